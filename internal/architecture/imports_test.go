@@ -1,0 +1,140 @@
+package architecture_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/weir-dev/weir"
+
+// A rule bounds what packages may import. A path names the package and all below
+// it; those of this module start with "./".
+type rule struct {
+	why      string
+	packages []string // what the rule is about
+	except   []string // what it is not about
+
+	onlyDirect []string // when set, all that the packages may import themselves
+	never      []string // what must not be reached, even through others
+}
+
+var rules = map[string]rule{
+	"the core is pure": {
+		why:        "it must be model-checkable and portable to Lua: no clock, context, goroutine, map order or global randomness",
+		packages:   []string{"./pkg/limiter"},
+		onlyDirect: []string{"cmp", "errors", "fmt", "math", "math/bits", "slices", "strconv"},
+	},
+	"the API imports nothing of ours": {
+		why:      "everybody imports it",
+		packages: []string{"./api"},
+		never:    []string{"./pkg", "./internal", "./controllers"},
+	},
+	"the data plane carries no Kubernetes": {
+		why:      "a sidecar has no Kubernetes client and no API rights",
+		packages: []string{"./pkg", "./internal/sidecar", "./internal/fleetpb", "./cmd/sidecar"},
+		never:    []string{"./api", "k8s.io", "sigs.k8s.io"},
+	},
+	"engines see stores only through their own interface": {
+		why:      "ports stay ports",
+		packages: []string{"./pkg/twotier"},
+		never:    []string{"./pkg/store/memory", "./pkg/store/redis", "./pkg/policy", "./internal", "github.com/redis"},
+	},
+	"stores know the core and nothing above it": {
+		why:      "a store applies a command; it does not decide",
+		packages: []string{"./pkg/store"},
+		except:   []string{"./pkg/store/storetest"},
+		never:    []string{"./pkg/twotier", "./pkg/policy", "./internal", "./controllers"},
+	},
+	"reconcilers hold no store": {
+		why:      "controllers gather, decide by pure functions and write once; limiter arithmetic lives elsewhere",
+		packages: []string{"./controllers"},
+		never:    []string{"./pkg/twotier", "./internal/sidecar", "github.com/redis"},
+	},
+	"translation and injection are pure": {
+		why:      "they are functions of their arguments, tested against golden files",
+		packages: []string{"./internal/translate", "./internal/inject"},
+		never:    []string{"./internal/coordinator", "./pkg/twotier", "k8s.io/client-go/kubernetes", "sigs.k8s.io/controller-runtime/pkg/client"},
+	},
+	"the audit is independent of the grant path": {
+		why:      "an auditor that read the store's counters would only echo them",
+		packages: []string{"./internal/audit", "./internal/sidecar/count"},
+		never:    []string{"./pkg/store", "./pkg/twotier", "./internal/coordinator"},
+	},
+	"nothing that ships links test code": {
+		why:      "test helpers are not reviewed for production",
+		packages: []string{"./cmd", "./controllers", "./internal/sidecar", "./internal/coordinator"},
+		never:    []string{"./pkg/store/storetest", "./internal/devcluster", "testing", "github.com/onsi"},
+	},
+}
+
+// TestImportDirections checks every rule against the import graph of the tree.
+func TestImportDirections(t *testing.T) {
+	graph := load(t)
+	for name, r := range rules {
+		t.Run(name, func(t *testing.T) {
+			var checked int
+			for path, p := range graph {
+				if !within(path, r.packages) || within(path, r.except) {
+					continue
+				}
+				checked++
+				for _, imp := range p.Imports {
+					if r.onlyDirect != nil && !slices.Contains(r.onlyDirect, imp) {
+						t.Errorf("%s imports %s\nwhy not: %s", path, imp, r.why)
+					}
+				}
+				for _, dep := range p.Deps {
+					if within(dep, r.never) {
+						t.Errorf("%s reaches %s\nwhy not: %s", path, dep, r.why)
+					}
+				}
+			}
+			if checked == 0 {
+				t.Errorf("no package below %v: the rule guards nothing", r.packages)
+			}
+		})
+	}
+}
+
+// within reports whether path is one of the trees or below one.
+func within(path string, trees []string) bool {
+	if local, ok := strings.CutPrefix(path, module); ok {
+		path = "." + local
+	}
+	return slices.ContainsFunc(trees, func(tree string) bool {
+		return path == tree || strings.HasPrefix(path, tree+"/")
+	})
+}
+
+type listed struct {
+	ImportPath    string
+	Imports, Deps []string
+}
+
+func load(t *testing.T) map[string]listed {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", module+"/...")
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("go list: %s", exit.Stderr)
+		}
+		t.Fatal(err)
+	}
+	graph := map[string]listed{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return graph
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		graph[p.ImportPath] = p
+	}
+}
