@@ -1,0 +1,99 @@
+package leaderlabel_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/weir-dev/weir/internal/leaderlabel"
+)
+
+const namespace = "weir-system"
+
+func pod(name string, labels map[string]string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
+}
+
+func labelled(t *testing.T, c client.Client) []string {
+	t.Helper()
+	var pods corev1.PodList
+	if err := c.List(t.Context(), &pods, client.MatchingLabels{leaderlabel.Key: leaderlabel.Value}); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range pods.Items {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func expect(t *testing.T, when string, got []string, want ...string) {
+	t.Helper()
+	if len(got) != len(want) || len(want) == 1 && got[0] != want[0] {
+		t.Errorf("%s: labelled pods are %v, want %v", when, got, want)
+	}
+}
+
+func TestOnlyTheLeaderIsLabelled(t *testing.T) {
+	crashed := map[string]string{leaderlabel.Key: leaderlabel.Value, "app": "weir"}
+	c := fake.NewClientBuilder().WithObjects(pod("old", crashed), pod("new", nil), pod("other", nil)).Build()
+	labeler := &leaderlabel.Labeler{Writer: c, Reader: c, Pod: types.NamespacedName{Namespace: namespace, Name: "new"}}
+
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		stopped := make(chan error, 1)
+		go func() { stopped <- labeler.Start(ctx) }()
+		synctest.Wait()
+		expect(t, "while leading", labelled(t, c), "new")
+
+		stop()
+		if err := <-stopped; err != nil {
+			t.Errorf("Start: %v", err)
+		}
+		expect(t, "after stepping down", labelled(t, c))
+	})
+
+	var old corev1.Pod
+	if err := c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "old"}, &old); err != nil {
+		t.Fatal(err)
+	}
+	if old.Labels["app"] != "weir" {
+		t.Errorf("the other labels of the old leader's pod are gone: %v", old.Labels)
+	}
+}
+
+func TestARestartedProcessIsNotTheLeader(t *testing.T) {
+	c := fake.NewClientBuilder().WithObjects(pod("new", map[string]string{leaderlabel.Key: leaderlabel.Value})).Build()
+	labeler := &leaderlabel.Labeler{Writer: c, Reader: c, Pod: types.NamespacedName{Namespace: namespace, Name: "new"}}
+	if err := labeler.Clear(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "after Clear", labelled(t, c))
+}
+
+func TestStartWaitsForThePod(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	labeler := &leaderlabel.Labeler{Writer: c, Reader: c, Pod: types.NamespacedName{Namespace: namespace, Name: "late"}}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		stopped := make(chan error, 1)
+		go func() { stopped <- labeler.Start(ctx) }()
+		synctest.Wait()
+		if err := c.Create(t.Context(), pod("late", nil)); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2 * time.Second) // on the bubble's clock: past the next try
+		expect(t, "once the pod exists", labelled(t, c), "late")
+		stop()
+		if err := <-stopped; err != nil {
+			t.Errorf("Start: %v", err)
+		}
+	})
+}
