@@ -1,0 +1,57 @@
+package v1alpha1
+
+// Labels and annotations. A weir.dev/ key is a choice a user makes, a
+// config.weir.dev/ key tunes the sidecar, and a status.weir.dev/ key is written
+// by Weir alone.
+const (
+	// InjectionLabel on a namespace opts its pods in (Enabled) or out (Disabled).
+	InjectionLabel = "weir.dev/injection"
+
+	// InjectKey on a pod, as annotation or label, opts that pod in (Enabled) or
+	// out (Disabled). The annotation wins over the label, the pod over its namespace.
+	InjectKey = "weir.dev/inject"
+
+	// ModeAnnotation on a pod overrides the mode of every policy there: ModeEnforce
+	// (as the policies say), ModeShadow or ModeBypass.
+	ModeAnnotation = "weir.dev/mode"
+
+	// EnforcerLabel with the value "true" marks the pods that carry a sidecar. It is
+	// written by the injector.
+	EnforcerLabel = "weir.dev/enforcer"
+
+	// InjectedAnnotation records on a pod, as JSON, what was injected.
+	InjectedAnnotation = "status.weir.dev/injected"
+)
+
+// Values of InjectionLabel and InjectKey.
+const (
+	Enabled  = "enabled"
+	Disabled = "disabled"
+)
+
+// Values of ModeAnnotation.
+const (
+	ModeEnforce = "enforce" // as each policy says
+	ModeShadow  = "shadow"  // every policy counts its refusals and lets requests pass
+	ModeBypass  = "bypass"  // requests pass without being counted
+)
+
+// Annotations that tune the sidecar of one pod.
+const (
+	// InboundPortsAnnotation lists the app's ports to limit, numbers or names
+	// separated by commas. Absent: the ports that speak HTTP by name or appProtocol.
+	InboundPortsAnnotation = "config.weir.dev/inbound-ports"
+
+	// SkipInboundPortsAnnotation lists the app's ports to leave alone.
+	SkipInboundPortsAnnotation = "config.weir.dev/skip-inbound-ports"
+
+	// ShutdownGracePeriodAnnotation is how long the sidecar goes on serving after it
+	// is told to stop, a duration such as 30s.
+	ShutdownGracePeriodAnnotation = "config.weir.dev/shutdown-grace-period"
+
+	// The sidecar's resources, Kubernetes quantities.
+	SidecarCPURequestAnnotation    = "config.weir.dev/sidecar-cpu-request"
+	SidecarCPULimitAnnotation      = "config.weir.dev/sidecar-cpu-limit"
+	SidecarMemoryRequestAnnotation = "config.weir.dev/sidecar-memory-request"
+	SidecarMemoryLimitAnnotation   = "config.weir.dev/sidecar-memory-limit"
+)

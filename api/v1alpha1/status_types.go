@@ -1,0 +1,213 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// RateLimitPolicyStatus is what the fleet acknowledged and what was measured
+// there. Every figure is a measurement; one that could not be taken is absent.
+type RateLimitPolicyStatus struct {
+	// observedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions are Accepted, Programmed, WithinBound and StoreReachable.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:default={{type: "Accepted", status: "Unknown", reason: "Pending", message: "waiting for the controller", lastTransitionTime: "1970-01-01T00:00:00Z"},{type: "Programmed", status: "Unknown", reason: "Pending", message: "waiting for the controller", lastTransitionTime: "1970-01-01T00:00:00Z"}}
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// lastObservationTime is when the figures of this status were last taken.
+	// +optional
+	LastObservationTime *metav1.Time `json:"lastObservationTime,omitempty"`
+
+	// enforcement counts the pods.
+	// +optional
+	Enforcement *Enforcement `json:"enforcement,omitempty"`
+
+	// guarantee says how firm the overshoot bounds are.
+	// +optional
+	Guarantee *Guarantee `json:"guarantee,omitempty"`
+
+	// limits are the figures of each limit, in the order of the spec.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Limits []LimitStatus `json:"limits,omitempty"`
+
+	// summary holds the columns that kubectl prints.
+	// +optional
+	// +kubebuilder:default={}
+	Summary Summary `json:"summary,omitzero"`
+}
+
+// Enforcement counts the pods of a policy.
+type Enforcement struct {
+	// desired is the number of running pods that podSelector selects.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Desired int32 `json:"desired"`
+
+	// current is how many of them acknowledged observedGeneration.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Current int32 `json:"current"`
+}
+
+// Guarantee says how firm the overshoot bounds are.
+type Guarantee struct {
+	// grade of the guarantee.
+	// Hard: the bounds hold through any crash and any partition.
+	// HardExceptSplitBrain: they hold unless two primaries of a replicated store serve at once.
+	// BestEffort: the store may forget grants, or admits uncounted while it is away.
+	// +required
+	Grade GuaranteeGrade `json:"grade"`
+
+	// reason is a sentence that says what the grade rests on.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason"`
+}
+
+// GuaranteeGrade says how firm a bound is.
+// +kubebuilder:validation:Enum=Hard;HardExceptSplitBrain;BestEffort
+type GuaranteeGrade string
+
+// The grades.
+const (
+	HardGuarantee                 GuaranteeGrade = "Hard"
+	HardExceptSplitBrainGuarantee GuaranteeGrade = "HardExceptSplitBrain"
+	BestEffortGuarantee           GuaranteeGrade = "BestEffort"
+)
+
+// LimitStatus is what was measured of one limit. Of a keyed limit, overshoot and
+// underUtilization are those of its worst key.
+type LimitStatus struct {
+	// name of the limit in the spec.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// rates of the limit in short, such as 100/1s 3000/1m.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Rates string `json:"rates,omitempty"`
+
+	// admittedPerSecond is what the fleet admitted.
+	// +optional
+	AdmittedPerSecond *int64 `json:"admittedPerSecond,omitempty"`
+
+	// rejectedPerSecond is what the fleet refused; in Shadow, what it would have.
+	// +optional
+	RejectedPerSecond *int64 `json:"rejectedPerSecond,omitempty"`
+
+	// activeKeys is the largest number of keys that one sidecar tracks.
+	// +optional
+	ActiveKeys *int64 `json:"activeKeys,omitempty"`
+
+	// windowEnd is the end of the last closed window that was measured, on the
+	// store's clock.
+	// +optional
+	WindowEnd *metav1.MicroTime `json:"windowEnd,omitempty"`
+
+	// overshoot is what windows admitted beyond their limit.
+	// +optional
+	Overshoot *Overshoot `json:"overshoot,omitempty"`
+
+	// underUtilization is the budget that was there while requests were refused.
+	// +optional
+	UnderUtilization *UnderUtilization `json:"underUtilization,omitempty"`
+
+	// requestsPerRoundTrip is how many requests were decided per round trip to the
+	// store, with one decimal.
+	// +optional
+	// +kubebuilder:validation:MaxLength=24
+	RequestsPerRoundTrip string `json:"requestsPerRoundTrip,omitempty"`
+}
+
+// Overshoot is what windows admitted beyond their limit, in units of the limit.
+type Overshoot struct {
+	// bound is the most that the running configuration allows. Absent while nothing
+	// bounds it.
+	// +optional
+	Bound *int64 `json:"bound,omitempty"`
+
+	// observed is that of the window that ended at windowEnd.
+	// +optional
+	Observed *int64 `json:"observed,omitempty"`
+
+	// worst is the largest observed since observedGeneration began.
+	// +optional
+	Worst *int64 `json:"worst,omitempty"`
+
+	// worstTime is the end of that window, on the store's clock.
+	// +optional
+	WorstTime *metav1.MicroTime `json:"worstTime,omitempty"`
+}
+
+// UnderUtilization is the part of a limit that was left while requests were
+// refused, in basis points of the limit (10000 is all of it).
+type UnderUtilization struct {
+	// observedBasisPoints is that of the window that ended at windowEnd.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	ObservedBasisPoints *int32 `json:"observedBasisPoints,omitempty"`
+
+	// worstBasisPoints is the largest observed since observedGeneration began.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	WorstBasisPoints *int32 `json:"worstBasisPoints,omitempty"`
+}
+
+// NotMeasured is what a column shows when there is no measurement. It is never
+// replaced by a zero.
+const NotMeasured = "-"
+
+// Summary holds ready-made strings for the columns that kubectl prints. A value
+// that was not measured is "-".
+type Summary struct {
+	// limits is the first rate and the number of further ones, such as 100/1s +1.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	Limits string `json:"limits,omitempty"`
+
+	// pods that acknowledged this generation / pods selected, such as 12/12.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	Pods string `json:"pods,omitempty"`
+
+	// admitted per second over the fleet and all limits, such as 912/s.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	Admitted string `json:"admitted,omitempty"`
+
+	// rejected per second over the fleet and all limits, such as 41/s.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	Rejected string `json:"rejected,omitempty"`
+
+	// overshoot of the worst limit, observed ≤ bound, such as 0 ≤ 0.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	Overshoot string `json:"overshoot,omitempty"`
+
+	// unused is the under-utilization of the worst limit, such as 1.2%.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	Unused string `json:"unused,omitempty"`
+
+	// requestsPerRoundTrip over all limits, such as 97.3.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	RequestsPerRoundTrip string `json:"requestsPerRoundTrip,omitempty"`
+}
