@@ -1,0 +1,29 @@
+##@ Writing code
+
+PROGRAMS := $(notdir $(wildcard cmd/*))
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+.PHONY: build
+build: ## Build the programs into bin/
+	@mkdir -p bin
+	@for program in $(PROGRAMS); do CGO_ENABLED=0 go build -trimpath -o bin/$$program ./cmd/$$program; done
+
+.PHONY: generate
+generate: $(TOOLS)/.generators ## Generate deep copies, CRDs, RBAC and protobuf code
+	controller-gen object paths=./api/...
+	controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	buf generate --path internal/fleetpb
+
+.PHONY: fmt
+fmt: $(TOOLS)/.linter ## Format the Go code
+	golangci-lint fmt
+
+.PHONY: lint
+lint: $(TOOLS)/.linter ## Run the linters of .golangci.yml
+	golangci-lint config verify
+	golangci-lint run
+
+# Generated files are part of the tree, so generating again must change nothing.
+.PHONY: verify
+verify: ## Check that generated files are current, modules are tidy and the protocol is sound
+	@hack/verify.sh

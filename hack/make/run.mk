@@ -1,0 +1,9 @@
+##@ Running it
+
+export DEMO_DURATION ?= ## end `make demo` by itself, for example after 60s; empty: until Ctrl-C
+export DEMO_REDIS ?= ## 1: start a redis-server beside the demo and print its address
+
+.PHONY: demo
+demo: assets build ## Boot a cluster, controller, sidecars, an app and load on this machine, and watch
+	@go build -o bin/ ./hack/demo/...
+	@KUBEBUILDER_ASSETS=$(ASSETS) exec bin/demo

@@ -1,0 +1,25 @@
+##@ Setting up (the other targets call these when they need them)
+
+.PHONY: deps
+deps: ## Install the servers tests run against (redis-server), or say how
+	@hack/deps.sh
+
+# Tests and the demo find the programs here, whatever they were taken from.
+ASSETS := $(CACHE)/assets
+
+.PHONY: assets
+assets: ## Provide etcd and the programs of Kubernetes: given, cached, or built once (5 to 8 minutes on 2 cores)
+	@hack/kube/assets.sh $(ASSETS)
+
+.PHONY: tools
+tools: $(TOOLS)/.generators $(TOOLS)/.linter ## Build the pinned generators and linters into .cache/bin
+
+$(TOOLS)/.generators: hack/tools/go.mod hack/tools/go.sum
+	@echo "building the code generators into .cache/bin (about 2 minutes the first time)"
+	@GOBIN=$(TOOLS) go -C hack/tools install tool
+	@touch $@
+
+$(TOOLS)/.linter: hack/tools/golangci/go.mod hack/tools/golangci/go.sum
+	@echo "building golangci-lint into .cache/bin (about 4 minutes the first time)"
+	@GOBIN=$(TOOLS) go -C hack/tools/golangci install tool
+	@touch $@

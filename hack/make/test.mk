@@ -1,0 +1,22 @@
+##@ Testing
+
+FUZZTIME ?= 10s ## budget of each fuzz target of `make fuzz`
+
+.PHONY: test
+test: test-unit e2e ## Run everything a change must pass
+
+.PHONY: test-unit
+test-unit: deps assets ## Run all packages under the race detector, with a real Redis and API server
+	KUBEBUILDER_ASSETS=$(ASSETS) go test -race -timeout 15m ./...
+
+.PHONY: e2e
+e2e: deps assets build ## Run the whole system as processes on this machine and prove its promises
+	KUBEBUILDER_ASSETS=$(ASSETS) go test -tags e2e -count 1 -timeout 20m ./test/e2e -ginkgo.v
+
+.PHONY: fuzz
+fuzz: ## Fuzz every target for FUZZTIME each
+	@hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## Measure the request path
+	go -C test/bench test -run '^$$' -bench . -benchmem ./...

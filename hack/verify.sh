@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Generates, runs read-only checks, and fails when the tree is not what it would
+# be after that. Changes that were there before are not counted.
+set -euo pipefail
+
+state() { git status --porcelain; git diff HEAD; }
+
+before=$(state)
+make generate
+after=$(state)
+if [ "$before" != "$after" ]; then
+    diff <(echo "$before") <(echo "$after") | head -50 >&2 || true
+    echo "generated files are stale: run 'make generate' and commit the result" >&2
+    exit 1
+fi
+
+buf lint
+for module in . hack/kube hack/tools hack/tools/golangci test/bench; do
+    [ -f "$module/go.mod" ] || continue
+    echo "checking module $module"
+    go -C "$module" mod tidy -diff
+    go -C "$module" mod verify >/dev/null
+done
