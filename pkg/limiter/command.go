@@ -1,5 +1,7 @@
 package limiter
 
+import "fmt"
+
 // Op is what a command asks of a machine.
 type Op uint8
 
@@ -23,20 +25,50 @@ type Command struct {
 	Memory  Memory  // what the store that runs the machine still remembers
 }
 
-// Memory is how far back a store remembers every grant it made. Windows that
-// began outside it may hold grants the store has forgotten, so nothing more is
-// granted from them. The zero value remembers everything.
+// Validate reports a command that no caller may send: an unknown operation, an
+// amount below 1, or more wanted than the least useful amount allows. A store
+// checks every command that came over a wire before it runs Step.
+func (c Command) Validate() error {
+	switch {
+	case c.Op > Return:
+		return fmt.Errorf("op is %d, which is neither Take (%d) nor Return (%d)", c.Op, Take, Return)
+	case c.Want < 1:
+		return fmt.Errorf("want is %d, must be at least 1", c.Want)
+	case c.Op == Take && (c.Min < 1 || c.Min > c.Want):
+		return fmt.Errorf("min is %d, outside 1 to want (%d)", c.Min, c.Want)
+	case c.Windows.N < 0 || c.Windows.N > MaxRates:
+		return fmt.Errorf("windows has %d entries, more than %d", c.Windows.N, MaxRates)
+	}
+	return nil
+}
+
+// Memory is what a store knows of its own past. Windows that began outside it
+// may hold grants the store has forgotten, so nothing more is granted from them.
+// The zero value remembers everything.
 type Memory struct {
 	Since Instant // start of the store's uninterrupted memory
 
-	// Windows that began in [GapFrom, GapTo) are outside the memory too: a ledger
-	// that was handed over knows nothing of what holders did meanwhile on their
-	// own. Empty when GapTo is not after GapFrom.
-	GapFrom, GapTo Instant
+	// Gaps are the spans in which the store did not serve although its counts
+	// outlived them: a ledger that was handed over knows nothing of what holders
+	// did meanwhile on their own. Windows that began in a gap are outside.
+	Gaps []Gap
+
+	// Latest is the newest instant at which the store is known to have decided. A
+	// clock that shows less has stepped back, and nothing is granted until it has
+	// caught up: a state may have expired in the meantime.
+	Latest Instant
 }
 
+// A Gap is the span [From, To).
+type Gap struct{ From, To Instant }
+
 func (m Memory) covers(start Instant) bool {
-	return start >= m.Since && (start < m.GapFrom || start >= m.GapTo)
+	for _, g := range m.Gaps {
+		if start >= g.From && start < g.To {
+			return false
+		}
+	}
+	return start >= m.Since
 }
 
 // Reason says why a result grants what it grants.
@@ -48,7 +80,7 @@ const (
 	Exhausted                     // fewer than Min units are left; RetryAfter says until when
 	TooLarge                      // Min exceeds a limit, so no window will ever grant it
 	StaleGeneration               // the command's parameters are older than the state's
-	ClockBehind                   // the store's clock is before a window already served
+	ClockBehind                   // the store's clock is before an instant already served
 	Amnesia                       // the store may have forgotten grants of an open window
 	Forfeited                     // a return named windows that are no longer open
 )

@@ -1,13 +1,23 @@
 package limiter
 
+import "fmt"
+
 // FixedWindow grants at most Limit units in each window of each of its rates;
 // every rate has to agree. Because windows are aligned and end at once, a caller
 // sees up to twice the limit in an interval that straddles a boundary.
 //
-// Rates are those of the policy's generation Generation, valid by ValidateRates.
+// Rates are those of the policy's generation Generation, valid by Validate.
 type FixedWindow struct {
 	Rates      []Rate
-	Generation int64
+	Generation int64 // 0 to MaxGeneration
+}
+
+// Validate reports what is wrong with the rates or the generation.
+func (p FixedWindow) Validate() error {
+	if p.Generation < 0 || p.Generation > MaxGeneration {
+		return fmt.Errorf("generation is %d, outside 0 to %d", p.Generation, MaxGeneration)
+	}
+	return ValidateRates(p.Rates)
 }
 
 // FixedWindowState is what FixedWindow remembers of one key. The zero value is
@@ -21,7 +31,7 @@ type FixedWindowState struct {
 //
 //	state of the key                        Take                       Return
 //	generation newer than the parameters'   0, StaleGeneration         0, StaleGeneration
-//	a window later than now was served      0, ClockBehind             0, ClockBehind
+//	an instant after now was served         0, ClockBehind             0, ClockBehind
 //	an open window began outside Memory     0, Amnesia                 0, Forfeited
 //	Min above a limit                       0, TooLarge                —
 //	fewer than Min left in some window      0, Exhausted               —
@@ -36,10 +46,8 @@ func (p FixedWindow) Step(s FixedWindowState, now Instant, c Command) (FixedWind
 	if p.Generation < s.Generation {
 		return s, Result{Reason: StaleGeneration, Windows: s.Windows, Now: now}
 	}
-	for _, w := range s.Slice() {
-		if w.index(now) < w.Index {
-			return s, Result{Reason: ClockBehind, Windows: s.Windows, Now: now, RetryAfter: w.Start().Sub(now)}
-		}
+	if served := s.served(c.Memory); now < served {
+		return s, Result{Reason: ClockBehind, Windows: s.Windows, Now: now, RetryAfter: served.Sub(now)}
 	}
 	s = FixedWindowState{Generation: p.Generation, Windows: p.roll(s.Windows, now)}
 	switch c.Op {
@@ -50,6 +58,16 @@ func (p FixedWindow) Step(s FixedWindowState, now Instant, c Command) (FixedWind
 	default:
 		panic("limiter: unknown op")
 	}
+}
+
+// served returns the newest instant known to have been served: no clock that is
+// right shows less.
+func (s FixedWindowState) served(m Memory) Instant {
+	newest := m.Latest
+	for _, w := range s.Slice() {
+		newest = max(newest, w.Start())
+	}
+	return newest
 }
 
 // roll returns the windows in force at now: windows that ended start anew or are
@@ -104,7 +122,7 @@ func (p FixedWindow) take(s FixedWindowState, now Instant, c Command) (FixedWind
 	}
 	switch {
 	case forgotten > 0:
-		res.Reason, res.RetryAfter, res.Remaining = Amnesia, forgotten, 0
+		res.Reason, res.RetryAfter, res.Remaining = Amnesia, max(forgotten, full), 0
 	case p.tooLarge(c.Min):
 		res.Reason = TooLarge
 	case full > 0:

@@ -12,6 +12,8 @@ const (
 	MaxLimit  = int64(1_000_000_000_000) // units per window
 	MinWindow = 100 * Millisecond
 	MaxWindow = 744 * 3600 * Second // 31 days
+
+	MaxGeneration = int64(1)<<53 - 1
 )
 
 // A Rate admits at most Limit units of cost in every window of length Window.
