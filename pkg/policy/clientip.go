@@ -1,0 +1,136 @@
+package policy
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// ipv6Bits is the length of the prefix that one IPv6 client is given and can
+// vary below at will.
+const ipv6Bits = 64
+
+// clientFinder finds the client's address. X-Forwarded-For is read from right to
+// left, since what a proxy appends stands right of what a client wrote, and only
+// as far as proxies are trusted.
+type clientFinder struct {
+	hops     int
+	networks []netip.Prefix
+}
+
+func compileClientIP(c ClientIP) (clientFinder, error) {
+	f := clientFinder{hops: c.TrustedHops}
+	for i, cidr := range c.TrustedCIDRs {
+		network, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			return clientFinder{}, fmt.Errorf("clientIP.trustedCIDRs[%d]: %w", i, err)
+		}
+		f.networks = append(f.networks, network.Masked())
+	}
+	return f, nil
+}
+
+// find returns the client's address as a key part: IPv4 addresses as they are,
+// IPv6 addresses as their /64. It is empty when the peer has no IP address.
+func (f *clientFinder) find(r *http.Request) string {
+	peer, ok := parseHop(r.RemoteAddr)
+	if !ok {
+		return ""
+	}
+	return partOf(f.client(peer, r.Header["X-Forwarded-For"]))
+}
+
+func partOf(addr netip.Addr) string {
+	if addr.Is4() {
+		return addr.String()
+	}
+	network, err := addr.Prefix(ipv6Bits)
+	if err != nil {
+		return ""
+	}
+	return network.String()
+}
+
+// client walks from the peer outwards while hops are trusted. A hop that cannot
+// be read ends the walk at the peer: guessing would let its writer choose.
+func (f *clientFinder) client(peer netip.Addr, forwarded []string) netip.Addr {
+	hops := hopsOf(forwarded)
+	addr := peer
+	for trusted := 0; f.trusts(addr, trusted); trusted++ {
+		entry, more := hops.next()
+		if !more {
+			return f.outermost(peer, addr)
+		}
+		next, ok := parseHop(entry)
+		if !ok {
+			return peer
+		}
+		addr = next
+	}
+	return addr
+}
+
+// trusts reports whether addr, with so many trusted hops between it and the pod,
+// is a proxy whose word on its own peer counts.
+func (f *clientFinder) trusts(addr netip.Addr, trusted int) bool {
+	if f.hops > 0 {
+		return trusted < f.hops
+	}
+	for _, network := range f.networks {
+		if network.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// outermost returns the client of a request whose every hop is trusted. With a
+// number of hops, fewer of them mean that the request took another way.
+func (f *clientFinder) outermost(peer, last netip.Addr) netip.Addr {
+	if f.hops > 0 {
+		return peer
+	}
+	return last
+}
+
+// hopList yields the entries of X-Forwarded-For from right to left, over all
+// lines of the header.
+type hopList struct {
+	lines []string
+	rest  string // of the line being read
+	open  bool   // rest is still to be read, even when empty
+}
+
+func hopsOf(lines []string) hopList { return hopList{lines: lines} }
+
+func (h *hopList) next() (string, bool) {
+	if !h.open {
+		if len(h.lines) == 0 {
+			return "", false
+		}
+		last := len(h.lines) - 1
+		h.lines, h.rest, h.open = h.lines[:last], h.lines[last], true
+	}
+	var entry string
+	if i := strings.LastIndexByte(h.rest, ','); i >= 0 {
+		entry, h.rest = h.rest[i+1:], h.rest[:i]
+	} else {
+		entry, h.open = h.rest, false
+	}
+	return strings.Trim(entry, " \t"), true
+}
+
+// parseHop reads an address with or without a port.
+func parseHop(s string) (netip.Addr, bool) {
+	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
+		s = s[1 : len(s)-1]
+	}
+	if addr, err := netip.ParseAddr(s); err == nil {
+		return addr.Unmap().WithZone(""), true
+	}
+	if addrPort, err := netip.ParseAddrPort(s); err == nil {
+		return addrPort.Addr().Unmap().WithZone(""), true
+	}
+	return netip.Addr{}, false
+}

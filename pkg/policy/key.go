@@ -1,0 +1,125 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+)
+
+// An Outcome says what a limit's key makes of a request.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Counted  Outcome = iota // the value names the counter
+	Skipped                 // a part is missing and the limit does not apply then
+	Rejected                // a part is missing and the request is to be refused with 400
+)
+
+// Value returns the value that r is counted under, and the part that is missing
+// when the outcome is Rejected. The empty value stands for the one counter of a
+// limit without a key, and for the counter that requests without the key share.
+func (l *CompiledLimit) Value(r Request) (value string, outcome Outcome, missing KeyPart) {
+	return l.key.value(r)
+}
+
+// JoinParts returns the value that a key with these parts has. A single part
+// stands for itself; several are written with their lengths, "4:gold3:GET", so
+// that no choice of bytes in one part reads as another list of parts. Parts
+// longer than 128 bytes are cut and carry a digest of the whole, which bounds
+// the memory that a client's choice of values can take.
+func JoinParts(parts ...string) string {
+	if len(parts) == 1 {
+		return shorten(parts[0])
+	}
+	buf := make([]byte, 0, 128)
+	for _, p := range parts {
+		p = shorten(p)
+		buf = strconv.AppendInt(buf, int64(len(p)), 10)
+		buf = append(buf, ':')
+		buf = append(buf, p...)
+	}
+	return string(buf)
+}
+
+// maxPart is the longest part that stands for itself.
+const maxPart = 128
+
+// shorten returns parts of at most maxPart bytes unchanged and any other as a
+// string one byte longer than that, so the two kinds never meet.
+func shorten(part string) string {
+	if len(part) <= maxPart {
+		return part
+	}
+	sum := sha256.Sum256([]byte(part))
+	digest := hex.EncodeToString(sum[:])
+	return part[:maxPart+1-len(digest)] + digest
+}
+
+type keyer struct {
+	parts     []KeyPart // headers canonical; none for a limit without a key
+	onMissing OnMissing
+	client    clientFinder
+}
+
+func compileKey(k *Key, ip ClientIP) (keyer, error) {
+	if k == nil {
+		return keyer{}, nil
+	}
+	client, err := compileClientIP(ip)
+	if err != nil {
+		return keyer{}, err
+	}
+	c := keyer{onMissing: k.OnMissing, client: client}
+	for _, p := range k.Parts {
+		p.Header = http.CanonicalHeaderKey(p.Header)
+		c.parts = append(c.parts, p)
+	}
+	return c, nil
+}
+
+func (k *keyer) value(r Request) (string, Outcome, KeyPart) {
+	if len(k.parts) == 0 {
+		return "", Counted, KeyPart{}
+	}
+	var found [MaxParts]string
+	for i, part := range k.parts {
+		if found[i] = k.part(part, r); found[i] == "" {
+			return "", k.missing(), part
+		}
+	}
+	return JoinParts(found[:len(k.parts)]...), Counted, KeyPart{}
+}
+
+func (k *keyer) missing() Outcome {
+	switch k.onMissing {
+	case Skip:
+		return Skipped
+	case Reject:
+		return Rejected
+	default:
+		return Counted
+	}
+}
+
+// part returns the part's value, empty when the request lacks it. Of a header
+// that is sent several times the first value counts.
+func (k *keyer) part(p KeyPart, r Request) string {
+	switch p.Type {
+	case HeaderKey:
+		if p.Header == "Host" {
+			return r.http.Host
+		}
+		if values := r.http.Header[p.Header]; len(values) > 0 {
+			return values[0]
+		}
+		return ""
+	case ClientIPKey:
+		return k.client.find(r.http)
+	case PathKey:
+		return r.path
+	default:
+		return r.http.Method
+	}
+}
