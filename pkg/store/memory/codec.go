@@ -1,0 +1,225 @@
+package memory
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// The encoding is one version byte and a gzip stream, whose checksum guards it.
+// The stream holds, as unsigned varints and strings after their length:
+//
+//	sealed, since, number of gaps, each gap's from and to,
+//	number of counters, and for each counter
+//	  the five parts of its key, those equal to the previous key's left out by
+//	  a leading count of equal parts; its generation; the number of its windows;
+//	  and the limit, length, index and granted units of each.
+const version = 1
+
+// Bounds of what Decode accepts, so that no input makes it use memory out of
+// proportion to a real ledger.
+const (
+	maxDecoded = 256 << 20 // bytes of the stream
+	maxGaps    = 1 << 12
+	maxString  = 1 << 10
+	maxInteger = 1<<53 - 1
+)
+
+// Decode reads what Export wrote. Anything else is an error, and the reader has
+// to start without a ledger.
+func Decode(data []byte) (*Ledger, error) {
+	if len(data) == 0 {
+		return nil, errors.New("the ledger is empty")
+	}
+	if data[0] != version {
+		return nil, fmt.Errorf("the ledger has version %d, this build reads %d", data[0], version)
+	}
+	stream, err := gzip.NewReader(bytes.NewReader(data[1:]))
+	if err != nil {
+		return nil, fmt.Errorf("the ledger is damaged: %w", err)
+	}
+	d := decoder{r: bufio.NewReader(io.LimitReader(stream, maxDecoded))}
+	l := d.ledger()
+	d.end()
+	if d.err != nil {
+		return nil, fmt.Errorf("the ledger is damaged: %w", d.err)
+	}
+	return l, nil
+}
+
+func (l *Ledger) encode() ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteByte(version)
+	stream := gzip.NewWriter(&out)
+	e := encoder{w: bufio.NewWriter(stream)}
+	e.ledger(l)
+	return out.Bytes(), errors.Join(e.w.Flush(), stream.Close())
+}
+
+// keyParts are a key's strings from the one that changes least.
+func keyParts(k *store.Key) [5]*string {
+	return [5]*string{&k.Scope.Cluster, &k.Scope.Namespace, &k.Scope.Policy, &k.Scope.Limit, &k.Hash}
+}
+
+// An encoder writes to w, which keeps the first error until Flush.
+type encoder struct {
+	w       *bufio.Writer
+	scratch []byte
+}
+
+func (e *encoder) integer(v int64) {
+	e.scratch = binary.AppendUvarint(e.scratch[:0], uint64(v))
+	e.w.Write(e.scratch)
+}
+
+func (e *encoder) text(s string) {
+	e.integer(int64(len(s)))
+	e.w.WriteString(s)
+}
+
+func (e *encoder) ledger(l *Ledger) {
+	e.integer(int64(l.sealed))
+	e.integer(int64(l.memory.Since))
+	e.integer(int64(len(l.memory.Gaps)))
+	for _, g := range l.memory.Gaps {
+		e.integer(int64(g.From))
+		e.integer(int64(g.To))
+	}
+	e.integer(int64(len(l.counters)))
+	var previous store.Key
+	for _, c := range l.counters {
+		e.key(previous, c.key)
+		e.state(c.FixedWindowState)
+		previous = c.key
+	}
+}
+
+func (e *encoder) key(previous, k store.Key) {
+	before, parts := keyParts(&previous), keyParts(&k)
+	same := 0
+	for same < len(parts) && *before[same] == *parts[same] {
+		same++
+	}
+	e.integer(int64(same))
+	for _, part := range parts[same:] {
+		e.text(*part)
+	}
+}
+
+func (e *encoder) state(s limiter.FixedWindowState) {
+	e.integer(s.Generation)
+	e.integer(int64(s.N))
+	for _, w := range s.Slice() {
+		e.integer(w.Limit)
+		e.integer(int64(w.Window))
+		e.integer(w.Index)
+		e.integer(w.Granted)
+	}
+}
+
+// A decoder reads from r until the first error, and from then on returns zeros.
+type decoder struct {
+	r   *bufio.Reader
+	err error
+}
+
+func (d *decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf(format, args...)
+	}
+}
+
+// integer reads a number between low and high.
+func (d *decoder) integer(what string, low, high int64) int64 {
+	if d.err != nil {
+		return 0
+	}
+	v, err := binary.ReadUvarint(d.r)
+	if err != nil {
+		d.fail("%s: %w", what, err)
+		return 0
+	}
+	if v > maxInteger || int64(v) < low || int64(v) > high {
+		d.fail("%s is %d, outside %d to %d", what, v, low, high)
+		return 0
+	}
+	return int64(v)
+}
+
+func (d *decoder) instant(what string) limiter.Instant {
+	return limiter.Instant(d.integer(what, 0, maxInteger))
+}
+
+func (d *decoder) text(what string) string {
+	b := make([]byte, d.integer("length of "+what, 0, maxString))
+	if _, err := io.ReadFull(d.r, b); err != nil {
+		d.fail("%s: %w", what, err)
+	}
+	return string(b)
+}
+
+func (d *decoder) ledger() *Ledger {
+	l := &Ledger{sealed: d.instant("seal")}
+	l.memory.Since = d.instant("start of the memory")
+	for range d.integer("number of gaps", 0, maxGaps) {
+		l.memory.Gaps = append(l.memory.Gaps, limiter.Gap{From: d.instant("gap"), To: d.instant("gap")})
+	}
+	var previous store.Key
+	for range d.integer("number of counters", 0, maxInteger) {
+		c := counter{key: d.key(previous), FixedWindowState: d.state()}
+		if d.err != nil {
+			break
+		}
+		if len(l.counters) > 0 && compareKeys(previous, c.key) >= 0 {
+			d.fail("counters %s and %s are out of order", previous, c.key)
+			break
+		}
+		l.counters = append(l.counters, c)
+		previous = c.key
+	}
+	return l
+}
+
+func (d *decoder) key(previous store.Key) store.Key {
+	parts := keyParts(&previous)
+	for _, part := range parts[d.integer("number of equal key parts", 0, int64(len(parts))):] {
+		*part = d.text("key")
+	}
+	return previous
+}
+
+func (d *decoder) state() limiter.FixedWindowState {
+	s := limiter.FixedWindowState{Generation: d.integer("generation", 0, limiter.MaxGeneration)}
+	s.N = int(d.integer("number of windows", 1, limiter.MaxRates))
+	for i := range s.Slice() {
+		w := &s.Open[i]
+		w.Limit = d.integer("limit", 1, limiter.MaxLimit)
+		w.Window = limiter.Micros(d.integer("window", int64(limiter.MinWindow), int64(limiter.MaxWindow)))
+		if d.err != nil {
+			return s
+		}
+		w.Index = d.integer("index", 0, maxInteger/int64(w.Window))
+		w.Granted = d.integer("granted", 0, limiter.MaxLimit)
+	}
+	return s
+}
+
+// end requires that nothing follows; reading to the end is also what makes gzip
+// check its sum.
+func (d *decoder) end() {
+	if d.err != nil {
+		return
+	}
+	if _, err := d.r.ReadByte(); err == nil {
+		d.fail("more bytes follow the last counter")
+	} else if err != io.EOF {
+		d.err = err
+	}
+}

@@ -1,0 +1,83 @@
+package memory
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// sweepStep is how many counters one call looks at. Because it is more than the
+// one counter a call can add, a sweep catches up with any rate of new keys.
+const sweepStep = 2
+
+// compactAbove is the number of counters below which no memory is worth saving.
+const compactAbove = 256
+
+// A shard is a part of the counters under one lock.
+type shard struct {
+	mu       sync.Mutex
+	slots    map[store.Key]int // positions in counters
+	counters []counter
+	hand     int // the counter sweep looks at next
+	peak     int // most counters since the last compaction
+}
+
+// A counter is one key and its state.
+type counter struct {
+	key store.Key
+	limiter.FixedWindowState
+}
+
+// state returns key's counter, new when it was never seen. The pointer is valid
+// until the next call of state or sweep.
+func (s *shard) state(key store.Key) *counter {
+	i, ok := s.slots[key]
+	if !ok {
+		i = len(s.counters)
+		s.slots[key] = i
+		s.counters = append(s.counters, counter{key: key})
+		s.peak = max(s.peak, len(s.counters))
+	}
+	return &s.counters[i]
+}
+
+// sweep drops ended counters among the next few. Every call of a store does a
+// little of it, so there is no pause and no timer.
+func (s *shard) sweep(now limiter.Instant) {
+	for range min(sweepStep, len(s.counters)) {
+		s.hand %= len(s.counters)
+		if s.counters[s.hand].ended(now) {
+			s.drop(s.hand) // the last counter takes the place: look here again
+		} else {
+			s.hand++
+		}
+	}
+}
+
+func (s *shard) drop(i int) {
+	last := len(s.counters) - 1
+	delete(s.slots, s.counters[i].key)
+	if i != last {
+		s.counters[i] = s.counters[last]
+		s.slots[s.counters[i].key] = i
+	}
+	s.counters[last] = counter{}
+	s.counters = s.counters[:last]
+	if s.peak > compactAbove && len(s.counters) < s.peak/4 {
+		s.compact()
+	}
+}
+
+// compact gives back the memory that a flood of keys left behind: neither slices
+// nor maps shrink by themselves. It copies a third of what was dropped before.
+func (s *shard) compact() {
+	s.counters = append(make([]counter, 0, 2*len(s.counters)), s.counters...)
+	slots := make(map[store.Key]int, 2*len(s.slots))
+	maps.Copy(slots, s.slots)
+	s.slots, s.peak = slots, len(s.counters)
+}
+
+// ended reports whether Step no longer needs the counter's state.
+func (c *counter) ended(now limiter.Instant) bool { return c.KeepFor(now) <= 0 }

@@ -1,0 +1,127 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"sync/atomic"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// shards bounds how often two keys wait for each other.
+const shards = 64
+
+// name is what users call this store.
+const name = "the controller's store"
+
+// ErrSealed is the cause of every refusal after Seal.
+var ErrSealed = errors.New("the controller is handing over to the next leader")
+
+// Options configure a Store.
+type Options struct {
+	// Clock returns the store's time, which must never step back: Clock.Now.
+	Clock func() limiter.Instant
+
+	// Ledger is what the predecessor handed over; nil when there was none, and
+	// then every window that is already open grants nothing. New takes it over:
+	// a ledger goes into one store.
+	Ledger *Ledger
+}
+
+// A Store applies commands to counters in memory. It is safe for concurrent use
+// and never blocks for long.
+type Store struct {
+	clock  func() limiter.Instant
+	memory limiter.Memory
+	seed   maphash.Seed
+	sealed atomic.Bool // set once; decisions read it under their shard's lock
+	shards [shards]shard
+}
+
+// New returns a store whose memory begins now or, with a ledger, where the
+// ledger's did.
+func New(o Options) *Store {
+	now := o.Clock()
+	s := &Store{clock: o.Clock, memory: limiter.Memory{Since: now}, seed: maphash.MakeSeed()}
+	for i := range s.shards {
+		s.shards[i].slots = map[store.Key]int{}
+	}
+	if o.Ledger != nil {
+		s.adopt(o.Ledger, now)
+	}
+	return s
+}
+
+// adopt takes over a ledger at the instant now: its counts, and a gap from its
+// seal until now.
+func (s *Store) adopt(l *Ledger, now limiter.Instant) {
+	gaps := slices.DeleteFunc(slices.Clone(l.memory.Gaps), func(g limiter.Gap) bool {
+		return g.To.Add(limiter.MaxWindow) <= now // no window that is open began in it
+	})
+	s.memory = limiter.Memory{
+		Since: l.memory.Since,
+		Gaps:  append(gaps, limiter.Gap{From: l.sealed, To: now}),
+	}
+	for _, c := range l.counters {
+		sh := s.shard(c.key)
+		sh.state(c.key).FixedWindowState = c.FixedWindowState
+	}
+}
+
+// Apply runs c for one counter. Refusals are results; the error is a
+// *store.UnavailableError when ctx is done or the store is sealed, and any other
+// error names what is wrong with p or c.
+func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.FixedWindow, c limiter.Command) (limiter.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return limiter.Result{}, unavailable(err)
+	}
+	if err := errors.Join(p.Validate(), c.Validate()); err != nil {
+		return limiter.Result{}, fmt.Errorf("%s: %s: %w", name, key, err)
+	}
+	c.Memory = s.memory
+
+	sh := s.shard(key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if s.sealed.Load() {
+		return limiter.Result{}, unavailable(ErrSealed)
+	}
+	now := s.clock() // under the lock, so that the states of a key see time in order
+	e := sh.state(key)
+	var res limiter.Result
+	e.FixedWindowState, res = p.Step(e.FixedWindowState, now, c)
+	sh.sweep(now)
+	return res, nil
+}
+
+// Seal makes every later Apply fail with ErrSealed and waits for those under way.
+// It may be called more than once.
+func (s *Store) Seal() {
+	s.sealed.Store(true)
+	for i := range s.shards {
+		s.shards[i].mu.Lock()
+		s.shards[i].mu.Unlock() //nolint:staticcheck // empty on purpose: whoever held the lock has decided
+	}
+}
+
+// Len returns the number of counters held, among them ended ones that were not
+// swept yet.
+func (s *Store) Len() int {
+	n := 0
+	for i := range s.shards {
+		s.shards[i].mu.Lock()
+		n += len(s.shards[i].counters)
+		s.shards[i].mu.Unlock()
+	}
+	return n
+}
+
+func (s *Store) shard(key store.Key) *shard {
+	return &s.shards[maphash.Comparable(s.seed, key)%shards]
+}
+
+func unavailable(cause error) error { return &store.UnavailableError{Store: name, Cause: cause} }
