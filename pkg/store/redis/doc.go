@@ -1,0 +1,32 @@
+// Package redis is the store that keeps counters in Redis 7 or newer, alone,
+// behind Sentinel, or as a cluster.
+//
+// One decision is one script call, so one round trip. The script in lua/ is
+// pkg/limiter's FixedWindow.Step, held to it by fuzzing, and decides by the
+// server's clock.
+//
+// # What is remembered
+//
+// Keys are spread over 64 partitions, each with a guard that says since when
+// the serving instance remembers every grant. An instance is told apart by its
+// replication ID, which is new with every start of the process and every
+// promotion; FLUSHALL deletes the guards with the counters. In each case windows
+// that had already begun grant nothing: a restart, a failover, a restore or a
+// flush costs at most one window and over-grants nothing. The guard also holds
+// the newest instant served, so nothing is granted while a clock that was set
+// back catches up.
+//
+// # What is not
+//
+// Two primaries during a split brain both grant. Eviction forgets single
+// counters, so any maxmemory-policy but noeviction lowers the guarantee. A
+// replica's clock that trails its primary's by more than a failover takes may
+// serve the primary's last window again. A counter deleted by hand starts anew,
+// and so does one that expires while the server's clock is ahead for longer than
+// a window and is then set back.
+//
+// # Permissions
+//
+// A restricted user needs: +eval +evalsha +info +time +ping +hmget +hset
+// +pexpire ~weir:*
+package redis

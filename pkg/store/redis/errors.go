@@ -1,0 +1,46 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// unable are the replies with which a server says that it cannot serve now, and
+// what that means to a user. Any other error reply is a defect of ours.
+var unable = []struct{ prefix, meaning string }{
+	{"LOADING", "it is loading its data after a start"},
+	{"READONLY", "it is a replica, point the policy at the primary"},
+	{"OOM", "its memory is full (maxmemory), raise the limit or move other data away"},
+	{"NOAUTH", "it wants a password"},
+	{"WRONGPASS", "it refuses the user name or password"},
+	{"NOPERM", "its ACL does not allow what Weir needs"},
+	{"MISCONF", "it cannot write to its disk and therefore refuses writes"},
+	{"NOREPLICAS", "it has fewer replicas than min-replicas-to-write asks for"},
+	{"MASTERDOWN", "its link to the primary is down"},
+	{"CLUSTERDOWN", "its cluster does not serve this part of the keys"},
+	{"TRYAGAIN", "it is moving the counter to another node"},
+	{"MOVED", "the counter moved to another node"},
+	{"ASK", "the counter is moving to another node"},
+	{"BUSY", "it is busy with somebody's long script"},
+	{"UNBLOCKED", "it changed its role during the call"},
+	{"max number of clients", "it has no connection left (maxclients)"},
+}
+
+// explain turns an error of the client into one of this package: unavailable when
+// no answer came, or one that the server cannot serve.
+func (s *Store) explain(err error) error {
+	var reply goredis.Error
+	if !errors.As(err, &reply) {
+		return &store.UnavailableError{Store: s.name, Cause: err}
+	}
+	for _, u := range unable {
+		if goredis.HasErrorPrefix(err, u.prefix) {
+			return &store.UnavailableError{Store: s.name, Cause: fmt.Errorf("%s: %w", u.meaning, err)}
+		}
+	}
+	return fmt.Errorf("%s: %w", s.name, err)
+}

@@ -1,0 +1,67 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha1"
+	_ "embed" // the scripts
+	"encoding/hex"
+	"strings"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+//go:embed lua/clock.lua
+var clockLua string
+
+//go:embed lua/memory.lua
+var memoryLua string
+
+//go:embed lua/warm.lua
+var warmLua string
+
+//go:embed lua/fixedwindow.lua
+var fixedWindowLua string
+
+// A script is a Lua program and the name under which a server caches it.
+type script struct{ text, sha string }
+
+// newScript joins the files of one program.
+func newScript(files ...string) script {
+	text := strings.Join(files, "\n")
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // the name Redis gives it
+	return script{text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+// run calls the script once, by its name and only if the server does not know
+// that by its text.
+func (s script) run(ctx context.Context, client goredis.UniversalClient, keys []string, args []any) (any, error) {
+	reply, err := call(ctx, client, "evalsha", s.sha, keys, args)
+	if goredis.HasErrorPrefix(err, "NOSCRIPT") {
+		return call(ctx, client, "eval", s.text, keys, args)
+	}
+	return reply, err
+}
+
+func call(ctx context.Context, client goredis.UniversalClient, name, program string, keys []string, args []any) (any, error) {
+	line := make([]any, 0, 3+len(keys)+len(args))
+	line = append(line, name, program, len(keys))
+	for _, k := range keys {
+		line = append(line, k)
+	}
+	cmd := once{goredis.NewCmd(ctx, append(line, args...)...)}
+	cmd.SetFirstKeyPos(3)
+	if err := client.Process(ctx, cmd); err != nil {
+		return nil, err
+	}
+	return cmd.Result()
+}
+
+// once is a command that the client never sends twice, whatever its retry
+// settings: the first call may have run although its reply was lost, and a
+// give-back that runs twice mints budget.
+type once struct{ *goredis.Cmd }
+
+func (once) NoRetry() bool { return true }
+
+// Clone keeps the promise for a client that copies commands.
+func (o once) Clone() goredis.Cmder { return once{o.Cmd.Clone().(*goredis.Cmd)} }

@@ -1,0 +1,98 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// Options configure a Store.
+type Options struct {
+	// Name is how errors call the server, usually its address.
+	Name string
+}
+
+// A Store applies commands to counters in Redis. It is safe for concurrent use
+// and starts no goroutine.
+type Store struct {
+	client goredis.UniversalClient
+	name   string
+	step   script
+	warm   script
+}
+
+// New returns a store that calls through client, which Close closes. The client
+// should have ContextTimeoutEnabled, without which a call may outlive its
+// context's deadline by the client's own time-outs; Dial makes one that is right.
+func New(client goredis.UniversalClient, o Options) *Store {
+	return newStore(client, o, clockLua)
+}
+
+func newStore(client goredis.UniversalClient, o Options, clock string) *Store {
+	return &Store{
+		client: client,
+		name:   "redis at " + o.Name,
+		step:   newScript(clock, memoryLua, fixedWindowLua),
+		warm:   newScript(clock, memoryLua, warmLua),
+	}
+}
+
+// Close closes the client.
+func (s *Store) Close() error { return s.client.Close() }
+
+// Apply runs c for one counter in one round trip, two after the server lost its
+// script cache. Refusals are results. The error is a *store.UnavailableError when
+// the server could not be reached, was not able to decide, or ctx was done; any
+// other error names what is wrong with p or c, or is a defect.
+//
+// A call whose error is unavailable may still have been carried out: a lost reply
+// strands what it granted, until the window ends.
+func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.FixedWindow, c limiter.Command) (limiter.Result, error) {
+	if err := p.Validate(); err != nil {
+		return limiter.Result{}, fmt.Errorf("%s: %s: %w", s.name, key, err)
+	}
+	if err := c.Validate(); err != nil {
+		return limiter.Result{}, fmt.Errorf("%s: %s: %w", s.name, key, err)
+	}
+	return s.apply(ctx, keysOf(key), encode(p, c))
+}
+
+func (s *Store) apply(ctx context.Context, keys []string, args []any) (limiter.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return limiter.Result{}, s.explain(err)
+	}
+	reply, err := s.step.run(ctx, s.client, keys, args)
+	if err != nil {
+		return limiter.Result{}, s.explain(err)
+	}
+	res, began, err := decode(reply)
+	if err != nil {
+		return limiter.Result{}, fmt.Errorf("%s: %w", s.name, err)
+	}
+	if began {
+		// The instance is new. Partitions that are idle now would pay for it in a
+		// later window; what cannot be stamped now stamps itself then.
+		_ = s.Warm(ctx)
+	}
+	return res, nil
+}
+
+// Warm begins the memory of every partition on the serving instances, as far as
+// it has not begun. It is one round trip to each instance; Apply does it by
+// itself when it meets a new instance.
+func (s *Store) Warm(ctx context.Context) error {
+	_, err := s.client.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
+		for p := range uint32(partitions) {
+			pipe.Eval(ctx, s.warm.text, []string{guardKey(p)})
+		}
+		return nil
+	})
+	if err != nil {
+		return s.explain(err)
+	}
+	return nil
+}
