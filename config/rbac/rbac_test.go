@@ -1,0 +1,113 @@
+package rbac_test
+
+import (
+	"bytes"
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden file")
+
+// grant is one rule of the controller's account, and where it holds.
+type grant struct {
+	namespace string // empty: everywhere
+	rbacv1.PolicyRule
+}
+
+// String is the grant on one line, as the golden file has it.
+func (g grant) String() string {
+	where := "everywhere"
+	if g.namespace != "" {
+		where = "in " + g.namespace
+	}
+	var names string
+	if len(g.ResourceNames) > 0 {
+		names = " named " + strings.Join(g.ResourceNames, ",")
+	}
+	groups := make([]string, len(g.APIGroups))
+	for i, group := range g.APIGroups {
+		groups[i] = cmp.Or(group, "core")
+	}
+	return fmt.Sprintf("%s: %s %s of %s%s", where, strings.Join(g.Verbs, ","), strings.Join(g.Resources, ","), strings.Join(groups, ","), names)
+}
+
+// controllerGrants reads the roles that the controller's account is bound to.
+func controllerGrants(t *testing.T) []grant {
+	t.Helper()
+	data, err := os.ReadFile("role.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var grants []grant
+	for _, document := range bytes.Split(data, []byte("\n---\n")) {
+		var role rbacv1.Role // a ClusterRole has the same shape without a namespace
+		if err := yaml.UnmarshalStrict(document, &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			grants = append(grants, grant{role.Namespace, rule})
+		}
+	}
+	return grants
+}
+
+// TestGolden shows a change of the controller's rights in review, one line a rule.
+func TestGolden(t *testing.T) {
+	var lines []string
+	for _, g := range controllerGrants(t) {
+		lines = append(lines, g.String())
+	}
+	slices.Sort(lines)
+	got := strings.Join(lines, "\n") + "\n"
+	golden := filepath.Join("testdata", "controller.golden")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(string(want), got); diff != "" {
+		t.Errorf("rights of the controller (-want +got); review them, then run go test ./config/rbac -update\n%s", diff)
+	}
+}
+
+func TestLeastPrivilege(t *testing.T) {
+	writing := sets.New("create", "update", "patch", "delete", "deletecollection")
+	for _, g := range controllerGrants(t) {
+		t.Run(g.String(), func(t *testing.T) {
+			if slices.Contains(slices.Concat(g.APIGroups, g.Resources, g.Verbs), "*") {
+				t.Error("a wildcard grants what nobody reviewed")
+			}
+			if verbs := sets.New(g.Verbs...); verbs.HasAny("escalate", "bind", "impersonate") {
+				t.Error("the controller could give itself any right")
+			}
+			everywhere := g.namespace == ""
+			for _, resource := range g.Resources {
+				switch {
+				case everywhere && (resource == "secrets" || resource == "configmaps"):
+					t.Errorf("%s of other namespaces are none of the controller's business", resource)
+				case everywhere && resource == "pods" && sets.New(g.Verbs...).HasAny(writing.UnsortedList()...):
+					t.Error("only the webhook changes pods, and only before they exist")
+				case strings.HasSuffix(resource, "webhookconfigurations") && len(g.ResourceNames) == 0:
+					t.Errorf("%s must be limited to the controller's own by name", resource)
+				case resource == "ratelimitpolicies" && sets.New(g.Verbs...).HasAny(writing.UnsortedList()...):
+					t.Error("policies belong to users; the controller writes their status only")
+				}
+			}
+		})
+	}
+}
