@@ -1,0 +1,174 @@
+package inject
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+const (
+	firstInboundPort = 15006
+	checkPort        = 15010
+	firstAdminPort   = 15020
+
+	maxInboundPorts = 4
+	maxPortName     = 15 // characters, set by Kubernetes
+)
+
+// choosePorts returns the app's ports to stand in front of, without listeners.
+func choosePorts(spec *corev1.PodSpec, a *annotated) []Port {
+	ports, ok := listedPorts(spec, a)
+	if !ok {
+		ports = declaredHTTP(spec, skipped(spec, a))
+	}
+	if len(ports) > maxInboundPorts {
+		a.warn("the pod declares %d HTTP ports and the sidecar takes the first %d, without %s: choose them with %s",
+			len(ports), maxInboundPorts, ports[maxInboundPorts].Name, v1alpha1.InboundPortsAnnotation)
+		ports = ports[:maxInboundPorts]
+	}
+	return ports
+}
+
+// listedPorts resolves the annotation that lists ports. It counts as a whole: one
+// wrong entry and the default selection is used.
+func listedPorts(spec *corev1.PodSpec, a *annotated) ([]Port, bool) {
+	key := v1alpha1.InboundPortsAnnotation
+	value, ok := a.lookup(key)
+	if !ok {
+		return nil, false
+	}
+	var ports []Port
+	for entry := range strings.SplitSeq(value, ",") {
+		port, err := resolve(spec, strings.TrimSpace(entry))
+		if err != nil {
+			a.warn("%s is %q: %v; the declared HTTP ports are used", key, value, err)
+			return nil, false
+		}
+		if !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
+	}
+	if len(ports) > maxInboundPorts {
+		a.warn("%s is %q: list up to %d ports; the declared HTTP ports are used", key, value, maxInboundPorts)
+		return nil, false
+	}
+	return ports, true
+}
+
+// resolve finds the port that an entry of the annotation means.
+func resolve(spec *corev1.PodSpec, entry string) (Port, error) {
+	if number, err := strconv.ParseInt(entry, 10, 32); err == nil {
+		if number < 1 || number > 65535 {
+			return Port{}, fmt.Errorf("%d is not a port number", number)
+		}
+		return byNumber(spec, int32(number)), nil
+	}
+	if port, ok := byName(spec, entry); ok {
+		return port, nil
+	}
+	return Port{}, fmt.Errorf("no container declares a TCP port named %q", entry)
+}
+
+// byName finds the port that Services resolve the name to.
+func byName(spec *corev1.PodSpec, name string) (Port, bool) {
+	for c := range serving(spec) {
+		for i := range c.Ports {
+			if p := &c.Ports[i]; isTCP(p) && p.Name == name && name != "" {
+				return Port{Name: name, App: p.ContainerPort}, true
+			}
+		}
+	}
+	return Port{}, false
+}
+
+// byNumber finds the port under the name by which Services reach it. If none
+// does, the sidecar's port gets a name of its own that they can target.
+func byNumber(spec *corev1.PodSpec, number int32) Port {
+	for c := range serving(spec) {
+		for i := range c.Ports {
+			if port, ok := byName(spec, c.Ports[i].Name); ok && port.App == number {
+				return port
+			}
+		}
+	}
+	return Port{Name: fmt.Sprintf("weir-%d", number), App: number}
+}
+
+// skipped resolves the annotation that lists ports to leave alone.
+func skipped(spec *corev1.PodSpec, a *annotated) []Port {
+	key := v1alpha1.SkipInboundPortsAnnotation
+	value, ok := a.lookup(key)
+	if !ok {
+		return nil
+	}
+	var ports []Port
+	for entry := range strings.SplitSeq(value, ",") {
+		port, err := resolve(spec, strings.TrimSpace(entry))
+		if err != nil {
+			a.warn("%s is %q: %v; no port is skipped", key, value, err)
+			return nil
+		}
+		ports = append(ports, port)
+	}
+	return ports
+}
+
+// declaredHTTP returns the ports whose names say HTTP. Of several with one name
+// only the first counts: it is the one that Services resolve the name to.
+func declaredHTTP(spec *corev1.PodSpec, skip []Port) []Port {
+	var ports []Port
+	seen := map[string]bool{}
+	for c := range serving(spec) {
+		if isMesh(c) {
+			continue
+		}
+		for i := range c.Ports {
+			p := &c.Ports[i]
+			if !isTCP(p) || !saysHTTP(p.Name) || seen[p.Name] {
+				continue
+			}
+			seen[p.Name] = true
+			if !slices.ContainsFunc(skip, func(q Port) bool { return q.App == p.ContainerPort }) {
+				ports = append(ports, Port{Name: p.Name, App: p.ContainerPort})
+			}
+		}
+	}
+	return ports
+}
+
+// saysHTTP reports whether a port of this name speaks HTTP in clear. TLS ends in
+// the app there, so the sidecar could not read what passes.
+func saysHTTP(name string) bool {
+	switch {
+	case strings.HasPrefix(name, "https"), strings.HasPrefix(name, "grpcs"):
+		return false
+	case name == "web", name == "h2c":
+		return true
+	}
+	return strings.HasPrefix(name, "http") || strings.HasPrefix(name, "grpc")
+}
+
+// assign gives each port the next listener that is free in the pod and returns
+// the ports and the admin port. Another project's sidecar may hold the usual ones.
+func assign(spec *corev1.PodSpec, ports []Port) (_ []Port, admin int32) {
+	inUse := func(number int32) bool {
+		return number == checkPort || number == admin || ownerOfPort(spec, number) != "" ||
+			slices.ContainsFunc(ports, func(p Port) bool { return p.App == number || p.Listen == number })
+	}
+	next := func(number int32) int32 {
+		for inUse(number) {
+			number++
+		}
+		return number
+	}
+	admin = next(firstAdminPort)
+	for i := range ports {
+		ports[i].Listen = next(firstInboundPort)
+	}
+	return ports, admin
+}

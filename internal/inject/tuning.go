@@ -1,0 +1,164 @@
+package inject
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+const (
+	defaultShutdownGracePeriod = 30 * time.Second
+	maxShutdownGracePeriod     = time.Hour
+)
+
+// The default resources are requested always: an autoscaler that reads a pod's
+// use against its requests needs them on every container.
+var (
+	defaultCPU    = amounts{request: resource.MustParse("25m")}
+	defaultMemory = amounts{request: resource.MustParse("32Mi"), limit: resource.MustParse("128Mi")}
+)
+
+// amounts are what the sidecar asks of one resource. A zero limit means none.
+type amounts struct{ request, limit resource.Quantity }
+
+// tuning is what annotations choose about the sidecar.
+type tuning struct {
+	mode                string
+	capture             Capture
+	shutdownGracePeriod time.Duration
+	cpu, memory         amounts
+}
+
+// An annotated reads the annotations of a pod, and those of its namespace where
+// the pod has none. It collects a warning for each value that cannot be used.
+type annotated struct {
+	pod, namespace map[string]string
+	warnings       []string
+}
+
+func (a *annotated) lookup(key string) (string, bool) {
+	if value, ok := a.pod[key]; ok {
+		return value, true
+	}
+	value, ok := a.namespace[key]
+	return value, ok
+}
+
+func (a *annotated) warn(format string, args ...any) {
+	a.warnings = append(a.warnings, fmt.Sprintf(format, args...))
+}
+
+func (a *annotated) tuning() tuning {
+	return tuning{
+		mode:                a.mode(),
+		capture:             a.capture(),
+		shutdownGracePeriod: a.shutdownGracePeriod(),
+		cpu:                 a.amounts(v1alpha1.SidecarCPURequestAnnotation, v1alpha1.SidecarCPULimitAnnotation, defaultCPU),
+		memory:              a.amounts(v1alpha1.SidecarMemoryRequestAnnotation, v1alpha1.SidecarMemoryLimitAnnotation, defaultMemory),
+	}
+}
+
+// mode is the pod's alone: it is a brake for one workload, and the mode of many
+// is a matter of their policies.
+func (a *annotated) mode() string {
+	value, ok := a.pod[v1alpha1.ModeAnnotation]
+	known := []string{v1alpha1.ModeEnforce, v1alpha1.ModeShadow, v1alpha1.ModeBypass}
+	switch {
+	case !ok:
+		return v1alpha1.ModeEnforce
+	case slices.Contains(known, value):
+		return value
+	}
+	a.warn("%s is %q: use enforce, shadow or bypass; enforce is used", v1alpha1.ModeAnnotation, value)
+	return v1alpha1.ModeEnforce
+}
+
+func (a *annotated) capture() Capture {
+	value, ok := a.lookup(v1alpha1.CaptureAnnotation)
+	switch {
+	case !ok:
+		return CapturePort
+	case Capture(value) == CapturePort, Capture(value) == CaptureExplicit:
+		return Capture(value)
+	}
+	a.warn("%s is %q: use port or explicit; port is used", v1alpha1.CaptureAnnotation, value)
+	return CapturePort
+}
+
+func (a *annotated) shutdownGracePeriod() time.Duration {
+	key := v1alpha1.ShutdownGracePeriodAnnotation
+	value, ok := a.lookup(key)
+	if !ok {
+		return defaultShutdownGracePeriod
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 || d > maxShutdownGracePeriod {
+		a.warn("%s is %q: use a duration above 0 and up to %s such as 30s; %s is used",
+			key, value, maxShutdownGracePeriod, defaultShutdownGracePeriod)
+		return defaultShutdownGracePeriod
+	}
+	return d
+}
+
+// amounts reads a request and a limit. The API server refuses a pod whose request
+// is above its limit, so where one of the two was chosen the other follows it.
+func (a *annotated) amounts(requestKey, limitKey string, defaults amounts) amounts {
+	request, choseRequest := a.quantity(requestKey, defaults.request)
+	limit, choseLimit := a.quantity(limitKey, defaults.limit)
+	if limit.IsZero() || request.Cmp(limit) <= 0 {
+		return amounts{request, limit}
+	}
+	switch {
+	case choseRequest && choseLimit:
+		a.warn("%s (%s) is above %s (%s): the defaults of both are used", requestKey, request.String(), limitKey, limit.String())
+		return defaults
+	case choseRequest:
+		return amounts{request, request}
+	default:
+		return amounts{limit, limit}
+	}
+}
+
+func (a *annotated) quantity(key string, fallback resource.Quantity) (_ resource.Quantity, chosen bool) {
+	value, ok := a.lookup(key)
+	if !ok {
+		return fallback, false
+	}
+	q, err := resource.ParseQuantity(value)
+	if err != nil || q.Sign() <= 0 {
+		a.warn("%s is %q: use a quantity above 0 such as 100m or 64Mi; the default is used", key, value)
+		return fallback, false
+	}
+	return q, true
+}
+
+// requirements turns the amounts into a container's resources. A pod that sets a
+// resource for itself as a whole has decided how much all its containers share,
+// and the API server refuses containers that ask for more than that.
+func (t tuning) requirements(pod *corev1.PodSpec) corev1.ResourceRequirements {
+	r := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
+	for name, a := range map[corev1.ResourceName]amounts{corev1.ResourceCPU: t.cpu, corev1.ResourceMemory: t.memory} {
+		if podWide(pod, name) {
+			continue
+		}
+		r.Requests[name] = a.request
+		if !a.limit.IsZero() {
+			r.Limits[name] = a.limit
+		}
+	}
+	return r
+}
+
+func podWide(pod *corev1.PodSpec, name corev1.ResourceName) bool {
+	if pod.Resources == nil {
+		return false
+	}
+	_, request := pod.Resources.Requests[name]
+	_, limit := pod.Resources.Limits[name]
+	return request || limit
+}

@@ -1,0 +1,76 @@
+package webhook
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/weir-dev/weir/internal/inject"
+)
+
+// The reasons of Events.
+const (
+	eventInjected = "Injected"
+	eventSkipped  = "InjectionSkipped"
+	eventWarning  = "InjectionWarning"
+
+	eventAction = "Inject"
+	maxNote     = 1024 // bytes, set by Kubernetes
+)
+
+// Events is the part of an events.EventRecorder that the handler uses. It must
+// not block.
+type Events interface {
+	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
+}
+
+// emit tells of the report on the pod's owner. That the pod was injected before,
+// or that nobody asked for it, is no news.
+func (i *PodInjector) emit(pod *corev1.Pod, namespace string, report inject.Report) {
+	if report.Reason == inject.AlreadyInjected || report.Reason == inject.NotOptedIn {
+		return
+	}
+	about := subject(pod, namespace)
+	send := func(eventType, reason, message string) {
+		i.Events.Eventf(about, nil, eventType, reason, eventAction, "%s", note(pod, message))
+	}
+	switch {
+	case report.Injected:
+		send(corev1.EventTypeNormal, eventInjected, report.Message)
+	case unexpected(report):
+		send(corev1.EventTypeWarning, eventSkipped, fmt.Sprintf("%s: %s", report.Reason, report.Message))
+	default:
+		send(corev1.EventTypeNormal, eventSkipped, fmt.Sprintf("%s: %s", report.Reason, report.Message))
+	}
+	for _, warning := range report.Warnings {
+		send(corev1.EventTypeWarning, eventWarning, warning)
+	}
+}
+
+// subject is the controller that owns the pod, or the pod. A pod has no UID yet
+// and, where the API server is to make one up, no name.
+func subject(pod *corev1.Pod, namespace string) *corev1.ObjectReference {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return &corev1.ObjectReference{
+			APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: namespace, Name: owner.Name, UID: owner.UID,
+		}
+	}
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: podName(pod)}
+}
+
+// podName is the pod's name as far as it is known.
+func podName(pod *corev1.Pod) string {
+	return cmp.Or(pod.Name, strings.TrimSuffix(pod.GenerateName, "-"))
+}
+
+func note(pod *corev1.Pod, message string) string {
+	text := fmt.Sprintf("pod %s: %s", podName(pod), message)
+	if len(text) > maxNote {
+		text = strings.ToValidUTF8(text[:maxNote], "")
+	}
+	return text
+}

@@ -1,0 +1,148 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/weir-dev/weir/internal/inject"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// maxSnapshot is the longest snapshot that a pod carries, in bytes of its packed
+// form. Linux refuses environment variables of 128 KiB and more.
+const maxSnapshot = 64 << 10
+
+// Snapshots knows what a pod that does not exist yet will have to enforce.
+type Snapshots interface {
+	Snapshot(ctx context.Context, namespace string, podLabels map[string]string) (policy.Snapshot, error)
+}
+
+// PodInjector is the admission handler that injects pods. All fields are needed.
+type PodInjector struct {
+	// Namespaces reads Namespace objects from an informer. It may be behind the API
+	// server, so when it shows a namespace that does not want injection, or none,
+	// LiveNamespaces is asked: the API server has called because its own state of the
+	// namespace, or the pod, does want it.
+	Namespaces, LiveNamespaces client.Reader
+
+	Snapshots Snapshots
+	Events    Events
+	CABundle  func() []byte // PEM of the authority that sidecars shall trust
+
+	// Config is what every sidecar gets; CABundle and Snapshot are set per pod.
+	Config inject.Config
+}
+
+var _ admission.Handler = (*PodInjector)(nil)
+
+// Handle answers one request for the creation of a pod.
+func (i *PodInjector) Handle(ctx context.Context, req admission.Request) admission.Response {
+	pod := &corev1.Pod{}
+	if err := json.Unmarshal(req.Object.Raw, pod); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode the pod: %w", err))
+	}
+	cfg := i.Config
+	cfg.CABundle = string(i.CABundle())
+	snapshot, snapshotErr := i.snapshot(ctx, req.Namespace, pod)
+	cfg.Snapshot = snapshot
+
+	out, report, err := i.inject(ctx, pod, req.Namespace, cfg)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if report.Injected && snapshotErr != nil {
+		report.Warnings = append(report.Warnings,
+			fmt.Sprintf("the pod starts without policies and gets them from the controller: %v", snapshotErr))
+	}
+	if req.DryRun == nil || !*req.DryRun {
+		i.emit(pod, req.Namespace, report)
+	}
+	return response(pod, out, report)
+}
+
+// inject asks the informer first and the API server when that does not settle it.
+func (i *PodInjector) inject(ctx context.Context, pod *corev1.Pod, namespace string, cfg inject.Config) (out *corev1.Pod, report inject.Report, err error) {
+	for _, reader := range []client.Reader{i.Namespaces, i.LiveNamespaces} {
+		var facts inject.NamespaceFacts
+		if facts, err = namespaceFacts(ctx, reader, namespace); err != nil {
+			continue
+		}
+		out, report = inject.Inject(pod, facts, cfg)
+		if report.Reason != inject.NotOptedIn && report.Reason != inject.DisabledByNamespace {
+			break
+		}
+	}
+	return out, report, err
+}
+
+func namespaceFacts(ctx context.Context, reader client.Reader, name string) (inject.NamespaceFacts, error) {
+	ns := &corev1.Namespace{}
+	if err := reader.Get(ctx, types.NamespacedName{Name: name}, ns); err != nil {
+		return inject.NamespaceFacts{}, fmt.Errorf("read the pod's namespace: %w", err)
+	}
+	return inject.NamespaceFacts{Labels: ns.Labels, Annotations: ns.Annotations}, nil
+}
+
+// snapshot packs what the pod enforces until it hears from the controller.
+func (i *PodInjector) snapshot(ctx context.Context, namespace string, pod *corev1.Pod) (string, error) {
+	s, err := i.Snapshots.Snapshot(ctx, namespace, pod.Labels)
+	if err != nil {
+		return "", err
+	}
+	data, _, err := policy.Encode(s)
+	if err != nil {
+		return "", err
+	}
+	packed, err := policy.Pack(data)
+	if err == nil && len(packed) > maxSnapshot {
+		return "", fmt.Errorf("they are %d bytes long and a pod carries up to %d", len(packed), maxSnapshot)
+	}
+	return packed, err
+}
+
+// response patches only what injection changed. The patch is the difference of
+// two pods that went through the same types, so fields of a newer Kubernetes,
+// which those types do not know, stay as they are.
+func response(pod, out *corev1.Pod, report inject.Report) admission.Response {
+	if !report.Injected {
+		return admission.Allowed(report.Message).WithWarnings(warnings(report)...)
+	}
+	before, err := json.Marshal(pod)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("encode the pod: %w", err))
+	}
+	after, err := json.Marshal(out)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("encode the injected pod: %w", err))
+	}
+	return admission.PatchResponseFromRaw(before, after).WithWarnings(warnings(report)...)
+}
+
+// warnings are what the creator of the pod should hear of at once.
+func warnings(report inject.Report) []string {
+	var list []string
+	if unexpected(report) {
+		list = append(list, "weir: no sidecar: "+report.Message)
+	}
+	for _, w := range report.Warnings {
+		list = append(list, "weir: "+w)
+	}
+	return list
+}
+
+// unexpected reports whether the pod was meant to get a sidecar and did not.
+func unexpected(report inject.Report) bool {
+	switch report.Reason {
+	case inject.Injected, inject.AlreadyInjected, inject.NotOptedIn, inject.DisabledByPod, inject.DisabledByNamespace:
+		return false
+	default:
+		return true
+	}
+}

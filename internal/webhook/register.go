@@ -1,0 +1,20 @@
+package webhook
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// The paths that the webhook configurations in config/webhook name.
+const (
+	InjectPath         = "/inject-v1-pod"
+	ValidatePolicyPath = "/validate-weir-dev-v1alpha1-ratelimitpolicy"
+)
+
+// Register has the server answer at the paths above. The scheme must know
+// v1alpha1.
+func Register(server webhook.Server, scheme *runtime.Scheme, pods *PodInjector, policies PolicyValidator) {
+	server.Register(InjectPath, &admission.Webhook{Handler: pods})
+	server.Register(ValidatePolicyPath, admission.WithValidator(scheme, policies))
+}
