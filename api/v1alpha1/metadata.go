@@ -4,11 +4,13 @@ package v1alpha1
 // config.weir.dev/ key tunes the sidecar, and a status.weir.dev/ key is written
 // by Weir alone.
 const (
-	// InjectionLabel on a namespace opts its pods in (Enabled) or out (Disabled).
+	// InjectionLabel on a namespace opts its pods in (Enabled), or out (Disabled),
+	// which no pod overrides.
 	InjectionLabel = "weir.dev/injection"
 
 	// InjectKey on a pod, as annotation or label, opts that pod in (Enabled) or
-	// out (Disabled). The annotation wins over the label, the pod over its namespace.
+	// out (Disabled). The annotation wins over the label, and the pod over a namespace
+	// that is not Disabled.
 	InjectKey = "weir.dev/inject"
 
 	// ModeAnnotation on a pod overrides the mode of every policy there: ModeEnforce
@@ -36,8 +38,13 @@ const (
 	ModeBypass  = "bypass"  // requests pass without being counted
 )
 
-// Annotations that tune the sidecar of one pod.
+// Annotations that tune the sidecar of a pod, or of the pods of a namespace that
+// do not say otherwise.
 const (
+	// CaptureAnnotation says how requests come to the sidecar: port (it takes over
+	// the name of the app's port) or explicit (the app asks the check API).
+	CaptureAnnotation = "config.weir.dev/capture"
+
 	// InboundPortsAnnotation lists the app's ports to limit, numbers or names
 	// separated by commas. Absent: the ports that speak HTTP by name or appProtocol.
 	InboundPortsAnnotation = "config.weir.dev/inbound-ports"
