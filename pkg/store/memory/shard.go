@@ -8,8 +8,9 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// sweepStep is how many counters one call looks at. Because it is more than the
-// one counter a call can add, a sweep catches up with any rate of new keys.
+// sweepStep is how many counters one call looks at, in the shard whose turn it is.
+// Because it is more than the one counter a call can add, sweeping catches up with
+// any rate of new keys.
 const sweepStep = 2
 
 // compactAbove is the number of counters below which no memory is worth saving.
@@ -30,9 +31,9 @@ type counter struct {
 	limiter.FixedWindowState
 }
 
-// state returns key's counter, new when it was never seen. The pointer is valid
-// until the next call of state or sweep.
-func (s *shard) state(key store.Key) *counter {
+// counter returns key's counter, new when it was never seen. The caller holds mu,
+// and the pointer is valid as long.
+func (s *shard) counter(key store.Key) *counter {
 	i, ok := s.slots[key]
 	if !ok {
 		i = len(s.counters)
@@ -46,6 +47,8 @@ func (s *shard) state(key store.Key) *counter {
 // sweep drops ended counters among the next few. Every call of a store does a
 // little of it, so there is no pause and no timer.
 func (s *shard) sweep(now limiter.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for range min(sweepStep, len(s.counters)) {
 		s.hand %= len(s.counters)
 		if s.counters[s.hand].ended(now) {

@@ -38,14 +38,15 @@ type Store struct {
 	clock  func() limiter.Instant
 	memory limiter.Memory
 	seed   maphash.Seed
-	sealed atomic.Bool // set once; decisions read it under their shard's lock
+	sealed atomic.Bool   // set once; decisions read it under their shard's lock
+	swept  atomic.Uint32 // calls so far: which shard the next one sweeps
 	shards [shards]shard
 }
 
 // New returns a store whose memory begins now or, with a ledger, where the
 // ledger's did.
 func New(o Options) *Store {
-	now := o.Clock()
+	now := o.Clock() + 1 // a predecessor may have served up to this very instant
 	s := &Store{clock: o.Clock, memory: limiter.Memory{Since: now}, seed: maphash.MakeSeed()}
 	for i := range s.shards {
 		s.shards[i].slots = map[store.Key]int{}
@@ -67,8 +68,7 @@ func (s *Store) adopt(l *Ledger, now limiter.Instant) {
 		Gaps:  append(gaps, limiter.Gap{From: l.sealed, To: now}),
 	}
 	for _, c := range l.counters {
-		sh := s.shard(c.key)
-		sh.state(c.key).FixedWindowState = c.FixedWindowState
+		*s.shard(c.key).counter(c.key) = c
 	}
 }
 
@@ -83,18 +83,24 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.FixedWindow,
 		return limiter.Result{}, fmt.Errorf("%s: %s: %w", name, key, err)
 	}
 	c.Memory = s.memory
+	res, err := s.decide(key, p, c)
+	if err != nil {
+		return limiter.Result{}, err
+	}
+	s.shards[s.swept.Add(1)%shards].sweep(res.Now)
+	return res, nil
+}
 
+func (s *Store) decide(key store.Key, p limiter.FixedWindow, c limiter.Command) (res limiter.Result, err error) {
 	sh := s.shard(key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if s.sealed.Load() {
-		return limiter.Result{}, unavailable(ErrSealed)
+		return res, unavailable(ErrSealed)
 	}
-	now := s.clock() // under the lock, so that the states of a key see time in order
-	e := sh.state(key)
-	var res limiter.Result
-	e.FixedWindowState, res = p.Step(e.FixedWindowState, now, c)
-	sh.sweep(now)
+	now := s.clock() // under the lock, so that a key sees time in order
+	counter := sh.counter(key)
+	counter.FixedWindowState, res = p.Step(counter.FixedWindowState, now, c)
 	return res, nil
 }
 

@@ -14,7 +14,7 @@ local function recall(guard, now)
   if stored[1] == replid then
     return {since = tonumber(stored[2]), latest = latest}, false
   end
-  local since = math.max(now, latest)
+  local since = math.max(now, latest) + 1 -- the other may have served up to this very instant
   redis.call('HSET', guard, 'replid', replid, 'since', since)
   return {since = since, latest = latest}, true
 end

@@ -1,0 +1,52 @@
+package redis_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store/redis"
+	"github.com/weir-dev/weir/pkg/store/storetest"
+	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
+)
+
+// dial returns a store on a server that is closed when the test ends.
+func dial(t testing.TB, server *redistest.Server) *redis.Store {
+	s := redis.Dial(server.Addr)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Subject {
+		server := redistest.Start(t)
+		s := dial(t, server)
+		after := func(loss func()) func() storetest.Store {
+			return func() storetest.Store { loss(); return s }
+		}
+		return storetest.Subject{
+			Store: s,
+			// The clock is the server's, so it can only be waited for.
+			Advance:  func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) },
+			Counters: func() int { return counters(server) },
+			Break:    server.Kill,
+			Forget: map[string]func() storetest.Store{
+				"restart":           after(server.Restart),
+				"flush":             after(server.Flush),
+				"flush of a script": after(func() { server.Flush(); server.FlushScripts() }),
+			},
+		}
+	})
+}
+
+// counters returns how many keys of the server are counters and not guards.
+func counters(server *redistest.Server) int {
+	n := 0
+	for _, k := range server.Do("KEYS", "weir:*").([]any) {
+		if !strings.HasSuffix(k.(string), ":memory") {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,151 @@
+// Package redistest runs private Redis servers for tests.
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// startTimeout is how long a server may take to answer after its start.
+const startTimeout = 10 * time.Second
+
+// A Server is one redis-server process on a TCP port of the loopback address. It
+// persists nothing, so a restart forgets everything. Its methods fail the test
+// when they cannot do what they say, and belong to the test's goroutine.
+type Server struct {
+	Addr string // host:port, the same after Restart
+
+	t    testing.TB
+	args []string
+	dir  string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the process has ended
+}
+
+// Start runs a server until the test ends. The arguments follow the settings that
+// the package needs, for example "--maxmemory", "2mb".
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s := &Server{Addr: freeAddr(t), t: t, args: args, dir: t.TempDir()}
+	s.run()
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Client returns a client of the server that is closed when the test ends.
+func (s *Server) Client() *goredis.Client {
+	c := goredis.NewClient(&goredis.Options{Addr: s.Addr, MaxRetries: -1, DialerRetries: 1})
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Restart ends the process at once and starts another at the same address.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Kill()
+	s.run()
+}
+
+// Kill ends the process at once and waits until it is gone. A server that was
+// killed before stays so.
+func (s *Server) Kill() {
+	_ = s.cmd.Process.Kill() // fails when it has ended already
+	<-s.done
+}
+
+// Pause stops the process without ending it: connections stay open and nothing
+// answers until Resume.
+func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on.
+func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
+
+// Flush deletes every key.
+func (s *Server) Flush() { s.Do("FLUSHALL") }
+
+// FlushScripts empties the script cache.
+func (s *Server) FlushScripts() { s.Do("SCRIPT", "FLUSH") }
+
+// Do runs one command on a connection of its own and returns the reply.
+func (s *Server) Do(args ...any) any {
+	s.t.Helper()
+	reply, err := s.do(args...)
+	if err != nil {
+		s.t.Fatalf("redis %v: %v", args, err)
+	}
+	return reply
+}
+
+func (s *Server) do(args ...any) (any, error) {
+	c := goredis.NewClient(&goredis.Options{Addr: s.Addr, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second})
+	defer c.Close()
+	return c.Do(context.Background(), args...).Result()
+}
+
+func (s *Server) signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatalf("signal redis-server: %v", err)
+	}
+}
+
+func (s *Server) run() {
+	s.t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		s.t.Fatalf("%v; install it with: make deps", err)
+	}
+	host, port, _ := net.SplitHostPort(s.Addr) // made by freeAddr
+	s.cmd = exec.Command(path, append([]string{
+		"--bind", host, "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no",
+		"--enable-debug-command", "yes", "--logfile", "redis.log",
+	}, s.args...)...)
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatalf("start redis-server: %v", err)
+	}
+	s.done = make(chan struct{})
+	go func(cmd *exec.Cmd, done chan struct{}) {
+		defer close(done)
+		_ = cmd.Wait() // killed, as intended
+	}(s.cmd, s.done)
+	s.await()
+}
+
+// await blocks until the server answers.
+func (s *Server) await() {
+	s.t.Helper()
+	deadline := time.After(startTimeout)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, err := s.do("PING")
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-s.done:
+			s.t.Fatalf("redis-server ended at its start; see %s/redis.log", s.dir)
+		case <-deadline:
+			s.t.Fatalf("redis-server at %s does not answer: %v", s.Addr, err)
+		}
+	}
+}
+
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(fmt.Errorf("find a free port: %w", err))
+	}
+	defer l.Close()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+}
