@@ -1,0 +1,164 @@
+package audit
+
+import "time"
+
+// A Verdict says what the counts of a limit allow to be said about its bound.
+type Verdict int
+
+// The verdicts, from the one that outweighs all others to the one that yields.
+const (
+	Exceeded       Verdict = iota // a window of this generation admitted more than its bound
+	FailOpen                      // in the last window holders admitted without a share that bounds them
+	ReportsMissing                // the newest window that is over was not accounted for by every holder
+	Measured                      // every window that was measured stayed within its bound
+	Starting                      // no window is over yet
+	NoTraffic                     // no holder reported a request
+)
+
+// Figures are what is known of one limit. With several rates an overshoot is that
+// of the worst rate, and the under-utilization that of the best: what one rate
+// refuses leaves the others' budget unused.
+type Figures struct {
+	Generation       int64
+	Verdict          Verdict
+	Flow             Flow
+	ActiveKeys       int64             // the most that one holder tracks
+	Overshoot        *Overshoot        // nil until a window was measured
+	UnderUtilization *UnderUtilization // nil until a full window of every rate was measured
+}
+
+// Overshoot is Δ in units of cost; of a limit with a key, that of the worst key.
+type Overshoot struct {
+	WindowEnd time.Time // of the window measured last, on the store's clock
+	Observed  int64     // in that window
+	Bound     int64     // what holders may have admitted beyond the limit of that window
+	Unbounded bool      // some holder admitted whatever came: Bound does not hold
+	Worst     int64     // since the generation began, at least
+	WorstEnd  time.Time // of the window with Worst; zero while that is 0
+}
+
+// UnderUtilization is U in basis points of the limit, from windows that lay
+// wholly within one generation and one term.
+type UnderUtilization struct {
+	Observed int32 // in the last of them
+	Worst    int32 // since the generation began
+}
+
+const basisPoints = 10_000
+
+// figure is what was measured of one rate.
+type figure struct {
+	measured  bool
+	full      bool // unused was measured
+	missing   bool // the newest window that is over is unknown
+	overEnd   time.Time
+	window    Overshoot // without Worst
+	unused    int32
+	exceeded  bool
+	worst     int64
+	worstEnd  time.Time
+	heardOpen time.Time // when a window of this rate was last reported as open
+}
+
+// restart forgets what belongs to one generation.
+func (f *figure) restart() { f.exceeded, f.worst, f.worstEnd = false, 0, time.Time{} }
+
+// enter takes over what was measured of a window.
+func (f *figure) enter(m measurement) {
+	if m.overshoot > f.worst {
+		f.worst, f.worstEnd = m.overshoot, m.end
+	}
+	if m.overshoot > m.bound && !m.unbounded {
+		f.exceeded = true
+	}
+	if !m.end.Before(f.overEnd) {
+		f.overEnd, f.missing = m.end, !m.known
+	}
+	if !m.known || m.end.Before(f.window.WindowEnd) {
+		return
+	}
+	f.measured = true
+	f.window = Overshoot{WindowEnd: m.end, Observed: m.overshoot, Bound: m.bound, Unbounded: m.unbounded}
+	if m.full {
+		f.full, f.unused = true, int32(m.unused*basisPoints/m.limit)
+	}
+}
+
+// Figures returns what is known at the instant now.
+func (l *Limit) Figures(now time.Time) Figures {
+	out := Figures{
+		Generation:       l.generation,
+		Verdict:          l.verdict(),
+		Flow:             l.meter.flow(now),
+		Overshoot:        l.overshoot(),
+		UnderUtilization: l.underUtilization(),
+	}
+	for _, m := range l.members {
+		out.ActiveKeys = max(out.ActiveKeys, m.activeKeys)
+	}
+	return out
+}
+
+func (l *Limit) verdict() Verdict {
+	verdict := NoTraffic
+	if l.traffic {
+		verdict = Starting
+	}
+	for _, f := range l.figures {
+		switch {
+		case f.exceeded:
+			verdict = min(verdict, Exceeded)
+		case f.measured && f.window.Unbounded:
+			verdict = min(verdict, FailOpen)
+		case f.missing:
+			verdict = min(verdict, ReportsMissing)
+		case f.measured:
+			verdict = min(verdict, Measured)
+		}
+	}
+	return verdict
+}
+
+func (l *Limit) overshoot() *Overshoot {
+	var out *Overshoot
+	for _, r := range l.rates {
+		f := l.figures[r.Window]
+		if !f.measured && f.worst == 0 {
+			continue
+		}
+		if out == nil {
+			out = &Overshoot{WindowEnd: f.window.WindowEnd}
+		}
+		if out.Observed <= f.window.Observed {
+			out.Observed, out.WindowEnd = f.window.Observed, f.window.WindowEnd
+		}
+		out.Bound = max(out.Bound, f.window.Bound)
+		out.Unbounded = out.Unbounded || f.window.Unbounded
+		if f.worst > out.Worst {
+			out.Worst, out.WorstEnd = f.worst, f.worstEnd
+		}
+	}
+	return out
+}
+
+func (l *Limit) underUtilization() *UnderUtilization {
+	unused, ok := l.leastUnused()
+	if !ok {
+		return nil
+	}
+	return &UnderUtilization{Observed: unused, Worst: l.worstUnused}
+}
+
+// leastUnused returns U of the rate that was used best, once every rate was
+// measured over a full window.
+func (l *Limit) leastUnused() (int32, bool) {
+	least := int32(basisPoints)
+	for _, r := range l.rates {
+		f := l.figures[r.Window]
+		if !f.full {
+			return 0, false
+		}
+		least = min(least, f.unused)
+	}
+	return least, len(l.rates) > 0
+}

@@ -1,0 +1,160 @@
+package audit
+
+import (
+	"cmp"
+	"slices"
+)
+
+// maxHashes is how many keys one query asks about. When more may exceed their
+// limit in one window, the window is unknown.
+const maxHashes = 512
+
+// A query is the second phase of measuring a window of a limit with a key: the
+// exact counts of the keys that matter.
+type query struct {
+	id      uint64
+	hashes  []string       // ascending
+	asked   map[Holder]int // holders that have not replied, with the number of their reports when asked
+	unknown bool           // some count cannot be had
+}
+
+func (q *query) pending(h Holder) bool {
+	_, ok := q.asked[h]
+	return ok
+}
+
+// ask begins the second phase. It returns false when nobody has to be asked.
+func (l *Limit) ask(w *window) (Query, bool) {
+	if !l.keyed || w.query != nil {
+		return Query{}, false
+	}
+	hashes, all := w.suspects(l.limitOf(w))
+	l.queries++
+	w.query = &query{id: l.queries, hashes: hashes, asked: map[Holder]int{}, unknown: !all}
+	for h, t := range w.tallies {
+		if t.knows(hashes) {
+			continue
+		}
+		if m := l.members[h]; m != nil {
+			w.query.asked[h] = m.reports
+		} else {
+			w.query.unknown = true // it left and can no longer be asked
+		}
+	}
+	if len(w.query.asked) == 0 {
+		return Query{}, false
+	}
+	q := Query{ID: w.query.id, Hashes: hashes}
+	q.Window.N = 1
+	q.Window.Open[0].Rate.Limit, q.Window.Open[0].Window, q.Window.Open[0].Index = w.claimed, w.id.length, w.id.index
+	for h := range w.query.asked {
+		q.Holders = append(q.Holders, h)
+	}
+	slices.SortFunc(q.Holders, Holder.compare)
+	return q, true
+}
+
+func (h Holder) compare(other Holder) int {
+	return cmp.Or(cmp.Compare(h.PodUID, other.PodUID), cmp.Compare(h.Nonce, other.Nonce))
+}
+
+// suspects returns the keys that may have exceeded the limit and the most refused
+// ones, and false when not all of the former fit.
+func (w *window) suspects(limit int64) ([]string, bool) {
+	most := map[string]KeyCount{} // of each key that is listed: admitted at most, and known refusals
+	for _, t := range w.tallies {
+		for hash := range t.keys {
+			most[hash] = KeyCount{Hash: hash}
+		}
+	}
+	for _, t := range w.tallies {
+		rest := t.unlisted()
+		for hash, sum := range most {
+			c, exact := t.count(hash)
+			sum.Admitted += c.Admitted
+			sum.Refused += c.Refused
+			if !exact {
+				sum.Admitted += rest
+			}
+			most[hash] = sum
+		}
+	}
+	var over, refused []KeyCount
+	for _, c := range most {
+		switch {
+		case c.Admitted > limit:
+			over = append(over, c)
+		case c.Refused > 0:
+			refused = append(refused, c)
+		}
+	}
+	slices.SortFunc(over, func(a, b KeyCount) int {
+		return cmp.Or(cmp.Compare(b.Admitted, a.Admitted), cmp.Compare(a.Hash, b.Hash))
+	})
+	slices.SortFunc(refused, func(a, b KeyCount) int {
+		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Hash, b.Hash))
+	})
+	chosen := slices.Concat(over, refused)
+	chosen = chosen[:min(len(chosen), maxHashes)]
+	hashes := make([]string, len(chosen))
+	for i, c := range chosen {
+		hashes[i] = c.Hash
+	}
+	slices.Sort(hashes)
+	return hashes, len(over) <= maxHashes
+}
+
+// knows reports whether the tally has the exact counts of every key of hashes.
+func (t *tally) knows(hashes []string) bool {
+	for _, hash := range hashes {
+		if _, exact := t.count(hash); !exact {
+			return false
+		}
+	}
+	return true
+}
+
+// Reply enters a holder's answer to a query: keys it never saw are left out, and
+// unknown means that it no longer has the counts.
+func (l *Limit) Reply(h Holder, id uint64, keys []KeyCount, unknown bool) {
+	for _, w := range l.windows {
+		if w.query != nil && w.query.id == id && w.query.pending(h) {
+			w.reply(h, keys, unknown)
+			return
+		}
+	}
+}
+
+func (w *window) reply(h Holder, keys []KeyCount, unknown bool) {
+	delete(w.query.asked, h)
+	if unknown {
+		w.query.unknown = true
+		return
+	}
+	t := w.tallies[h]
+	t.replies = make(map[string]KeyCount, len(w.query.hashes))
+	for _, hash := range w.query.hashes {
+		t.replies[hash] = KeyCount{Hash: hash}
+	}
+	for _, k := range keys {
+		if _, asked := t.replies[k.Hash]; asked {
+			t.replies[k.Hash] = k
+		}
+	}
+}
+
+// answered reports whether no reply is waited for. Members that sent reports
+// instead are given up.
+func (w *window) answered(members map[Holder]*member) bool {
+	if w.query == nil {
+		return true
+	}
+	for h, at := range w.query.asked {
+		if m := members[h]; m != nil && m.reports <= at+patience {
+			return false
+		}
+		delete(w.query.asked, h)
+		w.query.unknown = true
+	}
+	return true
+}

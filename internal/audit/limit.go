@@ -1,0 +1,348 @@
+package audit
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// Bounds of what one Limit remembers. Keys are the bulk, so limits with a key
+// remember fewer windows.
+const (
+	retainedTuples      = 32
+	retainedKeyedTuples = 16
+	maxLosses           = 256
+)
+
+// Config is what a limit promises in one generation of its policy.
+type Config struct {
+	Generation int64
+	Rates      []limiter.Rate
+	Keyed      bool
+}
+
+// A Limit audits one limit of one policy. It is not safe for concurrent use.
+type Limit struct {
+	interval   time.Duration
+	generation int64
+	rates      []limiter.Rate
+	keyed      bool
+
+	// changed is when a holder last began to enforce another generation; windows
+	// that began before mix promises.
+	changed time.Time
+
+	members map[Holder]*member
+	// losses holds when holders vanished. A window that may have begun before is
+	// unknown even when it is first heard of later.
+	losses map[Holder]time.Time
+
+	rows    map[tuple]map[Holder]Row
+	windows map[windowID]*window
+	reached limiter.Instant // the store's time is at least this, as reports prove
+	dropped limiter.Instant // rows of tuples that ended by then are not remembered
+	queries uint64
+
+	figures     map[limiter.Micros]*figure // by length of the window
+	worstUnused int32
+	traffic     bool
+	meter       meter
+}
+
+// A member is a holder that enforces the limit.
+type member struct {
+	reports    int   // that arrived since it joined
+	generation int64 // of the newest report
+	totals     Totals
+	activeKeys int64
+}
+
+// New returns the audit of a limit whose holders report every interval. Windows
+// that may have begun before now are partial and do not count towards U.
+func New(interval time.Duration, c Config, now time.Time) *Limit {
+	l := &Limit{
+		interval: interval,
+		members:  map[Holder]*member{},
+		losses:   map[Holder]time.Time{},
+		rows:     map[tuple]map[Holder]Row{},
+		windows:  map[windowID]*window{},
+	}
+	l.adopt(c, now)
+	return l
+}
+
+// Reconfigure begins another generation: the worst figures start anew, and until
+// every holder enforces it a window may hold the larger of both limits. A lower
+// or equal generation changes nothing.
+func (l *Limit) Reconfigure(c Config, now time.Time) {
+	if c.Generation <= l.generation {
+		return
+	}
+	if c.Keyed != l.keyed {
+		clear(l.rows)
+		clear(l.windows)
+		l.dropped = l.reached
+	}
+	l.adopt(c, now)
+}
+
+func (l *Limit) adopt(c Config, now time.Time) {
+	l.generation, l.rates, l.keyed, l.changed = c.Generation, slices.Clone(c.Rates), c.Keyed, now
+	l.worstUnused = 0
+	figures := make(map[limiter.Micros]*figure, len(c.Rates))
+	for _, r := range c.Rates {
+		f := l.figures[r.Window]
+		if f == nil {
+			f = &figure{}
+		}
+		f.restart()
+		figures[r.Window] = f
+	}
+	l.figures = figures
+}
+
+// Join adds a holder: from now on it has to account for windows. One that was
+// lost and comes back may still account for those it left unknown.
+func (l *Limit) Join(h Holder) {
+	if l.members[h] != nil {
+		return
+	}
+	l.members[h] = &member{}
+	delete(l.losses, h)
+	for _, w := range l.windows {
+		w.rejoin(h)
+	}
+}
+
+// Leave removes a holder that stopped in good order: its final reports came
+// before.
+func (l *Limit) Leave(h Holder) {
+	if l.members[h] == nil {
+		return
+	}
+	delete(l.members, h)
+	for _, w := range l.windows {
+		w.leave(h, w.openRows(h) == 0)
+	}
+}
+
+// Lose removes a holder that vanished: what it had not accounted for is unknown.
+func (l *Limit) Lose(h Holder, now time.Time) {
+	m := l.members[h]
+	if m == nil {
+		return
+	}
+	delete(l.members, h)
+	for _, w := range l.windows {
+		w.leave(h, w.accounted(h, m))
+	}
+	l.pruneLosses(now)
+	if len(l.losses) >= maxLosses {
+		h = Holder{} // one that never comes back stands for many
+	}
+	l.losses[h] = now
+}
+
+func (l *Limit) pruneLosses(now time.Time) {
+	var longest time.Duration
+	for _, r := range l.rates {
+		longest = max(longest, duration(r.Window))
+	}
+	for h, at := range l.losses {
+		if now.Sub(at) > longest+2*l.interval {
+			delete(l.losses, h)
+		}
+	}
+}
+
+// Report enters what a holder counted. Reports of others than members are
+// ignored; one without rows still tells that the holder has nothing to say.
+func (l *Limit) Report(h Holder, r Report, now time.Time) {
+	m := l.members[h]
+	if m == nil {
+		return
+	}
+	if m.reports > 0 {
+		l.meter.add(r.Totals.since(m.totals), now)
+		if r.Generation > m.generation {
+			l.changed = now
+		}
+	}
+	m.reports++
+	m.generation, m.totals, m.activeKeys = r.Generation, r.Totals, r.ActiveKeys
+	l.traffic = l.traffic || r.Totals.Admitted+r.Totals.Refused > 0
+	for _, row := range r.Rows {
+		l.count(h, m, row, now)
+	}
+	l.drop()
+}
+
+// count replaces what h reported for the row's windows before.
+func (l *Limit) count(h Holder, m *member, row Row, now time.Time) {
+	t := tupleOf(row.Windows)
+	if t.N == 0 || t.end() <= l.dropped {
+		return
+	}
+	byHolder := l.rows[t]
+	if byHolder == nil {
+		byHolder = map[Holder]Row{}
+		l.rows[t] = byHolder
+	}
+	old, resent := byHolder[h]
+	if old.Final && !row.Final {
+		return // overtaken on the way
+	}
+	byHolder[h] = row
+	for _, open := range row.Windows.Slice() {
+		w := l.window(open, now)
+		w.claimed = max(w.claimed, open.Limit)
+		w.replace(h, old, resent, row, m.reports)
+		if f := l.figures[open.Window]; f != nil && !row.Final {
+			f.heardOpen = now
+		}
+	}
+	l.reached = max(l.reached, t.start())
+	if row.Final {
+		l.reached = max(l.reached, t.end())
+	}
+}
+
+// window returns the window, new when it was never heard of.
+func (l *Limit) window(open limiter.OpenWindow, now time.Time) *window {
+	id := windowID{length: open.Window, index: open.Index}
+	if w := l.windows[id]; w != nil {
+		return w
+	}
+	w := newWindow(id, now)
+	// The window was open at most its length and one report ago. Nor can it have
+	// begun before one that ended earlier was last reported as open.
+	w.began = now.Add(-duration(open.Window))
+	if f := l.figures[open.Window]; f != nil && l.newest(id) {
+		w.began = later(w.began, f.heardOpen)
+	}
+	w.began = w.began.Add(-l.interval)
+	for h, at := range l.losses {
+		if !w.began.After(at) {
+			w.missing[h] = struct{}{}
+		}
+	}
+	l.windows[id] = w
+	return w
+}
+
+// newest reports whether id is later than every window of its length.
+func (l *Limit) newest(id windowID) bool {
+	for other := range l.windows {
+		if other.length == id.length && other.index >= id.index {
+			return false
+		}
+	}
+	return true
+}
+
+// drop forgets the oldest rows and windows beyond the bound.
+func (l *Limit) drop() {
+	retained := retainedTuples
+	if l.keyed {
+		retained = retainedKeyedTuples
+	}
+	for len(l.rows) > retained {
+		oldest := l.oldest()
+		delete(l.rows, oldest)
+		l.dropped = max(l.dropped, oldest.end())
+	}
+	for id, w := range l.windows {
+		if w.measured && id.end() <= l.dropped {
+			delete(l.windows, id)
+		}
+	}
+}
+
+func (l *Limit) oldest() tuple {
+	var oldest tuple
+	for t := range l.rows {
+		if oldest.N == 0 || t.end() < oldest.end() {
+			oldest = t
+		}
+	}
+	return oldest
+}
+
+// Advance measures the windows that every holder has accounted for by now and
+// returns what holders have to be asked before more can be measured.
+func (l *Limit) Advance(now time.Time) []Query {
+	var queries []Query
+	for _, w := range l.unmeasured() {
+		if !w.over && (l.reached >= w.id.end() || now.Sub(w.heard) >= duration(w.id.length)) {
+			w.close(l.members)
+		}
+		if !w.over || !w.settled(l.members, w.id.end() <= l.dropped) {
+			continue
+		}
+		if q, ok := l.ask(w); ok {
+			queries = append(queries, q)
+		}
+		if w.answered(l.members) {
+			l.measure(w)
+		}
+	}
+	return queries
+}
+
+// unmeasured returns the windows that are still to be measured, oldest first.
+func (l *Limit) unmeasured() []*window {
+	var out []*window
+	for _, w := range l.windows {
+		if !w.measured {
+			out = append(out, w)
+		}
+	}
+	slices.SortFunc(out, func(a, b *window) int { return a.id.compare(b.id) })
+	return out
+}
+
+func (l *Limit) measure(w *window) {
+	w.measured = true
+	f := l.figures[w.id.length]
+	if f == nil {
+		return // of a rate the policy no longer has
+	}
+	f.enter(w.measure(l.limitOf(w), w.began.After(l.changed)))
+	if unused, ok := l.leastUnused(); ok {
+		l.worstUnused = max(l.worstUnused, unused)
+	}
+}
+
+// limitOf returns the limit that holds in w: while holders go over to another
+// generation, the largest that one of them worked by.
+func (l *Limit) limitOf(w *window) int64 {
+	var limit int64
+	for _, r := range l.rates {
+		if r.Window == w.id.length {
+			limit = r.Limit
+		}
+	}
+	if !w.began.After(l.changed) || l.lagging() {
+		limit = max(limit, w.claimed)
+	}
+	return limit
+}
+
+func (l *Limit) lagging() bool {
+	for _, m := range l.members {
+		if m.reports > 0 && m.generation < l.generation {
+			return true
+		}
+	}
+	return false
+}
+
+func duration(d limiter.Micros) time.Duration { return time.Duration(d) * time.Microsecond }
+
+func later(t, u time.Time) time.Time {
+	if u.After(t) {
+		return u
+	}
+	return t
+}

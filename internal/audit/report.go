@@ -1,0 +1,80 @@
+package audit
+
+import "github.com/weir-dev/weir/pkg/limiter"
+
+// A Holder is one sidecar process. A pod whose sidecar starts again is another
+// holder.
+type Holder struct {
+	PodUID, Nonce string
+}
+
+// A Report is what one holder says of one limit. Counts are of units of cost.
+type Report struct {
+	Generation int64 // of the policy the holder enforces
+	Totals     Totals
+	ActiveKeys int64
+	Rows       []Row
+}
+
+// Totals count since the holder's process started.
+type Totals struct {
+	Admitted, Refused int64
+	RoundTrips        int64 // store calls
+}
+
+// A Row is what a holder let through while the same windows, one a rate, were
+// open. Rows are cumulative: a row replaces the one the holder sent before for
+// the same windows.
+type Row struct {
+	Windows    limiter.Windows // Granted is ignored
+	Final      bool            // the windows are over for this holder
+	Admitted   int64           // over all keys
+	Refused    int64
+	Local      int64      // of Admitted: by the failure action, not from a grant
+	LocalShare int64      // the most one key could be admitted locally; 0 when unused
+	Keys       []KeyCount // the keys that matter; of a limit with a key
+}
+
+// A KeyCount is what a holder let through of one key.
+type KeyCount struct {
+	Hash              string // store.HashValue of the key's value
+	Admitted, Refused int64
+}
+
+// A Query asks holders for the exact counts of some keys in a window that is
+// over. Its answers go to Limit.Reply.
+type Query struct {
+	ID      uint64          // unique within the Limit
+	Window  limiter.Windows // of one rate
+	Hashes  []string
+	Holders []Holder // whom to ask
+}
+
+// tuple names the windows of a row: their lengths and indices without what
+// varies while they are open.
+type tuple limiter.Windows
+
+func tupleOf(w limiter.Windows) tuple {
+	for i := range w.Slice() {
+		w.Open[i].Granted, w.Open[i].Limit = 0, 0
+	}
+	return tuple(w)
+}
+
+// end returns the instant the first of the windows ends.
+func (t tuple) end() limiter.Instant {
+	end := t.Open[0].End()
+	for _, w := range t.Open[1:t.N] {
+		end = min(end, w.End())
+	}
+	return end
+}
+
+// start returns the instant the last of the windows began.
+func (t tuple) start() limiter.Instant {
+	start := t.Open[0].Start()
+	for _, w := range t.Open[1:t.N] {
+		start = max(start, w.Start())
+	}
+	return start
+}

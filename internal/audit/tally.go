@@ -1,0 +1,83 @@
+package audit
+
+// A tally is what one holder let through in one window: the sum of its rows.
+type tally struct {
+	admitted, refused int64
+	unbounded         int64 // admitted by the failure action with no share to bound it
+	share             int64 // largest local share
+	open              int   // rows that are not final
+	ended             bool  // the row that ends with the window is final
+	mentioned         int   // number of the report that spoke of the window last
+
+	keys    map[string]listing
+	partial int                 // rows whose keys do not account for all they count
+	replies map[string]KeyCount // exact counts, as the holder answered a query
+}
+
+// A listing is what the rows that name a key count of it.
+type listing struct {
+	KeyCount
+	partial int // how many of them are partial
+}
+
+// add adds a row, or takes it off when sign is -1.
+func (t *tally) add(row Row, sign int64) {
+	t.admitted += sign * row.Admitted
+	t.refused += sign * row.Refused
+	if row.LocalShare == 0 {
+		t.unbounded += sign * row.Local
+	}
+	if !row.Final {
+		t.open += int(sign)
+	}
+	partial := 0
+	if row.partial() {
+		partial = int(sign)
+	}
+	t.partial += partial
+	for _, k := range row.Keys {
+		c := t.keys[k.Hash]
+		c.Admitted += sign * k.Admitted
+		c.Refused += sign * k.Refused
+		c.partial += partial
+		if c == (listing{}) {
+			delete(t.keys, k.Hash)
+		} else {
+			t.keys[k.Hash] = c
+		}
+	}
+}
+
+// partial reports whether the row counts more than its keys do.
+func (r *Row) partial() bool {
+	admitted, refused := r.Admitted, r.Refused
+	for _, k := range r.Keys {
+		admitted -= k.Admitted
+		refused -= k.Refused
+	}
+	return admitted != 0 || refused != 0
+}
+
+// count returns what is known of one key, and whether that is all of it.
+func (t *tally) count(hash string) (KeyCount, bool) {
+	if c, ok := t.replies[hash]; ok {
+		return c, true
+	}
+	c := t.keys[hash]
+	return c.KeyCount, c.partial == t.partial
+}
+
+// unlisted returns the units admitted that no key accounts for.
+func (t *tally) unlisted() int64 {
+	rest := t.admitted
+	for hash := range t.keys {
+		c, _ := t.count(hash)
+		rest -= c.Admitted
+	}
+	for hash, c := range t.replies {
+		if _, ok := t.keys[hash]; !ok {
+			rest -= c.Admitted
+		}
+	}
+	return max(0, rest)
+}

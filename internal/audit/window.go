@@ -1,0 +1,211 @@
+package audit
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// patience is how many reports a holder may send without accounting for a window
+// that is over. The first may have been under way when the window ended, so the
+// second is the first that surely says all there is to say.
+const patience = 2
+
+type windowID struct {
+	length limiter.Micros
+	index  int64
+}
+
+func (id windowID) end() limiter.Instant {
+	return limiter.Instant((id.index + 1) * int64(id.length))
+}
+
+func (id windowID) compare(other windowID) int {
+	return cmp.Or(cmp.Compare(id.end(), other.end()), cmp.Compare(id.length, other.length))
+}
+
+// A window gathers what holders let through in one window of one rate.
+//
+//	open → over: a report proves that it ended, or its length has passed
+//	over → settled: every member has accounted for it
+//	settled → answered: with a key, the holders that were asked have replied
+//	answered → measured
+//
+// A late row opens the question again.
+type window struct {
+	id      windowID
+	heard   time.Time // when it was first heard of
+	began   time.Time // it began after this instant
+	claimed int64     // largest limit that a row named
+
+	over     bool
+	measured bool
+
+	tallies map[Holder]*tally
+	// due holds, once the window is over, the members that have to account for it,
+	// with the number of their reports at that time.
+	due     map[Holder]int
+	missing map[Holder]struct{} // holders that may have let through more than is known
+	query   *query              // of a limit with a key
+}
+
+func newWindow(id windowID, now time.Time) *window {
+	return &window{id: id, heard: now, tallies: map[Holder]*tally{}, missing: map[Holder]struct{}{}}
+}
+
+// replace puts row in the place of old, which the window holds when resent is
+// true.
+func (w *window) replace(h Holder, old Row, resent bool, row Row, report int) {
+	t := w.tallies[h]
+	if t == nil {
+		t = &tally{keys: map[string]listing{}}
+		w.tallies[h] = t
+	}
+	t.mentioned = report
+	before := *t
+	if resent {
+		t.add(old, -1)
+	}
+	t.add(row, +1)
+	t.share = max(t.share, row.LocalShare)
+	t.ended = t.ended || row.Final && tupleOf(row.Windows).end() >= w.id.end()
+	if t.admitted != before.admitted || t.refused != before.refused || t.open != before.open {
+		t.replies = nil
+		w.reopen()
+	}
+}
+
+func (w *window) reopen() { w.measured, w.query = false, nil }
+
+func (w *window) openRows(h Holder) int {
+	if t := w.tallies[h]; t != nil {
+		return t.open
+	}
+	return 0
+}
+
+// close makes every member account for the window, which is over.
+func (w *window) close(members map[Holder]*member) {
+	w.over = true
+	w.due = make(map[Holder]int, len(members))
+	for h, m := range members {
+		w.due[h] = m.reports
+	}
+}
+
+// accounted reports whether h has said all there is to say about the window.
+func (w *window) accounted(h Holder, m *member) bool {
+	t := w.tallies[h]
+	if t != nil && t.open > 0 {
+		return false
+	}
+	if t != nil && t.ended {
+		return true
+	}
+	at, due := w.due[h]
+	return w.over && (!due || m.reports >= at+patience)
+}
+
+// settled reports whether no member is waited for. Members that no longer speak
+// of rows they left open are given up, and all are when force is true.
+func (w *window) settled(members map[Holder]*member, force bool) bool {
+	for h, m := range members {
+		if w.accounted(h, m) {
+			delete(w.missing, h)
+			continue
+		}
+		at := w.due[h]
+		if t := w.tallies[h]; t != nil {
+			at = max(at, t.mentioned)
+		}
+		if !force && m.reports <= at+patience {
+			return false
+		}
+		w.missing[h] = struct{}{}
+	}
+	return true
+}
+
+// leave takes h off the holders that are waited for; unless it accounted for the
+// window, its counts are missing.
+func (w *window) leave(h Holder, accounted bool) {
+	if w.measured {
+		return
+	}
+	delete(w.due, h)
+	if accounted && (w.query == nil || !w.query.pending(h)) {
+		return
+	}
+	if len(w.missing) >= maxLosses {
+		h = Holder{} // one that never comes back stands for many
+	}
+	w.missing[h] = struct{}{}
+}
+
+// rejoin lets a holder that was lost account for the window after all.
+func (w *window) rejoin(h Holder) {
+	if _, ok := w.missing[h]; !ok {
+		return
+	}
+	w.reopen()
+	if w.over {
+		w.due[h] = 0
+	}
+	if t := w.tallies[h]; t != nil {
+		t.mentioned = 0
+	}
+}
+
+// A measurement is what came out of one window.
+type measurement struct {
+	end       time.Time
+	limit     int64
+	known     bool // nothing is missing; otherwise overshoot is the least it can be
+	full      bool // the window lay wholly within one generation and term
+	overshoot int64
+	bound     int64
+	unbounded bool
+	unused    int64 // units refused although the budget was there
+}
+
+func (w *window) measure(limit int64, full bool) measurement {
+	m := measurement{
+		end:   time.UnixMicro(int64(w.id.end())),
+		limit: limit,
+		known: len(w.missing) == 0 && (w.query == nil || !w.query.unknown),
+		full:  full,
+	}
+	var all KeyCount
+	for _, t := range w.tallies {
+		all.Admitted += t.admitted
+		all.Refused += t.refused
+		m.bound += t.share
+		m.unbounded = m.unbounded || t.unbounded > 0
+	}
+	if w.query == nil {
+		m.worst(all)
+		return m
+	}
+	for _, hash := range w.query.hashes {
+		m.worst(w.sum(hash))
+	}
+	return m
+}
+
+// worst keeps the larger of what was measured and of what one counter shows.
+func (m *measurement) worst(c KeyCount) {
+	m.overshoot = max(m.overshoot, c.Admitted-m.limit)
+	m.unused = max(m.unused, min(c.Admitted+c.Refused, m.limit)-c.Admitted)
+}
+
+// sum returns what all holders let through of one key.
+func (w *window) sum(hash string) KeyCount {
+	var out KeyCount
+	for _, t := range w.tallies {
+		c, _ := t.count(hash)
+		out.Admitted += c.Admitted
+		out.Refused += c.Refused
+	}
+	return out
+}
