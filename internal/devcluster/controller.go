@@ -1,0 +1,111 @@
+package devcluster
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/weir-dev/weir/internal/devcluster/process"
+)
+
+// controllerPorts are the controller's ports on 127.0.0.1.
+type controllerPorts struct{ webhook, fleet, metrics, health string }
+
+func newControllerPorts() (controllerPorts, error) {
+	p, err := freePorts(4)
+	if err != nil {
+		return controllerPorts{}, err
+	}
+	return controllerPorts{webhook: p[0], fleet: p[1], metrics: p[2], health: p[3]}, nil
+}
+
+// A Controller is Weir's control plane as a process that can be stopped, killed
+// and started again. Its methods must not be called concurrently.
+type Controller struct {
+	spec  process.Spec
+	ports controllerPorts
+	logs  string
+
+	mu   sync.Mutex
+	live *process.Process // nil while it does not run
+}
+
+// newController returns the process for the controller's Deployment.
+func newController(cfg Config, d *appsv1.Deployment, kubeconfig string, ports controllerPorts) *Controller {
+	logs := filepath.Join(cfg.Dir, "logs")
+	local := []string{
+		"--kubeconfig=" + kubeconfig,
+		"--namespace=" + d.Namespace,
+		"--sidecar-image=" + SidecarImage,
+		"--fleet-address=127.0.0.1:" + ports.fleet,
+		"--fleet-bind-address=127.0.0.1:" + ports.fleet,
+		"--webhook-host=127.0.0.1",
+		"--webhook-port=" + ports.webhook,
+		"--certificate-sans=127.0.0.1",
+		"--metrics-bind-address=127.0.0.1:" + ports.metrics,
+		"--health-probe-bind-address=127.0.0.1:" + ports.health,
+	}
+	return &Controller{
+		spec: process.Spec{
+			Path: cfg.Controller,
+			Args: slices.Concat(d.Spec.Template.Spec.Containers[0].Args, local, cfg.ControllerArgs),
+			Env:  os.Environ(),
+			Log:  filepath.Join(logs, "controller.log"),
+		},
+		ports: ports, logs: logs,
+	}
+}
+
+// Metrics returns the URL of the controller's metrics.
+func (c *Controller) Metrics() string { return "http://127.0.0.1:" + c.ports.metrics + "/metrics" }
+
+// Start starts the controller and returns when its webhooks serve.
+func (c *Controller) Start(ctx context.Context) error {
+	p, err := process.Start(c.spec)
+	if err != nil {
+		return err
+	}
+	c.set(p)
+	return await(ctx, p, "controller", c.logs, func(ctx context.Context) error {
+		return get(ctx, http.DefaultClient, "http://127.0.0.1:"+c.ports.health+"/readyz")
+	})
+}
+
+// Stop ends the controller in good order.
+func (c *Controller) Stop() {
+	if p := c.set(nil); p != nil {
+		p.Stop(30 * time.Second)
+	}
+}
+
+// Kill ends the controller without warning.
+func (c *Controller) Kill() {
+	if p := c.set(nil); p != nil {
+		p.Kill()
+	}
+}
+
+// PID returns the controller's process id, 0 while it does not run.
+func (c *Controller) PID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.live == nil {
+		return 0
+	}
+	return c.live.PID()
+}
+
+// set replaces the process and returns the one before.
+func (c *Controller) set(p *process.Process) *process.Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.live
+	c.live = p
+	return old
+}

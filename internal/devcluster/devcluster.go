@@ -1,0 +1,123 @@
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/internal/devcluster/podrunner"
+)
+
+// SidecarImage is the image that the controller injects.
+const SidecarImage = "weir.dev/sidecar:dev"
+
+// Config says what a Cluster is made of.
+type Config struct {
+	Root   string // of the checkout: manifests are read from its config/default
+	Assets string // directory with etcd and the programs of Kubernetes
+	Dir    string // kubeconfig, pods and logs are kept here; created
+	// Controller is the program of the control plane, ControllerArgs follow the
+	// arguments of config/manager and win over them.
+	Controller     string
+	ControllerArgs []string
+	// Program returns the local program that stands for an image, SidecarImage
+	// among them.
+	Program func(pod *corev1.Pod, image string) (path string, ok bool)
+	Log     *slog.Logger
+}
+
+// A Cluster is a running control plane with Weir installed and one node.
+type Cluster struct {
+	Kubeconfig string // path of a file with all rights
+	Config     *rest.Config
+	Clients    *kubernetes.Clientset
+	Controller *Controller
+	Pods       *podrunner.Runner
+
+	control *controlPlane
+	network *podrunner.Network
+	state   string // scratch directory of servers
+
+	stopPods context.CancelFunc
+	pods     sync.WaitGroup
+}
+
+// Start brings a cluster up and returns when the controller serves. It takes
+// about ten seconds. The caller has to stop it, also when ctx is done.
+func Start(ctx context.Context, cfg Config) (*Cluster, error) {
+	c := &Cluster{Kubeconfig: filepath.Join(cfg.Dir, "kubeconfig")}
+	if err := c.start(ctx, cfg); err != nil {
+		c.Stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context, cfg Config) (err error) {
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return err
+	}
+	if c.state, err = os.MkdirTemp("", "weir-devcluster-"); err != nil {
+		return err
+	}
+	logs := filepath.Join(cfg.Dir, "logs")
+	if c.control, err = startControlPlane(ctx, cfg.Assets, c.state, logs, c.Kubeconfig); err != nil {
+		return fmt.Errorf("control plane: %w", err)
+	}
+	c.Config = c.control.config()
+	if c.Clients, err = kubernetes.NewForConfig(c.Config); err != nil {
+		return err
+	}
+	if c.Controller, err = install(ctx, cfg, c); err != nil {
+		return fmt.Errorf("install: %w", err)
+	}
+	if err := c.Controller.Start(ctx); err != nil {
+		return fmt.Errorf("controller: %w", err)
+	}
+	return c.startNode(cfg, logs)
+}
+
+func (c *Cluster) startNode(cfg Config, logs string) (err error) {
+	if c.network, err = podrunner.NewNetwork(); err != nil {
+		return err
+	}
+	c.Pods = podrunner.New(podrunner.Config{
+		Client: c.Clients, NodeName: "this-machine", Network: c.network,
+		Dir: filepath.Join(cfg.Dir, "pods"), LogDir: logs, Program: cfg.Program, Log: cfg.Log,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	c.stopPods = cancel
+	c.pods.Go(func() {
+		if err := c.Pods.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			cfg.Log.Error("the node stopped", "error", err)
+		}
+	})
+	return nil
+}
+
+// Stop ends every process of the cluster and removes what it kept, except logs.
+func (c *Cluster) Stop() {
+	if c.stopPods != nil {
+		c.stopPods()
+		c.pods.Wait()
+	}
+	if c.network != nil {
+		_ = c.network.Close()
+	}
+	if c.Controller != nil {
+		c.Controller.Kill()
+	}
+	if c.control != nil {
+		c.control.stop()
+	}
+	_ = os.RemoveAll(c.state)
+	_ = os.Remove(c.Kubeconfig)
+}
