@@ -1,0 +1,102 @@
+package inject
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+var optedInNamespace = NamespaceFacts{Labels: map[string]string{v1alpha1.InjectionLabel: v1alpha1.Enabled}}
+
+// TestHundredContainers injects a pod larger than anybody would write.
+func TestHundredContainers(t *testing.T) {
+	pod := &corev1.Pod{}
+	for i := range 100 {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
+			Name:  fmt.Sprintf("app-%d", i),
+			Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: int32(8000 + i)}},
+		})
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: fmt.Sprintf("init-%d", i)})
+	}
+	requireProperties(t, pod, optedInNamespace)
+	_, report := Inject(pod, optedInNamespace, testConfig)
+	if len(report.Ports) != 1 || report.Ports[0].App != 8000 {
+		t.Errorf("ports %v, want the first container's http alone", report.Ports)
+	}
+}
+
+// TestHashIgnoresSnapshot: a policy edit must not make every sidecar look outdated.
+func TestHashIgnoresSnapshot(t *testing.T) {
+	mark := func(change func(*Config)) string {
+		cfg := testConfig
+		change(&cfg)
+		out, _ := Inject(&corev1.Pod{}, optedInNamespace, cfg)
+		return out.Annotations[v1alpha1.InjectedAnnotation]
+	}
+	base := mark(func(*Config) {})
+	if got := mark(func(c *Config) { c.Snapshot = "other" }); got != base {
+		t.Errorf("the snapshot changed the mark from %s to %s", base, got)
+	}
+	if got := mark(func(c *Config) { c.Image = "other" }); got == base {
+		t.Error("another image left the mark as it was")
+	}
+}
+
+// FuzzAnnotations gives every annotation arbitrary values: whatever they are, the
+// properties hold and the sidecar stays ours.
+func FuzzAnnotations(f *testing.F) {
+	f.Add("", "", "", "", "", "")
+	f.Add("shadow", "port", "http,8080,http", "9090", "1h", "64Mi")
+	f.Add("$(X)", "explicit", "65535,1,0", "-1", "999999h", "1e30")
+	f.Add("enforce", "port", "15006,15010,15020", ",", "-1s", "0")
+	f.Fuzz(func(t *testing.T, mode, capture, inbound, skip, grace, quantity string) {
+		pod := &corev1.Pod{}
+		pod.Annotations = map[string]string{
+			v1alpha1.ModeAnnotation:                 mode,
+			v1alpha1.CaptureAnnotation:              capture,
+			v1alpha1.InboundPortsAnnotation:         inbound,
+			v1alpha1.SkipInboundPortsAnnotation:     skip,
+			v1alpha1.ShutdownGracePeriodAnnotation:  grace,
+			v1alpha1.SidecarCPURequestAnnotation:    quantity,
+			v1alpha1.SidecarMemoryLimitAnnotation:   quantity,
+			v1alpha1.SidecarMemoryRequestAnnotation: grace,
+		}
+		pod.Spec.Containers = []corev1.Container{
+			{Name: "app", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}, {Name: "web", ContainerPort: 80}}},
+			{Name: "admin", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 9090}}},
+		}
+		harden(&pod.Spec)
+		requireProperties(t, pod, optedInNamespace)
+	})
+}
+
+// TestEveryMalformedValueIsNamed: a warning that does not say which value is
+// wrong, and what to write, helps nobody.
+func TestEveryMalformedValueIsNamed(t *testing.T) {
+	for _, key := range []string{
+		v1alpha1.ModeAnnotation, v1alpha1.CaptureAnnotation, v1alpha1.InboundPortsAnnotation,
+		v1alpha1.SkipInboundPortsAnnotation, v1alpha1.ShutdownGracePeriodAnnotation,
+		v1alpha1.SidecarCPURequestAnnotation, v1alpha1.SidecarCPULimitAnnotation,
+		v1alpha1.SidecarMemoryRequestAnnotation, v1alpha1.SidecarMemoryLimitAnnotation,
+	} {
+		t.Run(key, func(t *testing.T) {
+			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
+				{Name: "app", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}},
+			}}}
+			want, _ := Inject(pod, optedInNamespace, testConfig)
+			pod.Annotations = map[string]string{key: "not-a-value"}
+			got, report := Inject(pod, optedInNamespace, testConfig)
+			if len(report.Warnings) != 1 || !strings.Contains(report.Warnings[0], key+` is "not-a-value"`) {
+				t.Errorf("warnings %q, want one that names %s and its value", report.Warnings, key)
+			}
+			delete(got.Annotations, key)
+			if asYAML(t, want) != asYAML(t, got) {
+				t.Error("the malformed value changed the pod, want the default")
+			}
+		})
+	}
+}
