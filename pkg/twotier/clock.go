@@ -1,0 +1,51 @@
+package twotier
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// epoch is where instants count from. Only its monotonic reading is used.
+var epoch = time.Now()
+
+// process is the clock that limiters share.
+var process clock
+
+// A clock tells an instant: nanoseconds since some start that never step and
+// never go back. The monotonic clock of the system stops while the machine is
+// suspended; a watchdog adds that time, so an instant jumps forward once the
+// watchdog has noticed.
+type clock struct {
+	slept atomic.Int64 // nanoseconds the machine was known to be suspended
+
+	mu    sync.Mutex
+	users int           // guarded by mu: open limiters
+	stop  chan struct{} // guarded by mu: ends the watchdog
+	done  chan struct{} // guarded by mu: closed when the watchdog has ended
+}
+
+// now reads the clock.
+func (c *clock) now() int64 { return int64(time.Since(epoch)) + c.slept.Load() }
+
+// retain keeps the watchdog running until the matching release.
+func (c *clock) retain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.users++
+	if c.users == 1 {
+		c.stop, c.done = make(chan struct{}), make(chan struct{})
+		go c.watch(suspended, c.stop, c.done)
+	}
+}
+
+// release undoes one retain. The last one returns when the watchdog has ended.
+func (c *clock) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.users--
+	if c.users == 0 {
+		close(c.stop)
+		<-c.done
+	}
+}

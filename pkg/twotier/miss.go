@@ -1,0 +1,261 @@
+package twotier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// Bounds on asking again. A grant may arrive too late to be used, and what
+// arrives may be spent by others; both end, because a request that has to wait
+// is part of what the next call asks for.
+const (
+	maxRounds = 8 // store calls one request waits for
+	maxAsks   = 3 // attempts of one call whose grants come too late
+)
+
+// relent is how long a refusal is remembered that names no time of its own.
+const relent = time.Second
+
+// A call is a store call under way. Requests that miss meanwhile wait for it.
+type call struct {
+	done chan struct{} // closed when the fields below are set
+	err  error
+}
+
+// miss decides a request that credits in hand and remembered refusals do not.
+func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
+	if cost < 1 {
+		return Decision{}, fmt.Errorf("cost is %d, want at least 1", cost)
+	}
+	for !k.enter(cost) {
+		k = k.limiter.Key(k.value)
+	}
+	defer k.leave(cost)
+	for range maxRounds {
+		cfg := k.limiter.config.Load()
+		if r := cfg.tightest(); cost > r.Limit {
+			return k.limiter.tooLarge(r), nil
+		}
+		if cfg.Mode == Strict {
+			return k.strict(ctx, cfg, cost)
+		}
+		d, c, err := k.join(cfg, cost)
+		if c == nil {
+			return d, err
+		}
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return Decision{}, ctx.Err()
+		}
+		if c.err != nil {
+			return k.failed(cfg, cost, c.err)
+		}
+	}
+	return k.limiter.outrun(k.limiter.config.Load()), nil
+}
+
+// enter registers a request as waiting. It returns false when the key was
+// evicted in the meantime.
+func (k *Key) enter(cost int64) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.evicted {
+		return false
+	}
+	k.waiting += cost
+	return true
+}
+
+func (k *Key) leave(cost int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.waiting -= cost
+}
+
+// join decides the request if it can be decided now. Otherwise it returns the
+// call under way, or a new one.
+func (k *Key) join(cfg *Config, cost int64) (Decision, *call, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	// What the call that just ended brought is visible under the lock.
+	if d, ok := k.spend(cost); ok {
+		return d, nil, nil
+	}
+	if d, ok := k.refuse(cost); ok {
+		return d, nil, nil
+	}
+	if k.call != nil {
+		return Decision{}, k.call, nil
+	}
+	now := k.limiter.clock.now()
+	if k.isAlone(now) {
+		return k.admitAlone(cfg, cost, now), nil, nil
+	}
+	if err := k.limiter.gate.closed(); err != nil {
+		d, err := k.unavailable(cfg, cost, now, err)
+		return d, nil, err
+	}
+	// Credits in hand are too few but count: they join what is granted.
+	need := cost - k.lease.Load().held(now)
+	take := limiter.Command{
+		Op:   limiter.Take,
+		Min:  max(need, 1),
+		Want: min(max(need, cfg.Batch, k.waiting), limiter.MaxLimit),
+	}
+	c := &call{done: make(chan struct{})}
+	if !k.limiter.start(func() { k.fetch(c, cfg, take) }) {
+		return k.limiter.refused(cfg), nil, nil
+	}
+	k.call = c
+	return Decision{}, c, nil
+}
+
+// fetch carries out a call. It belongs to the limiter, not to a request: a
+// client that goes away does not fail the others that wait.
+func (k *Key) fetch(c *call, cfg *Config, take limiter.Command) {
+	r, err := k.take(k.limiter.ctx, cfg, take)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil {
+		k.settle(cfg, take, r)
+	}
+	c.err = err
+	k.call = nil
+	close(c.done)
+}
+
+// take asks for a grant until one can be used: one whose deadline has passed
+// when it arrives is dropped, for its windows may be over. Its next attempt
+// comes when they are.
+func (k *Key) take(ctx context.Context, cfg *Config, take limiter.Command) (reply, error) {
+	for range maxAsks {
+		r, err := k.limiter.ask(ctx, k, cfg, take)
+		if err != nil || r.Granted == 0 {
+			return r, err
+		}
+		now := k.limiter.clock.now()
+		if now < deadlineOf(r.sent, r.ExpiresIn) {
+			return r, nil
+		}
+		if err := sleep(ctx, time.Duration(r.sent+nanos(r.ExpiresIn)-now)); err != nil {
+			return r, err
+		}
+	}
+	// The store answers slower than windows pass: stop using them up.
+	now := k.limiter.clock.now()
+	pause := limiter.Micros(relent / time.Microsecond)
+	return reply{sent: now, received: now, Result: limiter.Result{Reason: limiter.Exhausted, RetryAfter: pause}}, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// settle makes a reply effective; mu is held.
+func (k *Key) settle(cfg *Config, take limiter.Command, r reply) {
+	if r.Granted == 0 {
+		k.refusal.Store(k.limiter.refusalOf(cfg, take, r))
+		return
+	}
+	if k.limiter.config.Load().Mode == Strict {
+		return
+	}
+	windows := k.limiter.share(r.Windows)
+	next := &lease{deadline: deadlineOf(r.sent, r.ExpiresIn), quota: quotaOf(&r.Result, windows, r.sent)}
+	credits := r.Granted
+	if old := k.lease.Load(); old != nil {
+		// Credits left over are charged to the same windows, or they are void.
+		// They get the new deadline, which bounds the same windows' end.
+		if left := old.drain(); k.limiter.clock.now() < old.deadline && old.windows.SameWindows(*windows) {
+			credits += left
+		}
+	}
+	next.credits.Store(credits)
+	if r.Remaining == 0 {
+		// The grant took the rest, so the next answer is known already.
+		k.refusal.Store(&refusal{
+			config: cfg, need: 1, until: quotaOf(&r.Result, windows, r.received).resets,
+			retry: true, reason: limiter.Exhausted, quota: next.quota,
+		})
+	}
+	k.lease.Store(next)
+}
+
+// refusalOf turns a reply that granted nothing into what is remembered of it.
+func (l *Limiter) refusalOf(cfg *Config, take limiter.Command, r reply) *refusal {
+	m := &refusal{config: cfg, need: 1, retry: true, reason: r.Reason, quota: l.quotaOf(cfg, r)}
+	wait := nanos(r.RetryAfter)
+	switch r.Reason {
+	case limiter.Exhausted:
+		// Less than was asked for may still be there.
+		m.need = min(take.Min, r.Remaining+1)
+	case limiter.TooLarge:
+		m.need, m.retry = take.Min, false
+	case limiter.ClockBehind:
+		// The wait is what the clock was set back, and it may be set right again.
+		wait = min(wait, int64(relent))
+	case limiter.StaleGeneration, limiter.Amnesia, limiter.Granted, limiter.Forfeited:
+	}
+	if wait == 0 {
+		wait = int64(relent)
+	}
+	// From the instant it was received: the windows end no later.
+	m.until = r.received + wait
+	return m
+}
+
+// quotaOf reads a reply. One that names no windows leaves what the configuration
+// says.
+func (l *Limiter) quotaOf(cfg *Config, r reply) quota {
+	if r.Windows.N == 0 {
+		return quota{windows: l.windows.Load(), limit: cfg.tightest().Limit}
+	}
+	return quotaOf(&r.Result, l.share(r.Windows), r.received)
+}
+
+// failed decides a request whose store call ended in an error.
+func (k *Key) failed(cfg *Config, cost int64, err error) (Decision, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.limiter.ctx.Err() != nil {
+		return k.limiter.refused(cfg), nil
+	}
+	return k.unavailable(cfg, cost, k.limiter.clock.now(), err)
+}
+
+// unavailable decides without the store, as the policy says, and only when the
+// error says that the store is unavailable; mu is held.
+func (k *Key) unavailable(cfg *Config, cost, now int64, err error) (Decision, error) {
+	var unavailable *store.UnavailableError
+	if !errors.As(err, &unavailable) {
+		return Decision{}, err
+	}
+	switch cfg.OnUnavailable {
+	case LocalShare:
+		return k.admitAlone(cfg, cost, now), nil
+	case Allow:
+		d := k.limiter.withoutStore(cfg, now)
+		d.Allowed, d.Reason, d.RetryAfter = true, limiter.Granted, 0
+		return d, nil
+	case Deny:
+		return k.limiter.withoutStore(cfg, now), nil
+	default:
+		return Decision{}, fmt.Errorf("unknown action %d: %w", cfg.OnUnavailable, err)
+	}
+}
