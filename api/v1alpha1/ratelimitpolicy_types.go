@@ -83,18 +83,18 @@ type RateLimitPolicySpec struct {
 
 	// consistency says how often the store is asked. Default: Leased with a batch of 100.
 	// +optional
-	// +kubebuilder:default={}
+	// +kubebuilder:default={mode: Leased}
 	Consistency Consistency `json:"consistency,omitzero"`
 
 	// store says where the counters are kept. Default: in the controller.
 	// +optional
-	// +kubebuilder:default={}
+	// +kubebuilder:default={type: Controller}
 	Store Store `json:"store,omitzero"`
 
 	// onStoreUnavailable says what a sidecar does while the store does not answer and
 	// its leased credits are spent. Default: LocalShare.
 	// +optional
-	// +kubebuilder:default={}
+	// +kubebuilder:default={action: LocalShare}
 	OnStoreUnavailable OnStoreUnavailable `json:"onStoreUnavailable,omitzero"`
 }
 
@@ -130,7 +130,7 @@ type ClientIP struct {
 // CIDR is a network such as 10.0.0.0/8 or fd00::/8.
 // +kubebuilder:validation:MaxLength=43
 // +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="not a network: write an address and a prefix length, such as 10.0.0.0/8 or fd00::/8"
-// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self) == cidr(self).masked()",messageExpression="'the address has bits beyond the prefix length: write ' + string(cidr(self).masked())"
+// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self) == cidr(self).masked()",message="the address has bits beyond the prefix length: set them to zero, such as 10.0.0.0/8 for 10.1.2.3/8"
 type CIDR string
 
 // Limit is one named limit.

@@ -31,7 +31,7 @@ const (
 type Lease struct {
 	// size says how many credits one lease asks for.
 	// +optional
-	// +kubebuilder:default={}
+	// +kubebuilder:default={type: Fixed, batch: 100}
 	Size LeaseSize `json:"size,omitzero"`
 }
 
