@@ -1,0 +1,50 @@
+package translate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// Snapshot returns everything that a pod with these labels enforces: the
+// policies of its namespace that select it, ordered by name. Cluster names the
+// counters' owner and is not empty. It does not change what it is given.
+//
+// It fails when one of those policies does not translate, or when it cannot be
+// known whether one selects the pod. Then nothing is to be pushed: a snapshot
+// without that policy would lift a limit.
+func Snapshot(cluster string, all []v1alpha1.RateLimitPolicy, namespace string, podLabels map[string]string) (policy.Snapshot, error) {
+	snapshot := policy.Snapshot{Cluster: cluster}
+	var errs []error
+	for i := range all {
+		p := &all[i]
+		if p.Namespace != namespace {
+			continue
+		}
+		selector, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
+		if err == nil && !selector.Matches(labels.Set(podLabels)) {
+			continue
+		}
+		translated, err := Policy(p)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("RateLimitPolicy %s/%s: %w", p.Namespace, p.Name, err))
+			continue
+		}
+		snapshot.Policies = append(snapshot.Policies, translated)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return policy.Snapshot{}, err
+	}
+	slices.SortFunc(snapshot.Policies, func(a, b policy.Policy) int { return cmp.Compare(a.Name, b.Name) })
+	if err := snapshot.Validate(); err != nil {
+		return policy.Snapshot{}, err
+	}
+	return snapshot, nil
+}

@@ -1,0 +1,68 @@
+package translate
+
+import (
+	"fmt"
+	"regexp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+// maxValue is the most bytes of a value that requests are compared with. The
+// schema counts characters, which may take several.
+const maxValue = 1024
+
+// Validate returns what is wrong with p, so that it cannot be enforced, and what
+// is doubtful, so that it may not do what was meant. Every message names the
+// field and the cure. Warnings are only given for a policy without errors.
+func Validate(p *v1alpha1.RateLimitPolicy) (warnings []string, errs field.ErrorList) {
+	translated, errs := translate(p)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return doubts(p, translated), nil
+}
+
+var selectorOperators = []metav1.LabelSelectorOperator{
+	metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,
+}
+
+func validateSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	known := s.DeepCopy()
+	known.MatchExpressions = nil
+	var errs field.ErrorList
+	for i, requirement := range s.MatchExpressions {
+		at := path.Child("matchExpressions").Index(i)
+		if !isOperator(requirement.Operator) {
+			errs = append(errs, field.NotSupported(at.Child("operator"), requirement.Operator, selectorOperators))
+			continue
+		}
+		errs = append(errs, metav1validation.ValidateLabelSelectorRequirement(requirement, metav1validation.LabelSelectorValidationOptions{}, at)...)
+	}
+	return append(errs, metav1validation.ValidateLabelSelector(known, metav1validation.LabelSelectorValidationOptions{}, path)...)
+}
+
+func isOperator(operator metav1.LabelSelectorOperator) bool {
+	for _, o := range selectorOperators {
+		if o == operator {
+			return true
+		}
+	}
+	return false
+}
+
+func validateValue(path *field.Path, value string, expression bool) *field.Error {
+	if len(value) > maxValue {
+		return field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("takes %d bytes: shorten it to at most %d", len(value), maxValue))
+	}
+	if !expression {
+		return nil
+	}
+	if _, err := regexp.Compile(value); err != nil {
+		return field.Invalid(path, value, fmt.Sprintf("not an RE2 expression (%v): correct it, or set type to Exact", err))
+	}
+	return nil
+}
