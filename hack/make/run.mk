@@ -5,5 +5,5 @@ export DEMO_REDIS ?= ## 1: start a redis-server beside the demo and print its ad
 
 .PHONY: demo
 demo: assets build ## Boot a cluster, controller, sidecars, an app and load on this machine, and watch
-	@go build -o bin/ ./hack/demo/...
+	@go build -o bin/demo ./hack/demo && go build -o bin/demo-app ./hack/demo/app
 	@KUBEBUILDER_ASSETS=$(ASSETS) exec bin/demo

@@ -25,8 +25,12 @@ func newControllerPorts() (controllerPorts, error) {
 	return controllerPorts{webhook: p[0], fleet: p[1], metrics: p[2], health: p[3]}, nil
 }
 
+// restartPause is how long a controller that died stays away, as a Deployment's
+// would.
+const restartPause = time.Second
+
 // A Controller is Weir's control plane as a process that can be stopped, killed
-// and started again. Its methods must not be called concurrently.
+// and started again. One that dies without being told to is started again.
 type Controller struct {
 	spec  process.Spec
 	ports controllerPorts
@@ -72,9 +76,28 @@ func (c *Controller) Start(ctx context.Context) error {
 		return err
 	}
 	c.set(p)
+	go c.revive(p)
 	return await(ctx, p, "controller", c.logs, func(ctx context.Context) error {
 		return get(ctx, http.DefaultClient, "http://127.0.0.1:"+c.ports.health+"/readyz")
 	})
+}
+
+// revive starts the controller again when it ended although nobody stopped it.
+func (c *Controller) revive(p *process.Process) {
+	<-p.Done()
+	<-time.After(restartPause)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.live != p {
+		return
+	}
+	next, err := process.Start(c.spec)
+	if err != nil {
+		c.live = nil
+		return
+	}
+	c.live = next
+	go c.revive(next)
 }
 
 // Stop ends the controller in good order.

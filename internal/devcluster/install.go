@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"path/filepath"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -35,7 +34,7 @@ func install(ctx context.Context, cfg Config, c *Cluster) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := kubectl(ctx, cfg.Assets, manifests, "--kubeconfig="+c.Kubeconfig, "apply", "--server-side", "-f", "-"); err != nil {
+	if err := c.Apply(ctx, manifests); err != nil {
 		return nil, err
 	}
 	token, err := c.controllerToken(ctx, deployment)
@@ -47,17 +46,6 @@ func install(ctx context.Context, cfg Config, c *Cluster) (*Controller, error) {
 		return nil, err
 	}
 	return newController(cfg, deployment, kubeconfig, ports), nil
-}
-
-// kubectl runs kubectl with input as its standard input.
-func kubectl(ctx context.Context, assets string, input []byte, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(assets, "kubectl"), args...)
-	var out, problems bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &out, &problems
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("kubectl %s: %w\n%s", args[len(args)-1], err, problems.String())
-	}
-	return out.Bytes(), nil
 }
 
 // adapt takes the controller's Deployment out of the manifests and points the

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+const (
+	tickEvery = 500 * time.Millisecond
+	rows      = 6 // closed windows on screen
+)
+
+// showLive shows what happens until ctx is done or the time is over, and then
+// sums it up: redrawn on a terminal, a line for each window elsewhere.
+func (d *demo) showLive(ctx context.Context) {
+	if d.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.duration)
+		defer cancel()
+	}
+	h := &history{began: time.Now()}
+	var closed []window
+	terminal := isTerminal()
+	if !terminal {
+		fmt.Fprint(d.out, "\n", d.hints(), "\n")
+	}
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			d.summarize(closed)
+			return
+		case now := <-tick.C:
+			view, err := d.readPolicy(ctx)
+			if err != nil {
+				continue // deleted, or the API server is stopping
+			}
+			final := h.observe(now, view, d.tally, d.load)
+			closed = append(closed, final...)
+			if terminal {
+				d.draw(h, view)
+			} else {
+				d.print(final, view)
+			}
+		}
+	}
+}
+
+func isTerminal() bool {
+	info, err := os.Stdout.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// draw replaces the screen.
+func (d *demo) draw(h *history, view policyView) {
+	var b bytes.Buffer
+	b.WriteString("\x1b[H\x1b[J")
+	fmt.Fprintf(&b, "Weir: %d requests per %s, shared by all pods of shop/checkout. Load: %d requests a second.   up %s\n\n",
+		view.limit, view.window, overload, time.Since(d.began).Round(time.Second))
+	windowTable(&b, h.windows[max(0, len(h.windows)-rows-1):])
+	b.WriteString("\n")
+	d.podTable(&b, &h.windows[len(h.windows)-1])
+	fmt.Fprintf(&b, "\nadmitted is counted by the application itself and Δ (over the limit) and U (unused although asked for)\n"+
+		"are computed from that. What Weir says of itself, requests per round trip to the store: %s\n\n", orNone(view.perTrip))
+	fmt.Fprintf(&b, "$ kubectl -n shop get ratelimitpolicies\n%s\n%s", view.table, d.hints())
+	_, _ = d.out.Write(b.Bytes())
+}
+
+// print writes a line for each window that became final.
+func (d *demo) print(final []window, view policyView) {
+	for i := range final {
+		windowTable(d.out, final[i:i+1])
+		d.podTable(d.out, &final[i])
+		fmt.Fprintf(d.out, "requests per round trip: %s\n%s\n", orNone(view.perTrip), view.table)
+	}
+}
+
+// windowTable prints windows, the newest first.
+func windowTable(out io.Writer, windows []window) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "window\toffered\tadmitted\trefused\tfailed\tlimit\tΔ\tU\t")
+	for _, v := range slices.Backward(windows) {
+		unused := fmt.Sprintf("%.1f%%", v.unused())
+		note := ""
+		switch {
+		case time.Now().Before(v.end()):
+			unused, note = "", "  open"
+		case !v.whole:
+			note = "  began before the load"
+		case v.admitted == 0:
+			note = "  not served: the store's memory began inside it"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n",
+			v.start.Format(time.TimeOnly), v.offered, v.admitted, v.refused, v.failed, v.limit, v.overshoot(), unused, note)
+	}
+	_ = w.Flush()
+}
+
+// podTable prints what became of each pod's part of one window.
+func (d *demo) podTable(out io.Writer, v *window) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "pod, window %s\toffered\tadmitted\trefused\tfailed\t\n", v.start.Format(time.TimeOnly))
+	for _, pod := range d.tally.Pods() {
+		o := d.load.Of(pod)
+		offered := o.Offered.Between(v.start, v.end())
+		if offered == 0 {
+			continue // gone
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t\n", pod, offered, d.tally.Pod(pod).Between(v.start, v.end()),
+			o.Refused.Between(v.start, v.end()), o.Failed.Between(v.start, v.end()))
+	}
+	_ = w.Flush()
+}
+
+// hints are what to try next.
+func (d *demo) hints() string {
+	dir := d.dir
+	if relative, err := filepath.Rel(d.root, d.dir); err == nil {
+		dir = relative
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "Try it, in another terminal in this directory:\n"+
+		"  export KUBECONFIG=$PWD/%[1]s/kubeconfig PATH=$PWD/%[1]s/bin:$PATH\n"+
+		"  kubectl -n shop edit rlp checkout                                  change the limit\n"+
+		"  kubectl -n shop scale deploy checkout --replicas=8                 add pods\n"+
+		"  kill -9 $(cat %[1]s/pods/shop_checkout-*/weir-sidecar.pid | head -1)   kill a sidecar\n"+
+		"  kill -9 %[2]d                                                      kill the controller\n"+
+		"  cat %[1]s/endpoints.json                                            send traffic of your own\n", dir, d.cluster.Controller.PID())
+	if d.redis != nil {
+		fmt.Fprintf(&b, "  kubectl -n shop patch rlp checkout --type merge -p '{\"spec\":{\"store\":{\"type\":\"Redis\",\"redis\":{\"address\":\"%s\"}}}}'\n", d.redis.address)
+	} else {
+		b.WriteString("  DEMO_REDIS=1 make demo                                             count in Redis instead\n")
+	}
+	b.WriteString("Ctrl-C ends it and cleans up.\n")
+	return b.String()
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "not measured yet"
+	}
+	return s
+}

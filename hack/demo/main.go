@@ -1,0 +1,200 @@
+// Command demo runs Weir on this machine, without a cluster, root or Docker, and
+// shows what it does to an application under load.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/weir-dev/weir/internal/devcluster"
+	"github.com/weir-dev/weir/internal/devcluster/traffic"
+)
+
+// overload is how many requests a second are offered; shop.yaml admits 25.
+const overload = 100
+
+//go:embed shop.yaml
+var shop string
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if err := run(ctx, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	opts, err := readOptions()
+	if err != nil {
+		return err
+	}
+	d := &demo{options: opts, out: out, began: time.Now()}
+	defer d.cleanUp()
+	if err := d.boot(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // Ctrl-C while booting
+		}
+		return err
+	}
+	d.showLive(ctx)
+	return nil
+}
+
+// options are read from the environment, as make passes them.
+type options struct {
+	root     string // of the checkout
+	assets   string
+	dir      string
+	duration time.Duration // 0: until Ctrl-C
+	redis    bool
+}
+
+func readOptions() (options, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return options{}, err
+	}
+	o := options{root: root, dir: filepath.Join(root, ".demo"), assets: os.Getenv("KUBEBUILDER_ASSETS"), redis: os.Getenv("DEMO_REDIS") != ""}
+	if o.assets == "" {
+		return o, errors.New("KUBEBUILDER_ASSETS is not set; start the demo with `make demo`")
+	}
+	if s := strings.TrimSpace(os.Getenv("DEMO_DURATION")); s != "" {
+		if o.duration, err = time.ParseDuration(s); err != nil {
+			return o, fmt.Errorf("DEMO_DURATION: %w; write for example 60s", err)
+		}
+	}
+	return o, nil
+}
+
+// demo is everything that runs.
+type demo struct {
+	options
+	out   io.Writer
+	began time.Time
+
+	tally   *traffic.Tally
+	load    *traffic.Load
+	cluster *devcluster.Cluster
+	redis   *redisServer
+
+	stop       context.CancelFunc
+	background sync.WaitGroup
+}
+
+// boot starts all parts, a line each.
+func (d *demo) boot(ctx context.Context) (err error) {
+	if err := os.RemoveAll(d.dir); err != nil {
+		return err
+	}
+	if d.tally, err = traffic.NewTally(); err != nil {
+		return err
+	}
+	d.step("starting etcd, the API server, a scheduler and the controller")
+	d.cluster, err = devcluster.Start(ctx, devcluster.Config{
+		Root: d.root, Assets: d.assets, Dir: d.dir,
+		Controller:     filepath.Join(d.root, "bin", "controller"),
+		ControllerArgs: devcluster.QuickLeaderElection,
+		Program:        d.program,
+		Log:            slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.linkKubectl(); err != nil {
+		return err
+	}
+	if d.options.redis {
+		if d.redis, err = startRedis(ctx, d.dir); err != nil {
+			return err
+		}
+	}
+	d.step("applying hack/demo/shop.yaml: a policy of 500 requests per 20s, an application of 4 pods")
+	if err := d.cluster.Apply(ctx, []byte(strings.ReplaceAll(shop, "${TALLY}", d.tally.Address()))); err != nil {
+		return err
+	}
+	d.startBackground()
+	if err := d.awaitPods(ctx, 4); err != nil {
+		return err
+	}
+	d.step("4 pods are ready, each with an injected sidecar; sending %d requests a second", overload)
+	return nil
+}
+
+// program says which local program stands for an image.
+func (d *demo) program(_ *corev1.Pod, image string) (string, bool) {
+	programs := map[string]string{devcluster.SidecarImage: "sidecar", "weir.dev/demo-app:dev": "demo-app"}
+	name, ok := programs[image]
+	return filepath.Join(d.root, "bin", name), ok
+}
+
+func (d *demo) linkKubectl() error {
+	bin := filepath.Join(d.dir, "bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return err
+	}
+	return os.Symlink(filepath.Join(d.assets, "kubectl"), filepath.Join(bin, "kubectl"))
+}
+
+// startBackground starts the load and what keeps its targets current.
+func (d *demo) startBackground() {
+	ctx, stop := context.WithCancel(context.Background())
+	d.stop = stop
+	d.load = traffic.NewLoad(overload)
+	d.background.Go(func() { d.load.Run(ctx) })
+	d.background.Go(func() { d.followEndpoints(ctx) })
+}
+
+func (d *demo) awaitPods(ctx context.Context, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		endpoints, err := d.cluster.Endpoints(ctx)
+		if err == nil && len(endpoints) >= n {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d pods are ready; their logs are in %s", len(endpoints), n, filepath.Join(d.dir, "logs"))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// cleanUp stops everything. Logs stay.
+func (d *demo) cleanUp() {
+	if d.stop != nil {
+		d.stop()
+		d.background.Wait()
+	}
+	if d.cluster != nil {
+		d.cluster.Stop()
+	}
+	if d.redis != nil {
+		d.redis.stop()
+	}
+	if d.tally != nil {
+		d.tally.Close()
+	}
+	_ = os.Remove(d.endpointsFile())
+	_ = os.RemoveAll(filepath.Join(d.dir, "pods"))
+	d.step("stopped; logs are in %s", filepath.Join(d.dir, "logs"))
+}
+
+func (d *demo) step(format string, args ...any) {
+	fmt.Fprintf(d.out, "%6.1fs  %s\n", time.Since(d.began).Seconds(), fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,137 @@
+package traffic
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Tally hears of every request that reached an application. The word is sent
+// before the application answers, so that even one that is killed has told of
+// everything it served.
+type Tally struct {
+	listener net.Listener
+
+	mu   sync.Mutex
+	pods map[string]*Series
+	open map[net.Conn]bool
+	wg   sync.WaitGroup
+}
+
+// NewTally listens for applications until it is closed.
+func NewTally() (*Tally, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // returns at once
+	if err != nil {
+		return nil, err
+	}
+	t := &Tally{listener: l, pods: map[string]*Series{}, open: map[net.Conn]bool{}}
+	t.wg.Go(t.accept)
+	return t, nil
+}
+
+// Address returns where applications report to.
+func (t *Tally) Address() string { return t.listener.Addr().String() }
+
+// Pods returns the names of all pods that ever reported, sorted.
+func (t *Tally) Pods() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.pods))
+}
+
+// Pod returns what reached one pod.
+func (t *Tally) Pod(name string) *Series {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.pods[name]
+	if s == nil {
+		s = &Series{}
+		t.pods[name] = s
+	}
+	return s
+}
+
+// Between returns how many requests reached any pod from one instant to before
+// another.
+func (t *Tally) Between(from, to time.Time) int64 {
+	var sum int64
+	for _, name := range t.Pods() {
+		sum += t.Pod(name).Between(from, to)
+	}
+	return sum
+}
+
+// Close stops listening.
+func (t *Tally) Close() {
+	_ = t.listener.Close()
+	t.mu.Lock()
+	for conn := range t.open {
+		_ = conn.Close()
+	}
+	t.mu.Unlock()
+	t.wg.Wait()
+}
+
+func (t *Tally) accept() {
+	for {
+		conn, err := t.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		t.mu.Lock()
+		t.open[conn] = true
+		t.mu.Unlock()
+		t.wg.Go(func() { t.read(conn) })
+	}
+}
+
+// read reads a pod's name and then one instant a request, a line each.
+func (t *Tally) read(conn net.Conn) {
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.open, conn)
+		_ = conn.Close()
+	}()
+	lines := bufio.NewScanner(conn)
+	if !lines.Scan() {
+		return
+	}
+	series := t.Pod(lines.Text())
+	for lines.Scan() {
+		if micros, err := strconv.ParseInt(strings.TrimSpace(lines.Text()), 10, 64); err == nil {
+			series.Add(time.UnixMicro(micros))
+		}
+	}
+}
+
+// A Reporter is the application's side of a Tally.
+type Reporter struct {
+	mu   sync.Mutex
+	conn io.WriteCloser
+}
+
+// Report connects an application to a tally.
+func Report(address, pod string) (*Reporter, error) {
+	conn, err := net.Dial("tcp", address) //nolint:noctx // on this machine
+	if err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fprintln(conn, pod)
+	return &Reporter{conn: conn}, err
+}
+
+// Reached tells that a request arrived at an instant.
+func (r *Reporter) Reached(at time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, err := fmt.Fprintln(r.conn, at.UnixMicro())
+	return err
+}
