@@ -1,0 +1,148 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/metrics"
+	"github.com/weir-dev/weir/internal/sidecar/problem"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// Path is where the API is served.
+const Path = "/v1/check"
+
+// A Checker asks one limit; see enforce.Enforcer.
+type Checker interface {
+	Check(ctx context.Context, policy, limit, key string, cost int64) (twotier.Decision, error)
+}
+
+// A Handler serves the API.
+type Handler struct {
+	Checker Checker
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+}
+
+// answer is the body of every decision.
+type answer struct {
+	Allowed      bool  `json:"allowed"`
+	Limit        int64 `json:"limit"`
+	Remaining    int64 `json:"remaining"`
+	ResetAfterMs int64 `json:"resetAfterMs"`
+	RetryAfterMs int64 `json:"retryAfterMs"` // 0 when allowed, or when waiting does not help
+}
+
+// ServeHTTP answers a decision with 200 or 429 and everything else with a
+// problem that says what to do.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	req, refused := read(w, r)
+	if refused != nil {
+		refused.Write(w, r)
+		return
+	}
+	decision, err := h.check(r.Context(), req)
+	if err != nil {
+		h.problemOf(err).Write(w, r)
+		return
+	}
+	status := http.StatusOK
+	if !decision.Allowed {
+		status = http.StatusTooManyRequests
+		problem.RetryAfter(w.Header(), decision.RetryAfter)
+	}
+	body, err := json.Marshal(answerOf(decision))
+	if err != nil {
+		h.problemOf(err).Write(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // nobody is left to tell when the client is gone
+}
+
+// read returns the request, or the problem with it.
+func read(w http.ResponseWriter, r *http.Request) (Request, *problem.Problem) {
+	refuse := func(status int, detail string) (Request, *problem.Problem) {
+		p := problem.New(status, detail)
+		return Request{}, &p
+	}
+	switch {
+	case r.URL.Path != Path:
+		return refuse(http.StatusNotFound, "there is nothing here: POST to "+Path)
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		return refuse(http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed: use POST")
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return refuse(http.StatusBadRequest, "the header Content-Type is not application/json: set it")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+			return refuse(http.StatusBadRequest, fmt.Sprintf("the body has more than %d bytes: send a shorter key", maxBody))
+		}
+		return refuse(http.StatusBadRequest, "the body could not be read: send it whole")
+	}
+	req, err := parse(body)
+	if err != nil {
+		return refuse(http.StatusBadRequest, err.Error())
+	}
+	return req, nil
+}
+
+func (h *Handler) check(ctx context.Context, req Request) (d twotier.Decision, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			h.Metrics.Panics.Inc()
+			h.Log.Error("a check panicked", "panic", reason, "stack", string(debug.Stack()))
+			d, err = twotier.Decision{}, fmt.Errorf("panic: %v", reason)
+		}
+	}()
+	start := time.Now()
+	d, err = h.Checker.Check(ctx, req.Policy, req.Limit, req.Key, req.Cost)
+	h.Metrics.Decision.Observe(time.Since(start).Seconds())
+	return d, err
+}
+
+func (h *Handler) problemOf(err error) problem.Problem {
+	var notFound *enforce.NotFoundError
+	var key *enforce.KeyError
+	switch {
+	case errors.As(err, &notFound):
+		return problem.New(http.StatusNotFound, fmt.Sprintf("field %q: %s", notFound.Field, notFound))
+	case errors.As(err, &key):
+		return problem.New(http.StatusBadRequest, fmt.Sprintf("field %q: %s", "key", key))
+	case errors.Is(err, context.Canceled):
+		return problem.New(http.StatusServiceUnavailable, "the request was cancelled")
+	default:
+		h.Metrics.Errors.Inc()
+		h.Log.Error("a check was not decided", "error", err)
+		return problem.New(http.StatusInternalServerError, "the rate limiter failed")
+	}
+}
+
+func answerOf(d twotier.Decision) answer {
+	a := answer{
+		Allowed:      d.Allowed,
+		Limit:        d.Limit,
+		Remaining:    d.Remaining,
+		ResetAfterMs: millis(d.ResetAfter),
+	}
+	if !d.Allowed {
+		a.RetryAfterMs = millis(d.RetryAfter)
+	}
+	return a
+}
+
+// millis rounds up, so that a client that waits so long is not too early.
+func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }

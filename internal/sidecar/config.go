@@ -1,0 +1,200 @@
+package sidecar
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// config is all that a sidecar is told when it starts.
+type config struct {
+	fleetAddress    string // host:port of the controller; empty to run on the snapshot alone
+	fleetServerName string
+	tokenFile       string
+	caBundle        string
+
+	inbound      []inbound
+	checkAddress string
+	adminAddress string
+	grace        time.Duration
+
+	namespace, pod, podUID string
+	mode                   enforce.Mode
+	snapshot               []byte // encoded, nil for none
+}
+
+// An inbound is a port that is served in front of one of the app's.
+type inbound struct{ listen, app string } // host:port
+
+const usage = `Weir sidecar: limits requests to the app in its pod.
+
+Usage:
+  sidecar [flags]
+
+Flags:
+  --fleet-address HOST:PORT      controller to take policies from; without it, policies
+                                 come from WEIR_SNAPSHOT alone
+  --fleet-server-name NAME       name in the controller's certificate (default: the host
+                                 of --fleet-address)
+  --token-file PATH              token to authenticate to the controller with
+                                 (default %s)
+  --inbound LISTENPORT:APPPORT   serve LISTENPORT in front of the app's APPPORT; repeatable
+  --check-address HOST:PORT      where the app asks POST /v1/check (default %s)
+  --admin-address HOST:PORT      where /metrics, /readyz, /livez and /debug/config are
+                                 served (default %s)
+  --shutdown-grace-period TIME   how long requests may take to finish after SIGTERM
+                                 (default %s)
+
+Environment:
+  WEIR_POD_NAMESPACE             namespace of the pod; always needed
+  WEIR_POD_NAME, WEIR_POD_UID    the pod; needed with --fleet-address
+  WEIR_CA_BUNDLE                 PEM certificates that the controller's is checked against;
+                                 needed with --fleet-address
+  WEIR_SNAPSHOT                  policies to begin with, encoded, gzip, base64
+  WEIR_MODE                      enforce, shadow (count refusals only) or bypass (do
+                                 nothing) (default enforce)
+  WEIR_SANDBOX_DIR               directory put before --token-file; to run without a pod
+  WEIR_SANDBOX_IP                address to listen on and to find the app at, instead of
+                                 the pod's; to run without a pod
+`
+
+const (
+	defaultToken = "/var/run/secrets/weir.dev/token" //nolint:gosec // a path and no credential
+	defaultCheck = "127.0.0.1:15010"
+	defaultAdmin = ":15020"
+	defaultGrace = 30 * time.Second
+)
+
+func printUsage(w io.Writer) error {
+	_, err := fmt.Fprintf(w, usage, defaultToken, defaultCheck, defaultAdmin, defaultGrace)
+	return err
+}
+
+// loadConfig reads flags and environment. The error is flag.ErrHelp when help is
+// asked for, and names each field and its cure otherwise.
+func loadConfig(args []string, getenv func(string) string) (config, error) {
+	var c config
+	var ports []string
+	flags := flag.NewFlagSet("sidecar", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&c.fleetAddress, "fleet-address", "", "")
+	flags.StringVar(&c.fleetServerName, "fleet-server-name", "", "")
+	flags.StringVar(&c.tokenFile, "token-file", defaultToken, "")
+	flags.StringVar(&c.checkAddress, "check-address", defaultCheck, "")
+	flags.StringVar(&c.adminAddress, "admin-address", defaultAdmin, "")
+	flags.DurationVar(&c.grace, "shutdown-grace-period", defaultGrace, "")
+	flags.Func("inbound", "", func(pair string) error {
+		ports = append(ports, pair)
+		return nil
+	})
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return config{}, flag.ErrHelp
+	case err != nil:
+		return config{}, fmt.Errorf("%w: sidecar --help lists the flags", err)
+	case flags.NArg() > 0:
+		return config{}, fmt.Errorf("argument %q is no flag: sidecar --help lists the flags", flags.Arg(0))
+	}
+	return c, errors.Join(c.readEnv(getenv), c.readPorts(ports, getenv("WEIR_SANDBOX_IP")), c.validate())
+}
+
+func (c *config) readEnv(getenv func(string) string) error {
+	c.namespace, c.pod, c.podUID = getenv("WEIR_POD_NAMESPACE"), getenv("WEIR_POD_NAME"), getenv("WEIR_POD_UID")
+	c.caBundle = getenv("WEIR_CA_BUNDLE")
+	if dir := getenv("WEIR_SANDBOX_DIR"); dir != "" {
+		c.tokenFile = filepath.Join(dir, c.tokenFile)
+	}
+	c.mode = enforce.Mode(getenv("WEIR_MODE"))
+	if c.mode == "" {
+		c.mode = enforce.Enforce
+	}
+	packed := getenv("WEIR_SNAPSHOT")
+	if packed == "" {
+		return nil
+	}
+	data, err := policy.Unpack(packed)
+	if err != nil {
+		return fmt.Errorf("WEIR_SNAPSHOT: %w: write it with the control plane of the same version", err)
+	}
+	c.snapshot = data
+	return nil
+}
+
+// readPorts reads the --inbound pairs. In a sandbox every listener moves to its
+// address, and so does the app.
+func (c *config) readPorts(pairs []string, sandboxIP string) error {
+	if sandboxIP != "" && net.ParseIP(sandboxIP) == nil {
+		return fmt.Errorf("WEIR_SANDBOX_IP is %q: write an IP address", sandboxIP)
+	}
+	listen, app := sandboxIP, sandboxIP
+	if app == "" {
+		app = "127.0.0.1"
+	}
+	var errs []error
+	for _, pair := range pairs {
+		from, to, ok := strings.Cut(pair, ":")
+		if !ok || !isPort(from) || !isPort(to) {
+			errs = append(errs, fmt.Errorf("--inbound is %q: write LISTENPORT:APPPORT, such as 15006:8080", pair))
+			continue
+		}
+		c.inbound = append(c.inbound, inbound{listen: net.JoinHostPort(listen, from), app: net.JoinHostPort(app, to)})
+	}
+	for _, address := range []struct {
+		flag  string
+		value *string
+	}{{"--check-address", &c.checkAddress}, {"--admin-address", &c.adminAddress}} {
+		_, port, err := net.SplitHostPort(*address.value)
+		if err != nil || port != "0" && !isPort(port) {
+			errs = append(errs, fmt.Errorf("%s is %q: write HOST:PORT, such as %s", address.flag, *address.value, defaultCheck))
+		} else if sandboxIP != "" {
+			*address.value = net.JoinHostPort(sandboxIP, port)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func isPort(s string) bool {
+	port, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && port > 0
+}
+
+func (c *config) validate() error {
+	var errs []error
+	need := func(name, value, why string) {
+		if value == "" {
+			errs = append(errs, fmt.Errorf("%s is not set: %s", name, why))
+		}
+	}
+	need("WEIR_POD_NAMESPACE", c.namespace, "set it to the namespace of the pod")
+	switch c.mode {
+	case enforce.Enforce, enforce.Shadow, enforce.Bypass:
+	default:
+		errs = append(errs, fmt.Errorf("WEIR_MODE is %q: use enforce, shadow or bypass", c.mode))
+	}
+	if c.grace < 0 {
+		errs = append(errs, fmt.Errorf("--shutdown-grace-period is %s: use 0s or more", c.grace))
+	}
+	if c.fleetAddress == "" {
+		return errors.Join(errs...)
+	}
+	host, port, err := net.SplitHostPort(c.fleetAddress)
+	if err != nil || host == "" || !isPort(port) {
+		errs = append(errs, fmt.Errorf("--fleet-address is %q: write HOST:PORT", c.fleetAddress))
+	}
+	if c.fleetServerName == "" {
+		c.fleetServerName = host
+	}
+	need("WEIR_POD_NAME", c.pod, "with --fleet-address, set it to the name of the pod")
+	need("WEIR_POD_UID", c.podUID, "with --fleet-address, set it to the UID of the pod")
+	need("WEIR_CA_BUNDLE", c.caBundle, "with --fleet-address, set it to the certificates that sign the controller's, as PEM")
+	return errors.Join(errs...)
+}

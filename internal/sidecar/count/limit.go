@@ -1,0 +1,203 @@
+package count
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// Settings are what the counts of a limit depend on.
+type Settings struct {
+	Generation int64
+	Keyed      bool
+	MaxKeys    int   // most values counted apart in one tuple of windows
+	Holders    int64 // processes that enforce the limit, at least 1
+}
+
+// An Outcome is what became of a request under one limit.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Admitted      Outcome = iota
+	Refused               // the limit is reached
+	ShadowRefused         // refused, and let through because the limit is only watched
+	FailedOpen            // admitted because the store is away and the policy says so
+	FailedClosed          // refused because the store is away
+	KeyMissing            // the request lacks a part of the key: a request, but no demand
+	outcomes
+)
+
+var outcomeNames = [outcomes]string{
+	Admitted: "admitted", Refused: "refused", ShadowRefused: "shadow_refused",
+	FailedOpen: "failed_open", FailedClosed: "failed_closed",
+	KeyMissing: "key_missing",
+}
+
+// String returns the outcome's name in metrics.
+func (o Outcome) String() string { return outcomeNames[o] }
+
+// Outcomes lists all outcomes.
+func Outcomes() []Outcome {
+	return []Outcome{Admitted, Refused, ShadowRefused, FailedOpen, FailedClosed, KeyMissing}
+}
+
+func (o Outcome) admits() bool { return o == Admitted || o == FailedOpen }
+
+// An Event is one request that a limit judged.
+type Event struct {
+	Outcome Outcome
+	Value   string // of the key; empty for the limit's single counter
+	Cost    int64
+	// Windows are those the decision is charged to, nil when they are not known.
+	// Only lengths, limits and indices are read.
+	Windows *limiter.Windows
+	EndsIn  time.Duration // until the first of them ends, 0 when unknown
+	// Local says that the decision was made without the store; LocalShare is the
+	// most one key may then be admitted, 0 when there is no such bound.
+	Local      bool
+	LocalShare int64
+}
+
+// A Limit counts what one limit let through. All methods may be called
+// concurrently.
+type Limit struct {
+	name Name
+	hash func(string) string
+
+	generation atomic.Int64
+	holders    atomic.Int64
+	maxKeys    atomic.Int64
+	keyed      atomic.Bool
+
+	requests          [outcomes]atomic.Uint64
+	admitted, refused atomic.Int64 // in units of cost
+
+	current atomic.Pointer[row] // where the last event was counted
+
+	mu      sync.Mutex
+	rows    []*row // in the order they were opened
+	byTuple map[tuple]*row
+	sums    map[window]*sum
+	retired time.Time // when the limit was removed; zero while it is enforced
+	// forgotten is, by shape, the newest tuple whose counts are gone: no question
+	// about it or an older one has an answer.
+	forgotten map[tuple]tuple
+}
+
+func newLimit(name Name, hash func(string) string) *Limit {
+	return &Limit{
+		name: name, hash: hash,
+		byTuple:   make(map[tuple]*row),
+		sums:      make(map[window]*sum),
+		forgotten: make(map[tuple]tuple),
+	}
+}
+
+func (l *Limit) configure(s Settings) {
+	l.generation.Store(s.Generation)
+	l.holders.Store(max(1, s.Holders))
+	l.maxKeys.Store(int64(max(1, s.MaxKeys)))
+	l.keyed.Store(s.Keyed)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.retired = time.Time{}
+}
+
+func (l *Limit) retire(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.retired.IsZero() {
+		l.retired = now
+	}
+}
+
+// Requests returns how many requests had the outcome since the process started.
+func (l *Limit) Requests(o Outcome) uint64 { return l.requests[o].Load() }
+
+// Count counts e at the instant now. An event without windows is part of the
+// totals only.
+func (l *Limit) Count(now time.Time, e Event) {
+	l.requests[e.Outcome].Add(1)
+	switch {
+	case e.Outcome == KeyMissing:
+		return
+	case e.Outcome.admits():
+		l.admitted.Add(e.Cost)
+	default:
+		l.refused.Add(e.Cost)
+	}
+	if e.Windows == nil || e.Windows.N == 0 {
+		return
+	}
+	r := l.rowOf(e.Windows, now, e.EndsIn)
+	keyed := l.keyed.Load()
+	r.count(e, int(l.maxKeys.Load()), keyed)
+	if keyed && r.tuple.n > 1 {
+		l.addToSums(r.tuple, e, now)
+	}
+}
+
+// rowOf returns the row of the windows and opens it when there is none.
+func (l *Limit) rowOf(w *limiter.Windows, now time.Time, endsIn time.Duration) *row {
+	t := tupleOf(w)
+	if r := l.current.Load(); r != nil && r.tuple == t {
+		return r
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, ok := l.byTuple[t]
+	if !ok {
+		r = newRow(t, now, endsIn)
+		l.byTuple[t] = r
+		l.rows = append(l.rows, r)
+	}
+	l.current.Store(r)
+	return r
+}
+
+// Bounds of what is kept for one limit.
+const (
+	maxRows  = 1024 // tuples of windows
+	keptKeys = 2    // keys over all tuples, in multiples of Settings.MaxKeys
+)
+
+// sweep forgets rows that ended Keep ago, and the oldest ones beyond the bounds.
+// It reports whether the limit itself was removed Keep ago.
+func (l *Limit) sweep(now time.Time) (gone bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	keys, most := 0, keptKeys*int(l.maxKeys.Load())
+	kept := make([]*row, 0, len(l.rows))
+	for i, r := range slices.Backward(l.rows) {
+		keys += int(r.tracked.Load())
+		ended := r.final(now)
+		crowded := i < len(l.rows)-1 && (keys > most || len(kept) >= maxRows)
+		if ended && (crowded || now.Sub(r.end) > Keep) {
+			delete(l.byTuple, r.tuple)
+			l.current.CompareAndSwap(r, nil)
+			l.forget(r.tuple)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	slices.Reverse(kept)
+	l.rows = kept
+	for w, s := range l.sums {
+		if now.After(s.until) {
+			delete(l.sums, w)
+			l.forget(tupleOfWindow(w))
+		}
+	}
+	return !l.retired.IsZero() && now.Sub(l.retired) > Keep
+}
+
+func (l *Limit) forget(t tuple) {
+	shape := t.shape()
+	if newest, ok := l.forgotten[shape]; !ok || newest.before(t) {
+		l.forgotten[shape] = t
+	}
+}

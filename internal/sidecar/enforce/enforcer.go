@@ -1,0 +1,201 @@
+package enforce
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-dev/weir/internal/sidecar/count"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// Mode says what a whole sidecar does with its policies.
+type Mode string
+
+// The modes of a sidecar.
+const (
+	Enforce Mode = "enforce" // as the policies say
+	Shadow  Mode = "shadow"  // as if every policy were in mode Shadow
+	Bypass  Mode = "bypass"  // nothing: requests pass uncounted
+)
+
+// A Limiter is what a limit needs of its engine; see twotier.Limiter.
+type Limiter interface {
+	Acquire(ctx context.Context, value string, cost int64) (twotier.Decision, error)
+	Reconfigure(cfg twotier.Config)
+	SetHolders(n int64)
+	Stats() twotier.Stats
+	Close(ctx context.Context)
+}
+
+// Stores opens the stores that policies name. Retain closes those not named.
+type Stores interface {
+	Open(s policy.Store) (twotier.Store, error)
+	Retain(used map[policy.Store]bool)
+}
+
+// Config is what an Enforcer is made of.
+type Config struct {
+	Namespace string // of the pod: where Check looks for policies
+	Mode      Mode
+	Stores    Stores
+	Log       *slog.Logger
+	// NewLimiter makes the engine of a limit.
+	NewLimiter func(cfg twotier.Config, s twotier.Store) Limiter
+}
+
+// An Enforcer decides requests by the policies it was last given. All methods
+// may be called concurrently.
+type Enforcer struct {
+	cfg     Config
+	book    *count.Book
+	current atomic.Pointer[table]
+
+	mu      sync.Mutex // held while policies are replaced; guards the rest
+	holders map[policyName]int64
+	closing sync.WaitGroup // limiters that were removed and give credits back
+}
+
+type policyName struct{ namespace, policy string }
+
+// New returns an Enforcer without policies. Close releases it.
+func New(cfg Config) *Enforcer {
+	e := &Enforcer{cfg: cfg, book: count.NewBook(store.HashValue), holders: make(map[policyName]int64)}
+	e.current.Store(&table{set: new(policy.Set)})
+	return e
+}
+
+// closeTimeout bounds how long a limiter that was removed may take to give its
+// credits back.
+const closeTimeout = 5 * time.Second
+
+// Apply replaces the policies. Limits that stay keep their counters and credits;
+// limits that go give their credits back in the background. On an error nothing
+// changes.
+func (e *Enforcer) Apply(set *policy.Set, version string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	old := e.current.Load()
+	if old.closed {
+		return errClosed
+	}
+	next, err := e.build(set, version, old)
+	if err != nil {
+		return err
+	}
+	e.current.Store(next)
+	e.book.Retain(next.names(), time.Now())
+	e.closing.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		old.close(ctx, next)
+		e.retainStores()
+	})
+	return nil
+}
+
+// build returns the table of the set. Limits that old enforces already are
+// reconfigured, which happens last because it cannot fail.
+func (e *Enforcer) build(set *policy.Set, version string, old *table) (*table, error) {
+	next := &table{set: set, version: version, limits: make([]*limit, len(set.Limits)), byID: make(map[identity]*limit)}
+	for i, compiled := range set.Limits {
+		l := &limit{CompiledLimit: compiled, identity: identityOf(set.Snapshot.Cluster, compiled)}
+		l.shadow = e.cfg.Mode == Shadow || compiled.Policy.Mode == policy.Shadow
+		if _, running := old.byID[l.identity]; !running {
+			s, err := e.cfg.Stores.Open(compiled.Policy.Store)
+			if err != nil {
+				return nil, fmt.Errorf("policy %s/%s: %w", compiled.Policy.Namespace, compiled.Policy.Name, err)
+			}
+			l.store = s
+		}
+		next.limits[i], next.byID[l.identity] = l, l
+	}
+	for _, l := range next.limits {
+		cfg := e.engineConfig(l)
+		if running, ok := old.byID[l.identity]; ok {
+			l.engine, l.store = running.engine, running.store
+			l.engine.Reconfigure(cfg)
+		} else {
+			l.engine = e.cfg.NewLimiter(cfg, l.store)
+		}
+		l.counts = e.book.Open(l.name(), count.Settings{
+			Generation: l.Policy.Generation,
+			Keyed:      l.Limit.Key != nil,
+			MaxKeys:    cfg.MaxKeys,
+			Holders:    cfg.Holders,
+		})
+	}
+	return next, nil
+}
+
+func (e *Enforcer) engineConfig(l *limit) twotier.Config {
+	cfg := twotier.Config{
+		Scope:         l.scope,
+		Params:        limiter.FixedWindow{Rates: l.Limit.Rates, Generation: l.Policy.Generation},
+		Mode:          twotier.Leased,
+		Batch:         l.Policy.Consistency.Batch,
+		MaxKeys:       l.maxKeys,
+		OnUnavailable: actions[l.Policy.OnStoreUnavailable],
+		Holders:       max(1, e.holders[policyName{l.Policy.Namespace, l.Policy.Name}]),
+	}
+	if l.Policy.Consistency.Mode == policy.Strict {
+		cfg.Mode = twotier.Strict
+	}
+	return cfg
+}
+
+var actions = map[policy.Action]twotier.Action{
+	policy.LocalShare: twotier.LocalShare,
+	policy.Allow:      twotier.Allow,
+	policy.Deny:       twotier.Deny,
+}
+
+// SetHolders says how many sidecars enforce the policy, now and after it is
+// replaced.
+func (e *Enforcer) SetHolders(namespace, name string, n int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.holders[policyName{namespace, name}] = n
+	e.book.SetHolders(namespace, name, n)
+	for _, l := range e.current.Load().limits {
+		if l.Policy.Namespace == namespace && l.Policy.Name == name {
+			l.engine.SetHolders(n)
+		}
+	}
+}
+
+// retainStores closes the stores that no limit uses any more.
+func (e *Enforcer) retainStores() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	used := make(map[policy.Store]bool)
+	for _, l := range e.current.Load().limits {
+		used[l.Policy.Store] = true
+	}
+	e.cfg.Stores.Retain(used)
+}
+
+// Set returns the policies in force and their version.
+func (e *Enforcer) Set() (set *policy.Set, version string) {
+	t := e.current.Load()
+	return t.set, t.version
+}
+
+// Close gives all credits back, each once, and waits until that is done or ctx
+// is. Decisions fail afterwards. Counts can still be reported.
+func (e *Enforcer) Close(ctx context.Context) {
+	e.mu.Lock()
+	old := e.current.Load()
+	next := &table{set: old.set, version: old.version, limits: old.limits, closed: true}
+	e.current.Store(next)
+	e.mu.Unlock()
+	old.close(ctx, next)
+	e.closing.Wait()
+	e.cfg.Stores.Retain(nil)
+}

@@ -1,0 +1,51 @@
+package enforce
+
+import (
+	"time"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/internal/sidecar/count"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// Report returns what this process counted and the session was not yet told,
+// with the state of the engines beside it.
+func (e *Enforcer) Report(now time.Time, session uint64) []*fleetpb.LimitReport {
+	stats := make(map[count.Name]twotier.Stats)
+	for _, l := range e.current.Load().limits {
+		stats[l.name()] = l.engine.Stats()
+	}
+	reports := e.book.Report(now, session)
+	for _, r := range reports {
+		s, running := stats[count.Name{Namespace: r.GetNamespace(), Policy: r.GetPolicy(), Limit: r.GetLimit()}]
+		if !running {
+			continue
+		}
+		r.RoundTripsTotal, r.ActiveKeys = s.RoundTrips, int64(s.ActiveKeys)
+		if s.CutOff != nil {
+			r.StoreError = s.CutOff.Error()
+		}
+	}
+	return reports
+}
+
+// Audit answers a question about keys in windows that are over.
+func (e *Enforcer) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply { return e.book.Audit(q) }
+
+// A LimitState is a limit in force as metrics show it.
+type LimitState struct {
+	count.Name
+	Shadow bool
+	Counts *count.Limit
+	Stats  twotier.Stats
+}
+
+// Limits returns the limits in force.
+func (e *Enforcer) Limits() []LimitState {
+	t := e.current.Load()
+	states := make([]LimitState, len(t.limits))
+	for i, l := range t.limits {
+		states[i] = LimitState{Name: l.name(), Shadow: l.shadow, Counts: l.counts, Stats: l.engine.Stats()}
+	}
+	return states
+}

@@ -1,0 +1,115 @@
+package enforce
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/weir-dev/weir/internal/sidecar/count"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+var errClosed = errors.New("the sidecar is stopping")
+
+// A table is the limits in force between two changes of policy.
+type table struct {
+	set     *policy.Set
+	version string
+	limits  []*limit
+	byID    map[identity]*limit
+	closed  bool // the enforcer is: nothing is decided any more
+
+	// users is read-locked by every decision, so that a limiter is closed only
+	// after the last decision that may use it.
+	users sync.RWMutex
+}
+
+// A limit is one limit in force.
+type limit struct {
+	*policy.CompiledLimit
+	identity
+	shadow bool
+	store  twotier.Store
+	engine Limiter
+	counts *count.Limit
+}
+
+// An identity says when a limit's engine outlives a change of policy: as long as
+// none of this changes.
+type identity struct {
+	scope   store.Scope
+	backing policy.Store
+	maxKeys int
+}
+
+func identityOf(cluster string, l *policy.CompiledLimit) identity {
+	id := identity{
+		scope:   store.Scope{Cluster: cluster, Namespace: l.Policy.Namespace, Policy: l.Policy.Name, Limit: l.Limit.Name},
+		backing: l.Policy.Store,
+		maxKeys: 1,
+	}
+	if l.Limit.Key != nil {
+		id.maxKeys = l.Limit.Key.MaxKeys
+	}
+	return id
+}
+
+func (l *limit) name() count.Name {
+	return count.Name{Namespace: l.Policy.Namespace, Policy: l.Policy.Name, Limit: l.Limit.Name}
+}
+
+// enter returns the table in force; leave it after the decision. It ends since a
+// table that is replaced is replaced by one that is in force.
+func (e *Enforcer) enter() *table {
+	for {
+		t := e.current.Load()
+		t.users.RLock()
+		if e.current.Load() == t {
+			return t
+		}
+		t.users.RUnlock()
+	}
+}
+
+func (t *table) leave() { t.users.RUnlock() }
+
+// close waits for the decisions that use t, which is no longer in force, and
+// closes the engines that next does not have.
+func (t *table) close(ctx context.Context, next *table) {
+	t.users.Lock()
+	defer t.users.Unlock()
+	var engines sync.WaitGroup
+	for id, l := range t.byID {
+		if kept, ok := next.byID[id]; !ok || kept.engine != l.engine {
+			engines.Go(func() { l.engine.Close(ctx) })
+		}
+	}
+	engines.Wait()
+}
+
+func (t *table) names() map[count.Name]bool {
+	names := make(map[count.Name]bool, len(t.limits))
+	for _, l := range t.limits {
+		names[l.name()] = true
+	}
+	return names
+}
+
+func (t *table) find(namespace, name, limitName string) (*limit, error) {
+	known := false
+	for _, l := range t.limits {
+		if l.Policy.Namespace != namespace || l.Policy.Name != name {
+			continue
+		}
+		if l.Limit.Name == limitName {
+			return l, nil
+		}
+		known = true
+	}
+	if known {
+		return nil, &NotFoundError{Field: "limit", Name: limitName}
+	}
+	return nil, &NotFoundError{Field: "policy", Name: name}
+}

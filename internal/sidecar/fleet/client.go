@@ -1,0 +1,236 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// Identity is who the sidecar says it is. The token has to agree.
+type Identity struct {
+	Namespace, Pod, PodUID string
+	BootNonce              string // random, new with every start of the process
+	Version                string // of the build
+}
+
+// A Handler does what the controller asks for. Its methods are called one at a
+// time, except Report.
+type Handler interface {
+	// Version names the policies in force, empty for none.
+	Version() string
+	// Apply puts an encoded snapshot in force. On an error the one before stays,
+	// and the controller is told.
+	Apply(version string, snapshot []byte) error
+	SetHolders(namespace, policy string, n int64)
+	// Report returns what the session was not yet told.
+	Report(now time.Time, session uint64) []*fleetpb.LimitReport
+	Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply
+}
+
+// Config is what a Client is made of.
+type Config struct {
+	Address    string // host:port
+	ServerName string // in the server's certificate
+	CABundle   []byte // PEM
+	TokenFile  string // read again for every stream
+	Identity   Identity
+	Log        *slog.Logger
+}
+
+// A Client keeps the stream to the leading controller open, and is the
+// Controller store while it is.
+type Client struct {
+	cfg  Config
+	dial dialer
+
+	requests atomic.Uint64 // ids of lease requests
+	sessions atomic.Uint64
+
+	mu      sync.Mutex // guards the rest
+	link    *link      // nil while there is none
+	cause   error      // why there is none
+	term    uint64     // the highest seen; lower ones are refused
+	leaving bool
+}
+
+var _ twotier.Store = (*Client)(nil)
+
+// New returns a client that Run connects. The error says what is wrong with cfg.
+func New(cfg Config) (*Client, error) {
+	dial, err := newDialer(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{cfg: cfg, dial: dial, cause: errors.New("not connected yet")}, nil
+}
+
+// Run keeps a stream open until ctx is done or the client has left, and lets h do
+// what comes over it. Call it once.
+func (c *Client) Run(ctx context.Context, h Handler) {
+	var pause backoff
+	for {
+		welcomed, err := c.connect(ctx, h)
+		if c.disconnected(err) || ctx.Err() != nil {
+			return
+		}
+		if welcomed {
+			pause.reset()
+		}
+		wait := pause.next()
+		c.cfg.Log.Warn("disconnected from the controller", "address", c.cfg.Address, "retryIn", wait.String(), "error", err)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// connect opens a stream and returns when it ends.
+func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, hangUp, err := c.dial.open(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer hangUp()
+	l := newLink(stream, cancel, c.sessions.Add(1))
+	welcome, err := l.greet(c.hello(h.Version()))
+	if err == nil {
+		err = c.follow(welcome.GetTerm())
+	}
+	if err != nil {
+		return false, err
+	}
+	if !c.connected(l) {
+		return true, nil
+	}
+	c.cfg.Log.Info("connected to the controller", "address", c.cfg.Address, "term", welcome.GetTerm())
+	return true, l.run(ctx, h, intervalOf(welcome), c.follow)
+}
+
+func (c *Client) hello(version string) *fleetpb.Hello {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := c.cfg.Identity
+	return &fleetpb.Hello{
+		PodUid: id.PodUID, BootNonce: id.BootNonce, Namespace: id.Namespace, Pod: id.Pod,
+		Version: id.Version, ConfigVersion: version, Term: c.term,
+	}
+}
+
+// follow takes over a leader's term, or refuses one that is over.
+func (c *Client) follow(term uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if term < c.term {
+		return fmt.Errorf("the controller leads in term %d, which ended when term %d began", term, c.term)
+	}
+	c.term = term
+	return nil
+}
+
+// connected makes l the link that leases go over, unless the client is leaving.
+func (c *Client) connected(l *link) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leaving {
+		return false
+	}
+	c.link, c.cause = l, nil
+	return true
+}
+
+// disconnected records why there is no link and reports whether none is wanted.
+func (c *Client) disconnected(err error) (left bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		err = errors.New("the stream ended")
+	}
+	c.link, c.cause = nil, err
+	return c.leaving
+}
+
+func (c *Client) current() (*link, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.link, c.cause
+}
+
+// Apply asks the leading controller. While there is no stream it fails at once.
+// A return is handed to the stream and gets no answer, so its result says only
+// that it was sent.
+func (c *Client) Apply(ctx context.Context, key store.Key, p limiter.FixedWindow, cmd limiter.Command) (limiter.Result, error) {
+	l, err := c.current()
+	if l == nil {
+		return limiter.Result{}, c.unavailable(err)
+	}
+	if cmd.Op == limiter.Return {
+		err := l.send(ctx, leaseMessage(0, key, p, cmd))
+		if err != nil {
+			return limiter.Result{}, c.unavailable(err)
+		}
+		return limiter.Result{Granted: cmd.Want, Windows: cmd.Windows, Reason: limiter.Granted}, nil
+	}
+	id := c.requests.Add(1)
+	reply, err := l.lease(ctx, id, leaseMessage(id, key, p, cmd))
+	if err == nil {
+		err = c.follow(reply.GetTerm())
+	}
+	if err == nil && reply.GetError() != "" {
+		err = errors.New(reply.GetError())
+	}
+	if err != nil {
+		return limiter.Result{}, c.unavailable(err)
+	}
+	return resultOf(reply)
+}
+
+func (c *Client) unavailable(cause error) error {
+	return &store.UnavailableError{Store: "controller at " + c.cfg.Address, Cause: cause}
+}
+
+// Leave sends the final reports, says good-bye and waits until the controller
+// has read it or ctx is done. Run returns.
+func (c *Client) Leave(ctx context.Context, h Handler) error {
+	c.mu.Lock()
+	c.leaving = true
+	l, cause := c.link, c.cause
+	c.mu.Unlock()
+	if l == nil {
+		return fmt.Errorf("the controller was not told: %w", cause)
+	}
+	return l.leave(ctx, h)
+}
+
+// A State is a connection as people are shown it.
+type State struct {
+	Connected bool   `json:"connected"`
+	Address   string `json:"address"`
+	Term      uint64 `json:"term"`
+	Error     string `json:"error,omitempty"` // why it is not connected
+}
+
+// State returns the state of the connection.
+func (c *Client) State() State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := State{Connected: c.link != nil, Address: c.cfg.Address, Term: c.term}
+	if c.cause != nil {
+		s.Error = status.Convert(c.cause).Message()
+	}
+	return s
+}

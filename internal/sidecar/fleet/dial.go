@@ -1,0 +1,101 @@
+package fleet
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	grpcbackoff "google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+const (
+	connectTimeout = 5 * time.Second
+	// A connection on which nothing is heard for this long is asked for a sign of
+	// life, and given up when there is none for half as long.
+	silence = 10 * time.Second
+)
+
+// A dialer opens streams. Every stream has a connection of its own, so that the
+// name is resolved anew and a stale connection is never used twice.
+type dialer struct {
+	address string
+	options []grpc.DialOption
+}
+
+func newDialer(cfg Config) (dialer, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(cfg.CABundle) {
+		return dialer{}, errors.New("the CA bundle holds no PEM certificate")
+	}
+	return dialer{address: cfg.Address, options: []grpc.DialOption{
+		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
+			RootCAs: roots, ServerName: cfg.ServerName, MinVersion: tls.VersionTLS13,
+		})),
+		grpc.WithPerRPCCredentials(tokenFile(cfg.TokenFile)),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: grpcbackoff.DefaultConfig, MinConnectTimeout: connectTimeout}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: silence, Timeout: silence / 2}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(policy.MaxSize + 1<<20)),
+		grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(),
+	}}, nil
+}
+
+// open returns a stream and what closes its connection.
+func (d dialer) open(ctx context.Context) (fleetpb.Fleet_ConnectClient, func(), error) {
+	conn, err := grpc.NewClient("dns:///"+d.address, d.options...)
+	if err != nil {
+		return nil, nil, err
+	}
+	hangUp := func() { _ = conn.Close() }
+	stream, err := fleetpb.NewFleetClient(conn).Connect(ctx)
+	if err != nil {
+		hangUp()
+		return nil, nil, err
+	}
+	return stream, hangUp, nil
+}
+
+// tokenFile authenticates streams by the token in a file, which whoever projects
+// it replaces before it expires.
+type tokenFile string
+
+// GetRequestMetadata returns the bearer token as it is now.
+func (f tokenFile) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	token, err := os.ReadFile(string(f))
+	if err != nil {
+		return nil, fmt.Errorf("read token: %w", err)
+	}
+	return map[string]string{"authorization": "Bearer " + strings.TrimSpace(string(token))}, nil
+}
+
+// RequireTransportSecurity keeps the token off connections without TLS.
+func (tokenFile) RequireTransportSecurity() bool { return true }
+
+// A backoff says how long to wait before the next attempt: longer after every
+// failure, and at random so that a fleet does not return in step.
+type backoff struct{ failures int }
+
+const (
+	firstPause   = 200 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+func (b *backoff) reset() { b.failures = 0 }
+
+func (b *backoff) next() time.Duration {
+	pause := min(firstPause<<min(b.failures, 16), longestPause)
+	b.failures++
+	return pause/2 + rand.N(pause/2)
+}

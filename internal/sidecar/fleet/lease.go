@@ -1,0 +1,97 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// lease sends a request and waits for the reply that echoes its id.
+func (l *link) lease(ctx context.Context, id uint64, m *fleetpb.FromHolder) (*fleetpb.LeaseReply, error) {
+	reply := make(chan *fleetpb.LeaseReply, 1)
+	l.mu.Lock()
+	l.waiting[id] = reply
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		delete(l.waiting, id)
+		l.mu.Unlock()
+	}()
+	if err := l.send(ctx, m); err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-reply:
+		return r, nil
+	case <-l.done:
+		return nil, errEnded
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// answer hands a reply to whoever waits for it. Nobody waits for a reply that
+// came too late; what it granted dies with its window.
+func (l *link) answer(r *fleetpb.LeaseReply) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if reply, ok := l.waiting[r.GetId()]; ok {
+		delete(l.waiting, r.GetId())
+		reply <- r
+	}
+}
+
+func leaseMessage(id uint64, key store.Key, p limiter.FixedWindow, c limiter.Command) *fleetpb.FromHolder {
+	request := &fleetpb.LeaseRequest{
+		Id: id,
+		Key: &fleetpb.Key{
+			Namespace: key.Scope.Namespace, Policy: key.Scope.Policy, Limit: key.Scope.Limit, Hash: key.Hash,
+		},
+		Generation: p.Generation,
+		Op:         int32(c.Op),
+		Min:        c.Min,
+		Want:       c.Want,
+	}
+	for _, r := range p.Rates {
+		request.Rates = append(request.Rates, rateMessage(r))
+	}
+	for _, w := range c.Windows.Slice() {
+		request.Windows = append(request.Windows, &fleetpb.Window{Rate: rateMessage(w.Rate), Index: w.Index, Granted: w.Granted})
+	}
+	return &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Lease{Lease: request}}
+}
+
+func rateMessage(r limiter.Rate) *fleetpb.Rate {
+	return &fleetpb.Rate{Limit: r.Limit, WindowMicros: int64(r.Window)}
+}
+
+// resultOf reads a reply. What it names but this version does not know is a
+// defect, not an outage: no failure action may turn it into an admission.
+func resultOf(r *fleetpb.LeaseReply) (limiter.Result, error) {
+	if len(r.GetWindows()) > limiter.MaxRates {
+		return limiter.Result{}, fmt.Errorf("the controller's reply names %d windows, more than %d", len(r.GetWindows()), limiter.MaxRates)
+	}
+	if r.GetReason() < 0 || r.GetReason() > int32(limiter.Forfeited) {
+		return limiter.Result{}, fmt.Errorf("the controller's reply has an unknown reason %d", r.GetReason())
+	}
+	result := limiter.Result{
+		Granted:    r.GetGranted(),
+		Remaining:  r.GetRemaining(),
+		ExpiresIn:  limiter.Micros(r.GetExpiresInMicros()),
+		RetryAfter: limiter.Micros(r.GetRetryAfterMicros()),
+		Now:        limiter.Instant(r.GetNowMicros()),
+		Reason:     limiter.Reason(r.GetReason()),
+	}
+	result.Windows.N = len(r.GetWindows())
+	for i, w := range r.GetWindows() {
+		result.Windows.Open[i] = limiter.OpenWindow{
+			Rate:    limiter.Rate{Limit: w.GetRate().GetLimit(), Window: limiter.Micros(w.GetRate().GetWindowMicros())},
+			Index:   w.GetIndex(),
+			Granted: w.GetGranted(),
+		}
+	}
+	return result, nil
+}

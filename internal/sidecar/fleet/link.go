@@ -1,0 +1,243 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+const (
+	greetTimeout    = 10 * time.Second
+	defaultInterval = 5 * time.Second // between reports, when the controller names none
+	maxReport       = 1 << 20         // bytes of one Report message, about
+)
+
+// A link is one stream. One goroutine reads, one writes, one reports, and one
+// does what was asked for, so that a large policy does not hold up leases.
+type link struct {
+	stream  fleetpb.Fleet_ConnectClient
+	cancel  context.CancelFunc // ends the stream
+	session uint64
+
+	out  chan *fleetpb.FromHolder // nil as the last one
+	in   chan *fleetpb.ToHolder   // what the handler is to do
+	done chan struct{}            // closed when the stream ended
+
+	reporting sync.Mutex // held while reports are collected and queued, which keeps their order
+
+	mu      sync.Mutex
+	waiting map[uint64]chan *fleetpb.LeaseReply
+}
+
+var errEnded = errors.New("the stream to the controller ended")
+
+func newLink(stream fleetpb.Fleet_ConnectClient, cancel context.CancelFunc, session uint64) *link {
+	return &link{
+		stream: stream, cancel: cancel, session: session,
+		out:     make(chan *fleetpb.FromHolder, 256),
+		in:      make(chan *fleetpb.ToHolder, 64),
+		done:    make(chan struct{}),
+		waiting: make(map[uint64]chan *fleetpb.LeaseReply),
+	}
+}
+
+// greet introduces the sidecar and returns the controller's welcome.
+func (l *link) greet(hello *fleetpb.Hello) (*fleetpb.Welcome, error) {
+	late := time.AfterFunc(greetTimeout, l.cancel)
+	defer late.Stop()
+	err := l.stream.Send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: hello}})
+	if err != nil && !errors.Is(err, io.EOF) { // EOF: Recv says why
+		return nil, err
+	}
+	m, err := l.stream.Recv()
+	if err != nil {
+		return nil, err
+	}
+	welcome := m.GetWelcome()
+	if welcome == nil {
+		return nil, fmt.Errorf("the controller began with %T instead of a welcome", m.GetMessage())
+	}
+	return welcome, nil
+}
+
+func intervalOf(w *fleetpb.Welcome) time.Duration {
+	if w.GetReportIntervalMillis() <= 0 {
+		return defaultInterval
+	}
+	return time.Duration(w.GetReportIntervalMillis()) * time.Millisecond
+}
+
+// run serves the stream until it ends. A leader that ends it in good order
+// leaves no error.
+func (l *link) run(ctx context.Context, h Handler, interval time.Duration, follow func(uint64) error) error {
+	var work sync.WaitGroup
+	work.Go(l.write)
+	work.Go(func() { l.handle(ctx, h) })
+	work.Go(func() { l.reportEvery(ctx, h, interval) })
+	err := l.read(ctx)
+	close(l.done)
+	l.cancel()
+	work.Wait()
+	if errors.Is(err, io.EOF) {
+		return errEnded
+	}
+	return err
+}
+
+func (l *link) read(ctx context.Context) error {
+	for {
+		m, err := l.stream.Recv()
+		if err != nil {
+			return err
+		}
+		switch m := m.GetMessage().(type) {
+		case *fleetpb.ToHolder_Lease:
+			l.answer(m.Lease)
+			continue
+		case *fleetpb.ToHolder_Goodbye:
+			return fmt.Errorf("the controller says good-bye: %s", m.Goodbye.GetReason())
+		}
+		select {
+		case l.in <- m:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// write sends what is queued until the stream ends or the last message is out.
+func (l *link) write() {
+	for {
+		select {
+		case m := <-l.out:
+			if m == nil {
+				_ = l.stream.CloseSend()
+				return
+			}
+			if l.stream.Send(m) != nil {
+				return // the reader learns why
+			}
+		case <-l.done:
+			return
+		}
+	}
+}
+
+// send queues m. It blocks while the queue is full.
+func (l *link) send(ctx context.Context, m *fleetpb.FromHolder) error {
+	select {
+	case l.out <- m:
+		return nil
+	case <-l.done:
+		return errEnded
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// handle does what the controller asks for, in its order.
+func (l *link) handle(ctx context.Context, h Handler) {
+	for {
+		select {
+		case m := <-l.in:
+			if reply := do(m, h); reply != nil && l.send(ctx, reply) != nil {
+				return
+			}
+		case <-l.done:
+			return
+		}
+	}
+}
+
+func do(m *fleetpb.ToHolder, h Handler) *fleetpb.FromHolder {
+	switch m := m.GetMessage().(type) {
+	case *fleetpb.ToHolder_Config:
+		ack := &fleetpb.Acknowledge{Version: m.Config.GetVersion()}
+		if err := apply(m.Config, h); err != nil {
+			ack.Error = err.Error()
+		}
+		return &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Acknowledge{Acknowledge: ack}}
+	case *fleetpb.ToHolder_Holders:
+		for _, n := range m.Holders.GetCounts() {
+			h.SetHolders(n.GetNamespace(), n.GetPolicy(), n.GetHolders())
+		}
+	case *fleetpb.ToHolder_Audit:
+		return &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Audit{Audit: h.Audit(m.Audit)}}
+	}
+	return nil
+}
+
+func apply(c *fleetpb.Config, h Handler) error {
+	if got := policy.Version(c.GetSnapshot()); got != c.GetVersion() {
+		return fmt.Errorf("the snapshot hashes to %s: it was changed on the way", got)
+	}
+	return h.Apply(c.GetVersion(), c.GetSnapshot())
+}
+
+// reportEvery reports at once, because a new session knows nothing, and then
+// every interval, at a random phase so that a fleet does not report in step.
+func (l *link) reportEvery(ctx context.Context, h Handler, interval time.Duration) {
+	next := time.NewTimer(rand.N(interval))
+	defer next.Stop()
+	for {
+		if l.report(ctx, h) != nil {
+			return
+		}
+		select {
+		case <-next.C:
+			next.Reset(interval)
+		case <-l.done:
+			return
+		}
+	}
+}
+
+func (l *link) report(ctx context.Context, h Handler) error {
+	l.reporting.Lock()
+	defer l.reporting.Unlock()
+	report, size := new(fleetpb.Report), 0
+	for _, limit := range h.Report(time.Now(), l.session) {
+		n := proto.Size(limit)
+		if size > 0 && size+n > maxReport {
+			if err := l.send(ctx, reportMessage(report)); err != nil {
+				return err
+			}
+			report, size = new(fleetpb.Report), 0
+		}
+		report.Limits = append(report.Limits, limit)
+		size += n
+	}
+	return l.send(ctx, reportMessage(report))
+}
+
+func reportMessage(r *fleetpb.Report) *fleetpb.FromHolder {
+	return &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Report{Report: r}}
+}
+
+// leave says good-bye and waits until the controller ended the stream.
+func (l *link) leave(ctx context.Context, h Handler) error {
+	if err := l.report(ctx, h); err != nil {
+		return err
+	}
+	leave := &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Leave{Leave: new(fleetpb.Leave)}}
+	for _, m := range []*fleetpb.FromHolder{leave, nil} {
+		if err := l.send(ctx, m); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-l.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

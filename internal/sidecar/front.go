@@ -1,0 +1,87 @@
+package sidecar
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/weir-dev/weir/internal/sidecar/admin"
+	"github.com/weir-dev/weir/internal/sidecar/check"
+	"github.com/weir-dev/weir/internal/sidecar/metrics"
+	"github.com/weir-dev/weir/internal/sidecar/proxy"
+)
+
+// A front is everything that listens.
+type front struct {
+	admin    *admin.Server
+	proxies  []*proxy.Proxy
+	deciding []*server // the proxies' and the check API's
+	watched  *server   // the admin port: it stays open while the others drain
+	running  sync.WaitGroup
+}
+
+// open listens on every port. On an error nothing listens.
+func (p *process) open(ctx context.Context) (f *front, err error) {
+	m := metrics.New(p)
+	f = &front{admin: admin.New(p.cfg.mode, p, m.Registry)}
+	defer func() {
+		if err != nil {
+			f.close()
+		}
+	}()
+	add := func(address string, h http.Handler) error {
+		s, err := listen(ctx, address, h, p.log)
+		if err == nil {
+			f.deciding = append(f.deciding, s)
+		}
+		return err
+	}
+	for _, in := range p.cfg.inbound {
+		side := proxy.New(proxy.Config{Target: in.app, Decider: p.enforcer, Metrics: m, Log: p.log})
+		f.proxies = append(f.proxies, side)
+		if err := add(in.listen, side); err != nil {
+			return f, err
+		}
+	}
+	if err := add(p.cfg.checkAddress, &check.Handler{Checker: p.enforcer, Metrics: m, Log: p.log}); err != nil {
+		return f, err
+	}
+	f.watched, err = listen(ctx, p.cfg.adminAddress, f.admin, p.log)
+	return f, err
+}
+
+// serve starts all servers. The channel holds the first failure of one.
+func (f *front) serve() <-chan error {
+	failed := make(chan error, len(f.deciding)+1)
+	for _, s := range append(f.deciding[:len(f.deciding):len(f.deciding)], f.watched) {
+		f.running.Go(func() {
+			if err := s.serve(); err != nil {
+				failed <- err
+			}
+		})
+	}
+	return failed
+}
+
+// drain lets requests in flight finish until ctx is done.
+func (f *front) drain(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, s := range f.deciding {
+		all.Go(func() { s.drain(ctx) })
+	}
+	all.Wait()
+}
+
+// close cuts off what is left.
+func (f *front) close() {
+	for _, s := range f.deciding {
+		s.close()
+	}
+	if f.watched != nil {
+		f.watched.close()
+	}
+	f.running.Wait()
+	for _, p := range f.proxies {
+		p.Close()
+	}
+}

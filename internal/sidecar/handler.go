@@ -1,0 +1,90 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/fleet"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// A handler does what the controller asks for.
+type handler struct{ p *process }
+
+var _ fleet.Handler = handler{}
+
+func (h handler) Version() string {
+	_, version := h.p.enforcer.Set()
+	return version
+}
+
+// Apply puts the snapshot in force. A pod whose mode keeps policies from being
+// enforced says so: acknowledged would read as enforced.
+func (h handler) Apply(version string, snapshot []byte) error {
+	if err := h.p.adopt(snapshot); err != nil {
+		h.p.log.Error("a snapshot was refused; the last good one stays", "version", version, "error", err)
+		return err
+	}
+	h.p.log.Info("policies are in force", "version", version)
+	if mode := h.p.cfg.mode; mode != enforce.Enforce {
+		return fmt.Errorf("the pod's mode is %s: nothing is refused", mode)
+	}
+	return nil
+}
+
+func (h handler) SetHolders(namespace, name string, n int64) {
+	h.p.enforcer.SetHolders(namespace, name, n)
+}
+
+func (h handler) Report(now time.Time, session uint64) []*fleetpb.LimitReport {
+	return h.p.enforcer.Report(now, session)
+}
+
+func (h handler) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply { return h.p.enforcer.Audit(q) }
+
+// adopt puts an encoded snapshot in force.
+func (p *process) adopt(data []byte) error {
+	snapshot, err := policy.Decode(data)
+	if err != nil {
+		return err
+	}
+	set, err := policy.Compile(snapshot)
+	if err != nil {
+		return err
+	}
+	return p.enforcer.Apply(set, policy.Version(data))
+}
+
+// Set returns the policies in force and their version.
+func (p *process) Set() (*policy.Set, string) { return p.enforcer.Set() }
+
+// Limits returns the limits in force.
+func (p *process) Limits() []enforce.LimitState { return p.enforcer.Limits() }
+
+// Connected reports whether the stream to the controller is open.
+func (p *process) Connected() bool { return p.fleet != nil && p.fleet.State().Connected }
+
+// Fleet returns the state of that stream, nil when no controller is configured.
+func (p *process) Fleet() *fleet.State {
+	if p.fleet == nil {
+		return nil
+	}
+	state := p.fleet.State()
+	return &state
+}
+
+// unconfigured is the Controller store of a sidecar without a controller.
+type unconfigured struct{}
+
+var errUnconfigured = errors.New("no --fleet-address is configured")
+
+// Apply fails at once.
+func (unconfigured) Apply(context.Context, store.Key, limiter.FixedWindow, limiter.Command) (limiter.Result, error) {
+	return limiter.Result{}, &store.UnavailableError{Store: "controller", Cause: errUnconfigured}
+}

@@ -1,0 +1,96 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/weir-dev/weir/internal/sidecar/count"
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
+)
+
+// A Source is what the metrics of limits and of the connection are read from,
+// when they are scraped.
+type Source interface {
+	Limits() []enforce.LimitState
+	Connected() bool
+}
+
+// Metrics are the figures of a sidecar. They are in a registry of their own.
+type Metrics struct {
+	Registry *prometheus.Registry
+	// Panics counts defects that became an answer of 500, Errors decisions that
+	// failed otherwise. Neither ever admits.
+	Panics, Errors prometheus.Counter
+	Decision       prometheus.Histogram
+}
+
+// New returns metrics that read what they do not count themselves from s.
+func New(s Source) *Metrics {
+	m := &Metrics{
+		Registry: prometheus.NewRegistry(),
+		Panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_panics_total", Help: "Requests answered with 500 because of a panic.",
+		}),
+		Errors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_errors_total", Help: "Requests answered with 500 because no decision was reached.",
+		}),
+		Decision: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "weir_decision_seconds", Help: "Time to decide a request, calls to the store included.",
+			Buckets: []float64{1e-6, 2e-6, 5e-6, 1e-5, 1e-4, 1e-3, 5e-3, 2e-2, 1e-1},
+		}),
+	}
+	m.Registry.MustRegister(m.Panics, m.Errors, m.Decision, &limits{source: s},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// limits reads the metrics of the limits in force.
+type limits struct{ source Source }
+
+var (
+	limitLabels = []string{"namespace", "policy", "limit"}
+
+	requests = prometheus.NewDesc("weir_requests_total",
+		"Requests by what a limit decided.", append(limitLabels[:3:3], "decision"), nil)
+	roundTrips = prometheus.NewDesc("weir_store_round_trips_total",
+		"Calls to the store.", limitLabels, nil)
+	storeUp = prometheus.NewDesc("weir_store_up",
+		"1 while the limit's store is thought reachable.", limitLabels, nil)
+	activeKeys = prometheus.NewDesc("weir_active_keys",
+		"Values of the key that have a counter of their own here.", limitLabels, nil)
+	connected = prometheus.NewDesc("weir_fleet_connected",
+		"1 while the stream to the controller is open.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (l *limits) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{requests, roundTrips, storeUp, activeKeys, connected} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (l *limits) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	counter := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
+	}
+	gauge(connected, one(l.source.Connected()))
+	for _, s := range l.source.Limits() {
+		for _, o := range count.Outcomes() {
+			counter(requests, float64(s.Counts.Requests(o)), s.Namespace, s.Policy, s.Limit, o.String())
+		}
+		counter(roundTrips, float64(s.Stats.RoundTrips), s.Namespace, s.Policy, s.Limit)
+		gauge(storeUp, one(s.Stats.CutOff == nil), s.Namespace, s.Policy, s.Limit)
+		gauge(activeKeys, float64(s.Stats.ActiveKeys), s.Namespace, s.Policy, s.Limit)
+	}
+}
+
+func one(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

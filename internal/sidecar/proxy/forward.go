@@ -1,0 +1,81 @@
+package proxy
+
+import (
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"sync"
+	"time"
+)
+
+// newTransport returns the connections to the app, which is spoken to in the
+// protocol that the client spoke to us.
+func newTransport(http2 bool) *http.Transport {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(!http2)
+	protocols.SetUnencryptedHTTP2(http2)
+	return &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		Protocols:           protocols,
+		MaxIdleConnsPerHost: 256,
+		IdleConnTimeout:     60 * time.Second,
+		DisableCompression:  true, // bodies pass as they are
+		// Waiting for the app's "100 Continue" is up to the client's patience.
+		ExpectContinueTimeout: time.Second,
+	}
+}
+
+// rewrite addresses a request to the app. Apart from the peer's address, which
+// the app no longer sees for itself, it passes as it came.
+func rewrite(pr *httputil.ProxyRequest, target string) {
+	pr.Out.URL.Scheme, pr.Out.URL.Host = "http", target
+	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as it came, even where it does not parse
+	pr.Out.Trailer = pr.In.Trailer           // filled when the body has been read
+	for _, name := range []string{"Forwarded", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if values, ok := pr.In.Header[name]; ok {
+			pr.Out.Header[name] = values
+		}
+	}
+	hops := pr.In.Header["X-Forwarded-For"]
+	if peer, _, err := net.SplitHostPort(pr.In.RemoteAddr); err == nil {
+		hops = append(hops[:len(hops):len(hops)], peer)
+	}
+	if len(hops) > 0 {
+		pr.Out.Header.Set("X-Forwarded-For", strings.Join(hops, ", "))
+	}
+}
+
+// ownPrefix begins the names of headers that only we set.
+const ownPrefix = "X-Weir-"
+
+// sanitize removes from a request what its sender has no say in: our own headers,
+// and a change of protocol other than to WebSocket. A connection that the app
+// switched to h2c would carry further requests past every limit.
+func sanitize(h http.Header) {
+	for name := range h {
+		if strings.HasPrefix(name, ownPrefix) {
+			delete(h, name)
+		}
+	}
+	if upgrade := h["Upgrade"]; len(upgrade) > 0 && (len(upgrade) > 1 || !strings.EqualFold(upgrade[0], "websocket")) {
+		h.Del("Upgrade")
+		h.Del("Http2-Settings")
+	}
+}
+
+// A bufferPool lends the buffers that bodies are copied through.
+type bufferPool struct{ pool sync.Pool }
+
+const bufferBytes = 32 << 10
+
+// Get implements httputil.BufferPool.
+func (b *bufferPool) Get() []byte {
+	if buffer, ok := b.pool.Get().(*[bufferBytes]byte); ok {
+		return buffer[:]
+	}
+	return make([]byte, bufferBytes)
+}
+
+// Put implements httputil.BufferPool.
+func (b *bufferPool) Put(buffer []byte) { b.pool.Put((*[bufferBytes]byte)(buffer)) }

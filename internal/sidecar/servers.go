@@ -1,0 +1,91 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Time-outs and bounds of a server that faces clients.
+const (
+	headerTimeout = 5 * time.Second
+	idleTimeout   = 75 * time.Second
+	maxHeader     = 32 << 10
+)
+
+// A server serves one listener. Requests on it are in flight until their handler
+// returned, also after they became a tunnel that net/http no longer counts.
+type server struct {
+	http     *http.Server
+	listener net.Listener
+	inFlight sync.WaitGroup
+	abort    context.CancelFunc // ends the requests in flight
+}
+
+// listen opens address and returns a server that does not serve yet.
+func listen(ctx context.Context, address string, h http.Handler, log *slog.Logger) (*server, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w: free the port or choose another", address, err)
+	}
+	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
+	s := &server{listener: listener, abort: abort}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	s.http = &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.inFlight.Add(1)
+			defer s.inFlight.Done()
+			h.ServeHTTP(w, r)
+		}),
+		Protocols:         protocols,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	return s, nil
+}
+
+// serve serves until the server is drained or closed.
+func (s *server) serve() error {
+	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve %s: %w", s.listener.Addr(), err)
+	}
+	return nil
+}
+
+// drain accepts no more connections and waits for the requests in flight until
+// ctx is done. What is still in flight then is cut off.
+func (s *server) drain(ctx context.Context) {
+	if s.http.Shutdown(ctx) != nil {
+		s.close()
+		return
+	}
+	finished := make(chan struct{}) // of tunnels, which Shutdown does not know
+	go func() {
+		s.inFlight.Wait()
+		close(finished)
+	}()
+	select {
+	case <-finished:
+	case <-ctx.Done():
+	}
+	s.abort()
+	<-finished
+}
+
+// close cuts everything off.
+func (s *server) close() {
+	s.abort()
+	_ = s.http.Close()
+	_ = s.listener.Close()
+	s.inFlight.Wait()
+}
