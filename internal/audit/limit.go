@@ -52,8 +52,9 @@ type Limit struct {
 
 // A member is a holder that enforces the limit.
 type member struct {
-	reports    int   // that arrived since it joined
-	generation int64 // of the newest report
+	reports    int  // that arrived since it joined
+	reported   bool // one of them spoke of the limit; the fields below are of the newest that did
+	generation int64
 	totals     Totals
 	activeKeys int64
 }
@@ -156,21 +157,29 @@ func (l *Limit) pruneLosses(now time.Time) {
 	}
 }
 
+// Pass enters a report that says nothing of the limit: the holder has nothing to
+// account for.
+func (l *Limit) Pass(h Holder) {
+	if m := l.members[h]; m != nil {
+		m.reports++
+	}
+}
+
 // Report enters what a holder counted. Reports of others than members are
-// ignored; one without rows still tells that the holder has nothing to say.
+// ignored.
 func (l *Limit) Report(h Holder, r Report, now time.Time) {
 	m := l.members[h]
 	if m == nil {
 		return
 	}
-	if m.reports > 0 {
+	if m.reported {
 		l.meter.add(r.Totals.since(m.totals), now)
 		if r.Generation > m.generation {
 			l.changed = now
 		}
 	}
 	m.reports++
-	m.generation, m.totals, m.activeKeys = r.Generation, r.Totals, r.ActiveKeys
+	m.reported, m.generation, m.totals, m.activeKeys = true, r.Generation, r.Totals, r.ActiveKeys
 	l.traffic = l.traffic || r.Totals.Admitted+r.Totals.Refused > 0
 	for _, row := range r.Rows {
 		l.count(h, m, row, now)
@@ -331,7 +340,7 @@ func (l *Limit) limitOf(w *window) int64 {
 
 func (l *Limit) lagging() bool {
 	for _, m := range l.members {
-		if m.reports > 0 && m.generation < l.generation {
+		if m.reported && m.generation < l.generation {
 			return true
 		}
 	}

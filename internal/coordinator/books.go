@@ -1,0 +1,197 @@
+package coordinator
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// bookKept is how long the figures of a policy without holders are kept.
+const bookKept = time.Hour
+
+// books are the audits of all policies.
+type books struct {
+	mu     sync.Mutex
+	byName map[types.NamespacedName]*book
+}
+
+// A book is the audit of one policy.
+type book struct {
+	limits  map[string]*audit.Limit
+	shown   map[string]audit.Verdict // as last told
+	holders map[audit.Holder]struct{}
+	idle    time.Time // since when it has no holders
+}
+
+func newBooks() *books { return &books{byName: map[types.NamespacedName]*book{}} }
+
+// enforce makes h account for what it was sent and no longer for the rest of what
+// it enforced before.
+func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	for _, name := range before {
+		if !c.has(name) {
+			b.each(h, name, func(l *audit.Limit) { l.Leave(h) })
+		}
+	}
+	for name, p := range c.policies {
+		entry := b.byName[name]
+		if entry == nil {
+			entry = &book{
+				limits:  map[string]*audit.Limit{},
+				shown:   map[string]audit.Verdict{},
+				holders: map[audit.Holder]struct{}{},
+			}
+			b.byName[name] = entry
+		}
+		entry.adopt(p, now)
+		entry.holders[h] = struct{}{}
+		for _, l := range entry.limits {
+			l.Join(h)
+		}
+	}
+}
+
+// adopt takes over the limits of a policy.
+func (b *book) adopt(p *policy.Policy, now time.Time) {
+	named := make(map[string]struct{}, len(p.Limits))
+	for _, l := range p.Limits {
+		named[l.Name] = struct{}{}
+		c := audit.Config{Generation: p.Generation, Rates: l.Rates, Keyed: l.Key != nil}
+		if known := b.limits[l.Name]; known != nil {
+			known.Reconfigure(c, now)
+			continue
+		}
+		b.limits[l.Name] = audit.New(ReportInterval, c, now)
+		for h := range b.holders {
+			b.limits[l.Name].Join(h)
+		}
+	}
+	for name := range b.limits {
+		if _, ok := named[name]; !ok {
+			delete(b.limits, name)
+			delete(b.shown, name)
+		}
+	}
+}
+
+// each calls f for every limit of the policy and takes h off its holders.
+func (b *books) each(h audit.Holder, name types.NamespacedName, f func(*audit.Limit)) {
+	entry := b.byName[name]
+	if entry == nil {
+		return
+	}
+	delete(entry.holders, h)
+	if len(entry.holders) == 0 {
+		entry.idle = time.Now()
+	}
+	for _, l := range entry.limits {
+		f(l)
+	}
+}
+
+// leave takes off a holder that stopped in good order.
+func (b *books) leave(h audit.Holder, policies []types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range policies {
+		b.each(h, name, func(l *audit.Limit) { l.Leave(h) })
+	}
+}
+
+// lose takes off a holder that vanished.
+func (b *books) lose(h audit.Holder, policies []types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	for _, name := range policies {
+		b.each(h, name, func(l *audit.Limit) { l.Lose(h, now) })
+	}
+}
+
+// report enters what a holder counted of the policies it enforces.
+func (b *books) report(h audit.Holder, policies []types.NamespacedName, reports map[limitName]audit.Report) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	for _, name := range policies {
+		entry := b.byName[name]
+		if entry == nil {
+			continue
+		}
+		for limit, l := range entry.limits {
+			if r, ok := reports[limitName{policy: name, limit: limit}]; ok {
+				l.Report(h, r, now)
+			} else {
+				l.Pass(h)
+			}
+		}
+	}
+}
+
+// reply enters a holder's answer to a query.
+func (b *books) reply(h audit.Holder, q question, keys []audit.KeyCount, unknown bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if entry := b.byName[q.limit.policy]; entry != nil && entry.limits[q.limit.limit] != nil {
+		entry.limits[q.limit.limit].Reply(h, q.id, keys, unknown)
+	}
+}
+
+// A question is an audit query of one limit.
+type question struct {
+	limit limitName
+	id    uint64
+}
+
+// An inquiry is a query that has to be sent.
+type inquiry struct {
+	limit limitName
+	audit.Query
+}
+
+// advance measures what can be measured. It returns whom to ask what, and the
+// policies of which a verdict changed.
+func (b *books) advance(now time.Time) (ask []inquiry, changed []types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, entry := range b.byName {
+		if len(entry.holders) == 0 && now.Sub(entry.idle) > bookKept {
+			delete(b.byName, name)
+			continue
+		}
+		for limit, l := range entry.limits {
+			for _, q := range l.Advance(now) {
+				ask = append(ask, inquiry{limit: limitName{policy: name, limit: limit}, Query: q})
+			}
+			verdict := l.Figures(now).Verdict
+			if shown, ok := entry.shown[limit]; !ok || shown != verdict {
+				entry.shown[limit] = verdict
+				changed = append(changed, name)
+			}
+		}
+	}
+	return ask, changed
+}
+
+// figures returns those of each limit of the policy.
+func (b *books) figures(name types.NamespacedName) map[string]audit.Figures {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	entry := b.byName[name]
+	if entry == nil {
+		return nil
+	}
+	now := time.Now()
+	out := make(map[string]audit.Figures, len(entry.limits))
+	for limit, l := range entry.limits {
+		out[limit] = l.Figures(now)
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package coordinator
+
+import (
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// A config is one snapshot, encoded once for all sessions that get it.
+type config struct {
+	snapshot policy.Snapshot
+	message  *fleetpb.ToHolder
+	version  string
+	limits   map[limitName]*published
+	policies map[types.NamespacedName]*policy.Policy
+}
+
+// A limitName names a limit within one cluster.
+type limitName struct {
+	policy types.NamespacedName
+	limit  string
+}
+
+// published is what a limit's counters work by.
+type published struct {
+	params limiter.FixedWindow
+	scope  store.Scope
+	keyed  bool
+	here   bool // counters are in this controller's store
+}
+
+func newConfig(s policy.Snapshot) (*config, error) {
+	data, version, err := policy.Encode(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	c := &config{
+		snapshot: s,
+		message: &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Config{
+			Config: &fleetpb.Config{Version: version, Snapshot: data},
+		}},
+		version:  version,
+		limits:   map[limitName]*published{},
+		policies: map[types.NamespacedName]*policy.Policy{},
+	}
+	for i := range s.Policies {
+		c.add(&s.Policies[i])
+	}
+	return c, nil
+}
+
+func (c *config) add(p *policy.Policy) {
+	name := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+	c.policies[name] = p
+	for _, l := range p.Limits {
+		c.limits[limitName{policy: name, limit: l.Name}] = &published{
+			params: limiter.FixedWindow{Rates: l.Rates, Generation: p.Generation},
+			scope:  store.Scope{Cluster: c.snapshot.Cluster, Namespace: p.Namespace, Policy: p.Name, Limit: l.Name},
+			keyed:  l.Key != nil,
+			here:   p.Store.Type == policy.ControllerStore,
+		}
+	}
+}
+
+// has reports whether c, which may be nil, holds the policy.
+func (c *config) has(name types.NamespacedName) bool {
+	return c != nil && c.policies[name] != nil
+}
+
+// generation returns that of the policy in c, which may be nil; 0 when it is not
+// there.
+func (c *config) generation(name types.NamespacedName) int64 {
+	if !c.has(name) {
+		return 0
+	}
+	return c.policies[name].Generation
+}
+
+// configs holds the encoded snapshots of each namespace, so that pods that
+// enforce the same share one.
+type configs map[string][]*config
+
+// of returns the config of a snapshot, encoded only when it is new.
+func (cs configs) of(namespace string, s policy.Snapshot) (*config, error) {
+	for _, c := range cs[namespace] {
+		if reflect.DeepEqual(c.snapshot, s) {
+			return c, nil
+		}
+	}
+	c, err := newConfig(s)
+	if err != nil {
+		return nil, err
+	}
+	cs[namespace] = append(cs[namespace], c)
+	return c, nil
+}
+
+// keep drops all but the configs that are in use.
+func (cs configs) keep(namespace string, used map[*config]struct{}) {
+	var kept []*config
+	for _, c := range cs[namespace] {
+		if _, ok := used[c]; ok {
+			kept = append(kept, c)
+		}
+	}
+	if kept == nil {
+		delete(cs, namespace)
+		return
+	}
+	cs[namespace] = kept
+}

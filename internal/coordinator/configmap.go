@@ -1,0 +1,128 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// TermConfigMap is the name of the ConfigMap that records the term.
+const TermConfigMap = "weir-term"
+
+// maxLedger keeps the ConfigMap below the API server's limit of 1 MiB.
+const maxLedger = 1000 << 10
+
+// The keys of the ConfigMap.
+const (
+	termKey    = "term"
+	stoppedKey = "stopped" // microseconds since the Unix epoch
+	ledgerKey  = "ledger"
+)
+
+// ConfigMapTerms is the TermStore in a ConfigMap. The API server's
+// resourceVersion makes each change a compare-and-swap, so of two leaders only
+// the later can write.
+type ConfigMapTerms struct {
+	client corev1client.ConfigMapInterface
+}
+
+// NewConfigMapTerms returns the store in the namespace of client.
+func NewConfigMapTerms(client corev1client.ConfigMapInterface) *ConfigMapTerms {
+	return &ConfigMapTerms{client: client}
+}
+
+// Begin implements TermStore. When the ConfigMap does not exist, the term starts
+// at the present Unix time in seconds: higher than any term that a ConfigMap
+// someone deleted has counted to, and that sidecars remember.
+func (t *ConfigMapTerms) Begin(ctx context.Context) (Handover, error) {
+	var out Handover
+	err := retry.OnError(retry.DefaultBackoff, raced, func() error {
+		var err error
+		out, err = t.begin(ctx)
+		return err
+	})
+	if err != nil {
+		return Handover{}, fmt.Errorf("begin a term in ConfigMap %s: %w", TermConfigMap, err)
+	}
+	return out, nil
+}
+
+func raced(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+func (t *ConfigMapTerms) begin(ctx context.Context) (Handover, error) {
+	recorded, err := t.client.Get(ctx, TermConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		begun := Handover{Term: uint64(time.Now().Unix())}
+		recorded = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: TermConfigMap}}
+		record(recorded, Handover{Term: begun.Term})
+		_, err = t.client.Create(ctx, recorded, metav1.CreateOptions{})
+		return begun, err
+	}
+	if err != nil {
+		return Handover{}, err
+	}
+	begun, err := recall(recorded)
+	if err != nil {
+		return Handover{}, err
+	}
+	begun.Term++
+	record(recorded, Handover{Term: begun.Term})
+	_, err = t.client.Update(ctx, recorded, metav1.UpdateOptions{})
+	return begun, err
+}
+
+// End implements TermStore.
+func (t *ConfigMapTerms) End(ctx context.Context, h Handover) error {
+	err := retry.OnError(retry.DefaultBackoff, raced, func() error {
+		recorded, err := t.client.Get(ctx, TermConfigMap, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if now, err := recall(recorded); err != nil || now.Term != h.Term {
+			return fmt.Errorf("%w: %d is recorded", ErrFenced, now.Term)
+		}
+		record(recorded, h)
+		_, err = t.client.Update(ctx, recorded, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("end term %d in ConfigMap %s: %w", h.Term, TermConfigMap, err)
+	}
+	return nil
+}
+
+func record(into *corev1.ConfigMap, h Handover) {
+	into.Data = map[string]string{termKey: strconv.FormatUint(h.Term, 10)}
+	into.BinaryData = nil
+	if h.Stopped > 0 {
+		into.Data[stoppedKey] = strconv.FormatInt(int64(h.Stopped), 10)
+	}
+	if h.Ledger != nil {
+		into.BinaryData = map[string][]byte{ledgerKey: h.Ledger}
+	}
+}
+
+func recall(from *corev1.ConfigMap) (Handover, error) {
+	term, err := strconv.ParseUint(from.Data[termKey], 10, 64)
+	if err != nil {
+		return Handover{}, fmt.Errorf("data.%s is not a number; delete the ConfigMap: %w", termKey, err)
+	}
+	h := Handover{Term: term, Ledger: from.BinaryData[ledgerKey]}
+	if text, ok := from.Data[stoppedKey]; ok {
+		stopped, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return Handover{}, fmt.Errorf("data.%s is not a number; delete the ConfigMap: %w", stoppedKey, err)
+		}
+		h.Stopped = limiter.Instant(stopped)
+	}
+	return h, nil
+}

@@ -1,0 +1,126 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+const (
+	// ReportInterval is how often holders report.
+	ReportInterval = time.Second
+
+	handshakeTimeout = 5 * time.Second  // until a stream has proved who it is
+	silenceTimeout   = 10 * time.Second // after which a holder that sends nothing is lost
+	stallTimeout     = 5 * time.Second  // a holder may take to read what it asked for
+	endTimeout       = 5 * time.Second  // to record the end of a term
+	partTimeout      = 2 * time.Second  // for sessions to end when the leader steps down
+	beginRetry       = time.Second
+	maxNonce         = 64 // bytes
+)
+
+// A Resolver tells what a pod has to enforce. An error, for instance because its
+// sources are not known completely yet, means that nothing is sent: the pod keeps
+// what it has.
+type Resolver interface {
+	Snapshot(ctx context.Context, namespace, pod, podUID string) (policy.Snapshot, error)
+}
+
+// Leadership tells whether this process surely still leads. A process that was
+// suspended may believe so for too long.
+type Leadership interface {
+	Held() bool
+}
+
+// Config is what a Coordinator works with.
+type Config struct {
+	Address       string      // host:port to listen on
+	TLS           *tls.Config // with a certificate; TLS 1.3 is required whatever it says
+	Authenticator Authenticator
+	Resolver      Resolver
+	Terms         TermStore
+	Leadership    Leadership            // nil: leadership is held until Start's context is done
+	Registerer    prometheus.Registerer // nil: metrics are not exposed
+}
+
+// A Coordinator serves the fleet stream while its process leads. Its methods are
+// safe for concurrent use.
+type Coordinator struct {
+	Config
+	metrics *metrics
+	notices *notices
+	present atomic.Pointer[term] // nil while this process does not lead
+	listen  func(ctx context.Context, address string) (net.Listener, error)
+}
+
+// New returns a Coordinator that does nothing until Start.
+func New(c Config) *Coordinator {
+	return &Coordinator{
+		Config:  c,
+		metrics: newMetrics(c.Registerer),
+		notices: newNotices(),
+		listen: func(ctx context.Context, address string) (net.Listener, error) {
+			return new(net.ListenConfig).Listen(ctx, "tcp", address)
+		},
+	}
+}
+
+// NeedLeaderElection reports that only the leader serves.
+func (*Coordinator) NeedLeaderElection() bool { return true }
+
+// Start leads one term: it returns when ctx is done and the ledger is handed
+// over, so the lock of leader election may be released afterwards.
+func (c *Coordinator) Start(ctx context.Context) error {
+	begun, err := c.begin(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // stopped before the term began: nothing to hand over
+	}
+	logger := log.FromContext(ctx).WithName("coordinator").WithValues("term", begun.Term)
+	t := newTerm(c, begun, logger)
+	listener, err := c.listen(ctx, c.Address)
+	if err != nil {
+		t.store.Seal()
+		t.end()
+		return fmt.Errorf("listen for sidecars: %w", err)
+	}
+	c.present.Store(t)
+	defer c.present.Store(nil)
+	return t.run(ctx, listener)
+}
+
+// begin raises the term; it tries until it succeeds or ctx is done.
+func (c *Coordinator) begin(ctx context.Context) (begun Handover, err error) {
+	err = wait.PollUntilContextCancel(ctx, beginRetry, true, func(ctx context.Context) (bool, error) {
+		var failed error
+		if begun, failed = c.Terms.Begin(ctx); failed != nil {
+			log.FromContext(ctx).Error(failed, "cannot begin a term; trying again")
+		}
+		return failed == nil, nil
+	})
+	return begun, err
+}
+
+// Refresh sends every sidecar of the namespace what it has to enforce now, if
+// that is not what it was sent last. It does not wait for that.
+func (c *Coordinator) Refresh(namespace string) {
+	if t := c.present.Load(); t != nil {
+		t.tasks.Add(task{namespace: namespace})
+	}
+}
+
+// Changed names policies of which something changed that a condition depends on.
+// Names may be repeated. The channel is never closed; it has one reader.
+func (c *Coordinator) Changed() <-chan types.NamespacedName { return c.notices.out }
+
+// held reports whether this process surely leads.
+func (c *Coordinator) held() bool { return c.Leadership == nil || c.Leadership.Held() }

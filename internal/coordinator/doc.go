@@ -1,0 +1,11 @@
+// Package coordinator is the leading controller's side of the fleet stream. Every
+// sidecar keeps one stream to it: configuration goes down, and acknowledgements,
+// leases and reports come up.
+//
+// It serves only while its process leads. A term of leadership begins by raising
+// the recorded term and taking over the ledger that a predecessor left; it ends
+// by sealing the store and leaving its own. What a crash forgets is never granted
+// a second time: it costs the windows that were open.
+//
+// The package owns goroutines: three for each session, and four for a term.
+package coordinator

@@ -1,0 +1,78 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+)
+
+// An Identity is the pod that a token is bound to.
+type Identity struct {
+	Namespace, Pod, PodUID string
+}
+
+// ErrUnauthenticated is what an Authenticator's error wraps when the token is not
+// good. Any other error means that this could not be found out.
+var ErrUnauthenticated = errors.New("the token is not accepted")
+
+// An Authenticator tells whose token it is. It may block until ctx is done.
+type Authenticator interface {
+	Authenticate(ctx context.Context, token string) (Identity, error)
+}
+
+// authenticate returns whose token the stream carries; its error is a status.
+func (c *Coordinator) authenticate(ctx context.Context) (Identity, error) {
+	token, ok := bearer(ctx)
+	if !ok {
+		c.metrics.authentications.WithLabelValues("missing").Inc()
+		return Identity{}, status.Error(codes.Unauthenticated, "no bearer token in the authorization metadata")
+	}
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	id, err := c.Authenticator.Authenticate(ctx, token)
+	switch {
+	case errors.Is(err, ErrUnauthenticated):
+		c.metrics.authentications.WithLabelValues("refused").Inc()
+		return Identity{}, status.Error(codes.Unauthenticated, err.Error())
+	case err != nil:
+		c.metrics.authentications.WithLabelValues("failed").Inc()
+		return Identity{}, status.Errorf(codes.Unavailable, "the token cannot be reviewed now: %v", err)
+	}
+	c.metrics.authentications.WithLabelValues("accepted").Inc()
+	return id, nil
+}
+
+func bearer(ctx context.Context) (string, bool) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	values := md.Get("authorization")
+	if len(values) != 1 {
+		return "", false
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	return token, strings.EqualFold(scheme, "bearer") && token != ""
+}
+
+// checkHello reports what in hello contradicts the identity, as a status.
+func checkHello(hello *fleetpb.Hello, id Identity) error {
+	for _, claim := range []struct{ what, said, proved string }{
+		{"namespace", hello.GetNamespace(), id.Namespace},
+		{"pod", hello.GetPod(), id.Pod},
+		{"pod UID", hello.GetPodUid(), id.PodUID},
+	} {
+		if claim.said != claim.proved {
+			return status.Error(codes.PermissionDenied,
+				fmt.Sprintf("hello names %s %q, but the token belongs to %q", claim.what, claim.said, claim.proved))
+		}
+	}
+	if n := len(hello.GetBootNonce()); n == 0 || n > maxNonce {
+		return status.Errorf(codes.InvalidArgument, "hello has a boot nonce of %d bytes, must be 1 to %d", n, maxNonce)
+	}
+	return nil
+}

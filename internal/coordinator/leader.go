@@ -1,0 +1,131 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/store/memory"
+)
+
+// A term is everything that lives while one process leads.
+type term struct {
+	*Coordinator
+	number uint64
+	began  time.Time
+	log    logr.Logger
+
+	clock    *memory.Clock
+	store    *memory.Store
+	sessions *sessions
+	books    *books
+	tasks    workqueue.TypedRateLimitingInterface[task]
+	configs  configs // of the publisher alone
+}
+
+// newTerm takes over what the predecessor left. A ledger that cannot be read is
+// none: it costs the windows that are open.
+func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
+	var ledger *memory.Ledger
+	floor := begun.Stopped
+	if begun.Ledger != nil {
+		var err error
+		if ledger, err = memory.Decode(begun.Ledger); err != nil {
+			logger.Error(err, "starting without the predecessor's ledger; open windows grant nothing more")
+		} else {
+			floor = max(floor, ledger.Sealed())
+		}
+	}
+	clock := memory.NewClock(floor)
+	return &term{
+		Coordinator: c,
+		number:      begun.Term,
+		began:       time.Now(),
+		log:         logger,
+		clock:       clock,
+		store:       memory.New(memory.Options{Clock: clock.Now, Ledger: ledger}),
+		sessions:    newSessions(),
+		books:       newBooks(),
+		tasks:       workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](retryAfter, retryAtMost)),
+		configs:     configs{},
+	}
+}
+
+// run serves until ctx is done, then hands over.
+func (t *term) run(ctx context.Context, listener net.Listener) error {
+	t.metrics.term.Set(float64(t.number))
+	defer t.metrics.term.Set(0)
+	t.log.Info("leading", "address", listener.Addr().String())
+
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { t.publish(background) })
+	running.Go(func() { t.audit(background) })
+	running.Go(func() { t.notices.run(background) })
+	server := t.newServer()
+	failed := make(chan error, 1)
+	running.Go(func() { failed <- server.Serve(listener) })
+	defer running.Wait()
+	defer stop()
+
+	select {
+	case err := <-failed:
+		t.stepDown(server)
+		return fmt.Errorf("serve sidecars: %w", err)
+	case <-ctx.Done():
+		t.stepDown(server)
+		return nil
+	}
+}
+
+func (t *term) newServer() *grpc.Server {
+	config := t.TLS.Clone()
+	config.MinVersion = tls.VersionTLS13
+	server := grpc.NewServer(
+		grpc.Creds(credentials.NewTLS(config)),
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.MaxConcurrentStreams(2), // the next while the last one ends
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 3 * time.Second, Timeout: 2 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
+	)
+	fleetpb.RegisterFleetServer(server, &service{term: t})
+	return server
+}
+
+// stepDown grants nothing any more, tells the holders, hands over, and ends every
+// session.
+func (t *term) stepDown(server *grpc.Server) {
+	t.store.Seal()
+	t.sessions.part("this controller no longer leads")
+	t.end()
+	late := time.AfterFunc(partTimeout, server.Stop)
+	defer late.Stop()
+	server.GracefulStop()
+}
+
+// end records what the successor needs. When that fails, the successor finds what
+// it would after a crash.
+func (t *term) end() {
+	h := Handover{Term: t.number, Stopped: t.clock.Now()}
+	var err error
+	if h.Ledger, err = t.store.Export(maxLedger); err != nil {
+		t.log.Error(err, "the ledger is not handed over; open windows grant nothing more")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	if err := t.Terms.End(ctx, h); err != nil {
+		t.log.Error(err, "the end of the term is not recorded; open windows grant nothing more")
+		return
+	}
+	t.log.Info("handed over", "stopped", h.Stopped, "bytes", len(h.Ledger))
+}

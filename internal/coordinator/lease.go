@@ -1,0 +1,109 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// lease applies a holder's command to the store and returns the answer; nil for a
+// return, which has none.
+func (t *term) lease(ctx context.Context, s *session, r *fleetpb.LeaseRequest) *fleetpb.ToHolder {
+	reply := &fleetpb.LeaseReply{Id: r.GetId(), Term: t.number}
+	res, err := t.apply(ctx, s, r)
+	if err != nil {
+		t.metrics.leases.WithLabelValues("Error").Inc()
+		reply.Error = err.Error()
+	} else {
+		t.metrics.leases.WithLabelValues(res.Reason.String()).Inc()
+		reply.Granted, reply.Remaining = res.Granted, res.Remaining
+		reply.ExpiresInMicros, reply.RetryAfterMicros = int64(res.ExpiresIn), int64(res.RetryAfter)
+		reply.Windows = windowsTo(res.Windows)
+		reply.NowMicros, reply.Reason = int64(res.Now), int32(res.Reason)
+	}
+	if limiter.Op(r.GetOp()) == limiter.Return {
+		return nil
+	}
+	t.metrics.granted.Add(float64(res.Granted))
+	return &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lease{Lease: reply}}
+}
+
+func (t *term) apply(ctx context.Context, s *session, r *fleetpb.LeaseRequest) (limiter.Result, error) {
+	limit, err := s.limit(r)
+	if err != nil {
+		return limiter.Result{}, err
+	}
+	c, err := command(r)
+	if err != nil {
+		return limiter.Result{}, err
+	}
+	// An older generation works by the present rates until a holder asked with a
+	// newer one; from then on Step refuses it.
+	params := limit.params
+	params.Generation = r.GetGeneration()
+	res, err := t.store.Apply(ctx, store.Key{Scope: limit.scope, Hash: r.GetKey().GetHash()}, params, c)
+	if err != nil {
+		return limiter.Result{}, err
+	}
+	// Leadership is looked at after the grant was made: if it is held now, it was
+	// held then, however long this process was suspended in between.
+	if !t.held() {
+		return limiter.Result{}, fmt.Errorf("term %d may have ended", t.number)
+	}
+	return res, nil
+}
+
+// limit returns what the request's counter works by. A holder reaches only the
+// counters of its own namespace, by what was published and not by its word.
+func (s *session) limit(r *fleetpb.LeaseRequest) (*published, error) {
+	key := r.GetKey()
+	name := limitName{
+		policy: types.NamespacedName{Namespace: key.GetNamespace(), Name: key.GetPolicy()},
+		limit:  key.GetLimit(),
+	}
+	if name.policy.Namespace != s.Namespace {
+		return nil, fmt.Errorf("policy %s is not of this pod's namespace", name.policy)
+	}
+	s.mu.Lock()
+	sent := s.sent
+	s.mu.Unlock()
+	if sent == nil {
+		return nil, fmt.Errorf("policy %s is not known to this controller yet", name.policy)
+	}
+	limit := sent.limits[name]
+	switch {
+	case limit == nil:
+		return nil, fmt.Errorf("limit %q of policy %s does not apply to this pod", name.limit, name.policy)
+	case !limit.here:
+		return nil, fmt.Errorf("policy %s does not keep its counters in this controller", name.policy)
+	case limit.keyed != (key.GetHash() != "") || limit.keyed && !validHash(key.GetHash()):
+		return nil, fmt.Errorf("limit %q of policy %s has no counter %q", name.limit, name.policy, key.GetHash())
+	case r.GetGeneration() > limit.params.Generation:
+		return nil, fmt.Errorf("generation %d of policy %s is not known to this controller yet", r.GetGeneration(), name.policy)
+	case r.GetGeneration() == limit.params.Generation && !slices.Equal(ratesFrom(r.GetRates()), limit.params.Rates):
+		return nil, fmt.Errorf("limit %q of policy %s has other rates", name.limit, name.policy)
+	}
+	return limit, nil
+}
+
+func command(r *fleetpb.LeaseRequest) (limiter.Command, error) {
+	c := limiter.Command{Min: r.GetMin(), Want: r.GetWant()}
+	switch r.GetOp() {
+	case int32(limiter.Take):
+		c.Op = limiter.Take
+		return c, nil
+	case int32(limiter.Return):
+		c.Op = limiter.Return
+		var err error
+		c.Windows, err = windowsFrom(r.GetWindows())
+		return c, err
+	default:
+		return c, fmt.Errorf("op %d", r.GetOp())
+	}
+}

@@ -1,0 +1,53 @@
+package coordinator
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// metrics have labels of a fixed set of values only.
+type metrics struct {
+	term            prometheus.Gauge
+	sessions        prometheus.Gauge
+	closed          *prometheus.CounterVec
+	authentications *prometheus.CounterVec
+	leases          *prometheus.CounterVec
+	granted         prometheus.Counter
+	pushes          prometheus.Counter
+	acks            *prometheus.CounterVec
+	audit           prometheus.Histogram
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	f := promauto.With(r)
+	return &metrics{
+		term: f.NewGauge(prometheus.GaugeOpts{
+			Name: "weir_coordinator_term", Help: "The leadership term; 0 while this replica does not lead.",
+		}),
+		sessions: f.NewGauge(prometheus.GaugeOpts{
+			Name: "weir_coordinator_sessions", Help: "Connected sidecars.",
+		}),
+		closed: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_coordinator_sessions_closed_total", Help: "Sessions that ended, by gRPC status code.",
+		}, []string{"code"}),
+		authentications: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_coordinator_authentications_total", Help: "Tokens presented: accepted, refused, missing, or failed to be reviewed.",
+		}, []string{"result"}),
+		leases: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_coordinator_leases_total", Help: "Lease requests, by the reason of the answer; Error when no decision was reached.",
+		}, []string{"reason"}),
+		granted: f.NewCounter(prometheus.CounterOpts{
+			Name: "weir_coordinator_granted_units_total", Help: "Units granted to sidecars.",
+		}),
+		pushes: f.NewCounter(prometheus.CounterOpts{
+			Name: "weir_coordinator_pushes_total", Help: "Configurations sent to sidecars.",
+		}),
+		acks: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_coordinator_acknowledgements_total", Help: "Configurations that sidecars enforce (accepted) or not (refused).",
+		}, []string{"result"}),
+		audit: f.NewHistogram(prometheus.HistogramOpts{
+			Name: "weir_coordinator_audit_seconds", Help: "Time to measure the windows that ended.",
+			Buckets: prometheus.ExponentialBuckets(1e-5, 4, 9),
+		}),
+	}
+}

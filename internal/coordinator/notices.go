@@ -1,0 +1,67 @@
+package coordinator
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// notices passes names of policies on to one reader. Whoever adds a name does
+// not wait for the reader; names that wait are held once.
+type notices struct {
+	out  chan types.NamespacedName
+	wake chan struct{}
+
+	mu      sync.Mutex
+	waiting map[types.NamespacedName]struct{}
+}
+
+func newNotices() *notices {
+	return &notices{
+		out:     make(chan types.NamespacedName),
+		wake:    make(chan struct{}, 1),
+		waiting: map[types.NamespacedName]struct{}{},
+	}
+}
+
+func (n *notices) add(policies ...types.NamespacedName) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range policies {
+		n.waiting[p] = struct{}{}
+	}
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run passes names on until ctx is done.
+func (n *notices) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.wake:
+		}
+		for _, policy := range n.take() {
+			select {
+			case <-ctx.Done():
+				return
+			case n.out <- policy:
+			}
+		}
+	}
+}
+
+func (n *notices) take() []types.NamespacedName {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var out []types.NamespacedName
+	for policy := range n.waiting {
+		out = append(out, policy)
+	}
+	clear(n.waiting)
+	return out
+}

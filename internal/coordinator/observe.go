@@ -1,0 +1,81 @@
+package coordinator
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/audit"
+)
+
+// An Observation is what the fleet says about one policy.
+type Observation struct {
+	Term     uint64         // 0: this process does not lead, and knows nothing
+	Holders  int            // sessions that were sent the policy
+	Sessions []Session      // that were sent the policy or enforce it; ordered by pod
+	Limits   []LimitFigures // ordered by name
+}
+
+// A Session is one connected sidecar process that has to do with a policy.
+type Session struct {
+	Pod, PodUID string
+	Nonce       string // of the process
+	Version     string // of the sidecar's build
+	Since       time.Time
+	Generation  int64  // of the policy that the sidecar enforces, as it acknowledged; 0 for none
+	Error       string // why the sidecar does not enforce what it was sent last
+	StoreError  string // why the policy's store does not answer the sidecar
+}
+
+// LimitFigures are the figures of one limit.
+type LimitFigures struct {
+	Limit string
+	audit.Figures
+}
+
+// Observe returns what is known of a policy. It does not block on any sidecar.
+func (c *Coordinator) Observe(namespace, name string) Observation {
+	t := c.present.Load()
+	if t == nil {
+		return Observation{}
+	}
+	return t.observe(types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+func (t *term) observe(name types.NamespacedName) Observation {
+	out := Observation{Term: t.number}
+	for _, s := range t.sessions.in(name.Namespace) {
+		if view, ok := s.observe(name); ok {
+			out.Sessions = append(out.Sessions, view)
+		}
+		if s.enforces(name) {
+			out.Holders++
+		}
+	}
+	for limit, figures := range t.books.figures(name) {
+		out.Limits = append(out.Limits, LimitFigures{Limit: limit, Figures: figures})
+	}
+	slices.SortFunc(out.Limits, func(a, b LimitFigures) int { return cmp.Compare(a.Limit, b.Limit) })
+	return out
+}
+
+// observe returns how the session stands to a policy, and false when it has
+// nothing to do with it.
+func (s *session) observe(name types.NamespacedName) (Session, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	view := Session{
+		Pod: s.Pod, PodUID: s.PodUID, Nonce: s.nonce, Version: s.version, Since: s.since,
+		Generation: s.acked.generation(name),
+		Error:      s.refusal,
+	}
+	var first string
+	for limit, text := range s.storeErrors {
+		if limit.policy == name && (first == "" || limit.limit < first) {
+			first, view.StoreError = limit.limit, text
+		}
+	}
+	return view, s.sent.has(name) || s.acked.has(name)
+}

@@ -1,0 +1,169 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+)
+
+const (
+	// retryAfter and retryAtMost space attempts to resolve what is not resolved.
+	retryAfter  = 100 * time.Millisecond
+	retryAtMost = 10 * time.Second
+
+	// holdersDelay gathers changes of the number of holders.
+	holdersDelay = 200 * time.Millisecond
+	// holdersSettle is how long a new leader waits for sidecars to come back before
+	// it tells how many there are: a number that is too low makes shares too large.
+	holdersSettle = 5 * time.Second
+)
+
+// A task is something the publisher has to do.
+type task struct {
+	namespace string
+	podUID    string // of the one session to serve; empty for all of the namespace
+	count     bool   // tell the namespace's sessions how many holders there are
+}
+
+// publish works on tasks until ctx is done.
+func (t *term) publish(ctx context.Context) {
+	defer context.AfterFunc(ctx, t.tasks.ShutDown)()
+	for {
+		next, done := t.tasks.Get()
+		if done {
+			return
+		}
+		if err := t.do(ctx, next); err != nil {
+			t.log.Error(err, "sidecars keep their configuration; trying again", "namespace", next.namespace)
+			t.tasks.AddRateLimited(next)
+		} else {
+			t.tasks.Forget(next)
+		}
+		t.tasks.Done(next)
+	}
+}
+
+func (t *term) do(ctx context.Context, next task) error {
+	if next.count {
+		t.tellHolders(next.namespace)
+		return nil
+	}
+	if next.podUID == "" {
+		return t.publishAll(ctx, next.namespace)
+	}
+	if s := t.sessions.of(next.podUID); s != nil {
+		return t.publishTo(ctx, s)
+	}
+	return nil
+}
+
+func (t *term) publishAll(ctx context.Context, namespace string) error {
+	var failed int
+	var first error
+	in := t.sessions.in(namespace)
+	for _, s := range in {
+		if err := t.publishTo(ctx, s); err != nil {
+			failed++
+			first = cmp.Or(first, err)
+		}
+	}
+	if first != nil {
+		return fmt.Errorf("%d of %d sidecars, for example: %w", failed, len(in), first)
+	}
+	return nil
+}
+
+// publishTo sends a session what its pod has to enforce, if that is news.
+func (t *term) publishTo(ctx context.Context, s *session) error {
+	snapshot, err := t.Resolver.Snapshot(ctx, s.Namespace, s.Pod, s.PodUID)
+	if err != nil {
+		return fmt.Errorf("resolve the policies of pod %s: %w", s.Pod, err)
+	}
+	next, err := t.configs.of(s.Namespace, snapshot)
+	if err != nil {
+		return fmt.Errorf("the policies of pod %s: %w", s.Pod, err)
+	}
+	before := s.policies()
+	if !t.deliver(s, next) {
+		return nil
+	}
+	t.books.enforce(s.holder(), next, before)
+	if t.sessions.of(s.PodUID) != s {
+		t.books.lose(s.holder(), s.policies()) // it ended meanwhile
+	}
+	t.notices.add(before...)
+	t.notices.add(s.policies()...)
+	t.countHolders(s.Namespace)
+	return nil
+}
+
+// deliver makes next what the session was sent and reports whether it was not. A
+// holder that said at once that it enforces next is not sent it.
+func (t *term) deliver(s *session, next *config) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sent == next {
+		return false
+	}
+	first := s.sent == nil
+	s.sent, s.refusal = next, ""
+	if first && s.offered == next.version {
+		s.acked = next
+		return true
+	}
+	s.push(next.message)
+	t.metrics.pushes.Inc()
+	return true
+}
+
+// countHolders has the namespace's sessions told soon how many holders there are.
+func (t *term) countHolders(namespace string) {
+	settle := holdersSettle - time.Since(t.began)
+	t.tasks.AddAfter(task{namespace: namespace, count: true}, max(holdersDelay, settle))
+}
+
+// tellHolders tells each session of the namespace how many holders enforce what
+// it enforces.
+func (t *term) tellHolders(namespace string) {
+	in := t.sessions.in(namespace)
+	holders := map[types.NamespacedName]int64{}
+	used := map[*config]struct{}{}
+	for _, s := range in {
+		s.mu.Lock()
+		used[s.sent] = struct{}{}
+		s.mu.Unlock()
+		for _, policy := range s.policies() {
+			holders[policy]++
+		}
+	}
+	for _, s := range in {
+		s.tellHolders(holders)
+	}
+	t.configs.keep(namespace, used)
+}
+
+// tellHolders sends the holder the counts that are news to it.
+func (s *session) tellHolders(holders map[types.NamespacedName]int64) {
+	message := &fleetpb.Holders{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sent == nil {
+		return
+	}
+	for name := range s.sent.policies {
+		if n := holders[name]; n > 0 && s.told[name] != n {
+			s.told[name] = n
+			message.Counts = append(message.Counts, &fleetpb.Holders_Count{
+				Namespace: name.Namespace, Policy: name.Name, Holders: n,
+			})
+		}
+	}
+	if len(message.Counts) > 0 {
+		s.push(&fleetpb.ToHolder{Message: &fleetpb.ToHolder_Holders{Holders: message}})
+	}
+}

@@ -1,0 +1,133 @@
+package coordinator
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/fleetpb"
+)
+
+const (
+	auditInterval = ReportInterval / 2
+	maxQuestions  = 1024 // that one holder may owe answers to
+	maxErrorText  = 256  // bytes of a store error that are kept
+)
+
+// report enters what a holder counted. A report that makes no sense ends the
+// session, so that what it would have said shows as missing.
+func (t *term) report(s *session, r *fleetpb.Report) error {
+	reports := make(map[limitName]audit.Report, len(r.GetLimits()))
+	storeErrors := map[limitName]string{}
+	for _, l := range r.GetLimits() {
+		name := limitName{
+			policy: types.NamespacedName{Namespace: l.GetNamespace(), Name: l.GetPolicy()},
+			limit:  l.GetLimit(),
+		}
+		if !s.enforces(name.policy) {
+			continue // before the policies are known here, or after they changed
+		}
+		report, err := reportFrom(l)
+		if err != nil {
+			return status.Errorf(codes.InvalidArgument, "the report of limit %q of policy %s: %v", name.limit, name.policy, err)
+		}
+		reports[name] = report
+		if text := l.GetStoreError(); text != "" {
+			storeErrors[name] = text[:min(len(text), maxErrorText)]
+		}
+	}
+	t.books.report(s.holder(), s.policies(), reports)
+	t.notices.add(s.setStoreErrors(storeErrors)...)
+	return nil
+}
+
+// setStoreErrors keeps which stores the holder cannot reach and returns the
+// policies for which that changed.
+func (s *session) setStoreErrors(next map[limitName]string) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var changed []types.NamespacedName
+	for name := range next {
+		if s.storeErrors[name] == "" {
+			changed = append(changed, name.policy)
+		}
+	}
+	for name := range s.storeErrors {
+		if next[name] == "" {
+			changed = append(changed, name.policy)
+		}
+	}
+	s.storeErrors = next
+	return changed
+}
+
+// audit measures windows until ctx is done.
+func (t *term) audit(ctx context.Context) {
+	tick := time.NewTicker(auditInterval)
+	defer tick.Stop()
+	var asked uint64
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			ask, changed := t.books.advance(now)
+			for _, q := range ask {
+				asked++
+				t.ask(asked, q)
+			}
+			t.notices.add(changed...)
+			t.metrics.audit.Observe(time.Since(now).Seconds())
+		}
+	}
+}
+
+// ask sends a query to the holders it names. Those that are gone are known to be.
+func (t *term) ask(id uint64, q inquiry) {
+	message := &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Audit{Audit: &fleetpb.AuditQuery{
+		Id:        id,
+		Namespace: q.limit.policy.Namespace,
+		Policy:    q.limit.policy.Name,
+		Limit:     q.limit.limit,
+		Windows:   windowsTo(q.Window),
+		Hashes:    q.Hashes,
+	}}}
+	for _, h := range q.Holders {
+		if s := t.sessions.of(h.PodUID); s != nil && s.holder() == h {
+			s.question(id, question{limit: q.limit, id: q.ID})
+			s.push(message)
+		}
+	}
+}
+
+// question remembers what the holder is asked. One that leaves too many answers
+// owing loses its session.
+func (s *session) question(id uint64, q question) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.questions) >= maxQuestions {
+		s.close(errSlow)
+	}
+	s.questions[id] = q
+}
+
+// replied enters the answer to a query.
+func (t *term) replied(s *session, r *fleetpb.AuditReply) error {
+	s.mu.Lock()
+	q, ok := s.questions[r.GetId()]
+	delete(s.questions, r.GetId())
+	s.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	keys, err := keysFrom(r.GetKeys())
+	if err != nil {
+		return status.Errorf(codes.InvalidArgument, "the audit reply: %v", err)
+	}
+	t.books.reply(s.holder(), q, keys, r.GetUnknown())
+	return nil
+}

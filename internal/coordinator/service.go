@@ -1,0 +1,121 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+)
+
+// service is the gRPC server of one term.
+type service struct {
+	fleetpb.UnimplementedFleetServer
+	term *term
+}
+
+// Connect serves one holder until its stream breaks or the session is closed.
+func (v *service) Connect(stream fleetpb.Fleet_ConnectServer) error {
+	t := v.term
+	err := t.serve(stream)
+	t.metrics.closed.WithLabelValues(status.Code(err).String()).Inc()
+	return err
+}
+
+func (t *term) serve(stream fleetpb.Fleet_ConnectServer) error {
+	id, err := t.authenticate(stream.Context())
+	if err != nil {
+		return err
+	}
+	hello, err := firstMessage(stream)
+	if err != nil {
+		return err
+	}
+	if err := checkHello(hello, id); err != nil {
+		return err
+	}
+	if hello.GetTerm() > t.number {
+		return status.Errorf(codes.Unavailable, "the sidecar knows of term %d, this is %d", hello.GetTerm(), t.number)
+	}
+
+	ctx, stop := context.WithCancelCause(stream.Context())
+	s := newSession(id, hello, stop)
+	if err := t.enter(s); err != nil {
+		return err
+	}
+	go s.receive(ctx, t, stream) // ends with the stream, which ends with this call
+	s.send(ctx, stream)
+	cause := context.Cause(ctx)
+	t.leave(s, cause)
+	if errors.Is(cause, errLeft) {
+		return nil
+	}
+	return cause
+}
+
+// firstMessage returns the stream's hello. The stream ends when it does not come
+// in time.
+func firstMessage(stream fleetpb.Fleet_ConnectServer) (*fleetpb.Hello, error) {
+	type result struct {
+		m   *fleetpb.FromHolder
+		err error
+	}
+	first := make(chan result, 1)
+	go func() { // ends with the stream at the latest
+		m, err := stream.Recv()
+		first <- result{m, err}
+	}()
+	late := time.NewTimer(handshakeTimeout)
+	defer late.Stop()
+	select {
+	case <-late.C:
+		return nil, status.Error(codes.DeadlineExceeded, "hello did not come in time")
+	case r := <-first:
+		if r.err != nil {
+			return nil, r.err
+		}
+		if r.m.GetHello() == nil {
+			return nil, status.Error(codes.InvalidArgument, "the first message must be hello")
+		}
+		return r.m.GetHello(), nil
+	}
+}
+
+// enter admits a session: it becomes the pod's only one.
+func (t *term) enter(s *session) error {
+	s.push(&fleetpb.ToHolder{Message: &fleetpb.ToHolder_Welcome{
+		Welcome: &fleetpb.Welcome{Term: t.number, ReportIntervalMillis: ReportInterval.Milliseconds()},
+	}})
+	old, ok := t.sessions.add(s)
+	if !ok {
+		return errParted
+	}
+	t.metrics.sessions.Set(float64(t.sessions.len()))
+	if old != nil {
+		old.close(errReplaced)
+		t.books.lose(old.holder(), old.policies()) // the same process accounts for it again
+	}
+	t.log.V(1).Info("a sidecar connected", "namespace", s.Namespace, "pod", s.Pod, "version", s.version)
+	t.tasks.Add(task{namespace: s.Namespace, podUID: s.PodUID})
+	return nil
+}
+
+// leave takes a session off, unless another one of its pod has replaced it.
+func (t *term) leave(s *session, cause error) {
+	if !t.sessions.remove(s) {
+		return
+	}
+	t.metrics.sessions.Set(float64(t.sessions.len()))
+	policies := s.policies()
+	if errors.Is(cause, errLeft) {
+		t.books.leave(s.holder(), policies)
+	} else {
+		t.books.lose(s.holder(), policies)
+	}
+	t.log.V(1).Info("a sidecar is gone", "namespace", s.Namespace, "pod", s.Pod, "why", cause.Error())
+	t.notices.add(policies...)
+	t.countHolders(s.Namespace)
+}

@@ -1,0 +1,201 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/fleetpb"
+)
+
+// queueSize is how many messages may wait for a holder that reads slowly.
+const queueSize = 256
+
+// Why a session ended, other than by its stream.
+var (
+	errSlow     = status.Error(codes.ResourceExhausted, "the sidecar does not read what it is sent")
+	errSilent   = status.Errorf(codes.DeadlineExceeded, "nothing was heard for %s", silenceTimeout)
+	errReplaced = status.Error(codes.Aborted, "another stream of the same pod took over")
+	errParted   = status.Error(codes.Unavailable, "this controller no longer leads")
+	errLeft     = errors.New("left in good order")
+)
+
+// A session is one connected holder.
+type session struct {
+	Identity
+	nonce   string
+	version string // of the sidecar's build
+	since   time.Time
+	offered string // config version it enforced when it connected
+
+	queue chan *fleetpb.ToHolder
+	close context.CancelCauseFunc // first cause wins
+
+	mu          sync.Mutex
+	sent        *config // nil before the first
+	acked       *config // what it enforces, as it says; nil before the first
+	refusal     string  // why it does not enforce sent
+	storeErrors map[limitName]string
+	questions   map[uint64]question            // audit queries not answered yet
+	told        map[types.NamespacedName]int64 // how many holders enforce a policy, as it knows
+}
+
+func newSession(id Identity, hello *fleetpb.Hello, stop context.CancelCauseFunc) *session {
+	return &session{
+		Identity:    id,
+		nonce:       hello.GetBootNonce(),
+		version:     hello.GetVersion(),
+		since:       time.Now(),
+		offered:     hello.GetConfigVersion(),
+		queue:       make(chan *fleetpb.ToHolder, queueSize),
+		close:       stop,
+		storeErrors: map[limitName]string{},
+		questions:   map[uint64]question{},
+		told:        map[types.NamespacedName]int64{},
+	}
+}
+
+func (s *session) holder() audit.Holder { return audit.Holder{PodUID: s.PodUID, Nonce: s.nonce} }
+
+// push queues a message for the holder without waiting; a holder for which too
+// many wait loses its session.
+func (s *session) push(m *fleetpb.ToHolder) {
+	select {
+	case s.queue <- m:
+	default:
+		s.close(errSlow)
+	}
+}
+
+// answer queues a message that the holder asked for. It waits for a slow holder,
+// whose own requests wait meanwhile, but not for long.
+func (s *session) answer(ctx context.Context, m *fleetpb.ToHolder) {
+	select {
+	case s.queue <- m:
+		return
+	default:
+	}
+	stalled := time.NewTimer(stallTimeout)
+	defer stalled.Stop()
+	select {
+	case s.queue <- m:
+	case <-ctx.Done():
+	case <-stalled.C:
+		s.close(errSlow)
+	}
+}
+
+// enforces reports whether the holder was sent the policy.
+func (s *session) enforces(name types.NamespacedName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent.has(name)
+}
+
+// policies returns the names of what the holder was sent.
+func (s *session) policies() []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sent == nil {
+		return nil
+	}
+	names := make([]types.NamespacedName, 0, len(s.sent.policies))
+	for name := range s.sent.policies {
+		names = append(names, name)
+	}
+	return names
+}
+
+// acknowledge enters what the holder says of a config.
+func (s *session) acknowledge(a *fleetpb.Acknowledge) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sent == nil || s.sent.version != a.GetVersion() {
+		return // of one that was replaced meanwhile
+	}
+	s.refusal = a.GetError()
+	if s.refusal == "" {
+		s.acked = s.sent
+	}
+}
+
+// send writes queued messages to the stream until it breaks or ctx is done.
+func (s *session) send(ctx context.Context, stream fleetpb.Fleet_ConnectServer) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case m := <-s.queue:
+			if err := stream.Send(m); err != nil {
+				s.close(err)
+				return
+			}
+			if m.GetGoodbye() != nil {
+				s.close(errParted)
+				return
+			}
+		}
+	}
+}
+
+// receive handles what the holder sends until the stream breaks.
+func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_ConnectServer) {
+	silence := time.AfterFunc(silenceTimeout, func() { s.close(errSilent) })
+	defer silence.Stop()
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			err = status.Error(codes.Canceled, "the sidecar closed the stream")
+		}
+		if err == nil {
+			silence.Reset(silenceTimeout)
+			err = t.handle(ctx, s, m)
+		}
+		if err != nil {
+			s.close(err)
+			return
+		}
+	}
+}
+
+// handle acts on one message; an error ends the session.
+func (t *term) handle(ctx context.Context, s *session, m *fleetpb.FromHolder) error {
+	switch m := m.GetMessage().(type) {
+	case *fleetpb.FromHolder_Lease:
+		if reply := t.lease(ctx, s, m.Lease); reply != nil {
+			s.answer(ctx, reply)
+		}
+		return nil
+	case *fleetpb.FromHolder_Report:
+		return t.report(s, m.Report)
+	case *fleetpb.FromHolder_Acknowledge:
+		t.acknowledged(s, m.Acknowledge)
+		return nil
+	case *fleetpb.FromHolder_Audit:
+		return t.replied(s, m.Audit)
+	case *fleetpb.FromHolder_Leave:
+		return errLeft
+	case *fleetpb.FromHolder_Hello:
+		return status.Error(codes.InvalidArgument, "hello is the first message only")
+	default:
+		return nil // of a later version of the protocol
+	}
+}
+
+func (t *term) acknowledged(s *session, a *fleetpb.Acknowledge) {
+	s.acknowledge(a)
+	result := "accepted"
+	if a.GetError() != "" {
+		result = "refused"
+		t.log.Info("a sidecar refuses its configuration", "namespace", s.Namespace, "pod", s.Pod, "reason", a.GetError())
+	}
+	t.metrics.acks.WithLabelValues(result).Inc()
+	t.notices.add(s.policies()...)
+}

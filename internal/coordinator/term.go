@@ -1,0 +1,34 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// ErrFenced is what TermStore.End's error wraps when a later term has begun.
+var ErrFenced = errors.New("a later term has begun")
+
+// A TermStore records who leads. It survives the process.
+type TermStore interface {
+	// Begin raises the recorded term by at least one and takes out what the
+	// predecessor handed over, in one atomic step.
+	Begin(ctx context.Context) (Handover, error)
+
+	// End records that a term stopped and what it hands over, unless a later term
+	// has begun: then it changes nothing and returns ErrFenced.
+	End(ctx context.Context, h Handover) error
+}
+
+// A Handover is what one term leaves to the next.
+type Handover struct {
+	// Term is the number of the term: of the one that begins as Begin returns it,
+	// of the one that ends as End takes it.
+	Term uint64
+	// Stopped is the instant, on the store's clock, after which the predecessor
+	// served nothing; 0 when it did not stop in order.
+	Stopped limiter.Instant
+	// Ledger is what memory.Store.Export wrote; nil when there is none.
+	Ledger []byte
+}

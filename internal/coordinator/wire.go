@@ -1,0 +1,142 @@
+package coordinator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// Bounds of what a holder may send.
+const (
+	maxRows  = 256  // in one LimitReport
+	maxKeys  = 1024 // of one row that are kept, those admitted most
+	maxCount = int64(1) << 52
+	maxIndex = int64(1) << 53 // end of a window, in microseconds
+	hashSize = 32             // hexadecimal digits
+)
+
+func windowsFrom(in []*fleetpb.Window) (limiter.Windows, error) {
+	var out limiter.Windows
+	if len(in) == 0 || len(in) > limiter.MaxRates {
+		return out, fmt.Errorf("%d windows, must be 1 to %d", len(in), limiter.MaxRates)
+	}
+	for _, w := range in {
+		rate := limiter.Rate{Limit: w.GetRate().GetLimit(), Window: limiter.Micros(w.GetRate().GetWindowMicros())}
+		if rate.Limit < 1 || rate.Limit > limiter.MaxLimit || rate.Window < limiter.MinWindow || rate.Window > limiter.MaxWindow {
+			return out, fmt.Errorf("a window of %d units in %dµs", rate.Limit, rate.Window)
+		}
+		if w.GetIndex() < 0 || w.GetIndex() >= maxIndex/int64(rate.Window) {
+			return out, fmt.Errorf("window index %d", w.GetIndex())
+		}
+		for _, other := range out.Slice() {
+			if other.Window == rate.Window {
+				return out, fmt.Errorf("two windows of %dµs", rate.Window)
+			}
+		}
+		out.Open[out.N] = limiter.OpenWindow{Rate: rate, Index: w.GetIndex(), Granted: w.GetGranted()}
+		out.N++
+	}
+	return out, nil
+}
+
+func windowsTo(in limiter.Windows) []*fleetpb.Window {
+	out := make([]*fleetpb.Window, 0, in.N)
+	for _, w := range in.Slice() {
+		out = append(out, &fleetpb.Window{
+			Rate:    &fleetpb.Rate{Limit: w.Limit, WindowMicros: int64(w.Window)},
+			Index:   w.Index,
+			Granted: w.Granted,
+		})
+	}
+	return out
+}
+
+func ratesFrom(in []*fleetpb.Rate) []limiter.Rate {
+	out := make([]limiter.Rate, len(in))
+	for i, r := range in {
+		out[i] = limiter.Rate{Limit: r.GetLimit(), Window: limiter.Micros(r.GetWindowMicros())}
+	}
+	return out
+}
+
+func reportFrom(in *fleetpb.LimitReport) (audit.Report, error) {
+	out := audit.Report{
+		Generation: in.GetGeneration(),
+		Totals: audit.Totals{
+			Admitted: in.GetAdmittedTotal(), Refused: in.GetRefusedTotal(), RoundTrips: in.GetRoundTripsTotal(),
+		},
+		ActiveKeys: in.GetActiveKeys(),
+	}
+	if n := len(in.GetWindows()); n > maxRows {
+		return out, fmt.Errorf("%d windows, at most %d are taken", n, maxRows)
+	}
+	for _, w := range in.GetWindows() {
+		row, err := rowFrom(w)
+		if err != nil {
+			return out, err
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out, counts(out.Totals.Admitted, out.Totals.Refused, out.Totals.RoundTrips, out.ActiveKeys)
+}
+
+func rowFrom(in *fleetpb.WindowReport) (audit.Row, error) {
+	windows, err := windowsFrom(in.GetWindows())
+	if err != nil {
+		return audit.Row{}, err
+	}
+	row := audit.Row{
+		Windows:  windows,
+		Final:    in.GetFinal(),
+		Admitted: in.GetAdmitted(), Refused: in.GetRefused(),
+		Local: in.GetLocal(), LocalShare: in.GetLocalShare(),
+	}
+	if row.Keys, err = keysFrom(in.GetKeys()); err != nil {
+		return row, err
+	}
+	if len(row.Keys) > maxKeys {
+		slices.SortFunc(row.Keys, func(a, b audit.KeyCount) int { return cmp.Compare(b.Admitted, a.Admitted) })
+		row.Keys = slices.Clone(row.Keys[:maxKeys])
+	}
+	return row, counts(row.Admitted, row.Refused, row.Local, row.LocalShare)
+}
+
+func keysFrom(in []*fleetpb.KeyCount) ([]audit.KeyCount, error) {
+	var out []audit.KeyCount
+	for _, k := range in {
+		if !validHash(k.GetHash()) {
+			return nil, fmt.Errorf("key hash %q", k.GetHash())
+		}
+		if err := counts(k.GetAdmitted(), k.GetRefused()); err != nil {
+			return nil, err
+		}
+		out = append(out, audit.KeyCount{Hash: k.GetHash(), Admitted: k.GetAdmitted(), Refused: k.GetRefused()})
+	}
+	return out, nil
+}
+
+func counts(values ...int64) error {
+	for _, v := range values {
+		if v < 0 || v > maxCount {
+			return fmt.Errorf("a count of %d", v)
+		}
+	}
+	return nil
+}
+
+// validHash reports whether s can have come from store.HashValue.
+func validHash(s string) bool {
+	if len(s) != hashSize {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
