@@ -23,8 +23,7 @@ func refuse(w http.ResponseWriter, r *http.Request, why *enforce.Refusal) {
 			Type:   problem.QuotaExceeded,
 			Title:  "Request cannot be satisfied as assigned quota has been exceeded",
 			Status: http.StatusTooManyRequests,
-			Detail: fmt.Sprintf("limit %q of policy %q admits %d per %s",
-				why.Limit.Name, why.Policy.Name, rate.Limit, lengthOf(rate)),
+			Detail: quotaDetail(why, rate),
 			ViolatedPolicies: []string{why.Limit.Name},
 		}.Write(w, r)
 	case enforce.StoreUnavailable:
@@ -43,6 +42,14 @@ func refuse(w http.ResponseWriter, r *http.Request, why *enforce.Refusal) {
 	}
 }
 
+func quotaDetail(why *enforce.Refusal, rate limiter.Rate) string {
+	detail := fmt.Sprintf("limit %q of policy %q admits %d per %s", why.Limit.Name, why.Policy.Name, rate.Limit, lengthOf(rate))
+	if why.Decision.Reason == limiter.Amnesia {
+		detail += "; its store started anew and may have forgotten what it granted, so the window that is open grants no more"
+	}
+	return detail
+}
+
 // quotaFields sets the fields of the IETF draft "RateLimit header fields for
 // HTTP". The quota's window is left out where it is no whole number of seconds.
 func quotaFields(h http.Header, why *enforce.Refusal, rate limiter.Rate) {
@@ -51,12 +58,12 @@ func quotaFields(h http.Header, why *enforce.Refusal, rate limiter.Rate) {
 	if rate.Window%limiter.Second == 0 {
 		quota += fmt.Sprintf(";w=%d", rate.Window/limiter.Second)
 	}
-	h.Set("RateLimit-Policy", quota)
+	h["RateLimit-Policy"] = []string{quota} // as the draft spells it
 	left := fmt.Sprintf("%s;r=%d", name, why.Decision.Remaining)
 	if wait := max(why.Decision.RetryAfter, why.Decision.ResetAfter); wait > 0 {
 		left += fmt.Sprintf(";t=%d", problem.Seconds(wait))
 	}
-	h.Set("RateLimit", left)
+	h["RateLimit"] = []string{left}
 }
 
 // bindingRate returns the rate that the decision describes.

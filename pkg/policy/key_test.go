@@ -1,0 +1,86 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+func keyed(onMissing policy.OnMissing, parts ...policy.KeyPart) func(*policy.Policy) {
+	return func(p *policy.Policy) {
+		p.Limits[0].Key = &policy.Key{Parts: parts, OnMissing: onMissing, MaxKeys: 10}
+	}
+}
+
+func TestValue(t *testing.T) {
+	tenant := policy.KeyPart{Type: policy.HeaderKey, Header: "x-tenant"}
+	host := policy.KeyPart{Type: policy.HeaderKey, Header: "host"}
+	method, path := policy.KeyPart{Type: policy.MethodKey}, policy.KeyPart{Type: policy.PathKey}
+	for name, tc := range map[string]struct {
+		key     func(*policy.Policy)
+		request string
+		want    string
+		outcome policy.Outcome
+	}{
+		"no key is one counter":            {func(*policy.Policy) {}, "GET /", "", policy.Counted},
+		"a header":                         {keyed(policy.Shared, tenant), "GET / X-Tenant:gold", "gold", policy.Counted},
+		"the first of a header's values":   {keyed(policy.Shared, tenant), "GET / X-Tenant:gold X-Tenant:silver", "gold", policy.Counted},
+		"the host":                         {keyed(policy.Shared, host), "GET /", "example.com", policy.Counted},
+		"the method":                       {keyed(policy.Shared, method), "PUT /", "PUT", policy.Counted},
+		"the path in one spelling":         {keyed(policy.Shared, path), "GET //a/./%62", "/a/b", policy.Counted},
+		"several parts with their lengths": {keyed(policy.Shared, tenant, method), "GET / X-Tenant:gold", "4:gold3:GET", policy.Counted},
+		"missing and shared":               {keyed(policy.Shared, method, tenant), "GET /", "", policy.Counted},
+		"missing and skipped":              {keyed(policy.Skip, tenant), "GET /", "", policy.Skipped},
+		"missing and rejected":             {keyed(policy.Reject, tenant), "GET /", "", policy.Rejected},
+		"an empty header is missing":       {keyed(policy.Skip, tenant), "GET / X-Tenant:", "", policy.Skipped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, outcome, missing := limitOf(t, tc.key).Value(policy.NewRequest(request(tc.request)))
+			if got != tc.want || outcome != tc.outcome {
+				t.Errorf("got %q, %v; want %q, %v", got, outcome, tc.want, tc.outcome)
+			}
+			if outcome == policy.Rejected && missing.Header != "X-Tenant" {
+				t.Errorf("the missing part is %v", missing)
+			}
+		})
+	}
+}
+
+func TestLongPartsAreCutAndStayApart(t *testing.T) {
+	long := strings.Repeat("x", 10_000)
+	a, b := policy.JoinParts(long+"a"), policy.JoinParts(long+"b")
+	if a == b {
+		t.Error("two long values share a counter")
+	}
+	if len(a) > 200 {
+		t.Errorf("a value of %d bytes stays in memory", len(a))
+	}
+	if policy.JoinParts(a) == a {
+		t.Error("the short form of a long value is a value that stands for itself")
+	}
+}
+
+func TestKeysOfOnePartDoNotAllocate(t *testing.T) {
+	l := limitOf(t, keyed(policy.Shared, policy.KeyPart{Type: policy.HeaderKey, Header: "x-tenant"}))
+	r := policy.NewRequest(request("GET / X-Tenant:gold"))
+	if n := testing.AllocsPerRun(100, func() { l.Value(r) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// FuzzJoinParts checks that no two lists of parts share a value.
+func FuzzJoinParts(f *testing.F) {
+	f.Add("a", "b", "ab", "")
+	f.Add("1:a", "", "1", "a")
+	f.Add("4:gold", "3:GET", "4:gold3", "GET")
+	f.Add(strings.Repeat("x", 200), "y", strings.Repeat("x", 199), "xy")
+	f.Fuzz(func(t *testing.T, a, b, c, d string) {
+		if same := a == c && b == d; same != (policy.JoinParts(a, b) == policy.JoinParts(c, d)) {
+			t.Errorf("%q, %q and %q, %q: same parts %v, values %q and %q", a, b, c, d, same, policy.JoinParts(a, b), policy.JoinParts(c, d))
+		}
+		if same := a == b; same != (policy.JoinParts(a) == policy.JoinParts(b)) {
+			t.Errorf("%q and %q: same %v", a, b, same)
+		}
+	})
+}
