@@ -14,7 +14,7 @@ const (
 
 // Register has the server answer at the paths above. The scheme must know
 // v1alpha1.
-func Register(server webhook.Server, scheme *runtime.Scheme, pods *PodInjector, policies PolicyValidator) {
+func Register(server webhook.Server, scheme *runtime.Scheme, pods *PodInjector) {
 	server.Register(InjectPath, &admission.Webhook{Handler: pods})
-	server.Register(ValidatePolicyPath, admission.WithValidator(scheme, policies))
+	server.Register(ValidatePolicyPath, admission.WithValidator(scheme, PolicyValidator{}))
 }
