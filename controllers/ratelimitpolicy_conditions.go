@@ -1,0 +1,165 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/condition"
+	"github.com/weir-dev/weir/internal/coordinator"
+)
+
+// namedAtMost is how many pods a message names; the rest are counted.
+const namedAtMost = 5
+
+// conditionsOf returns every condition of the policy. A policy that is not
+// accepted has no other.
+func conditionsOf(s *scope) []metav1.Condition {
+	if s.invalid != nil {
+		return []metav1.Condition{condition.False(v1alpha1.AcceptedCondition, v1alpha1.InvalidReason, s.invalid.Error())}
+	}
+	return []metav1.Condition{
+		condition.True(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason, strings.Join(append([]string{"the policy is valid"}, s.doubts...), "; ")),
+		programmed(s),
+		withinBound(s),
+		storeReachable(s),
+	}
+}
+
+// programmed speaks of what sidecars acknowledged, never of what was sent.
+//
+//	enforcers  lagging  uninjected   status  reason
+//	none       –        any          False   NoEnforcers
+//	some       some     any          False   Reconciling
+//	some       none     some         True    PartiallyProgrammed
+//	some       none     none         True    Programmed
+func programmed(s *scope) metav1.Condition {
+	const kind = v1alpha1.ProgrammedCondition
+	enforcers, lagging := len(s.pods.enforcers), s.laggards()
+	switch {
+	case enforcers == 0 && len(s.pods.uninjected) == 0:
+		return condition.False(kind, v1alpha1.NoEnforcersReason, "spec.podSelector selects no running pod")
+	case enforcers == 0:
+		return condition.False(kind, v1alpha1.NoEnforcersReason, "no selected pod has a sidecar"+s.uninjected())
+	case len(lagging) > 0:
+		return condition.False(kind, v1alpha1.ReconcilingReason, fmt.Sprintf("%d of %d enforcers do not run generation %d yet: %s",
+			len(lagging), enforcers, s.policy.Generation, nameSome(lagging))+s.uninjected())
+	case len(s.pods.uninjected) > 0:
+		return condition.True(kind, v1alpha1.PartiallyProgrammedReason, allRun(enforcers, s.policy.Generation)+s.uninjected())
+	}
+	return condition.True(kind, v1alpha1.ProgrammedReason, allRun(enforcers, s.policy.Generation))
+}
+
+func allRun(enforcers int, generation int64) string {
+	return fmt.Sprintf("%d of %d enforcers run generation %d", enforcers, enforcers, generation)
+}
+
+// uninjected names the pods whose requests pass uncounted, and the cure.
+func (s *scope) uninjected() string {
+	if len(s.pods.uninjected) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; running without a sidecar, so not limited: %s; opt them in and restart them, or select fewer pods", nameSome(s.pods.uninjected))
+}
+
+// withinBound reports the verdict that outweighs those of all limits.
+func withinBound(s *scope) metav1.Condition {
+	const kind = v1alpha1.WithinBoundCondition
+	all := s.observation.Limits
+	switch verdict := worstVerdict(all); verdict {
+	case audit.Exceeded:
+		return condition.False(kind, v1alpha1.BoundExceededReason, eachWith(all, verdict, exceeded))
+	case audit.FailOpen:
+		return condition.Unknown(kind, v1alpha1.FailOpenReason,
+			"the store is away and requests are admitted uncounted: "+eachWith(all, verdict, limitName))
+	case audit.ReportsMissing:
+		return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
+			"a sidecar did not report what it let through in the last window: "+eachWith(all, verdict, limitName))
+	case audit.Measured:
+		return condition.True(kind, v1alpha1.MeasuredReason, measured(all))
+	case audit.Starting:
+		return condition.Unknown(kind, v1alpha1.StartingReason, "no window of this generation has closed yet")
+	default:
+		return condition.Unknown(kind, v1alpha1.NoTrafficReason, "no sidecar has reported a request")
+	}
+}
+
+// worstVerdict returns NoTraffic when nothing was reported.
+func worstVerdict(limits []coordinator.LimitFigures) audit.Verdict {
+	worst := audit.NoTraffic
+	for _, l := range limits {
+		worst = min(worst, l.Verdict)
+	}
+	return worst
+}
+
+// eachWith says something of each limit with the verdict; limits come by name.
+func eachWith(limits []coordinator.LimitFigures, v audit.Verdict, say func(coordinator.LimitFigures) string) string {
+	var said []string
+	for _, l := range limits {
+		if l.Verdict == v {
+			said = append(said, say(l))
+		}
+	}
+	return nameSome(said)
+}
+
+func limitName(l coordinator.LimitFigures) string { return "limit " + l.Limit }
+
+func exceeded(l coordinator.LimitFigures) string {
+	if l.Overshoot == nil {
+		return limitName(l)
+	}
+	return fmt.Sprintf("limit %s admitted %d too many in the window that ended at %s",
+		l.Limit, l.Overshoot.Worst, l.Overshoot.WorstEnd.UTC().Format("2006-01-02T15:04:05.000Z"))
+}
+
+func measured(limits []coordinator.LimitFigures) string {
+	var worst, bound int64
+	for _, l := range limits {
+		if l.Overshoot != nil {
+			worst, bound = max(worst, l.Overshoot.Worst), max(bound, l.Overshoot.Bound)
+		}
+	}
+	return fmt.Sprintf("no window exceeded its bound; worst overshoot %d, bound now %d", worst, bound)
+}
+
+// storeReachable is False while the store does not answer any sidecar, or the
+// controller's own probe.
+func storeReachable(s *scope) metav1.Condition {
+	const kind = v1alpha1.StoreReachableCondition
+	var failures []string
+	for _, session := range s.observation.Sessions {
+		if session.StoreError != "" {
+			failures = append(failures, session.Pod+" ("+session.StoreError+")")
+		}
+	}
+	if len(failures) > 0 {
+		slices.Sort(failures)
+		return condition.False(kind, v1alpha1.UnreachableReason, "the store does not answer "+nameSome(slices.Compact(failures)))
+	}
+	if s.redis.err != nil {
+		return condition.False(kind, v1alpha1.UnreachableReason, fmt.Sprintf("the store does not answer the controller (%v)", s.redis.err))
+	}
+	if s.policy.Spec.Store.Type == v1alpha1.RedisStoreType {
+		return condition.True(kind, v1alpha1.ReachableReason, s.policy.Spec.Store.Redis.Address+" answers")
+	}
+	return condition.True(kind, v1alpha1.ReachableReason, "the leading controller keeps the counters")
+}
+
+// nameSome joins the first items of a sorted list and counts the rest, so that a
+// message stays short for any fleet.
+func nameSome[T any](items []T) string {
+	var names []string
+	for _, item := range items[:min(len(items), namedAtMost)] {
+		names = append(names, fmt.Sprint(item))
+	}
+	if more := len(items) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}

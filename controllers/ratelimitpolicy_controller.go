@@ -1,0 +1,186 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/translate"
+)
+
+// workers is how many policies are reconciled at once. Each may wait for one
+// probe of a Redis.
+const workers = 4
+
+// RateLimitPolicyReconciler publishes policies to the fleet and reports what the
+// fleet acknowledged and measured. It runs on the leader only.
+type RateLimitPolicyReconciler struct {
+	Client client.Client // reads from a cache with CacheOptions
+	Fleet  Fleet
+	Redis  StoreProbe
+	Clock  clock.PassiveClock
+
+	memory memory
+}
+
+// SetupWithManager registers the reconciler for policies, for pods that policies
+// select, and for what the fleet reports.
+func (r *RateLimitPolicyReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		// No predicate: a status that somebody wiped is written again.
+		For(&v1alpha1.RateLimitPolicy{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.policiesOf), builder.WithPredicates(podMatters())).
+		WatchesRawSource(source.Func(r.watchFleet)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+// policiesOf returns the policies that select a pod.
+func (r *RateLimitPolicyReconciler) policiesOf(ctx context.Context, pod client.Object) []reconcile.Request {
+	var list v1alpha1.RateLimitPolicyList
+	if err := r.Client.List(ctx, &list, client.InNamespace(pod.GetNamespace())); err != nil {
+		log.FromContext(ctx).Error(err, "cannot list the policies that select a pod", "pod", client.ObjectKeyFromObject(pod))
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, p := range list.Items {
+		selector, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
+		if err == nil && selector.Matches(labels.Set(pod.GetLabels())) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&p)})
+		}
+	}
+	return requests
+}
+
+// watchFleet queues the policies the fleet names until ctx is done.
+func (r *RateLimitPolicyReconciler) watchFleet(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case policy := <-r.Fleet.Changed():
+				queue.Add(reconcile.Request{NamespacedName: policy})
+			}
+		}
+	}()
+	return nil
+}
+
+// Reconcile gathers, publishes and reports one policy.
+func (r *RateLimitPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	s := &scope{policy: &v1alpha1.RateLimitPolicy{}, now: r.Clock.Now()}
+	if err := r.Client.Get(ctx, req.NamespacedName, s.policy); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(req.NamespacedName)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("reading the policy: %w", err)
+	}
+	if err := r.gather(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.publish(s)
+	return r.report(ctx, s)
+}
+
+// forget makes the fleet stop enforcing a policy that is gone. Its counters stay
+// in the store until their windows end, so creating it again opens no second
+// budget; there is nothing to finalize.
+func (r *RateLimitPolicyReconciler) forget(policy types.NamespacedName) {
+	r.Fleet.Refresh(policy.Namespace)
+	r.memory.drop(policy)
+}
+
+// gather fills the scope.
+func (r *RateLimitPolicyReconciler) gather(ctx context.Context, s *scope) error {
+	doubts, errs := translate.Validate(s.policy)
+	if s.doubts, s.invalid = doubts, errs.ToAggregate(); len(errs) > 0 {
+		return nil
+	}
+	selected, err := listPods(ctx, r.Client, s.policy)
+	if err != nil {
+		return err
+	}
+	s.pods = selectPods(selected)
+	s.observation = r.Fleet.Observe(s.policy.Namespace, s.policy.Name)
+	if redis := s.policy.Spec.Store.Redis; s.policy.Spec.Store.Type == v1alpha1.RedisStoreType {
+		s.redis.guarantee, s.redis.err = r.Redis.Probe(ctx, redis.Address)
+	}
+	return nil
+}
+
+// publish makes the fleet look at the namespace again when the policy or the set
+// of its enforcers changed. What a sidecar receives is resolved then, from the
+// cache; a sidecar that connects later receives it by itself.
+func (r *RateLimitPolicyReconciler) publish(s *scope) {
+	name := client.ObjectKeyFromObject(s.policy)
+	if r.memory.publish(name, fingerprint(s)) {
+		r.Fleet.Refresh(s.policy.Namespace)
+	}
+}
+
+// fingerprint changes when what the policy's pods have to enforce may have
+// changed because of this policy.
+func fingerprint(s *scope) string {
+	var b strings.Builder
+	_, _ = fmt.Fprintf(&b, "%s/%d", s.policy.UID, s.policy.Generation)
+	for _, e := range s.pods.enforcers {
+		b.WriteString("/" + string(e.uid))
+	}
+	return b.String()
+}
+
+// report writes the status if it changed and its pace allows, and says when to
+// look again: figures move without an event.
+func (r *RateLimitPolicyReconciler) report(ctx context.Context, s *scope) (ctrl.Result, error) {
+	name, next := client.ObjectKeyFromObject(s.policy), statusOf(s)
+	wait, changed := pace(&s.policy.Status, &next, s.policy.UID, s.now.Sub(r.memory.written(name)))
+	switch {
+	case !changed:
+		return ctrl.Result{RequeueAfter: s.again()}, nil
+	case wait > 0:
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	before := s.policy.DeepCopy()
+	s.policy.Status = next
+	// The lock refuses a status computed from a policy that the cache held too long.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	switch err := r.Client.Status().Patch(ctx, s.policy, patch); {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	case err != nil:
+		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status: %w", err))
+	}
+	r.memory.wrote(name, s.now)
+	return ctrl.Result{RequeueAfter: s.again()}, nil
+}
+
+// staleRetry leaves the cache time to catch up with the object.
+const staleRetry = 200 * time.Millisecond
+
+// again is when the policy's figures are due; zero when there are none to come.
+func (s *scope) again() time.Duration {
+	if s.invalid != nil || len(s.pods.enforcers) == 0 && len(s.observation.Sessions) == 0 {
+		return 0
+	}
+	return figuresEvery(s.policy.UID)
+}

@@ -1,0 +1,126 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/coordinator"
+)
+
+// scope is all that one reconciliation of a policy knows. Everything that is
+// said about the policy is a function of it.
+type scope struct {
+	policy      *v1alpha1.RateLimitPolicy
+	invalid     error    // why the policy cannot be enforced; nil when it can
+	doubts      []string // why it may not do what was meant
+	pods        pods
+	observation coordinator.Observation
+	redis       probed // zero unless the policy's store is a Redis
+	now         time.Time
+}
+
+// pods are the selected pods, each list by name.
+type pods struct {
+	enforcers  []enforcer // carry a sidecar and are not finished
+	uninjected []string   // run without a sidecar
+}
+
+// enforcer is a pod that has to enforce the policy.
+type enforcer struct {
+	name string
+	uid  types.UID
+}
+
+// probed is what the controller itself found out about a Redis.
+type probed struct {
+	guarantee v1alpha1.Guarantee
+	err       error
+}
+
+// selectPods sorts the pods a policy selects into those that enforce it and
+// those that run past it. Pods that are finished, or on their way out, are
+// neither.
+func selectPods(selected []corev1.Pod) pods {
+	var p pods
+	for _, pod := range selected {
+		switch {
+		case finished(&pod):
+		case pod.Labels[v1alpha1.EnforcerLabel] == "true":
+			p.enforcers = append(p.enforcers, enforcer{pod.Name, pod.UID})
+		case pod.Status.Phase == corev1.PodRunning:
+			p.uninjected = append(p.uninjected, pod.Name)
+		}
+	}
+	slices.SortFunc(p.enforcers, func(a, b enforcer) int { return cmp.Compare(a.name, b.name) })
+	slices.Sort(p.uninjected)
+	return p
+}
+
+func finished(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// listPods returns the pods that the policy selects, from the cache.
+func listPods(ctx context.Context, reader client.Reader, p *v1alpha1.RateLimitPolicy) ([]corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
+	if err != nil {
+		return nil, fmt.Errorf("spec.podSelector: %w", err)
+	}
+	var list corev1.PodList
+	if err := reader.List(ctx, &list, client.InNamespace(p.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("listing the selected pods: %w", err)
+	}
+	return list.Items, nil
+}
+
+// laggard is an enforcer that does not run the policy's generation.
+type laggard struct{ pod, why string }
+
+// String names the pod and says why it lags.
+func (l laggard) String() string { return l.pod + " (" + l.why + ")" }
+
+// laggards returns the enforcers that have not acknowledged the policy's
+// generation, by name.
+func (s *scope) laggards() []laggard {
+	sessions := make(map[string]coordinator.Session, len(s.observation.Sessions))
+	for _, session := range s.observation.Sessions {
+		// A sidecar that restarted may still have its old session: the later one
+		// speaks for the pod.
+		if old, ok := sessions[session.PodUID]; !ok || old.Since.Before(session.Since) {
+			sessions[session.PodUID] = session
+		}
+	}
+	var lagging []laggard
+	for _, e := range s.pods.enforcers {
+		session, connected := sessions[string(e.uid)]
+		if why := lags(session, connected, s.policy.Generation); why != "" {
+			lagging = append(lagging, laggard{e.name, why})
+		}
+	}
+	return lagging
+}
+
+// lags says why a session does not stand for an enforced generation; empty when
+// it does.
+func lags(s coordinator.Session, connected bool, generation int64) string {
+	switch {
+	case !connected:
+		return "not connected"
+	case s.Error != "":
+		return "refused it: " + s.Error
+	case s.Generation == 0:
+		return "has not acknowledged the policy"
+	case s.Generation != generation:
+		return fmt.Sprintf("runs generation %d", s.Generation)
+	}
+	return ""
+}

@@ -1,0 +1,129 @@
+package controllers
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/condition"
+)
+
+// statusOf returns the status that says what the scope knows. Transition times
+// come from the status the policy has now.
+func statusOf(s *scope) v1alpha1.RateLimitPolicyStatus {
+	status := v1alpha1.RateLimitPolicyStatus{
+		ObservedGeneration: s.policy.Generation,
+		Conditions:         condition.Merge(s.policy.Status.Conditions, conditionsOf(s), s.policy.Generation, s.now),
+	}
+	if s.invalid == nil {
+		status.Enforcement = enforcement(s)
+		status.Guarantee = guarantee(s)
+		status.Limits = limits(s)
+	}
+	if len(s.observation.Limits) > 0 {
+		status.LastObservationTime = &metav1.Time{Time: s.now.Truncate(time.Second)}
+	}
+	status.Summary = summary(s, &status)
+	return status
+}
+
+// enforcement counts every running pod that the policy selects, so that one
+// without a sidecar shows.
+func enforcement(s *scope) *v1alpha1.Enforcement {
+	enforcers := len(s.pods.enforcers)
+	return &v1alpha1.Enforcement{
+		Desired: int32(enforcers + len(s.pods.uninjected)),
+		Current: int32(enforcers - len(s.laggards())),
+	}
+}
+
+// guarantee says how firm the bounds are. It is absent while the store that it
+// rests on cannot be asked.
+func guarantee(s *scope) *v1alpha1.Guarantee {
+	switch {
+	case s.policy.Spec.OnStoreUnavailable.Action == v1alpha1.AllowAction:
+		return &v1alpha1.Guarantee{
+			Grade:  v1alpha1.BestEffortGuarantee,
+			Reason: "onStoreUnavailable.action Allow admits requests uncounted while the store is away",
+		}
+	case s.policy.Spec.Store.Type != v1alpha1.RedisStoreType:
+		return &v1alpha1.Guarantee{
+			Grade:  v1alpha1.HardGuarantee,
+			Reason: "a controller that takes over grants nothing from windows whose grants it may not know",
+		}
+	case s.redis.err != nil:
+		return nil
+	}
+	return &s.redis.guarantee
+}
+
+// limits returns the figures of each limit of the spec, in its order. A limit
+// that no sidecar reported has none.
+func limits(s *scope) []v1alpha1.LimitStatus {
+	statuses := make([]v1alpha1.LimitStatus, 0, len(s.policy.Spec.Limits))
+	for _, limit := range s.policy.Spec.Limits {
+		status := v1alpha1.LimitStatus{Name: limit.Name, Rates: ratesInShort(limit.Rates)}
+		if f, ok := s.figures(limit.Name); ok {
+			describe(f, &status)
+		}
+		statuses = append(statuses, status)
+	}
+	return statuses
+}
+
+// figures returns what was measured of a limit under the policy's generation, and
+// false when nothing was.
+func (s *scope) figures(limit string) (audit.Figures, bool) {
+	for _, l := range s.observation.Limits {
+		if l.Limit == limit && l.Verdict != audit.NoTraffic {
+			return l.Figures, true
+		}
+	}
+	return audit.Figures{}, false
+}
+
+// describe writes figures into the status of their limit.
+func describe(f audit.Figures, status *v1alpha1.LimitStatus) {
+	status.AdmittedPerSecond = ptr.To(int64(math.Round(f.Flow.AdmittedPerSecond)))
+	status.RejectedPerSecond = ptr.To(int64(math.Round(f.Flow.RejectedPerSecond)))
+	status.ActiveKeys = ptr.To(f.ActiveKeys)
+	if f.Flow.RequestsPerRoundTrip > 0 {
+		status.RequestsPerRoundTrip = oneDecimal(f.Flow.RequestsPerRoundTrip)
+	}
+	if o := f.Overshoot; o != nil {
+		status.WindowEnd = microTime(o.WindowEnd)
+		status.Overshoot = &v1alpha1.Overshoot{Observed: &o.Observed, Worst: &o.Worst, WorstTime: microTime(o.WorstEnd)}
+		if !o.Unbounded {
+			status.Overshoot.Bound = &o.Bound
+		}
+	}
+	if u := f.UnderUtilization; u != nil {
+		status.UnderUtilization = &v1alpha1.UnderUtilization{ObservedBasisPoints: &u.Observed, WorstBasisPoints: &u.Worst}
+	}
+}
+
+func microTime(t time.Time) *metav1.MicroTime {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.MicroTime{Time: t}
+}
+
+func ratesInShort(rates []v1alpha1.Rate) string {
+	short := make([]string, len(rates))
+	for i, r := range rates {
+		short[i] = rateInShort(r)
+	}
+	return strings.Join(short, " ")
+}
+
+func rateInShort(r v1alpha1.Rate) string { return fmt.Sprintf("%d/%s", r.Limit, r.Window) }
+
+func oneDecimal(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }

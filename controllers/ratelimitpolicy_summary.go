@@ -1,0 +1,113 @@
+package controllers
+
+import (
+	"fmt"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/coordinator"
+)
+
+// summary returns the columns that kubectl prints.
+func summary(s *scope, status *v1alpha1.RateLimitPolicyStatus) v1alpha1.Summary {
+	return v1alpha1.Summary{
+		Limits:               limitsColumn(s.policy.Spec.Limits),
+		Pods:                 podsColumn(status.Enforcement),
+		Admitted:             perSecond(status.Limits, func(l v1alpha1.LimitStatus) *int64 { return l.AdmittedPerSecond }),
+		Rejected:             perSecond(status.Limits, func(l v1alpha1.LimitStatus) *int64 { return l.RejectedPerSecond }),
+		Overshoot:            overshootColumn(status.Limits),
+		Unused:               unusedColumn(status.Limits),
+		RequestsPerRoundTrip: tripsColumn(s.observation.Limits),
+	}
+}
+
+// limitsColumn is the first rate and the number of further ones.
+func limitsColumn(limits []v1alpha1.Limit) string {
+	var rates []v1alpha1.Rate
+	for _, l := range limits {
+		rates = append(rates, l.Rates...)
+	}
+	switch len(rates) {
+	case 0:
+		return v1alpha1.NotMeasured
+	case 1:
+		return rateInShort(rates[0])
+	}
+	return fmt.Sprintf("%s +%d", rateInShort(rates[0]), len(rates)-1)
+}
+
+func podsColumn(e *v1alpha1.Enforcement) string {
+	if e == nil {
+		return v1alpha1.NotMeasured
+	}
+	return fmt.Sprintf("%d/%d", e.Current, e.Desired)
+}
+
+// perSecond adds up a figure of those limits that have it.
+func perSecond(limits []v1alpha1.LimitStatus, figure func(v1alpha1.LimitStatus) *int64) string {
+	var sum int64
+	measured := false
+	for _, l := range limits {
+		if n := figure(l); n != nil {
+			sum, measured = sum+*n, true
+		}
+	}
+	if !measured {
+		return v1alpha1.NotMeasured
+	}
+	return fmt.Sprintf("%d/s", sum)
+}
+
+// overshootColumn compares the overshoot of the worst limit's last window with
+// what bounds it: 0 ≤ 0, 3 ≤ ∞ while nothing does, and 3 > 0 when it broke.
+func overshootColumn(limits []v1alpha1.LimitStatus) string {
+	var worst *v1alpha1.Overshoot
+	for _, l := range limits {
+		if o := l.Overshoot; o != nil && o.Observed != nil && (worst == nil || excess(o) > excess(worst)) {
+			worst = o
+		}
+	}
+	switch {
+	case worst == nil:
+		return v1alpha1.NotMeasured
+	case worst.Bound == nil:
+		return fmt.Sprintf("%d ≤ ∞", *worst.Observed)
+	case *worst.Observed > *worst.Bound:
+		return fmt.Sprintf("%d > %d", *worst.Observed, *worst.Bound)
+	}
+	return fmt.Sprintf("%d ≤ %d", *worst.Observed, *worst.Bound)
+}
+
+// excess orders overshoots: first by how far they break their bound, and an
+// absent bound is broken by nothing but says the least.
+func excess(o *v1alpha1.Overshoot) int64 { return *o.Observed - ptr.Deref(o.Bound, 0) }
+
+// unusedColumn is the under-utilization of the worst limit's last window.
+func unusedColumn(limits []v1alpha1.LimitStatus) string {
+	worst := int32(-1)
+	for _, l := range limits {
+		if u := l.UnderUtilization; u != nil {
+			worst = max(worst, ptr.Deref(u.ObservedBasisPoints, -1))
+		}
+	}
+	if worst < 0 {
+		return v1alpha1.NotMeasured
+	}
+	return oneDecimal(float64(worst)/100) + "%"
+}
+
+// tripsColumn is what one round trip to the store decided, over all limits.
+func tripsColumn(limits []coordinator.LimitFigures) string {
+	var requests, trips float64 // per second
+	for _, l := range limits {
+		if l.Flow.RequestsPerRoundTrip > 0 {
+			decided := l.Flow.AdmittedPerSecond + l.Flow.RejectedPerSecond
+			requests, trips = requests+decided, trips+decided/l.Flow.RequestsPerRoundTrip
+		}
+	}
+	if trips == 0 {
+		return v1alpha1.NotMeasured
+	}
+	return oneDecimal(requests / trips)
+}

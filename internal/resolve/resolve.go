@@ -1,0 +1,70 @@
+package resolve
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/translate"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// syncTimeout bounds how long an admission waits for the cache of a replica that
+// has just started.
+const syncTimeout = time.Second
+
+// ByLabels resolves what a pod with given labels would enforce. It is safe for
+// concurrent use when its cache is.
+type ByLabels struct {
+	Cluster string        // that counters are named after
+	Cache   client.Reader // of policies; it must not answer before it is synced
+}
+
+// Snapshot returns what pods of the namespace with these labels enforce. While
+// the cache is not synced it blocks for at most a second.
+func (r ByLabels) Snapshot(ctx context.Context, namespace string, labels map[string]string) (policy.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	var list v1alpha1.RateLimitPolicyList
+	if err := r.Cache.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return policy.Snapshot{}, fmt.Errorf("listing the policies of namespace %s: %w", namespace, err)
+	}
+	return translate.Snapshot(r.Cluster, list.Items, namespace, labels)
+}
+
+// ByPod resolves what an existing pod enforces. It is safe for concurrent use
+// when the cache is.
+type ByPod struct {
+	ByLabels // whose Cache holds pods too
+}
+
+// Snapshot returns what the pod enforces. It fails when the cache does not know
+// the pod (yet), when the name belongs to a pod with another UID
+// (*OtherPodError), and when a policy that selects the pod cannot be translated.
+func (r ByPod) Snapshot(ctx context.Context, namespace, pod, podUID string) (policy.Snapshot, error) {
+	name := types.NamespacedName{Namespace: namespace, Name: pod}
+	var p corev1.Pod
+	if err := r.Cache.Get(ctx, name, &p); err != nil {
+		return policy.Snapshot{}, fmt.Errorf("reading pod %s: %w", name, err)
+	}
+	if string(p.UID) != podUID {
+		return policy.Snapshot{}, &OtherPodError{Pod: name, UID: string(p.UID), Want: podUID}
+	}
+	return r.ByLabels.Snapshot(ctx, namespace, p.Labels)
+}
+
+// OtherPodError says that a pod's name belongs to another pod now.
+type OtherPodError struct {
+	Pod       types.NamespacedName
+	UID, Want string
+}
+
+// Error names the pod and both UIDs.
+func (e *OtherPodError) Error() string {
+	return fmt.Sprintf("pod %s has UID %s, not %s: the name was used again", e.Pod, e.UID, e.Want)
+}
