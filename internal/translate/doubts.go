@@ -53,7 +53,7 @@ func keyedByClientIP(l v1alpha1.Limit) bool {
 // largeBatch warns when one lease can empty a window: every other pod would be
 // refused although the budget is not spent.
 func largeBatch(spec *field.Path, p *v1alpha1.RateLimitPolicy, translated policy.Policy) []string {
-	smallest, limit, window := int64(limiter.MaxLimit)+1, "", v1alpha1.Duration("")
+	smallest, limit, window := limiter.MaxLimit+1, "", v1alpha1.Duration("")
 	for _, l := range p.Spec.Limits {
 		for _, r := range l.Rates {
 			if r.Limit < smallest {
@@ -65,13 +65,13 @@ func largeBatch(spec *field.Path, p *v1alpha1.RateLimitPolicy, translated policy
 	if batch < smallest || smallest == 1 {
 		return nil
 	}
-	given := ""
+	size := fmt.Sprint(batch)
 	if p.Spec.Consistency.Lease == nil {
-		given = ", the default,"
+		size += ", the default"
 	}
 	return []string{warn(spec.Child("consistency", "lease", "size", "batch"),
-		"one lease of %d%s can hold all that limit %s admits in %s (%d), and leave none to other pods: set it to %d or less",
-		batch, given, limit, window, smallest, max(1, smallest/10))}
+		"one lease (%s) can hold all that limit %s admits in %s (%d), so that other pods refuse: lower it, for example to %d",
+		size, limit, window, smallest, max(1, smallest/10))}
 }
 
 // idleRates warns of rates that another rate of the limit keeps from ever being
@@ -117,7 +117,7 @@ func longWindows(path *field.Path, l *v1alpha1.Limit, rates []limiter.Rate) []st
 	for i, r := range rates {
 		if r.Window > longWindow {
 			warnings = append(warnings, warn(path.Child("rates").Index(i).Child("window"),
-				"a crash of the controller leaves the rest of an open window of %s unserved: set spec.store.type to Redis, or use windows of at most 1m",
+				"after a crash of the controller nothing is admitted until an open window of %s ends: set spec.store.type to Redis, or use windows of at most 1m",
 				l.Rates[i].Window))
 		}
 	}

@@ -3,6 +3,7 @@ package translate
 import (
 	"fmt"
 	"regexp"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -31,27 +32,18 @@ var selectorOperators = []metav1.LabelSelectorOperator{
 }
 
 func validateSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
-	known := s.DeepCopy()
-	known.MatchExpressions = nil
+	strict := metav1validation.LabelSelectorValidationOptions{}
+	matchLabels := &metav1.LabelSelector{MatchLabels: s.MatchLabels}
 	var errs field.ErrorList
 	for i, requirement := range s.MatchExpressions {
 		at := path.Child("matchExpressions").Index(i)
-		if !isOperator(requirement.Operator) {
+		if !slices.Contains(selectorOperators, requirement.Operator) {
 			errs = append(errs, field.NotSupported(at.Child("operator"), requirement.Operator, selectorOperators))
 			continue
 		}
-		errs = append(errs, metav1validation.ValidateLabelSelectorRequirement(requirement, metav1validation.LabelSelectorValidationOptions{}, at)...)
+		errs = append(errs, metav1validation.ValidateLabelSelectorRequirement(requirement, strict, at)...)
 	}
-	return append(errs, metav1validation.ValidateLabelSelector(known, metav1validation.LabelSelectorValidationOptions{}, path)...)
-}
-
-func isOperator(operator metav1.LabelSelectorOperator) bool {
-	for _, o := range selectorOperators {
-		if o == operator {
-			return true
-		}
-	}
-	return false
+	return append(errs, metav1validation.ValidateLabelSelector(matchLabels, strict, path)...)
 }
 
 func validateValue(path *field.Path, value string, expression bool) *field.Error {
