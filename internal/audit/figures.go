@@ -38,7 +38,7 @@ type Overshoot struct {
 }
 
 // UnderUtilization is U in basis points of the limit, from windows that lay
-// wholly within one generation and one term.
+// wholly within one generation of the policy and one term of the leader.
 type UnderUtilization struct {
 	Observed int32 // in the last of them
 	Worst    int32 // since the generation began
@@ -70,6 +70,9 @@ func (f *figure) enter(m measurement) {
 	}
 	if m.overshoot > m.bound && !m.unbounded {
 		f.exceeded = true
+	}
+	if m.early {
+		return
 	}
 	if !m.end.Before(f.overEnd) {
 		f.overEnd, f.missing = m.end, !m.known

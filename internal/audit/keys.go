@@ -14,7 +14,7 @@ const maxHashes = 512
 type query struct {
 	id      uint64
 	hashes  []string       // ascending
-	asked   map[Holder]int // holders that have not replied, with the number of their reports when asked
+	asked   map[Holder]int // holders that have not replied, with the number of their rounds when asked
 	unknown bool           // some count cannot be had
 }
 
@@ -36,7 +36,7 @@ func (l *Limit) ask(w *window) (Query, bool) {
 			continue
 		}
 		if m := l.members[h]; m != nil {
-			w.query.asked[h] = m.reports
+			w.query.asked[h] = m.rounds
 		} else {
 			w.query.unknown = true // it left and can no longer be asked
 		}
@@ -143,14 +143,14 @@ func (w *window) reply(h Holder, keys []KeyCount, unknown bool) {
 	}
 }
 
-// answered reports whether no reply is waited for. Members that sent reports
-// instead are given up.
+// answered reports whether no reply is waited for. Members that only go on
+// reporting are given up.
 func (w *window) answered(members map[Holder]*member) bool {
 	if w.query == nil {
 		return true
 	}
 	for h, at := range w.query.asked {
-		if m := members[h]; m != nil && m.reports <= at+patience {
+		if m := members[h]; m != nil && m.rounds <= at+patience {
 			return false
 		}
 		delete(w.query.asked, h)

@@ -13,7 +13,12 @@ const (
 	retainedTuples      = 32
 	retainedKeyedTuples = 16
 	maxLosses           = 256
+	maxWindows          = 1024
 )
+
+// slackReports is how many intervals may pass until what a holder does is known
+// here: one until it reports, and one for delays on the way.
+const slackReports = 2
 
 // Config is what a limit promises in one generation of its policy.
 type Config struct {
@@ -29,6 +34,9 @@ type Limit struct {
 	rates      []limiter.Rate
 	keyed      bool
 
+	// since is when the audit began to know every holder. Of windows that began
+	// before it tells only what they admitted at least.
+	since time.Time
 	// changed is when a holder last began to enforce another generation; windows
 	// that began before mix promises.
 	changed time.Time
@@ -52,24 +60,27 @@ type Limit struct {
 
 // A member is a holder that enforces the limit.
 type member struct {
-	reports    int  // that arrived since it joined
-	reported   bool // one of them spoke of the limit; the fields below are of the newest that did
+	rounds     int       // of reports that arrived since it joined
+	round      time.Time // when the last of them began
+	reported   bool      // the limit was spoken of; the fields below are as it was last
 	generation int64
 	totals     Totals
 	activeKeys int64
 }
 
-// New returns the audit of a limit whose holders report every interval. Windows
-// that may have begun before now are partial and do not count towards U.
-func New(interval time.Duration, c Config, now time.Time) *Limit {
+// New returns the audit of a limit whose holders report every interval. From
+// since on it is told of every holder; windows that may have begun before are not
+// measured, but show what they admitted at least.
+func New(interval time.Duration, c Config, since time.Time) *Limit {
 	l := &Limit{
 		interval: interval,
+		since:    since,
 		members:  map[Holder]*member{},
 		losses:   map[Holder]time.Time{},
 		rows:     map[tuple]map[Holder]Row{},
 		windows:  map[windowID]*window{},
 	}
-	l.adopt(c, now)
+	l.adopt(c, since)
 	return l
 }
 
@@ -81,9 +92,7 @@ func (l *Limit) Reconfigure(c Config, now time.Time) {
 		return
 	}
 	if c.Keyed != l.keyed {
-		clear(l.rows)
-		clear(l.windows)
-		l.dropped = l.reached
+		l.forget()
 	}
 	l.adopt(c, now)
 }
@@ -116,15 +125,15 @@ func (l *Limit) Join(h Holder) {
 	}
 }
 
-// Leave removes a holder that stopped in good order: its final reports came
-// before.
+// Leave removes a holder that stopped in good order: what it reported is all
+// there is. Only the keys of rows that are not final are unknown.
 func (l *Limit) Leave(h Holder) {
 	if l.members[h] == nil {
 		return
 	}
 	delete(l.members, h)
 	for _, w := range l.windows {
-		w.leave(h, w.openRows(h) == 0)
+		w.leave(h, !l.keyed || w.openRows(h) == 0)
 	}
 }
 
@@ -151,7 +160,7 @@ func (l *Limit) pruneLosses(now time.Time) {
 		longest = max(longest, duration(r.Window))
 	}
 	for h, at := range l.losses {
-		if now.Sub(at) > longest+2*l.interval {
+		if now.Sub(at) > longest+slackReports*l.interval {
 			delete(l.losses, h)
 		}
 	}
@@ -159,9 +168,17 @@ func (l *Limit) pruneLosses(now time.Time) {
 
 // Pass enters a report that says nothing of the limit: the holder has nothing to
 // account for.
-func (l *Limit) Pass(h Holder) {
+func (l *Limit) Pass(h Holder, now time.Time) {
 	if m := l.members[h]; m != nil {
-		m.reports++
+		m.hear(now, l.interval)
+	}
+}
+
+// hear counts rounds of reports: a holder with much to say sends several at once.
+func (m *member) hear(now time.Time, interval time.Duration) {
+	if m.rounds == 0 || now.Sub(m.round) >= interval/2 {
+		m.rounds++
+		m.round = now
 	}
 }
 
@@ -178,17 +195,17 @@ func (l *Limit) Report(h Holder, r Report, now time.Time) {
 			l.changed = now
 		}
 	}
-	m.reports++
+	m.hear(now, l.interval)
 	m.reported, m.generation, m.totals, m.activeKeys = true, r.Generation, r.Totals, r.ActiveKeys
 	l.traffic = l.traffic || r.Totals.Admitted+r.Totals.Refused > 0
 	for _, row := range r.Rows {
-		l.count(h, m, row, now)
+		l.count(h, row, now)
 	}
 	l.drop()
 }
 
 // count replaces what h reported for the row's windows before.
-func (l *Limit) count(h Holder, m *member, row Row, now time.Time) {
+func (l *Limit) count(h Holder, row Row, now time.Time) {
 	t := tupleOf(row.Windows)
 	if t.N == 0 || t.end() <= l.dropped {
 		return
@@ -206,7 +223,7 @@ func (l *Limit) count(h Holder, m *member, row Row, now time.Time) {
 	for _, open := range row.Windows.Slice() {
 		w := l.window(open, now)
 		w.claimed = max(w.claimed, open.Limit)
-		w.replace(h, old, resent, row, m.reports)
+		w.replace(h, old, resent, row)
 		if f := l.figures[open.Window]; f != nil && !row.Final {
 			f.heardOpen = now
 		}
@@ -224,13 +241,13 @@ func (l *Limit) window(open limiter.OpenWindow, now time.Time) *window {
 		return w
 	}
 	w := newWindow(id, now)
-	// The window was open at most its length and one report ago. Nor can it have
-	// begun before one that ended earlier was last reported as open.
+	// The window was in use within the last report, so it began at most its length
+	// before. Nor can it have begun before an earlier one was in use.
 	w.began = now.Add(-duration(open.Window))
 	if f := l.figures[open.Window]; f != nil && l.newest(id) {
 		w.began = later(w.began, f.heardOpen)
 	}
-	w.began = w.began.Add(-l.interval)
+	w.began = w.began.Add(-slackReports * l.interval)
 	for h, at := range l.losses {
 		if !w.began.After(at) {
 			w.missing[h] = struct{}{}
@@ -266,6 +283,18 @@ func (l *Limit) drop() {
 			delete(l.windows, id)
 		}
 	}
+	if len(l.windows) > maxWindows {
+		l.forget() // no clock runs through so many windows: a holder invents them
+	}
+}
+
+// forget drops every row and window.
+func (l *Limit) forget() {
+	for t := range l.rows {
+		l.dropped = max(l.dropped, t.end())
+	}
+	clear(l.rows)
+	clear(l.windows)
 }
 
 func (l *Limit) oldest() tuple {
@@ -284,9 +313,9 @@ func (l *Limit) Advance(now time.Time) []Query {
 	var queries []Query
 	for _, w := range l.unmeasured() {
 		if !w.over && (l.reached >= w.id.end() || now.Sub(w.heard) >= duration(w.id.length)) {
-			w.close(l.members)
+			w.close(l.members, now)
 		}
-		if !w.over || !w.settled(l.members, w.id.end() <= l.dropped) {
+		if !w.over || !w.settled(l.members, l.overdue(w, now)) {
 			continue
 		}
 		if q, ok := l.ask(w); ok {
@@ -297,6 +326,12 @@ func (l *Limit) Advance(now time.Time) []Query {
 		}
 	}
 	return queries
+}
+
+// overdue reports whether w is not waited for any longer. A holder may take a
+// window to be open for its length too long when it could not learn its end.
+func (l *Limit) overdue(w *window, now time.Time) bool {
+	return w.id.end() <= l.dropped || now.Sub(w.closed) > duration(w.id.length)+patience*l.interval
 }
 
 // unmeasured returns the windows that are still to be measured, oldest first.
@@ -317,7 +352,9 @@ func (l *Limit) measure(w *window) {
 	if f == nil {
 		return // of a rate the policy no longer has
 	}
-	f.enter(w.measure(l.limitOf(w), w.began.After(l.changed)))
+	m := w.measure(l.limitOf(w))
+	m.early, m.full = !w.began.After(l.since), w.began.After(l.changed)
+	f.enter(m)
 	if unused, ok := l.leastUnused(); ok {
 		l.worstUnused = max(l.worstUnused, unused)
 	}

@@ -7,7 +7,6 @@ type tally struct {
 	share             int64 // largest local share
 	open              int   // rows that are not final
 	ended             bool  // the row that ends with the window is final
-	mentioned         int   // number of the report that spoke of the window last
 
 	keys    map[string]listing
 	partial int                 // rows whose keys do not account for all they count

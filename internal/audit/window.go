@@ -7,10 +7,14 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// patience is how many reports a holder may send without accounting for a window
-// that is over. The first may have been under way when the window ended, so the
-// second is the first that surely says all there is to say.
-const patience = 2
+// silentRounds is how many rounds of reports without a word about a window that
+// is over account for it. The first may have been under way when the window
+// ended; the second is the first that surely tells all.
+const silentRounds = 2
+
+// patience is how many intervals a holder may take to account for a window
+// beyond what it may be mistaken about its end, and to answer a question.
+const patience = 10
 
 type windowID struct {
 	length limiter.Micros
@@ -40,11 +44,12 @@ type window struct {
 	claimed int64     // largest limit that a row named
 
 	over     bool
+	closed   time.Time // when it was found to be over
 	measured bool
 
 	tallies map[Holder]*tally
 	// due holds, once the window is over, the members that have to account for it,
-	// with the number of their reports at that time.
+	// with the number of their rounds at that time.
 	due     map[Holder]int
 	missing map[Holder]struct{} // holders that may have let through more than is known
 	query   *query              // of a limit with a key
@@ -56,13 +61,12 @@ func newWindow(id windowID, now time.Time) *window {
 
 // replace puts row in the place of old, which the window holds when resent is
 // true.
-func (w *window) replace(h Holder, old Row, resent bool, row Row, report int) {
+func (w *window) replace(h Holder, old Row, resent bool, row Row) {
 	t := w.tallies[h]
 	if t == nil {
 		t = &tally{keys: map[string]listing{}}
 		w.tallies[h] = t
 	}
-	t.mentioned = report
 	before := *t
 	if resent {
 		t.add(old, -1)
@@ -86,11 +90,11 @@ func (w *window) openRows(h Holder) int {
 }
 
 // close makes every member account for the window, which is over.
-func (w *window) close(members map[Holder]*member) {
-	w.over = true
+func (w *window) close(members map[Holder]*member, now time.Time) {
+	w.over, w.closed = true, now
 	w.due = make(map[Holder]int, len(members))
 	for h, m := range members {
-		w.due[h] = m.reports
+		w.due[h] = m.rounds
 	}
 }
 
@@ -104,25 +108,21 @@ func (w *window) accounted(h Holder, m *member) bool {
 		return true
 	}
 	at, due := w.due[h]
-	return w.over && (!due || m.reports >= at+patience)
+	return w.over && (!due || m.rounds >= at+silentRounds)
 }
 
-// settled reports whether no member is waited for. Members that no longer speak
-// of rows they left open are given up, and all are when force is true.
-func (w *window) settled(members map[Holder]*member, force bool) bool {
+// settled reports whether no member is waited for. Once the window is overdue
+// none is, and the counts of those that have not accounted for it are missing.
+func (w *window) settled(members map[Holder]*member, overdue bool) bool {
 	for h, m := range members {
-		if w.accounted(h, m) {
+		switch {
+		case w.accounted(h, m):
 			delete(w.missing, h)
-			continue
-		}
-		at := w.due[h]
-		if t := w.tallies[h]; t != nil {
-			at = max(at, t.mentioned)
-		}
-		if !force && m.reports <= at+patience {
+		case overdue:
+			w.missing[h] = struct{}{}
+		default:
 			return false
 		}
-		w.missing[h] = struct{}{}
 	}
 	return true
 }
@@ -152,9 +152,6 @@ func (w *window) rejoin(h Holder) {
 	if w.over {
 		w.due[h] = 0
 	}
-	if t := w.tallies[h]; t != nil {
-		t.mentioned = 0
-	}
 }
 
 // A measurement is what came out of one window.
@@ -162,19 +159,19 @@ type measurement struct {
 	end       time.Time
 	limit     int64
 	known     bool // nothing is missing; otherwise overshoot is the least it can be
-	full      bool // the window lay wholly within one generation and term
+	early     bool // the window may have begun before every holder was known
+	full      bool // the window lay wholly within one generation
 	overshoot int64
 	bound     int64
 	unbounded bool
 	unused    int64 // units refused although the budget was there
 }
 
-func (w *window) measure(limit int64, full bool) measurement {
+func (w *window) measure(limit int64) measurement {
 	m := measurement{
 		end:   time.UnixMicro(int64(w.id.end())),
 		limit: limit,
 		known: len(w.missing) == 0 && (w.query == nil || !w.query.unknown),
-		full:  full,
 	}
 	var all KeyCount
 	for _, t := range w.tallies {

@@ -15,6 +15,8 @@ const bookKept = time.Hour
 
 // books are the audits of all policies.
 type books struct {
+	since time.Time // when every holder is known
+
 	mu     sync.Mutex
 	byName map[types.NamespacedName]*book
 }
@@ -27,17 +29,21 @@ type book struct {
 	idle    time.Time // since when it has no holders
 }
 
-func newBooks() *books { return &books{byName: map[types.NamespacedName]*book{}} }
+// newBooks returns the audits of a term. Holders come back to a new leader until
+// since; what is counted of windows before is not all there is.
+func newBooks(since time.Time) *books {
+	return &books{since: since, byName: map[types.NamespacedName]*book{}}
+}
 
-// enforce makes h account for what it was sent and no longer for the rest of what
-// it enforced before.
+// enforce makes h account for what it is sent. Of the rest of what it enforced
+// before, it goes on enforcing until it has read that, and nobody counts it.
 func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
 	for _, name := range before {
 		if !c.has(name) {
-			b.each(h, name, func(l *audit.Limit) { l.Leave(h) })
+			b.each(h, name, func(l *audit.Limit) { l.Lose(h, now) })
 		}
 	}
 	for name, p := range c.policies {
@@ -50,7 +56,7 @@ func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName
 			}
 			b.byName[name] = entry
 		}
-		entry.adopt(p, now)
+		entry.adopt(p, now, b.since)
 		entry.holders[h] = struct{}{}
 		for _, l := range entry.limits {
 			l.Join(h)
@@ -59,7 +65,7 @@ func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName
 }
 
 // adopt takes over the limits of a policy.
-func (b *book) adopt(p *policy.Policy, now time.Time) {
+func (b *book) adopt(p *policy.Policy, now, since time.Time) {
 	named := make(map[string]struct{}, len(p.Limits))
 	for _, l := range p.Limits {
 		named[l.Name] = struct{}{}
@@ -68,7 +74,7 @@ func (b *book) adopt(p *policy.Policy, now time.Time) {
 			known.Reconfigure(c, now)
 			continue
 		}
-		b.limits[l.Name] = audit.New(ReportInterval, c, now)
+		b.limits[l.Name] = audit.New(ReportInterval, c, latest(now, since))
 		for h := range b.holders {
 			b.limits[l.Name].Join(h)
 		}
@@ -79,6 +85,13 @@ func (b *book) adopt(p *policy.Policy, now time.Time) {
 			delete(b.shown, name)
 		}
 	}
+}
+
+func latest(t, u time.Time) time.Time {
+	if u.After(t) {
+		return u
+	}
+	return t
 }
 
 // each calls f for every limit of the policy and takes h off its holders.
@@ -129,7 +142,7 @@ func (b *books) report(h audit.Holder, policies []types.NamespacedName, reports 
 			if r, ok := reports[limitName{policy: name, limit: limit}]; ok {
 				l.Report(h, r, now)
 			} else {
-				l.Pass(h)
+				l.Pass(h, now)
 			}
 		}
 	}

@@ -32,6 +32,7 @@ type published struct {
 	params limiter.FixedWindow
 	scope  store.Scope
 	keyed  bool
+	most   int  // counters it may have
 	here   bool // counters are in this controller's store
 }
 
@@ -59,12 +60,17 @@ func (c *config) add(p *policy.Policy) {
 	name := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	c.policies[name] = p
 	for _, l := range p.Limits {
-		c.limits[limitName{policy: name, limit: l.Name}] = &published{
+		limit := &published{
 			params: limiter.FixedWindow{Rates: l.Rates, Generation: p.Generation},
 			scope:  store.Scope{Cluster: c.snapshot.Cluster, Namespace: p.Namespace, Policy: p.Name, Limit: l.Name},
 			keyed:  l.Key != nil,
+			most:   1,
 			here:   p.Store.Type == policy.ControllerStore,
 		}
+		if limit.keyed {
+			limit.most = l.Key.MaxKeys
+		}
+		c.limits[limitName{policy: name, limit: l.Name}] = limit
 	}
 }
 

@@ -27,6 +27,7 @@ type term struct {
 
 	clock    *memory.Clock
 	store    *memory.Store
+	counters *counters
 	sessions *sessions
 	books    *books
 	tasks    workqueue.TypedRateLimitingInterface[task]
@@ -46,16 +47,17 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 			floor = max(floor, ledger.Sealed())
 		}
 	}
-	clock := memory.NewClock(floor)
+	clock, now := memory.NewClock(floor), time.Now()
 	return &term{
 		Coordinator: c,
 		number:      begun.Term,
-		began:       time.Now(),
+		began:       now,
 		log:         logger,
 		clock:       clock,
 		store:       memory.New(memory.Options{Clock: clock.Now, Ledger: ledger}),
+		counters:    newCounters(),
 		sessions:    newSessions(),
-		books:       newBooks(),
+		books:       newBooks(now.Add(returnTime)),
 		tasks:       workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](retryAfter, retryAtMost)),
 		configs:     configs{},
 	}

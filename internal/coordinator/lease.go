@@ -47,7 +47,11 @@ func (t *term) apply(ctx context.Context, s *session, r *fleetpb.LeaseRequest) (
 	// newer one; from then on Step refuses it.
 	params := limit.params
 	params.Generation = r.GetGeneration()
-	res, err := t.store.Apply(ctx, store.Key{Scope: limit.scope, Hash: r.GetKey().GetHash()}, params, c)
+	hash := r.GetKey().GetHash()
+	if !t.counters.admit(limit, hash, t.clock.Now()) {
+		return limiter.Result{}, fmt.Errorf("limit %q has %d counters in this controller, as many as key.maxKeys allows", limit.scope.Limit, limit.most)
+	}
+	res, err := t.store.Apply(ctx, store.Key{Scope: limit.scope, Hash: hash}, params, c)
 	if err != nil {
 		return limiter.Result{}, err
 	}
@@ -82,7 +86,7 @@ func (s *session) limit(r *fleetpb.LeaseRequest) (*published, error) {
 		return nil, fmt.Errorf("limit %q of policy %s does not apply to this pod", name.limit, name.policy)
 	case !limit.here:
 		return nil, fmt.Errorf("policy %s does not keep its counters in this controller", name.policy)
-	case limit.keyed != (key.GetHash() != "") || limit.keyed && !validHash(key.GetHash()):
+	case key.GetHash() != "" && (!limit.keyed || !validHash(key.GetHash())):
 		return nil, fmt.Errorf("limit %q of policy %s has no counter %q", name.limit, name.policy, key.GetHash())
 	case r.GetGeneration() > limit.params.Generation:
 		return nil, fmt.Errorf("generation %d of policy %s is not known to this controller yet", r.GetGeneration(), name.policy)

@@ -18,9 +18,10 @@ const (
 
 	// holdersDelay gathers changes of the number of holders.
 	holdersDelay = 200 * time.Millisecond
-	// holdersSettle is how long a new leader waits for sidecars to come back before
-	// it tells how many there are: a number that is too low makes shares too large.
-	holdersSettle = 5 * time.Second
+	// returnTime is how long a new leader waits for sidecars to come back before it
+	// tells how many there are, and before it takes what they report for all there
+	// is. A number that is too low makes local shares too large.
+	returnTime = 8 * time.Second
 )
 
 // A task is something the publisher has to do.
@@ -88,11 +89,12 @@ func (t *term) publishTo(ctx context.Context, s *session) error {
 	if err != nil {
 		return fmt.Errorf("the policies of pod %s: %w", s.Pod, err)
 	}
-	before := s.policies()
-	if !t.deliver(s, next) {
+	if s.wasSent(next) {
 		return nil
 	}
+	before := s.policies()
 	t.books.enforce(s.holder(), next, before)
+	t.deliver(s, next)
 	if t.sessions.of(s.PodUID) != s {
 		t.books.lose(s.holder(), s.policies()) // it ended meanwhile
 	}
@@ -102,28 +104,28 @@ func (t *term) publishTo(ctx context.Context, s *session) error {
 	return nil
 }
 
-// deliver makes next what the session was sent and reports whether it was not. A
-// holder that said at once that it enforces next is not sent it.
-func (t *term) deliver(s *session, next *config) bool {
+// deliver sends the session next, unless the holder said when it connected that
+// it enforces that already.
+func (t *term) deliver(s *session, next *config) {
+	s.reporting.Lock()
+	defer s.reporting.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sent == next {
-		return false
-	}
-	first := s.sent == nil
+	has := s.sent == nil && s.offered == next.version
 	s.sent, s.refusal = next, ""
-	if first && s.offered == next.version {
+	if has {
 		s.acked = next
-		return true
 	}
-	s.push(next.message)
-	t.metrics.pushes.Inc()
-	return true
+	s.mu.Unlock()
+	if !has {
+		s.push(next.message)
+		t.metrics.pushes.Inc()
+	}
+	t.reportEarly(s)
 }
 
 // countHolders has the namespace's sessions told soon how many holders there are.
 func (t *term) countHolders(namespace string) {
-	settle := holdersSettle - time.Since(t.began)
+	settle := returnTime - time.Since(t.began)
 	t.tasks.AddAfter(task{namespace: namespace, count: true}, max(holdersDelay, settle))
 }
 

@@ -14,13 +14,42 @@ import (
 
 const (
 	auditInterval = ReportInterval / 2
+	maxEarly      = 16   // reports kept of a session whose policies are not known yet
 	maxQuestions  = 1024 // that one holder may owe answers to
 	maxErrorText  = 256  // bytes of a store error that are kept
 )
 
-// report enters what a holder counted. A report that makes no sense ends the
-// session, so that what it would have said shows as missing.
+// report enters what a holder counted, once the session was sent what it has to
+// enforce. A report that makes no sense ends the session, so that what it would
+// have said shows as missing.
 func (t *term) report(s *session, r *fleetpb.Report) error {
+	s.reporting.Lock()
+	defer s.reporting.Unlock()
+	s.mu.Lock()
+	early := s.sent == nil
+	s.mu.Unlock()
+	if !early {
+		return t.enterReport(s, r)
+	}
+	// A session is told each thing once, so what comes early is not thrown away.
+	if len(s.early) >= maxEarly {
+		return errEarly // it tells everything anew when it comes back
+	}
+	s.early = append(s.early, r)
+	return nil
+}
+
+// reportEarly enters what came before the session was sent anything.
+func (t *term) reportEarly(s *session) {
+	for _, r := range s.early {
+		if err := t.enterReport(s, r); err != nil {
+			s.close(err)
+		}
+	}
+	s.early = nil
+}
+
+func (t *term) enterReport(s *session, r *fleetpb.Report) error {
 	reports := make(map[limitName]audit.Report, len(r.GetLimits()))
 	storeErrors := map[limitName]string{}
 	for _, l := range r.GetLimits() {
@@ -29,12 +58,13 @@ func (t *term) report(s *session, r *fleetpb.Report) error {
 			limit:  l.GetLimit(),
 		}
 		if !s.enforces(name.policy) {
-			continue // before the policies are known here, or after they changed
+			continue // any longer
 		}
 		report, err := reportFrom(l)
 		if err != nil {
 			return status.Errorf(codes.InvalidArgument, "the report of limit %q of policy %s: %v", name.limit, name.policy, err)
 		}
+		report.Rows = append(reports[name].Rows, report.Rows...) // much to say comes in parts
 		reports[name] = report
 		if text := l.GetStoreError(); text != "" {
 			storeErrors[name] = text[:min(len(text), maxErrorText)]
@@ -81,6 +111,7 @@ func (t *term) audit(ctx context.Context) {
 				t.ask(asked, q)
 			}
 			t.notices.add(changed...)
+			t.counters.sweep(t.clock.Now())
 			t.metrics.audit.Observe(time.Since(now).Seconds())
 		}
 	}

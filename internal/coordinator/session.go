@@ -20,6 +20,7 @@ const queueSize = 256
 
 // Why a session ended, other than by its stream.
 var (
+	errEarly    = status.Error(codes.Unavailable, "the policies of this pod are not known yet")
 	errSlow     = status.Error(codes.ResourceExhausted, "the sidecar does not read what it is sent")
 	errSilent   = status.Errorf(codes.DeadlineExceeded, "nothing was heard for %s", silenceTimeout)
 	errReplaced = status.Error(codes.Aborted, "another stream of the same pod took over")
@@ -37,6 +38,11 @@ type session struct {
 
 	queue chan *fleetpb.ToHolder
 	close context.CancelCauseFunc // first cause wins
+
+	// reporting is held while a report is entered, which keeps their order; early
+	// holds those that came before the session was sent anything.
+	reporting sync.Mutex
+	early     []*fleetpb.Report
 
 	mu          sync.Mutex
 	sent        *config // nil before the first
@@ -97,6 +103,13 @@ func (s *session) enforces(name types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sent.has(name)
+}
+
+// wasSent reports whether c is what the holder was sent last.
+func (s *session) wasSent(c *config) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent == c
 }
 
 // policies returns the names of what the holder was sent.

@@ -108,7 +108,7 @@ func rowFrom(in *fleetpb.WindowReport) (audit.Row, error) {
 func keysFrom(in []*fleetpb.KeyCount) ([]audit.KeyCount, error) {
 	var out []audit.KeyCount
 	for _, k := range in {
-		if !validHash(k.GetHash()) {
+		if k.GetHash() != "" && !validHash(k.GetHash()) {
 			return nil, fmt.Errorf("key hash %q", k.GetHash())
 		}
 		if err := counts(k.GetAdmitted(), k.GetRefused()); err != nil {
@@ -128,7 +128,8 @@ func counts(values ...int64) error {
 	return nil
 }
 
-// validHash reports whether s can have come from store.HashValue.
+// validHash reports whether s can have come from store.HashValue. Requests
+// without a key share the counter with the empty hash.
 func validHash(s string) bool {
 	if len(s) != hashSize {
 		return false
