@@ -19,7 +19,11 @@ type handler struct{ p *process }
 
 var _ fleet.Handler = handler{}
 
+// Version is empty while the pod's mode keeps the policies from being enforced.
 func (h handler) Version() string {
+	if h.p.cfg.mode != enforce.Enforce {
+		return ""
+	}
 	_, version := h.p.enforcer.Set()
 	return version
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // An Outcome says what a limit's key makes of a request.
@@ -17,9 +18,13 @@ const (
 	Rejected                // a part is missing and the request is to be refused with 400
 )
 
+// missingValue is what requests without the key are counted under when they share
+// a counter. No request can choose it: it is longer than any single part and,
+// unlike several, does not begin with a digit.
+var missingValue = "missing" + strings.Repeat(".", maxPart)
+
 // Value returns the value that r is counted under, and the part that is missing
-// when the outcome is Rejected. The empty value stands for the one counter of a
-// limit without a key, and for the counter that requests without the key share.
+// when the outcome is Rejected. Only a limit without a key has the empty value.
 func (l *CompiledLimit) Value(r Request) (value string, outcome Outcome, missing KeyPart) {
 	return l.key.value(r)
 }
@@ -86,20 +91,20 @@ func (k *keyer) value(r Request) (string, Outcome, KeyPart) {
 	var found [MaxParts]string
 	for i, part := range k.parts {
 		if found[i] = k.part(part, r); found[i] == "" {
-			return "", k.missing(), part
+			return k.missing(part)
 		}
 	}
 	return JoinParts(found[:len(k.parts)]...), Counted, KeyPart{}
 }
 
-func (k *keyer) missing() Outcome {
+func (k *keyer) missing(part KeyPart) (string, Outcome, KeyPart) {
 	switch k.onMissing {
 	case Skip:
-		return Skipped
+		return "", Skipped, part
 	case Reject:
-		return Rejected
+		return "", Rejected, part
 	default:
-		return Counted
+		return missingValue, Counted, part
 	}
 }
 

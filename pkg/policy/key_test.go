@@ -30,7 +30,6 @@ func TestValue(t *testing.T) {
 		"the method":                       {keyed(policy.Shared, method), "PUT /", "PUT", policy.Counted},
 		"the path in one spelling":         {keyed(policy.Shared, path), "GET //a/./%62", "/a/b", policy.Counted},
 		"several parts with their lengths": {keyed(policy.Shared, tenant, method), "GET / X-Tenant:gold", "4:gold3:GET", policy.Counted},
-		"missing and shared":               {keyed(policy.Shared, method, tenant), "GET /", "", policy.Counted},
 		"missing and skipped":              {keyed(policy.Skip, tenant), "GET /", "", policy.Skipped},
 		"missing and rejected":             {keyed(policy.Reject, tenant), "GET /", "", policy.Rejected},
 		"an empty header is missing":       {keyed(policy.Skip, tenant), "GET / X-Tenant:", "", policy.Skipped},
@@ -42,6 +41,30 @@ func TestValue(t *testing.T) {
 			}
 			if outcome == policy.Rejected && missing.Header != "X-Tenant" {
 				t.Errorf("the missing part is %v", missing)
+			}
+		})
+	}
+}
+
+func TestRequestsWithoutTheKeyShareACounterNobodyCanChoose(t *testing.T) {
+	tenant := policy.KeyPart{Type: policy.HeaderKey, Header: "x-tenant"}
+	for name, parts := range map[string][]policy.KeyPart{
+		"one part":      {tenant},
+		"several parts": {{Type: policy.MethodKey}, tenant},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := limitOf(t, keyed(policy.Shared, parts...))
+			shared, outcome, _ := l.Value(policy.NewRequest(request("GET /")))
+			if shared == "" || outcome != policy.Counted {
+				t.Fatalf("got %q, %v", shared, outcome)
+			}
+			r := request("GET /")
+			r.Header.Set("X-Tenant", shared)
+			if chosen, _, _ := l.Value(policy.NewRequest(r)); chosen == shared {
+				t.Error("a request chose the shared counter")
+			}
+			if policy.JoinParts(shared) == shared {
+				t.Error("a check can name the shared counter")
 			}
 		})
 	}

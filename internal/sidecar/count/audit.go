@@ -70,7 +70,7 @@ func (l *Limit) audit(t tuple, hashes []string) (keys []*fleetpb.KeyCount, known
 // pick adds the tallies of the keys that were asked for.
 func (l *Limit) pick(tallies map[string]*tally, asked map[string]*fleetpb.KeyCount) {
 	for value, t := range tallies {
-		hash := l.hashOf(value)
+		hash := l.hash(value)
 		k, wanted := asked[hash]
 		if !wanted {
 			continue

@@ -22,7 +22,7 @@ type Book struct {
 }
 
 // NewBook returns an empty book. hash turns the value of a key into the name it
-// has outside this process; the empty value needs none.
+// has outside this process.
 func NewBook(hash func(string) string) *Book {
 	return &Book{hash: hash, limits: make(map[Name]*Limit)}
 }

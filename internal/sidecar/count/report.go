@@ -9,17 +9,17 @@ import (
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
-// Bounds of what is reported.
+// Bounds of a LimitReport. What does not fit waits for the next one.
 const (
-	maxHotKeys     = 10_000 // of one row: keys that may have exceeded the limit
+	maxRowsAtOnce  = 256
+	maxKeysAtOnce  = 16_384 // about a megabyte
+	maxHotKeys     = 1000   // of one row: keys that may have exceeded the limit
 	maxRefusedKeys = 16     // of one row: keys most refused
-	maxRowsAtOnce  = 256    // of one LimitReport
-	maxKeysAtOnce  = 16_384 // of one LimitReport, about a megabyte
 )
 
-// Report returns what changed since the session was last told: the totals of
-// every limit, and the rows that are new, grew or became final. Another session
-// is told everything anew. A limit with much to say has several reports.
+// Report returns the totals of every limit, and the rows that are new, grew or
+// became final since the session was last told. Another session is told of all
+// rows anew.
 func (b *Book) Report(now time.Time, session uint64) []*fleetpb.LimitReport {
 	b.sweep(now)
 	b.mu.Lock()
@@ -28,33 +28,34 @@ func (b *Book) Report(now time.Time, session uint64) []*fleetpb.LimitReport {
 			cmp.Compare(l.name.Policy, m.name.Policy), cmp.Compare(l.name.Limit, m.name.Limit))
 	})
 	b.mu.Unlock()
-	var reports []*fleetpb.LimitReport
-	for _, l := range limits {
-		reports = append(reports, l.report(now, session)...)
+	reports := make([]*fleetpb.LimitReport, len(limits))
+	for i, l := range limits {
+		reports[i] = l.report(now, session)
 	}
 	return reports
 }
 
-func (l *Limit) report(now time.Time, session uint64) []*fleetpb.LimitReport {
+func (l *Limit) report(now time.Time, session uint64) *fleetpb.LimitReport {
+	report := l.totals()
+	keys := 0
+	for _, r := range l.untold(now, session) {
+		if keys > maxKeysAtOnce-maxHotKeys-maxRefusedKeys {
+			break
+		}
+		w := l.reportRow(r, now, session)
+		keys += len(w.GetKeys())
+		report.Windows = append(report.Windows, w)
+	}
+	return report
+}
+
+// untold returns the newest rows that the session has to be told of, in order.
+func (l *Limit) untold(now time.Time, session uint64) []*row {
 	l.mu.Lock()
 	rows := slices.Clone(l.rows)
 	l.mu.Unlock()
-	first := l.totals()
-	reports := []*fleetpb.LimitReport{first}
-	last, keys := first, 0
-	for _, r := range rows {
-		w := l.reportRow(r, now, session)
-		if w == nil {
-			continue
-		}
-		if len(last.Windows) >= maxRowsAtOnce || keys+len(w.Keys) > maxKeysAtOnce {
-			last, keys = l.totals(), 0
-			reports = append(reports, last)
-		}
-		last.Windows = append(last.Windows, w)
-		keys += len(w.Keys)
-	}
-	return reports
+	rows = slices.DeleteFunc(rows, func(r *row) bool { return r.told(now, session) })
+	return rows[max(0, len(rows)-maxRowsAtOnce):]
 }
 
 func (l *Limit) totals() *fleetpb.LimitReport {
@@ -66,23 +67,25 @@ func (l *Limit) totals() *fleetpb.LimitReport {
 	}
 }
 
-// reportRow returns the row as the session has to be told, nil when it knows.
+// told reports whether the session knows all there is to know at now.
+func (r *row) told(now time.Time, session uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sent == sent{session: session, changes: r.changes, final: r.final(now)}
+}
+
 func (l *Limit) reportRow(r *row, now time.Time, session uint64) *fleetpb.WindowReport {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	tell := sent{session: session, changes: r.changes, final: r.final(now)}
-	if r.sent == tell {
-		return nil
-	}
-	r.sent = tell
+	r.sent = sent{session: session, changes: r.changes, final: r.final(now)}
 	w := &fleetpb.WindowReport{
 		Windows:  r.windows(),
-		Final:    tell.final,
+		Final:    r.sent.final,
 		Admitted: r.total.admitted, Refused: r.total.refused,
 		Local: r.local, LocalShare: r.localShare,
 	}
 	// Keys of an open row would change until the next report anyway.
-	if tell.final {
+	if w.Final {
 		w.Keys, w.KeysOmitted = l.keysThatMatter(r)
 	}
 	return w
@@ -107,10 +110,10 @@ func (l *Limit) keysThatMatter(r *row) (keys []*fleetpb.KeyCount, omitted bool) 
 		k := &fleetpb.KeyCount{Admitted: t.admitted, Refused: t.refused}
 		switch {
 		case l.hot(r, value, t):
-			k.Hash = l.hashOf(value)
+			k.Hash = l.hash(value)
 			keys = append(keys, k)
 		case t.refused > 0:
-			k.Hash = l.hashOf(value)
+			k.Hash = l.hash(value)
 			cool = append(cool, k)
 		}
 	}
@@ -139,11 +142,4 @@ func (l *Limit) hot(r *row, value string, t *tally) bool {
 		}
 	}
 	return false
-}
-
-func (l *Limit) hashOf(value string) string {
-	if value == "" {
-		return ""
-	}
-	return l.hash(value)
 }

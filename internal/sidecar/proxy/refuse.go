@@ -20,10 +20,10 @@ func refuse(w http.ResponseWriter, r *http.Request, why *enforce.Refusal) {
 		quotaFields(w.Header(), why, rate)
 		problem.RetryAfter(w.Header(), why.Decision.RetryAfter)
 		problem.Problem{
-			Type:   problem.QuotaExceeded,
-			Title:  "Request cannot be satisfied as assigned quota has been exceeded",
-			Status: http.StatusTooManyRequests,
-			Detail: quotaDetail(why, rate),
+			Type:             problem.QuotaExceeded,
+			Title:            "Request cannot be satisfied as assigned quota has been exceeded",
+			Status:           http.StatusTooManyRequests,
+			Detail:           quotaDetail(why, rate),
 			ViolatedPolicies: []string{why.Limit.Name},
 		}.Write(w, r)
 	case enforce.StoreUnavailable:
