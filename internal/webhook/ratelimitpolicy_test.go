@@ -1,0 +1,120 @@
+package webhook
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+func aPolicy(window v1alpha1.Duration, path string) *v1alpha1.RateLimitPolicy {
+	return &v1alpha1.RateLimitPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "checkout", Generation: 1},
+		Spec: v1alpha1.RateLimitPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "checkout"}},
+			Mode:        v1alpha1.EnforceMode,
+			Consistency: v1alpha1.Consistency{Mode: v1alpha1.StrictMode},
+			Store:       v1alpha1.Store{Type: v1alpha1.ControllerStore},
+			OnStoreUnavailable: v1alpha1.OnStoreUnavailable{
+				Action: v1alpha1.LocalShareAction,
+			},
+			Limits: []v1alpha1.Limit{{
+				Name:  "all",
+				Match: []v1alpha1.Match{{Paths: []v1alpha1.PathMatch{{Type: v1alpha1.PathRegularExpression, Value: path}}}},
+				Rates: []v1alpha1.Rate{{Limit: 100, Window: window}},
+			}},
+		},
+	}
+}
+
+// validate sends the policy through the webhook as the API server would.
+func validate(t *testing.T, operation admissionv1.Operation, old, p *v1alpha1.RateLimitPolicy) admission.Response {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: operation}}
+	for object, raw := range map[*v1alpha1.RateLimitPolicy]*runtime.RawExtension{old: &req.OldObject, p: &req.Object} {
+		if object != nil {
+			object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RateLimitPolicy"))
+			raw.Raw = encode(t, object)
+		}
+	}
+	return admission.WithValidator(scheme, PolicyValidator{}).Handle(t.Context(), req)
+}
+
+func TestPolicyValidator(t *testing.T) {
+	good, long, bad := aPolicy("1s", "/a"), aPolicy("1h", "/a"), aPolicy("1s", "(")
+	labelled := bad.DeepCopy()
+	labelled.Labels = map[string]string{"team": "a"}
+	tests := map[string]struct {
+		operation   admissionv1.Operation
+		old, policy *v1alpha1.RateLimitPolicy
+		wantField   string // of the only cause; empty: allowed
+		wantWarning string
+	}{
+		"a good policy":                    {operation: admissionv1.Create, policy: good},
+		"a long window in the controller":  {operation: admissionv1.Create, policy: long, wantWarning: "Redis"},
+		"a bad policy":                     {operation: admissionv1.Create, policy: bad, wantField: "spec.limits[0].match[0].paths[0].value"},
+		"a good policy that turns bad":     {operation: admissionv1.Update, old: good, policy: bad, wantField: "spec.limits[0].match[0].paths[0].value"},
+		"a bad policy that gets a label":   {operation: admissionv1.Update, old: bad, policy: labelled},
+		"a bad policy that is set right":   {operation: admissionv1.Update, old: bad, policy: good},
+		"a bad policy that is deleted":     {operation: admissionv1.Delete, old: bad},
+		"a long window that is kept as is": {operation: admissionv1.Update, old: long, policy: long.DeepCopy()},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			response := validate(t, tc.operation, tc.old, tc.policy)
+			if warned := strings.Contains(strings.Join(response.Warnings, "\n"), tc.wantWarning); !warned || (tc.wantWarning == "") != (len(response.Warnings) == 0) {
+				t.Errorf("warnings %q, want one with %q", response.Warnings, tc.wantWarning)
+			}
+			if tc.wantField == "" {
+				if !response.Allowed {
+					t.Errorf("refused: %v", response.Result)
+				}
+				return
+			}
+			requireCause(t, response, tc.wantField)
+		})
+	}
+}
+
+// requireCause checks the shape in which kubectl shows faults one by one.
+func requireCause(t *testing.T, response admission.Response, field string) {
+	t.Helper()
+	if response.Allowed {
+		t.Fatal("allowed")
+	}
+	result := response.Result
+	if result.Code != http.StatusUnprocessableEntity || result.Reason != metav1.StatusReasonInvalid {
+		t.Errorf("status %d %s, want 422 Invalid", result.Code, result.Reason)
+	}
+	if result.Details == nil || len(result.Details.Causes) != 1 || result.Details.Causes[0].Field != field {
+		t.Errorf("details %+v, want one cause at %s", result.Details, field)
+	}
+}
+
+func TestMalformedPolicyRequest(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for name, raw := range map[string]string{"an empty object": "", "what is not JSON": "{", "another type": `{"spec":[]}`} {
+		t.Run(name, func(t *testing.T) {
+			req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(raw)},
+			}}
+			response := admission.WithValidator(scheme, PolicyValidator{}).Handle(t.Context(), req)
+			if response.Allowed || response.Result.Code != http.StatusBadRequest {
+				t.Errorf("answer %v, want 400", response.Result)
+			}
+		})
+	}
+}
