@@ -1,0 +1,313 @@
+package count
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+var (
+	all   = Name{Namespace: "shop", Policy: "checkout", Limit: "all"}
+	start = time.Now()
+)
+
+// at returns the instant that many seconds after the start.
+func at(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+
+func hash(value string) string { return "#" + value }
+
+// second returns the windows of a limit of 10 a second.
+func second(index int64) *limiter.Windows { return windows(10, limiter.Second, index) }
+
+func windows(limit int64, length limiter.Micros, index int64) *limiter.Windows {
+	w := &limiter.Windows{N: 1}
+	w.Open[0] = limiter.OpenWindow{Rate: limiter.Rate{Limit: limit, Window: length}, Index: index}
+	return w
+}
+
+func admitted(value string, cost int64, w *limiter.Windows) Event {
+	return Event{Outcome: Admitted, Value: value, Cost: cost, Windows: w}
+}
+
+func refused(value string, cost int64, w *limiter.Windows) Event {
+	return Event{Outcome: Refused, Value: value, Cost: cost, Windows: w}
+}
+
+// rows returns the only limit's rows of a report.
+func rows(t *testing.T, b *Book, now time.Time, session uint64) []*fleetpb.WindowReport {
+	t.Helper()
+	reports := b.Report(now, session)
+	if len(reports) != 1 {
+		t.Fatalf("%d reports, want 1", len(reports))
+	}
+	return reports[0].GetWindows()
+}
+
+func wantRows(t *testing.T, got []*fleetpb.WindowReport, want ...*fleetpb.WindowReport) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("rows differ (-want +got):\n%s", diff)
+	}
+}
+
+func window1(index int64) []*fleetpb.Window {
+	return []*fleetpb.Window{{Rate: &fleetpb.Rate{Limit: 10, WindowMicros: 1e6}, Index: index}}
+}
+
+func TestRowsAreCumulativeAndThenFinal(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Holders: 1})
+	l.Count(at(0), admitted("", 2, second(7)))
+	wantRows(t, rows(t, b, at(0.1), 1), &fleetpb.WindowReport{Windows: window1(7), Admitted: 2})
+	wantRows(t, rows(t, b, at(0.2), 1)) // nothing new
+	l.Count(at(0.3), admitted("", 1, second(7)))
+	l.Count(at(0.4), refused("", 5, second(7)))
+	wantRows(t, rows(t, b, at(0.5), 1), &fleetpb.WindowReport{Windows: window1(7), Admitted: 3, Refused: 5})
+	final := &fleetpb.WindowReport{Windows: window1(7), Admitted: 3, Refused: 5, Final: true}
+	wantRows(t, rows(t, b, at(3), 1), final)
+	wantRows(t, rows(t, b, at(4), 1))
+	wantRows(t, rows(t, b, at(5), 2), final) // another session is told anew
+}
+
+func TestALateEventStillCounts(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Holders: 1})
+	l.Count(at(0), admitted("", 1, second(7)))
+	rows(t, b, at(3), 1)
+	l.Count(at(3), admitted("", 1, second(7)))
+	wantRows(t, rows(t, b, at(4), 1), &fleetpb.WindowReport{Windows: window1(7), Admitted: 2, Final: true})
+}
+
+func TestAWindowEndsNoLaterThanTheDecisionSays(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Holders: 1})
+	e := admitted("", 1, windows(10, 3600*limiter.Second, 7))
+	e.EndsIn = time.Second
+	l.Count(at(0), e)
+	if r := rows(t, b, at(1), 1); r[0].GetFinal() {
+		t.Error("final at its estimated end, with events still on their way")
+	}
+	if r := rows(t, b, at(3), 1); len(r) != 1 || !r[0].GetFinal() {
+		t.Errorf("not final after its end: %v", r)
+	}
+}
+
+func TestLocalAdmissionsAreTold(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Holders: 1})
+	e := admitted("", 4, second(7))
+	e.Local, e.LocalShare = true, 5
+	l.Count(at(0), e)
+	e.Outcome = FailedOpen
+	l.Count(at(0), e)
+	l.Count(at(0), admitted("", 1, second(7)))
+	wantRows(t, rows(t, b, at(0), 1), &fleetpb.WindowReport{Windows: window1(7), Admitted: 9, Local: 8, LocalShare: 5})
+}
+
+func TestTheLargerLimitOfAnEditStands(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Holders: 1})
+	l.Count(at(0), admitted("", 8, windows(10, limiter.Second, 7)))
+	l.Count(at(0), admitted("", 1, windows(3, limiter.Second, 7)))
+	wantRows(t, rows(t, b, at(0), 1), &fleetpb.WindowReport{Windows: window1(7), Admitted: 9})
+}
+
+func TestEventsWithoutWindowsAreInTheTotals(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Generation: 4, Holders: 1})
+	l.Count(at(0), Event{Outcome: FailedOpen, Cost: 3, Local: true})
+	l.Count(at(0), Event{Outcome: FailedClosed, Cost: 2, Local: true})
+	l.Count(at(0), Event{Outcome: KeyMissing})
+	want := []*fleetpb.LimitReport{{
+		Namespace: "shop", Policy: "checkout", Limit: "all", Generation: 4, AdmittedTotal: 3, RefusedTotal: 2,
+	}}
+	if diff := cmp.Diff(want, b.Report(at(0), 1), protocmp.Transform()); diff != "" {
+		t.Errorf("report differs (-want +got):\n%s", diff)
+	}
+	for o, n := range map[Outcome]uint64{FailedOpen: 1, FailedClosed: 1, KeyMissing: 1, Admitted: 0} {
+		if got := l.Requests(o); got != n {
+			t.Errorf("%d requests were %v, want %d", got, o, n)
+		}
+	}
+}
+
+func TestKeysThatMatter(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Keyed: true, MaxKeys: 100, Holders: 4})
+	l.Count(at(0), admitted("within", 2, second(7)))  // 4 · 2 ≤ 10
+	l.Count(at(0), admitted("beyond", 3, second(7)))  // 4 · 3 > 10
+	l.Count(at(0), admitted("limited", 1, second(7))) // also refused
+	l.Count(at(0), refused("limited", 9, second(7)))
+	if r := rows(t, b, at(0), 1); len(r[0].GetKeys()) > 0 {
+		t.Errorf("keys of an open window were reported: %v", r)
+	}
+	wantRows(t, rows(t, b, at(3), 1), &fleetpb.WindowReport{
+		Windows: window1(7), Final: true, Admitted: 6, Refused: 9,
+		Keys: []*fleetpb.KeyCount{{Hash: "#beyond", Admitted: 3}, {Hash: "#limited", Admitted: 1, Refused: 9}},
+	})
+}
+
+func TestOnlyTheMostRefusedKeysFit(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Keyed: true, MaxKeys: 100, Holders: 1})
+	for i := range int64(20) {
+		l.Count(at(0), refused(fmt.Sprint(i), i+1, second(7)))
+	}
+	r := rows(t, b, at(3), 1)[0]
+	if len(r.GetKeys()) != maxRefusedKeys || r.GetKeys()[0].GetHash() != "#19" || !r.GetKeysOmitted() {
+		t.Errorf("got %v", r)
+	}
+}
+
+// TestAKeyIsHotInALongWindow: in each second the key stays within its part of
+// the second's limit, and over the minute it does not.
+func TestAKeyIsHotInALongWindow(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Keyed: true, MaxKeys: 100, Holders: 2})
+	both := func(second int64) *limiter.Windows {
+		w := windows(10, limiter.Second, second)
+		w.N = 2
+		w.Open[1] = limiter.OpenWindow{Rate: limiter.Rate{Limit: 20, Window: 60 * limiter.Second}, Index: 0}
+		return w
+	}
+	for i := range int64(4) {
+		l.Count(at(float64(i)), admitted("gold", 4, both(i)))
+	}
+	var hot int
+	for _, r := range rows(t, b, at(10), 1) {
+		hot += len(r.GetKeys())
+	}
+	if hot == 0 {
+		t.Error("16 of 20 by one of two holders was not reported")
+	}
+	minute := []*fleetpb.Window{{Rate: &fleetpb.Rate{Limit: 20, WindowMicros: 60e6}}}
+	reply := b.Audit(&fleetpb.AuditQuery{
+		Id: 1, Namespace: "shop", Policy: "checkout", Limit: "all", Windows: minute, Hashes: []string{"#gold"},
+	})
+	want := &fleetpb.AuditReply{Id: 1, Keys: []*fleetpb.KeyCount{{Hash: "#gold", Admitted: 16}}}
+	if diff := cmp.Diff(want, reply, protocmp.Transform()); diff != "" {
+		t.Errorf("the minute's counts differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestAudit(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Keyed: true, MaxKeys: 2, Holders: 1})
+	l.Count(at(0), admitted("a", 3, second(7)))
+	l.Count(at(0), refused("b", 4, second(7)))
+	for i := range int64(3) {
+		l.Count(at(1), admitted(fmt.Sprint(i), 1, second(8)))
+	}
+	query := func(limit string, w []*fleetpb.Window, hashes ...string) *fleetpb.AuditQuery {
+		return &fleetpb.AuditQuery{Id: 5, Namespace: "shop", Policy: "checkout", Limit: limit, Windows: w, Hashes: hashes}
+	}
+	for name, tc := range map[string]struct {
+		query *fleetpb.AuditQuery
+		want  *fleetpb.AuditReply
+	}{
+		"keys it saw and one it did not": {
+			query("all", window1(7), "#a", "#b", "#z"),
+			&fleetpb.AuditReply{Id: 5, Keys: []*fleetpb.KeyCount{{Hash: "#a", Admitted: 3}, {Hash: "#b", Refused: 4}}},
+		},
+		"a window it let nothing through in": {query("all", window1(9), "#a"), &fleetpb.AuditReply{Id: 5}},
+		"a limit it does not know":           {query("other", window1(7), "#a"), &fleetpb.AuditReply{Id: 5, Unknown: true}},
+		"no window":                          {query("all", nil, "#a"), &fleetpb.AuditReply{Id: 5, Unknown: true}},
+		"more keys than were counted apart":  {query("all", window1(8), "#z"), &fleetpb.AuditReply{Id: 5, Unknown: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, b.Audit(tc.query), protocmp.Transform()); diff != "" {
+				t.Errorf("reply differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsForgottenIsUnknownAndNotNothing(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Keyed: true, MaxKeys: 10, Holders: 1})
+	l.Count(at(0), admitted("a", 3, second(7)))
+	later := at(Keep.Seconds() + 10)
+	l.Count(later, admitted("a", 1, second(300)))
+	b.Report(later, 1)
+	for index, unknown := range map[int64]bool{6: true, 7: true, 8: false, 300: false} {
+		q := &fleetpb.AuditQuery{Namespace: "shop", Policy: "checkout", Limit: "all", Windows: window1(index), Hashes: []string{"#a"}}
+		if got := b.Audit(q).GetUnknown(); got != unknown {
+			t.Errorf("window %d: unknown %v, want %v", index, got, unknown)
+		}
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Keyed: true, MaxKeys: 50, Holders: 1})
+	for i := range int64(3 * maxRows) {
+		for k := range 60 {
+			l.Count(at(0), admitted(fmt.Sprint(k), 1, windows(10, limiter.Second/10, i)))
+		}
+	}
+	b.Report(at(10), 1)
+	keys := 0
+	for _, r := range l.rows {
+		keys += len(r.keys)
+	}
+	if len(l.rows) > maxRows || keys > (keptKeys+1)*50 || len(l.byTuple) != len(l.rows) {
+		t.Errorf("%d rows with %d keys are kept", len(l.rows), keys)
+	}
+}
+
+func TestARemovedLimitIsKeptForAWhile(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Holders: 1})
+	l.Count(at(0), admitted("", 3, second(7)))
+	b.Retain(nil, at(1))
+	wantRows(t, rows(t, b, at(3), 1), &fleetpb.WindowReport{Windows: window1(7), Admitted: 3, Final: true})
+	if again := b.Open(all, Settings{Holders: 1}); again != l {
+		t.Error("a limit that came back lost its counts")
+	}
+	b.Retain(nil, at(4))
+	if got := b.Report(at(5+Keep.Seconds()), 1); len(got) != 0 {
+		t.Errorf("still reported: %v", got)
+	}
+}
+
+func TestCountingIsSafeForConcurrentUse(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Keyed: true, MaxKeys: 10, Holders: 1})
+	var wait sync.WaitGroup
+	for g := range 4 {
+		wait.Go(func() {
+			for i := range 1000 {
+				w := second(int64(i / 100))
+				if g%2 == 0 {
+					w.N = 2
+					w.Open[1] = limiter.OpenWindow{Rate: limiter.Rate{Limit: 5, Window: limiter.MaxWindow}}
+				}
+				l.Count(at(float64(i/100)), admitted(fmt.Sprint(i%20), 1, w))
+				if i%100 == 0 {
+					b.Report(at(float64(i/100)), uint64(g))
+					b.SetHolders("shop", "checkout", int64(g))
+					b.Audit(&fleetpb.AuditQuery{Namespace: "shop", Policy: "checkout", Limit: "all", Windows: window1(1), Hashes: []string{"#1"}})
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if got := b.Report(at(30), 9)[0].GetAdmittedTotal(); got != 4000 {
+		t.Errorf("counted %d of 4000", got)
+	}
+}
+
+func BenchmarkCount(b *testing.B) {
+	l := NewBook(hash).Open(all, Settings{Holders: 1})
+	e := admitted("", 1, second(7))
+	for b.Loop() {
+		l.Count(start, e)
+	}
+}
