@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/weir-dev/weir/controllers"
+	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/leaderlabel"
+	"github.com/weir-dev/weir/internal/redisprobe"
+	"github.com/weir-dev/weir/internal/resolve"
+)
+
+// addLeader adds what only the leader runs: the coordinator, the reconciler, and
+// the label by which sidecars find both.
+func (p *platform) addLeader(ctx context.Context) error {
+	fleet, err := p.newCoordinator()
+	if err != nil {
+		return err
+	}
+	reconciler := &controllers.RateLimitPolicyReconciler{
+		Client: p.manager.GetClient(),
+		Fleet:  fleet,
+		Redis:  redisprobe.New(),
+		Clock:  clock.RealClock{},
+	}
+	return errors.Join(p.manager.Add(fleet), reconciler.SetupWithManager(p.manager), p.addLabel(ctx))
+}
+
+func (p *platform) newCoordinator() (*coordinator.Coordinator, error) {
+	clients, err := kubernetes.NewForConfig(p.config)
+	if err != nil {
+		return nil, fmt.Errorf("API client of the coordinator: %w", err)
+	}
+	config := coordinator.Config{
+		Address:       p.options.fleetBindAddress,
+		TLS:           &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: p.certificates.GetCertificate},
+		Authenticator: coordinator.NewTokenReviewer(clients.AuthenticationV1().TokenReviews()),
+		Resolver:      resolve.ByPod{ByLabels: p.snapshots},
+		Terms:         coordinator.NewConfigMapTerms(clients.CoreV1().ConfigMaps(p.options.namespace)),
+		Registerer:    metrics.Registry,
+	}
+	if p.lock != nil {
+		config.Leadership = p.lock
+	}
+	return coordinator.New(config), nil
+}
+
+// addLabel labels the leader's pod, when the process runs in one.
+func (p *platform) addLabel(ctx context.Context) error {
+	if p.options.podName == "" {
+		return nil
+	}
+	labeler := &leaderlabel.Labeler{
+		Writer: p.live,
+		Reader: p.live,
+		Pod:    types.NamespacedName{Namespace: p.options.namespace, Name: p.options.podName},
+	}
+	// This container may be the second of a pod whose first led and crashed.
+	if err := labeler.Clear(ctx); err != nil {
+		return err
+	}
+	return p.manager.Add(labeler)
+}

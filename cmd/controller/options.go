@@ -1,0 +1,123 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// options is the command line.
+type options struct {
+	kubeconfig  string
+	namespace   string
+	podName     string // from the environment only: there is no pod to name on a command line
+	clusterName string
+
+	fleetAddress     string
+	fleetBindAddress string
+	sidecarImage     string
+
+	webhookHost       string
+	webhookPort       int
+	mutatingWebhook   string
+	validatingWebhook string
+	certificateSANs   []string
+	metricsAddress    string
+	healthAddress     string
+	leaderElect       bool
+	leaseDuration     time.Duration
+	renewDeadline     time.Duration
+	retryPeriod       time.Duration
+	logFormat         string
+	logLevel          int
+}
+
+const usage = `The control plane of Weir: webhooks on every replica, reconciler and coordinator on the leader.
+
+Environment: POD_NAMESPACE is the default of --namespace. When POD_NAME is set, the leader labels that pod
+weir.dev/leader=true, which is what the Service weir-fleet selects.
+
+Flags:
+`
+
+// parse reads the command line. It returns pflag.ErrHelp after writing the help
+// to out.
+func parse(args []string, env func(string) string, out io.Writer) (options, error) {
+	o := options{podName: env("POD_NAME")}
+	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.SetOutput(out)
+	flags.Usage = func() { _, _ = fmt.Fprint(out, usage+flags.FlagUsagesWrapped(100)) }
+
+	flags.StringVar(&o.kubeconfig, "kubeconfig", env("KUBECONFIG"), "kubeconfig `file`; by default $KUBECONFIG, else the service account of the pod")
+	flags.StringVar(&o.namespace, "namespace", cmp.Or(env("POD_NAMESPACE"), "weir-system"), "namespace the controller runs in: its lease, its certificates")
+	flags.StringVar(&o.clusterName, "cluster-name", "", "`name` that prefixes every counter, so that clusters never share one; default: UID of the namespace kube-system")
+
+	flags.StringVar(&o.fleetAddress, "fleet-address", "", "`host:port` that injected sidecars connect to; default: weir-fleet.<namespace>.svc:15030")
+	flags.StringVar(&o.fleetBindAddress, "fleet-bind-address", ":15030", "`address` the leader serves sidecars on")
+	flags.StringVar(&o.sidecarImage, "sidecar-image", "", "`image` of injected sidecars; pin it by digest (required)")
+
+	flags.StringVar(&o.webhookHost, "webhook-host", "", "`address` the webhooks listen on; default: all")
+	flags.IntVar(&o.webhookPort, "webhook-port", 9443, "`port` the webhooks listen on")
+	flags.StringVar(&o.mutatingWebhook, "mutating-webhook", "weir-injector", "`name` of the MutatingWebhookConfiguration whose CA bundle is kept up to date")
+	flags.StringVar(&o.validatingWebhook, "validating-webhook", "weir-validator", "`name` of the ValidatingWebhookConfiguration whose CA bundle is kept up to date")
+	flags.StringSliceVar(&o.certificateSANs, "certificate-sans", nil, "further DNS `names` or IP addresses of the serving certificate, comma-separated")
+
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "`address` of /metrics; 0 turns it off")
+	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 turns it off")
+
+	flags.BoolVar(&o.leaderElect, "leader-elect", true, "elect one leader among the replicas; turn off only for a single replica")
+	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long the others wait for a silent leader")
+	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long the leader tries to renew before it steps down")
+	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "pause between tries")
+
+	flags.StringVar(&o.logFormat, "log-format", "json", "`format`: json or text")
+	flags.IntVar(&o.logLevel, "log-level", 0, "0 for what operators need, higher for more")
+
+	if err := flags.Parse(args); err != nil {
+		return options{}, err
+	}
+	if flags.NArg() > 0 {
+		return options{}, fmt.Errorf("unexpected argument %q: the controller takes flags only", flags.Arg(0))
+	}
+	if o.fleetAddress == "" {
+		o.fleetAddress = "weir-fleet." + o.namespace + ".svc:15030"
+	}
+	return o, o.validate()
+}
+
+// validate reports every option that cannot work, with its cure.
+func (o *options) validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(o.sidecarImage != "", "--sidecar-image is empty: name the image that injected pods run")
+	check(isHostPort(o.fleetAddress), "--fleet-address is %q: write host:port, as sidecars can reach it", o.fleetAddress)
+	check(isPort(o.webhookPort), "--webhook-port is %d: write a port from 1 to 65535", o.webhookPort)
+	check(o.logFormat == "json" || o.logFormat == "text", "--log-format is %q: write json or text", o.logFormat)
+	check(o.renewDeadline < o.leaseDuration,
+		"--leader-elect-renew-deadline is %s: it must be shorter than the lease duration %s, or two leaders overlap", o.renewDeadline, o.leaseDuration)
+	check(o.retryPeriod > 0 && o.retryPeriod < o.renewDeadline,
+		"--leader-elect-retry-period is %s: it must be positive and shorter than the renew deadline %s", o.retryPeriod, o.renewDeadline)
+	return errors.Join(errs...)
+}
+
+func isHostPort(address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		return false
+	}
+	n, err := strconv.Atoi(port)
+	return err == nil && isPort(n)
+}
+
+func isPort(n int) bool { return n > 0 && n < 1<<16 }

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/controllers"
+	"github.com/weir-dev/weir/internal/certs"
+	"github.com/weir-dev/weir/internal/leadership"
+	"github.com/weir-dev/weir/internal/resolve"
+)
+
+// Names of what the controller keeps in its namespace.
+const (
+	leaseName      = "weir-controller"
+	secretName     = "weir-certificates"
+	fleetService   = "weir-fleet"
+	webhookService = "weir-webhook"
+)
+
+// How many requests a second the process may send to the API server. Leader
+// election has its own budget.
+const (
+	apiQPS   = 50
+	apiBurst = 100
+)
+
+// platform is what the parts of the process are built on.
+type platform struct {
+	options      *options
+	config       *rest.Config
+	manager      manager.Manager
+	live         client.Client // reads from the API server, not from the cache
+	certificates *certs.Manager
+	lock         *leadership.Lock // nil without leader election
+	snapshots    resolve.ByLabels
+}
+
+func newPlatform(ctx context.Context, o *options) (*platform, error) {
+	p := &platform{options: o}
+	var err error
+	// An empty path means the service account of the pod.
+	if p.config, err = clientcmd.BuildConfigFromFlags("", o.kubeconfig); err != nil {
+		return nil, fmt.Errorf("configuration of the API client: %w", err)
+	}
+	p.config.QPS, p.config.Burst = apiQPS, apiBurst
+
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	if p.live, err = client.New(p.config, client.Options{Scheme: scheme}); err != nil {
+		return nil, fmt.Errorf("API client: %w", err)
+	}
+	if err := p.nameCluster(ctx); err != nil {
+		return nil, err
+	}
+	p.certificates = p.newCertificates()
+	if o.leaderElect {
+		if p.lock, err = p.newLock(); err != nil {
+			return nil, err
+		}
+	}
+	if p.manager, err = p.newManager(scheme); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	p.snapshots = resolve.ByLabels{Cluster: o.clusterName, Cache: p.manager.GetCache()}
+	return p, p.manager.Add(p.certificates)
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	return scheme, v1alpha1.AddToScheme(scheme)
+}
+
+// nameCluster defaults the cluster's name: the UID of kube-system is as old as
+// the cluster and no other cluster has it.
+func (p *platform) nameCluster(ctx context.Context) error {
+	if p.options.clusterName != "" {
+		return nil
+	}
+	var system corev1.Namespace
+	if err := p.live.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &system); err != nil {
+		return fmt.Errorf("naming the cluster (set --cluster-name to do without): %w", err)
+	}
+	p.options.clusterName = string(system.UID)
+	return nil
+}
+
+func (p *platform) newCertificates() *certs.Manager {
+	o := p.options
+	return certs.New(p.live, certs.Options{
+		Secret:             types.NamespacedName{Namespace: o.namespace, Name: secretName},
+		Names:              append([]string{o.service(webhookService), o.service(fleetService)}, o.certificateSANs...),
+		MutatingWebhooks:   []string{o.mutatingWebhook},
+		ValidatingWebhooks: []string{o.validatingWebhook},
+	})
+}
+
+// service is the name under which pods reach a Service of the controller.
+func (o *options) service(name string) string { return name + "." + o.namespace + ".svc" }
+
+func (p *platform) newLock() (*leadership.Lock, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name of this host: %w", err)
+	}
+	identity := p.options.identity(host, string(uuid.NewUUID()))
+	return leadership.New(p.config, p.options.namespace, leaseName, identity, p.options.renewDeadline)
+}
+
+func (p *platform) newManager(scheme *runtime.Scheme) (manager.Manager, error) {
+	o := p.options
+	forever := time.Duration(-1)
+	options := ctrl.Options{
+		Scheme:                 scheme,
+		Cache:                  controllers.CacheOptions(),
+		Metrics:                metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress: o.healthAddress,
+		WebhookServer:          webhook.NewServer(webhook.Options{Host: o.webhookHost, Port: o.webhookPort, TLSOpts: []func(*tls.Config){p.secure}}),
+
+		LeaderElection: o.leaderElect,
+		LeaseDuration:  &o.leaseDuration,
+		RenewDeadline:  &o.renewDeadline,
+		RetryPeriod:    &o.retryPeriod,
+		// The lease is given back only after everything that needs it has stopped: the
+		// coordinator seals its ledger before it returns, and nothing cuts that short.
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &forever,
+	}
+	if p.lock != nil {
+		options.LeaderElectionResourceLockInterface = p.lock
+	}
+	return ctrl.NewManager(p.config, options)
+}
+
+// secure has a server present the certificate that is in force.
+func (p *platform) secure(c *tls.Config) {
+	c.MinVersion = tls.VersionTLS13
+	c.GetCertificate = p.certificates.GetCertificate
+}

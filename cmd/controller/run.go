@@ -1,0 +1,58 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// run is the whole process but for its exit code: it returns when ctx is done and
+// everything has stopped, or when something failed that a restart may cure.
+func run(ctx context.Context, args []string, env func(string) string, out io.Writer) error {
+	o, err := parse(args, env, out)
+	if errors.Is(err, pflag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	logger := newLogger(&o, out)
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	if err := start(ctrl.LoggerInto(ctx, logger), &o); err != nil {
+		return fmt.Errorf("stopped: %w", err)
+	}
+	return nil
+}
+
+func newLogger(o *options, out io.Writer) logr.Logger {
+	options := &slog.HandlerOptions{Level: slog.Level(-o.logLevel)}
+	if o.logFormat == "text" {
+		return logr.FromSlogHandler(slog.NewTextHandler(out, options))
+	}
+	return logr.FromSlogHandler(slog.NewJSONHandler(out, options))
+}
+
+// start builds everything and runs it until ctx is done.
+func start(ctx context.Context, o *options) error {
+	p, err := newPlatform(ctx, o)
+	if err != nil {
+		return err
+	}
+	p.addWebhooks()
+	if err := errors.Join(p.addHealth(ctx), p.addLeader(ctx)); err != nil {
+		return err
+	}
+	return p.manager.Start(ctx)
+}
+
+// identity is who this process is among the replicas, for as long as it lives.
+func (o *options) identity(host, nonce string) string { return cmp.Or(o.podName, host) + "_" + nonce }

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"runtime/debug"
+
+	"github.com/weir-dev/weir/internal/inject"
+	"github.com/weir-dev/weir/internal/webhook"
+)
+
+// addWebhooks has every replica serve the admission webhooks.
+func (p *platform) addWebhooks() {
+	o := p.options
+	pods := &webhook.PodInjector{
+		Namespaces:     p.manager.GetClient(),
+		LiveNamespaces: p.live,
+		Snapshots:      p.snapshots,
+		Events:         p.manager.GetEventRecorder("weir-injector"),
+		CABundle:       p.certificates.CABundle,
+		Config: inject.Config{
+			Version:         version(),
+			Image:           o.sidecarImage,
+			FleetAddress:    o.fleetAddress,
+			FleetServerName: o.service(fleetService),
+		},
+	}
+	webhook.Register(p.manager.GetWebhookServer(), p.manager.GetScheme(), pods)
+}
+
+// version is that of the module this program was built from.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
