@@ -90,8 +90,13 @@ var reasonNames = [...]string{
 	ClockBehind: "ClockBehind", Amnesia: "Amnesia", Forfeited: "Forfeited",
 }
 
-// String returns the reason's name.
-func (r Reason) String() string { return reasonNames[r] }
+// String returns the reason's name, its number when it has none.
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return fmt.Sprintf("Reason(%d)", uint8(r))
+}
 
 // A Result answers a command. It holds every number a caller has to report, so
 // that no caller computes one again.

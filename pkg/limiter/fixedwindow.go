@@ -32,8 +32,8 @@ type FixedWindowState struct {
 //	state of the key                        Take                       Return
 //	generation newer than the parameters'   0, StaleGeneration         0, StaleGeneration
 //	an instant after now was served         0, ClockBehind             0, ClockBehind
-//	an open window began outside Memory     0, Amnesia                 0, Forfeited
 //	Min above a limit                       0, TooLarge                —
+//	an open window began outside Memory     0, Amnesia                 0, Forfeited
 //	fewer than Min left in some window      0, Exhausted               —
 //	otherwise                               min(Want, left), Granted   Want, Granted; 0, Forfeited
 //	                                                                   when windows differ
@@ -120,11 +120,14 @@ func (p FixedWindow) take(s FixedWindowState, now Instant, c Command) (FixedWind
 			forgotten = max(forgotten, ends)
 		}
 	}
+	if forgotten > 0 {
+		res.Remaining = 0
+	}
 	switch {
-	case forgotten > 0:
-		res.Reason, res.RetryAfter, res.Remaining = Amnesia, max(forgotten, full), 0
 	case p.tooLarge(c.Min):
 		res.Reason = TooLarge
+	case forgotten > 0:
+		res.Reason, res.RetryAfter = Amnesia, max(forgotten, full)
 	case full > 0:
 		res.Reason, res.RetryAfter = Exhausted, full
 	default:

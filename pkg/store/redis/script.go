@@ -35,14 +35,14 @@ func newScript(files ...string) script {
 // run calls the script once, by its name and only if the server does not know
 // that by its text.
 func (s script) run(ctx context.Context, client goredis.UniversalClient, keys []string, args []any) (any, error) {
-	reply, err := call(ctx, client, "evalsha", s.sha, keys, args)
+	reply, err := send(ctx, client, "evalsha", s.sha, keys, args)
 	if goredis.HasErrorPrefix(err, "NOSCRIPT") {
-		return call(ctx, client, "eval", s.text, keys, args)
+		return send(ctx, client, "eval", s.text, keys, args)
 	}
 	return reply, err
 }
 
-func call(ctx context.Context, client goredis.UniversalClient, name, program string, keys []string, args []any) (any, error) {
+func send(ctx context.Context, client goredis.UniversalClient, name, program string, keys []string, args []any) (any, error) {
 	line := make([]any, 0, 3+len(keys)+len(args))
 	line = append(line, name, program, len(keys))
 	for _, k := range keys {

@@ -144,10 +144,11 @@ local function take(c, windows, now, memory)
     if left < c.min then full = math.max(full, ends) end
     if start(w) < memory.since then forgotten = math.max(forgotten, ends) end
   end
-  if forgotten > 0 then
-    res.reason, res.retry_after, res.remaining = AMNESIA, math.max(forgotten, full), 0
-  elseif too_large(c.rates, c.min) then
+  if forgotten > 0 then res.remaining = 0 end
+  if too_large(c.rates, c.min) then
     res.reason = TOO_LARGE
+  elseif forgotten > 0 then
+    res.reason, res.retry_after = AMNESIA, math.max(forgotten, full)
   elseif full > 0 then
     res.reason, res.retry_after = EXHAUSTED, full
   else
