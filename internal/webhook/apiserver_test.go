@@ -1,11 +1,13 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/inject"
@@ -57,6 +60,7 @@ func TestRealAPIServer(t *testing.T) {
 	t.Run("pods", s.testPods)
 	t.Run("the sidecar gets no API credentials", s.testNoAPICredentials)
 	t.Run("a malformed value", s.testMalformed)
+	t.Run("every golden pod is valid", s.testGolden)
 	t.Run("policies", s.testPolicies)
 	s.down()
 	t.Run("while no webhook answers", s.testDown)
@@ -161,6 +165,52 @@ func (s *apiServer) testMalformed(t *testing.T) {
 	if got := s.warnings.text(); !strings.Contains(got, `shutdown-grace-period is "soon"`) {
 		t.Errorf("warnings %q do not say what is wrong", got)
 	}
+}
+
+// testGolden asks the API server whether it would accept the golden pods of
+// package inject once they are injected, where it accepts them as they are.
+func (s *apiServer) testGolden(t *testing.T) {
+	inputs, err := filepath.Glob("../inject/testdata/*.in.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := 0
+	for _, input := range inputs {
+		t.Run(filepath.Base(input), func(t *testing.T) {
+			pod := readPod(t, input)
+			pod.Namespace = "plain"
+			delete(pod.Annotations, v1alpha1.InjectKey) // the webhook shall not do it
+			delete(pod.Labels, v1alpha1.InjectKey)
+			if s.Create(t.Context(), pod.DeepCopy(), client.DryRunAll) != nil {
+				return
+			}
+			out, report := inject.Inject(pod, inject.NamespaceFacts{Labels: enabled}, inject.Config{Image: "weir-sidecar:test"})
+			if err := s.Create(t.Context(), out, client.DryRunAll); err != nil {
+				t.Errorf("the pod is valid and what injection makes of it is not: %v", err)
+			}
+			if report.Injected {
+				accepted++
+			}
+		})
+	}
+	if accepted < 45 {
+		t.Errorf("only %d pods were accepted once injected, so little is proved", accepted)
+	}
+}
+
+// readPod reads the second document of a golden input.
+func readPod(t *testing.T, path string) *corev1.Pod {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, document, _ := bytes.Cut(data, []byte("\n---\n"))
+	pod := &corev1.Pod{}
+	if err := yaml.UnmarshalStrict(document, pod); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return pod
 }
 
 func (s *apiServer) testPolicies(t *testing.T) {
