@@ -122,7 +122,13 @@ func (k *Key) fetch(c *call, cfg *Config, take limiter.Command) {
 	r, err := k.take(k.limiter.ctx, cfg, take)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err == nil {
+	switch {
+	case err != nil:
+	case k.isAlone(k.limiter.clock.now()):
+		// The reply told the store's clock, and by that the open window began on
+		// the local share. The requests that wait are decided on it, too.
+		k.forgo(r)
+	default:
 		k.settle(cfg, take, r)
 	}
 	c.err = err
@@ -195,6 +201,13 @@ func (k *Key) settle(cfg *Config, take limiter.Command, r reply) {
 		})
 	}
 	k.lease.Store(next)
+}
+
+// forgo gives back a grant that may not be used.
+func (k *Key) forgo(r reply) {
+	if r.Granted > 0 {
+		k.limiter.giveBack(k, &r.Windows, r.Granted)
+	}
 }
 
 // refusalOf turns a reply that granted nothing into what is remembered of it.

@@ -59,8 +59,6 @@ func (k *Key) overtaken(cfg *Config, cost int64, r reply) (Decision, bool) {
 	if !k.isAlone(now) {
 		return Decision{}, false
 	}
-	if r.Granted > 0 {
-		k.limiter.giveBack(k, &r.Windows, r.Granted)
-	}
+	k.forgo(r)
 	return k.admitAlone(cfg, cost, now), true
 }

@@ -1,0 +1,87 @@
+package twotier
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+func TestGateSparesAStoreThatIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		s.down = errDown
+		l := open(t, perSecond(100, 10), s)
+		calls := func(d time.Duration) int64 {
+			before := l.Stats().RoundTrips
+			for range int(d / time.Millisecond) {
+				acquire(t, l, "", 1)
+				time.Sleep(time.Millisecond)
+			}
+			return l.Stats().RoundTrips - before
+		}
+		if got := calls(time.Second); got < 2 || got > 5 {
+			t.Errorf("%d probes in the first second, want a few, early ones", got)
+		}
+		calls(3 * time.Second)
+		if got := calls(30 * time.Second); got < 15 || got > 30 {
+			t.Errorf("%d probes in 30 s, want at most one a second", got)
+		}
+		if st := l.Stats(); st.CutOffSince.IsZero() || !errors.Is(st.CutOff, errDown) || st.Errors == 0 {
+			t.Errorf("the outage does not show: %+v", st)
+		}
+		s.set(func() { s.down = nil })
+		time.Sleep(2 * time.Second)
+		if d := acquire(t, l, "", 1); !d.Allowed || d.Source != FromLease {
+			t.Errorf("not back after the outage: %+v", d)
+		}
+		if st := l.Stats(); !st.CutOffSince.IsZero() || st.CutOff != nil {
+			t.Errorf("the outage still shows: %+v", st)
+		}
+	})
+}
+
+func TestRequestsDoNotWaitForAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		s.lost = func() bool { return true }
+		l := open(t, perSecond(1000, 10), s)
+		before := time.Now()
+		for range 1000 {
+			acquire(t, l, "", 1)
+		}
+		if took := time.Since(before); took > DefaultTimeout {
+			t.Errorf("1000 requests took %v, want one time-out of %v", took, DefaultTimeout)
+		}
+	})
+}
+
+func TestOneProbeAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		s.down = errDown
+		g := newGate(s, &clock{})
+		ask := func(ctx context.Context) error {
+			_, err := g.ask(ctx, storeKey, perSecond(1, 1).Params, limiter.Command{Min: 1, Want: 1}, time.Minute)
+			return err
+		}
+		_ = ask(t.Context())
+		time.Sleep(time.Second)
+		s.set(func() { s.down, s.there = nil, constant(10*time.Second) })
+		ctx, cancel := context.WithCancel(t.Context())
+		probe := make(chan error)
+		go func() { probe <- ask(ctx) }()
+		synctest.Wait()
+		if err := ask(t.Context()); !errors.Is(err, errDown) {
+			t.Errorf("a second call beside the probe got %v, want the cause at once", err)
+		}
+		cancel()
+		<-probe
+		if err := ask(t.Context()); err != nil {
+			t.Errorf("a probe that was given up blocks the next: %v", err)
+		}
+	})
+}

@@ -1,0 +1,57 @@
+package twotier
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// TestOffsetContainsTheTruth exchanges messages with clocks that run up to
+// 200 ppm apart and checks the estimate against the clock it estimates.
+func TestOffsetContainsTheTruth(t *testing.T) {
+	for seed := range uint64(50) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			ahead := rng.Int64N(int64(time.Hour)) - int64(time.Minute)
+			ppm := rng.Int64N(401) - 200
+			store := func(now int64) int64 { return now + ahead + now/1_000_000*ppm }
+			var o offset
+			now := int64(time.Hour)
+			for range 500 {
+				now += rng.Int64N(int64(5 * time.Second))
+				sent := now
+				now += rng.Int64N(int64(100 * time.Millisecond))
+				said := limiter.Instant(store(now) / int64(time.Microsecond))
+				now += rng.Int64N(int64(100 * time.Millisecond))
+				o = o.observe(sent, now, said)
+
+				later := now + rng.Int64N(int64(time.Minute))
+				at, truth := o.span(later), limiter.Instant(store(later)/int64(time.Microsecond))
+				if truth < at.from || truth > at.to {
+					t.Fatalf("the store reads %d, outside the estimate %d to %d", truth, at.from, at.to)
+				}
+			}
+		})
+	}
+}
+
+func TestOffsetFollowsAnotherMachine(t *testing.T) {
+	var o offset
+	o = o.observe(0, int64(time.Millisecond), 1000)
+	o = o.observe(int64(time.Second), int64(time.Second)+int64(80*time.Millisecond), 900_000_000)
+	if at := o.span(int64(time.Second)); at.from < 899_000_000 || at.to > 901_000_000 {
+		t.Errorf("the estimate is %+v, want what the machine that serves now said", at)
+	}
+}
+
+func TestOffsetKeepsTheNarrowerEstimate(t *testing.T) {
+	var o offset
+	o = o.observe(0, int64(time.Millisecond), 500)
+	o = o.observe(int64(time.Millisecond), int64(100*time.Millisecond), 50_000)
+	if at := o.span(int64(100 * time.Millisecond)); at.to-at.from > 2*limiter.Instant(limiter.Millisecond) {
+		t.Errorf("a slow reply widened the estimate to %+v", at)
+	}
+}

@@ -1,0 +1,115 @@
+package twotier
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+const never = limiter.Instant(math.MinInt64)
+
+func TestLedgerDecides(t *testing.T) {
+	second := func(s float64) limiter.Instant { return limiter.Instant(s * float64(limiter.Second)) }
+	rates := []limiter.Rate{{Limit: 100, Window: limiter.Second}, {Limit: 300, Window: 10 * limiter.Second}}
+	used := func(perSecond, perTen int64) ledger {
+		return ledger{n: 2, open: [8]ownWindow{{limiter.Second, 21, perSecond}, {10 * limiter.Second, 2, perTen}}}
+	}
+	for name, tc := range map[string]struct {
+		ledger  ledger
+		divisor int64
+		from    float64
+		to      float64
+		seen    limiter.Instant
+		cost    int64
+		want    bool
+	}{
+		"a first request":                                    {ledger{}, 10, 21.5, 21.6, never, 1, true},
+		"the whole share at once":                            {ledger{}, 10, 21.5, 21.6, never, 10, true},
+		"more than the share":                                {ledger{}, 10, 21.5, 21.6, never, 11, false},
+		"a share of nothing":                                 {ledger{}, 101, 21.5, 21.6, never, 1, false},
+		"the rest of the share":                              {used(9, 9), 10, 21.5, 21.6, never, 1, true},
+		"more than the rest of the share":                    {used(9, 9), 10, 21.5, 21.6, never, 2, false},
+		"the share of the longer window is spent":            {used(0, 30), 10, 21.5, 21.6, never, 1, false},
+		"the next short window, in the same long one":        {used(10, 10), 10, 22.1, 22.2, never, 10, true},
+		"the clock may be in the next window":                {ledger{}, 10, 20.9, 21.1, never, 1, false},
+		"the store was heard of in this window":              {ledger{}, 10, 21.5, 21.6, second(21.1), 1, false},
+		"the store was heard of in this long window":         {ledger{}, 10, 21.5, 21.6, second(20.1), 1, false},
+		"the store was heard of, but the window began here":  {used(1, 1), 10, 21.5, 21.6, second(21.4), 1, true},
+		"the store was heard of in the window before":        {ledger{}, 10, 21.5, 21.6, second(19.9), 1, true},
+		"the store was heard of in a window later than this": {ledger{}, 10, 21.5, 21.6, second(99), 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next, res := tc.ledger.admit(rates, tc.divisor, span{second(tc.from), second(tc.to)}, tc.seen, tc.cost)
+			if res.allowed != tc.want {
+				t.Errorf("allowed %v, want %v", res.allowed, tc.want)
+			}
+			if !res.allowed && (res.wait <= 0 || next != tc.ledger) {
+				t.Errorf("refused with wait %d and ledger %+v, want a wait and no change", res.wait, next)
+			}
+		})
+	}
+}
+
+// TestOwnShareBound lets one holder admit all it can while it learns of the
+// store's clock, loses the store and finds it again, and counts by the store's
+// clock what it admitted in each window.
+func TestOwnShareBound(t *testing.T) {
+	rates := []limiter.Rate{{Limit: 107, Window: 200 * limiter.Millisecond}, {Limit: 350, Window: limiter.Second}}
+	const holders = 5
+	for seed := range uint64(100) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			ahead, ppm := rng.Int64N(int64(time.Hour)), rng.Int64N(401)-200
+			store := func(now int64) limiter.Instant {
+				return limiter.Instant((now + ahead + now/1_000_000*ppm) / int64(time.Microsecond))
+			}
+			type window struct{ length, index int64 }
+			local, served, total := map[window]int64{}, map[window]bool{}, int64(0)
+			var o own
+			var clock offset
+			var seen limiter.Instant
+			now := int64(time.Minute)
+			for range 20_000 {
+				now += rng.Int64N(int64(3 * time.Millisecond))
+				if rng.IntN(50) == 0 && now > int64(62*time.Second) && now%int64(7*time.Second) < int64(3*time.Second) {
+					// The store answers, and would have served the key unless the
+					// window is covered.
+					sent := now
+					said := store(now)
+					now += rng.Int64N(int64(10 * time.Millisecond))
+					clock, seen = clock.observe(sent, now, said), max(seen, said)
+					if !o.covers(clock, now) {
+						for _, r := range rates {
+							served[window{int64(r.Window), index(said, r.Window)}] = true
+						}
+					}
+					continue
+				}
+				cost := 1 + rng.Int64N(3)
+				next, res := o.admit(rates, holders, clock, seen, now, cost)
+				o = next
+				if !res.allowed {
+					continue
+				}
+				total += cost
+				for _, r := range rates {
+					w := window{int64(r.Window), index(store(now), r.Window)}
+					local[w] += cost
+					if local[w] > r.Limit/holders {
+						t.Fatalf("admitted %d in a window of %dms, share %d", local[w], r.Window/limiter.Millisecond, r.Limit/holders)
+					}
+					if served[w] {
+						t.Fatalf("admitted locally in a window of %dms that the store served", r.Window/limiter.Millisecond)
+					}
+				}
+			}
+			if total == 0 {
+				t.Error("nothing was admitted locally: the test tests nothing")
+			}
+		})
+	}
+}

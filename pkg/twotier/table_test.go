@@ -1,0 +1,143 @@
+package twotier
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+func TestEachValueHasItsOwnCounter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		l := open(t, perSecond(10, 5), s)
+		for _, value := range []string{"", "a", "b"} {
+			var sum int
+			for range 20 {
+				if acquire(t, l, value, 1).Allowed {
+					sum++
+				}
+			}
+			if sum != 10 {
+				t.Errorf("%q: admitted %d, want 10", value, sum)
+			}
+		}
+		want := []string{"", store.HashValue("a"), store.HashValue("b")}
+		for _, hash := range want {
+			key := store.Key{Scope: l.config.Load().Scope, Hash: hash}
+			if _, ok := s.keys[key]; !ok {
+				t.Errorf("no counter %q at the store", key)
+			}
+		}
+		if got := l.Stats().ActiveKeys; got != 2 {
+			t.Errorf("%d active keys, want 2", got)
+		}
+	})
+}
+
+func TestValuesBeyondMaxKeysShareOneCounter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		cfg := perSecond(10, 5)
+		cfg.MaxKeys = 3
+		l := open(t, cfg, s)
+		var sum int
+		for i := range 1000 {
+			if acquire(t, l, fmt.Sprint(i), 1).Allowed {
+				sum++
+			}
+		}
+		if want := 3 + 10; sum != want {
+			t.Errorf("1000 made-up values were admitted %d times, want %d", sum, want)
+		}
+		if got := len(s.keys); got != 4 {
+			t.Errorf("%d counters at the store, want 4", got)
+		}
+	})
+}
+
+func TestIdleKeysMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		cfg := perSecond(10, 5)
+		cfg.MaxKeys = 100
+		l := open(t, cfg, s)
+		for round := range 3 {
+			for i := range 100 {
+				value := fmt.Sprint(round, "/", i)
+				acquire(t, l, value, 1)
+				if i >= 50 && l.Key(value) == l.keys.overflow {
+					t.Fatalf("round %d: value %d has no counter of its own though idle keys could go", round, i)
+				}
+			}
+			if got := l.Stats().ActiveKeys; got > 100 {
+				t.Errorf("%d active keys, want at most 100", got)
+			}
+			nextWindow()
+		}
+	})
+}
+
+func TestKeysInUseAreNotEvicted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		cfg := perSecond(10, 5)
+		cfg.MaxKeys = 1
+		l := open(t, cfg, s)
+		acquire(t, l, "a", 10)
+		acquire(t, l, "b", 1)
+		acquire(t, l, "c", 1)
+		if d := acquire(t, l, "a", 1); d.Allowed {
+			t.Error("an exhausted key got a fresh budget")
+		}
+	})
+}
+
+func TestHandleOfAnEvictedKeyStaysGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		cfg := perSecond(10, 5)
+		cfg.MaxKeys = 1
+		l := open(t, cfg, s)
+		k := l.Key("a")
+		acquire(t, l, "a", 1)
+		nextWindow()
+		acquire(t, l, "b", 1) // takes the place of a
+		if l.Key("a") == k {
+			t.Fatal("the key was not evicted")
+		}
+		if d, err := k.Acquire(t.Context(), 1); err != nil || !d.Allowed {
+			t.Errorf("got %v, %v", d.Allowed, err)
+		}
+		if k.lease.Load() != nil && k.lease.Load().held(l.clock.now()) > 0 {
+			t.Error("the evicted key holds credits that Close cannot find")
+		}
+	})
+}
+
+func TestTableUnderConcurrentUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		cfg := perSecond(5, 2)
+		cfg.MaxKeys = 8
+		l := open(t, cfg, s)
+		var wait sync.WaitGroup
+		for g := range 8 {
+			wait.Go(func() {
+				for i := range 300 {
+					if _, err := l.Acquire(t.Context(), fmt.Sprint((i*7+g)%20), 1); err != nil {
+						t.Error(err)
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+			})
+		}
+		wait.Wait()
+		if len(l.keys.ring) != l.keys.size() || l.keys.size() > 8 {
+			t.Errorf("ring of %d beside a table of %d, want the same, at most 8", len(l.keys.ring), l.keys.size())
+		}
+	})
+}

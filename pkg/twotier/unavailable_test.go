@@ -1,0 +1,183 @@
+package twotier
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var storeKey = newKey(nil, "").storeKey(&Config{})
+
+func TestFailureActionDecidesWhileTheStoreIsUnavailable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		action      Action
+		wantAllowed bool
+		wantSource  Source
+	}{
+		"allow":                         {Allow, true, FromFailureAction},
+		"deny":                          {Deny, false, FromFailureAction},
+		"local share, store never seen": {LocalShare, true, FromLocalShare},
+	} {
+		for mode, m := range map[string]Mode{"leased": Leased, "strict": Strict} {
+			t.Run(name+", "+mode, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newFakeStore()
+					s.down = errDown
+					cfg := perSecond(100, 10)
+					cfg.OnUnavailable, cfg.Mode = tc.action, m
+					d := acquire(t, open(t, cfg, s), "", 1)
+					if d.Allowed != tc.wantAllowed || d.Source != tc.wantSource {
+						t.Errorf("got allowed %v from %v", d.Allowed, d.Source)
+					}
+					if !d.Allowed && d.RetryAfter <= 0 {
+						t.Error("no time to retry")
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestCreditsInHandOutliveTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		l := open(t, perSecond(100, 10), s)
+		acquire(t, l, "", 1)
+		s.set(func() { s.down = errDown })
+		if got := admitted(t, l, 20); got != 9 {
+			t.Errorf("admitted %d without the store, want the 9 in hand", got)
+		}
+	})
+}
+
+func TestOtherErrorsAreNeverDecisions(t *testing.T) {
+	errBug := errors.New("wrong type of reply")
+	for name, action := range map[string]Action{"allow": Allow, "deny": Deny, "local share": LocalShare} {
+		for mode, m := range map[string]Mode{"leased": Leased, "strict": Strict} {
+			t.Run(name+", "+mode, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newFakeStore()
+					s.down = errBug
+					cfg := perSecond(100, 10)
+					cfg.OnUnavailable, cfg.Mode = action, m
+					d, err := open(t, cfg, s).Acquire(t.Context(), "", 1)
+					if d.Allowed || !errors.Is(err, errBug) {
+						t.Errorf("got allowed %v and error %v, want the error", d.Allowed, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestLocalShareBeginsWithTheNextWindowAndEndsOnIt(t *testing.T) {
+	for name, mode := range map[string]Mode{"leased": Leased, "strict": Strict} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newFakeStore()
+				s.ahead = 300 * time.Millisecond
+				cfg := perSecond(100, 10)
+				cfg.OnUnavailable, cfg.Holders, cfg.Mode = LocalShare, 8, mode
+				l := open(t, cfg, s)
+				acquire(t, l, "", 10) // the store is at 0.3
+				s.set(func() { s.down = errDown })
+				if got := admitted(t, l, 20); got != 0 {
+					t.Errorf("admitted %d in a window the store had begun", got)
+				}
+				time.Sleep(720 * time.Millisecond) // 1.02
+				d := acquire(t, l, "", 1)
+				if !d.Allowed || d.Source != FromLocalShare || d.LocalShare != 12 || d.Windows.Open[0].Index != window(s) {
+					t.Errorf("got %+v, want an admission of a share of 12 in window %d", d, window(s))
+				}
+				s.set(func() { s.down = nil })
+				time.Sleep(900 * time.Millisecond) // 1.92: the gate has let go
+				if got := admitted(t, l, 20); got != 11 {
+					t.Errorf("admitted %d more, want the 11 left of the share", got)
+				}
+				time.Sleep(100 * time.Millisecond) // 2.02
+				d = acquire(t, l, "", 1)
+				if !d.Allowed || d.Source == FromLocalShare {
+					t.Errorf("got %v from %v, want an admission from the store", d.Allowed, d.Source)
+				}
+			})
+		})
+	}
+}
+
+func TestLocalShareOfNothingRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		s.down = errDown
+		cfg := perSecond(5, 1)
+		cfg.OnUnavailable = LocalShare
+		l := open(t, cfg, s)
+		l.SetHolders(6)
+		time.Sleep(5 * time.Second)
+		if got := admitted(t, l, 10); got != 0 {
+			t.Errorf("admitted %d on a share of 5/6", got)
+		}
+	})
+}
+
+func TestStrictGrantGoesBackWhenTheWindowBeganOnTheLocalShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		cfg := perSecond(100, 1)
+		cfg.OnUnavailable, cfg.Mode, cfg.Timeout = LocalShare, Strict, 500*time.Millisecond
+		cfg.Holders = 10
+		l := open(t, cfg, s)
+		acquire(t, l, "", 1)
+		nextWindow()
+		s.set(func() { s.back = constant(200 * time.Millisecond) })
+		slow := make(chan Decision)
+		go func() {
+			d, _ := l.Acquire(t.Context(), "", 1)
+			slow <- d
+		}()
+		synctest.Wait() // granted, on its way back
+		s.set(func() { s.down = errDown })
+		if d := acquire(t, l, "", 1); d.Source != FromLocalShare || !d.Allowed {
+			t.Fatalf("got %v from %v", d.Allowed, d.Source)
+		}
+		s.set(func() { s.down, s.back = nil, constant(0) })
+		if d := <-slow; d.Source != FromLocalShare {
+			t.Errorf("decided by %v in a window on the local share", d.Source)
+		}
+		synctest.Wait()
+		if got := granted(s); got != 0 {
+			t.Errorf("the store counts %d granted, want the grant given back", got)
+		}
+	})
+}
+
+func TestFirstContactInsideAWindowBegunBlindBringsNoCredits(t *testing.T) {
+	for name, mode := range map[string]Mode{"leased": Leased, "strict": Strict} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newFakeStore()
+				s.down = errDown
+				cfg := perSecond(100, 10)
+				cfg.OnUnavailable, cfg.Holders, cfg.Mode = LocalShare, 5, mode
+				l := open(t, cfg, s)
+				blind := admitted(t, l, 50)
+				if blind != 10 {
+					t.Errorf("admitted %d without ever having seen the store, want half the share of 20", blind)
+				}
+				s.set(func() { s.down = nil })
+				time.Sleep(500 * time.Millisecond)
+				if got := blind + admitted(t, l, 50); got > 20 {
+					t.Errorf("admitted %d in one window, want at most the share of 20", got)
+				}
+				synctest.Wait()
+				if got := granted(s); got != 0 {
+					t.Errorf("the store counts %d granted, want none kept", got)
+				}
+				nextWindow()
+				if d := acquire(t, l, "", 1); !d.Allowed || d.Source == FromLocalShare {
+					t.Errorf("got %v from %v in the next window, want an admission from the store", d.Allowed, d.Source)
+				}
+			})
+		})
+	}
+}
