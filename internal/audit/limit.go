@@ -197,15 +197,15 @@ func (l *Limit) Report(h Holder, r Report, now time.Time) {
 	}
 	m.hear(now, l.interval)
 	m.reported, m.generation, m.totals, m.activeKeys = true, r.Generation, r.Totals, r.ActiveKeys
-	l.traffic = l.traffic || r.Totals.Admitted+r.Totals.Refused > 0
 	for _, row := range r.Rows {
-		l.count(h, row, now)
+		l.count(h, row, now, m.rounds == 1)
 	}
 	l.drop()
 }
 
-// count replaces what h reported for the row's windows before.
-func (l *Limit) count(h Holder, row Row, now time.Time) {
+// count replaces what h reported for the row's windows before. What is said in
+// the first round after a holder joined may be old.
+func (l *Limit) count(h Holder, row Row, now time.Time, first bool) {
 	t := tupleOf(row.Windows)
 	if t.N == 0 || t.end() <= l.dropped {
 		return
@@ -220,11 +220,12 @@ func (l *Limit) count(h Holder, row Row, now time.Time) {
 		return // overtaken on the way
 	}
 	byHolder[h] = row
+	l.traffic = l.traffic || row.Admitted+row.Refused > 0
 	for _, open := range row.Windows.Slice() {
-		w := l.window(open, now)
+		w := l.window(open, now, first)
 		w.claimed = max(w.claimed, open.Limit)
 		w.replace(h, old, resent, row)
-		if f := l.figures[open.Window]; f != nil && !row.Final {
+		if f := l.figures[open.Window]; f != nil && !row.Final && !first {
 			f.heardOpen = now
 		}
 	}
@@ -234,20 +235,17 @@ func (l *Limit) count(h Holder, row Row, now time.Time) {
 	}
 }
 
-// window returns the window, new when it was never heard of.
-func (l *Limit) window(open limiter.OpenWindow, now time.Time) *window {
+// window returns the window, new when it was never heard of; old says that it may
+// have ended long ago.
+func (l *Limit) window(open limiter.OpenWindow, now time.Time, old bool) *window {
 	id := windowID{length: open.Window, index: open.Index}
 	if w := l.windows[id]; w != nil {
 		return w
 	}
 	w := newWindow(id, now)
-	// The window was in use within the last report, so it began at most its length
-	// before. Nor can it have begun before an earlier one was in use.
-	w.began = now.Add(-duration(open.Window))
-	if f := l.figures[open.Window]; f != nil && l.newest(id) {
-		w.began = later(w.began, f.heardOpen)
+	if !old {
+		w.began = l.began(id, now)
 	}
-	w.began = w.began.Add(-slackReports * l.interval)
 	for h, at := range l.losses {
 		if !w.began.After(at) {
 			w.missing[h] = struct{}{}
@@ -255,6 +253,17 @@ func (l *Limit) window(open limiter.OpenWindow, now time.Time) *window {
 	}
 	l.windows[id] = w
 	return w
+}
+
+// began returns an instant after which the window began that a holder used since
+// its last report: it is at most its length old, and an earlier one was in use
+// before it.
+func (l *Limit) began(id windowID, now time.Time) time.Time {
+	began := now.Add(-duration(id.length))
+	if f := l.figures[id.length]; f != nil && l.newest(id) {
+		began = later(began, f.heardOpen)
+	}
+	return began.Add(-slackReports * l.interval)
 }
 
 // newest reports whether id is later than every window of its length.

@@ -40,7 +40,7 @@ func (id windowID) compare(other windowID) int {
 type window struct {
 	id      windowID
 	heard   time.Time // when it was first heard of
-	began   time.Time // it began after this instant
+	began   time.Time // it began after this instant; zero when it may have begun at any time
 	claimed int64     // largest limit that a row named
 
 	over     bool
