@@ -1,0 +1,76 @@
+package enforce_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// TestAFleetUnderOverloadAdmitsExactlyTheLimit runs sidecars on one store, each
+// with more requests than the fleet may admit. In every window that was open all
+// the time they admit the limit, no unit more and none less, and that is what
+// they report.
+func TestAFleetUnderOverloadAdmitsExactlyTheLimit(t *testing.T) {
+	const (
+		sidecars = 8
+		limit    = 300
+		length   = 250 * limiter.Millisecond
+		windows  = 5
+	)
+	for _, mode := range []policy.ConsistencyMode{policy.Leased, policy.Strict} {
+		t.Run(string(mode), func(t *testing.T) {
+			begun := time.Now()
+			s := newStore(func() limiter.Micros { return limiter.Micros(time.Since(begun).Microseconds()) })
+			p := policyOf(limitOf("all", limit))
+			p.Limits[0].Rates[0].Window = length
+			if p.Consistency.Mode = mode; mode == policy.Strict {
+				p.Consistency.Batch = 0
+			}
+			fleet := make([]*enforce.Enforcer, sidecars)
+			for i := range fleet {
+				fleet[i] = newEnforcer(t, s)
+				apply(t, fleet[i], p)
+			}
+			ctx, stop := context.WithTimeout(t.Context(), windows*time.Duration(length)*time.Microsecond)
+			defer stop()
+			var wait sync.WaitGroup
+			for _, e := range fleet {
+				wait.Go(func() {
+					for ctx.Err() == nil {
+						if _, err := e.Decide(context.Background(), get("/")); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wait.Wait()
+
+			admitted := map[int64]int64{} // by window
+			for _, e := range fleet {
+				for _, r := range e.Report(time.Now(), 1) {
+					for _, w := range r.GetWindows() {
+						admitted[w.GetWindows()[0].GetIndex()] += w.GetAdmitted()
+					}
+				}
+			}
+			first := int64(400_000*hour) / int64(length)
+			if len(admitted) < windows {
+				t.Errorf("%d windows were counted, want %d", len(admitted), windows)
+			}
+			for index, n := range admitted {
+				if n > limit {
+					t.Errorf("window %d: %d admitted, limit %d", index-first, n, limit)
+				}
+				if index < first+windows-1 && n < limit {
+					t.Errorf("window %d: only %d of %d admitted under overload", index-first, n, limit)
+				}
+			}
+		})
+	}
+}
