@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -48,8 +49,8 @@ func startControlPlane(ctx context.Context, assets, state, logs, kubeconfig stri
 }
 
 func (c *controlPlane) stop() {
-	for i := len(c.processes) - 1; i >= 0; i-- {
-		c.processes[i].Kill() // nothing of their state is kept
+	for _, p := range slices.Backward(c.processes) {
+		p.Kill() // nothing of their state is kept
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -125,12 +126,7 @@ func (c *container) supervise() {
 }
 
 func (c *container) isInit() bool {
-	for _, i := range c.pod.inits {
-		if i == c {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.pod.inits, c)
 }
 
 // runOnce runs the container's program to its end and returns its exit code, -1

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,7 +48,7 @@ func newPod(r *Runner, object *corev1.Pod) *pod {
 }
 
 func (p *pod) containers() []*container {
-	return append(p.inits[:len(p.inits):len(p.inits)], p.apps...)
+	return slices.Concat(p.inits, p.apps)
 }
 
 // delete makes the pod end gracefully. Only the first call counts, except that a
@@ -130,11 +131,11 @@ func (p *pod) terminate(ctx context.Context) {
 	for _, c := range p.apps {
 		c.wait()
 	}
-	for i := len(p.inits) - 1; i >= 0; i-- {
+	for _, sidecar := range slices.Backward(p.inits) {
 		// As with a kubelet, an application that used up the grace leaves its
 		// sidecars two seconds.
-		p.inits[i].stop(max(left(), min(2*time.Second, gracePeriod(p.object))))
-		p.inits[i].wait()
+		sidecar.stop(max(left(), min(2*time.Second, gracePeriod(p.object))))
+		sidecar.wait()
 	}
 }
 

@@ -1,0 +1,45 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var _ = Describe("A fleet that is scaled under load", func() {
+	It("shares the same limit at every size", func(ctx SpecContext) {
+		shop := openShop(ctx, nil)
+		shop.deploy(ctx, "checkout", 4, nil)
+		shop.startLoad(overload)
+		start := shop.warmUp(ctx)
+
+		for _, replicas := range []int32{2, 6} {
+			sleepUntil(ctx, start.Add(500*time.Millisecond))
+			shop.scale(ctx, replicas)
+			shop.awaitReady(ctx, int(replicas))
+			calm := shop.nextWindow()
+			for ; start.Before(calm); start = start.Add(shop.window) {
+				Expect(shop.admitted(ctx, start)).To(BeNumerically("<=", limit), "while it is scaled")
+			}
+			Expect(shop.admitted(ctx, start)).To(Equal(limit), "with %d pods", replicas)
+			start = shop.nextWindow()
+		}
+	}, SpecTimeout(2*time.Minute))
+})
+
+func (s *shop) scale(ctx context.Context, replicas int32) {
+	GinkgoHelper()
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: s.namespace}}
+	Expect(kube.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
+	base := d.DeepCopy()
+	d.Spec.Replicas = ptr.To(replicas)
+	Expect(kube.Patch(ctx, d, client.MergeFrom(base))).To(Succeed())
+}

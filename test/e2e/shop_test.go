@@ -1,0 +1,237 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/devcluster"
+	"github.com/weir-dev/weir/internal/devcluster/traffic"
+)
+
+const (
+	appImage = "weir.dev/demo-app:dev"
+	limit    = 500
+	perSet   = 5 * time.Second // the window of most specs
+	overload = 400             // requests a second: four times what perSet admits
+
+	// settle is how long after its end a window's counts are final: until the
+	// requests that were sent in it are answered.
+	settle = 700 * time.Millisecond
+)
+
+// A shop is one namespace with a policy, an application and load on it.
+type shop struct {
+	namespace string
+	policy    *v1alpha1.RateLimitPolicy
+	window    time.Duration
+	tally     *traffic.Tally
+	load      *traffic.Load
+	stopLoad  context.CancelFunc
+}
+
+// openShop creates the namespace and the policy, changed by edit. No
+// application runs yet.
+func openShop(ctx context.Context, edit func(*v1alpha1.RateLimitPolicySpec)) *shop {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "shop-", Labels: map[string]string{v1alpha1.InjectionLabel: v1alpha1.Enabled},
+	}}
+	Expect(kube.Create(ctx, ns)).To(Succeed())
+	s := &shop{namespace: ns.Name, policy: policyIn(ns.Name)}
+	if edit != nil {
+		edit(&s.policy.Spec)
+	}
+	Expect(kube.Create(ctx, s.policy)).To(Succeed())
+	var err error
+	s.window, err = time.ParseDuration(string(s.policy.Spec.Limits[0].Rates[0].Window))
+	Expect(err).NotTo(HaveOccurred())
+	s.tally, err = traffic.NewTally()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(s.close)
+	return s
+}
+
+func policyIn(namespace string) *v1alpha1.RateLimitPolicy {
+	return &v1alpha1.RateLimitPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: namespace},
+		Spec: v1alpha1.RateLimitPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "checkout"}},
+			Limits: []v1alpha1.Limit{{
+				Name:  "all",
+				Rates: []v1alpha1.Rate{{Limit: limit, Window: v1alpha1.Duration(perSet.String())}},
+			}},
+		},
+	}
+}
+
+func (s *shop) close(ctx SpecContext) {
+	if s.stopLoad != nil {
+		s.stopLoad()
+	}
+	zero := client.GracePeriodSeconds(0)
+	Expect(kube.DeleteAllOf(ctx, &appsv1.Deployment{}, client.InNamespace(s.namespace))).To(Succeed())
+	Expect(kube.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(s.namespace), zero)).To(Succeed())
+	Expect(kube.Delete(ctx, s.policy)).To(Or(Succeed(), WithTransform(client.IgnoreNotFound, Succeed())))
+	s.tally.Close()
+}
+
+// deploy runs the application and returns when all its pods are ready.
+func (s *shop) deploy(ctx context.Context, name string, replicas int32, labels map[string]string) {
+	GinkgoHelper()
+	Expect(kube.Create(ctx, s.deployment(name, replicas, labels))).To(Succeed())
+	s.awaitReady(ctx, int(replicas)+len(s.targets(ctx)))
+}
+
+func (s *shop) deployment(name string, replicas int32, labels map[string]string) *appsv1.Deployment {
+	field := func(path string) *corev1.EnvVarSource {
+		return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}
+	}
+	all := map[string]string{"app": "checkout", "deployment": name}
+	for k, v := range labels {
+		all[k] = v
+	}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"deployment": name}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: all},
+				Spec: corev1.PodSpec{
+					AutomountServiceAccountToken:  ptr.To(false),
+					TerminationGracePeriodSeconds: ptr.To[int64](10),
+					Containers: []corev1.Container{{
+						Name: "app", Image: appImage,
+						Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
+						ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
+							HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)},
+						}},
+						Env: []corev1.EnvVar{
+							{Name: "POD_NAME", ValueFrom: field("metadata.name")},
+							{Name: "POD_IP", ValueFrom: field("status.podIP")},
+							{Name: "TALLY", Value: s.tally.Address()},
+						},
+					}},
+				},
+			},
+		},
+	}
+}
+
+// endpoints returns the shop's sidecars.
+func (s *shop) endpoints(ctx context.Context) []devcluster.Endpoint {
+	GinkgoHelper()
+	all, err := cluster.Endpoints(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	var own []devcluster.Endpoint
+	for _, e := range all {
+		if e.Namespace == s.namespace {
+			own = append(own, e)
+		}
+	}
+	return own
+}
+
+func (s *shop) targets(ctx context.Context) []traffic.Target {
+	GinkgoHelper()
+	var targets []traffic.Target
+	for _, e := range s.endpoints(ctx) {
+		targets = append(targets, traffic.Target{Pod: e.Pod, Address: e.Proxy})
+	}
+	return targets
+}
+
+// awaitReady returns when exactly n pods are ready.
+func (s *shop) awaitReady(ctx context.Context, n int) {
+	GinkgoHelper()
+	Eventually(func() []traffic.Target { return s.targets(ctx) }, 40*time.Second, 100*time.Millisecond).Should(HaveLen(n))
+}
+
+// startLoad sends load to all pods that are ready, now and later, until the
+// spec is over.
+func (s *shop) startLoad(perSecond float64) {
+	ctx, stop := context.WithCancel(context.Background())
+	s.stopLoad = stop
+	s.load = traffic.NewLoad(perSecond)
+	s.load.SetTargets(s.targets(ctx))
+	go s.load.Run(ctx)
+	go func() {
+		defer GinkgoRecover()
+		for ctx.Err() == nil {
+			if endpoints, err := cluster.Endpoints(ctx); err == nil {
+				var targets []traffic.Target
+				for _, e := range endpoints {
+					if e.Namespace == s.namespace {
+						targets = append(targets, traffic.Target{Pod: e.Pod, Address: e.Proxy})
+					}
+				}
+				s.load.SetTargets(targets)
+			}
+			sleepUntil(ctx, time.Now().Add(100*time.Millisecond))
+		}
+	}()
+}
+
+// windowAt returns the start of the store window of an instant: both stores keep
+// this machine's time and align windows to multiples of their length.
+func (s *shop) windowAt(t time.Time) time.Time {
+	length := s.window.Microseconds()
+	return time.UnixMicro(t.UnixMicro() / length * length)
+}
+
+// nextWindow returns the start of the next window.
+func (s *shop) nextWindow() time.Time { return s.windowAt(time.Now()).Add(s.window) }
+
+// admitted waits until a window is over and returns what reached the
+// application in it.
+func (s *shop) admitted(ctx context.Context, start time.Time) int {
+	sleepUntil(ctx, start.Add(s.window+settle))
+	n := int(s.tally.Between(start, start.Add(s.window)))
+	offered := s.load.Sum(start, start.Add(s.window), func(o *traffic.Outcomes) *traffic.Series { return &o.Offered })
+	fmt.Fprintf(GinkgoWriter, "window %s: offered %d, admitted %d\n", start.Format("15:04:05"), offered, n)
+	return n
+}
+
+// windows returns what was admitted in each of n windows from start on.
+func (s *shop) windows(ctx context.Context, start time.Time, n int) []int {
+	var counts []int
+	for i := range n {
+		counts = append(counts, s.admitted(ctx, start.Add(time.Duration(i)*s.window)))
+	}
+	return counts
+}
+
+// warmUp returns the start of the first window in which the whole limit can be
+// had. A store grants nothing in windows that began before its memory of them.
+func (s *shop) warmUp(ctx context.Context) time.Time {
+	first := s.nextWindow()
+	sleepUntil(ctx, first.Add(100*time.Millisecond))
+	return s.nextWindow()
+}
+
+// status returns the policy as it is now.
+func (s *shop) status(ctx context.Context, g Gomega) v1alpha1.RateLimitPolicyStatus {
+	return get(ctx, g, s.policy).Status
+}
+
+func sleepUntil(ctx context.Context, t time.Time) {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,88 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/devcluster"
+)
+
+// All specs share one cluster and use namespaces of their own.
+var (
+	cluster *devcluster.Cluster
+	kube    client.Client
+	root    string // of the checkout
+)
+
+func TestEndToEnd(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Weir on this machine")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	root, err = filepath.Abs("../..")
+	Expect(err).NotTo(HaveOccurred())
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	Expect(assets).NotTo(BeEmpty(), "KUBEBUILDER_ASSETS is not set: run the suite with `make e2e`")
+	for _, program := range []string{"controller", "sidecar", "demo-app"} {
+		Expect(binary(program)).To(BeARegularFile(), "run the suite with `make e2e`, which builds it")
+	}
+	cluster, err = devcluster.Start(ctx, devcluster.Config{
+		Root: root, Assets: assets, Dir: workDir(),
+		Controller: binary("controller"), ControllerArgs: devcluster.QuickLeaderElection,
+		Program: program, Log: slog.New(slog.NewTextHandler(GinkgoWriter, nil)),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { cluster.Stop() })
+
+	scheme := runtime.NewScheme()
+	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	kube, err = client.New(cluster.Config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+}, NodeTimeout(2*time.Minute))
+
+// workDir is where logs are found when a spec fails.
+func workDir() string {
+	dir := filepath.Join(root, ".cache", "e2e")
+	Expect(os.RemoveAll(dir)).To(Succeed())
+	return dir
+}
+
+func binary(name string) string { return filepath.Join(root, "bin", name) }
+
+// skewedLabel on a pod asks for a sidecar whose wall clock is wrong.
+const skewedLabel = "skewed"
+
+// program says which local program stands for an image.
+func program(pod *corev1.Pod, image string) (string, bool) {
+	switch {
+	case image == devcluster.SidecarImage && pod.Labels[skewedLabel] != "":
+		return skewedSidecar(), true
+	case image == devcluster.SidecarImage:
+		return binary("sidecar"), true
+	default:
+		return binary("demo-app"), image == appImage
+	}
+}
+
+// get reads an object again.
+func get[T client.Object](ctx context.Context, g Gomega, o T) T {
+	g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
+	return o
+}
