@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
@@ -29,7 +30,7 @@ const (
 	maxDecoded = 256 << 20 // bytes of the stream
 	maxGaps    = 1 << 12
 	maxString  = 1 << 10
-	maxInteger = 1<<53 - 1
+	maxInstant = 1 << 52 // in the year 2112
 )
 
 // Decode reads what Export wrote. Anything else is an error, and the reader has
@@ -60,7 +61,10 @@ func (l *Ledger) encode() ([]byte, error) {
 	stream := gzip.NewWriter(&out)
 	e := encoder{w: bufio.NewWriter(stream)}
 	e.ledger(l)
-	return out.Bytes(), errors.Join(e.w.Flush(), stream.Close())
+	if err := errors.Join(e.w.Flush(), stream.Close()); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
 }
 
 // keyParts are a key's strings from the one that changes least.
@@ -146,7 +150,7 @@ func (d *decoder) integer(what string, low, high int64) int64 {
 		d.fail("%s: %w", what, err)
 		return 0
 	}
-	if v > maxInteger || int64(v) < low || int64(v) > high {
+	if v > math.MaxInt64 || int64(v) < low || int64(v) > high {
 		d.fail("%s is %d, outside %d to %d", what, v, low, high)
 		return 0
 	}
@@ -154,7 +158,7 @@ func (d *decoder) integer(what string, low, high int64) int64 {
 }
 
 func (d *decoder) instant(what string) limiter.Instant {
-	return limiter.Instant(d.integer(what, 0, maxInteger))
+	return limiter.Instant(d.integer(what, 0, maxInstant))
 }
 
 func (d *decoder) text(what string) string {
@@ -172,7 +176,7 @@ func (d *decoder) ledger() *Ledger {
 		l.memory.Gaps = append(l.memory.Gaps, limiter.Gap{From: d.instant("gap"), To: d.instant("gap")})
 	}
 	var previous store.Key
-	for range d.integer("number of counters", 0, maxInteger) {
+	for range d.integer("number of counters", 0, maxDecoded) {
 		c := counter{key: d.key(previous), FixedWindowState: d.state()}
 		if d.err != nil {
 			break
@@ -205,7 +209,7 @@ func (d *decoder) state() limiter.FixedWindowState {
 		if d.err != nil {
 			return s
 		}
-		w.Index = d.integer("index", 0, maxInteger/int64(w.Window))
+		w.Index = d.integer("index", 0, maxInstant/int64(w.Window))
 		w.Granted = d.integer("granted", 0, limiter.MaxLimit)
 	}
 	return s
