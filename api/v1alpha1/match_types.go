@@ -32,7 +32,7 @@ type Match struct {
 type Method string
 
 // PathMatch compares the request's path.
-// +kubebuilder:validation:XValidation:rule="self.type == 'RegularExpression' || self.value.startsWith('/')",fieldPath=".value",message="a path starts with a slash: write /orders instead of orders, or set type to RegularExpression"
+// +kubebuilder:validation:XValidation:rule="self.type == 'RegularExpression' || self.value.size() == 0 || self.value.startsWith('/')",fieldPath=".value",message="a path starts with a slash: write /orders instead of orders, or set type to RegularExpression"
 // +kubebuilder:validation:XValidation:rule="self.type == 'RegularExpression' || !self.value.matches('[?#]')",fieldPath=".value",message="a path has no query and no fragment: remove everything from ? or # on"
 type PathMatch struct {
 	// type says how value is compared.
@@ -86,7 +86,6 @@ type HeaderMatch struct {
 }
 
 // HeaderName is the name of a request header, in any case.
-// +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=256
 // +kubebuilder:validation:XValidation:rule="self.matches('^[-!#$%&*+.^_|~0-9A-Za-z]+$')",message="not a header name: use letters, digits and dashes, such as x-tenant"
 type HeaderName string

@@ -139,7 +139,6 @@ type Limit struct {
 	// It names the counters: another name is another count. Clients see it in the
 	// answer to a refused request.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="not a DNS label: use lower-case letters, digits and dashes, starting and ending with a letter or digit, such as per-tenant"
 	Name string `json:"name"`

@@ -94,7 +94,6 @@ const (
 type RedisStore struct {
 	// address of the server, host:port, as the selected pods reach it.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=260
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?|[[][0-9A-Fa-f:.]+[]]):[0-9]{1,5}$') && int(self.substring(self.lastIndexOf(':') + 1)) >= 1 && int(self.substring(self.lastIndexOf(':') + 1)) <= 65535",message="not host:port: write a name or an address and a port from 1 to 65535 without a scheme, such as redis.shop.svc:6379 or [fd00::1]:6379"
 	Address string `json:"address"`

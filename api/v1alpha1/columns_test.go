@@ -1,0 +1,177 @@
+package v1alpha1_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+
+	weirv1alpha1 "github.com/weir-dev/weir/api/v1alpha1"
+)
+
+func TestColumnsOfANewPolicyShowNoFigure(t *testing.T) {
+	policy := newPolicy(t, withSpec(`mode: Shadow`))
+	if err := server.Create(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	want := []column{
+		{"Mode", "Shadow"},
+		{"Limits", "-"},
+		{"Pods", "-"},
+		{"Admitted", "-"},
+		{"Rejected", "-"},
+		{"Overshoot", "-"},
+		{"Unused", "-"},
+		{"Guarantee", "<none>"},
+		{"Programmed", "Unknown"},
+	}
+	wantWide := []column{
+		{"Accepted", "Unknown"},
+		{"InBound", "<none>"},
+		{"Store", "Controller"},
+		{"Reachable", "<none>"},
+		{"Req/Trip", "-"},
+	}
+	compareColumns(t, policy.GetName(), want, wantWide)
+}
+
+func TestColumnsOfAMeasuredPolicy(t *testing.T) {
+	policy := newPolicy(t, withSpec(`mode: Enforce`))
+	if err := server.Create(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	writeStatus(t, policy, measured())
+	want := []column{
+		{"Mode", "Enforce"},
+		{"Limits", "100/1s +1"},
+		{"Pods", "12/12"},
+		{"Admitted", "912/s"},
+		{"Rejected", "41/s"},
+		{"Overshoot", "0 ≤ 0"},
+		{"Unused", "1.2%"},
+		{"Guarantee", "Hard"},
+		{"Programmed", "True"},
+	}
+	wantWide := []column{
+		{"Accepted", "True"},
+		{"InBound", "False"},
+		{"Store", "Controller"},
+		{"Reachable", "True"},
+		{"Req/Trip", "97.3"},
+	}
+	compareColumns(t, policy.GetName(), want, wantWide)
+}
+
+// measured returns a status with every field set.
+func measured() weirv1alpha1.RateLimitPolicyStatus {
+	second := metav1.NewTime(time.Unix(1_800_000_000, 0))
+	window := metav1.NewMicroTime(time.UnixMicro(1_800_000_000_100_000))
+	condition := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: reason, ObservedGeneration: 1, LastTransitionTime: second}
+	}
+	return weirv1alpha1.RateLimitPolicyStatus{
+		ObservedGeneration: 1,
+		Conditions: []metav1.Condition{
+			condition(weirv1alpha1.AcceptedCondition, metav1.ConditionTrue, weirv1alpha1.AcceptedReason),
+			condition(weirv1alpha1.ProgrammedCondition, metav1.ConditionTrue, weirv1alpha1.ProgrammedReason),
+			condition(weirv1alpha1.WithinBoundCondition, metav1.ConditionFalse, weirv1alpha1.BoundExceededReason),
+			condition(weirv1alpha1.StoreReachableCondition, metav1.ConditionTrue, weirv1alpha1.ReachableReason),
+		},
+		LastObservationTime: &second,
+		Enforcement:         &weirv1alpha1.Enforcement{Desired: 12, Current: 12},
+		Guarantee:           &weirv1alpha1.Guarantee{Grade: weirv1alpha1.HardGuarantee, Reason: "The ledger forgets no grant."},
+		Limits: []weirv1alpha1.LimitStatus{{
+			Name:                 "all",
+			Rates:                "100/1s 3000/1m",
+			AdmittedPerSecond:    new(int64(912)),
+			RejectedPerSecond:    new(int64(41)),
+			ActiveKeys:           new(int64(0)),
+			WindowEnd:            &window,
+			Overshoot:            &weirv1alpha1.Overshoot{Bound: new(int64(0)), Observed: new(int64(0)), Worst: new(int64(3)), WorstTime: &window},
+			UnderUtilization:     &weirv1alpha1.UnderUtilization{ObservedBasisPoints: new(int32(120)), WorstBasisPoints: new(int32(10000))},
+			RequestsPerRoundTrip: "97.3",
+		}},
+		Summary: weirv1alpha1.Summary{
+			Limits: "100/1s +1", Pods: "12/12", Admitted: "912/s", Rejected: "41/s",
+			Overshoot: "0 ≤ 0", Unused: "1.2%", RequestsPerRoundTrip: "97.3",
+		},
+	}
+}
+
+// writeStatus writes the status as a controller would, and expects it back whole.
+func writeStatus(t *testing.T, policy *unstructured.Unstructured, status weirv1alpha1.RateLimitPolicyStatus) {
+	t.Helper()
+	typed := &weirv1alpha1.RateLimitPolicy{}
+	get(t, policy, typed)
+	typed.Status = status
+	if err := server.Status().Update(t.Context(), typed); err != nil {
+		t.Fatal(err)
+	}
+	get(t, policy, typed)
+	if diff := cmp.Diff(plain(t, status), plain(t, typed.Status)); diff != "" {
+		t.Errorf("the status came back changed (-want +got):\n%s", diff)
+	}
+}
+
+// A column is a cell of kubectl's table and its heading.
+type column struct{ Name, Cell string }
+
+// compareColumns compares what kubectl prints of a policy between its name and
+// its age, and what it prints only with -o wide.
+func compareColumns(t *testing.T, name string, want, wantWide []column) {
+	t.Helper()
+	table := tableOf(t, name)
+	var got, wide []column
+	for i, definition := range table.ColumnDefinitions {
+		cell := "<none>"
+		if value := table.Rows[0].Cells[i]; value != nil {
+			cell = fmt.Sprint(value)
+		}
+		switch {
+		case definition.Name == "Name" || definition.Name == "Age":
+		case definition.Priority > 0:
+			wide = append(wide, column{definition.Name, cell})
+		default:
+			got = append(got, column{definition.Name, cell})
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("columns (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(wantWide, wide); diff != "" {
+		t.Errorf("wide columns (-want +got):\n%s", diff)
+	}
+	last := table.ColumnDefinitions[len(table.ColumnDefinitions)-1].Name
+	if first := table.ColumnDefinitions[0].Name; first != "Name" || last != "Age" {
+		t.Errorf("the table goes from %s to %s, want Name to Age", first, last)
+	}
+}
+
+// tableOf asks for a policy as kubectl get does.
+func tableOf(t *testing.T, name string) metav1.Table {
+	t.Helper()
+	discoverer, err := discovery.NewDiscoveryClientForConfig(serverConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := discoverer.RESTClient().Get().
+		AbsPath("/apis/weir.dev/v1alpha1/namespaces/default/ratelimitpolicies/"+name).
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
+		DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table metav1.Table
+	if err := json.Unmarshal(text, &table); err != nil {
+		t.Fatal(err)
+	}
+	if table.Kind != "Table" || len(table.Rows) != 1 {
+		t.Fatalf("the server sent a %s of %d rows, want a Table of one", table.Kind, len(table.Rows))
+	}
+	return table
+}

@@ -1,0 +1,83 @@
+package v1alpha1_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func TestDefaults(t *testing.T) {
+	cases := map[string]struct {
+		given string // YAML of a spec
+		at    []string
+		want  string // YAML of what is there after defaulting; empty: nothing
+	}{
+		"the whole of the smallest policy": {
+			`{` + selectAll + `, ` + oneLimit + `}`, nil,
+			`{podSelector: {}, mode: Enforce, limits: [{name: all, rates: [{limit: 1, window: 1s}]}],
+			  consistency: {mode: Leased}, store: {type: Controller}, onStoreUnavailable: {action: LocalShare}}`,
+		},
+		"a mode that is given stays": {withSpec(`mode: Shadow`), []string{"mode"}, `Shadow`},
+		"a path is a prefix, a header exact, keys are bounded and shared when missing": {
+			withLimit(`match: [{paths: [{value: /v1}], headers: [{name: x, value: live}]}], key: {parts: [{type: Path}]}`), []string{"limits"},
+			`[{name: all, rates: [{limit: 1, window: 1s}],
+			   match: [{paths: [{type: PathPrefix, value: /v1}], headers: [{type: Exact, name: x, value: live}]}],
+			   key: {parts: [{type: Path}], onMissing: Shared, maxKeys: 100000}}]`,
+		},
+		"an empty consistency leases": {withSpec(`consistency: {}`), []string{"consistency"}, `{mode: Leased}`},
+		"Strict has no lease":         {withSpec(`consistency: {mode: Strict}`), []string{"consistency"}, `{mode: Strict}`},
+		"a lease has a fixed size": {
+			withSpec(`consistency: {lease: {}}`), []string{"consistency"},
+			`{mode: Leased, lease: {size: {type: Fixed, batch: 100}}}`,
+		},
+		"a size is fixed": {
+			withSpec(`consistency: {lease: {size: {batch: 7}}}`), []string{"consistency", "lease", "size"},
+			`{type: Fixed, batch: 7}`,
+		},
+		"a size has a batch of 100": {
+			withSpec(`consistency: {lease: {size: {type: Fixed}}}`), []string{"consistency", "lease", "size"},
+			`{type: Fixed, batch: 100}`,
+		},
+		"an empty store is the controller":         {withSpec(`store: {}`), []string{"store"}, `{type: Controller}`},
+		"an empty onStoreUnavailable shares":       {withSpec(`onStoreUnavailable: {}`), []string{"onStoreUnavailable"}, `{action: LocalShare}`},
+		"clientIP has no default":                  {withSpec(``), []string{"clientIP"}, ``},
+		"an empty selector stays one of every pod": {withSpec(``), []string{"podSelector"}, `{}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			policy := newPolicy(t, tc.given)
+			if err := server.Create(t.Context(), policy); err != nil {
+				t.Fatal(err)
+			}
+			got, _, err := unstructured.NestedFieldCopy(policy.Object, append([]string{"spec"}, tc.at...)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(parse(t, tc.want), plain(t, got)); diff != "" {
+				t.Errorf("after defaulting (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func parse(t *testing.T, text string) any {
+	t.Helper()
+	var value any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// plain returns value with the number types of parse.
+func plain(t *testing.T, value any) any {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, string(text))
+}
