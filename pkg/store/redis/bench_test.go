@@ -2,78 +2,62 @@ package redis_test
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
-var params = limiter.FixedWindow{Generation: 1, Rates: []limiter.Rate{{Limit: limiter.MaxLimit, Window: limiter.Second}}}
-
-func counterOf(hash string) store.Key {
-	return store.Key{Scope: store.Scope{Cluster: "c", Namespace: "n", Policy: "p", Limit: "l"}, Hash: hash}
-}
-
 // BenchmarkApply reports the round trip of a decision and what it costs the
-// server, beside an INCRBY with the same client.
+// server, beside an INCRBY that the same server runs.
 func BenchmarkApply(b *testing.B) {
 	server := redistest.Start(b)
 	s, client := dial(b, server), server.Client()
-	take := limiter.Command{Min: 1, Want: 1}
-	b.Run("take", func(b *testing.B) {
-		server.Do("CONFIG", "RESETSTAT")
-		for b.Loop() {
-			if _, err := s.Apply(context.Background(), counterOf("hot"), params, take); err != nil {
-				b.Fatal(err)
-			}
-		}
-		b.ReportMetric(microsPerCall(server, "evalsha"), "server-µs/op")
-	})
-	b.Run("incrby", func(b *testing.B) {
-		server.Do("CONFIG", "RESETSTAT")
-		for b.Loop() {
-			if err := client.IncrBy(context.Background(), "peer", 1).Err(); err != nil {
-				b.Fatal(err)
-			}
-		}
-		b.ReportMetric(microsPerCall(server, "incrby"), "server-µs/op")
-	})
-	b.Run("take in parallel", func(b *testing.B) {
-		b.SetParallelism(16)
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				if _, err := s.Apply(context.Background(), counterOf("hot"), params, take); err != nil {
-					b.Error(err)
+	p := perWindow(limiter.MaxLimit, limiter.Second)
+	for _, call := range []struct {
+		name, command string
+		run           func() error
+	}{
+		{"decision", "evalsha", func() error {
+			_, err := s.Apply(context.Background(), counterOf("hot"), p, lease)
+			return err
+		}},
+		{"incrby", "incrby", func() error { return client.IncrBy(context.Background(), "peer", 1).Err() }},
+	} {
+		b.Run(call.name, func(b *testing.B) {
+			server.Do("CONFIG", "RESETSTAT")
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := call.run(); err != nil {
+					b.Fatal(err)
 				}
 			}
+			b.ReportMetric(float64(statistic(server, call.command, `usec=(\d+)`))/float64(b.N), "server-µs/op")
 		})
-	})
-	b.Run("incrby in parallel", func(b *testing.B) {
-		b.SetParallelism(16)
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				if err := client.IncrBy(context.Background(), "peer", 1).Err(); err != nil {
-					b.Error(err)
+		b.Run(call.name+" in parallel", func(b *testing.B) {
+			b.SetParallelism(16)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if err := call.run(); err != nil {
+						b.Error(err)
+						return
+					}
 				}
-			}
+			})
 		})
-	})
-}
-
-// microsPerCall returns the server's time for one call of a command.
-func microsPerCall(server *redistest.Server, command string) float64 {
-	stats := server.Do("INFO", "commandstats").(string)
-	found := regexp.MustCompile(fmt.Sprintf(`cmdstat_%s:.*usec_per_call=([0-9.]+)`, command)).FindStringSubmatch(stats)
-	if found == nil {
-		return -1
 	}
-	micros, _ := strconv.ParseFloat(found[1], 64) // the pattern is a number
-	return micros
 }
 
-var _ = time.Second
+// statistic returns a number from the server's statistics of a command, 0 when it
+// never ran.
+func statistic(server *redistest.Server, command, pattern string) int {
+	stats := server.Do("INFO", "commandstats").(string)
+	found := regexp.MustCompile("cmdstat_" + command + `:.*?` + pattern).FindStringSubmatch(stats)
+	if found == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(found[1]) // the pattern is a number
+	return n
+}

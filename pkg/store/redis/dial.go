@@ -1,6 +1,8 @@
 package redis
 
 import (
+	"context"
+	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -21,7 +23,11 @@ const (
 // of a Unix socket. It connects when first used, so an unreachable server is an
 // error of Apply. Calls end at their context's deadline, at the latest after a
 // second.
+//
+// Dial silences the client library's own log for the process: whatever it says is
+// an error of a call too.
 func Dial(address string) *Store {
+	silence()
 	return New(goredis.NewClient(&goredis.Options{
 		Addr:                     address,
 		ClientName:               "weir",
@@ -40,3 +46,9 @@ func Dial(address string) *Store {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}), Options{Name: address})
 }
+
+var silence = sync.OnceFunc(func() { goredis.SetLogger(silentLogger{}) })
+
+type silentLogger struct{}
+
+func (silentLogger) Printf(context.Context, string, ...any) {}

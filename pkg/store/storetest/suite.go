@@ -93,6 +93,7 @@ func (h harness) now(t *testing.T) limiter.Instant {
 func (h harness) openWindow(t *testing.T) limiter.Micros {
 	t.Helper()
 	const lead = 2 * limiter.Millisecond
+	h.now(t) // a store may begin its memory with its first call
 	now := h.now(t)
 	index := int64(now)/int64(limiter.MaxWindow) + 1
 	length := (int64(now.Add(lead)) + index - 1) / index

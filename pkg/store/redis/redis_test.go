@@ -1,0 +1,320 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/redis"
+	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var lease = limiter.Command{Min: 1, Want: 5}
+
+func counterOf(hash string) store.Key {
+	return store.Key{Scope: store.Scope{Cluster: "c", Namespace: "n", Policy: "p", Limit: "l"}, Hash: hash}
+}
+
+func perWindow(limit int64, window limiter.Micros) limiter.FixedWindow {
+	return limiter.FixedWindow{Generation: 1, Rates: []limiter.Rate{{Limit: limit, Window: window}}}
+}
+
+func apply(t *testing.T, s *redis.Store, key store.Key, p limiter.FixedWindow, c limiter.Command) limiter.Result {
+	t.Helper()
+	res, err := s.Apply(t.Context(), key, p, c)
+	if err != nil {
+		t.Fatalf("Apply: %v", err)
+	}
+	return res
+}
+
+// untilGranted waits for the first window inside the store's memory.
+func untilGranted(t *testing.T, s *redis.Store, key store.Key, p limiter.FixedWindow) limiter.Result {
+	t.Helper()
+	for {
+		res := apply(t, s, key, p, lease)
+		if res.Granted > 0 {
+			return res
+		}
+		<-time.After(time.Duration(res.RetryAfter) * time.Microsecond)
+	}
+}
+
+// wantUnavailable fails unless err is a *store.UnavailableError that says all of
+// words.
+func wantUnavailable(t *testing.T, err error, words ...string) {
+	t.Helper()
+	var unavailable *store.UnavailableError
+	if !errors.As(err, &unavailable) {
+		t.Fatalf("error is %v (%T), want a *store.UnavailableError", err, err)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("error %q does not say %q", err, w)
+		}
+	}
+}
+
+func TestServersThatCannotDecideAreUnavailable(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(*redistest.Server)
+		words   []string
+	}{
+		"a replica": {
+			func(r *redistest.Server) { r.Do("REPLICAOF", "127.0.0.1", "1") },
+			[]string{"replica"},
+		},
+		"a full memory": {
+			func(r *redistest.Server) { r.Do("CONFIG", "SET", "maxmemory", "1") },
+			[]string{"maxmemory"},
+		},
+		"a password": {
+			func(r *redistest.Server) { r.Do("CONFIG", "SET", "requirepass", "secret") },
+			[]string{"password"},
+		},
+		"an ACL that forbids scripts": {
+			func(r *redistest.Server) { r.Do("ACL", "SETUSER", "default", "-evalsha", "-eval") },
+			[]string{"ACL"},
+		},
+		"too few replicas": {
+			func(r *redistest.Server) { r.Do("CONFIG", "SET", "min-replicas-to-write", "1") },
+			[]string{"min-replicas-to-write"},
+		},
+		"no server": {
+			func(r *redistest.Server) { r.Kill() },
+			[]string{"connection refused"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			c.prepare(server)
+			s := dial(t, server)
+			_, err := s.Apply(t.Context(), counterOf("a"), perWindow(1, limiter.Second), lease)
+			wantUnavailable(t, err, append(c.words, server.Addr)...)
+			if _, err := s.Probe(t.Context()); name != "a full memory" || err != nil {
+				wantUnavailable(t, err)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Errorf("error %q tells the password", err)
+			}
+		})
+	}
+}
+
+// TestAFullMemoryLeavesNoHalfDecision fills the server inside an open window: the
+// decision that would have opened the next one must not leave a trace.
+func TestAFullMemoryLeavesNoHalfDecision(t *testing.T) {
+	server := redistest.Start(t)
+	s := dial(t, server)
+	untilGranted(t, s, counterOf("a"), perWindow(5, limiter.MinWindow))
+	server.Do("CONFIG", "SET", "maxmemory", "1")
+	before := server.Do("DEBUG", "DIGEST")
+	_, err := s.Apply(t.Context(), counterOf("new"), perWindow(5, limiter.MaxWindow), lease)
+	wantUnavailable(t, err, "maxmemory")
+	if after := server.Do("DEBUG", "DIGEST"); after != before {
+		t.Error("the refused call changed the data")
+	}
+	server.Do("CONFIG", "SET", "maxmemory", "0")
+	untilGranted(t, s, counterOf("new"), perWindow(5, limiter.MinWindow))
+}
+
+func TestADeadlineEndsTheCall(t *testing.T) {
+	server := redistest.Start(t)
+	s := dial(t, server)
+	apply(t, s, counterOf("a"), perWindow(1, limiter.Second), lease)
+	server.Pause()
+	defer server.Resume()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := s.Apply(ctx, counterOf("a"), perWindow(1, limiter.Second), lease)
+	wantUnavailable(t, err)
+	if took := time.Since(start); took > 500*time.Millisecond {
+		t.Errorf("a deadline of 50 ms ended the call after %v", took)
+	}
+}
+
+// TestNoCommandIsSentTwice loses the reply of a give-back under a client that is
+// set to retry.
+func TestNoCommandIsSentTwice(t *testing.T) {
+	server := redistest.Start(t)
+	client := goredis.NewClient(&goredis.Options{Addr: server.Addr, MaxRetries: 5, ReadTimeout: 100 * time.Millisecond})
+	s := redis.New(client, redis.Options{Name: server.Addr})
+	t.Cleanup(func() { _ = s.Close() })
+	apply(t, s, counterOf("a"), perWindow(1, limiter.Second), lease)
+
+	server.Do("CONFIG", "RESETSTAT")
+	server.Pause()
+	_, err := s.Apply(t.Context(), counterOf("a"), perWindow(1, limiter.Second), lease)
+	wantUnavailable(t, err)
+	server.Resume()
+	if n := calls(server, "evalsha"); n > 1 {
+		t.Errorf("the server got the command %d times", n)
+	}
+}
+
+func TestALostScriptCacheCostsNoError(t *testing.T) {
+	server := redistest.Start(t)
+	s := dial(t, server)
+	apply(t, s, counterOf("a"), perWindow(1, limiter.Second), lease)
+	server.FlushScripts()
+	server.Do("CONFIG", "RESETSTAT")
+	for range 3 {
+		apply(t, s, counterOf("a"), perWindow(1, limiter.Second), lease)
+	}
+	if sha, text := calls(server, "evalsha"), calls(server, "eval"); sha != 3 || text != 1 {
+		t.Errorf("%d EVALSHA and %d EVAL for 3 decisions, want 3 and 1", sha, text)
+	}
+}
+
+// TestPromotionForgetsWhatWasNotReplicated promotes a replica that missed the
+// grants of an open window.
+func TestPromotionForgetsWhatWasNotReplicated(t *testing.T) {
+	primary, replica := redistest.Start(t), redistest.Start(t)
+	host, port, _ := strings.Cut(primary.Addr, ":")
+	replica.Do("REPLICAOF", host, port)
+	for !strings.Contains(replica.Do("INFO", "replication").(string), "master_link_status:up") {
+		<-time.After(10 * time.Millisecond)
+	}
+	old, promoted := dial(t, primary), dial(t, replica)
+	p := perWindow(5, 2*limiter.Second)
+	untilGranted(t, old, counterOf("begin"), p)
+	if n, ok := primary.Do("WAIT", "1", "5000").(int64); !ok || n != 1 {
+		t.Fatalf("the replica did not follow: %v", n)
+	}
+	replica.Pause() // from here on the replica misses everything
+	grant := apply(t, old, counterOf("a"), p, lease)
+	primary.Kill()
+	replica.Resume()
+	replica.Do("REPLICAOF", "NO", "ONE")
+
+	res := apply(t, promoted, counterOf("a"), p, lease)
+	if res.Granted > 0 && res.Windows.SameWindows(grant.Windows) {
+		t.Errorf("the promoted replica grants %d of a window from which %d were granted", res.Granted, grant.Granted)
+	}
+	if res := untilGranted(t, promoted, counterOf("a"), p); res.Granted != 5 {
+		t.Errorf("a later window grants %d, want 5", res.Granted)
+	}
+}
+
+// TestOneCallBeginsEveryPartition restarts a server and lets one key notice it.
+// Keys of other partitions, idle until then, must not pay in a later window.
+func TestOneCallBeginsEveryPartition(t *testing.T) {
+	server := redistest.Start(t)
+	s := dial(t, server)
+	p := perWindow(5, limiter.MinWindow)
+	apply(t, s, counterOf("a"), p, lease)
+	if n := len(server.Do("KEYS", "weir:*:memory").([]any)); n != 64 {
+		t.Fatalf("%d partitions know since when they remember, want 64", n)
+	}
+	server.Do("CONFIG", "RESETSTAT")
+	apply(t, s, counterOf("a"), p, lease)
+	if n := calls(server, "eval"); n != 0 {
+		t.Errorf("a call that met no new instance stamped %d partitions", n)
+	}
+}
+
+func TestKeysOfACounterShareAHashTag(t *testing.T) {
+	server := redistest.Start(t)
+	s := dial(t, server)
+	apply(t, s, counterOf("a"), perWindow(5, limiter.Second), lease)
+	for _, k := range server.Do("KEYS", "weir:*c/n/p/l/a").([]any) {
+		tag, _, ok := strings.Cut(strings.TrimPrefix(k.(string), "weir:{"), "}")
+		if !ok {
+			t.Fatalf("key %q has no hash tag", k)
+		}
+		if n := server.Do("EXISTS", "weir:{"+tag+"}:memory").(int64); n != 1 {
+			t.Errorf("no guard beside %q", k)
+		}
+	}
+}
+
+func TestCountersExpireAndGuardsDoNot(t *testing.T) {
+	server := redistest.Start(t)
+	s := dial(t, server)
+	apply(t, s, counterOf("a"), perWindow(5, 3600*limiter.Second), lease)
+	for _, k := range server.Do("KEYS", "*").([]any) {
+		ttl := server.Do("PTTL", k).(int64)
+		if guard := strings.HasSuffix(k.(string), ":memory"); guard != (ttl == -1) {
+			t.Errorf("%q lives for %d ms", k, ttl)
+		}
+	}
+}
+
+// TestAClockSetBackGrantsNothing rewrites the guard as if the server had served a
+// later instant before its clock was set back.
+func TestAClockSetBackGrantsNothing(t *testing.T) {
+	server := redistest.Start(t)
+	s := dial(t, server)
+	p := perWindow(5, limiter.MinWindow)
+	now := untilGranted(t, s, counterOf("a"), p).Now
+	for _, guard := range server.Do("KEYS", "weir:*:memory").([]any) {
+		server.Do("HSET", guard, "latest", int64(now.Add(60*limiter.Second)))
+	}
+	for _, hash := range []string{"a", "never asked"} {
+		if res := apply(t, s, counterOf(hash), p, lease); res.Reason != limiter.ClockBehind || res.RetryAfter <= 0 {
+			t.Errorf("%s: got %v, retry after %d", hash, res.Reason, res.RetryAfter)
+		}
+	}
+}
+
+// TestAStateOfAnotherLayoutIsAPlainError must not read as an outage, on which a
+// policy may admit.
+func TestAStateOfAnotherLayoutIsAPlainError(t *testing.T) {
+	server := redistest.Start(t)
+	s := dial(t, server)
+	apply(t, s, counterOf("a"), perWindow(5, limiter.Second), lease)
+	for _, k := range server.Do("KEYS", "weir:*c/n/p/l/a").([]any) {
+		server.Do("HSET", k, "v", "2")
+	}
+	_, err := s.Apply(t.Context(), counterOf("a"), perWindow(5, limiter.Second), lease)
+	var unavailable *store.UnavailableError
+	if err == nil || errors.As(err, &unavailable) || !strings.Contains(err.Error(), "layout version 2") {
+		t.Errorf("error is %v, want a plain one about the layout", err)
+	}
+}
+
+func TestProbeGradesTheServer(t *testing.T) {
+	server := redistest.Start(t)
+	s := dial(t, server)
+	grade := func() store.Guarantee {
+		t.Helper()
+		g, err := s.Probe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	if g := grade(); g != (store.Guarantee{Grade: store.Hard}) {
+		t.Errorf("alone: %+v", g)
+	}
+	server.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+	if g := grade(); g.Grade != store.BestEffort || !strings.Contains(g.Reason, "allkeys-lru") {
+		t.Errorf("with eviction: %+v", g)
+	}
+	server.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
+	replica := redistest.Start(t)
+	host, port, _ := strings.Cut(server.Addr, ":")
+	replica.Do("REPLICAOF", host, port)
+	for grade().Grade == store.Hard {
+		<-time.After(10 * time.Millisecond)
+	}
+	if g := grade(); g.Grade != store.HardExceptSplitBrain || g.Reason == "" {
+		t.Errorf("with a replica: %+v", g)
+	}
+}
+
+// calls returns how often the server ran a command since its statistics were
+// reset.
+func calls(server *redistest.Server, command string) int {
+	return statistic(server, command, `calls=(\d+)`)
+}
