@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func environment(values map[string]string) func(string) string {
+	return func(name string) string { return values[name] }
+}
+
+func TestDefaults(t *testing.T) {
+	o, err := parse([]string{"--sidecar-image=weir-sidecar@sha256:0"}, environment(map[string]string{
+		"POD_NAMESPACE": "limits", "POD_NAME": "weir-controller-0", "KUBECONFIG": "/etc/kubeconfig",
+	}), &bytes.Buffer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, pair := range map[string][2]string{
+		"namespace":     {o.namespace, "limits"},
+		"pod":           {o.podName, "weir-controller-0"},
+		"kubeconfig":    {o.kubeconfig, "/etc/kubeconfig"},
+		"fleet address": {o.fleetAddress, "weir-fleet.limits.svc:15030"},
+		"webhook name":  {o.service(webhookService), "weir-webhook.limits.svc"},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s is %q, want %q", what, pair[0], pair[1])
+		}
+	}
+}
+
+func TestRefusedOptions(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want string // part of the error
+	}{
+		"an image is needed":                     {nil, "--sidecar-image is empty"},
+		"arguments are refused":                  {[]string{"serve"}, `unexpected argument "serve"`},
+		"unknown flags are refused":              {[]string{"--image=x"}, "unknown flag"},
+		"an address needs a port":                {[]string{"--fleet-address=weir-fleet"}, `--fleet-address is "weir-fleet"`},
+		"an address needs a host":                {[]string{"--fleet-address=:15030"}, `--fleet-address is ":15030"`},
+		"a port is a number of 16 bits":          {[]string{"--webhook-port=70000"}, "--webhook-port is 70000"},
+		"the deadline lies within the lease":     {[]string{"--leader-elect-renew-deadline=15s"}, "two leaders overlap"},
+		"a pause lies within the deadline":       {[]string{"--leader-elect-retry-period=10s"}, "--leader-elect-retry-period is 10s"},
+		"a pause is positive":                    {[]string{"--leader-elect-retry-period=0s"}, "--leader-elect-retry-period is 0s"},
+		"logs are JSON or text":                  {[]string{"--log-format=xml"}, `--log-format is "xml"`},
+		"every option that is wrong is reported": {[]string{"--log-format=xml", "--webhook-port=0"}, "--webhook-port is 0"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := parse(tc.args, environment(nil), &bytes.Buffer{})
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error is %v, want one with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	var out bytes.Buffer
+	if _, err := parse([]string{"--help"}, environment(nil), &out); !errors.Is(err, pflag.ErrHelp) {
+		t.Errorf("error is %v, want ErrHelp", err)
+	}
+	for _, flag := range []string{"--sidecar-image", "--fleet-address", "--certificate-sans", "POD_NAME"} {
+		if !strings.Contains(out.String(), flag) {
+			t.Errorf("the help does not name %s", flag)
+		}
+	}
+	if err := run(t.Context(), []string{"--help"}, environment(nil), &out); err != nil {
+		t.Errorf("asking for help is an error: %v", err)
+	}
+}
