@@ -1,0 +1,447 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/internal/sidecar/fleet"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A handler records what it is asked for.
+type handler struct {
+	mu      sync.Mutex
+	version string
+	refuse  error
+	holders map[string]int64
+}
+
+func (h *handler) Version() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.version
+}
+
+func (h *handler) Apply(version string, _ []byte) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refuse != nil {
+		return h.refuse
+	}
+	h.version = version
+	return nil
+}
+
+func (h *handler) SetHolders(namespace, name string, n int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.holders[namespace+"/"+name] = n
+}
+
+func (h *handler) Report(_ time.Time, session uint64) []*fleetpb.LimitReport {
+	return []*fleetpb.LimitReport{{Namespace: "shop", Policy: "checkout", Limit: "all", AdmittedTotal: int64(session)}}
+}
+
+func (h *handler) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply {
+	return &fleetpb.AuditReply{Id: q.GetId(), Unknown: true}
+}
+
+// start runs a client of c until the test ends.
+func start(t *testing.T, c *controller) (client *fleet.Client, h *handler, tokenFile string) {
+	t.Helper()
+	cfg, tokenFile := c.config(t)
+	client, err := fleet.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h = &handler{version: "sha256:before", holders: map[string]int64{}}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		client.Run(ctx, h)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-done
+	})
+	return client, h, tokenFile
+}
+
+var (
+	key    = store.Key{Scope: store.Scope{Cluster: "c", Namespace: "shop", Policy: "checkout", Limit: "all"}, Hash: "ab"}
+	params = limiter.FixedWindow{Rates: []limiter.Rate{{Limit: 10, Window: limiter.Second}}, Generation: 3}
+	take   = limiter.Command{Op: limiter.Take, Min: 1, Want: 5}
+)
+
+// lease asks until there is a stream, and returns the answer.
+func lease(t *testing.T, c *fleet.Client) (limiter.Result, error) {
+	t.Helper()
+	connected(t, c)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	return c.Apply(ctx, key, params, take)
+}
+
+func connected(t *testing.T, c *fleet.Client) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(patience); !c.State().Connected; {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("not connected: %s", c.State().Error)
+		}
+	}
+}
+
+func wantUnavailable(t *testing.T, err error) {
+	t.Helper()
+	var unavailable *store.UnavailableError
+	if !errors.As(err, &unavailable) {
+		t.Errorf("got error %v, want a *store.UnavailableError", err)
+	}
+}
+
+func TestHelloSaysWhoAndWhat(t *testing.T) {
+	c := newController(t)
+	start(t, c)
+	s, hello := c.welcome(t, 7)
+	want := &fleetpb.Hello{
+		PodUid: "uid", BootNonce: "nonce", Namespace: "shop", Pod: "checkout-1", Version: "v1", ConfigVersion: "sha256:before",
+	}
+	if diff := cmp.Diff(want, hello, protocmp.Transform()); diff != "" {
+		t.Errorf("hello differs (-want +got):\n%s", diff)
+	}
+	if s.token != "Bearer first" {
+		t.Errorf("authorization is %q", s.token)
+	}
+}
+
+func TestTheTokenIsReadForEveryStream(t *testing.T) {
+	c := newController(t)
+	_, _, file := start(t, c)
+	s, _ := c.welcome(t, 7)
+	writeToken(t, file, "second")
+	s.end <- errors.New("the leader stops")
+	s, hello := c.welcome(t, 7)
+	if s.token != "Bearer second" {
+		t.Errorf("authorization is %q", s.token)
+	}
+	if hello.GetTerm() != 7 {
+		t.Errorf("the sidecar forgot term 7: %d", hello.GetTerm())
+	}
+}
+
+func TestLeasesAreAnsweredById(t *testing.T) {
+	c := newController(t)
+	client, _, _ := start(t, c)
+	s, _ := c.welcome(t, 7)
+	type answer struct {
+		res limiter.Result
+		err error
+	}
+	answers := make(chan answer, 2)
+	for range 2 {
+		go func() {
+			res, err := lease(t, client)
+			answers <- answer{res, err}
+		}()
+	}
+	first := expect(t, s, (*fleetpb.FromHolder).GetLease)
+	second := expect(t, s, (*fleetpb.FromHolder).GetLease)
+	want := &fleetpb.LeaseRequest{
+		Id: first.GetId(), Key: &fleetpb.Key{Namespace: "shop", Policy: "checkout", Limit: "all", Hash: "ab"},
+		Generation: 3, Rates: []*fleetpb.Rate{{Limit: 10, WindowMicros: 1e6}}, Min: 1, Want: 5,
+	}
+	if diff := cmp.Diff(want, first, protocmp.Transform()); diff != "" {
+		t.Errorf("request differs (-want +got):\n%s", diff)
+	}
+	for i, r := range []*fleetpb.LeaseRequest{second, first} { // the later one first
+		s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lease{Lease: &fleetpb.LeaseReply{
+			Id: r.GetId(), Term: 7, Granted: int64(i + 1), Remaining: 4, ExpiresInMicros: 500, NowMicros: 1e6,
+			Windows: []*fleetpb.Window{{Rate: &fleetpb.Rate{Limit: 10, WindowMicros: 1e6}, Index: 1, Granted: 6}},
+		}}})
+	}
+	granted := map[int64]bool{}
+	for range 2 {
+		a := <-answers
+		if a.err != nil {
+			t.Fatal(a.err)
+		}
+		granted[a.res.Granted] = true
+		if a.res.Windows.N != 1 || a.res.Windows.Open[0].Index != 1 || a.res.ExpiresIn != 500 || a.res.Now != 1e6 {
+			t.Errorf("got %+v", a.res)
+		}
+	}
+	if !granted[1] || !granted[2] {
+		t.Errorf("answers were mixed up: %v", granted)
+	}
+}
+
+func TestWithoutAStreamTheStoreIsAwayAtOnce(t *testing.T) {
+	cfg, _ := newController(t).config(t)
+	client, err := fleet.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.Apply(t.Context(), key, params, take)
+	wantUnavailable(t, err)
+}
+
+func TestALeaseEndsWithItsStream(t *testing.T) {
+	c := newController(t)
+	client, _, _ := start(t, c)
+	s, _ := c.welcome(t, 7)
+	go func() {
+		expect(t, s, (*fleetpb.FromHolder).GetLease)
+		s.end <- errors.New("the leader stops")
+	}()
+	_, err := lease(t, client)
+	wantUnavailable(t, err)
+}
+
+func TestALeaseEndsWithItsContext(t *testing.T) {
+	c := newController(t)
+	client, _, _ := start(t, c)
+	c.welcome(t, 7)
+	connected(t, client)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err := client.Apply(ctx, key, params, take)
+	wantUnavailable(t, err)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the cause is %v", err)
+	}
+}
+
+func TestErrorsOfTheControllerAreOutages(t *testing.T) {
+	c := newController(t)
+	client, _, _ := start(t, c)
+	s, _ := c.welcome(t, 7)
+	go answerWith(t, s, &fleetpb.LeaseReply{Term: 7, Error: "not yet"})
+	_, err := lease(t, client)
+	wantUnavailable(t, err)
+}
+
+func answerWith(t *testing.T, s *session, r *fleetpb.LeaseReply) {
+	t.Helper()
+	r.Id = expect(t, s, (*fleetpb.FromHolder).GetLease).GetId()
+	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lease{Lease: r}})
+}
+
+// TestRepliesThatMakeNoSenseAreDefects: a failure action may not act on them.
+func TestRepliesThatMakeNoSenseAreDefects(t *testing.T) {
+	for name, reply := range map[string]*fleetpb.LeaseReply{
+		"an unknown reason": {Term: 7, Reason: 99},
+		"too many windows":  {Term: 7, Windows: make([]*fleetpb.Window, limiter.MaxRates+1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newController(t)
+			client, _, _ := start(t, c)
+			s, _ := c.welcome(t, 7)
+			for i := range reply.GetWindows() {
+				reply.Windows[i] = &fleetpb.Window{}
+			}
+			go answerWith(t, s, reply)
+			_, err := lease(t, client)
+			var unavailable *store.UnavailableError
+			if err == nil || errors.As(err, &unavailable) {
+				t.Errorf("got error %v", err)
+			}
+		})
+	}
+}
+
+func TestLowerTermsAreRefused(t *testing.T) {
+	t.Run("in a reply", func(t *testing.T) {
+		c := newController(t)
+		client, _, _ := start(t, c)
+		s, _ := c.welcome(t, 7)
+		go answerWith(t, s, &fleetpb.LeaseReply{Term: 6, Granted: 5, ExpiresInMicros: 1e6})
+		res, err := lease(t, client)
+		wantUnavailable(t, err)
+		if res.Granted != 0 {
+			t.Errorf("%d units of a term that is over", res.Granted)
+		}
+	})
+	t.Run("in a welcome", func(t *testing.T) {
+		c := newController(t)
+		client, _, _ := start(t, c)
+		s, _ := c.welcome(t, 7)
+		connected(t, client)
+		s.end <- errors.New("the leader stops")
+		s, _ = c.welcome(t, 6)
+		if m := s.next(t); m != nil {
+			t.Errorf("the sidecar speaks with a leader of term 6 after term 7: %v", m)
+		}
+		c.welcome(t, 8)
+		connected(t, client)
+		if term := client.State().Term; term != 8 {
+			t.Errorf("term is %d", term)
+		}
+	})
+}
+
+func TestAReturnIsSentOnceAndNotAwaited(t *testing.T) {
+	c := newController(t)
+	client, _, _ := start(t, c)
+	s, _ := c.welcome(t, 7)
+	connected(t, client)
+	giveBack := limiter.Command{Op: limiter.Return, Want: 4, Windows: limiter.Windows{N: 1}}
+	giveBack.Windows.Open[0] = limiter.OpenWindow{Rate: params.Rates[0], Index: 9}
+	if _, err := client.Apply(t.Context(), key, params, giveBack); err != nil {
+		t.Fatal(err)
+	}
+	got := expect(t, s, (*fleetpb.FromHolder).GetLease)
+	if got.GetId() != 0 || got.GetOp() != int32(limiter.Return) || got.GetWant() != 4 || got.GetWindows()[0].GetIndex() != 9 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func configMessage(version string, snapshot []byte) *fleetpb.ToHolder {
+	return &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Config{Config: &fleetpb.Config{Version: version, Snapshot: snapshot}}}
+}
+
+func TestConfigIsAcknowledged(t *testing.T) {
+	data := []byte("a snapshot")
+	version := policy.Version(data)
+	for name, tc := range map[string]struct {
+		sent   string
+		refuse error
+		want   string // part of the error
+		after  string // version in force
+	}{
+		"that was put in force":          {version, nil, "", version},
+		"that the handler refuses":       {version, errors.New("no such algorithm"), "no such algorithm", "sha256:before"},
+		"that is not what its name says": {"sha256:other", nil, "changed on the way", "sha256:before"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newController(t)
+			_, h, _ := start(t, c)
+			h.mu.Lock()
+			h.refuse = tc.refuse
+			h.mu.Unlock()
+			s, _ := c.welcome(t, 7)
+			s.say(t, configMessage(tc.sent, data))
+			ack := expect(t, s, (*fleetpb.FromHolder).GetAcknowledge)
+			if ack.GetVersion() != tc.sent || !strings.Contains(ack.GetError(), tc.want) || (tc.want == "") != (ack.GetError() == "") {
+				t.Errorf("got %v", ack)
+			}
+			if h.Version() != tc.after {
+				t.Errorf("%s is in force", h.Version())
+			}
+		})
+	}
+}
+
+func TestHoldersAuditsAndReports(t *testing.T) {
+	c := newController(t)
+	_, h, _ := start(t, c)
+	s, _ := c.welcome(t, 7)
+	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Holders{Holders: &fleetpb.Holders{
+		Counts: []*fleetpb.Holders_Count{{Namespace: "shop", Policy: "checkout", Holders: 12}},
+	}}})
+	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Audit{Audit: &fleetpb.AuditQuery{Id: 5}}})
+	if reply := expect(t, s, (*fleetpb.FromHolder).GetAudit); reply.GetId() != 5 || !reply.GetUnknown() {
+		t.Errorf("got %v", reply)
+	}
+	h.mu.Lock()
+	if h.holders["shop/checkout"] != 12 { // told before the audit was asked
+		t.Errorf("holders are %v", h.holders)
+	}
+	h.mu.Unlock()
+	for range 3 {
+		if r := expect(t, s, (*fleetpb.FromHolder).GetReport); r.GetLimits()[0].GetAdmittedTotal() != 1 {
+			t.Errorf("got %v, want the first session's", r)
+		}
+	}
+	s.end <- errors.New("the leader stops")
+	s, _ = c.welcome(t, 8)
+	if r := expect(t, s, (*fleetpb.FromHolder).GetReport); r.GetLimits()[0].GetAdmittedTotal() != 2 {
+		t.Errorf("got %v, want the second session's", r)
+	}
+}
+
+func TestLeave(t *testing.T) {
+	c := newController(t)
+	client, h, _ := start(t, c)
+	s, _ := c.welcome(t, 7)
+	connected(t, client)
+	left := make(chan error, 1)
+	go func() { left <- client.Leave(t.Context(), h) }()
+	var last *fleetpb.FromHolder
+	for m := s.next(t); m != nil; m = s.next(t) {
+		if m.GetLeave() != nil && last.GetReport() == nil {
+			t.Errorf("before leave came %v, want the final report", last)
+		}
+		last = m
+		if m.GetLeave() != nil {
+			break
+		}
+	}
+	s.end <- nil
+	if err := <-left; err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-c.sessions:
+		t.Error("it connected again after it left")
+	case <-time.After(300 * time.Millisecond): // longer than the first pause
+	}
+}
+
+func TestLeavingWithoutAStreamSaysSo(t *testing.T) {
+	cfg, _ := newController(t).config(t)
+	client, err := fleet.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Leave(t.Context(), &handler{}); err == nil {
+		t.Error("nobody was told, and nobody said so")
+	}
+}
+
+func TestAnotherCertificateIsRefused(t *testing.T) {
+	for name, change := range map[string]func(*fleet.Config, []byte){
+		"of another authority": func(c *fleet.Config, other []byte) { c.CABundle = other },
+		"of another name":      func(c *fleet.Config, _ []byte) { c.ServerName = "elsewhere" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newController(t)
+			cfg, _ := c.config(t)
+			_, other := newCertificate(t)
+			change(&cfg, other)
+			client, err := fleet.New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer stop()
+			client.Run(ctx, &handler{})
+			if len(c.sessions) > 0 {
+				t.Error("the token was given to a server that nobody vouches for")
+			}
+		})
+	}
+}
+
+func TestABundleWithoutCertificatesIsAnError(t *testing.T) {
+	if _, err := fleet.New(fleet.Config{CABundle: []byte("nothing")}); err == nil {
+		t.Error("accepted")
+	}
+}
