@@ -48,6 +48,7 @@ type Decision struct {
 
 	key  *Key  // whose cost Cancel gives back, nil when there is none
 	cost int64 // what Cancel gives back
+	_    int64 // pads to a multiple of 16 bytes, which is copied without overlap
 }
 
 // Cancel takes the decision back because the request was not let through after

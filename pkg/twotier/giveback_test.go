@@ -49,6 +49,18 @@ func TestCloseGivesUnspentCreditsBackOnce(t *testing.T) {
 	}
 }
 
+func TestCancelAfterCloseOpensNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(perSecond(100, 10), newGate(newFakeStore(), &clock{}))
+		d := acquire(t, l, "", 3)
+		l.Close(t.Context())
+		d.Cancel()
+		if d := acquire(t, l, "", 1); d.Allowed {
+			t.Error("admitted after Close")
+		}
+	})
+}
+
 func TestCloseForfeitsCreditsOfWindowsThatAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()

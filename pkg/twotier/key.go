@@ -35,61 +35,65 @@ func (k *Key) storeKey(cfg *Config) store.Key {
 }
 
 // Acquire decides a request; see Limiter.Acquire.
-func (k *Key) Acquire(ctx context.Context, cost int64) (Decision, error) {
-	if d, ok := k.spend(cost); ok {
-		return d, nil
-	}
-	if d, ok := k.refuse(cost); ok {
+func (k *Key) Acquire(ctx context.Context, cost int64) (d Decision, err error) {
+	if k.spend(cost, &d) || k.refuse(cost, &d) {
 		return d, nil
 	}
 	return k.miss(ctx, cost)
 }
 
 // spend admits a request from the credits in hand.
-func (k *Key) spend(cost int64) (Decision, bool) {
+//
+// The clock is read after the credits are taken, never before: a thread that
+// loses the processor in between then sees the time at which it goes on, and a
+// credit taken too late is found out. Credits taken from a dead lease are not
+// put back; they are worth nothing. What else there is to write is written
+// before the clock is read, too, and so is out of the way when the caller copies
+// the decision.
+func (k *Key) spend(cost int64, d *Decision) bool {
 	e := k.lease.Load()
 	if e == nil || cost < 1 {
-		return Decision{}, false
+		return false
 	}
-	left, now, ok := e.spend(k.limiter.clock, cost)
+	left, ok := e.take(cost)
 	if !ok {
-		return Decision{}, false
+		return false
 	}
-	return Decision{
-		Allowed:    true,
-		Source:     FromLease,
-		Limit:      e.limit,
-		Remaining:  e.remaining + left,
-		ResetAfter: time.Duration(max(0, e.resets-now)),
-		Windows:    e.windows,
-		key:        k,
-		cost:       cost,
-	}, true
+	d.Allowed = true
+	d.Limit = e.limit
+	d.Remaining = e.remaining + left
+	d.Windows = e.windows
+	d.key, d.cost = k, cost
+	now := k.limiter.clock.now()
+	d.ResetAfter = time.Duration(e.resets - now)
+	if now >= e.deadline {
+		*d = Decision{}
+		return false
+	}
+	return true
 }
 
 // refuse refuses a request that the store is known to refuse, even if all
 // credits in hand went to it.
-func (k *Key) refuse(cost int64) (Decision, bool) {
+func (k *Key) refuse(cost int64, d *Decision) bool {
 	r := k.refusal.Load()
 	if r == nil || cost < r.need || r.config != k.limiter.config.Load() {
-		return Decision{}, false
+		return false
 	}
+	d.Reason = r.reason
+	d.Limit = r.limit
+	d.Remaining = r.remaining
+	d.Windows = r.windows
 	now := k.limiter.clock.now()
-	if now >= r.until || cost-k.lease.Load().held(now) < r.need {
-		return Decision{}, false
-	}
-	d := Decision{
-		Source:     FromLease,
-		Reason:     r.reason,
-		Limit:      r.limit,
-		Remaining:  r.remaining,
-		ResetAfter: time.Duration(max(0, r.resets-now)),
-		Windows:    r.windows,
-	}
+	d.ResetAfter = time.Duration(max(0, r.resets-now))
 	if r.retry {
 		d.RetryAfter = time.Duration(r.until - now)
 	}
-	return d, true
+	if now >= r.until || cost-k.lease.Load().held(now) < r.need {
+		*d = Decision{}
+		return false
+	}
+	return true
 }
 
 // refund puts the cost of a cancelled decision back. Credits of the same windows

@@ -16,23 +16,18 @@ type lease struct {
 	quota          // immutable: what the reply that granted them said
 }
 
-// spend takes cost out of the credits and returns what is left, and when.
-//
-// The clock is read after the credits are taken, never before: a thread that
-// loses the processor in between then sees the time at which it goes on, and a
-// credit taken too late is found out. Credits taken from a dead lease are not
-// put back; they are worth nothing.
-func (e *lease) spend(c *clock, cost int64) (left, now int64, ok bool) {
+// take takes cost out of the credits and returns what is left. Whether the lease
+// is alive is for the caller to check, afterwards.
+func (e *lease) take(cost int64) (left int64, ok bool) {
 	for {
 		held := e.credits.Load()
 		if held < cost {
-			return 0, 0, false
+			return held, false
 		}
-		// A failed swap means that another thread spent: somebody gets on, and
+		// A failed swap means that another thread took some: somebody gets on, and
 		// credits only become fewer, so the loop ends.
 		if e.credits.CompareAndSwap(held, held-cost) {
-			now = c.now()
-			return held - cost, now, now < e.deadline
+			return held - cost, true
 		}
 	}
 }

@@ -219,14 +219,29 @@ func TestCreditsDieWithTheirWindow(t *testing.T) {
 
 func TestSpendChecksTheDeadlineAfterItTookTheCredit(t *testing.T) {
 	c := &clock{}
+	k := newKey(&Limiter{clock: c}, "")
 	e := &lease{deadline: c.now() + int64(time.Hour)}
 	e.credits.Store(2)
-	if _, _, ok := e.spend(c, 1); !ok {
+	k.lease.Store(e)
+	var d Decision
+	if !k.spend(1, &d) || !d.Allowed {
 		t.Fatal("a live lease does not spend")
 	}
 	c.slept.Add(int64(time.Hour))
-	if _, _, ok := e.spend(c, 1); ok {
-		t.Error("spent a credit of a dead lease")
+	d = Decision{}
+	if k.spend(1, &d) || d != (Decision{}) {
+		t.Errorf("a dead lease left the decision %+v", d)
+	}
+}
+
+func TestDrainedLeaseHasNothingLeft(t *testing.T) {
+	e := &lease{}
+	e.credits.Store(5)
+	if got := e.drain(); got != 5 {
+		t.Errorf("drained %d of 5", got)
+	}
+	if _, ok := e.take(1); ok {
+		t.Error("a thread that still holds a drained lease spends a credit that moved on")
 	}
 }
 

@@ -84,10 +84,8 @@ func (k *Key) join(cfg *Config, cost int64) (Decision, *call, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	// What the call that just ended brought is visible under the lock.
-	if d, ok := k.spend(cost); ok {
-		return d, nil, nil
-	}
-	if d, ok := k.refuse(cost); ok {
+	var d Decision
+	if k.spend(cost, &d) || k.refuse(cost, &d) {
 		return d, nil, nil
 	}
 	if k.call != nil {

@@ -13,7 +13,8 @@ func suspend(t *testing.T, c *clock) (add func(time.Duration)) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go c.watch(func() time.Duration { return time.Hour + time.Duration(slept.Load()) }, stop, done)
 	t.Cleanup(func() { close(stop); <-done })
-	c.users = 1 // the limiter need not start another
+	synctest.Wait() // it knows how long the machine was suspended before
+	c.users = 1     // the limiter need not start another
 	return func(d time.Duration) { slept.Add(int64(d)) }
 }
 
