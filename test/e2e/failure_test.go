@@ -59,8 +59,7 @@ var _ = Describe("When a process dies under load", func() {
 			}
 			Expect(short).To(BeNumerically("<=", 1), "windows that lost budget")
 		},
-		Entry("when it is stopped in good order", func() { cluster.Controller.Stop() }),
-		Entry("when it is killed", func() { cluster.Controller.Kill() }),
-		SpecTimeout(2*time.Minute),
+		Entry("when it is stopped in good order", SpecTimeout(2*time.Minute), func() { cluster.Controller.Stop() }),
+		Entry("when it is killed", SpecTimeout(2*time.Minute), func() { cluster.Controller.Kill() }),
 	)
 })

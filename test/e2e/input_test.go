@@ -51,12 +51,11 @@ var _ = Describe("Bad input", func() {
 			Expect(apierrors.IsInvalid(err) || apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 			Expect(err).To(MatchError(And(ContainSubstring(field), ContainSubstring(cure))))
 		},
-		Entry("no limits", func(s *v1alpha1.RateLimitPolicySpec) { s.Limits = nil }, "spec.limits", ""),
-		Entry("a limit of zero", func(s *v1alpha1.RateLimitPolicySpec) { s.Limits[0].Rates[0].Limit = 0 }, "limit", "greater than or equal to 1"),
-		Entry("a window that is no duration", func(s *v1alpha1.RateLimitPolicySpec) { s.Limits[0].Rates[0].Window = "soon" }, "window", ""),
-		Entry("Redis without an address", func(s *v1alpha1.RateLimitPolicySpec) { s.Store.Type = v1alpha1.RedisStoreType }, "store", "set redis.address"),
-		Entry("two limits of one name", func(s *v1alpha1.RateLimitPolicySpec) { s.Limits = append(s.Limits, s.Limits[0]) }, "spec.limits[1]", "Duplicate"),
-		SpecTimeout(time.Minute),
+		Entry("no limits", SpecTimeout(time.Minute), func(s *v1alpha1.RateLimitPolicySpec) { s.Limits = nil }, "spec.limits", ""),
+		Entry("a limit of zero", SpecTimeout(time.Minute), func(s *v1alpha1.RateLimitPolicySpec) { s.Limits[0].Rates[0].Limit = 0 }, "limit", "greater than or equal to 1"),
+		Entry("a window that is no duration", SpecTimeout(time.Minute), func(s *v1alpha1.RateLimitPolicySpec) { s.Limits[0].Rates[0].Window = "soon" }, "window", ""),
+		Entry("Redis without an address", SpecTimeout(time.Minute), func(s *v1alpha1.RateLimitPolicySpec) { s.Store.Type = v1alpha1.RedisStoreType }, "store", "set redis.address"),
+		Entry("two limits of one name", SpecTimeout(time.Minute), func(s *v1alpha1.RateLimitPolicySpec) { s.Limits = append(s.Limits, s.Limits[0]) }, "spec.limits[1]", "Duplicate"),
 	)
 
 	It("in a check request is answered with the field and the cure", func(ctx SpecContext) {
