@@ -121,7 +121,7 @@ func (r *RateLimitPolicyReconciler) gather(ctx context.Context, s *scope) error 
 		return err
 	}
 	s.pods = selectPods(selected)
-	s.observation = r.Fleet.Observe(s.policy.Namespace, s.policy.Name)
+	s.observe(r.Fleet.Observe(s.policy.Namespace, s.policy.Name))
 	if redis := s.policy.Spec.Store.Redis; s.policy.Spec.Store.Type == v1alpha1.RedisStoreType {
 		s.redis.guarantee, s.redis.err = r.Redis.Probe(ctx, redis.Address)
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/coordinator"
 )
 
@@ -44,6 +45,23 @@ type enforcer struct {
 type probed struct {
 	guarantee v1alpha1.Guarantee
 	err       error
+}
+
+// observe takes over what the fleet said. Figures of limits that the spec no longer
+// has are left out, and of those measured under another generation only the flow
+// is kept: what its windows admitted says nothing of this one's.
+func (s *scope) observe(o coordinator.Observation) {
+	s.observation = o
+	s.observation.Limits = nil
+	for _, l := range o.Limits {
+		if !slices.ContainsFunc(s.policy.Spec.Limits, func(spec v1alpha1.Limit) bool { return spec.Name == l.Limit }) {
+			continue
+		}
+		if l.Generation != s.policy.Generation && l.Verdict != audit.NoTraffic {
+			l.Verdict, l.Overshoot, l.UnderUtilization = audit.Starting, nil, nil
+		}
+		s.observation.Limits = append(s.observation.Limits, l)
+	}
 }
 
 // selectPods sorts the pods a policy selects into those that enforce it and
