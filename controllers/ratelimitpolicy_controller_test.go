@@ -1,0 +1,267 @@
+package controllers_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/coordinator"
+)
+
+// world is one namespace with one policy, "checkout", that selects app=checkout.
+type world struct {
+	*testing.T
+	*WithT
+	policy types.NamespacedName
+}
+
+func newWorld(t *testing.T, changes ...func(*v1alpha1.RateLimitPolicy)) *world {
+	t.Helper()
+	w := &world{T: t, WithT: NewWithT(t)}
+	w.SetDefaultEventuallyTimeout(patience)
+	w.SetDefaultEventuallyPollingInterval(interval)
+	w.SetDefaultConsistentlyDuration(quiet)
+	w.SetDefaultConsistentlyPollingInterval(interval)
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
+	w.Expect(server.Create(t.Context(), namespace)).To(Succeed())
+	w.policy = types.NamespacedName{Namespace: namespace.Name, Name: "checkout"}
+	policy := &v1alpha1.RateLimitPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.policy.Namespace, Name: w.policy.Name},
+		Spec: v1alpha1.RateLimitPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "checkout"}},
+			Limits:      []v1alpha1.Limit{{Name: "all", Rates: []v1alpha1.Rate{{Limit: 1000, Window: "1s"}}}},
+		},
+	}
+	for _, change := range changes {
+		change(policy)
+	}
+	w.Expect(server.Create(t.Context(), policy)).To(Succeed())
+	t.Cleanup(func() {
+		if err := server.Delete(t.Context(), policy); client.IgnoreNotFound(err) != nil {
+			t.Log(err)
+		}
+	})
+	w.eventually(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason)
+	return w
+}
+
+func (w *world) get() *v1alpha1.RateLimitPolicy {
+	w.Helper()
+	policy := &v1alpha1.RateLimitPolicy{}
+	w.Expect(server.Get(w.Context(), w.policy, policy)).To(Succeed())
+	return policy
+}
+
+func (w *world) condition(kind string) metav1.Condition {
+	w.Helper()
+	if c := meta.FindStatusCondition(w.get().Status.Conditions, kind); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+func (w *world) eventually(kind, reason string) {
+	w.Helper()
+	w.Eventually(func() string { return w.condition(kind).Reason }).Should(Equal(reason), kind)
+}
+
+// pod starts a pod that the policy selects and returns its UID.
+func (w *world) pod(name string, labels map[string]string) string {
+	w.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.policy.Namespace, Name: name, Labels: map[string]string{"app": "checkout"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+	}
+	for key, value := range labels {
+		pod.Labels[key] = value
+	}
+	w.Expect(server.Create(w.Context(), pod)).To(Succeed())
+	pod.Status.Phase = corev1.PodRunning
+	w.Expect(server.Status().Update(w.Context(), pod)).To(Succeed())
+	return string(pod.UID)
+}
+
+func (w *world) enforcer(name string) string {
+	w.Helper()
+	return w.pod(name, map[string]string{v1alpha1.EnforcerLabel: "true"})
+}
+
+func acknowledged(generation int64, uids ...string) coordinator.Observation {
+	o := coordinator.Observation{Term: 1}
+	for _, uid := range uids {
+		o.Sessions = append(o.Sessions, coordinator.Session{PodUID: uid, Generation: generation})
+	}
+	return o
+}
+
+func measured(o coordinator.Observation, generation int64, admittedPerSecond float64) coordinator.Observation {
+	o.Limits = []coordinator.LimitFigures{{Limit: "all", Figures: audit.Figures{
+		Generation: generation,
+		Verdict:    audit.Measured,
+		Flow:       audit.Flow{AdmittedPerSecond: admittedPerSecond},
+		Overshoot:  &audit.Overshoot{WindowEnd: clock.Now()},
+	}}}
+	return o
+}
+
+// settle waits until nothing more is written, and returns how much was.
+func (w *world) settle() int64 {
+	w.Helper()
+	var last int64
+	w.Eventually(func() bool {
+		before := last
+		last = writes.Load()
+		return before == last
+	}).WithPolling(quiet).Should(BeTrue())
+	return last
+}
+
+func TestProgrammedSpeaksOfAcknowledgementsOnly(t *testing.T) {
+	w := newWorld(t)
+	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.NoEnforcersReason)
+
+	a, b := w.enforcer("a"), w.enforcer("b")
+	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ReconcilingReason)
+	w.Expect(fleet.refreshes(w.policy.Namespace)).To(BeNumerically(">", 0), "the policy was published")
+	w.Consistently(func() metav1.ConditionStatus { return w.condition(v1alpha1.ProgrammedCondition).Status }).
+		Should(Equal(metav1.ConditionFalse), "what was published is not what is enforced")
+
+	fleet.say(w.policy, acknowledged(1, a))
+	clock.SetTime(clock.Now().Add(2 * time.Second)) // past the pace of messages
+	fleet.say(w.policy, acknowledged(1, a))
+	w.Eventually(func() string { return w.condition(v1alpha1.ProgrammedCondition).Message }).
+		Should(Equal("1 of 2 enforcers do not run generation 1 yet: b (not connected)"))
+
+	fleet.say(w.policy, acknowledged(1, a, b))
+	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ProgrammedReason)
+	w.Expect(w.get().Status.Summary.Pods).To(Equal("2/2"))
+
+	policy := w.get()
+	policy.Spec.Limits[0].Rates[0].Limit = 7
+	w.Expect(server.Update(t.Context(), policy)).To(Succeed())
+	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ReconcilingReason)
+	w.Expect(w.condition(v1alpha1.ProgrammedCondition).ObservedGeneration).To(Equal(int64(2)))
+	fleet.say(w.policy, acknowledged(2, a, b))
+	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ProgrammedReason)
+}
+
+func TestPodsWithoutASidecarAreNamed(t *testing.T) {
+	w := newWorld(t)
+	a := w.enforcer("a")
+	w.pod("bare", nil)
+	fleet.say(w.policy, acknowledged(1, a))
+	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.PartiallyProgrammedReason)
+	w.Expect(w.condition(v1alpha1.ProgrammedCondition).Message).To(ContainSubstring("so not limited: bare;"))
+	w.Expect(w.get().Status.Summary.Pods).To(Equal("1/2"))
+
+	w.Expect(server.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.policy.Namespace, Name: "bare"}},
+		client.GracePeriodSeconds(0))).To(Succeed())
+	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ProgrammedReason)
+}
+
+func TestAPodThatIsRelabelledLeavesThePolicy(t *testing.T) {
+	w := newWorld(t)
+	w.enforcer("a")
+	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ReconcilingReason)
+	before := fleet.refreshes(w.policy.Namespace)
+	w.Expect(server.Patch(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.policy.Namespace, Name: "a"}},
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"other"}}}`)))).To(Succeed())
+	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.NoEnforcersReason)
+	w.Expect(fleet.refreshes(w.policy.Namespace)).To(BeNumerically(">", before), "its sidecar has to stop enforcing")
+}
+
+func TestAStatusThatSaysTheSameIsNotWrittenAgain(t *testing.T) {
+	w := newWorld(t)
+	a := w.enforcer("a")
+	o := measured(acknowledged(1, a), 1, 100)
+	fleet.say(w.policy, o)
+	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ProgrammedReason)
+	w.eventually(v1alpha1.WithinBoundCondition, v1alpha1.MeasuredReason)
+
+	before := w.settle()
+	version := w.get().ResourceVersion
+	for range 5 {
+		clock.SetTime(clock.Now().Add(time.Minute))
+		fleet.say(w.policy, o)
+	}
+	w.Consistently(writes.Load).Should(Equal(before))
+	w.Expect(w.get().ResourceVersion).To(Equal(version))
+}
+
+func TestFiguresWaitAndConditionsDoNot(t *testing.T) {
+	w := newWorld(t)
+	a := w.enforcer("a")
+	fleet.say(w.policy, measured(acknowledged(1, a), 1, 100))
+	w.Eventually(func() string { return w.get().Status.Summary.Admitted }).Should(Equal("100/s"))
+	w.settle()
+
+	fleet.say(w.policy, measured(acknowledged(1, a), 1, 200))
+	w.Consistently(func() string { return w.get().Status.Summary.Admitted }).Should(Equal("100/s"))
+	clock.SetTime(clock.Now().Add(18 * time.Second))
+	fleet.say(w.policy, measured(acknowledged(1, a), 1, 300))
+	w.Eventually(func() string { return w.get().Status.Summary.Admitted }).Should(Equal("300/s"))
+
+	broken := measured(acknowledged(1, a), 1, 300)
+	broken.Limits[0].Verdict = audit.Exceeded
+	broken.Limits[0].Overshoot = &audit.Overshoot{Observed: 3, Worst: 3, WorstEnd: clock.Now(), WindowEnd: clock.Now()}
+	fleet.say(w.policy, broken)
+	w.eventually(v1alpha1.WithinBoundCondition, v1alpha1.BoundExceededReason)
+	w.Expect(w.get().Status.Summary.Overshoot).To(Equal("3 > 0"))
+}
+
+func TestAWipedStatusIsWrittenAgain(t *testing.T) {
+	w := newWorld(t)
+	w.settle()
+	policy := w.get()
+	policy.Status = v1alpha1.RateLimitPolicyStatus{}
+	w.Expect(server.Status().Update(t.Context(), policy)).To(Succeed())
+	w.eventually(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason)
+}
+
+func TestAnUnreachableRedisIsTold(t *testing.T) {
+	w := newWorld(t, func(p *v1alpha1.RateLimitPolicy) {
+		p.Spec.Store = v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: "redis.shop.svc:6379"}}
+	})
+	w.eventually(v1alpha1.StoreReachableCondition, v1alpha1.ReachableReason)
+	w.Expect(w.get().Status.Guarantee).To(HaveField("Grade", v1alpha1.HardExceptSplitBrainGuarantee))
+
+	redis.fail(errors.New("connection refused"))
+	defer redis.fail(nil)
+	fleet.say(w.policy, coordinator.Observation{})
+	w.eventually(v1alpha1.StoreReachableCondition, v1alpha1.UnreachableReason)
+	w.Expect(w.get().Status.Guarantee).To(BeNil())
+}
+
+func TestAPolicyThatCannotBeEnforcedIsRefused(t *testing.T) {
+	w := newWorld(t)
+	a := w.enforcer("a")
+	fleet.say(w.policy, acknowledged(1, a))
+	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ProgrammedReason)
+
+	policy := w.get()
+	policy.Spec.Limits[0].Match = []v1alpha1.Match{{Paths: []v1alpha1.PathMatch{{Type: v1alpha1.PathRegularExpression, Value: "("}}}}
+	w.Expect(server.Update(t.Context(), policy)).To(Succeed())
+	w.eventually(v1alpha1.AcceptedCondition, v1alpha1.InvalidReason)
+	w.Expect(w.get().Status.Conditions).To(HaveLen(1))
+	w.Expect(w.condition(v1alpha1.AcceptedCondition).Message).To(ContainSubstring("spec.limits[0].match[0].paths[0].value"))
+}
+
+func TestADeletedPolicyIsNoLongerEnforced(t *testing.T) {
+	w := newWorld(t)
+	w.settle()
+	before := fleet.refreshes(w.policy.Namespace)
+	policy := w.get()
+	w.Expect(policy.Finalizers).To(BeEmpty(), "nothing may hold up a deletion")
+	w.Expect(server.Delete(t.Context(), policy)).To(Succeed())
+	w.Eventually(func() int { return fleet.refreshes(w.policy.Namespace) }).Should(BeNumerically(">", before))
+}

@@ -1,0 +1,205 @@
+package controllers_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/controllers"
+	"github.com/weir-dev/weir/internal/coordinator"
+)
+
+const (
+	patience = 15 * time.Second
+	interval = 20 * time.Millisecond
+	// quiet is how long a test watches that nothing happens.
+	quiet = 400 * time.Millisecond
+)
+
+// What all tests of the suite share: each uses a namespace of its own.
+var (
+	server client.Client // reads from the API server
+	fleet  = newFakeFleet()
+	redis  = &fakeRedis{}
+	clock  = clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 10, 15, 0, 0, time.UTC))
+	writes atomic.Int64 // of any status
+)
+
+func TestMain(m *testing.M) {
+	code, err := runSuite(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runSuite(m *testing.M) (code int, err error) {
+	environment := &envtest.Environment{
+		CRDDirectoryPaths:     []string{filepath.Join("..", "config", "crd", "bases")},
+		ErrorIfCRDPathMissing: true,
+	}
+	defer func() { // also after a failed start, which may leave processes behind
+		if stopErr := environment.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	config, err := environment.Start()
+	if err != nil {
+		return 0, fmt.Errorf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make deps`): %w", err)
+	}
+	leaks := []goleak.Option{
+		goleak.IgnoreCurrent(),
+		// client-go shares idle connections for the life of the process.
+		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
+	}
+
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	mgr, err := newManager(config)
+	if err != nil {
+		cancel()
+		return 0, err
+	}
+	go func() { stopped <- mgr.Start(ctx) }()
+	code = m.Run()
+	cancel()
+	if err := <-stopped; err != nil {
+		return code, fmt.Errorf("manager: %w", err)
+	}
+	return code, eventuallyNoLeaks(leaks)
+}
+
+func newManager(config *rest.Config) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	var err error
+	if server, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:    scheme,
+		Cache:     controllers.CacheOptions(),
+		Metrics:   metricsserver.Options{BindAddress: "0"},
+		NewClient: countingClient,
+	})
+	if err != nil {
+		return nil, err
+	}
+	reconciler := &controllers.RateLimitPolicyReconciler{Client: mgr.GetClient(), Fleet: fleet, Redis: redis, Clock: clock}
+	return mgr, reconciler.SetupWithManager(mgr)
+}
+
+// countingClient counts the status writes that the API server accepted.
+func countingClient(config *rest.Config, options client.Options) (client.Client, error) {
+	base, err := client.NewWithWatch(config, options)
+	if err != nil {
+		return nil, err
+	}
+	return interceptor.NewClient(base, interceptor.Funcs{
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, resource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption,
+		) error {
+			err := c.SubResource(resource).Patch(ctx, object, patch, options...)
+			if err == nil {
+				writes.Add(1)
+			}
+			return err
+		},
+	}), nil
+}
+
+func eventuallyNoLeaks(options []goleak.Option) (found error) {
+	_ = wait.PollUntilContextTimeout(context.Background(), interval, patience, true, func(context.Context) (bool, error) {
+		found = goleak.Find(options...)
+		return found == nil, nil
+	})
+	return found
+}
+
+// fakeFleet is a fleet whose sidecars say what a test tells them to.
+type fakeFleet struct {
+	changed chan types.NamespacedName
+
+	mu           sync.Mutex
+	observations map[types.NamespacedName]coordinator.Observation
+	refreshed    map[string]int // by namespace
+}
+
+func newFakeFleet() *fakeFleet {
+	return &fakeFleet{
+		changed:      make(chan types.NamespacedName),
+		observations: map[types.NamespacedName]coordinator.Observation{},
+		refreshed:    map[string]int{},
+	}
+}
+
+func (f *fakeFleet) Refresh(namespace string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refreshed[namespace]++
+}
+
+func (f *fakeFleet) Observe(namespace, name string) coordinator.Observation {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.observations[types.NamespacedName{Namespace: namespace, Name: name}]
+}
+
+func (f *fakeFleet) Changed() <-chan types.NamespacedName { return f.changed }
+
+// say has the fleet say something new of a policy.
+func (f *fakeFleet) say(policy types.NamespacedName, o coordinator.Observation) {
+	f.mu.Lock()
+	f.observations[policy] = o
+	f.mu.Unlock()
+	f.changed <- policy
+}
+
+func (f *fakeFleet) refreshes(namespace string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.refreshed[namespace]
+}
+
+// fakeRedis answers every probe alike.
+type fakeRedis struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (r *fakeRedis) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
+
+func (r *fakeRedis) Probe(context.Context, string) (v1alpha1.Guarantee, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return v1alpha1.Guarantee{Grade: v1alpha1.HardExceptSplitBrainGuarantee, Reason: "2 replicas"}, r.err
+}
