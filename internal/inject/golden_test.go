@@ -302,6 +302,13 @@ func requireValid(t *testing.T, pod *corev1.Pod) {
 			}
 		}
 	}
+	volumes := map[string]bool{}
+	for _, v := range pod.Spec.Volumes {
+		if volumes[v.Name] {
+			t.Errorf("two volumes are named %s", v.Name)
+		}
+		volumes[v.Name] = true
+	}
 	if pod.Labels[v1alpha1.EnforcerLabel] != "true" {
 		t.Error("the pod is not marked as an enforcer")
 	}

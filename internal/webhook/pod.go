@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,10 @@ import (
 // maxSnapshot is the longest snapshot that a pod carries, in bytes of its packed
 // form. Linux refuses environment variables of 128 KiB and more.
 const maxSnapshot = 64 << 10
+
+// readTimeout bounds one read of a namespace. The informer of a replica that has
+// just started blocks; the API server must then still be asked in time.
+const readTimeout = time.Second
 
 // Snapshots knows what a pod that does not exist yet will have to enforce.
 type Snapshots interface {
@@ -83,6 +88,8 @@ func (i *PodInjector) inject(ctx context.Context, pod *corev1.Pod, namespace str
 }
 
 func namespaceFacts(ctx context.Context, reader client.Reader, name string) (inject.NamespaceFacts, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	ns := &corev1.Namespace{}
 	if err := reader.Get(ctx, types.NamespacedName{Name: name}, ns); err != nil {
 		return inject.NamespaceFacts{}, fmt.Errorf("read the pod's namespace: %w", err)
