@@ -53,6 +53,15 @@ func (b *Book) Retain(names map[Name]bool, now time.Time) {
 	}
 }
 
+// Finish says that nothing is counted any more: all counts are final.
+func (b *Book) Finish() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, l := range b.limits {
+		l.finished.Store(true)
+	}
+}
+
 // SetHolders says how many processes enforce the policy; see Settings.Holders.
 func (b *Book) SetHolders(namespace, policy string, n int64) {
 	b.mu.Lock()

@@ -76,6 +76,17 @@ func TestRowsAreCumulativeAndThenFinal(t *testing.T) {
 	wantRows(t, rows(t, b, at(5), 2), final) // another session is told anew
 }
 
+func TestAllIsFinalAtTheEnd(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Keyed: true, MaxKeys: 10, Holders: 1})
+	l.Count(at(0), refused("a", 2, second(7)))
+	rows(t, b, at(0.1), 1)
+	b.Finish()
+	wantRows(t, rows(t, b, at(0.2), 1), &fleetpb.WindowReport{
+		Windows: window1(7), Final: true, Refused: 2, Keys: []*fleetpb.KeyCount{{Hash: "#a", Refused: 2}},
+	})
+}
+
 func TestALateEventStillCounts(t *testing.T) {
 	b := NewBook(hash)
 	l := b.Open(all, Settings{Holders: 1})

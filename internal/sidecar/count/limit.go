@@ -72,6 +72,7 @@ type Limit struct {
 	holders    atomic.Int64
 	maxKeys    atomic.Int64
 	keyed      atomic.Bool
+	finished   atomic.Bool // nothing is counted any more
 
 	requests          [outcomes]atomic.Uint64
 	admitted, refused atomic.Int64 // in units of cost
@@ -114,6 +115,9 @@ func (l *Limit) retire(now time.Time) {
 		l.retired = now
 	}
 }
+
+// final reports whether the counts of r stay as they are, as far as is known.
+func (l *Limit) final(r *row, now time.Time) bool { return l.finished.Load() || r.over(now) }
 
 // Requests returns how many requests had the outcome since the process started.
 func (l *Limit) Requests(o Outcome) uint64 { return l.requests[o].Load() }
@@ -174,7 +178,7 @@ func (l *Limit) sweep(now time.Time) (gone bool) {
 	kept := make([]*row, 0, len(l.rows))
 	for i, r := range slices.Backward(l.rows) {
 		keys += int(r.tracked.Load())
-		ended := r.final(now)
+		ended := l.final(r, now)
 		crowded := i < len(l.rows)-1 && (keys > most || len(kept) >= maxRows)
 		if ended && (crowded || now.Sub(r.end) > Keep) {
 			delete(l.byTuple, r.tuple)

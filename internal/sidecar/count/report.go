@@ -54,7 +54,7 @@ func (l *Limit) untold(now time.Time, session uint64) []*row {
 	l.mu.Lock()
 	rows := slices.Clone(l.rows)
 	l.mu.Unlock()
-	rows = slices.DeleteFunc(rows, func(r *row) bool { return r.told(now, session) })
+	rows = slices.DeleteFunc(rows, func(r *row) bool { return l.told(r, now, session) })
 	return rows[max(0, len(rows)-maxRowsAtOnce):]
 }
 
@@ -68,16 +68,16 @@ func (l *Limit) totals() *fleetpb.LimitReport {
 }
 
 // told reports whether the session knows all there is to know at now.
-func (r *row) told(now time.Time, session uint64) bool {
+func (l *Limit) told(r *row, now time.Time, session uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.sent == sent{session: session, changes: r.changes, final: r.final(now)}
+	return r.sent == sent{session: session, changes: r.changes, final: l.final(r, now)}
 }
 
 func (l *Limit) reportRow(r *row, now time.Time, session uint64) *fleetpb.WindowReport {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sent = sent{session: session, changes: r.changes, final: r.final(now)}
+	r.sent = sent{session: session, changes: r.changes, final: l.final(r, now)}
 	w := &fleetpb.WindowReport{
 		Windows:  r.windows(),
 		Final:    r.sent.final,

@@ -153,5 +153,6 @@ func (t *tally) add(e Event) {
 	}
 }
 
-// final reports whether the row's windows are over at now.
-func (r *row) final(now time.Time) bool { return now.Sub(r.end) >= r.tuple.slack() }
+// over reports whether the row's windows ended so long ago that no more events
+// are to be expected.
+func (r *row) over(now time.Time) bool { return now.Sub(r.end) >= r.tuple.slack() }

@@ -188,7 +188,7 @@ func (e *Enforcer) Set() (set *policy.Set, version string) {
 }
 
 // Close gives all credits back, each once, and waits until that is done or ctx
-// is. Decisions fail afterwards. Counts can still be reported.
+// is. Decisions fail afterwards. Counts can still be reported, and are final.
 func (e *Enforcer) Close(ctx context.Context) {
 	e.mu.Lock()
 	old := e.current.Load()
@@ -197,5 +197,6 @@ func (e *Enforcer) Close(ctx context.Context) {
 	e.mu.Unlock()
 	old.close(ctx, next)
 	e.closing.Wait()
+	e.book.Finish()
 	e.cfg.Stores.Retain(nil)
 }

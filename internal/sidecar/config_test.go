@@ -1,0 +1,116 @@
+package sidecar
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
+)
+
+func environment(vars map[string]string) func(string) string {
+	return func(name string) string { return vars[name] }
+}
+
+// pod is what the control plane sets for every sidecar.
+func pod(changes ...string) map[string]string {
+	vars := map[string]string{
+		"WEIR_POD_NAMESPACE": "shop", "WEIR_POD_NAME": "checkout-1", "WEIR_POD_UID": "uid", "WEIR_CA_BUNDLE": "pem",
+	}
+	for i := 0; i < len(changes); i += 2 {
+		vars[changes[i]] = changes[i+1]
+	}
+	return vars
+}
+
+func TestLoadConfig(t *testing.T) {
+	args := []string{
+		"--fleet-address=weir-fleet.weir-system.svc:15030", "--fleet-server-name=weir-fleet.weir-system.svc",
+		"--inbound=15006:8080", "--inbound=15007:9090", "--check-address=127.0.0.1:15010", "--admin-address=:15020",
+		"--token-file=/var/run/secrets/weir.dev/token", "--shutdown-grace-period=30s",
+	}
+	want := config{
+		fleetAddress: "weir-fleet.weir-system.svc:15030", fleetServerName: "weir-fleet.weir-system.svc",
+		tokenFile: "/var/run/secrets/weir.dev/token", caBundle: "pem",
+		inbound:      []inbound{{":15006", "127.0.0.1:8080"}, {":15007", "127.0.0.1:9090"}},
+		checkAddress: "127.0.0.1:15010", adminAddress: ":15020", grace: 30 * time.Second,
+		namespace: "shop", pod: "checkout-1", podUID: "uid", mode: enforce.Enforce,
+	}
+	sandboxed := want
+	sandboxed.tokenFile = "/tmp/pod/var/run/secrets/weir.dev/token"
+	sandboxed.inbound = []inbound{{"127.0.0.9:15006", "127.0.0.9:8080"}, {"127.0.0.9:15007", "127.0.0.9:9090"}}
+	sandboxed.checkAddress, sandboxed.adminAddress = "127.0.0.9:15010", "127.0.0.9:15020"
+	for name, tc := range map[string]struct {
+		env  map[string]string
+		want config
+	}{
+		"in a pod":     {pod(), want},
+		"in a sandbox": {pod("WEIR_SANDBOX_DIR", "/tmp/pod", "WEIR_SANDBOX_IP", "127.0.0.9"), sandboxed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := loadConfig(args, environment(tc.env))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(config{}, inbound{})); diff != "" {
+				t.Errorf("config differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLoadConfigNamesTheFieldAndTheCure(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		env  map[string]string
+		want []string
+	}{
+		"an unknown flag":           {[]string{"--inbounds=1:2"}, pod(), []string{"inbounds", "--help"}},
+		"an argument":               {[]string{"run"}, pod(), []string{`"run"`, "--help"}},
+		"half a pair of ports":      {[]string{"--inbound=15006"}, pod(), []string{"--inbound", "LISTENPORT:APPPORT"}},
+		"a port out of range":       {[]string{"--inbound=15006:99999"}, pod(), []string{"--inbound", "99999"}},
+		"no port to check at":       {[]string{"--check-address=localhost"}, pod(), []string{"--check-address", "HOST:PORT"}},
+		"no time":                   {[]string{"--shutdown-grace-period=30"}, pod(), []string{"shutdown-grace-period"}},
+		"time that runs backwards":  {[]string{"--shutdown-grace-period=-1s"}, pod(), []string{"--shutdown-grace-period", "0s or more"}},
+		"no namespace":              {nil, pod("WEIR_POD_NAMESPACE", ""), []string{"WEIR_POD_NAMESPACE", "set it"}},
+		"no pod":                    {[]string{"--fleet-address=a:1"}, pod("WEIR_POD_NAME", ""), []string{"WEIR_POD_NAME", "set it"}},
+		"no UID":                    {[]string{"--fleet-address=a:1"}, pod("WEIR_POD_UID", ""), []string{"WEIR_POD_UID", "set it"}},
+		"no certificates":           {[]string{"--fleet-address=a:1"}, pod("WEIR_CA_BUNDLE", ""), []string{"WEIR_CA_BUNDLE", "PEM"}},
+		"no port of the controller": {[]string{"--fleet-address=a"}, pod(), []string{"--fleet-address", "HOST:PORT"}},
+		"an unknown mode":           {nil, pod("WEIR_MODE", "Shadow"), []string{"WEIR_MODE", "shadow"}},
+		"a broken snapshot":         {nil, pod("WEIR_SNAPSHOT", "x"), []string{"WEIR_SNAPSHOT", "same version"}},
+		"a sandbox without address": {nil, pod("WEIR_SANDBOX_IP", "localhost"), []string{"WEIR_SANDBOX_IP", "IP address"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := loadConfig(tc.args, environment(tc.env))
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, arg := range []string{"--help", "-h"} {
+		var out bytes.Buffer
+		if err := Run(t.Context(), []string{arg}, environment(nil), &out, &out); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"--inbound", "--fleet-address", "WEIR_SNAPSHOT", "127.0.0.1:15010", "30s"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("help does not mention %s", want)
+			}
+		}
+		if strings.Contains(out.String(), "%!") {
+			t.Errorf("help is malformed:\n%s", out.String())
+		}
+	}
+}
