@@ -1,0 +1,75 @@
+package stores_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/weir-dev/weir/internal/sidecar/stores"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errGone = errors.New("gone")
+
+type away struct{}
+
+func (away) Apply(context.Context, store.Key, limiter.FixedWindow, limiter.Command) (limiter.Result, error) {
+	return limiter.Result{}, &store.UnavailableError{Store: "away", Cause: errGone}
+}
+
+func open(t *testing.T, p *stores.Pool, s policy.Store) twotier.Store {
+	t.Helper()
+	opened, err := p.Open(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened
+}
+
+func redisAt(address string) policy.Store {
+	return policy.Store{Type: policy.RedisStore, Address: address}
+}
+
+func TestStoresOfOneAddressAreShared(t *testing.T) {
+	p := stores.NewPool(away{}, slog.New(slog.DiscardHandler))
+	defer p.Retain(nil)
+	controller := policy.Store{Type: policy.ControllerStore}
+	a, b := redisAt("127.0.0.1:1"), redisAt("127.0.0.1:2")
+	if open(t, p, controller) != open(t, p, controller) || open(t, p, a) != open(t, p, a) {
+		t.Error("the same store was opened twice")
+	}
+	if open(t, p, a) == open(t, p, b) {
+		t.Error("two addresses share a store")
+	}
+	kept, closed := open(t, p, a), open(t, p, b)
+	p.Retain(map[policy.Store]bool{a: true})
+	if open(t, p, a) != kept {
+		t.Error("a store in use was closed")
+	}
+	if open(t, p, b) == closed {
+		t.Error("a store that nobody uses was kept")
+	}
+}
+
+func TestTheControllerStandsBehindItsGate(t *testing.T) {
+	p := stores.NewPool(away{}, slog.New(slog.DiscardHandler))
+	s := open(t, p, policy.Store{Type: policy.ControllerStore})
+	if _, gated := s.(*twotier.Gate); !gated {
+		t.Errorf("got a %T, which every limiter would probe for itself", s)
+	}
+}
+
+func TestAnUnknownStoreIsAnError(t *testing.T) {
+	p := stores.NewPool(away{}, slog.New(slog.DiscardHandler))
+	if _, err := p.Open(policy.Store{Type: "Disk"}); err == nil {
+		t.Error("opened")
+	}
+}
