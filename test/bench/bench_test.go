@@ -7,6 +7,7 @@ import "testing"
 func BenchmarkDecision(b *testing.B) {
 	for _, c := range cases() {
 		for _, x := range c.contenders() {
+			warm(x, c.keys)
 			b.Run(c.name+"/"+x.name, func(b *testing.B) {
 				b.ReportAllocs()
 				b.RunParallel(func(pb *testing.PB) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,7 +56,7 @@ func limitRefuse() contender {
 // limitKeyed is the physical limit for many counters that exist already.
 func limitKeyed(keys []string) contender {
 	counters := make(map[string]*atomic.Int64, len(keys))
-	for _, k := range keys {
+	for _, k := range slices.Sorted(slices.Values(keys)) {
 		counters[k] = new(atomic.Int64)
 	}
 	start := time.Now()
