@@ -220,7 +220,6 @@ func TestLimit(t *testing.T) {
 		},
 		"a holder that comes back has accounted for nothing yet": {
 			run: func(f *fleet) {
-				f.report("b", open(0, 50))
 				f.Lose(holder("b"), f.now)
 				f.report("a", final(0, 20, 0))
 				f.pass("a")

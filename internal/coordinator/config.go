@@ -27,6 +27,10 @@ type limitName struct {
 	limit  string
 }
 
+// sharedCounters are those of a limit with a key that stand for many values:
+// requests without one, and those beyond Key.MaxKeys.
+const sharedCounters = 2
+
 // published is what a limit's counters work by.
 type published struct {
 	params limiter.FixedWindow
@@ -68,7 +72,7 @@ func (c *config) add(p *policy.Policy) {
 			here:   p.Store.Type == policy.ControllerStore,
 		}
 		if limit.keyed {
-			limit.most = l.Key.MaxKeys
+			limit.most = l.Key.MaxKeys + sharedCounters
 		}
 		c.limits[limitName{policy: name, limit: l.Name}] = limit
 	}

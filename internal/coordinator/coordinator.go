@@ -26,7 +26,8 @@ const (
 	endTimeout       = 5 * time.Second  // to record the end of a term
 	partTimeout      = 2 * time.Second  // for sessions to end when the leader steps down
 	beginRetry       = time.Second
-	maxNonce         = 64 // bytes
+	maxNonce         = 64        // bytes
+	receiveWindow    = 256 << 10 // bytes of one connection that may wait to be handled
 )
 
 // A Resolver tells what a pod has to enforce. An error, for instance because its

@@ -97,6 +97,8 @@ func (t *term) newServer() *grpc.Server {
 		grpc.Creds(credentials.NewTLS(config)),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxConcurrentStreams(2), // the next while the last one ends
+		grpc.StaticStreamWindowSize(receiveWindow),
+		grpc.StaticConnWindowSize(receiveWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 3 * time.Second, Timeout: 2 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	)

@@ -46,8 +46,11 @@ func (t *term) serve(stream fleetpb.Fleet_ConnectServer) error {
 	if err := t.enter(s); err != nil {
 		return err
 	}
-	go s.receive(ctx, t, stream) // ends with the stream, which ends with this call
-	s.send(ctx, stream)
+	// Both end with the stream, which ends with this call; either may be blocked in
+	// the stream until then.
+	go s.send(ctx, stream)
+	go s.receive(ctx, t, stream)
+	<-ctx.Done()
 	cause := context.Cause(ctx)
 	t.leave(s, cause)
 	if errors.Is(cause, errLeft) {

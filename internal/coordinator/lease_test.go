@@ -1,0 +1,249 @@
+package coordinator
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+func TestLeasesAreOfWhatWasPublishedToThePod(t *testing.T) {
+	shop := limited("shop", 3, 10, limiter.Second)
+	bank := limited("bank", 3, 10, limiter.Second)
+	bank.Name = "transfer"
+	onRedis := limited("shop", 1, 10, limiter.Second)
+	onRedis.Name, onRedis.Store = "on-redis", policy.Store{Type: policy.RedisStore, Address: "redis:6379"}
+	perIP := keyed(limited("shop", 1, 10, limiter.Second), 2)
+	perIP.Name = "per-ip"
+	of := func(p policy.Policy) policy.Policy { return p }
+
+	tests := map[string]struct {
+		policy policy.Policy
+		change func(*fleetpb.LeaseRequest)
+		want   string // part of the error; empty for a grant
+	}{
+		"what was published":                            {policy: of(shop)},
+		"the limit without a key of a policy with keys": {policy: of(perIP)},
+		"a policy of another namespace":                 {policy: of(bank), want: "not of this pod's namespace"},
+		"another namespace's policy by its name": {
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Key.Policy = "transfer" }, want: "does not apply to this pod",
+		},
+		"a limit that does not exist": {
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Key.Limit = "none" }, want: "does not apply to this pod",
+		},
+		"a name with a slash": {
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Key.Namespace = "shop/../bank" }, want: "not of this pod's namespace",
+		},
+		"no key at all": {
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Key = nil }, want: "not of this pod's namespace",
+		},
+		"rates of its own": {
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Rates[0].Limit = 1_000_000 }, want: "has other rates",
+		},
+		"more rates than were published": {
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Rates = append(r.Rates, r.Rates[0]) }, want: "has other rates",
+		},
+		"a generation that is not published yet": {
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Generation = 4 }, want: "not known to this controller yet",
+		},
+		"a counter of a limit without a key": {
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Key.Hash = store.HashValue("x") }, want: "has no counter",
+		},
+		"a counter that is no hash": {
+			policy: of(perIP), change: func(r *fleetpb.LeaseRequest) { r.Key.Hash = "x" }, want: "has no counter",
+		},
+		"a policy that uses another store": {policy: of(onRedis), want: "does not keep its counters in this controller"},
+		"an operation that does not exist": {
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Op = 256 }, want: "op 256",
+		},
+		"nothing": {
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Min, r.Want = 0, 0 }, want: "must be at least 1",
+		},
+		"less than nothing": {
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Min, r.Want = -5, -5 }, want: "must be at least 1",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := lead(t, &memoryTerms{}, publishing(bank, shop, onRedis, perIP))
+				defer l.end()
+				s := l.connect(pod("shop", "web-0"), "1")
+				defer s.close()
+				s.config()
+				time.Sleep(time.Second)
+				if tc.change == nil {
+					tc.change = func(*fleetpb.LeaseRequest) {}
+				}
+				reply := s.lease(tc.policy, tc.policy.Limits[0], tc.change)
+				switch {
+				case tc.want == "" && (reply.GetError() != "" || reply.GetGranted() != 1 || reply.GetTerm() != 1):
+					t.Errorf("reply = %v, want one unit of term 1", reply)
+				case tc.want != "" && (!strings.Contains(reply.GetError(), tc.want) || reply.GetGranted() != 0):
+					t.Errorf("reply = %v, want an error with %q", reply, tc.want)
+				}
+			})
+		})
+	}
+}
+
+func TestOneNamespaceCannotDrainAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shop, bank := limited("shop", 1, 10, limiter.Second), limited("bank", 1, 10, limiter.Second)
+		l := lead(t, &memoryTerms{}, publishing(bank, shop))
+		defer l.end()
+		a := l.connect(pod("shop", "web-0"), "1")
+		defer a.close()
+		a.config()
+		b := l.connect(pod("bank", "web-0b"), "1")
+		defer b.close()
+		b.config()
+		time.Sleep(time.Second)
+		a.lease(shop, shop.Limits[0], want(10))
+		a.lease(bank, bank.Limits[0], want(10))
+		if reply := b.lease(bank, bank.Limits[0], want(10)); reply.GetGranted() != 10 {
+			t.Errorf("reply = %v, want all ten units", reply)
+		}
+	})
+}
+
+func TestSessionsShareALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := limited("shop", 1, 10, limiter.Second)
+		l := lead(t, &memoryTerms{}, publishing(p))
+		defer l.end()
+		var granted int64
+		time.Sleep(time.Second)
+		for i := range 3 {
+			s := l.connect(pod("shop", fmt.Sprint("web-", i)), "1")
+			defer s.close()
+			s.config()
+			granted += s.lease(p, p.Limits[0], want(4)).GetGranted()
+		}
+		if granted != 10 {
+			t.Errorf("granted %d units, want 10", granted)
+		}
+	})
+}
+
+func TestAReturnIsGrantedAgainAndNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := limited("shop", 1, 10, limiter.Second)
+		l := lead(t, &memoryTerms{}, publishing(p))
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.config()
+		time.Sleep(time.Second)
+		reply := s.lease(p, p.Limits[0], want(10))
+		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Lease{Lease: &fleetpb.LeaseRequest{
+			Key: &fleetpb.Key{Namespace: "shop", Policy: "checkout", Limit: "all"}, Generation: 1,
+			Rates: []*fleetpb.Rate{{Limit: 10, WindowMicros: int64(limiter.Second)}},
+			Op:    int32(limiter.Return), Want: 4, Windows: reply.GetWindows(),
+		}}})
+		if reply := s.lease(p, p.Limits[0], want(10)); reply.GetGranted() != 4 {
+			t.Errorf("reply = %v, want the four units that were returned", reply)
+		}
+	})
+}
+
+// Once a holder asked with the newer generation, the older one is refused.
+func TestALowerGenerationIsStale(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := limited("shop", 1, 10, limiter.Second), limited("shop", 2, 20, limiter.Second)
+		l := lead(t, &memoryTerms{}, publishing(before))
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.config()
+		time.Sleep(time.Second)
+		l.policies.set(true, after)
+		l.Refresh("shop")
+		s.config()
+		if reply := s.lease(before, before.Limits[0]); reply.GetReason() != int32(limiter.Granted) {
+			t.Errorf("before anybody asked with the newer one: reply = %v, want a grant", reply)
+		}
+		s.lease(after, after.Limits[0])
+		if reply := s.lease(before, before.Limits[0]); reply.GetReason() != int32(limiter.StaleGeneration) || reply.GetGranted() != 0 {
+			t.Errorf("reply = %v, want StaleGeneration", reply)
+		}
+	})
+}
+
+func TestNothingIsGrantedBeforeThePoliciesAreKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := limited("shop", 1, 10, limiter.Second)
+		l := lead(t, &memoryTerms{}, &policies{})
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		if reply := s.lease(p, p.Limits[0]); reply.GetError() == "" {
+			t.Errorf("reply = %v, want an error", reply)
+		}
+	})
+}
+
+func TestCountersOfALimitAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const maxKeys = 3
+		p := keyed(limited("shop", 1, 10, limiter.Second), maxKeys)
+		l := lead(t, &memoryTerms{}, publishing(p))
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.config()
+		time.Sleep(time.Second)
+		ask := func(value int) *fleetpb.LeaseReply {
+			return s.lease(p, p.Limits[0], func(r *fleetpb.LeaseRequest) { r.Key.Hash = store.HashValue(fmt.Sprint(value)) })
+		}
+		granted := 0
+		for i := range 100 {
+			if ask(i).GetError() == "" {
+				granted++
+			}
+		}
+		if granted != maxKeys+sharedCounters {
+			t.Errorf("%d counters were served, want %d", granted, maxKeys+sharedCounters)
+		}
+		if reply := ask(0); reply.GetError() != "" {
+			t.Errorf("reply = %v, want a known counter to be served", reply)
+		}
+		for range 5 { // until the counters have ended
+			time.Sleep(time.Second)
+			s.report()
+		}
+		if reply := ask(1000); reply.GetError() != "" {
+			t.Errorf("reply = %v, want a new counter in the place of ended ones", reply)
+		}
+	})
+}
+
+func TestNothingIsGrantedOutsideTheFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := true
+		p := limited("shop", 1, 10, limiter.Second)
+		l := lead(t, &memoryTerms{}, publishing(p), func(c *Config) { c.Leadership = leadership(func() bool { return held }) })
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.config()
+		time.Sleep(time.Second)
+		if reply := s.lease(p, p.Limits[0]); reply.GetGranted() != 1 {
+			t.Errorf("reply = %v, want one unit", reply)
+		}
+		held = false
+		if reply := s.lease(p, p.Limits[0]); reply.GetGranted() != 0 || reply.GetError() == "" {
+			t.Errorf("reply = %v, want an error", reply)
+		}
+	})
+}
+
+type leadership func() bool
+
+func (l leadership) Held() bool { return l() }

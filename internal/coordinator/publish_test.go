@@ -1,0 +1,217 @@
+package coordinator
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+func TestNothingIsSentBeforeTheResolverIsSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := limited("shop", 7, 10, limiter.Second)
+		l := lead(t, &memoryTerms{}, &policies{})
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		for range 30 {
+			time.Sleep(time.Second)
+			s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Acknowledge{Acknowledge: &fleetpb.Acknowledge{}}})
+		}
+		l.policies.set(true, p)
+		if got := s.config(); len(got.Policies) != 1 || got.Policies[0].Generation != 7 {
+			t.Errorf("first configuration = %+v, want the policy", got)
+		}
+	})
+}
+
+func TestRefreshSendsWhatChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := limited("shop", 1, 10, limiter.Second), limited("shop", 2, 20, limiter.Second)
+		l := lead(t, &memoryTerms{}, publishing(first))
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.config()
+		l.Refresh("shop") // nothing changed: nothing is sent
+		synctest.Wait()
+		l.policies.set(true, second)
+		l.Refresh("shop")
+		if got := s.config(); got.Policies[0].Generation != 2 {
+			t.Errorf("configuration = %+v, want generation 2", got)
+		}
+		l.policies.set(true)
+		l.Refresh("shop")
+		if got := s.config(); len(got.Policies) != 0 {
+			t.Errorf("configuration = %+v, want no policy", got)
+		}
+	})
+}
+
+func TestProgressIsWhatSidecarsAcknowledge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		config := s.recv().GetConfig()
+		if got := l.observed(); got.Generation != 0 {
+			t.Errorf("before the acknowledgement: %+v", got)
+		}
+		s.acknowledge(config.GetVersion(), "")
+		synctest.Wait()
+		if got := l.observed(); got.Generation != 1 || got.Error != "" {
+			t.Errorf("after the acknowledgement: %+v", got)
+		}
+		l.policies.set(true, limited("shop", 2, 20, limiter.Second))
+		l.Refresh("shop")
+		config = s.recv().GetConfig()
+		s.acknowledge(config.GetVersion(), "no such thing")
+		synctest.Wait()
+		if got := l.observed(); got.Generation != 1 || got.Error != "no such thing" {
+			t.Errorf("after the refusal: %+v", got)
+		}
+		s.acknowledge("sha256:old", "")
+		synctest.Wait()
+		if got := l.observed(); got.Error == "" {
+			t.Errorf("after an acknowledgement of something else: %+v", got)
+		}
+	})
+}
+
+// observed returns the only session of shop/checkout.
+func (l *leader) observed() Session {
+	l.t.Helper()
+	got := l.Observe("shop", "checkout")
+	if len(got.Sessions) != 1 {
+		l.t.Fatalf("observation = %+v, want one session", got)
+	}
+	return got.Sessions[0]
+}
+
+func TestASidecarIsNotSentWhatItEnforces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := limited("shop", 1, 10, limiter.Second)
+		l := lead(t, &memoryTerms{}, publishing(p))
+		defer l.end()
+		_, version, err := policy.Encode(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := pod("shop", "web-0")
+		s := l.dial(id.token())
+		defer s.close()
+		hello := id.hello("1")
+		hello.ConfigVersion = version
+		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: hello}})
+		s.recv()
+		synctest.Wait()
+		if got := l.observed(); got.Generation != 1 {
+			t.Errorf("session = %+v, want generation 1 in force", got)
+		}
+		time.Sleep(time.Second)
+		if reply := s.lease(p, p.Limits[0]); reply.GetGranted() != 1 { // the first message after the welcome
+			t.Errorf("reply = %v, want one unit", reply)
+		}
+	})
+}
+
+func TestPodsWithTheSamePoliciesShareOneEncoding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		for i := range 3 {
+			s := l.connect(pod("shop", fmt.Sprint("web-", i)), "1")
+			defer s.close()
+			s.config()
+		}
+		configs := map[*config]bool{}
+		for _, s := range l.present.Load().sessions.in("shop") {
+			configs[s.sent] = true
+		}
+		if len(configs) != 1 {
+			t.Errorf("%d encodings, want 1", len(configs))
+		}
+	})
+}
+
+func TestHoldersAreCountedOnceTheyHadTimeToComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		began := time.Now()
+		first, second := l.connect(pod("shop", "web-0"), "1"), l.connect(pod("shop", "web-1"), "1")
+		defer first.close()
+		first.config()
+		second.config()
+		for time.Since(began) < returnTime-time.Second {
+			time.Sleep(time.Second)
+			first.report()
+			second.report()
+			if n := l.told("web-0-uid"); n != 0 {
+				t.Errorf("%d holders were counted after %s, before all had time to come back", n, time.Since(began))
+			}
+		}
+		if got := first.holders(); got != 2 {
+			t.Errorf("holders = %d, want 2", got)
+		}
+		second.close()
+		if got := first.holders(); got != 1 {
+			t.Errorf("holders = %d, want 1", got)
+		}
+	})
+}
+
+// holders waits until the sidecar is told how many there are.
+func (s *sidecar) holders() int64 {
+	s.t.Helper()
+	counts := s.recv().GetHolders().GetCounts()
+	if len(counts) != 1 {
+		s.t.Fatalf("counts = %v, want one", counts)
+	}
+	return counts[0].GetHolders()
+}
+
+// told returns the number of holders of shop/checkout that the pod knows.
+func (l *leader) told(podUID string) int64 {
+	s := l.present.Load().sessions.of(podUID)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told[types.NamespacedName{Namespace: "shop", Name: "checkout"}]
+}
+
+func TestChangedNamesThePolicyOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		for i := range 5 {
+			s := l.connect(pod("shop", fmt.Sprint("web-", i)), "1")
+			defer s.close()
+			s.config()
+		}
+		checkout := types.NamespacedName{Namespace: "shop", Name: "checkout"}
+		names := 0
+		for {
+			synctest.Wait()
+			select {
+			case got := <-l.Changed():
+				names++
+				if got != checkout {
+					t.Errorf("changed %v, want %v", got, checkout)
+				}
+				continue
+			default:
+			}
+			break
+		}
+		if names == 0 || names > 2 { // one was on its way, the rest waited together
+			t.Errorf("named %d times, want once or twice", names)
+		}
+	})
+}

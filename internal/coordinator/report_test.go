@@ -1,0 +1,242 @@
+package coordinator
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// counted returns the final counts of the window that ends now.
+func counted(admitted, refused int64, keys ...*fleetpb.KeyCount) *fleetpb.LimitReport {
+	index := time.Now().Unix() - 1
+	return &fleetpb.LimitReport{
+		Namespace: "shop", Policy: "checkout", Limit: "all", Generation: 1,
+		AdmittedTotal: admitted, RefusedTotal: refused, RoundTripsTotal: 1,
+		Windows: []*fleetpb.WindowReport{{
+			Windows: []*fleetpb.Window{{Rate: &fleetpb.Rate{Limit: 10, WindowMicros: int64(limiter.Second)}, Index: index}},
+			Final:   true, Admitted: admitted, Refused: refused, Keys: keys,
+		}},
+	}
+}
+
+// settled connects two sidecars and lets the leader's first seconds pass.
+func (l *leader) settled() (a, b *sidecar) {
+	a, b = l.connect(pod("shop", "web-0"), "1"), l.connect(pod("shop", "web-1"), "1")
+	a.config()
+	b.config()
+	for range int(returnTime/time.Second) + 5 {
+		a.report()
+		b.report()
+		time.Sleep(time.Second)
+	}
+	return a, b
+}
+
+func (l *leader) figures() audit.Figures {
+	l.t.Helper()
+	got := l.Observe("shop", "checkout")
+	if len(got.Limits) != 1 || got.Limits[0].Limit != "all" {
+		l.t.Fatalf("observation = %+v, want one limit", got)
+	}
+	return got.Limits[0].Figures
+}
+
+func TestReportsBecomeFigures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		a, b := l.settled()
+		defer a.close()
+		defer b.close()
+		a.report(counted(8, 0))
+		b.report(counted(5, 1))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		got := l.figures()
+		if got.Verdict != audit.Exceeded || got.Overshoot == nil || got.Overshoot.Observed != 3 {
+			t.Errorf("figures = %+v, overshoot %+v, want an overshoot of 3", got, got.Overshoot)
+		}
+	})
+}
+
+func TestASidecarThatVanishesLeavesItsWindowUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		a, b := l.settled()
+		defer a.close()
+		b.close()
+		a.report(counted(8, 0))
+		time.Sleep(time.Second)
+		a.report()
+		time.Sleep(time.Second)
+		if got := l.figures(); got.Verdict != audit.ReportsMissing {
+			t.Errorf("figures = %+v, want reports missing", got)
+		}
+	})
+}
+
+func TestASidecarThatLeavesHasReportedAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		a, b := l.settled()
+		defer a.close()
+		b.report(counted(1, 0))
+		b.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Leave{Leave: &fleetpb.Leave{}}})
+		b.close()
+		a.report(counted(8, 0))
+		time.Sleep(time.Second)
+		a.report()
+		time.Sleep(time.Second)
+		if got := l.figures(); got.Verdict != audit.Measured {
+			t.Errorf("figures = %+v, want a measurement", got)
+		}
+	})
+}
+
+func TestSidecarsAreAskedForTheKeysTheyDidNotName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(keyed(limited("shop", 1, 10, limiter.Second), 100)))
+		defer l.end()
+		a, b := l.settled()
+		defer a.close()
+		defer b.close()
+		hot := store.HashValue("hot")
+		a.report(counted(9, 0, &fleetpb.KeyCount{Hash: hot, Admitted: 9}))
+		b.report(counted(6, 0))
+		var query *fleetpb.AuditQuery
+		for query == nil {
+			query = b.recv().GetAudit()
+		}
+		if len(query.GetHashes()) != 1 || query.GetHashes()[0] != hot || len(query.GetWindows()) != 1 {
+			t.Errorf("query = %v, want one about the hot key", query)
+		}
+		b.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Audit{Audit: &fleetpb.AuditReply{
+			Id: query.GetId(), Keys: []*fleetpb.KeyCount{{Hash: hot, Admitted: 4}},
+		}}})
+		time.Sleep(time.Second)
+		if got := l.figures(); got.Overshoot == nil || got.Overshoot.Observed != 3 {
+			t.Errorf("figures = %+v, want an overshoot of 3", got)
+		}
+	})
+}
+
+// A sidecar tells a session everything once; what it says before its policies are
+// known here counts all the same.
+func TestEarlyReportsAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := limited("shop", 1, 10, limiter.Second)
+		l := lead(t, &memoryTerms{}, &policies{})
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.report(counted(18, 0))
+		l.policies.set(true, p)
+		l.Refresh("shop")
+		s.config()
+		time.Sleep(2 * time.Second)
+		if got := l.figures(); got.Overshoot == nil || got.Overshoot.Worst != 8 {
+			t.Errorf("figures = %+v, want an overshoot of at least 8", got)
+		}
+	})
+}
+
+func TestPartsOfAReportBelongTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		a, b := l.settled()
+		defer a.close()
+		defer b.close()
+		first := counted(18, 0)
+		time.Sleep(time.Second)
+		a.report(first, counted(1, 0))
+		b.report()
+		for range 3 {
+			time.Sleep(time.Second)
+			a.report()
+			b.report()
+		}
+		time.Sleep(time.Second)
+		if got := l.figures(); got.Overshoot == nil || got.Overshoot.Worst != 8 {
+			t.Errorf("figures = %+v, want 8 as the worst overshoot", got)
+		}
+	})
+}
+
+func TestStoreErrorsAreObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.config()
+		r := counted(1, 0)
+		r.StoreError = "connection refused"
+		s.report(r)
+		if got := l.observed(); got.StoreError != "connection refused" {
+			t.Errorf("session = %+v, want the store's error", got)
+		}
+		s.report(counted(1, 0))
+		if got := l.observed(); got.StoreError != "" {
+			t.Errorf("session = %+v, want no error", got)
+		}
+	})
+}
+
+func TestSenselessReportsEndTheSession(t *testing.T) {
+	tests := map[string]func(*fleetpb.LimitReport){
+		"a negative count":      func(r *fleetpb.LimitReport) { r.Windows[0].Admitted = -1 },
+		"a count without end":   func(r *fleetpb.LimitReport) { r.AdmittedTotal = 1 << 62 },
+		"no window":             func(r *fleetpb.LimitReport) { r.Windows[0].Windows = nil },
+		"a window of no length": func(r *fleetpb.LimitReport) { r.Windows[0].Windows[0].Rate.WindowMicros = 0 },
+		"a window beyond time":  func(r *fleetpb.LimitReport) { r.Windows[0].Windows[0].Index = 1 << 60 },
+		"a key that is no hash": func(r *fleetpb.LimitReport) { r.Windows[0].Keys = []*fleetpb.KeyCount{{Hash: "x"}} },
+	}
+	for name, falsify := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+				defer l.end()
+				s := l.connect(pod("shop", "web-0"), "1")
+				defer s.close()
+				s.config()
+				r := counted(1, 0)
+				falsify(r)
+				s.report(r)
+				if got := status.Code(s.failure()); got != codes.InvalidArgument {
+					t.Errorf("code = %v, want %v", got, codes.InvalidArgument)
+				}
+			})
+		})
+	}
+}
+
+func TestReportsOfOtherNamespacesAreIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		a, b := l.settled()
+		defer a.close()
+		defer b.close()
+		stranger := l.connect(pod("other", "web-9"), "1")
+		defer stranger.close()
+		stranger.config()
+		stranger.report(counted(1_000_000, 0))
+		a.report(counted(1, 0))
+		b.report(counted(1, 0))
+		time.Sleep(time.Second)
+		if got := l.figures(); got.Verdict != audit.Measured || got.Overshoot.Worst != 0 {
+			t.Errorf("figures = %+v, want no overshoot", got)
+		}
+	})
+}
