@@ -123,6 +123,38 @@ func TestReloadsDoNotDisturbRequests(t *testing.T) {
 	}
 }
 
+func TestAnEngineIsClosedAfterItsLastDecision(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	only := &engine{closed: make(chan struct{})}
+	only.acquire = func(string, int64) (twotier.Decision, error) {
+		close(entered)
+		<-release
+		select {
+		case <-only.closed:
+			t.Error("closed under a request")
+		default:
+		}
+		return twotier.Decision{Allowed: true}, nil
+	}
+	e := newEnforcer(t, nil, func(c *enforce.Config) {
+		c.NewLimiter = func(twotier.Config, twotier.Store) enforce.Limiter { return only }
+	})
+	apply(t, e, policyOf(limitOf("all", 10)))
+	decided := make(chan int)
+	go func() { decided <- admit(t, e, 1, "/") }()
+	<-entered
+	apply(t, e)
+	select {
+	case <-only.closed: // the engine complains
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(release)
+	if <-decided != 1 {
+		t.Error("the request was refused")
+	}
+	<-only.closed
+}
+
 func TestHoldersReachPresentAndFutureEngines(t *testing.T) {
 	down := &switched{Store: newStore(frozen)}
 	e := newEnforcer(t, down)
