@@ -1,0 +1,127 @@
+package resolve_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/resolve"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+func ratelimit(namespace, name string, selector map[string]string, limit int64) *v1alpha1.RateLimitPolicy {
+	return &v1alpha1.RateLimitPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1},
+		Spec: v1alpha1.RateLimitPolicySpec{
+			PodSelector:        metav1.LabelSelector{MatchLabels: selector},
+			Mode:               v1alpha1.EnforceMode,
+			Limits:             []v1alpha1.Limit{{Name: "all", Rates: []v1alpha1.Rate{{Limit: limit, Window: "1s"}}}},
+			Consistency:        v1alpha1.Consistency{Mode: v1alpha1.StrictMode},
+			Store:              v1alpha1.Store{Type: v1alpha1.ControllerStore},
+			OnStoreUnavailable: v1alpha1.OnStoreUnavailable{Action: v1alpha1.LocalShareAction},
+		},
+	}
+}
+
+func cache(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+func names(s policy.Snapshot) []string {
+	var names []string
+	for _, p := range s.Policies {
+		names = append(names, p.Namespace+"/"+p.Name)
+	}
+	return names
+}
+
+func TestByPod(t *testing.T) {
+	app := map[string]string{"app": "checkout"}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout-0", UID: "uid-0", Labels: app}}
+	objects := []client.Object{
+		pod,
+		ratelimit("shop", "b", app, 10),
+		ratelimit("shop", "a", nil, 10),
+		ratelimit("shop", "other", map[string]string{"app": "other"}, 10),
+		ratelimit("bank", "c", app, 10),
+	}
+	tests := map[string]struct {
+		pod, uid string
+		more     []client.Object
+		want     []string
+		refused  func(error) bool // nil: a snapshot is returned
+	}{
+		"the policies of the namespace that select the pod": {
+			pod: "checkout-0", uid: "uid-0", want: []string{"shop/a", "shop/b"},
+		},
+		"a pod the cache does not know yet gets nothing, rather than no policy": {
+			pod: "checkout-1", uid: "uid-1", refused: apierrors.IsNotFound,
+		},
+		"a name that was used again is not the pod that asks": {
+			pod: "checkout-0", uid: "uid-before",
+			refused: func(err error) bool { return errors.As(err, new(*resolve.OtherPodError)) },
+		},
+		"a policy that cannot be translated holds up the rest, rather than being left out": {
+			pod: "checkout-0", uid: "uid-0", more: []client.Object{ratelimit("shop", "broken", app, 0)},
+			refused: func(err error) bool { return err != nil },
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			resolver := resolve.ByPod{ByLabels: resolve.ByLabels{Cluster: "c", Cache: cache(t, append(tc.more, objects...)...)}}
+			snapshot, err := resolver.Snapshot(t.Context(), "shop", tc.pod, tc.uid)
+			if tc.refused != nil {
+				if !tc.refused(err) {
+					t.Errorf("error is %v, which is not the refusal that is wanted", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, names(snapshot)); diff != "" {
+				t.Errorf("policies (-want +got):\n%s", diff)
+			}
+			if snapshot.Cluster != "c" {
+				t.Errorf("counters are named after cluster %q, want c", snapshot.Cluster)
+			}
+		})
+	}
+}
+
+// unsynced is a cache that does not answer.
+type unsynced struct{ client.Reader }
+
+func (unsynced) List(ctx context.Context, _ client.ObjectList, _ ...client.ListOption) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestAnAdmissionDoesNotWaitForTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		_, err := resolve.ByLabels{Cluster: "c", Cache: unsynced{}}.Snapshot(t.Context(), "shop", nil)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error is %v, want a deadline", err)
+		}
+		if waited := time.Since(began); waited != time.Second {
+			t.Errorf("it waited for %s, want 1s", waited)
+		}
+	})
+}
