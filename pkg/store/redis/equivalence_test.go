@@ -98,6 +98,9 @@ func (s timelineStore) replay(t testing.TB, l timeline) string {
 		pipe.Del(ctx, "state")
 		pipe.HSet(ctx, "guard", "since", int64(l.since), "latest", int64(l.latest))
 		for i, c := range l.calls {
+			if c.evicted {
+				pipe.HDel(ctx, "guard", "latest")
+			}
 			args := append(encode(c.params, c.command), int64(c.now))
 			replies[i] = pipe.EvalSha(ctx, s.step.sha, []string{"state", "guard"}, args...)
 		}

@@ -18,6 +18,7 @@ type timeline struct {
 
 // A call is one command and the result Step gives.
 type call struct {
+	evicted bool // the guard lost its newest instant before the call
 	now     limiter.Instant
 	params  limiter.FixedWindow
 	command limiter.Command
@@ -60,6 +61,9 @@ func (d dice) roll(n int) timeline {
 		c := call{now: now, params: params, command: d.command(grant)}
 		if d.below(16) == 0 {
 			c.params.Generation = max(0, params.Generation-1) // a holder that is behind
+		}
+		if d.below(16) == 0 {
+			c.evicted, memory.Latest = true, 0
 		}
 		before, withMemory := state, c.command
 		withMemory.Memory = memory
