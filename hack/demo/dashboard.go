@@ -93,6 +93,9 @@ func windowTable(out io.Writer, windows []window) {
 		switch {
 		case time.Now().Before(v.end()):
 			unused, note = "", "  open"
+			if !v.whole && v.admitted == 0 {
+				note = "  open: nothing is granted before the first whole window"
+			}
 		case !v.whole:
 			note = "  began before the load"
 		case v.admitted == 0:
@@ -129,15 +132,16 @@ func (d *demo) hints() string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "Try it, in another terminal in this directory:\n"+
 		"  export KUBECONFIG=$PWD/%[1]s/kubeconfig PATH=$PWD/%[1]s/bin:$PATH\n"+
-		"  kubectl -n shop edit rlp checkout                                  change the limit\n"+
-		"  kubectl -n shop scale deploy checkout --replicas=8                 add pods\n"+
-		"  kill -9 $(cat %[1]s/pods/shop_checkout-*/weir-sidecar.pid | head -1)   kill a sidecar\n"+
-		"  kill -9 %[2]d                                                      kill the controller\n"+
-		"  cat %[1]s/endpoints.json                                            send traffic of your own\n", dir, d.cluster.Controller.PID())
+		"  change the limit    kubectl -n shop edit rlp checkout\n"+
+		"  add pods            kubectl -n shop scale deploy checkout --replicas=8\n"+
+		"  kill a sidecar      kill -9 $(cat %[1]s/pods/shop_checkout-*/weir-sidecar.pid | head -1)\n"+
+		"  kill the controller kill -9 %[2]d\n"+
+		"  send your own load  curl the proxies in %[1]s/endpoints.json\n", dir, d.cluster.Controller.PID())
 	if d.redis != nil {
-		fmt.Fprintf(&b, "  kubectl -n shop patch rlp checkout --type merge -p '{\"spec\":{\"store\":{\"type\":\"Redis\",\"redis\":{\"address\":\"%s\"}}}}'\n", d.redis.address)
+		fmt.Fprintf(&b, "  count in Redis      kubectl -n shop patch rlp checkout --type merge -p "+
+			"'{\"spec\":{\"store\":{\"type\":\"Redis\",\"redis\":{\"address\":\"%s\"}}}}'\n", d.redis.address)
 	} else {
-		b.WriteString("  DEMO_REDIS=1 make demo                                             count in Redis instead\n")
+		b.WriteString("  count in Redis      start again with DEMO_REDIS=1 make demo\n")
 	}
 	b.WriteString("Ctrl-C ends it and cleans up.\n")
 	return b.String()

@@ -11,7 +11,7 @@ test-unit: deps assets ## Run all packages under the race detector, with a real 
 
 .PHONY: e2e
 e2e: deps assets build ## Run the whole system as processes on this machine and prove its promises
-	KUBEBUILDER_ASSETS=$(ASSETS) go test -tags e2e -count 1 -timeout 20m ./test/e2e -ginkgo.v -ginkgo.no-color
+	KUBEBUILDER_ASSETS=$(ASSETS) go test -v -tags e2e -count 1 -timeout 20m ./test/e2e -ginkgo.v -ginkgo.no-color
 
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME each

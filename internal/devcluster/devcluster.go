@@ -44,7 +44,7 @@ type Cluster struct {
 
 	control *controlPlane
 	network *podrunner.Network
-	state   string // scratch directory of servers
+	state   string // directory of what the servers keep
 
 	stopPods context.CancelFunc
 	pods     sync.WaitGroup
@@ -62,10 +62,8 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 }
 
 func (c *Cluster) start(ctx context.Context, cfg Config) (err error) {
-	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
-		return err
-	}
-	if c.state, err = os.MkdirTemp("", "weir-devcluster-"); err != nil {
+	c.state = filepath.Join(cfg.Dir, "state")
+	if err := os.MkdirAll(c.state, 0o700); err != nil {
 		return err
 	}
 	logs := filepath.Join(cfg.Dir, "logs")

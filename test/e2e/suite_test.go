@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/devcluster"
@@ -26,6 +27,7 @@ var (
 	cluster *devcluster.Cluster
 	kube    client.Client
 	root    string // of the checkout
+	workDir string // where logs are found when a spec fails
 )
 
 func TestEndToEnd(t *testing.T) {
@@ -42,8 +44,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, program := range []string{"controller", "sidecar", "demo-app"} {
 		Expect(binary(program)).To(BeARegularFile(), "run the suite with `make e2e`, which builds it")
 	}
+	workDir = filepath.Join(root, ".cache", "e2e")
+	Expect(os.RemoveAll(workDir)).To(Succeed())
 	cluster, err = devcluster.Start(ctx, devcluster.Config{
-		Root: root, Assets: assets, Dir: workDir(),
+		Root: root, Assets: assets, Dir: workDir,
 		Controller: binary("controller"), ControllerArgs: devcluster.QuickLeaderElection,
 		Program: program, Log: slog.New(slog.NewTextHandler(GinkgoWriter, nil)),
 	})
@@ -53,28 +57,20 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	scheme := runtime.NewScheme()
 	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	log.SetLogger(GinkgoLogr)
 	kube, err = client.New(cluster.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(2*time.Minute))
 
-// workDir is where logs are found when a spec fails.
-func workDir() string {
-	dir := filepath.Join(root, ".cache", "e2e")
-	Expect(os.RemoveAll(dir)).To(Succeed())
-	return dir
-}
-
 func binary(name string) string { return filepath.Join(root, "bin", name) }
-
-// skewedLabel on a pod asks for a sidecar whose wall clock is wrong.
-const skewedLabel = "skewed"
 
 // program says which local program stands for an image.
 func program(pod *corev1.Pod, image string) (string, bool) {
-	switch {
-	case image == devcluster.SidecarImage && pod.Labels[skewedLabel] != "":
-		return skewedSidecar(), true
-	case image == devcluster.SidecarImage:
+	switch image {
+	case devcluster.SidecarImage:
+		if direction := pod.Labels[skewedLabel]; direction != "" {
+			return skewedSidecar(direction), true
+		}
 		return binary("sidecar"), true
 	default:
 		return binary("demo-app"), image == appImage
