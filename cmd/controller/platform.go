@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -18,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -83,7 +85,7 @@ func newPlatform(ctx context.Context, o *options) (*platform, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	p.snapshots = resolve.ByLabels{Cluster: o.clusterName, Cache: p.manager.GetCache()}
-	return p, p.manager.Add(p.certificates)
+	return p, errors.Join(p.manager.Add(p.certificates), metrics.Registry.Register(p.certificates))
 }
 
 func newScheme() (*runtime.Scheme, error) {

@@ -19,6 +19,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -198,6 +199,15 @@ func TestRun(t *testing.T) {
 		g.Expect(pod.Labels).To(HaveKeyWithValue(v1alpha1.EnforcerLabel, "true"))
 		g.Expect(pod.Spec.InitContainers).To(HaveLen(1))
 		c.expectReason(t, v1alpha1.ProgrammedCondition, v1alpha1.ReconcilingReason)
+		g.Eventually(func() ([]string, error) {
+			var events eventsv1.EventList
+			err := c.client.List(t.Context(), &events, client.InNamespace(shop))
+			var reasons []string
+			for _, event := range events.Items {
+				reasons = append(reasons, event.Reason)
+			}
+			return reasons, err
+		}, patience).Should(ContainElement("Injected"))
 	})
 	t.Run("the leader's pod is labelled", func(t *testing.T) {
 		NewWithT(t).Eventually(c.leaders).WithContext(t.Context()).WithTimeout(patience).Should(Equal([]string{"weir-controller-0"}))
