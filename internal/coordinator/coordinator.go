@@ -88,6 +88,7 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	}
 	logger := log.FromContext(ctx).WithName("coordinator").WithValues("term", begun.Term)
 	t := newTerm(c, begun, logger)
+	defer t.tasks.ShutDown()
 	listener, err := c.listen(ctx, c.Address)
 	if err != nil {
 		t.store.Seal()

@@ -1,0 +1,137 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// configMaps holds one ConfigMap as an API server does. Before each update it runs
+// the next of disturb.
+type configMaps struct {
+	corev1client.ConfigMapInterface
+	held    *corev1.ConfigMap // nil while it does not exist
+	version int
+	disturb []func()
+}
+
+func (c *configMaps) Get(context.Context, string, metav1.GetOptions) (*corev1.ConfigMap, error) {
+	if c.held == nil {
+		return nil, apierrors.NewNotFound(corev1.Resource("configmaps"), TermConfigMap)
+	}
+	return c.held.DeepCopy(), nil
+}
+
+func (c *configMaps) Create(_ context.Context, m *corev1.ConfigMap, _ metav1.CreateOptions) (*corev1.ConfigMap, error) {
+	if c.held != nil {
+		return nil, apierrors.NewAlreadyExists(corev1.Resource("configmaps"), TermConfigMap)
+	}
+	return c.write(m), nil
+}
+
+func (c *configMaps) Update(_ context.Context, m *corev1.ConfigMap, _ metav1.UpdateOptions) (*corev1.ConfigMap, error) {
+	if len(c.disturb) > 0 {
+		next := c.disturb[0]
+		c.disturb = c.disturb[1:]
+		next()
+	}
+	if m.ResourceVersion != c.held.ResourceVersion {
+		return nil, apierrors.NewConflict(corev1.Resource("configmaps"), TermConfigMap, errors.New("it has changed"))
+	}
+	return c.write(m), nil
+}
+
+func (c *configMaps) write(m *corev1.ConfigMap) *corev1.ConfigMap {
+	c.version++
+	c.held = m.DeepCopy()
+	c.held.ResourceVersion = strconv.Itoa(c.version)
+	return c.held.DeepCopy()
+}
+
+func begin(t *testing.T, terms *ConfigMapTerms) Handover {
+	t.Helper()
+	h, err := terms.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func TestTermsRiseAndHandOverOnce(t *testing.T) {
+	terms := NewConfigMapTerms(&configMaps{})
+	first := begin(t, terms)
+	left := Handover{Term: first.Term, Stopped: 1234, Ledger: []byte{1, 2, 3}}
+	if err := terms.End(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	left.Term++
+	if diff := cmp.Diff(left, begin(t, terms)); diff != "" {
+		t.Errorf("second term (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(Handover{Term: first.Term + 2}, begin(t, terms)); diff != "" {
+		t.Errorf("third term, after a crash (-want +got):\n%s", diff)
+	}
+}
+
+func TestALowerTermIsFenced(t *testing.T) {
+	terms := NewConfigMapTerms(&configMaps{})
+	first := begin(t, terms)
+	second := begin(t, terms)
+	if err := terms.End(t.Context(), Handover{Term: first.Term, Ledger: []byte{1}}); !errors.Is(err, ErrFenced) {
+		t.Errorf("End of the first term = %v, want %v", err, ErrFenced)
+	}
+	if err := terms.End(t.Context(), second); err != nil {
+		t.Errorf("End of the second term: %v", err)
+	}
+}
+
+// A term that begins between another's reading and writing fences it.
+func TestALowerTermIsFencedInTheMiddleOfItsEnd(t *testing.T) {
+	held := &configMaps{}
+	terms := NewConfigMapTerms(held)
+	first := begin(t, terms)
+	held.disturb = []func(){func() { begin(t, terms) }}
+	if err := terms.End(t.Context(), Handover{Term: first.Term, Ledger: []byte{1}}); !errors.Is(err, ErrFenced) {
+		t.Errorf("End = %v, want %v", err, ErrFenced)
+	}
+	if got := begin(t, terms); got.Ledger != nil || got.Term != first.Term+2 {
+		t.Errorf("third term = %+v, want no ledger", got)
+	}
+}
+
+func TestTermsThatBeginAtOnceDiffer(t *testing.T) {
+	held := &configMaps{}
+	terms := NewConfigMapTerms(held)
+	first := begin(t, terms)
+	if err := terms.End(t.Context(), Handover{Term: first.Term, Ledger: []byte{1}}); err != nil {
+		t.Fatal(err)
+	}
+	var other Handover
+	held.disturb = []func(){func() { other = begin(t, terms) }}
+	got := begin(t, terms)
+	if got.Term != other.Term+1 || other.Ledger == nil || got.Ledger != nil {
+		t.Errorf("terms %+v and %+v began at once, want the ledger in the first alone", other, got)
+	}
+}
+
+func TestARecordThatIsNoTermIsAnError(t *testing.T) {
+	for name, data := range map[string]map[string]string{
+		"no term":               nil,
+		"a term without number": {termKey: "first"},
+		"a stop without number": {termKey: "1", stoppedKey: "noon"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			terms := NewConfigMapTerms(&configMaps{held: &corev1.ConfigMap{Data: data}})
+			if _, err := terms.Begin(t.Context()); err == nil {
+				t.Error("Begin = nil, want an error")
+			}
+		})
+	}
+}

@@ -1,0 +1,231 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// A planned change of leader in the middle of a window loses nothing and grants
+// nothing twice.
+func TestAPlannedHandOverLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const window = 60 * limiter.Second
+		p := limited("shop", 1, 10, window)
+		terms := &memoryTerms{}
+		var granted int64
+		for i := range 3 {
+			l := lead(t, terms, publishing(p))
+			s := l.connect(pod("shop", "web-0"), "1")
+			s.config()
+			if i == 0 {
+				sleepToWindow(window, s)
+			}
+			reply := s.lease(p, p.Limits[0], want(4))
+			granted += reply.GetGranted()
+			if want := int64([]int{4, 4, 2}[i]); reply.GetGranted() != want || reply.GetTerm() != uint64(i+1) {
+				t.Errorf("term %d: reply = %v, want %d units", i+1, reply, want)
+			}
+			time.Sleep(time.Second)
+			l.end()
+			s.close()
+		}
+	})
+}
+
+// sleepToWindow waits until a window begins, while the sidecars stay awake.
+func sleepToWindow(length limiter.Micros, awake ...*sidecar) {
+	window := time.Duration(length) * time.Microsecond
+	for left := window - time.Duration(time.Now().UnixMicro()%int64(length))*time.Microsecond; left > 0; {
+		nap := left
+		if len(awake) > 0 {
+			nap = min(left, 5*time.Second)
+		}
+		time.Sleep(nap)
+		left -= nap
+		for _, s := range awake {
+			s.report()
+		}
+	}
+}
+
+func TestASealedLeaderGrantsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := limited("shop", 1, 10, limiter.Second)
+		l := lead(t, &memoryTerms{}, publishing(p))
+		s := l.connect(pod("shop", "web-0"), "1")
+		s.config()
+		time.Sleep(time.Second)
+		l.present.Load().store.Seal()
+		if reply := s.lease(p, p.Limits[0]); reply.GetGranted() != 0 || reply.GetError() == "" {
+			t.Errorf("reply = %v, want an error", reply)
+		}
+		l.end()
+		if m := s.recv(); m.GetGoodbye() == nil {
+			t.Errorf("got %v, want good-bye", m)
+		}
+		s.close()
+	})
+}
+
+// Over random terms that end in order or by a crash, on nodes whose clocks
+// differ, no window is granted more than its limit, and a window that began in
+// a term and was not cut by a crash can be used up.
+func TestNoChangeOfLeaderGrantsTwice(t *testing.T) {
+	for seed := range uint64(200) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(seed, 0))
+				terms := &memoryTerms{}
+				p := limited("shop", 1, 5+rng.Int64N(20), limiter.Second)
+				granted := map[int64]int64{} // by window
+				for range 12 {
+					changeLeader(t, rng, terms, p, granted)
+				}
+				for index, sum := range granted {
+					if sum > p.Limits[0].Rates[0].Limit {
+						t.Errorf("window %d was granted %d of %d", index, sum, p.Limits[0].Rates[0].Limit)
+					}
+				}
+			})
+		})
+	}
+}
+
+// changeLeader leads one term: it grants at random for a while and ends in order
+// or not.
+func changeLeader(t *testing.T, rng *rand.Rand, terms *memoryTerms, p policy.Policy, granted map[int64]int64) {
+	begun, err := terms.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(Config{Terms: terms})
+	term := newTerm(c, begun, logr.Discard())
+	defer term.tasks.ShutDown()
+	config, err := newConfig(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSession(pod("shop", "web-0"), &fleetpb.Hello{BootNonce: "1"}, func(error) {})
+	s.sent = config
+	began := term.clock.Now()
+	limit := p.Limits[0].Rates[0].Limit
+	for range rng.IntN(30) {
+		time.Sleep(time.Duration(rng.Int64N(int64(300 * time.Millisecond))))
+		request := &fleetpb.LeaseRequest{
+			Id: 1, Key: &fleetpb.Key{Namespace: "shop", Policy: "checkout", Limit: "all"}, Generation: 1,
+			Rates: []*fleetpb.Rate{{Limit: limit, WindowMicros: int64(limiter.Second)}}, Min: 1, Want: 1 + rng.Int64N(limit),
+		}
+		reply := term.lease(t.Context(), s, request).GetLease()
+		if reply.GetError() != "" {
+			t.Fatal(reply.GetError())
+		}
+		if reply.GetGranted() > 0 {
+			granted[reply.GetWindows()[0].GetIndex()] += reply.GetGranted()
+		}
+		window := limiter.OpenWindow{Rate: limiter.Rate{Limit: limit, Window: limiter.Second}, Index: int64(term.clock.Now()) / int64(limiter.Second)}
+		if reason := limiter.Reason(reply.GetReason()); reason == limiter.Amnesia && window.Start() > began {
+			t.Errorf("a window that began in the term is refused: %v", reply)
+		}
+	}
+	if rng.IntN(2) == 0 {
+		term.stepDownForTest()
+	}
+	time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Second))))
+}
+
+// stepDownForTest is stepDown without a server.
+func (t *term) stepDownForTest() {
+	t.store.Seal()
+	t.end()
+}
+
+func TestACrashCostsTheOpenWindowAndNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := limited("shop", 1, 10, limiter.Second)
+		terms := &memoryTerms{}
+		if _, err := terms.Begin(t.Context()); err != nil { // a leader that never ends its term
+			t.Fatal(err)
+		}
+		time.Sleep(300 * time.Millisecond)
+		l := lead(t, terms, publishing(p))
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.config()
+		if reply := s.lease(p, p.Limits[0]); reply.GetReason() != int32(limiter.Amnesia) || reply.GetGranted() != 0 {
+			t.Errorf("reply = %v, want nothing from the window of the crash", reply)
+		}
+		sleepToWindow(limiter.Second)
+		if reply := s.lease(p, p.Limits[0], want(10)); reply.GetGranted() != 10 {
+			t.Errorf("reply = %v, want all of the next window", reply)
+		}
+	})
+}
+
+func TestOfTwoLeadersTheEarlierWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		terms := &memoryTerms{}
+		p := limited("shop", 1, 10, limiter.Second)
+		first, second := lead(t, terms, publishing(p)), lead(t, terms, publishing(p))
+		first.end()
+		if terms.left.Ledger != nil || terms.left.Term != 2 {
+			t.Errorf("recorded %+v, want nothing of the first term", terms.left)
+		}
+		second.end()
+		if terms.left.Ledger == nil || terms.left.Term != 2 {
+			t.Errorf("recorded %+v, want the ledger of the second term", terms.left)
+		}
+	})
+}
+
+func TestADamagedLedgerCostsTheOpenWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		terms := &memoryTerms{left: Handover{Term: 4, Ledger: []byte("not a ledger")}}
+		p := limited("shop", 1, 10, limiter.Second)
+		time.Sleep(300 * time.Millisecond)
+		l := lead(t, terms, publishing(p))
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.config()
+		if reply := s.lease(p, p.Limits[0]); reply.GetReason() != int32(limiter.Amnesia) || reply.GetTerm() != 5 {
+			t.Errorf("reply = %v, want amnesia in term 5", reply)
+		}
+	})
+}
+
+// A leader whose node's clock is behind goes on where its predecessor stopped.
+func TestTheClockDoesNotStepBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ahead := limiter.Instant(time.Now().Add(time.Hour).UnixMicro())
+		l := lead(t, &memoryTerms{left: Handover{Term: 1, Stopped: ahead}}, publishing())
+		defer l.end()
+		if now := l.present.Load().clock.Now(); now < ahead {
+			t.Errorf("clock = %d, before the predecessor's %d", now, ahead)
+		}
+	})
+}
+
+func TestStartFailsWhenItCannotListen(t *testing.T) {
+	terms := &memoryTerms{}
+	c := New(Config{Address: "256.0.0.1:0", Terms: terms})
+	if err := c.Start(t.Context()); err == nil {
+		t.Error("Start = nil, want an error")
+	}
+	if terms.left.Ledger == nil {
+		t.Error("the ledger was not handed over")
+	}
+	if !errors.Is(terms.End(t.Context(), Handover{Term: 7}), ErrFenced) {
+		t.Error("another term could write")
+	}
+}
