@@ -90,7 +90,7 @@ func (l *Limiter) windowsAt(cfg *Config, clock offset, now int64) *limiter.Windo
 	t := at.from + (at.to-at.from)/2
 	var w limiter.Windows
 	for _, r := range cfg.Params.Rates {
-		w.Open[w.N] = limiter.OpenWindow{Rate: r, Index: index(t, r.Window)}
+		w.Open[w.N] = limiter.OpenWindow{Rate: r, Index: windowOf(t, r.Window)}
 		w.N++
 	}
 	return l.share(w)

@@ -1,6 +1,7 @@
 package twotier
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -8,6 +9,9 @@ import (
 
 // epoch is where instants count from. Only its monotonic reading is used.
 var epoch = time.Now()
+
+// past is before every instant; 0 need not be.
+const past = math.MinInt64
 
 // process is the clock that limiters share.
 var process clock

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
@@ -12,20 +11,33 @@ import (
 
 // A Key is one counter of a limiter.
 type Key struct {
-	lease   atomic.Pointer[lease]   // credits in hand; written with mu held
-	refusal atomic.Pointer[refusal] // what needs no asking; written with mu held
-
+	lease   atomic.Pointer[lease] // never nil; written with mu held
 	limiter *Limiter
 	value   string
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the rest; taken before the table's
 	call    *call      // the one outstanding store call
 	waiting int64      // cost of the requests that have not been decided
 	own     *own       // nil when nothing was admitted without the store
 	evicted bool       // no longer in the table: decide on the key that is
 }
 
-func newKey(l *Limiter, value string) *Key { return &Key{limiter: l, value: value} }
+func newKey(l *Limiter, value string) *Key {
+	k := &Key{limiter: l, value: value}
+	k.lease.Store(k.blank())
+	return k
+}
+
+// blank returns a lease that neither admits nor refuses anything.
+func (k *Key) blank() *lease {
+	return &lease{key: k, value: k.value, deadline: past, refusal: refusal{until: past}}
+}
+
+// publish makes e the key's lease; mu is held.
+func (k *Key) publish(e *lease) {
+	k.lease.Store(e)
+	k.limiter.keys.update(e)
+}
 
 func (k *Key) storeKey(cfg *Config) store.Key {
 	if k.value == "" {
@@ -36,73 +48,19 @@ func (k *Key) storeKey(cfg *Config) store.Key {
 
 // Acquire decides a request; see Limiter.Acquire.
 func (k *Key) Acquire(ctx context.Context, cost int64) (d Decision, err error) {
-	if k.spend(cost, &d) || k.refuse(cost, &d) {
+	if k.lease.Load().decide(k.limiter, cost, &d) {
 		return d, nil
 	}
 	return k.miss(ctx, cost)
 }
 
-// spend admits a request from the credits in hand.
-//
-// The clock is read after the credits are taken, never before: a thread that
-// loses the processor in between then sees the time at which it goes on, and a
-// credit taken too late is found out. Credits taken from a dead lease are not
-// put back; they are worth nothing. What else there is to write is written
-// before the clock is read, too, and so is out of the way when the caller copies
-// the decision.
-func (k *Key) spend(cost int64, d *Decision) bool {
-	e := k.lease.Load()
-	if e == nil || cost < 1 {
-		return false
-	}
-	left, ok := e.take(cost)
-	if !ok {
-		return false
-	}
-	d.Allowed = true
-	d.Limit = e.limit
-	d.Remaining = e.remaining + left
-	d.Windows = e.windows
-	d.key, d.cost = k, cost
-	now := k.limiter.clock.now()
-	d.ResetAfter = time.Duration(e.resets - now)
-	if now >= e.deadline {
-		*d = Decision{}
-		return false
-	}
-	return true
-}
-
-// refuse refuses a request that the store is known to refuse, even if all
-// credits in hand went to it.
-func (k *Key) refuse(cost int64, d *Decision) bool {
-	r := k.refusal.Load()
-	if r == nil || cost < r.need || r.config != k.limiter.config.Load() {
-		return false
-	}
-	d.Reason = r.reason
-	d.Limit = r.limit
-	d.Remaining = r.remaining
-	d.Windows = r.windows
-	now := k.limiter.clock.now()
-	d.ResetAfter = time.Duration(max(0, r.resets-now))
-	if r.retry {
-		d.RetryAfter = time.Duration(r.until - now)
-	}
-	if now >= r.until || cost-k.lease.Load().held(now) < r.need {
-		*d = Decision{}
-		return false
-	}
-	return true
-}
-
 // refund puts the cost of a cancelled decision back. Credits of the same windows
 // are alike, so the present lease takes it, whichever lease it came from; when
-// those windows have no lease any more, it is lost.
+// the key has no lease of those windows any more, it is lost.
 func (k *Key) refund(windows *limiter.Windows, cost int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if e := k.lease.Load(); e != nil && e.windows.SameWindows(*windows) {
+	if e := k.lease.Load(); e.chargedTo(windows) {
 		e.credits.Add(cost)
 	}
 }
@@ -112,10 +70,8 @@ func (k *Key) refund(windows *limiter.Windows, cost int64) {
 func (k *Key) surrender() (*limiter.Windows, int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	e := k.lease.Swap(nil)
-	if e == nil {
-		return nil, 0
-	}
+	e := k.lease.Load()
+	k.publish(k.blank())
 	credits := e.drain()
 	if k.limiter.clock.now() >= e.deadline {
 		return nil, 0
@@ -123,18 +79,16 @@ func (k *Key) surrender() (*limiter.Windows, int64) {
 	return e.windows, credits
 }
 
-// evict marks the key as gone when nothing it knows matters any more, and
-// reports whether it did.
+// evict marks the key as gone when it is idle: nothing it knows matters any
+// more. It reports whether it did. A key that is locked is not idle, and waiting
+// for it here would turn the order of locks around.
 func (k *Key) evict(now int64) bool {
-	k.mu.Lock()
+	if !k.mu.TryLock() {
+		return false
+	}
 	defer k.mu.Unlock()
-	if k.call != nil || k.waiting > 0 || k.isAlone(now) || k.own != nil {
-		return false
-	}
-	if e := k.lease.Load(); e != nil && now < e.deadline {
-		return false
-	}
-	if r := k.refusal.Load(); r != nil && now < r.until {
+	e, busy := k.lease.Load(), k.call != nil || k.waiting > 0
+	if busy || now < e.deadline || now < e.until || k.isAlone(now) || k.own != nil {
 		return false
 	}
 	k.evicted = true

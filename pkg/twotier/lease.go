@@ -7,13 +7,93 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// A lease holds credits together with the instant they die. Whoever can reach
+// A lease is what the store last answered for one key: the credits it granted
+// together with the instant they die, and what it would refuse. Whoever can reach
 // the credits reaches the deadline that belongs to them, so a credit cannot
-// outlive its windows by ending up beside another deadline.
+// outlive its windows by ending up beside another deadline. All but the credits
+// is immutable: another answer is another lease.
 type lease struct {
 	credits  atomic.Int64
-	deadline int64 // immutable: instant the credits die
-	quota          // immutable: what the reply that granted them said
+	deadline int64 // instant the credits die
+	value    string
+	quota
+	key *Key
+	refusal
+}
+
+// A quota is what is known of a key's windows, as a client is told.
+type quota struct {
+	windows   *limiter.Windows // nil before the first answer
+	limit     int64            // of the rate that binds
+	remaining int64            // at the store
+	resets    int64            // instant the window of that rate ends
+}
+
+// A refusal is what the store would go on answering. It is remembered so that a
+// budget that is used up costs one round trip, not one a request.
+type refusal struct {
+	config *Config // the parameters that were refused; others may fare better
+	need   int64   // the least that is refused
+	until  int64   // instant from which the store is asked again
+	reason limiter.Reason
+	final  bool // it will never be granted
+}
+
+// decide decides a request that needs no asking, and reports whether it did.
+func (e *lease) decide(l *Limiter, cost int64, d *Decision) bool {
+	return e.spend(l, cost, d) || e.refuse(l, cost, d)
+}
+
+// spend admits a request from the credits in hand.
+//
+// The clock is read after the credits are taken, never before: a thread that
+// loses the processor in between then sees the time at which it goes on, and a
+// credit taken too late is found out. Credits taken from a dead lease are not
+// put back; they are worth nothing. What else there is to write is written
+// before the clock is read, too, and so is out of the way when the caller copies
+// the decision.
+func (e *lease) spend(l *Limiter, cost int64, d *Decision) bool {
+	if cost < 1 {
+		return false
+	}
+	left, ok := e.take(cost)
+	if !ok {
+		return false
+	}
+	d.Allowed = true
+	d.Limit = e.limit
+	d.Remaining = e.remaining + left
+	d.Windows = e.windows
+	d.key, d.cost = e.key, cost
+	now := l.clock.now()
+	d.ResetAfter = time.Duration(e.resets - now)
+	if now >= e.deadline {
+		*d = Decision{}
+		return false
+	}
+	return true
+}
+
+// refuse refuses a request that the store is known to refuse, even if all
+// credits in hand went to it.
+func (e *lease) refuse(l *Limiter, cost int64, d *Decision) bool {
+	if e.config != l.config.Load() || cost < e.need {
+		return false
+	}
+	d.Reason = e.reason
+	d.Limit = e.limit
+	d.Remaining = e.remaining
+	d.Windows = e.windows
+	now := l.clock.now()
+	d.ResetAfter = time.Duration(max(0, e.resets-now))
+	if !e.final {
+		d.RetryAfter = time.Duration(e.until - now)
+	}
+	if now >= e.until || cost-e.held(now) < e.need {
+		*d = Decision{}
+		return false
+	}
+	return true
 }
 
 // take takes cost out of the credits and returns what is left. Whether the lease
@@ -37,10 +117,15 @@ func (e *lease) drain() int64 { return e.credits.Swap(0) }
 
 // held returns the credits that can be spent at the instant now.
 func (e *lease) held(now int64) int64 {
-	if e == nil || now >= e.deadline {
+	if now >= e.deadline {
 		return 0
 	}
 	return e.credits.Load()
+}
+
+// chargedTo reports whether the credits are of these windows.
+func (e *lease) chargedTo(windows *limiter.Windows) bool {
+	return e.windows != nil && windows != nil && e.windows.SameWindows(*windows)
 }
 
 // deadlineOf returns the instant up to which a grant may be spent when the
@@ -58,22 +143,16 @@ func drift(d int64) int64 { return d / 5000 }
 // nanos converts to the unit of the clock.
 func nanos(d limiter.Micros) int64 { return int64(d) * int64(time.Microsecond) }
 
-// A quota is what is known of a key's windows, as a client is told.
-type quota struct {
-	windows   *limiter.Windows
-	limit     int64 // of the rate that binds
-	remaining int64 // at the store
-	resets    int64 // instant the window of that rate ends
-}
-
-// quotaOf reads a reply received at the instant at.
-func quotaOf(res *limiter.Result, windows *limiter.Windows, at int64) quota {
-	w := binding(&res.Windows)
+// quotaOf reads a reply that names windows, of which windows is a shared copy.
+func quotaOf(r *reply, windows *limiter.Windows) quota {
+	w := binding(&r.Windows)
 	return quota{
 		windows:   windows,
 		limit:     w.Limit,
-		remaining: res.Remaining,
-		resets:    at + nanos(w.End().Sub(res.Now)),
+		remaining: r.Remaining,
+		// The store told its time before the reply was received, so the window ends
+		// no later than this.
+		resets: r.received + nanos(w.End().Sub(r.Now)),
 	}
 }
 
@@ -90,13 +169,30 @@ func binding(w *limiter.Windows) limiter.OpenWindow {
 	return least
 }
 
-// A refusal is what the store would go on answering. It is remembered so that a
-// budget that is used up costs one round trip, not one a request.
-type refusal struct {
-	config *Config // the parameters that were refused; others may fare better
-	need   int64   // the least that is refused
-	until  int64   // instant from which the store is asked again
-	retry  bool    // whether it will ever be granted
-	reason limiter.Reason
-	quota
+// refusalOf returns what the store would refuse after a reply. The window that
+// binds ends at resets.
+func refusalOf(cfg *Config, take limiter.Command, r *reply, resets int64) refusal {
+	// A refusal counts from the instant it was received: windows end no later.
+	m := refusal{config: cfg, need: 1, until: r.received + nanos(r.RetryAfter), reason: r.Reason}
+	switch r.Reason {
+	case limiter.Granted:
+		if r.Remaining > 0 {
+			return refusal{until: past}
+		}
+		// The grant took the rest, so the next answer is known already.
+		m.until, m.reason = resets, limiter.Exhausted
+	case limiter.Exhausted:
+		// Less than was asked for may still be there.
+		m.need = min(take.Min, r.Remaining+1)
+	case limiter.TooLarge:
+		m.need, m.final = take.Min, true
+	case limiter.ClockBehind:
+		// The wait is what the clock was set back, and it may be set right again.
+		m.until = min(m.until, r.received+int64(relent))
+	case limiter.StaleGeneration, limiter.Amnesia, limiter.Forfeited:
+	}
+	if m.until == r.received {
+		m.until += int64(relent)
+	}
+	return m
 }

@@ -224,12 +224,12 @@ func TestSpendChecksTheDeadlineAfterItTookTheCredit(t *testing.T) {
 	e.credits.Store(2)
 	k.lease.Store(e)
 	var d Decision
-	if !k.spend(1, &d) || !d.Allowed {
+	if !k.lease.Load().spend(k.limiter, 1, &d) || !d.Allowed {
 		t.Fatal("a live lease does not spend")
 	}
 	c.slept.Add(int64(time.Hour))
 	d = Decision{}
-	if k.spend(1, &d) || d != (Decision{}) {
+	if k.lease.Load().spend(k.limiter, 1, &d) || d != (Decision{}) {
 		t.Errorf("a dead lease left the decision %+v", d)
 	}
 }

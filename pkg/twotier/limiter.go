@@ -54,8 +54,18 @@ func New(cfg Config, s Store) *Limiter {
 // value; "" is the limit's single counter. It blocks only while the store is
 // asked, and no longer than ctx allows: then it returns the error of ctx. Any
 // other error is a defect, never an outage of the store, which is a Decision.
-func (l *Limiter) Acquire(ctx context.Context, value string, cost int64) (Decision, error) {
-	return l.Key(value).Acquire(ctx, cost)
+func (l *Limiter) Acquire(ctx context.Context, value string, cost int64) (d Decision, err error) {
+	if value == "" {
+		return l.single.Acquire(ctx, cost)
+	}
+	e := l.keys.find(value)
+	if e == nil {
+		return l.keys.insert(value).Acquire(ctx, cost)
+	}
+	if e.decide(l, cost, &d) {
+		return d, nil
+	}
+	return e.key.miss(ctx, cost)
 }
 
 // Key returns a handle on the counter of value, which saves looking it up again.
@@ -64,7 +74,10 @@ func (l *Limiter) Key(value string) *Key {
 	if value == "" {
 		return l.single
 	}
-	return l.keys.get(value)
+	if e := l.keys.find(value); e != nil {
+		return e.key
+	}
+	return l.keys.insert(value)
 }
 
 // Reconfigure makes cfg effective for decisions that begin from now on. Credits

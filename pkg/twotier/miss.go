@@ -85,7 +85,7 @@ func (k *Key) join(cfg *Config, cost int64) (Decision, *call, error) {
 	defer k.mu.Unlock()
 	// What the call that just ended brought is visible under the lock.
 	var d Decision
-	if k.spend(cost, &d) || k.refuse(cost, &d) {
+	if k.lease.Load().decide(k.limiter, cost, &d) {
 		return d, nil, nil
 	}
 	if k.call != nil {
@@ -173,32 +173,24 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // settle makes a reply effective; mu is held.
 func (k *Key) settle(cfg *Config, take limiter.Command, r reply) {
-	if r.Granted == 0 {
-		k.refusal.Store(k.limiter.refusalOf(cfg, take, r))
-		return
+	if r.Granted > 0 && k.limiter.config.Load().Mode == Strict {
+		return // a strict limiter holds no credits
 	}
-	if k.limiter.config.Load().Mode == Strict {
-		return
+	old, next := k.lease.Load(), k.blank()
+	next.quota = k.limiter.quotaOf(cfg, &r, old.quota)
+	next.refusal = refusalOf(cfg, take, &r, next.resets)
+	next.deadline = old.deadline
+	if r.Granted > 0 {
+		next.deadline = deadlineOf(r.sent, r.ExpiresIn)
 	}
-	windows := k.limiter.share(r.Windows)
-	next := &lease{deadline: deadlineOf(r.sent, r.ExpiresIn), quota: quotaOf(&r.Result, windows, r.sent)}
+	// Credits left over are charged to the same windows, or they are void. They
+	// get the new deadline, which bounds the end of the same windows.
 	credits := r.Granted
-	if old := k.lease.Load(); old != nil {
-		// Credits left over are charged to the same windows, or they are void.
-		// They get the new deadline, which bounds the same windows' end.
-		if left := old.drain(); k.limiter.clock.now() < old.deadline && old.windows.SameWindows(*windows) {
-			credits += left
-		}
+	if left := old.drain(); k.limiter.clock.now() < old.deadline && old.chargedTo(next.windows) {
+		credits += left
 	}
 	next.credits.Store(credits)
-	if r.Remaining == 0 {
-		// The grant took the rest, so the next answer is known already.
-		k.refusal.Store(&refusal{
-			config: cfg, need: 1, until: quotaOf(&r.Result, windows, r.received).resets,
-			retry: true, reason: limiter.Exhausted, quota: next.quota,
-		})
-	}
-	k.lease.Store(next)
+	k.publish(next)
 }
 
 // forgo gives back a grant that may not be used.
@@ -208,36 +200,16 @@ func (k *Key) forgo(r reply) {
 	}
 }
 
-// refusalOf turns a reply that granted nothing into what is remembered of it.
-func (l *Limiter) refusalOf(cfg *Config, take limiter.Command, r reply) *refusal {
-	m := &refusal{config: cfg, need: 1, retry: true, reason: r.Reason, quota: l.quotaOf(cfg, r)}
-	wait := nanos(r.RetryAfter)
-	switch r.Reason {
-	case limiter.Exhausted:
-		// Less than was asked for may still be there.
-		m.need = min(take.Min, r.Remaining+1)
-	case limiter.TooLarge:
-		m.need, m.retry = take.Min, false
-	case limiter.ClockBehind:
-		// The wait is what the clock was set back, and it may be set right again.
-		wait = min(wait, int64(relent))
-	case limiter.StaleGeneration, limiter.Amnesia, limiter.Granted, limiter.Forfeited:
-	}
-	if wait == 0 {
-		wait = int64(relent)
-	}
-	// From the instant it was received: the windows end no later.
-	m.until = r.received + wait
-	return m
-}
-
-// quotaOf reads a reply. One that names no windows leaves what the configuration
-// says.
-func (l *Limiter) quotaOf(cfg *Config, r reply) quota {
-	if r.Windows.N == 0 {
+// quotaOf reads a reply. One that names no windows leaves what was known.
+func (l *Limiter) quotaOf(cfg *Config, r *reply, known quota) quota {
+	switch {
+	case r.Windows.N > 0:
+		return quotaOf(r, l.share(r.Windows))
+	case known.windows != nil:
+		return known
+	default:
 		return quota{windows: l.windows.Load(), limit: cfg.tightest().Limit}
 	}
-	return quotaOf(&r.Result, l.share(r.Windows), r.received)
 }
 
 // failed decides a request whose store call ended in an error.

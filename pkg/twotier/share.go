@@ -51,7 +51,7 @@ func (o own) covers(clock offset, now int64) bool {
 	}
 	from, last := clock.span(now).from, clock.span(o.last).to
 	for _, w := range o.ledger.open[:o.ledger.n] {
-		if index(from, w.length) <= index(last, w.length) {
+		if windowOf(from, w.length) <= windowOf(last, w.length) {
 			return true
 		}
 	}
@@ -74,7 +74,7 @@ func (o own) over(clock offset, now int64) bool {
 
 func ambiguous(rates []limiter.Rate, at span) bool {
 	for _, r := range rates {
-		if index(at.from, r.Window) != index(at.to, r.Window) {
+		if windowOf(at.from, r.Window) != windowOf(at.to, r.Window) {
 			return true
 		}
 	}
@@ -126,8 +126,8 @@ func (g ledger) admit(rates []limiter.Rate, divisor int64, at span, seen limiter
 		if i == 0 || left < res.remaining {
 			res.limit, res.share, res.remaining, res.resets = r.Limit, share, left, ends
 		}
-		served := index(seen, r.Window) >= w.index && w.used == 0
-		if index(at.to, r.Window) != w.index || served || cost > left {
+		served := windowOf(seen, r.Window) >= w.index && w.used == 0
+		if windowOf(at.to, r.Window) != w.index || served || cost > left {
 			res.allowed = false
 			res.wait = max(res.wait, ends)
 		}
@@ -142,7 +142,7 @@ func (g ledger) admit(rates []limiter.Rate, divisor int64, at span, seen limiter
 	// Windows of lengths that an edit took away stay until they end, as they do
 	// at the store.
 	for _, w := range g.open[:g.n] {
-		if index(at.from, w.length) == w.index && !next.has(w.length) && next.n < len(next.open) {
+		if windowOf(at.from, w.length) == w.index && !next.has(w.length) && next.n < len(next.open) {
 			next.add(w)
 		}
 	}
@@ -151,7 +151,7 @@ func (g ledger) admit(rates []limiter.Rate, divisor int64, at span, seen limiter
 
 // window returns the window of the length that contains now, as it stands.
 func (g ledger) window(length limiter.Micros, now limiter.Instant) ownWindow {
-	i := index(now, length)
+	i := windowOf(now, length)
 	for _, w := range g.open[:g.n] {
 		if w.length == length && w.index == i {
 			return w
@@ -174,4 +174,4 @@ func (g *ledger) add(w ownWindow) {
 	g.n++
 }
 
-func index(t limiter.Instant, length limiter.Micros) int64 { return int64(t) / int64(length) }
+func windowOf(t limiter.Instant, length limiter.Micros) int64 { return int64(t) / int64(length) }

@@ -84,7 +84,7 @@ func TestOwnShareBound(t *testing.T) {
 					clock, seen = clock.observe(sent, now, said), max(seen, said)
 					if !o.covers(clock, now) {
 						for _, r := range rates {
-							served[window{int64(r.Window), index(said, r.Window)}] = true
+							served[window{int64(r.Window), windowOf(said, r.Window)}] = true
 						}
 					}
 					continue
@@ -97,7 +97,7 @@ func TestOwnShareBound(t *testing.T) {
 				}
 				total += cost
 				for _, r := range rates {
-					w := window{int64(r.Window), index(store(now), r.Window)}
+					w := window{int64(r.Window), windowOf(store(now), r.Window)}
 					local[w] += cost
 					if local[w] > r.Limit/holders {
 						t.Fatalf("admitted %d in a window of %dms, share %d", local[w], r.Window/limiter.Millisecond, r.Limit/holders)

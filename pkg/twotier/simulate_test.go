@@ -117,7 +117,7 @@ func (f *fleet) count(holder int, d Decision, cost int64) {
 	defer f.mu.Unlock()
 	now := f.store.now()
 	for _, r := range f.cfg.Params.Rates {
-		at := charge{r.Window, index(now, r.Window)}
+		at := charge{r.Window, windowOf(now, r.Window)}
 		if f.charges[at] == nil {
 			n := f.cfg.Holders
 			f.charges[at] = &tally{local: make([]int64, n), byStore: make([]bool, n)}
@@ -135,7 +135,7 @@ func (f *fleet) count(holder int, d Decision, cost int64) {
 		return // the windows are estimates, and unknown at first
 	}
 	for _, w := range d.Windows.Slice() {
-		if got := index(now, w.Window); got != w.Index {
+		if got := windowOf(now, w.Window); got != w.Index {
 			f.t.Errorf("charged to window %d of %dms in window %d", w.Index, w.Window/limiter.Millisecond, got)
 		}
 	}

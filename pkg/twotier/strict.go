@@ -32,7 +32,7 @@ func (k *Key) strict(ctx context.Context, cfg *Config, cost int64) (Decision, er
 	if d, alone := k.overtaken(cfg, cost, r); alone {
 		return d, nil
 	}
-	q := k.limiter.quotaOf(cfg, r)
+	q := k.limiter.quotaOf(cfg, &r, quota{})
 	d := Decision{
 		Allowed:    r.Granted == cost,
 		Source:     FromStore,

@@ -1,12 +1,11 @@
 package twotier
 
 import (
+	"slices"
 	"sync"
-
-	"github.com/puzpuzpuz/xsync/v4"
 )
 
-// overflowValue names the counter shared by all values beyond MaxKeys.
+// overflowValue names the counter shared by all values beyond the bound.
 const overflowValue = "\x00overflow"
 
 // sweepStep is how many keys each new key looks at in search of idle ones. Two
@@ -16,44 +15,44 @@ const sweepStep = 2
 // A table holds the keys of one limiter: at most max of them. Values beyond that
 // share one key, so a client that makes up values gets no budget by it.
 type table struct {
+	*index   // changed with mu held
 	limiter  *Limiter
 	max      int
-	keys     *xsync.Map[string, *Key]
 	overflow *Key
 
-	mu   sync.Mutex // guards the rest, and changes of keys
+	mu   sync.Mutex // guards the rest
 	ring []*Key     // all keys in the table
 	hand int        // where the next sweep goes on
 }
 
 func (t *table) init(l *Limiter, maxKeys int) {
-	t.limiter, t.max = l, maxKeys
-	t.keys = xsync.NewMap[string, *Key](xsync.WithSerialResize())
+	t.index, t.limiter, t.max = newIndex(), l, maxKeys
 	t.overflow = newKey(l, overflowValue)
 }
 
-// get returns the key of the value, making it when there is room.
-func (t *table) get(value string) *Key {
-	if k, ok := t.keys.Load(value); ok {
-		return k
-	}
-	return t.insert(value)
-}
-
+// insert returns the key of the value, making it when there is room.
 func (t *table) insert(value string) *Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if k, ok := t.keys.Load(value); ok {
-		return k
+	if e := t.find(value); e != nil {
+		return e.key
 	}
 	t.sweep()
-	if len(t.ring) >= t.max {
+	if len(t.ring) >= t.max || value == overflowValue {
 		return t.overflow
 	}
 	k := newKey(t.limiter, value)
 	t.ring = append(t.ring, k)
-	t.keys.Store(value, k)
+	t.add(k.lease.Load())
 	return k
+}
+
+// update makes e the lease that is found for its value, unless its key was
+// evicted.
+func (t *table) update(e *lease) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.set(e)
 }
 
 // sweep evicts idle keys among the next few; mu is held. Its cost does not grow
@@ -67,20 +66,26 @@ func (t *table) sweep() {
 			t.hand++
 			continue
 		}
-		t.keys.Delete(k.value)
+		t.remove(k.value)
 		last := len(t.ring) - 1
 		t.ring[t.hand], t.ring[last] = t.ring[last], nil
 		t.ring = t.ring[:last]
 	}
 }
 
-func (t *table) size() int { return t.keys.Size() }
+func (t *table) size() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.ring)
+}
 
 // each calls f for every key of the table and for the shared one.
 func (t *table) each(f func(*Key)) {
+	t.mu.Lock()
+	keys := slices.Clone(t.ring)
+	t.mu.Unlock()
 	f(t.overflow)
-	t.keys.Range(func(_ string, k *Key) bool {
+	for _, k := range keys {
 		f(k)
-		return true
-	})
+	}
 }

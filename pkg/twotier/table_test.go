@@ -96,6 +96,50 @@ func TestKeysInUseAreNotEvicted(t *testing.T) {
 	})
 }
 
+func TestExhaustedKeyIsNotAskedForAgainByEviction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		cfg := perSecond(10, 10)
+		cfg.MaxKeys = 1
+		l := open(t, cfg, s)
+		acquire(t, l, "a", 10)
+		time.Sleep(999*time.Millisecond + 500*time.Microsecond) // the credits are dead, the window is not over
+		l.Key("b")
+		calls := len(s.commands)
+		if acquire(t, l, "a", 1); len(s.commands) != calls {
+			t.Error("the refusal of an evicted key was forgotten")
+		}
+	})
+}
+
+func TestLocalShareIsNotForgottenByEviction(t *testing.T) {
+	for name, seen := range map[string]bool{"store never seen": false, "store seen": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newFakeStore()
+				cfg := perSecond(10, 1)
+				cfg.MaxKeys, cfg.OnUnavailable = 1, LocalShare
+				l := open(t, cfg, s)
+				if seen {
+					acquire(t, l, "a", 1)
+				}
+				s.set(func() { s.down = errDown })
+				nextWindow()
+				var sum int
+				for range 30 {
+					if acquire(t, l, "a", 1).Allowed {
+						sum++
+					}
+					acquire(t, l, "b", 1)
+				}
+				if sum > 10 {
+					t.Errorf("admitted %d on a share of 10", sum)
+				}
+			})
+		})
+	}
+}
+
 func TestHandleOfAnEvictedKeyStaysGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
@@ -112,7 +156,7 @@ func TestHandleOfAnEvictedKeyStaysGood(t *testing.T) {
 		if d, err := k.Acquire(t.Context(), 1); err != nil || !d.Allowed {
 			t.Errorf("got %v, %v", d.Allowed, err)
 		}
-		if k.lease.Load() != nil && k.lease.Load().held(l.clock.now()) > 0 {
+		if k.lease.Load().held(l.clock.now()) > 0 {
 			t.Error("the evicted key holds credits that Close cannot find")
 		}
 	})

@@ -15,6 +15,5 @@ require (
 require (
 	github.com/benbjohnson/clock v1.3.0 // indirect
 	github.com/hashicorp/golang-lru v0.5.4 // indirect
-	github.com/puzpuzpuz/xsync/v4 v4.5.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )
