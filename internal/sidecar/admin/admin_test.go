@@ -1,0 +1,92 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-dev/weir/internal/sidecar/admin"
+	"github.com/weir-dev/weir/internal/sidecar/count"
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/fleet"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// source is a sidecar whose only store went away.
+type source struct{ since time.Time }
+
+func (source) Set() (*policy.Set, string) {
+	return &policy.Set{Snapshot: policy.Snapshot{Cluster: "test"}}, "sha256:1"
+}
+
+func (s source) Limits() []enforce.LimitState {
+	return []enforce.LimitState{{
+		Name:  count.Name{Namespace: "shop", Policy: "checkout", Limit: "all"},
+		Stats: twotier.Stats{CutOffSince: s.since, CutOff: errors.New("redis at cache:6379: gone")},
+	}}
+}
+
+func (source) Fleet() *fleet.State { return &fleet.State{Address: "weir:15030", Error: "refused"} }
+
+func ask(s *admin.Server, method, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	return w
+}
+
+func TestReadinessFollowsTheSidecarAndLivenessDoesNot(t *testing.T) {
+	s := admin.New(enforce.Enforce, source{}, prometheus.NewRegistry())
+	for _, ready := range []bool{false, true, false} {
+		want := http.StatusServiceUnavailable
+		if s.SetReady(ready); ready {
+			want = http.StatusOK
+		}
+		if got := ask(s, http.MethodGet, "/readyz").Code; got != want {
+			t.Errorf("ready %v: got %d, want %d", ready, got, want)
+		}
+		if got := ask(s, http.MethodGet, "/livez").Code; got != http.StatusOK {
+			t.Errorf("livez: got %d", got)
+		}
+	}
+}
+
+func TestConfigShowsWhatIsInForceAndWhichStoreIsAway(t *testing.T) {
+	since := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	w := ask(admin.New(enforce.Shadow, source{since}, prometheus.NewRegistry()), http.MethodGet, "/debug/config")
+	var got struct {
+		Mode, Version string
+		Fleet         fleet.State
+		Limits        []struct {
+			Limit, StoreError string
+			StoreAwaySince    time.Time
+		}
+		Snapshot policy.Snapshot
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Mode != "shadow" || got.Version != "sha256:1" || got.Fleet.Error != "refused" || got.Snapshot.Cluster != "test" {
+		t.Errorf("got %+v", got)
+	}
+	if l := got.Limits; len(l) != 1 || l[0].StoreError != "redis at cache:6379: gone" || !l[0].StoreAwaySince.Equal(since) {
+		t.Errorf("got %+v", l)
+	}
+}
+
+func TestNothingElseIsServed(t *testing.T) {
+	s := admin.New(enforce.Enforce, source{}, prometheus.NewRegistry())
+	for _, path := range []string{"/", "/debug/pprof/", "/debug"} {
+		if got := ask(s, http.MethodGet, path).Code; got != http.StatusNotFound {
+			t.Errorf("%s: got %d", path, got)
+		}
+	}
+	if got := ask(s, http.MethodPost, "/debug/config").Code; got != http.StatusMethodNotAllowed {
+		t.Errorf("POST: got %d", got)
+	}
+}
