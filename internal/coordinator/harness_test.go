@@ -232,7 +232,7 @@ func (p *policies) Snapshot(_ context.Context, namespace, _, _ string) (policy.S
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.synced {
-		return policy.Snapshot{}, errNotSynced
+		return policy.Snapshot{Cluster: "test"}, errNotSynced
 	}
 	out := policy.Snapshot{Cluster: "test"}
 	for _, one := range p.all {

@@ -153,9 +153,12 @@ func TestASlowReaderHoldsUpNobodyElse(t *testing.T) {
 		if waited := time.Since(began); waited > 0 {
 			t.Errorf("the other sidecar waited %s", waited)
 		}
-		for range 8 {
+		for range 1 + stallTimeout/time.Second {
 			time.Sleep(time.Second)
 			other.report()
+		}
+		if l.present.Load().sessions.of("slow-uid") != nil {
+			t.Error("the slow sidecar still has its session")
 		}
 		if got := status.Code(slow.failure()); got != codes.ResourceExhausted {
 			t.Errorf("code = %v, want %v", got, codes.ResourceExhausted)
