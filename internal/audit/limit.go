@@ -48,7 +48,7 @@ type Limit struct {
 
 	rows    map[tuple]map[Holder]Row
 	windows map[windowID]*window
-	reached limiter.Instant // the store's time is at least this, as reports prove
+	reached limiter.Instant // the store's time is at least this: a window began then
 	dropped limiter.Instant // rows of tuples that ended by then are not remembered
 	queries uint64
 
@@ -66,6 +66,9 @@ type member struct {
 	generation int64
 	totals     Totals
 	activeKeys int64
+	// ended is when the newest windows that are over for the holder ended. Once it
+	// has left, that proves nothing: they were over because it stopped.
+	ended limiter.Instant
 }
 
 // New returns the audit of a limit whose holders report every interval. From
@@ -199,6 +202,9 @@ func (l *Limit) Report(h Holder, r Report, now time.Time) {
 	m.reported, m.generation, m.totals, m.activeKeys = true, r.Generation, r.Totals, r.ActiveKeys
 	for _, row := range r.Rows {
 		l.count(h, row, now, m.rounds == 1)
+		if row.Final {
+			m.ended = max(m.ended, tupleOf(row.Windows).end())
+		}
 	}
 	l.drop()
 }
@@ -230,9 +236,6 @@ func (l *Limit) count(h Holder, row Row, now time.Time, first bool) {
 		}
 	}
 	l.reached = max(l.reached, t.start())
-	if row.Final {
-		l.reached = max(l.reached, t.end())
-	}
 }
 
 // window returns the window, new when it was never heard of; old says that it may
@@ -320,8 +323,12 @@ func (l *Limit) oldest() tuple {
 // returns what holders have to be asked before more can be measured.
 func (l *Limit) Advance(now time.Time) []Query {
 	var queries []Query
+	reached := l.reached
+	for _, m := range l.members {
+		reached = max(reached, m.ended)
+	}
 	for _, w := range l.unmeasured() {
-		if !w.over && (l.reached >= w.id.end() || now.Sub(w.heard) >= duration(w.id.length)) {
+		if !w.over && (reached >= w.id.end() || now.Sub(w.heard) >= duration(w.id.length)) {
 			w.close(l.members, now)
 		}
 		if !w.over || !w.settled(l.members, l.overdue(w, now)) {

@@ -274,6 +274,18 @@ func TestLimit(t *testing.T) {
 			want:        &Overshoot{WindowEnd: secondAfterNoon, Observed: 10, Worst: 10, WorstEnd: secondAfterNoon},
 			wantUnused:  &UnderUtilization{},
 		},
+		"a holder's last word does not end the window of the others": {
+			run: func(f *fleet) {
+				f.report("b", final(0, 90, 0))
+				f.Leave(holder("b"))
+				f.Advance(f.now)
+				f.Pass(holder("a"), f.now.Add(501*time.Millisecond))
+				f.Pass(holder("a"), f.now.Add(999*time.Millisecond))
+				f.Pass(holder("a"), f.now.Add(1002*time.Millisecond))
+				f.Advance(f.now.Add(999 * time.Millisecond))
+			},
+			wantVerdict: Starting,
+		},
 		"local shares widen the bound": {
 			run: func(f *fleet) {
 				f.report("a", Row{Windows: at(0, 100), Final: true, Admitted: 100})
