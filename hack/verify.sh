@@ -18,6 +18,9 @@ buf lint
 for module in . hack/kube hack/tools hack/tools/golangci test/bench; do
     [ -f "$module/go.mod" ] || continue
     echo "checking module $module"
-    go -C "$module" mod tidy -diff
-    go -C "$module" mod verify >/dev/null
+    if ! changes=$(go -C "$module" mod tidy -diff); then
+        head -20 <<<"$changes" >&2
+        echo "module $module is not tidy: run 'go -C $module mod tidy'" >&2
+        exit 1
+    fi
 done

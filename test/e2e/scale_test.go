@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -40,6 +39,6 @@ func (s *shop) scale(ctx context.Context, replicas int32) {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: s.namespace}}
 	Expect(kube.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
 	base := d.DeepCopy()
-	d.Spec.Replicas = ptr.To(replicas)
+	d.Spec.Replicas = new(replicas)
 	Expect(kube.Patch(ctx, d, client.MergeFrom(base))).To(Succeed())
 }

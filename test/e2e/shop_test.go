@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -13,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -100,9 +100,7 @@ func (s *shop) deployment(name string, replicas int32, labels map[string]string)
 		return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}
 	}
 	all := map[string]string{"app": "checkout", "deployment": name}
-	for k, v := range labels {
-		all[k] = v
-	}
+	maps.Copy(all, labels)
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace},
 		Spec: appsv1.DeploymentSpec{
@@ -111,8 +109,8 @@ func (s *shop) deployment(name string, replicas int32, labels map[string]string)
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: all},
 				Spec: corev1.PodSpec{
-					AutomountServiceAccountToken:  ptr.To(false),
-					TerminationGracePeriodSeconds: ptr.To[int64](10),
+					AutomountServiceAccountToken:  new(false),
+					TerminationGracePeriodSeconds: new(int64(10)),
 					Containers: []corev1.Container{{
 						Name: "app", Image: appImage,
 						Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
