@@ -27,9 +27,10 @@ type Lock struct {
 // New returns the lock in the Lease namespace/name for a process called
 // identity. A renewal counts for renewDeadline, from before it was sent; others
 // wait for longer than that, from when they saw it. The lock talks to the API
-// server through a client of its own, whose rate nothing else uses up.
+// server through a client of its own, whose rate nothing else uses up; config is
+// left as it is.
 func New(config *rest.Config, namespace, name, identity string, renewDeadline time.Duration) (*Lock, error) {
-	config = rest.AddUserAgent(config, "leader-election")
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	config.RateLimiter = nil
 	// One request that hangs must not cost the lease.
 	config.Timeout = max(time.Second, renewDeadline/2)

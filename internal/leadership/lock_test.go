@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -70,6 +71,17 @@ func TestHeld(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The timeout of leader election would end every watch of the process.
+func TestNewLeavesTheConfigAsItIs(t *testing.T) {
+	config := &rest.Config{Host: "https://127.0.0.1:1"}
+	if _, err := New(config, "weir-system", "weir-controller", "me", 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if config.Timeout != 0 || config.UserAgent != "" {
+		t.Errorf("the config now has timeout %s and user agent %q", config.Timeout, config.UserAgent)
 	}
 }
 
