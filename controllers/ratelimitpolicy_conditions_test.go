@@ -113,7 +113,7 @@ func TestProgrammed(t *testing.T) {
 		},
 		"an older generation does not count": {
 			newScope(enforcers("a", "b"), acknowledged(4, "a"), acknowledged(3, "b")),
-			is("False", "Reconciling", "1 of 2 enforcers do not run generation 4 yet: b (runs generation 3)"),
+			is("False", "Reconciling", "1 of 2 enforcers do not run generation 4 yet: b (runs an earlier generation)"),
 		},
 		"a refusal is told": {
 			newScope(enforcers("a"), session(coordinator.Session{PodUID: "uid-a", Generation: 3, Error: "unknown algorithm"})),
@@ -127,7 +127,7 @@ func TestProgrammed(t *testing.T) {
 			newScope(enforcers("a"),
 				session(coordinator.Session{PodUID: "uid-a", Since: now.Add(time.Second), Generation: 3}),
 				session(coordinator.Session{PodUID: "uid-a", Since: now, Generation: 4})),
-			is("False", "Reconciling", "1 of 1 enforcers do not run generation 4 yet: a (runs generation 3)"),
+			is("False", "Reconciling", "1 of 1 enforcers do not run generation 4 yet: a (runs an earlier generation)"),
 		},
 		"five laggards are named and the rest counted": {
 			newScope(enforcers(many("p", 8)...), acknowledged(4, "p-01")),

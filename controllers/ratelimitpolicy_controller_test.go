@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/translate"
 )
 
 // world is one namespace with one policy, "checkout", that selects app=checkout.
@@ -96,6 +97,13 @@ func (w *world) enforcer(name string) string {
 	return w.pod(name, map[string]string{v1alpha1.EnforcerLabel: "true"})
 }
 
+// version returns what the fleet calls a generation of the world's policy.
+func (w *world) version(generation int64) int64 {
+	p := w.get()
+	p.Generation = generation
+	return translate.Generation(p)
+}
+
 func acknowledged(generation int64, uids ...string) coordinator.Observation {
 	o := coordinator.Observation{Term: 1}
 	for _, uid := range uids {
@@ -136,13 +144,13 @@ func TestProgrammedSpeaksOfAcknowledgementsOnly(t *testing.T) {
 	w.Consistently(func() metav1.ConditionStatus { return w.condition(v1alpha1.ProgrammedCondition).Status }).
 		Should(Equal(metav1.ConditionFalse), "what was published is not what is enforced")
 
-	fleet.say(w.policy, acknowledged(1, a))
+	fleet.say(w.policy, acknowledged(w.version(1), a))
 	clock.SetTime(clock.Now().Add(2 * time.Second)) // past the pace of messages
-	fleet.say(w.policy, acknowledged(1, a))
+	fleet.say(w.policy, acknowledged(w.version(1), a))
 	w.Eventually(func() string { return w.condition(v1alpha1.ProgrammedCondition).Message }).
 		Should(Equal("1 of 2 enforcers do not run generation 1 yet: b (not connected)"))
 
-	fleet.say(w.policy, acknowledged(1, a, b))
+	fleet.say(w.policy, acknowledged(w.version(1), a, b))
 	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ProgrammedReason)
 	w.Expect(w.get().Status.Summary.Pods).To(Equal("2/2"))
 
@@ -151,7 +159,7 @@ func TestProgrammedSpeaksOfAcknowledgementsOnly(t *testing.T) {
 	w.Expect(server.Update(t.Context(), policy)).To(Succeed())
 	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ReconcilingReason)
 	w.Expect(w.condition(v1alpha1.ProgrammedCondition).ObservedGeneration).To(Equal(int64(2)))
-	fleet.say(w.policy, acknowledged(2, a, b))
+	fleet.say(w.policy, acknowledged(w.version(2), a, b))
 	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ProgrammedReason)
 }
 
@@ -159,7 +167,7 @@ func TestPodsWithoutASidecarAreNamed(t *testing.T) {
 	w := newWorld(t)
 	a := w.enforcer("a")
 	w.pod("bare", nil)
-	fleet.say(w.policy, acknowledged(1, a))
+	fleet.say(w.policy, acknowledged(w.version(1), a))
 	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.PartiallyProgrammedReason)
 	w.Expect(w.condition(v1alpha1.ProgrammedCondition).Message).To(ContainSubstring("so not limited: bare;"))
 	w.Expect(w.get().Status.Summary.Pods).To(Equal("1/2"))
@@ -183,7 +191,7 @@ func TestAPodThatIsRelabelledLeavesThePolicy(t *testing.T) {
 func TestAStatusThatSaysTheSameIsNotWrittenAgain(t *testing.T) {
 	w := newWorld(t)
 	a := w.enforcer("a")
-	o := measured(acknowledged(1, a), 1, 100)
+	o := measured(acknowledged(w.version(1), a), w.version(1), 100)
 	fleet.say(w.policy, o)
 	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ProgrammedReason)
 	w.eventually(v1alpha1.WithinBoundCondition, v1alpha1.MeasuredReason)
@@ -201,17 +209,17 @@ func TestAStatusThatSaysTheSameIsNotWrittenAgain(t *testing.T) {
 func TestFiguresWaitAndConditionsDoNot(t *testing.T) {
 	w := newWorld(t)
 	a := w.enforcer("a")
-	fleet.say(w.policy, measured(acknowledged(1, a), 1, 100))
+	fleet.say(w.policy, measured(acknowledged(w.version(1), a), w.version(1), 100))
 	w.Eventually(func() string { return w.get().Status.Summary.Admitted }).Should(Equal("100/s"))
 	w.settle()
 
-	fleet.say(w.policy, measured(acknowledged(1, a), 1, 200))
+	fleet.say(w.policy, measured(acknowledged(w.version(1), a), w.version(1), 200))
 	w.Consistently(func() string { return w.get().Status.Summary.Admitted }).Should(Equal("100/s"))
 	clock.SetTime(clock.Now().Add(18 * time.Second))
-	fleet.say(w.policy, measured(acknowledged(1, a), 1, 300))
+	fleet.say(w.policy, measured(acknowledged(w.version(1), a), w.version(1), 300))
 	w.Eventually(func() string { return w.get().Status.Summary.Admitted }).Should(Equal("300/s"))
 
-	broken := measured(acknowledged(1, a), 1, 300)
+	broken := measured(acknowledged(w.version(1), a), w.version(1), 300)
 	broken.Limits[0].Verdict = audit.Exceeded
 	broken.Limits[0].Overshoot = &audit.Overshoot{Observed: 3, Worst: 3, WorstEnd: clock.Now(), WindowEnd: clock.Now()}
 	fleet.say(w.policy, broken)
@@ -245,7 +253,7 @@ func TestAnUnreachableRedisIsTold(t *testing.T) {
 func TestAPolicyThatCannotBeEnforcedIsRefused(t *testing.T) {
 	w := newWorld(t)
 	a := w.enforcer("a")
-	fleet.say(w.policy, acknowledged(1, a))
+	fleet.say(w.policy, acknowledged(w.version(1), a))
 	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ProgrammedReason)
 
 	policy := w.get()

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/translate"
 )
 
 // scope is all that one reconciliation of a policy knows. Everything that is
@@ -57,7 +58,7 @@ func (s *scope) observe(o coordinator.Observation) {
 		if !slices.ContainsFunc(s.policy.Spec.Limits, func(spec v1alpha1.Limit) bool { return spec.Name == l.Limit }) {
 			continue
 		}
-		if l.Generation != s.policy.Generation && l.Verdict != audit.NoTraffic {
+		if l.Generation != translate.Generation(s.policy) && l.Verdict != audit.NoTraffic {
 			l.Verdict, l.Overshoot, l.UnderUtilization = audit.Starting, nil, nil
 		}
 		s.observation.Limits = append(s.observation.Limits, l)
@@ -120,7 +121,7 @@ func (s *scope) laggards() []laggard {
 	var lagging []laggard
 	for _, e := range s.pods.enforcers {
 		session, connected := sessions[string(e.uid)]
-		if why := lags(session, connected, s.policy.Generation); why != "" {
+		if why := lags(session, connected, translate.Generation(s.policy)); why != "" {
 			lagging = append(lagging, laggard{e.name, why})
 		}
 	}
@@ -138,7 +139,7 @@ func lags(s coordinator.Session, connected bool, generation int64) string {
 	case s.Generation == 0:
 		return "has not acknowledged the policy"
 	case s.Generation != generation:
-		return fmt.Sprintf("runs generation %d", s.Generation)
+		return "runs an earlier generation"
 	}
 	return ""
 }

@@ -23,7 +23,7 @@ func translate(p *v1alpha1.RateLimitPolicy) (policy.Policy, field.ErrorList) {
 	translated := policy.Policy{
 		Namespace:          p.Namespace,
 		Name:               p.Name,
-		Generation:         p.Generation,
+		Generation:         Generation(p),
 		Mode:               policy.Mode(p.Spec.Mode),
 		Store:              store(p.Spec.Store),
 		Consistency:        consistency(p.Spec.Consistency),

@@ -13,7 +13,7 @@ type Snapshot struct {
 type Policy struct {
 	Namespace  string `json:"namespace"`
 	Name       string `json:"name"`
-	Generation int64  `json:"generation"` // of the object; stores refuse lower ones
+	Generation int64  `json:"generation"` // orders the versions of the name; stores refuse lower ones
 
 	Mode        Mode        `json:"mode"`
 	Store       Store       `json:"store"`
