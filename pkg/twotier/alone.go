@@ -62,7 +62,7 @@ func (l *Limiter) refused(cfg *Config) Decision {
 		Reason:     limiter.Exhausted,
 		Limit:      cfg.tightest().Limit,
 		RetryAfter: relent,
-		Windows:    l.windows.Load(),
+		Windows:    l.windows.latest.Load(),
 	}
 }
 
@@ -77,7 +77,7 @@ func (l *Limiter) outrun(cfg *Config) Decision {
 // tooLarge returns the refusal of a request that costs more than the rate r will
 // ever grant.
 func (l *Limiter) tooLarge(r limiter.Rate) Decision {
-	return Decision{Source: FromLease, Reason: limiter.TooLarge, Limit: r.Limit, Windows: l.windows.Load()}
+	return Decision{Source: FromLease, Reason: limiter.TooLarge, Limit: r.Limit, Windows: l.windows.latest.Load()}
 }
 
 // windowsAt returns the store's windows at the own instant now, as well as its

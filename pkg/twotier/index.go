@@ -11,7 +11,7 @@ import (
 // are made under the lock of the table that owns the index.
 type index struct {
 	seed  maphash.Seed
-	slots atomic.Pointer[[]slot] // a power of two of them, at least a quarter of them free
+	slots atomic.Pointer[[]slot] // a power of two of them, at least an eighth of them free
 	used  int                    // slots that are not free, those of deleted values included
 	live  int                    // values
 }
@@ -60,8 +60,8 @@ func (x *index) set(e *lease) {
 
 // add puts a value into the index that is not in it.
 func (x *index) add(e *lease) {
-	if 4*(x.used+1) > 3*len(*x.slots.Load()) {
-		x.replace(2 * (x.live + 1))
+	if 8*(x.used+1) > 7*len(*x.slots.Load()) {
+		x.replace(x.live + x.live/3)
 	}
 	s := x.slotOf(e.value)
 	s.hash.Store(maphash.String(x.seed, e.value))

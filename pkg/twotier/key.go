@@ -30,7 +30,7 @@ func newKey(l *Limiter, value string) *Key {
 
 // blank returns a lease that neither admits nor refuses anything.
 func (k *Key) blank() *lease {
-	return &lease{key: k, value: k.value, deadline: past, refusal: refusal{until: past}}
+	return &lease{key: k, value: k.value, deadline: past, view: &noView, refusal: &noRefusal}
 }
 
 // publish makes e the key's lease; mu is held.
@@ -76,7 +76,7 @@ func (k *Key) surrender() (*limiter.Windows, int64) {
 	if k.limiter.clock.now() >= e.deadline {
 		return nil, 0
 	}
-	return e.windows, credits
+	return e.view.windows, credits
 }
 
 // evict marks the key as gone when it is idle: nothing it knows matters any
@@ -88,7 +88,7 @@ func (k *Key) evict(now int64) bool {
 	}
 	defer k.mu.Unlock()
 	e, busy := k.lease.Load(), k.call != nil || k.waiting > 0
-	if busy || now < e.deadline || now < e.until || k.isAlone(now) || k.own != nil {
+	if busy || now < e.deadline || now < e.refusal.until || k.isAlone(now) || k.own != nil {
 		return false
 	}
 	k.evicted = true

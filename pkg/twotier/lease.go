@@ -12,21 +12,23 @@ import (
 // the credits reaches the deadline that belongs to them, so a credit cannot
 // outlive its windows by ending up beside another deadline. All but the credits
 // is immutable: another answer is another lease.
+//
+// It fills one cache line, and what many keys have in common is shared.
 type lease struct {
-	credits  atomic.Int64
-	deadline int64 // instant the credits die
-	value    string
-	quota
-	key *Key
-	refusal
+	credits   atomic.Int64
+	deadline  int64 // instant the credits die
+	remaining int64 // at the store
+	value     string
+	key       *Key
+	view      *view
+	refusal   *refusal
 }
 
-// A quota is what is known of a key's windows, as a client is told.
-type quota struct {
-	windows   *limiter.Windows // nil before the first answer
-	limit     int64            // of the rate that binds
-	remaining int64            // at the store
-	resets    int64            // instant the window of that rate ends
+// A view is what is known of the windows of a key, as a client is told.
+type view struct {
+	windows *limiter.Windows // nil before the first answer
+	limit   int64            // of the rate that binds
+	resets  int64            // instant the window of that rate ends
 }
 
 // A refusal is what the store would go on answering. It is remembered so that a
@@ -38,6 +40,12 @@ type refusal struct {
 	reason limiter.Reason
 	final  bool // it will never be granted
 }
+
+// What a lease knows before the first answer, and when nothing is refused.
+var (
+	noView    view
+	noRefusal = refusal{until: past}
+)
 
 // decide decides a request that needs no asking, and reports whether it did.
 func (e *lease) decide(l *Limiter, cost int64, d *Decision) bool {
@@ -61,12 +69,12 @@ func (e *lease) spend(l *Limiter, cost int64, d *Decision) bool {
 		return false
 	}
 	d.Allowed = true
-	d.Limit = e.limit
+	d.Limit = e.view.limit
 	d.Remaining = e.remaining + left
-	d.Windows = e.windows
+	d.Windows = e.view.windows
 	d.key, d.cost = e.key, cost
-	now := l.clock.now()
-	d.ResetAfter = time.Duration(e.resets - now)
+	resets, now := e.view.resets, l.clock.now()
+	d.ResetAfter = time.Duration(resets - now)
 	if now >= e.deadline {
 		*d = Decision{}
 		return false
@@ -77,19 +85,20 @@ func (e *lease) spend(l *Limiter, cost int64, d *Decision) bool {
 // refuse refuses a request that the store is known to refuse, even if all
 // credits in hand went to it.
 func (e *lease) refuse(l *Limiter, cost int64, d *Decision) bool {
-	if e.config != l.config.Load() || cost < e.need {
+	r := e.refusal
+	if r.config != l.config.Load() || cost < r.need {
 		return false
 	}
-	d.Reason = e.reason
-	d.Limit = e.limit
+	d.Reason = r.reason
+	d.Limit = e.view.limit
 	d.Remaining = e.remaining
-	d.Windows = e.windows
+	d.Windows = e.view.windows
 	now := l.clock.now()
-	d.ResetAfter = time.Duration(max(0, e.resets-now))
-	if !e.final {
-		d.RetryAfter = time.Duration(e.until - now)
+	d.ResetAfter = time.Duration(max(0, e.view.resets-now))
+	if !r.final {
+		d.RetryAfter = time.Duration(r.until - now)
 	}
-	if now >= e.until || cost-e.held(now) < e.need {
+	if now >= r.until || cost-e.held(now) < r.need {
 		*d = Decision{}
 		return false
 	}
@@ -125,7 +134,7 @@ func (e *lease) held(now int64) int64 {
 
 // chargedTo reports whether the credits are of these windows.
 func (e *lease) chargedTo(windows *limiter.Windows) bool {
-	return e.windows != nil && windows != nil && e.windows.SameWindows(*windows)
+	return e.view.windows != nil && windows != nil && e.view.windows.SameWindows(*windows)
 }
 
 // deadlineOf returns the instant up to which a grant may be spent when the
@@ -143,17 +152,12 @@ func drift(d int64) int64 { return d / 5000 }
 // nanos converts to the unit of the clock.
 func nanos(d limiter.Micros) int64 { return int64(d) * int64(time.Microsecond) }
 
-// quotaOf reads a reply that names windows, of which windows is a shared copy.
-func quotaOf(r *reply, windows *limiter.Windows) quota {
+// viewOf reads a reply that names windows, of which windows is a shared copy.
+func viewOf(r *reply, windows *limiter.Windows) view {
 	w := binding(&r.Windows)
-	return quota{
-		windows:   windows,
-		limit:     w.Limit,
-		remaining: r.Remaining,
-		// The store told its time before the reply was received, so the window ends
-		// no later than this.
-		resets: r.received + nanos(w.End().Sub(r.Now)),
-	}
+	// The store told its time before the reply was received, so the window ends
+	// no later than this.
+	return view{windows: windows, limit: w.Limit, resets: r.received + nanos(w.End().Sub(r.Now))}
 }
 
 // binding returns the window with the least left; of equal ones, the one that
@@ -177,7 +181,7 @@ func refusalOf(cfg *Config, take limiter.Command, r *reply, resets int64) refusa
 	switch r.Reason {
 	case limiter.Granted:
 		if r.Remaining > 0 {
-			return refusal{until: past}
+			return noRefusal
 		}
 		// The grant took the rest, so the next answer is known already.
 		m.until, m.reason = resets, limiter.Exhausted

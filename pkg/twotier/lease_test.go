@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -218,18 +219,17 @@ func TestCreditsDieWithTheirWindow(t *testing.T) {
 }
 
 func TestSpendChecksTheDeadlineAfterItTookTheCredit(t *testing.T) {
-	c := &clock{}
-	k := newKey(&Limiter{clock: c}, "")
-	e := &lease{deadline: c.now() + int64(time.Hour)}
+	l := &Limiter{clock: &clock{}}
+	e := newKey(l, "").blank()
+	e.deadline = l.clock.now() + int64(time.Hour)
 	e.credits.Store(2)
-	k.lease.Store(e)
 	var d Decision
-	if !k.lease.Load().spend(k.limiter, 1, &d) || !d.Allowed {
+	if !e.spend(l, 1, &d) || !d.Allowed {
 		t.Fatal("a live lease does not spend")
 	}
-	c.slept.Add(int64(time.Hour))
+	l.clock.slept.Add(int64(time.Hour))
 	d = Decision{}
-	if k.lease.Load().spend(k.limiter, 1, &d) || d != (Decision{}) {
+	if e.spend(l, 1, &d) || d != (Decision{}) {
 		t.Errorf("a dead lease left the decision %+v", d)
 	}
 }
@@ -373,4 +373,10 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestLeaseFillsOneCacheLine(t *testing.T) {
+	if size := unsafe.Sizeof(lease{}); size > 64 {
+		t.Errorf("a lease takes %d bytes, want at most 64", size)
+	}
 }

@@ -18,8 +18,11 @@ type Limiter struct {
 	keys   table
 	single *Key
 
-	holders atomic.Int64                    // divisor of the local share
-	windows atomic.Pointer[limiter.Windows] // those of the latest reply
+	holders atomic.Int64 // divisor of the local share
+	// What replies to many keys have in common.
+	windows  shared[limiter.Windows]
+	views    shared[view]
+	refusals shared[refusal]
 
 	// Store calls run on behalf of the limiter, not of the request that caused
 	// them: ctx ends when the limiter is closed.
@@ -197,15 +200,10 @@ func (l *Limiter) eachKey(f func(*Key)) {
 	l.keys.each(f)
 }
 
-// share returns a copy of w, without the granted counts, that is the same
-// pointer for the same windows most of the time.
+// share returns a copy of w without the granted counts.
 func (l *Limiter) share(w limiter.Windows) *limiter.Windows {
 	for i := range w.Slice() {
 		w.Open[i].Granted = 0
 	}
-	if known := l.windows.Load(); known != nil && *known == w {
-		return known
-	}
-	l.windows.Store(&w)
-	return &w
+	return l.windows.share(w)
 }

@@ -177,8 +177,8 @@ func (k *Key) settle(cfg *Config, take limiter.Command, r reply) {
 		return // a strict limiter holds no credits
 	}
 	old, next := k.lease.Load(), k.blank()
-	next.quota = k.limiter.quotaOf(cfg, &r, old.quota)
-	next.refusal = refusalOf(cfg, take, &r, next.resets)
+	next.view, next.remaining = k.limiter.viewOf(cfg, &r, old.view), r.Remaining
+	next.refusal = k.limiter.refusals.share(refusalOf(cfg, take, &r, next.view.resets))
 	next.deadline = old.deadline
 	if r.Granted > 0 {
 		next.deadline = deadlineOf(r.sent, r.ExpiresIn)
@@ -186,7 +186,7 @@ func (k *Key) settle(cfg *Config, take limiter.Command, r reply) {
 	// Credits left over are charged to the same windows, or they are void. They
 	// get the new deadline, which bounds the end of the same windows.
 	credits := r.Granted
-	if left := old.drain(); k.limiter.clock.now() < old.deadline && old.chargedTo(next.windows) {
+	if left := old.drain(); k.limiter.clock.now() < old.deadline && old.chargedTo(next.view.windows) {
 		credits += left
 	}
 	next.credits.Store(credits)
@@ -200,15 +200,21 @@ func (k *Key) forgo(r reply) {
 	}
 }
 
-// quotaOf reads a reply. One that names no windows leaves what was known.
-func (l *Limiter) quotaOf(cfg *Config, r *reply, known quota) quota {
+// viewOf reads a reply. One that names no windows leaves what was known.
+func (l *Limiter) viewOf(cfg *Config, r *reply, known *view) *view {
 	switch {
 	case r.Windows.N > 0:
-		return quotaOf(r, l.share(r.Windows))
+		v := viewOf(r, l.share(r.Windows))
+		// A view of the same windows that was received earlier ends earlier, and is
+		// right, too.
+		if last := l.views.latest.Load(); last != nil && last.windows == v.windows && last.limit == v.limit {
+			v.resets = last.resets
+		}
+		return l.views.share(v)
 	case known.windows != nil:
 		return known
 	default:
-		return quota{windows: l.windows.Load(), limit: cfg.tightest().Limit}
+		return &view{windows: l.windows.latest.Load(), limit: cfg.tightest().Limit}
 	}
 }
 

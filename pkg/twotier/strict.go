@@ -32,16 +32,16 @@ func (k *Key) strict(ctx context.Context, cfg *Config, cost int64) (Decision, er
 	if d, alone := k.overtaken(cfg, cost, r); alone {
 		return d, nil
 	}
-	q := k.limiter.quotaOf(cfg, &r, quota{})
+	v := k.limiter.viewOf(cfg, &r, &noView)
 	d := Decision{
 		Allowed:    r.Granted == cost,
 		Source:     FromStore,
 		Reason:     r.Reason,
-		Limit:      q.limit,
-		Remaining:  q.remaining,
-		ResetAfter: time.Duration(max(0, q.resets-r.received)),
+		Limit:      v.limit,
+		Remaining:  r.Remaining,
+		ResetAfter: time.Duration(max(0, v.resets-r.received)),
 		RetryAfter: time.Duration(nanos(r.RetryAfter)),
-		Windows:    q.windows,
+		Windows:    v.windows,
 	}
 	if d.Allowed {
 		d.key, d.cost = k, cost
