@@ -44,8 +44,8 @@ type Config struct {
 	// more when requests that cost more are waiting for it. Leased only.
 	Batch int64
 	// MaxKeys bounds the values that have a counter of their own, at least 1. The
-	// others share one counter, in this process and at the store. It is read once,
-	// by New.
+	// others share one counter, in this process and at the store. Values that have
+	// one already keep it when the bound is lowered, until they are idle.
 	MaxKeys int
 	// Timeout bounds one store call; 0 means DefaultTimeout.
 	Timeout       time.Duration

@@ -9,6 +9,17 @@
 // their clocks, and the delay of replies. In strict mode every request asks the
 // store.
 //
+// When the store cannot be reached, credits in hand are spent first; then the
+// policy's failure action decides. A process on its local share keeps to windows
+// of the store's clock, which it estimates from the replies it has had: in any
+// window a key is charged either at the store or locally, never at both.
+//
+// One thing is not covered. The monotonic clock stands still while the machine is
+// suspended, and a watchdog compares it with the clock that does not, every 10 ms
+// on Linux. What is admitted between a resume and the next comparison may belong
+// to a window that ended meanwhile: at most the credits in hand. Elsewhere, and
+// where a hypervisor stops a machine without telling it, this is not noticed.
+//
 // The package owns goroutines and timers. It sees stores only through the
 // interface Store.
 package twotier

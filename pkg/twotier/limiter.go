@@ -91,6 +91,7 @@ func (l *Limiter) Reconfigure(cfg Config) {
 	next := cfg.normalize()
 	l.config.Store(next)
 	l.SetHolders(cfg.Holders)
+	l.keys.bound(next.MaxKeys)
 	if next.Mode == Strict {
 		// A strict limiter spends no credits. They are given back after the mode is
 		// in force, so no key gets a new lease behind our back.

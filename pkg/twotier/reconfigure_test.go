@@ -94,6 +94,21 @@ func TestReplyToAnOldModeBringsNoCredits(t *testing.T) {
 	})
 }
 
+func TestEditChangesTheBoundOfKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := edited(10, 1, 1)
+		cfg.MaxKeys = 1
+		l := open(t, cfg, newFakeStore())
+		acquire(t, l, "a", 1)
+		cfg.MaxKeys = 2
+		l.Reconfigure(cfg)
+		acquire(t, l, "b", 1)
+		if got := l.Stats().ActiveKeys; got != 2 {
+			t.Errorf("%d active keys after the bound rose to 2, want 2", got)
+		}
+	})
+}
+
 func TestScopeStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()

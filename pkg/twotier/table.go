@@ -17,10 +17,10 @@ const sweepStep = 2
 type table struct {
 	*index   // changed with mu held
 	limiter  *Limiter
-	max      int
 	overflow *Key
 
 	mu   sync.Mutex // guards the rest
+	max  int        // most keys
 	ring []*Key     // all keys in the table
 	hand int        // where the next sweep goes on
 }
@@ -28,6 +28,13 @@ type table struct {
 func (t *table) init(l *Limiter, maxKeys int) {
 	t.index, t.limiter, t.max = newIndex(), l, maxKeys
 	t.overflow = newKey(l, overflowValue)
+}
+
+// bound changes how many keys the table takes.
+func (t *table) bound(maxKeys int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.max = maxKeys
 }
 
 // insert returns the key of the value, making it when there is room.
