@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,7 +20,8 @@ func (t *term) lease(ctx context.Context, s *session, r *fleetpb.LeaseRequest) *
 	res, err := t.apply(ctx, s, r)
 	if err != nil {
 		t.metrics.leases.WithLabelValues("Error").Inc()
-		reply.Error = err.Error()
+		_, outage := errors.AsType[*store.UnavailableError](err)
+		reply.Error, reply.Defect = err.Error(), !outage
 	} else {
 		t.metrics.leases.WithLabelValues(res.Reason.String()).Inc()
 		reply.Granted, reply.Remaining = res.Granted, res.Remaining
@@ -48,8 +50,10 @@ func (t *term) apply(ctx context.Context, s *session, r *fleetpb.LeaseRequest) (
 	params := limit.params
 	params.Generation = r.GetGeneration()
 	hash := r.GetKey().GetHash()
-	if !t.counters.admit(limit, hash, t.clock.Now()) {
-		return limiter.Result{}, fmt.Errorf("limit %q has %d counters in this controller, as many as key.maxKeys allows", limit.scope.Limit, limit.most)
+	if now := t.clock.Now(); !t.counters.admit(limit, hash, now) {
+		// One key too many is refused like a key whose budget is used up. An error
+		// would be taken for an outage and cut the limit's other keys off as well.
+		return limiter.Result{Reason: limiter.Exhausted, RetryAfter: limiter.Second, Now: now}, nil
 	}
 	res, err := t.store.Apply(ctx, store.Key{Scope: limit.scope, Hash: hash}, params, c)
 	if err != nil {
@@ -58,7 +62,7 @@ func (t *term) apply(ctx context.Context, s *session, r *fleetpb.LeaseRequest) (
 	// Leadership is looked at after the grant was made: if it is held now, it was
 	// held then, however long this process was suspended in between.
 	if !t.held() {
-		return limiter.Result{}, fmt.Errorf("term %d may have ended", t.number)
+		return limiter.Result{}, unavailable("term %d may have ended", t.number)
 	}
 	return res, nil
 }
@@ -78,22 +82,28 @@ func (s *session) limit(r *fleetpb.LeaseRequest) (*published, error) {
 	sent := s.sent
 	s.mu.Unlock()
 	if sent == nil {
-		return nil, fmt.Errorf("policy %s is not known to this controller yet", name.policy)
+		return nil, unavailable("policy %s is not known to this controller yet", name.policy)
 	}
 	limit := sent.limits[name]
 	switch {
 	case limit == nil:
-		return nil, fmt.Errorf("limit %q of policy %s does not apply to this pod", name.limit, name.policy)
+		return nil, unavailable("limit %q of policy %s does not apply to this pod", name.limit, name.policy)
 	case !limit.here:
-		return nil, fmt.Errorf("policy %s does not keep its counters in this controller", name.policy)
+		return nil, unavailable("policy %s does not keep its counters in this controller", name.policy)
 	case key.GetHash() != "" && (!limit.keyed || !validHash(key.GetHash())):
 		return nil, fmt.Errorf("limit %q of policy %s has no counter %q", name.limit, name.policy, key.GetHash())
 	case r.GetGeneration() > limit.params.Generation:
-		return nil, fmt.Errorf("generation %d of policy %s is not known to this controller yet", r.GetGeneration(), name.policy)
+		return nil, unavailable("generation %d of policy %s is not known to this controller yet", r.GetGeneration(), name.policy)
 	case r.GetGeneration() == limit.params.Generation && !slices.Equal(ratesFrom(r.GetRates()), limit.params.Rates):
 		return nil, fmt.Errorf("limit %q of policy %s has other rates", name.limit, name.policy)
 	}
 	return limit, nil
+}
+
+// unavailable says why there is no decision now although the request is sound: the
+// holder and this controller may know different versions of the policies.
+func unavailable(format string, args ...any) error {
+	return &store.UnavailableError{Store: "the controller's store", Cause: fmt.Errorf(format, args...)}
 }
 
 func command(r *fleetpb.LeaseRequest) (limiter.Command, error) {

@@ -27,15 +27,16 @@ func TestLeasesAreOfWhatWasPublishedToThePod(t *testing.T) {
 		policy policy.Policy
 		change func(*fleetpb.LeaseRequest)
 		want   string // part of the error; empty for a grant
+		outage bool   // the holder and the controller may know different versions
 	}{
 		"what was published":                            {policy: of(shop)},
 		"the limit without a key of a policy with keys": {policy: of(perIP)},
 		"a policy of another namespace":                 {policy: of(bank), want: "not of this pod's namespace"},
 		"another namespace's policy by its name": {
-			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Key.Policy = "transfer" }, want: "does not apply to this pod",
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Key.Policy = "transfer" }, want: "does not apply to this pod", outage: true,
 		},
 		"a limit that does not exist": {
-			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Key.Limit = "none" }, want: "does not apply to this pod",
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Key.Limit = "none" }, want: "does not apply to this pod", outage: true,
 		},
 		"a name with a slash": {
 			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Key.Namespace = "shop/../bank" }, want: "not of this pod's namespace",
@@ -50,7 +51,7 @@ func TestLeasesAreOfWhatWasPublishedToThePod(t *testing.T) {
 			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Rates = append(r.Rates, r.Rates[0]) }, want: "has other rates",
 		},
 		"a generation that is not published yet": {
-			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Generation = 4 }, want: "not known to this controller yet",
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Generation = 4 }, want: "not known to this controller yet", outage: true,
 		},
 		"a counter of a limit without a key": {
 			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Key.Hash = store.HashValue("x") }, want: "has no counter",
@@ -58,7 +59,7 @@ func TestLeasesAreOfWhatWasPublishedToThePod(t *testing.T) {
 		"a counter that is no hash": {
 			policy: of(perIP), change: func(r *fleetpb.LeaseRequest) { r.Key.Hash = "x" }, want: "has no counter",
 		},
-		"a policy that uses another store": {policy: of(onRedis), want: "does not keep its counters in this controller"},
+		"a policy that uses another store": {policy: of(onRedis), want: "does not keep its counters in this controller", outage: true},
 		"an operation that does not exist": {
 			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Op = 256 }, want: "op 256",
 		},
@@ -85,6 +86,8 @@ func TestLeasesAreOfWhatWasPublishedToThePod(t *testing.T) {
 				switch {
 				case tc.want == "" && (reply.GetError() != "" || reply.GetGranted() != 1 || reply.GetTerm() != 1):
 					t.Errorf("reply = %v, want one unit of term 1", reply)
+				case tc.want != "" && reply.GetDefect() == tc.outage:
+					t.Errorf("reply = %v, want it to be an outage: %t", reply, tc.outage)
 				case tc.want != "" && (!strings.Contains(reply.GetError(), tc.want) || reply.GetGranted() != 0):
 					t.Errorf("reply = %v, want an error with %q", reply, tc.want)
 				}
@@ -204,21 +207,24 @@ func TestCountersOfALimitAreBounded(t *testing.T) {
 		}
 		granted := 0
 		for i := range 100 {
-			if ask(i).GetError() == "" {
+			switch reply := ask(i); {
+			case reply.GetError() != "":
+				t.Fatalf("reply = %v, want no error: it would cut off the other counters", reply)
+			case reply.GetReason() == int32(limiter.Granted):
 				granted++
 			}
 		}
 		if granted != maxKeys+sharedCounters {
 			t.Errorf("%d counters were served, want %d", granted, maxKeys+sharedCounters)
 		}
-		if reply := ask(0); reply.GetError() != "" {
+		if reply := ask(0); reply.GetGranted() == 0 {
 			t.Errorf("reply = %v, want a known counter to be served", reply)
 		}
 		for range 5 { // until the counters have ended
 			time.Sleep(time.Second)
 			s.report()
 		}
-		if reply := ask(1000); reply.GetError() != "" {
+		if reply := ask(1000); reply.GetGranted() == 0 {
 			t.Errorf("reply = %v, want a new counter in the place of ended ones", reply)
 		}
 	})
@@ -228,7 +234,7 @@ func TestNothingIsGrantedOutsideTheFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := true
 		p := limited("shop", 1, 10, limiter.Second)
-		l := lead(t, &memoryTerms{}, publishing(p), func(c *Config) { c.Leadership = leadership(func() bool { return held }) })
+		l := lead(t, &memoryTerms{}, publishing(p), func(c *Config) { c.Leadership = &leadership{held: &held} })
 		defer l.end()
 		s := l.connect(pod("shop", "web-0"), "1")
 		defer s.close()
@@ -244,6 +250,11 @@ func TestNothingIsGrantedOutsideTheFence(t *testing.T) {
 	})
 }
 
-type leadership func() bool
+// leadership is held while held is true.
+type leadership struct {
+	held        *bool
+	predecessor time.Time
+}
 
-func (l leadership) Held() bool { return l() }
+func (l *leadership) Held() bool             { return *l.held }
+func (l *leadership) Predecessor() time.Time { return l.predecessor }

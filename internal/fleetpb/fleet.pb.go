@@ -908,8 +908,11 @@ type LeaseReply struct {
 	NowMicros        int64                  `protobuf:"varint,8,opt,name=now_micros,json=nowMicros,proto3" json:"now_micros,omitempty"`
 	Reason           int32                  `protobuf:"varint,9,opt,name=reason,proto3" json:"reason,omitempty"` // limiter.Reason
 	Term             uint64                 `protobuf:"varint,10,opt,name=term,proto3" json:"term,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The error is no outage but a request that nobody may send: the policy's
+	// failure action must not answer in its place.
+	Defect        bool `protobuf:"varint,11,opt,name=defect,proto3" json:"defect,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LeaseReply) Reset() {
@@ -1010,6 +1013,13 @@ func (x *LeaseReply) GetTerm() uint64 {
 		return x.Term
 	}
 	return 0
+}
+
+func (x *LeaseReply) GetDefect() bool {
+	if x != nil {
+		return x.Defect
+	}
+	return false
 }
 
 // Report is what a holder counted by itself, sent every report interval and
@@ -1697,7 +1707,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x02op\x18\x05 \x01(\x05R\x02op\x12\x10\n" +
 	"\x03min\x18\x06 \x01(\x03R\x03min\x12\x12\n" +
 	"\x04want\x18\a \x01(\x03R\x04want\x12/\n" +
-	"\awindows\x18\b \x03(\v2\x15.weir.fleet.v1.WindowR\awindows\"\xc0\x02\n" +
+	"\awindows\x18\b \x03(\v2\x15.weir.fleet.v1.WindowR\awindows\"\xd8\x02\n" +
 	"\n" +
 	"LeaseReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
@@ -1711,7 +1721,8 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"now_micros\x18\b \x01(\x03R\tnowMicros\x12\x16\n" +
 	"\x06reason\x18\t \x01(\x05R\x06reason\x12\x12\n" +
 	"\x04term\x18\n" +
-	" \x01(\x04R\x04term\"<\n" +
+	" \x01(\x04R\x04term\x12\x16\n" +
+	"\x06defect\x18\v \x01(\bR\x06defect\"<\n" +
 	"\x06Report\x122\n" +
 	"\x06limits\x18\x01 \x03(\v2\x1a.weir.fleet.v1.LimitReportR\x06limits\"\xea\x02\n" +
 	"\vLimitReport\x12\x1c\n" +

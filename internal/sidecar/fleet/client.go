@@ -190,11 +190,13 @@ func (c *Client) Apply(ctx context.Context, key store.Key, p limiter.FixedWindow
 	if err == nil {
 		err = c.follow(reply.GetTerm())
 	}
-	if err == nil && reply.GetError() != "" {
-		err = errors.New(reply.GetError())
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return limiter.Result{}, c.unavailable(err)
+	case reply.GetDefect():
+		return limiter.Result{}, fmt.Errorf("the controller refuses the request: %s", reply.GetError())
+	case reply.GetError() != "":
+		return limiter.Result{}, c.unavailable(errors.New(reply.GetError()))
 	}
 	return resultOf(reply)
 }

@@ -244,9 +244,10 @@ func answerWith(t *testing.T, s *session, r *fleetpb.LeaseReply) {
 	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lease{Lease: r}})
 }
 
-// TestRepliesThatMakeNoSenseAreDefects: a failure action may not act on them.
-func TestRepliesThatMakeNoSenseAreDefects(t *testing.T) {
+// TestDefectsAreNotOutages: a failure action may not act on them.
+func TestDefectsAreNotOutages(t *testing.T) {
 	for name, reply := range map[string]*fleetpb.LeaseReply{
+		"a refused request": {Term: 7, Error: "other rates", Defect: true},
 		"an unknown reason": {Term: 7, Reason: 99},
 		"too many windows":  {Term: 7, Windows: make([]*fleetpb.Window, limiter.MaxRates+1)},
 	} {
