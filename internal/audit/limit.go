@@ -113,6 +113,16 @@ func (l *Limit) adopt(c Config, now time.Time) {
 		figures[r.Window] = f
 	}
 	l.figures = figures
+	l.meter.span = min(max(shortestSpan, l.longest()), longestSpan)
+}
+
+// longest returns the length of the longest window.
+func (l *Limit) longest() time.Duration {
+	var longest time.Duration
+	for _, r := range l.rates {
+		longest = max(longest, duration(r.Window))
+	}
+	return longest
 }
 
 // Join adds a holder: from now on it has to account for windows. One that was
@@ -158,12 +168,8 @@ func (l *Limit) Lose(h Holder, now time.Time) {
 }
 
 func (l *Limit) pruneLosses(now time.Time) {
-	var longest time.Duration
-	for _, r := range l.rates {
-		longest = max(longest, duration(r.Window))
-	}
 	for h, at := range l.losses {
-		if now.Sub(at) > longest+slackReports*l.interval {
+		if now.Sub(at) > l.longest()+slackReports*l.interval {
 			delete(l.losses, h)
 		}
 	}

@@ -2,7 +2,8 @@ package audit
 
 import "time"
 
-// Flow is how much a fleet decides, averaged over the last ten to twenty seconds.
+// Flow is how much a fleet decides, averaged over the last ten to twenty seconds
+// or, when windows are longer, over one to two windows of up to a minute.
 type Flow struct {
 	AdmittedPerSecond float64 // units of cost
 	RejectedPerSecond float64
@@ -11,11 +12,16 @@ type Flow struct {
 	RequestsPerRoundTrip float64
 }
 
-// meterSpan is how long a meter gathers before it lets the span before go.
-const meterSpan = 10 * time.Second
+// Bounds of how long a meter gathers before it lets the span before go. Within
+// one window traffic is uneven: what the budget admits comes first.
+const (
+	shortestSpan = 10 * time.Second
+	longestSpan  = time.Minute
+)
 
 // A meter averages totals over the present span and the one before.
 type meter struct {
+	span         time.Duration
 	began        time.Time // of the present span; zero before the first add
 	current      Totals
 	previous     Totals
@@ -32,7 +38,7 @@ func (m *meter) roll(now time.Time) {
 		m.began = now
 	}
 	took := now.Sub(m.began)
-	if took < meterSpan {
+	if took < m.span {
 		return
 	}
 	m.previous, m.previousTook = m.current, took

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -37,10 +38,14 @@ type Resolver interface {
 	Snapshot(ctx context.Context, namespace, pod, podUID string) (policy.Snapshot, error)
 }
 
-// Leadership tells whether this process surely still leads. A process that was
-// suspended may believe so for too long.
+// Leadership is what the lock of leader election knows.
 type Leadership interface {
+	// Held reports whether this process surely still leads. A process that was
+	// suspended may believe so for too long.
 	Held() bool
+	// Predecessor returns the instant, on its own wall clock, until which the
+	// leader before may have served; zero when there was none.
+	Predecessor() time.Time
 }
 
 // Config is what a Coordinator works with.
@@ -84,7 +89,7 @@ func (*Coordinator) NeedLeaderElection() bool { return true }
 func (c *Coordinator) Start(ctx context.Context) error {
 	begun, err := c.begin(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // stopped before the term began: nothing to hand over
+		return nil // stopped before the term began: nothing to hand over
 	}
 	logger := log.FromContext(ctx).WithName("coordinator").WithValues("term", begun.Term)
 	t := newTerm(c, begun, logger)
@@ -126,3 +131,15 @@ func (c *Coordinator) Changed() <-chan types.NamespacedName { return c.notices.o
 
 // held reports whether this process surely leads.
 func (c *Coordinator) held() bool { return c.Leadership == nil || c.Leadership.Held() }
+
+// predecessor returns the newest instant that a leader before that did not stop in
+// order may have served; 0 when that is not known.
+func (c *Coordinator) predecessor() limiter.Instant {
+	if c.Leadership == nil {
+		return 0
+	}
+	if until := c.Leadership.Predecessor(); !until.IsZero() {
+		return limiter.Instant(until.UnixMicro())
+	}
+	return 0
+}

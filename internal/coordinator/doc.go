@@ -7,5 +7,5 @@
 // by sealing the store and leaving its own. What a crash forgets is never granted
 // a second time: it costs the windows that were open.
 //
-// The package owns goroutines: three for each session, and four for a term.
+// The package owns goroutines: three for each session, and a few for a term.
 package coordinator

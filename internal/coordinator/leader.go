@@ -39,6 +39,9 @@ type term struct {
 func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 	var ledger *memory.Ledger
 	floor := begun.Stopped
+	if floor == 0 { // it crashed
+		floor = c.predecessor()
+	}
 	if begun.Ledger != nil {
 		var err error
 		if ledger, err = memory.Decode(begun.Ledger); err != nil {

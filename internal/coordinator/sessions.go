@@ -86,17 +86,6 @@ func (ss *sessions) in(namespace string) []*session {
 	return out
 }
 
-// namespaces returns those with a session.
-func (ss *sessions) namespaces() []string {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	out := make([]string, 0, len(ss.spaces))
-	for namespace := range ss.spaces {
-		out = append(out, namespace)
-	}
-	return out
-}
-
 // part says goodbye to every holder and admits no more.
 func (ss *sessions) part(reason string) {
 	ss.mu.Lock()

@@ -207,11 +207,17 @@ func TestADamagedLedgerCostsTheOpenWindow(t *testing.T) {
 // A leader whose node's clock is behind goes on where its predecessor stopped.
 func TestTheClockDoesNotStepBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ahead := limiter.Instant(time.Now().Add(time.Hour).UnixMicro())
-		l := lead(t, &memoryTerms{left: Handover{Term: 1, Stopped: ahead}}, publishing())
-		defer l.end()
-		if now := l.present.Load().clock.Now(); now < ahead {
-			t.Errorf("clock = %d, before the predecessor's %d", now, ahead)
+		ahead := time.Now().Add(time.Hour)
+		stopped := lead(t, &memoryTerms{left: Handover{Term: 1, Stopped: limiter.Instant(ahead.UnixMicro())}}, publishing())
+		defer stopped.end()
+		crashed := lead(t, &memoryTerms{left: Handover{Term: 1}}, publishing(), func(c *Config) {
+			c.Leadership = &leadership{held: new(bool), predecessor: ahead}
+		})
+		defer crashed.end()
+		for name, l := range map[string]*leader{"stopped": stopped, "crashed": crashed} {
+			if now := l.present.Load().clock.Now(); now < limiter.Instant(ahead.UnixMicro()) {
+				t.Errorf("clock = %d, before that of a predecessor that %s", now, name)
+			}
 		}
 	})
 }

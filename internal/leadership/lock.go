@@ -22,6 +22,10 @@ type Lock struct {
 	// renewed is now, in nanoseconds, before the last write that made this process
 	// the holder was sent; 0 while it is not the holder.
 	renewed atomic.Int64
+
+	// predecessor is until when another may have held the lock, in microseconds of
+	// its wall clock; 0 when none was seen.
+	predecessor atomic.Int64
 }
 
 // New returns the lock in the Lease namespace/name for a process called
@@ -47,6 +51,30 @@ func New(config *rest.Config, namespace, name, identity string, renewDeadline ti
 
 func newLock(lock resourcelock.Interface, hold time.Duration, now func() time.Duration) *Lock {
 	return &Lock{Interface: lock, hold: hold, now: now}
+}
+
+// Get reads the lock.
+func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err != nil || record.HolderIdentity == l.Identity() || record.RenewTime.IsZero() {
+		return record, raw, err
+	}
+	until := record.RenewTime.Time
+	if record.HolderIdentity != "" { // not released then
+		until = until.Add(l.hold)
+	}
+	l.predecessor.Store(until.UnixMicro())
+	return record, raw, nil
+}
+
+// Predecessor returns the instant, on its own wall clock, until which the holder
+// before this process may have held the lock; zero when none was seen.
+func (l *Lock) Predecessor() time.Time {
+	until := l.predecessor.Load()
+	if until == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(until)
 }
 
 // Create takes the lock for the first time.

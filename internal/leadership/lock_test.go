@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -13,11 +14,16 @@ import (
 // fakeLock is a lock that takes a while to write.
 type fakeLock struct {
 	resourcelock.Interface
-	took func()
-	err  error
+	took   func()
+	err    error
+	record resourcelock.LeaderElectionRecord
 }
 
 func (f *fakeLock) Identity() string { return "me" }
+
+func (f *fakeLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &f.record, nil, nil
+}
 
 func (f *fakeLock) Create(context.Context, resourcelock.LeaderElectionRecord) error {
 	f.took()
@@ -89,5 +95,29 @@ func TestSinceBootAdvances(t *testing.T) {
 	first := sinceBoot()
 	if second := sinceBoot(); first <= 0 || second < first {
 		t.Errorf("time since boot went from %s to %s", first, second)
+	}
+}
+
+func TestPredecessor(t *testing.T) {
+	renewed := time.Unix(1_800_000_000, 0)
+	tests := map[string]struct {
+		record resourcelock.LeaderElectionRecord
+		want   time.Time
+	}{
+		"nobody held it":              {},
+		"another held it":             {record: resourcelock.LeaderElectionRecord{HolderIdentity: "other", RenewTime: metav1.NewTime(renewed)}, want: renewed.Add(time.Second)},
+		"another released it":         {record: resourcelock.LeaderElectionRecord{RenewTime: metav1.NewTime(renewed)}, want: renewed},
+		"this process has renewed it": {record: resourcelock.LeaderElectionRecord{HolderIdentity: "me", RenewTime: metav1.NewTime(renewed)}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			lock := newLock(&fakeLock{record: tc.record}, time.Second, sinceBoot)
+			if _, _, err := lock.Get(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := lock.Predecessor(); !got.Equal(tc.want) {
+				t.Errorf("predecessor = %v, want %v", got, tc.want)
+			}
+		})
 	}
 }
