@@ -51,8 +51,7 @@ var _ = Describe("Sidecars whose wall clocks are ten minutes off", func() {
 		}
 		Expect(skewed).To(HaveLen(2))
 
-		shop.startLoad(overload)
-		start := shop.warmUp(ctx)
+		start := shop.leaveCredits(ctx)
 		Expect(shop.windows(ctx, start, 3)).To(HaveEach(limit))
 		for _, pod := range skewed {
 			Expect(shop.tally.Pod(pod).Between(start, start.Add(3*shop.window))).To(BeNumerically(">", 0), pod)

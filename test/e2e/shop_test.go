@@ -220,6 +220,20 @@ func (s *shop) warmUp(ctx context.Context) time.Time {
 	return s.nextWindow()
 }
 
+// leaveCredits sends so little load for one window that every sidecar still
+// holds credits at its end, and overload from then on. It returns the start of
+// the next window, in which none of those may be spent.
+func (s *shop) leaveCredits(ctx context.Context) time.Time {
+	const light = 20
+	s.startLoad(light)
+	window := s.warmUp(ctx)
+	next := window.Add(s.window)
+	sleepUntil(ctx, next)
+	s.load.SetRate(overload)
+	Expect(s.admitted(ctx, window)).To(BeNumerically("~", light*s.window.Seconds(), 5))
+	return next
+}
+
 // status returns the policy as it is now.
 func (s *shop) status(ctx context.Context, g Gomega) v1alpha1.RateLimitPolicyStatus {
 	return get(ctx, g, s.policy).Status
