@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -83,9 +84,7 @@ func (w *world) pod(name string, labels map[string]string) string {
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.policy.Namespace, Name: name, Labels: map[string]string{"app": "checkout"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
 	}
-	for key, value := range labels {
-		pod.Labels[key] = value
-	}
+	maps.Copy(pod.Labels, labels)
 	w.Expect(server.Create(w.Context(), pod)).To(Succeed())
 	pod.Status.Phase = corev1.PodRunning
 	w.Expect(server.Status().Update(w.Context(), pod)).To(Succeed())

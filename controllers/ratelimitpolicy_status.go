@@ -91,9 +91,9 @@ func (s *scope) figures(limit string) (audit.Figures, bool) {
 
 // describe writes figures into the status of their limit.
 func describe(f audit.Figures, status *v1alpha1.LimitStatus) {
-	status.AdmittedPerSecond = ptr.To(int64(math.Round(f.Flow.AdmittedPerSecond)))
-	status.RejectedPerSecond = ptr.To(int64(math.Round(f.Flow.RejectedPerSecond)))
-	status.ActiveKeys = ptr.To(f.ActiveKeys)
+	status.AdmittedPerSecond = new(int64(math.Round(f.Flow.AdmittedPerSecond)))
+	status.RejectedPerSecond = new(int64(math.Round(f.Flow.RejectedPerSecond)))
+	status.ActiveKeys = new(f.ActiveKeys)
 	if f.Flow.RequestsPerRoundTrip > 0 {
 		status.RequestsPerRoundTrip = oneDecimal(f.Flow.RequestsPerRoundTrip)
 	}

@@ -78,7 +78,7 @@ func (c *cluster) reachWebhooks(t *testing.T, port int) {
 	t.Helper()
 	g := NewWithT(t)
 	local := func(config *admissionv1.WebhookClientConfig) {
-		config.URL = ptr.To(fmt.Sprintf("https://127.0.0.1:%d%s", port, *config.Service.Path))
+		config.URL = new(fmt.Sprintf("https://127.0.0.1:%d%s", port, *config.Service.Path))
 		config.Service = nil
 	}
 	var mutating admissionv1.MutatingWebhookConfiguration
@@ -140,7 +140,7 @@ func TestRun(t *testing.T) {
 	}})).To(Succeed())
 	g.Expect(c.client.Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "weir-controller-0"},
-		Spec:       corev1.PodSpec{Containers: restricted(), SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}},
+		Spec:       corev1.PodSpec{Containers: restricted(), SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}},
 	})).To(Succeed())
 
 	args := []string{
@@ -240,7 +240,7 @@ func policyNamed(name string) *v1alpha1.RateLimitPolicy {
 // restricted are containers that the namespace of the controller admits.
 func restricted() []corev1.Container {
 	return []corev1.Container{{Name: "controller", Image: "weir-controller", SecurityContext: &corev1.SecurityContext{
-		AllowPrivilegeEscalation: ptr.To(false),
+		AllowPrivilegeEscalation: new(false),
 		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}}}
 }

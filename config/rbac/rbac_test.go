@@ -50,7 +50,7 @@ func controllerGrants(t *testing.T) []grant {
 		t.Fatal(err)
 	}
 	var grants []grant
-	for _, document := range bytes.Split(data, []byte("\n---\n")) {
+	for document := range bytes.SplitSeq(data, []byte("\n---\n")) {
 		var role rbacv1.Role // a ClusterRole has the same shape without a namespace
 		if err := yaml.UnmarshalStrict(document, &role); err != nil {
 			t.Fatal(err)

@@ -50,7 +50,7 @@ func (l *Labeler) Start(ctx context.Context) error {
 		return true, nil
 	})
 	if err != nil {
-		return nil //nolint:nilerr // stopped before the label was on: nothing to take off
+		return nil // stopped before the label was on: nothing to take off
 	}
 	<-ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout)
