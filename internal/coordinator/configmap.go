@@ -61,7 +61,7 @@ func raced(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlr
 func (t *ConfigMapTerms) begin(ctx context.Context) (Handover, error) {
 	recorded, err := t.client.Get(ctx, TermConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		begun := Handover{Term: uint64(time.Now().Unix())}
+		begun := Handover{Term: uint64(time.Now().Unix()), First: true}
 		recorded = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: TermConfigMap}}
 		record(recorded, Handover{Term: begun.Term})
 		_, err = t.client.Create(ctx, recorded, metav1.CreateOptions{})

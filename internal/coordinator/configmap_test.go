@@ -67,6 +67,9 @@ func begin(t *testing.T, terms *ConfigMapTerms) Handover {
 func TestTermsRiseAndHandOverOnce(t *testing.T) {
 	terms := NewConfigMapTerms(&configMaps{})
 	first := begin(t, terms)
+	if !first.First {
+		t.Error("the first term is not said to be the first")
+	}
 	left := Handover{Term: first.Term, Stopped: 1234, Ledger: []byte{1, 2, 3}}
 	if err := terms.End(t.Context(), left); err != nil {
 		t.Fatal(err)

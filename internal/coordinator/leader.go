@@ -38,9 +38,9 @@ type term struct {
 // none: it costs the windows that are open.
 func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 	var ledger *memory.Ledger
-	floor := begun.Stopped
-	if floor == 0 { // it crashed
-		floor = c.predecessor()
+	floor, crashed := begun.Stopped, c.predecessor()
+	if floor == 0 {
+		floor = crashed
 	}
 	if begun.Ledger != nil {
 		var err error
@@ -57,7 +57,7 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 		began:       now,
 		log:         logger,
 		clock:       clock,
-		store:       memory.New(memory.Options{Clock: clock.Now, Ledger: ledger}),
+		store:       memory.New(memory.Options{Clock: clock.Now, Ledger: ledger, First: begun.First && crashed == 0}),
 		counters:    newCounters(),
 		sessions:    newSessions(),
 		books:       newBooks(now.Add(returnTime)),

@@ -26,6 +26,9 @@ type Handover struct {
 	// Term is the number of the term: of the one that begins as Begin returns it,
 	// of the one that ends as End takes it.
 	Term uint64
+	// First says that no term was ever recorded, so there is nobody whose grants
+	// could have been forgotten. Only Begin sets it.
+	First bool
 	// Stopped is the instant, on the store's clock, after which the predecessor
 	// served nothing; 0 when it did not stop in order.
 	Stopped limiter.Instant

@@ -172,6 +172,40 @@ func TestACrashCostsTheOpenWindowAndNoOther(t *testing.T) {
 	})
 }
 
+func TestOnlyTheFirstLeaderEverServesTheOpenWindow(t *testing.T) {
+	tests := map[string]struct {
+		left Handover
+		seen time.Duration // since a holder of the lock was seen; 0 for never
+		want limiter.Reason
+	}{
+		"nobody led before":                    {left: Handover{First: true}, want: limiter.Granted},
+		"the record was deleted, not the lock": {left: Handover{First: true}, seen: time.Minute, want: limiter.Amnesia},
+		"a term was recorded":                  {left: Handover{Term: 1}, want: limiter.Amnesia},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				held, predecessor := true, time.Time{}
+				if tc.seen > 0 {
+					predecessor = time.Now().Add(-tc.seen)
+				}
+				time.Sleep(300 * time.Millisecond)
+				p := limited("shop", 1, 10, limiter.Second)
+				l := lead(t, &memoryTerms{left: tc.left}, publishing(p), func(c *Config) {
+					c.Leadership = &leadership{held: &held, predecessor: predecessor}
+				})
+				defer l.end()
+				s := l.connect(pod("shop", "web-0"), "1")
+				defer s.close()
+				s.config()
+				if reply := s.lease(p, p.Limits[0]); reply.GetReason() != int32(tc.want) {
+					t.Errorf("reply = %v, want reason %v", reply, tc.want)
+				}
+			})
+		})
+	}
+}
+
 func TestOfTwoLeadersTheEarlierWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		terms := &memoryTerms{}

@@ -116,6 +116,13 @@ func TestWithoutALedgerOpenWindowsGrantNothing(t *testing.T) {
 	}
 }
 
+func TestTheFirstStoreServesTheOpenWindow(t *testing.T) {
+	s := memory.New(memory.Options{Clock: newFakeClock(epoch).Now, First: true})
+	if res := apply(t, s, counterOf("a"), perWindow(10, limiter.Second), lease(1)); res.Granted != 1 {
+		t.Errorf("in the window of the start: got %v", res.Reason)
+	}
+}
+
 func TestSealedStoreRefuses(t *testing.T) {
 	s := memory.New(memory.Options{Clock: newFakeClock(epoch).Now})
 	s.Seal()

@@ -30,6 +30,11 @@ type Options struct {
 	// then every window that is already open grants nothing. New takes it over:
 	// a ledger goes into one store.
 	Ledger *Ledger
+
+	// First says that no store ever served these counters: there is no grant to
+	// have forgotten, so the windows that are already open are served as well.
+	// Otherwise a new installation would leave its longest window unserved.
+	First bool
 }
 
 // A Store applies commands to counters in memory. It is safe for concurrent use
@@ -51,8 +56,11 @@ func New(o Options) *Store {
 	for i := range s.shards {
 		s.shards[i].slots = map[store.Key]int{}
 	}
-	if o.Ledger != nil {
+	switch {
+	case o.Ledger != nil:
 		s.adopt(o.Ledger, now)
+	case o.First:
+		s.memory = limiter.Memory{}
 	}
 	return s
 }
