@@ -23,12 +23,16 @@ func (k *Key) isAlone(now int64) bool {
 // admitAlone decides a request on the local share; mu is held.
 func (k *Key) admitAlone(cfg *Config, cost, now int64) Decision {
 	l := k.limiter
+	holders := l.holders.Load()
+	if holders == 0 {
+		return l.withoutStore(cfg, now) // a share of unknown size is none
+	}
 	clock, seen, _ := l.gate.storeClock()
 	var o own
 	if k.own != nil {
 		o = *k.own
 	}
-	o, res := o.admit(cfg.Params.Rates, l.holders.Load(), clock, seen, now, cost)
+	o, res := o.admit(cfg.Params.Rates, holders, clock, seen, now, cost)
 	d := Decision{
 		Allowed:    res.allowed,
 		Source:     FromLocalShare,

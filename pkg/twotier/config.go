@@ -50,8 +50,9 @@ type Config struct {
 	// Timeout bounds one store call; 0 means DefaultTimeout.
 	Timeout       time.Duration
 	OnUnavailable Action
-	// Holders is the number of processes that enforce the limit, at least 1: the
-	// divisor of LocalShare.
+	// Holders is the number of processes that enforce the limit, 0 while that is
+	// not known. A lease asks for no more than the limit / Holders ahead of demand,
+	// and LocalShare admits that much alone.
 	Holders int64
 }
 

@@ -26,6 +26,33 @@ func TestLeaseCostsOneRoundTripABatch(t *testing.T) {
 	})
 }
 
+func TestLeaseTakesNoMoreThanAFairPartOfTheLimit(t *testing.T) {
+	tests := map[string]struct {
+		limit, batch, holders int64
+		cost                  int64
+		want                  int64
+	}{
+		"a batch below the fair part":    {limit: 500, batch: 100, holders: 4, cost: 1, want: 100},
+		"a batch above it":               {limit: 10, batch: 100, holders: 4, cost: 1, want: 3},
+		"more holders than units":        {limit: 10, batch: 100, holders: 64, cost: 1, want: 1},
+		"a cost above it":                {limit: 10, batch: 100, holders: 5, cost: 7, want: 7},
+		"holders that are not known yet": {limit: 500, batch: 100, holders: 0, cost: 1, want: 100},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newFakeStore()
+				cfg := perSecond(tc.limit, tc.batch)
+				cfg.Holders = tc.holders
+				acquire(t, open(t, cfg, s), "", tc.cost)
+				if got := s.commands[0].Want; got != tc.want {
+					t.Errorf("asked for %d units, want %d", got, tc.want)
+				}
+			})
+		})
+	}
+}
+
 func TestExhaustionIsRememberedToTheWindowsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()

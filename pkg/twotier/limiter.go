@@ -18,7 +18,7 @@ type Limiter struct {
 	keys   table
 	single *Key
 
-	holders atomic.Int64 // divisor of the local share
+	holders atomic.Int64 // processes that enforce the limit; 0 while not known
 	// What replies to many keys have in common.
 	windows  shared[limiter.Windows]
 	views    shared[view]
@@ -99,8 +99,9 @@ func (l *Limiter) Reconfigure(cfg Config) {
 	}
 }
 
-// SetHolders sets the divisor of the local share.
-func (l *Limiter) SetHolders(n int64) { l.holders.Store(max(n, 1)) }
+// SetHolders says how many processes enforce the limit. While that is not known,
+// 0, nothing is admitted on the local share.
+func (l *Limiter) SetHolders(n int64) { l.holders.Store(max(n, 0)) }
 
 // Stats are figures of a limiter since it was made.
 type Stats struct {

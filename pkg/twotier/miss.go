@@ -104,7 +104,7 @@ func (k *Key) join(cfg *Config, cost int64) (Decision, *call, error) {
 	take := limiter.Command{
 		Op:   limiter.Take,
 		Min:  max(need, 1),
-		Want: min(max(need, cfg.Batch, k.waiting), limiter.MaxLimit),
+		Want: min(max(need, k.limiter.batch(cfg), k.waiting), limiter.MaxLimit),
 	}
 	c := &call{done: make(chan struct{})}
 	if !k.limiter.start(func() { k.fetch(c, cfg, take) }) {
@@ -112,6 +112,17 @@ func (k *Key) join(cfg *Config, cost int64) (Decision, *call, error) {
 	}
 	k.call = c
 	return Decision{}, c, nil
+}
+
+// batch returns the units a lease asks for ahead of demand: the configured batch,
+// but no more than one holder's fair part of the limit. Of a small budget the
+// first to ask would otherwise take all, for requests that go to others.
+func (l *Limiter) batch(cfg *Config) int64 {
+	fair := cfg.Batch
+	if n := l.holders.Load(); n > 0 {
+		fair = (cfg.tightest().Limit + n - 1) / n
+	}
+	return min(cfg.Batch, fair)
 }
 
 // fetch carries out a call. It belongs to the limiter, not to a request: a

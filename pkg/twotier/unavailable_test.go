@@ -120,6 +120,24 @@ func TestLocalShareOfNothingRefuses(t *testing.T) {
 	})
 }
 
+func TestNoShareWithoutTheNumberOfHolders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		s.down = errDown
+		cfg := perSecond(100, 1)
+		cfg.OnUnavailable, cfg.Holders = LocalShare, 0
+		l := open(t, cfg, s)
+		time.Sleep(5 * time.Second)
+		if got := admitted(t, l, 10); got != 0 {
+			t.Errorf("admitted %d on a share of unknown size", got)
+		}
+		l.SetHolders(10)
+		if got := admitted(t, l, 10); got == 0 {
+			t.Error("admitted nothing once the number was known")
+		}
+	})
+}
+
 func TestStrictGrantGoesBackWhenTheWindowBeganOnTheLocalShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()

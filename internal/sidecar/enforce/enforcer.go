@@ -142,7 +142,7 @@ func (e *Enforcer) engineConfig(l *limit) twotier.Config {
 		Batch:         l.Policy.Consistency.Batch,
 		MaxKeys:       l.maxKeys,
 		OnUnavailable: actions[l.Policy.OnStoreUnavailable],
-		Holders:       max(1, e.holders[policyName{l.Policy.Namespace, l.Policy.Name}]),
+		Holders:       e.holders[policyName{l.Policy.Namespace, l.Policy.Name}],
 	}
 	if l.Policy.Consistency.Mode == policy.Strict {
 		cfg.Mode = twotier.Strict
