@@ -4,6 +4,10 @@ export DEMO_DURATION ?= ## end `make demo` by itself, for example after 60s; emp
 export DEMO_REDIS ?= ## 1: start a redis-server beside the demo and print its address
 
 .PHONY: demo
-demo: assets build ## Boot a cluster, controller, sidecars, an app and load on this machine, and watch
-	@go build -o bin/demo ./hack/demo && go build -o bin/demo-app ./hack/demo/app
+demo: assets build demo-programs ## Boot a cluster, controller, sidecars, an app and load on this machine, and watch
 	@KUBEBUILDER_ASSETS=$(ASSETS) exec bin/demo
+
+.PHONY: demo-programs
+demo-programs:
+	@go build -o bin/demo ./hack/demo
+	@go build -o bin/demo-app ./hack/demo/app

@@ -10,7 +10,7 @@ test-unit: deps assets ## Run all packages under the race detector, with a real 
 	KUBEBUILDER_ASSETS=$(ASSETS) go test -race -timeout 15m ./...
 
 .PHONY: e2e
-e2e: deps assets build ## Run the whole system as processes on this machine and prove its promises
+e2e: deps assets build demo-programs ## Run the whole system as processes on this machine and prove its promises
 	KUBEBUILDER_ASSETS=$(ASSETS) go test -v -tags e2e -count 1 -timeout 20m ./test/e2e -ginkgo.v -ginkgo.no-color
 
 .PHONY: fuzz
