@@ -113,3 +113,22 @@ func TestOwnShareBound(t *testing.T) {
 		})
 	}
 }
+
+// TestBlindShareEndsUnderSteadyLoad sees to it that a key whose requests never
+// pause finds its way from a blind window to the store.
+func TestBlindShareEndsUnderSteadyLoad(t *testing.T) {
+	rates := []limiter.Rate{{Limit: 1_000_000, Window: limiter.Second}}
+	now := int64(time.Hour)
+	var o own
+	o, _ = o.admit(rates, 1, offset{}, never, now, 1)
+	now += int64(100 * time.Millisecond)
+	clock := offset{}.observe(now-int64(4*time.Millisecond), now, limiter.Instant(now/1000))
+	for range 1000 {
+		now += int64(time.Millisecond)
+		if !o.covers(clock, now) {
+			return
+		}
+		o, _ = o.admit(rates, 1, clock, clock.span(now).from, now, 1)
+	}
+	t.Error("the key is still on its local share after a whole window")
+}
