@@ -22,7 +22,8 @@ func TestDefaults(t *testing.T) {
 		},
 		"a mode that is given stays": {withSpec(`mode: Shadow`), []string{"mode"}, `Shadow`},
 		"a path is a prefix, a header exact, keys are bounded and shared when missing": {
-			withLimit(`match: [{paths: [{value: /v1}], headers: [{name: x, value: live}]}], key: {parts: [{type: Path}]}`), []string{"limits"},
+			withLimit(`match: [{paths: [{value: /v1}], headers: [{name: x, value: live}]}], key: {parts: [{type: Path}]}`),
+			[]string{"limits"},
 			`[{name: all, rates: [{limit: 1, window: 1s}],
 			   match: [{paths: [{type: PathPrefix, value: /v1}], headers: [{type: Exact, name: x, value: live}]}],
 			   key: {parts: [{type: Path}], onMissing: Shared, maxKeys: 100000}}]`,
@@ -30,15 +31,18 @@ func TestDefaults(t *testing.T) {
 		"an empty consistency leases": {withSpec(`consistency: {}`), []string{"consistency"}, `{mode: Leased}`},
 		"Strict has no lease":         {withSpec(`consistency: {mode: Strict}`), []string{"consistency"}, `{mode: Strict}`},
 		"a lease has a fixed size": {
-			withSpec(`consistency: {lease: {}}`), []string{"consistency"},
+			withSpec(`consistency: {lease: {}}`),
+			[]string{"consistency"},
 			`{mode: Leased, lease: {size: {type: Fixed, batch: 100}}}`,
 		},
 		"a size is fixed": {
-			withSpec(`consistency: {lease: {size: {batch: 7}}}`), []string{"consistency", "lease", "size"},
+			withSpec(`consistency: {lease: {size: {batch: 7}}}`),
+			[]string{"consistency", "lease", "size"},
 			`{type: Fixed, batch: 7}`,
 		},
 		"a size has a batch of 100": {
-			withSpec(`consistency: {lease: {size: {type: Fixed}}}`), []string{"consistency", "lease", "size"},
+			withSpec(`consistency: {lease: {size: {type: Fixed}}}`),
+			[]string{"consistency", "lease", "size"},
 			`{type: Fixed, batch: 100}`,
 		},
 		"an empty store is the controller":         {withSpec(`store: {}`), []string{"store"}, `{type: Controller}`},

@@ -3,6 +3,7 @@ package sidecar
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/weir-dev/weir/internal/sidecar/admin"
@@ -53,7 +54,7 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 // serve starts all servers. The channel holds the first failure of one.
 func (f *front) serve() <-chan error {
 	failed := make(chan error, len(f.deciding)+1)
-	for _, s := range append(f.deciding[:len(f.deciding):len(f.deciding)], f.watched) {
+	for _, s := range append(slices.Clip(f.deciding), f.watched) {
 		f.running.Go(func() {
 			if err := s.serve(); err != nil {
 				failed <- err

@@ -210,12 +210,14 @@ func TestReturn(t *testing.T) {
 	for name, c := range map[string]stepCase{
 		"a return in its windows is taken off": {
 			one, held, giveBack(4, window(10, short, 12, 5)),
-			limiter.Result{Granted: 4}, state(1, window(10, short, 12, 2)),
+			limiter.Result{Granted: 4},
+			state(1, window(10, short, 12, 2)),
 		},
 		"a return takes off every rate": {
 			params(1, rate(10, short), rate(12, long)), state(1, window(10, short, 12, 6), window(12, long, 1, 7)),
 			giveBack(4, window(10, short, 12, 0), window(12, long, 1, 0)),
-			limiter.Result{Granted: 4}, state(1, window(10, short, 12, 2), window(12, long, 1, 3)),
+			limiter.Result{Granted: 4},
+			state(1, window(10, short, 12, 2), window(12, long, 1, 3)),
 		},
 		"a return of more than was granted is forfeited whole": {
 			one, held, giveBack(7, window(10, short, 12, 5)), forfeited, held,
@@ -239,11 +241,13 @@ func TestReturn(t *testing.T) {
 		},
 		"a return under parameters older than the state is refused": {
 			params(0, rate(10, short)), held, giveBack(4, window(10, short, 12, 5)),
-			limiter.Result{Reason: limiter.StaleGeneration}, held,
+			limiter.Result{Reason: limiter.StaleGeneration},
+			held,
 		},
 		"a return before a window already served is refused": {
 			one, state(1, window(10, short, 13, 6)), giveBack(4, window(10, short, 12, 5)),
-			limiter.Result{Reason: limiter.ClockBehind, RetryAfter: 50}, state(1, window(10, short, 13, 6)),
+			limiter.Result{Reason: limiter.ClockBehind, RetryAfter: 50},
+			state(1, window(10, short, 13, 6)),
 		},
 	} {
 		t.Run(name, c.run)

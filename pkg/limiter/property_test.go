@@ -25,7 +25,7 @@ func TestRulesHoldOnRandomTimelines(t *testing.T) {
 			}
 		}
 	}
-	for reason := limiter.Granted; reason < limiter.Forfeited; reason++ {
+	for reason := range limiter.Forfeited {
 		if seen[reason] < timelines {
 			t.Errorf("only %d takes ended in %v: the timelines do not reach far enough", seen[reason], reason)
 		}

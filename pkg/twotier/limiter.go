@@ -26,7 +26,7 @@ type Limiter struct {
 
 	// Store calls run on behalf of the limiter, not of the request that caused
 	// them: ctx ends when the limiter is closed.
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // of the calls, not of a request
 	cancel context.CancelFunc
 
 	mu     sync.RWMutex // guards closed, and work against waiting for it

@@ -242,8 +242,7 @@ func (k *Key) failed(cfg *Config, cost int64, err error) (Decision, error) {
 // unavailable decides without the store, as the policy says, and only when the
 // error says that the store is unavailable; mu is held.
 func (k *Key) unavailable(cfg *Config, cost, now int64, err error) (Decision, error) {
-	var unavailable *store.UnavailableError
-	if !errors.As(err, &unavailable) {
+	if _, ok := errors.AsType[*store.UnavailableError](err); !ok {
 		return Decision{}, err
 	}
 	switch cfg.OnUnavailable {

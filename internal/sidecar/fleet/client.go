@@ -118,7 +118,7 @@ func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err err
 		return true, nil
 	}
 	c.cfg.Log.Info("connected to the controller", "address", c.cfg.Address, "term", welcome.GetTerm())
-	return true, l.run(ctx, h, intervalOf(welcome), c.follow)
+	return true, l.run(ctx, h, intervalOf(welcome))
 }
 
 func (c *Client) hello(version string) *fleetpb.Hello {

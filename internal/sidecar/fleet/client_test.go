@@ -111,8 +111,7 @@ func connected(t *testing.T, c *fleet.Client) {
 
 func wantUnavailable(t *testing.T, err error) {
 	t.Helper()
-	var unavailable *store.UnavailableError
-	if !errors.As(err, &unavailable) {
+	if _, ok := errors.AsType[*store.UnavailableError](err); !ok {
 		t.Errorf("got error %v, want a *store.UnavailableError", err)
 	}
 }

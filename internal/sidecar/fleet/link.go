@@ -78,7 +78,7 @@ func intervalOf(w *fleetpb.Welcome) time.Duration {
 
 // run serves the stream until it ends. A leader that ends it in good order
 // leaves no error.
-func (l *link) run(ctx context.Context, h Handler, interval time.Duration, follow func(uint64) error) error {
+func (l *link) run(ctx context.Context, h Handler, interval time.Duration) error {
 	var work sync.WaitGroup
 	work.Go(l.write)
 	work.Go(func() { l.handle(ctx, h) })

@@ -62,7 +62,7 @@ func TestKeysAddNoSeries(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 100 {
-		if _, err := e.Decide(t.Context(), httptest.NewRequest("GET", "/"+strings.Repeat("x", i), nil)); err != nil {
+		if _, err := e.Decide(t.Context(), httptest.NewRequest(http.MethodGet, "/"+strings.Repeat("x", i), nil)); err != nil {
 			t.Fatal(err)
 		}
 	}

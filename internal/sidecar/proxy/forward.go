@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,7 +40,7 @@ func rewrite(pr *httputil.ProxyRequest, target string) {
 	}
 	hops := pr.In.Header["X-Forwarded-For"]
 	if peer, _, err := net.SplitHostPort(pr.In.RemoteAddr); err == nil {
-		hops = append(hops[:len(hops):len(hops)], peer)
+		hops = append(slices.Clip(hops), peer)
 	}
 	if len(hops) > 0 {
 		pr.Out.Header.Set("X-Forwarded-For", strings.Join(hops, ", "))

@@ -33,8 +33,7 @@ var unable = []struct{ prefix, meaning string }{
 // explain turns an error of the client into one of this package: unavailable when
 // no answer came, or one that the server cannot serve.
 func (s *Store) explain(err error) error {
-	var reply goredis.Error
-	if !errors.As(err, &reply) {
+	if _, ok := errors.AsType[goredis.Error](err); !ok {
 		return &store.UnavailableError{Store: s.name, Cause: err}
 	}
 	for _, u := range unable {

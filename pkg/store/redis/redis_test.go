@@ -53,8 +53,7 @@ func untilGranted(t *testing.T, s *redis.Store, key store.Key, p limiter.FixedWi
 // words.
 func wantUnavailable(t *testing.T, err error, words ...string) {
 	t.Helper()
-	var unavailable *store.UnavailableError
-	if !errors.As(err, &unavailable) {
+	if _, ok := errors.AsType[*store.UnavailableError](err); !ok {
 		t.Fatalf("error is %v (%T), want a *store.UnavailableError", err, err)
 	}
 	for _, w := range words {
