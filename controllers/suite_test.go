@@ -65,7 +65,7 @@ func runSuite(m *testing.M) (code int, err error) {
 	}()
 	config, err := environment.Start()
 	if err != nil {
-		return 0, fmt.Errorf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make deps`): %w", err)
+		return 0, fmt.Errorf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make assets`): %w", err)
 	}
 	leaks := []goleak.Option{
 		goleak.IgnoreCurrent(),

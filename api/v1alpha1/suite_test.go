@@ -42,7 +42,7 @@ func runWithServer(run func() int) (code int, err error) {
 	}()
 	serverConfig, err = environment.Start()
 	if err != nil {
-		return 0, fmt.Errorf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make deps`): %w", err)
+		return 0, fmt.Errorf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make assets`): %w", err)
 	}
 
 	scheme := runtime.NewScheme()

@@ -30,7 +30,7 @@ func render(t *testing.T) manifests {
 	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
 	out, err := exec.Command(kubectl, "kustomize", ".").Output()
 	if err != nil {
-		t.Fatalf("%v (KUBEBUILDER_ASSETS must name the directory of kubectl, see `make deps`)", err)
+		t.Fatalf("%v (KUBEBUILDER_ASSETS must name the directory of kubectl, see `make assets`)", err)
 	}
 	rendered := manifests{}
 	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(out), 4096); ; {

@@ -307,7 +307,7 @@ func startAPIServer(t *testing.T) *apiServer {
 	})
 	config, err := environment.Start()
 	if err != nil {
-		t.Fatalf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make deps`): %v", err)
+		t.Fatalf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make assets`): %v", err)
 	}
 	s := &apiServer{}
 	s.Client = s.connect(t, config)
