@@ -13,7 +13,6 @@ import (
 
 	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/coordinator"
-	"github.com/weir-dev/weir/internal/leaderlabel"
 	"github.com/weir-dev/weir/internal/redisprobe"
 	"github.com/weir-dev/weir/internal/resolve"
 )
@@ -58,7 +57,7 @@ func (p *platform) addLabel(ctx context.Context) error {
 	if p.options.podName == "" {
 		return nil
 	}
-	labeler := &leaderlabel.Labeler{
+	labeler := &leadership.Labeler{
 		Writer: p.live,
 		Reader: p.live,
 		Pod:    types.NamespacedName{Namespace: p.options.namespace, Name: p.options.podName},

@@ -1,4 +1,4 @@
-package leaderlabel_test
+package leadership_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/weir-dev/weir/internal/leaderlabel"
+	"github.com/weir-dev/weir/internal/leadership"
 )
 
 const namespace = "weir-system"
@@ -24,7 +24,7 @@ func pod(name string, labels map[string]string) *corev1.Pod {
 func labelled(t *testing.T, c client.Client) []string {
 	t.Helper()
 	var pods corev1.PodList
-	if err := c.List(t.Context(), &pods, client.MatchingLabels{leaderlabel.Key: leaderlabel.Value}); err != nil {
+	if err := c.List(t.Context(), &pods, client.MatchingLabels{leadership.LabelKey: leadership.LabelValue}); err != nil {
 		t.Fatal(err)
 	}
 	var names []string
@@ -42,9 +42,9 @@ func expect(t *testing.T, when string, got []string, want ...string) {
 }
 
 func TestOnlyTheLeaderIsLabelled(t *testing.T) {
-	crashed := map[string]string{leaderlabel.Key: leaderlabel.Value, "app": "weir"}
+	crashed := map[string]string{leadership.LabelKey: leadership.LabelValue, "app": "weir"}
 	c := fake.NewClientBuilder().WithObjects(pod("old", crashed), pod("new", nil), pod("other", nil)).Build()
-	labeler := &leaderlabel.Labeler{Writer: c, Reader: c, Pod: types.NamespacedName{Namespace: namespace, Name: "new"}}
+	labeler := &leadership.Labeler{Writer: c, Reader: c, Pod: types.NamespacedName{Namespace: namespace, Name: "new"}}
 
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -70,8 +70,8 @@ func TestOnlyTheLeaderIsLabelled(t *testing.T) {
 }
 
 func TestARestartedProcessIsNotTheLeader(t *testing.T) {
-	c := fake.NewClientBuilder().WithObjects(pod("new", map[string]string{leaderlabel.Key: leaderlabel.Value})).Build()
-	labeler := &leaderlabel.Labeler{Writer: c, Reader: c, Pod: types.NamespacedName{Namespace: namespace, Name: "new"}}
+	c := fake.NewClientBuilder().WithObjects(pod("new", map[string]string{leadership.LabelKey: leadership.LabelValue})).Build()
+	labeler := &leadership.Labeler{Writer: c, Reader: c, Pod: types.NamespacedName{Namespace: namespace, Name: "new"}}
 	if err := labeler.Clear(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestARestartedProcessIsNotTheLeader(t *testing.T) {
 
 func TestStartWaitsForThePod(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
-	labeler := &leaderlabel.Labeler{Writer: c, Reader: c, Pod: types.NamespacedName{Namespace: namespace, Name: "late"}}
+	labeler := &leadership.Labeler{Writer: c, Reader: c, Pod: types.NamespacedName{Namespace: namespace, Name: "late"}}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		stopped := make(chan error, 1)

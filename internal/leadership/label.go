@@ -1,4 +1,4 @@
-package leaderlabel
+package leadership
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 
 // The label of the leading replica's pod.
 const (
-	Key   = "weir.dev/leader"
-	Value = "true"
+	LabelKey   = "weir.dev/leader"
+	LabelValue = "true"
 )
 
 const (
@@ -67,8 +67,8 @@ func (l *Labeler) Clear(ctx context.Context) error {
 func (l *Labeler) take(ctx context.Context) error {
 	labelled := metav1.PartialObjectMetadataList{}
 	labelled.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := l.Reader.List(ctx, &labelled, client.InNamespace(l.Pod.Namespace), client.MatchingLabels{Key: Value}); err != nil {
-		return fmt.Errorf("listing pods labelled %s: %w", Key, err)
+	if err := l.Reader.List(ctx, &labelled, client.InNamespace(l.Pod.Namespace), client.MatchingLabels{LabelKey: LabelValue}); err != nil {
+		return fmt.Errorf("listing pods labelled %s: %w", LabelKey, err)
 	}
 	var errs []error
 	for _, pod := range labelled.Items {
@@ -76,16 +76,16 @@ func (l *Labeler) take(ctx context.Context) error {
 			errs = append(errs, client.IgnoreNotFound(l.set(ctx, client.ObjectKeyFromObject(&pod), "null")))
 		}
 	}
-	return errors.Join(append(errs, l.set(ctx, l.Pod, `"`+Value+`"`))...)
+	return errors.Join(append(errs, l.set(ctx, l.Pod, `"`+LabelValue+`"`))...)
 }
 
 // set gives the label a JSON value; null removes it.
 func (l *Labeler) set(ctx context.Context, name types.NamespacedName, value string) error {
 	pod := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, Key, value)
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, LabelKey, value)
 	if err := l.Writer.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("patching label %s of pod %s: %w", Key, name, err)
+		return fmt.Errorf("patching label %s of pod %s: %w", LabelKey, name, err)
 	}
 	return nil
 }
