@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/leadership"
 	"github.com/weir-dev/weir/internal/redisprobe"
 	"github.com/weir-dev/weir/internal/resolve"
 )
