@@ -80,6 +80,10 @@ func withinBound(s *scope) metav1.Condition {
 		return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
 			"a sidecar did not report what it let through in the last window: "+eachWith(all, verdict, limitName))
 	case audit.Measured:
+		if unheard := s.unheard(); len(unheard) > 0 {
+			return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
+				"nothing is heard of what these sidecars let through, they are not connected: "+nameSome(unheard))
+		}
 		return condition.True(kind, v1alpha1.MeasuredReason, measured(all))
 	case audit.Starting:
 		return condition.Unknown(kind, v1alpha1.StartingReason, "no window of this generation has closed yet")

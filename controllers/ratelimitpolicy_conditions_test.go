@@ -42,7 +42,7 @@ func newScope(changes ...func(*scope)) *scope {
 func enforcers(names ...string) func(*scope) {
 	return func(s *scope) {
 		for _, name := range names {
-			s.pods.enforcers = append(s.pods.enforcers, enforcer{name, types.UID("uid-" + name)})
+			s.pods.enforcers = append(s.pods.enforcers, enforcer{name, types.UID("uid-" + name), true})
 		}
 	}
 }
@@ -190,6 +190,14 @@ func TestWithinBound(t *testing.T) {
 		"a missing report is never a zero": {
 			newScope(figures("all", good), figures("writes", verdict(audit.ReportsMissing))),
 			is("Unknown", "ReportsMissing", "a sidecar did not report what it let through in the last window: limit writes"),
+		},
+		"a sidecar that is not connected may admit what nobody counts": {
+			newScope(figures("all", good), enforcers("a", "b"), acknowledged(generation, "a")),
+			is("Unknown", "ReportsMissing", "nothing is heard of what these sidecars let through, they are not connected: b"),
+		},
+		"a pod that does not run yet lets nothing through": {
+			newScope(figures("all", good), func(s *scope) { s.pods.enforcers = []enforcer{{"new", "uid-new", false}} }),
+			is("True", "Measured", "no window exceeded its bound; worst overshoot 0, bound now 0"),
 		},
 		"admitting uncounted cannot be judged": {
 			newScope(figures("all", verdict(audit.FailOpen)), figures("writes", verdict(audit.ReportsMissing))),

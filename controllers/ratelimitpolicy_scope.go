@@ -38,8 +38,9 @@ type pods struct {
 
 // enforcer is a pod that has to enforce the policy.
 type enforcer struct {
-	name string
-	uid  types.UID
+	name    string
+	uid     types.UID
+	running bool // its app is, so there may be requests to let through
 }
 
 // probed is what the controller itself found out about a Redis.
@@ -74,7 +75,7 @@ func selectPods(selected []corev1.Pod) pods {
 		switch {
 		case finished(&pod):
 		case pod.Labels[v1alpha1.EnforcerLabel] == "true":
-			p.enforcers = append(p.enforcers, enforcer{pod.Name, pod.UID})
+			p.enforcers = append(p.enforcers, enforcer{pod.Name, pod.UID, pod.Status.Phase == corev1.PodRunning})
 		case pod.Status.Phase == corev1.PodRunning:
 			p.uninjected = append(p.uninjected, pod.Name)
 		}
@@ -110,14 +111,7 @@ func (l laggard) String() string { return l.pod + " (" + l.why + ")" }
 // laggards returns the enforcers that have not acknowledged the policy's
 // generation, by name.
 func (s *scope) laggards() []laggard {
-	sessions := make(map[string]coordinator.Session, len(s.observation.Sessions))
-	for _, session := range s.observation.Sessions {
-		// A sidecar that restarted may still have its old session: the later one
-		// speaks for the pod.
-		if old, ok := sessions[session.PodUID]; !ok || old.Since.Before(session.Since) {
-			sessions[session.PodUID] = session
-		}
-	}
+	sessions := s.sessions()
 	var lagging []laggard
 	for _, e := range s.pods.enforcers {
 		session, connected := sessions[string(e.uid)]
@@ -126,6 +120,32 @@ func (s *scope) laggards() []laggard {
 		}
 	}
 	return lagging
+}
+
+// unheard returns the names of the running enforcers that nothing is heard of. A
+// sidecar that cannot reach the controller may still admit requests.
+func (s *scope) unheard() []string {
+	sessions := s.sessions()
+	var names []string
+	for _, e := range s.pods.enforcers {
+		if _, connected := sessions[string(e.uid)]; e.running && !connected {
+			names = append(names, e.name)
+		}
+	}
+	return names
+}
+
+// sessions returns the session that speaks for each pod, by the pod's UID.
+func (s *scope) sessions() map[string]coordinator.Session {
+	sessions := make(map[string]coordinator.Session, len(s.observation.Sessions))
+	for _, session := range s.observation.Sessions {
+		// A sidecar that restarted may still have its old session: the later one
+		// speaks for the pod.
+		if old, ok := sessions[session.PodUID]; !ok || old.Since.Before(session.Since) {
+			sessions[session.PodUID] = session
+		}
+	}
+	return sessions
 }
 
 // lags says why a session does not stand for an enforced generation; empty when
