@@ -24,15 +24,7 @@ type Key struct {
 
 func newKey(l *Limiter, value string) *Key {
 	k := &Key{limiter: l, value: value}
-	// The blank lease is garbage as soon as the store answers. Its size keeps it
-	// away from the leases that stay, which so lie close together.
-	first := &struct {
-		lease
-		_ [8]byte
-	}{}
-	first.key, first.value = k, value
-	first.deadline, first.view, first.refusal = past, &noView, &noRefusal
-	k.lease.Store(&first.lease)
+	k.lease.Store(k.blank())
 	return k
 }
 
