@@ -15,7 +15,9 @@
 // The figures of a limit with a key are exact although holders name few keys.
 // Over N holders a key can only exceed L if one of them admitted more than L/N of
 // it, and holders name those; the audit then asks every other holder for exactly
-// these keys.
+// these keys. Holders come and go, so it does not take their N on trust: they tell
+// the most that a key they do not name was admitted, and when that could exceed L
+// over all of them, the window is unknown.
 //
 // The package is pure: time is an argument, and nothing here starts a goroutine.
 package audit

@@ -172,7 +172,7 @@ func (s *simulation) report(p *process) {
 		r.changed, r.sentLast = false, final
 		row := Row{Windows: r.windows, Final: final, Admitted: r.total.Admitted, Refused: r.total.Refused}
 		if final && s.keyed {
-			row.Keys = s.keysThatMatter(p, r)
+			row.Keys, row.Unlisted = s.keysThatMatter(p, r)
 		}
 		rows = append(rows, row)
 	}
@@ -186,28 +186,33 @@ func (s *simulation) report(p *process) {
 }
 
 // keysThatMatter returns the keys of which p admitted more than its part in one
-// of the row's windows, and the most refused one.
-func (s *simulation) keysThatMatter(p *process, r *processRow) []KeyCount {
-	var out []KeyCount
-	var refused KeyCount
+// of the row's windows, the most refused one, and the most admitted of any other.
+// As holders come and go p may be wrong about how many there are.
+func (s *simulation) keysThatMatter(p *process, r *processRow) (out []KeyCount, unlisted [limiter.MaxRates]int64) {
+	holders := int64(1 + s.rng.IntN(s.started))
+	var refused string
+	for hash, k := range r.keys {
+		if k.Refused > r.keys[refused].Refused {
+			refused = hash
+		}
+	}
 	for hash, k := range r.keys {
 		hot := false
-		for _, w := range r.windows.Slice() {
-			sum := p.admitted(windowID{length: w.Window, index: w.Index}, hash)
-			hot = hot || sum > w.Limit/int64(s.started)
+		var used [limiter.MaxRates]int64
+		for i, w := range r.windows.Slice() {
+			used[i] = p.admitted(windowID{length: w.Window, index: w.Index}, hash)
+			hot = hot || used[i] > w.Limit/holders
 		}
-		switch {
-		case hot:
+		if hot || hash == refused {
 			out = append(out, k)
-		case k.Refused > refused.Refused:
-			refused = k
+			continue
 		}
-	}
-	if refused.Refused > 0 {
-		out = append(out, refused)
+		for i, sum := range used {
+			unlisted[i] = max(unlisted[i], sum)
+		}
 	}
 	slices.SortFunc(out, func(a, b KeyCount) int { return cmp.Compare(a.Hash, b.Hash) })
-	return out
+	return out, unlisted
 }
 
 func (p *process) admitted(id windowID, hash string) int64 {

@@ -28,9 +28,10 @@ func (l *Limit) ask(w *window) (Query, bool) {
 	if !l.keyed || w.query != nil {
 		return Query{}, false
 	}
-	hashes, all := w.suspects(l.limitOf(w))
+	limit := l.limitOf(w)
+	hashes, all := w.suspects(limit)
 	l.queries++
-	w.query = &query{id: l.queries, hashes: hashes, asked: map[Holder]int{}, unknown: !all}
+	w.query = &query{id: l.queries, hashes: hashes, asked: map[Holder]int{}, unknown: !all || w.hidden() > limit}
 	for h, t := range w.tallies {
 		if t.knows(hashes) {
 			continue
@@ -58,6 +59,16 @@ func (h Holder) compare(other Holder) int {
 	return cmp.Or(cmp.Compare(h.PodUID, other.PodUID), cmp.Compare(h.Nonce, other.Nonce))
 }
 
+// hidden returns the most that the fleet may have admitted of a key that nobody
+// names.
+func (w *window) hidden() int64 {
+	var sum int64
+	for _, t := range w.tallies {
+		sum += t.hidden
+	}
+	return sum
+}
+
 // suspects returns the keys that may have exceeded the limit and the most refused
 // ones, and false when not all of the former fit.
 func (w *window) suspects(limit int64) ([]string, bool) {
@@ -68,7 +79,7 @@ func (w *window) suspects(limit int64) ([]string, bool) {
 		}
 	}
 	for _, t := range w.tallies {
-		rest := t.unlisted()
+		rest := min(t.unlisted(), t.hidden)
 		for hash, sum := range most {
 			c, exact := t.count(hash)
 			sum.Admitted += c.Admitted

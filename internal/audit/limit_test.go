@@ -368,6 +368,10 @@ func TestKeys(t *testing.T) {
 		r.Admitted += admitted
 		return r
 	}
+	atMost := func(r Row, each int64) Row {
+		r.Unlisted[0] = each
+		return r
+	}
 	tests := map[string]struct {
 		rows        map[string]Row // by holder
 		replies     map[string][]KeyCount
@@ -397,6 +401,27 @@ func TestKeys(t *testing.T) {
 				"b": unlisted(keys(), 20),
 			},
 			wantVerdict: Measured,
+		},
+		"a key that nobody lists and that may exceed the limit leaves the window unknown": {
+			rows: map[string]Row{
+				"a": atMost(unlisted(keys(), 300), 60),
+				"b": atMost(unlisted(keys(), 300), 50),
+			},
+			wantVerdict: ReportsMissing,
+		},
+		"many keys that nobody lists cannot exceed the limit when none has much": {
+			rows: map[string]Row{
+				"a": atMost(unlisted(keys(KeyCount{"x", 60, 0}), 300), 50),
+				"b": atMost(unlisted(keys(), 300), 40),
+			},
+			wantVerdict: Measured,
+		},
+		"what a holder does not say of unlisted keys may all be of one": {
+			rows: map[string]Row{
+				"a": atMost(unlisted(keys(), 300), 50),
+				"b": unlisted(keys(), 60),
+			},
+			wantVerdict: ReportsMissing,
 		},
 		"the worst key counts": {
 			rows: map[string]Row{

@@ -33,6 +33,10 @@ type Row struct {
 	Local      int64      // of Admitted: by the failure action, not from a grant
 	LocalShare int64      // the most one key could be admitted locally; 0 when unused
 	Keys       []KeyCount // the keys that matter; of a limit with a key
+	// Unlisted is, for each of the windows, the most that a key that is not among
+	// Keys was admitted in it, whichever rows that was counted in. 0 says nothing
+	// while Keys do not account for all that was admitted.
+	Unlisted [limiter.MaxRates]int64
 }
 
 // A KeyCount is what a holder let through of one key.

@@ -1,5 +1,7 @@
 package audit
 
+import "github.com/weir-dev/weir/pkg/limiter"
+
 // A tally is what one holder let through in one window: the sum of its rows.
 type tally struct {
 	admitted, refused int64
@@ -10,6 +12,7 @@ type tally struct {
 
 	keys    map[string]listing
 	partial int                 // rows whose keys do not account for all they count
+	hidden  int64               // the most that a key no row names was admitted
 	replies map[string]KeyCount // exact counts, as the holder answered a query
 }
 
@@ -45,6 +48,21 @@ func (t *tally) add(row Row, sign int64) {
 			t.keys[k.Hash] = c
 		}
 	}
+}
+
+// hidden returns the most that a key the row does not name was admitted in its
+// window of that length.
+func (r *Row) hidden(length limiter.Micros) int64 {
+	rest := r.Admitted
+	for _, k := range r.Keys {
+		rest -= k.Admitted
+	}
+	for i, w := range r.Windows.Slice() {
+		if w.Window == length && (r.Unlisted[i] > 0 || rest <= 0) {
+			return r.Unlisted[i]
+		}
+	}
+	return rest
 }
 
 // partial reports whether the row counts more than its keys do.

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -73,8 +74,12 @@ func (w *window) replace(h Holder, old Row, resent bool, row Row) {
 	}
 	t.add(row, +1)
 	t.share = max(t.share, row.LocalShare)
+	if row.Final { // an open row names no keys yet
+		t.hidden = max(t.hidden, row.hidden(w.id.length))
+	}
 	t.ended = t.ended || row.Final && tupleOf(row.Windows).end() >= w.id.end()
-	if t.admitted != before.admitted || t.refused != before.refused || t.open != before.open {
+	// A row that names other keys may leave out one whose count was taken from it.
+	if t.admitted != before.admitted || t.refused != before.refused || t.open != before.open || !slices.Equal(old.Keys, row.Keys) {
 		t.replies = nil
 		w.reopen()
 	}

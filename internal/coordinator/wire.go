@@ -1,9 +1,8 @@
 package coordinator
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/fleetpb"
@@ -13,7 +12,7 @@ import (
 // Bounds of what a holder may send.
 const (
 	maxRows  = 256  // in one LimitReport
-	maxKeys  = 1024 // of one row that are kept, those admitted most
+	maxKeys  = 1024 // of one row
 	maxCount = int64(1) << 52
 	maxIndex = int64(1) << 53 // end of a window, in microseconds
 	hashSize = 32             // hexadecimal digits
@@ -95,14 +94,17 @@ func rowFrom(in *fleetpb.WindowReport) (audit.Row, error) {
 		Admitted: in.GetAdmitted(), Refused: in.GetRefused(),
 		Local: in.GetLocal(), LocalShare: in.GetLocalShare(),
 	}
+	if n := len(in.GetKeys()); n > maxKeys {
+		return row, fmt.Errorf("%d keys of one row, at most %d are taken", n, maxKeys)
+	}
 	if row.Keys, err = keysFrom(in.GetKeys()); err != nil {
 		return row, err
 	}
-	if len(row.Keys) > maxKeys {
-		slices.SortFunc(row.Keys, func(a, b audit.KeyCount) int { return cmp.Compare(b.Admitted, a.Admitted) })
-		row.Keys = slices.Clone(row.Keys[:maxKeys])
+	if n := len(in.GetUnlisted()); n > 0 && n != windows.N {
+		return row, fmt.Errorf("%d counts of unlisted keys for %d windows", n, windows.N)
 	}
-	return row, counts(row.Admitted, row.Refused, row.Local, row.LocalShare)
+	copy(row.Unlisted[:], in.GetUnlisted())
+	return row, errors.Join(counts(row.Admitted, row.Refused, row.Local, row.LocalShare), counts(row.Unlisted[:]...))
 }
 
 func keysFrom(in []*fleetpb.KeyCount) ([]audit.KeyCount, error) {

@@ -1199,8 +1199,10 @@ type WindowReport struct {
 	// Keyed limits: the keys that matter. A key can only exceed a limit L over N
 	// holders if some holder admitted more than L/N of it; those keys are here,
 	// and those most refused.
-	Keys          []*KeyCount `protobuf:"bytes,7,rep,name=keys,proto3" json:"keys,omitempty"`
-	KeysOmitted   bool        `protobuf:"varint,8,opt,name=keys_omitted,json=keysOmitted,proto3" json:"keys_omitted,omitempty"` // more refused keys than fit
+	Keys []*KeyCount `protobuf:"bytes,7,rep,name=keys,proto3" json:"keys,omitempty"`
+	// Keyed limits, when final: for each of the windows the most that a key that
+	// is not among keys was admitted in it, in all rows of that window so far.
+	Unlisted      []int64 `protobuf:"varint,8,rep,packed,name=unlisted,proto3" json:"unlisted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1284,11 +1286,11 @@ func (x *WindowReport) GetKeys() []*KeyCount {
 	return nil
 }
 
-func (x *WindowReport) GetKeysOmitted() bool {
+func (x *WindowReport) GetUnlisted() []int64 {
 	if x != nil {
-		return x.KeysOmitted
+		return x.Unlisted
 	}
-	return false
+	return nil
 }
 
 type KeyCount struct {
@@ -1740,7 +1742,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\vstore_error\x18\t \x01(\tR\n" +
 	"storeError\x125\n" +
 	"\awindows\x18\n" +
-	" \x03(\v2\x1b.weir.fleet.v1.WindowReportR\awindows\"\x92\x02\n" +
+	" \x03(\v2\x1b.weir.fleet.v1.WindowReportR\awindows\"\x8b\x02\n" +
 	"\fWindowReport\x12/\n" +
 	"\awindows\x18\x01 \x03(\v2\x15.weir.fleet.v1.WindowR\awindows\x12\x14\n" +
 	"\x05final\x18\x02 \x01(\bR\x05final\x12\x1a\n" +
@@ -1749,8 +1751,8 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x05local\x18\x05 \x01(\x03R\x05local\x12\x1f\n" +
 	"\vlocal_share\x18\x06 \x01(\x03R\n" +
 	"localShare\x12+\n" +
-	"\x04keys\x18\a \x03(\v2\x17.weir.fleet.v1.KeyCountR\x04keys\x12!\n" +
-	"\fkeys_omitted\x18\b \x01(\bR\vkeysOmitted\"T\n" +
+	"\x04keys\x18\a \x03(\v2\x17.weir.fleet.v1.KeyCountR\x04keys\x12\x1a\n" +
+	"\bunlisted\x18\b \x03(\x03R\bunlisted\"T\n" +
 	"\bKeyCount\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x1a\n" +
 	"\badmitted\x18\x02 \x01(\x03R\badmitted\x12\x18\n" +

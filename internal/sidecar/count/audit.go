@@ -47,20 +47,23 @@ func (l *Limit) audit(t tuple, hashes []string) (keys []*fleetpb.KeyCount, known
 	r := l.byTuple[t]
 	newest, forgot := l.forgotten[t.shape()]
 	known = !forgot || newest.before(t)
+	overflow := false
 	if s := l.sums[t.open[0]]; s != nil && t.n == 1 {
-		known = known && !s.overflow
+		overflow = s.overflow
 		l.pick(s.keys, asked)
 	}
 	l.mu.Unlock()
 	if r != nil {
 		r.mu.Lock()
-		known = known && !r.overflow
+		overflow = overflow || r.overflow
 		l.pick(r.keys, asked)
 		r.mu.Unlock()
 	}
 	for _, k := range asked {
 		if k != nil {
 			keys = append(keys, k)
+		} else {
+			known = known && !overflow // it may be among those not counted apart
 		}
 	}
 	slices.SortFunc(keys, func(a, b *fleetpb.KeyCount) int { return cmp.Compare(a.GetHash(), b.GetHash()) })

@@ -84,6 +84,7 @@ func TestAllIsFinalAtTheEnd(t *testing.T) {
 	b.Finish()
 	wantRows(t, rows(t, b, at(0.2), 1), &fleetpb.WindowReport{
 		Windows: window1(7), Final: true, Refused: 2, Keys: []*fleetpb.KeyCount{{Hash: "#a", Refused: 2}},
+		Unlisted: []int64{0},
 	})
 }
 
@@ -161,8 +162,90 @@ func TestKeysThatMatter(t *testing.T) {
 	}
 	wantRows(t, rows(t, b, at(3), 1), &fleetpb.WindowReport{
 		Windows: window1(7), Final: true, Admitted: 6, Refused: 9,
-		Keys: []*fleetpb.KeyCount{{Hash: "#beyond", Admitted: 3}, {Hash: "#limited", Admitted: 1, Refused: 9}},
+		Keys:     []*fleetpb.KeyCount{{Hash: "#beyond", Admitted: 3}, {Hash: "#limited", Admitted: 1, Refused: 9}},
+		Unlisted: []int64{2},
 	})
+}
+
+// TestAKeyIsHotByTheMostHolders: a key that is spread over four holders, of which
+// two are gone when the window ends, is beyond its part of the limit all the same.
+func TestAKeyIsHotByTheMostHolders(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Keyed: true, MaxKeys: 100, Holders: 4})
+	l.Count(at(0), admitted("spread", 3, second(7)))
+	b.SetHolders("shop", "checkout", 2)
+	wantRows(t, rows(t, b, at(3), 1), &fleetpb.WindowReport{
+		Windows: window1(7), Final: true, Admitted: 3,
+		Keys: []*fleetpb.KeyCount{{Hash: "#spread", Admitted: 3}}, Unlisted: []int64{0},
+	})
+}
+
+func TestWhatAnUnlistedKeyWasAdmittedIsTold(t *testing.T) {
+	both := windows(10, limiter.Second, 7)
+	both.N, both.Open[1] = 2, limiter.OpenWindow{Rate: limiter.Rate{Limit: 100, Window: 60 * limiter.Second}}
+	next := *both
+	next.Open[0].Index++
+	for name, tc := range map[string]struct {
+		maxKeys int
+		events  []Event
+		want    []int64 // of the last row
+	}{
+		"nothing, when every key is listed": {10, []Event{refused("a", 1, second(7))}, []int64{0}},
+		"the most of one":                   {10, []Event{admitted("a", 3, second(7)), admitted("b", 2, second(7))}, []int64{3}},
+		"all of those not counted apart": {
+			1, []Event{admitted("a", 2, second(7)), admitted("b", 2, second(7)), admitted("c", 3, second(7))}, []int64{5},
+		},
+		"over all rows of a longer window": {10, []Event{admitted("a", 3, both), admitted("a", 2, &next)}, []int64{2, 5}},
+		"the whole window, when a key was not counted apart in it": {
+			1, []Event{admitted("a", 3, both), admitted("b", 2, &next)}, []int64{2, 5},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := NewBook(hash)
+			l := b.Open(all, Settings{Keyed: true, MaxKeys: tc.maxKeys, Holders: 1})
+			for _, e := range tc.events {
+				l.Count(at(0), e)
+			}
+			got := rows(t, b, at(10), 1)
+			if diff := cmp.Diff(tc.want, got[len(got)-1].GetUnlisted()); diff != "" {
+				t.Errorf("unlisted (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestKeysBeyondWhatFitsAreNotOverlooked: hot keys that a report has no room for
+// count as unlisted.
+func TestKeysBeyondWhatFitsAreNotOverlooked(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Keyed: true, MaxKeys: 2 * maxHotKeys, Holders: 4})
+	for i := range maxHotKeys + 1 {
+		l.Count(at(0), admitted(fmt.Sprint(i), 9, second(7)))
+	}
+	if r := rows(t, b, at(3), 1)[0]; len(r.GetKeys()) != maxHotKeys || r.GetUnlisted()[0] != 9 {
+		t.Errorf("%d keys are listed, of others %v were admitted", len(r.GetKeys()), r.GetUnlisted())
+	}
+}
+
+// TestShortWindowsAreToldBeforeTheyAreForgotten: each window has as many keys as
+// are counted apart, and every one of them is reported in full.
+func TestShortWindowsAreToldBeforeTheyAreForgotten(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Keyed: true, MaxKeys: 10, Holders: 1})
+	final := map[int64]bool{}
+	for i := range int64(20) {
+		for k := range 10 {
+			l.Count(at(float64(i)), admitted(fmt.Sprint(k), 1, second(i)))
+		}
+		for _, r := range rows(t, b, at(float64(i)+0.5), 1) {
+			final[r.GetWindows()[0].GetIndex()] = r.GetFinal()
+		}
+	}
+	for i := range int64(17) {
+		if !final[i] {
+			t.Errorf("window %d was forgotten before it was reported as final", i)
+		}
+	}
 }
 
 func TestOnlyTheMostRefusedKeysFit(t *testing.T) {
@@ -172,7 +255,7 @@ func TestOnlyTheMostRefusedKeysFit(t *testing.T) {
 		l.Count(at(0), refused(fmt.Sprint(i), i+1, second(7)))
 	}
 	r := rows(t, b, at(3), 1)[0]
-	if len(r.GetKeys()) != maxRefusedKeys || r.GetKeys()[0].GetHash() != "#19" || !r.GetKeysOmitted() {
+	if len(r.GetKeys()) != maxRefusedKeys || r.GetKeys()[0].GetHash() != "#19" {
 		t.Errorf("got %v", r)
 	}
 }
@@ -230,7 +313,14 @@ func TestAudit(t *testing.T) {
 		"a window it let nothing through in": {query("all", window1(9), "#a"), &fleetpb.AuditReply{Id: 5}},
 		"a limit it does not know":           {query("other", window1(7), "#a"), &fleetpb.AuditReply{Id: 5, Unknown: true}},
 		"no window":                          {query("all", nil, "#a"), &fleetpb.AuditReply{Id: 5, Unknown: true}},
-		"more keys than were counted apart":  {query("all", window1(8), "#z"), &fleetpb.AuditReply{Id: 5, Unknown: true}},
+		"a key that may not be counted apart": {
+			query("all", window1(8), "#0", "#2"),
+			&fleetpb.AuditReply{Id: 5, Unknown: true, Keys: []*fleetpb.KeyCount{{Hash: "#0", Admitted: 1}}},
+		},
+		"a key counted apart where others are not": {
+			query("all", window1(8), "#0"),
+			&fleetpb.AuditReply{Id: 5, Keys: []*fleetpb.KeyCount{{Hash: "#0", Admitted: 1}}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, b.Audit(tc.query), protocmp.Transform()); diff != "" {
@@ -256,20 +346,48 @@ func TestWhatIsForgottenIsUnknownAndNotNothing(t *testing.T) {
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	b := NewBook(hash)
-	l := b.Open(all, Settings{Keyed: true, MaxKeys: 50, Holders: 1})
-	for i := range int64(3 * maxRows) {
-		for k := range 60 {
-			l.Count(at(0), admitted(fmt.Sprint(k), 1, windows(10, limiter.Second/10, i)))
-		}
+	tenth := func(i int64) *limiter.Windows { return windows(10, limiter.Second/10, i) }
+	for name, windowsAt := range map[string]func(i int64) *limiter.Windows{
+		"of one rate": tenth,
+		"of two rates": func(i int64) *limiter.Windows {
+			w := tenth(i)
+			w.N, w.Open[1] = 2, limiter.OpenWindow{Rate: limiter.Rate{Limit: 1000, Window: limiter.MaxWindow}}
+			return w
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewBook(hash).Open(all, Settings{Keyed: true, MaxKeys: 50, Holders: 1})
+			for i := range int64(3 * maxRows) { // nobody takes a report meanwhile
+				for k := range 60 {
+					l.Count(at(float64(i)/10), admitted(fmt.Sprint(k), 1, windowsAt(i)))
+				}
+			}
+			keys, sums := 0, 0
+			for _, r := range l.rows {
+				keys += len(r.keys)
+			}
+			for _, s := range l.sums {
+				sums += len(s.keys)
+			}
+			// Rows that are not over may always stay: those of a second.
+			const most = (mostKeys + 15) * 50
+			if len(l.rows) > maxRows || keys > most || len(l.byTuple) != len(l.rows) {
+				t.Errorf("%d rows with %d keys are kept", len(l.rows), keys)
+			}
+			if sums > most || len(l.summed) != len(l.sums) {
+				t.Errorf("%d sums of %d keys are kept", len(l.sums), sums)
+			}
+		})
 	}
-	b.Report(at(10), 1)
-	keys := 0
-	for _, r := range l.rows {
-		keys += len(r.keys)
+}
+
+func TestRowsWithoutKeysAreBounded(t *testing.T) {
+	l := NewBook(hash).Open(all, Settings{Holders: 1})
+	for i := range int64(3 * maxRows) { // nobody takes a report meanwhile
+		l.Count(at(float64(i)/10), admitted("", 1, windows(10, limiter.Second/10, i)))
 	}
-	if len(l.rows) > maxRows || keys > (keptKeys+1)*50 || len(l.byTuple) != len(l.rows) {
-		t.Errorf("%d rows with %d keys are kept", len(l.rows), keys)
+	if len(l.rows) > maxRows+1 {
+		t.Errorf("%d rows are kept", len(l.rows))
 	}
 }
 

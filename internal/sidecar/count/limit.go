@@ -83,6 +83,7 @@ type Limit struct {
 	rows    []*row // in the order they were opened
 	byTuple map[tuple]*row
 	sums    map[window]*sum
+	summed  []window  // the windows of sums, in the order they were opened
 	retired time.Time // when the limit was removed; zero while it is enforced
 	// forgotten is, by shape, the newest tuple whose counts are gone: no question
 	// about it or an older one has an answer.
@@ -139,7 +140,7 @@ func (l *Limit) Count(now time.Time, e Event) {
 	}
 	r := l.rowOf(e.Windows, now, e.EndsIn)
 	keyed := l.keyed.Load()
-	r.count(e, int(l.maxKeys.Load()), keyed)
+	r.count(e, int(l.maxKeys.Load()), keyed, l.holders.Load())
 	if keyed && r.tuple.n > 1 {
 		l.addToSums(r.tuple, e, now)
 	}
@@ -155,6 +156,7 @@ func (l *Limit) rowOf(w *limiter.Windows, now time.Time, endsIn time.Duration) *
 	defer l.mu.Unlock()
 	r, ok := l.byTuple[t]
 	if !ok {
+		l.prune(now) // whether or not anybody takes reports
 		r = newRow(t, now, endsIn)
 		l.byTuple[t] = r
 		l.rows = append(l.rows, r)
@@ -163,40 +165,64 @@ func (l *Limit) rowOf(w *limiter.Windows, now time.Time, endsIn time.Duration) *
 	return r
 }
 
-// Bounds of what is kept for one limit.
+// Bounds of what is kept for one limit. Those of keys are over all tuples, in
+// multiples of Settings.MaxKeys.
 const (
-	maxRows  = 1024 // tuples of windows
-	keptKeys = 2    // keys over all tuples, in multiples of Settings.MaxKeys
+	maxRows  = 1024             // tuples of windows
+	keptKeys = 2                // beyond them a row goes when everything was told
+	mostKeys = 4                // beyond them it goes at once
+	telling  = 15 * time.Second // after its end, for the last report and a question about it
 )
 
-// sweep forgets rows that ended Keep ago, and the oldest ones beyond the bounds.
-// It reports whether the limit itself was removed Keep ago.
+// sweep forgets what ended Keep ago, and the oldest beyond the bounds. It reports
+// whether the limit itself was removed Keep ago.
 func (l *Limit) sweep(now time.Time) (gone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	keys, most := 0, keptKeys*int(l.maxKeys.Load())
-	kept := make([]*row, 0, len(l.rows))
+	l.prune(now)
+	return !l.retired.IsZero() && now.Sub(l.retired) > Keep
+}
+
+// prune forgets rows and sums; mu is held.
+func (l *Limit) prune(now time.Time) {
+	most := int(l.maxKeys.Load())
+	keys, newest := 0, len(l.rows)-1
+	rows := make([]*row, 0, len(l.rows)+1)
 	for i, r := range slices.Backward(l.rows) {
 		keys += int(r.tracked.Load())
-		ended := l.final(r, now)
-		crowded := i < len(l.rows)-1 && (keys > most || len(kept) >= maxRows)
-		if ended && (crowded || now.Sub(r.end) > Keep) {
+		crowded := i < newest && (len(rows) >= maxRows || isCrowded(keys, most, now.Sub(r.end)))
+		if l.final(r, now) && (crowded || now.Sub(r.end) > Keep) {
 			delete(l.byTuple, r.tuple)
 			l.current.CompareAndSwap(r, nil)
 			l.forget(r.tuple)
 		} else {
-			kept = append(kept, r)
+			rows = append(rows, r)
 		}
 	}
-	slices.Reverse(kept)
-	l.rows = kept
-	for w, s := range l.sums {
-		if now.After(s.until) {
+	slices.Reverse(rows)
+	l.rows = rows
+
+	keys = 0
+	summed := make([]window, 0, len(l.summed)+1)
+	for _, w := range slices.Backward(l.summed) {
+		s := l.sums[w]
+		keys += len(s.keys)
+		since := now.Sub(s.end)
+		if since > Keep || since > 0 && isCrowded(keys, most, since) {
 			delete(l.sums, w)
 			l.forget(tupleOfWindow(w))
+		} else {
+			summed = append(summed, w)
 		}
 	}
-	return !l.retired.IsZero() && now.Sub(l.retired) > Keep
+	slices.Reverse(summed)
+	l.summed = summed
+}
+
+// isCrowded reports whether what ended so long ago has to give way when so many
+// keys are kept.
+func isCrowded(keys, maxKeys int, since time.Duration) bool {
+	return keys > mostKeys*maxKeys || keys > keptKeys*maxKeys && since > telling
 }
 
 func (l *Limit) forget(t tuple) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 // Bounds of a LimitReport. What does not fit waits for the next one.
@@ -85,8 +86,8 @@ func (l *Limit) reportRow(r *row, now time.Time, session uint64) *fleetpb.Window
 		Local: r.local, LocalShare: r.localShare,
 	}
 	// Keys of an open row would change until the next report anyway.
-	if w.Final {
-		w.Keys, w.KeysOmitted = l.keysThatMatter(r)
+	if w.Final && l.keyed.Load() {
+		w.Keys, w.Unlisted = l.keysThatMatter(r)
 	}
 	return w
 }
@@ -100,44 +101,77 @@ func (r *row) windows() []*fleetpb.Window {
 	return windows
 }
 
+// A candidate is a key of a row that may be named in a report.
+type candidate struct {
+	value string
+	tally
+	used [limiter.MaxRates]int64 // admitted in each of the row's windows
+}
+
 // keysThatMatter returns the keys of r that the fleet may have admitted too much
-// of, and those most refused. If all holders together exceed a limit, one of
-// them admitted more than its part, so a key that no holder names is within it.
-func (l *Limit) keysThatMatter(r *row) (keys []*fleetpb.KeyCount, omitted bool) {
-	omitted = r.overflow
-	var cool []*fleetpb.KeyCount // most refused last
-	for value, t := range r.keys {
-		k := &fleetpb.KeyCount{Admitted: t.admitted, Refused: t.refused}
-		switch {
-		case l.hot(r, value, t):
-			k.Hash = l.hash(value)
-			keys = append(keys, k)
-		case t.refused > 0:
-			k.Hash = l.hash(value)
-			cool = append(cool, k)
+// of, those most refused, and for each window the most that another key was
+// admitted in it; r.mu is held. If all holders together exceed a limit, one of
+// them admitted more than its part, so a key that no holder names is mostly
+// within it, and what the others were admitted at most tells for sure.
+func (l *Limit) keysThatMatter(r *row) (keys []*fleetpb.KeyCount, unlisted []int64) {
+	r.holders = max(r.holders, l.holders.Load())
+	unlisted = make([]int64, r.tuple.n)
+	for i, w := range r.tuple.open[:r.tuple.n] {
+		unlisted[i] = l.uncountedIn(w, r)
+	}
+	leave := func(c candidate) {
+		for i := range unlisted {
+			unlisted[i] = max(unlisted[i], c.used[i])
 		}
 	}
-	slices.SortFunc(keys, func(a, b *fleetpb.KeyCount) int {
-		return cmp.Or(cmp.Compare(b.Admitted, a.Admitted), cmp.Compare(a.Hash, b.Hash))
+	var hot, refused []candidate
+	for value, t := range r.keys {
+		c := candidate{value: value, tally: *t, used: l.used(r, value, t)}
+		switch {
+		case r.hot(c):
+			hot = append(hot, c)
+		case c.refused > 0:
+			refused = append(refused, c)
+		default:
+			leave(c)
+		}
+	}
+	slices.SortFunc(hot, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.admitted, a.admitted), cmp.Compare(a.value, b.value))
 	})
-	slices.SortFunc(cool, func(a, b *fleetpb.KeyCount) int {
-		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Hash, b.Hash))
+	slices.SortFunc(refused, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.refused, a.refused), cmp.Compare(a.value, b.value))
 	})
-	omitted = omitted || len(keys) > maxHotKeys || len(cool) > maxRefusedKeys
-	keys = keys[:min(len(keys), maxHotKeys)]
-	return append(keys, cool[:min(len(cool), maxRefusedKeys)]...), omitted
+	name := func(candidates []candidate, most int) {
+		for i, c := range candidates {
+			if i < most {
+				keys = append(keys, &fleetpb.KeyCount{Hash: l.hash(c.value), Admitted: c.admitted, Refused: c.refused})
+			} else {
+				leave(c)
+			}
+		}
+	}
+	name(hot, maxHotKeys)
+	name(refused, maxRefusedKeys)
+	return keys, unlisted
+}
+
+// used returns what the key was admitted in each of the row's windows.
+func (l *Limit) used(r *row, value string, t *tally) (used [limiter.MaxRates]int64) {
+	used[0] = t.admitted
+	if r.tuple.n > 1 {
+		for i, w := range r.tuple.open[:r.tuple.n] {
+			used[i] = l.admittedIn(w, value, t.admitted)
+		}
+	}
+	return used
 }
 
 // hot reports whether the key used more than this holder's part of a limit in
 // one of the row's windows.
-func (l *Limit) hot(r *row, value string, t *tally) bool {
-	holders := l.holders.Load()
-	for i, w := range r.tuple.open[:r.tuple.n] {
-		admitted := t.admitted
-		if r.tuple.n > 1 {
-			admitted = max(admitted, l.admittedIn(w, value))
-		}
-		if admitted > r.limits[i]/holders {
+func (r *row) hot(c candidate) bool {
+	for i := range r.tuple.n {
+		if c.used[i] > r.limits[i]/max(1, r.holders) {
 			return true
 		}
 	}

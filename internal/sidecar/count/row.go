@@ -80,6 +80,8 @@ type row struct {
 	localShare int64
 	keys       map[string]*tally
 	overflow   bool   // keys beyond the bound were not counted apart
+	uncounted  int64  // admitted of those keys
+	holders    int64  // the most that were known to enforce the limit
 	changes    uint64 // events counted so far
 	sent       sent
 }
@@ -99,10 +101,11 @@ func newRow(t tuple, now time.Time, endsIn time.Duration) *row {
 	return &row{tuple: t, end: now.Add(lasts)}
 }
 
-func (r *row) count(e Event, maxKeys int, keyed bool) {
+func (r *row) count(e Event, maxKeys int, keyed bool, holders int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changes++
+	r.holders = max(r.holders, holders)
 	r.total.add(e)
 	// While an edit spreads, windows of the old and the new limit are seen; what
 	// was admitted is within the larger one.
@@ -123,8 +126,11 @@ func (r *row) count(e Event, maxKeys int, keyed bool) {
 func (r *row) countKey(e Event, maxKeys int) {
 	if key := r.key(e.Value, maxKeys); key != nil {
 		key.add(e)
-	} else {
-		r.overflow = true
+		return
+	}
+	r.overflow = true
+	if e.Outcome.admits() {
+		r.uncounted += e.Cost
 	}
 }
 

@@ -3,13 +3,16 @@ package count
 import (
 	"strings"
 	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 // A sum is what keys were admitted and refused in one window over all tuples it
 // is part of. Limits with one rate need none: there a window and a tuple are the
 // same.
 type sum struct {
-	until    time.Time // when it is no longer needed
+	end      time.Time // estimated, no earlier than the window's
+	admitted int64     // over all keys
 	keys     map[string]*tally
 	overflow bool // keys beyond the bound were not counted
 }
@@ -21,14 +24,18 @@ func (l *Limit) addToSums(t tuple, e Event, now time.Time) {
 		s, ok := l.sums[w]
 		if !ok {
 			length := time.Duration(w.length) * time.Microsecond
-			s = &sum{until: now.Add(length + Keep), keys: make(map[string]*tally)}
+			s = &sum{end: now.Add(length), keys: make(map[string]*tally)}
 			l.sums[w] = s
+			l.summed = append(l.summed, w)
 		}
 		s.add(e, int(l.maxKeys.Load()))
 	}
 }
 
 func (s *sum) add(e Event, maxKeys int) {
+	if e.Outcome.admits() {
+		s.admitted += e.Cost
+	}
 	key, ok := s.keys[e.Value]
 	switch {
 	case ok:
@@ -42,12 +49,30 @@ func (s *sum) add(e Event, maxKeys int) {
 	key.add(e)
 }
 
-// admittedIn returns what the key was admitted in the window.
-func (l *Limit) admittedIn(w window, value string) int64 {
+// admittedIn returns what the key was admitted in the window, own being what it
+// was in one tuple of it.
+func (l *Limit) admittedIn(w window, value string, own int64) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s, ok := l.sums[w]; ok && s.keys[value] != nil {
-		return s.keys[value].admitted
+		return max(own, s.keys[value].admitted)
+	}
+	return own
+}
+
+// uncountedIn returns the most that a key may have been admitted in the window
+// although it was not counted apart in r, one of the window's rows; r.mu is held.
+func (l *Limit) uncountedIn(w window, r *row) int64 {
+	if r.tuple.n == 1 {
+		return r.uncounted
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch s := l.sums[w]; {
+	case s == nil:
+		return limiter.MaxLimit // forgotten
+	case r.overflow || s.overflow:
+		return s.admitted
 	}
 	return 0
 }
