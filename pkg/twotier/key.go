@@ -33,10 +33,13 @@ func (k *Key) blank() *lease {
 	return &lease{key: k, value: k.value, deadline: past, view: &noView, refusal: &noRefusal}
 }
 
-// publish makes e the key's lease; mu is held.
+// publish makes e the key's lease; mu is held. When the key was evicted, its
+// value may belong to another key by now.
 func (k *Key) publish(e *lease) {
 	k.lease.Store(e)
-	k.limiter.keys.update(e)
+	if !k.evicted {
+		k.limiter.keys.update(e)
+	}
 }
 
 func (k *Key) storeKey(cfg *Config) store.Key {

@@ -54,8 +54,8 @@ func (t *table) insert(value string) *Key {
 	return k
 }
 
-// update makes e the lease that is found for its value, unless its key was
-// evicted.
+// update makes e the lease that is found for its value, if its key is in the
+// table.
 func (t *table) update(e *lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -162,6 +162,27 @@ func TestHandleOfAnEvictedKeyStaysGood(t *testing.T) {
 	})
 }
 
+// TestAnEvictedKeyDoesNotTakeItsValueBack: its credits may be taken away when its
+// value has another key already.
+func TestAnEvictedKeyDoesNotTakeItsValueBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		cfg := perSecond(10, 5)
+		cfg.MaxKeys = 1
+		l := open(t, cfg, s)
+		old := l.Key("a")
+		acquire(t, l, "a", 1)
+		nextWindow()
+		acquire(t, l, "b", 1) // takes the place of a
+		nextWindow()
+		acquire(t, l, "a", 1) // takes the place of b
+		old.surrender()
+		if k := l.Key("a"); k == old || k == l.keys.overflow {
+			t.Fatal("the value is found at a key that is no longer in the table")
+		}
+	})
+}
+
 func TestTableUnderConcurrentUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
