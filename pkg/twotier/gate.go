@@ -72,19 +72,25 @@ func (g *Gate) ask(ctx context.Context, key store.Key, p limiter.FixedWindow, c 
 		call, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
+	told := false
+	defer func() {
+		if !told { // nothing about the store, even by a panic
+			g.left(era)
+		}
+	}()
 	// The deadline of what is granted counts from here, before anything is sent.
 	r := reply{sent: g.clock.now(), asked: true}
 	r.Result, err = g.store.Apply(call, key, p, c)
 	r.received = g.clock.now()
 
-	var unavailable *store.UnavailableError
+	_, unavailable := errors.AsType[*store.UnavailableError](err)
 	switch {
-	case err == nil:
+	case err == nil && r.Now > 0: // a return that gets no answer tells no time
+		told = true
 		g.succeeded(r)
-	case errors.As(err, &unavailable) && ctx.Err() == nil:
+	case unavailable && ctx.Err() == nil:
+		told = true
 		g.failed(era, err)
-	default:
-		g.left(era)
 	}
 	return r, err
 }
@@ -118,11 +124,8 @@ func (g *Gate) closed() error {
 func (g *Gate) succeeded(r reply) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	// A store that does not answer returns tells no time with them.
-	if r.Now > 0 {
-		g.offset = g.offset.observe(r.sent, r.received, r.Now)
-		g.seen = max(g.seen, r.Now)
-	}
+	g.offset = g.offset.observe(r.sent, r.received, r.Now)
+	g.seen = max(g.seen, r.Now)
 	if g.cause != nil {
 		g.cause, g.failures, g.probing = nil, 0, false
 		g.era++

@@ -3,6 +3,7 @@ package twotier
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,6 +83,69 @@ func TestOneProbeAtATime(t *testing.T) {
 		<-probe
 		if err := ask(t.Context()); err != nil {
 			t.Errorf("a probe that was given up blocks the next: %v", err)
+		}
+	})
+}
+
+// TestAReturnWithoutAnAnswerTellsNothing: the controller does not answer returns,
+// so that one was sent says neither that the store serves nor what time it is.
+func TestAReturnWithoutAnAnswerTellsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		g := newGate(s, &clock{})
+		ask := func(op limiter.Op) {
+			_, _ = g.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: op, Min: 1, Want: 1}, time.Minute)
+		}
+		ask(limiter.Take)
+		clock, seen, _ := g.storeClock()
+		s.set(func() { s.hook = func(limiter.Command, limiter.Result) limiter.Result { return limiter.Result{} } })
+		ask(limiter.Return)
+		if c, at, _ := g.storeClock(); c != clock || at != seen {
+			t.Errorf("the store's clock is now thought %+v, seen at %d; was %+v, %d", c, at, clock, seen)
+		}
+		s.set(func() { s.down = errDown })
+		ask(limiter.Take)
+		s.set(func() { s.down = nil })
+		time.Sleep(time.Second)
+		ask(limiter.Return)
+		if since, cause := g.state(); cause == nil || since.IsZero() {
+			t.Error("the gate opened although the store answered nothing")
+		}
+		s.set(func() { s.hook = func(_ limiter.Command, r limiter.Result) limiter.Result { return r } })
+		ask(limiter.Take)
+		if _, cause := g.state(); cause != nil {
+			t.Errorf("the return kept the gate shut: %v", cause)
+		}
+	})
+}
+
+func TestAPanicDoesNotKeepTheGateShut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		s.down = errDown
+		g := newGate(s, &clock{})
+		ask := func() (err error) {
+			defer func() {
+				if reason := recover(); reason != nil {
+					err = fmt.Errorf("panic: %v", reason)
+				}
+			}()
+			_, err = g.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Min: 1, Want: 1}, time.Minute)
+			return err
+		}
+		_ = ask()
+		time.Sleep(time.Second)
+		defect := func() time.Duration {
+			s.mu.Unlock()
+			panic("a defect")
+		}
+		s.set(func() { s.down, s.there = nil, defect })
+		if err := ask(); err == nil || errors.Is(err, errDown) {
+			t.Fatalf("the probe got %v, want the panic", err)
+		}
+		s.set(func() { s.there = constant(0) })
+		if err := ask(); err != nil {
+			t.Errorf("no probe after a panic: %v", err)
 		}
 	})
 }
