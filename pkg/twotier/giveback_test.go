@@ -2,11 +2,14 @@ package twotier
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // granted returns what the store counts as granted in the open window.
@@ -57,6 +60,34 @@ func TestCancelAfterCloseOpensNothing(t *testing.T) {
 		d.Cancel()
 		if d := acquire(t, l, "", 1); d.Allowed {
 			t.Error("admitted after Close")
+		}
+	})
+}
+
+// defective fails every return, though it may have been applied, in a way that
+// does not shut the gate.
+type defective struct {
+	*fakeStore
+	returns atomic.Int64
+}
+
+func (d *defective) Apply(ctx context.Context, key store.Key, p limiter.FixedWindow, c limiter.Command) (limiter.Result, error) {
+	r, err := d.fakeStore.Apply(ctx, key, p, c)
+	if c.Op == limiter.Return {
+		d.returns.Add(1)
+		return limiter.Result{}, errors.New("a defect")
+	}
+	return r, err
+}
+
+func TestAReturnIsNeverRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &defective{fakeStore: newFakeStore()}
+		l := New(perSecond(100, 10), newGate(s, &clock{}))
+		acquire(t, l, "", 3)
+		l.Close(t.Context())
+		if got := s.returns.Load(); got != 1 {
+			t.Errorf("%d returns of the same credits", got)
 		}
 	})
 }

@@ -32,6 +32,10 @@ func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
 	if cost < 1 {
 		return Decision{}, fmt.Errorf("cost is %d, want at least 1", cost)
 	}
+	// What is never granted does not wait: the next call would ask for it.
+	if r := k.limiter.config.Load().tightest(); cost > r.Limit {
+		return k.limiter.tooLarge(r), nil
+	}
 	for !k.enter(cost) {
 		k = k.limiter.Key(k.value)
 	}
@@ -185,7 +189,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 // settle makes a reply effective; mu is held.
 func (k *Key) settle(cfg *Config, take limiter.Command, r reply) {
 	if r.Granted > 0 && k.limiter.config.Load().Mode == Strict {
-		return // a strict limiter holds no credits
+		k.forgo(r) // a strict limiter holds no credits
+		return
 	}
 	old, next := k.lease.Load(), k.blank()
 	next.view, next.remaining = k.limiter.viewOf(cfg, &r, old.view), r.Remaining

@@ -91,6 +91,10 @@ func TestReplyToAnOldModeBringsNoCredits(t *testing.T) {
 		if l.single.lease.Load().held(l.clock.now()) > 0 {
 			t.Error("a strict limiter holds credits")
 		}
+		time.Sleep(time.Second / 2)
+		if got := granted(s); got != 1 {
+			t.Errorf("the store counts %d granted, want the 1 that was spent", got)
+		}
 	})
 }
 
