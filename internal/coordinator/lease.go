@@ -37,6 +37,7 @@ func (t *term) lease(ctx context.Context, s *session, r *fleetpb.LeaseRequest) *
 }
 
 func (t *term) apply(ctx context.Context, s *session, r *fleetpb.LeaseRequest) (limiter.Result, error) {
+	s.awaitConfig(ctx)
 	limit, err := s.limit(r)
 	if err != nil {
 		return limiter.Result{}, err

@@ -192,6 +192,27 @@ func TestNothingIsGrantedBeforeThePoliciesAreKnown(t *testing.T) {
 	})
 }
 
+// TestALeaseWaitsForThePoliciesOfItsSession: an error would be taken for an outage
+// of the store and cut the holder off for a while, just when it has started.
+func TestALeaseWaitsForThePoliciesOfItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := limited("shop", 1, 10, limiter.Second)
+		slow := publishing(p)
+		slow.takes = configTime / 2
+		l := lead(t, &memoryTerms{}, slow)
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		before := time.Now()
+		if reply := s.lease(p, p.Limits[0]); reply.GetError() != "" {
+			t.Errorf("reply = %v, want a decision", reply)
+		}
+		if took := time.Since(before); took > slow.takes {
+			t.Errorf("the lease took %v, though the policies were known after %v", took, slow.takes)
+		}
+	})
+}
+
 func TestCountersOfALimitAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const maxKeys = 3

@@ -110,12 +110,16 @@ func (t *term) deliver(s *session, next *config) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
 	s.mu.Lock()
-	has := s.sent == nil && s.offered == next.version
+	first := s.sent == nil
+	has := first && s.offered == next.version
 	s.sent, s.refusal = next, ""
 	if has {
 		s.acked = next
 	}
 	s.mu.Unlock()
+	if first {
+		close(s.known)
+	}
 	if !has {
 		s.push(next.message)
 		t.metrics.pushes.Inc()

@@ -15,8 +15,13 @@ import (
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
-// queueSize is how many messages may wait for a holder that reads slowly.
-const queueSize = 256
+const (
+	// queueSize is how many messages may wait for a holder that reads slowly.
+	queueSize = 256
+	// configTime is how long the leases of a session that has just begun wait for
+	// its policies. Holders wait 100 ms for a lease.
+	configTime = 50 * time.Millisecond
+)
 
 // Why a session ended, other than by its stream.
 var (
@@ -37,6 +42,7 @@ type session struct {
 	offered string // config version it enforced when it connected
 
 	queue chan *fleetpb.ToHolder
+	known chan struct{}           // closed when it is known what the holder has to enforce
 	close context.CancelCauseFunc // first cause wins
 
 	// reporting is held while a report is entered, which keeps their order; early
@@ -61,6 +67,7 @@ func newSession(id Identity, hello *fleetpb.Hello, stop context.CancelCauseFunc)
 		since:       time.Now(),
 		offered:     hello.GetConfigVersion(),
 		queue:       make(chan *fleetpb.ToHolder, queueSize),
+		known:       make(chan struct{}),
 		close:       stop,
 		storeErrors: map[limitName]string{},
 		questions:   map[uint64]question{},
@@ -95,6 +102,23 @@ func (s *session) answer(ctx context.Context, m *fleetpb.ToHolder) {
 	case <-ctx.Done():
 	case <-stalled.C:
 		s.close(errSlow)
+	}
+}
+
+// awaitConfig waits until it is known what the holder has to enforce. It does not
+// wait for long after the session began: a refusal that comes before the holder's
+// patience ends says why.
+func (s *session) awaitConfig(ctx context.Context) {
+	patience := configTime - time.Since(s.since)
+	if patience <= 0 {
+		return
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-s.known:
+	case <-late.C:
+	case <-ctx.Done():
 	}
 }
 
