@@ -46,6 +46,10 @@ type Limit struct {
 	// unknown even when it is first heard of later.
 	losses map[Holder]time.Time
 
+	// unplaced is when a holder last told that it had admitted what is in no row.
+	// A window that may have begun before is unknown.
+	unplaced time.Time
+
 	rows    map[tuple]map[Holder]Row
 	windows map[windowID]*window
 	reached limiter.Instant // the store's time is at least this: a window began then
@@ -204,6 +208,9 @@ func (l *Limit) Report(h Holder, r Report, now time.Time) {
 			l.changed = now
 		}
 	}
+	if r.Totals.Unplaced > m.totals.Unplaced {
+		l.unplace(now)
+	}
 	m.hear(now, l.interval)
 	m.reported, m.generation, m.totals, m.activeKeys = true, r.Generation, r.Totals, r.ActiveKeys
 	for _, row := range r.Rows {
@@ -213,6 +220,14 @@ func (l *Limit) Report(h Holder, r Report, now time.Time) {
 		}
 	}
 	l.drop()
+}
+
+// unplace leaves every window unknown that may have been open until now.
+func (l *Limit) unplace(now time.Time) {
+	l.unplaced = now
+	for _, w := range l.windows {
+		w.unplaced = w.unplaced || !w.measured
+	}
 }
 
 // count replaces what h reported for the row's windows before. What is said in
@@ -255,6 +270,7 @@ func (l *Limit) window(open limiter.OpenWindow, now time.Time, old bool) *window
 	if !old {
 		w.began = l.began(id, now)
 	}
+	w.unplaced = !l.unplaced.IsZero() && !w.began.After(l.unplaced)
 	for h, at := range l.losses {
 		if !w.began.After(at) {
 			w.missing[h] = struct{}{}

@@ -553,6 +553,38 @@ func TestWindowsBeforeEveryHolderIsKnownAreNotMeasured(t *testing.T) {
 	}
 }
 
+// TestWhatIsInNoWindowLeavesAllThatWereOpenUnknown: a holder that never reached
+// its store may admit requests without knowing in which window.
+func TestWhatIsInNoWindowLeavesAllThatWereOpenUnknown(t *testing.T) {
+	f := newFleet(false, 100, "a", "blind")
+	var unplaced int64
+	round := func(i, more int64) Verdict {
+		unplaced += more
+		f.report("a", Row{Windows: at(i, 100), Final: true, Admitted: 60})
+		f.Report(holder("blind"), Report{Generation: 1, Totals: Totals{Admitted: unplaced, Unplaced: unplaced}}, f.now)
+		f.pass("a")
+		f.Report(holder("blind"), Report{Generation: 1, Totals: Totals{Admitted: unplaced, Unplaced: unplaced}}, f.now)
+		f.pass("a")
+		f.Report(holder("blind"), Report{Generation: 1, Totals: Totals{Admitted: unplaced, Unplaced: unplaced}}, f.now)
+		f.pass("a")
+		return f.Figures(f.now).Verdict
+	}
+	if got := round(0, 0); got != Measured {
+		t.Fatalf("verdict = %v before, want Measured", got)
+	}
+	for i := range int64(3) {
+		if got := round(3*i+3, 50); got != ReportsMissing {
+			t.Errorf("verdict = %v, want ReportsMissing", got)
+		}
+	}
+	for i := range int64(3) {
+		round(3*i+12, 0)
+	}
+	if got := round(21, 0); got != Measured {
+		t.Errorf("verdict = %v long after, want Measured", got)
+	}
+}
+
 func TestFlow(t *testing.T) {
 	f := newFleet(false, 100, "a")
 	for i := range int64(31) {

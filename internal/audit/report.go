@@ -20,6 +20,7 @@ type Report struct {
 type Totals struct {
 	Admitted, Refused int64
 	RoundTrips        int64 // store calls
+	Unplaced          int64 // of Admitted: in windows that the holder could not tell
 }
 
 // A Row is what a holder let through while the same windows, one a rate, were

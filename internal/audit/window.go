@@ -54,6 +54,8 @@ type window struct {
 	due     map[Holder]int
 	missing map[Holder]struct{} // holders that may have let through more than is known
 	query   *query              // of a limit with a key
+	// unplaced says that some of what was admitted in it may be in no row.
+	unplaced bool
 }
 
 func newWindow(id windowID, now time.Time) *window {
@@ -176,7 +178,7 @@ func (w *window) measure(limit int64) measurement {
 	m := measurement{
 		end:   time.UnixMicro(int64(w.id.end())),
 		limit: limit,
-		known: len(w.missing) == 0 && (w.query == nil || !w.query.unknown),
+		known: len(w.missing) == 0 && !w.unplaced && (w.query == nil || !w.query.unknown),
 	}
 	var all KeyCount
 	for _, t := range w.tallies {

@@ -67,6 +67,7 @@ func reportFrom(in *fleetpb.LimitReport) (audit.Report, error) {
 		Generation: in.GetGeneration(),
 		Totals: audit.Totals{
 			Admitted: in.GetAdmittedTotal(), Refused: in.GetRefusedTotal(), RoundTrips: in.GetRoundTripsTotal(),
+			Unplaced: in.GetUnplacedTotal(),
 		},
 		ActiveKeys: in.GetActiveKeys(),
 	}
@@ -80,7 +81,7 @@ func reportFrom(in *fleetpb.LimitReport) (audit.Report, error) {
 		}
 		out.Rows = append(out.Rows, row)
 	}
-	return out, counts(out.Totals.Admitted, out.Totals.Refused, out.Totals.RoundTrips, out.ActiveKeys)
+	return out, counts(out.Totals.Admitted, out.Totals.Refused, out.Totals.RoundTrips, out.Totals.Unplaced, out.ActiveKeys)
 }
 
 func rowFrom(in *fleetpb.WindowReport) (audit.Row, error) {

@@ -1082,8 +1082,10 @@ type LimitReport struct {
 	ActiveKeys      int64           `protobuf:"varint,8,opt,name=active_keys,json=activeKeys,proto3" json:"active_keys,omitempty"`
 	StoreError      string          `protobuf:"bytes,9,opt,name=store_error,json=storeError,proto3" json:"store_error,omitempty"` // why the store is unavailable to this holder, empty when it is not
 	Windows         []*WindowReport `protobuf:"bytes,10,rep,name=windows,proto3" json:"windows,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Of admitted_total: before the store's clock was known, so in no window below.
+	UnplacedTotal int64 `protobuf:"varint,11,opt,name=unplaced_total,json=unplacedTotal,proto3" json:"unplaced_total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LimitReport) Reset() {
@@ -1184,6 +1186,13 @@ func (x *LimitReport) GetWindows() []*WindowReport {
 		return x.Windows
 	}
 	return nil
+}
+
+func (x *LimitReport) GetUnplacedTotal() int64 {
+	if x != nil {
+		return x.UnplacedTotal
+	}
+	return 0
 }
 
 // WindowReport is what a holder let through while the same windows, one a rate,
@@ -1726,7 +1735,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	" \x01(\x04R\x04term\x12\x16\n" +
 	"\x06defect\x18\v \x01(\bR\x06defect\"<\n" +
 	"\x06Report\x122\n" +
-	"\x06limits\x18\x01 \x03(\v2\x1a.weir.fleet.v1.LimitReportR\x06limits\"\xea\x02\n" +
+	"\x06limits\x18\x01 \x03(\v2\x1a.weir.fleet.v1.LimitReportR\x06limits\"\x91\x03\n" +
 	"\vLimitReport\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12\x14\n" +
@@ -1742,7 +1751,8 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\vstore_error\x18\t \x01(\tR\n" +
 	"storeError\x125\n" +
 	"\awindows\x18\n" +
-	" \x03(\v2\x1b.weir.fleet.v1.WindowReportR\awindows\"\x8b\x02\n" +
+	" \x03(\v2\x1b.weir.fleet.v1.WindowReportR\awindows\x12%\n" +
+	"\x0eunplaced_total\x18\v \x01(\x03R\runplacedTotal\"\x8b\x02\n" +
 	"\fWindowReport\x12/\n" +
 	"\awindows\x18\x01 \x03(\v2\x15.weir.fleet.v1.WindowR\awindows\x12\x14\n" +
 	"\x05final\x18\x02 \x01(\bR\x05final\x12\x1a\n" +

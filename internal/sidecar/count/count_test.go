@@ -138,7 +138,7 @@ func TestEventsWithoutWindowsAreInTheTotals(t *testing.T) {
 	l.Count(at(0), Event{Outcome: FailedClosed, Cost: 2, Local: true})
 	l.Count(at(0), Event{Outcome: KeyMissing})
 	want := []*fleetpb.LimitReport{{
-		Namespace: "shop", Policy: "checkout", Limit: "all", Generation: 4, AdmittedTotal: 3, RefusedTotal: 2,
+		Namespace: "shop", Policy: "checkout", Limit: "all", Generation: 4, AdmittedTotal: 3, UnplacedTotal: 3, RefusedTotal: 2,
 	}}
 	if diff := cmp.Diff(want, b.Report(at(0), 1), protocmp.Transform()); diff != "" {
 		t.Errorf("report differs (-want +got):\n%s", diff)

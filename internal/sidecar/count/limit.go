@@ -76,6 +76,7 @@ type Limit struct {
 
 	requests          [outcomes]atomic.Uint64
 	admitted, refused atomic.Int64 // in units of cost
+	unplaced          atomic.Int64 // of admitted: in windows that are not known
 
 	current atomic.Pointer[row] // where the last event was counted
 
@@ -136,6 +137,9 @@ func (l *Limit) Count(now time.Time, e Event) {
 		l.refused.Add(e.Cost)
 	}
 	if e.Windows == nil || e.Windows.N == 0 {
+		if e.Outcome.admits() {
+			l.unplaced.Add(e.Cost)
+		}
 		return
 	}
 	r := l.rowOf(e.Windows, now, e.EndsIn)

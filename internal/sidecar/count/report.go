@@ -65,6 +65,7 @@ func (l *Limit) totals() *fleetpb.LimitReport {
 		Generation:    l.generation.Load(),
 		AdmittedTotal: l.admitted.Load(),
 		RefusedTotal:  l.refused.Load(),
+		UnplacedTotal: l.unplaced.Load(),
 	}
 }
 
