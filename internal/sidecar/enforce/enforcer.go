@@ -140,7 +140,7 @@ func (e *Enforcer) engineConfig(l *limit) twotier.Config {
 		Params:        limiter.FixedWindow{Rates: l.Limit.Rates, Generation: l.Policy.Generation},
 		Mode:          twotier.Leased,
 		Batch:         l.Policy.Consistency.Batch,
-		MaxKeys:       l.maxKeys,
+		MaxKeys:       l.maxKeys(),
 		OnUnavailable: actions[l.Policy.OnStoreUnavailable],
 		Holders:       e.holders[policyName{l.Policy.Namespace, l.Policy.Name}],
 	}

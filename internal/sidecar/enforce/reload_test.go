@@ -2,6 +2,7 @@ package enforce_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -59,6 +60,33 @@ func TestARemovedPolicyIsNoLongerEnforced(t *testing.T) {
 	apply(t, other, edited) // forgets that it was refused
 	if got := admit(t, other, 20, "/"); got != 9 {
 		t.Errorf("admitted %d of the 9 given back", got)
+	}
+}
+
+// unreachable is a store that is away.
+type unreachable struct{}
+
+func (unreachable) Apply(context.Context, store.Key, limiter.FixedWindow, limiter.Command) (limiter.Result, error) {
+	return limiter.Result{}, &store.UnavailableError{Store: "test", Cause: errors.New("away")}
+}
+
+// TestAnEditOfTheKeyOpensNoSecondShare: what was admitted without the store is
+// remembered by the engine alone.
+func TestAnEditOfTheKeyOpensNoSecondShare(t *testing.T) {
+	e := newEnforcer(t, unreachable{})
+	p := policyOf(limitOf("all", 10, byTenant(policy.Shared)))
+	p.OnStoreUnavailable = policy.LocalShare
+	apply(t, e, p)
+	e.SetHolders("shop", "checkout", 1)
+	if got := admit(t, e, 20, "/ x-tenant:a"); got != 5 {
+		t.Fatalf("admitted %d, want half of the share, as the store's windows are not known", got)
+	}
+	edited := policyOf(limitOf("all", 10, byTenant(policy.Shared)))
+	edited.Generation, edited.OnStoreUnavailable = 2, policy.LocalShare
+	edited.Limits[0].Key.MaxKeys = 50
+	apply(t, e, edited)
+	if got := admit(t, e, 20, "/ x-tenant:a"); got != 0 {
+		t.Errorf("admitted %d more in the same window", got)
 	}
 }
 

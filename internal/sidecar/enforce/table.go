@@ -41,19 +41,21 @@ type limit struct {
 type identity struct {
 	scope   store.Scope
 	backing policy.Store
-	maxKeys int
 }
 
 func identityOf(cluster string, l *policy.CompiledLimit) identity {
-	id := identity{
+	return identity{
 		scope:   store.Scope{Cluster: cluster, Namespace: l.Policy.Namespace, Policy: l.Policy.Name, Limit: l.Limit.Name},
 		backing: l.Policy.Store,
-		maxKeys: 1,
 	}
-	if l.Limit.Key != nil {
-		id.maxKeys = l.Limit.Key.MaxKeys
+}
+
+// maxKeys returns how many counters of its own the limit may have.
+func (l *limit) maxKeys() int {
+	if l.Limit.Key == nil {
+		return 1
 	}
-	return id
+	return l.Limit.Key.MaxKeys
 }
 
 func (l *limit) name() count.Name {
