@@ -8,10 +8,12 @@ import (
 )
 
 // Bounds of what one Limit remembers. Keys are the bulk, so limits with a key
-// remember fewer windows.
+// remember fewer windows, but never fewer than it takes to measure the first of
+// them: until every holder has reported twice and answered.
 const (
 	retainedTuples      = 32
 	retainedKeyedTuples = 16
+	measureReports      = 8 // intervals
 	maxLosses           = 256
 	maxWindows          = 1024
 )
@@ -118,6 +120,15 @@ func (l *Limit) adopt(c Config, now time.Time) {
 	}
 	l.figures = figures
 	l.meter.span = min(max(shortestSpan, l.longest()), longestSpan)
+}
+
+// shortest returns the length of the shortest window.
+func (l *Limit) shortest() time.Duration {
+	shortest := limiter.MaxWindow
+	for _, r := range l.rates {
+		shortest = min(shortest, r.Window)
+	}
+	return duration(shortest)
 }
 
 // longest returns the length of the longest window.
@@ -307,6 +318,7 @@ func (l *Limit) drop() {
 	if l.keyed {
 		retained = retainedKeyedTuples
 	}
+	retained = max(retained, int(measureReports*l.interval/l.shortest()))
 	for len(l.rows) > retained {
 		oldest := l.oldest()
 		delete(l.rows, oldest)

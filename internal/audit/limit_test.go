@@ -585,6 +585,36 @@ func TestWhatIsInNoWindowLeavesAllThatWereOpenUnknown(t *testing.T) {
 	}
 }
 
+// TestTheShortestWindowsAreMeasured: many of them end before the first one of them
+// is accounted for by everybody.
+func TestTheShortestWindowsAreMeasured(t *testing.T) {
+	for name, keyed := range map[string]bool{"without a key": false, "with a key": true} {
+		t.Run(name, func(t *testing.T) {
+			const tenth = limiter.Second / 10
+			now := noon.Add(-time.Minute)
+			l := New(time.Second, Config{Generation: 1, Rates: []limiter.Rate{{Limit: 100, Window: tenth}}, Keyed: keyed}, now)
+			l.Join(holder("busy"))
+			l.Join(holder("silent"))
+			for second := range int64(20) {
+				now = noon.Add(time.Duration(second) * time.Second)
+				var rows []Row
+				for i := range int64(20) { // those of the last second are still open
+					w := limiter.Windows{N: 1}
+					w.Open[0] = limiter.OpenWindow{Rate: limiter.Rate{Limit: 100, Window: tenth}, Index: (noon.Unix()+second-2)*10 + i}
+					rows = append(rows, Row{Windows: w, Final: i < 10, Admitted: 5, Unlisted: [limiter.MaxRates]int64{5}})
+				}
+				l.Report(holder("busy"), Report{Generation: 1, Rows: rows}, now)
+				l.Report(holder("silent"), Report{Generation: 1}, now)
+				l.Advance(now)
+				l.Advance(now.Add(time.Second / 2))
+			}
+			if got := l.Figures(now).Verdict; got != Measured {
+				t.Errorf("verdict = %v, want Measured", got)
+			}
+		})
+	}
+}
+
 func TestFlow(t *testing.T) {
 	f := newFleet(false, 100, "a")
 	for i := range int64(31) {
