@@ -67,14 +67,18 @@ type Coordinator struct {
 	notices *notices
 	present atomic.Pointer[term] // nil while this process does not lead
 	listen  func(ctx context.Context, address string) (net.Listener, error)
+
+	// reconnect is how long sidecars need to reach a new leader: reconnectTime.
+	reconnect limiter.Micros
 }
 
 // New returns a Coordinator that does nothing until Start.
 func New(c Config) *Coordinator {
 	return &Coordinator{
-		Config:  c,
-		metrics: newMetrics(c.Registerer),
-		notices: newNotices(),
+		Config:    c,
+		reconnect: reconnectTime,
+		metrics:   newMetrics(c.Registerer),
+		notices:   newNotices(),
 		listen: func(ctx context.Context, address string) (net.Listener, error) {
 			return new(net.ListenConfig).Listen(ctx, "tcp", address)
 		},

@@ -42,6 +42,14 @@ type leader struct {
 // before its bubble ends.
 func lead(t *testing.T, terms *memoryTerms, p *policies, change ...func(*Config)) *leader {
 	t.Helper()
+	l := newLeader(t, terms, p, change...)
+	l.reconnect = 0 // most tests need no sidecar to come back
+	l.start()
+	return l
+}
+
+func newLeader(t *testing.T, terms *memoryTerms, p *policies, change ...func(*Config)) *leader {
+	t.Helper()
 	config := Config{TLS: &tls.Config{Certificates: []tls.Certificate{certificate}}, Authenticator: tokens{}, Resolver: p, Terms: terms}
 	for _, c := range change {
 		c(&config)
@@ -51,11 +59,14 @@ func lead(t *testing.T, terms *memoryTerms, p *policies, change ...func(*Config)
 		listener: bufconn.Listen(16 << 10), stopped: make(chan error, 1),
 	}
 	l.listen = func(context.Context, string) (net.Listener, error) { return l.listener, nil }
+	return l
+}
+
+func (l *leader) start() {
 	var ctx context.Context
-	ctx, l.stop = context.WithCancel(t.Context())
+	ctx, l.stop = context.WithCancel(l.t.Context())
 	go func() { l.stopped <- l.Start(ctx) }()
 	synctest.Wait()
-	return l
 }
 
 // end stops the leader in good order.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/memory"
 )
 
@@ -33,6 +34,10 @@ type term struct {
 	tasks    workqueue.TypedRateLimitingInterface[task]
 	configs  configs // of the publisher alone
 }
+
+// reconnectTime is how long a sidecar that can reach a new leader needs until it
+// does: the longest pause between two attempts, and one attempt.
+const reconnectTime = 1500 * limiter.Millisecond
 
 // newTerm takes over what the predecessor left. A ledger that cannot be read is
 // none: it costs the windows that are open.
@@ -57,7 +62,7 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 		began:       now,
 		log:         logger,
 		clock:       clock,
-		store:       memory.New(memory.Options{Clock: clock.Now, Ledger: ledger, First: begun.First && crashed == 0}),
+		store:       memory.New(memory.Options{Clock: clock.Now, Ledger: ledger, Return: c.reconnect, First: begun.First && crashed == 0}),
 		counters:    newCounters(),
 		sessions:    newSessions(),
 		books:       newBooks(now.Add(returnTime)),

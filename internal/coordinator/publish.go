@@ -21,7 +21,7 @@ const (
 	// returnTime is how long a new leader waits for sidecars to come back before it
 	// tells how many there are, and before it takes what they report for all there
 	// is. A number that is too low makes local shares too large.
-	returnTime = 8 * time.Second
+	returnTime = 4 * time.Second
 )
 
 // A task is something the publisher has to do.

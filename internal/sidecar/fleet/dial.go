@@ -87,9 +87,11 @@ func (tokenFile) RequireTransportSecurity() bool { return true }
 // failure, and at random so that a fleet does not return in step.
 type backoff struct{ failures int }
 
+// The longest pause is short: a new leader lets only so much time pass until it
+// takes every sidecar that can come back to be back.
 const (
 	firstPause   = 200 * time.Millisecond
-	longestPause = 5 * time.Second
+	longestPause = time.Second
 )
 
 func (b *backoff) reset() { b.failures = 0 }

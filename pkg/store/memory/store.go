@@ -31,6 +31,11 @@ type Options struct {
 	// a ledger goes into one store.
 	Ledger *Ledger
 
+	// Return is how long those who were served by a predecessor may need to come
+	// here. Until they have, they may begin a window on their local share, so the
+	// windows that begin meanwhile grant nothing either.
+	Return limiter.Micros
+
 	// First says that no store ever served these counters: there is no grant to
 	// have forgotten, so the windows that are already open are served as well.
 	// Otherwise a new installation would leave its longest window unserved.
@@ -52,13 +57,14 @@ type Store struct {
 // ledger's did.
 func New(o Options) *Store {
 	now := o.Clock() + 1 // a predecessor may have served up to this very instant
-	s := &Store{clock: o.Clock, memory: limiter.Memory{Since: now}, seed: maphash.MakeSeed()}
+	back := now.Add(o.Return)
+	s := &Store{clock: o.Clock, memory: limiter.Memory{Since: back}, seed: maphash.MakeSeed()}
 	for i := range s.shards {
 		s.shards[i].slots = map[store.Key]int{}
 	}
 	switch {
 	case o.Ledger != nil:
-		s.adopt(o.Ledger, now)
+		s.adopt(o.Ledger, now, back)
 	case o.First:
 		s.memory = limiter.Memory{}
 	}
@@ -66,14 +72,14 @@ func New(o Options) *Store {
 }
 
 // adopt takes over a ledger at the instant now: its counts, and a gap from its
-// seal until now.
-func (s *Store) adopt(l *Ledger, now limiter.Instant) {
+// seal until all are back.
+func (s *Store) adopt(l *Ledger, now, back limiter.Instant) {
 	gaps := slices.DeleteFunc(slices.Clone(l.memory.Gaps), func(g limiter.Gap) bool {
 		return g.To.Add(limiter.MaxWindow) <= now // no window that is open began in it
 	})
 	s.memory = limiter.Memory{
 		Since: l.memory.Since,
-		Gaps:  append(gaps, limiter.Gap{From: l.sealed, To: now}),
+		Gaps:  append(gaps, limiter.Gap{From: l.sealed, To: back}),
 	}
 	for _, c := range l.counters {
 		*s.shard(c.key).counter(c.key) = c
