@@ -86,8 +86,10 @@ type RateLimitPolicySpec struct {
 	// +kubebuilder:default={mode: Leased}
 	Consistency Consistency `json:"consistency,omitzero"`
 
-	// store says where the counters are kept. Default: in the controller.
+	// store says where the counters are kept. Default: in the controller. It cannot be
+	// changed.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",reason=FieldValueForbidden,message="store cannot be changed, because the new store would not know what the old one granted in the open windows: delete the policy and create it again, or add a second policy"
 	// +kubebuilder:default={type: Controller}
 	Store Store `json:"store,omitzero"`
 

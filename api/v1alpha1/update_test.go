@@ -22,13 +22,12 @@ func TestUpdates(t *testing.T) {
 		"a window grows":                            {withWindow(`1s`), withWindow(`1m`), ""},
 		"a limit is renamed":                        {withName(`one`), withName(`two`), ""},
 		"a key is added":                            {withSpec(``), withLimit(`key: {parts: [{type: Path}]}`), ""},
-		"the store changes":                         {withSpec(``), withRedis(`redis:6379`), ""},
+		"the store changes":                         {withSpec(``), withRedis(`redis:6379`), "spec.store"},
+		"the server of the store changes":           {withRedis(`redis:6379`), withRedis(`redis:6380`), "spec.store"},
+		"the default store is written out":          {withSpec(``), withSpec(`store: {type: Controller}`), ""},
 		"Leased becomes Strict and drops its lease": {withSpec(leased), withSpec(`consistency: {mode: Strict}`), ""},
 		"Leased becomes Strict and keeps its lease": {
 			withSpec(leased), withSpec(`consistency: {mode: Strict, lease: {size: {batch: 10}}}`), "spec.consistency.lease",
-		},
-		"Redis becomes Controller and keeps its server": {
-			withRedis(`redis:6379`), withSpec(`store: {type: Controller, redis: {address: "redis:6379"}}`), "spec.store.redis",
 		},
 		"the selector is removed": {withSpec(``), `{` + oneLimit + `}`, "spec.podSelector"},
 		"a second window of the same length comes in": {
