@@ -183,7 +183,7 @@ func TestNothingIsGrantedWhileSidecarsComeBack(t *testing.T) {
 	for name, left := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				time.Sleep(500 * time.Millisecond) // 0.5 s before a window begins
+				time.Sleep(300 * time.Millisecond) // the next window begins within reconnectTime, the one after does not
 				p := limited("shop", 1, 10, limiter.Second)
 				l := newLeader(t, &memoryTerms{left: left}, publishing(p))
 				l.start()
