@@ -184,6 +184,7 @@ func TestErrorsOfTheCheck(t *testing.T) {
 		"an unknown policy":   {&enforce.NotFoundError{Field: "policy", Name: "p"}, 404, `field "policy"`},
 		"an unknown limit":    {&enforce.NotFoundError{Field: "limit", Name: "l"}, 404, `field "limit"`},
 		"a key too many":      {&enforce.KeyError{Limit: "l"}, 400, `field "key"`},
+		"a cost too high":     {&enforce.CostError{Limit: "l", Cost: 51, Most: 50}, 400, `field "cost": 51 can never be admitted`},
 		"no key":              {&enforce.KeyError{Limit: "l", Keyed: true}, 400, `field "key"`},
 		"anything else fails": {errors.New("defect"), 500, "failed"},
 	} {

@@ -117,11 +117,14 @@ func (h *Handler) check(ctx context.Context, req Request) (d twotier.Decision, e
 func (h *Handler) problemOf(err error) problem.Problem {
 	var notFound *enforce.NotFoundError
 	var key *enforce.KeyError
+	var cost *enforce.CostError
 	switch {
 	case errors.As(err, &notFound):
 		return problem.New(http.StatusNotFound, fmt.Sprintf("field %q: %s", notFound.Field, notFound))
 	case errors.As(err, &key):
 		return problem.New(http.StatusBadRequest, fmt.Sprintf("field %q: %s", "key", key))
+	case errors.As(err, &cost):
+		return problem.New(http.StatusBadRequest, fmt.Sprintf("field %q: %s", "cost", cost))
 	case errors.Is(err, context.Canceled):
 		return problem.New(http.StatusServiceUnavailable, "the request was cancelled")
 	default:

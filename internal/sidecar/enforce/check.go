@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
@@ -34,9 +35,21 @@ func (e *KeyError) Error() string {
 	return fmt.Sprintf("limit %q has a single counter: leave the key empty", e.Limit)
 }
 
+// A CostError says that a cost exceeds what any window of a limit admits.
+type CostError struct {
+	Limit      string
+	Cost, Most int64
+}
+
+// Error names the limit and the largest cost.
+func (e *CostError) Error() string {
+	return fmt.Sprintf("%d can never be admitted: limit %q admits %d in a whole window", e.Cost, e.Limit, e.Most)
+}
+
 // Check asks one limit of a policy in the pod's namespace for cost units, at
 // least 1. The decision's Allowed is whether to go on: in shadow it is true
-// whatever was counted. Errors are *NotFoundError, *KeyError, or as Decide's.
+// whatever was counted. Errors are *NotFoundError, *KeyError,
+// *CostError, or as Decide's.
 func (e *Enforcer) Check(ctx context.Context, name, limitName, key string, cost int64) (twotier.Decision, error) {
 	t := e.enter()
 	defer t.leave()
@@ -50,6 +63,9 @@ func (e *Enforcer) Check(ctx context.Context, name, limitName, key string, cost 
 	if keyed := l.Limit.Key != nil; keyed != (key != "") {
 		return twotier.Decision{}, &KeyError{Limit: limitName, Keyed: keyed}
 	}
+	if most := mostOf(l.Limit.Rates); cost > most {
+		return twotier.Decision{}, &CostError{Limit: limitName, Cost: cost, Most: most}
+	}
 	if e.cfg.Mode == Bypass {
 		limit := l.Limit.Rates[0].Limit
 		return twotier.Decision{Allowed: true, Limit: limit, Remaining: limit}, nil
@@ -62,4 +78,13 @@ func (e *Enforcer) Check(ctx context.Context, name, limitName, key string, cost 
 	l.count(value, cost, decision)
 	decision.Allowed = decision.Allowed || l.shadow
 	return decision, nil
+}
+
+// mostOf returns the largest cost that all rates can admit.
+func mostOf(rates []limiter.Rate) int64 {
+	most := rates[0].Limit
+	for _, r := range rates[1:] {
+		most = min(most, r.Limit)
+	}
+	return most
 }

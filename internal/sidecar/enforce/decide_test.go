@@ -221,6 +221,14 @@ func TestCheck(t *testing.T) {
 	if _, err := ask("checkout", "keyed", "", 1); !errors.As(err, &key) || !key.Keyed {
 		t.Errorf("no key on a limit with: %v", err)
 	}
+	before := counted(e, "all")
+	var cost *enforce.CostError
+	if _, err := ask("checkout", "all", "", limiter.MaxLimit); !errors.As(err, &cost) {
+		t.Errorf("a cost that is never admitted: %v", err)
+	}
+	if after := counted(e, "all"); after.Refused != before.Refused {
+		t.Errorf("a cost that is never admitted was counted as %d refused", after.Refused-before.Refused)
+	}
 }
 
 func BenchmarkDecide(b *testing.B) {

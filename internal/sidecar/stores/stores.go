@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/weir-dev/weir/pkg/policy"
-	"github.com/weir-dev/weir/pkg/store/redis"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -20,17 +19,13 @@ type Pool struct {
 	redis map[string]*connection // by address
 }
 
-type connection struct {
-	store *redis.Store
-	gate  *twotier.Gate
-}
-
 // NewPool returns a pool in which the Controller store is controller.
 func NewPool(controller twotier.Store, log *slog.Logger) *Pool {
 	return &Pool{controller: twotier.NewGate(controller), log: log, redis: make(map[string]*connection)}
 }
 
-// Open returns the store behind its gate. It does not wait for a connection.
+// Open returns the store behind its gate. It does not wait for a connection. A
+// Redis store is refreshed until Retain closes it.
 func (p *Pool) Open(s policy.Store) (twotier.Store, error) {
 	switch s.Type {
 	case policy.ControllerStore:
@@ -47,14 +42,13 @@ func (p *Pool) open(address string) *twotier.Gate {
 	defer p.mu.Unlock()
 	c, ok := p.redis[address]
 	if !ok {
-		s := redis.Dial(address)
-		c = &connection{store: s, gate: twotier.NewGate(s)}
+		c = connect(address)
 		p.redis[address] = c
 	}
 	return c.gate
 }
 
-// Retain closes the stores that are not in used.
+// Retain closes the stores that are not in used, and ends their refreshing.
 func (p *Pool) Retain(used map[policy.Store]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +57,7 @@ func (p *Pool) Retain(used map[policy.Store]bool) {
 			continue
 		}
 		delete(p.redis, address)
-		if err := c.store.Close(); err != nil {
+		if err := c.close(); err != nil {
 			p.log.Warn("closing a store failed", "address", address, "error", err)
 		}
 	}
