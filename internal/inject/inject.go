@@ -49,6 +49,7 @@ func Inject(pod *corev1.Pod, ns NamespaceFacts, cfg Config) (*corev1.Pod, Report
 	}
 
 	a := &annotated{pod: pod.Annotations, namespace: ns.Annotations}
+	a.warnOfUnknown()
 	t := a.tuning()
 	var ports []Port
 	if t.capture == CapturePort {

@@ -42,22 +42,32 @@ func listedPorts(spec *corev1.PodSpec, a *annotated) ([]Port, bool) {
 	if !ok {
 		return nil, false
 	}
-	var ports []Port
-	for entry := range strings.SplitSeq(value, ",") {
-		port, err := resolve(spec, strings.TrimSpace(entry))
-		if err != nil {
-			a.warn("%s is %q: %v; the declared HTTP ports are used", key, value, err)
-			return nil, false
-		}
-		if !slices.Contains(ports, port) {
-			ports = append(ports, port)
-		}
+	ports, wrong := resolveAll(spec, value)
+	if wrong != "" {
+		a.warn("%s is %q: %s; the declared HTTP ports are used", key, value, wrong)
+		return nil, false
 	}
 	if len(ports) > maxInboundPorts {
 		a.warn("%s is %q: list up to %d ports; the declared HTTP ports are used", key, value, maxInboundPorts)
 		return nil, false
 	}
 	return ports, true
+}
+
+// resolveAll finds the ports that a list means, each once, or says of every wrong
+// entry what is wrong.
+func resolveAll(spec *corev1.PodSpec, list string) (ports []Port, wrong string) {
+	var mistakes []string
+	for entry := range strings.SplitSeq(list, ",") {
+		port, err := resolve(spec, strings.TrimSpace(entry))
+		switch {
+		case err != nil:
+			mistakes = append(mistakes, err.Error())
+		case !slices.Contains(ports, port):
+			ports = append(ports, port)
+		}
+	}
+	return ports, strings.Join(slices.Compact(mistakes), ", ")
 }
 
 // resolve finds the port that an entry of the annotation means.
@@ -106,14 +116,10 @@ func skipped(spec *corev1.PodSpec, a *annotated) []Port {
 	if !ok {
 		return nil
 	}
-	var ports []Port
-	for entry := range strings.SplitSeq(value, ",") {
-		port, err := resolve(spec, strings.TrimSpace(entry))
-		if err != nil {
-			a.warn("%s is %q: %v; no port is skipped", key, value, err)
-			return nil
-		}
-		ports = append(ports, port)
+	ports, wrong := resolveAll(spec, value)
+	if wrong != "" {
+		a.warn("%s is %q: %s; no port is skipped", key, value, wrong)
+		return nil
 	}
 	return ports
 }
