@@ -11,7 +11,7 @@ const (
 	FailOpen                      // in the last window holders admitted without a share that bounds them
 	ReportsMissing                // the newest window that is over was not accounted for by every holder
 	Measured                      // every window that was measured stayed within its bound
-	Starting                      // no window is over yet
+	Starting                      // no window of this generation was measured yet
 	NoTraffic                     // no holder reported a request
 )
 
@@ -29,12 +29,14 @@ type Figures struct {
 
 // Overshoot is Δ in units of cost; of a limit with a key, that of the worst key.
 type Overshoot struct {
-	WindowEnd time.Time // of the window measured last, on the store's clock
+	WindowEnd time.Time // of the window measured last, on the store's clock; zero: none, only Worst is known
 	Observed  int64     // in that window
 	Bound     int64     // what holders may have admitted beyond the limit of that window
 	Unbounded bool      // some holder admitted whatever came: Bound does not hold
 	Worst     int64     // since the generation began, at least
 	WorstEnd  time.Time // of the window with Worst; zero while that is 0
+
+	WorstUnbounded bool // as Unbounded, in the window with Worst
 }
 
 // UnderUtilization is U in basis points of the limit, from windows that lay
@@ -57,16 +59,18 @@ type figure struct {
 	exceeded  bool
 	worst     int64
 	worstEnd  time.Time
+	limitless bool      // the window with worst was unbounded
 	heardOpen time.Time // when a window of this rate was last reported as open
 }
 
-// restart forgets what belongs to one generation.
-func (f *figure) restart() { f.exceeded, f.worst, f.worstEnd = false, 0, time.Time{} }
+// restart forgets what belongs to one generation: all but when the rate's windows
+// were in use.
+func (f *figure) restart() { *f = figure{heardOpen: f.heardOpen} }
 
 // enter takes over what was measured of a window.
 func (f *figure) enter(m measurement) {
 	if m.overshoot > f.worst {
-		f.worst, f.worstEnd = m.overshoot, m.end
+		f.worst, f.worstEnd, f.limitless = m.overshoot, m.end, m.unbounded
 	}
 	if m.overshoot > m.bound && !m.unbounded {
 		f.exceeded = true
@@ -138,7 +142,7 @@ func (l *Limit) overshoot() *Overshoot {
 		out.Bound = max(out.Bound, f.window.Bound)
 		out.Unbounded = out.Unbounded || f.window.Unbounded
 		if f.worst > out.Worst {
-			out.Worst, out.WorstEnd = f.worst, f.worstEnd
+			out.Worst, out.WorstEnd, out.WorstUnbounded = f.worst, f.worstEnd, f.limitless
 		}
 	}
 	return out

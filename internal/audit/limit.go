@@ -36,8 +36,8 @@ type Limit struct {
 	rates      []limiter.Rate
 	keyed      bool
 
-	// since is when the audit began to know every holder. Of windows that began
-	// before it tells only what they admitted at least.
+	// since is when the audit began to know every holder, or the generation began.
+	// Of windows that began before it tells only what they admitted at least.
 	since time.Time
 	// changed is when a holder last began to enforce another generation; windows
 	// that began before mix promises.
@@ -93,8 +93,10 @@ func New(interval time.Duration, c Config, since time.Time) *Limit {
 	return l
 }
 
-// Reconfigure begins another generation: the worst figures start anew, and until
-// every holder enforces it a window may hold the larger of both limits. A lower
+// Reconfigure begins another generation: all figures but the flow start anew, from
+// windows that begin later. What an earlier one admits is still held against its
+// bound, and until every holder enforces the generation a window may hold the
+// larger of both limits. A lower
 // or equal generation changes nothing.
 func (l *Limit) Reconfigure(c Config, now time.Time) {
 	if c.Generation <= l.generation {
@@ -108,6 +110,7 @@ func (l *Limit) Reconfigure(c Config, now time.Time) {
 
 func (l *Limit) adopt(c Config, now time.Time) {
 	l.generation, l.rates, l.keyed, l.changed = c.Generation, slices.Clone(c.Rates), c.Keyed, now
+	l.since = later(l.since, now)
 	l.worstUnused = 0
 	figures := make(map[limiter.Micros]*figure, len(c.Rates))
 	for _, r := range c.Rates {

@@ -303,10 +303,10 @@ func TestLimit(t *testing.T) {
 				f.pass("a", "b")
 			},
 			wantVerdict: FailOpen,
-			want:        &Overshoot{WindowEnd: secondAfterNoon, Observed: 200, Unbounded: true, Worst: 200, WorstEnd: secondAfterNoon},
+			want:        &Overshoot{WindowEnd: secondAfterNoon, Observed: 200, Unbounded: true, Worst: 200, WorstEnd: secondAfterNoon, WorstUnbounded: true},
 			wantUnused:  &UnderUtilization{},
 		},
-		"while an edit spreads the larger limit holds and U is not measured": {
+		"while an edit spreads the larger limit holds and nothing is measured of the new one": {
 			run: func(f *fleet) {
 				f.report("a", open(0, 10))
 				f.report("b", open(0, 10))
@@ -315,8 +315,54 @@ func TestLimit(t *testing.T) {
 				f.report("b", final(0, 40, 9))
 				f.pass("a", "b")
 			},
+			wantVerdict: Starting,
+		},
+		"figures of the generation before are not those of the next": {
+			run: func(f *fleet) {
+				f.report("a", final(0, 90, 0))
+				f.report("b", final(0, 5, 20))
+				f.pass("a", "b")
+				f.Reconfigure(Config{Generation: 2, Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}}}, f.now)
+				f.pass("a", "b")
+			},
+			wantVerdict: Starting,
+		},
+		"a window that closed before the generation and is measured in it is not its own": {
+			run: func(f *fleet) {
+				f.report("a", final(0, 90, 0))
+				f.Reconfigure(Config{Generation: 2, Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}}}, f.now)
+				f.report("b", final(0, 5, 20))
+				f.pass("a", "b")
+			},
+			wantVerdict: Starting,
+		},
+		"what breaks the bound while an edit spreads is told": {
+			run: func(f *fleet) {
+				f.report("a", open(0, 10))
+				f.Reconfigure(Config{Generation: 2, Rates: []limiter.Rate{{Limit: 50, Window: limiter.Second}}}, f.now)
+				f.report("a", final(0, 130, 0))
+				f.report("b", final(0, 0, 0))
+				f.pass("a", "b")
+			},
+			wantVerdict: Exceeded,
+			want:        &Overshoot{Worst: 30, WorstEnd: secondAfterNoon},
+		},
+		"the first window of a generation is measured": {
+			run: func(f *fleet) {
+				f.report("a", final(0, 90, 0))
+				f.report("b", final(0, 5, 20))
+				f.pass("a", "b")
+				f.Reconfigure(Config{Generation: 2, Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}}}, f.now)
+				for range 5 {
+					f.pass("a", "b")
+				}
+				f.report("a", final(6, 70, 0))
+				f.report("b", final(6, 20, 20))
+				f.pass("a", "b")
+			},
 			wantVerdict: Measured,
-			want:        &Overshoot{WindowEnd: secondAfterNoon},
+			want:        &Overshoot{WindowEnd: noon.Add(7 * time.Second)},
+			wantUnused:  &UnderUtilization{Observed: 1000, Worst: 1000},
 		},
 		"after an edit the new limit holds, whatever rows say": {
 			run: func(f *fleet) {

@@ -166,7 +166,7 @@ type measurement struct {
 	end       time.Time
 	limit     int64
 	known     bool // nothing is missing; otherwise overshoot is the least it can be
-	early     bool // the window may have begun before every holder was known
+	early     bool // the window may have begun before every holder was known, or before the generation
 	full      bool // the window lay wholly within one generation
 	overshoot int64
 	bound     int64
