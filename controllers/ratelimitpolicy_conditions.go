@@ -86,7 +86,8 @@ func withinBound(s *scope) metav1.Condition {
 		}
 		return condition.True(kind, v1alpha1.MeasuredReason, measured(all))
 	case audit.Starting:
-		return condition.Unknown(kind, v1alpha1.StartingReason, "no window of this generation has closed yet")
+		return condition.Unknown(kind, v1alpha1.StartingReason,
+			"no window was measured yet since this controller took over or the policy changed")
 	default:
 		return condition.Unknown(kind, v1alpha1.NoTrafficReason, "no sidecar has reported a request")
 	}
@@ -122,14 +123,23 @@ func exceeded(l coordinator.LimitFigures) string {
 		l.Limit, l.Overshoot.Worst, l.Overshoot.WorstEnd.UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
+// measured explains a worst overshoot by its own window: the bound of the last one
+// may be another.
 func measured(limits []coordinator.LimitFigures) string {
-	var worst, bound int64
+	var worst audit.Overshoot
 	for _, l := range limits {
-		if l.Overshoot != nil {
-			worst, bound = max(worst, l.Overshoot.Worst), max(bound, l.Overshoot.Bound)
+		if l.Overshoot != nil && l.Overshoot.Worst > worst.Worst {
+			worst = *l.Overshoot
 		}
 	}
-	return fmt.Sprintf("no window exceeded its bound; worst overshoot %d, bound now %d", worst, bound)
+	message := fmt.Sprintf("no measured window exceeded its bound; worst overshoot %d", worst.Worst)
+	switch {
+	case worst.Worst == 0:
+		return message
+	case worst.WorstUnbounded:
+		return message + ", in a window without a bound (sidecars cut off from the store were admitting whatever came)"
+	}
+	return message + ", within the bound of its window (sidecars cut off from the store were admitting their local share)"
 }
 
 // storeReachable is False while the store does not answer any sidecar, or the

@@ -171,21 +171,27 @@ func TestWithinBound(t *testing.T) {
 			newScope(),
 			is("Unknown", "NoTraffic", "no sidecar has reported a request"),
 		},
-		"no window has closed": {
+		"no window was measured": {
 			newScope(figures("all", verdict(audit.Starting))),
-			is("Unknown", "Starting", "no window of this generation has closed yet"),
+			is("Unknown", "Starting", "no window was measured yet since this controller took over or the policy changed"),
 		},
 		"every window stayed within its bound": {
 			newScope(figures("all", good)),
-			is("True", "Measured", "no window exceeded its bound; worst overshoot 0, bound now 0"),
+			is("True", "Measured", "no measured window exceeded its bound; worst overshoot 0"),
 		},
 		"a limit without traffic takes nothing from what was measured of another": {
 			newScope(figures("all", good), figures("writes", verdict(audit.NoTraffic))),
-			is("True", "Measured", "no window exceeded its bound; worst overshoot 0, bound now 0"),
+			is("True", "Measured", "no measured window exceeded its bound; worst overshoot 0"),
 		},
-		"the bound counts what cut-off sidecars may admit": {
-			newScope(figures("all", audit.Figures{Verdict: audit.Measured, Overshoot: &audit.Overshoot{Observed: 12, Bound: 50, Worst: 12}})),
-			is("True", "Measured", "no window exceeded its bound; worst overshoot 12, bound now 50"),
+		"an overshoot of cut-off sidecars was within the bound of then": {
+			newScope(figures("all", audit.Figures{Verdict: audit.Measured, Overshoot: &audit.Overshoot{Worst: 62}}), figures("writes", good)),
+			is("True", "Measured", "no measured window exceeded its bound; worst overshoot 62, within the bound of its window "+
+				"(sidecars cut off from the store were admitting their local share)"),
+		},
+		"an overshoot of what was admitted uncounted had no bound": {
+			newScope(figures("all", audit.Figures{Verdict: audit.Measured, Overshoot: &audit.Overshoot{Worst: 62, WorstUnbounded: true}})),
+			is("True", "Measured", "no measured window exceeded its bound; worst overshoot 62, in a window without a bound "+
+				"(sidecars cut off from the store were admitting whatever came)"),
 		},
 		"a missing report is never a zero": {
 			newScope(figures("all", good), figures("writes", verdict(audit.ReportsMissing))),
@@ -197,7 +203,7 @@ func TestWithinBound(t *testing.T) {
 		},
 		"a pod that does not run yet lets nothing through": {
 			newScope(figures("all", good), func(s *scope) { s.pods.enforcers = []enforcer{{"new", "uid-new", false}} }),
-			is("True", "Measured", "no window exceeded its bound; worst overshoot 0, bound now 0"),
+			is("True", "Measured", "no measured window exceeded its bound; worst overshoot 0"),
 		},
 		"admitting uncounted cannot be judged": {
 			newScope(figures("all", verdict(audit.FailOpen)), figures("writes", verdict(audit.ReportsMissing))),

@@ -98,8 +98,11 @@ func describe(f audit.Figures, status *v1alpha1.LimitStatus) {
 	}
 	if o := f.Overshoot; o != nil {
 		status.WindowEnd = microTime(o.WindowEnd)
-		status.Overshoot = &v1alpha1.Overshoot{Observed: &o.Observed, Worst: &o.Worst, WorstTime: microTime(o.WorstEnd)}
-		if !o.Unbounded {
+		status.Overshoot = &v1alpha1.Overshoot{Worst: &o.Worst, WorstTime: microTime(o.WorstEnd)}
+		if !o.WindowEnd.IsZero() {
+			status.Overshoot.Observed = &o.Observed
+		}
+		if !o.WindowEnd.IsZero() && !o.Unbounded {
 			status.Overshoot.Bound = &o.Bound
 		}
 	}

@@ -3,6 +3,8 @@ package controllers
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -16,8 +18,8 @@ func summary(s *scope, status *v1alpha1.RateLimitPolicyStatus) v1alpha1.Summary 
 		Pods:                 podsColumn(status.Enforcement),
 		Admitted:             perSecond(status.Limits, func(l v1alpha1.LimitStatus) *int64 { return l.AdmittedPerSecond }),
 		Rejected:             perSecond(status.Limits, func(l v1alpha1.LimitStatus) *int64 { return l.RejectedPerSecond }),
-		Overshoot:            overshootColumn(status.Limits),
-		Unused:               unusedColumn(status.Limits),
+		Overshoot:            dated(overshootColumn(status.Limits), status.Conditions),
+		Unused:               dated(unusedColumn(status.Limits), status.Conditions),
 		RequestsPerRoundTrip: tripsColumn(s.observation.Limits),
 	}
 }
@@ -57,6 +59,16 @@ func perSecond(limits []v1alpha1.LimitStatus, figure func(v1alpha1.LimitStatus) 
 		return v1alpha1.NotMeasured
 	}
 	return fmt.Sprintf("%d/s", sum)
+}
+
+// dated marks a figure that is older than the newest window, of which not every
+// sidecar reported: 0 ≤ 0 ?
+func dated(column string, conditions []metav1.Condition) string {
+	bound := meta.FindStatusCondition(conditions, v1alpha1.WithinBoundCondition)
+	if column == v1alpha1.NotMeasured || bound == nil || bound.Reason != v1alpha1.ReportsMissingReason {
+		return column
+	}
+	return column + " ?"
 }
 
 // overshootColumn compares the overshoot of the worst limit's last window with
