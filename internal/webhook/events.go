@@ -3,6 +3,7 @@ package webhook
 import (
 	"cmp"
 	"fmt"
+	"hash/crc32"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,8 +19,8 @@ const (
 	eventSkipped  = "InjectionSkipped"
 	eventWarning  = "InjectionWarning"
 
-	eventAction = "Inject"
-	maxNote     = 1024 // bytes, set by Kubernetes
+	eventAction = "Inject" // and a number that tells messages apart
+	maxNote     = 1024     // bytes, set by Kubernetes
 )
 
 // Events is the part of an events.EventRecorder that the handler uses. It must
@@ -36,7 +37,7 @@ func (i *PodInjector) emit(pod *corev1.Pod, namespace string, report inject.Repo
 	}
 	about := subject(pod, namespace)
 	send := func(eventType, reason, message string) {
-		i.Events.Eventf(about, nil, eventType, reason, eventAction, "%s", note(pod, message))
+		i.Events.Eventf(about, nil, eventType, reason, action(message), "%s", note(pod, message))
 	}
 	switch {
 	case report.Injected:
@@ -49,6 +50,13 @@ func (i *PodInjector) emit(pod *corev1.Pod, namespace string, report inject.Repo
 	for _, warning := range report.Warnings {
 		send(corev1.EventTypeWarning, eventWarning, warning)
 	}
+}
+
+// action differs from message to message. Recorders count Events of one subject,
+// reason and action as one and keep the note of the first: of several warnings,
+// and of one that changes with the pod, nobody would read the others.
+func action(message string) string {
+	return fmt.Sprintf("%s-%08x", eventAction, crc32.ChecksumIEEE([]byte(message)))
 }
 
 // subject is the controller that owns the pod, or the pod. A pod has no UID yet

@@ -44,8 +44,9 @@ type recorder struct{ lines []string }
 
 func (r *recorder) Eventf(regarding, _ runtime.Object, eventtype, reason, action, note string, args ...any) {
 	about := regarding.(*corev1.ObjectReference)
+	kind, _, _ := strings.Cut(action, "-")
 	r.lines = append(r.lines, fmt.Sprintf("%s/%s in %s: %s %s %s: %s",
-		about.Kind, about.Name, about.Namespace, eventtype, reason, action, fmt.Sprintf(note, args...)))
+		about.Kind, about.Name, about.Namespace, eventtype, reason, kind, fmt.Sprintf(note, args...)))
 }
 
 func withNamespace(labels map[string]string) client.Reader {

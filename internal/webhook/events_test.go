@@ -1,0 +1,69 @@
+package webhook
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+// A sink keeps the notes of Events as a user would list them.
+type sink struct {
+	mu    sync.Mutex
+	notes []string // guarded by mu
+}
+
+func (s *sink) Create(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes = append(s.notes, e.Note)
+	return e, nil
+}
+
+func (s *sink) Update(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) { return e, nil }
+
+func (s *sink) Patch(_ context.Context, e *eventsv1.Event, _ []byte) (*eventsv1.Event, error) {
+	return e, nil
+}
+
+// TestEveryWarningBecomesAnEvent uses the recorder of the process, which merges
+// Events that it takes for the same.
+func TestEveryWarningBecomesAnEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shown := &sink{}
+		broadcaster := events.NewBroadcaster(shown)
+		defer broadcaster.Shutdown()
+		if err := broadcaster.StartRecordingToSinkWithContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		injector, _ := newInjector()
+		injector.Events = broadcaster.NewRecorder(runtime.NewScheme(), "weir")
+		create := func(annotations map[string]string) {
+			injector.Handle(t.Context(), request(encode(t, aPod(annotations))))
+			synctest.Wait()
+		}
+		wrong := map[string]string{v1alpha1.ModeAnnotation: "on", v1alpha1.CaptureAnnotation: "iptables"}
+		create(wrong)
+		create(wrong) // a second replica is no news
+		create(map[string]string{v1alpha1.ModeAnnotation: "off"})
+
+		want := []string{
+			"pod checkout-7d9c: config.weir.dev/capture is \"iptables\": use port or explicit; port is used",
+			"pod checkout-7d9c: the sidecar stands in front of http (8080)",
+			"pod checkout-7d9c: weir.dev/mode is \"off\": use enforce, shadow or bypass; enforce is used",
+			"pod checkout-7d9c: weir.dev/mode is \"on\": use enforce, shadow or bypass; enforce is used",
+		}
+		slices.Sort(shown.notes)
+		if diff := cmp.Diff(want, shown.notes); diff != "" {
+			t.Errorf("notes (-want +got):\n%s", diff)
+		}
+	})
+}
