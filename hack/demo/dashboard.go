@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -40,16 +39,20 @@ func (d *demo) showLive(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			view, err := d.readPolicy(ctx)
-			if err != nil {
-				continue // deleted, or the API server is stopping
+			if err != nil || view.gone() && len(h.windows) == 0 {
+				continue // the API server is stopping, or there was no policy yet
 			}
-			final := h.observe(now, view, d.tally, d.load)
+			changed := !terminal && view.gone() != h.last.gone()
+			final := h.observe(now, view, d.count)
 			closed = append(closed, final...)
 			if terminal {
 				d.draw(h, view)
-			} else {
-				d.print(final, view)
+				continue
 			}
+			if changed {
+				fmt.Fprintf(d.out, "\nWeir: %s\n\n", view.title())
+			}
+			d.print(final, view)
 		}
 	}
 }
@@ -63,8 +66,7 @@ func isTerminal() bool {
 func (d *demo) draw(h *history, view policyView) {
 	var b bytes.Buffer
 	b.WriteString("\x1b[H\x1b[J")
-	fmt.Fprintf(&b, "Weir: %d requests per %s, shared by all pods of shop/checkout. Load: %d requests a second.   up %s\n\n",
-		view.limit, view.window, overload, time.Since(d.began).Round(time.Second))
+	fmt.Fprintf(&b, "Weir: %s. Load: %d requests a second.   up %s\n\n", view.title(), overload, time.Since(d.began).Round(time.Second))
 	windowTable(&b, h.windows[max(0, len(h.windows)-rows-1):])
 	b.WriteString("\n")
 	d.podTable(&b, &h.windows[len(h.windows)-1])
@@ -87,22 +89,20 @@ func (d *demo) print(final []window, view policyView) {
 func windowTable(out io.Writer, windows []window) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "window\toffered\tadmitted\trefused\tfailed\tlimit\tΔ\tU\t")
+	now := time.Now()
 	for _, v := range slices.Backward(windows) {
-		unused := fmt.Sprintf("%.1f%%", v.unused())
-		note := ""
-		switch {
-		case time.Now().Before(v.end()):
-			unused, note = "", "  open"
-			if !v.whole && v.admitted == 0 {
-				note = "  open: nothing is granted before the first whole window"
-			}
-		case !v.whole:
-			note = "  began before the load"
-		case v.admitted == 0:
-			note = "  not served: the store's memory began inside it"
+		limit, over, unused := "", "", ""
+		if v.limit > 0 {
+			limit = fmt.Sprint(v.limit)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n",
-			v.start.Format(time.TimeOnly), v.offered, v.admitted, v.refused, v.failed, v.limit, v.overshoot(), unused, note)
+		if n, ok := v.overshoot(); ok {
+			over = fmt.Sprint(n)
+		}
+		if percent, ok := v.unused(); ok && !now.Before(v.end()) {
+			unused = fmt.Sprintf("%.1f%%", percent)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t  %s\n",
+			v.start.Format(time.TimeOnly), v.offered, v.admitted, v.refused, v.failed, limit, over, unused, v.note(now))
 	}
 	_ = w.Flush()
 }
@@ -111,7 +111,7 @@ func windowTable(out io.Writer, windows []window) {
 func (d *demo) podTable(out io.Writer, v *window) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "pod, window %s\toffered\tadmitted\trefused\tfailed\t\n", v.start.Format(time.TimeOnly))
-	for _, pod := range d.tally.Pods() {
+	for _, pod := range d.pods.sorted() {
 		o := d.load.Of(pod)
 		offered := o.Offered.Between(v.start, v.end())
 		if offered == 0 {
@@ -121,30 +121,6 @@ func (d *demo) podTable(out io.Writer, v *window) {
 			o.Refused.Between(v.start, v.end()), o.Failed.Between(v.start, v.end()))
 	}
 	_ = w.Flush()
-}
-
-// hints are what to try next.
-func (d *demo) hints() string {
-	dir := d.dir
-	if relative, err := filepath.Rel(d.root, d.dir); err == nil {
-		dir = relative
-	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "Try it, in another terminal in this directory:\n"+
-		"  export KUBECONFIG=$PWD/%[1]s/kubeconfig PATH=$PWD/%[1]s/bin:$PATH\n"+
-		"  change the limit    kubectl -n shop edit rlp checkout\n"+
-		"  add pods            kubectl -n shop scale deploy checkout --replicas=8\n"+
-		"  kill a sidecar      kill -9 $(cat %[1]s/pods/shop_checkout-*/weir-sidecar.pid | head -1)\n"+
-		"  kill the controller kill -9 %[2]d\n"+
-		"  send your own load  curl the proxies in %[1]s/endpoints.json\n", dir, d.cluster.Controller.PID())
-	if d.redis != nil {
-		fmt.Fprintf(&b, "  count in Redis      kubectl -n shop patch rlp checkout --type merge -p "+
-			"'{\"spec\":{\"store\":{\"type\":\"Redis\",\"redis\":{\"address\":\"%s\"}}}}'\n", d.redis.address)
-	} else {
-		b.WriteString("  count in Redis      start again with DEMO_REDIS=1 make demo\n")
-	}
-	b.WriteString("Ctrl-C ends it and cleans up.\n")
-	return b.String()
 }
 
 func orNone(s string) string {
