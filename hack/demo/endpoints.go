@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/weir-dev/weir/internal/devcluster"
 	"github.com/weir-dev/weir/internal/devcluster/traffic"
 )
@@ -21,7 +23,7 @@ func (d *demo) followEndpoints(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if endpoints, err := d.cluster.Endpoints(ctx); err == nil {
-			d.load.SetTargets(targets(endpoints))
+			d.aimLoad(ctx, endpoints)
 			if next, err := json.MarshalIndent(endpoints, "", "  "); err == nil && !bytes.Equal(last, next) && d.writeEndpoints(next) == nil {
 				last = next
 			}
@@ -34,15 +36,24 @@ func (d *demo) followEndpoints(ctx context.Context) {
 	}
 }
 
-// targets returns the pods that shop.yaml started; others have no tally.
-func targets(endpoints []devcluster.Endpoint) []traffic.Target {
-	var list []traffic.Target
+// aimLoad sends the load to the pods of shop.yaml, and to no other injected pod.
+func (d *demo) aimLoad(ctx context.Context, endpoints []devcluster.Endpoint) {
+	pods, err := d.cluster.Clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return
+	}
+	present := map[string]bool{}
+	for i := range pods.Items {
+		present[pods.Items[i].Name] = true
+	}
+	d.pods.add(present)
+	var targets []traffic.Target
 	for _, e := range endpoints {
-		if e.Namespace == "shop" && e.Proxy != "" {
-			list = append(list, traffic.Target{Pod: e.Pod, Address: e.Proxy})
+		if e.Namespace == namespace && present[e.Pod] && e.Proxy != "" {
+			targets = append(targets, traffic.Target{Pod: e.Pod, Address: e.Proxy})
 		}
 	}
-	return list
+	d.load.SetTargets(targets)
 }
 
 // writeEndpoints replaces the file, so that readers never see half of it.

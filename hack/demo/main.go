@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,7 +16,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/weir-dev/weir/internal/devcluster"
 	"github.com/weir-dev/weir/internal/devcluster/traffic"
@@ -30,6 +31,7 @@ const overload = 100
 var shop string
 
 func main() {
+	klog.SetLogger(logr.Discard()) // client-go logs the requests that the end of the demo cuts off
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if err := run(ctx, os.Stdout); err != nil {
@@ -43,7 +45,12 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d := &demo{options: opts, out: out, began: time.Now()}
+	lock, err := claim(opts.dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // the last, when nothing of the demo is left
+	d := &demo{options: opts, out: out, began: time.Now(), pods: newRoster()}
 	defer d.cleanUp()
 	if err := d.boot(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -53,32 +60,6 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	d.showLive(ctx)
 	return nil
-}
-
-// options are read from the environment, as make passes them.
-type options struct {
-	root     string // of the checkout
-	assets   string
-	dir      string
-	duration time.Duration // 0: until Ctrl-C
-	redis    bool
-}
-
-func readOptions() (options, error) {
-	root, err := os.Getwd()
-	if err != nil {
-		return options{}, err
-	}
-	o := options{root: root, dir: filepath.Join(root, ".demo"), assets: os.Getenv("KUBEBUILDER_ASSETS"), redis: os.Getenv("DEMO_REDIS") != ""}
-	if o.assets == "" {
-		return o, errors.New("KUBEBUILDER_ASSETS is not set; start the demo with `make demo`")
-	}
-	if s := strings.TrimSpace(os.Getenv("DEMO_DURATION")); s != "" {
-		if o.duration, err = time.ParseDuration(s); err != nil {
-			return o, fmt.Errorf("DEMO_DURATION: %w; write for example 60s", err)
-		}
-	}
-	return o, nil
 }
 
 // demo is everything that runs.
@@ -91,6 +72,7 @@ type demo struct {
 	load    *traffic.Load
 	cluster *devcluster.Cluster
 	redis   *redisServer
+	pods    *roster
 
 	stop       context.CancelFunc
 	background sync.WaitGroup
@@ -98,9 +80,6 @@ type demo struct {
 
 // boot starts all parts, a line each.
 func (d *demo) boot(ctx context.Context) (err error) {
-	if err := os.RemoveAll(d.dir); err != nil {
-		return err
-	}
 	if d.tally, err = traffic.NewTally(); err != nil {
 		return err
 	}
@@ -123,8 +102,8 @@ func (d *demo) boot(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	d.step("applying hack/demo/shop.yaml: a policy of 500 requests per 20s, an application of 4 pods")
-	if err := d.cluster.Apply(ctx, []byte(strings.ReplaceAll(shop, "${TALLY}", d.tally.Address()))); err != nil {
+	d.step("applying hack/demo/shop.yaml: a policy of 500 requests per 20s, counted in %s, and an application of 4 pods", d.storeName())
+	if err := d.applyShop(ctx); err != nil {
 		return err
 	}
 	d.startBackground()
@@ -133,6 +112,27 @@ func (d *demo) boot(ctx context.Context) (err error) {
 	}
 	d.step("4 pods are ready, each with an injected sidecar; sending %d requests a second", overload)
 	return nil
+}
+
+// applyShop applies shop.yaml as this demo needs it, and leaves it in the
+// directory to be applied again by hand.
+func (d *demo) applyShop(ctx context.Context) error {
+	store := "{type: Controller}"
+	if d.redis != nil {
+		store = fmt.Sprintf("{type: Redis, redis: {address: %q}}", d.redis.address)
+	}
+	manifest := []byte(strings.NewReplacer("${TALLY}", d.tally.Address(), "${STORE}", store).Replace(shop))
+	if err := os.WriteFile(filepath.Join(d.dir, "shop.yaml"), manifest, 0o644); err != nil {
+		return err
+	}
+	return d.cluster.Apply(ctx, manifest)
+}
+
+func (d *demo) storeName() string {
+	if d.redis != nil {
+		return "Redis at " + d.redis.address
+	}
+	return "the controller"
 }
 
 // program says which local program stands for an image.

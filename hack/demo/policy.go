@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -17,18 +16,36 @@ import (
 
 // policyView is the policy as the API server shows it.
 type policyView struct {
-	limit   int64
-	window  time.Duration
-	perTrip string // requests decided per round trip to the store, as the status has it
-	table   string // what `kubectl get ratelimitpolicies` prints
+	id        string // of the object and its generation; "" while there is no policy
+	limit     int64  // of its first rate
+	window    time.Duration
+	rates     string // all of them, such as 500 requests per 20s
+	unbounded string // why more than limit may rightly be admitted in a window; "": it may not
+	shared    bool   // something other than the first rate may refuse as well
+	perTrip   string // requests decided per round trip to the store, as the status has it
+	table     string // what `kubectl get ratelimitpolicies` prints, "" without any policy
 }
 
-// readPolicy asks as kubectl does: for a table with the object in its row.
+func (v *policyView) gone() bool { return v.id == "" }
+
+// title says what is limited.
+func (v *policyView) title() string {
+	switch {
+	case !v.gone():
+		return fmt.Sprintf("%s, shared by all pods of shop/checkout", v.rates)
+	case v.table == "":
+		return "policy shop/checkout is gone; nothing is limited"
+	default:
+		return "policy shop/checkout is gone; other policies are there"
+	}
+}
+
+// readPolicy asks as kubectl does: for a table with the objects in its rows.
 func (d *demo) readPolicy(ctx context.Context) (policyView, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	raw, err := d.cluster.Clients.RESTClient().Get().
-		AbsPath("/apis/weir.dev/v1alpha1/namespaces/shop/ratelimitpolicies/checkout").
+		AbsPath("/apis/weir.dev/v1alpha1/namespaces", namespace, "ratelimitpolicies").
 		Param("includeObject", "Object").
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
 		DoRaw(ctx)
@@ -39,23 +56,66 @@ func (d *demo) readPolicy(ctx context.Context) (policyView, error) {
 	if err := json.Unmarshal(raw, &table); err != nil {
 		return policyView{}, err
 	}
-	if len(table.Rows) != 1 {
-		return policyView{}, errors.New("the API server returned no row")
+	for i := range table.Rows {
+		var policy v1alpha1.RateLimitPolicy
+		if err := json.Unmarshal(table.Rows[i].Object.Raw, &policy); err != nil {
+			return policyView{}, err
+		}
+		if policy.Name == "checkout" {
+			view, err := viewOf(&policy)
+			view.shared = view.shared || len(table.Rows) > 1
+			view.table = render(&table)
+			return view, err
+		}
 	}
-	var policy v1alpha1.RateLimitPolicy
-	if err := json.Unmarshal(table.Rows[0].Object.Raw, &policy); err != nil {
-		return policyView{}, err
-	}
-	rate := policy.Spec.Limits[0].Rates[0]
-	window, err := time.ParseDuration(string(rate.Window))
+	return policyView{unbounded: "no policy inside it", table: render(&table)}, nil
+}
+
+func viewOf(p *v1alpha1.RateLimitPolicy) (policyView, error) {
+	limit := &p.Spec.Limits[0]
+	window, err := time.ParseDuration(string(limit.Rates[0].Window))
 	if err != nil {
 		return policyView{}, err
 	}
-	return policyView{limit: rate.Limit, window: window, perTrip: policy.Status.Summary.RequestsPerRoundTrip, table: render(&table)}, nil
+	var rates []string
+	for _, r := range limit.Rates {
+		rates = append(rates, fmt.Sprintf("%d requests per %s", r.Limit, r.Window))
+	}
+	return policyView{
+		id:        fmt.Sprintf("%s/%d", p.UID, p.Generation),
+		limit:     limit.Rates[0].Limit,
+		window:    window,
+		rates:     strings.Join(rates, " and "),
+		unbounded: unbounded(p, window),
+		shared:    len(p.Spec.Limits) > 1 || len(limit.Rates) > 1,
+		perTrip:   p.Status.Summary.RequestsPerRoundTrip,
+	}, nil
 }
 
-// render prints the columns that kubectl shows without -o wide.
+// unbounded says why the first rate does not bound what the application sees.
+func unbounded(p *v1alpha1.RateLimitPolicy, window time.Duration) string {
+	limit := &p.Spec.Limits[0]
+	switch {
+	case p.Spec.Mode == v1alpha1.ShadowMode:
+		return "mode Shadow: nothing is refused"
+	case metav1.FormatLabelSelector(&p.Spec.PodSelector) != selector:
+		return "the policy does not select " + selector
+	case limit.Key != nil:
+		return "the limit holds for each value of its key"
+	case len(limit.Match) > 0:
+		return "the limit holds for some requests only"
+	case window%(100*time.Millisecond) != 0:
+		return "counts are kept in steps of 100ms"
+	default:
+		return ""
+	}
+}
+
+// render prints the columns that kubectl shows without -o wide, "" without rows.
 func render(table *metav1.Table) string {
+	if len(table.Rows) == 0 {
+		return ""
+	}
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	line := func(cell func(int) string) {

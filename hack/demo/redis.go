@@ -8,12 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/weir-dev/weir/internal/devcluster/process"
 )
 
-// redisServer is a Redis for policies that ask for one.
+// redisServer is the store of the demo's policy when DEMO_REDIS asks for it.
 type redisServer struct {
 	address string
 	process *process.Process
@@ -59,3 +60,5 @@ func startRedis(ctx context.Context, dir string) (*redisServer, error) {
 }
 
 func (r *redisServer) stop() { r.process.Kill() }
+
+func (r *redisServer) port() string { return r.address[strings.LastIndexByte(r.address, ':')+1:] }

@@ -1,7 +1,7 @@
 ##@ Running it
 
 export DEMO_DURATION ?= ## end `make demo` by itself, for example after 60s; empty: until Ctrl-C
-export DEMO_REDIS ?= ## 1: start a redis-server beside the demo and print its address
+export DEMO_REDIS ?= ## 1: count in a redis-server that the demo starts; empty: in the controller
 
 .PHONY: demo
 demo: assets build demo-programs ## Boot a cluster, controller, sidecars, an app and load on this machine, and watch

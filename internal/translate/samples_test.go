@@ -14,9 +14,6 @@ func TestSamplesAreFreeOfDoubts(t *testing.T) {
 		t.Fatalf("config/samples has %d files (%v)", len(files), err)
 	}
 	for _, file := range files {
-		if filepath.Base(file) == "kustomization.yaml" {
-			continue
-		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			if err != nil {

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+)
+
+// hints are what to try next.
+func (d *demo) hints() string {
+	dir := d.dir
+	if relative, err := filepath.Rel(d.root, d.dir); err == nil {
+		dir = relative
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "Try it, in another terminal in this directory:\n"+
+		"  export KUBECONFIG=$PWD/%[1]s/kubeconfig PATH=$PWD/%[1]s/bin:$PATH\n"+
+		"  change the limit    kubectl -n shop edit rlp checkout\n"+
+		"  add pods            kubectl -n shop scale deploy checkout --replicas=8\n"+
+		"  bring all back      kubectl apply -f %[1]s/shop.yaml\n"+
+		"  kill a sidecar      kill -9 $(cat %[1]s/pods/shop_checkout-*/weir-sidecar.pid | head -1)\n"+
+		"  kill the controller kill -9 %[2]d\n"+
+		"  send your own load  curl the proxies in %[1]s/endpoints.json\n", dir, d.cluster.Controller.PID())
+	if d.redis != nil {
+		fmt.Fprintf(&b, "  let Redis forget    redis-cli -p %s flushall     (what it granted is lost: the rest of the window is not served)\n"+
+			"  kill Redis          kill -9 %d     (from the next window on each pod admits its share by itself)\n",
+			d.redis.port(), d.redis.process.PID())
+	} else {
+		b.WriteString("  count in Redis      start again with DEMO_REDIS=1 make demo\n")
+	}
+	b.WriteString("Ctrl-C ends it and cleans up.\n")
+	return b.String()
+}

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDurationIsPositive(t *testing.T) {
+	for text, want := range map[string]time.Duration{"": 0, " 45s ": 45 * time.Second, "1m": time.Minute} {
+		if got, err := readDuration(text); err != nil || got != want {
+			t.Errorf("readDuration(%q) = %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"0", "0s", "-5s", "60", "soon"} {
+		if got, err := readDuration(text); err == nil || !strings.Contains(err.Error(), "for example 60s") {
+			t.Errorf("readDuration(%q) = %v, %v; want an error that names the cure", text, got, err)
+		}
+	}
+}
