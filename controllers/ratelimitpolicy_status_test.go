@@ -13,6 +13,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/translate"
 )
 
 func limit(name string, rates ...v1alpha1.Rate) func(*scope) {
@@ -129,6 +130,24 @@ func TestFiguresOfAnotherGenerationAreNotThisOnes(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, statusOf(s).Limits); diff != "" {
 		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+}
+
+// TestFiguresOfADeletedPolicyAreNotThoseOfItsNamesake: metadata.generation starts
+// again, so by it alone the figures would look like those of the new object.
+func TestFiguresOfADeletedPolicyAreNotThoseOfItsNamesake(t *testing.T) {
+	s := newScope()
+	s.policy.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+	old := measuredFigures(0, 0, 0)
+	old.Generation = translate.Generation(s.policy)
+	s.policy.CreationTimestamp = metav1.NewTime(now)
+	s.observe(coordinator.Observation{Limits: []coordinator.LimitFigures{{Limit: "all", Figures: old}}})
+
+	if got := withinBound(s).Reason; got != v1alpha1.StartingReason {
+		t.Errorf("WithinBound is %s, want %s", got, v1alpha1.StartingReason)
+	}
+	if got := statusOf(s).Summary; got.Overshoot != v1alpha1.NotMeasured || got.Unused != v1alpha1.NotMeasured {
+		t.Errorf("summary %+v shows figures of the deleted policy", got)
 	}
 }
 
