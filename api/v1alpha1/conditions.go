@@ -42,7 +42,7 @@ const (
 	NoTrafficReason      = "NoTraffic"      // Unknown: no window had a request
 	ReportsMissingReason = "ReportsMissing" // Unknown: a sidecar did not report what it let through
 	FailOpenReason       = "FailOpen"       // Unknown: the failure action Allow admitted requests uncounted
-	StartingReason       = "Starting"       // Unknown: no window of this generation has closed
+	StartingReason       = "Starting"       // Unknown: no window of this generation was measured
 )
 
 // Reasons of StoreReachableCondition.

@@ -193,13 +193,16 @@ type Summary struct {
 	// +kubebuilder:validation:MaxLength=64
 	Rejected string `json:"rejected,omitempty"`
 
-	// overshoot of the worst limit, observed ≤ bound, such as 0 ≤ 0.
+	// overshoot of the worst limit in the last window measured, observed ≤ bound, such
+	// as 0 ≤ 0. A question mark behind it says that a newer window is over and could
+	// not be measured.
 	// +optional
 	// +kubebuilder:default="-"
 	// +kubebuilder:validation:MaxLength=64
 	Overshoot string `json:"overshoot,omitempty"`
 
-	// unused is the under-utilization of the worst limit, such as 1.2%.
+	// unused is the under-utilization of the worst limit, such as 1.2%. A question mark
+	// behind it means what it means in overshoot.
 	// +optional
 	// +kubebuilder:default="-"
 	// +kubebuilder:validation:MaxLength=64
