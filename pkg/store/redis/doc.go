@@ -11,10 +11,11 @@
 // the serving instance remembers every grant. An instance is told apart by its
 // replication ID, which is new with every start of the process and every
 // promotion; FLUSHALL deletes the guards with the counters. In each case windows
-// that had already begun grant nothing: a restart, a failover, a restore or a
-// flush costs at most one window and over-grants nothing. The guard also holds
-// the newest instant served, so nothing is granted while a clock that was set
-// back catches up.
+// that had already begun when the loss is noticed grant nothing: a restart, a
+// failover, a restore or a flush costs one window and over-grants nothing. Any
+// decision notices it; callers that may ask for none, because they remember being
+// refused, call Refresh. The guard also holds the newest instant served, so
+// nothing is granted while a clock that was set back catches up.
 //
 // # What is not
 //

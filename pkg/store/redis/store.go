@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -23,6 +24,7 @@ type Store struct {
 	name   string
 	step   script
 	warm   script
+	turn   rotation // of Refresh
 }
 
 // New returns a store that calls through client, which Close closes. The client
@@ -33,12 +35,14 @@ func New(client goredis.UniversalClient, o Options) *Store {
 }
 
 func newStore(client goredis.UniversalClient, o Options, clock string) *Store {
-	return &Store{
+	s := &Store{
 		client: client,
 		name:   "redis at " + o.Name,
 		step:   newScript(clock, memoryLua, fixedWindowLua),
 		warm:   newScript(clock, memoryLua, warmLua),
 	}
+	s.turn.at.Store(rand.Uint32()) // a fleet asks different partitions
+	return s
 }
 
 // Close closes the client.

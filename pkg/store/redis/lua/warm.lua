@@ -1,5 +1,6 @@
 -- Begins the memory of a partition that no call has reached yet.
 -- KEYS: guard
+-- Reply: began memory (0 or 1)
 
-recall(KEYS[1], read_clock())
-return redis.status_reply('OK')
+local _, began = recall(KEYS[1], read_clock())
+return began and 1 or 0

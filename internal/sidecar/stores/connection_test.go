@@ -1,0 +1,66 @@
+package stores_test
+
+import (
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/internal/sidecar/stores"
+	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
+)
+
+// TestAnIdleStoreLearnsOfALossByItself opens a store and asks it nothing.
+func TestAnIdleStoreLearnsOfALossByItself(t *testing.T) {
+	t.Parallel() // it waits for refreshes
+	server := redistest.Start(t)
+	p := stores.NewPool(away{}, slog.New(slog.DiscardHandler))
+	defer p.Retain(nil)
+	open(t, p, redisAt(server.Addr))
+	for _, loss := range []struct {
+		name   string
+		happen func()
+	}{
+		{"being new", func() {}},
+		{"a flush", server.Flush},
+		{"a restart", server.Restart},
+	} {
+		loss.happen()
+		deadline := time.After(10 * time.Second)
+		for len(server.Do("KEYS", "weir:*:memory").([]any)) < 64 {
+			select {
+			case <-time.After(20 * time.Millisecond):
+			case <-deadline:
+				t.Fatalf("after %s the store does not begin to remember", loss.name)
+			}
+		}
+	}
+}
+
+// TestClosingDoesNotWaitForAServerThatHangs closes a store whose refresh is under
+// way.
+func TestClosingDoesNotWaitForAServerThatHangs(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	if err := listener.(*net.TCPListener).SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	p := stores.NewPool(away{}, slog.New(slog.DiscardHandler))
+	open(t, p, redisAt(listener.Addr().String()))
+	called, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer called.Close()
+	if _, err := called.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	p.Retain(nil)
+	if took := time.Since(start); took > 500*time.Millisecond {
+		t.Errorf("closing took %v", took)
+	}
+}
