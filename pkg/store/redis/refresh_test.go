@@ -67,7 +67,7 @@ func TestRefreshesReachEveryPartition(t *testing.T) {
 	server := redistest.Start(t)
 	s := dial(t, server)
 	refresh(t, s)
-	for p := range 64 {
+	for _, p := range []int{0, 31, 63} {
 		server.Do("DEL", fmt.Sprintf("weir:{%d}:memory", p))
 		for range 64 {
 			refresh(t, s)
