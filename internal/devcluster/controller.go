@@ -66,9 +66,6 @@ func newController(cfg Config, d *appsv1.Deployment, kubeconfig string, ports co
 	}
 }
 
-// Metrics returns the URL of the controller's metrics.
-func (c *Controller) Metrics() string { return "http://127.0.0.1:" + c.ports.metrics + "/metrics" }
-
 // Start starts the controller and returns when its webhooks serve.
 func (c *Controller) Start(ctx context.Context) error {
 	p, err := process.Start(c.spec)
