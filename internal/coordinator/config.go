@@ -33,7 +33,7 @@ const sharedCounters = 2
 
 // published is what a limit's counters work by.
 type published struct {
-	params limiter.FixedWindow
+	params limiter.Params
 	scope  store.Scope
 	keyed  bool
 	most   int  // counters it may have
@@ -65,7 +65,7 @@ func (c *config) add(p *policy.Policy) {
 	c.policies[name] = p
 	for _, l := range p.Limits {
 		limit := &published{
-			params: limiter.FixedWindow{Rates: l.Rates, Generation: p.Generation},
+			params: limiter.Params{Rates: l.Rates, Generation: p.Generation},
 			scope:  store.Scope{Cluster: c.snapshot.Cluster, Namespace: p.Namespace, Policy: p.Name, Limit: l.Name},
 			keyed:  l.Key != nil,
 			most:   1,

@@ -89,6 +89,6 @@ type unconfigured struct{}
 var errUnconfigured = errors.New("no --fleet-address is configured")
 
 // Apply fails at once.
-func (unconfigured) Apply(context.Context, store.Key, limiter.FixedWindow, limiter.Command) (limiter.Result, error) {
+func (unconfigured) Apply(context.Context, store.Key, limiter.Params, limiter.Command) (limiter.Result, error) {
 	return limiter.Result{}, &store.UnavailableError{Store: "controller", Cause: errUnconfigured}
 }

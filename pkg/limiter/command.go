@@ -14,6 +14,12 @@ const (
 	// is forfeited rather than credited to another window. It is not idempotent:
 	// whoever sends it sends it once.
 	Return
+	// Peek answers like Take and changes nothing. Its result is a forecast:
+	// Remaining can be had now, Min in RetryAfter, and everything in ResetAfter.
+	Peek
+	// Reset forgets what was granted to the key. Units in hand stay good, so the
+	// open windows may admit them on top of their limit.
+	Reset
 )
 
 // A Command is one request to a machine.
@@ -22,7 +28,11 @@ type Command struct {
 	Min     int64   // Take: the least useful amount, at least 1
 	Want    int64   // Take: the most wanted, at least Min; Return: the amount given back
 	Windows Windows // Return: the windows of the grant
-	Memory  Memory  // what the store that runs the machine still remembers
+	At      Instant // Return: the instant of the grant, Result.Now
+	// First says that the holder did not lease in the open windows yet. It is
+	// counted, to guide how much each is granted, and never trusted.
+	First  bool
+	Memory Memory // what the store that runs the machine still remembers
 }
 
 // Validate reports a command that no caller may send: an unknown operation, an
@@ -30,11 +40,13 @@ type Command struct {
 // checks every command that came over a wire before it runs Step.
 func (c Command) Validate() error {
 	switch {
-	case c.Op > Return:
-		return fmt.Errorf("op is %d, which is neither Take (%d) nor Return (%d)", c.Op, Take, Return)
+	case c.Op > Reset:
+		return fmt.Errorf("op is %d, which is none of Take (%d), Return (%d), Peek (%d) and Reset (%d)", c.Op, Take, Return, Peek, Reset)
+	case c.Op == Reset:
+		return nil
 	case c.Want < 1:
 		return fmt.Errorf("want is %d, must be at least 1", c.Want)
-	case c.Op == Take && (c.Min < 1 || c.Min > c.Want):
+	case c.Op != Return && (c.Min < 1 || c.Min > c.Want):
 		return fmt.Errorf("min is %d, outside 1 to want (%d)", c.Min, c.Want)
 	case c.Windows.N < 0 || c.Windows.N > MaxRates:
 		return fmt.Errorf("windows has %d entries, more than %d", c.Windows.N, MaxRates)
@@ -71,6 +83,19 @@ func (m Memory) covers(start Instant) bool {
 	return start >= m.Since
 }
 
+// since returns the instant before which nothing is known of the grants that a
+// machine without windows looks back on, 0 when all is known. Whoever acts without
+// the store waits for the next window, so a gap that is shorter hides nothing.
+func (m Memory) since(window Micros) Instant {
+	since := m.Since
+	for _, g := range m.Gaps {
+		if g.To.Sub(g.From) >= window {
+			since = max(since, g.To)
+		}
+	}
+	return since
+}
+
 // Reason says why a result grants what it grants.
 type Reason uint8
 
@@ -101,62 +126,15 @@ func (r Reason) String() string {
 // A Result answers a command. It holds every number a caller has to report, so
 // that no caller computes one again.
 type Result struct {
-	Granted    int64   // units granted or taken back; 0 or between Min and Want
-	Remaining  int64   // units the open windows can still grant, never negative
-	ExpiresIn  Micros  // until the first open window ends: how long a grant lives
-	RetryAfter Micros  // refused: until the command may succeed; 0 when it never will
-	Windows    Windows // the windows the grant is charged to, as they are now
-	Now        Instant // the store's time of the decision
+	Granted    int64     // units granted or taken back; 0 or between Min and Want
+	Remaining  int64     // units that can still be granted now, never negative
+	Limit      int64     // the most that can be left of the rate that binds
+	ResetAfter Micros    // until nothing counts any more of the rate that binds
+	ExpiresIn  Micros    // how long a grant lives: until the first window ends, or Lifetime
+	RetryAfter Micros    // refused: until the command may succeed; 0 when it never will
+	Delay      Micros    // LeakyBucket: how long the grant has to wait for its turn
+	Windows    Windows   // the windows the grant is charged to, as they are now
+	Now        Instant   // the store's time of the decision
+	Algorithm  Algorithm // that decided; after an edit the old one may be in force for a while
 	Reason     Reason
-}
-
-// Windows are the open windows of one limit and key, one a rate. It is a value:
-// assignment copies it and == compares it.
-type Windows struct {
-	N    int // windows in use
-	Open [MaxRates]OpenWindow
-}
-
-// An OpenWindow is one window of a rate and what has been granted from it.
-type OpenWindow struct {
-	Rate
-	Index   int64 `json:"index"`   // the window spans [Index·Window, (Index+1)·Window)
-	Granted int64 `json:"granted"` // units granted, returns taken off
-}
-
-// Slice returns the windows in use. It aliases w.
-func (w *Windows) Slice() []OpenWindow { return w.Open[:w.N] }
-
-// Start returns the instant the window begins.
-func (w OpenWindow) Start() Instant { return Instant(w.Index * int64(w.Window)) }
-
-// End returns the first instant after the window.
-func (w OpenWindow) End() Instant { return w.Start().Add(w.Window) }
-
-// SameWindows reports whether w and v are windows of the same lengths and
-// indices in the same order, whatever was granted from them.
-func (w Windows) SameWindows(v Windows) bool {
-	if w.N != v.N {
-		return false
-	}
-	for i := range w.N {
-		if w.Open[i].Window != v.Open[i].Window || w.Open[i].Index != v.Open[i].Index {
-			return false
-		}
-	}
-	return true
-}
-
-func (w *Windows) find(length Micros) *OpenWindow {
-	for i := range w.N {
-		if w.Open[i].Window == length {
-			return &w.Open[i]
-		}
-	}
-	return nil
-}
-
-func (w *Windows) add(v OpenWindow) {
-	w.Open[w.N] = v
-	w.N++
 }

@@ -70,9 +70,9 @@ func (w *world) randomEvent(rng *rand.Rand) (string, limiter.Reason, error) {
 }
 
 // randomParams returns 1 to 3 rates whose windows end at different times.
-func randomParams(rng *rand.Rand, generation int64) limiter.FixedWindow {
+func randomParams(rng *rand.Rand, generation int64) limiter.Params {
 	lengths := []limiter.Micros{7, 12, 20, 60}
-	p := limiter.FixedWindow{Generation: generation}
+	p := limiter.Params{Generation: generation}
 	for _, i := range rng.Perm(len(lengths))[:1+rng.IntN(3)] {
 		p.Rates = append(p.Rates, limiter.Rate{Limit: 1 + rng.Int64N(9), Window: lengths[i]})
 	}
@@ -157,7 +157,7 @@ const (
 	maxMisfortunes = 2
 )
 
-var tinyPolicies = []limiter.FixedWindow{
+var tinyPolicies = []limiter.Params{
 	{Generation: 1, Rates: []limiter.Rate{{Limit: 2, Window: 2}}},
 	{Generation: 2, Rates: []limiter.Rate{{Limit: 1, Window: 2}, {Limit: 2, Window: 3}}},
 	{Generation: 3, Rates: []limiter.Rate{{Limit: 3, Window: 3}}},

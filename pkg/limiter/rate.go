@@ -1,10 +1,5 @@
 package limiter
 
-import (
-	"errors"
-	"fmt"
-)
-
 // Bounds of a rate. They keep every product and sum of this package below 2^53,
 // so that the Lua and SQL ports compute the same integers.
 const (
@@ -12,40 +7,52 @@ const (
 	MaxLimit  = int64(1_000_000_000_000) // units per window
 	MinWindow = 100 * Millisecond
 	MaxWindow = 744 * 3600 * Second // 31 days
+	MaxOffset = 8 * Day             // of windows, either way
 
-	MaxGeneration = int64(1)<<53 - 1
+	// MaxExact is the largest integer of which a Lua number knows the next.
+	MaxExact = int64(1)<<53 - 1
+
+	MaxGeneration = MaxExact
 )
 
-// A Rate admits at most Limit units of cost in every window of length Window.
-// Windows are aligned: window n of a rate spans [n·Window, (n+1)·Window) on the
-// store's clock.
+// A Rate is an amount of cost per length of time.
 type Rate struct {
 	Limit  int64  `json:"limit"`  // units per window, 1 to MaxLimit
 	Window Micros `json:"window"` // microseconds, MinWindow to MaxWindow
+
+	// Burst is the most units at once, 1 to MaxLimit; 0 means Limit. TokenBucket
+	// and GCRA only.
+	Burst int64 `json:"burst,omitempty"`
+
+	// Offset shifts windows: window n spans [n·Window − Offset, (n+1)·Window − Offset)
+	// on the store's clock, so a clock that is Offset ahead sees multiples of
+	// Window. Within ±MaxOffset, FixedWindow only.
+	Offset Micros `json:"offset,omitempty"`
+
+	// Monthly makes windows calendar months, proleptic Gregorian, of a clock that is
+	// Offset ahead of the store's. Window is MaxWindow then, FixedWindow only.
+	Monthly bool `json:"monthly,omitempty"`
 }
 
-// index returns the number of the window that contains now.
-func (r Rate) index(now Instant) int64 { return int64(now) / int64(r.Window) }
+// sameWindows reports whether both rates have the same windows.
+func (r Rate) sameWindows(o Rate) bool {
+	return r.Window == o.Window && r.Offset == o.Offset && r.Monthly == o.Monthly
+}
 
-// ValidateRates reports what is wrong with the rates of one limit: their number,
-// a value outside its bounds, or two windows of the same length.
-func ValidateRates(rates []Rate) error {
-	if len(rates) == 0 || len(rates) > MaxRates {
-		return fmt.Errorf("a limit has 1 to %d rates, not %d", MaxRates, len(rates))
+// burst returns the most units at once.
+func (r Rate) burst() int64 {
+	if r.Burst == 0 {
+		return r.Limit
 	}
-	var errs []error
-	for i, r := range rates {
-		if r.Limit < 1 || r.Limit > MaxLimit {
-			errs = append(errs, fmt.Errorf("rates[%d].limit is %d, outside 1 to %d", i, r.Limit, MaxLimit))
-		}
-		if r.Window < MinWindow || r.Window > MaxWindow {
-			errs = append(errs, fmt.Errorf("rates[%d].window is %dµs, outside 100ms to 744h", i, r.Window))
-		}
-		for j := range i {
-			if rates[j].Window == r.Window {
-				errs = append(errs, fmt.Errorf("rates[%d].window equals rates[%d].window; keep the smaller limit of the two", i, j))
-			}
-		}
+	return r.Burst
+}
+
+// pace returns the smallest integers with cost/drain = Window/Limit: a unit fills
+// a bucket by cost, and a microsecond drains it by drain.
+func (r Rate) pace() (cost, drain int64) {
+	a, b := r.Limit, int64(r.Window)
+	for b != 0 {
+		a, b = b, a%b
 	}
-	return errors.Join(errs...)
+	return int64(r.Window) / a, r.Limit / a
 }

@@ -10,7 +10,7 @@ import (
 func TestValidateParameters(t *testing.T) {
 	hour := 3600 * limiter.Second
 	for name, c := range map[string]struct {
-		params limiter.FixedWindow
+		params limiter.Params
 		want   string // part of the error, empty for none
 	}{
 		"one rate":               {params(1, rate(1, limiter.Second)), ""},

@@ -12,9 +12,9 @@ import (
 // auditor who counts what was granted without looking at the key's state.
 type world struct {
 	now    limiter.Instant
-	params limiter.FixedWindow
+	params limiter.Params
 	memory limiter.Memory
-	state  limiter.FixedWindowState
+	state  limiter.State
 
 	budgets []budget // the auditor's
 	grants  []grant  // outstanding, at most maxGrants: what holders may still return
@@ -53,7 +53,7 @@ func (w *world) clone() *world {
 }
 
 // step runs one command and reports which rule the answer breaks.
-func (w *world) step(p limiter.FixedWindow, c limiter.Command) (limiter.Result, error) {
+func (w *world) step(p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	c.Memory = w.memory
 	rates := slices.Clone(p.Rates)
 	next, res := p.Step(w.state, w.now, c)
@@ -75,7 +75,7 @@ func (w *world) step(p limiter.FixedWindow, c limiter.Command) (limiter.Result, 
 }
 
 // take asks for units and audits what was granted.
-func (w *world) take(p limiter.FixedWindow, low, high int64) (limiter.Result, error) {
+func (w *world) take(p limiter.Params, low, high int64) (limiter.Result, error) {
 	before := *w
 	c := limiter.Command{Min: low, Want: high}
 	res, err := w.step(p, c)
@@ -96,7 +96,7 @@ func (w *world) take(p limiter.FixedWindow, low, high int64) (limiter.Result, er
 }
 
 // giveBack returns the whole of an outstanding grant.
-func (w *world) giveBack(p limiter.FixedWindow, i int) error {
+func (w *world) giveBack(p limiter.Params, i int) error {
 	g := w.grants[i]
 	w.grants = slices.Delete(slices.Clone(w.grants), i, i+1)
 	res, err := w.step(p, limiter.Command{Op: limiter.Return, Want: g.amount, Windows: g.windows})
@@ -121,7 +121,7 @@ func (w *world) giveBack(p limiter.FixedWindow, i int) error {
 // open has the auditor note the budgets that p puts into force: lengths that p
 // does not name run to their end first. A window that the store claims to serve
 // is a budget in any case.
-func (w *world) open(p limiter.FixedWindow) {
+func (w *world) open(p limiter.Params) {
 	leftover := slices.ContainsFunc(w.budgets, func(b budget) bool {
 		return b.open(w.now) && w.binds(b) && !names(p, b.length)
 	})
@@ -140,7 +140,7 @@ func (w *world) open(p limiter.FixedWindow) {
 }
 
 // audit charges a result to every open budget, whatever the state says of it.
-func (w *world) audit(p limiter.FixedWindow, res limiter.Result) error {
+func (w *world) audit(p limiter.Params, res limiter.Result) error {
 	if res.Granted == 0 {
 		return nil
 	}
@@ -173,12 +173,12 @@ func (w *world) find(length limiter.Micros, index int64) int {
 	return slices.IndexFunc(w.budgets, func(b budget) bool { return b.length == length && b.index == index })
 }
 
-func names(p limiter.FixedWindow, length limiter.Micros) bool {
+func names(p limiter.Params, length limiter.Micros) bool {
 	return slices.ContainsFunc(p.Rates, func(r limiter.Rate) bool { return r.Window == length })
 }
 
 // checkState compares the state after a command with the one before.
-func (w *world) checkState(next limiter.FixedWindowState, res limiter.Result, c limiter.Command) error {
+func (w *world) checkState(next limiter.State, res limiter.Result, c limiter.Command) error {
 	for _, v := range next.Slice() {
 		if v.Granted < 0 {
 			return fmt.Errorf("granted is %d", v.Granted)
@@ -208,7 +208,7 @@ func (w *world) checkState(next limiter.FixedWindowState, res limiter.Result, c 
 
 // checkRetry verifies RetryAfter on the world before the refused take: the same
 // command is granted then and not a microsecond earlier.
-func (w *world) checkRetry(p limiter.FixedWindow, c limiter.Command, res limiter.Result) error {
+func (w *world) checkRetry(p limiter.Params, c limiter.Command, res limiter.Result) error {
 	never := res.Reason == limiter.TooLarge || res.Reason == limiter.StaleGeneration
 	if res.Granted > 0 || never {
 		if res.RetryAfter != 0 {
@@ -249,7 +249,7 @@ func sameLengths(a, b limiter.Windows) bool {
 
 // forget loses the state, as a restart does.
 func (w *world) forget() {
-	w.state = limiter.FixedWindowState{}
+	w.state = limiter.State{}
 	w.memory = limiter.Memory{Since: max(w.now, w.memory.Latest) + 1, Latest: w.memory.Latest}
 	for i := range w.budgets {
 		w.budgets[i].forgotten = true
@@ -274,13 +274,13 @@ func (w *world) handOver(d limiter.Micros) {
 // expire drops a state whose time is over, as stores do.
 func (w *world) expire() {
 	if w.state.KeepFor(w.now) <= 0 {
-		w.state = limiter.FixedWindowState{}
+		w.state = limiter.State{}
 		w.memory.Latest = max(w.memory.Latest, w.now)
 	}
 }
 
 // layout is a state without its counts.
-func layout(s limiter.FixedWindowState) limiter.FixedWindowState {
+func layout(s limiter.State) limiter.State {
 	for i := range s.Slice() {
 		s.Open[i].Granted = 0
 	}

@@ -122,7 +122,7 @@ func (l *Limit) validate(errs *problems, path string) {
 	if l.Key != nil {
 		l.Key.validate(errs, path+".key")
 	}
-	if err := limiter.ValidateRates(l.Rates); err != nil {
+	if err := (limiter.Params{Rates: l.Rates}).Validate(); err != nil {
 		errs.add(path+".rates", "are not valid: %w", err)
 	}
 }

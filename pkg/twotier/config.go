@@ -37,8 +37,8 @@ const (
 type Config struct {
 	// Scope names the limit. It never changes: Reconfigure ignores it.
 	Scope store.Scope
-	// Params are the rates, valid by limiter.ValidateRates, and their generation.
-	Params limiter.FixedWindow
+	// Params are the rates, valid by their Validate, and their generation.
+	Params limiter.Params
 	Mode   Mode
 	// Batch is the number of units a lease asks for, at least 1. A call asks for
 	// more when requests that cost more are waiting for it. Leased only.

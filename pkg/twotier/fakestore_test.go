@@ -12,14 +12,14 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// fakeStore is a store behind a network: it applies limiter.FixedWindow by a
+// fakeStore is a store behind a network: it applies limiter.Params by a
 // clock of its own, and its requests and answers take time and get lost.
 type fakeStore struct {
 	ahead time.Duration // of its clock, over the clock of the test
 	rate  float64       // of its clock: 1 + what it gains a second
 
 	mu       sync.Mutex
-	keys     map[store.Key]limiter.FixedWindowState
+	keys     map[store.Key]limiter.State
 	memory   limiter.Memory
 	down     error                                                // answers with this instead
 	there    func() time.Duration                                 // delay before a command is applied
@@ -32,7 +32,7 @@ type fakeStore struct {
 func newFakeStore() *fakeStore {
 	none := func() time.Duration { return 0 }
 	return &fakeStore{
-		rate: 1, keys: make(map[store.Key]limiter.FixedWindowState),
+		rate: 1, keys: make(map[store.Key]limiter.State),
 		there: none, back: none, lost: func() bool { return false },
 		hook: func(_ limiter.Command, r limiter.Result) limiter.Result { return r },
 	}
@@ -44,7 +44,7 @@ func (s *fakeStore) now() limiter.Instant {
 	return limiter.Instant(real + int64(gained))
 }
 
-func (s *fakeStore) Apply(ctx context.Context, key store.Key, p limiter.FixedWindow, c limiter.Command) (limiter.Result, error) {
+func (s *fakeStore) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	if err := s.travel(ctx, s.there); err != nil {
 		return limiter.Result{}, err
 	}
@@ -111,7 +111,7 @@ func constant(d time.Duration) func() time.Duration { return func() time.Duratio
 func perSecond(limit, batch int64) Config {
 	return Config{
 		Scope:         store.Scope{Cluster: "c", Namespace: "ns", Policy: "p", Limit: "l"},
-		Params:        limiter.FixedWindow{Generation: 1, Rates: []limiter.Rate{{Limit: limit, Window: limiter.Second}}},
+		Params:        limiter.Params{Generation: 1, Rates: []limiter.Rate{{Limit: limit, Window: limiter.Second}}},
 		Batch:         batch,
 		MaxKeys:       100,
 		OnUnavailable: Deny,

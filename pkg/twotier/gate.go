@@ -47,7 +47,7 @@ var _ Store = (*Gate)(nil)
 
 // Apply asks the store, or returns a *store.UnavailableError at once while the
 // gate is shut.
-func (g *Gate) Apply(ctx context.Context, key store.Key, p limiter.FixedWindow, c limiter.Command) (limiter.Result, error) {
+func (g *Gate) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	r, err := g.ask(ctx, key, p, c, 0)
 	return r.Result, err
 }
@@ -61,7 +61,7 @@ type reply struct {
 
 // ask is Apply with a time-out, if positive. Only a failure of the store shuts
 // the gate, not a caller that gave up.
-func (g *Gate) ask(ctx context.Context, key store.Key, p limiter.FixedWindow, c limiter.Command, timeout time.Duration) (reply, error) {
+func (g *Gate) ask(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command, timeout time.Duration) (reply, error) {
 	era, err := g.enter()
 	if err != nil {
 		return reply{}, err

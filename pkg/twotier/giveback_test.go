@@ -71,7 +71,7 @@ type defective struct {
 	returns atomic.Int64
 }
 
-func (d *defective) Apply(ctx context.Context, key store.Key, p limiter.FixedWindow, c limiter.Command) (limiter.Result, error) {
+func (d *defective) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	r, err := d.fakeStore.Apply(ctx, key, p, c)
 	if c.Op == limiter.Return {
 		d.returns.Add(1)

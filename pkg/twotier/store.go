@@ -14,5 +14,5 @@ type Store interface {
 	// store's to set. A refusal is a Result, not an error. An error means that no
 	// decision was reached; it is a *store.UnavailableError when the store could
 	// not be reached or did not answer in time.
-	Apply(ctx context.Context, key store.Key, p limiter.FixedWindow, c limiter.Command) (limiter.Result, error)
+	Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error)
 }

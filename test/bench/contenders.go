@@ -68,10 +68,10 @@ func limitKeyed(keys []string) contender {
 // memory is a store without a network.
 type memory struct {
 	mu     sync.Mutex
-	states map[store.Key]limiter.FixedWindowState
+	states map[store.Key]limiter.State
 }
 
-func (m *memory) Apply(_ context.Context, key store.Key, p limiter.FixedWindow, c limiter.Command) (limiter.Result, error) {
+func (m *memory) Apply(_ context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	state, res := p.Step(m.states[key], limiter.Instant(time.Now().UnixMicro()), c)
@@ -82,13 +82,13 @@ func (m *memory) Apply(_ context.Context, key store.Key, p limiter.FixedWindow, 
 func weir(budget, batch int64) *twotier.Limiter {
 	return twotier.New(twotier.Config{
 		Scope: store.Scope{Cluster: "bench", Namespace: "bench", Policy: "bench", Limit: "bench"},
-		Params: limiter.FixedWindow{Generation: 1, Rates: []limiter.Rate{
+		Params: limiter.Params{Generation: 1, Rates: []limiter.Rate{
 			{Limit: budget, Window: limiter.MaxWindow},
 		}},
 		Batch:         batch,
 		MaxKeys:       math.MaxInt32,
 		OnUnavailable: twotier.Deny,
-	}, &memory{states: make(map[store.Key]limiter.FixedWindowState)})
+	}, &memory{states: make(map[store.Key]limiter.State)})
 }
 
 func weirHandle(name, key string, budget, batch int64) contender {

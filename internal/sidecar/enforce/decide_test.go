@@ -162,7 +162,7 @@ func TestTheFailureActionSaysThatTheStoreIsAway(t *testing.T) {
 // away is a store that cannot be reached.
 type away struct{}
 
-func (away) Apply(context.Context, store.Key, limiter.FixedWindow, limiter.Command) (limiter.Result, error) {
+func (away) Apply(context.Context, store.Key, limiter.Params, limiter.Command) (limiter.Result, error) {
 	return limiter.Result{}, &store.UnavailableError{Store: "away", Cause: errors.New("gone")}
 }
 

@@ -137,7 +137,7 @@ func (e *Enforcer) build(set *policy.Set, version string, old *table) (*table, e
 func (e *Enforcer) engineConfig(l *limit) twotier.Config {
 	cfg := twotier.Config{
 		Scope:         l.scope,
-		Params:        limiter.FixedWindow{Rates: l.Limit.Rates, Generation: l.Policy.Generation},
+		Params:        limiter.Params{Rates: l.Limit.Rates, Generation: l.Policy.Generation},
 		Mode:          twotier.Leased,
 		Batch:         l.Policy.Consistency.Batch,
 		MaxKeys:       l.maxKeys(),

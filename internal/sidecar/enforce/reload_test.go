@@ -66,7 +66,7 @@ func TestARemovedPolicyIsNoLongerEnforced(t *testing.T) {
 // unreachable is a store that is away.
 type unreachable struct{}
 
-func (unreachable) Apply(context.Context, store.Key, limiter.FixedWindow, limiter.Command) (limiter.Result, error) {
+func (unreachable) Apply(context.Context, store.Key, limiter.Params, limiter.Command) (limiter.Result, error) {
 	return limiter.Result{}, &store.UnavailableError{Store: "test", Cause: errors.New("away")}
 }
 
@@ -214,7 +214,7 @@ type switched struct {
 	away atomic.Bool
 }
 
-func (s *switched) Apply(ctx context.Context, key store.Key, p limiter.FixedWindow, c limiter.Command) (limiter.Result, error) {
+func (s *switched) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	if s.away.Load() {
 		return away{}.Apply(ctx, key, p, c)
 	}

@@ -173,7 +173,7 @@ func (c *Client) current() (*link, error) {
 // Apply asks the leading controller. While there is no stream it fails at once.
 // A return is handed to the stream and gets no answer, so its result says only
 // that it was sent.
-func (c *Client) Apply(ctx context.Context, key store.Key, p limiter.FixedWindow, cmd limiter.Command) (limiter.Result, error) {
+func (c *Client) Apply(ctx context.Context, key store.Key, p limiter.Params, cmd limiter.Command) (limiter.Result, error) {
 	l, err := c.current()
 	if l == nil {
 		return limiter.Result{}, c.unavailable(err)

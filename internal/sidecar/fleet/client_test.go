@@ -83,7 +83,7 @@ func start(t *testing.T, c *controller) (client *fleet.Client, h *handler, token
 
 var (
 	key    = store.Key{Scope: store.Scope{Cluster: "c", Namespace: "shop", Policy: "checkout", Limit: "all"}, Hash: "ab"}
-	params = limiter.FixedWindow{Rates: []limiter.Rate{{Limit: 10, Window: limiter.Second}}, Generation: 3}
+	params = limiter.Params{Rates: []limiter.Rate{{Limit: 10, Window: limiter.Second}}, Generation: 3}
 	take   = limiter.Command{Op: limiter.Take, Min: 1, Want: 5}
 )
 

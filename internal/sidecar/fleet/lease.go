@@ -44,7 +44,7 @@ func (l *link) answer(r *fleetpb.LeaseReply) {
 	}
 }
 
-func leaseMessage(id uint64, key store.Key, p limiter.FixedWindow, c limiter.Command) *fleetpb.FromHolder {
+func leaseMessage(id uint64, key store.Key, p limiter.Params, c limiter.Command) *fleetpb.FromHolder {
 	request := &fleetpb.LeaseRequest{
 		Id: id,
 		Key: &fleetpb.Key{

@@ -21,7 +21,7 @@ var errGone = errors.New("gone")
 
 type away struct{}
 
-func (away) Apply(context.Context, store.Key, limiter.FixedWindow, limiter.Command) (limiter.Result, error) {
+func (away) Apply(context.Context, store.Key, limiter.Params, limiter.Command) (limiter.Result, error) {
 	return limiter.Result{}, &store.UnavailableError{Store: "away", Cause: errGone}
 }
 

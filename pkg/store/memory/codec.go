@@ -20,9 +20,9 @@ import (
 //	sealed, since, number of gaps, each gap's from and to,
 //	number of counters, and for each counter
 //	  the five parts of its key, those equal to the previous key's left out by
-//	  a leading count of equal parts; its generation; the number of its windows;
-//	  and the limit, length, index and granted units of each.
-const version = 1
+//	  a leading count of equal parts; and its limiter.State, field by field, the
+//	  meters and the entries of their logs after their number.
+const version = 2
 
 // Bounds of what Decode accepts, so that no input makes it use memory out of
 // proportion to a real ledger.
@@ -30,6 +30,7 @@ const (
 	maxDecoded = 256 << 20 // bytes of the stream
 	maxGaps    = 1 << 12
 	maxString  = 1 << 10
+	maxEntries = 1 << 16
 	maxInstant = 1 << 52 // in the year 2112
 )
 
@@ -100,7 +101,7 @@ func (e *encoder) ledger(l *Ledger) {
 	var previous store.Key
 	for _, c := range l.counters {
 		e.key(previous, c.key)
-		e.state(c.FixedWindowState)
+		e.state(c.State)
 		previous = c.key
 	}
 }
@@ -117,15 +118,32 @@ func (e *encoder) key(previous, k store.Key) {
 	}
 }
 
-func (e *encoder) state(s limiter.FixedWindowState) {
-	e.integer(s.Generation)
-	e.integer(int64(s.N))
-	for _, w := range s.Slice() {
-		e.integer(w.Limit)
-		e.integer(int64(w.Window))
-		e.integer(w.Index)
-		e.integer(w.Granted)
+func (e *encoder) state(s limiter.State) {
+	for _, v := range []int64{s.Generation, int64(s.Algorithm), int64(s.Expires), s.Pulse, s.Asked, s.Before, int64(s.N)} {
+		e.integer(v)
 	}
+	for _, m := range s.Slice() {
+		e.rate(m.Rate)
+		e.integer(m.Index)
+		e.integer(m.Used)
+		e.integer(int64(len(m.Log)))
+		for _, entry := range m.Log {
+			e.integer(int64(entry.At))
+			e.integer(entry.Count)
+		}
+	}
+}
+
+func (e *encoder) rate(r limiter.Rate) {
+	e.integer(r.Limit)
+	e.integer(int64(r.Window))
+	e.integer(r.Burst)
+	e.integer(int64(r.Offset + limiter.MaxOffset))
+	monthly := int64(0)
+	if r.Monthly {
+		monthly = 1
+	}
+	e.integer(monthly)
 }
 
 // A decoder reads from r until the first error, and from then on returns zeros.
@@ -177,7 +195,7 @@ func (d *decoder) ledger() *Ledger {
 	}
 	var previous store.Key
 	for range d.integer("number of counters", 0, maxDecoded) {
-		c := counter{key: d.key(previous), FixedWindowState: d.state()}
+		c := counter{key: d.key(previous), State: d.state()}
 		if d.err != nil {
 			break
 		}
@@ -199,20 +217,42 @@ func (d *decoder) key(previous store.Key) store.Key {
 	return previous
 }
 
-func (d *decoder) state() limiter.FixedWindowState {
-	s := limiter.FixedWindowState{Generation: d.integer("generation", 0, limiter.MaxGeneration)}
-	s.N = int(d.integer("number of windows", 1, limiter.MaxRates))
+func (d *decoder) state() limiter.State {
+	s := limiter.State{
+		Generation: d.integer("generation", 0, limiter.MaxGeneration),
+		Algorithm:  limiter.Algorithm(d.integer("algorithm", 0, int64(limiter.LeakyBucket))),
+		Expires:    d.instant("expiry"),
+		Pulse:      d.integer("pulse", 0, maxInstant),
+		Asked:      d.integer("asked", 0, limiter.MaxExact),
+		Before:     d.integer("before", 0, limiter.MaxExact),
+		N:          int(d.integer("number of meters", 1, limiter.MaxRates)),
+	}
 	for i := range s.Slice() {
-		w := &s.Open[i]
-		w.Limit = d.integer("limit", 1, limiter.MaxLimit)
-		w.Window = limiter.Micros(d.integer("window", int64(limiter.MinWindow), int64(limiter.MaxWindow)))
-		if d.err != nil {
-			return s
-		}
-		w.Index = d.integer("index", 0, maxInstant/int64(w.Window))
-		w.Granted = d.integer("granted", 0, limiter.MaxLimit)
+		s.Meters[i] = d.meter()
 	}
 	return s
+}
+
+func (d *decoder) meter() limiter.Meter {
+	m := limiter.Meter{
+		Rate:  d.rate(),
+		Index: d.integer("index", 0, maxInstant),
+		Used:  d.integer("used", 0, limiter.MaxExact),
+	}
+	for range d.integer("number of entries", 0, maxEntries) {
+		m.Log = append(m.Log, limiter.Entry{At: d.instant("entry"), Count: d.integer("count", 1, limiter.MaxExact)})
+	}
+	return m
+}
+
+func (d *decoder) rate() limiter.Rate {
+	return limiter.Rate{
+		Limit:   d.integer("limit", 1, limiter.MaxLimit),
+		Window:  limiter.Micros(d.integer("window", int64(limiter.MinWindow), int64(limiter.MaxWindow))),
+		Burst:   d.integer("burst", 0, limiter.MaxLimit),
+		Offset:  limiter.Micros(d.integer("offset", 0, 2*int64(limiter.MaxOffset))) - limiter.MaxOffset,
+		Monthly: d.integer("monthly", 0, 1) == 1,
+	}
 }
 
 // end requires that nothing follows; reading to the end is also what makes gzip

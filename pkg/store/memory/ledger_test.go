@@ -22,11 +22,11 @@ func counterOf(hash string) store.Key {
 	return store.Key{Scope: store.Scope{Cluster: "c", Namespace: "n", Policy: "p", Limit: "l"}, Hash: hash}
 }
 
-func perWindow(limit int64, window limiter.Micros) limiter.FixedWindow {
-	return limiter.FixedWindow{Generation: 1, Rates: []limiter.Rate{{Limit: limit, Window: window}}}
+func perWindow(limit int64, window limiter.Micros) limiter.Params {
+	return limiter.Params{Generation: 1, Rates: []limiter.Rate{{Limit: limit, Window: window}}}
 }
 
-func apply(t *testing.T, s *memory.Store, key store.Key, p limiter.FixedWindow, c limiter.Command) limiter.Result {
+func apply(t *testing.T, s *memory.Store, key store.Key, p limiter.Params, c limiter.Command) limiter.Result {
 	t.Helper()
 	res, err := s.Apply(t.Context(), key, p, c)
 	if err != nil {
@@ -228,7 +228,7 @@ func FuzzDecode(f *testing.F) {
 func exportOf(t testing.TB, hashes ...string) []byte {
 	t.Helper()
 	s := memory.New(memory.Options{Clock: newFakeClock(epoch).Now})
-	p := limiter.FixedWindow{Generation: 3, Rates: []limiter.Rate{
+	p := limiter.Params{Generation: 3, Rates: []limiter.Rate{
 		{Limit: 5, Window: limiter.Second}, {Limit: limiter.MaxLimit, Window: limiter.MaxWindow},
 	}}
 	for _, h := range hashes {

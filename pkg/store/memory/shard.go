@@ -28,7 +28,7 @@ type shard struct {
 // A counter is one key and its state.
 type counter struct {
 	key store.Key
-	limiter.FixedWindowState
+	limiter.State
 }
 
 // counter returns key's counter, new when it was never seen. The caller holds mu,

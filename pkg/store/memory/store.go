@@ -89,7 +89,7 @@ func (s *Store) adopt(l *Ledger, now, back limiter.Instant) {
 // Apply runs c for one counter. Refusals are results; the error is a
 // *store.UnavailableError when ctx is done or the store is sealed, and any other
 // error names what is wrong with p or c.
-func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.FixedWindow, c limiter.Command) (limiter.Result, error) {
+func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return limiter.Result{}, unavailable(err)
 	}
@@ -105,7 +105,7 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.FixedWindow,
 	return res, nil
 }
 
-func (s *Store) decide(key store.Key, p limiter.FixedWindow, c limiter.Command) (res limiter.Result, err error) {
+func (s *Store) decide(key store.Key, p limiter.Params, c limiter.Command) (res limiter.Result, err error) {
 	sh := s.shard(key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *Store) decide(key store.Key, p limiter.FixedWindow, c limiter.Command) 
 	}
 	now := s.clock() // under the lock, so that a key sees time in order
 	counter := sh.counter(key)
-	counter.FixedWindowState, res = p.Step(counter.FixedWindowState, now, c)
+	counter.State, res = p.Step(counter.State, now, c)
 	return res, nil
 }
 

@@ -24,11 +24,11 @@ func counterOf(hash string) store.Key {
 	return store.Key{Scope: store.Scope{Cluster: "c", Namespace: "n", Policy: "p", Limit: "l"}, Hash: hash}
 }
 
-func perWindow(limit int64, window limiter.Micros) limiter.FixedWindow {
-	return limiter.FixedWindow{Generation: 1, Rates: []limiter.Rate{{Limit: limit, Window: window}}}
+func perWindow(limit int64, window limiter.Micros) limiter.Params {
+	return limiter.Params{Generation: 1, Rates: []limiter.Rate{{Limit: limit, Window: window}}}
 }
 
-func apply(t *testing.T, s *redis.Store, key store.Key, p limiter.FixedWindow, c limiter.Command) limiter.Result {
+func apply(t *testing.T, s *redis.Store, key store.Key, p limiter.Params, c limiter.Command) limiter.Result {
 	t.Helper()
 	res, err := s.Apply(t.Context(), key, p, c)
 	if err != nil {
@@ -38,7 +38,7 @@ func apply(t *testing.T, s *redis.Store, key store.Key, p limiter.FixedWindow, c
 }
 
 // untilGranted waits for the first window inside the store's memory.
-func untilGranted(t *testing.T, s *redis.Store, key store.Key, p limiter.FixedWindow) limiter.Result {
+func untilGranted(t *testing.T, s *redis.Store, key store.Key, p limiter.Params) limiter.Result {
 	t.Helper()
 	for {
 		res := apply(t, s, key, p, lease)

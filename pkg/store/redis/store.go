@@ -55,7 +55,7 @@ func (s *Store) Close() error { return s.client.Close() }
 //
 // A call whose error is unavailable may still have been carried out: a lost reply
 // strands what it granted, until the window ends.
-func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.FixedWindow, c limiter.Command) (limiter.Result, error) {
+func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	if err := p.Validate(); err != nil {
 		return limiter.Result{}, fmt.Errorf("%s: %s: %w", s.name, key, err)
 	}

@@ -20,7 +20,7 @@ type timeline struct {
 type call struct {
 	evicted bool // the guard lost its newest instant before the call
 	now     limiter.Instant
-	params  limiter.FixedWindow
+	params  limiter.Params
 	command limiter.Command
 	want    limiter.Result
 }
@@ -51,8 +51,8 @@ func (d dice) roll(n int) timeline {
 	now := oneOf(d, edgeStarts)
 	l := timeline{since: d.near(now), latest: d.near(now)}
 	memory := limiter.Memory{Since: l.since, Latest: l.latest}
-	params := limiter.FixedWindow{Generation: d.below(3), Rates: d.rates()}
-	var state limiter.FixedWindowState
+	params := limiter.Params{Generation: d.below(3), Rates: d.rates()}
+	var state limiter.State
 	var kept limiter.Micros
 	var grant limiter.Windows
 	for range n {
@@ -102,7 +102,7 @@ func (d dice) later(now limiter.Instant, rates []limiter.Rate) limiter.Instant {
 }
 
 // edit returns the parameters of the next call, mostly the same.
-func (d dice) edit(p limiter.FixedWindow) limiter.FixedWindow {
+func (d dice) edit(p limiter.Params) limiter.Params {
 	switch d.below(12) {
 	case 0:
 		p.Generation, p.Rates = min(p.Generation+1, limiter.MaxGeneration), d.rates()
@@ -136,7 +136,7 @@ func (d dice) command(grant limiter.Windows) limiter.Command {
 }
 
 // layout is a state without its counts: what a call must write whole.
-func layout(s limiter.FixedWindowState) limiter.FixedWindowState {
+func layout(s limiter.State) limiter.State {
 	for i := range s.Slice() {
 		s.Open[i].Granted = 0
 	}
@@ -144,7 +144,7 @@ func layout(s limiter.FixedWindowState) limiter.FixedWindowState {
 }
 
 // fields returns the hash that holds s; none for a key never served.
-func fields(s limiter.FixedWindowState, kept limiter.Micros) map[string]string {
+func fields(s limiter.State, kept limiter.Micros) map[string]string {
 	hash := map[string]string{}
 	if s.N == 0 {
 		return hash

@@ -7,7 +7,7 @@ import (
 )
 
 // encode returns the arguments of the script, as lua/fixedwindow.lua lists them.
-func encode(p limiter.FixedWindow, c limiter.Command) []any {
+func encode(p limiter.Params, c limiter.Command) []any {
 	args := make([]any, 0, 6+2*len(p.Rates)+2*c.Windows.N)
 	args = append(args, int64(c.Op), c.Min, c.Want, p.Generation, len(p.Rates))
 	for _, r := range p.Rates {

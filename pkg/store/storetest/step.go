@@ -17,12 +17,12 @@ func testFollowsStep(t *testing.T, h harness) {
 	h.Advance(limiter.MinWindow) // windows of this length lie in the memory too
 	lengths := []limiter.Micros{limiter.MinWindow, limiter.MinWindow + 7, long}
 
-	states := make([]limiter.FixedWindowState, keys)
+	states := make([]limiter.State, keys)
 	grants := make([]limiter.Windows, keys)
-	p := limiter.FixedWindow{Generation: 1, Rates: Rates(rng, lengths, 40)}
+	p := limiter.Params{Generation: 1, Rates: Rates(rng, lengths, 40)}
 	for i := range calls {
 		if rng.IntN(50) == 0 {
-			p = limiter.FixedWindow{Generation: p.Generation + 1, Rates: Rates(rng, lengths, 40)}
+			p = limiter.Params{Generation: p.Generation + 1, Rates: Rates(rng, lengths, 40)}
 		}
 		asked := p
 		asked.Generation -= int64(rng.IntN(8) / 7) // now and then by a holder that is behind

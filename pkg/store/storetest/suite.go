@@ -15,7 +15,7 @@ import (
 
 // Store is what is tested.
 type Store interface {
-	Apply(ctx context.Context, key store.Key, p limiter.FixedWindow, c limiter.Command) (limiter.Result, error)
+	Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error)
 }
 
 // A Subject is one empty store and what can be done to it.
@@ -67,12 +67,12 @@ func giveBack(amount int64, w limiter.Windows) limiter.Command {
 	return limiter.Command{Op: limiter.Return, Want: amount, Windows: w}
 }
 
-func fixed(generation, limit int64, window limiter.Micros) limiter.FixedWindow {
-	return limiter.FixedWindow{Generation: generation, Rates: []limiter.Rate{{Limit: limit, Window: window}}}
+func fixed(generation, limit int64, window limiter.Micros) limiter.Params {
+	return limiter.Params{Generation: generation, Rates: []limiter.Rate{{Limit: limit, Window: window}}}
 }
 
 // apply runs a command that must be answered.
-func (h harness) apply(t *testing.T, k store.Key, p limiter.FixedWindow, c limiter.Command) limiter.Result {
+func (h harness) apply(t *testing.T, k store.Key, p limiter.Params, c limiter.Command) limiter.Result {
 	t.Helper()
 	res, err := h.Store.Apply(t.Context(), k, p, c)
 	if err != nil {
@@ -295,7 +295,7 @@ func testBroken(t *testing.T, h harness) {
 func testInvalid(t *testing.T, h harness) {
 	valid := fixed(1, 5, limiter.Second)
 	for name, call := range map[string]struct {
-		params  limiter.FixedWindow
+		params  limiter.Params
 		command limiter.Command
 	}{
 		"nothing wanted":         {valid, take(0, 0)},
@@ -304,8 +304,8 @@ func testInvalid(t *testing.T, h harness) {
 		"a negative return":      {valid, giveBack(-5, limiter.Windows{})},
 		"an unknown operation":   {valid, limiter.Command{Op: 2, Min: 1, Want: 1}},
 		"windows out of bounds":  {valid, giveBack(1, limiter.Windows{N: limiter.MaxRates + 1})},
-		"no rates":               {limiter.FixedWindow{Generation: 1}, take(1, 1)},
-		"too many rates":         {limiter.FixedWindow{Rates: make([]limiter.Rate, limiter.MaxRates+1)}, take(1, 1)},
+		"no rates":               {limiter.Params{Generation: 1}, take(1, 1)},
+		"too many rates":         {limiter.Params{Rates: make([]limiter.Rate, limiter.MaxRates+1)}, take(1, 1)},
 		"a negative generation":  {fixed(-1, 5, limiter.Second), take(1, 1)},
 	} {
 		_, err := h.Store.Apply(t.Context(), key("a"), call.params, call.command)

@@ -20,8 +20,8 @@ func rate(limit int64, window limiter.Micros) limiter.Rate {
 	return limiter.Rate{Limit: limit, Window: window}
 }
 
-func params(generation int64, rates ...limiter.Rate) limiter.FixedWindow {
-	return limiter.FixedWindow{Generation: generation, Rates: rates}
+func params(generation int64, rates ...limiter.Rate) limiter.Params {
+	return limiter.Params{Generation: generation, Rates: rates}
 }
 
 func window(limit int64, length limiter.Micros, index, granted int64) limiter.OpenWindow {
@@ -34,8 +34,8 @@ func windows(list ...limiter.OpenWindow) limiter.Windows {
 	return w
 }
 
-func state(generation int64, list ...limiter.OpenWindow) limiter.FixedWindowState {
-	return limiter.FixedWindowState{Generation: generation, Windows: windows(list...)}
+func state(generation int64, list ...limiter.OpenWindow) limiter.State {
+	return limiter.State{Generation: generation, Windows: windows(list...)}
 }
 
 func take(low, high int64) limiter.Command { return limiter.Command{Min: low, Want: high} }
@@ -52,11 +52,11 @@ func remembering(c limiter.Command, m limiter.Memory) limiter.Command {
 // A stepCase is one call of Step. Result.Now and Result.Windows are always the
 // call's instant and the next state's windows, so the tables leave them out.
 type stepCase struct {
-	params  limiter.FixedWindow
-	state   limiter.FixedWindowState
+	params  limiter.Params
+	state   limiter.State
 	command limiter.Command
 	want    limiter.Result
-	next    limiter.FixedWindowState
+	next    limiter.State
 }
 
 func (c stepCase) run(t *testing.T) {
@@ -265,7 +265,7 @@ func TestStepPanicsOnAnUnknownOp(t *testing.T) {
 
 func TestKeepFor(t *testing.T) {
 	for name, c := range map[string]struct {
-		state limiter.FixedWindowState
+		state limiter.State
 		want  limiter.Micros
 	}{
 		"nothing for a key never seen":                {state(1), 0},

@@ -1,0 +1,52 @@
+package limiter
+
+// Step applies c to s at the instant now, by the parameters, which are valid by
+// Validate. It panics on an Op it does not know.
+//
+//	state of the key                        Take                       Return
+//	generation newer than the parameters'   0, StaleGeneration         0, StaleGeneration
+//	an instant after now was served         0, ClockBehind             0, ClockBehind
+//	Min above what a rate ever grants       0, TooLarge                —
+//	the past that counts was forgotten      0, Amnesia                 0, Forfeited
+//	fewer than Min left of some rate        0, Exhausted               —
+//	otherwise                               min(Want, left), Granted   Want, Granted; 0, Forfeited
+//	                                                                   when it is too late
+//
+// Peek answers as Take does and changes nothing. Reset forgets what was granted.
+//
+// An edit never opens a second budget beside the first; see adopt.
+func (p Params) Step(s State, now Instant, c Command) (State, Result) {
+	if p.Generation < s.Generation {
+		return s, Result{Reason: StaleGeneration, Algorithm: s.Algorithm, Windows: s.Windows(now), Now: now}
+	}
+	if served := s.served(c.Memory); now < served {
+		return s, Result{
+			Reason: ClockBehind, Algorithm: s.Algorithm, Windows: s.Windows(now), Now: now, RetryAfter: served.Sub(now),
+		}
+	}
+	c.Memory.Since = max(c.Memory.Since, p.Since)
+	next := p.adopt(s, now, c.Memory)
+	switch c.Op {
+	case Take:
+		return p.take(next, now, c)
+	case Peek:
+		_, res := p.take(next, now, c)
+		return s, res
+	case Return:
+		return p.giveBack(next, now, c)
+	case Reset:
+		return p.reset(next, now)
+	default:
+		panic("limiter: unknown op")
+	}
+}
+
+// reset forgets what was granted. Units that holders have in hand are still good.
+func (p Params) reset(s State, now Instant) (State, Result) {
+	for i := range s.Slice() {
+		s.Meters[i].Used, s.Meters[i].Log = 0, nil
+	}
+	res := Result{Reason: Granted, Algorithm: s.Algorithm, Now: now}
+	p.describe(s, now, Memory{}, &res)
+	return s, res
+}
