@@ -15,9 +15,14 @@ type Policy struct {
 	Name       string `json:"name"`
 	Generation int64  `json:"generation"` // orders the versions of the name; stores refuse lower ones
 
-	Mode        Mode        `json:"mode"`
-	Store       Store       `json:"store"`
-	Consistency Consistency `json:"consistency"`
+	Mode  Mode  `json:"mode"`
+	Store Store `json:"store"`
+	// Since is when the store took the counters over from another one, on its own
+	// clock; 0 when it never did. Draining says that another store is about to take
+	// over: nothing is asked of this one, and nothing is admitted on its word.
+	Since       limiter.Instant `json:"since,omitempty"`
+	Draining    bool            `json:"draining,omitempty"`
+	Consistency Consistency     `json:"consistency"`
 
 	// OnStoreUnavailable decides requests when credits in hand are spent and the
 	// store does not answer.
@@ -43,12 +48,29 @@ type StoreType string
 const (
 	ControllerStore StoreType = "Controller" // the leading controller's memory, reached over the fleet stream
 	RedisStore      StoreType = "Redis"
+	PostgresStore   StoreType = "Postgres"
 )
 
-// Store says where the counters of a policy are kept.
+// Store says where the counters of a policy are kept. Two that are equal are one
+// store and share their connections.
 type Store struct {
-	Type    StoreType `json:"type"`
-	Address string    `json:"address,omitempty"` // host:port of RedisStore
+	Type StoreType `json:"type"`
+	// Address is host:port of Redis or Postgres; of a Redis Cluster or of Sentinels
+	// several, separated by commas. The port of Postgres may be left out.
+	Address string `json:"address,omitempty"`
+	// Cluster makes the addresses nodes of a Redis Cluster.
+	Cluster bool `json:"cluster,omitempty"`
+	// Sentinel is the name of the primary that the Sentinels at the addresses watch.
+	Sentinel string `json:"sentinel,omitempty"`
+	// Database is the database of Postgres.
+	Database string `json:"database,omitempty"`
+	// TLS encrypts the connections, by the names and authorities of the system or of
+	// the secret.
+	TLS bool `json:"tls,omitempty"`
+	// Secret names the credentials, as "namespace/name". Their values are not part
+	// of a snapshot; SecretVersion changes with them.
+	Secret        string `json:"secret,omitempty"`
+	SecretVersion string `json:"secretVersion,omitempty"`
 }
 
 // ConsistencyMode says how often the store is asked.
@@ -56,14 +78,44 @@ type ConsistencyMode string
 
 // The consistency modes.
 const (
-	Leased ConsistencyMode = "Leased" // once a batch; window-coupled credits, so still exact
-	Strict ConsistencyMode = "Strict" // once a request
+	Leased     ConsistencyMode = "Leased"     // once a batch; credits expire, so still exact
+	CachedDeny ConsistencyMode = "CachedDeny" // once a request that is admitted; refusals are remembered
+	Strict     ConsistencyMode = "Strict"     // once a request
 )
 
-// Consistency says how a sidecar uses the store.
+// SizeType says who chooses how much a lease asks for.
+type SizeType string
+
+// The ways to size a lease.
+const (
+	Adaptive   SizeType = "Adaptive"   // learned from the demand of past windows
+	Predictive SizeType = "Predictive" // a forecast, as far as it proves better than what was learned
+	Fixed      SizeType = "Fixed"      // Batch
+)
+
+// Expiry says when leased credits die.
+type Expiry string
+
+// The expiries.
+const (
+	Coupled   Expiry = "Coupled"   // with the window, or the lifetime, of the grant
+	CarryOver Expiry = "CarryOver" // when they are spent: admits limit + holders · (batch − 1)
+)
+
+// Consistency says how a sidecar uses the store. All but the mode is of Leased.
 type Consistency struct {
-	Mode  ConsistencyMode `json:"mode"`
-	Batch int64           `json:"batch,omitempty"` // Leased: units of one lease, at least 1
+	Mode   ConsistencyMode `json:"mode"`
+	Size   SizeType        `json:"size,omitempty"`
+	Batch  int64           `json:"batch,omitempty"`  // units of one lease, at least 1; what Adaptive and Predictive begin with
+	Min    int64           `json:"min,omitempty"`    // least that Adaptive and Predictive choose, at least 1
+	Max    int64           `json:"max,omitempty"`    // most they choose, at least Min
+	Expiry Expiry          `json:"expiry,omitempty"` // Coupled or CarryOver
+	// LowWater is the number of credits left at which the next lease is asked for
+	// ahead of need; 0 asks when they are spent.
+	LowWater int64 `json:"lowWater,omitempty"`
+	// ReturnIdleAfter gives back the credits of a key that was not asked for so
+	// long; 0 leaves them to expire.
+	ReturnIdleAfter limiter.Micros `json:"returnIdleAfter,omitempty"`
 }
 
 // Action is what a sidecar does while a store is unavailable.
@@ -85,10 +137,70 @@ type ClientIP struct {
 
 // A Limit is one named limit of a policy.
 type Limit struct {
-	Name  string         `json:"name"`
-	Match []Match        `json:"match,omitempty"` // one must match; none means every request
-	Key   *Key           `json:"key,omitempty"`   // nil: one counter for the whole fleet
-	Rates []limiter.Rate `json:"rates"`           // 1 to limiter.MaxRates, all must admit
+	Name   string  `json:"name"`
+	Mode   Mode    `json:"mode,omitempty"`   // Shadow counts refusals and lets pass; empty: as the policy
+	Match  []Match `json:"match,omitempty"`  // one must match; none means every request
+	Exempt []Match `json:"exempt,omitempty"` // requests that one of these matches are not counted
+	Key    *Key    `json:"key,omitempty"`    // nil: one counter for the whole fleet
+
+	Algorithm Algorithm      `json:"algorithm,omitempty"` // empty: FixedWindow
+	Rates     []limiter.Rate `json:"rates"`               // 1 to limiter.MaxRates
+	Any       bool           `json:"any,omitempty"`       // one rate that admits is enough
+	Buckets   int64          `json:"buckets,omitempty"`   // of SlidingWindow
+	MaxDelay  limiter.Micros `json:"maxDelay,omitempty"`  // of LeakyBucket
+	Lifetime  limiter.Micros `json:"lifetime,omitempty"`  // of credits that are time-coupled
+
+	Overrides []Override `json:"overrides,omitempty"` // of single values of the key
+	Cost      *Cost      `json:"cost,omitempty"`      // nil: every request costs 1
+	Fairness  *Fairness  `json:"fairness,omitempty"`
+}
+
+// Algorithm names a limiter.Algorithm.
+type Algorithm string
+
+// The algorithms.
+const (
+	FixedWindow   Algorithm = "FixedWindow" // and quotas
+	SlidingWindow Algorithm = "SlidingWindow"
+	SlidingLog    Algorithm = "SlidingLog"
+	TokenBucket   Algorithm = "TokenBucket"
+	GCRA          Algorithm = "GCRA"
+	LeakyBucket   Algorithm = "LeakyBucket"
+)
+
+// An Override gives some values of a limit's key rates of their own, on the
+// counters they have anyway.
+type Override struct {
+	Values []Value        `json:"values"`
+	Rates  []limiter.Rate `json:"rates"`
+}
+
+// A Value is one value of a key: one string for each part.
+type Value []string
+
+// Cost says what a request costs. The amount of a header that is missing or no
+// whole number from 1 to Max is Default.
+type Cost struct {
+	Default       int64  `json:"default"`                 // at least 1
+	Max           int64  `json:"max"`                     // at least Default
+	RequestHeader string `json:"requestHeader,omitempty"` // names the cost
+	// ResponseHeader names the cost after the fact: Default, or what the request
+	// names, is reserved, and the difference is settled when the response begins.
+	ResponseHeader string `json:"responseHeader,omitempty"`
+}
+
+// Fairness splits a limit over tenants by weight. What a declared tenant is
+// entitled to is kept for it until the window ends; the others share the rest.
+type Fairness struct {
+	Tenant        KeyPart  `json:"tenant"`
+	Weights       []Weight `json:"weights,omitempty"` // the declared tenants
+	DefaultWeight int64    `json:"defaultWeight"`     // of each other tenant, at least 1
+}
+
+// A Weight is a declared tenant's.
+type Weight struct {
+	Tenant string `json:"tenant"`
+	Weight int64  `json:"weight"` // 1 to limiter.MaxWeight
 }
 
 // A Match selects requests. Every field that is set must match.
