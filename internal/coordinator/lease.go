@@ -27,7 +27,8 @@ func (t *term) lease(ctx context.Context, s *session, r *fleetpb.LeaseRequest) *
 		reply.Granted, reply.Remaining = res.Granted, res.Remaining
 		reply.ExpiresInMicros, reply.RetryAfterMicros = int64(res.ExpiresIn), int64(res.RetryAfter)
 		reply.Windows = windowsTo(res.Windows)
-		reply.NowMicros, reply.Reason = int64(res.Now), int32(res.Reason)
+		reply.NowMicros, reply.Reason, reply.Algorithm = int64(res.Now), int32(res.Reason), int32(res.Algorithm)
+		reply.Limit, reply.ResetAfterMicros, reply.DelayMicros = res.Limit, int64(res.ResetAfter), int64(res.Delay)
 	}
 	if limiter.Op(r.GetOp()) == limiter.Return {
 		return nil
@@ -108,13 +109,13 @@ func unavailable(format string, args ...any) error {
 }
 
 func command(r *fleetpb.LeaseRequest) (limiter.Command, error) {
-	c := limiter.Command{Min: r.GetMin(), Want: r.GetWant()}
+	c := limiter.Command{Min: r.GetMin(), Want: r.GetWant(), First: r.GetFirst()}
 	switch r.GetOp() {
-	case int32(limiter.Take):
-		c.Op = limiter.Take
+	case int32(limiter.Take), int32(limiter.Peek): // a holder may not reset
+		c.Op = limiter.Op(r.GetOp())
 		return c, nil
 	case int32(limiter.Return):
-		c.Op = limiter.Return
+		c.Op, c.At = limiter.Return, limiter.Instant(r.GetAtMicros())
 		var err error
 		c.Windows, err = windowsFrom(r.GetWindows())
 		return c, err

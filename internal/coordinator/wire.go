@@ -24,15 +24,16 @@ func windowsFrom(in []*fleetpb.Window) (limiter.Windows, error) {
 		return out, fmt.Errorf("%d windows, must be 1 to %d", len(in), limiter.MaxRates)
 	}
 	for _, w := range in {
-		rate := limiter.Rate{Limit: w.GetRate().GetLimit(), Window: limiter.Micros(w.GetRate().GetWindowMicros())}
-		if rate.Limit < 1 || rate.Limit > limiter.MaxLimit || rate.Window < limiter.MinWindow || rate.Window > limiter.MaxWindow {
+		rate := rateFrom(w.GetRate())
+		if rate.Limit < 1 || rate.Limit > limiter.MaxLimit || rate.Window < limiter.MinWindow || rate.Window > limiter.MaxWindow ||
+			rate.Offset < -limiter.MaxOffset || rate.Offset > limiter.MaxOffset {
 			return out, fmt.Errorf("a window of %d units in %dµs", rate.Limit, rate.Window)
 		}
 		if w.GetIndex() < 0 || w.GetIndex() >= maxIndex/int64(rate.Window) {
 			return out, fmt.Errorf("window index %d", w.GetIndex())
 		}
 		for _, other := range out.Slice() {
-			if other.Window == rate.Window {
+			if other.Window == rate.Window && other.Offset == rate.Offset && other.Monthly == rate.Monthly {
 				return out, fmt.Errorf("two windows of %dµs", rate.Window)
 			}
 		}
@@ -46,7 +47,7 @@ func windowsTo(in limiter.Windows) []*fleetpb.Window {
 	out := make([]*fleetpb.Window, 0, in.N)
 	for _, w := range in.Slice() {
 		out = append(out, &fleetpb.Window{
-			Rate:    &fleetpb.Rate{Limit: w.Limit, WindowMicros: int64(w.Window)},
+			Rate:    rateTo(w.Rate),
 			Index:   w.Index,
 			Granted: w.Granted,
 		})
@@ -57,9 +58,22 @@ func windowsTo(in limiter.Windows) []*fleetpb.Window {
 func ratesFrom(in []*fleetpb.Rate) []limiter.Rate {
 	out := make([]limiter.Rate, len(in))
 	for i, r := range in {
-		out[i] = limiter.Rate{Limit: r.GetLimit(), Window: limiter.Micros(r.GetWindowMicros())}
+		out[i] = rateFrom(r)
 	}
 	return out
+}
+
+func rateFrom(r *fleetpb.Rate) limiter.Rate {
+	return limiter.Rate{
+		Limit: r.GetLimit(), Window: limiter.Micros(r.GetWindowMicros()), Burst: r.GetBurst(),
+		Offset: limiter.Micros(r.GetOffsetMicros()), Monthly: r.GetMonthly(),
+	}
+}
+
+func rateTo(r limiter.Rate) *fleetpb.Rate {
+	return &fleetpb.Rate{
+		Limit: r.Limit, WindowMicros: int64(r.Window), Burst: r.Burst, OffsetMicros: int64(r.Offset), Monthly: r.Monthly,
+	}
 }
 
 func reportFrom(in *fleetpb.LimitReport) (audit.Report, error) {

@@ -464,9 +464,12 @@ func (x *Welcome) GetReportIntervalMillis() int64 {
 
 // Config replaces what the holder enforces. It is acknowledged by version.
 type Config struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`   // content hash of snapshot
-	Snapshot      []byte                 `protobuf:"bytes,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"` // policy.Snapshot as policy.Encode writes it
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Version  string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`   // content hash of snapshot
+	Snapshot []byte                 `protobuf:"bytes,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"` // policy.Snapshot as policy.Encode writes it
+	// The credentials of the stores in the snapshot: kept in memory only, and
+	// renewed with the version that the snapshot names.
+	Secrets       []*Secret `protobuf:"bytes,3,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -515,6 +518,74 @@ func (x *Config) GetSnapshot() []byte {
 	return nil
 }
 
+func (x *Config) GetSecrets() []*Secret {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+// Secret holds the values of a Kubernetes Secret that a store names.
+type Secret struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`       // policy.Store.Secret, "namespace/name"
+	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"` // policy.Store.SecretVersion
+	Data          map[string][]byte      `protobuf:"bytes,3,rep,name=data,proto3" json:"data,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Secret) Reset() {
+	*x = Secret{}
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Secret) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Secret) ProtoMessage() {}
+
+func (x *Secret) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Secret.ProtoReflect.Descriptor instead.
+func (*Secret) Descriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Secret) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Secret) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Secret) GetData() map[string][]byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 type Acknowledge struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -525,7 +596,7 @@ type Acknowledge struct {
 
 func (x *Acknowledge) Reset() {
 	*x = Acknowledge{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[5]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +608,7 @@ func (x *Acknowledge) String() string {
 func (*Acknowledge) ProtoMessage() {}
 
 func (x *Acknowledge) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[5]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +621,7 @@ func (x *Acknowledge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Acknowledge.ProtoReflect.Descriptor instead.
 func (*Acknowledge) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{5}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Acknowledge) GetVersion() string {
@@ -578,7 +649,7 @@ type Holders struct {
 
 func (x *Holders) Reset() {
 	*x = Holders{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[6]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -590,7 +661,7 @@ func (x *Holders) String() string {
 func (*Holders) ProtoMessage() {}
 
 func (x *Holders) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[6]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -603,7 +674,7 @@ func (x *Holders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holders.ProtoReflect.Descriptor instead.
 func (*Holders) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{6}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Holders) GetCounts() []*Holders_Count {
@@ -626,7 +697,7 @@ type Key struct {
 
 func (x *Key) Reset() {
 	*x = Key{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[7]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -638,7 +709,7 @@ func (x *Key) String() string {
 func (*Key) ProtoMessage() {}
 
 func (x *Key) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[7]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -651,7 +722,7 @@ func (x *Key) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Key.ProtoReflect.Descriptor instead.
 func (*Key) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{7}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Key) GetNamespace() string {
@@ -686,13 +757,16 @@ type Rate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Limit         int64                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
 	WindowMicros  int64                  `protobuf:"varint,2,opt,name=window_micros,json=windowMicros,proto3" json:"window_micros,omitempty"`
+	Burst         int64                  `protobuf:"varint,3,opt,name=burst,proto3" json:"burst,omitempty"`
+	OffsetMicros  int64                  `protobuf:"varint,4,opt,name=offset_micros,json=offsetMicros,proto3" json:"offset_micros,omitempty"`
+	Monthly       bool                   `protobuf:"varint,5,opt,name=monthly,proto3" json:"monthly,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[8]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -704,7 +778,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[8]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -717,7 +791,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{8}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Rate) GetLimit() int64 {
@@ -734,6 +808,27 @@ func (x *Rate) GetWindowMicros() int64 {
 	return 0
 }
 
+func (x *Rate) GetBurst() int64 {
+	if x != nil {
+		return x.Burst
+	}
+	return 0
+}
+
+func (x *Rate) GetOffsetMicros() int64 {
+	if x != nil {
+		return x.OffsetMicros
+	}
+	return 0
+}
+
+func (x *Rate) GetMonthly() bool {
+	if x != nil {
+		return x.Monthly
+	}
+	return false
+}
+
 type Window struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Rate          *Rate                  `protobuf:"bytes,1,opt,name=rate,proto3" json:"rate,omitempty"`
@@ -745,7 +840,7 @@ type Window struct {
 
 func (x *Window) Reset() {
 	*x = Window{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[9]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -757,7 +852,7 @@ func (x *Window) String() string {
 func (*Window) ProtoMessage() {}
 
 func (x *Window) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[9]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -770,7 +865,7 @@ func (x *Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Window.ProtoReflect.Descriptor instead.
 func (*Window) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{9}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Window) GetRate() *Rate {
@@ -805,14 +900,17 @@ type LeaseRequest struct {
 	Op            int32                  `protobuf:"varint,5,opt,name=op,proto3" json:"op,omitempty"` // limiter.Op
 	Min           int64                  `protobuf:"varint,6,opt,name=min,proto3" json:"min,omitempty"`
 	Want          int64                  `protobuf:"varint,7,opt,name=want,proto3" json:"want,omitempty"`
-	Windows       []*Window              `protobuf:"bytes,8,rep,name=windows,proto3" json:"windows,omitempty"` // of a return
+	Windows       []*Window              `protobuf:"bytes,8,rep,name=windows,proto3" json:"windows,omitempty"`                    // of a return
+	AtMicros      int64                  `protobuf:"varint,9,opt,name=at_micros,json=atMicros,proto3" json:"at_micros,omitempty"` // of a return: the instant of the grant
+	First         bool                   `protobuf:"varint,10,opt,name=first,proto3" json:"first,omitempty"`                      // the holder's first lease in the open windows
+	Tenant        string                 `protobuf:"bytes,11,opt,name=tenant,proto3" json:"tenant,omitempty"`                     // hash of the tenant that a fair limit grants to
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[10]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -824,7 +922,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[10]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -837,7 +935,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{10}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LeaseRequest) GetId() uint64 {
@@ -896,6 +994,27 @@ func (x *LeaseRequest) GetWindows() []*Window {
 	return nil
 }
 
+func (x *LeaseRequest) GetAtMicros() int64 {
+	if x != nil {
+		return x.AtMicros
+	}
+	return 0
+}
+
+func (x *LeaseRequest) GetFirst() bool {
+	if x != nil {
+		return x.First
+	}
+	return false
+}
+
+func (x *LeaseRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
 type LeaseReply struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Id               uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -910,14 +1029,18 @@ type LeaseReply struct {
 	Term             uint64                 `protobuf:"varint,10,opt,name=term,proto3" json:"term,omitempty"`
 	// The error is no outage but a request that nobody may send: the policy's
 	// failure action must not answer in its place.
-	Defect        bool `protobuf:"varint,11,opt,name=defect,proto3" json:"defect,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Defect           bool  `protobuf:"varint,11,opt,name=defect,proto3" json:"defect,omitempty"`
+	Limit            int64 `protobuf:"varint,12,opt,name=limit,proto3" json:"limit,omitempty"`
+	ResetAfterMicros int64 `protobuf:"varint,13,opt,name=reset_after_micros,json=resetAfterMicros,proto3" json:"reset_after_micros,omitempty"`
+	DelayMicros      int64 `protobuf:"varint,14,opt,name=delay_micros,json=delayMicros,proto3" json:"delay_micros,omitempty"`
+	Algorithm        int32 `protobuf:"varint,15,opt,name=algorithm,proto3" json:"algorithm,omitempty"` // limiter.Algorithm
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *LeaseReply) Reset() {
 	*x = LeaseReply{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[11]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -929,7 +1052,7 @@ func (x *LeaseReply) String() string {
 func (*LeaseReply) ProtoMessage() {}
 
 func (x *LeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[11]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -942,7 +1065,7 @@ func (x *LeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseReply.ProtoReflect.Descriptor instead.
 func (*LeaseReply) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{11}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LeaseReply) GetId() uint64 {
@@ -1022,6 +1145,34 @@ func (x *LeaseReply) GetDefect() bool {
 	return false
 }
 
+func (x *LeaseReply) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *LeaseReply) GetResetAfterMicros() int64 {
+	if x != nil {
+		return x.ResetAfterMicros
+	}
+	return 0
+}
+
+func (x *LeaseReply) GetDelayMicros() int64 {
+	if x != nil {
+		return x.DelayMicros
+	}
+	return 0
+}
+
+func (x *LeaseReply) GetAlgorithm() int32 {
+	if x != nil {
+		return x.Algorithm
+	}
+	return 0
+}
+
 // Report is what a holder counted by itself, sent every report interval and
 // before it leaves. Counts are cumulative for their window, so a report that is
 // sent again replaces, never adds.
@@ -1034,7 +1185,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[12]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +1197,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[12]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +1210,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{12}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Report) GetLimits() []*LimitReport {
@@ -1083,14 +1234,15 @@ type LimitReport struct {
 	StoreError      string          `protobuf:"bytes,9,opt,name=store_error,json=storeError,proto3" json:"store_error,omitempty"` // why the store is unavailable to this holder, empty when it is not
 	Windows         []*WindowReport `protobuf:"bytes,10,rep,name=windows,proto3" json:"windows,omitempty"`
 	// Of admitted_total: before the store's clock was known, so in no window below.
-	UnplacedTotal int64 `protobuf:"varint,11,opt,name=unplaced_total,json=unplacedTotal,proto3" json:"unplaced_total,omitempty"`
+	UnplacedTotal int64     `protobuf:"varint,11,opt,name=unplaced_total,json=unplacedTotal,proto3" json:"unplaced_total,omitempty"`
+	Hottest       []*HotKey `protobuf:"bytes,12,rep,name=hottest,proto3" json:"hottest,omitempty"` // of a limit with a key: those asked for most
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LimitReport) Reset() {
 	*x = LimitReport{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[13]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1102,7 +1254,7 @@ func (x *LimitReport) String() string {
 func (*LimitReport) ProtoMessage() {}
 
 func (x *LimitReport) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[13]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1115,7 +1267,7 @@ func (x *LimitReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitReport.ProtoReflect.Descriptor instead.
 func (*LimitReport) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{13}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LimitReport) GetNamespace() string {
@@ -1195,6 +1347,83 @@ func (x *LimitReport) GetUnplacedTotal() int64 {
 	return 0
 }
 
+func (x *LimitReport) GetHottest() []*HotKey {
+	if x != nil {
+		return x.Hottest
+	}
+	return nil
+}
+
+// HotKey is one of the keys that a holder was asked for most since it started, as
+// a bounded sketch knows them.
+type HotKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hash          string                 `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"`
+	Admitted      int64                  `protobuf:"varint,2,opt,name=admitted,proto3" json:"admitted,omitempty"`
+	Refused       int64                  `protobuf:"varint,3,opt,name=refused,proto3" json:"refused,omitempty"`
+	Error         int64                  `protobuf:"varint,4,opt,name=error,proto3" json:"error,omitempty"` // by how much admitted + refused may be too high
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HotKey) Reset() {
+	*x = HotKey{}
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HotKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HotKey) ProtoMessage() {}
+
+func (x *HotKey) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HotKey.ProtoReflect.Descriptor instead.
+func (*HotKey) Descriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *HotKey) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *HotKey) GetAdmitted() int64 {
+	if x != nil {
+		return x.Admitted
+	}
+	return 0
+}
+
+func (x *HotKey) GetRefused() int64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *HotKey) GetError() int64 {
+	if x != nil {
+		return x.Error
+	}
+	return 0
+}
+
 // WindowReport is what a holder let through while the same windows, one a rate,
 // were open.
 type WindowReport struct {
@@ -1218,7 +1447,7 @@ type WindowReport struct {
 
 func (x *WindowReport) Reset() {
 	*x = WindowReport{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[14]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1230,7 +1459,7 @@ func (x *WindowReport) String() string {
 func (*WindowReport) ProtoMessage() {}
 
 func (x *WindowReport) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[14]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1243,7 +1472,7 @@ func (x *WindowReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WindowReport.ProtoReflect.Descriptor instead.
 func (*WindowReport) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{14}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WindowReport) GetWindows() []*Window {
@@ -1313,7 +1542,7 @@ type KeyCount struct {
 
 func (x *KeyCount) Reset() {
 	*x = KeyCount{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[15]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1554,7 @@ func (x *KeyCount) String() string {
 func (*KeyCount) ProtoMessage() {}
 
 func (x *KeyCount) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[15]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1567,7 @@ func (x *KeyCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyCount.ProtoReflect.Descriptor instead.
 func (*KeyCount) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{15}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *KeyCount) GetHash() string {
@@ -1377,7 +1606,7 @@ type AuditQuery struct {
 
 func (x *AuditQuery) Reset() {
 	*x = AuditQuery{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[16]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1618,7 @@ func (x *AuditQuery) String() string {
 func (*AuditQuery) ProtoMessage() {}
 
 func (x *AuditQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[16]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1631,7 @@ func (x *AuditQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditQuery.ProtoReflect.Descriptor instead.
 func (*AuditQuery) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{16}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AuditQuery) GetId() uint64 {
@@ -1458,7 +1687,7 @@ type AuditReply struct {
 
 func (x *AuditReply) Reset() {
 	*x = AuditReply{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[17]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1470,7 +1699,7 @@ func (x *AuditReply) String() string {
 func (*AuditReply) ProtoMessage() {}
 
 func (x *AuditReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[17]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1483,7 +1712,7 @@ func (x *AuditReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditReply.ProtoReflect.Descriptor instead.
 func (*AuditReply) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{17}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AuditReply) GetId() uint64 {
@@ -1517,7 +1746,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[18]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1758,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[18]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1771,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{18}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{20}
 }
 
 // Goodbye tells a holder that this leader steps down.
@@ -1555,7 +1784,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[19]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +1796,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[19]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +1809,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{19}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -1601,7 +1830,7 @@ type Holders_Count struct {
 
 func (x *Holders_Count) Reset() {
 	*x = Holders_Count{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1613,7 +1842,7 @@ func (x *Holders_Count) String() string {
 func (*Holders_Count) ProtoMessage() {}
 
 func (x *Holders_Count) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1626,7 +1855,7 @@ func (x *Holders_Count) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holders_Count.ProtoReflect.Descriptor instead.
 func (*Holders_Count) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{6, 0}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{7, 0}
 }
 
 func (x *Holders_Count) GetNamespace() string {
@@ -1683,10 +1912,18 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x04term\x18\a \x01(\x04R\x04term\"S\n" +
 	"\aWelcome\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x124\n" +
-	"\x16report_interval_millis\x18\x02 \x01(\x03R\x14reportIntervalMillis\">\n" +
+	"\x16report_interval_millis\x18\x02 \x01(\x03R\x14reportIntervalMillis\"o\n" +
 	"\x06Config\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1a\n" +
-	"\bsnapshot\x18\x02 \x01(\fR\bsnapshot\"=\n" +
+	"\bsnapshot\x18\x02 \x01(\fR\bsnapshot\x12/\n" +
+	"\asecrets\x18\x03 \x03(\v2\x15.weir.fleet.v1.SecretR\asecrets\"\xa4\x01\n" +
+	"\x06Secret\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x123\n" +
+	"\x04data\x18\x03 \x03(\v2\x1f.weir.fleet.v1.Secret.DataEntryR\x04data\x1a7\n" +
+	"\tDataEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"=\n" +
 	"\vAcknowledge\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\"\x98\x01\n" +
@@ -1700,14 +1937,17 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\tR\x05limit\x12\x12\n" +
-	"\x04hash\x18\x04 \x01(\tR\x04hash\"A\n" +
+	"\x04hash\x18\x04 \x01(\tR\x04hash\"\x96\x01\n" +
 	"\x04Rate\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x03R\x05limit\x12#\n" +
-	"\rwindow_micros\x18\x02 \x01(\x03R\fwindowMicros\"a\n" +
+	"\rwindow_micros\x18\x02 \x01(\x03R\fwindowMicros\x12\x14\n" +
+	"\x05burst\x18\x03 \x01(\x03R\x05burst\x12#\n" +
+	"\roffset_micros\x18\x04 \x01(\x03R\foffsetMicros\x12\x18\n" +
+	"\amonthly\x18\x05 \x01(\bR\amonthly\"a\n" +
 	"\x06Window\x12'\n" +
 	"\x04rate\x18\x01 \x01(\v2\x13.weir.fleet.v1.RateR\x04rate\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x03R\x05index\x12\x18\n" +
-	"\agranted\x18\x03 \x01(\x03R\agranted\"\xf6\x01\n" +
+	"\agranted\x18\x03 \x01(\x03R\agranted\"\xc1\x02\n" +
 	"\fLeaseRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12$\n" +
 	"\x03key\x18\x02 \x01(\v2\x12.weir.fleet.v1.KeyR\x03key\x12\x1e\n" +
@@ -1718,7 +1958,11 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x02op\x18\x05 \x01(\x05R\x02op\x12\x10\n" +
 	"\x03min\x18\x06 \x01(\x03R\x03min\x12\x12\n" +
 	"\x04want\x18\a \x01(\x03R\x04want\x12/\n" +
-	"\awindows\x18\b \x03(\v2\x15.weir.fleet.v1.WindowR\awindows\"\xd8\x02\n" +
+	"\awindows\x18\b \x03(\v2\x15.weir.fleet.v1.WindowR\awindows\x12\x1b\n" +
+	"\tat_micros\x18\t \x01(\x03R\batMicros\x12\x14\n" +
+	"\x05first\x18\n" +
+	" \x01(\bR\x05first\x12\x16\n" +
+	"\x06tenant\x18\v \x01(\tR\x06tenant\"\xdd\x03\n" +
 	"\n" +
 	"LeaseReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
@@ -1733,9 +1977,13 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x06reason\x18\t \x01(\x05R\x06reason\x12\x12\n" +
 	"\x04term\x18\n" +
 	" \x01(\x04R\x04term\x12\x16\n" +
-	"\x06defect\x18\v \x01(\bR\x06defect\"<\n" +
+	"\x06defect\x18\v \x01(\bR\x06defect\x12\x14\n" +
+	"\x05limit\x18\f \x01(\x03R\x05limit\x12,\n" +
+	"\x12reset_after_micros\x18\r \x01(\x03R\x10resetAfterMicros\x12!\n" +
+	"\fdelay_micros\x18\x0e \x01(\x03R\vdelayMicros\x12\x1c\n" +
+	"\talgorithm\x18\x0f \x01(\x05R\talgorithm\"<\n" +
 	"\x06Report\x122\n" +
-	"\x06limits\x18\x01 \x03(\v2\x1a.weir.fleet.v1.LimitReportR\x06limits\"\x91\x03\n" +
+	"\x06limits\x18\x01 \x03(\v2\x1a.weir.fleet.v1.LimitReportR\x06limits\"\xc2\x03\n" +
 	"\vLimitReport\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12\x14\n" +
@@ -1752,7 +2000,13 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"storeError\x125\n" +
 	"\awindows\x18\n" +
 	" \x03(\v2\x1b.weir.fleet.v1.WindowReportR\awindows\x12%\n" +
-	"\x0eunplaced_total\x18\v \x01(\x03R\runplacedTotal\"\x8b\x02\n" +
+	"\x0eunplaced_total\x18\v \x01(\x03R\runplacedTotal\x12/\n" +
+	"\ahottest\x18\f \x03(\v2\x15.weir.fleet.v1.HotKeyR\ahottest\"h\n" +
+	"\x06HotKey\x12\x12\n" +
+	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x1a\n" +
+	"\badmitted\x18\x02 \x01(\x03R\badmitted\x12\x18\n" +
+	"\arefused\x18\x03 \x01(\x03R\arefused\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\x03R\x05error\"\x8b\x02\n" +
 	"\fWindowReport\x12/\n" +
 	"\awindows\x18\x01 \x03(\v2\x15.weir.fleet.v1.WindowR\awindows\x12\x14\n" +
 	"\x05final\x18\x02 \x01(\bR\x05final\x12\x1a\n" +
@@ -1798,62 +2052,68 @@ func file_internal_fleetpb_fleet_proto_rawDescGZIP() []byte {
 	return file_internal_fleetpb_fleet_proto_rawDescData
 }
 
-var file_internal_fleetpb_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_internal_fleetpb_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_internal_fleetpb_fleet_proto_goTypes = []any{
 	(*FromHolder)(nil),    // 0: weir.fleet.v1.FromHolder
 	(*ToHolder)(nil),      // 1: weir.fleet.v1.ToHolder
 	(*Hello)(nil),         // 2: weir.fleet.v1.Hello
 	(*Welcome)(nil),       // 3: weir.fleet.v1.Welcome
 	(*Config)(nil),        // 4: weir.fleet.v1.Config
-	(*Acknowledge)(nil),   // 5: weir.fleet.v1.Acknowledge
-	(*Holders)(nil),       // 6: weir.fleet.v1.Holders
-	(*Key)(nil),           // 7: weir.fleet.v1.Key
-	(*Rate)(nil),          // 8: weir.fleet.v1.Rate
-	(*Window)(nil),        // 9: weir.fleet.v1.Window
-	(*LeaseRequest)(nil),  // 10: weir.fleet.v1.LeaseRequest
-	(*LeaseReply)(nil),    // 11: weir.fleet.v1.LeaseReply
-	(*Report)(nil),        // 12: weir.fleet.v1.Report
-	(*LimitReport)(nil),   // 13: weir.fleet.v1.LimitReport
-	(*WindowReport)(nil),  // 14: weir.fleet.v1.WindowReport
-	(*KeyCount)(nil),      // 15: weir.fleet.v1.KeyCount
-	(*AuditQuery)(nil),    // 16: weir.fleet.v1.AuditQuery
-	(*AuditReply)(nil),    // 17: weir.fleet.v1.AuditReply
-	(*Leave)(nil),         // 18: weir.fleet.v1.Leave
-	(*Goodbye)(nil),       // 19: weir.fleet.v1.Goodbye
-	(*Holders_Count)(nil), // 20: weir.fleet.v1.Holders.Count
+	(*Secret)(nil),        // 5: weir.fleet.v1.Secret
+	(*Acknowledge)(nil),   // 6: weir.fleet.v1.Acknowledge
+	(*Holders)(nil),       // 7: weir.fleet.v1.Holders
+	(*Key)(nil),           // 8: weir.fleet.v1.Key
+	(*Rate)(nil),          // 9: weir.fleet.v1.Rate
+	(*Window)(nil),        // 10: weir.fleet.v1.Window
+	(*LeaseRequest)(nil),  // 11: weir.fleet.v1.LeaseRequest
+	(*LeaseReply)(nil),    // 12: weir.fleet.v1.LeaseReply
+	(*Report)(nil),        // 13: weir.fleet.v1.Report
+	(*LimitReport)(nil),   // 14: weir.fleet.v1.LimitReport
+	(*HotKey)(nil),        // 15: weir.fleet.v1.HotKey
+	(*WindowReport)(nil),  // 16: weir.fleet.v1.WindowReport
+	(*KeyCount)(nil),      // 17: weir.fleet.v1.KeyCount
+	(*AuditQuery)(nil),    // 18: weir.fleet.v1.AuditQuery
+	(*AuditReply)(nil),    // 19: weir.fleet.v1.AuditReply
+	(*Leave)(nil),         // 20: weir.fleet.v1.Leave
+	(*Goodbye)(nil),       // 21: weir.fleet.v1.Goodbye
+	nil,                   // 22: weir.fleet.v1.Secret.DataEntry
+	(*Holders_Count)(nil), // 23: weir.fleet.v1.Holders.Count
 }
 var file_internal_fleetpb_fleet_proto_depIdxs = []int32{
 	2,  // 0: weir.fleet.v1.FromHolder.hello:type_name -> weir.fleet.v1.Hello
-	5,  // 1: weir.fleet.v1.FromHolder.acknowledge:type_name -> weir.fleet.v1.Acknowledge
-	10, // 2: weir.fleet.v1.FromHolder.lease:type_name -> weir.fleet.v1.LeaseRequest
-	12, // 3: weir.fleet.v1.FromHolder.report:type_name -> weir.fleet.v1.Report
-	17, // 4: weir.fleet.v1.FromHolder.audit:type_name -> weir.fleet.v1.AuditReply
-	18, // 5: weir.fleet.v1.FromHolder.leave:type_name -> weir.fleet.v1.Leave
+	6,  // 1: weir.fleet.v1.FromHolder.acknowledge:type_name -> weir.fleet.v1.Acknowledge
+	11, // 2: weir.fleet.v1.FromHolder.lease:type_name -> weir.fleet.v1.LeaseRequest
+	13, // 3: weir.fleet.v1.FromHolder.report:type_name -> weir.fleet.v1.Report
+	19, // 4: weir.fleet.v1.FromHolder.audit:type_name -> weir.fleet.v1.AuditReply
+	20, // 5: weir.fleet.v1.FromHolder.leave:type_name -> weir.fleet.v1.Leave
 	3,  // 6: weir.fleet.v1.ToHolder.welcome:type_name -> weir.fleet.v1.Welcome
 	4,  // 7: weir.fleet.v1.ToHolder.config:type_name -> weir.fleet.v1.Config
-	6,  // 8: weir.fleet.v1.ToHolder.holders:type_name -> weir.fleet.v1.Holders
-	11, // 9: weir.fleet.v1.ToHolder.lease:type_name -> weir.fleet.v1.LeaseReply
-	16, // 10: weir.fleet.v1.ToHolder.audit:type_name -> weir.fleet.v1.AuditQuery
-	19, // 11: weir.fleet.v1.ToHolder.goodbye:type_name -> weir.fleet.v1.Goodbye
-	20, // 12: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
-	8,  // 13: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
-	7,  // 14: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
-	8,  // 15: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
-	9,  // 16: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
-	9,  // 17: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
-	13, // 18: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
-	14, // 19: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
-	9,  // 20: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
-	15, // 21: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
-	9,  // 22: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
-	15, // 23: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
-	0,  // 24: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
-	1,  // 25: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
-	25, // [25:26] is the sub-list for method output_type
-	24, // [24:25] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	7,  // 8: weir.fleet.v1.ToHolder.holders:type_name -> weir.fleet.v1.Holders
+	12, // 9: weir.fleet.v1.ToHolder.lease:type_name -> weir.fleet.v1.LeaseReply
+	18, // 10: weir.fleet.v1.ToHolder.audit:type_name -> weir.fleet.v1.AuditQuery
+	21, // 11: weir.fleet.v1.ToHolder.goodbye:type_name -> weir.fleet.v1.Goodbye
+	5,  // 12: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
+	22, // 13: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
+	23, // 14: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
+	9,  // 15: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
+	8,  // 16: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
+	9,  // 17: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
+	10, // 18: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
+	10, // 19: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
+	14, // 20: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
+	16, // 21: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
+	15, // 22: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
+	10, // 23: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
+	17, // 24: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
+	10, // 25: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
+	17, // 26: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
+	0,  // 27: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
+	1,  // 28: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
+	28, // [28:29] is the sub-list for method output_type
+	27, // [27:28] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_internal_fleetpb_fleet_proto_init() }
@@ -1883,7 +2143,7 @@ func file_internal_fleetpb_fleet_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_fleetpb_fleet_proto_rawDesc), len(file_internal_fleetpb_fleet_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

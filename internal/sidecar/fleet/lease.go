@@ -54,6 +54,8 @@ func leaseMessage(id uint64, key store.Key, p limiter.Params, c limiter.Command)
 		Op:         int32(c.Op),
 		Min:        c.Min,
 		Want:       c.Want,
+		AtMicros:   int64(c.At),
+		First:      c.First,
 	}
 	for _, r := range p.Rates {
 		request.Rates = append(request.Rates, rateMessage(r))
@@ -65,7 +67,16 @@ func leaseMessage(id uint64, key store.Key, p limiter.Params, c limiter.Command)
 }
 
 func rateMessage(r limiter.Rate) *fleetpb.Rate {
-	return &fleetpb.Rate{Limit: r.Limit, WindowMicros: int64(r.Window)}
+	return &fleetpb.Rate{
+		Limit: r.Limit, WindowMicros: int64(r.Window), Burst: r.Burst, OffsetMicros: int64(r.Offset), Monthly: r.Monthly,
+	}
+}
+
+func rateFrom(r *fleetpb.Rate) limiter.Rate {
+	return limiter.Rate{
+		Limit: r.GetLimit(), Window: limiter.Micros(r.GetWindowMicros()), Burst: r.GetBurst(),
+		Offset: limiter.Micros(r.GetOffsetMicros()), Monthly: r.GetMonthly(),
+	}
 }
 
 // resultOf reads a reply. What it names but this version does not know is a
@@ -77,18 +88,25 @@ func resultOf(r *fleetpb.LeaseReply) (limiter.Result, error) {
 	if r.GetReason() < 0 || r.GetReason() > int32(limiter.Forfeited) {
 		return limiter.Result{}, fmt.Errorf("the controller's reply has an unknown reason %d", r.GetReason())
 	}
+	if r.GetAlgorithm() < 0 || r.GetAlgorithm() > int32(limiter.LeakyBucket) {
+		return limiter.Result{}, fmt.Errorf("the controller's reply has an unknown algorithm %d", r.GetAlgorithm())
+	}
 	result := limiter.Result{
 		Granted:    r.GetGranted(),
 		Remaining:  r.GetRemaining(),
 		ExpiresIn:  limiter.Micros(r.GetExpiresInMicros()),
 		RetryAfter: limiter.Micros(r.GetRetryAfterMicros()),
 		Now:        limiter.Instant(r.GetNowMicros()),
+		Limit:      r.GetLimit(),
+		ResetAfter: limiter.Micros(r.GetResetAfterMicros()),
+		Delay:      limiter.Micros(r.GetDelayMicros()),
+		Algorithm:  limiter.Algorithm(r.GetAlgorithm()),
 		Reason:     limiter.Reason(r.GetReason()),
 	}
 	result.Windows.N = len(r.GetWindows())
 	for i, w := range r.GetWindows() {
 		result.Windows.Open[i] = limiter.OpenWindow{
-			Rate:    limiter.Rate{Limit: w.GetRate().GetLimit(), Window: limiter.Micros(w.GetRate().GetWindowMicros())},
+			Rate:    rateFrom(w.GetRate()),
 			Index:   w.GetIndex(),
 			Granted: w.GetGranted(),
 		}
