@@ -33,11 +33,20 @@ const sharedCounters = 2
 
 // published is what a limit's counters work by.
 type published struct {
-	params limiter.Params
+	params limiter.Params            // of every counter that has none of its own
+	own    map[string]limiter.Params // by hash
 	scope  store.Scope
 	keyed  bool
 	most   int  // counters it may have
 	here   bool // counters are in this controller's store
+}
+
+// of returns what the counter of that hash works by.
+func (p *published) of(hash string) limiter.Params {
+	if own, ok := p.own[hash]; ok {
+		return own
+	}
+	return p.params
 }
 
 func newConfig(s policy.Snapshot) (*config, error) {
@@ -65,11 +74,15 @@ func (c *config) add(p *policy.Policy) {
 	c.policies[name] = p
 	for _, l := range p.Limits {
 		limit := &published{
-			params: limiter.Params{Rates: l.Rates, Generation: p.Generation},
+			params: l.Params(p),
+			own:    make(map[string]limiter.Params),
 			scope:  store.Scope{Cluster: c.snapshot.Cluster, Namespace: p.Namespace, Policy: p.Name, Limit: l.Name},
 			keyed:  l.Key != nil,
 			most:   1,
 			here:   p.Store.Type == policy.ControllerStore,
+		}
+		for value, params := range l.Overridden(p) {
+			limit.own[store.HashValue(value)] = params
 		}
 		if limit.keyed {
 			limit.most = l.Key.MaxKeys + sharedCounters

@@ -76,5 +76,10 @@ func (p *published) longest() limiter.Micros {
 	for _, r := range p.params.Rates {
 		longest = max(longest, r.Window)
 	}
+	for _, own := range p.own {
+		for _, r := range own.Rates {
+			longest = max(longest, r.Window)
+		}
+	}
 	return longest
 }

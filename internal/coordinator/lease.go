@@ -49,9 +49,9 @@ func (t *term) apply(ctx context.Context, s *session, r *fleetpb.LeaseRequest) (
 	}
 	// An older generation works by the present rates until a holder asked with a
 	// newer one; from then on Step refuses it.
-	params := limit.params
-	params.Generation = r.GetGeneration()
 	hash := r.GetKey().GetHash()
+	params := limit.of(hash)
+	params.Generation = r.GetGeneration()
 	if now := t.clock.Now(); !t.counters.admit(limit, hash, now) {
 		// One key too many is refused like a key whose budget is used up. An error
 		// would be taken for an outage and cut the limit's other keys off as well.
@@ -96,7 +96,7 @@ func (s *session) limit(r *fleetpb.LeaseRequest) (*published, error) {
 		return nil, fmt.Errorf("limit %q of policy %s has no counter %q", name.limit, name.policy, key.GetHash())
 	case r.GetGeneration() > limit.params.Generation:
 		return nil, unavailable("generation %d of policy %s is not known to this controller yet", r.GetGeneration(), name.policy)
-	case r.GetGeneration() == limit.params.Generation && !slices.Equal(ratesFrom(r.GetRates()), limit.params.Rates):
+	case r.GetGeneration() == limit.params.Generation && !slices.Equal(ratesFrom(r.GetRates()), limit.of(key.GetHash()).Rates):
 		return nil, fmt.Errorf("limit %q of policy %s has other rates", name.limit, name.policy)
 	}
 	return limit, nil

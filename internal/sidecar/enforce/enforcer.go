@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/count"
-	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
@@ -137,7 +136,7 @@ func (e *Enforcer) build(set *policy.Set, version string, old *table) (*table, e
 func (e *Enforcer) engineConfig(l *limit) twotier.Config {
 	cfg := twotier.Config{
 		Scope:         l.scope,
-		Params:        limiter.Params{Rates: l.Limit.Rates, Generation: l.Policy.Generation},
+		Params:        l.Limit.Params(l.Policy),
 		Mode:          twotier.Leased,
 		Batch:         l.Policy.Consistency.Batch,
 		MaxKeys:       l.maxKeys(),

@@ -1,0 +1,55 @@
+package policy
+
+import "github.com/weir-dev/weir/pkg/limiter"
+
+var algorithms = map[Algorithm]limiter.Algorithm{
+	FixedWindow:   limiter.FixedWindow,
+	SlidingWindow: limiter.SlidingWindow,
+	SlidingLog:    limiter.SlidingLog,
+	TokenBucket:   limiter.TokenBucket,
+	GCRA:          limiter.GCRA,
+	LeakyBucket:   limiter.LeakyBucket,
+}
+
+// Params returns what the limit, which is one of p, is worked by, for every value
+// of its key that has no override.
+func (l *Limit) Params(p *Policy) limiter.Params {
+	return limiter.Params{
+		Algorithm:  algorithms[l.Algorithm], // FixedWindow when none is named
+		Rates:      l.Rates,
+		Any:        l.Any,
+		Buckets:    l.Buckets,
+		MaxDelay:   l.MaxDelay,
+		Lifetime:   l.Lifetime,
+		Since:      p.Since,
+		Generation: p.Generation,
+	}
+}
+
+// Overridden returns what the limit is worked by for those values that have rates
+// of their own, by the value of the key as CompiledLimit.Value returns it. It is
+// nil for a limit without overrides.
+func (l *Limit) Overridden(p *Policy) map[string]limiter.Params {
+	if len(l.Overrides) == 0 {
+		return nil
+	}
+	params := make(map[string]limiter.Params)
+	for _, o := range l.Overrides {
+		of := l.Params(p)
+		of.Rates = o.Rates
+		for _, v := range o.Values {
+			params[JoinParts(v...)] = of
+		}
+	}
+	return params
+}
+
+// ConsistencyOf returns how the limit, which is one of p, uses the store. It is the
+// policy's consistency, except that a grant without a lifetime cannot be leased
+// where no window says when it dies: such a limit is Strict.
+func (l *Limit) ConsistencyOf(p *Policy) Consistency {
+	if p.Consistency.Mode == Leased && l.Lifetime == 0 && !algorithms[l.Algorithm].WindowCoupled() {
+		return Consistency{Mode: Strict}
+	}
+	return p.Consistency
+}
