@@ -87,7 +87,7 @@ func (f *figure) enter(m measurement) {
 	f.measured = true
 	f.window = Overshoot{WindowEnd: m.end, Observed: m.overshoot, Bound: m.bound, Unbounded: m.unbounded}
 	if m.full {
-		f.full, f.unused = true, int32(m.unused*basisPoints/m.limit)
+		f.full, f.unused = true, m.unused
 	}
 }
 
@@ -128,8 +128,8 @@ func (l *Limit) verdict() Verdict {
 
 func (l *Limit) overshoot() *Overshoot {
 	var out *Overshoot
-	for _, r := range l.rates {
-		f := l.figures[r.Window]
+	for _, r := range l.promised.Promise.Rates {
+		f := l.figures[windowsOf(r)]
 		if !f.measured && f.worst == 0 {
 			continue
 		}
@@ -160,12 +160,12 @@ func (l *Limit) underUtilization() *UnderUtilization {
 // measured over a full window.
 func (l *Limit) leastUnused() (int32, bool) {
 	least := int32(basisPoints)
-	for _, r := range l.rates {
-		f := l.figures[r.Window]
+	for _, r := range l.promised.Promise.Rates {
+		f := l.figures[windowsOf(r)]
 		if !f.full {
 			return 0, false
 		}
 		least = min(least, f.unused)
 	}
-	return least, len(l.rates) > 0
+	return least, len(l.promised.Promise.Rates) > 0
 }

@@ -72,7 +72,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	if rng.IntN(2) == 0 {
 		s.rates = append(s.rates, limiter.Rate{Limit: 10 + rng.Int64N(200), Window: 4 * limiter.Second})
 	}
-	s.limit = New(time.Second, Config{Generation: 1, Rates: s.rates, Keyed: s.keyed}, noon)
+	s.limit = New(time.Second, Config{Generation: 1, Promise: Promise{Rates: s.rates}, Keyed: s.keyed}, noon)
 	for range 1 + rng.IntN(5) {
 		s.start()
 	}
@@ -105,7 +105,7 @@ func (s *simulation) serve(p *process) {
 		row.count(key)
 		p.total = p.total.plus(Totals{Admitted: key.Admitted, Refused: key.Refused, RoundTrips: 1})
 		for _, w := range row.windows.Slice() {
-			s.truth(windowID{length: w.Window, index: w.Index}).count(key)
+			s.truth(windowID{windows: windowsOf(w.Rate), index: w.Index}).count(key)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (s *simulation) keysThatMatter(p *process, r *processRow) (out []KeyCount, 
 		hot := false
 		var used [limiter.MaxRates]int64
 		for i, w := range r.windows.Slice() {
-			used[i] = p.admitted(windowID{length: w.Window, index: w.Index}, hash)
+			used[i] = p.admitted(windowID{windows: windowsOf(w.Rate), index: w.Index}, hash)
 			hot = hot || used[i] > w.Limit/holders
 		}
 		if hot || hash == refused {
@@ -223,7 +223,7 @@ func (p *process) counts(id windowID) map[string]KeyCount {
 	sums := map[string]KeyCount{}
 	for _, r := range p.rows {
 		for _, w := range r.windows.Slice() {
-			if id == (windowID{length: w.Window, index: w.Index}) {
+			if id == (windowID{windows: windowsOf(w.Rate), index: w.Index}) {
 				for hash, k := range r.keys {
 					sums[hash] = sums[hash].plus(k)
 				}
@@ -235,7 +235,7 @@ func (p *process) counts(id windowID) map[string]KeyCount {
 
 // answer replies as a sidecar does: with the keys it saw.
 func (s *simulation) answer(p *process, q Query) {
-	sums := p.counts(windowID{length: q.Window.Open[0].Window, index: q.Window.Open[0].Index})
+	sums := p.counts(windowID{windows: windowsOf(q.Window.Open[0].Rate), index: q.Window.Open[0].Index})
 	var keys []KeyCount
 	for _, hash := range q.Hashes {
 		if k, ok := sums[hash]; ok {
@@ -282,7 +282,7 @@ func (s *simulation) bury(p *process) {
 			continue
 		}
 		for _, w := range r.windows.Slice() {
-			s.truth(windowID{length: w.Window, index: w.Index}).forgotten[p.holder] = true
+			s.truth(windowID{windows: windowsOf(w.Rate), index: w.Index}).forgotten[p.holder] = true
 		}
 	}
 	s.all = slices.DeleteFunc(s.all, func(q *process) bool { return p == q })
@@ -331,21 +331,28 @@ func (s *simulation) advance() {
 	s.check()
 }
 
+// unused returns U in basis points.
+func (x *truth) unused(limit int64) int32 {
+	refused := max(0, min(x.total.Admitted+x.total.Refused, limit)-x.total.Admitted)
+	return int32(float64(refused) / float64(limit) * basisPoints)
+}
+
 // check compares every window that is measured with the truth.
 func (s *simulation) check() {
 	for id, w := range s.limit.windows {
 		if !w.measured || !w.began.After(s.limit.since) {
 			continue
 		}
-		limit := s.limit.limitOf(w)
-		m, x := w.measure(limit), s.truth(id)
+		ceilings := s.limit.ceilingsOf(w)
+		limit := ceilings("").most
+		m, x := w.measure(ceilings, 0), s.truth(id)
 		absent := slices.ContainsFunc(s.all, func(p *process) bool { return !p.connected && len(p.counts(id)) > 0 })
 		switch {
 		case m.known && len(x.forgotten) > 0:
 			s.t.Fatalf("tick %d: window %v is known although the counts of %v are lost", s.ticks, id, x.forgotten)
 		case m.known && !absent && m.overshoot != x.overshoot(limit):
 			s.t.Fatalf("tick %d: window %v has Δ %d, truth is %d of %v", s.ticks, id, m.overshoot, x.overshoot(limit), x.keys)
-		case m.known && !s.keyed && !absent && m.unused != max(0, min(x.total.Admitted+x.total.Refused, limit)-x.total.Admitted):
+		case m.known && !s.keyed && !absent && m.unused != x.unused(limit):
 			s.t.Fatalf("tick %d: window %v has %d unused, truth is %+v of %d", s.ticks, id, m.unused, x.total, limit)
 		case m.overshoot > x.overshoot(limit):
 			s.t.Fatalf("tick %d: window %v has Δ %d, more than the truth %d", s.ticks, id, m.overshoot, x.overshoot(limit))

@@ -28,10 +28,10 @@ func (l *Limit) ask(w *window) (Query, bool) {
 	if !l.keyed || w.query != nil {
 		return Query{}, false
 	}
-	limit := l.limitOf(w)
-	hashes, all := w.suspects(limit)
+	ceilings := l.ceilingsOf(w)
+	hashes, all := w.suspects(ceilings)
 	l.queries++
-	w.query = &query{id: l.queries, hashes: hashes, asked: map[Holder]int{}, unknown: !all || w.hidden() > limit}
+	w.query = &query{id: l.queries, hashes: hashes, asked: map[Holder]int{}, unknown: !all || w.hidden() > ceilings("").most}
 	for h, t := range w.tallies {
 		if t.knows(hashes) {
 			continue
@@ -47,7 +47,8 @@ func (l *Limit) ask(w *window) (Query, bool) {
 	}
 	q := Query{ID: w.query.id, Hashes: hashes}
 	q.Window.N = 1
-	q.Window.Open[0].Rate.Limit, q.Window.Open[0].Window, q.Window.Open[0].Index = w.claimed, w.id.length, w.id.index
+	q.Window.Open[0] = w.id.open()
+	q.Window.Open[0].Limit = w.claimed
 	for h := range w.query.asked {
 		q.Holders = append(q.Holders, h)
 	}
@@ -69,9 +70,9 @@ func (w *window) hidden() int64 {
 	return sum
 }
 
-// suspects returns the keys that may have exceeded the limit and the most refused
+// suspects returns the keys that may have exceeded their ceiling and the most refused
 // ones, and false when not all of the former fit.
-func (w *window) suspects(limit int64) ([]string, bool) {
+func (w *window) suspects(of ceilings) ([]string, bool) {
 	most := map[string]KeyCount{} // of each key that is listed: admitted at most, and known refusals
 	for _, t := range w.tallies {
 		for hash := range t.keys {
@@ -93,7 +94,7 @@ func (w *window) suspects(limit int64) ([]string, bool) {
 	var over, refused []KeyCount
 	for _, c := range most {
 		switch {
-		case c.Admitted > limit:
+		case c.Admitted > of(c.Hash).most:
 			over = append(over, c)
 		case c.Refused > 0:
 			refused = append(refused, c)

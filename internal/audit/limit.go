@@ -25,15 +25,42 @@ const slackReports = 2
 // Config is what a limit promises in one generation of its policy.
 type Config struct {
 	Generation int64
-	Rates      []limiter.Rate
+	Promise    Promise // to every counter
 	Keyed      bool
+	// Overrides are what single keys, by their hash, are promised instead. Holders
+	// name those keys in every row.
+	Overrides map[string]Promise
+	// Carry is how many units a holder may carry into a window.
+	Carry int64
+}
+
+// A Promise is what one counter keeps to.
+type Promise struct {
+	Rates []limiter.Rate
+	// Most is what a window of each rate may admit: the limit, and for algorithms
+	// without windows the burst on top. Empty stands for the limits.
+	Most []int64
+}
+
+// of returns the ceiling in windows of a rate; zero when there is no such rate.
+func (p Promise) of(windows limiter.Rate) ceiling {
+	for i, r := range p.Rates {
+		switch {
+		case windowsOf(r) != windows:
+		case len(p.Most) > 0:
+			return ceiling{most: p.Most[i], limit: r.Limit}
+		default:
+			return ceiling{most: r.Limit, limit: r.Limit}
+		}
+	}
+	return ceiling{}
 }
 
 // A Limit audits one limit of one policy. It is not safe for concurrent use.
 type Limit struct {
 	interval   time.Duration
 	generation int64
-	rates      []limiter.Rate
+	promised   Config
 	keyed      bool
 
 	// since is when the audit began to know every holder, or the generation began.
@@ -58,7 +85,7 @@ type Limit struct {
 	dropped limiter.Instant // rows of tuples that ended by then are not remembered
 	queries uint64
 
-	figures     map[limiter.Micros]*figure // by length of the window
+	figures     map[limiter.Rate]*figure // by what windowsOf tells
 	worstUnused int32
 	traffic     bool
 	meter       meter
@@ -109,17 +136,17 @@ func (l *Limit) Reconfigure(c Config, now time.Time) {
 }
 
 func (l *Limit) adopt(c Config, now time.Time) {
-	l.generation, l.rates, l.keyed, l.changed = c.Generation, slices.Clone(c.Rates), c.Keyed, now
+	l.generation, l.promised, l.keyed, l.changed = c.Generation, c, c.Keyed, now
 	l.since = later(l.since, now)
 	l.worstUnused = 0
-	figures := make(map[limiter.Micros]*figure, len(c.Rates))
-	for _, r := range c.Rates {
-		f := l.figures[r.Window]
+	figures := make(map[limiter.Rate]*figure, len(l.promised.Promise.Rates))
+	for _, r := range l.promised.Promise.Rates {
+		f := l.figures[windowsOf(r)]
 		if f == nil {
 			f = &figure{}
 		}
 		f.restart()
-		figures[r.Window] = f
+		figures[windowsOf(r)] = f
 	}
 	l.figures = figures
 	l.meter.span = min(max(shortestSpan, l.longest()), longestSpan)
@@ -128,7 +155,7 @@ func (l *Limit) adopt(c Config, now time.Time) {
 // shortest returns the length of the shortest window.
 func (l *Limit) shortest() time.Duration {
 	shortest := limiter.MaxWindow
-	for _, r := range l.rates {
+	for _, r := range l.promised.Promise.Rates {
 		shortest = min(shortest, r.Window)
 	}
 	return duration(shortest)
@@ -137,7 +164,7 @@ func (l *Limit) shortest() time.Duration {
 // longest returns the length of the longest window.
 func (l *Limit) longest() time.Duration {
 	var longest time.Duration
-	for _, r := range l.rates {
+	for _, r := range l.promised.Promise.Rates {
 		longest = max(longest, duration(r.Window))
 	}
 	return longest
@@ -266,7 +293,7 @@ func (l *Limit) count(h Holder, row Row, now time.Time, first bool) {
 		w := l.window(open, now, first)
 		w.claimed = max(w.claimed, open.Limit)
 		w.replace(h, old, resent, row)
-		if f := l.figures[open.Window]; f != nil && !row.Final && !first {
+		if f := l.figures[windowsOf(open.Rate)]; f != nil && !row.Final && !first {
 			f.heardOpen = now
 		}
 	}
@@ -276,7 +303,7 @@ func (l *Limit) count(h Holder, row Row, now time.Time, first bool) {
 // window returns the window, new when it was never heard of; old says that it may
 // have ended long ago.
 func (l *Limit) window(open limiter.OpenWindow, now time.Time, old bool) *window {
-	id := windowID{length: open.Window, index: open.Index}
+	id := windowID{windows: windowsOf(open.Rate), index: open.Index}
 	if w := l.windows[id]; w != nil {
 		return w
 	}
@@ -298,8 +325,8 @@ func (l *Limit) window(open limiter.OpenWindow, now time.Time, old bool) *window
 // its last report: it is at most its length old, and an earlier one was in use
 // before it.
 func (l *Limit) began(id windowID, now time.Time) time.Time {
-	began := now.Add(-duration(id.length))
-	if f := l.figures[id.length]; f != nil && l.newest(id) {
+	began := now.Add(-duration(id.length()))
+	if f := l.figures[id.windows]; f != nil && l.newest(id) {
 		began = later(began, f.heardOpen)
 	}
 	return began.Add(-slackReports * l.interval)
@@ -308,7 +335,7 @@ func (l *Limit) began(id windowID, now time.Time) time.Time {
 // newest reports whether id is later than every window of its length.
 func (l *Limit) newest(id windowID) bool {
 	for other := range l.windows {
-		if other.length == id.length && other.index >= id.index {
+		if other.windows == id.windows && other.index >= id.index {
 			return false
 		}
 	}
@@ -365,7 +392,7 @@ func (l *Limit) Advance(now time.Time) []Query {
 		reached = max(reached, m.ended)
 	}
 	for _, w := range l.unmeasured() {
-		if !w.over && (reached >= w.id.end() || now.Sub(w.heard) >= duration(w.id.length)) {
+		if !w.over && (reached >= w.id.end() || now.Sub(w.heard) >= duration(w.id.length())) {
 			w.close(l.members, now)
 		}
 		if !w.over || !w.settled(l.members, l.overdue(w, now)) {
@@ -384,7 +411,7 @@ func (l *Limit) Advance(now time.Time) []Query {
 // overdue reports whether w is not waited for any longer. A holder may take a
 // window to be open for its length too long when it could not learn its end.
 func (l *Limit) overdue(w *window, now time.Time) bool {
-	return w.id.end() <= l.dropped || now.Sub(w.closed) > duration(w.id.length)+patience*l.interval
+	return w.id.end() <= l.dropped || now.Sub(w.closed) > duration(w.id.length())+patience*l.interval
 }
 
 // unmeasured returns the windows that are still to be measured, oldest first.
@@ -401,11 +428,11 @@ func (l *Limit) unmeasured() []*window {
 
 func (l *Limit) measure(w *window) {
 	w.measured = true
-	f := l.figures[w.id.length]
+	f := l.figures[w.id.windows]
 	if f == nil {
 		return // of a rate the policy no longer has
 	}
-	m := w.measure(l.limitOf(w))
+	m := w.measure(l.ceilingsOf(w), l.promised.Carry)
 	m.early, m.full = !w.began.After(l.since), w.began.After(l.changed)
 	f.enter(m)
 	if unused, ok := l.leastUnused(); ok {
@@ -413,19 +440,24 @@ func (l *Limit) measure(w *window) {
 	}
 }
 
-// limitOf returns the limit that holds in w: while holders go over to another
-// generation, the largest that one of them worked by.
-func (l *Limit) limitOf(w *window) int64 {
-	var limit int64
-	for _, r := range l.rates {
-		if r.Window == w.id.length {
-			limit = r.Limit
-		}
-	}
+// ceilingsOf returns what holds in w: while holders go over to another generation, the
+// largest that one of them worked by.
+func (l *Limit) ceilingsOf(w *window) ceilings {
+	var claimed int64
 	if !w.began.After(l.changed) || l.lagging() {
-		limit = max(limit, w.claimed)
+		claimed = w.claimed
 	}
-	return limit
+	of := func(p Promise) ceiling {
+		c := p.of(w.id.windows)
+		return ceiling{most: max(c.most, claimed), limit: max(c.limit, claimed)}
+	}
+	every := of(l.promised.Promise)
+	return func(hash string) ceiling {
+		if p, ok := l.promised.Overrides[hash]; ok {
+			return of(p)
+		}
+		return every
+	}
 }
 
 func (l *Limit) lagging() bool {

@@ -22,7 +22,7 @@ type fleet struct {
 
 func newFleet(keyed bool, limit int64, members ...string) *fleet {
 	f := &fleet{now: noon.Add(-time.Minute)}
-	f.Limit = New(time.Second, Config{Generation: 1, Rates: []limiter.Rate{{Limit: limit, Window: limiter.Second}}, Keyed: keyed}, f.now)
+	f.Limit = New(time.Second, Config{Generation: 1, Promise: Promise{Rates: []limiter.Rate{{Limit: limit, Window: limiter.Second}}}, Keyed: keyed}, f.now)
 	for _, name := range members {
 		f.Join(holder(name))
 	}
@@ -310,7 +310,7 @@ func TestLimit(t *testing.T) {
 			run: func(f *fleet) {
 				f.report("a", open(0, 10))
 				f.report("b", open(0, 10))
-				f.Reconfigure(Config{Generation: 2, Rates: []limiter.Rate{{Limit: 50, Window: limiter.Second}}}, f.now)
+				f.Reconfigure(Config{Generation: 2, Promise: Promise{Rates: []limiter.Rate{{Limit: 50, Window: limiter.Second}}}}, f.now)
 				f.report("a", final(0, 60, 9))
 				f.report("b", final(0, 40, 9))
 				f.pass("a", "b")
@@ -322,7 +322,7 @@ func TestLimit(t *testing.T) {
 				f.report("a", final(0, 90, 0))
 				f.report("b", final(0, 5, 20))
 				f.pass("a", "b")
-				f.Reconfigure(Config{Generation: 2, Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}}}, f.now)
+				f.Reconfigure(Config{Generation: 2, Promise: Promise{Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}}}}, f.now)
 				f.pass("a", "b")
 			},
 			wantVerdict: Starting,
@@ -330,7 +330,7 @@ func TestLimit(t *testing.T) {
 		"a window that closed before the generation and is measured in it is not its own": {
 			run: func(f *fleet) {
 				f.report("a", final(0, 90, 0))
-				f.Reconfigure(Config{Generation: 2, Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}}}, f.now)
+				f.Reconfigure(Config{Generation: 2, Promise: Promise{Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}}}}, f.now)
 				f.report("b", final(0, 5, 20))
 				f.pass("a", "b")
 			},
@@ -339,7 +339,7 @@ func TestLimit(t *testing.T) {
 		"what breaks the bound while an edit spreads is told": {
 			run: func(f *fleet) {
 				f.report("a", open(0, 10))
-				f.Reconfigure(Config{Generation: 2, Rates: []limiter.Rate{{Limit: 50, Window: limiter.Second}}}, f.now)
+				f.Reconfigure(Config{Generation: 2, Promise: Promise{Rates: []limiter.Rate{{Limit: 50, Window: limiter.Second}}}}, f.now)
 				f.report("a", final(0, 130, 0))
 				f.report("b", final(0, 0, 0))
 				f.pass("a", "b")
@@ -352,7 +352,7 @@ func TestLimit(t *testing.T) {
 				f.report("a", final(0, 90, 0))
 				f.report("b", final(0, 5, 20))
 				f.pass("a", "b")
-				f.Reconfigure(Config{Generation: 2, Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}}}, f.now)
+				f.Reconfigure(Config{Generation: 2, Promise: Promise{Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}}}}, f.now)
 				for range 5 {
 					f.pass("a", "b")
 				}
@@ -366,7 +366,7 @@ func TestLimit(t *testing.T) {
 		},
 		"after an edit the new limit holds, whatever rows say": {
 			run: func(f *fleet) {
-				f.Reconfigure(Config{Generation: 2, Rates: []limiter.Rate{{Limit: 50, Window: limiter.Second}}}, f.now)
+				f.Reconfigure(Config{Generation: 2, Promise: Promise{Rates: []limiter.Rate{{Limit: 50, Window: limiter.Second}}}}, f.now)
 				for range 5 {
 					f.pass("a", "b")
 				}
@@ -559,7 +559,7 @@ func TestTooManyKeysLeaveTheWindowUnknown(t *testing.T) {
 func TestUnderUtilizationIsThatOfTheRateUsedBest(t *testing.T) {
 	rates := []limiter.Rate{{Limit: 10, Window: limiter.Second}, {Limit: 15, Window: 2 * limiter.Second}}
 	now := noon.Add(-time.Minute)
-	l := New(time.Second, Config{Generation: 1, Rates: rates}, now)
+	l := New(time.Second, Config{Generation: 1, Promise: Promise{Rates: rates}}, now)
 	l.Join(holder("a"))
 	l.Pass(holder("a"), now)
 	row := func(i, admitted, refused int64) Row {
@@ -581,7 +581,7 @@ func TestUnderUtilizationIsThatOfTheRateUsedBest(t *testing.T) {
 }
 
 func TestWindowsBeforeEveryHolderIsKnownAreNotMeasured(t *testing.T) {
-	l := New(time.Second, Config{Generation: 1, Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}}}, noon.Add(10*time.Second))
+	l := New(time.Second, Config{Generation: 1, Promise: Promise{Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}}}}, noon.Add(10*time.Second))
 	l.Join(holder("a"))
 	report := func(i, admitted int64) {
 		now := noon.Add(time.Duration(i) * time.Second)
@@ -638,7 +638,7 @@ func TestTheShortestWindowsAreMeasured(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const tenth = limiter.Second / 10
 			now := noon.Add(-time.Minute)
-			l := New(time.Second, Config{Generation: 1, Rates: []limiter.Rate{{Limit: 100, Window: tenth}}, Keyed: keyed}, now)
+			l := New(time.Second, Config{Generation: 1, Promise: Promise{Rates: []limiter.Rate{{Limit: 100, Window: tenth}}}, Keyed: keyed}, now)
 			l.Join(holder("busy"))
 			l.Join(holder("silent"))
 			for second := range int64(20) {
@@ -678,7 +678,7 @@ func TestFlow(t *testing.T) {
 }
 
 func TestMemoryIsBoundedWhateverHoldersInvent(t *testing.T) {
-	l := New(time.Second, Config{Generation: 1, Rates: []limiter.Rate{{Limit: 1, Window: limiter.Second}, {Limit: 1, Window: limiter.MaxWindow}}}, noon)
+	l := New(time.Second, Config{Generation: 1, Promise: Promise{Rates: []limiter.Rate{{Limit: 1, Window: limiter.Second}, {Limit: 1, Window: limiter.MaxWindow}}}}, noon)
 	l.Join(holder("a"))
 	for i := range int64(3000) {
 		w := limiter.Windows{N: 2}

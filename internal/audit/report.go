@@ -61,7 +61,7 @@ type tuple limiter.Windows
 
 func tupleOf(w limiter.Windows) tuple {
 	for i := range w.Slice() {
-		w.Open[i].Granted, w.Open[i].Limit = 0, 0
+		w.Open[i].Granted, w.Open[i].Rate = 0, windowsOf(w.Open[i].Rate)
 	}
 	return tuple(w)
 }

@@ -51,14 +51,14 @@ func (t *tally) add(row Row, sign int64) {
 }
 
 // hidden returns the most that a key the row does not name was admitted in its
-// window of that length.
-func (r *Row) hidden(length limiter.Micros) int64 {
+// window.
+func (r *Row) hidden(windows limiter.Rate) int64 {
 	rest := r.Admitted
 	for _, k := range r.Keys {
 		rest -= k.Admitted
 	}
 	for i, w := range r.Windows.Slice() {
-		if w.Window == length && (r.Unlisted[i] > 0 || rest <= 0) {
+		if windowsOf(w.Rate) == windows && (r.Unlisted[i] > 0 || rest <= 0) {
 			return r.Unlisted[i]
 		}
 	}

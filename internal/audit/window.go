@@ -18,16 +18,25 @@ const silentRounds = 2
 const patience = 10
 
 type windowID struct {
-	length limiter.Micros
-	index  int64
+	windows limiter.Rate // without amounts: which windows the index counts
+	index   int64
 }
 
-func (id windowID) end() limiter.Instant {
-	return limiter.Instant((id.index + 1) * int64(id.length))
+// windowsOf returns what tells the windows of a rate from others.
+func windowsOf(r limiter.Rate) limiter.Rate {
+	return limiter.Rate{Window: r.Window, Offset: r.Offset, Monthly: r.Monthly}
 }
+
+func (id windowID) open() limiter.OpenWindow {
+	return limiter.OpenWindow{Rate: id.windows, Index: id.index}
+}
+
+func (id windowID) end() limiter.Instant { return id.open().End() }
+
+func (id windowID) length() limiter.Micros { return id.windows.Window }
 
 func (id windowID) compare(other windowID) int {
-	return cmp.Or(cmp.Compare(id.end(), other.end()), cmp.Compare(id.length, other.length))
+	return cmp.Or(cmp.Compare(id.end(), other.end()), cmp.Compare(id.length(), other.length()))
 }
 
 // A window gathers what holders let through in one window of one rate.
@@ -77,7 +86,7 @@ func (w *window) replace(h Holder, old Row, resent bool, row Row) {
 	t.add(row, +1)
 	t.share = max(t.share, row.LocalShare)
 	if row.Final { // an open row names no keys yet
-		t.hidden = max(t.hidden, row.hidden(w.id.length))
+		t.hidden = max(t.hidden, row.hidden(w.id.windows))
 	}
 	t.ended = t.ended || row.Final && tupleOf(row.Windows).end() >= w.id.end()
 	// A row that names other keys may leave out one whose count was taken from it.
@@ -164,43 +173,50 @@ func (w *window) rejoin(h Holder) {
 // A measurement is what came out of one window.
 type measurement struct {
 	end       time.Time
-	limit     int64
 	known     bool // nothing is missing; otherwise overshoot is the least it can be
 	early     bool // the window may have begun before every holder was known, or before the generation
 	full      bool // the window lay wholly within one generation
 	overshoot int64
 	bound     int64
 	unbounded bool
-	unused    int64 // units refused although the budget was there
+	unused    int32 // basis points of the limit: refused although the budget was there
 }
 
-func (w *window) measure(limit int64) measurement {
+// measure sets what holders let through against the ceilings. Each holder may have
+// carried so many units into the window.
+func (w *window) measure(of ceilings, carry int64) measurement {
 	m := measurement{
 		end:   time.UnixMicro(int64(w.id.end())),
-		limit: limit,
 		known: len(w.missing) == 0 && !w.unplaced && (w.query == nil || !w.query.unknown),
 	}
 	var all KeyCount
 	for _, t := range w.tallies {
 		all.Admitted += t.admitted
 		all.Refused += t.refused
-		m.bound += t.share
+		m.bound += t.share + carry
 		m.unbounded = m.unbounded || t.unbounded > 0
 	}
 	if w.query == nil {
-		m.worst(all)
+		m.worst(all, of(""))
 		return m
 	}
 	for _, hash := range w.query.hashes {
-		m.worst(w.sum(hash))
+		m.worst(w.sum(hash), of(hash))
 	}
 	return m
 }
 
+// A ceiling is what one counter may admit in a window, and what it can expect to.
+type ceiling struct{ most, limit int64 }
+
+// ceilings returns the ceiling of a key.
+type ceilings func(hash string) ceiling
+
 // worst keeps the larger of what was measured and of what one counter shows.
-func (m *measurement) worst(c KeyCount) {
-	m.overshoot = max(m.overshoot, c.Admitted-m.limit)
-	m.unused = max(m.unused, min(c.Admitted+c.Refused, m.limit)-c.Admitted)
+func (m *measurement) worst(c KeyCount, of ceiling) {
+	m.overshoot = max(m.overshoot, c.Admitted-of.most)
+	unused := max(0, min(c.Admitted+c.Refused, of.limit)-c.Admitted)
+	m.unused = max(m.unused, int32(float64(unused)/float64(of.limit)*basisPoints))
 }
 
 // sum returns what all holders let through of one key.

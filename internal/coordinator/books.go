@@ -69,7 +69,7 @@ func (b *book) adopt(p *policy.Policy, now, since time.Time) {
 	named := make(map[string]struct{}, len(p.Limits))
 	for _, l := range p.Limits {
 		named[l.Name] = struct{}{}
-		c := audit.Config{Generation: p.Generation, Rates: l.Rates, Keyed: l.Key != nil}
+		c := audit.Config{Generation: p.Generation, Promise: audit.Promise{Rates: l.Rates}, Keyed: l.Key != nil}
 		if known := b.limits[l.Name]; known != nil {
 			known.Reconfigure(c, now)
 			continue
