@@ -1,0 +1,337 @@
+package twotier
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unsafe"
+)
+
+// textbook is AdaGrad in the logarithm of the size as it stands in the books: its
+// first step is as long as the whole range.
+type textbook struct{ low, high, log, squares float64 }
+
+func newTextbook(low, high, start float64) *textbook {
+	return &textbook{low: low, high: high, log: math.Log(start)}
+}
+
+func (a *textbook) size() int64 {
+	return int64(math.Round(max(a.low, min(a.high, math.Exp(a.log)))))
+}
+
+func (a *textbook) observe(demand int64) {
+	b := math.Exp(a.log)
+	g := strand*b/2 - roundTrip*float64(demand)/b
+	a.squares += g * g
+	scale := max(math.Log(a.high)-math.Log(a.low), 1e-6)
+	step := scale / math.Sqrt(1e-8+a.squares) * g
+	a.log = max(math.Log(a.low), min(math.Log(a.high), a.log-step))
+}
+
+// steady returns demands that vary evenly about their mean.
+func steady(seed uint64, mean int64, n int) []int64 {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	demands := make([]int64, n)
+	for i := range demands {
+		demands[i] = mean/2 + rng.Int64N(mean+1)
+	}
+	return demands
+}
+
+// bestStatic returns the cost of the best single size for all demands.
+func bestStatic(demands []int64) (total float64) {
+	var sum float64
+	for _, d := range demands {
+		sum += float64(d)
+	}
+	b := bestSize(sum / float64(len(demands)))
+	for _, d := range demands {
+		total += windowCost(b, float64(d))
+	}
+	return total
+}
+
+// learnedCost returns what the sizes of s cost, which learns from the demands, and
+// what it has learned. guess, if not nil, gives the forecast for each window.
+func learnedCost(z sizing, s sizer, demands []int64, guess func(window int) int64) (float64, sizer) {
+	var total float64
+	for i, d := range demands {
+		if guess != nil {
+			s.forecast = float32(guess(i))
+		}
+		total += windowCost(float64(z.size(s)), float64(d))
+		s = z.observe(s, d)
+	}
+	return total, s
+}
+
+func TestSizeStartsWhereItIsTold(t *testing.T) {
+	for _, predictive := range []bool{false, true} {
+		z := sizing{low: 2, high: 500, start: 17, predictive: predictive}
+		if got := z.size(sizer{}); got != 17 {
+			t.Errorf("predictive=%t: first size is %d, want 17", predictive, got)
+		}
+	}
+}
+
+func TestRegretPerWindowVanishes(t *testing.T) {
+	z := sizing{low: 1, high: 1_000_000, start: 1}
+	demands := steady(1, 1000, 1024)
+	regret := func(cost float64, n int) float64 { return (cost - bestStatic(demands[:n])) / float64(n) }
+	ours := func(n int) float64 {
+		cost, _ := learnedCost(z, sizer{}, demands[:n], nil)
+		return regret(cost, n)
+	}
+	books := func(n int) float64 {
+		a, cost := newTextbook(1, 1_000_000, 1), 0.0
+		for _, d := range demands[:n] {
+			cost += windowCost(float64(a.size()), float64(d))
+			a.observe(d)
+		}
+		return regret(cost, n)
+	}
+	t.Logf("average regret per window after 16 and 1024: %.2f and %.2f, by the textbook %.2f and %.2f",
+		ours(16), ours(1024), books(16), books(1024))
+	if ours(1024) > ours(16)/40 {
+		t.Errorf("average regret fell only from %.2f to %.2f", ours(16), ours(1024))
+	}
+	if ours(1024) > books(1024) {
+		t.Errorf("average regret is %.2f, by the textbook %.2f", ours(1024), books(1024))
+	}
+}
+
+func TestRegretIsWithinTheRootOfTheWindows(t *testing.T) {
+	for name, demands := range map[string][]int64{
+		"steady":      steady(2, 1000, 1024),
+		"small":       steady(3, 6, 1024),
+		"alternating": pattern(1024, 10, 5000),
+		"rare bursts": pattern(1024, 3, 3, 3, 3, 3, 3, 3, 3, 3, 20_000),
+		"rising":      rising(1024),
+	} {
+		for _, start := range []int64{1, 100, 10_000} {
+			t.Run(fmt.Sprintf("%s from %d", name, start), func(t *testing.T) {
+				z := sizing{low: 1, high: 10_000, start: start}
+				const warm = 64
+				_, s := learnedCost(z, sizer{}, demands[:warm], nil)
+				for n := 16; warm+n <= len(demands); n *= 2 {
+					rest := demands[warm : warm+n]
+					cost, _ := learnedCost(z, s, rest, nil)
+					best := bestStatic(rest)
+					if regret, mean := cost-best, best/float64(n); regret > 2*mean*math.Sqrt(float64(n)) {
+						t.Errorf("regret of %d windows is %.0f, above %.0f·√%d", n, regret, 2*mean, n)
+					}
+				}
+			})
+		}
+	}
+}
+
+func pattern(n int, cycle ...int64) []int64 {
+	demands := make([]int64, n)
+	for i := range demands {
+		demands[i] = cycle[i%len(cycle)]
+	}
+	return demands
+}
+
+func rising(n int) []int64 {
+	demands := make([]int64, n)
+	for i := range demands {
+		demands[i] = int64(10 + 2*i)
+	}
+	return demands
+}
+
+func TestSizeFollowsADemandThatChangesAfterLong(t *testing.T) {
+	z := sizing{low: 1, high: 10_000, start: 1}
+	_, s := learnedCost(z, sizer{}, pattern(20_000, 100_000), nil)
+	for n := range 400 {
+		s = z.observe(s, 50)
+		if got := float64(z.size(s)); got < 2*bestSize(50) {
+			t.Logf("within a factor of 2 after %d windows", n+1)
+			return
+		}
+	}
+	t.Errorf("size is still %d, where %.0f is best", z.size(s), bestSize(50))
+}
+
+func TestPredictionsHelpAsFarAsTheyAreRight(t *testing.T) {
+	swings := pattern(2000, 40, 4000)
+	rng := rand.New(rand.NewPCG(4, 0))
+	clairvoyant := func(demands []int64) (total float64) {
+		for _, d := range demands {
+			total += leastCost(float64(d))
+		}
+		return total
+	}
+	z := sizing{low: 1, high: 10_000, start: 100, predictive: true}
+	robust := z
+	robust.predictive = false
+	robustCost, _ := learnedCost(robust, sizer{}, swings, nil)
+	for name, tc := range map[string]struct {
+		guess func(int) int64
+		than  float64
+		most  float64
+	}{
+		"perfect, beside the clairvoyant":   {func(i int) int64 { return swings[i] }, clairvoyant(swings), 1.0015},
+		"10% noise, beside the clairvoyant": {func(i int) int64 { return int64(float64(swings[i]) * (0.9 + 0.2*rng.Float64())) }, clairvoyant(swings), 1.0025},
+		"adversarial, beside the learner":   {func(i int) int64 { return swings[(i+1)%2] }, robustCost, 1.01},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cost, _ := learnedCost(z, sizer{}, swings, tc.guess)
+			ratio := cost / tc.than
+			t.Logf("ratio %.4f", ratio)
+			if ratio > tc.most {
+				t.Errorf("cost ratio is %.4f, above %.4f", ratio, tc.most)
+			}
+		})
+	}
+}
+
+func TestOwnForecastHelpsWhereDemandHasInertia(t *testing.T) {
+	var demands []int64
+	for _, level := range []int64{30, 9000, 200, 60_000, 5} {
+		demands = append(demands, steady(5, level, 40)...)
+	}
+	z := sizing{low: 1, high: 10_000, start: 100}
+	adaptive, _ := learnedCost(z, sizer{}, demands, nil)
+	z.predictive = true
+	predictive, _ := learnedCost(z, sizer{}, demands, nil)
+	t.Logf("predictive costs %.3f of adaptive", predictive/adaptive)
+	if predictive > adaptive {
+		t.Errorf("predictive sizes cost %.0f, learned ones %.0f", predictive, adaptive)
+	}
+}
+
+// TestNoLockOut has a limit of 100 and leases that are granted whole or not at all.
+// Demand is 60 units a window.
+func TestNoLockOut(t *testing.T) {
+	const limit, demand = 100, 60
+	// served plays a window and returns how much of the demand was served. Demand
+	// is only learned after a grant, as it stands in the books.
+	served := func(size func() int64, observe func(int64), refused func()) (n int64) {
+		left := int64(limit)
+		for n < demand {
+			batch := size()
+			if batch > left {
+				refused()
+				break
+			}
+			left -= batch
+			n = min(demand, n+batch)
+		}
+		if n > 0 {
+			observe(demand)
+		}
+		return n
+	}
+	t.Run("the textbook is locked out", func(t *testing.T) {
+		a := newTextbook(1, 1_000_000, 1)
+		var last int64
+		for range 50 {
+			last = served(a.size, a.observe, func() {})
+		}
+		if last != 0 {
+			t.Errorf("served %d: the comparison shows nothing", last)
+		}
+	})
+	t.Run("ours is not", func(t *testing.T) {
+		z, s := sizing{low: 1, high: limit, start: 1}, sizer{}
+		var last int64
+		for range 50 {
+			last = served(
+				func() int64 { return z.size(s) },
+				func(d int64) { s = z.observe(s, d) },
+				func() { s = z.refused(s) })
+		}
+		if last < demand/2 {
+			t.Errorf("served %d of %d in the end", last, demand)
+		}
+	})
+}
+
+func TestRefusalsShrinkTheSizeAndLearningGoesOn(t *testing.T) {
+	for _, predictive := range []bool{false, true} {
+		t.Run(fmt.Sprintf("predictive=%t", predictive), func(t *testing.T) {
+			z := sizing{low: 1, high: 1000, start: 800, predictive: predictive}
+			s := sizer{}
+			sizes := []int64{z.size(s)}
+			for range 30 {
+				s = z.refused(s)
+				sizes = append(sizes, z.size(s))
+			}
+			if !slices.IsSortedFunc(sizes, func(a, b int64) int { return int(b - a) }) {
+				t.Errorf("sizes grew by refusals: %v", sizes)
+			}
+			if sizes[1] > 450 || sizes[30] > 80 {
+				t.Errorf("sizes by refusals are %v, want half at once and a tenth in the end", sizes)
+			}
+			for range 100 {
+				s = z.observe(s, 1000)
+			}
+			if got := float64(z.size(s)); math.Abs(math.Log(got/bestSize(1000))) > 0.2 {
+				t.Errorf("size is %v after 100 windows, want about %.0f", got, bestSize(1000))
+			}
+			for range 1000 {
+				s = z.refused(z.observe(s, 1000))
+			}
+			if got, want := float64(z.size(s)), bestSize(1000)/2; math.Abs(math.Log(got/want)) > 0.2 {
+				t.Errorf("size is %v when each window refuses, want about %.0f", got, want)
+			}
+		})
+	}
+}
+
+func TestOneWindowDoesNotSpanTheRange(t *testing.T) {
+	for _, d := range []int64{1, 60, 1_000_000, math.MaxInt64} {
+		z := sizing{low: 1, high: 1_000_000, start: 1000}
+		if got := z.size(z.observe(sizer{}, d)); got < 450 || got > 2100 {
+			t.Errorf("size went from 1000 to %d by a demand of %d", got, d)
+		}
+		a := newTextbook(1, 1_000_000, 1000)
+		a.observe(d)
+		if got := a.size(); got != 1 && got != 1_000_000 {
+			t.Errorf("the textbook went to %d: the comparison shows nothing", got)
+		}
+	}
+}
+
+func TestSizerIsSmallAndAllocatesNothing(t *testing.T) {
+	if got := unsafe.Sizeof(sizer{}); got != 16 {
+		t.Errorf("a sizer takes %d bytes, want 16", got)
+	}
+	z, s := sizing{low: 1, high: 1000, start: 10, predictive: true}, sizer{}
+	if n := testing.AllocsPerRun(100, func() {
+		s = z.refused(z.observe(s, z.size(s)))
+	}); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
+
+// FuzzSizeStaysWithinItsBounds begins with any state: memory that was corrupted
+// must not harm either.
+func FuzzSizeStaysWithinItsBounds(f *testing.F) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	f.Add(int64(1), int64(100), int64(10), true, inf, nan, -inf, nan, int64(5), int64(-1))
+	f.Add(int64(3), int64(3), int64(9), false, nan, float32(-1), nan, inf, int64(math.MaxInt64), int64(math.MinInt64))
+	f.Add(int64(1), int64(1_000_000_000_000), int64(1), true, -inf, float32(math.MaxFloat32), inf, inf, int64(0), int64(1))
+	f.Fuzz(func(t *testing.T, low, high, start int64, predictive bool, a, b, c, d float32, demand, next int64) {
+		low = max(1, low%1_000_000_000_001)
+		z := sizing{low: low, high: max(low, high%1_000_000_000_001), start: start, predictive: predictive}
+		s := sizer{log: a, squares: b, forecast: c, debt: d}
+		check := func(after string) {
+			if got := z.size(s); got < z.low || got > z.high {
+				t.Fatalf("size %d after %s is outside %d to %d; state %+v", got, after, z.low, z.high, s)
+			}
+		}
+		check("nothing")
+		s = z.observe(s, demand)
+		check("a window")
+		s = z.refused(s)
+		check("a refusal")
+		s = z.observe(s, next)
+		check("another window")
+	})
+}
