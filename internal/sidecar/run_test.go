@@ -161,7 +161,7 @@ func snapshotOf(t *testing.T, s policy.Store, n int64) (data []byte, version, pa
 	t.Helper()
 	data, version, err := policy.Encode(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{{
 		Namespace: "shop", Name: "checkout", Generation: 1, Mode: policy.Enforce, Store: s,
-		Consistency:        policy.Consistency{Mode: policy.Leased, Batch: 10},
+		Consistency:        policy.Consistency{Mode: policy.Leased, Size: policy.Fixed, Batch: 10, Expiry: policy.Coupled},
 		OnStoreUnavailable: policy.Deny,
 		Limits: []policy.Limit{{
 			Name:  "per-tenant",

@@ -59,7 +59,11 @@ func store(s v1alpha1.Store) policy.Store {
 }
 
 func consistency(c v1alpha1.Consistency) policy.Consistency {
-	return policy.Consistency{Mode: policy.ConsistencyMode(c.Mode), Batch: batch(c)}
+	out := policy.Consistency{Mode: policy.ConsistencyMode(c.Mode), Batch: batch(c)}
+	if out.Mode == policy.Leased {
+		out.Size, out.Expiry = policy.Fixed, policy.Coupled
+	}
+	return out
 }
 
 // batch returns the size of a lease, 0 where nothing is leased.

@@ -25,7 +25,10 @@ type CompiledLimit struct {
 	Limit  *Limit
 
 	matches []matcher
+	exempt  []matcher
 	key     keyer
+	tenants tenants
+	costs   costHeaders
 }
 
 // Compile validates s and returns it ready for use. The set keeps s: the caller
@@ -55,18 +58,23 @@ func (s *Set) Lookup(namespace, policy, limit string) *CompiledLimit {
 }
 
 func compileLimit(p *Policy, l *Limit) (*CompiledLimit, error) {
-	c := &CompiledLimit{Policy: p, Limit: l}
-	for i := range l.Match {
-		m, err := compileMatch(&l.Match[i])
-		if err != nil {
-			return nil, fmt.Errorf("match[%d]: %w", i, err)
-		}
-		c.matches = append(c.matches, m)
-	}
+	c := &CompiledLimit{Policy: p, Limit: l, costs: compileCost(l.Cost)}
 	var err error
-	c.key, err = compileKey(l.Key, p.ClientIP)
+	if c.matches, err = compileMatches("match", l.Match); err != nil {
+		return nil, err
+	}
+	if c.exempt, err = compileMatches("exempt", l.Exempt); err != nil {
+		return nil, err
+	}
+	if c.key, err = compileKey(l.Key, p.ClientIP); err != nil {
+		return nil, err
+	}
+	c.tenants, err = compileTenants(l.Fairness, p.ClientIP)
 	return c, err
 }
+
+// Shadow reports whether refusals of the limit are counted and let pass.
+func (l *CompiledLimit) Shadow() bool { return l.Policy.Mode == Shadow || l.Limit.Mode == Shadow }
 
 // A Request is an HTTP request as limits see it.
 type Request struct {
@@ -83,11 +91,12 @@ func NewRequest(r *http.Request) Request {
 
 // Matches reports whether the limit applies to r.
 func (l *CompiledLimit) Matches(r Request) bool {
-	if len(l.matches) == 0 {
-		return true
-	}
-	for i := range l.matches {
-		if l.matches[i].matches(r) {
+	return (len(l.matches) == 0 || anyMatches(l.matches, r)) && !anyMatches(l.exempt, r)
+}
+
+func anyMatches(ms []matcher, r Request) bool {
+	for i := range ms {
+		if ms[i].matches(r) {
 			return true
 		}
 	}
@@ -98,6 +107,18 @@ type matcher struct {
 	methods []string
 	paths   []pathMatcher
 	headers []headerMatcher
+}
+
+func compileMatches(name string, ms []Match) ([]matcher, error) {
+	var compiled []matcher
+	for i := range ms {
+		m, err := compileMatch(&ms[i])
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", name, i, err)
+		}
+		compiled = append(compiled, m)
+	}
+	return compiled, nil
 }
 
 func compileMatch(m *Match) (matcher, error) {

@@ -178,14 +178,16 @@ type Override struct {
 // A Value is one value of a key: one string for each part.
 type Value []string
 
-// Cost says what a request costs. The amount of a header that is missing or no
-// whole number from 1 to Max is Default.
+// Cost says what a request costs. A header that is missing, or no whole number,
+// says nothing; what is above Max counts as Max.
 type Cost struct {
-	Default       int64  `json:"default"`                 // at least 1
-	Max           int64  `json:"max"`                     // at least Default
-	RequestHeader string `json:"requestHeader,omitempty"` // names the cost
-	// ResponseHeader names the cost after the fact: Default, or what the request
-	// names, is reserved, and the difference is settled when the response begins.
+	Default int64 `json:"default"` // when no header says, at least 1
+	Max     int64 `json:"max"`     // at least Default
+	// RequestHeader names the cost, from 1.
+	RequestHeader string `json:"requestHeader,omitempty"`
+	// ResponseHeader names the cost after the fact, from 0: Default, or what the
+	// request names, is reserved, and the difference is settled when the response
+	// begins.
 	ResponseHeader string `json:"responseHeader,omitempty"`
 }
 

@@ -11,7 +11,7 @@ func valid(changes ...func(*policy.Policy)) policy.Snapshot {
 		Namespace: "shop", Name: "checkout", Generation: 3,
 		Mode:               policy.Enforce,
 		Store:              policy.Store{Type: policy.ControllerStore},
-		Consistency:        policy.Consistency{Mode: policy.Leased, Batch: 10},
+		Consistency:        policy.Consistency{Mode: policy.Leased, Size: policy.Fixed, Batch: 10, Expiry: policy.Coupled},
 		OnStoreUnavailable: policy.LocalShare,
 		Limits:             []policy.Limit{{Name: "all", Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}}}},
 	}

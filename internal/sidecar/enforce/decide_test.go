@@ -28,8 +28,8 @@ func TestWhatALaterLimitRefusesCostsTheEarlierOnesNothing(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			e := newEnforcer(t, newStore(frozen))
 			p := policyOf(limitOf("all", 10), limitOf("few", 3, under("/few")))
-			if p.Consistency.Mode = mode; mode == policy.Strict {
-				p.Consistency.Batch = 0
+			if mode == policy.Strict {
+				p.Consistency = policy.Consistency{Mode: policy.Strict}
 			}
 			apply(t, e, p)
 			if got := admit(t, e, 10, "/few"); got != 3 {

@@ -94,7 +94,7 @@ func policyOf(limits ...policy.Limit) policy.Policy {
 	return policy.Policy{
 		Namespace: "shop", Name: "checkout", Generation: 1, Mode: policy.Enforce,
 		Store:              policy.Store{Type: policy.ControllerStore},
-		Consistency:        policy.Consistency{Mode: policy.Leased, Batch: 10},
+		Consistency:        policy.Consistency{Mode: policy.Leased, Size: policy.Fixed, Batch: 10, Expiry: policy.Coupled},
 		OnStoreUnavailable: policy.Deny,
 		Limits:             limits,
 	}

@@ -28,8 +28,8 @@ func TestAFleetUnderOverloadAdmitsExactlyTheLimit(t *testing.T) {
 			s := newStore(func() limiter.Micros { return limiter.Micros(time.Since(begun).Microseconds()) })
 			p := policyOf(limitOf("all", limit))
 			p.Limits[0].Rates[0].Window = length
-			if p.Consistency.Mode = mode; mode == policy.Strict {
-				p.Consistency.Batch = 0
+			if mode == policy.Strict {
+				p.Consistency = policy.Consistency{Mode: policy.Strict}
 			}
 			fleet := make([]*enforce.Enforcer, sidecars)
 			for i := range fleet {
