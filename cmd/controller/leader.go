@@ -43,7 +43,7 @@ func (p *platform) newCoordinator() (*coordinator.Coordinator, error) {
 		Address:       p.options.fleetBindAddress,
 		TLS:           &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: p.certificates.GetCertificate},
 		Authenticator: coordinator.NewTokenReviewer(clients.AuthenticationV1().TokenReviews()),
-		Resolver:      resolve.ByPod{ByLabels: p.snapshots},
+		Resolver:      resolve.ByPod{ByLabels: p.snapshots, Secrets: p.secrets},
 		Terms:         coordinator.NewConfigMapTerms(clients.CoreV1().ConfigMaps(p.options.namespace)),
 		Registerer:    metrics.Registry,
 	}

@@ -54,6 +54,7 @@ type platform struct {
 	certificates *certs.Manager
 	lock         *leadership.Lock // nil without leader election
 	snapshots    resolve.ByLabels
+	secrets      *resolve.Secrets
 }
 
 func newPlatform(ctx context.Context, o *options) (*platform, error) {
@@ -84,6 +85,7 @@ func newPlatform(ctx context.Context, o *options) (*platform, error) {
 	if p.manager, err = p.newManager(scheme); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
+	p.secrets = resolve.NewSecrets(p.live)
 	p.snapshots = resolve.ByLabels{Cluster: o.clusterName, Cache: p.manager.GetCache()}
 	return p, errors.Join(p.manager.Add(p.certificates), metrics.Registry.Register(p.certificates))
 }

@@ -25,6 +25,7 @@ type Figures struct {
 	ActiveKeys       int64             // the most that one holder tracks
 	Overshoot        *Overshoot        // nil until a window was measured
 	UnderUtilization *UnderUtilization // nil until a full window of every rate was measured
+	Hottest          []KeyCount        // the keys asked for most, most first; of a limit with a key
 }
 
 // Overshoot is Δ in units of cost; of a limit with a key, that of the worst key.
@@ -99,6 +100,7 @@ func (l *Limit) Figures(now time.Time) Figures {
 		Flow:             l.meter.flow(now),
 		Overshoot:        l.overshoot(),
 		UnderUtilization: l.underUtilization(),
+		Hottest:          l.hottest(),
 	}
 	for _, m := range l.members {
 		out.ActiveKeys = max(out.ActiveKeys, m.activeKeys)

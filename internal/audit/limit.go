@@ -99,6 +99,7 @@ type member struct {
 	generation int64
 	totals     Totals
 	activeKeys int64
+	hottest    []KeyCount
 	// ended is when the newest windows that are over for the holder ended. Once it
 	// has left, that proves nothing: they were over because it stopped.
 	ended limiter.Instant
@@ -253,7 +254,7 @@ func (l *Limit) Report(h Holder, r Report, now time.Time) {
 		l.unplace(now)
 	}
 	m.hear(now, l.interval)
-	m.reported, m.generation, m.totals, m.activeKeys = true, r.Generation, r.Totals, r.ActiveKeys
+	m.reported, m.generation, m.totals, m.activeKeys, m.hottest = true, r.Generation, r.Totals, r.ActiveKeys, r.Hottest
 	for _, row := range r.Rows {
 		l.count(h, row, now, m.rounds == 1)
 		if row.Final {

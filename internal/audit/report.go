@@ -14,7 +14,12 @@ type Report struct {
 	Totals     Totals
 	ActiveKeys int64
 	Rows       []Row
+	// Hottest are the keys the holder was asked for most, at most MaxHottest.
+	Hottest []KeyCount
 }
+
+// MaxHottest is the most keys that a report names as the hottest.
+const MaxHottest = 32
 
 // Totals count since the holder's process started.
 type Totals struct {

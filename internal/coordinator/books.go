@@ -7,7 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // bookKept is how long the figures of a policy without holders are kept.
@@ -69,7 +71,7 @@ func (b *book) adopt(p *policy.Policy, now, since time.Time) {
 	named := make(map[string]struct{}, len(p.Limits))
 	for _, l := range p.Limits {
 		named[l.Name] = struct{}{}
-		c := audit.Config{Generation: p.Generation, Promise: audit.Promise{Rates: l.Rates}, Keyed: l.Key != nil}
+		c := promised(p, &l)
 		if known := b.limits[l.Name]; known != nil {
 			known.Reconfigure(c, now)
 			continue
@@ -85,6 +87,29 @@ func (b *book) adopt(p *policy.Policy, now, since time.Time) {
 			delete(b.shown, name)
 		}
 	}
+}
+
+// promised returns what the limit, which is one of p, promises.
+func promised(p *policy.Policy, l *policy.Limit) audit.Config {
+	c := audit.Config{Generation: p.Generation, Promise: promise(l.Params(p)), Keyed: l.Key != nil}
+	for value, params := range l.Overridden(p) {
+		if c.Overrides == nil {
+			c.Overrides = make(map[string]audit.Promise)
+		}
+		c.Overrides[store.HashValue(value)] = promise(params)
+	}
+	if consistency := l.ConsistencyOf(p); consistency.Expiry == policy.CarryOver {
+		c.Carry = max(consistency.Batch, consistency.Max) - 1 + consistency.LowWater
+	}
+	return c
+}
+
+func promise(p limiter.Params) audit.Promise {
+	out := audit.Promise{Rates: p.Rates}
+	for _, r := range p.Rates {
+		out.Most = append(out.Most, p.MostPerWindow(r))
+	}
+	return out
 }
 
 func latest(t, u time.Time) time.Time {

@@ -16,6 +16,7 @@ import (
 type config struct {
 	snapshot policy.Snapshot
 	message  *fleetpb.ToHolder
+	secret   bool // the message carries credentials, which a holder never has by itself
 	version  string
 	limits   map[limitName]*published
 	policies map[types.NamespacedName]*policy.Policy
@@ -49,7 +50,7 @@ func (p *published) of(hash string) limiter.Params {
 	return p.params
 }
 
-func newConfig(s policy.Snapshot) (*config, error) {
+func newConfig(s policy.Snapshot, secrets []*fleetpb.Secret) (*config, error) {
 	data, version, err := policy.Encode(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
@@ -57,9 +58,10 @@ func newConfig(s policy.Snapshot) (*config, error) {
 	c := &config{
 		snapshot: s,
 		message: &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Config{
-			Config: &fleetpb.Config{Version: version, Snapshot: data},
+			Config: &fleetpb.Config{Version: version, Snapshot: data, Secrets: secrets},
 		}},
 		version:  version,
+		secret:   len(secrets) > 0,
 		limits:   map[limitName]*published{},
 		policies: map[types.NamespacedName]*policy.Policy{},
 	}
@@ -96,6 +98,14 @@ func (c *config) has(name types.NamespacedName) bool {
 	return c != nil && c.policies[name] != nil
 }
 
+// policy returns the policy of that name, nil when c, which may be nil, has none.
+func (c *config) policy(name types.NamespacedName) *policy.Policy {
+	if c == nil {
+		return nil
+	}
+	return c.policies[name]
+}
+
 // generation returns that of the policy in c, which may be nil; 0 when it is not
 // there.
 func (c *config) generation(name types.NamespacedName) int64 {
@@ -109,14 +119,19 @@ func (c *config) generation(name types.NamespacedName) int64 {
 // enforce the same share one.
 type configs map[string][]*config
 
-// of returns the config of a snapshot, encoded only when it is new.
-func (cs configs) of(namespace string, s policy.Snapshot) (*config, error) {
+// of returns the config of a snapshot, encoded, and its secrets fetched, only when
+// it is new.
+func (cs configs) of(namespace string, s policy.Snapshot, secrets func(policy.Snapshot) ([]*fleetpb.Secret, error)) (*config, error) {
 	for _, c := range cs[namespace] {
 		if reflect.DeepEqual(c.snapshot, s) {
 			return c, nil
 		}
 	}
-	c, err := newConfig(s)
+	fetched, err := secrets(s)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newConfig(s, fetched)
 	if err != nil {
 		return nil, err
 	}

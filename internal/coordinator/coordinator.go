@@ -36,6 +36,9 @@ const (
 // what it has.
 type Resolver interface {
 	Snapshot(ctx context.Context, namespace, pod, podUID string) (policy.Snapshot, error)
+	// Secret returns the values of the credentials that a store of a snapshot names,
+	// in the version that the snapshot names or a later one.
+	Secret(ctx context.Context, s policy.Store) (map[string][]byte, error)
 }
 
 // Leadership is what the lock of leader election knows.
@@ -132,6 +135,16 @@ func (c *Coordinator) Refresh(namespace string) {
 // Changed names policies of which something changed that a condition depends on.
 // Names may be repeated. The channel is never closed; it has one reader.
 func (c *Coordinator) Changed() <-chan types.NamespacedName { return c.notices.out }
+
+// Now returns the time of the controller's own store, and false while this process
+// does not lead.
+func (c *Coordinator) Now() (limiter.Instant, bool) {
+	t := c.present.Load()
+	if t == nil || !c.held() {
+		return 0, false
+	}
+	return t.clock.Now(), true
+}
 
 // held reports whether this process surely leads.
 func (c *Coordinator) held() bool { return c.Leadership == nil || c.Leadership.Held() }

@@ -240,6 +240,8 @@ var errNotSynced = errors.New("the cache is not synced")
 
 func publishing(all ...policy.Policy) *policies { return &policies{synced: true, all: all} }
 
+func (*policies) Secret(context.Context, policy.Store) (map[string][]byte, error) { return nil, nil }
+
 func (p *policies) Snapshot(_ context.Context, namespace, _, _ string) (policy.Snapshot, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // An Observation is what the fleet says about one policy.
@@ -24,9 +25,12 @@ type Session struct {
 	Nonce       string // of the process
 	Version     string // of the sidecar's build
 	Since       time.Time
-	Generation  int64  // of the policy that the sidecar enforces, as it acknowledged; 0 for none
-	Error       string // why the sidecar does not enforce what it was sent last
-	StoreError  string // why the policy's store does not answer the sidecar
+	Generation  int64 // of the policy that the sidecar enforces, as it acknowledged; 0 for none
+	// Enforced is the policy as the sidecar acknowledged it, nil for none. It is
+	// shared and must not be changed.
+	Enforced   *policy.Policy
+	Error      string // why the sidecar does not enforce what it was sent last
+	StoreError string // why the policy's store does not answer the sidecar
 }
 
 // LimitFigures are the figures of one limit.
@@ -69,6 +73,7 @@ func (s *session) observe(name types.NamespacedName) (Session, bool) {
 	view := Session{
 		Pod: s.Pod, PodUID: s.PodUID, Nonce: s.nonce, Version: s.version, Since: s.since,
 		Generation: s.acked.generation(name),
+		Enforced:   s.acked.policy(name),
 		Error:      s.refusal,
 	}
 	var first string

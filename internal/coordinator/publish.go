@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 const (
@@ -85,7 +86,7 @@ func (t *term) publishTo(ctx context.Context, s *session) error {
 	if err != nil {
 		return fmt.Errorf("resolve the policies of pod %s: %w", s.Pod, err)
 	}
-	next, err := t.configs.of(s.Namespace, snapshot)
+	next, err := t.configs.of(s.Namespace, snapshot, func(s policy.Snapshot) ([]*fleetpb.Secret, error) { return t.secrets(ctx, s) })
 	if err != nil {
 		return fmt.Errorf("the policies of pod %s: %w", s.Pod, err)
 	}
@@ -104,14 +105,32 @@ func (t *term) publishTo(ctx context.Context, s *session) error {
 	return nil
 }
 
+// secrets returns the credentials of the snapshot's stores.
+func (t *term) secrets(ctx context.Context, s policy.Snapshot) ([]*fleetpb.Secret, error) {
+	var out []*fleetpb.Secret
+	fetched := map[policy.Store]struct{}{}
+	for _, p := range s.Policies {
+		if _, ok := fetched[p.Store]; ok || p.Store.SecretVersion == "" {
+			continue
+		}
+		fetched[p.Store] = struct{}{}
+		data, err := t.Resolver.Secret(ctx, p.Store)
+		if err != nil {
+			return nil, fmt.Errorf("the credentials of policy %s/%s: %w", p.Namespace, p.Name, err)
+		}
+		out = append(out, &fleetpb.Secret{Name: p.Store.Secret, Version: p.Store.SecretVersion, Data: data})
+	}
+	return out, nil
+}
+
 // deliver sends the session next, unless the holder said when it connected that
-// it enforces that already.
+// it enforces that already. Credentials are always sent.
 func (t *term) deliver(s *session, next *config) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
 	s.mu.Lock()
 	first := s.sent == nil
-	has := first && s.offered == next.version
+	has := first && s.offered == next.version && !next.secret
 	s.sent, s.refusal = next, ""
 	if has {
 		s.acked = next

@@ -65,6 +65,7 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) error {
 			return status.Errorf(codes.InvalidArgument, "the report of limit %q of policy %s: %v", name.limit, name.policy, err)
 		}
 		report.Rows = append(reports[name].Rows, report.Rows...) // much to say comes in parts
+		report.Hottest = append(reports[name].Hottest, report.Hottest...)
 		reports[name] = report
 		if text := l.GetStoreError(); text != "" {
 			storeErrors[name] = text[:min(len(text), maxErrorText)]

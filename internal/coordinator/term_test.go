@@ -112,7 +112,7 @@ func changeLeader(t *testing.T, rng *rand.Rand, terms *memoryTerms, p policy.Pol
 	c := New(Config{Terms: terms})
 	term := newTerm(c, begun, logr.Discard())
 	defer term.tasks.ShutDown()
-	config, err := newConfig(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p}})
+	config, err := newConfig(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,8 +76,8 @@ func rateTo(r limiter.Rate) *fleetpb.Rate {
 	}
 }
 
-func reportFrom(in *fleetpb.LimitReport) (audit.Report, error) {
-	out := audit.Report{
+func reportFrom(in *fleetpb.LimitReport) (out audit.Report, err error) {
+	out = audit.Report{
 		Generation: in.GetGeneration(),
 		Totals: audit.Totals{
 			Admitted: in.GetAdmittedTotal(), Refused: in.GetRefusedTotal(), RoundTrips: in.GetRoundTripsTotal(),
@@ -95,7 +95,27 @@ func reportFrom(in *fleetpb.LimitReport) (audit.Report, error) {
 		}
 		out.Rows = append(out.Rows, row)
 	}
+	if out.Hottest, err = hottestFrom(in.GetHottest()); err != nil {
+		return out, err
+	}
 	return out, counts(out.Totals.Admitted, out.Totals.Refused, out.Totals.RoundTrips, out.Totals.Unplaced, out.ActiveKeys)
+}
+
+func hottestFrom(in []*fleetpb.HotKey) ([]audit.KeyCount, error) {
+	if len(in) > audit.MaxHottest {
+		return nil, fmt.Errorf("%d hottest keys, at most %d are taken", len(in), audit.MaxHottest)
+	}
+	var out []audit.KeyCount
+	for _, k := range in {
+		if k.GetHash() != "" && !validHash(k.GetHash()) {
+			return nil, fmt.Errorf("key hash %q", k.GetHash())
+		}
+		if err := counts(k.GetAdmitted(), k.GetRefused(), k.GetError()); err != nil {
+			return nil, err
+		}
+		out = append(out, audit.KeyCount{Hash: k.GetHash(), Admitted: k.GetAdmitted(), Refused: k.GetRefused()})
+	}
+	return out, nil
 }
 
 func rowFrom(in *fleetpb.WindowReport) (audit.Row, error) {

@@ -41,9 +41,17 @@ func (r ByLabels) Snapshot(ctx context.Context, namespace string, labels map[str
 // when the cache is.
 type ByPod struct {
 	ByLabels // whose Cache holds pods too
+	Secrets  *Secrets
 }
 
-// Snapshot returns what the pod enforces. It fails when the cache does not know
+// Secret returns the values of the credentials that the store names.
+func (r ByPod) Secret(ctx context.Context, s policy.Store) (map[string][]byte, error) {
+	data, _, err := r.Secrets.Data(ctx, s)
+	return data, err
+}
+
+// Snapshot returns what the pod enforces, and which version its stores'
+// credentials have, none when they cannot be read. It fails when the cache does not know
 // the pod (yet), when the name belongs to a pod with another UID
 // (*OtherPodError), and when a policy that selects the pod cannot be translated.
 func (r ByPod) Snapshot(ctx context.Context, namespace, pod, podUID string) (policy.Snapshot, error) {
@@ -55,7 +63,17 @@ func (r ByPod) Snapshot(ctx context.Context, namespace, pod, podUID string) (pol
 	if string(p.UID) != podUID {
 		return policy.Snapshot{}, &OtherPodError{Pod: name, UID: string(p.UID), Want: podUID}
 	}
-	return r.ByLabels.Snapshot(ctx, namespace, p.Labels)
+	snapshot, err := r.ByLabels.Snapshot(ctx, namespace, p.Labels)
+	if err != nil {
+		return policy.Snapshot{}, err
+	}
+	for i := range snapshot.Policies {
+		// Credentials that cannot be read make this policy's store unavailable, as its
+		// status says, and keep no other policy from the pod.
+		of := &snapshot.Policies[i].Store
+		_, of.SecretVersion, _ = r.Secrets.Data(ctx, *of)
+	}
+	return snapshot, nil
 }
 
 // OtherPodError says that a pod's name belongs to another pod now.

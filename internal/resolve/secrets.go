@@ -1,0 +1,94 @@
+package resolve
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// secretFreshFor is how long a Secret that was read stands: credentials that are
+// rotated reach sidecars that late.
+const secretFreshFor = 10 * time.Second
+
+// Secrets reads the credentials of stores. The controller may read a Secret only
+// where it was granted to, and watches none. It is safe for concurrent use.
+type Secrets struct {
+	reader client.Reader // not cached
+	clock  clock.PassiveClock
+
+	mu     sync.Mutex
+	byName map[types.NamespacedName]secret
+}
+
+type secret struct {
+	data    map[string][]byte
+	version string
+	err     error
+	at      time.Time
+}
+
+// NewSecrets returns Secrets that read through reader, which should ask the API
+// server each time.
+func NewSecrets(reader client.Reader) *Secrets { return newSecrets(reader, clock.RealClock{}) }
+
+func newSecrets(reader client.Reader, c clock.PassiveClock) *Secrets {
+	return &Secrets{reader: reader, clock: c, byName: make(map[types.NamespacedName]secret)}
+}
+
+// Data returns the values of the Secret that a store names and their version; nil
+// when it names none. It may ask the API server. The values are shared and must
+// not be changed. An error says why they cannot be had, and the cure.
+func (s *Secrets) Data(ctx context.Context, of policy.Store) (data map[string][]byte, version string, err error) {
+	if of.Secret == "" {
+		return nil, "", nil
+	}
+	namespace, name, _ := strings.Cut(of.Secret, "/")
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	s.mu.Lock()
+	known, ok := s.byName[key]
+	s.mu.Unlock()
+	if !ok || s.clock.Since(known.at) >= secretFreshFor {
+		known = s.read(ctx, key)
+		s.remember(key, known)
+	}
+	return known.data, known.version, known.err
+}
+
+func (s *Secrets) read(ctx context.Context, key types.NamespacedName) secret {
+	var found corev1.Secret
+	read := secret{at: s.clock.Now()}
+	switch err := s.reader.Get(ctx, key, &found); {
+	case apierrors.IsForbidden(err):
+		read.err = fmt.Errorf("the controller may not read secret %s; allow it: kubectl create rolebinding weir-store-credentials "+
+			"--namespace %s --clusterrole weir-store-credentials --serviceaccount weir-system:weir-controller", key, key.Namespace)
+	case apierrors.IsNotFound(err):
+		read.err = fmt.Errorf("there is no secret %s: create it, or name another in spec.store", key)
+	case err != nil:
+		read.err = fmt.Errorf("reading secret %s: %w", key, err)
+	default:
+		read.data, read.version = found.Data, found.ResourceVersion
+	}
+	return read
+}
+
+// remember also forgets Secrets that no longer stand: policies come and go.
+func (s *Secrets) remember(key types.NamespacedName, read secret) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, known := range s.byName {
+		if s.clock.Since(known.at) >= secretFreshFor {
+			delete(s.byName, name)
+		}
+	}
+	s.byName[key] = read
+}
