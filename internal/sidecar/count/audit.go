@@ -31,7 +31,11 @@ func tupleOfQuery(q *fleetpb.AuditQuery) (t tuple, valid bool) {
 	}
 	t.n = len(q.GetWindows())
 	for i, w := range q.GetWindows() {
-		t.open[i] = window{length: limiter.Micros(w.GetRate().GetWindowMicros()), index: w.GetIndex()}
+		t.open[i] = window{of: limiter.Rate{
+			Window:  limiter.Micros(w.GetRate().GetWindowMicros()),
+			Offset:  limiter.Micros(w.GetRate().GetOffsetMicros()),
+			Monthly: w.GetRate().GetMonthly(),
+		}, index: w.GetIndex()}
 	}
 	return t, true
 }

@@ -440,3 +440,105 @@ func BenchmarkCount(b *testing.B) {
 		l.Count(start, e)
 	}
 }
+
+// TestKeysWithLimitsOfTheirOwnAreAlwaysNamed: whoever audits cannot tell from a sum
+// which of the keys in it may have had more.
+func TestKeysWithLimitsOfTheirOwnAreAlwaysNamed(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{
+		Keyed: true, MaxKeys: 1, Holders: 1,
+		Rates:     []limiter.Rate{{Limit: 10, Window: limiter.Second}},
+		Overrides: map[string]limiter.Params{"gold": {}},
+	})
+	l.Count(at(0), admitted("other", 2, second(7)))
+	l.Count(at(0), admitted("gold", 50, windows(100, limiter.Second, 7))) // one more than MaxKeys
+	l.Count(at(0), admitted("uncounted", 3, second(7)))
+	wantRows(t, rows(t, b, at(3), 1), &fleetpb.WindowReport{
+		Windows: window1(7), Final: true, Admitted: 55,
+		Keys: []*fleetpb.KeyCount{{Hash: "#gold", Admitted: 50}}, Unlisted: []int64{3},
+	})
+}
+
+func TestTheLimitOfARowIsThatOfKeysWithoutOneOfTheirOwn(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{
+		Keyed: true, MaxKeys: 10, Holders: 1,
+		Rates:     []limiter.Rate{{Limit: 10, Window: limiter.Second}},
+		Overrides: map[string]limiter.Params{"gold": {}},
+	})
+	l.Count(at(0), admitted("gold", 1, windows(100, limiter.Second, 7)))
+	if got := rows(t, b, at(0), 1)[0].GetWindows()[0].GetRate().GetLimit(); got != 10 {
+		t.Errorf("the row's limit is %d, want 10", got)
+	}
+}
+
+func TestWindowsThatBeginAtOtherInstantsAreOthers(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Holders: 1})
+	shifted, monthly := *second(7), *second(7)
+	shifted.Open[0].Offset = limiter.Second / 2
+	monthly.Open[0].Window, monthly.Open[0].Monthly = limiter.MaxWindow, true
+	for _, w := range []*limiter.Windows{second(7), &shifted, &monthly} {
+		l.Count(at(0), admitted("", 1, w))
+	}
+	want := []*fleetpb.Rate{
+		{Limit: 10, WindowMicros: 1e6},
+		{Limit: 10, WindowMicros: 1e6, OffsetMicros: 5e5},
+		{Limit: 10, WindowMicros: int64(limiter.MaxWindow), Monthly: true},
+	}
+	got := rows(t, b, at(0), 1)
+	if len(got) != len(want) {
+		t.Fatalf("%d rows, want %d", len(got), len(want))
+	}
+	for i, r := range got {
+		if diff := cmp.Diff(want[i], r.GetWindows()[0].GetRate(), protocmp.Transform()); diff != "" {
+			t.Errorf("row %d (-want +got):\n%s", i, diff)
+		}
+		answer := b.Audit(&fleetpb.AuditQuery{Namespace: "shop", Policy: "checkout", Limit: "all", Windows: r.GetWindows()})
+		if answer.GetUnknown() {
+			t.Errorf("row %d is not found again", i)
+		}
+	}
+}
+
+// TestALaterWindowEndsTheOnesBefore: where grants outlive the window they are
+// counted in, its end is not known from what is left of it.
+func TestALaterWindowEndsTheOnesBefore(t *testing.T) {
+	minute := func(index int64) *limiter.Windows { return windows(10, 60*limiter.Second, index) }
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Holders: 1, Lag: 5 * time.Second})
+	final := func(seconds float64) bool { return rows(t, b, at(seconds), sessionAt(seconds))[0].GetFinal() }
+	l.Count(at(0), admitted("", 1, minute(7)))
+	l.Count(at(10), admitted("", 1, minute(8)))
+	l.Count(at(14), admitted("", 1, minute(7))) // a credit that was granted in it
+	if final(15.5) {
+		t.Error("final while what it granted may be spent")
+	}
+	if !final(16.5) {
+		t.Error("not final although a later window is open and all it granted has died")
+	}
+	if got := rows(t, b, at(70), 3); got[1].GetFinal() {
+		t.Error("the later window is over a minute after it was first heard of, although credits of it may be alive")
+	}
+}
+
+// sessionAt returns a session for each instant, so that all is told each time.
+func sessionAt(seconds float64) uint64 { return uint64(seconds * 10) }
+
+func BenchmarkCountKeyed(b *testing.B) {
+	l := NewBook(hash).Open(all, Settings{Keyed: true, MaxKeys: 10_000, Holders: 1})
+	keys := make([]string, 4096)
+	for i := range keys {
+		keys[i] = fmt.Sprint("tenant-", i)
+	}
+	w := second(7)
+	for _, k := range keys {
+		l.Count(at(0), admitted(k, 1, w))
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		i++
+		l.Count(at(0), admitted(keys[i%len(keys)], 1, w))
+	}
+}

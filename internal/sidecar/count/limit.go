@@ -9,12 +9,19 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// Settings are what the counts of a limit depend on.
+// Settings are what the counts of a limit depend on. They are not changed.
 type Settings struct {
 	Generation int64
+	Rates      []limiter.Rate
 	Keyed      bool
 	MaxKeys    int   // most values counted apart in one tuple of windows
 	Holders    int64 // processes that enforce the limit, at least 1
+	// Overrides are the values that have limits of their own. They are counted
+	// apart whatever MaxKeys says, and named in every row.
+	Overrides map[string]limiter.Params
+	// Lag is how long after the end of a window a request may still be let through
+	// and counted in it.
+	Lag time.Duration
 }
 
 // An Outcome is what became of a request under one limit.
@@ -56,6 +63,8 @@ type Event struct {
 	// Only lengths, limits and indices are read.
 	Windows *limiter.Windows
 	EndsIn  time.Duration // until the first of them ends, 0 when unknown
+	// overridden says that the value has limits of its own.
+	overridden bool
 	// Local says that the decision was made without the store; LocalShare is the
 	// most one key may then be admitted, 0 when there is no such bound.
 	Local      bool
@@ -68,11 +77,9 @@ type Limit struct {
 	name Name
 	hash func(string) string
 
-	generation atomic.Int64
-	holders    atomic.Int64
-	maxKeys    atomic.Int64
-	keyed      atomic.Bool
-	finished   atomic.Bool // nothing is counted any more
+	settings atomic.Pointer[Settings]
+	holders  atomic.Int64
+	finished atomic.Bool // nothing is counted any more
 
 	requests          [outcomes]atomic.Uint64
 	admitted, refused atomic.Int64 // in units of cost
@@ -89,6 +96,7 @@ type Limit struct {
 	// forgotten is, by shape, the newest tuple whose counts are gone: no question
 	// about it or an older one has an answer.
 	forgotten map[tuple]tuple
+	hottest   sketch // of the rows that are over
 }
 
 func newLimit(name Name, hash func(string) string) *Limit {
@@ -101,10 +109,9 @@ func newLimit(name Name, hash func(string) string) *Limit {
 }
 
 func (l *Limit) configure(s Settings) {
-	l.generation.Store(s.Generation)
+	s.MaxKeys = max(1, s.MaxKeys)
+	l.settings.Store(&s)
 	l.holders.Store(max(1, s.Holders))
-	l.maxKeys.Store(int64(max(1, s.MaxKeys)))
-	l.keyed.Store(s.Keyed)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.retired = time.Time{}
@@ -142,31 +149,57 @@ func (l *Limit) Count(now time.Time, e Event) {
 		}
 		return
 	}
-	r := l.rowOf(e.Windows, now, e.EndsIn)
-	keyed := l.keyed.Load()
-	r.count(e, int(l.maxKeys.Load()), keyed, l.holders.Load())
-	if keyed && r.tuple.n > 1 {
-		l.addToSums(r.tuple, e, now)
+	settings := l.settings.Load()
+	if len(settings.Overrides) > 0 {
+		_, e.overridden = settings.Overrides[e.Value]
+	}
+	r := l.rowOf(&e, now)
+	r.count(&e, settings, l.holders.Load())
+	if settings.Keyed && r.tuple.n > 1 {
+		l.addToSums(r.tuple, &e, now)
 	}
 }
 
-// rowOf returns the row of the windows and opens it when there is none.
-func (l *Limit) rowOf(w *limiter.Windows, now time.Time, endsIn time.Duration) *row {
-	t := tupleOf(w)
-	if r := l.current.Load(); r != nil && r.tuple == t {
+// rowOf returns the row of the event's windows and opens it when there is none.
+// Decisions mostly share their windows, so most are told by where they are.
+func (l *Limit) rowOf(e *Event, now time.Time) *row {
+	r := l.current.Load()
+	if r != nil && r.seen.Load() == e.Windows {
 		return r
 	}
+	t := tupleOf(e.Windows)
+	if r == nil || r.tuple != t {
+		r = l.enter(t, e, now)
+	}
+	r.seen.Store(e.Windows)
+	return r
+}
+
+// enter makes the row of t the current one.
+func (l *Limit) enter(t tuple, e *Event, now time.Time) *row {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, ok := l.byTuple[t]
 	if !ok {
 		l.prune(now) // whether or not anybody takes reports
-		r = newRow(t, now, endsIn)
+		l.hasten(t, now)
+		r = l.newRow(t, e, now)
 		l.byTuple[t] = r
 		l.rows = append(l.rows, r)
 	}
 	l.current.Store(r)
 	return r
+}
+
+// hasten ends the rows that t, which is open, shows to be over; mu is held. What
+// is known of their ends is an estimate, and for some algorithms a poor one.
+func (l *Limit) hasten(t tuple, now time.Time) {
+	shape, lag := t.shape(), l.settings.Load().Lag
+	for _, r := range l.rows {
+		if r.tuple.shape() == shape && r.tuple.before(t) {
+			r.hasten(now, lag)
+		}
+	}
 }
 
 // Bounds of what is kept for one limit. Those of keys are over all tuples, in
@@ -189,13 +222,17 @@ func (l *Limit) sweep(now time.Time) (gone bool) {
 
 // prune forgets rows and sums; mu is held.
 func (l *Limit) prune(now time.Time) {
-	most := int(l.maxKeys.Load())
+	most := l.settings.Load().MaxKeys
 	keys, newest := 0, len(l.rows)-1
 	rows := make([]*row, 0, len(l.rows)+1)
 	for i, r := range slices.Backward(l.rows) {
 		keys += int(r.tracked.Load())
-		crowded := i < newest && (len(rows) >= maxRows || isCrowded(keys, most, now.Sub(r.end)))
-		if l.final(r, now) && (crowded || now.Sub(r.end) > Keep) {
+		final, ended := l.final(r, now), r.ended(now)
+		if final {
+			l.hottest.absorb(r)
+		}
+		crowded := i < newest && (len(rows) >= maxRows || isCrowded(keys, most, ended))
+		if final && (crowded || ended > Keep) {
 			delete(l.byTuple, r.tuple)
 			l.current.CompareAndSwap(r, nil)
 			l.forget(r.tuple)

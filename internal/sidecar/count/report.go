@@ -38,6 +38,7 @@ func (b *Book) Report(now time.Time, session uint64) []*fleetpb.LimitReport {
 
 func (l *Limit) report(now time.Time, session uint64) *fleetpb.LimitReport {
 	report := l.totals()
+	report.Hottest = l.hottestKeys()
 	keys := 0
 	for _, r := range l.untold(now, session) {
 		if keys > maxKeysAtOnce-maxHotKeys-maxRefusedKeys {
@@ -62,7 +63,7 @@ func (l *Limit) untold(now time.Time, session uint64) []*row {
 func (l *Limit) totals() *fleetpb.LimitReport {
 	return &fleetpb.LimitReport{
 		Namespace: l.name.Namespace, Policy: l.name.Policy, Limit: l.name.Limit,
-		Generation:    l.generation.Load(),
+		Generation:    l.settings.Load().Generation,
 		AdmittedTotal: l.admitted.Load(),
 		RefusedTotal:  l.refused.Load(),
 		UnplacedTotal: l.unplaced.Load(),
@@ -87,7 +88,7 @@ func (l *Limit) reportRow(r *row, now time.Time, session uint64) *fleetpb.Window
 		Local: r.local, LocalShare: r.localShare,
 	}
 	// Keys of an open row would change until the next report anyway.
-	if w.Final && l.keyed.Load() {
+	if w.Final && l.settings.Load().Keyed {
 		w.Keys, w.Unlisted = l.keysThatMatter(r)
 	}
 	return w
@@ -96,7 +97,9 @@ func (l *Limit) reportRow(r *row, now time.Time, session uint64) *fleetpb.Window
 func (r *row) windows() []*fleetpb.Window {
 	windows := make([]*fleetpb.Window, r.tuple.n)
 	for i, w := range r.tuple.open[:r.tuple.n] {
-		rate := &fleetpb.Rate{Limit: r.limits[i], WindowMicros: int64(w.length)}
+		rate := &fleetpb.Rate{
+			Limit: r.limits[i], WindowMicros: int64(w.of.Window), OffsetMicros: int64(w.of.Offset), Monthly: w.of.Monthly,
+		}
 		windows[i] = &fleetpb.Window{Rate: rate, Index: w.index}
 	}
 	return windows
@@ -109,9 +112,9 @@ type candidate struct {
 	used [limiter.MaxRates]int64 // admitted in each of the row's windows
 }
 
-// keysThatMatter returns the keys of r that the fleet may have admitted too much
-// of, those most refused, and for each window the most that another key was
-// admitted in it; r.mu is held. If all holders together exceed a limit, one of
+// keysThatMatter returns the keys of r that have limits of their own, those that
+// the fleet may have admitted too much of, those most refused, and for each window
+// the most that another key was admitted in it; r.mu is held. If all holders together exceed a limit, one of
 // them admitted more than its part, so a key that no holder names is mostly
 // within it, and what the others were admitted at most tells for sure.
 func (l *Limit) keysThatMatter(r *row) (keys []*fleetpb.KeyCount, unlisted []int64) {
@@ -125,10 +128,14 @@ func (l *Limit) keysThatMatter(r *row) (keys []*fleetpb.KeyCount, unlisted []int
 			unlisted[i] = max(unlisted[i], c.used[i])
 		}
 	}
-	var hot, refused []candidate
+	var own, hot, refused []candidate
+	overrides := l.settings.Load().Overrides
 	for value, t := range r.keys {
 		c := candidate{value: value, tally: *t, used: l.used(r, value, t)}
+		_, overridden := overrides[value]
 		switch {
+		case overridden:
+			own = append(own, c)
 		case r.hot(c):
 			hot = append(hot, c)
 		case c.refused > 0:
@@ -137,9 +144,8 @@ func (l *Limit) keysThatMatter(r *row) (keys []*fleetpb.KeyCount, unlisted []int
 			leave(c)
 		}
 	}
-	slices.SortFunc(hot, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.admitted, a.admitted), cmp.Compare(a.value, b.value))
-	})
+	slices.SortFunc(own, byAdmitted)
+	slices.SortFunc(hot, byAdmitted)
 	slices.SortFunc(refused, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.refused, a.refused), cmp.Compare(a.value, b.value))
 	})
@@ -152,9 +158,14 @@ func (l *Limit) keysThatMatter(r *row) (keys []*fleetpb.KeyCount, unlisted []int
 			}
 		}
 	}
+	name(own, len(own))
 	name(hot, maxHotKeys)
 	name(refused, maxRefusedKeys)
 	return keys, unlisted
+}
+
+func byAdmitted(a, b candidate) int {
+	return cmp.Or(cmp.Compare(b.admitted, a.admitted), cmp.Compare(a.value, b.value))
 }
 
 // used returns what the key was admitted in each of the row's windows.

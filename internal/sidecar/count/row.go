@@ -9,10 +9,14 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// A window is one store window.
+// A window is one store window: which windows they are of, and its number.
 type window struct {
-	length limiter.Micros
-	index  int64
+	of    limiter.Rate // without amounts
+	index int64
+}
+
+func windowOf(w limiter.OpenWindow) window {
+	return window{of: limiter.Rate{Window: w.Window, Offset: w.Offset, Monthly: w.Monthly}, index: w.Index}
 }
 
 // A tuple is the windows, one a rate, that were open at the same time.
@@ -24,7 +28,7 @@ type tuple struct {
 func tupleOf(w *limiter.Windows) tuple {
 	t := tuple{n: w.N}
 	for i := range w.N {
-		t.open[i] = window{length: w.Open[i].Window, index: w.Open[i].Index}
+		t.open[i] = windowOf(w.Open[i])
 	}
 	return t
 }
@@ -53,7 +57,7 @@ func (t tuple) before(u tuple) bool {
 func (t tuple) shortest() time.Duration {
 	shortest := limiter.MaxWindow
 	for _, w := range t.open[:t.n] {
-		shortest = min(shortest, w.length)
+		shortest = min(shortest, w.of.Window)
 	}
 	return time.Duration(shortest) * time.Microsecond
 }
@@ -64,13 +68,21 @@ func (t tuple) shortest() time.Duration {
 func (t tuple) slack() time.Duration { return time.Second + t.shortest()/5000 }
 
 // A tally is what one key was admitted and refused.
-type tally struct{ admitted, refused int64 }
+type tally struct {
+	admitted, refused int64
+	leads             bool // it is among the row's leaders
+}
+
+// offered returns what the key was asked for.
+func (t *tally) offered() int64 { return t.admitted + t.refused }
 
 // A row counts what was let through while the windows of its tuple were open.
 type row struct {
 	tuple tuple
+	seen  atomic.Pointer[limiter.Windows] // that belong here, as an event had them last
 
-	end     time.Time    // estimated, on this process's clock
+	opened  time.Time
+	lasts   atomic.Int64 // nanoseconds from opened to the end, estimated
 	tracked atomic.Int64 // keys counted apart
 
 	mu         sync.Mutex
@@ -79,6 +91,8 @@ type row struct {
 	local      int64
 	localShare int64
 	keys       map[string]*tally
+	leaders    leaders
+	absorbed   bool   // the limit's hottest keys include those of the row
 	overflow   bool   // keys beyond the bound were not counted apart
 	uncounted  int64  // admitted of those keys
 	holders    int64  // the most that were known to enforce the limit
@@ -93,15 +107,40 @@ type sent struct {
 	final   bool
 }
 
-func newRow(t tuple, now time.Time, endsIn time.Duration) *row {
+// newRow returns the row of an event that happened at now.
+func (l *Limit) newRow(t tuple, e *Event, now time.Time) *row {
 	lasts := t.shortest()
-	if endsIn > 0 {
-		lasts = min(lasts, endsIn)
+	if e.EndsIn > 0 {
+		lasts = min(lasts, e.EndsIn)
 	}
-	return &row{tuple: t, end: now.Add(lasts)}
+	r := &row{tuple: t, opened: now}
+	r.lasts.Store(int64(lasts + l.settings.Load().Lag))
+	for i, w := range e.Windows.Open[:t.n] {
+		r.limits[i] = w.Limit
+		if own, ok := l.ownLimit(w); ok && e.overridden {
+			r.limits[i] = own
+		}
+	}
+	return r
 }
 
-func (r *row) count(e Event, maxKeys int, keyed bool, holders int64) {
+// ownLimit returns the limit of those keys that have none of their own in the
+// windows that w is one of.
+func (l *Limit) ownLimit(w limiter.OpenWindow) (limit int64, ok bool) {
+	for _, r := range l.settings.Load().Rates {
+		if windowOf(r.WindowAt(0)).of == windowOf(w).of {
+			return r.Limit, true
+		}
+	}
+	return 0, false
+}
+
+// hasten ends the row no later than so long after now.
+func (r *row) hasten(now time.Time, lag time.Duration) {
+	r.lasts.Store(min(r.lasts.Load(), int64(now.Sub(r.opened)+lag)))
+}
+
+func (r *row) count(e *Event, s *Settings, holders int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changes++
@@ -109,7 +148,7 @@ func (r *row) count(e Event, maxKeys int, keyed bool, holders int64) {
 	r.total.add(e)
 	// While an edit spreads, windows of the old and the new limit are seen; what
 	// was admitted is within the larger one.
-	for i := range r.tuple.n {
+	for i := 0; i < r.tuple.n && !e.overridden; i++ {
 		r.limits[i] = max(r.limits[i], e.Windows.Open[i].Limit)
 	}
 	if e.Local {
@@ -118,14 +157,15 @@ func (r *row) count(e Event, maxKeys int, keyed bool, holders int64) {
 			r.local += e.Cost
 		}
 	}
-	if keyed {
-		r.countKey(e, maxKeys)
+	if s.Keyed {
+		r.countKey(e, s.MaxKeys)
 	}
 }
 
-func (r *row) countKey(e Event, maxKeys int) {
-	if key := r.key(e.Value, maxKeys); key != nil {
+func (r *row) countKey(e *Event, maxKeys int) {
+	if key := r.key(e, maxKeys); key != nil {
 		key.add(e)
+		r.leaders.note(e.Value, key)
 		return
 	}
 	r.overflow = true
@@ -134,11 +174,13 @@ func (r *row) countKey(e Event, maxKeys int) {
 	}
 }
 
-func (r *row) key(value string, maxKeys int) *tally {
-	if key, ok := r.keys[value]; ok {
+// key returns the tally of the event's key, nil when it is not counted apart. Keys
+// with limits of their own always are.
+func (r *row) key(e *Event, maxKeys int) *tally {
+	if key, ok := r.keys[e.Value]; ok {
 		return key
 	}
-	if len(r.keys) >= maxKeys {
+	if len(r.keys) >= maxKeys && !e.overridden {
 		return nil
 	}
 	if r.keys == nil {
@@ -146,12 +188,12 @@ func (r *row) key(value string, maxKeys int) *tally {
 	}
 	key := new(tally)
 	// A copy, or the map would keep the buffer of a whole request's header.
-	r.keys[strings.Clone(value)] = key
+	r.keys[strings.Clone(e.Value)] = key
 	r.tracked.Add(1)
 	return key
 }
 
-func (t *tally) add(e Event) {
+func (t *tally) add(e *Event) {
 	if e.Outcome.admits() {
 		t.admitted += e.Cost
 	} else {
@@ -159,6 +201,11 @@ func (t *tally) add(e Event) {
 	}
 }
 
-// over reports whether the row's windows ended so long ago that no more events
-// are to be expected.
-func (r *row) over(now time.Time) bool { return now.Sub(r.end) >= r.tuple.slack() }
+// ended returns how long ago the row ended, negative while it has not.
+func (r *row) ended(now time.Time) time.Duration {
+	return now.Sub(r.opened) - time.Duration(r.lasts.Load())
+}
+
+// over reports whether the row ended so long ago that no more events are to be
+// expected.
+func (r *row) over(now time.Time) bool { return r.ended(now) >= r.tuple.slack() }

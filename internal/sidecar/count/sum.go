@@ -17,29 +17,29 @@ type sum struct {
 	overflow bool // keys beyond the bound were not counted
 }
 
-func (l *Limit) addToSums(t tuple, e Event, now time.Time) {
+func (l *Limit) addToSums(t tuple, e *Event, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range t.open[:t.n] {
 		s, ok := l.sums[w]
 		if !ok {
-			length := time.Duration(w.length) * time.Microsecond
+			length := time.Duration(w.of.Window) * time.Microsecond
 			s = &sum{end: now.Add(length), keys: make(map[string]*tally)}
 			l.sums[w] = s
 			l.summed = append(l.summed, w)
 		}
-		s.add(e, int(l.maxKeys.Load()))
+		s.add(e, l.settings.Load().MaxKeys)
 	}
 }
 
-func (s *sum) add(e Event, maxKeys int) {
+func (s *sum) add(e *Event, maxKeys int) {
 	if e.Outcome.admits() {
 		s.admitted += e.Cost
 	}
 	key, ok := s.keys[e.Value]
 	switch {
 	case ok:
-	case len(s.keys) >= maxKeys:
+	case len(s.keys) >= maxKeys && !e.overridden:
 		s.overflow = true
 		return
 	default:

@@ -1,0 +1,106 @@
+package count
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+)
+
+// Bounds of the hottest keys: the more are kept, the smaller is their error.
+const (
+	keptHottest = 128
+	toldHottest = 20
+)
+
+// A sketch holds the keys that were asked for most over many rows, in bounded
+// memory: Space-Saving (Metwally, Agrawal and El Abbadi 2005), merged row by row
+// (Agarwal et al. 2012). What a row counts of a kept key is exact; only what the
+// key was asked for before it was kept is not known, and that is bounded.
+type sketch struct {
+	keys   []hotKey
+	unseen int64 // no other key was asked for more
+}
+
+// A hotKey was admitted and refused so much at least. It was asked for at most
+// missed units more.
+type hotKey struct {
+	value             string
+	admitted, refused int64
+	missed            int64
+}
+
+// least and most return what the key was asked for, between them.
+func (k *hotKey) least() int64 { return k.admitted + k.refused }
+func (k *hotKey) most() int64  { return k.least() + k.missed }
+
+// absorb adds what a row counted. A row is absorbed once: what it counts later is
+// left out.
+func (s *sketch) absorb(r *row) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.absorbed {
+		return
+	}
+	r.absorbed = true
+	s.add(r)
+}
+
+// add adds what the row counted so far; its lock is held.
+func (s *sketch) add(r *row) {
+	kept := make(map[string]bool, len(s.keys))
+	for i := range s.keys {
+		k := &s.keys[i]
+		kept[k.value] = true
+		if t := r.keys[k.value]; t != nil {
+			k.admitted += t.admitted
+			k.refused += t.refused
+		}
+	}
+	for _, l := range r.leaders.keys {
+		if !kept[l.value] {
+			s.keys = append(s.keys, hotKey{
+				value: l.value, admitted: l.tally.admitted, refused: l.tally.refused, missed: s.unseen,
+			})
+		}
+	}
+	s.unseen += r.leaders.floor
+	s.cut()
+}
+
+// cut keeps the hottest keys.
+func (s *sketch) cut() {
+	slices.SortFunc(s.keys, func(a, b hotKey) int {
+		return cmp.Or(cmp.Compare(b.most(), a.most()), cmp.Compare(a.value, b.value))
+	})
+	for _, k := range s.keys[min(len(s.keys), keptHottest):] {
+		s.unseen = max(s.unseen, k.most())
+	}
+	s.keys = slices.Clip(s.keys[:min(len(s.keys), keptHottest)])
+}
+
+// hottestKeys returns the keys that were asked for most since the process started,
+// most first; none of a limit without a key.
+func (l *Limit) hottestKeys() []*fleetpb.HotKey {
+	if !l.settings.Load().Keyed {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := sketch{keys: slices.Clone(l.hottest.keys), unseen: l.hottest.unseen}
+	for _, r := range l.rows {
+		r.mu.Lock()
+		if !r.absorbed {
+			all.add(r)
+		}
+		r.mu.Unlock()
+	}
+	slices.SortStableFunc(all.keys, func(a, b hotKey) int { return cmp.Compare(b.least(), a.least()) })
+	var told []*fleetpb.HotKey
+	for _, k := range all.keys[:min(len(all.keys), toldHottest)] {
+		told = append(told, &fleetpb.HotKey{
+			Hash: l.hash(k.value), Admitted: k.admitted, Refused: k.refused, Error: k.missed,
+		})
+	}
+	return told
+}
