@@ -1361,7 +1361,7 @@ type HotKey struct {
 	Hash          string                 `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"`
 	Admitted      int64                  `protobuf:"varint,2,opt,name=admitted,proto3" json:"admitted,omitempty"`
 	Refused       int64                  `protobuf:"varint,3,opt,name=refused,proto3" json:"refused,omitempty"`
-	Error         int64                  `protobuf:"varint,4,opt,name=error,proto3" json:"error,omitempty"` // by how much admitted + refused may be too high
+	Error         int64                  `protobuf:"varint,4,opt,name=error,proto3" json:"error,omitempty"` // by how much admitted + refused may be too low: what it was asked for before it was among them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
