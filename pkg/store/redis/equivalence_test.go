@@ -6,10 +6,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -24,21 +24,37 @@ var testClockLua string
 
 // TestScriptFollowsStep compares the script and Step on ten thousand timelines.
 func TestScriptFollowsStep(t *testing.T) {
+	t.Parallel()
 	const timelines, calls = 10_000, 20
 	s := newTimelineStore(t)
-	seen := map[limiter.Reason]int{}
+	seen := map[string]int{}
 	for seed := range uint64(timelines) {
 		l := dice(rand.NewPCG(seed, 0).Uint64).roll(calls)
 		if diff := s.replay(t, l); diff != "" {
 			t.Fatalf("timeline of seed %d: %s", seed, diff)
 		}
 		for _, c := range l.calls {
-			seen[c.want.Reason]++
+			seen[c.want.Reason.String()]++
+			seen[fmt.Sprintf("%v from %v", c.want.Algorithm, c.was)]++
+			seen[fmt.Sprintf("%v by %v", c.want.Reason, c.want.Algorithm)]++
 		}
 	}
 	for reason := limiter.Granted; reason <= limiter.Forfeited; reason++ {
-		if seen[reason] < timelines*calls/100 {
-			t.Errorf("only %d of %d calls ended in %v: the timelines do not reach far enough", seen[reason], timelines*calls, reason)
+		if n := seen[reason.String()]; n < timelines*calls/100 {
+			t.Errorf("only %d of %d calls ended in %v: the timelines do not reach far enough", n, timelines*calls, reason)
+		}
+	}
+	for a := limiter.FixedWindow; a <= limiter.LeakyBucket; a++ {
+		for b := limiter.FixedWindow; b <= limiter.LeakyBucket; b++ {
+			if n := seen[fmt.Sprintf("%v from %v", a, b)]; n < 100 {
+				t.Errorf("only %d edits lead to %v from %v", n, a, b)
+			}
+		}
+		for reason := limiter.Granted; reason <= limiter.Forfeited; reason++ {
+			amnesiac := a <= limiter.SlidingLog // a bucket is full instead
+			if n := seen[fmt.Sprintf("%v by %v", reason, a)]; n < 100 && (reason != limiter.Amnesia || amnesiac) {
+				t.Errorf("only %d calls ended in %v by %v", n, reason, a)
+			}
 		}
 	}
 	t.Log(seen)
@@ -49,14 +65,14 @@ func FuzzLuaEquivalence(f *testing.F) {
 	for seed := range uint64(64) {
 		choices := rand.NewPCG(seed, 1)
 		var data []byte
-		for range 120 {
+		for range 240 {
 			data = append(data, byte(choices.Uint64()))
 		}
 		f.Add(data)
 	}
 	s := newTimelineStore(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		const callBytes = 8 // most calls need fewer choices
+		const callBytes = 16 // most calls need fewer choices
 		d := dice(func() uint64 {
 			var word [8]byte
 			data = data[copy(word[:2], data):]
@@ -72,19 +88,29 @@ func FuzzLuaEquivalence(f *testing.F) {
 type timelineStore struct {
 	*Store
 	server *redistest.Server
+	line   string // that tells the server's instance
 }
 
 func newTimelineStore(t testing.TB) timelineStore {
 	server := redistest.Start(t)
-	s := timelineStore{newStore(server.Client(), Options{Name: server.Addr}, testClockLua), server}
-	// Begin the memory; from here on replay only moves its bounds.
+	s := timelineStore{Store: newStore(server.Client(), Options{Name: server.Addr}, testClockLua), server: server}
 	if _, err := send(t.Context(), s.client, "eval", s.warm.text, []string{"guard"}, []any{0}); err != nil {
 		t.Fatal(err)
 	}
+	guard, err := s.client.Get(t.Context(), "guard").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.line = guard[1:55]
 	if err := s.client.ScriptLoad(t.Context(), s.step.text).Err(); err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// guard returns a guard of the serving instance.
+func (s timelineStore) guard(since, latest limiter.Instant) string {
+	return string(appendInts(append([]byte{1}, s.line...), int64(since), int64(latest)))
 }
 
 // replay runs the timeline in one round trip and returns how the script's results,
@@ -92,35 +118,97 @@ func newTimelineStore(t testing.TB) timelineStore {
 func (s timelineStore) replay(t testing.TB, l timeline) string {
 	t.Helper()
 	replies := make([]*goredis.Cmd, len(l.calls))
-	var hash *goredis.MapStringStringCmd
-	_, err := s.client.Pipelined(context.Background(), func(pipe goredis.Pipeliner) error {
+	var state, kept, guard *goredis.StringCmd
+	_, _ = s.client.Pipelined(context.Background(), func(pipe goredis.Pipeliner) error {
 		ctx := context.Background()
-		pipe.Del(ctx, "state")
-		pipe.HSet(ctx, "guard", "since", int64(l.since), "latest", int64(l.latest))
+		pipe.Del(ctx, "state", "kept until")
+		pipe.Set(ctx, "guard", s.guard(l.memory.Since, l.memory.Latest), 0)
 		for i, c := range l.calls {
 			if c.evicted {
-				pipe.HDel(ctx, "guard", "latest")
+				pipe.Set(ctx, "guard", s.guard(l.memory.Since, 0), 0)
 			}
 			args := append(encode(c.params, c.command), int64(c.now))
 			replies[i] = pipe.EvalSha(ctx, s.step.sha, []string{"state", "guard"}, args...)
 		}
-		hash = pipe.HGetAll(ctx, "state")
+		state, kept, guard = pipe.Get(ctx, "state"), pipe.Get(ctx, "kept until"), pipe.Get(ctx, "guard")
 		return nil
 	})
-	if err != nil {
-		t.Fatalf("replay: %v", err)
-	}
 	for i, c := range l.calls {
-		got, _, err := decode(replies[i].Val())
+		reply, err := replies[i].Result()
+		if err != nil {
+			t.Fatalf("call %d, %+v: %v", i, c, err)
+		}
+		got, _, err := decode(reply, c.params)
 		if err != nil {
 			t.Fatal(err)
 		}
+		if kind(got.Algorithm) != kind(c.params.Algorithm) {
+			for _, r := range []*limiter.Result{&c.want, &got} {
+				r.Limit, r.Remaining, r.ResetAfter, r.ExpiresIn = 0, 0, 0, 0
+			}
+		}
+		c.want.ResetAfter = max(0, c.want.ResetAfter)
 		if diff := cmp.Diff(c.want, got); diff != "" {
-			return fmt.Sprintf("call %d of memory since %d, latest %d (-Step +script):\n%s\nafter %+v",
-				i, l.since, l.latest, diff, l.calls[:i+1])
+			return fmt.Sprintf("call %d of memory %+v (-Step +script):\n%s\nafter %+v", i, l.memory, diff, l.calls[:i+1])
 		}
 	}
-	// A state with fewer windows than one before leaves the fields of the others.
-	known := cmpopts.IgnoreMapEntries(func(name, _ string) bool { _, ok := l.hash[name]; return !ok })
-	return cmp.Diff(l.hash, hash.Val(), known)
+	return l.end.diff(l.memory.Since, state.Val(), kept.Val(), guard.Val())
 }
+
+// diff returns how what a server holds differs from c.
+func (c counter) diff(since limiter.Instant, state, kept, guard string) string {
+	type held struct {
+		State               limiter.State
+		Kept, Since, Latest limiter.Instant
+	}
+	want := held{c.state, c.kept, since, c.latest}
+	got := held{State: decodeState(state)}
+	if state != "" {
+		until, _ := strconv.ParseInt(kept, 10, 64)
+		got.Kept = limiter.Instant(until)
+	}
+	r := reader{text: guard[55:]}
+	got.Since, got.Latest = limiter.Instant(r.int()), limiter.Instant(r.int())
+	return cmp.Diff(want, got, cmp.Comparer(limiter.State.Equal))
+}
+
+// decodeState reads a counter as lua/wire.lua lays it out.
+func decodeState(text string) limiter.State {
+	var s limiter.State
+	if text == "" {
+		return s
+	}
+	r := reader{text: text}
+	r.byte()
+	s.Algorithm, s.Generation, s.N = limiter.Algorithm(r.byte()), r.int(), int(r.byte())
+	for i := range s.Slice() {
+		s.Meters[i].Rate = r.rate()
+	}
+	s.Expires, s.Pulse, s.Asked, s.Before = limiter.Instant(r.int()), r.int(), r.int(), r.int()
+	for i := range s.Slice() {
+		s.Meters[i].Index, s.Meters[i].Used = r.int(), r.int()
+	}
+	if s.Algorithm == limiter.SlidingWindow || s.Algorithm == limiter.SlidingLog {
+		decodeLogs(&s, &r)
+	}
+	if r.short || r.text != "" {
+		panic(fmt.Sprintf("a counter of %d bytes", len(text)))
+	}
+	return s
+}
+
+func decodeLogs(s *limiter.State, r *reader) {
+	var sizes [limiter.MaxRates]int
+	for i := range s.Slice() {
+		sizes[i] = int(binary.BigEndian.Uint32([]byte(r.take(4))))
+	}
+	for i := range s.Slice() {
+		m := &s.Meters[i]
+		for range sizes[i] / 16 {
+			e := limiter.Entry{At: limiter.Instant(r.int()), Count: r.int()}
+			m.Log, m.Used = append(m.Log, e), m.Used-e.Count
+		}
+	}
+}
+
+func kind(a limiter.Algorithm) int { return [...]int{0, 1, 1, 2, 2, 2}[a] }

@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
@@ -283,7 +284,9 @@ func TestAClockSetBackGrantsNothing(t *testing.T) {
 	p := perWindow(5, limiter.MinWindow)
 	now := untilGranted(t, s, counterOf("a"), p).Now
 	for _, guard := range server.Do("KEYS", "weir:*:memory").([]any) {
-		server.Do("HSET", guard, "latest", int64(now.Add(60*limiter.Second)))
+		const latest = 1 + 54 + 8 // where it stands in a guard
+		ahead := binary.BigEndian.AppendUint64(nil, uint64(now.Add(60*limiter.Second)))
+		server.Do("SETRANGE", guard, latest, ahead)
 	}
 	for _, hash := range []string{"a", "never asked"} {
 		if res := apply(t, s, counterOf(hash), p, lease); res.Reason != limiter.ClockBehind || res.RetryAfter <= 0 {
@@ -297,15 +300,41 @@ func TestAClockSetBackGrantsNothing(t *testing.T) {
 func TestAStateOfAnotherLayoutIsAPlainError(t *testing.T) {
 	server := redistest.Start(t)
 	s := dial(t, server)
-	apply(t, s, counterOf("a"), perWindow(5, limiter.Second), lease)
-	for _, k := range server.Do("KEYS", "weir:*c/n/p/l/a").([]any) {
-		server.Do("HSET", k, "v", "2")
+	counter := keyOf(t, server, s, "a")
+	guard := counter[:strings.Index(counter, "}")+1] + ":memory"
+	for name, c := range map[string]struct {
+		args []any
+		say  string
+	}{
+		"a counter of another version": {[]any{"SET", counter, "\x02"}, "layout version 2"},
+		"an empty counter":             {[]any{"SET", counter, ""}, "layout version nil"},
+		"a counter of another type":    {[]any{"HSET", counter, "v", "2"}, "WRONGTYPE"},
+		"a guard of another version":   {[]any{"SET", guard, "\x02"}, "layout version 2"},
+		"a guard of another type":      {[]any{"HSET", guard, "v", "2"}, "WRONGTYPE"},
+	} {
+		server.Do("DEL", counter, guard)
+		server.Do(c.args...)
+		before := server.Do("DEBUG", "DIGEST")
+		_, err := s.Apply(t.Context(), counterOf("a"), perWindow(5, limiter.Second), lease)
+		var unavailable *store.UnavailableError
+		if err == nil || errors.As(err, &unavailable) || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s: error is %v, want a plain one that says %q", name, err, c.say)
+		}
+		if server.Do("DEBUG", "DIGEST") != before {
+			t.Errorf("%s: the refused call changed the data", name)
+		}
 	}
-	_, err := s.Apply(t.Context(), counterOf("a"), perWindow(5, limiter.Second), lease)
-	var unavailable *store.UnavailableError
-	if err == nil || errors.As(err, &unavailable) || !strings.Contains(err.Error(), "layout version 2") {
-		t.Errorf("error is %v, want a plain one about the layout", err)
+}
+
+// keyOf returns the Redis key of a counter, which it makes.
+func keyOf(t *testing.T, server *redistest.Server, s *redis.Store, hash string) string {
+	t.Helper()
+	apply(t, s, counterOf(hash), perWindow(5, limiter.Second), lease)
+	keys := server.Do("KEYS", "weir:*c/n/p/l/"+hash).([]any)
+	if len(keys) != 1 {
+		t.Fatalf("keys %v", keys)
 	}
+	return keys[0].(string)
 }
 
 func TestProbeGradesTheServer(t *testing.T) {

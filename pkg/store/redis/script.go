@@ -3,33 +3,42 @@ package redis
 import (
 	"context"
 	"crypto/sha1"
-	_ "embed" // the scripts
+	"embed"
 	"encoding/hex"
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
 )
 
-//go:embed lua/clock.lua
-var clockLua string
+// The parts of the scripts. Those of Step are named after the files of pkg/limiter.
+//
+//go:embed lua
+var lua embed.FS
 
-//go:embed lua/memory.lua
-var memoryLua string
-
-//go:embed lua/warm.lua
-var warmLua string
-
-//go:embed lua/fixedwindow.lua
-var fixedWindowLua string
+// stepParts are the files that make the script of a decision, in order, after the
+// clock.
+var stepParts = []string{"memory", "wire", "calendar", "bucket", "sliding", "adopt", "take", "giveback", "step"}
 
 // A script is a Lua program and the name under which a server caches it.
 type script struct{ text, sha string }
 
-// newScript joins the files of one program.
-func newScript(files ...string) script {
+// newScript joins a clock and the parts of one program.
+func newScript(clock string, parts ...string) script {
+	files := []string{clock}
+	for _, part := range parts {
+		files = append(files, luaFile(part))
+	}
 	text := strings.Join(files, "\n")
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // the name Redis gives it
 	return script{text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+func luaFile(name string) string {
+	text, err := lua.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // it is part of the binary
+	}
+	return string(text)
 }
 
 // run calls the script once, by its name and only if the server does not know

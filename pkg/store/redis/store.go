@@ -31,15 +31,15 @@ type Store struct {
 // should have ContextTimeoutEnabled, without which a call may outlive its
 // context's deadline by the client's own time-outs; Dial makes one that is right.
 func New(client goredis.UniversalClient, o Options) *Store {
-	return newStore(client, o, clockLua)
+	return newStore(client, o, luaFile("clock"))
 }
 
 func newStore(client goredis.UniversalClient, o Options, clock string) *Store {
 	s := &Store{
 		client: client,
 		name:   "redis at " + o.Name,
-		step:   newScript(clock, memoryLua, fixedWindowLua),
-		warm:   newScript(clock, memoryLua, warmLua),
+		step:   newScript(clock, stepParts...),
+		warm:   newScript(clock, "memory", "warm"),
 	}
 	s.turn.at.Store(rand.Uint32()) // a fleet asks different partitions
 	return s
@@ -62,18 +62,14 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 	if err := c.Validate(); err != nil {
 		return limiter.Result{}, fmt.Errorf("%s: %s: %w", s.name, key, err)
 	}
-	return s.apply(ctx, keysOf(key), encode(p, c))
-}
-
-func (s *Store) apply(ctx context.Context, keys []string, args []any) (limiter.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return limiter.Result{}, s.explain(err)
 	}
-	reply, err := s.step.run(ctx, s.client, keys, args)
+	reply, err := s.step.run(ctx, s.client, keysOf(key), encode(p, c))
 	if err != nil {
 		return limiter.Result{}, s.explain(err)
 	}
-	res, began, err := decode(reply)
+	res, began, err := decode(reply, p)
 	if err != nil {
 		return limiter.Result{}, fmt.Errorf("%s: %w", s.name, err)
 	}

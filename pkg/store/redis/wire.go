@@ -1,59 +1,125 @@
 package redis
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// encode returns the arguments of the script, as lua/fixedwindow.lua lists them.
+// layout is the version of a counter's layout, VERSION of lua/wire.lua.
+const layout = 1
+
+// encode returns the arguments of the script, as lua/wire.lua lists them.
 func encode(p limiter.Params, c limiter.Command) []any {
-	args := make([]any, 0, 6+2*len(p.Rates)+2*c.Windows.N)
-	args = append(args, int64(c.Op), c.Min, c.Want, p.Generation, len(p.Rates))
-	for _, r := range p.Rates {
-		args = append(args, r.Limit, int64(r.Window))
-	}
+	args := []any{encodeHead(p), encodeCommand(p, c)}
 	if c.Op == limiter.Return {
-		args = append(args, c.Windows.N)
-		for _, w := range c.Windows.Slice() {
-			args = append(args, int64(w.Window), w.Index)
-		}
+		args = append(args, encodeWindows(c.Windows))
 	}
 	return args
 }
 
-// decode reads the script's reply and whether it began the instance's memory.
-func decode(reply any) (res limiter.Result, began bool, err error) {
-	list, ok := reply.([]any)
+func encodeHead(p limiter.Params) []byte {
+	b := make([]byte, 0, 11+33*len(p.Rates))
+	b = append(b, layout, byte(p.Algorithm))
+	b = appendInts(b, p.Generation)
+	b = append(b, byte(len(p.Rates)))
+	for _, r := range p.Rates {
+		b = appendRate(b, r)
+	}
+	return b
+}
+
+func encodeCommand(p limiter.Params, c limiter.Command) []byte {
+	b := make([]byte, 0, 3+7*8)
+	b = append(b, byte(c.Op), flag(c.First), flag(p.Any))
+	return appendInts(b, min(c.Min, limiter.MaxExact), min(c.Want, limiter.MaxExact), int64(c.At),
+		p.Buckets, int64(p.MaxDelay), int64(p.Lifetime), int64(p.Since))
+}
+
+func encodeWindows(w limiter.Windows) []byte {
+	b := make([]byte, 0, w.N*(33+8))
+	for _, v := range w.Slice() {
+		b = appendInts(appendRate(b, v.Rate), v.Index)
+	}
+	return b
+}
+
+func appendRate(b []byte, r limiter.Rate) []byte {
+	return append(appendInts(b, r.Limit, int64(r.Window), r.Burst, int64(r.Offset)), flag(r.Monthly))
+}
+
+func appendInts(b []byte, list ...int64) []byte {
+	for _, v := range list {
+		b = binary.BigEndian.AppendUint64(b, uint64(v))
+	}
+	return b
+}
+
+func flag(set bool) byte {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// decode reads the script's reply to a command by p, and whether it began the
+// instance's memory.
+func decode(reply any, p limiter.Params) (res limiter.Result, began bool, err error) {
+	text, ok := reply.(string)
 	if !ok {
-		return res, false, fmt.Errorf("the script answered %T, not a list", reply)
+		return res, false, fmt.Errorf("the script answered %T, not a string", reply)
 	}
-	ints := make([]int64, len(list))
-	for i, v := range list {
-		if ints[i], ok = v.(int64); !ok {
-			return res, false, fmt.Errorf("the script answered %T at %d, not an integer", v, i)
-		}
-	}
-	const head = 8
-	if len(ints) < head || ints[7] < 0 || ints[7] > limiter.MaxRates || len(ints) != head+4*int(ints[7]) {
-		return res, false, fmt.Errorf("the script answered %d integers, which is no result", len(ints))
-	}
-	res = limiter.Result{
-		Reason:     limiter.Reason(ints[1]),
-		Granted:    ints[2],
-		Remaining:  ints[3],
-		ExpiresIn:  limiter.Micros(ints[4]),
-		RetryAfter: limiter.Micros(ints[5]),
-		Now:        limiter.Instant(ints[6]),
-	}
-	res.Windows.N = int(ints[7])
+	r := reader{text: text}
+	began = r.byte() == 1
+	res.Reason, res.Algorithm = limiter.Reason(r.byte()), limiter.Algorithm(r.byte())
+	res.Windows.N = min(int(r.byte()), limiter.MaxRates)
+	named := r.byte() == 1
+	res.Granted, res.Remaining, res.Limit = r.int(), r.int(), r.int()
+	res.ResetAfter, res.ExpiresIn, res.RetryAfter = r.micros(), r.micros(), r.micros()
+	res.Delay, res.Now = r.micros(), limiter.Instant(r.int())
 	for i := range res.Windows.Slice() {
-		w := ints[head+4*i:]
-		res.Windows.Open[i] = limiter.OpenWindow{
-			Rate:    limiter.Rate{Limit: w[0], Window: limiter.Micros(w[1])},
-			Index:   w[2],
-			Granted: w[3],
+		w := &res.Windows.Open[i]
+		switch {
+		case named:
+			w.Rate = r.rate()
+		case i < len(p.Rates):
+			w.Rate = p.Rates[i]
 		}
+		w.Index, w.Granted = r.int(), r.int()
 	}
-	return res, ints[0] == 1, nil
+	if r.short || r.text != "" {
+		return limiter.Result{}, false, fmt.Errorf("the script answered %d bytes, which is no result", len(text))
+	}
+	return res, began, nil
+}
+
+// A reader takes packed integers off a text.
+type reader struct {
+	text  string
+	short bool // the text ended too early
+}
+
+func (r *reader) take(n int) string {
+	if len(r.text) < n {
+		r.text, r.short = "", true
+		return string(make([]byte, n))
+	}
+	head := r.text[:n]
+	r.text = r.text[n:]
+	return head
+}
+
+func (r *reader) byte() byte { return r.take(1)[0] }
+
+func (r *reader) int() int64 {
+	return int64(binary.BigEndian.Uint64([]byte(r.take(8))))
+}
+
+func (r *reader) micros() limiter.Micros { return limiter.Micros(r.int()) }
+
+func (r *reader) rate() limiter.Rate {
+	return limiter.Rate{
+		Limit: r.int(), Window: r.micros(), Burst: r.int(), Offset: r.micros(), Monthly: r.byte() == 1,
+	}
 }

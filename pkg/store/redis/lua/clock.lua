@@ -6,7 +6,12 @@ local function read_clock()
   return time[1] * 1000000 + time[2]
 end
 
--- keep lets a key expire after so many microseconds.
-local function keep(key, micros)
-  redis.call('PEXPIRE', key, math.ceil(micros / 1000))
+-- save writes a value that is to be kept until an instant.
+local function save(key, value, instant)
+  redis.call('SET', key, value, 'PXAT', math.ceil(instant / 1000))
+end
+
+-- save_again writes another value that is to be kept as long as the one before.
+local function save_again(key, value)
+  redis.call('SET', key, value, 'KEEPTTL')
 end

@@ -2,5 +2,7 @@
 -- KEYS: guard
 -- Reply: began memory (0 or 1)
 
-local _, began = recall(KEYS[1], read_clock())
-return began and 1 or 0
+local memory = recall(redis.call('GET', KEYS[1]), read_clock())
+if not memory.began then return 0 end
+save_guard(KEYS[1], memory)
+return 1

@@ -1,10 +1,15 @@
--- Stands in for lua/clock.lua: the time is the last argument, and a key that is
--- to expire says when instead.
+-- Stands in for lua/clock.lua: the time is the last argument, and until when a
+-- value is to be kept is a value too, as far as integers are exact.
 
 local function read_clock()
   return tonumber(ARGV[#ARGV])
 end
 
-local function keep(key, micros)
-  redis.call('HSET', key, 'keep', micros)
+local function save(key, value, instant)
+  redis.call('SET', key, value)
+  redis.call('SET', 'kept until', math.min(instant, 9007199254740991))
+end
+
+local function save_again(key, value)
+  redis.call('SET', key, value)
 end
