@@ -160,7 +160,7 @@ func storeReachable(s *scope) metav1.Condition {
 		return condition.False(kind, v1alpha1.UnreachableReason, fmt.Sprintf("the store does not answer the controller (%v)", s.redis.err))
 	}
 	if s.policy.Spec.Store.Type == v1alpha1.RedisStoreType {
-		return condition.True(kind, v1alpha1.ReachableReason, s.policy.Spec.Store.Redis.Address+" answers")
+		return condition.True(kind, v1alpha1.ReachableReason, string(s.policy.Spec.Store.Redis.Address)+" answers")
 	}
 	return condition.True(kind, v1alpha1.ReachableReason, "the leading controller keeps the counters")
 }

@@ -123,7 +123,7 @@ func (r *RateLimitPolicyReconciler) gather(ctx context.Context, s *scope) error 
 	s.pods = selectPods(selected)
 	s.observe(r.Fleet.Observe(s.policy.Namespace, s.policy.Name))
 	if redis := s.policy.Spec.Store.Redis; s.policy.Spec.Store.Type == v1alpha1.RedisStoreType {
-		s.redis.guarantee, s.redis.err = r.Redis.Probe(ctx, redis.Address)
+		s.redis.guarantee, s.redis.err = r.Redis.Probe(ctx, string(redis.Address))
 	}
 	return nil
 }

@@ -52,6 +52,10 @@ type RateLimitPolicyList struct {
 }
 
 // RateLimitPolicySpec is what the selected pods enforce.
+// +kubebuilder:validation:XValidation:rule="self.consistency.mode == 'Strict' || !self.limits.exists(l, l.algorithm == 'LeakyBucket')",fieldPath=".consistency.mode",message="algorithm LeakyBucket delays each request by its place in the queue, which only the store knows: set mode to Strict, or choose another algorithm, such as TokenBucket"
+// +kubebuilder:validation:XValidation:rule="!has(self.consistency.lease) || self.consistency.lease.expiry != 'CarryOver' || self.limits.all(l, l.algorithm in ['FixedWindow', 'Quota'])",fieldPath=".consistency.lease.expiry",message="CarryOver takes credits from one window into the next, and only algorithms FixedWindow and Quota have windows: set expiry to Coupled, or change the algorithm of the other limits"
+// +kubebuilder:validation:XValidation:rule="!has(self.consistency.lease) || self.consistency.lease.expiry != 'CarryOver' || !self.limits.exists(l, has(l.fairness))",fieldPath=".consistency.lease.expiry",message="CarryOver lets a tenant spend what it was entitled to in another window, so a limit with fairness would not be fair: set expiry to Coupled, or remove fairness"
+// +kubebuilder:validation:XValidation:rule="!has(self.consistency.lease) || !has(self.consistency.lease.lifetime) || self.limits.exists(l, l.algorithm in ['SlidingWindow', 'SlidingLog', 'TokenBucket', 'GCRA'])",fieldPath=".consistency.lease.lifetime",message="every limit here has windows, and its credits live until their window ends: remove lifetime, or set the algorithm of a limit to SlidingWindow, SlidingLog, TokenBucket or GCRA"
 type RateLimitPolicySpec struct {
 	// podSelector selects the pods of this namespace that enforce the policy and
 	// share its counters. An empty selector, {}, selects every pod. A selected pod
@@ -61,7 +65,7 @@ type RateLimitPolicySpec struct {
 
 	// mode says what a refusal does.
 	// Enforce, the default, refuses the request.
-	// Shadow counts the refusal and lets the request pass.
+	// Shadow counts the refusal and lets the request pass, in every limit.
 	// +optional
 	// +kubebuilder:default=Enforce
 	Mode PolicyMode `json:"mode,omitempty"`
@@ -81,15 +85,17 @@ type RateLimitPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	Limits []Limit `json:"limits"`
 
-	// consistency says how often the store is asked. Default: Leased with a batch of 100.
+	// consistency says how often the store is asked. Default: Leased, with leases of a
+	// size that is learned.
 	// +optional
 	// +kubebuilder:default={mode: Leased}
 	Consistency Consistency `json:"consistency,omitzero"`
 
-	// store says where the counters are kept. Default: in the controller. It cannot be
-	// changed.
+	// store says where the counters are kept. Default: in the controller. When it is
+	// changed the new store knows nothing of what the old one granted, so it begins
+	// with windows that begin after every pod has let go of the old one; until then
+	// the open windows are not served. status.store tells how far that is.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",reason=FieldValueForbidden,message="store cannot be changed, because the new store would not know what the old one granted in the open windows: delete the policy and create it again, or add a second policy"
 	// +kubebuilder:default={type: Controller}
 	Store Store `json:"store,omitzero"`
 
@@ -134,55 +140,3 @@ type ClientIP struct {
 // +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="not a network: write an address and a prefix length, such as 10.0.0.0/8 or fd00::/8"
 // +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self) == cidr(self).masked()",message="the address has bits beyond the prefix length: set them to zero, such as 10.0.0.0/8 for 10.1.2.3/8"
 type CIDR string
-
-// Limit is one named limit.
-type Limit struct {
-	// name identifies the limit in its policy, a DNS label of at most 63 characters.
-	// It names the counters: another name is another count. Clients see it in the
-	// answer to a refused request.
-	// +required
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="not a DNS label: use lower-case letters, digits and dashes, starting and ending with a letter or digit, such as per-tenant"
-	Name string `json:"name"`
-
-	// match selects the requests that the limit counts: those that one of the
-	// entries matches. Absent: every request. At most 8.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=8
-	Match []Match `json:"match,omitempty"`
-
-	// key splits the limit into one counter for each value. Absent: one counter for
-	// the whole fleet.
-	// +optional
-	Key *Key `json:"key,omitempty"`
-
-	// rates are 1 to 4 amounts per window. All must admit; their windows differ in length.
-	// +required
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=4
-	// +kubebuilder:validation:XValidation:rule="!self.all(r, r.window.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$')) || self.all(a, self.exists_one(b, duration(a.window) == duration(b.window)))",message="two rates have windows of the same length: keep the one with the smaller limit"
-	Rates []Rate `json:"rates"`
-}
-
-// Rate is an amount per window. Windows are aligned to multiples of their length
-// on the store's clock, so an interval across a boundary may see twice the limit.
-type Rate struct {
-	// limit is how many requests one window admits, 1 to 1000000000000.
-	// +required
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000000000000
-	Limit int64 `json:"limit"`
-
-	// window is the length of the window, 100ms to 744h (31 days): whole numbers of
-	// h, m, s and ms, such as 500ms, 10s or 1h30m.
-	// +required
-	Window Duration `json:"window"`
-}
-
-// Duration is a length of time in the format of Gateway API durations (GEP-2257).
-// +kubebuilder:validation:MaxLength=32
-// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('100ms') && duration(self) <= duration('744h')",message="not a duration from 100ms to 744h: write whole numbers of h, m, s and ms, such as 500ms, 10s or 1h30m"
-type Duration string

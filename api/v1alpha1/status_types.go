@@ -29,6 +29,10 @@ type RateLimitPolicyStatus struct {
 	// +optional
 	Guarantee *Guarantee `json:"guarantee,omitempty"`
 
+	// store is where the counters are kept now, which follows spec.store with care.
+	// +optional
+	Store *StoreStatus `json:"store,omitempty"`
+
 	// limits are the figures of each limit, in the order of the spec.
 	// +optional
 	// +listType=map
@@ -81,6 +85,47 @@ const (
 	BestEffortGuarantee           GuaranteeGrade = "BestEffort"
 )
 
+// StoreStatus is where the counters of a policy are kept now.
+type StoreStatus struct {
+	// type of the store that serves, or that is being left.
+	// +required
+	Type StoreType `json:"type"`
+
+	// address of that store; of several servers their addresses with commas between.
+	// Empty for type Controller.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4352
+	Address string `json:"address,omitempty"`
+
+	// phase of the change to the store that spec.store names.
+	// Serving: the store named here serves, and it is the one that spec.store names.
+	// Draining: the pods let go of the store named here; requests are refused meanwhile.
+	// Waiting: the store named here still serves, because not every pod could be made to
+	// let go of it; it is tried again.
+	// +required
+	Phase StorePhase `json:"phase"`
+
+	// message is a sentence that says what the phase waits for, and what to do about it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// since is when the phase began.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+}
+
+// StorePhase is how far the change of a store is.
+// +kubebuilder:validation:Enum=Serving;Draining;Waiting
+type StorePhase string
+
+// The phases of a store.
+const (
+	StoreServing  StorePhase = "Serving"
+	StoreDraining StorePhase = "Draining"
+	StoreWaiting  StorePhase = "Waiting"
+)
+
 // LimitStatus is what was measured of one limit. Of a keyed limit, overshoot and
 // underUtilization are those of its worst key.
 type LimitStatus struct {
@@ -89,7 +134,7 @@ type LimitStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// rates of the limit in short, such as 100/1s 3000/1m.
+	// rates of the limit in short, such as 100/1s 3000/1m or 1000000/Month.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Rates string `json:"rates,omitempty"`
@@ -124,12 +169,45 @@ type LimitStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=24
 	RequestsPerRoundTrip string `json:"requestsPerRoundTrip,omitempty"`
+
+	// hottestKeys are the keys with the most requests, the most first, at most 10. Each
+	// stands for a value by its hash: the first 32 hexadecimal digits of its SHA-256.
+	// +optional
+	// +listType=map
+	// +listMapKey=hash
+	// +kubebuilder:validation:MaxItems=10
+	HottestKeys []HotKey `json:"hottestKeys,omitempty"`
 }
 
-// Overshoot is what windows admitted beyond their limit, in units of the limit.
+// HotKey is what was measured of one value of a limit's key.
+type HotKey struct {
+	// hash of the value.
+	// +required
+	// +kubebuilder:validation:MaxLength=32
+	Hash string `json:"hash"`
+
+	// admitted is what the fleet admitted since its pods started, about: a pod keeps
+	// count of its hottest keys only.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Admitted int64 `json:"admitted"`
+
+	// refused is what the fleet refused, counted alike; in Shadow, what it would have.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Refused int64 `json:"refused"`
+
+	// measuredAt is when this was counted.
+	// +required
+	MeasuredAt metav1.Time `json:"measuredAt"`
+}
+
+// Overshoot is what windows admitted beyond what the algorithm promises, in units of
+// the limit: beyond the limit, and for TokenBucket and GCRA beyond the burst on top
+// of it, for LeakyBucket beyond what may wait on top of it.
 type Overshoot struct {
-	// bound is the most that the running configuration allows. Absent while nothing
-	// bounds it.
+	// bound is the most that the running configuration allows: 0, and with leases that
+	// carry over pods · (batch − 1 + lowWater). Absent while nothing bounds it.
 	// +optional
 	Bound *int64 `json:"bound,omitempty"`
 

@@ -1,102 +1,153 @@
 package v1alpha1
 
-// Consistency says how a sidecar uses the store. Both modes are exact while the
-// store answers: no window admits more than its limit, for any number of pods.
-// +kubebuilder:validation:XValidation:rule="self.mode == 'Leased' || !has(self.lease)",fieldPath=".lease",reason=FieldValueForbidden,message="lease is read only in mode Leased: remove it, or set mode to Leased"
-type Consistency struct {
-	// mode says how often the store is asked.
-	// Leased, the default, asks once for a batch of credits and then decides in memory;
-	// credits that are not spent die with their window.
-	// Strict asks for every request.
-	// +optional
-	// +kubebuilder:default=Leased
-	Mode ConsistencyMode `json:"mode,omitempty"`
-
-	// lease tunes mode Leased.
-	// +optional
-	Lease *Lease `json:"lease,omitempty"`
-}
-
-// ConsistencyMode says how often the store is asked.
-// +kubebuilder:validation:Enum=Leased;Strict
-type ConsistencyMode string
-
-// The consistency modes.
-const (
-	LeasedMode ConsistencyMode = "Leased"
-	StrictMode ConsistencyMode = "Strict"
-)
-
-// Lease tunes the batches of credits that sidecars lease.
-type Lease struct {
-	// size says how many credits one lease asks for.
-	// +optional
-	// +kubebuilder:default={type: Fixed, batch: 100}
-	Size LeaseSize `json:"size,omitzero"`
-}
-
-// LeaseSize says how many credits one lease asks for.
-type LeaseSize struct {
-	// type says how the size is found. Fixed, the default, always asks for batch.
-	// +optional
-	// +kubebuilder:default=Fixed
-	Type LeaseSizeType `json:"type,omitempty"`
-
-	// batch is the number of credits of one lease, 1 to 1000000, by default 100. Large
-	// batches ask the store less often; small ones leave less of a window unspent in
-	// the hands of a pod that does not need it.
-	// +optional
-	// +kubebuilder:default=100
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000000
-	Batch int64 `json:"batch,omitempty"`
-}
-
-// LeaseSizeType says how the size of a lease is found.
-// +kubebuilder:validation:Enum=Fixed
-type LeaseSizeType string
-
-// FixedSize always asks for the same batch.
-const FixedSize LeaseSizeType = "Fixed"
-
-// DefaultBatch is the size of a lease where none is given.
-const DefaultBatch = 100
-
 // Store says where the counters are kept.
-// +kubebuilder:validation:XValidation:rule="self.type != 'Redis' || has(self.redis)",fieldPath=".redis",reason=FieldValueRequired,message="type Redis needs a server: set redis.address to host:port"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Redis' || has(self.redis)",fieldPath=".redis",reason=FieldValueRequired,message="type Redis needs a server: set redis.address to host:port, or redis.sentinel, or redis.cluster"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Redis' || !has(self.redis)",fieldPath=".redis",reason=FieldValueForbidden,message="redis is read only with type Redis: remove it, or set type to Redis"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Postgres' || has(self.postgres)",fieldPath=".postgres",reason=FieldValueRequired,message="type Postgres needs a server: set postgres.address and postgres.database"
+// +kubebuilder:validation:XValidation:rule="self.type == 'Postgres' || !has(self.postgres)",fieldPath=".postgres",reason=FieldValueForbidden,message="postgres is read only with type Postgres: remove it, or set type to Postgres"
 type Store struct {
 	// type names the kind of store.
 	// Controller, the default, keeps the counters in the memory of the leading
 	// controller; nothing has to be installed. A crash of the leader leaves the open
-	// windows unserved, so prefer Redis for windows over a minute.
-	// Redis keeps them in a Redis server.
+	// windows unserved, so prefer another type for windows over a minute.
+	// Redis keeps them in a Redis server, a Redis Cluster or a server that Sentinels
+	// watch.
+	// Postgres keeps them in a table that it makes for itself: for few keys and few
+	// requests per lease, where a Postgres is there and a Redis is not.
 	// +optional
 	// +kubebuilder:default=Controller
 	Type StoreType `json:"type,omitempty"`
 
-	// redis names the server of type Redis.
+	// redis names the servers of type Redis.
 	// +optional
 	Redis *RedisStore `json:"redis,omitempty"`
+
+	// postgres names the server of type Postgres.
+	// +optional
+	Postgres *PostgresStore `json:"postgres,omitempty"`
 }
 
 // StoreType names a kind of store.
-// +kubebuilder:validation:Enum=Controller;Redis
+// +kubebuilder:validation:Enum=Controller;Redis;Postgres
 type StoreType string
 
 // The stores.
 const (
-	ControllerStore StoreType = "Controller"
-	RedisStoreType  StoreType = "Redis"
+	ControllerStore   StoreType = "Controller"
+	RedisStoreType    StoreType = "Redis"
+	PostgresStoreType StoreType = "Postgres"
 )
 
-// RedisStore names a Redis server.
+// RedisStore names Redis servers.
+// +kubebuilder:validation:XValidation:rule="[has(self.address), has(self.sentinel), has(self.cluster)].filter(given, given).size() == 1",message="set exactly one of address (a single server), sentinel and cluster"
 type RedisStore struct {
-	// address of the server, host:port, as the selected pods reach it.
+	// address of a single server, host:port, as the selected pods reach it.
+	// +optional
+	Address HostPort `json:"address,omitempty"`
+
+	// sentinel finds the server through the Sentinels that watch it. A failover may
+	// forget the last grants, so the windows that were open then are not served.
+	// +optional
+	Sentinel *RedisSentinel `json:"sentinel,omitempty"`
+
+	// cluster spreads the counters over the nodes of a Redis Cluster.
+	// +optional
+	Cluster *RedisCluster `json:"cluster,omitempty"`
+
+	// tls says whether the connections are encrypted.
+	// Disabled, the default: they are not.
+	// Enabled: they are, and the server's certificate must be signed for its name by an
+	// authority of the system, or by ca.crt of the Secret.
+	// +optional
+	// +kubebuilder:default=Disabled
+	TLS TLSMode `json:"tls,omitempty"`
+
+	// secretRef names the Secret with the credentials. Its keys, each optional, are
+	// username and password (of the server), sentinel-username and sentinel-password
+	// (of the Sentinels), ca.crt (PEM, of the authority that signs the server's
+	// certificate), tls.crt and tls.key (PEM, of the client's certificate).
+	// +optional
+	SecretRef *SecretReference `json:"secretRef,omitempty"`
+}
+
+// RedisSentinel names the Sentinels that watch a server.
+type RedisSentinel struct {
+	// addresses of the Sentinels, host:port each, 1 to 16, as the selected pods reach
+	// them.
 	// +required
-	// +kubebuilder:validation:MaxLength=260
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?|[[][0-9A-Fa-f:.]+[]]):[0-9]{1,5}$') && int(self.substring(self.lastIndexOf(':') + 1)) >= 1 && int(self.substring(self.lastIndexOf(':') + 1)) <= 65535",message="not host:port: write a name or an address and a port from 1 to 65535 without a scheme, such as redis.shop.svc:6379 or [fd00::1]:6379"
-	Address string `json:"address"`
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Addresses []HostPort `json:"addresses"`
+
+	// primary is the name under which the Sentinels watch the server.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._A-Za-z0-9]+$')",message="not the name of a primary: write what the line sentinel monitor names, letters, digits, dots, dashes and underscores, such as mymaster"
+	Primary string `json:"primary"`
+}
+
+// RedisCluster names nodes of a Redis Cluster.
+type RedisCluster struct {
+	// addresses of nodes, host:port each, 1 to 16; the others are found through them.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Addresses []HostPort `json:"addresses"`
+}
+
+// PostgresStore names a Postgres server.
+type PostgresStore struct {
+	// address of the primary, host:port, as the selected pods reach it.
+	// +required
+	Address HostPort `json:"address"`
+
+	// database that the table is made in. The user needs the right to create it there.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-_$A-Za-z0-9]+$')",message="not the name of a database: use letters, digits, dashes and underscores, such as weir"
+	Database string `json:"database"`
+
+	// tls says whether the connections are encrypted.
+	// Disabled, the default: they are not.
+	// Enabled: they are, and the server's certificate must be signed for its name by an
+	// authority of the system, or by ca.crt of the Secret.
+	// +optional
+	// +kubebuilder:default=Disabled
+	TLS TLSMode `json:"tls,omitempty"`
+
+	// secretRef names the Secret with the credentials. Its keys, each optional, are
+	// username and password, ca.crt (PEM, of the authority that signs the server's
+	// certificate), tls.crt and tls.key (PEM, of the client's certificate).
+	// +optional
+	SecretRef *SecretReference `json:"secretRef,omitempty"`
+}
+
+// HostPort is a server's name or address, and its port.
+// +kubebuilder:validation:MaxLength=260
+// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?|[[][0-9A-Fa-f:.]+[]]):[0-9]{1,5}$') && int(self.substring(self.lastIndexOf(':') + 1)) >= 1 && int(self.substring(self.lastIndexOf(':') + 1)) <= 65535",message="not host:port: write a name or an address and a port from 1 to 65535 without a scheme, such as redis.shop.svc:6379 or [fd00::1]:6379"
+type HostPort string
+
+// TLSMode says whether connections are encrypted.
+// +kubebuilder:validation:Enum=Disabled;Enabled
+type TLSMode string
+
+// The TLS modes.
+const (
+	TLSDisabled TLSMode = "Disabled"
+	TLSEnabled  TLSMode = "Enabled"
+)
+
+// SecretReference names a Secret in the namespace of the policy. The controller reads
+// it and hands it to the selected pods' sidecars over their authenticated connection;
+// it needs the right to read it.
+type SecretReference struct {
+	// name of the Secret.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="not the name of a Secret: use lower-case letters, digits, dashes and dots, such as redis-credentials"
+	Name string `json:"name"`
 }
 
 // OnStoreUnavailable says what a sidecar does while the store does not answer.

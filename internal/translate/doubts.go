@@ -8,27 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )
-
-// longWindow is the length from which on losing a window to a crash hurts.
-const longWindow = 60 * limiter.Second
 
 // doubts returns what works and may yet not be what was meant.
 func doubts(p *v1alpha1.RateLimitPolicy, translated policy.Policy) []string {
 	spec := field.NewPath("spec")
 	warnings := unusedClientIP(spec, p)
 	if translated.Consistency.Mode == policy.Leased {
-		warnings = append(warnings, largeBatch(spec, p, translated)...)
+		warnings = append(warnings, leaseDoubts(spec.Child("consistency", "lease"), p, &translated)...)
 	}
 	for i := range translated.Limits {
-		path := spec.Child("limits").Index(i)
-		warnings = append(warnings, encodedPaths(path, translated.Limits[i].Match)...)
-		warnings = append(warnings, idleRates(path, &p.Spec.Limits[i], translated.Limits[i].Rates)...)
-		if translated.Store.Type == policy.ControllerStore {
-			warnings = append(warnings, longWindows(path, &p.Spec.Limits[i], translated.Limits[i].Rates)...)
-		}
+		l := limitDoubts{path: spec.Child("limits").Index(i), spec: &p.Spec.Limits[i], policy: &translated, limit: &translated.Limits[i]}
+		warnings = append(warnings, l.all()...)
 	}
 	return warnings
 }
@@ -38,90 +30,85 @@ func warn(path *field.Path, format string, args ...any) string {
 }
 
 func unusedClientIP(spec *field.Path, p *v1alpha1.RateLimitPolicy) []string {
-	if p.Spec.ClientIP == nil || slices.ContainsFunc(p.Spec.Limits, keyedByClientIP) {
+	if p.Spec.ClientIP == nil || slices.ContainsFunc(p.Spec.Limits, usesClientIP) {
 		return nil
 	}
 	return []string{warn(spec.Child("clientIP"), "no limit has a key part of type ClientIP, so this has no effect: add one or remove clientIP")}
 }
 
-func keyedByClientIP(l v1alpha1.Limit) bool {
-	return l.Key != nil && slices.ContainsFunc(l.Key.Parts, func(part v1alpha1.KeyPart) bool {
-		return part.Type == v1alpha1.ClientIPPart
-	})
+func usesClientIP(l v1alpha1.Limit) bool {
+	isClientIP := func(part v1alpha1.KeyPart) bool { return part.Type == v1alpha1.ClientIPPart }
+	return l.Key != nil && slices.ContainsFunc(l.Key.Parts, isClientIP) || l.Fairness != nil && isClientIP(l.Fairness.Tenant)
 }
 
-// largeBatch warns when one lease can empty a window: every other pod would be
-// refused although the budget is not spent.
-func largeBatch(spec *field.Path, p *v1alpha1.RateLimitPolicy, translated policy.Policy) []string {
-	smallest, limit, window := limiter.MaxLimit+1, "", v1alpha1.Duration("")
-	for _, l := range p.Spec.Limits {
-		for _, r := range l.Rates {
-			if r.Limit < smallest {
-				smallest, limit, window = r.Limit, l.Name, r.Window
-			}
-		}
+// limitDoubts are about one limit.
+type limitDoubts struct {
+	path   *field.Path
+	spec   *v1alpha1.Limit
+	policy *policy.Policy
+	limit  *policy.Limit
+}
+
+func (d limitDoubts) all() []string {
+	warnings := slices.Concat(
+		d.mode(),
+		encodedPaths(d.path.Child("match"), d.limit.Match),
+		encodedPaths(d.path.Child("exempt"), d.limit.Exempt),
+		d.strictAfterAll(),
+		d.rates(d.path.Child("rates"), d.spec.Rates, d.limit.Rates),
+		d.wait(),
+		d.costs(),
+		d.lonelyTenants(),
+	)
+	for i, o := range d.limit.Overrides {
+		warnings = append(warnings, d.rates(d.path.Child("overrides").Index(i).Child("rates"), d.spec.Overrides[i].Rates, o.Rates)...)
 	}
-	batch := translated.Consistency.Batch
-	if batch < smallest || smallest == 1 {
+	return warnings
+}
+
+func (d limitDoubts) mode() []string {
+	if d.policy.Mode != policy.Shadow || d.limit.Mode != policy.Enforce {
 		return nil
 	}
-	size := fmt.Sprint(batch)
-	if p.Spec.Consistency.Lease == nil {
-		size += ", the default"
-	}
-	return []string{warn(spec.Child("consistency", "lease", "size", "batch"),
-		"one lease (%s) can hold all that limit %s admits in %s (%d), so that other pods refuse: lower it, for example to %d",
-		size, limit, window, smallest, max(1, smallest/10))}
+	return []string{warn(d.path.Child("mode"), "spec.mode is Shadow, so nothing is refused here either: set spec.mode to Enforce and the mode of the other limits to Shadow")}
 }
 
-// idleRates warns of rates that another rate of the limit keeps from ever being
-// reached.
-func idleRates(path *field.Path, l *v1alpha1.Limit, rates []limiter.Rate) []string {
+// wait warns of a queue in which nobody can wait.
+func (d limitDoubts) wait() []string {
+	if d.limit.Algorithm != policy.LeakyBucket || atOnce(d.limit, d.limit.Rates) > 1 {
+		return nil
+	}
+	return []string{warn(d.path.Child("maxDelay"), "the next turn comes later than %s, so nobody ever waits: raise it to at least window / limit", d.spec.MaxDelay)}
+}
+
+func (d limitDoubts) costs() []string {
+	c := d.limit.Cost
+	if c == nil {
+		return nil
+	}
 	var warnings []string
-	for i, idle := range rates {
-		for j, other := range rates {
-			if i != j && neverBinds(idle, other) {
-				warnings = append(warnings, warn(path.Child("rates").Index(i),
-					"%d per %s is never reached, because rates[%d] admits at most %d in any %s: lower its limit below that or remove the rate",
-					idle.Limit, l.Rates[i].Window, j, other.Limit*windowsTouched(idle, other), l.Rates[i].Window))
-				break
-			}
-		}
+	if most := atOnce(d.limit, d.limit.Rates); c.Max > most {
+		warnings = append(warnings, warn(d.path.Child("cost", "max"),
+			"a request that costs more than %d is always refused, because the limit never admits more at once: lower it, or raise the limit", most))
+	}
+	if !d.limit.Settled() {
+		warnings = append(warnings, warn(d.path.Child("cost", "responseHeader"),
+			"a response may cost more than was reserved, and nothing bounds by how much the limit is exceeded then: set default to max (%d) without requestHeader to be exact", c.Max))
 	}
 	return warnings
 }
 
-// neverBinds reports whether other alone keeps every window of idle from
-// admitting more than its limit.
-func neverBinds(idle, other limiter.Rate) bool {
-	return other.Limit <= idle.Limit/windowsTouched(idle, other)
-}
-
-// windowsTouched returns the most windows of other that one window of r shares
-// time with. Both are aligned to multiples of their length, so the distance from
-// one's start to the other's is a multiple of their greatest common divisor.
-func windowsTouched(r, other limiter.Rate) int64 {
-	latest := other.Window - greatestCommonDivisor(r.Window, other.Window)
-	return int64((latest + r.Window + other.Window - 1) / other.Window)
-}
-
-func greatestCommonDivisor(a, b limiter.Micros) limiter.Micros {
-	for b != 0 {
-		a, b = b, a%b
+// lonelyTenants warns of counters that only one tenant ever uses.
+func (d limitDoubts) lonelyTenants() []string {
+	if d.limit.Fairness == nil || d.limit.Key == nil || !slices.ContainsFunc(d.limit.Key.Parts, d.isTenant) {
+		return nil
 	}
-	return a
+	return []string{warn(d.path.Child("fairness", "tenant"), "it is part of the key, so every tenant has a counter of its own and there is nothing to split: remove it from the key, or remove fairness")}
 }
 
-func longWindows(path *field.Path, l *v1alpha1.Limit, rates []limiter.Rate) []string {
-	var warnings []string
-	for i, r := range rates {
-		if r.Window > longWindow {
-			warnings = append(warnings, warn(path.Child("rates").Index(i).Child("window"),
-				"after a crash of the controller nothing is admitted until an open window of %s ends: set spec.store.type to Redis, or use windows of at most 1m",
-				l.Rates[i].Window))
-		}
-	}
-	return warnings
+func (d limitDoubts) isTenant(p policy.KeyPart) bool {
+	tenant := d.limit.Fairness.Tenant
+	return p.Type == tenant.Type && strings.EqualFold(p.Header, tenant.Header)
 }
 
 // encodedPaths warns of paths written as in a URL. Sidecars compare decoded paths.
@@ -130,7 +117,7 @@ func encodedPaths(path *field.Path, matches []policy.Match) []string {
 	for i, m := range matches {
 		for j, p := range m.Paths {
 			if p.Type != policy.RegularExpression && strings.Contains(p.Value, "%") {
-				warnings = append(warnings, warn(path.Child("match").Index(i).Child("paths").Index(j).Child("value"),
+				warnings = append(warnings, warn(path.Index(i).Child("paths").Index(j).Child("value"),
 					"paths are compared decoded, so %% stands for itself: write the character that %q encodes", p.Value))
 			}
 		}

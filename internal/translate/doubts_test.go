@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // TestWindowsTouched counts the windows one by one.
@@ -53,7 +54,7 @@ func TestNeverBinds(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := neverBinds(tc.idle, tc.other); got != tc.want {
+			if got := neverBinds(policy.FixedWindow, tc.idle, tc.other); got != tc.want {
 				t.Errorf("neverBinds = %v, want %v", got, tc.want)
 			}
 		})

@@ -3,13 +3,12 @@ package translate
 import (
 	"testing"
 
-	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 func TestMicros(t *testing.T) {
 	cases := map[string]struct {
-		given v1alpha1.Duration
+		given string
 		want  limiter.Micros // 0: refused
 	}{
 		"the shortest window":             {"100ms", limiter.MinWindow},

@@ -20,18 +20,22 @@ func Policy(p *v1alpha1.RateLimitPolicy) (policy.Policy, error) {
 func translate(p *v1alpha1.RateLimitPolicy) (policy.Policy, field.ErrorList) {
 	spec := field.NewPath("spec")
 	t := translator{errs: validateSelector(&p.Spec.PodSelector, spec.Child("podSelector"))}
+	lease := spec.Child("consistency", "lease")
 	translated := policy.Policy{
 		Namespace:          p.Namespace,
 		Name:               p.Name,
 		Generation:         Generation(p),
 		Mode:               policy.Mode(p.Spec.Mode),
-		Store:              store(p.Spec.Store),
-		Consistency:        consistency(p.Spec.Consistency),
+		Store:              store(p.Namespace, p.Spec.Store),
+		Consistency:        t.consistency(lease, p.Spec.Consistency),
 		OnStoreUnavailable: policy.Action(p.Spec.OnStoreUnavailable.Action),
 		ClientIP:           clientIP(p.Spec.ClientIP),
 	}
 	for i := range p.Spec.Limits {
 		translated.Limits = append(translated.Limits, t.limit(spec.Child("limits").Index(i), &p.Spec.Limits[i]))
+	}
+	if len(t.errs) == 0 && translated.Consistency.Mode == policy.Leased {
+		t.lifetimes(lease.Child("lifetime"), p, &translated)
 	}
 	if len(t.errs) == 0 {
 		t.errs = accepted(spec, translated)
@@ -48,34 +52,6 @@ func accepted(spec *field.Path, p policy.Policy) field.ErrorList {
 		return field.ErrorList{field.Invalid(spec, field.OmitValueType{}, err.Error())}
 	}
 	return nil
-}
-
-func store(s v1alpha1.Store) policy.Store {
-	out := policy.Store{Type: policy.StoreType(s.Type)}
-	if s.Redis != nil {
-		out.Address = s.Redis.Address
-	}
-	return out
-}
-
-func consistency(c v1alpha1.Consistency) policy.Consistency {
-	out := policy.Consistency{Mode: policy.ConsistencyMode(c.Mode), Batch: batch(c)}
-	if out.Mode == policy.Leased {
-		out.Size, out.Expiry = policy.Fixed, policy.Coupled
-	}
-	return out
-}
-
-// batch returns the size of a lease, 0 where nothing is leased.
-func batch(c v1alpha1.Consistency) int64 {
-	switch {
-	case c.Mode != v1alpha1.LeasedMode:
-		return 0
-	case c.Lease == nil:
-		return v1alpha1.DefaultBatch
-	default:
-		return c.Lease.Size.Batch
-	}
 }
 
 func clientIP(c *v1alpha1.ClientIP) policy.ClientIP {
@@ -97,23 +73,27 @@ type translator struct {
 	errs field.ErrorList
 }
 
-func (t *translator) limit(path *field.Path, l *v1alpha1.Limit) policy.Limit {
-	out := policy.Limit{Name: l.Name, Key: key(l.Key)}
-	for i := range l.Match {
-		out.Match = append(out.Match, t.match(path.Child("match").Index(i), &l.Match[i]))
-	}
-	for i, r := range l.Rates {
-		out.Rates = append(out.Rates, t.rate(path.Child("rates").Index(i), r))
-	}
-	return out
+// invalid notes what is wrong with a field, and the cure. The value is shown where
+// one is given.
+func (t *translator) invalid(path *field.Path, value any, message string) {
+	t.errs = append(t.errs, field.Invalid(path, value, message))
 }
 
-func (t *translator) rate(path *field.Path, r v1alpha1.Rate) limiter.Rate {
-	window, err := micros(r.Window)
+// micros reads a duration.
+func (t *translator) micros(path *field.Path, d string) limiter.Micros {
+	length, err := micros(d)
 	if err != nil {
-		t.errs = append(t.errs, field.Invalid(path.Child("window"), r.Window, err.Error()))
+		t.invalid(path, d, err.Error())
 	}
-	return limiter.Rate{Limit: r.Limit, Window: window}
+	return length
+}
+
+func (t *translator) matches(path *field.Path, ms []v1alpha1.Match) []policy.Match {
+	var out []policy.Match
+	for i := range ms {
+		out = append(out, t.match(path.Index(i), &ms[i]))
+	}
+	return out
 }
 
 func (t *translator) match(path *field.Path, m *v1alpha1.Match) policy.Match {
@@ -138,19 +118,4 @@ func (t *translator) value(path *field.Path, value string, expression bool) {
 	if err != nil {
 		t.errs = append(t.errs, err)
 	}
-}
-
-func key(k *v1alpha1.Key) *policy.Key {
-	if k == nil {
-		return nil
-	}
-	out := &policy.Key{OnMissing: policy.OnMissing(k.OnMissing), MaxKeys: int(k.MaxKeys)}
-	for _, part := range k.Parts {
-		translated := policy.KeyPart{Type: policy.KeySource(part.Type)}
-		if part.Header != nil {
-			translated.Header = string(part.Header.Name)
-		}
-		out.Parts = append(out.Parts, translated)
-	}
-	return out
 }

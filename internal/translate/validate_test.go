@@ -77,7 +77,7 @@ var invalidPolicies = map[string]invalid{
 	},
 	"what only a sidecar would refuse": {
 		`{podSelector: {}, limits: [{name: all, rates: [{limit: 0, window: 1s}]}]}`,
-		"spec", "rates[0].limit is 0, outside 1 to 1000000000000",
+		"spec.limits[0].rates", "rates[0].limit is 0, outside 1 to 1000000000000",
 	},
 }
 

@@ -1,0 +1,108 @@
+package translate
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// The lifetime of credits that no window ends, where none is given: a twentieth of
+// the window, within a range that a round trip to the store fits into and a person
+// does not notice. Of a bucket at most a quarter of its burst flows in meanwhile,
+// so that three quarters of it can still be granted at once.
+const (
+	shortestLifetime = 20 * limiter.Millisecond
+	longestLifetime  = limiter.Second
+	lifetimeParts    = 20
+	burstParts       = 4
+
+	// leastLifetime is the shortest that is worth a lease.
+	leastLifetime = 5 * limiter.Millisecond
+)
+
+// lifetimes sets how long the credits of each limit without windows live.
+func (t *translator) lifetimes(path *field.Path, p *v1alpha1.RateLimitPolicy, out *policy.Policy) {
+	var given limiter.Micros
+	if lease := p.Spec.Consistency.Lease; lease != nil && lease.Lifetime != "" {
+		given = t.micros(path, string(lease.Lifetime))
+	}
+	for i := range out.Limits {
+		l := &out.Limits[i]
+		switch {
+		case l.Params(out).Algorithm.WindowCoupled() || l.Algorithm == policy.LeakyBucket:
+		case given == 0:
+			l.Lifetime = lifetime(l)
+		default:
+			l.Lifetime = given
+			t.checkLifetime(path, l, given)
+		}
+	}
+}
+
+// lifetime returns how long credits of the limit live where nothing is said; 0 when
+// no time is left for them.
+func lifetime(l *policy.Limit) limiter.Micros {
+	shortest := longestLifetime
+	for _, r := range everyRate(l) {
+		shortest = min(shortest, max(shortestLifetime, r.Window/lifetimeParts), longest(l, r))
+		if isBucket(l) {
+			shortest = min(shortest, scale(r.Window, burst(r), r.Limit)/burstParts)
+		}
+	}
+	if shortest < leastLifetime {
+		return 0
+	}
+	return shortest - shortest%limiter.Millisecond
+}
+
+// longest returns how long credits may live at most: no longer than a window, and of
+// a bucket so long that one unit of its burst is left to be granted.
+func longest(l *policy.Limit, r limiter.Rate) limiter.Micros {
+	if !isBucket(l) {
+		return r.Window
+	}
+	return scale(r.Window, burst(r)-1, r.Limit)
+}
+
+func isBucket(l *policy.Limit) bool {
+	return l.Algorithm == policy.TokenBucket || l.Algorithm == policy.GCRA
+}
+
+// everyRate returns the rates of the limit and of its overrides.
+func everyRate(l *policy.Limit) []limiter.Rate {
+	rates := l.Rates[:len(l.Rates):len(l.Rates)]
+	for _, o := range l.Overrides {
+		rates = append(rates, o.Rates...)
+	}
+	return rates
+}
+
+// checkLifetime refuses a lifetime for which one of the rates has no room.
+func (t *translator) checkLifetime(path *field.Path, l *policy.Limit, given limiter.Micros) {
+	for _, r := range everyRate(l) {
+		most := longest(l, r)
+		switch {
+		case given <= most:
+			continue
+		case !isBucket(l):
+			t.invalid(path, text(given), fmt.Sprintf("is longer than a window of limit %s: shorten it to at most %s", l.Name, text(most)))
+		case most < leastLifetime:
+			t.invalid(path, text(given), fmt.Sprintf("leaves nothing of the burst of limit %s (%d at %d per %s): raise its burst to %d or more, or set mode to Strict",
+				l.Name, burst(r), r.Limit, text(r.Window), leastBurst(r, given)))
+		default:
+			t.invalid(path, text(given), fmt.Sprintf("leaves nothing of the burst of limit %s (%d at %d per %s): shorten it to at most %s, or raise its burst to %d or more",
+				l.Name, burst(r), r.Limit, text(r.Window), text(most-most%limiter.Millisecond), leastBurst(r, given)))
+		}
+		return
+	}
+}
+
+// leastBurst returns the smallest burst that leaves one unit to be granted while
+// credits live so long.
+func leastBurst(r limiter.Rate, lifetime limiter.Micros) int64 {
+	return scale(r.Limit, lifetime, r.Window) + 2
+}

@@ -1,0 +1,134 @@
+package translate
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// defaultBuckets is in how many parts a sliding window is counted.
+const defaultBuckets = 60
+
+func (t *translator) limit(path *field.Path, l *v1alpha1.Limit) policy.Limit {
+	out := policy.Limit{
+		Name:      l.Name,
+		Mode:      policy.Mode(l.Mode),
+		Match:     t.matches(path.Child("match"), l.Match),
+		Exempt:    t.matches(path.Child("exempt"), l.Exempt),
+		Key:       key(l.Key),
+		Algorithm: policy.Algorithm(l.Algorithm),
+		Any:       l.Combine == v1alpha1.CombineAny,
+	}
+	switch l.Algorithm {
+	case v1alpha1.QuotaAlgorithm:
+		out.Algorithm = policy.FixedWindow
+	case v1alpha1.SlidingWindowAlgorithm:
+		out.Buckets = int64(or(l.Buckets, defaultBuckets))
+	case v1alpha1.LeakyBucketAlgorithm:
+		out.MaxDelay = t.micros(path.Child("maxDelay"), string(l.MaxDelay))
+	}
+	offset := t.offset(path.Child("utcOffset"), l.UTCOffset)
+	out.Rates = t.rates(path.Child("rates"), &out, l.Rates, offset)
+	out.Overrides = t.overrides(path.Child("overrides"), &out, l.Overrides, offset)
+	out.Cost = t.cost(path.Child("cost"), &out, l.Cost)
+	out.Fairness = t.fairness(path.Child("fairness"), l.Fairness)
+	return out
+}
+
+func key(k *v1alpha1.Key) *policy.Key {
+	if k == nil {
+		return nil
+	}
+	out := &policy.Key{OnMissing: policy.OnMissing(k.OnMissing), MaxKeys: int(k.MaxKeys)}
+	for _, part := range k.Parts {
+		out.Parts = append(out.Parts, keyPart(part))
+	}
+	return out
+}
+
+func keyPart(p v1alpha1.KeyPart) policy.KeyPart {
+	out := policy.KeyPart{Type: policy.KeySource(p.Type)}
+	if p.Header != nil {
+		out.Header = string(p.Header.Name)
+	}
+	return out
+}
+
+func (t *translator) overrides(path *field.Path, l *policy.Limit, overrides []v1alpha1.Override, offset limiter.Micros) []policy.Override {
+	var out []policy.Override
+	seen := make(map[string]*field.Path)
+	for i, o := range overrides {
+		at := path.Index(i)
+		translated := policy.Override{Rates: t.rates(at.Child("rates"), l, o.Rates, offset)}
+		for j, v := range o.Values {
+			value := t.keyValue(at.Child("values").Index(j), l.Key, v)
+			joined := policy.JoinParts(value...)
+			if first := seen[joined]; first != nil {
+				t.invalid(at.Child("values").Index(j), fmt.Sprint(v.Parts), fmt.Sprintf("names the value of %s a second time: remove one of them", first))
+			} else {
+				seen[joined] = at.Child("values").Index(j)
+			}
+			translated.Values = append(translated.Values, value)
+		}
+		out = append(out, translated)
+	}
+	return out
+}
+
+// keyValue returns a value as requests have it.
+func (t *translator) keyValue(path *field.Path, k *policy.Key, v v1alpha1.KeyValue) policy.Value {
+	var value policy.Value
+	for i, part := range v.Parts {
+		if k != nil && i < len(k.Parts) {
+			part = t.part(path.Child("parts").Index(i), k.Parts[i], part)
+		}
+		value = append(value, part)
+	}
+	return value
+}
+
+func (t *translator) part(path *field.Path, p policy.KeyPart, value string) string {
+	canonical, err := p.Canonical(value)
+	if err != nil {
+		t.invalid(path, field.OmitValueType{}, err.Error())
+	}
+	return canonical
+}
+
+func (t *translator) cost(path *field.Path, l *policy.Limit, c *v1alpha1.Cost) *policy.Cost {
+	if c == nil {
+		return nil
+	}
+	out := &policy.Cost{
+		Default:        c.Default,
+		Max:            or(c.Max, c.Default),
+		RequestHeader:  string(c.RequestHeader),
+		ResponseHeader: string(c.ResponseHeader),
+	}
+	if most := atOnce(l, l.Rates); len(t.errs) == 0 && out.Default > most {
+		t.invalid(path.Child("default"), out.Default, fmt.Sprintf("is more than the limit admits at once (%d), so every request would be refused: lower it, or raise the limit", most))
+	}
+	return out
+}
+
+func (t *translator) fairness(path *field.Path, f *v1alpha1.Fairness) *policy.Fairness {
+	if f == nil {
+		return nil
+	}
+	out := &policy.Fairness{Tenant: keyPart(f.Tenant), DefaultWeight: int64(f.DefaultWeight)}
+	seen := make(map[string]bool)
+	for i, w := range f.Weights {
+		at := path.Child("weights").Index(i).Child("tenant")
+		tenant := t.part(at, out.Tenant, w.Tenant)
+		if seen[policy.JoinParts(tenant)] {
+			t.invalid(at, w.Tenant, "names a tenant a second time: remove one of them")
+		}
+		seen[policy.JoinParts(tenant)] = true
+		out.Weights = append(out.Weights, policy.Weight{Tenant: tenant, Weight: int64(w.Weight)})
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package translate
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// store returns the store of a policy in that namespace.
+func store(namespace string, s v1alpha1.Store) policy.Store {
+	out := policy.Store{Type: policy.StoreType(s.Type)}
+	switch {
+	case s.Redis != nil:
+		out.Address, out.Cluster, out.Sentinel = redisServers(s.Redis)
+		out.TLS, out.Secret = s.Redis.TLS == v1alpha1.TLSEnabled, secret(namespace, s.Redis.SecretRef)
+	case s.Postgres != nil:
+		out.Address, out.Database = string(s.Postgres.Address), s.Postgres.Database
+		out.TLS, out.Secret = s.Postgres.TLS == v1alpha1.TLSEnabled, secret(namespace, s.Postgres.SecretRef)
+	}
+	return out
+}
+
+func redisServers(r *v1alpha1.RedisStore) (addresses string, cluster bool, sentinel string) {
+	switch {
+	case r.Sentinel != nil:
+		return join(r.Sentinel.Addresses), false, r.Sentinel.Primary
+	case r.Cluster != nil:
+		return join(r.Cluster.Addresses), true, ""
+	default:
+		return string(r.Address), false, ""
+	}
+}
+
+func join(addresses []v1alpha1.HostPort) string {
+	var all []string
+	for _, a := range addresses {
+		all = append(all, string(a))
+	}
+	return strings.Join(all, ",")
+}
+
+func secret(namespace string, ref *v1alpha1.SecretReference) string {
+	if ref == nil {
+		return ""
+	}
+	return namespace + "/" + ref.Name
+}
+
+// firstLease is what leases of a size that is learned begin with.
+const firstLease = 100
+
+// consistency returns how the store is used; path is that of the lease.
+func (t *translator) consistency(path *field.Path, c v1alpha1.Consistency) policy.Consistency {
+	out := policy.Consistency{Mode: policy.ConsistencyMode(c.Mode)}
+	if c.Mode != v1alpha1.LeasedMode {
+		return out
+	}
+	lease := c.Lease
+	if lease == nil {
+		lease = &v1alpha1.Lease{Size: v1alpha1.LeaseSize{Type: v1alpha1.AdaptiveSize}, Expiry: v1alpha1.CoupledExpiry}
+	}
+	out.Size, out.Expiry, out.LowWater = policy.SizeType(lease.Size.Type), policy.Expiry(lease.Expiry), lease.LowWater
+	if lease.Size.Type == v1alpha1.FixedSize {
+		out.Batch = or(lease.Size.Batch, 0)
+	} else {
+		out.Min, out.Max = or(lease.Size.Min, v1alpha1.DefaultMinLease), or(lease.Size.Max, v1alpha1.DefaultMaxLease)
+		out.Batch = min(max(firstLease, out.Min), out.Max)
+	}
+	if lease.ReturnIdleAfter != "" {
+		out.ReturnIdleAfter = t.micros(path.Child("returnIdleAfter"), string(lease.ReturnIdleAfter))
+	}
+	return out
+}
+
+// or returns what p points to, other when it is nil.
+func or[T any](p *T, other T) T {
+	if p == nil {
+		return other
+	}
+	return *p
+}
