@@ -91,15 +91,12 @@ func (b *book) adopt(p *policy.Policy, now, since time.Time) {
 
 // promised returns what the limit, which is one of p, promises.
 func promised(p *policy.Policy, l *policy.Limit) audit.Config {
-	c := audit.Config{Generation: p.Generation, Promise: promise(l.Params(p)), Keyed: l.Key != nil}
+	c := audit.Config{Generation: p.Generation, Promise: promise(l.Params(p)), Keyed: l.Key != nil, Carry: l.Carry(p)}
 	for value, params := range l.Overridden(p) {
 		if c.Overrides == nil {
 			c.Overrides = make(map[string]audit.Promise)
 		}
 		c.Overrides[store.HashValue(value)] = promise(params)
-	}
-	if consistency := l.ConsistencyOf(p); consistency.Expiry == policy.CarryOver {
-		c.Carry = max(consistency.Batch, consistency.Max) - 1 + consistency.LowWater
 	}
 	return c
 }
