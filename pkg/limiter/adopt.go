@@ -8,58 +8,76 @@ package limiter
 //	windows                other windows, or an    the old windows and limits until the last of
 //	                       algorithm without       them ends; only then what is new
 //	no windows             the same machine        the new rates at once, with what is in use
-//	no windows             another machine         nothing until the last grant has expired, then
-//	                                               the new rates with what is in use
+//	no windows             another machine, or     nothing until the last grant has expired, then
+//	                       another leaky bucket    the new rates with what is in use
 //
 // So at every instant one contract is in force, and each grant counts in it.
 func (p Params) adopt(s State, now Instant, m Memory) State {
-	old := s.Algorithm.machine()
+	before := s.Meters[0]
 	switch {
 	case s.N == 0:
-		s.Algorithm = p.Algorithm
-		p.begin(&s, now, func(Rate) int64 { return 0 })
-	case old == windowMachine:
+		p.begin(&s, now, 0)
+	case s.Algorithm.WindowCoupled():
 		p.roll(&s, now)
-	case old == p.Algorithm.machine():
+	case p.follows(s):
 		p.convert(&s, now)
-	case now < s.Expires:
-	default:
-		used := s.inUse(now)
-		s.Algorithm = p.Algorithm
-		p.begin(&s, now, func(Rate) int64 { return used })
+	case now >= s.Expires:
+		s.Began = now
+		p.begin(&s, now, s.inUse(now))
 	}
 	s.Generation = p.Generation
-	if s.Algorithm.machine() == p.Algorithm.machine() {
-		for i := range s.Slice() {
-			p.advance(&s.Meters[i], now, m)
-		}
+	p.advance(&s, now, m)
+	if first := s.Meters[0]; !p.fair(s) || !first.sameWindows(before.Rate) || first.Index != before.Index {
+		s.Tenants = nil
 	}
 	s.beat()
 	return s
 }
 
+// follows reports whether the parameters go on with the meters of the state. What
+// waits in a leaky bucket leaves at its rate, so no other may follow before it left.
+func (p Params) follows(s State) bool {
+	if s.Algorithm != LeakyBucket && p.Algorithm != LeakyBucket {
+		return s.Algorithm.machine() == p.Algorithm.machine()
+	}
+	if s.Algorithm != p.Algorithm || s.N != len(p.Rates) {
+		return false
+	}
+	for _, r := range p.Rates {
+		if m := s.find(r); m == nil || m.Limit != r.Limit {
+			return false
+		}
+	}
+	return true
+}
+
+// waits reports whether nothing is granted until the grants of meters that the
+// parameters cannot go on with have expired.
+func (p Params) waits(s State) bool { return !s.Algorithm.WindowCoupled() && !p.follows(s) }
+
 // begin replaces the meters by new ones of the parameters, in each of which so
 // many units are in use.
-func (p Params) begin(s *State, now Instant, used func(Rate) int64) {
-	s.N, s.Meters = 0, [MaxRates]Meter{}
+func (p Params) begin(s *State, now Instant, used int64) {
+	s.Algorithm, s.N, s.Meters = p.Algorithm, 0, [MaxRates]Meter{}
 	for _, r := range p.Rates {
-		s.add(p.meter(r, now, used(r)))
+		s.add(p.meter(r, now, used))
 	}
 }
 
-// meter returns a new meter with so many units in use.
-func (p Params) meter(r Rate, now Instant, used int64) Meter {
-	m := Meter{Rate: r}
+// meter returns a new meter in which so many units are in use that may be spent up
+// to the instant.
+func (p Params) meter(r Rate, expires Instant, used int64) Meter {
+	m := Meter{Rate: r, Index: int64(expires)}
 	switch p.Algorithm.machine() {
 	case windowMachine:
-		m.Index, m.Used = r.index(now), used
+		m.Index, m.Used = r.index(expires), used
 	case slidingMachine:
 		if used > 0 {
-			m.Log = []Entry{{At: p.spentBy(r, now), Count: used}}
+			m.Log = []Entry{{At: p.spentBy(r, expires), Count: used}}
 		}
 	case bucketMachine:
 		cost, _ := r.pace()
-		m.Index, m.Used = int64(now), min(used, MaxExact/cost)*cost
+		m.Used = min(used, MaxExact/cost) * cost
 	}
 	return m
 }
@@ -68,20 +86,16 @@ func (p Params) meter(r Rate, now Instant, used int64) Meter {
 // parameters' rates are taken over.
 func (p Params) roll(s *State, now Instant) {
 	var next State
-	named := func(r Rate) *Meter {
-		if !p.Algorithm.WindowCoupled() {
-			return nil
-		}
-		return s.find(r)
-	}
 	for _, r := range p.Rates {
-		if w := named(r); w != nil {
-			v := Meter{Rate: r, Index: r.index(now)}
-			if w.Index == v.Index {
-				v.Used = w.Used
-			}
-			next.add(v)
+		w := s.find(r)
+		if w == nil || !p.Algorithm.WindowCoupled() {
+			continue
 		}
+		v := Meter{Rate: r, Index: r.index(now)}
+		if w.Index == v.Index {
+			v.Used = w.Used
+		}
+		next.add(v)
 	}
 	leftover := false
 	for _, w := range s.Slice() {
@@ -95,38 +109,42 @@ func (p Params) roll(s *State, now Instant) {
 		return
 	}
 	// next holds only windows of p, so starting over in the order of p keeps all.
-	s.Algorithm = p.Algorithm
-	p.begin(s, now, func(r Rate) int64 {
-		if w := next.find(r); w != nil {
-			return w.Used
+	if !p.Algorithm.WindowCoupled() {
+		s.Began = now
+	}
+	p.begin(s, now, 0)
+	for i := range s.Slice() {
+		if w := next.find(s.Meters[i].Rate); w != nil {
+			s.Meters[i] = *w
 		}
-		return 0
-	})
+	}
 }
 
 // convert takes over other rates of the same machine. A rate that stays as it is
-// keeps its meter; the others begin with what is in use.
+// keeps its meter; the others begin with what is in use, as if it were spent as
+// late as it may be.
 func (p Params) convert(s *State, now Instant) {
-	old := *s
-	used := s.inUse(now)
-	s.Algorithm = p.Algorithm
-	s.N, s.Meters = 0, [MaxRates]Meter{}
+	old, expires := *s, max(now, s.Expires)
+	if p.Generation > s.Generation {
+		s.Began = now
+	}
+	s.Algorithm, s.N, s.Meters = p.Algorithm, 0, [MaxRates]Meter{}
 	for _, r := range p.Rates {
 		m := old.find(r)
 		switch {
 		case m == nil:
-			s.add(p.meter(r, now, used))
+			s.add(p.meter(r, expires, old.inUse(now)))
 		case p.Algorithm.machine() == slidingMachine || m.Limit == r.Limit:
 			kept := *m
 			kept.Rate = r
 			s.add(kept)
 		default:
-			s.add(p.meter(r, now, m.inUse(old.Algorithm, now)))
+			s.add(p.meter(r, expires, m.inUse(old.Algorithm, now)))
 		}
 	}
 }
 
-// inUse returns how many units of a meter count at now, at most.
+// inUse returns how many units count at now of the meter with the most.
 func (s State) inUse(now Instant) int64 {
 	var used int64
 	for _, m := range s.Slice() {
@@ -135,6 +153,7 @@ func (s State) inUse(now Instant) int64 {
 	return used
 }
 
+// inUse returns how many units of a meter count at now, at most.
 func (m Meter) inUse(a Algorithm, now Instant) int64 {
 	switch a.machine() {
 	case slidingMachine:
@@ -147,14 +166,18 @@ func (m Meter) inUse(a Algorithm, now Instant) int64 {
 	}
 }
 
-// advance brings a meter of the parameters' machine to now.
-func (p Params) advance(m *Meter, now Instant, memory Memory) {
-	switch p.Algorithm.machine() {
-	case windowMachine:
-	case slidingMachine:
-		m.Log = m.alive(now)
-	case bucketMachine:
-		p.settle(m, now, memory)
+// advance brings meters without windows, which the parameters go on with, to now.
+func (p Params) advance(s *State, now Instant, memory Memory) {
+	if s.Algorithm.WindowCoupled() || p.waits(*s) {
+		return
+	}
+	for i := range s.Slice() {
+		m := &s.Meters[i]
+		if s.Algorithm.machine() == slidingMachine {
+			m.Log, m.Index = m.alive(now), max(m.Index, int64(now))
+		} else {
+			p.settle(m, now, memory)
+		}
 	}
 }
 
@@ -178,5 +201,3 @@ func (s *State) beat() {
 		s.Pulse, s.Before, s.Asked = shortest.Index, 0, 0
 	}
 }
-
-func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }

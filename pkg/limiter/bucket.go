@@ -24,8 +24,8 @@ func (p Params) brim(r Rate) int64 {
 	return r.burst() * cost
 }
 
-// drainTo returns the level at now, at least floor. A clock that stepped back
-// drains nothing.
+// drainTo returns the level at now, at least floor. Before the instant of the level,
+// which is also where a clock may step back to, nothing drains.
 func (m Meter) drainTo(now Instant, drain, floor int64) int64 {
 	elapsed := max(0, int64(now)-m.Index)
 	if elapsed > m.Used/drain {
@@ -39,28 +39,25 @@ func (m Meter) drainTo(now Instant, drain, floor int64) int64 {
 func (p Params) settle(m *Meter, now Instant, memory Memory) {
 	_, drain := m.pace()
 	level := m.drainTo(now, drain, int64(p.Lifetime)*drain)
-	if began := memory.since(m.Window); began > 0 {
+	if began := memory.since(m.Rate); began > 0 {
 		full := Meter{Rate: m.Rate, Index: int64(began), Used: p.brim(m.Rate)}
 		level = max(level, full.drainTo(now, drain, 0))
 	}
 	m.Used, m.Index = level, max(m.Index, int64(now))
 }
 
-// drained returns how long it takes until the bucket is empty.
-func (m Meter) drained(now Instant) Micros {
-	_, drain := m.pace()
-	return Micros(ceilDiv(m.drainTo(now, drain, 0), drain))
-}
-
-// bucketWait returns how long it takes from the level's instant until so many
-// units fit.
-func (p Params) bucketWait(m Meter, amount int64) Micros {
+// readBucket reads a meter that was settled.
+func (p Params) readBucket(m Meter, now Instant, amount int64) reading {
 	cost, drain := m.pace()
-	over := m.Used - (p.brim(m.Rate) - amount*cost)
-	if over <= 0 {
-		return 0
+	r := reading{limit: p.capacity(m.Rate), left: max(0, p.brim(m.Rate)-m.Used) / cost}
+	ahead := Instant(m.Index).Sub(now)
+	if floor := int64(p.Lifetime) * drain; m.Used > floor {
+		r.resets = ahead + Micros(ceilDiv(m.Used-floor, drain))
 	}
-	return Micros(ceilDiv(over, drain))
+	if r.left < amount && amount <= r.limit {
+		r.wait = ahead + Micros(ceilDiv(m.Used-p.brim(m.Rate)+amount*cost, drain))
+	}
+	return r
 }
 
 // delay returns how long the last of so many units, which the bucket holds, has to

@@ -44,6 +44,16 @@ func firstDay(month int64) int64 {
 	return era*146_097 + ofEra*365 + ofEra/4 - ofEra/100 + (153*ofYear+2)/5 - 719_468
 }
 
+// ceilDiv divides and rounds up; neither is negative. It forms no sum, so that it
+// is exact in a Lua number too.
+func ceilDiv(a, b int64) int64 {
+	q := a / b
+	if a%b > 0 {
+		q++
+	}
+	return q
+}
+
 // floorDiv divides and rounds down; b is positive.
 func floorDiv(a, b int64) int64 {
 	q := a / b

@@ -9,13 +9,15 @@ type Op uint8
 const (
 	// Take asks for at least Min and at most Want units.
 	Take Op = iota
-	// Return gives back Want unspent units of the grant that Windows names. It
-	// takes effect only while exactly those windows are open, so a late return
-	// is forfeited rather than credited to another window. It is not idempotent:
-	// whoever sends it sends it once.
+	// Return gives back Want unspent units of the grant that Windows, At and Tenant
+	// name. It takes effect only while exactly those windows are open, or while the
+	// grant still counts by its instant, so a late return is forfeited rather than
+	// credited to what others were granted. It is not idempotent: whoever sends it
+	// sends it once.
 	Return
-	// Peek answers like Take and changes nothing. Its result is a forecast:
-	// Remaining can be had now, Min in RetryAfter, and everything in ResetAfter.
+	// Peek answers like Take and changes nothing. Its result is a forecast: Granted
+	// is what Take would be granted, Remaining can be had now, Min in RetryAfter, and
+	// Limit in ResetAfter.
 	Peek
 	// Reset forgets what was granted to the key. Units in hand stay good, so the
 	// open windows may admit them on top of their limit.
@@ -27,6 +29,7 @@ type Command struct {
 	Op      Op
 	Min     int64   // Take: the least useful amount, at least 1
 	Want    int64   // Take: the most wanted, at least Min; Return: the amount given back
+	Tenant  string  // who asks or gives back, when Params.Fairness splits the limit
 	Windows Windows // Return: the windows of the grant
 	At      Instant // Return: the instant of the grant, Result.Now
 	// First says that the holder did not lease in the open windows yet. It is
@@ -85,11 +88,11 @@ func (m Memory) covers(start Instant) bool {
 
 // since returns the instant before which nothing is known of the grants that a
 // machine without windows looks back on, 0 when all is known. Whoever acts without
-// the store waits for the next window, so a gap that is shorter hides nothing.
-func (m Memory) since(window Micros) Instant {
+// the store begins with a window, so a gap in which none begins hides nothing.
+func (m Memory) since(r Rate) Instant {
 	since := m.Since
 	for _, g := range m.Gaps {
-		if g.To.Sub(g.From) >= window {
+		if r.start(r.index(g.To-1)) >= g.From {
 			since = max(since, g.To)
 		}
 	}
@@ -103,11 +106,11 @@ type Reason uint8
 const (
 	Granted         Reason = iota // at least Min was granted, or a return was applied
 	Exhausted                     // fewer than Min units are left; RetryAfter says until when
-	TooLarge                      // Min exceeds a limit, so no window will ever grant it
+	TooLarge                      // Min exceeds what is ever granted at once
 	StaleGeneration               // the command's parameters are older than the state's
 	ClockBehind                   // the store's clock is before an instant already served
-	Amnesia                       // the store may have forgotten grants of an open window
-	Forfeited                     // a return named windows that are no longer open
+	Amnesia                       // the store may have forgotten grants that still count
+	Forfeited                     // a return came too late, or named what was never granted
 )
 
 var reasonNames = [...]string{
@@ -127,8 +130,8 @@ func (r Reason) String() string {
 // that no caller computes one again.
 type Result struct {
 	Granted    int64     // units granted or taken back; 0 or between Min and Want
-	Remaining  int64     // units that can still be granted now, never negative
-	Limit      int64     // the most that can be left of the rate that binds
+	Remaining  int64     // units that can still be granted now, to this tenant; never negative
+	Limit      int64     // the most that can be left of the rate that binds; of a tenant what it can have of the window
 	ResetAfter Micros    // until nothing counts any more of the rate that binds
 	ExpiresIn  Micros    // how long a grant lives: until the first window ends, or Lifetime
 	RetryAfter Micros    // refused: until the command may succeed; 0 when it never will

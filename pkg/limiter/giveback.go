@@ -3,35 +3,30 @@ package limiter
 // giveBack takes unspent units of a grant off again, if they still count in the
 // meters they were granted from.
 func (p Params) giveBack(s State, now Instant, c Command) (State, Result) {
-	back := s
-	if !p.takeOff(&back, now, c) {
-		res := Result{Now: now, Algorithm: s.Algorithm, Reason: Forfeited}
-		p.describe(s, now, c.Memory, &res)
-		return s, res
+	back, res := s, Result{Now: now, Algorithm: s.Algorithm, Reason: Forfeited}
+	if p.takeOff(&back, now, c) {
+		s = back
+		res.Reason, res.Granted = Granted, c.Want
 	}
-	res := Result{Now: now, Algorithm: s.Algorithm, Reason: Granted, Granted: c.Want}
-	p.describe(back, now, c.Memory, &res)
-	return back, res
+	p.describe(s, now, c, &res)
+	return s, res
 }
 
-// takeOff reports whether every meter could take the units off. What one meter of
-// several granted alone does not come back.
+// takeOff reports whether every meter could take the units off.
 func (p Params) takeOff(s *State, now Instant, c Command) bool {
-	if p.Any || s.Algorithm.machine() != p.Algorithm.machine() && !s.Algorithm.WindowCoupled() {
+	switch {
+	case p.waits(*s):
 		return false
-	}
-	if s.Algorithm.WindowCoupled() {
-		return s.returnToWindows(c)
-	}
-	if c.Windows.N != s.N || c.At > now {
+	case s.Algorithm.WindowCoupled():
+		return s.returnToWindows(c) && p.returnOf(s, c)
+	case p.Any:
+		return false // each meter took a part that is not known any more
+	case c.Windows.N != s.N || c.At > now || c.At <= s.Began:
 		return false
 	}
 	for i := range s.Slice() {
 		m, w := &s.Meters[i], c.Windows.Open[i]
-		if w.Limit != m.Limit || w.Window != m.Window || c.At < c.Memory.since(m.Window) {
-			return false
-		}
-		if !p.takeOffMeter(m, now, c) {
+		if w.Limit != m.Limit || w.Window != m.Window || c.At < c.Memory.since(m.Rate) || !p.takeOffMeter(m, now, c) {
 			return false
 		}
 	}
@@ -52,9 +47,23 @@ func (s *State) returnToWindows(c Command) bool {
 	return true
 }
 
+// returnOf takes the units off what the tenant was granted.
+func (p Params) returnOf(s *State, c Command) bool {
+	if !p.fair(*s) {
+		return true
+	}
+	tenant := p.Fairness.account(*s, c.Tenant)
+	if c.Want > s.usedBy(tenant) {
+		return false
+	}
+	s.grant(tenant, -c.Want)
+	return true
+}
+
+// takeOffMeter takes the units off a meter without windows.
 func (p Params) takeOffMeter(m *Meter, now Instant, c Command) bool {
 	if p.Algorithm.machine() == slidingMachine {
-		return m.erase(p.spentBy(m.Rate, c.At), c.Want)
+		return now < c.At.Add(m.Window) && m.erase(c.At, c.Want)
 	}
 	// Since the grant the bucket may have drained what an emptier one would not
 	// have had to drain: only the rest would be missing without the grant.
@@ -62,11 +71,11 @@ func (p Params) takeOffMeter(m *Meter, now Instant, c Command) bool {
 	if c.Want > p.brim(m.Rate)/cost {
 		return false
 	}
-	drained := now.Sub(c.At)
-	if int64(drained) > c.Want*cost/drain {
+	drained := int64(now.Sub(c.At))
+	if drained > c.Want*cost/drain {
 		return false
 	}
-	rest := c.Want*cost - int64(drained)*drain
+	rest := c.Want*cost - drained*drain
 	if rest <= 0 || rest > m.Used {
 		return false
 	}

@@ -21,6 +21,8 @@ type Params struct {
 	// at once. What the algorithm promises holds for the instants of spending,
 	// whenever within the lifetime they are. Time-coupled algorithms only.
 	Lifetime Micros
+	// Fairness splits the window over tenants. FixedWindow with one rate only.
+	Fairness Fairness
 	// Since is when the store took the limit over from another one, on its own
 	// clock: what was granted before, it does not know. 0 when it never did.
 	Since      Instant
@@ -55,6 +57,10 @@ func (p Params) Validate() error {
 	case p.Lifetime > 0 && (p.Algorithm.WindowCoupled() || p.Algorithm == LeakyBucket):
 		errs = append(errs, fmt.Errorf("lifetime is %dµs, but %v does not grant in advance by time", p.Lifetime, p.Algorithm))
 	}
+	if p.Any && p.Algorithm == LeakyBucket {
+		errs = append(errs, errors.New("any is true, but what waits in a LeakyBucket leaves at one pace: set any to false"))
+	}
+	errs = append(errs, p.validateFairness())
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -122,6 +128,31 @@ func (p Params) validateBucket(r Rate) error {
 	if p.capacity(r) < 1 {
 		return fmt.Errorf("a burst of %d is spent on the lifetime of grants, %dµs: choose a larger burst or a shorter lifetime",
 			r.burst(), p.Lifetime)
+	}
+	return nil
+}
+
+func (p Params) validateFairness() error {
+	f := p.Fairness
+	switch {
+	case f.Default == 0 && len(f.Weights) == 0:
+		return nil
+	case p.Algorithm != FixedWindow || len(p.Rates) != 1 || p.Any:
+		return errors.New("fairness splits one window: it needs FixedWindow with one rate, and any false")
+	case f.Default < 1 || f.Default > MaxWeight:
+		return fmt.Errorf("fairness.default is %d, outside 1 to %d", f.Default, MaxWeight)
+	case len(f.Weights) > MaxDeclared:
+		return fmt.Errorf("fairness.weights declares %d tenants, more than %d: leave those with the default weight out", len(f.Weights), MaxDeclared)
+	}
+	for i, w := range f.Weights {
+		switch {
+		case w.Weight < 1 || w.Weight > MaxWeight:
+			return fmt.Errorf("fairness.weights[%d].weight is %d, outside 1 to %d", i, w.Weight, MaxWeight)
+		case w.Tenant == OtherTenants:
+			return fmt.Errorf("fairness.weights[%d].tenant is %q, which stands for all that are not told apart", i, w.Tenant)
+		case i > 0 && w.Tenant <= f.Weights[i-1].Tenant:
+			return fmt.Errorf("fairness.weights[%d].tenant is not after the one before: order the weights by tenant, each once", i)
+		}
 	}
 	return nil
 }

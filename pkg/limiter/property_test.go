@@ -130,7 +130,7 @@ func (h history) id() string {
 	}
 	add(int64(h.misfortunes), int64(h.now), h.params.Generation, h.state.Generation)
 	add(int64(h.memory.Since), int64(h.memory.Latest), int64(len(h.memory.Gaps)))
-	addWindows(h.state.Windows)
+	addWindows(h.state.Windows(h.now))
 	for _, g := range h.memory.Gaps {
 		add(int64(g.From), int64(g.To))
 	}

@@ -8,7 +8,6 @@ const (
 	MinWindow = 100 * Millisecond
 	MaxWindow = 744 * 3600 * Second // 31 days
 	MaxOffset = 8 * Day             // of windows, either way
-	MaxWeight = int64(1000)         // of a tenant
 
 	// MaxExact is the largest integer of which a Lua number knows the next.
 	MaxExact = int64(1)<<53 - 1

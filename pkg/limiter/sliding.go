@@ -4,19 +4,28 @@ package limiter
 // last instant at which it may be spent. Whatever the instants of spending are,
 // in every interval of length Window at most Limit is then spent.
 
-// maxLog is the number of entries beyond which a grant joins the newest entry. It
-// then counts a little longer than it has to.
-const maxLog = 1024
+// MaxLog is the limit up to which SlidingLog counts by exact instants, and the
+// number of parts of a window in which it counts above. It bounds the entries of a
+// log: a grant that finds so many joins the newest.
+const MaxLog = 1024
 
-// spentBy returns the instant up to which a grant made at now is taken to be
-// spendable: the end of its lifetime, or of the part of the window that is in.
-func (p Params) spentBy(r Rate, now Instant) Instant {
-	at := now.Add(p.Lifetime)
-	if p.Algorithm == SlidingWindow {
-		part := ceilDiv(int64(r.Window), p.Buckets)
-		at = Instant(ceilDiv(int64(at), part) * part)
+// spentBy returns the instant up to which a grant whose lifetime ends at the given
+// one is taken to be spendable: the end of the part of the window that is in.
+func (p Params) spentBy(r Rate, expires Instant) Instant {
+	part := p.part(r)
+	return Instant(ceilDiv(int64(expires), part) * part)
+}
+
+// part returns the length of time that a sliding sum does not tell apart.
+func (p Params) part(r Rate) int64 {
+	switch {
+	case p.Algorithm == SlidingWindow:
+		return ceilDiv(int64(r.Window), p.Buckets)
+	case r.Limit > MaxLog:
+		return ceilDiv(int64(r.Window), MaxLog)
+	default:
+		return 1
 	}
-	return at
 }
 
 // alive returns the entries that count at now.
@@ -37,37 +46,42 @@ func sum(log []Entry) int64 {
 	return total
 }
 
-// logEnds returns how long the newest entry counts.
-func (m Meter) logEnds(now Instant) Micros {
+// logEnds returns the instant from which on no entry counts.
+func (m Meter) logEnds() Instant {
 	if len(m.Log) == 0 {
 		return 0
 	}
-	return max(0, m.Log[len(m.Log)-1].At.Add(m.Window).Sub(now))
+	return m.Log[len(m.Log)-1].At.Add(m.Window)
 }
 
-// slidingWait returns how long it takes until so many units are left.
-func (m Meter) slidingWait(now Instant, amount int64) Micros {
-	excess := sum(m.Log) + amount - m.Limit
-	for _, e := range m.Log {
-		if excess <= 0 {
-			break
-		}
-		if excess -= e.Count; excess <= 0 {
-			return max(0, e.At.Add(m.Window).Sub(now))
+// readSliding reads a meter whose entries all count.
+func (p Params) readSliding(m Meter, now Instant, amount int64, memory Memory) reading {
+	used := sum(m.Log)
+	r := reading{limit: m.Limit, left: max(0, m.Limit-used), resets: max(0, m.logEnds().Sub(now))}
+	for excess, i := used-m.Limit+amount, 0; excess > 0 && i < len(m.Log); i++ {
+		excess -= m.Log[i].Count
+		r.wait = m.Log[i].At.Add(m.Window).Sub(now)
+	}
+	if began := memory.since(m.Rate); began > 0 {
+		if ends := p.spentBy(m.Rate, began.Add(p.Lifetime)).Add(m.Window).Sub(now); ends > 0 {
+			r.forgotten, r.left, r.wait, r.resets = true, 0, max(r.wait, ends), max(r.resets, ends)
 		}
 	}
-	return 0
+	return r
 }
 
 // note counts a grant.
 func (m *Meter) note(at Instant, amount int64) {
+	if amount == 0 {
+		return
+	}
 	last := len(m.Log) - 1
 	log := make([]Entry, len(m.Log), len(m.Log)+1)
 	copy(log, m.Log)
 	switch {
 	case last >= 0 && at <= log[last].At:
 		log[last].Count += amount
-	case last >= 0 && len(log) >= maxLog:
+	case last >= 0 && len(log) >= MaxLog:
 		log[last] = Entry{At: at, Count: log[last].Count + amount}
 	default:
 		log = append(log, Entry{At: at, Count: amount})
@@ -75,19 +89,25 @@ func (m *Meter) note(at Instant, amount int64) {
 	m.Log = log
 }
 
-// erase takes a grant off again, and reports whether it was there.
+// erase takes units off that were granted at the instant at or later, and reports
+// whether so many are left. It takes the oldest: whatever lifetime and parts the
+// grant had, and whichever entry it joined, no entry that others were granted is
+// then dropped before its time.
 func (m *Meter) erase(at Instant, amount int64) bool {
-	for i, e := range m.Log {
-		if e.At != at || e.Count < amount {
-			continue
+	log := make([]Entry, 0, len(m.Log))
+	for _, e := range m.Log {
+		if e.At >= at {
+			part := min(amount, e.Count)
+			amount -= part
+			e.Count -= part
 		}
-		log := make([]Entry, 0, len(m.Log))
-		log = append(log, m.Log[:i]...)
-		if e.Count > amount {
-			log = append(log, Entry{At: at, Count: e.Count - amount})
+		if e.Count > 0 {
+			log = append(log, e)
 		}
-		m.Log = append(log, m.Log[i+1:]...)
-		return true
 	}
-	return false
+	if amount > 0 {
+		return false
+	}
+	m.Log = log
+	return true
 }

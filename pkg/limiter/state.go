@@ -10,11 +10,18 @@ type State struct {
 	Algorithm  Algorithm // of the meters
 	// Expires is the last instant at which a time-coupled grant may be spent.
 	Expires Instant
+	// Began is when an edit last changed meters that have no windows, 0 for never.
+	// What was granted up to then is no longer told apart in them.
+	Began Instant
 
 	// Pulse is the number of the shortest window, Asked how many holders took
 	// their first lease in it, and Before how many did in the one before. They
 	// guide the size of grants, not what may be granted.
 	Pulse, Asked, Before int64
+
+	// Tenants is what each tenant was granted of the open window, ordered by
+	// tenant. It is not written to.
+	Tenants []TenantUse
 
 	N      int // meters in use
 	Meters [MaxRates]Meter
@@ -23,10 +30,12 @@ type State struct {
 // A Meter counts for one rate.
 type Meter struct {
 	Rate
-	// Index is the number of the window; of a bucket the instant of its level.
+	// Index is the number of the window; of a bucket the instant of its level, which
+	// lies ahead when the level does not drain before, and of a sliding sum the
+	// newest instant it was brought to.
 	Index int64
 	// Used is what was granted in the window, returns taken off; of a bucket its
-	// level, of which Rate.pace is the measure.
+	// level, of which Rate.pace is the measure; of a sliding sum 0.
 	Used int64
 	// Log holds what a sliding sum has granted, oldest first. It is not written to.
 	Log []Entry
@@ -43,18 +52,13 @@ func (s *State) Slice() []Meter { return s.Meters[:s.N] }
 
 // Equal reports whether both states are the same.
 func (s State) Equal(o State) bool {
-	a, b := s, o
-	for i := range a.Meters {
-		a.Meters[i].Log, b.Meters[i].Log = nil, nil
-		if !slices.Equal(s.Meters[i].Log, o.Meters[i].Log) {
-			return false
-		}
-	}
-	return a.Generation == b.Generation && a.Algorithm == b.Algorithm && a.Expires == b.Expires &&
-		a.Pulse == b.Pulse && a.Asked == b.Asked && a.Before == b.Before &&
-		slices.EqualFunc(a.Slice(), b.Slice(), func(x, y Meter) bool {
-			return x.Rate == y.Rate && x.Index == y.Index && x.Used == y.Used
-		})
+	return s.Generation == o.Generation && s.Algorithm == o.Algorithm && s.Expires == o.Expires && s.Began == o.Began &&
+		s.Pulse == o.Pulse && s.Asked == o.Asked && s.Before == o.Before &&
+		slices.Equal(s.Tenants, o.Tenants) && slices.EqualFunc(s.Slice(), o.Slice(), Meter.equal)
+}
+
+func (m Meter) equal(o Meter) bool {
+	return m.Rate == o.Rate && m.Index == o.Index && m.Used == o.Used && slices.Equal(m.Log, o.Log)
 }
 
 // Windows returns the windows the key is charged in at now.
@@ -88,20 +92,24 @@ func (s State) served(m Memory) Instant {
 // until nothing that was granted counts any more, and a window longer, which is
 // how long a clock may step back without being noticed.
 func (s State) KeepFor(now Instant) Micros {
-	keep := s.Expires.Sub(now)
+	keep := max(0, s.Expires.Sub(now))
 	for _, m := range s.Slice() {
-		var until Micros
-		switch s.Algorithm.machine() {
-		case windowMachine:
-			until = m.open().End().Sub(now)
-		case slidingMachine:
-			until = m.logEnds(now)
-		case bucketMachine:
-			until = m.drained(now)
-		}
-		keep = max(keep, until+m.Window)
+		keep = max(keep, m.counts(s.Algorithm).Add(m.Window).Sub(now))
 	}
 	return keep
+}
+
+// counts returns the instant from which on nothing counts that was granted.
+func (m Meter) counts(a Algorithm) Instant {
+	switch a.machine() {
+	case windowMachine:
+		return m.open().End()
+	case slidingMachine:
+		return max(Instant(m.Index), m.logEnds())
+	default:
+		_, drain := m.pace()
+		return Instant(m.Index).Add(Micros(ceilDiv(m.Used, drain)))
+	}
 }
 
 func (s *State) add(m Meter) {

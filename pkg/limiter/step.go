@@ -6,15 +6,20 @@ package limiter
 //	state of the key                        Take                       Return
 //	generation newer than the parameters'   0, StaleGeneration         0, StaleGeneration
 //	an instant after now was served         0, ClockBehind             0, ClockBehind
-//	Min above what a rate ever grants       0, TooLarge                —
+//	Min above what is ever granted          0, TooLarge                —
 //	the past that counts was forgotten      0, Amnesia                 0, Forfeited
-//	fewer than Min left of some rate        0, Exhausted               —
+//	fewer than Min left                     0, Exhausted               —
 //	otherwise                               min(Want, left), Granted   Want, Granted; 0, Forfeited
 //	                                                                   when it is too late
 //
 // Peek answers as Take does and changes nothing. Reset forgets what was granted.
 //
-// An edit never opens a second budget beside the first; see adopt.
+// An edit never opens a second budget beside the first; see adopt. Whoever ports
+// Step follows its files in this order: calendar.go, sliding.go and bucket.go know
+// one meter, adopt.go brings the meters to now, take.go and giveback.go read and
+// charge them, fairness.go splits a window. Every number stays below 2^53 in
+// between, quotients are of integers and rounded as floorDiv, ceilDiv and, of what
+// is not negative, / say. State holds what has to be kept of a key, for KeepFor.
 func (p Params) Step(s State, now Instant, c Command) (State, Result) {
 	if p.Generation < s.Generation {
 		return s, Result{Reason: StaleGeneration, Algorithm: s.Algorithm, Windows: s.Windows(now), Now: now}
@@ -31,22 +36,29 @@ func (p Params) Step(s State, now Instant, c Command) (State, Result) {
 		return p.take(next, now, c)
 	case Peek:
 		_, res := p.take(next, now, c)
+		p.describe(next, now, c, &res)
 		return s, res
 	case Return:
 		return p.giveBack(next, now, c)
 	case Reset:
-		return p.reset(next, now)
+		return p.reset(next, now, c)
 	default:
 		panic("limiter: unknown op")
 	}
 }
 
 // reset forgets what was granted. Units that holders have in hand are still good.
-func (p Params) reset(s State, now Instant) (State, Result) {
+func (p Params) reset(s State, now Instant, c Command) (State, Result) {
+	s.Tenants = nil
 	for i := range s.Slice() {
-		s.Meters[i].Used, s.Meters[i].Log = 0, nil
+		m := &s.Meters[i]
+		m.Used, m.Log = 0, nil
+		if !s.Algorithm.WindowCoupled() {
+			m.Index = int64(now)
+		}
 	}
+	p.advance(&s, now, c.Memory)
 	res := Result{Reason: Granted, Algorithm: s.Algorithm, Now: now}
-	p.describe(s, now, Memory{}, &res)
+	p.describe(s, now, c, &res)
 	return s, res
 }

@@ -11,16 +11,11 @@ type reading struct {
 
 // take grants what the meters have left.
 func (p Params) take(s State, now Instant, c Command) (State, Result) {
-	res := Result{Now: now, Algorithm: s.Algorithm}
 	s.count(c)
-	if s.Algorithm.machine() != p.Algorithm.machine() && !s.Algorithm.WindowCoupled() {
-		res.Reason, res.RetryAfter, res.Windows = Exhausted, s.Expires.Sub(now), s.Windows(now)
-		res.ResetAfter, res.Limit = res.RetryAfter, p.Rates[0].Limit
-		return s, res
-	}
-	r := p.read(s, now, c.Min, c.Memory)
+	res := Result{Now: now, Algorithm: s.Algorithm}
+	r := p.read(s, now, c.Min, c)
 	switch {
-	case p.tooLarge(c.Min):
+	case p.tooLarge(c):
 		res.Reason = TooLarge
 	case r.left < c.Min && r.forgotten:
 		res.Reason, res.RetryAfter = Amnesia, r.wait
@@ -28,9 +23,12 @@ func (p Params) take(s State, now Instant, c Command) (State, Result) {
 		res.Reason, res.RetryAfter = Exhausted, r.wait
 	default:
 		res.Reason, res.Granted = Granted, max(c.Min, min(c.Want, s.fairPart(r.left)))
-		p.charge(&s, now, res.Granted, &res)
+		res.Delay = p.charge(&s, now, res.Granted)
 	}
-	p.describe(s, now, c.Memory, &res)
+	if p.fair(s) && res.Reason != TooLarge {
+		s.grant(p.Fairness.account(s, c.Tenant), res.Granted)
+	}
+	p.describe(s, now, c, &res)
 	return s, res
 }
 
@@ -48,31 +46,35 @@ func (s State) fairPart(left int64) int64 {
 	return ceilDiv(left, max(0, s.Before-s.Asked)+1)
 }
 
-// tooLarge reports an amount that is never granted.
-func (p Params) tooLarge(amount int64) bool {
+// tooLarge reports whether Min is an amount that is never granted.
+func (p Params) tooLarge(c Command) bool {
 	large := 0
 	for _, r := range p.Rates {
 		most := r.Limit
 		if p.Algorithm.machine() == bucketMachine {
 			most = p.capacity(r)
 		}
-		if amount > most {
+		if c.Min > most {
 			large++
 		}
+	}
+	if p.Fairness.Default > 0 && p.Fairness.neverFits(p.Rates[0].Limit, c.Tenant, c.Min) {
+		return true
 	}
 	return large == len(p.Rates) || large > 0 && !p.Any
 }
 
 // read combines what the meters say: of all the least, of any the most.
-func (p Params) read(s State, now Instant, amount int64, m Memory) reading {
+func (p Params) read(s State, now Instant, amount int64, c Command) reading {
+	if p.waits(s) {
+		wait := s.Expires.Sub(now)
+		return reading{limit: p.Rates[0].Limit, wait: wait, resets: wait}
+	}
 	var all reading
 	for i, meter := range s.Slice() {
-		r := p.readMeter(s.Algorithm, meter, now, amount, m)
-		if r.forgotten {
-			r.left = 0
-		}
+		r := p.readMeter(s, meter, now, amount, c)
 		if amount > r.limit && p.either(s) {
-			r.wait = MaxWindow // it is for another meter
+			r.wait = never // it is for another meter
 		}
 		switch {
 		case i == 0:
@@ -86,9 +88,22 @@ func (p Params) read(s State, now Instant, amount int64, m Memory) reading {
 	return all
 }
 
-// either reports whether one meter that admits is enough. Windows that an edit
-// left in force all have to.
-func (p Params) either(s State) bool { return p.Any && s.Algorithm.machine() == p.Algorithm.machine() }
+// never is longer than any wait.
+const never = Micros(MaxExact)
+
+// either reports whether one meter that admits is enough. Of windows that an edit
+// left in force, all have to.
+func (p Params) either(s State) bool {
+	if !p.Any || p.Algorithm.machine() != s.Algorithm.machine() || s.N != len(p.Rates) {
+		return false
+	}
+	for i, r := range p.Rates {
+		if !s.Meters[i].sameWindows(r) {
+			return false
+		}
+	}
+	return true
+}
 
 // and combines the readings of meters that all have to admit.
 func (r reading) and(o reading) reading {
@@ -110,70 +125,67 @@ func (r reading) or(o reading) reading {
 	return binding
 }
 
-func (p Params) readMeter(a Algorithm, m Meter, now Instant, amount int64, memory Memory) reading {
-	switch a.machine() {
+func (p Params) readMeter(s State, m Meter, now Instant, amount int64, c Command) reading {
+	switch s.Algorithm.machine() {
 	case windowMachine:
-		w := m.open()
-		r := reading{limit: m.Limit, left: max(0, m.Limit-m.Used), resets: w.End().Sub(now)}
-		r.forgotten = !memory.covers(w.Start())
-		if r.forgotten || r.left < amount {
-			r.wait = r.resets
-		}
-		return r
+		return p.readWindow(s, m, now, amount, c)
 	case slidingMachine:
-		r := reading{limit: m.Limit, left: max(0, m.Limit-sum(m.Log)), resets: m.logEnds(now), wait: m.slidingWait(now, amount)}
-		if began := memory.since(m.Window); began > 0 {
-			if ends := p.spentBy(m.Rate, began).Add(m.Window).Sub(now); ends > 0 {
-				r.forgotten, r.wait, r.resets = true, max(r.wait, ends), max(r.resets, ends)
-			}
-		}
-		return r
+		return p.readSliding(m, now, amount, c.Memory)
 	default:
-		cost, drain := m.pace()
-		floor := int64(p.Lifetime) * drain
-		return reading{
-			limit:  p.capacity(m.Rate),
-			left:   max(0, p.brim(m.Rate)-m.Used) / cost,
-			wait:   p.bucketWait(m, amount),
-			resets: Micros(ceilDiv(m.Used-floor, drain)),
-		}
+		return p.readBucket(m, now, amount)
 	}
 }
 
-// charge counts a grant in every meter; of meters of which one has to admit, in
-// each as far as it has room.
-func (p Params) charge(s *State, now Instant, amount int64, res *Result) {
+func (p Params) readWindow(s State, m Meter, now Instant, amount int64, c Command) reading {
+	w := m.open()
+	r := reading{limit: m.Limit, left: max(0, m.Limit-m.Used), resets: w.End().Sub(now)}
+	if p.fair(s) {
+		own := p.share(s, c.Tenant, amount)
+		r.left, r.limit = own.left, own.used+own.left
+	}
+	if !c.Memory.covers(w.Start()) {
+		r.forgotten, r.left = true, 0
+	}
+	if r.left < amount {
+		r.wait = r.resets
+	}
+	return r
+}
+
+// charge counts a grant in every meter, and returns how long it has to wait for its
+// turn. Of meters without windows of which one has to admit, it is counted in each
+// as far as that has room.
+func (p Params) charge(s *State, now Instant, amount int64) Micros {
+	var delay Micros
 	for i := range s.Slice() {
 		m := &s.Meters[i]
 		part := amount
-		if p.either(*s) {
-			part = min(part, p.readMeter(s.Algorithm, *m, now, 1, Memory{}).left)
-		}
-		if part == 0 {
-			continue
+		if p.either(*s) && !s.Algorithm.WindowCoupled() {
+			part = min(part, p.readMeter(*s, *m, now, 1, Command{}).left)
 		}
 		switch s.Algorithm.machine() {
 		case windowMachine:
-			m.Used += part
+			m.Used = min(MaxExact, m.Used+part)
 		case slidingMachine:
-			m.note(p.spentBy(m.Rate, now), part)
+			m.note(p.spentBy(m.Rate, now.Add(p.Lifetime)), part)
 		case bucketMachine:
 			cost, _ := m.pace()
 			m.Used += part * cost
 			if s.Algorithm == LeakyBucket {
-				res.Delay = max(res.Delay, m.delay())
+				delay = max(delay, m.delay())
 			}
 		}
 	}
 	if !s.Algorithm.WindowCoupled() {
-		s.Expires = max(s.Expires, now.Add(p.Lifetime))
+		s.Expires = max(s.Expires, now.Add(p.Lifetime+delay))
 	}
+	return delay
 }
 
 // describe writes to the result what is left in the state and how long a grant
 // lives.
-func (p Params) describe(s State, now Instant, m Memory, res *Result) {
-	r := p.read(s, now, 1, m)
+func (p Params) describe(s State, now Instant, c Command, res *Result) {
+	r := p.read(s, now, 1, c)
 	res.Windows, res.Limit, res.Remaining, res.ResetAfter = s.Windows(now), r.limit, r.left, r.resets
 	if !s.Algorithm.WindowCoupled() {
 		res.ExpiresIn = p.Lifetime

@@ -5,6 +5,10 @@ package limiter
 // nanoseconds would not.
 type Instant int64
 
+// MaxInstant is in the year 2112. It leaves every number that is computed from an
+// instant exact.
+const MaxInstant = Instant(1) << 52
+
 // Micros is a length of time in microseconds.
 type Micros int64
 

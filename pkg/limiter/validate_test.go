@@ -34,7 +34,7 @@ func TestValidateParameters(t *testing.T) {
 }
 
 func TestValidateReportsEveryRate(t *testing.T) {
-	err := limiter.ValidateRates([]limiter.Rate{rate(0, limiter.Second), rate(1, 0)})
+	err := params(1, rate(0, limiter.Second), rate(1, 0)).Validate()
 	checkError(t, "two bad rates", err, "rates[0].limit")
 	checkError(t, "two bad rates", err, "rates[1].window")
 }
@@ -47,7 +47,7 @@ func TestValidateCommand(t *testing.T) {
 		"a strict check":             {take(3, 3), ""},
 		"a lease":                    {take(1, 100), ""},
 		"a return":                   {giveBack(1, window(1, short, 1, 1)), ""},
-		"an unknown op":              {limiter.Command{Op: 2, Min: 1, Want: 1}, "op is 2"},
+		"an unknown op":              {limiter.Command{Op: 4, Min: 1, Want: 1}, "op is 4"},
 		"a take of nothing":          {take(0, 1), "min is 0"},
 		"less wanted than the least": {take(3, 2), "min is 3"},
 		"a negative want":            {take(1, -1), "want is -1"},

@@ -1,6 +1,7 @@
 package limiter_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,7 +36,20 @@ func windows(list ...limiter.OpenWindow) limiter.Windows {
 }
 
 func state(generation int64, list ...limiter.OpenWindow) limiter.State {
-	return limiter.State{Generation: generation, Windows: windows(list...)}
+	s := limiter.State{Generation: generation, N: len(list)}
+	for i, w := range list {
+		s.Meters[i] = limiter.Meter{Rate: w.Rate, Index: w.Index, Used: w.Granted}
+	}
+	if s.N > 0 {
+		s.Pulse = slices.MinFunc(list, func(a, b limiter.OpenWindow) int { return int(a.Window - b.Window) }).Index
+	}
+	return s
+}
+
+// firstEnd returns the end of the window that ends first.
+func firstEnd(s limiter.State) limiter.Instant {
+	w := s.Windows(at)
+	return slices.MinFunc(w.Slice(), func(a, b limiter.OpenWindow) int { return int(a.End() - b.End()) }).End()
 }
 
 func take(low, high int64) limiter.Command { return limiter.Command{Min: low, Want: high} }
@@ -61,8 +75,12 @@ type stepCase struct {
 
 func (c stepCase) run(t *testing.T) {
 	t.Helper()
-	c.want.Now, c.want.Windows = at, c.next.Windows
+	c.want.Now, c.want.Windows = at, c.next.Windows(at)
 	next, got := c.params.Step(c.state, at, c.command)
+	if c.want.Reason != limiter.StaleGeneration && c.want.Reason != limiter.ClockBehind {
+		c.want.Limit, c.want.ResetAfter = got.Limit, got.ResetAfter // see TestResultsDescribeWhatBinds
+		c.want.ExpiresIn = firstEnd(c.next).Sub(at)
+	}
 	if diff := cmp.Diff(c.want, got); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
@@ -76,39 +94,39 @@ func TestTake(t *testing.T) {
 	for name, c := range map[string]stepCase{
 		"a key never seen has the whole limit": {
 			one, state(0), take(1, 4),
-			limiter.Result{Granted: 4, Remaining: 6, ExpiresIn: 50},
+			limiter.Result{Granted: 4, Remaining: 6},
 			state(1, window(10, short, 12, 4)),
 		},
 		"a lease gets what is left, down to its minimum": {
 			one, state(1, window(10, short, 12, 8)), take(2, 4),
-			limiter.Result{Granted: 2, Remaining: 0, ExpiresIn: 50},
+			limiter.Result{Granted: 2, Remaining: 0},
 			state(1, window(10, short, 12, 10)),
 		},
 		"a lease gets nothing below its minimum": {
 			one, state(1, window(10, short, 12, 8)), take(3, 4),
-			limiter.Result{Reason: limiter.Exhausted, Remaining: 2, ExpiresIn: 50, RetryAfter: 50},
+			limiter.Result{Reason: limiter.Exhausted, Remaining: 2, RetryAfter: 50},
 			state(1, window(10, short, 12, 8)),
 		},
 		"a window that ended counts no more": {
 			one, state(1, window(10, short, 11, 10)), take(1, 1),
-			limiter.Result{Granted: 1, Remaining: 9, ExpiresIn: 50},
+			limiter.Result{Granted: 1, Remaining: 9},
 			state(1, window(10, short, 12, 1)),
 		},
 		"every rate has to agree, and the first to end bounds the grant": {
 			params(1, rate(10, short), rate(12, long)),
 			state(1, window(10, short, 12, 0), window(12, long, 1, 9)), take(1, 5),
-			limiter.Result{Granted: 3, Remaining: 0, ExpiresIn: 50},
+			limiter.Result{Granted: 3, Remaining: 0},
 			state(1, window(10, short, 12, 3), window(12, long, 1, 12)),
 		},
 		"the last full window says when to come again": {
 			params(1, rate(10, short), rate(12, long)),
 			state(1, window(10, short, 12, 10), window(12, long, 1, 12)), take(1, 5),
-			limiter.Result{Reason: limiter.Exhausted, ExpiresIn: 50, RetryAfter: 750},
+			limiter.Result{Reason: limiter.Exhausted, RetryAfter: 750},
 			state(1, window(10, short, 12, 10), window(12, long, 1, 12)),
 		},
 		"more than a limit is never granted, and never worth a retry": {
 			one, state(1, window(10, short, 12, 0)), take(11, 20),
-			limiter.Result{Reason: limiter.TooLarge, Remaining: 10, ExpiresIn: 50},
+			limiter.Result{Reason: limiter.TooLarge, Remaining: 10},
 			state(1, window(10, short, 12, 0)),
 		},
 		"parameters older than the state are refused and change nothing": {
@@ -129,30 +147,30 @@ func TestTake(t *testing.T) {
 		},
 		"a window older than the memory grants nothing": {
 			one, state(0), remembering(take(1, 1), limiter.Memory{Since: 1201}),
-			limiter.Result{Reason: limiter.Amnesia, ExpiresIn: 50, RetryAfter: 50},
+			limiter.Result{Reason: limiter.Amnesia, RetryAfter: 50},
 			state(1, window(10, short, 12, 0)),
 		},
 		"a window that begins with the memory is remembered": {
 			one, state(0), remembering(take(1, 1), limiter.Memory{Since: 1200, Latest: 1250}),
-			limiter.Result{Granted: 1, Remaining: 9, ExpiresIn: 50},
+			limiter.Result{Granted: 1, Remaining: 9},
 			state(1, window(10, short, 12, 1)),
 		},
 		"a window that began in a gap grants nothing": {
 			one, state(1, window(10, short, 12, 0)),
 			remembering(take(1, 1), limiter.Memory{Gaps: []limiter.Gap{{From: 100, To: 200}, {From: 1200, To: 1201}}}),
-			limiter.Result{Reason: limiter.Amnesia, ExpiresIn: 50, RetryAfter: 50},
+			limiter.Result{Reason: limiter.Amnesia, RetryAfter: 50},
 			state(1, window(10, short, 12, 0)),
 		},
 		"windows around gaps are remembered": {
 			one, state(0),
 			remembering(take(1, 1), limiter.Memory{Gaps: []limiter.Gap{{From: 1100, To: 1200}, {From: 1201, To: 1240}}}),
-			limiter.Result{Granted: 1, Remaining: 9, ExpiresIn: 50},
+			limiter.Result{Granted: 1, Remaining: 9},
 			state(1, window(10, short, 12, 1)),
 		},
 		"an old window and a full one both have to end": {
 			params(1, rate(10, short), rate(12, long)), state(1, window(10, short, 12, 0), window(12, long, 1, 12)),
 			remembering(take(1, 1), limiter.Memory{Gaps: []limiter.Gap{{From: 1200, To: 1201}}}),
-			limiter.Result{Reason: limiter.Amnesia, ExpiresIn: 50, RetryAfter: 750},
+			limiter.Result{Reason: limiter.Amnesia, RetryAfter: 750},
 			state(1, window(10, short, 12, 0), window(12, long, 1, 12)),
 		},
 	} {
@@ -164,38 +182,38 @@ func TestPolicyEdits(t *testing.T) {
 	for name, c := range map[string]stepCase{
 		"a raised limit keeps the count": {
 			params(2, rate(15, short)), state(1, window(10, short, 12, 10)), take(1, 9),
-			limiter.Result{Granted: 5, Remaining: 0, ExpiresIn: 50},
+			limiter.Result{Granted: 5, Remaining: 0},
 			state(2, window(15, short, 12, 15)),
 		},
 		"a lowered limit takes effect at once and revokes nothing": {
 			params(2, rate(4, short)), state(1, window(10, short, 12, 6)), take(1, 1),
-			limiter.Result{Reason: limiter.Exhausted, ExpiresIn: 50, RetryAfter: 50},
+			limiter.Result{Reason: limiter.Exhausted, RetryAfter: 50},
 			state(2, window(4, short, 12, 6)),
 		},
 		"a new length waits for the old window, which keeps its limit": {
 			params(2, rate(3, short)), state(1, window(10, long, 1, 9)), take(1, 3),
-			limiter.Result{Granted: 1, Remaining: 0, ExpiresIn: 750},
+			limiter.Result{Granted: 1, Remaining: 0},
 			state(2, window(10, long, 1, 10)),
 		},
 		"a new length begins when the old window has ended": {
 			params(2, rate(20, long)), state(1, window(10, short, 11, 10)), take(1, 20),
-			limiter.Result{Granted: 20, Remaining: 0, ExpiresIn: 750},
+			limiter.Result{Granted: 20, Remaining: 0},
 			state(2, window(20, long, 1, 20)),
 		},
 		"a rate that stays goes on beside one that was dropped": {
 			params(2, rate(10, short)), state(1, window(10, short, 11, 10), window(50, long, 1, 48)), take(1, 10),
-			limiter.Result{Granted: 2, Remaining: 0, ExpiresIn: 50},
+			limiter.Result{Granted: 2, Remaining: 0},
 			state(2, window(10, short, 12, 2), window(50, long, 1, 50)),
 		},
 		"a rate that comes back inside its window finds its count": {
 			params(3, rate(10, long)), state(2, window(10, long, 1, 10)), take(1, 1),
-			limiter.Result{Reason: limiter.Exhausted, ExpiresIn: 750, RetryAfter: 750},
+			limiter.Result{Reason: limiter.Exhausted, RetryAfter: 750},
 			state(3, window(10, long, 1, 10)),
 		},
 		"rates in another order keep their counts": {
 			params(2, rate(12, long), rate(10, short)),
 			state(1, window(10, short, 12, 1), window(12, long, 1, 2)), take(1, 1),
-			limiter.Result{Granted: 1, Remaining: 8, ExpiresIn: 50},
+			limiter.Result{Granted: 1, Remaining: 8},
 			state(2, window(12, long, 1, 3), window(10, short, 12, 2)),
 		},
 	} {
@@ -206,38 +224,40 @@ func TestPolicyEdits(t *testing.T) {
 func TestReturn(t *testing.T) {
 	one := params(1, rate(10, short))
 	held := state(1, window(10, short, 12, 6))
-	forfeited := limiter.Result{Reason: limiter.Forfeited}
+	forfeited := func(remaining int64) limiter.Result {
+		return limiter.Result{Reason: limiter.Forfeited, Remaining: remaining}
+	}
 	for name, c := range map[string]stepCase{
 		"a return in its windows is taken off": {
 			one, held, giveBack(4, window(10, short, 12, 5)),
-			limiter.Result{Granted: 4},
+			limiter.Result{Granted: 4, Remaining: 8},
 			state(1, window(10, short, 12, 2)),
 		},
 		"a return takes off every rate": {
 			params(1, rate(10, short), rate(12, long)), state(1, window(10, short, 12, 6), window(12, long, 1, 7)),
 			giveBack(4, window(10, short, 12, 0), window(12, long, 1, 0)),
-			limiter.Result{Granted: 4},
+			limiter.Result{Granted: 4, Remaining: 8},
 			state(1, window(10, short, 12, 2), window(12, long, 1, 3)),
 		},
 		"a return of more than was granted is forfeited whole": {
-			one, held, giveBack(7, window(10, short, 12, 5)), forfeited, held,
+			one, held, giveBack(7, window(10, short, 12, 5)), forfeited(4), held,
 		},
 		"a return from an earlier window is forfeited": {
-			one, held, giveBack(4, window(10, short, 11, 5)), forfeited, held,
+			one, held, giveBack(4, window(10, short, 11, 5)), forfeited(4), held,
 		},
 		"a return into a window that ended meanwhile is forfeited": {
 			one, state(1, window(10, short, 11, 6)), giveBack(4, window(10, short, 11, 6)),
-			forfeited, state(1, window(10, short, 12, 0)),
+			forfeited(10), state(1, window(10, short, 12, 0)),
 		},
 		"a return from a window of another length is forfeited": {
-			one, held, giveBack(4, window(10, long, 12, 5)), forfeited, held,
+			one, held, giveBack(4, window(10, long, 12, 5)), forfeited(4), held,
 		},
 		"a return from other rates than are open is forfeited": {
 			params(2, rate(10, short), rate(12, long)), held, giveBack(4, window(10, short, 12, 5)),
-			forfeited, state(2, window(10, short, 12, 6), window(12, long, 1, 0)),
+			forfeited(4), state(2, window(10, short, 12, 6), window(12, long, 1, 0)),
 		},
 		"a return into a window older than the memory is forfeited": {
-			one, held, remembering(giveBack(4, window(10, short, 12, 5)), limiter.Memory{Since: 1201}), forfeited, held,
+			one, held, remembering(giveBack(4, window(10, short, 12, 5)), limiter.Memory{Since: 1201}), forfeited(0), held,
 		},
 		"a return under parameters older than the state is refused": {
 			params(0, rate(10, short)), held, giveBack(4, window(10, short, 12, 5)),

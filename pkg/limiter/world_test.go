@@ -63,14 +63,14 @@ func (w *world) step(p limiter.Params, c limiter.Command) (limiter.Result, error
 	if err := w.checkState(next, res, c); err != nil {
 		return res, err
 	}
-	if layout(next) != layout(w.state) {
+	if layout(next, w.now) != layout(w.state, w.now) {
 		w.memory.Latest = max(w.memory.Latest, w.now) // as stores keep it
 	}
 	w.state = next
 	if res.Reason == limiter.StaleGeneration || res.Reason == limiter.ClockBehind {
 		return res, nil
 	}
-	w.open(p)
+	w.note(p)
 	return res, nil
 }
 
@@ -118,10 +118,18 @@ func (w *world) giveBack(p limiter.Params, i int) error {
 	return nil
 }
 
-// open has the auditor note the budgets that p puts into force: lengths that p
+// open returns the windows of the key.
+func (w *world) open() []limiter.OpenWindow { return openOf(w.state, w.now) }
+
+func openOf(s limiter.State, now limiter.Instant) []limiter.OpenWindow {
+	open := s.Windows(now)
+	return open.Slice()
+}
+
+// note has the auditor note the budgets that p puts into force: lengths that p
 // does not name run to their end first. A window that the store claims to serve
 // is a budget in any case.
-func (w *world) open(p limiter.Params) {
+func (w *world) note(p limiter.Params) {
 	leftover := slices.ContainsFunc(w.budgets, func(b budget) bool {
 		return b.open(w.now) && w.binds(b) && !names(p, b.length)
 	})
@@ -132,7 +140,7 @@ func (w *world) open(p limiter.Params) {
 			w.budgets = append(w.budgets, budget{length: r.Window, index: int64(w.now) / int64(r.Window), limit: r.Limit})
 		}
 	}
-	for _, v := range w.state.Slice() {
+	for _, v := range w.open() {
 		if w.find(v.Window, v.Index) < 0 {
 			w.budgets = append(w.budgets, budget{length: v.Window, index: v.Index, limit: v.Limit})
 		}
@@ -163,7 +171,7 @@ func (w *world) audit(p limiter.Params, res limiter.Result) error {
 
 // binds reports whether the store has to honour b.
 func (w *world) binds(b budget) bool {
-	return !b.forgotten || slices.ContainsFunc(w.state.Slice(), func(v limiter.OpenWindow) bool {
+	return !b.forgotten || slices.ContainsFunc(w.open(), func(v limiter.OpenWindow) bool {
 		return v.Window == b.length && v.Index == b.index
 	})
 }
@@ -179,11 +187,11 @@ func names(p limiter.Params, length limiter.Micros) bool {
 
 // checkState compares the state after a command with the one before.
 func (w *world) checkState(next limiter.State, res limiter.Result, c limiter.Command) error {
-	for _, v := range next.Slice() {
+	for _, v := range openOf(next, w.now) {
 		if v.Granted < 0 {
 			return fmt.Errorf("granted is %d", v.Granted)
 		}
-		for _, u := range w.state.Slice() {
+		for _, u := range w.open() {
 			same := u.Window == v.Window && u.Index == v.Index
 			if same && res.Granted == 0 && u.Granted != v.Granted {
 				return fmt.Errorf("a refused command moved granted from %d to %d", u.Granted, v.Granted)
@@ -193,11 +201,11 @@ func (w *world) checkState(next limiter.State, res limiter.Result, c limiter.Com
 			}
 		}
 	}
-	if res.Remaining < 0 || res.Now != w.now || res.Windows != next.Windows {
+	if res.Remaining < 0 || res.Now != w.now || res.Windows != next.Windows(w.now) {
 		return fmt.Errorf("the result %+v does not describe the state %+v", res, next)
 	}
 	if c.Op == limiter.Take && res.Granted > 0 {
-		for _, v := range next.Slice() {
+		for _, v := range openOf(next, w.now) {
 			if res.ExpiresIn <= 0 || w.now.Add(res.ExpiresIn) > v.End() {
 				return fmt.Errorf("a grant expires in %d, the window %+v at %d", res.ExpiresIn, v, v.End())
 			}
@@ -279,10 +287,11 @@ func (w *world) expire() {
 	}
 }
 
-// layout is a state without its counts.
-func layout(s limiter.State) limiter.State {
-	for i := range s.Slice() {
-		s.Open[i].Granted = 0
+// layout is the generation and the open windows of a state, without their counts.
+func layout(s limiter.State, now limiter.Instant) [2]any {
+	w := s.Windows(now)
+	for i := range w.Slice() {
+		w.Open[i].Granted = 0
 	}
-	return s
+	return [2]any{s.Generation, w}
 }

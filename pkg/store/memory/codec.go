@@ -20,8 +20,8 @@ import (
 //	sealed, since, number of gaps, each gap's from and to,
 //	number of counters, and for each counter
 //	  the five parts of its key, those equal to the previous key's left out by
-//	  a leading count of equal parts; and its limiter.State, field by field, the
-//	  meters and the entries of their logs after their number.
+//	  a leading count of equal parts; and its limiter.State, field by field,
+//	  tenants, meters and the entries of their logs after their number.
 const version = 2
 
 // Bounds of what Decode accepts, so that no input makes it use memory out of
@@ -30,8 +30,7 @@ const (
 	maxDecoded = 256 << 20 // bytes of the stream
 	maxGaps    = 1 << 12
 	maxString  = 1 << 10
-	maxEntries = 1 << 16
-	maxInstant = 1 << 52 // in the year 2112
+	maxEntries = 1 << 11 // of a list in a state
 )
 
 // Decode reads what Export wrote. Anything else is an error, and the reader has
@@ -84,18 +83,21 @@ func (e *encoder) integer(v int64) {
 	e.w.Write(e.scratch)
 }
 
+func (e *encoder) integers(list ...int64) {
+	for _, v := range list {
+		e.integer(v)
+	}
+}
+
 func (e *encoder) text(s string) {
 	e.integer(int64(len(s)))
 	e.w.WriteString(s)
 }
 
 func (e *encoder) ledger(l *Ledger) {
-	e.integer(int64(l.sealed))
-	e.integer(int64(l.memory.Since))
-	e.integer(int64(len(l.memory.Gaps)))
+	e.integers(int64(l.sealed), int64(l.memory.Since), int64(len(l.memory.Gaps)))
 	for _, g := range l.memory.Gaps {
-		e.integer(int64(g.From))
-		e.integer(int64(g.To))
+		e.integers(int64(g.From), int64(g.To))
 	}
 	e.integer(int64(len(l.counters)))
 	var previous store.Key
@@ -119,26 +121,24 @@ func (e *encoder) key(previous, k store.Key) {
 }
 
 func (e *encoder) state(s limiter.State) {
-	for _, v := range []int64{s.Generation, int64(s.Algorithm), int64(s.Expires), s.Pulse, s.Asked, s.Before, int64(s.N)} {
-		e.integer(v)
+	e.integers(s.Generation, int64(s.Algorithm), int64(s.Expires), int64(s.Began), s.Pulse, s.Asked, s.Before)
+	e.integer(int64(len(s.Tenants)))
+	for _, t := range s.Tenants {
+		e.text(t.Tenant)
+		e.integer(t.Used)
 	}
+	e.integer(int64(s.N))
 	for _, m := range s.Slice() {
 		e.rate(m.Rate)
-		e.integer(m.Index)
-		e.integer(m.Used)
-		e.integer(int64(len(m.Log)))
+		e.integers(m.Index, m.Used, int64(len(m.Log)))
 		for _, entry := range m.Log {
-			e.integer(int64(entry.At))
-			e.integer(entry.Count)
+			e.integers(int64(entry.At), entry.Count)
 		}
 	}
 }
 
 func (e *encoder) rate(r limiter.Rate) {
-	e.integer(r.Limit)
-	e.integer(int64(r.Window))
-	e.integer(r.Burst)
-	e.integer(int64(r.Offset + limiter.MaxOffset))
+	e.integers(r.Limit, int64(r.Window), r.Burst, int64(r.Offset+limiter.MaxOffset))
 	monthly := int64(0)
 	if r.Monthly {
 		monthly = 1
@@ -176,7 +176,7 @@ func (d *decoder) integer(what string, low, high int64) int64 {
 }
 
 func (d *decoder) instant(what string) limiter.Instant {
-	return limiter.Instant(d.integer(what, 0, maxInstant))
+	return limiter.Instant(d.integer(what, 0, int64(limiter.MaxInstant)))
 }
 
 func (d *decoder) text(what string) string {
@@ -219,16 +219,23 @@ func (d *decoder) key(previous store.Key) store.Key {
 
 func (d *decoder) state() limiter.State {
 	s := limiter.State{
-		Generation: d.integer("generation", 0, limiter.MaxGeneration),
-		Algorithm:  limiter.Algorithm(d.integer("algorithm", 0, int64(limiter.LeakyBucket))),
+		Generation: d.integer("generation", 0, limiter.MaxExact),
+		Algorithm:  limiter.Algorithm(d.integer("algorithm", 0, math.MaxUint8)),
 		Expires:    d.instant("expiry"),
-		Pulse:      d.integer("pulse", 0, maxInstant),
+		Began:      d.instant("beginning"),
+		Pulse:      d.integer("pulse", 0, limiter.MaxExact),
 		Asked:      d.integer("asked", 0, limiter.MaxExact),
 		Before:     d.integer("before", 0, limiter.MaxExact),
-		N:          int(d.integer("number of meters", 1, limiter.MaxRates)),
 	}
+	for range d.integer("number of tenants", 0, maxEntries) {
+		s.Tenants = append(s.Tenants, limiter.TenantUse{Tenant: d.text("tenant"), Used: d.integer("use", 0, limiter.MaxExact)})
+	}
+	s.N = int(d.integer("number of meters", 1, limiter.MaxRates))
 	for i := range s.Slice() {
 		s.Meters[i] = d.meter()
+	}
+	if err := s.Validate(); d.err == nil && err != nil {
+		d.fail("state: %w", err)
 	}
 	return s
 }
@@ -236,7 +243,7 @@ func (d *decoder) state() limiter.State {
 func (d *decoder) meter() limiter.Meter {
 	m := limiter.Meter{
 		Rate:  d.rate(),
-		Index: d.integer("index", 0, maxInstant),
+		Index: d.integer("index", 0, limiter.MaxExact),
 		Used:  d.integer("used", 0, limiter.MaxExact),
 	}
 	for range d.integer("number of entries", 0, maxEntries) {
@@ -248,7 +255,7 @@ func (d *decoder) meter() limiter.Meter {
 func (d *decoder) rate() limiter.Rate {
 	return limiter.Rate{
 		Limit:   d.integer("limit", 1, limiter.MaxLimit),
-		Window:  limiter.Micros(d.integer("window", int64(limiter.MinWindow), int64(limiter.MaxWindow))),
+		Window:  limiter.Micros(d.integer("window", 0, int64(limiter.MaxWindow))),
 		Burst:   d.integer("burst", 0, limiter.MaxLimit),
 		Offset:  limiter.Micros(d.integer("offset", 0, 2*int64(limiter.MaxOffset))) - limiter.MaxOffset,
 		Monthly: d.integer("monthly", 0, 1) == 1,

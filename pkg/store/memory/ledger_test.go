@@ -180,8 +180,8 @@ func TestDecodeRefusesWhatItCannotTrust(t *testing.T) {
 		want string
 	}{
 		"nothing":             {nil, "empty"},
-		"another version":     {append([]byte{2}, valid[1:]...), "version 2"},
-		"no gzip stream":      {[]byte{1, 2, 3}, "damaged"},
+		"another version":     {append([]byte{3}, valid[1:]...), "version 3"},
+		"no gzip stream":      {[]byte{2, 2, 3}, "damaged"},
 		"a version alone":     {valid[:1], "damaged"},
 		"half a ledger":       {valid[:len(valid)/2], "damaged"},
 		"a cut checksum":      {valid[:len(valid)-4], "damaged"},
@@ -215,6 +215,11 @@ func FuzzDecode(f *testing.F) {
 		if s.Len() != n {
 			t.Fatalf("%d counters of %d were taken over", s.Len(), n)
 		}
+		for _, p := range everyAlgorithm() {
+			p.Generation = limiter.MaxGeneration
+			serveAnything(t, s, p)
+			clock.Advance(limiter.Second / 3)
+		}
 		again, err := s.Export(unbounded)
 		if err != nil {
 			t.Fatal(err)
@@ -225,14 +230,51 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// serveAnything runs every operation and requires answers that make sense.
+func serveAnything(t *testing.T, s *memory.Store, p limiter.Params) {
+	t.Helper()
+	for _, hash := range []string{"a", "b", "c"} {
+		for op := limiter.Take; op <= limiter.Reset; op++ {
+			c := limiter.Command{Op: op, Min: 1, Want: 3, Tenant: "gold"}
+			res := apply(t, s, counterOf(hash), p, c)
+			if res.Granted < 0 || res.Granted > c.Want || res.Remaining < 0 || res.RetryAfter < 0 || res.ResetAfter < 0 || res.Delay < 0 {
+				t.Fatalf("%v answers %+v with %+v", p.Algorithm, c, res)
+			}
+		}
+	}
+}
+
+// everyAlgorithm returns parameters for each algorithm, and for each that has
+// them with tenants or credits.
+func everyAlgorithm() []limiter.Params {
+	rates := []limiter.Rate{{Limit: 7, Window: limiter.Second}, {Limit: limiter.MaxLimit, Window: limiter.MaxWindow}}
+	month := []limiter.Rate{{Limit: 7, Window: limiter.MaxWindow, Monthly: true, Offset: -limiter.MaxOffset}}
+	fair := limiter.Fairness{Weights: []limiter.Weight{{Tenant: "gold", Weight: 3}}, Default: 1}
+	return []limiter.Params{
+		{Rates: rates},
+		{Rates: month, Fairness: fair},
+		{Rates: rates, Algorithm: limiter.SlidingWindow, Buckets: 10, Lifetime: limiter.Second},
+		{Rates: rates, Algorithm: limiter.SlidingLog, Any: true},
+		{Rates: rates[:1], Algorithm: limiter.TokenBucket, Lifetime: limiter.Second / 2},
+		{Rates: rates[:1], Algorithm: limiter.GCRA},
+		{Rates: rates[:1], Algorithm: limiter.LeakyBucket, MaxDelay: limiter.Second},
+		{Rates: rates, Any: true},
+	}
+}
+
 func exportOf(t testing.TB, hashes ...string) []byte {
 	t.Helper()
 	s := memory.New(memory.Options{Clock: newFakeClock(epoch).Now})
-	p := limiter.Params{Generation: 3, Rates: []limiter.Rate{
-		{Limit: 5, Window: limiter.Second}, {Limit: limiter.MaxLimit, Window: limiter.MaxWindow},
-	}}
+	for i, p := range everyAlgorithm() {
+		p.Generation = 3
+		for _, h := range hashes {
+			if _, err := s.Apply(t.Context(), counterOf(h+fmt.Sprint(i)), p, lease(1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for _, h := range hashes {
-		if _, err := s.Apply(t.Context(), counterOf(h), p, lease(1)); err != nil {
+		if _, err := s.Apply(t.Context(), counterOf(h), everyAlgorithm()[0], lease(1)); err != nil {
 			t.Fatal(err)
 		}
 	}

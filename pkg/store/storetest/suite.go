@@ -302,7 +302,7 @@ func testInvalid(t *testing.T, h harness) {
 		"a negative amount":      {valid, take(1, -5)},
 		"less wanted than least": {valid, take(3, 2)},
 		"a negative return":      {valid, giveBack(-5, limiter.Windows{})},
-		"an unknown operation":   {valid, limiter.Command{Op: 2, Min: 1, Want: 1}},
+		"an unknown operation":   {valid, limiter.Command{Op: limiter.Reset + 1, Min: 1, Want: 1}},
 		"windows out of bounds":  {valid, giveBack(1, limiter.Windows{N: limiter.MaxRates + 1})},
 		"no rates":               {limiter.Params{Generation: 1}, take(1, 1)},
 		"too many rates":         {limiter.Params{Rates: make([]limiter.Rate, limiter.MaxRates+1)}, take(1, 1)},
