@@ -1,0 +1,329 @@
+package limiter_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// instances is how many random worlds of tenants each theorem is checked on.
+const instances = 20_000
+
+// A split is one window shared by tenants of which some are declared.
+type split struct {
+	params   limiter.Params
+	state    limiter.State
+	limit    int64
+	names    []string
+	weights  []int64
+	declared []bool
+	demands  []int64
+	granted  []int64
+	most     int64 // the largest least amount that was asked for
+}
+
+// randomSplit returns 2 to 6 tenants with weights of 1 to 8, demands below 200 and a
+// limit of 1 to 150, in a window in which everyone has been seen.
+func randomSplit(rng *rand.Rand) *split {
+	n := 2 + rng.IntN(5)
+	w := &split{limit: 1 + rng.Int64N(150), granted: make([]int64, n)}
+	w.params = params(1, rate(w.limit, limiter.Second))
+	w.params.Fairness.Default = 1 + rng.Int64N(8)
+	for i := range n {
+		weight, declared := w.params.Fairness.Default, rng.IntN(2) == 0
+		name := fmt.Sprint("tenant ", i)
+		if declared {
+			weight = 1 + rng.Int64N(8)
+			w.params.Fairness.Weights = append(w.params.Fairness.Weights, limiter.Weight{Tenant: name, Weight: weight})
+		}
+		w.names, w.weights = append(w.names, name), append(w.weights, weight)
+		w.declared, w.demands = append(w.declared, declared), append(w.demands, rng.Int64N(200))
+	}
+	return w
+}
+
+// everyoneIsSeen notes all tenants in the window, as if each had asked in vain.
+func (w *split) everyoneIsSeen() {
+	w.state = state(1, window(w.limit, limiter.Second, int64(at)/int64(limiter.Second), 0))
+	for _, name := range w.names {
+		w.state.Tenants = append(w.state.Tenants, limiter.TenantUse{Tenant: name})
+	}
+}
+
+// ask lets tenant i ask once, and returns what it was granted.
+func (w *split) ask(t *testing.T, i int, low, high int64) int64 {
+	t.Helper()
+	var res limiter.Result
+	before := w.state
+	w.state, res = w.params.Step(w.state, at, limiter.Command{Min: low, Want: high, Tenant: w.names[i]})
+	w.granted[i] += res.Granted
+	w.demands[i] -= res.Granted
+	w.most = max(w.most, low)
+	if res.Granted != 0 && (res.Granted < low || res.Granted > high) {
+		t.Fatalf("granted %d of %d to %d", res.Granted, low, high)
+	}
+	if got, use := w.total(), w.noted(); got > w.limit || got != use || got != w.state.Meters[0].Used {
+		t.Fatalf("T1: %d granted of %d, %d noted: %+v", got, w.limit, use, *w)
+	}
+	if next, again := w.params.Step(before, at, limiter.Command{Op: limiter.Peek, Min: low, Want: high, Tenant: w.names[i]}); !next.Equal(before) || again.Granted != res.Granted {
+		t.Fatalf("a peek says %+v, a take %+v", again, res)
+	}
+	return res.Granted
+}
+
+func (w *split) total() int64 {
+	var sum int64
+	for _, a := range w.granted {
+		sum += a
+	}
+	return sum
+}
+
+func (w *split) noted() int64 {
+	var sum int64
+	for _, u := range w.state.Tenants {
+		sum += u.Used
+	}
+	return sum
+}
+
+// exhaust lets tenants ask in random order, for amounts of at least 1 to quantum,
+// until none is granted anything more, not even one unit.
+func (w *split) exhaust(t *testing.T, rng *rand.Rand, quantum int64, tenants []int) {
+	t.Helper()
+	for refused := 0; refused < 4*len(tenants); {
+		i := tenants[rng.IntN(len(tenants))]
+		if w.demands[i] == 0 {
+			refused++
+			continue
+		}
+		low := 1 + rng.Int64N(min(quantum, w.demands[i]))
+		if w.ask(t, i, low, low+rng.Int64N(w.demands[i]-low+1)) == 0 {
+			refused++
+		} else {
+			refused = 0
+		}
+	}
+	for _, i := range tenants {
+		for w.demands[i] > 0 && w.ask(t, i, 1, 1) > 0 {
+		}
+	}
+}
+
+// guarantee is ⌊weight · limit / whole⌋ among tenants.
+func (w *split) guarantee(i int) int64 {
+	var whole int64
+	for _, weight := range w.weights {
+		whole += weight
+	}
+	return w.weights[i] * w.limit / whole
+}
+
+// TestFairnessTheorems checks, in windows in which all tenants are known, that the
+// limit holds (T1), that each gets its guarantee (T2), that nothing is withheld
+// that nobody is entitled to (T3), and that two who want more are apart by a
+// request each (T4).
+func TestFairnessTheorems(t *testing.T) {
+	rng := rand.New(rand.NewPCG(99, 0)) //nolint:gosec // repeatable on purpose
+	for range instances {
+		w := randomSplit(rng)
+		w.everyoneIsSeen()
+		wanted := append([]int64{}, w.demands...)
+		target := waterFill(w.limit, w.weights, wanted)
+		quantum := 1 + rng.Int64N(3)
+		w.exhaust(t, rng, quantum, indices(len(w.names)))
+
+		unused, hungry := w.limit-w.total(), 0
+		for i, got := range w.granted {
+			g := w.guarantee(i)
+			if got < min(wanted[i], g) {
+				t.Fatalf("T2: tenant %d got %d of %d, guaranteed %d: %+v", i, got, wanted[i], g, *w)
+			}
+			if got > g+w.most {
+				t.Fatalf("tenant %d got %d, more than a request of %d beyond its guarantee of %d: %+v", i, got, w.most, g, *w)
+			}
+			if w.demands[i] == 0 {
+				unused -= max(0, g-got) // kept for it
+				continue
+			}
+			hungry++
+			for j := range i {
+				if w.demands[j] > 0 && apart(w, i, j) {
+					t.Fatalf("T4: tenants %d and %d got %d and %d: %+v", i, j, w.granted[i], w.granted[j], *w)
+				}
+			}
+		}
+		if unused >= int64(len(w.names)) || unused > 0 && hungry == len(w.names) {
+			t.Fatalf("T3: %d unused while %d tenants want more: %+v", unused, hungry, *w)
+		}
+		if hungry < len(w.names) || w.most > 1 {
+			continue
+		}
+		for i, got := range w.granted {
+			if got > target[i]+1 || got < target[i]-1 {
+				t.Fatalf("tenants who all want more got %v, water-filling gives %v", w.granted, target)
+			}
+		}
+	}
+}
+
+// apart reports whether |aᵢ/wᵢ − aⱼ/wⱼ| > q · (1/wᵢ + 1/wⱼ).
+func apart(w *split, i, j int) bool {
+	d := w.granted[i]*w.weights[j] - w.granted[j]*w.weights[i]
+	return max(d, -d) > w.most*(w.weights[i]+w.weights[j])
+}
+
+// TestALateDeclaredTenantKeepsItsGuarantee lets all others take what they get
+// before the tenant asks for the first time.
+func TestALateDeclaredTenantKeepsItsGuarantee(t *testing.T) {
+	rng := rand.New(rand.NewPCG(100, 0)) //nolint:gosec // repeatable on purpose
+	late := 0
+	for range instances {
+		w := randomSplit(rng)
+		last := len(w.names) - 1
+		if !w.declared[last] {
+			continue
+		}
+		late++
+		wanted := w.demands[last]
+		w.exhaust(t, rng, 3, indices(last))
+		w.exhaust(t, rng, 3, []int{last})
+		if got, g := w.granted[last], w.guarantee(last); got < min(wanted, g) {
+			t.Fatalf("the late tenant got %d of %d, guaranteed %d: %+v", got, wanted, g, *w)
+		}
+	}
+	if late < instances/3 {
+		t.Errorf("only %d late tenants", late)
+	}
+}
+
+// TestEditsOfWeightsOpenNoSecondBudget changes weights, tenants and fairness itself
+// inside a window, gives some back, and counts what was granted.
+func TestEditsOfWeightsOpenNoSecondBudget(t *testing.T) {
+	rng := rand.New(rand.NewPCG(101, 0)) //nolint:gosec // repeatable on purpose
+	for range instances / 10 {
+		limit := 1 + rng.Int64N(150)
+		var s limiter.State
+		var total int64
+		for generation := range int64(6) {
+			p := randomSplit(rng).params
+			p.Generation, p.Rates[0].Limit = generation+1, limit
+			if rng.IntN(4) == 0 {
+				p.Fairness = limiter.Fairness{}
+			}
+			for range 20 {
+				tenant := fmt.Sprint("tenant ", rng.IntN(6))
+				c := limiter.Command{Min: 1, Want: 1 + rng.Int64N(20), Tenant: tenant}
+				var res limiter.Result
+				s, res = p.Step(s, at, c)
+				if total += res.Granted; total > limit {
+					t.Fatalf("granted %d of %d", total, limit)
+				}
+				if rng.IntN(5) == 0 && res.Granted > 0 {
+					back := limiter.Command{Op: limiter.Return, Want: 1 + rng.Int64N(res.Granted), Tenant: tenant, Windows: res.Windows}
+					s, res = p.Step(s, at, back)
+					if total -= res.Granted; res.Granted != back.Want {
+						t.Fatalf("a return ended in %v", res.Reason)
+					}
+				}
+			}
+			if total != s.Meters[0].Used {
+				t.Fatalf("the window counts %d of %d", s.Meters[0].Used, total)
+			}
+		}
+	}
+}
+
+// TestNoTenantIsForgotten has far more tenants than are told apart.
+func TestNoTenantIsForgotten(t *testing.T) {
+	const tenants = 3 * limiter.MaxTenants
+	p := params(1, rate(2*tenants, limiter.Second))
+	p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 8}}}
+	var s limiter.State
+	var total int64
+	for i := range 4 * tenants {
+		var res limiter.Result
+		c := limiter.Command{Min: 1, Want: 10, Tenant: fmt.Sprint(i % tenants)}
+		s, res = p.Step(s, at, c)
+		total += res.Granted
+	}
+	if err := s.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(s.Tenants); got != limiter.MaxTenants+1 {
+		t.Errorf("%d tenants are told apart, want %d and the rest", got, limiter.MaxTenants)
+	}
+	if total > p.Rates[0].Limit || total != s.Meters[0].Used {
+		t.Errorf("%d granted of %d, %d counted", total, p.Rates[0].Limit, s.Meters[0].Used)
+	}
+	guarantee := 8 * p.Rates[0].Limit / (8 + limiter.MaxTenants + 1)
+	if _, res := p.Step(s, at, limiter.Command{Min: 1, Want: guarantee, Tenant: "gold"}); res.Granted != guarantee {
+		t.Errorf("the declared tenant gets %d of its %d", res.Granted, guarantee)
+	}
+	s, _ = p.Step(s, at+limiter.Instant(limiter.Second), take(1, 1))
+	if len(s.Tenants) != 1 {
+		t.Errorf("%d tenants in the next window, want the one that asked", len(s.Tenants))
+	}
+}
+
+func TestFairResults(t *testing.T) {
+	p := params(1, rate(100, short))
+	p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 3}}}
+	used := func(gold, a, b int64) limiter.State {
+		s := state(1, window(100, short, 12, gold+a+b))
+		s.Tenants = []limiter.TenantUse{{Tenant: "a", Used: a}, {Tenant: "b", Used: b}, {Tenant: "gold", Used: gold}}
+		return s
+	}
+	ask := func(tenant string, low, high int64) limiter.Command {
+		return limiter.Command{Min: low, Want: high, Tenant: tenant}
+	}
+	for name, c := range map[string]struct {
+		state   limiter.State
+		command limiter.Command
+		want    limiter.Result
+	}{
+		"the first to ask shares with the declared": {
+			state(0), ask("a", 1, 99), limiter.Result{Granted: 25, Limit: 25, Remaining: 0},
+		},
+		"the declared shares with nobody at first": {
+			state(0), ask("gold", 1, 99), limiter.Result{Granted: 99, Limit: 100, Remaining: 1},
+		},
+		"a tenant sees its own share": {
+			used(0, 5, 5), ask("a", 1, 3), limiter.Result{Granted: 3, Limit: 20, Remaining: 12},
+		},
+		"a tenant that has used its share waits for the window to end": {
+			used(0, 20, 5), ask("a", 1, 3), limiter.Result{Reason: limiter.Exhausted, Limit: 20, RetryAfter: 50},
+		},
+		"a cost that the rest of a share cannot hold is refused": {
+			used(0, 19, 5), ask("a", 2, 2), limiter.Result{Reason: limiter.Exhausted, Limit: 20, Remaining: 1, RetryAfter: 50},
+		},
+		"a tenant gets the rest of its share": {
+			used(60, 19, 20), ask("a", 1, 9), limiter.Result{Granted: 1, Limit: 20},
+		},
+		"no guarantee lifts the limit": {
+			used(90, 5, 5), ask("b", 1, 9), limiter.Result{Reason: limiter.Exhausted, Limit: 5, RetryAfter: 50},
+		},
+		"a cost that the declared never leave is too large": {
+			state(0), ask("a", 26, 26), limiter.Result{Reason: limiter.TooLarge, Limit: 25, Remaining: 25},
+		},
+		"a cost that a share holds in an empty window is not": {
+			used(0, 0, 0), ask("a", 25, 25), limiter.Result{Reason: limiter.Exhausted, Limit: 20, Remaining: 20, RetryAfter: 50},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, got := p.Step(c.state, at, c.command)
+			if got.Reason != c.want.Reason || got.Granted != c.want.Granted || got.Limit != c.want.Limit ||
+				got.Remaining != c.want.Remaining || got.RetryAfter != c.want.RetryAfter {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+			if got.Reason != limiter.Exhausted {
+				return
+			}
+			if _, later := p.Step(c.state, at.Add(got.RetryAfter), c.command); later.Reason != limiter.Granted {
+				t.Errorf("after the wait: %v", later.Reason)
+			}
+		})
+	}
+}
