@@ -85,6 +85,7 @@ func measured() weirv1alpha1.RateLimitPolicyStatus {
 		LastObservationTime: &second,
 		Enforcement:         &weirv1alpha1.Enforcement{Desired: 12, Current: 12},
 		Guarantee:           &weirv1alpha1.Guarantee{Grade: weirv1alpha1.HardGuarantee, Reason: "The ledger forgets no grant."},
+		Store:               &weirv1alpha1.StoreStatus{Active: weirv1alpha1.Store{Type: weirv1alpha1.ControllerStore}, ServesFrom: &window, Failed: 1, Phase: weirv1alpha1.StoreDraining, Message: "pod a holds credits", Since: &second},
 		Limits: []weirv1alpha1.LimitStatus{{
 			Name:                 "all",
 			Rates:                "100/1s 3000/1m",
@@ -95,6 +96,7 @@ func measured() weirv1alpha1.RateLimitPolicyStatus {
 			Overshoot:            &weirv1alpha1.Overshoot{Bound: new(int64(0)), Observed: new(int64(0)), Worst: new(int64(3)), WorstTime: &window},
 			UnderUtilization:     &weirv1alpha1.UnderUtilization{ObservedBasisPoints: new(int32(120)), WorstBasisPoints: new(int32(10000))},
 			RequestsPerRoundTrip: "97.3",
+			HottestKeys:          []weirv1alpha1.HotKey{{Hash: "0123456789abcdef0123456789abcdef", Admitted: 5, Refused: 0, MeasuredAt: second}},
 		}},
 		Summary: weirv1alpha1.Summary{
 			Limits: "100/1s +1", Pods: "12/12", Admitted: "912/s", Rejected: "41/s",

@@ -17,33 +17,43 @@ func TestDefaults(t *testing.T) {
 	}{
 		"the whole of the smallest policy": {
 			`{` + selectAll + `, ` + oneLimit + `}`, nil,
-			`{podSelector: {}, mode: Enforce, limits: [{name: all, rates: [{limit: 1, window: 1s}]}],
+			`{podSelector: {}, mode: Enforce, limits: [{name: all, algorithm: FixedWindow, combine: All, rates: [{limit: 1, window: 1s}]}],
 			  consistency: {mode: Leased}, store: {type: Controller}, onStoreUnavailable: {action: LocalShare}}`,
 		},
 		"a mode that is given stays": {withSpec(`mode: Shadow`), []string{"mode"}, `Shadow`},
 		"a path is a prefix, a header exact, keys are bounded and shared when missing": {
 			withLimit(`match: [{paths: [{value: /v1}], headers: [{name: x, value: live}]}], key: {parts: [{type: Path}]}`),
 			[]string{"limits"},
-			`[{name: all, rates: [{limit: 1, window: 1s}],
+			`[{name: all, algorithm: FixedWindow, combine: All, rates: [{limit: 1, window: 1s}],
 			   match: [{paths: [{type: PathPrefix, value: /v1}], headers: [{type: Exact, name: x, value: live}]}],
 			   key: {parts: [{type: Path}], onMissing: Shared, maxKeys: 100000}}]`,
 		},
 		"an empty consistency leases": {withSpec(`consistency: {}`), []string{"consistency"}, `{mode: Leased}`},
 		"Strict has no lease":         {withSpec(`consistency: {mode: Strict}`), []string{"consistency"}, `{mode: Strict}`},
-		"a lease has a fixed size": {
-			withSpec(`consistency: {lease: {}}`),
+		"a lease has a size that is learned and dies with its window": {
+			withLease(``),
 			[]string{"consistency"},
-			`{mode: Leased, lease: {size: {type: Fixed, batch: 100}}}`,
+			`{mode: Leased, lease: {size: {type: Adaptive}, expiry: Coupled}}`,
 		},
-		"a size is fixed": {
-			withSpec(`consistency: {lease: {size: {batch: 7}}}`),
+		"a size is learned": {
+			withLease(`size: {max: 7}`),
 			[]string{"consistency", "lease", "size"},
-			`{type: Fixed, batch: 7}`,
+			`{type: Adaptive, max: 7}`,
 		},
-		"a size has a batch of 100": {
-			withSpec(`consistency: {lease: {size: {type: Fixed}}}`),
-			[]string{"consistency", "lease", "size"},
-			`{type: Fixed, batch: 100}`,
+		"a cost is one": {
+			withLimit(`cost: {max: 5, requestHeader: x-cost}`),
+			[]string{"limits"},
+			`[{name: all, algorithm: FixedWindow, combine: All, rates: [{limit: 1, window: 1s}], cost: {default: 1, max: 5, requestHeader: x-cost}}]`,
+		},
+		"a tenant weighs one": {
+			withLimit(`fairness: {tenant: {type: Path}}`),
+			[]string{"limits"},
+			`[{name: all, algorithm: FixedWindow, combine: All, rates: [{limit: 1, window: 1s}], fairness: {tenant: {type: Path}, defaultWeight: 1}}]`,
+		},
+		"connections are not encrypted": {
+			withStore(`type: Postgres, postgres: {address: "pg:5432", database: weir}`),
+			[]string{"store"},
+			`{type: Postgres, postgres: {address: "pg:5432", database: weir, tls: Disabled}}`,
 		},
 		"an empty store is the controller":         {withSpec(`store: {}`), []string{"store"}, `{type: Controller}`},
 		"an empty onStoreUnavailable shares":       {withSpec(`onStoreUnavailable: {}`), []string{"onStoreUnavailable"}, `{action: LocalShare}`},

@@ -46,6 +46,22 @@ func withWindow(window string) string { return withRates(`[{limit: 1, window: ` 
 // withMatch returns a spec with a limit with one match entry.
 func withMatch(fields string) string { return withLimit(`match: [{` + fields + `}]`) }
 
+// withAlgorithm returns a spec in mode Strict with a limit of that algorithm that has
+// more fields.
+func withAlgorithm(algorithm, fields string) string {
+	return `{` + selectAll + `, consistency: {mode: Strict}, limits: [{name: all, algorithm: ` + algorithm + `, ` + fields + `}]}`
+}
+
+// withLease returns a spec with a lease.
+func withLease(fields string) string { return withSpec(`consistency: {lease: {` + fields + `}}`) }
+
+// leasing returns a spec with that lease and a limit of that algorithm.
+func leasing(algorithm, lease string) string {
+	return `{` + selectAll + `, consistency: {lease: {` + lease + `}}, limits: [{name: all, algorithm: ` + algorithm + `, rates: [{limit: 1, window: 1s}]}]}`
+}
+
+func withStore(fields string) string { return withSpec(`store: {` + fields + `}`) }
+
 func withRedis(address string) string {
 	return withSpec(`store: {type: Redis, redis: {address: "` + address + `"}}`)
 }
@@ -98,7 +114,7 @@ var invalidSpecs = map[string]invalid{
 	"a limit beyond exact integers":  {withRates(`[{limit: 1000000000001, window: 1s}]`), "spec.limits[0].rates[0].limit", "should be less than or equal to 1000000000000"},
 	"a limit with a fraction":        {withRates(`[{limit: 1.5, window: 1s}]`), "spec.limits[0].rates[0].limit", "must be of type int64"},
 	"a limit that is a string":       {withRates(`[{limit: "10", window: 1s}]`), "spec.limits[0].rates[0].limit", "must be of type integer"},
-	"a rate without a window":        {withRates(`[{limit: 1}]`), "spec.limits[0].rates[0].window", "Required value"},
+	"a rate without a window":        {withRates(`[{limit: 1}]`), "spec.limits[0].rates[0]", "set exactly one of window, a length such as 10s, and cadence"},
 	"an empty window":                {withWindow(`""`), "spec.limits[0].rates[0].window", notADuration},
 	"a window that is a number":      {withWindow(`10`), "spec.limits[0].rates[0].window", "must be of type string"},
 	"a window without a unit":        {withWindow(`"10"`), "spec.limits[0].rates[0].window", notADuration},
@@ -178,35 +194,11 @@ var invalidSpecs = map[string]invalid{
 	"bits beyond the prefix":         {withSpec(`clientIP: {trustedCIDRs: [10.1.2.3/8]}`), "spec.clientIP.trustedCIDRs[0]", "set them to zero, such as 10.0.0.0/8 for 10.1.2.3/8"},
 	"bits beyond an IPv6 prefix":     {withSpec(`clientIP: {trustedCIDRs: ["fd00::1/8"]}`), "spec.clientIP.trustedCIDRs[0]", "set them to zero"},
 
-	"a consistency mode that does not exist": {withSpec(`consistency: {mode: Eventual}`), "spec.consistency.mode", `supported values: "Leased", "Strict"`},
-	"a lease in mode Strict":                 {withSpec(`consistency: {mode: Strict, lease: {size: {batch: 10}}}`), "spec.consistency.lease", "remove it, or set mode to Leased"},
-	"a lease size that does not exist":       {withSpec(`consistency: {lease: {size: {type: Learned}}}`), "spec.consistency.lease.size.type", `supported values: "Fixed"`},
-	"a batch of nothing":                     {withSpec(`consistency: {lease: {size: {batch: 0}}}`), "spec.consistency.lease.size.batch", "should be greater than or equal to 1"},
-	"a batch of more than a million":         {withSpec(`consistency: {lease: {size: {batch: 1000001}}}`), "spec.consistency.lease.size.batch", "should be less than or equal to 1000000"},
-
-	"a store that does not exist":          {withSpec(`store: {type: Memcached}`), "spec.store.type", `supported values: "Controller", "Redis"`},
-	"Redis without a server":               {withSpec(`store: {type: Redis}`), "spec.store.redis", "set redis.address to host:port"},
-	"Redis without an address":             {withSpec(`store: {type: Redis, redis: {}}`), "spec.store.redis.address", "Required value"},
-	"a Redis server for another store":     {withSpec(`store: {type: Controller, redis: {address: "redis:6379"}}`), "spec.store.redis", "remove it, or set type to Redis"},
-	"a Redis server and the default store": {withSpec(`store: {redis: {address: "redis:6379"}}`), "spec.store.redis", "remove it, or set type to Redis"},
-	"an empty address":                     {withRedis(``), "spec.store.redis.address", notHostPort},
-	"an address with a scheme":             {withRedis(`redis://redis:6379`), "spec.store.redis.address", notHostPort},
-	"an address without a port":            {withRedis(`redis`), "spec.store.redis.address", notHostPort},
-	"an address without a host":            {withRedis(`:6379`), "spec.store.redis.address", notHostPort},
-	"an address with a port of zero":       {withRedis(`redis:0`), "spec.store.redis.address", notHostPort},
-	"an address with a port too large":     {withRedis(`redis:65536`), "spec.store.redis.address", notHostPort},
-	"an address with a named port":         {withRedis(`redis:redis`), "spec.store.redis.address", notHostPort},
-	"an address with a database":           {withRedis(`redis:6379/1`), "spec.store.redis.address", notHostPort},
-	"an IPv6 address without brackets":     {withRedis(`fd00::1:6379`), "spec.store.redis.address", notHostPort},
-	"an address with a password":           {withRedis(`user:secret@redis:6379`), "spec.store.redis.address", notHostPort},
-	"two addresses":                        {withRedis(`a:6379,b:6379`), "spec.store.redis.address", notHostPort},
-	"an address too long":                  {withRedis(strings.Repeat("a", 256) + `:6379`), "spec.store.redis.address", "may not be more than 260"},
-
 	"an action that does not exist": {withSpec(`onStoreUnavailable: {action: FailOpen}`), "spec.onStoreUnavailable.action", `supported values: "LocalShare", "Allow", "Deny"`},
 }
 
 func TestInvalidPoliciesAreRefused(t *testing.T) {
-	for name, tc := range invalidSpecs {
+	for name, tc := range merged(t, invalidSpecs, invalidLimits, invalidStores) {
 		t.Run(name, func(t *testing.T) {
 			got := causes(t, server.Create(t.Context(), newPolicy(t, tc.spec)))
 			if len(got) != 1 || got[0].Field != tc.field || !strings.Contains(got[0].Message, tc.message) {
@@ -214,6 +206,21 @@ func TestInvalidPoliciesAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// merged returns all entries of the tables, whose names differ.
+func merged(t *testing.T, tables ...map[string]invalid) map[string]invalid {
+	t.Helper()
+	all := map[string]invalid{}
+	for _, table := range tables {
+		for name, tc := range table {
+			if _, taken := all[name]; taken {
+				t.Fatalf("two cases are named %q", name)
+			}
+			all[name] = tc
+		}
+	}
+	return all
 }
 
 // causes returns the causes of a refusal, without the note that rules were not

@@ -87,15 +87,14 @@ const (
 
 // StoreStatus is where the counters of a policy are kept now.
 type StoreStatus struct {
-	// type of the store that serves, or that is being left.
+	// active is the store that serves, or that is being left, as spec.store named it.
 	// +required
-	Type StoreType `json:"type"`
+	Active Store `json:"active"`
 
-	// address of that store; of several servers their addresses with commas between.
-	// Empty for type Controller.
+	// servesFrom is when the store took over from another one, on its own clock: it
+	// serves only windows that began since. Absent when it is the first.
 	// +optional
-	// +kubebuilder:validation:MaxLength=4352
-	Address string `json:"address,omitempty"`
+	ServesFrom *metav1.MicroTime `json:"servesFrom,omitempty"`
 
 	// phase of the change to the store that spec.store names.
 	// Serving: the store named here serves, and it is the one that spec.store names.
@@ -113,6 +112,10 @@ type StoreStatus struct {
 	// since is when the phase began.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
+
+	// failed is how many changes in a row were taken back.
+	// +optional
+	Failed int32 `json:"failed,omitempty"`
 }
 
 // StorePhase is how far the change of a store is.

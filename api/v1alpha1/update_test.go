@@ -13,21 +13,26 @@ import (
 )
 
 func TestUpdates(t *testing.T) {
-	const leased = `consistency: {lease: {size: {batch: 10}}}`
+	const leased = `consistency: {lease: {size: {type: Fixed, batch: 10}}}`
 	cases := map[string]struct {
 		from, to string
 		want     string // field of the only error; empty: accepted
 	}{
-		"Enforce becomes Shadow":                    {withSpec(``), withSpec(`mode: Shadow`), ""},
-		"a window grows":                            {withWindow(`1s`), withWindow(`1m`), ""},
-		"a limit is renamed":                        {withName(`one`), withName(`two`), ""},
-		"a key is added":                            {withSpec(``), withLimit(`key: {parts: [{type: Path}]}`), ""},
-		"the store changes":                         {withSpec(``), withRedis(`redis:6379`), "spec.store"},
-		"the server of the store changes":           {withRedis(`redis:6379`), withRedis(`redis:6380`), "spec.store"},
+		"Enforce becomes Shadow":          {withSpec(``), withSpec(`mode: Shadow`), ""},
+		"a window grows":                  {withWindow(`1s`), withWindow(`1m`), ""},
+		"a limit is renamed":              {withName(`one`), withName(`two`), ""},
+		"a key is added":                  {withSpec(``), withLimit(`key: {parts: [{type: Path}]}`), ""},
+		"the store changes":               {withSpec(``), withRedis(`redis:6379`), ""},
+		"the server of the store changes": {withRedis(`redis:6379`), withRedis(`redis:6380`), ""},
+		"the store gets another type":     {withRedis(`redis:6379`), withStore(`type: Postgres, postgres: {address: "pg:5432", database: weir}`), ""},
+		"the algorithm changes":           {withSpec(``), withLimits(`[{name: all, algorithm: GCRA, rates: [{limit: 1, window: 1s, burst: 5}]}]`), ""},
+		"the algorithm changes and its burst stays": {
+			withAlgorithm(`GCRA`, `rates: [{limit: 1, window: 1s, burst: 5}]`), withAlgorithm(`FixedWindow`, `rates: [{limit: 1, window: 1s, burst: 5}]`), "spec.limits[0].rates",
+		},
 		"the default store is written out":          {withSpec(``), withSpec(`store: {type: Controller}`), ""},
 		"Leased becomes Strict and drops its lease": {withSpec(leased), withSpec(`consistency: {mode: Strict}`), ""},
 		"Leased becomes Strict and keeps its lease": {
-			withSpec(leased), withSpec(`consistency: {mode: Strict, lease: {size: {batch: 10}}}`), "spec.consistency.lease",
+			withSpec(leased), withSpec(`consistency: {mode: Strict, lease: {size: {type: Fixed, batch: 10}}}`), "spec.consistency.lease",
 		},
 		"the selector is removed": {withSpec(``), `{` + oneLimit + `}`, "spec.podSelector"},
 		"a second window of the same length comes in": {
