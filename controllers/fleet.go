@@ -7,6 +7,8 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // Fleet is what a reconciler needs of the coordinator. Its methods do not block.
@@ -21,13 +23,25 @@ type Fleet interface {
 	// Changed names policies of which something changed that a condition depends
 	// on. Names may be repeated; the channel is never closed.
 	Changed() <-chan types.NamespacedName
+
+	// Now returns the time of the controller's own store, and false while this
+	// process does not lead.
+	Now() (limiter.Instant, bool)
 }
 
 var _ Fleet = (*coordinator.Coordinator)(nil)
 
-// StoreProbe asks a Redis server how firmly it keeps what it was told. It may
-// block for as long as one attempt takes; an error means that the server could
-// not be asked.
+// StoreProbe asks stores, with the values of the Secret they name. It may block
+// for as long as one attempt takes; an error means that the store could not be
+// asked.
 type StoreProbe interface {
-	Probe(ctx context.Context, address string) (v1alpha1.Guarantee, error)
+	// Probe returns how firmly a store keeps what it was told.
+	Probe(ctx context.Context, of policy.Store, secret map[string][]byte) (v1alpha1.Guarantee, error)
+	// Clock returns what a store's clock reads.
+	Clock(ctx context.Context, of policy.Store, secret map[string][]byte) (limiter.Instant, error)
+}
+
+// Secrets reads the credentials that stores name. It may ask the API server.
+type Secrets interface {
+	Data(ctx context.Context, of policy.Store) (data map[string][]byte, version string, err error)
 }

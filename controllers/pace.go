@@ -46,19 +46,28 @@ func figuresEvery(uid types.UID) time.Duration {
 }
 
 // turned reports whether any condition came, went, or has another status, reason
-// or generation.
+// or generation, or a move to another store made a step.
 func turned(have, next *v1alpha1.RateLimitPolicyStatus) bool {
-	return have.ObservedGeneration != next.ObservedGeneration ||
+	return have.ObservedGeneration != next.ObservedGeneration || moved(have.Store, next.Store) ||
 		!slices.EqualFunc(have.Conditions, next.Conditions, func(a, b metav1.Condition) bool {
 			a.Message, b.Message = "", ""
 			return equality.Semantic.DeepEqual(a, b)
 		})
 }
 
+func moved(have, next *v1alpha1.StoreStatus) bool {
+	if have == nil || next == nil {
+		return have != next
+	}
+	return have.Phase != next.Phase || have.Failed != next.Failed ||
+		!equality.Semantic.DeepEqual(have.Active, next.Active) || !equality.Semantic.DeepEqual(have.ServesFrom, next.ServesFrom)
+}
+
 func progressed(have, next *v1alpha1.RateLimitPolicyStatus) bool {
 	return !equality.Semantic.DeepEqual(have.Conditions, next.Conditions) ||
 		!equality.Semantic.DeepEqual(have.Enforcement, next.Enforcement) ||
-		!equality.Semantic.DeepEqual(have.Guarantee, next.Guarantee)
+		!equality.Semantic.DeepEqual(have.Guarantee, next.Guarantee) ||
+		!equality.Semantic.DeepEqual(have.Store, next.Store)
 }
 
 // figuresDiffer ignores when figures were taken: the same figures a moment later
@@ -69,6 +78,9 @@ func figuresDiffer(have, next *v1alpha1.RateLimitPolicyStatus) bool {
 		s.LastObservationTime = nil
 		for i := range s.Limits {
 			s.Limits[i].WindowEnd = nil
+			for j := range s.Limits[i].HottestKeys {
+				s.Limits[i].HottestKeys[j].MeasuredAt = metav1.Time{}
+			}
 		}
 	}
 	return !equality.Semantic.DeepEqual(a, b)

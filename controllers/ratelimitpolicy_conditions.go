@@ -156,11 +156,11 @@ func storeReachable(s *scope) metav1.Condition {
 		slices.Sort(failures)
 		return condition.False(kind, v1alpha1.UnreachableReason, "the store does not answer "+nameSome(slices.Compact(failures)))
 	}
-	if s.redis.err != nil {
-		return condition.False(kind, v1alpha1.UnreachableReason, fmt.Sprintf("the store does not answer the controller (%v)", s.redis.err))
+	if s.store.err != nil {
+		return condition.False(kind, v1alpha1.UnreachableReason, fmt.Sprintf("the store does not answer the controller (%v)", s.store.err))
 	}
-	if s.policy.Spec.Store.Type == v1alpha1.RedisStoreType {
-		return condition.True(kind, v1alpha1.ReachableReason, string(s.policy.Spec.Store.Redis.Address)+" answers")
+	if s.move.remote() {
+		return condition.True(kind, v1alpha1.ReachableReason, storeName(s.policy, s.move.serving)+" answers")
 	}
 	return condition.True(kind, v1alpha1.ReachableReason, "the leading controller keeps the counters")
 }

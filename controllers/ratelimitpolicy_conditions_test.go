@@ -74,7 +74,8 @@ func figures(limit string, f audit.Figures) func(*scope) {
 func onRedis(g v1alpha1.Guarantee, err error) func(*scope) {
 	return func(s *scope) {
 		s.policy.Spec.Store = v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: "redis.shop.svc:6379"}}
-		s.redis = probed{g, err}
+		s.move.serving = s.policy.Spec.Store
+		s.store = probed{guarantee: g, err: err}
 	}
 }
 
@@ -240,7 +241,7 @@ func TestStoreReachable(t *testing.T) {
 		},
 		"Redis answers": {
 			newScope(onRedis(v1alpha1.Guarantee{}, nil)),
-			is("True", "Reachable", "redis.shop.svc:6379 answers"),
+			is("True", "Reachable", "Redis at redis.shop.svc:6379 answers"),
 		},
 		"sidecars that are cut off are named, sorted": {
 			newScope(cutOff("b"), cutOff("a"), acknowledged(4, "c")),

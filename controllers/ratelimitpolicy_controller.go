@@ -26,17 +26,18 @@ import (
 	"github.com/weir-dev/weir/internal/translate"
 )
 
-// workers is how many policies are reconciled at once. Each may wait for one
-// probe of a Redis.
+// workers is how many policies are reconciled at once. Each may wait for probes of
+// two stores.
 const workers = 4
 
 // RateLimitPolicyReconciler publishes policies to the fleet and reports what the
 // fleet acknowledged and measured. It runs on the leader only.
 type RateLimitPolicyReconciler struct {
-	Client client.Client // reads from a cache with CacheOptions
-	Fleet  Fleet
-	Redis  StoreProbe
-	Clock  clock.PassiveClock
+	Client  client.Client // reads from a cache with CacheOptions
+	Fleet   Fleet
+	Stores  StoreProbe
+	Secrets Secrets
+	Clock   clock.PassiveClock
 
 	memory memory
 }
@@ -122,9 +123,7 @@ func (r *RateLimitPolicyReconciler) gather(ctx context.Context, s *scope) error 
 	}
 	s.pods = selectPods(selected)
 	s.observe(r.Fleet.Observe(s.policy.Namespace, s.policy.Name))
-	if redis := s.policy.Spec.Store.Redis; s.policy.Spec.Store.Type == v1alpha1.RedisStoreType {
-		s.redis.guarantee, s.redis.err = r.Redis.Probe(ctx, string(redis.Address))
-	}
+	r.gatherStore(ctx, s)
 	return nil
 }
 
@@ -142,7 +141,10 @@ func (r *RateLimitPolicyReconciler) publish(s *scope) {
 // changed because of this policy.
 func fingerprint(s *scope) string {
 	var b strings.Builder
-	_, _ = fmt.Fprintf(&b, "%s/%d", s.policy.UID, s.policy.Generation)
+	_, _ = fmt.Fprintf(&b, "%s/%d/%s", s.policy.UID, s.policy.Generation, s.store.version)
+	if of := s.policy.Status.Store; of != nil {
+		_, _ = fmt.Fprintf(&b, "/%v/%s/%v", of.Active, of.Phase, of.ServesFrom)
+	}
 	for _, e := range s.pods.enforcers {
 		b.WriteString("/" + string(e.uid))
 	}
@@ -158,7 +160,7 @@ func (r *RateLimitPolicyReconciler) report(ctx context.Context, s *scope) (ctrl.
 	case !changed:
 		return ctrl.Result{RequeueAfter: s.again()}, nil
 	case wait > 0:
-		return ctrl.Result{RequeueAfter: wait}, nil
+		return ctrl.Result{RequeueAfter: sooner(wait, s.move.step.Again)}, nil
 	}
 	before := s.policy.DeepCopy()
 	s.policy.Status = next
@@ -180,7 +182,15 @@ const staleRetry = 200 * time.Millisecond
 // again is when the policy's figures are due; zero when there are none to come.
 func (s *scope) again() time.Duration {
 	if s.invalid != nil || len(s.pods.enforcers) == 0 && len(s.observation.Sessions) == 0 {
-		return 0
+		return s.move.step.Again
 	}
-	return figuresEvery(s.policy.UID)
+	return sooner(figuresEvery(s.policy.UID), s.move.step.Again)
+}
+
+// sooner returns the shorter of two waits, of which zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }

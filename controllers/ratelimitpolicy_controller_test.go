@@ -242,8 +242,8 @@ func TestAnUnreachableRedisIsTold(t *testing.T) {
 	w.eventually(v1alpha1.StoreReachableCondition, v1alpha1.ReachableReason)
 	w.Expect(w.get().Status.Guarantee).To(HaveField("Grade", v1alpha1.HardExceptSplitBrainGuarantee))
 
-	redis.fail(errors.New("connection refused"))
-	defer redis.fail(nil)
+	stores.fail(errors.New("connection refused"))
+	defer stores.fail(nil)
 	fleet.say(w.policy, coordinator.Observation{})
 	w.eventually(v1alpha1.StoreReachableCondition, v1alpha1.UnreachableReason)
 	w.Expect(w.get().Status.Guarantee).To(BeNil())

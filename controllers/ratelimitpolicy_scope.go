@@ -26,13 +26,15 @@ type scope struct {
 	doubts      []string // why it may not do what was meant
 	pods        pods
 	observation coordinator.Observation
-	redis       probed // zero unless the policy's store is a Redis
+	store       probed // zero while the controller itself is the store
+	move        move
 	now         time.Time
 }
 
 // pods are the selected pods, each list by name.
 type pods struct {
 	enforcers  []enforcer // carry a sidecar and are not finished
+	leaving    []enforcer // carry a sidecar, run, and are on their way out
 	uninjected []string   // run without a sidecar
 }
 
@@ -43,8 +45,9 @@ type enforcer struct {
 	running bool // its app is, so there may be requests to let through
 }
 
-// probed is what the controller itself found out about a Redis.
+// probed is what the controller itself found out about the store that serves.
 type probed struct {
+	version   string // of the credentials
 	guarantee v1alpha1.Guarantee
 	err       error
 }
@@ -67,12 +70,13 @@ func (s *scope) observe(o coordinator.Observation) {
 }
 
 // selectPods sorts the pods a policy selects into those that enforce it and
-// those that run past it. Pods that are finished, or on their way out, are
-// neither.
+// those that run past it. Pods that are finished are neither.
 func selectPods(selected []corev1.Pod) pods {
 	var p pods
 	for _, pod := range selected {
 		switch {
+		case pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodRunning && pod.Labels[v1alpha1.EnforcerLabel] == "true":
+			p.leaving = append(p.leaving, enforcer{pod.Name, pod.UID, true})
 		case finished(&pod):
 		case pod.Labels[v1alpha1.EnforcerLabel] == "true":
 			p.enforcers = append(p.enforcers, enforcer{pod.Name, pod.UID, pod.Status.Phase == corev1.PodRunning})

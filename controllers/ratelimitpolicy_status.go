@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -21,9 +22,11 @@ func statusOf(s *scope) v1alpha1.RateLimitPolicyStatus {
 		ObservedGeneration: s.policy.Generation,
 		Conditions:         condition.Merge(s.policy.Status.Conditions, conditionsOf(s), s.policy.Generation, s.now),
 	}
+	status.Store = s.policy.Status.Store // which nothing may forget
 	if s.invalid == nil {
 		status.Enforcement = enforcement(s)
 		status.Guarantee = guarantee(s)
+		status.Store = storeStatus(s)
 		status.Limits = limits(s)
 	}
 	if len(s.observation.Limits) > 0 {
@@ -52,15 +55,15 @@ func guarantee(s *scope) *v1alpha1.Guarantee {
 			Grade:  v1alpha1.BestEffortGuarantee,
 			Reason: "onStoreUnavailable.action Allow admits requests uncounted while the store is away",
 		}
-	case s.policy.Spec.Store.Type != v1alpha1.RedisStoreType:
+	case !s.move.remote():
 		return &v1alpha1.Guarantee{
 			Grade:  v1alpha1.HardGuarantee,
 			Reason: "a controller that takes over grants nothing from windows whose grants it may not know",
 		}
-	case s.redis.err != nil:
+	case s.store.err != nil:
 		return nil
 	}
-	return &s.redis.guarantee
+	return &s.store.guarantee
 }
 
 // limits returns the figures of each limit of the spec, in its order. A limit
@@ -71,6 +74,7 @@ func limits(s *scope) []v1alpha1.LimitStatus {
 		status := v1alpha1.LimitStatus{Name: limit.Name, Rates: ratesInShort(limit.Rates)}
 		if f, ok := s.figures(limit.Name); ok {
 			describe(f, &status)
+			status.HottestKeys = hottest(f.Hottest, s.now)
 		}
 		statuses = append(statuses, status)
 	}
@@ -111,6 +115,16 @@ func describe(f audit.Figures, status *v1alpha1.LimitStatus) {
 	}
 }
 
+func hottest(keys []audit.KeyCount, now time.Time) []v1alpha1.HotKey {
+	var out []v1alpha1.HotKey
+	for _, k := range keys {
+		out = append(out, v1alpha1.HotKey{
+			Hash: k.Hash, Admitted: k.Admitted, Refused: k.Refused, MeasuredAt: metav1.Time{Time: now.Truncate(time.Second)},
+		})
+	}
+	return out
+}
+
 func microTime(t time.Time) *metav1.MicroTime {
 	if t.IsZero() {
 		return nil
@@ -126,6 +140,8 @@ func ratesInShort(rates []v1alpha1.Rate) string {
 	return strings.Join(short, " ")
 }
 
-func rateInShort(r v1alpha1.Rate) string { return fmt.Sprintf("%d/%s", r.Limit, r.Window) }
+func rateInShort(r v1alpha1.Rate) string {
+	return fmt.Sprintf("%d/%s", r.Limit, cmp.Or(string(r.Window), string(r.Cadence)))
+}
 
 func oneDecimal(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }

@@ -198,7 +198,11 @@ func TestSelectPods(t *testing.T) {
 		pod("bare", map[string]string{v1alpha1.EnforcerLabel: "false"}, corev1.PodRunning),
 		pod("bare-pending", nil, corev1.PodPending),
 	})
-	want := pods{enforcers: []enforcer{{"pending", "uid-x", false}, {"running", "uid-x", true}}, uninjected: []string{"bare", "z-bare"}}
+	want := pods{
+		enforcers:  []enforcer{{"pending", "uid-x", false}, {"running", "uid-x", true}},
+		leaving:    []enforcer{{"leaving", "uid-x", true}},
+		uninjected: []string{"bare", "z-bare"},
+	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(pods{}, enforcer{})); diff != "" {
 		t.Errorf("selectPods (-want +got):\n%s", diff)
 	}

@@ -26,6 +26,8 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 const (
@@ -39,7 +41,7 @@ const (
 var (
 	server client.Client // reads from the API server
 	fleet  = newFakeFleet()
-	redis  = &fakeRedis{}
+	stores = &fakeStores{}
 	clock  = clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 10, 15, 0, 0, time.UTC))
 	writes atomic.Int64 // of any status
 )
@@ -110,7 +112,7 @@ func newManager(config *rest.Config) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	reconciler := &controllers.RateLimitPolicyReconciler{Client: mgr.GetClient(), Fleet: fleet, Redis: redis, Clock: clock}
+	reconciler := &controllers.RateLimitPolicyReconciler{Client: mgr.GetClient(), Fleet: fleet, Stores: stores, Secrets: noSecrets{}, Clock: clock}
 	return mgr, reconciler.SetupWithManager(mgr)
 }
 
@@ -170,6 +172,10 @@ func (f *fakeFleet) Observe(namespace, name string) coordinator.Observation {
 	return f.observations[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
+func (*fakeFleet) Now() (limiter.Instant, bool) {
+	return limiter.Instant(clock.Now().UnixMicro()), true
+}
+
 func (f *fakeFleet) Changed() <-chan types.NamespacedName { return f.changed }
 
 // say has the fleet say something new of a policy.
@@ -186,20 +192,33 @@ func (f *fakeFleet) refreshes(namespace string) int {
 	return f.refreshed[namespace]
 }
 
-// fakeRedis answers every probe alike.
-type fakeRedis struct {
+// fakeStores answer every call alike.
+type fakeStores struct {
 	mu  sync.Mutex
 	err error
 }
 
-func (r *fakeRedis) fail(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.err = err
+func (f *fakeStores) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
 }
 
-func (r *fakeRedis) Probe(context.Context, string) (v1alpha1.Guarantee, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return v1alpha1.Guarantee{Grade: v1alpha1.HardExceptSplitBrainGuarantee, Reason: "2 replicas"}, r.err
+func (f *fakeStores) Probe(context.Context, policy.Store, map[string][]byte) (v1alpha1.Guarantee, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return v1alpha1.Guarantee{Grade: v1alpha1.HardExceptSplitBrainGuarantee, Reason: "2 replicas"}, f.err
+}
+
+func (f *fakeStores) Clock(context.Context, policy.Store, map[string][]byte) (limiter.Instant, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return limiter.Instant(clock.Now().Add(time.Minute).UnixMicro()), f.err
+}
+
+// noSecrets are those of stores that need none.
+type noSecrets struct{}
+
+func (noSecrets) Data(context.Context, policy.Store) (map[string][]byte, string, error) {
+	return nil, "", nil
 }

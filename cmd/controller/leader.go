@@ -14,8 +14,8 @@ import (
 	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/internal/leadership"
-	"github.com/weir-dev/weir/internal/redisprobe"
 	"github.com/weir-dev/weir/internal/resolve"
+	"github.com/weir-dev/weir/internal/storeprobe"
 )
 
 // addLeader adds what only the leader runs: the coordinator, the reconciler, and
@@ -26,10 +26,11 @@ func (p *platform) addLeader(ctx context.Context) error {
 		return err
 	}
 	reconciler := &controllers.RateLimitPolicyReconciler{
-		Client: p.manager.GetClient(),
-		Fleet:  fleet,
-		Redis:  redisprobe.New(),
-		Clock:  clock.RealClock{},
+		Client:  p.manager.GetClient(),
+		Fleet:   fleet,
+		Stores:  storeprobe.New(openStore),
+		Secrets: p.secrets,
+		Clock:   clock.RealClock{},
 	}
 	return errors.Join(p.manager.Add(fleet), reconciler.SetupWithManager(p.manager), p.addLabel(ctx))
 }

@@ -26,11 +26,11 @@ func translate(p *v1alpha1.RateLimitPolicy) (policy.Policy, field.ErrorList) {
 		Name:               p.Name,
 		Generation:         Generation(p),
 		Mode:               policy.Mode(p.Spec.Mode),
-		Store:              store(p.Namespace, p.Spec.Store),
 		Consistency:        t.consistency(lease, p.Spec.Consistency),
 		OnStoreUnavailable: policy.Action(p.Spec.OnStoreUnavailable.Action),
 		ClientIP:           clientIP(p.Spec.ClientIP),
 	}
+	translated.Store, translated.Since, translated.Draining = Serving(p)
 	for i := range p.Spec.Limits {
 		translated.Limits = append(translated.Limits, t.limit(spec.Child("limits").Index(i), &p.Spec.Limits[i]))
 	}

@@ -6,8 +6,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )
+
+// Serving returns what sidecars are told of the store: the one that serves, since
+// when on its own clock, and whether they have to let go of it. That is not always
+// what spec.store names, which a change follows with care. A policy that was edited
+// before its first status was written may have served from another store, so
+// nothing is asked until it is known that nobody does.
+func Serving(p *v1alpha1.RateLimitPolicy) (of policy.Store, since limiter.Instant, draining bool) {
+	status := p.Status.Store
+	if status == nil {
+		return store(p.Namespace, p.Spec.Store), 0, p.Generation > 1
+	}
+	if status.ServesFrom != nil {
+		since = limiter.Instant(status.ServesFrom.UnixMicro())
+	}
+	return store(p.Namespace, status.Active), since, status.Phase == v1alpha1.StoreDraining
+}
+
+// Wanted returns the store that spec.store names.
+func Wanted(p *v1alpha1.RateLimitPolicy) policy.Store { return store(p.Namespace, p.Spec.Store) }
 
 // store returns the store of a policy in that namespace.
 func store(namespace string, s v1alpha1.Store) policy.Store {

@@ -1,0 +1,174 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/cutover"
+	"github.com/weir-dev/weir/internal/translate"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// move is what a reconciliation knows of the policy's store, and the step that
+// follows from it.
+type move struct {
+	serving  v1alpha1.Store  // that sidecars are told of, also while they let go of it
+	from     limiter.Instant // since when it serves, on its own clock
+	draining bool
+	step     cutover.Step
+}
+
+// gatherStore asks the store that serves how firm it is and, when another one is
+// wanted, decides the next step towards it.
+func (r *RateLimitPolicyReconciler) gatherStore(ctx context.Context, s *scope) {
+	var of policy.Store
+	of, s.move.from, s.move.draining = translate.Serving(s.policy)
+	s.move.serving = s.policy.Spec.Store
+	if status := s.policy.Status.Store; status != nil {
+		s.move.serving = status.Active
+	}
+	if of.Type != policy.ControllerStore {
+		secret, version, err := r.Secrets.Data(ctx, of)
+		s.store.version, s.store.err = version, err
+		if err == nil {
+			s.store.guarantee, s.store.err = r.Stores.Probe(ctx, of, secret)
+		}
+	}
+	view := cutover.View{Now: s.now, Wanted: s.wantsAnother(), Lagging: s.holdsOn(of)}
+	if view.Wanted && view.Lagging == "" {
+		view.Clock, view.ClockErr = r.clockOf(ctx, translate.Wanted(s.policy)) // after all acknowledged
+	}
+	s.move.step = cutover.Next(s.cutover(), view)
+}
+
+// clockOf reads the clock of a store.
+func (r *RateLimitPolicyReconciler) clockOf(ctx context.Context, of policy.Store) (limiter.Instant, error) {
+	if of.Type == policy.ControllerStore {
+		now, ok := r.Fleet.Now()
+		if !ok {
+			return 0, errors.New("this controller does not lead yet")
+		}
+		return now, nil
+	}
+	secret, _, err := r.Secrets.Data(ctx, of)
+	if err != nil {
+		return 0, err
+	}
+	return r.Stores.Clock(ctx, of, secret)
+}
+
+// wantsAnother reports whether another store is to serve. One that nobody wrote
+// down may be any.
+func (s *scope) wantsAnother() bool {
+	if s.policy.Status.Store == nil {
+		return s.move.draining
+	}
+	return !equality.Semantic.DeepEqual(s.move.serving, s.policy.Spec.Store)
+}
+
+// cutover returns how far the move is.
+func (s *scope) cutover() cutover.State {
+	status := s.policy.Status.Store
+	state := cutover.State{Phase: cutover.Serving, Since: s.now}
+	if s.move.draining {
+		state.Phase = cutover.Draining
+	}
+	if status != nil {
+		state.Failed = int(status.Failed)
+		if status.Since != nil {
+			state.Since = status.Since.Time
+		}
+	}
+	return state
+}
+
+// holdsOn names the holders that may use the store otherwise than they were told
+// last; empty when there are none. A pod that is on its way out still serves.
+func (s *scope) holdsOn(of policy.Store) string {
+	sessions := s.sessions()
+	var lagging []laggard
+	for _, e := range slices.Concat(s.pods.enforcers, s.pods.leaving) {
+		session, connected := sessions[string(e.uid)]
+		delete(sessions, string(e.uid))
+		switch {
+		case connected && session.Error != "":
+			lagging = append(lagging, laggard{e.name, "refused it: " + session.Error})
+		case connected && s.told(session.Enforced, of):
+		case connected:
+			lagging = append(lagging, laggard{e.name, "has not acknowledged it"})
+		case e.running:
+			lagging = append(lagging, laggard{e.name, "not connected"})
+		}
+	}
+	for _, session := range sessions { // of pods that the cache does not know any more
+		if session.Enforced != nil && !s.told(session.Enforced, of) {
+			lagging = append(lagging, laggard{session.Pod, "has not acknowledged it"})
+		}
+	}
+	slices.SortFunc(lagging, func(a, b laggard) int { return cmp.Compare(a.pod, b.pod) })
+	return nameSome(lagging)
+}
+
+// told reports whether a sidecar enforces the policy as it is now, with this store.
+func (s *scope) told(enforced *policy.Policy, of policy.Store) bool {
+	if enforced == nil || enforced.Generation != translate.Generation(s.policy) {
+		return false
+	}
+	store := enforced.Store
+	store.SecretVersion = ""
+	return store == of && enforced.Since == s.move.from && enforced.Draining == s.move.draining
+}
+
+// storeStatus returns what the status says of the store after the step.
+func storeStatus(s *scope) *v1alpha1.StoreStatus {
+	step := s.move.step
+	status := &v1alpha1.StoreStatus{
+		Active:     s.move.serving,
+		ServesFrom: servesFrom(s.move.from),
+		Phase:      v1alpha1.StoreServing,
+		Message:    step.Message,
+		Since:      &metav1.Time{Time: step.State.Since.Truncate(time.Second)},
+		Failed:     int32(min(step.State.Failed, 1<<20)),
+	}
+	switch {
+	case step.Moved:
+		status.Active, status.ServesFrom = s.policy.Spec.Store, servesFrom(step.At)
+	case step.State.Phase == cutover.Draining:
+		status.Phase = v1alpha1.StoreDraining
+	case step.Message != "":
+		status.Phase = v1alpha1.StoreWaiting
+	}
+	if have := s.policy.Status.Store; have != nil && have.Phase == status.Phase && have.Since != nil && !step.Moved {
+		status.Since = have.Since
+	}
+	return status
+}
+
+func servesFrom(at limiter.Instant) *metav1.MicroTime {
+	if at == 0 {
+		return nil
+	}
+	return &metav1.MicroTime{Time: time.UnixMicro(int64(at))}
+}
+
+// remote reports whether the store that serves is not the controller itself.
+func (m *move) remote() bool {
+	return m.serving.Type == v1alpha1.RedisStoreType || m.serving.Type == v1alpha1.PostgresStoreType
+}
+
+// storeName is how messages call a store that is not the controller.
+func storeName(p *v1alpha1.RateLimitPolicy, of v1alpha1.Store) string {
+	at := p.DeepCopy()
+	at.Status.Store = &v1alpha1.StoreStatus{Active: of}
+	named, _, _ := translate.Serving(at)
+	return fmt.Sprintf("%s at %s", of.Type, named.Address)
+}
