@@ -109,7 +109,10 @@ func unavailable(format string, args ...any) error {
 }
 
 func command(r *fleetpb.LeaseRequest) (limiter.Command, error) {
-	c := limiter.Command{Min: r.GetMin(), Want: r.GetWant(), First: r.GetFirst()}
+	c := limiter.Command{Min: r.GetMin(), Want: r.GetWant(), First: r.GetFirst(), Tenant: r.GetTenant()}
+	if c.Tenant != "" && !validHash(c.Tenant) {
+		return c, fmt.Errorf("tenant hash %q", c.Tenant)
+	}
 	switch r.GetOp() {
 	case int32(limiter.Take), int32(limiter.Peek): // a holder may not reset
 		c.Op = limiter.Op(r.GetOp())

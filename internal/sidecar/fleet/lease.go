@@ -56,6 +56,7 @@ func leaseMessage(id uint64, key store.Key, p limiter.Params, c limiter.Command)
 		Want:       c.Want,
 		AtMicros:   int64(c.At),
 		First:      c.First,
+		Tenant:     c.Tenant,
 	}
 	for _, r := range p.Rates {
 		request.Rates = append(request.Rates, rateMessage(r))
