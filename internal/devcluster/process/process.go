@@ -15,6 +15,8 @@ type Spec struct {
 	Args []string // without the program's name
 	Env  []string // all of the environment, as KEY=value
 	Log  string   // file that standard output and error are appended to
+	// Credential is whom it runs as; nil for whoever runs this.
+	Credential *syscall.Credential
 }
 
 // A Process is one running child with everything it started itself.
@@ -36,6 +38,7 @@ func Start(s Spec) (*Process, error) {
 	cmd := exec.Command(s.Path, s.Args...) //nolint:noctx // a context can only kill one process; Stop ends the group
 	cmd.Env, cmd.Stdout, cmd.Stderr = s.Env, log, log
 	cmd.SysProcAttr = ownGroup()
+	cmd.SysProcAttr.Credential = s.Credential
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", s.Path, err)
 	}
