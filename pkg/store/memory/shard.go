@@ -44,6 +44,15 @@ func (s *shard) counter(key store.Key) *counter {
 	return &s.counters[i]
 }
 
+// state returns what is remembered of a key, of one never seen nothing. The caller
+// holds mu.
+func (s *shard) state(key store.Key) limiter.State {
+	if i, ok := s.slots[key]; ok {
+		return s.counters[i].State
+	}
+	return limiter.State{}
+}
+
 // sweep drops ended counters among the next few. Every call of a store does a
 // little of it, so there is no pause and no timer.
 func (s *shard) sweep(now limiter.Instant) {

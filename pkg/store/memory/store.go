@@ -113,6 +113,10 @@ func (s *Store) decide(key store.Key, p limiter.Params, c limiter.Command) (res 
 		return res, unavailable(ErrSealed)
 	}
 	now := s.clock() // under the lock, so that a key sees time in order
+	if c.Op == limiter.Peek {
+		_, res = p.Step(sh.state(key), now, c)
+		return res, nil
+	}
 	counter := sh.counter(key)
 	counter.State, res = p.Step(counter.State, now, c)
 	return res, nil

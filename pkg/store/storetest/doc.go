@@ -1,4 +1,5 @@
 // Package storetest is the suite that every store passes. It sees a store only
 // through Apply and a few hooks, runs by the store's own clock, and holds every
-// single answer to FixedWindow.Step.
+// single answer to limiter.Params.Step. What many callers see at once is checked
+// to be one order of such answers by porcupine, which searches for it.
 package storetest

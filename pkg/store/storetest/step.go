@@ -5,61 +5,73 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// testFollowsStep runs random commands on a few keys and compares every answer
-// with that of Step at the instant the store says it decided.
+// testFollowsStep runs random commands of every algorithm on a few keys, edits the
+// policy now and then, and compares every answer with that of Step at the instant
+// the store says it decided.
 func testFollowsStep(t *testing.T, h harness) {
-	const calls, keys = 2000, 4
+	const rounds, keys, most = 1500, 4, 12
 	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable on purpose
+	since := h.now(t)
 	long := h.openWindow(t)
-	h.Advance(limiter.MinWindow) // windows of this length lie in the memory too
+	h.Advance(Settle)
 	lengths := []limiter.Micros{limiter.MinWindow, limiter.MinWindow + 7, long}
 
-	states := make([]limiter.State, keys)
-	grants := make([]limiter.Windows, keys)
-	p := limiter.Params{Generation: 1, Rates: Rates(rng, lengths, 40)}
-	for i := range calls {
-		if rng.IntN(50) == 0 {
-			p = limiter.Params{Generation: p.Generation + 1, Rates: Rates(rng, lengths, 40)}
+	oracles := make([]oracle, keys)
+	seen := map[limiter.Reason]int{}
+	p := Params(rng, lengths)
+	for round := range rounds {
+		if rng.IntN(40) == 0 {
+			next := Params(rng, lengths)
+			next.Generation = p.Generation + 1
+			p = next
 		}
-		asked := p
-		asked.Generation -= int64(rng.IntN(8) / 7) // now and then by a holder that is behind
-		k := rng.IntN(keys)
-		c := Command(rng, 12, grants[k])
-		got := h.apply(t, key(fmt.Sprint(k)), asked, c)
-
-		var want limiter.Result
-		states[k], want = asked.Step(states[k], got.Now, c)
-		if d := diff(want, got); d != "" {
-			t.Fatalf("call %d, %+v of %+v: Step and the store differ (-Step +store):\n%s", i, c, asked, d)
+		if rng.IntN(8) == 0 {
+			h.Advance(limiter.Micros(rng.Int64N(int64(limiter.MinWindow / 2))))
 		}
-		if got.Granted > 0 {
-			grants[k] = got.Windows
+		for k := range oracles {
+			asked := p
+			asked.Generation -= int64(rng.IntN(8) / 7) // now and then by a holder that is behind
+			c := Command(rng, most, oracles[k].grant)
+			got := h.apply(t, key(fmt.Sprint(k)), asked, c)
+			if d := oracles[k].follow(asked, c, since, got); d != "" {
+				t.Fatalf("round %d, key %d, %+v of %+v: Step and the store differ (-Step +store):\n%s", round, k, c, asked, d)
+			}
+			seen[got.Reason]++
+		}
+	}
+	for reason := limiter.Granted; reason <= limiter.Forfeited; reason++ {
+		if reason != limiter.ClockBehind && seen[reason] < rounds/100 {
+			t.Errorf("only %d answers were %v: the commands do not reach far enough", seen[reason], reason)
 		}
 	}
 }
 
-// Rates returns 1 to len(lengths) rates of different lengths and limits up to
-// most.
-func Rates(rng *rand.Rand, lengths []limiter.Micros, most int64) []limiter.Rate {
-	var rates []limiter.Rate
-	for _, i := range rng.Perm(len(lengths))[:1+rng.IntN(min(len(lengths), limiter.MaxRates))] {
-		rates = append(rates, limiter.Rate{Limit: 1 + rng.Int64N(most), Window: lengths[i]})
-	}
-	return rates
+// An oracle is what Step knows of one key.
+type oracle struct {
+	state limiter.State
+	kept  limiter.Instant // a store may drop the state from then on
+	grant limiter.Result  // the latest
 }
 
-// Command returns a take or a return of up to most units; a return names the
-// windows of a grant, or no windows that ever were.
-func Command(rng *rand.Rand, most int64, grant limiter.Windows) limiter.Command {
-	if rng.IntN(4) > 0 {
-		low := 1 + rng.Int64N(most)
-		return take(low, low+rng.Int64N(most))
+// follow runs the command as Step and tells in what the store's answer differs.
+func (o *oracle) follow(p limiter.Params, c limiter.Command, since limiter.Instant, got limiter.Result) string {
+	c.Memory.Since = since
+	next, want := p.Step(o.state, got.Now, c)
+	d := cmp.Diff(want, got)
+	if d != "" && got.Now >= o.kept {
+		next, want = p.Step(limiter.State{}, got.Now, c)
+		d = cmp.Diff(want, got)
 	}
-	if rng.IntN(4) == 0 {
-		grant.Open[0].Index--
+	if c.Op != limiter.Peek {
+		o.state, o.kept = next, got.Now.Add(next.KeepFor(got.Now))
 	}
-	return giveBack(1+rng.Int64N(most), grant)
+	if c.Op == limiter.Take && got.Granted > 0 {
+		o.grant = got
+	}
+	return d
 }
