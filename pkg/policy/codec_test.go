@@ -2,11 +2,13 @@ package policy_test
 
 import (
 	"bytes"
+	"maps"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -79,7 +81,7 @@ func TestUnpackRefusesABomb(t *testing.T) {
 // FuzzDecode checks that whatever decodes also compiles, and encodes to bytes
 // that decode to the same.
 func FuzzDecode(f *testing.F) {
-	for _, s := range []policy.Snapshot{valid(), full()} {
+	for _, s := range []policy.Snapshot{valid(), full(), queued(), carried()} {
 		data, _, err := policy.Encode(s)
 		if err != nil {
 			f.Fatal(err)
@@ -94,6 +96,9 @@ func FuzzDecode(f *testing.F) {
 		if _, err := policy.Compile(s); err != nil {
 			t.Fatalf("it validates but does not compile: %v", err)
 		}
+		for i := range s.Policies {
+			checkParams(t, &s.Policies[i])
+		}
 		again, version, err := policy.Encode(s)
 		if err != nil {
 			t.Fatalf("it decodes but does not encode: %v", err)
@@ -106,4 +111,18 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("the encoding is not canonical: %s and %s, %v", again, stable, err)
 		}
 	})
+}
+
+// checkParams checks that the core accepts what every counter of p is worked by.
+func checkParams(t *testing.T, p *policy.Policy) {
+	t.Helper()
+	for i := range p.Limits {
+		all := map[string]limiter.Params{"": p.Limits[i].Params(p)}
+		maps.Copy(all, p.Limits[i].Overridden(p))
+		for value, params := range all {
+			if err := params.Validate(); err != nil {
+				t.Fatalf("limits[%d] validates but %q is worked by %+v: %v", i, value, params, err)
+			}
+		}
+	}
 }

@@ -86,6 +86,31 @@ func request(line string) *http.Request {
 	return r
 }
 
+func TestExempt(t *testing.T) {
+	health := policy.Match{Paths: []policy.PathMatch{{Type: policy.Exact, Value: "/healthz"}}}
+	internal := policy.Match{Headers: []policy.HeaderMatch{{Type: policy.Exact, Name: "x-tenant", Value: "internal"}}}
+	post := policy.Match{Methods: []string{"POST"}}
+	for name, tc := range map[string]struct {
+		match, exempt []policy.Match
+		request       string
+		want          bool
+	}{
+		"what is not exempt counts":             {nil, []policy.Match{health, internal}, "GET /x", true},
+		"what is exempt does not":               {nil, []policy.Match{health, internal}, "GET /healthz", false},
+		"any of several exemptions":             {nil, []policy.Match{health, internal}, "GET /x X-Tenant:internal", false},
+		"an exemption from what matches":        {[]policy.Match{post}, []policy.Match{internal}, "POST /x X-Tenant:internal", false},
+		"an exemption does not widen a match":   {[]policy.Match{post}, []policy.Match{internal}, "GET /x", false},
+		"what matches and is not exempt counts": {[]policy.Match{post}, []policy.Match{internal}, "POST /x", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := limitOf(t, func(p *policy.Policy) { p.Limits[0].Match, p.Limits[0].Exempt = tc.match, tc.exempt })
+			if got := l.Matches(policy.NewRequest(request(tc.request))); got != tc.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
 func TestLookup(t *testing.T) {
 	set, err := policy.Compile(full())
 	if err != nil {

@@ -1,6 +1,12 @@
 package policy
 
-import "github.com/weir-dev/weir/pkg/limiter"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+)
 
 var algorithms = map[Algorithm]limiter.Algorithm{
 	FixedWindow:   limiter.FixedWindow,
@@ -21,9 +27,24 @@ func (l *Limit) Params(p *Policy) limiter.Params {
 		Buckets:    l.Buckets,
 		MaxDelay:   l.MaxDelay,
 		Lifetime:   l.Lifetime,
+		Fairness:   l.Fairness.params(),
 		Since:      p.Since,
 		Generation: p.Generation,
 	}
+}
+
+// params returns the weights by the hash of their tenant, as CompiledLimit.Tenant
+// names it.
+func (f *Fairness) params() limiter.Fairness {
+	if f == nil {
+		return limiter.Fairness{}
+	}
+	out := limiter.Fairness{Default: f.DefaultWeight}
+	for _, w := range f.Weights {
+		out.Weights = append(out.Weights, limiter.Weight{Tenant: store.HashValue(JoinParts(w.Tenant)), Weight: w.Weight})
+	}
+	slices.SortFunc(out.Weights, func(a, b limiter.Weight) int { return cmp.Compare(a.Tenant, b.Tenant) })
+	return out
 }
 
 // Overridden returns what the limit is worked by for those values that have rates

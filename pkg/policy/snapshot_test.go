@@ -21,11 +21,36 @@ func valid(changes ...func(*policy.Policy)) policy.Snapshot {
 	return policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p}}
 }
 
-// full returns a snapshot in which every field is used.
+// queued returns a snapshot with what full does not have: a queue, kept in Postgres.
+func queued() policy.Snapshot {
+	return valid(func(p *policy.Policy) {
+		p.Store = policy.Store{Type: policy.PostgresStore, Address: "pg.shop.svc", Database: "weir"}
+		p.Consistency = policy.Consistency{Mode: policy.Strict}
+		p.Limits[0].Algorithm, p.Limits[0].MaxDelay = policy.LeakyBucket, limiter.Second
+	})
+}
+
+// carried returns a snapshot with leases that carry over, from a Redis Cluster.
+func carried() policy.Snapshot {
+	return valid(func(p *policy.Policy) {
+		p.Store = policy.Store{Type: policy.RedisStore, Address: "a:6379,b:6379", Cluster: true}
+		p.Consistency.Expiry = policy.CarryOver
+	})
+}
+
+// full returns a snapshot in which almost every field is used.
 func full() policy.Snapshot {
 	return valid(func(p *policy.Policy) {
 		p.Mode = policy.Shadow
-		p.Store = policy.Store{Type: policy.RedisStore, Address: "redis.shop.svc:6379"}
+		p.Store = policy.Store{
+			Type: policy.RedisStore, Address: "a.shop.svc:26379,b.shop.svc:26379", Sentinel: "mymaster",
+			TLS: true, Secret: "shop/redis", SecretVersion: "7",
+		}
+		p.Since, p.Draining = 1_800_000_000_000_000, true
+		p.Consistency = policy.Consistency{
+			Mode: policy.Leased, Size: policy.Predictive, Batch: 10, Min: 2, Max: 20, Expiry: policy.Coupled,
+			LowWater: 5, ReturnIdleAfter: limiter.Second,
+		}
 		p.ClientIP = policy.ClientIP{TrustedCIDRs: []string{"10.0.0.0/8", "fd00::/8"}}
 		p.Limits = append(p.Limits, policy.Limit{
 			Name: "per-tenant",
@@ -40,6 +65,27 @@ func full() policy.Snapshot {
 				MaxKeys:   1000,
 			},
 			Rates: []limiter.Rate{{Limit: 5, Window: limiter.Second}, {Limit: 100, Window: 60 * limiter.Second}},
+			Overrides: []policy.Override{{
+				Values: []policy.Value{{"gold", "192.0.2.1"}, {"gold", "2001:db8::/64"}},
+				Rates:  []limiter.Rate{{Limit: 50, Window: limiter.Second}},
+			}},
+			Cost: &policy.Cost{Default: 2, Max: 5, RequestHeader: "x-cost", ResponseHeader: "x-used"},
+		}, policy.Limit{
+			Name: "sliding", Mode: policy.Shadow,
+			Exempt:    []policy.Match{{Paths: []policy.PathMatch{{Type: policy.Exact, Value: "/healthz"}}}},
+			Algorithm: policy.SlidingWindow, Buckets: 60, Any: true, Lifetime: 50 * limiter.Millisecond,
+			Rates: []limiter.Rate{{Limit: 5, Window: limiter.Second}, {Limit: 100, Window: 60 * limiter.Second}},
+		}, policy.Limit{
+			Name: "plan", Algorithm: policy.FixedWindow,
+			Rates: []limiter.Rate{{Limit: 5, Window: limiter.MaxWindow, Offset: -limiter.Second, Monthly: true}},
+			Fairness: &policy.Fairness{
+				Tenant:        policy.KeyPart{Type: policy.HeaderKey, Header: "x-tenant"},
+				Weights:       []policy.Weight{{Tenant: "gold", Weight: 4}, {Tenant: "silver", Weight: 1}},
+				DefaultWeight: 1,
+			},
+		}, policy.Limit{
+			Name: "bucket", Algorithm: policy.TokenBucket, Lifetime: limiter.Millisecond,
+			Rates: []limiter.Rate{{Limit: 5, Window: limiter.Second, Burst: 9}},
 		})
 	})
 }

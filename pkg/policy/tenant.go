@@ -33,7 +33,24 @@ func (l *CompiledLimit) Tenant(r Request) string {
 		return ""
 	}
 	name, _, _ := l.tenants.part.value(r)
-	if hash, ok := l.tenants.declared[name]; ok {
+	return l.tenants.hash(name)
+}
+
+// TenantNamed returns what Tenant does for requests that name this tenant, or none
+// when it is empty.
+func (l *CompiledLimit) TenantNamed(name string) string {
+	switch {
+	case l.Limit.Fairness == nil:
+		return ""
+	case name == "":
+		return l.tenants.hash(missingValue)
+	default:
+		return l.tenants.hash(JoinParts(name))
+	}
+}
+
+func (t *tenants) hash(name string) string {
+	if hash, ok := t.declared[name]; ok {
 		return hash
 	}
 	return store.HashValue(name)

@@ -20,7 +20,7 @@ func (l *Limit) validate(errs *problems, path string, p *Policy) {
 		oneOf(errs, path+".algorithm", l.Algorithm, FixedWindow, SlidingWindow, SlidingLog, TokenBucket, GCRA, LeakyBucket)
 	}
 	l.validateOverrides(errs, path+".overrides")
-	l.validateRates(errs, path)
+	l.validateParams(errs, path)
 	l.validateConsistency(errs, path, p.Consistency)
 	if l.Cost != nil {
 		l.Cost.validate(errs, path+".cost")
@@ -30,17 +30,18 @@ func (l *Limit) validate(errs *problems, path string, p *Policy) {
 	}
 }
 
-// validateRates checks the rates of the limit and of each override against the
-// algorithm.
-func (l *Limit) validateRates(errs *problems, path string) {
+// validateParams checks what the limit, and each of its overrides, is worked by.
+// Fairness is checked by itself, since it names tenants here and not their hashes.
+func (l *Limit) validateParams(errs *problems, path string) {
 	params := l.Params(new(Policy))
+	params.Fairness = limiter.Fairness{}
 	if err := params.Validate(); err != nil {
-		errs.add(path+".rates", "are not valid: %w", err)
+		errs.add(path, "cannot be worked by: %w", err)
 	}
 	for i, o := range l.Overrides {
 		params.Rates = o.Rates
 		if err := params.Validate(); err != nil {
-			errs.add(path+entry(".overrides", i)+".rates", "are not valid: %w", err)
+			errs.add(path+entry(".overrides", i), "cannot be worked by: %w", err)
 		}
 	}
 }
@@ -112,7 +113,7 @@ func (l *Limit) validateFairness(errs *problems, path string, c Consistency) {
 	}
 	f.Tenant.validate(errs, path+".tenant")
 	errs.within(path+".defaultWeight", f.DefaultWeight, 1, limiter.MaxWeight)
-	errs.count(path+".weights", len(f.Weights), 0, MaxTenants)
+	errs.count(path+".weights", len(f.Weights), 0, limiter.MaxDeclared)
 	for i, w := range f.Weights {
 		at := path + entry(".weights", i)
 		f.Tenant.validateValue(errs, at+".tenant", w.Tenant)

@@ -9,9 +9,10 @@ import (
 )
 
 func TestValidateAcceptsEveryField(t *testing.T) {
-	s := full()
-	if err := s.Validate(); err != nil {
-		t.Error(err)
+	for _, s := range []policy.Snapshot{full(), queued(), carried()} {
+		if err := s.Validate(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -19,10 +20,36 @@ func TestValidateNamesTheField(t *testing.T) {
 	limit := func(change func(*policy.Limit)) func(*policy.Policy) {
 		return func(p *policy.Policy) { change(&p.Limits[0]) }
 	}
-	key := func(change func(*policy.Key)) func(*policy.Policy) {
+	key := func(change func(*policy.Key), more ...func(*policy.Limit)) func(*policy.Policy) {
 		return limit(func(l *policy.Limit) {
 			l.Key = &policy.Key{Parts: []policy.KeyPart{{Type: policy.MethodKey}}, OnMissing: policy.Shared, MaxKeys: 1}
 			change(l.Key)
+			for _, change := range more {
+				change(l)
+			}
+		})
+	}
+	lease := func(change func(*policy.Consistency)) func(*policy.Policy) {
+		return func(p *policy.Policy) { change(&p.Consistency) }
+	}
+	at := func(s policy.Store) func(*policy.Policy) { return func(p *policy.Policy) { p.Store = s } }
+	strict := func(change func(*policy.Limit)) func(*policy.Policy) {
+		return func(p *policy.Policy) { p.Consistency = policy.Consistency{Mode: policy.Strict}; change(&p.Limits[0]) }
+	}
+	carry := func(change func(*policy.Limit)) func(*policy.Policy) {
+		return func(p *policy.Policy) { p.Consistency.Expiry = policy.CarryOver; change(&p.Limits[0]) }
+	}
+	override := func(values ...policy.Value) func(*policy.Policy) {
+		return key(func(*policy.Key) {}, func(l *policy.Limit) { l.Overrides = []policy.Override{{Values: values, Rates: l.Rates}} })
+	}
+	broken := key(func(*policy.Key) {}, func(l *policy.Limit) {
+		l.Overrides = []policy.Override{{Values: []policy.Value{{"GET"}}, Rates: []limiter.Rate{{Limit: 1, Window: 1}}}}
+	})
+	cost := func(c policy.Cost) func(*policy.Policy) { return limit(func(l *policy.Limit) { l.Cost = &c }) }
+	fair := func(change func(*policy.Limit)) func(*policy.Policy) {
+		return limit(func(l *policy.Limit) {
+			l.Fairness = &policy.Fairness{Tenant: policy.KeyPart{Type: policy.MethodKey}, Weights: []policy.Weight{{Tenant: "GET", Weight: 1}}, DefaultWeight: 1}
+			change(l)
 		})
 	}
 	match := func(m policy.Match) func(*policy.Policy) {
@@ -32,17 +59,78 @@ func TestValidateNamesTheField(t *testing.T) {
 		change func(*policy.Policy)
 		want   string
 	}{
-		"a namespace with a slash":       {func(p *policy.Policy) { p.Namespace = "a/b" }, "policies[0].namespace"},
-		"no name":                        {func(p *policy.Policy) { p.Name = "" }, "policies[0].name"},
-		"a negative generation":          {func(p *policy.Policy) { p.Generation = -1 }, "policies[0].generation"},
-		"an unknown mode":                {func(p *policy.Policy) { p.Mode = "On" }, "policies[0].mode"},
-		"an unknown store":               {func(p *policy.Policy) { p.Store.Type = "Disk" }, "policies[0].store.type"},
-		"Redis without an address":       {func(p *policy.Policy) { p.Store.Type = policy.RedisStore }, "policies[0].store.address"},
-		"Redis on port 0":                {func(p *policy.Policy) { p.Store = policy.Store{Type: policy.RedisStore, Address: "r:0"} }, "policies[0].store.address"},
-		"Controller with an address":     {func(p *policy.Policy) { p.Store.Address = "a:1" }, "policies[0].store"},
-		"an unknown consistency":         {func(p *policy.Policy) { p.Consistency.Mode = "Eventual" }, "policies[0].consistency.mode"},
-		"Leased without a batch":         {func(p *policy.Policy) { p.Consistency.Batch = 0 }, "policies[0].consistency.batch"},
-		"Strict with a batch":            {func(p *policy.Policy) { p.Consistency.Mode = policy.Strict }, "policies[0].consistency"},
+		"a namespace with a slash":   {func(p *policy.Policy) { p.Namespace = "a/b" }, "policies[0].namespace"},
+		"no name":                    {func(p *policy.Policy) { p.Name = "" }, "policies[0].name"},
+		"a negative generation":      {func(p *policy.Policy) { p.Generation = -1 }, "policies[0].generation"},
+		"an unknown mode":            {func(p *policy.Policy) { p.Mode = "On" }, "policies[0].mode"},
+		"an unknown store":           {func(p *policy.Policy) { p.Store.Type = "Disk" }, "policies[0].store.type"},
+		"Redis without an address":   {func(p *policy.Policy) { p.Store.Type = policy.RedisStore }, "policies[0].store.address"},
+		"Redis on port 0":            {func(p *policy.Policy) { p.Store = policy.Store{Type: policy.RedisStore, Address: "r:0"} }, "policies[0].store.address"},
+		"Controller with an address": {func(p *policy.Policy) { p.Store.Address = "a:1" }, "policies[0].store"},
+		"an unknown consistency":     {func(p *policy.Policy) { p.Consistency.Mode = "Eventual" }, "policies[0].consistency.mode"},
+		"Leased without a batch":     {func(p *policy.Policy) { p.Consistency.Batch = 0 }, "policies[0].consistency.batch"},
+		"Strict with a batch":        {func(p *policy.Policy) { p.Consistency.Mode = policy.Strict }, "policies[0].consistency"},
+		"Adaptive without a least":   {lease(func(c *policy.Consistency) { c.Size, c.Max = policy.Adaptive, 9 }), "policies[0].consistency.min"},
+		"Adaptive without a most":    {lease(func(c *policy.Consistency) { c.Size, c.Min = policy.Adaptive, 1 }), "policies[0].consistency.max"},
+		"a most below the least":     {lease(func(c *policy.Consistency) { c.Size, c.Min, c.Max = policy.Predictive, 9, 8 }), "policies[0].consistency.max"},
+		"Fixed with a most":          {lease(func(c *policy.Consistency) { c.Max = 8 }), "policies[0].consistency.max"},
+		"an unknown size":            {lease(func(c *policy.Consistency) { c.Size = "" }), "policies[0].consistency.size"},
+		"an unknown expiry":          {lease(func(c *policy.Consistency) { c.Expiry = "" }), "policies[0].consistency.expiry"},
+		"low water of a whole batch": {lease(func(c *policy.Consistency) { c.LowWater = c.Batch }), "policies[0].consistency.lowWater"},
+		"idle for a negative time":   {lease(func(c *policy.Consistency) { c.ReturnIdleAfter = -1 }), "policies[0].consistency.returnIdleAfter"},
+		"CachedDeny with low water":  {lease(func(c *policy.Consistency) { *c = policy.Consistency{Mode: policy.CachedDeny, LowWater: 1} }), "policies[0].consistency"},
+		"a negative since":           {func(p *policy.Policy) { p.Since = -1 }, "policies[0].since"},
+		"several servers for Redis":  {at(policy.Store{Type: policy.RedisStore, Address: "a:1,b:1"}), "only a cluster and Sentinels have several"},
+		"a cluster of Sentinels":     {at(policy.Store{Type: policy.RedisStore, Address: "a:1,b:1", Cluster: true, Sentinel: "m"}), "policies[0].store.sentinel"},
+		"a nameless second address":  {at(policy.Store{Type: policy.RedisStore, Address: "a:1,", Cluster: true}), "policies[0].store.address"},
+		"Redis with a database":      {at(policy.Store{Type: policy.RedisStore, Address: "a:1", Database: "d"}), "policies[0].store.database"},
+		"credentials in an address":  {at(policy.Store{Type: policy.RedisStore, Address: "u:p@a:1"}), "policies[0].store.address"},
+		"a Secret of no namespace":   {at(policy.Store{Type: policy.RedisStore, Address: "a:1", Secret: "s"}), "policies[0].store.secret"},
+		"a version of no Secret":     {at(policy.Store{Type: policy.RedisStore, Address: "a:1", SecretVersion: "1"}), "policies[0].store.secretVersion"},
+		"Postgres with no database":  {at(policy.Store{Type: policy.PostgresStore, Address: "a"}), "policies[0].store.database"},
+		"Postgres with no address":   {at(policy.Store{Type: policy.PostgresStore, Database: "d"}), "policies[0].store.address"},
+		"a cluster of Postgres":      {at(policy.Store{Type: policy.PostgresStore, Address: "a:1", Database: "d", Cluster: true}), "only type Redis has them"},
+		"Controller with TLS":        {at(policy.Store{Type: policy.ControllerStore, TLS: true}), "policies[0].store"},
+
+		"a limit with a bad mode":        {limit(func(l *policy.Limit) { l.Mode = "Off" }), "policies[0].limits[0].mode"},
+		"an exemption with a bad method": {limit(func(l *policy.Limit) { l.Exempt = []policy.Match{{Methods: []string{""}}} }), "policies[0].limits[0].exempt[0].methods[0]"},
+		"an unknown algorithm":           {limit(func(l *policy.Limit) { l.Algorithm = "Quota" }), "policies[0].limits[0].algorithm"},
+		"a burst of a window":            {limit(func(l *policy.Limit) { l.Rates[0].Burst = 1 }), "rates[0].burst"},
+		"buckets of a window":            {limit(func(l *policy.Limit) { l.Buckets = 1 }), "buckets is 1"},
+		"a sliding window of none":       {limit(func(l *policy.Limit) { l.Algorithm = policy.SlidingWindow }), "buckets is 0"},
+		"a delay of a window":            {limit(func(l *policy.Limit) { l.MaxDelay = 1 }), "maxDelay is 1"},
+		"a lifetime of a window":         {limit(func(l *policy.Limit) { l.Lifetime = 1 }), "lifetime is 1µs"},
+		"a lifetime that eats the burst": {limit(func(l *policy.Limit) { l.Algorithm, l.Lifetime = policy.GCRA, limiter.Second }), "is spent on the lifetime of grants"},
+		"a lifetime without leases":      {strict(func(l *policy.Limit) { l.Algorithm, l.Lifetime = policy.GCRA, limiter.Millisecond }), "policies[0].limits[0].lifetime"},
+		"a leaky bucket that is leased":  {limit(func(l *policy.Limit) { l.Algorithm = policy.LeakyBucket }), "policies[0].limits[0].algorithm is LeakyBucket"},
+		"a queue with places back": {strict(func(l *policy.Limit) {
+			l.Algorithm, l.Cost = policy.LeakyBucket, &policy.Cost{Default: 1, Max: 1, ResponseHeader: "c"}
+		}), "policies[0].limits[0].cost.responseHeader"},
+		"CarryOver without windows": {carry(func(l *policy.Limit) { l.Algorithm, l.Lifetime = policy.GCRA, limiter.Millisecond }), "policies[0].limits[0].algorithm is GCRA"},
+		"overrides without a key": {limit(func(l *policy.Limit) {
+			l.Overrides = []policy.Override{{Values: []policy.Value{{"GET"}}, Rates: l.Rates}}
+		}), "policies[0].limits[0].overrides"},
+		"an override without values":    {override(), "policies[0].limits[0].overrides[0].values"},
+		"a value with a part too many":  {override(policy.Value{"GET", "POST"}), "policies[0].limits[0].overrides[0].values[0]"},
+		"a value of nothing":            {override(policy.Value{""}), "policies[0].limits[0].overrides[0].values[0][0]"},
+		"a value that no request has":   {override(policy.Value{"GET "}), "policies[0].limits[0].overrides[0].values[0][0]"},
+		"a value twice":                 {override(policy.Value{"GET"}, policy.Value{"PUT"}, policy.Value{"GET"}), "policies[0].limits[0].overrides[0].values[2]"},
+		"an override that cannot work":  {broken, "policies[0].limits[0].overrides[0] cannot be worked by"},
+		"a cost of nothing":             {cost(policy.Cost{Max: 1}), "policies[0].limits[0].cost.default"},
+		"a cost above the most":         {cost(policy.Cost{Default: 2, Max: 1}), "policies[0].limits[0].cost.max"},
+		"a cost by a nameless header":   {cost(policy.Cost{Default: 1, Max: 1, RequestHeader: " "}), "policies[0].limits[0].cost.requestHeader"},
+		"a cost by a nameless response": {cost(policy.Cost{Default: 1, Max: 1, ResponseHeader: " "}), "policies[0].limits[0].cost.responseHeader"},
+		"fairness of a bucket":          {fair(func(l *policy.Limit) { l.Algorithm, l.Lifetime = policy.GCRA, limiter.Millisecond }), "policies[0].limits[0].fairness splits one window"},
+		"fairness of two rates":         {fair(func(l *policy.Limit) { l.Rates = append(l.Rates, limiter.Rate{Limit: 1, Window: limiter.MaxWindow}) }), "policies[0].limits[0].fairness splits one window"},
+		"fairness of any rate":          {fair(func(l *policy.Limit) { l.Any = true }), "policies[0].limits[0].fairness splits one window"},
+		"fairness without weight":       {fair(func(l *policy.Limit) { l.Fairness.DefaultWeight = 0 }), "policies[0].limits[0].fairness.defaultWeight"},
+		"a tenant that weighs nothing":  {fair(func(l *policy.Limit) { l.Fairness.Weights[0].Weight = 0 }), "policies[0].limits[0].fairness.weights[0].weight"},
+		"a tenant twice":                {fair(func(l *policy.Limit) { l.Fairness.Weights = append(l.Fairness.Weights, l.Fairness.Weights[0]) }), "policies[0].limits[0].fairness.weights[1].tenant"},
+		"a tenant of an unknown source": {fair(func(l *policy.Limit) { l.Fairness.Tenant.Type = "Cookie" }), "policies[0].limits[0].fairness.tenant.type"},
+		"fairness that carries over": {carry(func(l *policy.Limit) {
+			l.Fairness = &policy.Fairness{Tenant: policy.KeyPart{Type: policy.MethodKey}, DefaultWeight: 1}
+		}), "policies[0].limits[0].fairness splits one window"},
+
 		"an unknown failure action":      {func(p *policy.Policy) { p.OnStoreUnavailable = "" }, "policies[0].onStoreUnavailable"},
 		"hops and networks":              {func(p *policy.Policy) { p.ClientIP = policy.ClientIP{TrustedHops: 1, TrustedCIDRs: []string{"::/0"}} }, "policies[0].clientIP"},
 		"negative hops":                  {func(p *policy.Policy) { p.ClientIP.TrustedHops = -1 }, "policies[0].clientIP.trustedHops"},
@@ -53,7 +141,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"a limit with a bad name":        {limit(func(l *policy.Limit) { l.Name = "Per Tenant" }), "policies[0].limits[0].name"},
 		"a limit of 0":                   {limit(func(l *policy.Limit) { l.Rates[0].Limit = 0 }), "rates[0].limit"},
 		"two windows of one length":      {limit(func(l *policy.Limit) { l.Rates = append(l.Rates, l.Rates[0]) }), "rates[1].window"},
-		"no rates":                       {limit(func(l *policy.Limit) { l.Rates = []limiter.Rate{} }), "policies[0].limits[0].rates"},
+		"no rates":                       {limit(func(l *policy.Limit) { l.Rates = []limiter.Rate{} }), "policies[0].limits[0] cannot be worked by: a limit has 1 to 4 rates"},
 		"a method with a space":          {match(policy.Match{Methods: []string{"GET "}}), "match[0].methods[0]"},
 		"a path without a slash":         {match(policy.Match{Paths: []policy.PathMatch{{Type: policy.Exact, Value: "x"}}}), "match[0].paths[0].value"},
 		"a path with Present":            {match(policy.Match{Paths: []policy.PathMatch{{Type: policy.Present, Value: "/"}}}), "match[0].paths[0].type"},
