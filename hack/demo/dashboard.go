@@ -70,6 +70,9 @@ func (d *demo) draw(h *history, view policyView) {
 	windowTable(&b, h.windows[max(0, len(h.windows)-rows-1):])
 	b.WriteString("\n")
 	d.podTable(&b, &h.windows[len(h.windows)-1])
+	if view.moving != "" {
+		fmt.Fprintf(&b, "\n%s\n", view.moving)
+	}
 	fmt.Fprintf(&b, "\nadmitted is counted by the application itself and Δ (over the limit) and U (unused although asked for)\n"+
 		"are computed from that. What Weir says of itself, requests per round trip to the store: %s\n\n", orNone(view.perTrip))
 	fmt.Fprintf(&b, "$ kubectl -n shop get ratelimitpolicies\n%s\n%s", view.table, d.hints())
@@ -81,7 +84,7 @@ func (d *demo) print(final []window, view policyView) {
 	for i := range final {
 		windowTable(d.out, final[i:i+1])
 		d.podTable(d.out, &final[i])
-		fmt.Fprintf(d.out, "requests per round trip: %s\n%s\n", orNone(view.perTrip), view.table)
+		fmt.Fprintf(d.out, "requests per round trip: %s\n%s%s\n", orNone(view.perTrip), view.table, view.moving)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+	"strings"
 )
 
 // hints are what to try next.
@@ -21,12 +22,11 @@ func (d *demo) hints() string {
 		"  kill a sidecar      kill -9 $(cat %[1]s/pods/shop_checkout-*/weir-sidecar.pid | head -1)\n"+
 		"  kill the controller kill -9 %[2]d\n"+
 		"  send your own load  curl the proxies in %[1]s/endpoints.json\n", dir, d.cluster.Controller.PID())
-	if d.redis != nil {
+	fmt.Fprintf(&b, "  change its ways     kubectl -n shop patch rlp checkout --type merge --patch-file %s/edits/FILE\n"+
+		"                      with %s\n", dir, strings.Join(d.stores.edits(), ", "))
+	if redis := d.stores.redis; redis != nil {
 		fmt.Fprintf(&b, "  let Redis forget    redis-cli -p %s flushall     (what it granted is lost: the rest of the window is not served)\n"+
-			"  kill Redis          kill -9 %d     (from the next window on each pod admits its share by itself)\n",
-			d.redis.port(), d.redis.process.PID())
-	} else {
-		b.WriteString("  count in Redis      start again with DEMO_REDIS=1 make demo\n")
+			"  kill Redis          kill -9 %d     (from the next window on each pod admits its share by itself)\n", redis.Port(), redis.PID())
 	}
 	b.WriteString("Ctrl-C ends it and cleans up.\n")
 	return b.String()

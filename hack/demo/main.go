@@ -71,7 +71,7 @@ type demo struct {
 	tally   *traffic.Tally
 	load    *traffic.Load
 	cluster *devcluster.Cluster
-	redis   *redisServer
+	stores  stores
 	pods    *roster
 
 	stop       context.CancelFunc
@@ -97,12 +97,13 @@ func (d *demo) boot(ctx context.Context) (err error) {
 	if err := d.linkKubectl(); err != nil {
 		return err
 	}
-	if d.options.redis {
-		if d.redis, err = startRedis(ctx, d.dir); err != nil {
-			return err
-		}
+	if err := d.stores.start(ctx, filepath.Join(d.dir, "logs"), d.options.store); err != nil {
+		return err
 	}
-	d.step("applying hack/demo/shop.yaml: a policy of 500 requests per 20s, counted in %s, and an application of 4 pods", d.storeName())
+	if err := d.writeEdits(); err != nil {
+		return err
+	}
+	d.step("applying hack/demo/shop.yaml: a policy of 500 requests per 20s, counted in %s, and an application of 4 pods", d.stores.name(d.options.store))
 	if err := d.applyShop(ctx); err != nil {
 		return err
 	}
@@ -117,22 +118,11 @@ func (d *demo) boot(ctx context.Context) (err error) {
 // applyShop applies shop.yaml as this demo needs it, and leaves it in the
 // directory to be applied again by hand.
 func (d *demo) applyShop(ctx context.Context) error {
-	store := "{type: Controller}"
-	if d.redis != nil {
-		store = fmt.Sprintf("{type: Redis, redis: {address: %q}}", d.redis.address)
-	}
-	manifest := []byte(strings.NewReplacer("${TALLY}", d.tally.Address(), "${STORE}", store).Replace(shop))
+	manifest := []byte(strings.NewReplacer("${TALLY}", d.tally.Address(), "${STORE}", d.stores.spec(d.options.store)).Replace(shop))
 	if err := os.WriteFile(filepath.Join(d.dir, "shop.yaml"), manifest, 0o644); err != nil {
 		return err
 	}
 	return d.cluster.Apply(ctx, manifest)
-}
-
-func (d *demo) storeName() string {
-	if d.redis != nil {
-		return "Redis at " + d.redis.address
-	}
-	return "the controller"
 }
 
 // program says which local program stands for an image.
@@ -184,9 +174,7 @@ func (d *demo) cleanUp() {
 	if d.cluster != nil {
 		d.cluster.Stop()
 	}
-	if d.redis != nil {
-		d.redis.stop()
-	}
+	d.stores.stop()
 	if d.tally != nil {
 		d.tally.Close()
 	}

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
 // options are read from the environment, as make passes them.
@@ -16,7 +17,7 @@ type options struct {
 	assets   string
 	dir      string
 	duration time.Duration // 0: until Ctrl-C
-	redis    bool
+	store    v1alpha1.StoreType
 }
 
 func readOptions() (options, error) {
@@ -31,7 +32,7 @@ func readOptions() (options, error) {
 	if o.duration, err = readDuration(os.Getenv("DEMO_DURATION")); err != nil {
 		return o, err
 	}
-	o.redis, err = readSwitch(os.Getenv("DEMO_REDIS"))
+	o.store, err = readStore(os.Getenv("DEMO_STORE"))
 	return o, err
 }
 
@@ -47,14 +48,15 @@ func readDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-func readSwitch(text string) (bool, error) {
-	text = strings.TrimSpace(text)
-	if text == "" {
-		return false, nil
+func readStore(text string) (v1alpha1.StoreType, error) {
+	switch text = strings.TrimSpace(text); strings.ToLower(text) {
+	case "", "controller":
+		return v1alpha1.ControllerStore, nil
+	case "redis":
+		return v1alpha1.RedisStoreType, nil
+	case "postgres":
+		return v1alpha1.PostgresStoreType, nil
+	default:
+		return "", fmt.Errorf("DEMO_STORE is %q; write Controller, Redis or Postgres", text)
 	}
-	on, err := strconv.ParseBool(text)
-	if err != nil {
-		return false, fmt.Errorf("DEMO_REDIS is %q; write 1, or leave it out to count in the controller", text)
-	}
-	return on, nil
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
 func TestDurationIsPositive(t *testing.T) {
@@ -16,5 +18,18 @@ func TestDurationIsPositive(t *testing.T) {
 		if got, err := readDuration(text); err == nil || !strings.Contains(err.Error(), "for example 60s") {
 			t.Errorf("readDuration(%q) = %v, %v; want an error that names the cure", text, got, err)
 		}
+	}
+}
+
+func TestTheStoreIsOneThatThereIs(t *testing.T) {
+	for text, want := range map[string]v1alpha1.StoreType{
+		"": v1alpha1.ControllerStore, "redis": v1alpha1.RedisStoreType, " Postgres ": v1alpha1.PostgresStoreType,
+	} {
+		if got, err := readStore(text); err != nil || got != want {
+			t.Errorf("readStore(%q) = %v, %v; want %v", text, got, err, want)
+		}
+	}
+	if got, err := readStore("1"); err == nil || !strings.Contains(err.Error(), "Controller, Redis or Postgres") {
+		t.Errorf("readStore(1) = %v, %v; want an error that names the cure", got, err)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/translate"
 )
 
 // policyView is the policy as the API server shows it.
@@ -22,6 +24,7 @@ type policyView struct {
 	rates     string // all of them, such as 500 requests per 20s
 	unbounded string // why more than limit may rightly be admitted in a window; "": it may not
 	shared    bool   // something other than the first rate may refuse as well
+	moving    string // what is going on while its counters move to another store; "" when they do not
 	perTrip   string // requests decided per round trip to the store, as the status has it
 	table     string // what `kubectl get ratelimitpolicies` prints, "" without any policy
 }
@@ -73,23 +76,36 @@ func (d *demo) readPolicy(ctx context.Context) (policyView, error) {
 
 func viewOf(p *v1alpha1.RateLimitPolicy) (policyView, error) {
 	limit := &p.Spec.Limits[0]
-	window, err := time.ParseDuration(string(limit.Rates[0].Window))
+	enforced, err := translate.Policy(p)
 	if err != nil {
 		return policyView{}, err
 	}
+	params := enforced.Limits[0].Params(&enforced)
+	first := params.Rates[0]
+	window := time.Duration(first.Window) * time.Microsecond
 	var rates []string
 	for _, r := range limit.Rates {
-		rates = append(rates, fmt.Sprintf("%d requests per %s", r.Limit, r.Window))
+		rates = append(rates, fmt.Sprintf("%d requests per %s", r.Limit, cmp.Or(string(r.Window), string(r.Cadence))))
 	}
+	rates[0] = fmt.Sprintf("%s, %s", limit.Algorithm, rates[0])
 	return policyView{
 		id:        fmt.Sprintf("%s/%d", p.UID, p.Generation),
-		limit:     limit.Rates[0].Limit,
+		limit:     params.MostPerWindow(first),
 		window:    window,
 		rates:     strings.Join(rates, " and "),
 		unbounded: unbounded(p, window),
-		shared:    len(p.Spec.Limits) > 1 || len(limit.Rates) > 1,
+		shared:    len(p.Spec.Limits) > 1 || len(limit.Rates) > 1 || limit.Algorithm != v1alpha1.FixedWindowAlgorithm,
+		moving:    moving(p),
 		perTrip:   p.Status.Summary.RequestsPerRoundTrip,
 	}, nil
+}
+
+// moving says how far a move to another store is.
+func moving(p *v1alpha1.RateLimitPolicy) string {
+	if s := p.Status.Store; s != nil && s.Phase != v1alpha1.StoreServing {
+		return fmt.Sprintf("store: %s, %s", s.Phase, s.Message)
+	}
+	return ""
 }
 
 // unbounded says why the first rate does not bound what the application sees.
@@ -100,6 +116,10 @@ func unbounded(p *v1alpha1.RateLimitPolicy, window time.Duration) string {
 		return "mode Shadow: nothing is refused"
 	case metav1.FormatLabelSelector(&p.Spec.PodSelector) != selector:
 		return "the policy does not select " + selector
+	case p.Spec.Consistency.Lease != nil && p.Spec.Consistency.Lease.Expiry == v1alpha1.CarryOverExpiry:
+		return "credits are carried over from the window before"
+	case limit.Rates[0].Cadence != "":
+		return "the limit is a quota of longer than the demo"
 	case limit.Key != nil:
 		return "the limit holds for each value of its key"
 	case len(limit.Match) > 0:

@@ -1,7 +1,7 @@
 ##@ Running it
 
 export DEMO_DURATION ?= ## end `make demo` by itself, for example after 60s; empty: until Ctrl-C
-export DEMO_REDIS ?= ## 1: count in a redis-server that the demo starts; empty: in the controller
+export DEMO_STORE ?= Controller ## where the demo counts at first: Controller, Redis or Postgres
 
 .PHONY: demo
 demo: assets build demo-programs ## Boot a cluster, controller, sidecars, an app and load on this machine, and watch

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+// patches are merge patches of the demo's policy, by file.
+func (s *stores) patches() map[string]string {
+	const limit = "spec: {limits: [{name: all, "
+	out := map[string]string{
+		"fixed-window.yaml":   limit + "algorithm: FixedWindow, rates: [{limit: 500, window: 20s}]}]}",
+		"sliding-window.yaml": limit + "algorithm: SlidingWindow, buckets: 60, rates: [{limit: 500, window: 20s}]}]}",
+		"sliding-log.yaml":    limit + "algorithm: SlidingLog, rates: [{limit: 500, window: 20s}]}]}",
+		"token-bucket.yaml":   limit + "algorithm: TokenBucket, rates: [{limit: 500, window: 20s, burst: 100}]}]}",
+		"gcra.yaml":           limit + "algorithm: GCRA, rates: [{limit: 500, window: 20s, burst: 100}]}]}",
+		"leased.yaml":         "spec: {consistency: {mode: Leased, lease: null}}",
+		"cached-deny.yaml":    "spec: {consistency: {mode: CachedDeny, lease: null}}",
+		"strict.yaml":         "spec: {consistency: {mode: Strict, lease: null}}",
+		"controller.yaml":     "spec: {store: " + s.spec(v1alpha1.ControllerStore) + "}",
+	}
+	if s.redis != nil {
+		out["redis.yaml"] = "spec: {store: " + s.spec(v1alpha1.RedisStoreType) + "}"
+	}
+	if s.postgres != nil {
+		out["postgres.yaml"] = "spec: {store: " + s.spec(v1alpha1.PostgresStoreType) + "}"
+	}
+	return out
+}
+
+// edits returns the names of the patches.
+func (s *stores) edits() []string { return slices.Sorted(maps.Keys(s.patches())) }
+
+// writeEdits leaves the patches where the hints say.
+func (d *demo) writeEdits() error {
+	dir := filepath.Join(d.dir, "edits")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for name, patch := range d.stores.patches() {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(patch+"\n"), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
