@@ -1,0 +1,112 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	// callTimeout bounds a call whose context has no earlier deadline.
+	callTimeout = time.Second
+	// idleTimeout is how long a connection is kept that nobody uses.
+	idleTimeout = 5 * time.Minute
+	// defaultConnections is how many connections there are at most: sidecars are
+	// many, and each connection is a process of the server.
+	defaultConnections = 4
+	defaultPort        = 5432
+)
+
+// Options say where a database is and how to reach it.
+type Options struct {
+	// Address is host:port or host, of which the port is 5432 then.
+	Address string
+	// Database is the name of the database; empty means that of the user.
+	Database string
+	User     string
+	Password string
+	// TLS encrypts the connections and may hold a client certificate. ServerName is
+	// the host's when it is empty. Nil means no encryption.
+	TLS *tls.Config
+	// Connections is how many connections there are at most, 0 means 4.
+	Connections int
+}
+
+// Dial returns a store in one database. It connects when first used, so an
+// unreachable server is an error of Apply. Calls end at their context's deadline, at
+// the latest after a second. The error names an option that is wrong.
+func Dial(o Options) (*Store, error) {
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	return newStore(config, newProgram(read("clock")))
+}
+
+func (o Options) config() (*pgxpool.Config, error) {
+	host, port, err := o.hostPort()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case o.User == "":
+		return nil, fmt.Errorf("the user name for postgres at %s is empty", o.Address)
+	case o.Connections < 0:
+		return nil, fmt.Errorf("connections is %d, must be at least 1, or 0 for the default", o.Connections)
+	}
+	// Every setting is written over, so that none comes from the environment.
+	config, err := pgxpool.ParseConfig("sslmode=disable")
+	if err != nil {
+		return nil, fmt.Errorf("defaults of the client: %w", err)
+	}
+	c := &config.ConnConfig.Config
+	c.Host, c.Port, c.Database, c.User, c.Password = host, port, o.Database, o.User, o.Password
+	c.Fallbacks, c.ValidateConnect, c.AfterConnect = nil, nil, nil
+	c.ConnectTimeout = callTimeout
+	c.TLSConfig = o.tls(host)
+	c.RuntimeParams = map[string]string{
+		"application_name":              "weir",
+		"search_path":                   "",
+		"default_transaction_isolation": "read committed",
+		"statement_timeout":             strconv.FormatInt(callTimeout.Milliseconds(), 10),
+	}
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+	config.MaxConns = defaultConnections
+	if o.Connections > 0 {
+		config.MaxConns = int32(min(o.Connections, 1000))
+	}
+	config.MaxConnIdleTime = idleTimeout
+	config.PrepareConn = alive
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	return config, nil
+}
+
+// hostPort splits the address.
+func (o Options) hostPort() (string, uint16, error) {
+	host, port, err := net.SplitHostPort(o.Address)
+	if err != nil {
+		host, port = o.Address, strconv.Itoa(defaultPort)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if host == "" || n == 0 || err != nil {
+		return "", 0, fmt.Errorf("the address of postgres is %q, must be host:port or host", o.Address)
+	}
+	return host, uint16(n), nil
+}
+
+func (o Options) tls(host string) *tls.Config {
+	if o.TLS == nil {
+		return nil
+	}
+	config := o.TLS.Clone()
+	if config.ServerName == "" {
+		config.ServerName = host
+	}
+	return config
+}

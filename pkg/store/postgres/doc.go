@@ -1,0 +1,2 @@
+// Package postgres is the store that keeps counters in Postgres.
+package postgres

@@ -1,0 +1,43 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// isMissing reports that a call failed, before it did anything, because the
+// database does not have what it needs.
+func isMissing(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return false
+	}
+	switch pgErr.Code {
+	case undefinedFunction, undefinedTable, undefinedObject, invalidSchemaName:
+		return true
+	}
+	return false
+}
+
+// install makes what the database lacks. Those who install at the same time wait for
+// the first and then find it done.
+func (s *Store) install(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtext('weir'))"); err != nil {
+			return err
+		}
+		var whole bool
+		err := tx.QueryRow(ctx, `SELECT to_regclass('weir.counters') IS NOT NULL AND to_regclass('weir.memory') IS NOT NULL AND $1 = (
+			SELECT count(*) FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace
+			WHERE n.nspname = 'weir' AND right(f.proname, length($2)) = $2)`,
+			s.program.names, s.program.suffix).Scan(&whole)
+		if err != nil || whole {
+			return err
+		}
+		_, err = tx.Exec(ctx, s.program.tables+s.program.functions)
+		return err
+	})
+}

@@ -1,0 +1,37 @@
+-- What all builds share. Unlogged tables are what makes the guard safe: whenever
+-- Postgres recovers (a crash, a promotion, a restored backup or snapshot) it
+-- empties them, so counts that may lack the last grants are never read again.
+-- They also cost no write-ahead log.
+
+CREATE SCHEMA IF NOT EXISTS weir;
+
+-- limiter.State of each counter. Of each meter there is one element in the arrays.
+CREATE UNLOGGED TABLE IF NOT EXISTS weir.counters (
+    key        text COLLATE "C" PRIMARY KEY,
+    keep_until bigint   NOT NULL DEFAULT 0,    -- until when Step needs the state
+    generation bigint   NOT NULL DEFAULT 0,
+    algorithm  smallint NOT NULL DEFAULT 0,
+    expires    bigint   NOT NULL DEFAULT 0,
+    began      bigint   NOT NULL DEFAULT 0,
+    pulse      bigint   NOT NULL DEFAULT 0,
+    asked      bigint   NOT NULL DEFAULT 0,
+    before     bigint   NOT NULL DEFAULT 0,
+    rates      bigint[] NOT NULL DEFAULT '{}', -- limit, window, burst, offset, monthly (0 or 1)
+    index      bigint[] NOT NULL DEFAULT '{}',
+    used       bigint[] NOT NULL DEFAULT '{}', -- of a sliding sum what its log adds up to
+    entries    bigint[] NOT NULL DEFAULT '{}', -- of a sliding sum how many entries it has in log
+    log        bigint[] NOT NULL DEFAULT '{}', -- of each entry at and count
+    tenants    text[]   NOT NULL DEFAULT '{}', -- who was granted of the open window, in the order they came
+    shares     bigint[] NOT NULL DEFAULT '{}'  -- and how much
+) WITH (fillfactor = 50);
+
+CREATE INDEX IF NOT EXISTS counters_keep_until ON weir.counters (keep_until);
+
+-- What the server remembers, in one row.
+CREATE UNLOGGED TABLE IF NOT EXISTS weir.memory (
+    one    boolean     PRIMARY KEY DEFAULT true CHECK (one),
+    server timestamptz NOT NULL, -- the start of the server that wrote since
+    writer xid         NOT NULL, -- the transaction that wrote the row: a copy has another
+    since  bigint      NOT NULL, -- the instant the memory began
+    latest bigint      NOT NULL  -- no counter is dropped that ended later
+) WITH (fillfactor = 10);

@@ -1,0 +1,144 @@
+-- step.go and state.go.
+
+-- served returns the newest instant known to have been served.
+CREATE FUNCTION weir.served$build(s weir.counters, latest bigint) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF s.algorithm = 0 THEN
+        FOR i IN 1 .. cardinality(s.index) LOOP
+            latest := greatest(latest, weir.start$build(s.rates, i, s.index[i]));
+        END LOOP;
+    END IF;
+    RETURN latest;
+END
+$$;
+
+-- keep_until returns from when on Step needs s no more.
+CREATE FUNCTION weir.keep_until$build(s weir.counters) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    until bigint := s.expires;
+    ends bigint;
+BEGIN
+    FOR i IN 1 .. cardinality(s.index) LOOP
+        CASE weir.machine$build(s.algorithm)
+        WHEN 0 THEN
+            ends := weir.start$build(s.rates, i, s.index[i] + 1);
+        WHEN 1 THEN
+            ends := greatest(s.index[i], weir.log_ends$build(s, i, weir.log_starts$build(s, i)));
+        ELSE
+            ends := s.index[i] + weir.ceil_div$build(s.used[i], weir.drain$build(s.rates, i));
+        END CASE;
+        until := greatest(until, ends + s.rates[5 * i - 3]);
+    END LOOP;
+    RETURN until;
+END
+$$;
+
+-- reset forgets what was granted.
+CREATE FUNCTION weir.reset$build(
+    INOUT s weir.counters, p weir.params$build, now bigint, tenant text, since bigint, OUT reply bigint[])
+LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    granted CONSTANT bigint := 0;
+    n CONSTANT int := cardinality(s.index);
+BEGIN
+    s.tenants := '{}';
+    s.shares := '{}';
+    s.used := array_fill(0::bigint, ARRAY[n]);
+    s.entries := s.used;
+    s.log := '{}';
+    IF s.algorithm <> 0 THEN
+        s.index := array_fill(now, ARRAY[n]);
+    END IF;
+    IF NOT weir.waits$build(s, p) THEN
+        s := weir.advance$build(s, p, now, since);
+    END IF;
+    reply := weir.describe$build(s, p, now, tenant, since, granted);
+END
+$$;
+
+-- decide is Params.Step: names follow the Go; change both or neither. The numbers of
+-- algorithms, operations and reasons are those of the Go.
+CREATE FUNCTION weir.decide$build(
+    INOUT s weir.counters, p weir.params$build, now bigint, c weir.command$build, since bigint, latest bigint,
+    OUT reply bigint[])
+LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    stale_generation CONSTANT bigint := 3;
+    clock_behind CONSTANT bigint := 4;
+    newest CONSTANT bigint := weir.served$build(s, latest);
+    adopted weir.counters;
+    d record;
+BEGIN
+    IF p.generation < s.generation THEN
+        reply := weir.reply$build(s, now, stale_generation);
+        RETURN;
+    ELSIF now < newest THEN
+        reply := weir.reply$build(s, now, clock_behind, retry_after => newest - now);
+        RETURN;
+    END IF;
+    adopted := weir.adopt$build(s, p, now, since);
+    CASE c.op
+    WHEN 0 THEN
+        d := weir.take$build(adopted, p, now, c, since);
+        s := d.s;
+    WHEN 1 THEN
+        d := weir.give_back$build(adopted, p, now, c, since);
+        s := d.s;
+    WHEN 2 THEN
+        d := weir.take$build(adopted, p, now, c, since);
+    ELSE
+        d := weir.reset$build(adopted, p, now, c.tenant, since);
+        s := d.s;
+    END CASE;
+    reply := d.reply;
+END
+$$;
+
+-- step decides for one counter by the server's clock.
+CREATE FUNCTION weir.step$build(
+    counter text, op bigint, min bigint, want bigint, tenant text, windows bigint[], granted_at bigint, first boolean,
+    generation bigint, algorithm bigint, rates bigint[], either boolean, buckets bigint, max_delay bigint,
+    lifetime bigint, tenants text[], weights bigint[], weight bigint, since bigint)
+RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
+#variable_conflict use_column
+DECLARE
+    peek CONSTANT bigint := 2;
+    swept CONSTANT bigint := 8; -- counters dropped for a new one, so that they cannot pile up
+    s weir.counters;
+    is_new boolean := false;
+    now bigint;
+    memory record;
+    d record;
+BEGIN
+    -- First the lock, then the clock: so a counter sees time in order.
+    LOOP
+        SELECT c.* INTO s FROM weir.counters c WHERE c.key = counter FOR UPDATE;
+        EXIT WHEN FOUND;
+        s := ROW(counter, 0, 0, 0, 0, 0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}');
+        EXIT WHEN op = peek;
+        INSERT INTO weir.counters (key) VALUES (counter) ON CONFLICT DO NOTHING;
+        is_new := FOUND;
+        EXIT WHEN is_new;
+    END LOOP;
+    now := weir.clock$build();
+    memory := weir.recall$build(now);
+    d := weir.decide$build(
+        s, (generation, algorithm, rates, either, buckets, max_delay, lifetime, tenants, weights, weight), now,
+        (op, min, want, tenant, windows, granted_at, first), greatest(memory.since, since), memory.latest);
+    IF d.s IS DISTINCT FROM s THEN
+        s := d.s;
+        s.keep_until := weir.keep_until$build(s);
+        UPDATE weir.counters c SET
+            keep_until = s.keep_until, generation = s.generation, algorithm = s.algorithm, expires = s.expires,
+            began = s.began, pulse = s.pulse, asked = s.asked, before = s.before, rates = s.rates, index = s.index,
+            used = s.used, entries = s.entries, log = s.log, tenants = s.tenants, shares = s.shares
+        WHERE c.key = counter;
+    END IF;
+    IF is_new THEN
+        PERFORM weir.sweep$build(now, swept);
+    END IF;
+    RETURN d.reply;
+END
+$$;

@@ -1,0 +1,98 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// sweepAtOnce is how many ended counters a refresh drops at most.
+const sweepAtOnce = 1000
+
+// A Store applies commands to counters in Postgres. It is safe for concurrent use.
+type Store struct {
+	pool    *pgxpool.Pool
+	name    string
+	program program
+	closed  context.Context //nolint:containedctx // it is no call's: it ends those under way
+	close   context.CancelFunc
+}
+
+func newStore(config *pgxpool.Config, p program) (*Store, error) {
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		return nil, fmt.Errorf("postgres client: %w", err)
+	}
+	c := config.ConnConfig
+	s := &Store{pool: pool, name: fmt.Sprintf("postgres at %s:%d/%s", c.Host, c.Port, c.Database), program: p}
+	s.closed, s.close = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Close ends the calls under way and the connections.
+func (s *Store) Close() error {
+	s.close()
+	s.pool.Close()
+	return nil
+}
+
+// Apply runs c for one counter in one round trip. Refusals are results. The error is
+// a *store.UnavailableError when the server could not be reached, was not able to
+// decide, or ctx was done; any other error names what is wrong with p or c, or is a
+// defect.
+//
+// A call whose error is unavailable may still have been carried out: a lost reply
+// strands what it granted, until the window ends.
+func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
+	if err := p.Validate(); err != nil {
+		return limiter.Result{}, fmt.Errorf("%s: %s: %w", s.name, key, err)
+	}
+	if err := c.Validate(); err != nil {
+		return limiter.Result{}, fmt.Errorf("%s: %s: %w", s.name, key, err)
+	}
+	var reply []int64
+	if err := s.call(ctx, &reply, s.program.step, encode(key.String(), p, c)...); err != nil {
+		return limiter.Result{}, err
+	}
+	res, err := decode(reply)
+	if err != nil {
+		return limiter.Result{}, fmt.Errorf("%s: %w", s.name, err)
+	}
+	return res, nil
+}
+
+// Refresh begins the server's memory if it is new, and drops counters that ended.
+// Called every few seconds while nobody asks for a decision, it lets the memory begin
+// in the window that is open then instead of one that opens later. It is one round
+// trip, and the error is that of Apply.
+func (s *Store) Refresh(ctx context.Context) error {
+	var done bool
+	return s.call(ctx, &done, s.program.refresh, sweepAtOnce)
+}
+
+// call runs a statement that returns one value. A statement that fails because the
+// database lacks something did nothing, and is the only one that is sent again.
+func (s *Store) call(ctx context.Context, into any, sql string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	defer context.AfterFunc(s.closed, cancel)()
+	if err := ctx.Err(); err != nil {
+		return s.explain(err)
+	}
+	run := func() error { return s.pool.QueryRow(ctx, sql, args...).Scan(into) }
+	err := run()
+	if isMissing(err) {
+		if err = s.install(ctx); err == nil {
+			err = run()
+		}
+	}
+	if err != nil {
+		return s.explain(err)
+	}
+	return nil
+}
+

@@ -1,0 +1,241 @@
+// Package postgrestest runs private Postgres servers for tests.
+package postgrestest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The superuser and the database that every server has.
+const (
+	User     = "weir"
+	Database = "postgres"
+)
+
+// startTimeout is how long a server may take to answer after its start.
+const startTimeout = 30 * time.Second
+
+// A Server is one Postgres server on a TCP port of the loopback address. Its methods
+// fail the test when they cannot do what they say, and belong to the test's goroutine.
+type Server struct {
+	Addr string // host:port, the same after Restart
+
+	t        testing.TB
+	settings []string
+	dir      string // of its data
+	cmd      *exec.Cmd
+	done     chan struct{} // closed when the process has ended
+}
+
+// Start runs a new server until the test ends. The settings are "name=value" as in
+// postgresql.conf.
+func Start(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	dir := newDir(t)
+	copyDir(t, template(t), dir)
+	return StartIn(t, dir, settings...)
+}
+
+// StartIn runs a server on existing data, which it owns from now on, until the test
+// ends.
+func StartIn(t testing.TB, dir string, settings ...string) *Server {
+	t.Helper()
+	s := &Server{Addr: freeAddr(t), t: t, settings: settings, dir: dir}
+	s.run()
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Do runs SQL on a connection of its own, as the superuser, and returns the rows of
+// its last statement.
+func (s *Server) Do(sql string, args ...any) [][]any {
+	s.t.Helper()
+	rows, err := s.do(sql, args...)
+	if err != nil {
+		s.t.Fatalf("postgres: %s: %v", sql, err)
+	}
+	return rows
+}
+
+// Restart shuts the server down in order and starts it again at the same address.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Stop()
+	s.run()
+}
+
+// Crash ends all processes of the server at once and starts it again.
+func (s *Server) Crash() {
+	s.t.Helper()
+	s.Kill()
+	s.run()
+}
+
+// Stop shuts the server down in order.
+func (s *Server) Stop() {
+	s.t.Helper()
+	s.signal(syscall.SIGINT)
+	select {
+	case <-s.done:
+	case <-time.After(startTimeout):
+		s.t.Fatalf("postgres does not stop; see %s", s.log())
+	}
+}
+
+// Kill ends all processes of the server at once and waits until they are gone. A
+// server that was ended before stays so.
+func (s *Server) Kill() {
+	select {
+	case <-s.done:
+		return
+	default:
+	}
+	family := s.family()
+	for _, pid := range family {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+	}
+	<-s.done
+	for _, pid := range family {
+		for running(pid) {
+			<-time.After(time.Millisecond)
+		}
+	}
+}
+
+// Pause stops all processes of the server without ending them: connections stay open
+// and nothing answers until Resume.
+func (s *Server) Pause() { s.signalAll(syscall.SIGSTOP) }
+
+// Resume lets a paused server go on.
+func (s *Server) Resume() { s.signalAll(syscall.SIGCONT) }
+
+// CopyTo copies the data of a stopped server.
+func (s *Server) Copy() string {
+	s.t.Helper()
+	dir := newDir(s.t)
+	copyDir(s.t, s.dir, dir)
+	return dir
+}
+
+// Replace puts other data, which Copy or Backup returned, in the place of a stopped
+// server's and starts it.
+func (s *Server) Replace(dir string) {
+	s.t.Helper()
+	s.dir = dir
+	s.run()
+}
+
+// Backup takes a base backup. Standby makes a server on it follow this one.
+func (s *Server) Backup(standby bool) string {
+	s.t.Helper()
+	dir := newDir(s.t)
+	host, port, _ := net.SplitHostPort(s.Addr) // made by freeAddr
+	args := []string{"-D", dir, "-h", host, "-p", port, "-U", User, "--checkpoint=fast", "--no-sync"}
+	if standby {
+		args = append(args, "--write-recovery-conf")
+	}
+	run(s.t, program(s.t, "pg_basebackup"), args...)
+	return dir
+}
+
+func (s *Server) do(sql string, args ...any) ([][]any, error) {
+	ctx := context.Background()
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx)
+	rows, err := conn.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+}
+
+func (s *Server) connect(ctx context.Context) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", User, s.Addr, Database))
+	if err != nil {
+		return nil, err
+	}
+	config.ConnectTimeout = time.Second
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	return pgx.ConnectConfig(ctx, config)
+}
+
+func (s *Server) log() string { return filepath.Join(s.dir, "postgres.log") }
+
+func (s *Server) run() {
+	s.t.Helper()
+	host, port, _ := net.SplitHostPort(s.Addr) // made by freeAddr
+	args := []string{"-D", s.dir, "-p", port, "-h", host}
+	for _, setting := range slices.Concat(defaults, s.settings) {
+		args = append(args, "-c", setting)
+	}
+	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close()
+	s.cmd = exec.Command(program(s.t, "postgres"), args...)
+	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = s.dir, log, log
+	s.cmd.SysProcAttr = unprivileged(s.t)
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatalf("start postgres: %v", err)
+	}
+	s.done = make(chan struct{})
+	go func(cmd *exec.Cmd, done chan struct{}) {
+		defer close(done)
+		_ = cmd.Wait() // killed, as intended
+	}(s.cmd, s.done)
+	s.await()
+}
+
+// defaults are the settings of a small server. What a killed process wrote stays in
+// the kernel, so nothing needs a disk.
+var defaults = []string{
+	"unix_socket_directories=", "fsync=off", "max_connections=50", "shared_buffers=16MB",
+	"max_wal_size=64MB", "min_wal_size=2MB", "logging_collector=off",
+}
+
+// await blocks until the server answers.
+func (s *Server) await() {
+	s.t.Helper()
+	deadline := time.After(startTimeout)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, err := s.do("SELECT 1")
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-s.done:
+			text, _ := os.ReadFile(s.log())
+			s.t.Fatalf("postgres ended at its start: %s", text)
+		case <-deadline:
+			s.t.Fatalf("postgres at %s does not answer: %v", s.Addr, err)
+		}
+	}
+}
+
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("find a free port: %v", err)
+	}
+	defer l.Close()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+}
