@@ -1,6 +1,10 @@
 package twotier
 
-import "math"
+import (
+	"math"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
 
 // How much a key leases at once is learned. What a window costs with a size b when
 // D units are asked for is the round trips and what is stranded at its end, half a
@@ -23,9 +27,22 @@ const (
 	smoothing = 0.5
 	// eagerness is the rate at which the better of two experts wins.
 	eagerness = 1.0
-	// mostDebt bounds by how much one expert falls behind, so that it catches up when
-	// the demand changes its nature.
-	mostDebt = 16.0
+	// mostDebt bounds by how much one expert falls behind, in thousandths, so that it
+	// catches up when the demand changes its nature.
+	mostDebt = 16_000
+
+	// plenty and scarce are by how many roots of the expected demand a lease exceeds
+	// it, when much of the limit is left over and when little is.
+	plenty, scarce = 0.8, -1.0
+	// A limit of which less than one part in tight is left is scarce; it is not when
+	// so much is left in that part of a window. relief answers of the latter kind
+	// outweigh many of the former.
+	tight, relief = 4, 8
+
+	// A lease that brings little makes the pause longer by stepsUp, one that brings
+	// enough shortens it by stepsDown. It grows from shortestPause nanoseconds.
+	stepsUp, stepsDown = 3, 1
+	shortestPause      = 0.5e6
 
 	mostDemand = 1e13 // what is counted of the demand of one window
 )
@@ -40,15 +57,24 @@ type sizing struct {
 	start int64
 	// predictive makes the size follow a forecast as far as forecasts prove right.
 	predictive bool
+	// part is the lifetime of time-coupled credits as part of a window, 0 for credits
+	// that live as long as their window.
+	part float64
+	// longestPause bounds the pause between two leases, in nanoseconds.
+	longestPause int64
 }
 
 // A sizer is what has been learned of one key. The zero value has learned nothing.
 // It is a value: whoever holds it guards it.
 //
 //	s := sizer{}
-//	want := z.size(s)                // for each lease
-//	s = z.refused(s)                 // for each refusal by the store
-//	s = z.observe(s, offered)        // once a window (or a lifetime), when it is over
+//	want := z.lease(s, life)         // for each lease
+//	s = z.heard(s, want, r, life)    // for each answer
+//	pause := z.pause(s)              // after a time-coupled answer that was short
+//	s = z.observe(s, offered)        // once a window, when it is over
+//
+// life is the part of the longest time that credits may live for which those of the
+// lease will: what is left of the window, or 1 when they are time-coupled.
 //
 // offered is the cost of all requests of the window, refused ones included: what is
 // served would say of a key without credits that nobody asks for any. A window
@@ -56,11 +82,30 @@ type sizing struct {
 type sizer struct {
 	log      float32 // natural logarithm of the size
 	squares  float32 // sum of the squared gradients, 0 before the first; fades
-	forecast float32 // of the demand of a window
-	debt     float32 // by how much the forecast's sizes have cost more than the learned ones
+	forecast float32 // of the demand in the lifetime of a lease
+	debt     int16   // by how much the forecast's sizes cost more than the learned ones, see judge
+	scarcity uint8   // how little of the limit is left over of late, 255 for nothing
+	steps    uint8   // length of the pause, see pause
 }
 
-// size returns the size of the next lease, between low and high.
+// lease returns what the next lease asks for, between low and high.
+//
+// What they are good for is what is asked for while they live. So that is the most:
+// the number that is asked for with a probability that balances what a round trip
+// costs and a stranded unit (the newsvendor's; Arrow, Harris and Marschak 1951).
+// The number of requests varies by about the root of its mean.
+func (z sizing) lease(s sizer, life float64) int64 {
+	size := z.size(s)
+	if !(s.forecast > 0) || s.squares == 0 {
+		return size
+	}
+	mean := float64(s.forecast) * max(0, min(1, life))
+	scarcity := float64(s.scarcity) / math.MaxUint8
+	most := mean + (plenty-(plenty-scarce)*scarcity)*math.Sqrt(mean)
+	return int64(math.Round(z.clamp(min(float64(size), most))))
+}
+
+// size returns the size that balances a lifetime, between low and high.
 func (z sizing) size(s sizer) int64 {
 	b := z.learned(s)
 	if z.predictive && s.forecast > 0 {
@@ -76,6 +121,9 @@ func (z sizing) observe(s sizer, offered int64) sizer {
 		return s
 	}
 	demand := min(float64(offered), mostDemand)
+	if z.part > 0 {
+		demand *= z.part
+	}
 	least := leastCost(demand)
 	if f := float64(s.forecast); f > 0 {
 		s.judge((windowCost(z.follow(f), demand) - windowCost(z.learned(s), demand)) / least)
@@ -88,6 +136,25 @@ func (z sizing) observe(s sizer, offered int64) sizer {
 	return s
 }
 
+// heard learns from the answer to a lease of want.
+func (z sizing) heard(s sizer, want int64, r limiter.Result, life float64) sizer {
+	if r.Reason == limiter.Exhausted {
+		s = z.refused(s)
+	}
+	switch {
+	case r.Remaining < r.Limit/tight:
+		s.scarcity += (math.MaxUint8 - s.scarcity) / 2
+	case z.part > 0 || life < 1.0/tight:
+		s.scarcity -= s.scarcity / relief
+	}
+	if short(want, r) {
+		s.steps += min(stepsUp, math.MaxUint8-s.steps)
+	} else {
+		s.steps -= min(stepsDown, s.steps)
+	}
+	return s
+}
+
 // refused learns that the store had less left than a request needed.
 func (z sizing) refused(s sizer) sizer {
 	const dearer = contention * strand / 2
@@ -97,6 +164,21 @@ func (z sizing) refused(s sizer) sizer {
 	}
 	z.descend(&s, dearer*b, dearer*b)
 	return s
+}
+
+// short reports whether an answer brought less than half of what was wanted.
+func short(want int64, r limiter.Result) bool { return 2*r.Granted < want }
+
+// pause returns how long to wait for the next lease when the last was short, in
+// nanoseconds. Where credits come back bit by bit, a fleet that
+// asks as soon as a unit is there asks for every unit. Pauses double until a lease
+// brings what it is meant to (multiplicative increase and decrease, in steps of a
+// third of an octave).
+func (z sizing) pause(s sizer) int64 {
+	if s.steps == 0 {
+		return 0
+	}
+	return int64(min(float64(z.longestPause), shortestPause*math.Exp2(float64(s.steps)/stepsUp)))
 }
 
 // descend takes a step against the gradient of the cost in the logarithm of the
@@ -120,19 +202,16 @@ func (z sizing) descend(s *sizer, gradient, scale float64) {
 	s.log = float32(math.Log(z.clamp(math.Exp(log - gradient/math.Sqrt(squares)))))
 }
 
-// judge notes by how much the size of the forecast cost more than the learned one.
+// judge notes by how much the size of the forecast cost more than the learned one,
+// in parts of the least cost of a window. Thousandths are counted.
 func (s *sizer) judge(more float64) {
-	debt := float64(s.debt) + more
-	if math.IsNaN(debt) {
-		debt = 0
-	}
-	s.debt = float32(max(-mostDebt, min(mostDebt, debt)))
+	s.debt = int16(max(-mostDebt, min(mostDebt, float64(s.debt)+math.Round(1000*more))))
 }
 
 // blend returns the mean of two experts' sizes, weighted by Hedge (Freund and
 // Schapire 1997): what an expert cost lowers its weight exponentially.
-func blend(debt float32, follow, learned float64) float64 {
-	weight := 1 / (1 + math.Exp(eagerness*float64(debt)))
+func blend(debt int16, follow, learned float64) float64 {
+	weight := 1 / (1 + math.Exp(eagerness*float64(debt)/1000))
 	return weight*follow + (1-weight)*learned
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"unsafe"
+
+	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 // textbook is AdaGrad in the logarithm of the size as it stands in the books: its
@@ -284,6 +286,80 @@ func TestRefusalsShrinkTheSizeAndLearningGoesOn(t *testing.T) {
 	}
 }
 
+func TestLeaseIsNoMoreThanIsLikelyToBeAskedFor(t *testing.T) {
+	z := sizing{low: 1, high: 1000, start: 30}
+	_, plenty := learnedCost(z, sizer{}, pattern(100, 9), nil)
+	scarce := plenty
+	for range 10 {
+		scarce = z.heard(scarce, 3, limiter.Result{Granted: 3, Remaining: 10, Limit: 100}, 0.5)
+	}
+	if got, want := z.size(plenty), int64(math.Round(bestSize(9))); got != want {
+		t.Fatalf("size is %d, want %d: the rest tests nothing", got, want)
+	}
+	for name, tc := range map[string]struct {
+		s    sizer
+		life float64
+		want int64
+	}{
+		"nothing learned":                   {sizer{}, 0.01, 30},
+		"plenty, a whole window":            {plenty, 1, 8},
+		"plenty, a ninth of a window":       {plenty, 1.0 / 9, 2},
+		"scarce, a whole window":            {scarce, 1, 6},
+		"scarce, a ninth of a window":       {scarce, 1.0 / 9, 1},
+		"scarce, the window is over":        {scarce, 0, 1},
+		"a life that is longer than it can": {plenty, 7, 8},
+		"a life that is no number":          {plenty, math.NaN(), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := z.lease(tc.s, tc.life); got != tc.want {
+				t.Errorf("lease of %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestScarcityIsForgottenWhenMuchIsLeftOver(t *testing.T) {
+	z := sizing{low: 1, high: 1000, start: 30}
+	tell := func(s sizer, remaining int64, life float64, n int) sizer {
+		for range n {
+			s = z.heard(s, 3, limiter.Result{Granted: 3, Remaining: remaining, Limit: 100}, life)
+		}
+		return s
+	}
+	s := tell(sizer{}, 24, 0.9, 5)
+	if s.scarcity < 200 {
+		t.Fatalf("scarcity is %d after 5 answers that little is left", s.scarcity)
+	}
+	if got := tell(s, 90, 0.9, 100).scarcity; got != s.scarcity {
+		t.Errorf("scarcity fell to %d by what is left early in a window", got)
+	}
+	if got := tell(s, 60, 0.1, 50).scarcity; got > 10 {
+		t.Errorf("scarcity is %d after 50 windows with much left at their end", got)
+	}
+}
+
+func TestPauseGrowsUntilLeasesBringEnough(t *testing.T) {
+	z := sizing{low: 1, high: 1000, start: 30, part: 0.05, longestPause: 1e9}
+	s := sizer{}
+	if got := z.pause(s); got != 0 {
+		t.Fatalf("pause is %d before anything was short", got)
+	}
+	var pauses []int64
+	for range 20 {
+		s = z.heard(s, 10, limiter.Result{Granted: 4, Limit: 100}, 1)
+		pauses = append(pauses, z.pause(s))
+	}
+	if pauses[0] != 1e6 || pauses[1] != 2e6 || pauses[19] != 1e9 || !slices.IsSorted(pauses) {
+		t.Errorf("pauses are %v, want 1 ms, doubling, up to 1 s", pauses)
+	}
+	for range 300 {
+		s = z.heard(s, 10, limiter.Result{Granted: 5, Limit: 100}, 1)
+	}
+	if got := z.pause(s); got != 0 {
+		t.Errorf("pause is %d after leases that brought enough", got)
+	}
+}
+
 func TestOneWindowDoesNotSpanTheRange(t *testing.T) {
 	for _, d := range []int64{1, 60, 1_000_000, math.MaxInt64} {
 		z := sizing{low: 1, high: 1_000_000, start: 1000}
@@ -314,22 +390,27 @@ func TestSizerIsSmallAndAllocatesNothing(t *testing.T) {
 // must not harm either.
 func FuzzSizeStaysWithinItsBounds(f *testing.F) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	f.Add(int64(1), int64(100), int64(10), true, inf, nan, -inf, nan, int64(5), int64(-1))
-	f.Add(int64(3), int64(3), int64(9), false, nan, float32(-1), nan, inf, int64(math.MaxInt64), int64(math.MinInt64))
-	f.Add(int64(1), int64(1_000_000_000_000), int64(1), true, -inf, float32(math.MaxFloat32), inf, inf, int64(0), int64(1))
-	f.Fuzz(func(t *testing.T, low, high, start int64, predictive bool, a, b, c, d float32, demand, next int64) {
+	f.Add(int64(1), int64(100), int64(10), true, inf, nan, -inf, int16(7), uint8(255), uint8(1), 0.5, int64(5), int64(-1))
+	f.Add(int64(3), int64(3), int64(9), false, nan, float32(-1), nan, int16(-32768), uint8(0), uint8(255), math.NaN(), int64(math.MaxInt64), int64(math.MinInt64))
+	f.Add(int64(1), int64(1_000_000_000_000), int64(1), true, -inf, float32(math.MaxFloat32), inf, int16(32767), uint8(7), uint8(250), math.Inf(-1), int64(0), int64(1))
+	f.Fuzz(func(t *testing.T, low, high, start int64, predictive bool, a, b, c float32, d int16, e, g uint8, life float64, demand, next int64) {
 		low = max(1, low%1_000_000_000_001)
-		z := sizing{low: low, high: max(low, high%1_000_000_000_001), start: start, predictive: predictive}
-		s := sizer{log: a, squares: b, forecast: c, debt: d}
+		z := sizing{low: low, high: max(low, high%1_000_000_000_001), start: start, predictive: predictive, part: life, longestPause: 1e9}
+		s := sizer{log: a, squares: b, forecast: c, debt: d, scarcity: e, steps: g}
 		check := func(after string) {
-			if got := z.size(s); got < z.low || got > z.high {
-				t.Fatalf("size %d after %s is outside %d to %d; state %+v", got, after, z.low, z.high, s)
+			for _, got := range []int64{z.size(s), z.lease(s, life)} {
+				if got < z.low || got > z.high {
+					t.Fatalf("size %d after %s is outside %d to %d; state %+v", got, after, z.low, z.high, s)
+				}
+			}
+			if got := z.pause(s); got < 0 || got > z.longestPause {
+				t.Fatalf("pause %d after %s is outside 0 to %d; state %+v", got, after, z.longestPause, s)
 			}
 		}
 		check("nothing")
 		s = z.observe(s, demand)
 		check("a window")
-		s = z.refused(s)
+		s = z.heard(s, start, limiter.Result{Reason: limiter.Exhausted, Remaining: next, Limit: demand}, life)
 		check("a refusal")
 		s = z.observe(s, next)
 		check("another window")
