@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -40,7 +41,7 @@ var _ = Describe("A fleet under four times the load that its limit admits", func
 			return v1alpha1.Store{Type: v1alpha1.ControllerStore}
 		}),
 		Entry("with Redis as the store", SpecTimeout(2*time.Minute), func() v1alpha1.Store {
-			return v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: startRedis()}}
+			return startRedis(context.Background())
 		}),
 	)
 })

@@ -4,38 +4,22 @@ package e2e
 
 import (
 	"context"
-	"net"
-	"os"
-	"os/exec"
-	"strconv"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/weir-dev/weir/internal/devcluster/process"
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/devcluster/servers"
 )
 
-// startRedis starts a server for one spec and returns its address.
-func startRedis() string {
+// startRedis starts a server for one spec and returns the store it is.
+func startRedis(ctx context.Context) v1alpha1.Store {
 	GinkgoHelper()
-	program, err := exec.LookPath("redis-server")
-	Expect(err).NotTo(HaveOccurred(), "redis-server is missing: `make deps` installs it")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	address := l.Addr().(*net.TCPAddr)
-	Expect(l.Close()).To(Succeed())
-	dir := GinkgoT().TempDir()
-	server, err := process.Start(process.Spec{
-		Path: program, Env: os.Environ(), Log: dir + "/redis.log",
-		Args: []string{"--port", strconv.Itoa(address.Port), "--bind", "127.0.0.1", "--save", "", "--dir", dir, "--maxmemory-policy", "noeviction"},
-	})
+	server, err := servers.Redis(ctx, GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Kill)
-	Eventually(func(g Gomega) {
-		conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", address.String())
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(conn.Close()).To(Succeed())
-	}, 5*time.Second, 50*time.Millisecond).Should(Succeed())
-	return address.String()
+	return v1alpha1.Store{
+		Type:  v1alpha1.RedisStoreType,
+		Redis: &v1alpha1.RedisStore{Address: v1alpha1.HostPort(server.Address), TLS: v1alpha1.TLSDisabled},
+	}
 }

@@ -1,0 +1,42 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/devcluster/servers"
+)
+
+// startPostgres starts a server for one spec, leaves its credentials in the
+// namespace where the controller may read them, and returns the store it is.
+func startPostgres(ctx context.Context, namespace string) v1alpha1.Store {
+	GinkgoHelper()
+	server, err := servers.Postgres(ctx, GinkgoT().TempDir())
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(server.Kill)
+	const secret = "postgres"
+	Expect(kube.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: secret, Namespace: namespace},
+		StringData: map[string]string{"username": servers.PostgresUser},
+	})).To(Succeed())
+	Expect(kube.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "weir-store-credentials", Namespace: namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "weir-store-credentials"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "weir-controller", Namespace: "weir-system"}},
+	})).To(Succeed())
+	return v1alpha1.Store{
+		Type: v1alpha1.PostgresStoreType,
+		Postgres: &v1alpha1.PostgresStore{
+			Address: v1alpha1.HostPort(server.Address), Database: servers.PostgresDatabase, TLS: v1alpha1.TLSDisabled,
+			SecretRef: &v1alpha1.SecretReference{Name: secret},
+		},
+	}
+}
