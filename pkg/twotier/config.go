@@ -1,6 +1,7 @@
 package twotier
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -18,8 +19,51 @@ type Mode uint8
 
 // The modes.
 const (
-	Leased Mode = iota // once a batch; credits die with the windows that granted them
-	Strict             // once a request
+	// Leased asks once a batch; what credits are charged to ends their life.
+	// LeakyBucket grants no credits, and is worked in mode Strict; algorithms that
+	// grant none in advance because Params.Lifetime is 0 in mode CachedDeny.
+	Leased Mode = iota
+	// CachedDeny asks once a request that is admitted; a refusal is remembered until
+	// it may be admitted, for costs that fare no better.
+	CachedDeny
+	// Strict asks once a request.
+	Strict
+)
+
+// SizeType says who chooses how much a lease asks for.
+type SizeType uint8
+
+// The ways to size a lease.
+const (
+	Fixed      SizeType = iota // Size.Batch
+	Adaptive                   // learned from the demand of past windows
+	Predictive                 // a forecast, as far as it proves better than what was learned
+)
+
+// Size says how many units a lease asks for ahead of need. A call asks for more
+// when requests that cost more are waiting for it.
+type Size struct {
+	Type SizeType
+	// Batch is the size when Type is Fixed and what learning begins with otherwise;
+	// at least 1.
+	Batch int64
+	// Min and Max bound what is learned, 1 <= Min <= Max; a Max of 0 is the limit.
+	// What is learned never exceeds the limit.
+	Min, Max int64
+}
+
+// Expiry says when credits die.
+type Expiry uint8
+
+// The expiries.
+const (
+	// Coupled credits die with the windows they were charged to, or Params.Lifetime
+	// after the grant.
+	Coupled Expiry = iota
+	// CarryOver lets up to Most − 1 credits of a key outlive their window, and
+	// LowWater more, where Most is the largest lease. So a window admits its limit
+	// and that much for each process. FixedWindow only.
+	CarryOver
 )
 
 // Action is what a limiter does when the credits in hand are spent and the store
@@ -39,39 +83,48 @@ type Config struct {
 	Scope store.Scope
 	// Params are the rates, valid by their Validate, and their generation.
 	Params limiter.Params
-	Mode   Mode
-	// Batch is the number of units a lease asks for, at least 1. A call asks for
-	// more when requests that cost more are waiting for it. Leased only.
-	Batch int64
-	// MaxKeys bounds the values that have a counter of their own, at least 1. The
-	// others share one counter, in this process and at the store. Values that have
-	// one already keep it when the bound is lowered, until they are idle.
+	// Overrides are the parameters of single values of the key. They differ from
+	// Params in their rates only.
+	Overrides map[string]limiter.Params
+
+	Mode Mode
+	// Size, Expiry, LowWater and ReturnIdleAfter are of mode Leased.
+	Size   Size
+	Expiry Expiry
+	// LowWater is the number of credits left at which the next lease is asked for
+	// ahead of need; 0 asks when they are spent.
+	LowWater int64
+	// ReturnIdleAfter gives the credits of a key back that was not asked for so long,
+	// or up to half as long again; 0 leaves them to expire.
+	ReturnIdleAfter time.Duration
+
+	// Draining says that another store is about to take over. Nothing is asked of
+	// this one, credits in hand are given back and every request is refused, with
+	// FromDrain, whatever OnUnavailable says.
+	Draining bool
+
+	// MaxKeys bounds the pairs of value and tenant that have credits of their own, at
+	// least 1. The others share one counter, in this process and at the store. Pairs
+	// that have some already keep them when the bound is lowered, until they are idle.
 	MaxKeys int
 	// Timeout bounds one store call; 0 means DefaultTimeout.
 	Timeout       time.Duration
 	OnUnavailable Action
 	// Holders is the number of processes that enforce the limit, 0 while that is
-	// not known. A lease asks for no more than the limit / Holders ahead of demand,
-	// and LocalShare admits that much alone.
+	// not known. LocalShare admits the limit / Holders alone.
 	Holders int64
 }
 
 // normalize replaces what is out of bounds by the nearest bound and copies what
 // the caller could still change.
-func (c Config) normalize() *Config {
+func (c Config) normalize() Config {
 	c.Params.Rates = slices.Clone(c.Params.Rates)
-	c.Batch = min(max(c.Batch, 1), limiter.MaxLimit)
+	c.Overrides = maps.Clone(c.Overrides)
+	c.Size.Batch = min(max(c.Size.Batch, 1), limiter.MaxLimit)
+	c.LowWater = max(c.LowWater, 0)
 	c.MaxKeys = max(c.MaxKeys, 1)
 	if c.Timeout <= 0 {
 		c.Timeout = DefaultTimeout
 	}
-	return &c
-}
-
-// tightest returns the rate with the smallest limit: the largest cost that can
-// ever be admitted.
-func (c *Config) tightest() limiter.Rate {
-	return slices.MinFunc(c.Params.Rates, func(a, b limiter.Rate) int {
-		return int(min(max(a.Limit-b.Limit, -1), 1))
-	})
+	return c
 }

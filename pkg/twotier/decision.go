@@ -15,10 +15,12 @@ const (
 	FromStore                       // the store, asked for this request
 	FromLocalShare                  // this process alone, on its share of the limit
 	FromFailureAction               // nobody: the store is unavailable and the policy says so
+	FromDrain                       // nobody: another store is about to take over
 )
 
 var sourceNames = [...]string{
 	FromLease: "Lease", FromStore: "Store", FromLocalShare: "LocalShare", FromFailureAction: "FailureAction",
+	FromDrain: "Drain",
 }
 
 // String returns the source's name.
@@ -30,15 +32,19 @@ type Decision struct {
 	Source  Source
 	Reason  limiter.Reason
 
-	// Limit, Remaining and ResetAfter describe the rate that binds: the one with
-	// the fewest units left. Remaining is the best this process knows.
+	// Limit, Remaining and ResetAfter describe the rate that binds. Remaining is the
+	// best this process knows.
 	Limit, Remaining int64
-	ResetAfter       time.Duration // until the window of that rate ends
+	ResetAfter       time.Duration // until nothing counts any more of that rate
 	RetryAfter       time.Duration // refused: until it may succeed; 0 when it never will
+	// Delay is how long the request has to wait before it is let through. The caller
+	// sees to that. LeakyBucket only.
+	Delay time.Duration
 
-	// Windows are the store's windows the cost is charged to or, for a refusal,
-	// the best known ones. Decisions on the same windows mostly share one value,
-	// which is immutable and whose granted counts are not set. It is nil only
+	// Windows are the store's windows the cost is charged to; of algorithms without
+	// windows, those that hold the instant at which the store granted it; for a
+	// refusal the best known ones. Decisions on the same windows mostly share one
+	// value, which is immutable and whose granted counts are not set. It is nil only
 	// while the store's clock is unknown.
 	Windows *limiter.Windows
 
@@ -46,25 +52,11 @@ type Decision struct {
 	// rate that binds. It is 0 unless Source is FromLocalShare.
 	LocalShare int64
 
-	key  *Key  // whose cost Cancel gives back, nil when there is none
-	cost int64 // what Cancel gives back
-	_    int64 // pads to a multiple of 16 bytes, which is copied without overlap
-}
+	// Paid is how many units of the key's debt were paid along with this decision,
+	// charged to Windows on top of the cost, whether it was admitted or not; see
+	// Settle.
+	Paid int64
 
-// Cancel takes the decision back because the request was not let through after
-// all: the cost becomes available again, in the windows it was charged to and
-// nowhere else. It does not block. It has no effect on a refusal, the second
-// time, and on what was admitted without the store. Cancel of a copy counts as
-// another time: cancel one copy only.
-func (d *Decision) Cancel() {
-	k := d.key
-	if k == nil {
-		return
-	}
-	d.key = nil
-	if d.Source == FromStore {
-		k.limiter.giveBack(k, d.Windows, d.cost)
-		return
-	}
-	k.refund(d.Windows, d.cost)
+	from *lease // that the cost was charged to, nil when the store was not
+	cost int64  // what Cancel gives back
 }

@@ -112,7 +112,7 @@ func perSecond(limit, batch int64) Config {
 	return Config{
 		Scope:         store.Scope{Cluster: "c", Namespace: "ns", Policy: "p", Limit: "l"},
 		Params:        limiter.Params{Generation: 1, Rates: []limiter.Rate{{Limit: limit, Window: limiter.Second}}},
-		Batch:         batch,
+		Size:          Size{Batch: batch},
 		MaxKeys:       100,
 		OnUnavailable: Deny,
 		Holders:       1,
@@ -134,7 +134,7 @@ func openWith(t *testing.T, cfg Config, s Store, c *clock) *Limiter {
 
 func acquire(t *testing.T, l *Limiter, value string, cost int64) Decision {
 	t.Helper()
-	d, err := l.Acquire(t.Context(), value, cost)
+	d, err := l.Acquire(t.Context(), Request{Value: value, Cost: cost})
 	if err != nil {
 		t.Fatalf("Acquire(%q, %d): %v", value, cost, err)
 	}

@@ -43,6 +43,14 @@ func NewGate(s Store) *Gate { return newGate(s, &process) }
 
 func newGate(s Store, c *clock) *Gate { return &Gate{store: s, clock: c} }
 
+// gateOf returns s if it is a gate, and otherwise a gate before it.
+func gateOf(s Store) *Gate {
+	if g, ok := s.(*Gate); ok {
+		return g
+	}
+	return NewGate(s)
+}
+
 var _ Store = (*Gate)(nil)
 
 // Apply asks the store, or returns a *store.UnavailableError at once while the

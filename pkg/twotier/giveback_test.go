@@ -20,7 +20,7 @@ func granted(s *fakeStore) int64 {
 	for _, state := range s.keys {
 		for _, w := range state.Slice() {
 			if w.Index == int64(s.now())/int64(w.Window) {
-				sum += w.Granted
+				sum += w.Used
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func TestCloseEndsWithItsContext(t *testing.T) {
 		s.there = constant(30 * time.Minute)
 		done := make(chan Decision)
 		go func() {
-			d, _ := l.Acquire(context.WithoutCancel(t.Context()), "", 1)
+			d, _ := l.Acquire(context.WithoutCancel(t.Context()), Request{Value: "", Cost: 1})
 			done <- d
 		}()
 		synctest.Wait()

@@ -2,18 +2,19 @@ package twotier
 
 import (
 	"hash/maphash"
+	"math/bits"
 	"sync/atomic"
 )
 
-// An index finds the lease of a value. It is a hash table with open addressing:
-// whoever looks a value up takes no lock and touches one slot and one lease, so
-// the cost is that of two cache misses however many values there are. Changes
+// An index finds the lease of a value and tenant. It is a hash table with open addressing:
+// whoever looks a key up takes no lock and touches one slot and one lease, so
+// the cost is that of two cache misses however many keys there are. Changes
 // are made under the lock of the table that owns the index.
 type index struct {
 	seed  maphash.Seed
-	slots atomic.Pointer[[]slot] // a power of two of them, at least an eighth of them free
-	used  int                    // slots that are not free, those of deleted values included
-	live  int                    // values
+	slots atomic.Pointer[[]slot] // at least an eighth of them free
+	used  int                    // slots that are not free, those of deleted keys included
+	live  int                    // keys
 }
 
 // A slot is free while lease is nil. Once taken it keeps its hash until the
@@ -23,8 +24,8 @@ type slot struct {
 	lease atomic.Pointer[lease]
 }
 
-// deleted takes the place of the lease of a value that was removed. No value is
-// looked up as "".
+// deleted takes the place of the lease of a key that was removed. No value is
+// looked up as "" without a tenant, and no name of a value with one is as short.
 var deleted = &lease{}
 
 const fewestSlots = 16
@@ -35,68 +36,100 @@ func newIndex() *index {
 	return x
 }
 
-// find returns the lease of the value, nil when there is none. The search ends
-// because free slots remain.
-func (x *index) find(value string) *lease {
-	slots, hash := *x.slots.Load(), maphash.String(x.seed, value)
-	for i := hash; ; i++ {
-		s := &slots[i&uint64(len(slots)-1)]
+// find returns the lease of the value and tenant, nil when there is none. The
+// search ends because free slots remain.
+func (x *index) find(value, tenant string) *lease {
+	slots := *x.slots.Load()
+	hash := x.hash(value, tenant)
+	for i := place(hash, len(slots)); ; i++ {
+		if i == len(slots) {
+			i = 0
+		}
+		s := &slots[i]
 		e := s.lease.Load()
 		if e == nil {
 			return nil
 		}
-		if s.hash.Load() == hash && e.value == value {
+		if s.hash.Load() == hash && is(e.name, value, tenant) {
 			return e
 		}
 	}
 }
 
-// set makes e the lease of e.value if the value is in the index.
+// hash returns the hash of a value and a tenant, which is odd exactly if there is
+// a tenant: so a name is never taken for one of the other kind.
+func (x *index) hash(value, tenant string) uint64 {
+	if tenant == "" {
+		return maphash.String(x.seed, value) &^ 1
+	}
+	return (bits.RotateLeft64(maphash.String(x.seed, value), 1) ^ maphash.String(x.seed, tenant)) | 1
+}
+
+// place returns where the search for a hash begins among n slots: the hash, scaled
+// (Lemire, "Fast Random Integer Generation in an Interval").
+func place(hash uint64, n int) int {
+	high, _ := bits.Mul64(hash, uint64(n))
+	return int(high)
+}
+
+// is reports whether the name is that of a value and a tenant. The caller knows by
+// the hash that it is of that kind.
+func is(name, value, tenant string) bool {
+	if tenant == "" {
+		return name == value
+	}
+	return isNamed(name, value, tenant)
+}
+
+// set makes e the lease of its key if the key is in the index.
 func (x *index) set(e *lease) {
-	if s := x.slotOf(e.value); s.lease.Load() != nil {
+	if s, _ := x.slotOf(e); s.lease.Load() != nil {
 		s.lease.Store(e)
 	}
 }
 
-// add puts a value into the index that is not in it.
+// add puts a key into the index that is not in it.
 func (x *index) add(e *lease) {
 	if 8*(x.used+1) > 7*len(*x.slots.Load()) {
-		x.replace(x.live + x.live/3)
+		x.replace(x.live + x.live/2)
 	}
-	s := x.slotOf(e.value)
-	s.hash.Store(maphash.String(x.seed, e.value))
+	s, hash := x.slotOf(e)
+	s.hash.Store(hash)
 	s.lease.Store(e)
 	x.used++
 	x.live++
 }
 
-// remove takes a value out of the index that is in it.
-func (x *index) remove(value string) {
-	x.slotOf(value).lease.Store(deleted)
+// remove takes a key out of the index that is in it.
+func (x *index) remove(e *lease) {
+	s, _ := x.slotOf(e)
+	s.lease.Store(deleted)
 	x.live--
 }
 
-// slotOf returns the slot of the value, or the free slot where it belongs.
-func (x *index) slotOf(value string) *slot {
-	slots, hash := *x.slots.Load(), maphash.String(x.seed, value)
-	for i := hash; ; i++ {
-		s := &slots[i&uint64(len(slots)-1)]
-		e := s.lease.Load()
-		if e == nil || s.hash.Load() == hash && e.value == value {
-			return s
+// slotOf returns the slot of the key, or the free slot where it belongs, and its
+// hash.
+func (x *index) slotOf(e *lease) (*slot, uint64) {
+	slots := *x.slots.Load()
+	value, tenant := split(e.name, e.key.tenanted)
+	hash := x.hash(value, tenant)
+	for i := place(hash, len(slots)); ; i++ {
+		if i == len(slots) {
+			i = 0
+		}
+		s := &slots[i]
+		found := s.lease.Load()
+		if found == nil || s.hash.Load() == hash && is(found.name, value, tenant) {
+			return s, hash
 		}
 	}
 }
 
-// replace moves the values to new slots, at least want of them. Readers that
-// still look at the old ones may find a lease that has been drained since; they
-// miss and look again under a lock.
+// replace moves the keys to new slots, at least want of them. Readers that still
+// look at the old ones may find a lease that has been drained since; they miss and
+// look again under a lock.
 func (x *index) replace(want int) {
-	n := fewestSlots
-	for n < want {
-		n *= 2
-	}
-	next := make([]slot, n)
+	next := make([]slot, max(want, fewestSlots))
 	if old := x.slots.Load(); old != nil {
 		for i := range *old {
 			e := (*old)[i].lease.Load()
@@ -104,12 +137,14 @@ func (x *index) replace(want int) {
 				continue
 			}
 			hash := (*old)[i].hash.Load()
-			j := hash
-			for next[j&uint64(n-1)].lease.Load() != nil {
-				j++
+			j := place(hash, len(next))
+			for next[j].lease.Load() != nil {
+				if j++; j == len(next) {
+					j = 0
+				}
 			}
-			next[j&uint64(n-1)].hash.Store(hash)
-			next[j&uint64(n-1)].lease.Store(e)
+			next[j].hash.Store(hash)
+			next[j].lease.Store(e)
 		}
 	}
 	x.slots.Store(&next)

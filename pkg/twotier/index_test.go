@@ -7,29 +7,48 @@ import (
 	"testing"
 )
 
+func leaseOf(value, tenant string) *lease {
+	return &lease{name: nameOf(value, tenant), key: &Key{tenanted: tenant != ""}}
+}
+
+// someKey returns one of a few hundred keys, many of which have the same letters.
+func someKey(rng *rand.Rand) Request {
+	value := fmt.Sprint(rng.IntN(100))
+	switch rng.IntN(4) {
+	case 0:
+		return Request{Value: value, Tenant: fmt.Sprint(rng.IntN(4))}
+	case 1:
+		return Request{Value: nameOf(value, "1")} // as a client might make it up
+	case 2:
+		return Request{Tenant: value}
+	default:
+		return Request{Value: value}
+	}
+}
+
 // TestIndexAgreesWithAMap compares the index with a Go map over random changes.
 func TestIndexAgreesWithAMap(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
-			x, want := newIndex(), map[string]*lease{}
+			x, want := newIndex(), map[Request]*lease{}
 			for range 5000 {
-				value := fmt.Sprint(rng.IntN(300))
-				e := &lease{value: value}
-				switch _, known := want[value]; {
+				r := someKey(rng)
+				e := leaseOf(r.Value, r.Tenant)
+				switch _, known := want[r]; {
 				case !known:
 					x.add(e)
-					want[value] = e
+					want[r] = e
 				case rng.IntN(2) == 0:
-					x.remove(value)
-					delete(want, value)
+					x.remove(e)
+					delete(want, r)
 				default:
 					x.set(e)
-					want[value] = e
+					want[r] = e
 				}
-				probe := fmt.Sprint(rng.IntN(300))
-				if got := x.find(probe); got != want[probe] {
-					t.Fatalf("find(%q) = %p, want %p", probe, got, want[probe])
+				probe := someKey(rng)
+				if got := x.find(probe.Value, probe.Tenant); got != want[probe] {
+					t.Fatalf("find(%q, %q) = %p, want %p", probe.Value, probe.Tenant, got, want[probe])
 				}
 			}
 			if n := len(*x.slots.Load()); n > 2048 {
@@ -41,15 +60,15 @@ func TestIndexAgreesWithAMap(t *testing.T) {
 
 func TestIndexDoesNotAddWhatWasRemoved(t *testing.T) {
 	x := newIndex()
-	x.set(&lease{value: "a"})
-	if x.find("a") != nil {
+	x.set(leaseOf("a", ""))
+	if x.find("a", "") != nil {
 		t.Error("set added a value")
 	}
 }
 
 func TestIndexIsReadWhileItChanges(t *testing.T) {
 	x := newIndex()
-	stay := &lease{value: "stays"}
+	stay := leaseOf("stays", "")
 	x.add(stay)
 	var readers sync.WaitGroup
 	done := make(chan struct{})
@@ -61,7 +80,7 @@ func TestIndexIsReadWhileItChanges(t *testing.T) {
 					return
 				default:
 				}
-				if x.find("stays") != stay {
+				if x.find("stays", "") != stay {
 					t.Error("a value that was there all the time was not found")
 					return
 				}
@@ -69,9 +88,9 @@ func TestIndexIsReadWhileItChanges(t *testing.T) {
 		})
 	}
 	for i := range 20_000 {
-		x.add(&lease{value: fmt.Sprint(i)})
+		x.add(leaseOf(fmt.Sprint(i), ""))
 		if i >= 50 {
-			x.remove(fmt.Sprint(i - 50))
+			x.remove(leaseOf(fmt.Sprint(i-50), ""))
 		}
 	}
 	close(done)

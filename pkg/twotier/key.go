@@ -5,95 +5,192 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// A Key is one counter of a limiter.
+// A Key is what a process knows of one counter, or of one tenant's part of it.
 type Key struct {
-	lease   atomic.Pointer[lease] // never nil; written with mu held
-	limiter *Limiter
-	value   string
+	lease atomic.Pointer[lease] // never nil; written with mu held
 
-	mu      sync.Mutex // guards the rest; taken before the table's
-	call    *call      // the one outstanding store call
-	waiting int64      // cost of the requests that have not been decided
-	own     *own       // nil when nothing was admitted without the store
-	evicted bool       // no longer in the table: decide on the key that is
+	mu     sync.Mutex // guards the rest; taken before the table's
+	busy   *busy      // nil while nobody waits and nothing is asked
+	extra  *extra     // what few keys have; nil when it is all zero
+	sizer  sizer      // learns the size of leases
+	demand int64      // cost served since the open windows began, credits in hand included
+	mark   uint32     // of the lease, when it was last looked at for idleness
+	still  uint8      // how often in a row that found nothing new
+	// evicted says that the key is no longer in the table: decide on the one that is.
+	evicted bool
+	// tenanted says that the name holds a tenant.
+	tenanted bool
 }
 
-func newKey(l *Limiter, value string) *Key {
-	k := &Key{limiter: l, value: value}
-	k.lease.Store(k.blank())
+// busy is what a key is about.
+type busy struct {
+	requests int   // that have not been decided
+	cost     int64 // of those
+	call     *call // the one outstanding store call, nil when there is none
+}
+
+// extra is what a key has at times.
+type extra struct {
+	back Holding // of the hand
+	own  *own    // nil when nothing was admitted without the store
+	debt int64   // used beyond what was charged
+	paid Holding // of the debt, not yet told by a decision
+}
+
+func newKey(l *Limiter, name string, tenanted bool) *Key {
+	k := &Key{tenanted: tenanted}
+	k.lease.Store(&lease{key: k, name: name, deadline: past, terms: l.settings.Load().blank})
 	return k
 }
 
-// blank returns a lease that neither admits nor refuses anything.
-func (k *Key) blank() *lease {
-	return &lease{key: k, value: k.value, deadline: past, view: &noView, refusal: &noRefusal}
+// limiter returns the limiter that the key belongs to.
+func (k *Key) limiter() *Limiter { return k.lease.Load().terms.limiter }
+
+// value returns what the store keeps the counter for.
+func (k *Key) value() string {
+	value, _ := split(k.lease.Load().name, k.tenanted)
+	return value
 }
 
-// publish makes e the key's lease; mu is held. When the key was evicted, its
-// value may belong to another key by now.
-func (k *Key) publish(e *lease) {
-	k.lease.Store(e)
-	if !k.evicted {
-		k.limiter.keys.update(e)
-	}
+// tenant returns whose part of the counter it is.
+func (k *Key) tenant() string {
+	_, tenant := split(k.lease.Load().name, k.tenanted)
+	return tenant
 }
 
-func (k *Key) storeKey(cfg *Config) store.Key {
-	if k.value == "" {
-		return store.Key{Scope: cfg.Scope}
+func (k *Key) storeKey(cfg *settings) store.Key {
+	key := store.Key{Scope: cfg.Scope}
+	if value := k.value(); value != "" {
+		key.Hash = store.HashValue(value)
 	}
-	return store.Key{Scope: cfg.Scope, Hash: store.HashValue(k.value)}
+	return key
 }
 
 // Acquire decides a request; see Limiter.Acquire.
 func (k *Key) Acquire(ctx context.Context, cost int64) (d Decision, err error) {
-	if k.lease.Load().decide(k.limiter, cost, &d) {
+	e := k.lease.Load()
+	if e.decide(e.terms.limiter, cost, &d) {
 		return d, nil
 	}
 	return k.miss(ctx, cost)
 }
 
-// refund puts the cost of a cancelled decision back. Credits of the same windows
-// are alike, so the present lease takes it, whichever lease it came from; when
-// the key has no lease of those windows any more, it is lost.
-func (k *Key) refund(windows *limiter.Windows, cost int64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if e := k.lease.Load(); e.chargedTo(windows) {
-		e.credits.Add(cost)
+// publish makes e the key's lease; mu is held. When the key was evicted, its
+// name may belong to another key by now.
+func (k *Key) publish(e *lease) {
+	k.lease.Store(e)
+	if !k.evicted {
+		e.terms.limiter.keys.update(e)
 	}
 }
 
-// surrender takes the credits in hand away from the key and returns those that
-// are still worth something.
-func (k *Key) surrender() (*limiter.Windows, int64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// hand takes all credits from the key; mu is held. They have to be put back by
+// hold, or be given up.
+func (k *Key) hand() Hand {
 	e := k.lease.Load()
-	k.publish(k.blank())
-	credits := e.drain()
-	if k.limiter.clock.now() >= e.deadline {
-		return nil, 0
+	h := Hand{Front: e.holding(e.drain())}
+	if k.extra != nil {
+		h.Back = k.extra.back
 	}
-	return e.view.windows, credits
+	return h
 }
 
-// evict marks the key as gone when it is idle: nothing it knows matters any
-// more. It reports whether it did. A key that is locked is not idle, and waiting
+// hold makes h what the key holds, on the terms; mu is held.
+func (k *Key) hold(h Hand, t *terms, remaining int64) {
+	next := &lease{
+		deadline: h.Front.Deadline, remaining: remaining, name: k.lease.Load().name, key: k, terms: t,
+	}
+	next.credits.Store(h.Front.Credits)
+	k.setBack(h.Back)
+	k.publish(next)
+}
+
+func (k *Key) setBack(back Holding) {
+	if back.Credits > 0 || k.extra != nil {
+		k.more().back = back
+	}
+	k.trim()
+}
+
+// more returns what few keys have, to be changed; mu is held.
+func (k *Key) more() *extra {
+	if k.extra == nil {
+		k.extra = new(extra)
+	}
+	return k.extra
+}
+
+// trim forgets what few keys have when it is all zero; mu is held.
+func (k *Key) trim() {
+	if x := k.extra; x != nil && x.back.Credits == 0 && x.own == nil && x.debt == 0 && x.paid.Credits == 0 {
+		k.extra = nil
+	}
+}
+
+// surrender takes the credits in hand away from the key, and whatever it knows of
+// the store, and returns those that may be given back.
+func (k *Key) surrender(now int64) []Holding {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.blank(now)
+}
+
+// blank is surrender with mu held.
+func (k *Key) blank(now int64) []Holding {
+	h := k.hand()
+	k.hold(Hand{Front: Holding{Deadline: past}}, k.limiter().settings.Load().blank, 0)
+	return h.returnable(now)
+}
+
+// evict marks the key as gone when it is idle: nothing it knows of the store
+// matters any more. It reports whether it did. A key that is locked is not idle, and waiting
 // for it here would turn the order of locks around.
 func (k *Key) evict(now int64) bool {
 	if !k.mu.TryLock() {
 		return false
 	}
 	defer k.mu.Unlock()
-	e, busy := k.lease.Load(), k.call != nil || k.waiting > 0
-	if busy || now < e.deadline || now < e.refusal.until || k.isAlone(now) || k.own != nil {
+	e := k.lease.Load()
+	live := now < e.deadline || now < e.terms.until || k.extra != nil && k.extra.back.Held(now) > 0
+	if k.busy != nil || live || k.isAlone(now) || k.extra != nil && k.extra.own != nil {
 		return false
 	}
 	k.evicted = true
 	return true
+}
+
+// nameOf returns the name under which a value and a tenant are found. The length
+// at its end tells them apart; the name of a value without a tenant is the value.
+func nameOf(value, tenant string) string {
+	if tenant == "" {
+		return value
+	}
+	n := len(tenant)
+	return value + tenant + string([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)})
+}
+
+// split undoes nameOf.
+func split(name string, tenanted bool) (value, tenant string) {
+	if !tenanted {
+		return name, ""
+	}
+	end := len(name) - tailSize
+	b := name[end:]
+	begin := end - int(uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16|uint32(b[3])<<24)
+	return name[:begin], name[begin:end]
+}
+
+// tailSize is the size of what nameOf adds.
+const tailSize = 4
+
+// isNamed reports whether nameOf(value, tenant) is the name; tenant is not empty.
+func isNamed(name, value, tenant string) bool {
+	if len(name) != len(value)+len(tenant)+tailSize {
+		return false
+	}
+	v, t := split(name, true)
+	return v == value && t == tenant
 }

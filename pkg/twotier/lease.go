@@ -1,63 +1,43 @@
 package twotier
 
 import (
+	"math/bits"
 	"sync/atomic"
 	"time"
-
-	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// A lease is what the store last answered for one key: the credits it granted
-// together with the instant they die, and what it would refuse. Whoever can reach
-// the credits reaches the deadline that belongs to them, so a credit cannot
-// outlive its windows by ending up beside another deadline. All but the credits
-// is immutable: another answer is another lease.
+// A lease is the front of a key's hand in the form that requests spend from
+// without a lock, and what is known of the store beside it. Whoever can reach the
+// credits reaches the deadline and the terms that belong to them. All but the
+// counts is immutable: another answer is another lease.
 //
 // It fills one cache line, and what many keys have in common is shared.
 type lease struct {
 	credits   atomic.Int64
-	deadline  int64 // instant the credits die
-	remaining int64 // at the store
-	value     string
+	refused   atomic.Int64 // cost that was refused, if terms.counts
+	deadline  int64        // instant the credits die
+	remaining int64        // at the store
+	name      string       // of the key, see nameOf
 	key       *Key
-	view      *view
-	refusal   *refusal
+	terms     *terms
 }
 
-// A view is what is known of the windows of a key, as a client is told.
-type view struct {
-	windows *limiter.Windows // nil before the first answer
-	limit   int64            // of the rate that binds
-	resets  int64            // instant the window of that rate ends
+// holding returns what the lease holds.
+func (e *lease) holding(credits int64) Holding {
+	return Holding{Credits: credits, Deadline: e.deadline, Carried: e.terms.carried, Charge: e.terms.charge()}
 }
-
-// A refusal is what the store would go on answering. It is remembered so that a
-// budget that is used up costs one round trip, not one a request.
-type refusal struct {
-	config *Config // the parameters that were refused; others may fare better
-	need   int64   // the least that is refused
-	until  int64   // instant from which the store is asked again
-	reason limiter.Reason
-	final  bool // it will never be granted
-}
-
-// What a lease knows before the first answer, and when nothing is refused.
-var (
-	noView    view
-	noRefusal = refusal{until: past}
-)
 
 // decide decides a request that needs no asking, and reports whether it did.
 func (e *lease) decide(l *Limiter, cost int64, d *Decision) bool {
 	return e.spend(l, cost, d) || e.refuse(l, cost, d)
 }
 
-// spend admits a request from the credits in hand.
+// spend admits a request from the credits in hand: it is Holding.Spend.
 //
 // The clock is read after the credits are taken, never before: a thread that
 // loses the processor in between then sees the time at which it goes on, and a
-// credit taken too late is found out. Credits taken from a dead lease are not
-// put back; they are worth nothing. What else there is to write is written
+// credit taken too late is found out. Credits taken from a dead lease are put
+// back, where nobody can spend them. What else there is to write is written
 // before the clock is read, too, and so is out of the way when the caller copies
 // the decision.
 func (e *lease) spend(l *Limiter, cost int64, d *Decision) bool {
@@ -68,16 +48,21 @@ func (e *lease) spend(l *Limiter, cost int64, d *Decision) bool {
 	if !ok {
 		return false
 	}
+	t := e.terms
 	d.Allowed = true
-	d.Limit = e.view.limit
+	d.Limit = t.limit
 	d.Remaining = e.remaining + left
-	d.Windows = e.view.windows
-	d.key, d.cost = e.key, cost
-	resets, now := e.view.resets, l.clock.now()
-	d.ResetAfter = time.Duration(resets - now)
+	d.Windows = t.windows
+	d.from, d.cost = e, cost
+	resets, now := t.resets, l.clock.now()
+	d.ResetAfter = time.Duration(max(0, resets-now))
 	if now >= e.deadline {
+		e.credits.Add(cost)
 		*d = Decision{}
 		return false
+	}
+	if left <= t.lowWater {
+		e.key.fetchAhead(e)
 	}
 	return true
 }
@@ -85,22 +70,25 @@ func (e *lease) spend(l *Limiter, cost int64, d *Decision) bool {
 // refuse refuses a request that the store is known to refuse, even if all
 // credits in hand went to it.
 func (e *lease) refuse(l *Limiter, cost int64, d *Decision) bool {
-	r := e.refusal
-	if r.config != l.config.Load() || cost < r.need {
+	t := e.terms
+	if cost < t.need || t.settings != l.settings.Load() {
 		return false
 	}
-	d.Reason = r.reason
-	d.Limit = e.view.limit
+	d.Reason = t.reason
+	d.Limit = t.limit
 	d.Remaining = e.remaining
-	d.Windows = e.view.windows
+	d.Windows = t.windows
 	now := l.clock.now()
-	d.ResetAfter = time.Duration(max(0, e.view.resets-now))
-	if !r.final {
-		d.RetryAfter = time.Duration(r.until - now)
+	d.ResetAfter = time.Duration(max(0, t.resets-now))
+	if !t.final {
+		d.RetryAfter = time.Duration(t.until - now)
 	}
-	if now >= r.until || cost-e.held(now) < r.need {
+	if now >= t.until || cost-e.joining(now) < t.need {
 		*d = Decision{}
 		return false
+	}
+	if t.counts {
+		e.countRefused(now, cost)
 	}
 	return true
 }
@@ -113,8 +101,8 @@ func (e *lease) take(cost int64) (left int64, ok bool) {
 		if held < cost {
 			return held, false
 		}
-		// A failed swap means that another thread took some: somebody gets on, and
-		// credits only become fewer, so the loop ends.
+		// A failed swap means that another thread took or put back some: somebody gets
+		// on, so the loop ends.
 		if e.credits.CompareAndSwap(held, held-cost) {
 			return held - cost, true
 		}
@@ -132,71 +120,30 @@ func (e *lease) held(now int64) int64 {
 	return e.credits.Load()
 }
 
-// chargedTo reports whether the credits are of these windows.
-func (e *lease) chargedTo(windows *limiter.Windows) bool {
-	return e.view.windows != nil && windows != nil && e.view.windows.SameWindows(*windows)
-}
-
-// deadlineOf returns the instant up to which a grant may be spent when the
-// request was sent at sent and the reply gave it expiresIn to live: the store
-// counted from some later instant, so the windows end no earlier. What is taken
-// off allows for clocks that run 200 ppm apart, and for the store's resolution.
-func deadlineOf(sent int64, expiresIn limiter.Micros) int64 {
-	life := nanos(expiresIn)
-	return sent + life - drift(life) - int64(time.Millisecond)
-}
-
-// drift returns by how much two clocks may part in a time of length d.
-func drift(d int64) int64 { return d / 5000 }
-
-// nanos converts to the unit of the clock.
-func nanos(d limiter.Micros) int64 { return int64(d) * int64(time.Microsecond) }
-
-// viewOf reads a reply that names windows, of which windows is a shared copy.
-func viewOf(r *reply, windows *limiter.Windows) view {
-	w := binding(&r.Windows)
-	// The store told its time before the reply was received, so the window ends
-	// no later than this.
-	return view{windows: windows, limit: w.Limit, resets: r.received + nanos(w.End().Sub(r.Now))}
-}
-
-// binding returns the window with the least left; of equal ones, the one that
-// ends last.
-func binding(w *limiter.Windows) limiter.OpenWindow {
-	var least limiter.OpenWindow
-	for i, v := range w.Slice() {
-		left, fewest := v.Limit-v.Granted, least.Limit-least.Granted
-		if i == 0 || left < fewest || left == fewest && v.End() > least.End() {
-			least = v
-		}
+// joining returns the credits that what is granted next is put beside.
+func (e *lease) joining(now int64) int64 {
+	if e.terms.byTime {
+		return 0
 	}
-	return least
+	return e.held(now)
 }
 
-// refusalOf returns what the store would refuse after a reply. The window that
-// binds ends at resets.
-func refusalOf(cfg *Config, take limiter.Command, r *reply, resets int64) refusal {
-	// A refusal counts from the instant it was received: windows end no later.
-	m := refusal{config: cfg, need: 1, until: r.received + nanos(r.RetryAfter), reason: r.Reason}
-	switch r.Reason {
-	case limiter.Granted:
-		if r.Remaining > 0 {
-			return noRefusal
-		}
-		// The grant took the rest, so the next answer is known already.
-		m.until, m.reason = resets, limiter.Exhausted
-	case limiter.Exhausted:
-		// Less than was asked for may still be there.
-		m.need = min(take.Min, r.Remaining+1)
-	case limiter.TooLarge:
-		m.need, m.final = take.Min, true
-	case limiter.ClockBehind:
-		// The wait is what the clock was set back, and it may be set right again.
-		m.until = min(m.until, r.received+int64(relent))
-	case limiter.StaleGeneration, limiter.Amnesia, limiter.Forfeited:
+// Of what is refused, the first exactly units are counted, and then one request in
+// 2^sampleBits for that many, so that a flood of refusals is not slowed down by
+// counting it.
+const (
+	exactly    = 256
+	sampleBits = 4
+)
+
+// countRefused counts the cost of a refusal at the instant now, which stands for
+// chance.
+func (e *lease) countRefused(now, cost int64) {
+	const golden = 0x9e3779b97f4a7c15 // spreads the low bits of the clock (Knuth 6.4)
+	switch {
+	case e.refused.Load() < exactly:
+		e.refused.Add(cost)
+	case bits.RotateLeft64(uint64(now)*golden, sampleBits)&(1<<sampleBits-1) == 0:
+		e.refused.Add(min(cost, mostDemand) << sampleBits)
 	}
-	if m.until == r.received {
-		m.until += int64(relent)
-	}
-	return m
 }

@@ -129,7 +129,7 @@ func TestCostBelowOneIsAnError(t *testing.T) {
 		l := open(t, perSecond(10, 5), newFakeStore())
 		acquire(t, l, "", 1)
 		for _, cost := range []int64{0, -3} {
-			if d, err := l.Acquire(t.Context(), "", cost); err == nil || d.Allowed {
+			if d, err := l.Acquire(t.Context(), Request{Value: "", Cost: cost}); err == nil || d.Allowed {
 				t.Errorf("cost %d: got %+v without an error", cost, d)
 			}
 		}
@@ -177,7 +177,7 @@ func TestDeadlineAllowsForAFasterStoreClock(t *testing.T) {
 
 func TestDeadlineLeavesAMillisecondForTheStoresResolution(t *testing.T) {
 	life := 100 * limiter.Millisecond
-	if got, most := deadlineOf(0, life), nanos(life)-int64(time.Millisecond); got > most {
+	if got, most := DeadlineOf(0, life), nanos(life)-int64(time.Millisecond); got > most {
 		t.Errorf("a grant of %d ns lives %d ns, want at most %d", nanos(life), got, most)
 	}
 }
@@ -247,7 +247,7 @@ func TestCreditsDieWithTheirWindow(t *testing.T) {
 
 func TestSpendChecksTheDeadlineAfterItTookTheCredit(t *testing.T) {
 	l := &Limiter{clock: &clock{}}
-	e := newKey(l, "").blank()
+	e := &lease{terms: &terms{limiter: l, lowWater: neverLow}}
 	e.deadline = l.clock.now() + int64(time.Hour)
 	e.credits.Store(2)
 	var d Decision
@@ -256,8 +256,8 @@ func TestSpendChecksTheDeadlineAfterItTookTheCredit(t *testing.T) {
 	}
 	l.clock.slept.Add(int64(time.Hour))
 	d = Decision{}
-	if e.spend(l, 1, &d) || d != (Decision{}) {
-		t.Errorf("a dead lease left the decision %+v", d)
+	if e.spend(l, 1, &d) || d != (Decision{}) || e.credits.Load() != 1 {
+		t.Errorf("a dead lease left the decision %+v and %d credits, want none and 1", d, e.credits.Load())
 	}
 }
 
@@ -281,7 +281,7 @@ func TestConcurrentMissesShareOneCall(t *testing.T) {
 		var allowed atomic.Int64
 		for range 1000 {
 			wait.Go(func() {
-				if d, err := l.Acquire(t.Context(), "", 1); err == nil && d.Allowed {
+				if d, err := l.Acquire(t.Context(), Request{Value: "", Cost: 1}); err == nil && d.Allowed {
 					allowed.Add(1)
 				}
 			})
@@ -302,7 +302,7 @@ func TestCallAsksForAllThatWait(t *testing.T) {
 		var allowed atomic.Int64
 		for range 1000 {
 			wait.Go(func() {
-				if d, err := l.Acquire(t.Context(), "", 1); err == nil && d.Allowed {
+				if d, err := l.Acquire(t.Context(), Request{Value: "", Cost: 1}); err == nil && d.Allowed {
 					allowed.Add(1)
 				}
 			})
@@ -322,13 +322,13 @@ func TestOneCallersCancellationDoesNotFailOthers(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wait sync.WaitGroup
 		wait.Go(func() {
-			if _, err := l.Acquire(ctx, "", 1); !errors.Is(err, context.Canceled) {
+			if _, err := l.Acquire(ctx, Request{Value: "", Cost: 1}); !errors.Is(err, context.Canceled) {
 				t.Errorf("the cancelled caller got %v", err)
 			}
 		})
 		synctest.Wait() // the call of the one that will be cancelled is under way
 		wait.Go(func() {
-			if d, err := l.Acquire(t.Context(), "", 1); err != nil || !d.Allowed {
+			if d, err := l.Acquire(t.Context(), Request{Value: "", Cost: 1}); err != nil || !d.Allowed {
 				t.Errorf("the other caller got %v, %v", d.Allowed, err)
 			}
 		})
@@ -338,7 +338,7 @@ func TestOneCallersCancellationDoesNotFailOthers(t *testing.T) {
 		if got := s.count(limiter.Take); got != 1 {
 			t.Errorf("%d store calls, want 1", got)
 		}
-		if since, _ := l.gate.state(); !since.IsZero() {
+		if since, _ := l.settings.Load().gate.state(); !since.IsZero() {
 			t.Error("the gate took a caller that gave up for an outage")
 		}
 	})
@@ -385,7 +385,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 		l := open(t, perSecond(100_000, 50_000), newFakeStore())
 		for name, cost := range map[string]int64{"admitted": 1, "refused": 99_999} {
 			acquire(t, l, name, 2)
-			k, want := l.Key(name), cost == 1
+			k, want := l.Key(name, ""), cost == 1
 			decide := func(d Decision, err error) {
 				if err != nil || d.Allowed != want {
 					t.Errorf("%s: got %+v, %v", name, d, err)
@@ -395,7 +395,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 			if n := testing.AllocsPerRun(1000, func() { decide(k.Acquire(t.Context(), cost)) }); n != 0 {
 				t.Errorf("%s: %v allocations, want 0", name, n)
 			}
-			if n := testing.AllocsPerRun(1000, func() { decide(l.Acquire(t.Context(), name, cost)) }); n != 0 {
+			if n := testing.AllocsPerRun(1000, func() { decide(l.Acquire(t.Context(), Request{Value: name, Cost: cost})) }); n != 0 {
 				t.Errorf("%s, looked up: %v allocations, want 0", name, n)
 			}
 		}

@@ -44,6 +44,13 @@ func (o offset) span(now int64) span {
 	}
 }
 
+// middle returns the best guess of what the store's clock reads at the own
+// instant now.
+func (o offset) middle(now int64) limiter.Instant {
+	at := o.span(now)
+	return at.from + (at.to-at.from)/2
+}
+
 func (o offset) bounds(now int64) (low, high int64) {
 	parted := drift(max(0, now-o.at))
 	return o.low - parted, o.high + parted

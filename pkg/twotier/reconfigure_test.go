@@ -80,7 +80,7 @@ func TestReplyToAnOldModeBringsNoCredits(t *testing.T) {
 		l := open(t, edited(10, 10, 1), s)
 		done := make(chan Decision)
 		go func() {
-			d, _ := l.Acquire(t.Context(), "", 1)
+			d, _ := l.Acquire(t.Context(), Request{Value: "", Cost: 1})
 			done <- d
 		}()
 		synctest.Wait()

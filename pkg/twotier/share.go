@@ -8,37 +8,61 @@ import (
 )
 
 // own is what this process admitted for one key without the store. The zero
-// value has admitted nothing. It keeps this promise: in every store window the
-// key is charged either at the store or here, never at both, and here at most
-// limit / holders.
+// value has admitted nothing. It keeps this promise: in every window the key is
+// charged either at the store or here, never at both, and here at most its part.
+//
+// Algorithms that have no windows are worked in aligned windows of the same
+// length, with half the part. An interval meets at most one such window more than
+// fit into it, so what all processes admit in it together is
+//
+//	at most  ½ · min(limit, burst) · (length/window + 2)
+//
+// which is never more than the burst and what flows in meanwhile, nor, within one
+// window's length, than the limit. They also begin one window later: after what the
+// store granted last has expired, and a whole window more, in which the tokens flow
+// in that are given out here. So the promise holds across the begin of an outage,
+// and while every process is cut off; an interval that holds the end of an outage
+// may see the parts of one window more.
 type own struct {
 	ledger ledger
 	last   int64 // instant of the last admission
+	free   int64 // LeakyBucket: instant at which the queue is empty
 	// blind says that the ledger's windows follow the own clock, because the
 	// store's was not known when they began. A store window meets at most two of
-	// them, so each gets half the share.
+	// them, so each gets half the part.
 	blind bool
 }
 
-// admit decides a request at the own instant now. The clock of the store is
-// known as well as clock says, and it was last heard of at seen.
-func (o own) admit(rates []limiter.Rate, holders int64, clock offset, seen limiter.Instant, now, cost int64) (own, localResult) {
+// unseen is when a store was last heard of that never was.
+const unseen = limiter.Instant(math.MinInt64 / 2)
+
+// admit decides a request of a limit with so many holders at the own instant now.
+// The clock of the store is known as well as clock says, and it was last heard of
+// at seen.
+func (o own) admit(p limiter.Params, holders int64, clock offset, seen limiter.Instant, now, cost int64) (own, localResult) {
 	at, blind := clock.span(now), !clock.known || o.blind && o.covers(clock, now)
 	if blind != o.blind {
 		o = own{blind: blind}
 	}
-	divisor := holders
+	part := partOf(p, holders, blind)
 	if blind {
-		if clock.known && ambiguous(rates, at) {
-			return o, localResult{limit: rates[0].Limit, wait: limiter.Millisecond}
+		if clock.known && part.ambiguous(at) {
+			return o, localResult{limit: p.Rates[0].Limit, wait: limiter.Millisecond}
 		}
 		t := limiter.Instant(now / int64(time.Microsecond))
-		at, seen, divisor = span{t, t}, math.MinInt64, 2*holders
+		at, seen = span{t, t}, unseen
 	}
-	ledger, res := o.ledger.admit(rates, divisor, at, seen, cost)
-	if res.allowed {
-		o.ledger, o.last = ledger, now
+	ledger, res := o.ledger.admit(part, at, seen, cost)
+	if !res.allowed {
+		return o, res
 	}
+	if o.ledger.n > 0 {
+		res.delay = max(0, o.free-now)
+	}
+	if res.delay > nanos(p.MaxDelay) {
+		return o, localResult{limit: res.limit, share: res.share, wait: limiter.Millisecond}
+	}
+	o.ledger, o.last, o.free = ledger, now, now+res.delay+part.pace(cost)
 	return o, res
 }
 
@@ -51,7 +75,7 @@ func (o own) covers(clock offset, now int64) bool {
 	}
 	from, last := clock.span(now).from, clock.span(o.last).to
 	for _, w := range o.ledger.open[:o.ledger.n] {
-		if windowOf(from, w.length) <= windowOf(last, w.length) {
+		if w.WindowAt(from).Index <= w.WindowAt(last).Index {
 			return true
 		}
 	}
@@ -65,113 +89,65 @@ func (o own) over(clock offset, now int64) bool {
 		return !o.covers(clock, now)
 	}
 	for _, w := range o.ledger.open[:o.ledger.n] {
-		if now-o.last < nanos(w.length) {
+		if now-o.last < nanos(w.Window) {
 			return false
 		}
 	}
 	return true
 }
 
-func ambiguous(rates []limiter.Rate, at span) bool {
-	for _, r := range rates {
-		if windowOf(at.from, r.Window) != windowOf(at.to, r.Window) {
+// A part is what one process may admit alone of each rate of a limit.
+type part struct {
+	limiter.Params
+	divisor int64
+}
+
+// partOf returns the part of one of so many holders. Windows that are not those of
+// the contract get half.
+func partOf(p limiter.Params, holders int64, blind bool) part {
+	if blind || !p.Algorithm.WindowCoupled() {
+		return part{p, 2 * holders}
+	}
+	return part{p, holders}
+}
+
+// of returns the part of a rate in one window.
+func (p part) of(r limiter.Rate) int64 {
+	most := min(r.Limit, burstOf(r))
+	if p.Algorithm == limiter.LeakyBucket {
+		perWindow := max(1, int64(r.Window)/r.Limit) // between two units
+		most = min(most, int64(p.MaxDelay)/perWindow+1)
+	}
+	return most / p.divisor
+}
+
+// known returns the last instant whose window the store may have granted from, if
+// it was last heard of at seen.
+func (p part) known(r limiter.Rate, seen limiter.Instant) limiter.Instant {
+	if p.Algorithm.WindowCoupled() {
+		return seen
+	}
+	return seen.Add(p.Lifetime + r.Window)
+}
+
+// pace returns how long a LeakyBucket takes for the cost, on this part of it.
+func (p part) pace(cost int64) int64 {
+	if p.Algorithm != limiter.LeakyBucket {
+		return 0
+	}
+	var slowest int64
+	for _, r := range p.Rates {
+		slowest = max(slowest, cost*p.divisor*(nanos(r.Window)/r.Limit))
+	}
+	return slowest
+}
+
+// ambiguous reports whether the clock may be in either of two windows.
+func (p part) ambiguous(at span) bool {
+	for _, r := range p.Rates {
+		if r.WindowAt(at.from).Index != r.WindowAt(at.to).Index {
 			return true
 		}
 	}
 	return false
 }
-
-// A ledger counts admissions in aligned windows.
-type ledger struct {
-	n    int
-	open [2 * limiter.MaxRates]ownWindow
-}
-
-// An ownWindow is one window and what was admitted in it.
-type ownWindow struct {
-	length limiter.Micros
-	index  int64
-	used   int64
-}
-
-// A localResult says what a ledger decided.
-type localResult struct {
-	allowed   bool
-	limit     int64          // of the rate that binds
-	share     int64          // of that rate
-	remaining int64          // of the share
-	resets    limiter.Micros // until the window of that rate ends
-	wait      limiter.Micros // refused: until other windows begin
-}
-
-// admit decides a request when the clock the windows are aligned to reads
-// something in at.
-//
-//	for some rate                                          the request is
-//	the clock may be in either of two windows              refused
-//	the window was open at seen and has no admission here  refused
-//	cost is more than the share has left                   refused
-//	otherwise                                              admitted, charged to every rate
-//
-// seen is the latest instant the store is known to have served at: it may have
-// granted units of the windows that were open then.
-func (g ledger) admit(rates []limiter.Rate, divisor int64, at span, seen limiter.Instant, cost int64) (ledger, localResult) {
-	var next ledger
-	res := localResult{allowed: true}
-	for i, r := range rates {
-		w := g.window(r.Window, at.from)
-		share := r.Limit / divisor
-		left := share - w.used
-		ends := limiter.Instant((w.index + 1) * int64(r.Window)).Sub(at.from)
-		if i == 0 || left < res.remaining {
-			res.limit, res.share, res.remaining, res.resets = r.Limit, share, left, ends
-		}
-		served := windowOf(seen, r.Window) >= w.index && w.used == 0
-		if windowOf(at.to, r.Window) != w.index || served || cost > left {
-			res.allowed = false
-			res.wait = max(res.wait, ends)
-		}
-		w.used += cost
-		next.add(w)
-	}
-	res.remaining = max(0, res.remaining)
-	if !res.allowed {
-		return g, res
-	}
-	res.remaining -= cost
-	// Windows of lengths that an edit took away stay until they end, as they do
-	// at the store.
-	for _, w := range g.open[:g.n] {
-		if windowOf(at.from, w.length) == w.index && !next.has(w.length) && next.n < len(next.open) {
-			next.add(w)
-		}
-	}
-	return next, res
-}
-
-// window returns the window of the length that contains now, as it stands.
-func (g ledger) window(length limiter.Micros, now limiter.Instant) ownWindow {
-	i := windowOf(now, length)
-	for _, w := range g.open[:g.n] {
-		if w.length == length && w.index == i {
-			return w
-		}
-	}
-	return ownWindow{length: length, index: i}
-}
-
-func (g *ledger) has(length limiter.Micros) bool {
-	for _, w := range g.open[:g.n] {
-		if w.length == length {
-			return true
-		}
-	}
-	return false
-}
-
-func (g *ledger) add(w ownWindow) {
-	g.open[g.n] = w
-	g.n++
-}
-
-func windowOf(t limiter.Instant, length limiter.Micros) int64 { return int64(t) / int64(length) }

@@ -16,7 +16,9 @@ func TestLedgerDecides(t *testing.T) {
 	second := func(s float64) limiter.Instant { return limiter.Instant(s * float64(limiter.Second)) }
 	rates := []limiter.Rate{{Limit: 100, Window: limiter.Second}, {Limit: 300, Window: 10 * limiter.Second}}
 	used := func(perSecond, perTen int64) ledger {
-		return ledger{n: 2, open: [8]ownWindow{{limiter.Second, 21, perSecond}, {10 * limiter.Second, 2, perTen}}}
+		return ledger{n: 2, open: [8]limiter.OpenWindow{
+			{Rate: rates[0], Index: 21, Granted: perSecond}, {Rate: rates[1], Index: 2, Granted: perTen},
+		}}
 	}
 	for name, tc := range map[string]struct {
 		ledger  ledger
@@ -43,7 +45,7 @@ func TestLedgerDecides(t *testing.T) {
 		"the store was heard of in a window later than this": {ledger{}, 10, 21.5, 21.6, second(99), 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			next, res := tc.ledger.admit(rates, tc.divisor, span{second(tc.from), second(tc.to)}, tc.seen, tc.cost)
+			next, res := tc.ledger.admit(part{limiter.Params{Rates: rates}, tc.divisor}, span{second(tc.from), second(tc.to)}, tc.seen, tc.cost)
 			if res.allowed != tc.want {
 				t.Errorf("allowed %v, want %v", res.allowed, tc.want)
 			}
@@ -84,20 +86,20 @@ func TestOwnShareBound(t *testing.T) {
 					clock, seen = clock.observe(sent, now, said), max(seen, said)
 					if !o.covers(clock, now) {
 						for _, r := range rates {
-							served[window{int64(r.Window), windowOf(said, r.Window)}] = true
+							served[window{int64(r.Window), r.WindowAt(said).Index}] = true
 						}
 					}
 					continue
 				}
 				cost := 1 + rng.Int64N(3)
-				next, res := o.admit(rates, holders, clock, seen, now, cost)
+				next, res := o.admit(limiter.Params{Rates: rates}, holders, clock, seen, now, cost)
 				o = next
 				if !res.allowed {
 					continue
 				}
 				total += cost
 				for _, r := range rates {
-					w := window{int64(r.Window), windowOf(store(now), r.Window)}
+					w := window{int64(r.Window), r.WindowAt(store(now)).Index}
 					local[w] += cost
 					if local[w] > r.Limit/holders {
 						t.Fatalf("admitted %d in a window of %dms, share %d", local[w], r.Window/limiter.Millisecond, r.Limit/holders)
@@ -120,7 +122,7 @@ func TestBlindShareEndsUnderSteadyLoad(t *testing.T) {
 	rates := []limiter.Rate{{Limit: 1_000_000, Window: limiter.Second}}
 	now := int64(time.Hour)
 	var o own
-	o, _ = o.admit(rates, 1, offset{}, never, now, 1)
+	o, _ = o.admit(limiter.Params{Rates: rates}, 1, offset{}, never, now, 1)
 	now += int64(100 * time.Millisecond)
 	clock := offset{}.observe(now-int64(4*time.Millisecond), now, limiter.Instant(now/1000))
 	for range 1000 {
@@ -128,7 +130,7 @@ func TestBlindShareEndsUnderSteadyLoad(t *testing.T) {
 		if !o.covers(clock, now) {
 			return
 		}
-		o, _ = o.admit(rates, 1, clock, clock.span(now).from, now, 1)
+		o, _ = o.admit(limiter.Params{Rates: rates}, 1, clock, clock.span(now).from, now, 1)
 	}
 	t.Error("the key is still on its local share after a whole window")
 }

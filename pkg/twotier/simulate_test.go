@@ -99,7 +99,7 @@ func (f *fleet) run(d time.Duration, fault func(elapsed time.Duration)) {
 func (f *fleet) spend(ctx context.Context, holder int, l *Limiter, rng *rand.Rand) {
 	for every(ctx, time.Duration(rng.Int64N(int64(4*time.Millisecond)))) {
 		cost := 1 + rng.Int64N(3)
-		d, err := l.Acquire(ctx, "", cost)
+		d, err := l.Acquire(ctx, Request{Value: "", Cost: cost})
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
@@ -117,7 +117,7 @@ func (f *fleet) count(holder int, d Decision, cost int64) {
 	defer f.mu.Unlock()
 	now := f.store.now()
 	for _, r := range f.cfg.Params.Rates {
-		at := charge{r.Window, windowOf(now, r.Window)}
+		at := charge{r.Window, r.WindowAt(now).Index}
 		if f.charges[at] == nil {
 			n := f.cfg.Holders
 			f.charges[at] = &tally{local: make([]int64, n), byStore: make([]bool, n)}
@@ -135,7 +135,7 @@ func (f *fleet) count(holder int, d Decision, cost int64) {
 		return // the windows are estimates, and unknown at first
 	}
 	for _, w := range d.Windows.Slice() {
-		if got := windowOf(now, w.Window); got != w.Index {
+		if got := w.WindowAt(now).Index; got != w.Index {
 			f.t.Errorf("charged to window %d of %dms in window %d", w.Index, w.Window/limiter.Millisecond, got)
 		}
 	}

@@ -1,7 +1,6 @@
 package twotier
 
 import (
-	"slices"
 	"sync"
 )
 
@@ -10,7 +9,10 @@ const overflowValue = "\x00overflow"
 
 // sweepStep is how many keys each new key looks at in search of idle ones. Two
 // make the sweep faster than the growth, so idle keys do not pile up.
-const sweepStep = 2
+const (
+	sweepStep  = 2
+	sweepSlots = 32 // most slots looked at
+)
 
 // A table holds the keys of one limiter: at most max of them. Values beyond that
 // share one key, so a client that makes up values gets no budget by it.
@@ -21,13 +23,12 @@ type table struct {
 
 	mu   sync.Mutex // guards the rest
 	max  int        // most keys
-	ring []*Key     // all keys in the table
-	hand int        // where the next sweep goes on
+	hand int        // slot at which the next sweep goes on
 }
 
 func (t *table) init(l *Limiter, maxKeys int) {
 	t.index, t.limiter, t.max = newIndex(), l, maxKeys
-	t.overflow = newKey(l, overflowValue)
+	t.overflow = newKey(l, overflowValue, false)
 }
 
 // bound changes how many keys the table takes.
@@ -37,19 +38,18 @@ func (t *table) bound(maxKeys int) {
 	t.max = maxKeys
 }
 
-// insert returns the key of the value, making it when there is room.
-func (t *table) insert(value string) *Key {
+// insert returns the key of the value and tenant, making it when there is room.
+func (t *table) insert(value, tenant string) *Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e := t.find(value); e != nil {
+	if e := t.find(value, tenant); e != nil {
 		return e.key
 	}
 	t.sweep()
-	if len(t.ring) >= t.max || value == overflowValue {
+	if t.live >= t.max || value == overflowValue {
 		return t.overflow
 	}
-	k := newKey(t.limiter, value)
-	t.ring = append(t.ring, k)
+	k := newKey(t.limiter, nameOf(value, tenant), tenant != "")
 	t.add(k.lease.Load())
 	return k
 }
@@ -63,36 +63,43 @@ func (t *table) update(e *lease) {
 }
 
 // sweep evicts idle keys among the next few; mu is held. Its cost does not grow
-// with the table.
+// with the table: at least an eighth of the slots are free, and when most are, few
+// keys are there to be looked for.
 func (t *table) sweep() {
 	now := t.limiter.clock.now()
-	for range min(sweepStep, len(t.ring)) {
-		t.hand %= len(t.ring)
-		k := t.ring[t.hand]
-		if !k.evict(now) {
-			t.hand++
+	slots := *t.slots.Load()
+	looked := 0
+	for range sweepSlots {
+		if t.hand++; t.hand >= len(slots) {
+			t.hand = 0
+		}
+		e := slots[t.hand].lease.Load()
+		if e == nil || e == deleted {
 			continue
 		}
-		t.remove(k.value)
-		last := len(t.ring) - 1
-		t.ring[t.hand], t.ring[last] = t.ring[last], nil
-		t.ring = t.ring[:last]
+		if e.key.evict(now) {
+			t.remove(e)
+		}
+		if looked++; looked == sweepStep {
+			return
+		}
 	}
 }
 
 func (t *table) size() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.ring)
+	return t.live
 }
 
-// each calls f for every key of the table and for the shared one.
+// each calls f for every key of the table and for the shared one. Keys that come
+// or go meanwhile may be left out.
 func (t *table) each(f func(*Key)) {
-	t.mu.Lock()
-	keys := slices.Clone(t.ring)
-	t.mu.Unlock()
 	f(t.overflow)
-	for _, k := range keys {
-		f(k)
+	slots := *t.slots.Load()
+	for i := range slots {
+		if e := slots[i].lease.Load(); e != nil && e != deleted {
+			f(e.key)
+		}
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weir-dev/weir/pkg/store"
 )
 
-var storeKey = newKey(nil, "").storeKey(&Config{})
+var storeKey store.Key
 
 func TestFailureActionDecidesWhileTheStoreIsUnavailable(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -61,7 +63,7 @@ func TestOtherErrorsAreNeverDecisions(t *testing.T) {
 					s.down = errBug
 					cfg := perSecond(100, 10)
 					cfg.OnUnavailable, cfg.Mode = action, m
-					d, err := open(t, cfg, s).Acquire(t.Context(), "", 1)
+					d, err := open(t, cfg, s).Acquire(t.Context(), Request{Value: "", Cost: 1})
 					if d.Allowed || !errors.Is(err, errBug) {
 						t.Errorf("got allowed %v and error %v, want the error", d.Allowed, err)
 					}
@@ -150,7 +152,7 @@ func TestStrictGrantGoesBackWhenTheWindowBeganOnTheLocalShare(t *testing.T) {
 		s.set(func() { s.back = constant(200 * time.Millisecond) })
 		slow := make(chan Decision)
 		go func() {
-			d, _ := l.Acquire(t.Context(), "", 1)
+			d, _ := l.Acquire(t.Context(), Request{Value: "", Cost: 1})
 			slow <- d
 		}()
 		synctest.Wait() // granted, on its way back

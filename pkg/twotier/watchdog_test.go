@@ -43,7 +43,7 @@ func TestReplyUnderWayInASuspendedMachineIsLate(t *testing.T) {
 		s.back = constant(50 * time.Millisecond)
 		done := make(chan Decision)
 		go func() {
-			d, _ := l.Acquire(t.Context(), "", 1)
+			d, _ := l.Acquire(t.Context(), Request{Value: "", Cost: 1})
 			done <- d
 		}()
 		synctest.Wait()

@@ -71,7 +71,7 @@ func (e *Enforcer) Check(ctx context.Context, name, limitName, key string, cost 
 		return twotier.Decision{Allowed: true, Limit: limit, Remaining: limit}, nil
 	}
 	value := policy.JoinParts(key)
-	decision, err := l.engine.Acquire(ctx, value, cost)
+	decision, err := l.engine.Acquire(ctx, twotier.Request{Value: value, Cost: cost})
 	if err != nil {
 		return twotier.Decision{}, fmt.Errorf("limit %s/%s: %w", name, limitName, err)
 	}

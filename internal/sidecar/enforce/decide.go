@@ -76,7 +76,7 @@ func (e *Enforcer) Decide(ctx context.Context, r *http.Request) (Verdict, error)
 			return Verdict{Refusal: l.refusal(KeyMissing, twotier.Decision{}, missing)}, nil
 		default:
 		}
-		decision, err := l.engine.Acquire(ctx, value, 1)
+		decision, err := l.engine.Acquire(ctx, twotier.Request{Value: value, Cost: 1})
 		if err != nil {
 			cancel(taken)
 			return Verdict{}, fmt.Errorf("limit %s/%s/%s: %w", l.Policy.Namespace, l.Policy.Name, l.Limit.Name, err)

@@ -26,7 +26,7 @@ const (
 
 // A Limiter is what a limit needs of its engine; see twotier.Limiter.
 type Limiter interface {
-	Acquire(ctx context.Context, value string, cost int64) (twotier.Decision, error)
+	Acquire(ctx context.Context, r twotier.Request) (twotier.Decision, error)
 	Reconfigure(cfg twotier.Config)
 	SetHolders(n int64)
 	Stats() twotier.Stats
@@ -138,7 +138,7 @@ func (e *Enforcer) engineConfig(l *limit) twotier.Config {
 		Scope:         l.scope,
 		Params:        l.Limit.Params(l.Policy),
 		Mode:          twotier.Leased,
-		Batch:         l.Policy.Consistency.Batch,
+		Size:          twotier.Size{Batch: l.Policy.Consistency.Batch},
 		MaxKeys:       l.maxKeys(),
 		OnUnavailable: actions[l.Policy.OnStoreUnavailable],
 		Holders:       e.holders[policyName{l.Policy.Namespace, l.Policy.Name}],

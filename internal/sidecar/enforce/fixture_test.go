@@ -162,8 +162,8 @@ type engine struct {
 	closed  chan struct{}
 }
 
-func (e *engine) Acquire(_ context.Context, value string, cost int64) (twotier.Decision, error) {
-	return e.acquire(value, cost)
+func (e *engine) Acquire(_ context.Context, r twotier.Request) (twotier.Decision, error) {
+	return e.acquire(r.Value, r.Cost)
 }
 func (*engine) Reconfigure(twotier.Config) {}
 func (*engine) SetHolders(int64)           {}

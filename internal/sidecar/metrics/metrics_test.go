@@ -24,7 +24,7 @@ func (source) Connected() bool { return true }
 // open is an engine that admits everything.
 type open struct{ enforce.Limiter }
 
-func (open) Acquire(context.Context, string, int64) (twotier.Decision, error) {
+func (open) Acquire(context.Context, twotier.Request) (twotier.Decision, error) {
 	return twotier.Decision{Allowed: true}, nil
 }
 func (open) Stats() twotier.Stats  { return twotier.Stats{RoundTrips: 3, ActiveKeys: 2} }

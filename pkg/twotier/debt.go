@@ -1,0 +1,93 @@
+package twotier
+
+// Settle replaces the cost of an admitted request by what it really was, at least
+// 0, once that is known. What was reserved too much becomes available again, as by
+// Cancel. What was reserved too little is charged to the credits in hand, or else
+// is a debt of the key: later decisions wait until it is paid, and tell so by Paid.
+// A debt is at most what the limit ever grants at once; more is forgiven, and a key
+// that is idle long enough to be forgotten takes its debt along.
+//
+// Settle returns how much more has been charged than the cost, less than 0 when
+// some was given back. What is owed is not in it. It does not block, has the effect
+// of Cancel on a later call of either, and none where Cancel has none.
+func (d *Decision) Settle(actual int64) (charged int64) {
+	e, cost := d.from, d.cost
+	d.from, d.cost = nil, 0
+	switch {
+	case e == nil || actual == cost:
+		return 0
+	case actual < cost:
+		e.refund(d.Source, cost-max(actual, 0))
+		return max(actual, 0) - cost
+	default:
+		return e.key.charge(e, actual-cost)
+	}
+}
+
+// charge takes units from the credits in hand and notes what is missing as a debt.
+// It returns what it took of the same charge as the lease e; what it took of another
+// one is paid, and for a later decision to tell.
+func (k *Key) charge(e *lease, units int64) (charged int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l := k.limiter()
+	cfg, now, front := l.settings.Load(), l.clock.now(), k.lease.Load()
+	h := k.hand()
+	for _, part := range []*Holding{&h.Front, &h.Back} {
+		taken := min(part.Held(now), units)
+		part.Credits -= taken
+		units -= taken
+		if part.Alike(e.terms.charge()) {
+			charged += taken
+		} else {
+			k.note(part.Charge, taken)
+		}
+	}
+	k.hold(h, front.terms, front.remaining)
+	if units > 0 {
+		k.more().debt = min(k.more().debt+units, largestCost(cfg.paramsOf(k.value())))
+	}
+	return charged
+}
+
+// pay takes the debt of the key from a grant; mu is held.
+func (k *Key) pay(grant *Holding) {
+	if k.extra == nil || k.extra.debt == 0 {
+		return
+	}
+	part := min(k.extra.debt, grant.Credits)
+	grant.Credits -= part
+	k.extra.debt -= part
+	k.note(grant.Charge, part)
+}
+
+// note remembers what was paid of the debt, for a decision to tell; mu is held.
+func (k *Key) note(c Charge, units int64) {
+	if units == 0 {
+		return
+	}
+	x := k.more()
+	if !x.paid.Alike(c) {
+		x.paid = Holding{Charge: c}
+	}
+	x.paid.Credits += units
+}
+
+// tell lets a decision on the windows from which debt was paid say so; mu is held.
+func (k *Key) tell(d *Decision) {
+	if k.extra == nil || k.extra.paid.Credits == 0 || d.Windows == nil || !k.extra.paid.Windows.SameWindows(*d.Windows) {
+		return
+	}
+	d.Paid, k.extra.paid = k.extra.paid.Credits, Holding{}
+	k.trim()
+}
+
+// owes returns the debt of the key.
+func (k *Key) owes() int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.extra == nil {
+		return 0
+	}
+	return k.extra.debt
+}

@@ -1,0 +1,103 @@
+package twotier
+
+import "github.com/weir-dev/weir/pkg/limiter"
+
+// A ledger counts admissions in windows.
+type ledger struct {
+	n    int
+	open [2 * limiter.MaxRates]limiter.OpenWindow // Granted is what was admitted
+}
+
+// A localResult says what a ledger decided.
+type localResult struct {
+	allowed   bool
+	limit     int64          // of the rate that binds
+	share     int64          // of that rate
+	remaining int64          // of the share
+	resets    limiter.Micros // until the window of that rate ends
+	wait      limiter.Micros // refused: until other windows begin
+	delay     int64          // LeakyBucket: until it is the request's turn, in nanoseconds
+}
+
+// admit decides a request when the clock the windows are aligned to reads
+// something in at.
+//
+//	for a rate                                             the request is
+//	the clock may be in either of two windows              refused
+//	the window was open at seen and has no admission here  refused
+//	cost is more than the part has left                    refused
+//	otherwise                                              admitted, charged to the rate
+//
+// Every rate has to admit it, or with Params.Any one of them. seen is the latest
+// instant the store is known to have served at: it may have granted units of the
+// windows that were open then.
+func (g ledger) admit(p part, at span, seen limiter.Instant, cost int64) (ledger, localResult) {
+	var next ledger
+	var res localResult
+	for i, r := range p.Rates {
+		w := g.window(r, at.from)
+		share := p.of(r)
+		left, ends := max(0, share-w.Granted), w.End().Sub(at.from)
+		served := r.WindowAt(p.known(r, seen)).Index >= w.Index && w.Granted == 0
+		usable := r.WindowAt(at.to).Index == w.Index && !served
+		fits := usable && cost <= left
+		if i == 0 || p.Any == (left > res.remaining) && left != res.remaining {
+			res.limit, res.share, res.remaining, res.resets = r.Limit, share, left, ends
+		}
+		switch {
+		case i == 0:
+			res.allowed = fits
+		case p.Any:
+			res.allowed = res.allowed || fits
+		default:
+			res.allowed = res.allowed && fits
+		}
+		if !fits {
+			res.wait = max(res.wait, ends)
+		}
+		if usable || !p.Any {
+			w.Granted += min(cost, left)
+		}
+		next.add(w)
+	}
+	if !res.allowed {
+		return g, res
+	}
+	res.wait, res.remaining = 0, max(0, res.remaining-cost)
+	next.keep(g, at.from)
+	return next, res
+}
+
+// keep keeps windows of g that rates which an edit took away had: until they end,
+// as at the store.
+func (g *ledger) keep(old ledger, now limiter.Instant) {
+	for _, w := range old.open[:old.n] {
+		if w.Contains(now) && g.find(w.Rate) == nil && g.n < len(g.open) {
+			g.add(w)
+		}
+	}
+}
+
+// window returns the window of the rate that contains now, as it stands.
+func (g ledger) window(r limiter.Rate, now limiter.Instant) limiter.OpenWindow {
+	open := r.WindowAt(now)
+	if w := g.find(r); w != nil && w.Index == open.Index {
+		open.Granted = w.Granted
+	}
+	return open
+}
+
+// find returns the window of the same length and alignment as the rate's.
+func (g *ledger) find(r limiter.Rate) *limiter.OpenWindow {
+	for i := range g.open[:g.n] {
+		if w := &g.open[i]; w.Window == r.Window && w.Offset == r.Offset && w.Monthly == r.Monthly {
+			return w
+		}
+	}
+	return nil
+}
+
+func (g *ledger) add(w limiter.OpenWindow) {
+	g.open[g.n] = w
+	g.n++
+}
