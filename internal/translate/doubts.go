@@ -54,7 +54,7 @@ func (d limitDoubts) all() []string {
 		d.mode(),
 		encodedPaths(d.path.Child("match"), d.limit.Match),
 		encodedPaths(d.path.Child("exempt"), d.limit.Exempt),
-		d.strictAfterAll(),
+		d.unleased(),
 		d.rates(d.path.Child("rates"), d.spec.Rates, d.limit.Rates),
 		d.wait(),
 		d.costs(),
@@ -75,7 +75,7 @@ func (d limitDoubts) mode() []string {
 
 // wait warns of a queue in which nobody can wait.
 func (d limitDoubts) wait() []string {
-	if d.limit.Algorithm != policy.LeakyBucket || atOnce(d.limit, d.limit.Rates) > 1 {
+	if d.limit.Algorithm != policy.LeakyBucket || d.limit.AtOnce(d.limit.Rates) > 1 {
 		return nil
 	}
 	return []string{warn(d.path.Child("maxDelay"), "the next turn comes later than %s, so nobody ever waits: raise it to at least window / limit", d.spec.MaxDelay)}
@@ -87,7 +87,7 @@ func (d limitDoubts) costs() []string {
 		return nil
 	}
 	var warnings []string
-	if most := atOnce(d.limit, d.limit.Rates); c.Max > most {
+	if most := d.limit.AtOnce(d.limit.Rates); c.Max > most {
 		warnings = append(warnings, warn(d.path.Child("cost", "max"),
 			"a request that costs more than %d is always refused, because the limit never admits more at once: lower it, or raise the limit", most))
 	}

@@ -46,7 +46,7 @@ func large(path *field.Path, what string, size int64, limit string, smallest int
 func smallestLimit(p *policy.Policy) (name string, smallest int64) {
 	smallest = math.MaxInt64
 	for i := range p.Limits {
-		if most := atOnce(&p.Limits[i], p.Limits[i].Rates); most < smallest {
+		if most := p.Limits[i].AtOnce(p.Limits[i].Rates); most < smallest {
 			name, smallest = p.Limits[i].Name, most
 		}
 	}
@@ -81,15 +81,15 @@ func firstToEnd(rates []limiter.Rate) limiter.Micros {
 	return shortest
 }
 
-// strictAfterAll warns of a limit whose credits would die before they are spent.
-func (d limitDoubts) strictAfterAll() []string {
+// unleased warns of a limit whose credits would die before they are spent.
+func (d limitDoubts) unleased() []string {
 	if d.policy.Consistency.Mode != policy.Leased || d.limit.ConsistencyOf(d.policy).Mode == policy.Leased {
 		return nil
 	}
 	var needed int64
 	for _, r := range everyRate(d.limit) {
-		needed = max(needed, leastBurst(r, leastLifetime), burstParts*scale(r.Limit, leastLifetime, r.Window)+burstParts)
+		needed = max(needed, leastBurst(r, leastLifetime, dearest(d.limit, r)), burstParts*leastBurst(r, leastLifetime, 0))
 	}
 	return []string{warn(d.path.Child("rates"),
-		"the burst is too small for credits to be spent from memory, so the store is asked for each request: raise burst to %d or more, or set spec.consistency.mode to Strict", needed)}
+		"the burst is too small for credits to be spent from memory, so the store is asked for each request that it may admit: raise burst to %d or more, or set spec.consistency.mode to CachedDeny", needed)}
 }

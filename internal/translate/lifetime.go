@@ -48,7 +48,7 @@ func (t *translator) lifetimes(path *field.Path, p *v1alpha1.RateLimitPolicy, ou
 func lifetime(l *policy.Limit) limiter.Micros {
 	shortest := longestLifetime
 	for _, r := range everyRate(l) {
-		shortest = min(shortest, max(shortestLifetime, r.Window/lifetimeParts), longest(l, r))
+		shortest = min(shortest, max(shortestLifetime, r.Window/lifetimeParts), longest(l, r, dearest(l, r)))
 		if isBucket(l) {
 			shortest = min(shortest, scale(r.Window, burst(r), r.Limit)/burstParts)
 		}
@@ -60,12 +60,32 @@ func lifetime(l *policy.Limit) limiter.Micros {
 }
 
 // longest returns how long credits may live at most: no longer than a window, and of
-// a bucket so long that one unit of its burst is left to be granted.
-func longest(l *policy.Limit, r limiter.Rate) limiter.Micros {
+// a bucket so long that its burst leaves enough for a request of that cost.
+func longest(l *policy.Limit, r limiter.Rate, cost int64) limiter.Micros {
 	if !isBucket(l) {
 		return r.Window
 	}
-	return scale(r.Window, burst(r)-1, r.Limit)
+	return scale(r.Window, max(0, burst(r)-cost), r.Limit)
+}
+
+// dearest returns what the dearest request costs that the rate admits.
+func dearest(l *policy.Limit, r limiter.Rate) int64 {
+	switch {
+	case l.Cost == nil:
+		return 1
+	case l.Cost.Max <= burst(r):
+		return l.Cost.Max
+	default:
+		return l.Cost.Default
+	}
+}
+
+// usual returns what a request costs whose headers do not say.
+func usual(l *policy.Limit) int64 {
+	if l.Cost == nil {
+		return 1
+	}
+	return l.Cost.Default
 }
 
 func isBucket(l *policy.Limit) bool {
@@ -84,25 +104,25 @@ func everyRate(l *policy.Limit) []limiter.Rate {
 // checkLifetime refuses a lifetime for which one of the rates has no room.
 func (t *translator) checkLifetime(path *field.Path, l *policy.Limit, given limiter.Micros) {
 	for _, r := range everyRate(l) {
-		most := longest(l, r)
+		most, needed := longest(l, r, usual(l)), leastBurst(r, given, usual(l))
 		switch {
 		case given <= most:
 			continue
 		case !isBucket(l):
 			t.invalid(path, text(given), fmt.Sprintf("is longer than a window of limit %s: shorten it to at most %s", l.Name, text(most)))
 		case most < leastLifetime:
-			t.invalid(path, text(given), fmt.Sprintf("leaves nothing of the burst of limit %s (%d at %d per %s): raise its burst to %d or more, or set mode to Strict",
-				l.Name, burst(r), r.Limit, text(r.Window), leastBurst(r, given)))
+			t.invalid(path, text(given), fmt.Sprintf("leaves too little of the burst of limit %s (%d at %d per %s): raise its burst to %d or more, or set mode to Strict",
+				l.Name, burst(r), r.Limit, text(r.Window), needed))
 		default:
-			t.invalid(path, text(given), fmt.Sprintf("leaves nothing of the burst of limit %s (%d at %d per %s): shorten it to at most %s, or raise its burst to %d or more",
-				l.Name, burst(r), r.Limit, text(r.Window), text(most-most%limiter.Millisecond), leastBurst(r, given)))
+			t.invalid(path, text(given), fmt.Sprintf("leaves too little of the burst of limit %s (%d at %d per %s): shorten it to at most %s, or raise its burst to %d or more",
+				l.Name, burst(r), r.Limit, text(r.Window), text(most-most%limiter.Millisecond), needed))
 		}
 		return
 	}
 }
 
-// leastBurst returns the smallest burst that leaves one unit to be granted while
+// leastBurst returns a burst that leaves enough for a request of that cost while
 // credits live so long.
-func leastBurst(r limiter.Rate, lifetime limiter.Micros) int64 {
-	return scale(r.Limit, lifetime, r.Window) + 2
+func leastBurst(r limiter.Rate, lifetime limiter.Micros, cost int64) int64 {
+	return scale(r.Limit, lifetime, r.Window) + 1 + cost
 }

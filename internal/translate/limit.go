@@ -109,7 +109,7 @@ func (t *translator) cost(path *field.Path, l *policy.Limit, c *v1alpha1.Cost) *
 		RequestHeader:  string(c.RequestHeader),
 		ResponseHeader: string(c.ResponseHeader),
 	}
-	if most := atOnce(l, l.Rates); len(t.errs) == 0 && out.Default > most {
+	if most := l.AtOnce(l.Rates); len(t.errs) == 0 && out.Default > most {
 		t.invalid(path.Child("default"), out.Default, fmt.Sprintf("is more than the limit admits at once (%d), so every request would be refused: lower it, or raise the limit", most))
 	}
 	return out

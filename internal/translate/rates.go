@@ -72,26 +72,6 @@ func (t *translator) offset(path *field.Path, s string) limiter.Micros {
 	return 0
 }
 
-// atOnce returns the most that a request may cost to be admitted ever, when it is
-// not leased in advance.
-func atOnce(l *policy.Limit, rates []limiter.Rate) int64 {
-	var least, most int64 = math.MaxInt64, 0
-	for _, r := range rates {
-		amount := r.Limit
-		switch l.Algorithm {
-		case policy.TokenBucket, policy.GCRA:
-			amount = burst(r)
-		case policy.LeakyBucket:
-			amount = min(scale(r.Limit, l.MaxDelay, r.Window), math.MaxInt64-1) + 1
-		}
-		least, most = min(least, amount), max(most, amount)
-	}
-	if l.Any {
-		return most
-	}
-	return least
-}
-
 func burst(r limiter.Rate) int64 {
 	if r.Burst == 0 {
 		return r.Limit

@@ -1,20 +1,62 @@
 package policy
 
+import (
+	"cmp"
+	"math"
+	"math/bits"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
 // Carry returns how many units each holder may carry into a window of the limit,
-// which is one of p: none unless leases carry over. Then a lease may be untouched
-// but for one unit, and what was left when it was asked for ahead of need is there
-// as well. So a window admits at most limiter.Params.MostPerWindow and this for each
+// which is one of p: none unless leases carry over. Then it is a lease but for one
+// unit, and what was left when that was asked for ahead of need; the engine drops
+// more. So a window admits at most limiter.Params.MostPerWindow and this for each
 // holder.
 func (l *Limit) Carry(p *Policy) int64 {
 	c := l.ConsistencyOf(p)
 	if c.Mode != Leased || c.Expiry != CarryOver {
 		return 0
 	}
-	largest := c.Largest()
-	if l.Cost != nil {
-		largest = max(largest, l.Cost.Max)
+	most := c.Largest()
+	if c.Size != Fixed {
+		most = min(most, l.AtOnce(l.Rates)) // what is learned stays within the limit
 	}
-	return largest - 1 + c.LowWater
+	return most - 1 + c.LowWater
+}
+
+// AtOnce returns the most that the limit admits at once by these rates, its own or
+// those of an override: a request that costs more is always refused. Of a burst it
+// is what is left by what flows in during the lifetime of credits; see
+// limiter.Params.Lifetime.
+func (l *Limit) AtOnce(rates []limiter.Rate) int64 {
+	var least, most int64 = math.MaxInt64, 0
+	for _, r := range rates {
+		amount := r.Limit
+		switch l.Algorithm {
+		case TokenBucket, GCRA:
+			amount = max(0, cmp.Or(r.Burst, r.Limit)-flow(r, l.Lifetime, int64(r.Window)-1))
+		case LeakyBucket: // what may wait, and whose turn it is
+			amount = min(flow(r, l.MaxDelay, 0), math.MaxInt64-1) + 1
+		}
+		least, most = min(least, amount), max(most, amount)
+	}
+	if l.Any {
+		return most
+	}
+	return least
+}
+
+// flow returns how many units of the rate pass in so long, at most the largest
+// int64; extra is added to the numerator, of which Window is the denominator.
+func flow(r limiter.Rate, length limiter.Micros, extra int64) int64 {
+	high, low := bits.Mul64(uint64(r.Limit), uint64(length))
+	low, carry := bits.Add64(low, uint64(extra), 0)
+	if high += carry; high >= uint64(r.Window) {
+		return math.MaxInt64
+	}
+	count, _ := bits.Div64(high, low, uint64(r.Window))
+	return int64(min(count, math.MaxInt64))
 }
 
 // Settled reports whether each request is charged in full before it is let

@@ -67,10 +67,11 @@ func (l *Limit) Overridden(p *Policy) map[string]limiter.Params {
 
 // ConsistencyOf returns how the limit, which is one of p, uses the store. It is the
 // policy's consistency, except that a grant without a lifetime cannot be leased
-// where no window says when it dies: such a limit is Strict.
+// where no window says when it dies: then the store is asked for each request that
+// it may admit.
 func (l *Limit) ConsistencyOf(p *Policy) Consistency {
 	if p.Consistency.Mode == Leased && l.Lifetime == 0 && !algorithms[l.Algorithm].WindowCoupled() {
-		return Consistency{Mode: Strict}
+		return Consistency{Mode: CachedDeny}
 	}
 	return p.Consistency
 }

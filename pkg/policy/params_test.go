@@ -70,13 +70,13 @@ func TestConsistencyOf(t *testing.T) {
 	}{
 		"windows are leased":                  {policy.Limit{}, leased, policy.Leased},
 		"a bucket with a lifetime is leased":  {policy.Limit{Algorithm: policy.GCRA, Lifetime: 1}, leased, policy.Leased},
-		"a bucket without one asks each time": {policy.Limit{Algorithm: policy.GCRA}, leased, policy.Strict},
-		"a sum without one asks each time":    {policy.Limit{Algorithm: policy.SlidingLog}, leased, policy.Strict},
-		"a bucket remembers refusals":         {policy.Limit{Algorithm: policy.GCRA}, policy.Consistency{Mode: policy.CachedDeny}, policy.CachedDeny},
+		"a bucket without one asks each time": {policy.Limit{Algorithm: policy.GCRA}, leased, policy.CachedDeny},
+		"a sum without one asks each time":    {policy.Limit{Algorithm: policy.SlidingLog}, leased, policy.CachedDeny},
+		"a bucket may be strict":              {policy.Limit{Algorithm: policy.GCRA}, policy.Consistency{Mode: policy.Strict}, policy.Strict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tc.limit.ConsistencyOf(&policy.Policy{Consistency: tc.consistency})
-			if got.Mode != tc.want || got.Mode == policy.Strict && got != (policy.Consistency{Mode: policy.Strict}) {
+			if got.Mode != tc.want || got.Mode != policy.Leased && got != (policy.Consistency{Mode: got.Mode}) {
 				t.Errorf("got %+v, want mode %s", got, tc.want)
 			}
 		})
@@ -90,21 +90,43 @@ func TestCarry(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		consistency policy.Consistency
-		cost        *policy.Cost
 		want        int64
 	}{
-		"nothing while credits die":        {lease(policy.Consistency{Size: policy.Fixed, Batch: 10, Expiry: policy.Coupled}), nil, 0},
-		"nothing when nothing is leased":   {policy.Consistency{Mode: policy.Strict}, nil, 0},
-		"a batch but for one":              {lease(policy.Consistency{Size: policy.Fixed, Batch: 10, Expiry: policy.CarryOver}), nil, 9},
-		"the largest that is learned":      {lease(policy.Consistency{Size: policy.Adaptive, Batch: 10, Max: 50, Expiry: policy.CarryOver}), nil, 49},
-		"and what was left":                {lease(policy.Consistency{Size: policy.Fixed, Batch: 10, LowWater: 4, Expiry: policy.CarryOver}), nil, 13},
-		"a request that costs more":        {lease(policy.Consistency{Size: policy.Fixed, Batch: 10, Expiry: policy.CarryOver}), &policy.Cost{Default: 1, Max: 30, RequestHeader: "a"}, 29},
-		"a request that costs less at all": {lease(policy.Consistency{Size: policy.Fixed, Batch: 10, Expiry: policy.CarryOver}), &policy.Cost{Default: 2, Max: 2}, 9},
+		"nothing while credits die":                  {lease(policy.Consistency{Size: policy.Fixed, Batch: 10, Expiry: policy.Coupled}), 0},
+		"nothing when nothing is leased":             {policy.Consistency{Mode: policy.Strict}, 0},
+		"a batch but for one":                        {lease(policy.Consistency{Size: policy.Fixed, Batch: 10, Expiry: policy.CarryOver}), 9},
+		"the largest that is learned":                {lease(policy.Consistency{Size: policy.Adaptive, Batch: 10, Max: 15, Expiry: policy.CarryOver}), 14},
+		"no more than the limit, when it is learned": {lease(policy.Consistency{Size: policy.Adaptive, Batch: 10, Max: 50, Expiry: policy.CarryOver}), 19},
+		"and what was left":                          {lease(policy.Consistency{Size: policy.Fixed, Batch: 10, LowWater: 4, Expiry: policy.CarryOver}), 13},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := policy.Limit{Cost: tc.cost}
+			l := policy.Limit{Rates: []limiter.Rate{{Limit: 30, Window: limiter.Second}, {Limit: 20, Window: limiter.MinWindow}}}
 			if got := l.Carry(&policy.Policy{Consistency: tc.consistency}); got != tc.want {
 				t.Errorf("a holder carries %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAtOnce(t *testing.T) {
+	rates := []limiter.Rate{{Limit: 30, Window: limiter.Second, Burst: 5}, {Limit: 20, Window: 60 * limiter.Second}}
+	for name, tc := range map[string]struct {
+		limit policy.Limit
+		want  int64
+	}{
+		"the smallest of all windows":      {policy.Limit{}, 20},
+		"the largest of any windows":       {policy.Limit{Any: true}, 30},
+		"the smallest burst":               {policy.Limit{Algorithm: policy.TokenBucket}, 5},
+		"a burst without what lives":       {policy.Limit{Algorithm: policy.GCRA, Lifetime: 50 * limiter.Millisecond}, 3},
+		"a burst without its last part":    {policy.Limit{Algorithm: policy.GCRA, Lifetime: 51 * limiter.Millisecond}, 3},
+		"nothing when all of it lives":     {policy.Limit{Algorithm: policy.GCRA, Lifetime: limiter.Second}, 0},
+		"the largest burst of any":         {policy.Limit{Algorithm: policy.GCRA, Any: true}, 20},
+		"what waits, and whose turn it is": {policy.Limit{Algorithm: policy.LeakyBucket, MaxDelay: 4 * limiter.Second}, 2},
+		"whose turn it is, at least":       {policy.Limit{Algorithm: policy.LeakyBucket, MaxDelay: 1}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.limit.AtOnce(rates); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})
 	}
