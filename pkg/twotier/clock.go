@@ -21,7 +21,8 @@ var process clock
 // suspended; a watchdog adds that time, so an instant jumps forward once the
 // watchdog has noticed.
 type clock struct {
-	slept atomic.Int64 // nanoseconds the machine was known to be suspended
+	virtual Virtual      // nil on a real machine
+	slept   atomic.Int64 // nanoseconds the machine was known to be suspended
 
 	mu    sync.Mutex
 	users int           // guarded by mu: open limiters
@@ -30,14 +31,19 @@ type clock struct {
 }
 
 // now reads the clock.
-func (c *clock) now() int64 { return int64(time.Since(epoch)) + c.slept.Load() }
+func (c *clock) now() int64 {
+	if c.virtual != nil {
+		return c.virtual.Now()
+	}
+	return int64(time.Since(epoch)) + c.slept.Load()
+}
 
 // retain keeps the watchdog running until the matching release.
 func (c *clock) retain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.users++
-	if c.users == 1 {
+	if c.users == 1 && c.virtual == nil {
 		c.stop, c.done = make(chan struct{}), make(chan struct{})
 		go c.watch(suspended, c.stop, c.done)
 	}
@@ -48,7 +54,7 @@ func (c *clock) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.users--
-	if c.users == 0 {
+	if c.users == 0 && c.virtual == nil {
 		close(c.stop)
 		<-c.done
 	}

@@ -60,7 +60,7 @@ func (k *Key) take(ctx context.Context, cfg *settings, take limiter.Command, ask
 			return r, err
 		}
 		ends = r.sent + nanos(r.ExpiresIn)
-		if err := sleep(ctx, time.Duration(ends-l.clock.now())); err != nil {
+		if err := l.clock.sleep(ctx, time.Duration(ends-l.clock.now())); err != nil {
 			return r, err
 		}
 	}
@@ -77,20 +77,6 @@ func (r *reply) late(now int64) bool {
 		return false
 	}
 	return now >= DeadlineOf(r.sent, r.ExpiresIn)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // settle makes a reply effective; mu is held.

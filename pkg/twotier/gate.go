@@ -3,7 +3,6 @@ package twotier
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -155,7 +154,7 @@ func (g *Gate) failed(era int, err error) {
 	g.cause, g.probing = err, false
 	wait := min(firstRetry<<min(g.failures, 10), longestRetry)
 	g.failures++
-	g.retryAt = g.clock.now() + int64(wait) + rand.Int64N(int64(wait)/2)
+	g.retryAt = g.clock.now() + int64(wait) + g.clock.random(int64(wait)/2)
 }
 
 // left ends a call that says nothing about the store.

@@ -129,7 +129,7 @@ func (l *Limiter) start(f func()) bool {
 	if l.closed {
 		return false
 	}
-	l.work.Go(f)
+	l.clock.run(&l.work, f)
 	return true
 }
 

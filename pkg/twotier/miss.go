@@ -44,10 +44,8 @@ func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
 		if c == nil {
 			return d, err
 		}
-		select {
-		case <-c.done:
-		case <-ctx.Done():
-			return Decision{}, ctx.Err()
+		if err := l.clock.wait(ctx, c.done); err != nil {
+			return Decision{}, err
 		}
 		if c.err != nil && c.gate == l.settings.Load().gate {
 			return k.failed(cost, c.err)

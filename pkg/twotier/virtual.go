@@ -1,0 +1,76 @@
+package twotier
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// A Virtual machine is one on which limiters run in a simulation: with its own
+// time, and with everything that would wait or run at once given into its hands. It
+// has no watchdog, for it is never suspended.
+type Virtual interface {
+	// Now tells the instant, in nanoseconds since some start. It never goes back.
+	Now() int64
+	// Random returns a number in [0, n).
+	Random(n int64) int64
+	// Go runs f beside its caller, which goes on first: it may hold a lock.
+	Go(f func())
+	// Sleep waits for d, or until ctx is done and returns its error.
+	Sleep(ctx context.Context, d time.Duration) error
+	// Wait waits until done is closed, or until ctx is done and returns its error.
+	Wait(ctx context.Context, done <-chan struct{}) error
+}
+
+// NewVirtualGate returns a gate before s on a virtual machine. Its limiters run
+// there, too.
+func NewVirtualGate(s Store, v Virtual) *Gate { return newGate(s, &clock{virtual: v}) }
+
+// random returns a number in [0, n).
+func (c *clock) random(n int64) int64 {
+	if c.virtual != nil {
+		return c.virtual.Random(n)
+	}
+	return rand.Int64N(n)
+}
+
+// run runs f beside its caller and counts it as work.
+func (c *clock) run(work *sync.WaitGroup, f func()) {
+	if c.virtual != nil {
+		c.virtual.Go(f)
+		return
+	}
+	work.Go(f)
+}
+
+// sleep waits for d, or until ctx is done and returns its error.
+func (c *clock) sleep(ctx context.Context, d time.Duration) error {
+	switch {
+	case d <= 0:
+		return ctx.Err()
+	case c.virtual != nil:
+		return c.virtual.Sleep(ctx, d)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// wait waits until done is closed, or until ctx is done and returns its error.
+func (c *clock) wait(ctx context.Context, done <-chan struct{}) error {
+	if c.virtual != nil {
+		return c.virtual.Wait(ctx, done)
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
