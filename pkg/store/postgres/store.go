@@ -95,4 +95,3 @@ func (s *Store) call(ctx context.Context, into any, sql string, args ...any) err
 	}
 	return nil
 }
-

@@ -1,0 +1,241 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store/storetest"
+	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
+)
+
+// testClock takes the place of sql/clock.sql. All other text is what runs in
+// production.
+//
+//go:embed testdata/clock.sql
+var testClock string
+
+// TestFunctionsFollowStep compares weir.step and Step on thousands of timelines.
+func TestFunctionsFollowStep(t *testing.T) {
+	t.Parallel()
+	const timelines, calls = 5_000, 20
+	s := newTimelineStore(t)
+	seen := map[string]int{}
+	for seed := range uint64(timelines) {
+		l := newTimeline(rand.NewPCG(seed, 0).Uint64, calls)
+		if diff := s.replay(t, l); diff != "" {
+			t.Fatalf("timeline of seed %d: %s", seed, diff)
+		}
+		for _, c := range l.calls {
+			seen[c.want.Reason.String()]++
+			seen[fmt.Sprintf("%v from %v", c.want.Algorithm, c.was)]++
+			seen[fmt.Sprintf("%v by %v", c.want.Reason, c.want.Algorithm)]++
+		}
+	}
+	for a := limiter.FixedWindow; a <= limiter.LeakyBucket; a++ {
+		for b := limiter.FixedWindow; b <= limiter.LeakyBucket; b++ {
+			if n := seen[fmt.Sprintf("%v from %v", a, b)]; n < 20 {
+				t.Errorf("only %d edits lead to %v from %v", n, a, b)
+			}
+		}
+		for reason := limiter.Granted; reason <= limiter.Forfeited; reason++ {
+			amnesiac := a <= limiter.SlidingLog // a bucket is full instead
+			if n := seen[fmt.Sprintf("%v by %v", reason, a)]; n < 50 && (reason != limiter.Amnesia || amnesiac) {
+				t.Errorf("only %d calls ended in %v by %v", n, reason, a)
+			}
+		}
+	}
+	t.Log(seen)
+}
+
+// FuzzSQLEquivalence compares weir.step and Step on a timeline made from bytes.
+func FuzzSQLEquivalence(f *testing.F) {
+	for seed := range uint64(32) {
+		choices := rand.NewPCG(seed, 1)
+		var data []byte
+		for range 240 {
+			data = append(data, byte(choices.Uint64()))
+		}
+		f.Add(data)
+	}
+	s := newTimelineStore(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		const callBytes = 16 // most calls need fewer choices
+		calls := min(len(data)/callBytes, 100)
+		d := func() uint64 {
+			var word [8]byte
+			data = data[copy(word[:2], data):]
+			return binary.LittleEndian.Uint64(word[:])
+		}
+		if diff := s.replay(t, newTimeline(d, calls)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// A timeline is a sequence of calls for one counter and what Step makes of them.
+type timeline struct {
+	memory limiter.Memory
+	calls  []call
+	end    held
+}
+
+type call struct {
+	storetest.Call
+	was  limiter.Algorithm // of the state before
+	want limiter.Result
+}
+
+// held is what the store keeps of one counter, and of what it dropped.
+type held struct {
+	State     limiter.State
+	KeepUntil limiter.Instant
+	Latest    limiter.Instant
+}
+
+func newTimeline(d storetest.Dice, calls int) timeline {
+	l := storetest.NewTimeline(d)
+	made := timeline{memory: l.Memory, end: held{Latest: l.Memory.Latest}}
+	for range calls {
+		c := l.Next()
+		was := made.end.State.Algorithm
+		res := made.end.apply(l.Memory.Since, c)
+		l.Answered(c, res)
+		made.calls = append(made.calls, call{Call: c, was: was, want: res})
+	}
+	return made
+}
+
+// apply runs a call as the store does: a new counter makes room for itself.
+func (h *held) apply(since limiter.Instant, c storetest.Call) limiter.Result {
+	cmd := c.Command
+	cmd.Memory = limiter.Memory{Since: since, Latest: h.Latest}
+	next, res := c.Params.Step(h.State, c.Now, cmd)
+	if cmd.Op == limiter.Peek {
+		return res
+	}
+	if h.State.N == 0 && h.Latest <= c.Now-limiter.Instant(limiter.MinWindow) {
+		h.Latest = c.Now
+	}
+	if !next.Equal(h.State) {
+		h.State, h.KeepUntil = next, c.Now.Add(next.KeepFor(c.Now))
+	}
+	return res
+}
+
+// A timelineStore replays timelines on one counter of a real server.
+type timelineStore struct {
+	*Store
+	conn *pgx.Conn
+}
+
+func newTimelineStore(t testing.TB) timelineStore {
+	server := postgrestest.Start(t)
+	config, err := Options{Address: server.Addr, Database: postgrestest.Database, User: postgrestest.User}.config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.RuntimeParams["weir.now"] = "1"
+	config.ConnConfig.RuntimeParams["statement_timeout"] = "0"
+	s, err := newStore(config, newProgram(testClock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if err := s.Refresh(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.ConnectConfig(context.Background(), config.ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return timelineStore{Store: s, conn: conn}
+}
+
+// replay runs the timeline in one round trip and returns how the results, or the
+// counter it leaves, differ from Step's.
+func (s timelineStore) replay(t testing.TB, l timeline) string {
+	t.Helper()
+	batch := &pgx.Batch{}
+	batch.Queue("DELETE FROM weir.counters")
+	batch.Queue("UPDATE weir.memory SET since = $1, latest = $2, writer = pg_current_xact_id()::xid", int64(l.memory.Since), int64(l.memory.Latest))
+	for _, c := range l.calls {
+		batch.Queue("SELECT set_config('weir.now', $1, false)", fmt.Sprint(int64(c.Now)))
+		batch.Queue(s.program.step, encode("state", c.Params, c.Command)...)
+	}
+	batch.Queue("SELECT latest FROM weir.memory")
+	batch.Queue(`SELECT keep_until, generation, algorithm, expires, began, pulse, asked, before,
+		rates, index, used, entries, log, tenants, shares FROM weir.counters`)
+	results := s.conn.SendBatch(context.Background(), batch)
+	defer results.Close()
+	for range 2 {
+		if _, err := results.Exec(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, c := range l.calls {
+		var reply []int64
+		if _, err := results.Exec(); err != nil {
+			t.Fatal(err)
+		}
+		if err := results.QueryRow().Scan(&reply); err != nil {
+			t.Fatalf("call %d of %+v: %v", i, l.calls[:i+1], err)
+		}
+		got, err := decode(reply)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			return fmt.Sprintf("call %d of memory %+v (-Step +SQL):\n%s\nafter %+v", i, l.memory, diff, l.calls[:i+1])
+		}
+	}
+	var got held
+	if err := results.QueryRow().Scan(&got.Latest); err != nil {
+		t.Fatal(err)
+	}
+	if err := got.scan(results.QueryRow()); err != nil {
+		t.Fatal(err)
+	}
+	return cmp.Diff(l.end, got, cmp.Comparer(limiter.State.Equal))
+}
+
+// scan reads a counter, if there is one.
+func (h *held) scan(row pgx.Row) error {
+	var rates, index, used, entries, log, shares []int64
+	var tenants []string
+	s := &h.State
+	err := row.Scan(&h.KeepUntil, &s.Generation, &s.Algorithm, &s.Expires, &s.Began, &s.Pulse, &s.Asked, &s.Before,
+		&rates, &index, &used, &entries, &log, &tenants, &shares)
+	if err == pgx.ErrNoRows {
+		return nil
+	}
+	s.N = len(index)
+	for i := range s.Slice() {
+		m := &s.Meters[i]
+		r := rates[5*i:]
+		m.Rate = limiter.Rate{Limit: r[0], Window: limiter.Micros(r[1]), Burst: r[2], Offset: limiter.Micros(r[3]), Monthly: r[4] == 1}
+		m.Index, m.Used = index[i], used[i]
+		if s.Algorithm == limiter.SlidingWindow || s.Algorithm == limiter.SlidingLog {
+			for range entries[i] {
+				m.Log = append(m.Log, limiter.Entry{At: limiter.Instant(log[0]), Count: log[1]})
+				m.Used -= log[1] // so that it is 0, as in Go, when the sum is right
+				log = log[2:]
+			}
+		}
+	}
+	for i, tenant := range tenants {
+		s.Tenants = append(s.Tenants, limiter.TenantUse{Tenant: tenant, Used: shares[i]})
+	}
+	slices.SortFunc(s.Tenants, func(a, b limiter.TenantUse) int { return strings.Compare(a.Tenant, b.Tenant) })
+	return err
+}
