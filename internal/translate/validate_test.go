@@ -75,6 +75,111 @@ var invalidPolicies = map[string]invalid{
 		`{podSelector: {}, limits: [{name: all, rates: [{limit: 1, window: 1.5s}]}]}`,
 		"spec.limits[0].rates[0].window", "write whole numbers of h, m, s and ms",
 	},
+	"a bucket that cannot be counted exactly": {
+		asked(`algorithm: TokenBucket, rates: [{limit: 999999999999, window: 744h}]`),
+		"spec.limits[0].rates", "choose a limit that divides the window evenly, a smaller burst or a shorter window",
+	},
+	"a wait that cannot be counted exactly": {
+		asked(`algorithm: LeakyBucket, maxDelay: 1h, rates: [{limit: 9999999, window: 1s}]`),
+		"spec.limits[0].rates", "choose a limit that divides the window evenly or a shorter wait",
+	},
+	"two windows of an override that are one": {
+		asked(aRate + `, key: {parts: [{type: Path}]}, overrides: [{values: [{parts: [/a]}], rates: [{limit: 1, window: 1s}, {limit: 2, window: 1000ms}]}]`),
+		"spec.limits[0].overrides[0].rates", "rates[1].window equals rates[0].window; keep the smaller limit of the two",
+	},
+	"a value in two overrides": {
+		asked(aRate + `, key: {parts: [{type: Method}]}, overrides: [{values: [{parts: [GET]}], ` + aRate + `}, {values: [{parts: [PUT]}, {parts: [GET]}], ` + aRate + `}]`),
+		"spec.limits[0].overrides[1].values[1]", "names the value of spec.limits[0].overrides[0].values[0] a second time: remove one",
+	},
+	"two addresses that are one client": {
+		asked(aRate + `, key: {parts: [{type: ClientIP}]}, overrides: [{values: [{parts: ["2001:db8::1"]}, {parts: ["2001:db8::2"]}], ` + aRate + `}]`),
+		"spec.limits[0].overrides[0].values[1]", "a second time: remove one",
+	},
+	"a value that is no client": {
+		asked(aRate + `, key: {parts: [{type: Path}, {type: ClientIP}]}, overrides: [{values: [{parts: [/a, 10.0.0.0/8]}], ` + aRate + `}]`),
+		"spec.limits[0].overrides[0].values[0].parts[1]", "write an address such as 192.0.2.1",
+	},
+	"a value that is no path": {
+		asked(aRate + `, key: {parts: [{type: Path}]}, overrides: [{values: [{parts: [a]}], ` + aRate + `}]`),
+		"spec.limits[0].overrides[0].values[0].parts[0]", "a path starts with a slash",
+	},
+	"a value of 1024 characters that takes more bytes": {
+		asked(aRate + `, key: {parts: [{type: Header, header: {name: x}}]}, overrides: [{values: [{parts: ["` + strings.Repeat("é", 600) + `"]}], ` + aRate + `}]`),
+		"spec.limits[0].overrides[0].values[0].parts[0]", "has 1200 bytes: write 1 to 1024",
+	},
+	"a tenant that is no client": {
+		asked(aRate + `, fairness: {tenant: {type: ClientIP}, weights: [{tenant: gold, weight: 1}]}`),
+		"spec.limits[0].fairness.weights[0].tenant", "write an address such as 192.0.2.1",
+	},
+	"two tenants that are one client": {
+		asked(aRate + `, fairness: {tenant: {type: ClientIP}, weights: [{tenant: "2001:db8::1", weight: 1}, {tenant: "2001:db8::/64", weight: 1}]}`),
+		"spec.limits[0].fairness.weights[1].tenant", "names a tenant a second time: remove one",
+	},
+	"a default cost that no limit admits": {
+		asked(aRate + `, cost: {default: 101}`),
+		"spec.limits[0].cost.default", "is more than the limit admits at once (100), so every request would be refused: lower it",
+	},
+	"a lifetime of a whole burst": {
+		leased(`lifetime: 100ms`, `algorithm: GCRA, rates: [{limit: 100, window: 1s, burst: 10}]`),
+		"spec.consistency.lease.lifetime", "leaves too little of the burst of limit all (10 at 100 per 1s): shorten it to at most 90ms, or raise its burst to 12 or more",
+	},
+	"a lifetime of the burst of an override": {
+		leased(`lifetime: 100ms`, `algorithm: GCRA, `+aRate+`, key: {parts: [{type: Path}]}, overrides: [{values: [{parts: [/a]}], rates: [{limit: 100, window: 1s, burst: 10}]}]`),
+		"spec.consistency.lease.lifetime", "shorten it to at most 90ms",
+	},
+	"a lifetime of a burst that has no room at all": {
+		leased(`lifetime: 5ms`, `algorithm: GCRA, rates: [{limit: 1000, window: 1s, burst: 1}]`),
+		"spec.consistency.lease.lifetime", "raise its burst to 7 or more, or set mode to Strict",
+	},
+	"a lifetime that leaves less than a request costs": {
+		leased(`lifetime: 100ms`, `algorithm: GCRA, rates: [{limit: 100, window: 1s, burst: 50}], cost: {default: 41}`),
+		"spec.consistency.lease.lifetime", "shorten it to at most 90ms",
+	},
+	"a lifetime longer than a sliding window": {
+		leased(`lifetime: 101ms`, `algorithm: SlidingLog, rates: [{limit: 100, window: 100ms}]`),
+		"spec.consistency.lease.lifetime", "is longer than a window of limit all: shorten it to at most 100ms",
+	},
+
+	"a leaky bucket that is leased, past the schema": {
+		leased(``, `algorithm: LeakyBucket, maxDelay: 1s, `+aRate),
+		"spec", "algorithm is LeakyBucket, which delays each request by its place in the queue: that needs mode Strict",
+	},
+	"credits of a bucket that carry over, past the schema": {
+		leased(`expiry: CarryOver`, `algorithm: GCRA, `+aRate),
+		"spec", "credits cannot be carried over: it has no windows",
+	},
+	"fairness that carries over, past the schema": {
+		leased(`expiry: CarryOver`, aRate+`, fairness: {tenant: {type: Path}}`),
+		"spec", "credits that die with their window",
+	},
+	"a low water of a batch, past the schema": {
+		leased(`size: {type: Fixed, batch: 5}, lowWater: 5`, aRate),
+		"spec", "consistency.lowWater is 5, outside 0 to 4",
+	},
+	"overrides without a key, past the schema": {
+		asked(aRate + `, overrides: [{values: [{parts: [a]}], ` + aRate + `}]`),
+		"spec", "overrides are of a limit without a key",
+	},
+	"a clock by its zone, past the schema": {
+		asked(`algorithm: Quota, utcOffset: CET, ` + aRate),
+		"spec.limits[0].utcOffset", "such as +02:00",
+	},
+	"a clock beyond the earth, past the schema": {
+		asked(`algorithm: Quota, utcOffset: "+14:30", ` + aRate),
+		"spec.limits[0].utcOffset", "from -14:00 to +14:00",
+	},
+	"a delay in words, past the schema": {
+		asked(`algorithm: LeakyBucket, maxDelay: long, ` + aRate),
+		"spec.limits[0].maxDelay", "write whole numbers of h, m, s and ms",
+	},
+	"an idle time in words, past the schema": {
+		leased(`returnIdleAfter: soon`, aRate),
+		"spec.consistency.lease.returnIdleAfter", "write whole numbers of h, m, s and ms",
+	},
+	"a Redis without a server, past the schema": {
+		`{podSelector: {}, store: {type: Redis, redis: {}}` + oneLimit + `}`,
+		"spec", "store.address is \"\": write host:port",
+	},
 	"what only a sidecar would refuse": {
 		`{podSelector: {}, limits: [{name: all, rates: [{limit: 0, window: 1s}]}]}`,
 		"spec.limits[0].rates", "rates[0].limit is 0, outside 1 to 1000000000000",
