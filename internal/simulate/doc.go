@@ -1,0 +1,12 @@
+// Package simulate runs a fleet of holders and their store in virtual time.
+//
+// What decides is the production code: the holders' core of pkg/twotier with its
+// sizes, deadlines and refusals, and limiter.Params.Step at the store. The package
+// supplies what surrounds it: requests, a network that delays and loses messages,
+// clocks that differ and drift, partitions, crashes and edits of the policy. An
+// auditor who sees true time, and nothing of what the holders or the store count,
+// says what was admitted.
+//
+// A run is a discrete-event simulation on one goroutine. Everything random in it
+// comes from the seed, so a seed replays event by event.
+package simulate
