@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -94,7 +95,7 @@ func isBucket(l *policy.Limit) bool {
 
 // everyRate returns the rates of the limit and of its overrides.
 func everyRate(l *policy.Limit) []limiter.Rate {
-	rates := l.Rates[:len(l.Rates):len(l.Rates)]
+	rates := slices.Clip(l.Rates)
 	for _, o := range l.Overrides {
 		rates = append(rates, o.Rates...)
 	}

@@ -30,6 +30,7 @@ func (t *translator) limit(path *field.Path, l *v1alpha1.Limit) policy.Limit {
 		out.Buckets = int64(or(l.Buckets, defaultBuckets))
 	case v1alpha1.LeakyBucketAlgorithm:
 		out.MaxDelay = t.micros(path.Child("maxDelay"), string(l.MaxDelay))
+	default: // has nothing of its own
 	}
 	offset := t.offset(path.Child("utcOffset"), l.UTCOffset)
 	out.Rates = t.rates(path.Child("rates"), &out, l.Rates, offset)

@@ -32,8 +32,10 @@ func (l *Limit) Carry(p *Policy) int64 {
 func (l *Limit) AtOnce(rates []limiter.Rate) int64 {
 	var least, most int64 = math.MaxInt64, 0
 	for _, r := range rates {
-		amount := r.Limit
+		var amount int64
 		switch l.Algorithm {
+		default: // windows
+			amount = r.Limit
 		case TokenBucket, GCRA:
 			amount = max(0, cmp.Or(r.Burst, r.Limit)-flow(r, l.Lifetime, int64(r.Window)-1))
 		case LeakyBucket: // what may wait, and whose turn it is

@@ -48,8 +48,10 @@ func TestOverriddenIsNamedLikeRequests(t *testing.T) {
 		tenant, peer string
 		want         int64
 	}{
-		{"gold", "192.0.2.1:99", 7}, {"gold", "[2001:db8:1:2:3::4]:99", 7},
-		{"gold", "192.0.2.2:99", 0}, {"tin", "192.0.2.1:99", 0},
+		{"gold", "192.0.2.1:99", 7},
+		{"gold", "[2001:db8:1:2:3::4]:99", 7},
+		{"gold", "192.0.2.2:99", 0},
+		{"tin", "192.0.2.1:99", 0},
 	} {
 		r := request("GET / X-Tenant:" + tc.tenant)
 		r.RemoteAddr = tc.peer

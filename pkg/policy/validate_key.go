@@ -44,8 +44,10 @@ func (p KeyPart) Canonical(value string) (string, error) {
 		if !httpguts.ValidHeaderFieldName(value) {
 			return "", fmt.Errorf("is %q: write a method such as GET", value)
 		}
+		return value, nil
+	default:
+		return value, nil
 	}
-	return value, nil
 }
 
 // canonicalAddress reads an address, or the /64 that an IPv6 client counts by.
