@@ -55,12 +55,8 @@ func (l *Limiter) command(ctx context.Context, k *Key, c limiter.Command) (limit
 func (k *Key) reset() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	e := k.lease.Load()
-	t := *e.terms
-	t.need, t.until = t.settings.blank.need, past
-	k.hold(k.hand(), &t, e.remaining)
-	if k.extra != nil {
-		k.extra.debt = 0
-		k.trim()
-	}
+	l := k.limiter()
+	a := k.account()
+	a.Refusal, a.Debt = nothing, 0
+	k.keep(k.lease.Load().terms.settings, a, l.clock.now())
 }

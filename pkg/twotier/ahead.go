@@ -1,7 +1,5 @@
 package twotier
 
-import "github.com/weir-dev/weir/pkg/limiter"
-
 // fetchAhead asks for the next lease without waiting for it, when the credits of e
 // have come down to the low-water mark. It does nothing while a call is under way,
 // and asks once: a grant that comes late is dropped, and an error is for the
@@ -19,6 +17,6 @@ func (k *Key) fetchAhead(e *lease) {
 	case k.extra != nil && k.extra.back.Held(now) > 0:
 	case cfg.gate.closed() != nil:
 	default:
-		k.call(cfg, limiter.Command{Op: limiter.Take, Min: 1, Want: k.batch(cfg, now)}, 1)
+		k.call(cfg, cfg.AskAhead(k.look(), cfg.ParamsOf(k.value()), now, l.holders.Load()), 1)
 	}
 }

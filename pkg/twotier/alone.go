@@ -34,7 +34,7 @@ func (k *Key) admitAlone(cfg *settings, cost, now int64) Decision {
 	if k.extra != nil && k.extra.own != nil {
 		o = *k.extra.own
 	}
-	params := cfg.paramsOf(k.value())
+	params := cfg.ParamsOf(k.value())
 	o, res := o.admit(params, holders, clock, seen, now, cost)
 	d := Decision{
 		Allowed:    res.allowed,

@@ -6,26 +6,10 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// carryOver lets credits whose windows are over live on in those that are open now,
-// if the configuration says so; mu is held.
-func (k *Key) carryOver(cfg *settings, now int64) {
-	e := k.lease.Load()
-	if cfg.Expiry != CarryOver || now < e.deadline || e.credits.Load() == 0 || e.terms.byTime {
-		return
-	}
-	h := k.hand().CarryOver(now, cfg.most-1+cfg.LowWater, k.limiter().openWindows(cfg, e.terms.windows, now))
-	t := cfg.blank.charged(h.Front)
-	t.limit, t.resets, t.ends = e.terms.limit, h.Front.Deadline, e.terms.ends
-	if cfg.LowWater > 0 {
-		t.lowWater = cfg.LowWater
-	}
-	k.hold(h, k.limiter().granting.share(t), 0)
-}
-
 // openWindows returns a holding without credits of the windows that are open at
 // the instant now, as well as the store's clock is known. They are of the same
 // lengths as the last ones.
-func (l *Limiter) openWindows(cfg *settings, last *limiter.Windows, now int64) Holding {
+func (l *Limiter) openWindows(cfg *settings, last limiter.Windows, now int64) Holding {
 	clock, _, _ := cfg.gate.storeClock()
 	at := clock.middle(now)
 	var w limiter.Windows

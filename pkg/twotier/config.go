@@ -122,6 +122,7 @@ func (c Config) normalize() Config {
 	c.Overrides = maps.Clone(c.Overrides)
 	c.Size.Batch = min(max(c.Size.Batch, 1), limiter.MaxLimit)
 	c.LowWater = max(c.LowWater, 0)
+	c.ReturnIdleAfter = max(c.ReturnIdleAfter, 0)
 	c.MaxKeys = max(c.MaxKeys, 1)
 	if c.Timeout <= 0 {
 		c.Timeout = DefaultTimeout

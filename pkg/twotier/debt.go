@@ -24,53 +24,15 @@ func (d *Decision) Settle(actual int64) (charged int64) {
 	}
 }
 
-// charge takes units from the credits in hand and notes what is missing as a debt.
-// It returns what it took of the same charge as the lease e; what it took of another
-// one is paid, and for a later decision to tell.
+// charge is Account.Owe for what was charged to the lease e.
 func (k *Key) charge(e *lease, units int64) (charged int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.limiter()
-	cfg, now, front := l.settings.Load(), l.clock.now(), k.lease.Load()
-	h := k.hand()
-	for _, part := range []*Holding{&h.Front, &h.Back} {
-		taken := min(part.Held(now), units)
-		part.Credits -= taken
-		units -= taken
-		if part.Alike(e.terms.charge()) {
-			charged += taken
-		} else {
-			k.note(part.Charge, taken)
-		}
-	}
-	k.hold(h, front.terms, front.remaining)
-	if units > 0 {
-		k.more().debt = min(k.more().debt+units, largestCost(cfg.paramsOf(k.value())))
-	}
+	cfg, now := l.settings.Load(), l.clock.now()
+	a, charged := k.account().Owe(now, units, largestCost(cfg.ParamsOf(k.value())), e.terms.charge())
+	k.keep(k.lease.Load().terms.settings, a, now)
 	return charged
-}
-
-// pay takes the debt of the key from a grant; mu is held.
-func (k *Key) pay(grant *Holding) {
-	if k.extra == nil || k.extra.debt == 0 {
-		return
-	}
-	part := min(k.extra.debt, grant.Credits)
-	grant.Credits -= part
-	k.extra.debt -= part
-	k.note(grant.Charge, part)
-}
-
-// note remembers what was paid of the debt, for a decision to tell; mu is held.
-func (k *Key) note(c Charge, units int64) {
-	if units == 0 {
-		return
-	}
-	x := k.more()
-	if !x.paid.Alike(c) {
-		x.paid = Holding{Charge: c}
-	}
-	x.paid.Credits += units
 }
 
 // tell lets a decision on the windows from which debt was paid say so; mu is held.

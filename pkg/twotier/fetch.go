@@ -2,6 +2,7 @@ package twotier
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -51,71 +52,50 @@ func (k *Key) fetch(c *call, cfg *settings, take limiter.Command, asks int) {
 // take asks for a grant until one can be used: one whose deadline has passed
 // when it arrives is dropped, for its windows may be over. Its next attempt
 // comes when they are.
-func (k *Key) take(ctx context.Context, cfg *settings, take limiter.Command, asks int) (reply, error) {
-	l, ends := k.limiter(), k.lease.Load().terms.ends
+func (k *Key) take(ctx context.Context, cfg *settings, take limiter.Command, asks int) (Reply, error) {
+	l := k.limiter()
 	for range asks {
-		take.First = cfg.Mode == Leased && l.clock.now() >= ends
 		r, err := l.ask(ctx, k, cfg, take)
-		if err != nil || r.Granted == 0 || !r.late(l.clock.now()) {
-			return r, err
+		if err != nil || r.Granted == 0 || !r.Late(l.clock.now()) {
+			return r.Reply, err
 		}
-		ends = r.sent + nanos(r.ExpiresIn)
-		if err := l.clock.sleep(ctx, time.Duration(ends-l.clock.now())); err != nil {
-			return r, err
+		over := r.Sent + nanos(r.ExpiresIn)
+		if err := l.clock.sleep(ctx, time.Duration(over-l.clock.now())); err != nil {
+			return r.Reply, err
 		}
+		take.First = cfg.Mode == Leased
 	}
 	// The store answers slower than windows pass: stop using them up.
 	now := l.clock.now()
 	pause := limiter.Micros(relent / time.Microsecond)
-	return reply{sent: now, received: now, Result: limiter.Result{Reason: limiter.Exhausted, RetryAfter: pause}}, nil
-}
-
-// late reports whether what was granted may no longer be spent. What has no life
-// of its own is spent at once.
-func (r *reply) late(now int64) bool {
-	if !r.Algorithm.WindowCoupled() && r.ExpiresIn == 0 {
-		return false
-	}
-	return now >= DeadlineOf(r.sent, r.ExpiresIn)
+	return Reply{Sent: now, Received: now, Result: limiter.Result{Reason: limiter.Exhausted, RetryAfter: pause}}, nil
 }
 
 // settle makes a reply effective; mu is held.
-func (k *Key) settle(cfg *settings, take limiter.Command, r reply) {
+func (k *Key) settle(cfg *settings, take limiter.Command, r Reply) {
 	l := k.limiter()
 	now, inForce := l.clock.now(), l.settings.Load()
-	grant := GrantOf(r.sent, r.Result)
 	switch {
-	case inForce.gate != cfg.gate:
-		return // another store serves now
-	case inForce.Draining || inForce.Mode != Leased:
-		l.giveBack(k, cfg.gate, grant) // no credits may be held
-		return
+	case inForce.gate != cfg.gate: // another store serves now
+	case inForce.Draining || inForce.Mode != Leased: // no credits may be held
+		l.giveBack(k, cfg.gate, GrantOf(r.Sent, r.Result))
 	case k.isAlone(now):
 		// The reply told the store's clock, and by that the open window began on the
 		// local share. The requests that wait are decided on it, too.
-		l.giveBack(k, cfg.gate, grant)
-		return
+		l.giveBack(k, cfg.gate, GrantOf(r.Sent, r.Result))
+	default:
+		k.turn(inForce, now, math.MaxInt64)
+		a, lost := inForce.Settle(k.account(), now, take, r)
+		// The refusal is of the parameters that were asked for.
+		k.keep(cfg, a, now)
+		l.giveBack(k, cfg.gate, lost.Returnable(now))
 	}
-	k.carryOver(inForce, now)
-	known := k.lease.Load()
-	h := k.hand()
-	k.learn(inForce, known, h, &r)
-	if now < grant.Deadline {
-		k.pay(&grant)
-	}
-	h, lost := h.Receive(now, grant, inForce.Expiry == CarryOver)
-	l.giveBack(k, cfg.gate, lost.Returnable(now))
-	front := h.Front
-	if front.Held(now) == 0 {
-		front = Holding{}
-	}
-	k.hold(h, cfg.termsOf(take, &r, front, known.terms), r.Remaining)
 }
 
 // ask calls the store once and counts the call.
 func (l *Limiter) ask(ctx context.Context, k *Key, cfg *settings, c limiter.Command) (reply, error) {
 	c.Tenant = k.tenant()
-	r, err := cfg.gate.ask(ctx, k.storeKey(cfg), cfg.paramsOf(k.value()), c, cfg.Timeout)
+	r, err := cfg.gate.ask(ctx, k.storeKey(cfg), cfg.ParamsOf(k.value()), c, cfg.Timeout)
 	if r.asked {
 		l.roundTrips.Add(1)
 		if err != nil {

@@ -59,11 +59,10 @@ func (g *Gate) Apply(ctx context.Context, key store.Key, p limiter.Params, c lim
 	return r.Result, err
 }
 
-// A reply is a result and when it was asked for and received.
+// A reply is what became of a call.
 type reply struct {
-	limiter.Result
-	sent, received int64
-	asked          bool // the store was called; false when the gate was shut
+	Reply
+	asked bool // the store was called; false when the gate was shut
 }
 
 // ask is Apply with a time-out, if positive. Only a failure of the store shuts
@@ -86,9 +85,9 @@ func (g *Gate) ask(ctx context.Context, key store.Key, p limiter.Params, c limit
 		}
 	}()
 	// The deadline of what is granted counts from here, before anything is sent.
-	r := reply{sent: g.clock.now(), asked: true}
+	r := reply{Reply: Reply{Sent: g.clock.now()}, asked: true}
 	r.Result, err = g.store.Apply(call, key, p, c)
-	r.received = g.clock.now()
+	r.Received = g.clock.now()
 
 	_, unavailable := errors.AsType[*store.UnavailableError](err)
 	switch {
@@ -131,7 +130,7 @@ func (g *Gate) closed() error {
 func (g *Gate) succeeded(r reply) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.offset = g.offset.observe(r.sent, r.received, r.Now)
+	g.offset = g.offset.observe(r.Sent, r.Received, r.Now)
 	g.seen = max(g.seen, r.Now)
 	if g.cause != nil {
 		g.cause, g.failures, g.probing = nil, 0, false

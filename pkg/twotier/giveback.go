@@ -2,7 +2,6 @@ package twotier
 
 import (
 	"context"
-	"sync"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -26,27 +25,22 @@ func (d *Decision) Cancel() {
 
 // refund puts cost of a decision back that was charged to the lease. What came
 // from credits goes to the credits that are charged to the same, whichever lease
-// has them by now; when the key has none any more, it is lost.
+// has them by now; when the key has none any more, it is lost. It is Hand.Refund.
 func (e *lease) refund(s Source, cost int64) {
+	k, charge := e.key, e.terms.charge()
 	if s == FromStore {
-		e.terms.limiter.giveBack(e.key, e.terms.settings.gate, e.holding(cost))
+		e.terms.limiter.giveBack(k, e.terms.settings.gate, Holding{Credits: cost, Charge: charge})
 		return
 	}
-	k, charge := e.key, e.terms.charge()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var back Holding
-	if k.extra != nil {
-		back = k.extra.back
+	front := k.lease.Load()
+	switch {
+	case front.terms.charge().Alike(charge):
+		front.credits.Add(cost) // without draining it: requests find all at any time
+	case k.extra != nil && k.extra.back.Alike(charge):
+		k.extra.back.Credits += cost
 	}
-	// The front is not drained for this: what is put back is there at once.
-	now := k.lease.Load()
-	h, ok := Hand{Front: now.holding(0), Back: back}.Refund(charge, cost)
-	if !ok {
-		return
-	}
-	now.credits.Add(h.Front.Credits)
-	k.setBack(h.Back)
 }
 
 // recall takes the credits of all keys away and gives them back to the store
@@ -81,21 +75,14 @@ type handful struct {
 	Holding
 }
 
-// sendAllBack returns credits to the store, several keys' at a time.
+// sendAllBack returns credits to the store, several keys' at a time, until ctx is
+// done.
 func (l *Limiter) sendAllBack(ctx context.Context, gate *Gate, all []handful) {
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, returnsAtOnce)
-	for _, h := range all {
-		if ctx.Err() != nil {
-			break
+	l.clock.several(len(all), returnsAtOnce, func(i int) {
+		if ctx.Err() == nil {
+			l.sendBack(ctx, all[i].key, gate, all[i].Holding)
 		}
-		slots <- struct{}{}
-		wait.Go(func() {
-			l.sendBack(ctx, h.key, gate, h.Holding)
-			<-slots
-		})
-	}
-	wait.Wait()
+	})
 }
 
 // giveBack returns credits to the store without waiting for it.

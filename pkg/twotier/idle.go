@@ -1,55 +1,43 @@
 package twotier
 
 import (
-	"sync"
+	"context"
 	"time"
 )
 
 // An idling limiter looks at its keys twice in every ReturnIdleAfter, and gives
 // back the credits of those it found unchanged twice in a row.
 type idling struct {
-	mu    sync.Mutex
-	after time.Duration // guarded by mu; 0 while nobody looks
-	stop  chan struct{} // guarded by mu: closed when nobody shall look any more
+	after time.Duration // 0 while nobody looks
+	stop  context.CancelFunc
 }
 
-// follow makes the limiter look as often as its settings say.
+// follow makes the limiter look as often as its settings say; they do not change
+// meanwhile.
 func (i *idling) follow(l *Limiter) {
 	cfg := l.settings.Load()
 	after := cfg.ReturnIdleAfter
-	if cfg.Mode != Leased || cfg.Draining || after < 0 {
+	if cfg.Mode != Leased || cfg.Draining {
 		after = 0
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
 	if after == i.after {
 		return
 	}
 	if i.after > 0 {
-		close(i.stop)
+		i.stop()
 	}
 	i.after = after
 	if after > 0 {
-		stop := make(chan struct{})
+		ctx, stop := context.WithCancel(l.ctx)
 		i.stop = stop
-		l.start(func() { l.watchIdle(after/2, stop) })
+		l.start(func() { l.watchIdle(ctx, after/2) })
 	}
 }
 
-// watchIdle looks at the keys every interval until it is stopped or the limiter
-// closes.
-func (l *Limiter) watchIdle(interval time.Duration, stop <-chan struct{}) {
-	tick := time.NewTicker(max(interval, time.Millisecond))
-	defer tick.Stop()
-	for {
-		select {
-		case <-stop:
-			return
-		case <-l.closing:
-			return
-		case <-tick.C:
-			l.returnIdle()
-		}
+// watchIdle looks at the keys every interval until ctx is done.
+func (l *Limiter) watchIdle(ctx context.Context, interval time.Duration) {
+	for l.clock.sleep(ctx, interval) == nil {
+		l.returnIdle()
 	}
 }
 
@@ -84,13 +72,10 @@ func (k *Key) idle(now int64) []Holding {
 		return nil
 	}
 	k.still = 0
-	return k.giveUp(e, now)
-}
-
-// giveUp takes all credits away and keeps what is known of the store; mu is held.
-func (k *Key) giveUp(e *lease, now int64) []Holding {
-	h := k.hand()
-	left := Hand{Front: Holding{Deadline: e.deadline, Charge: h.Front.Charge}}
-	k.hold(left, e.terms, e.remaining+h.Front.Held(now))
-	return h.returnable(now)
+	cfg, a := e.terms.settings, k.account()
+	back := a.returnable(now)
+	a.Remaining += a.Front.Held(now)
+	a.Front.Credits, a.Back = 0, Holding{}
+	k.keep(cfg, a, now)
+	return back
 }

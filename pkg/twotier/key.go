@@ -87,31 +87,52 @@ func (k *Key) publish(e *lease) {
 	}
 }
 
-// hand takes all credits from the key; mu is held. They have to be put back by
-// hold, or be given up.
-func (k *Key) hand() Hand {
+// account takes everything that is in hand from the key and returns all it knows;
+// mu is held. Put it back by keep, or the credits are lost.
+func (k *Key) account() Account {
 	e := k.lease.Load()
-	h := Hand{Front: e.holding(e.drain())}
-	if k.extra != nil {
-		h.Back = k.extra.back
-	}
-	return h
+	return k.accountOf(e, e.drain(), e.refused.Swap(0))
 }
 
-// hold makes h what the key holds, on the terms; mu is held.
-func (k *Key) hold(h Hand, t *terms, remaining int64) {
-	next := &lease{
-		deadline: h.Front.Deadline, remaining: remaining, name: k.lease.Load().name, key: k, terms: t,
+// look is account without taking anything.
+func (k *Key) look() Account {
+	e := k.lease.Load()
+	return k.accountOf(e, e.credits.Load(), 0)
+}
+
+func (k *Key) accountOf(e *lease, credits, refused int64) Account {
+	a := Account{Answer: e.terms.answer(e.remaining), sizer: k.sizer, demand: k.demand, refused: refused}
+	a.Front = Holding{Credits: credits, Deadline: e.deadline, Carried: e.terms.carried, Charge: e.terms.charge()}
+	if k.extra != nil {
+		a.Back, a.Debt, a.Paid = k.extra.back, k.extra.debt, k.extra.paid
 	}
-	next.credits.Store(h.Front.Credits)
-	k.setBack(h.Back)
+	return a
+}
+
+// keep makes a the key's account under the settings; mu is held.
+func (k *Key) keep(s *settings, a Account, now int64) {
+	old := k.lease.Load()
+	next := &lease{
+		deadline: a.Front.Deadline, remaining: a.Remaining, name: old.name, key: k,
+		terms: old.terms.limiter.termsOf(s, &a, now),
+	}
+	next.credits.Store(a.Front.Credits)
+	next.refused.Store(a.refused)
+	k.sizer, k.demand = a.sizer, a.demand
+	k.keepExtra(a)
 	k.publish(next)
 }
 
-func (k *Key) setBack(back Holding) {
-	if back.Credits > 0 || k.extra != nil {
-		k.more().back = back
+// keepExtra keeps what few accounts have; mu is held.
+func (k *Key) keepExtra(a Account) {
+	if a.Back.Credits == 0 {
+		a.Back = Holding{}
 	}
+	if k.extra == nil && a.Back.Credits == 0 && a.Debt == 0 && a.Paid.Credits == 0 {
+		return
+	}
+	x := k.more()
+	x.back, x.debt, x.paid = a.Back, a.Debt, a.Paid
 	k.trim()
 }
 
@@ -140,9 +161,12 @@ func (k *Key) surrender(now int64) []Holding {
 
 // blank is surrender with mu held.
 func (k *Key) blank(now int64) []Holding {
-	h := k.hand()
-	k.hold(Hand{Front: Holding{Deadline: past}}, k.limiter().settings.Load().blank, 0)
-	return h.returnable(now)
+	s, a := k.limiter().settings.Load(), k.account()
+	back := a.returnable(now)
+	open := s.Open()
+	a.Hand, a.Answer = open.Hand, open.Answer
+	k.keep(s, a, now)
+	return back
 }
 
 // evict marks the key as gone when it is idle: nothing it knows of the store
@@ -154,7 +178,7 @@ func (k *Key) evict(now int64) bool {
 	}
 	defer k.mu.Unlock()
 	e := k.lease.Load()
-	live := now < e.deadline || now < e.terms.until || k.extra != nil && k.extra.back.Held(now) > 0
+	live := now < e.deadline || now < e.terms.Until || k.extra != nil && k.extra.back.Held(now) > 0
 	if k.busy != nil || live || k.isAlone(now) || k.extra != nil && k.extra.own != nil {
 		return false
 	}

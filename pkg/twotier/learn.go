@@ -2,63 +2,98 @@ package twotier
 
 import "github.com/weir-dev/weir/pkg/limiter"
 
-// batch returns the units a lease of the key asks for ahead of demand; mu is held.
+// learns reports whether sizes are learned.
+func (r *Rules) learns() bool { return r.Mode == Leased && r.Size.Type != Fixed }
+
+func (r *Rules) sizingOf() sizing {
+	limit := largestCost(r.Params)
+	high := limit
+	if r.Size.Max > 0 {
+		high = min(r.Size.Max, limit)
+	}
+	low := min(max(r.Size.Min, 1), high)
+	z := sizing{low: low, high: high, start: min(max(r.Size.Batch, low), high), predictive: r.Size.Type == Predictive}
+	if !r.Params.Algorithm.WindowCoupled() {
+		window := r.Params.Rates[0].Window
+		for _, rate := range r.Params.Rates {
+			window = min(window, rate.Window)
+		}
+		z.part, z.longestPause = float64(r.Params.Lifetime)/float64(window), nanos(r.Params.Lifetime)
+	}
+	return z
+}
+
+// size returns the units a lease asks for ahead of demand.
 //
 // The store bounds what it grants from a window by the holders that leased in the
 // window before. It cannot know of a holder that did not, and nothing guides grants
 // that are time-coupled: those holders ask for no more than their part of the
 // limit. Of a small budget the first to ask would otherwise take all, for requests
 // that go to others.
-func (k *Key) batch(cfg *settings, now int64) int64 {
-	params := cfg.paramsOf(k.value())
-	size := min(k.size(cfg), max(largestCost(params), 1))
-	if n := k.limiter().holders.Load(); n > 0 && !k.guided(params, now) {
-		size = min(size, (largestCost(params)+n-1)/n)
+func (r *Rules) size(a Account, p limiter.Params, now, holders int64) int64 {
+	size := r.Size.Batch
+	if r.Size.Type != Fixed {
+		life := 1.0
+		if p.Algorithm.WindowCoupled() {
+			life = a.life(now)
+		}
+		size = r.sizing.lease(a.sizer, life)
+	}
+	size = min(size, largestCost(p))
+	if holders > 0 && !(p.Algorithm.WindowCoupled() && a.guided(now)) {
+		size = min(size, (largestCost(p)+holders-1)/holders)
 	}
 	return size
 }
 
-// guided reports whether the store was asked in the window before, and so takes
-// this holder into account.
-func (k *Key) guided(p limiter.Params, now int64) bool {
-	t := k.lease.Load().terms
-	return t.ends != past && t.windows != nil && p.Algorithm.WindowCoupled() && now-t.ends < nanos(shortest(t.windows).Window)
+// guided reports whether the store was asked in the open windows or those before.
+func (a Answer) guided(now int64) bool {
+	return a.Windows.N > 0 && now-a.Ends < nanos(shortest(a.Windows).Window)
 }
 
-// size returns the size of the next lease.
-func (k *Key) size(cfg *settings) int64 {
-	if cfg.Size.Type == Fixed {
-		return cfg.Size.Batch
+// life returns the part of the shortest window that is left; nobody knows it exactly.
+func (a Answer) life(now int64) float64 {
+	if a.Windows.N == 0 {
+		return 1
 	}
-	return cfg.sizing.size(k.sizer)
+	length := nanos(shortest(a.Windows).Window)
+	left := (a.Ends - now) % length
+	if left <= 0 {
+		left += length
+	}
+	return float64(left) / float64(length)
 }
 
-// learn takes note of what was asked for since the last reply, which r follows;
-// held is what is left of it. mu is held. When r is of another window, the demand
-// of the last one is known: what was served of it and what was refused.
-func (k *Key) learn(cfg *settings, old *lease, held Hand, r *reply) {
-	if !cfg.learns() {
+// learn takes note of what was asked for since the last answer, which the reply
+// follows. When that is of another window, the demand of the last one is known: what
+// was served of it and what was refused.
+func (r *Rules) learn(a *Account, c limiter.Command, reply Reply) {
+	if !r.learns() {
 		return
 	}
-	k.demand += old.refused.Swap(0)
-	if w := old.terms.windows; w != nil && r.Windows.N > 0 && shortest(w).Index != shortest(&r.Windows).Index {
-		left := held.Front.Credits + held.Back.Credits
-		k.sizer = cfg.sizing.observe(k.sizer, k.demand-left)
-		k.demand = left
-	}
-	k.demand += r.Granted
-	if r.Reason == limiter.Exhausted {
-		k.sizer = cfg.sizing.refused(k.sizer)
-	}
-}
-
-// shortest returns the window of the least length.
-func shortest(w *limiter.Windows) limiter.OpenWindow {
-	least := w.Open[0]
-	for _, v := range w.Slice() {
-		if v.Window < least.Window {
-			least = v
+	a.demand += a.refused
+	a.refused = 0
+	life := 1.0
+	if reply.Windows.N > 0 {
+		open := shortest(reply.Windows)
+		if a.Windows.N > 0 && shortest(a.Windows).Index != open.Index {
+			left := a.Front.Credits + a.Back.Credits
+			a.sizer = r.sizing.observe(a.sizer, a.demand-left)
+			a.demand = left
+		}
+		if reply.Algorithm.WindowCoupled() {
+			life = float64(reply.ExpiresIn) / float64(open.Window)
 		}
 	}
-	return least
+	a.demand += reply.Granted
+	a.sizer = r.sizing.heard(a.sizer, c.Want, reply.Result, life)
+}
+
+// pause returns for how long the store is not asked after the reply to c, because
+// credits come back bit by bit.
+func (r *Rules) pause(a Account, c limiter.Command, reply Reply) int64 {
+	if !r.learns() || reply.Algorithm.WindowCoupled() || !short(c.Want, reply.Result) {
+		return 0
+	}
+	return r.sizing.pause(a.sizer)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A lease is the front of a key's hand in the form that requests spend from
-// without a lock, and what is known of the store beside it. Whoever can reach the
+// A lease is most of a key's account in the form that requests spend from without
+// a lock. Whoever can reach the
 // credits reaches the deadline and the terms that belong to them. All but the
 // counts is immutable: another answer is another lease.
 //
@@ -22,12 +22,8 @@ type lease struct {
 	terms     *terms
 }
 
-// holding returns what the lease holds.
-func (e *lease) holding(credits int64) Holding {
-	return Holding{Credits: credits, Deadline: e.deadline, Carried: e.terms.carried, Charge: e.terms.charge()}
-}
-
-// decide decides a request that needs no asking, and reports whether it did.
+// decide decides a request that needs no asking, and reports whether it did: it is
+// Rules.Decide without the back of the hand.
 func (e *lease) decide(l *Limiter, cost int64, d *Decision) bool {
 	return e.spend(l, cost, d) || e.refuse(l, cost, d)
 }
@@ -71,19 +67,19 @@ func (e *lease) spend(l *Limiter, cost int64, d *Decision) bool {
 // credits in hand went to it.
 func (e *lease) refuse(l *Limiter, cost int64, d *Decision) bool {
 	t := e.terms
-	if cost < t.need || t.settings != l.settings.Load() {
+	if cost < t.Need || t.settings != l.settings.Load() {
 		return false
 	}
-	d.Reason = t.reason
+	d.Reason = t.Reason
 	d.Limit = t.limit
 	d.Remaining = e.remaining
 	d.Windows = t.windows
 	now := l.clock.now()
 	d.ResetAfter = time.Duration(max(0, t.resets-now))
-	if !t.final {
-		d.RetryAfter = time.Duration(t.until - now)
+	if !t.Final {
+		d.RetryAfter = time.Duration(t.Until - now)
 	}
-	if now >= t.until || cost-e.joining(now) < t.need {
+	if now >= t.Until || cost-e.joining(now) < t.Need {
 		*d = Decision{}
 		return false
 	}

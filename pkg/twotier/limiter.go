@@ -27,12 +27,12 @@ type Limiter struct {
 	ctx    context.Context //nolint:containedctx // of the calls, not of a request
 	cancel context.CancelFunc
 
-	mu      sync.RWMutex // guards closed, and work against waiting for it
-	closed  bool
-	work    sync.WaitGroup
-	closing chan struct{} // closed when closed is set
-	change  sync.Mutex    // held while settings are replaced
-	idling  idling
+	mu     sync.RWMutex // guards closed, and work against waiting for it
+	closed bool
+	work   sync.WaitGroup
+
+	change sync.Mutex // held while settings are replaced; guards the rest
+	idling idling
 
 	roundTrips, failures atomic.Int64
 }
@@ -42,7 +42,7 @@ type Limiter struct {
 func New(cfg Config, s Store) *Limiter {
 	gate := gateOf(s)
 	gate.clock.retain()
-	l := &Limiter{clock: gate.clock, closing: make(chan struct{})}
+	l := &Limiter{clock: gate.clock}
 	l.settings.Store(newSettings(l, cfg, gate))
 	l.SetHolders(cfg.Holders)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -110,8 +110,12 @@ func (l *Limiter) Stats() Stats {
 func (l *Limiter) Close(ctx context.Context) {
 	l.mu.Lock()
 	l.closed = true
-	close(l.closing)
 	l.mu.Unlock()
+	l.change.Lock()
+	if l.idling.after > 0 {
+		l.idling.stop()
+	}
+	l.change.Unlock()
 
 	stop := context.AfterFunc(ctx, l.cancel)
 	defer stop()

@@ -96,8 +96,7 @@ func (k *Key) join(cost int64) (Decision, *call, error) {
 		return l.refusedByDrain(cfg), nil, nil
 	}
 	// What the call that just ended brought is visible under the lock.
-	k.carryOver(cfg, now)
-	k.turn(now, cost)
+	k.turn(cfg, now, cost)
 	var d Decision
 	if k.lease.Load().decide(l, cost, &d) {
 		k.tell(&d)
@@ -113,39 +112,32 @@ func (k *Key) join(cost int64) (Decision, *call, error) {
 		d, err := k.unavailable(cfg, cost, now, err)
 		return d, nil, err
 	}
-	if !k.call(cfg, k.takeFor(cfg, now, cost), maxAsks) {
+	if !k.call(cfg, cfg.Ask(k.look(), cfg.ParamsOf(k.value()), now, cost, k.busy.cost, l.holders.Load()), maxAsks) {
 		return l.refused(cfg), nil, nil
 	}
 	return Decision{}, k.busy.call, nil
 }
 
-// turn puts credits in front that can pay for the cost, if others do not; mu is
-// held.
-func (k *Key) turn(now, cost int64) {
-	if k.extra == nil || k.extra.back.Held(now) < cost || k.lease.Load().held(now) >= cost {
+// turn brings credits to the front that can pay for the cost, if those in front
+// cannot: from behind, or from windows that are over; mu is held.
+func (k *Key) turn(cfg *settings, now, cost int64) {
+	e := k.lease.Load()
+	over := cfg.Expiry == CarryOver && now >= e.deadline && e.credits.Load() > 0
+	behind := k.extra != nil && k.extra.back.Held(now) >= cost && e.held(now) < cost
+	if !over && !behind {
 		return
 	}
-	e := k.lease.Load()
-	h, _ := k.hand().Turn(now, cost)
-	t := e.terms.charged(h.Front)
-	k.hold(h, &t, e.remaining)
-}
-
-// takeFor returns the command that asks for a lease from which the cost can be
-// paid, the debt of the key, too.
-func (k *Key) takeFor(cfg *settings, now, cost int64) limiter.Command {
-	e := k.lease.Load()
-	short := max(Hand{Front: e.holding(e.credits.Load())}.Short(now, cost), 1)
-	want := max(short, k.batch(cfg, now), k.busy.cost)
-	if k.extra != nil {
-		want += k.extra.debt
+	a := k.account()
+	if over {
+		a.Hand = a.CarryOver(now, cfg.CarriedMost(), k.limiter().openWindows(cfg, a.Front.Windows, now))
 	}
-	return limiter.Command{Op: limiter.Take, Min: short, Want: min(want, limiter.MaxLimit)}
+	a.Hand, _ = a.Turn(now, cost)
+	k.keep(cfg, a, now)
 }
 
 // tooLarge refuses a request that costs more than will ever be granted.
 func (k *Key) tooLarge(cfg *settings, cost int64) (Decision, bool) {
-	most := largestCost(cfg.paramsOf(k.value()))
+	most := largestCost(cfg.ParamsOf(k.value()))
 	if cost <= most {
 		return Decision{}, false
 	}

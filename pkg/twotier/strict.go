@@ -58,12 +58,12 @@ func (k *Key) before(cost int64) (d Decision, ok bool) {
 // when another store serves now. What was granted goes back when it may not be
 // used: because the open window began on the local share meanwhile, or the store is
 // being drained, or it pays for less than the request.
-func (k *Key) answer(cfg *settings, take limiter.Command, cost int64, r reply) (Decision, bool) {
+func (k *Key) answer(cfg *settings, take limiter.Command, cost int64, r Reply) (Decision, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.limiter()
 	now, inForce := l.clock.now(), l.settings.Load()
-	grant := GrantOf(r.sent, r.Result)
+	grant := GrantOf(r.Sent, r.Result)
 	switch {
 	case inForce.gate != cfg.gate:
 		return Decision{}, false
@@ -74,18 +74,23 @@ func (k *Key) answer(cfg *settings, take limiter.Command, cost int64, r reply) (
 		l.giveBack(k, cfg.gate, grant)
 		return k.admitAlone(inForce, cost, now), true
 	}
-	k.pay(&grant)
-	t := cfg.termsOf(take, &r, grant, k.lease.Load().terms)
-	if cfg.Mode == CachedDeny && inForce == cfg && t.refuses() {
-		k.hold(Hand{Front: Holding{Deadline: past}}, t, r.Remaining)
+	a := k.account()
+	a.pay(&grant)
+	a.Answer = a.answered(r)
+	a.Refusal = cfg.refusalOf(a, take, r)
+	t := l.termsOf(cfg, &Account{Answer: a.Answer, Hand: Hand{Front: Holding{Deadline: past, Charge: grant.Charge}}}, now)
+	if cfg.Mode == CachedDeny && inForce == cfg && a.Until > now {
+		k.keep(cfg, a, now)
+	} else {
+		k.keepExtra(a)
 	}
 	d := Decision{
 		Allowed:    grant.Credits >= cost,
 		Source:     FromStore,
 		Reason:     r.Reason,
-		Limit:      t.limit,
+		Limit:      a.Limit,
 		Remaining:  r.Remaining,
-		ResetAfter: time.Duration(max(0, t.resets-r.received)),
+		ResetAfter: time.Duration(max(0, a.Resets-r.Received)),
 		RetryAfter: time.Duration(nanos(r.RetryAfter)),
 		Windows:    t.windows,
 	}

@@ -74,3 +74,24 @@ func (c *clock) wait(ctx context.Context, done <-chan struct{}) error {
 		return ctx.Err()
 	}
 }
+
+// several runs f for the numbers below n, at most atOnce at the same time, and
+// returns when all are done.
+func (c *clock) several(n, atOnce int, f func(i int)) {
+	if c.virtual != nil {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for i := range n {
+		slots <- struct{}{}
+		wait.Go(func() {
+			f(i)
+			<-slots
+		})
+	}
+	wait.Wait()
+}

@@ -1,0 +1,248 @@
+package twotier
+
+import (
+	"math"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// An Account is what one process knows of one counter: the credits it has in hand,
+// what the store would go on refusing, what it owes, and what it has learned. The
+// Rules say what becomes of it; both are pure, and time is an argument.
+//
+// A Key holds its account in a form that requests spend from without a lock, which
+// tests hold to this one. A fleet can be simulated and explored with this one alone.
+//
+//	a := rules.Open()
+//	a, outcome := rules.Decide(a, now, cost)      // for each request
+//	c := rules.Ask(a, params, now, cost, ...)     // when it is Undecided and no call is under way
+//	a, lost := rules.Settle(a, now, c, reply)     // then Decide again
+type Account struct {
+	Hand
+	Answer
+	Debt int64   // used beyond what was charged; paid from what is granted next
+	Paid Holding // of the debt, for a decision to tell
+
+	sizer   sizer
+	demand  int64 // cost served since the open windows began, credits in hand included
+	refused int64 // cost refused since the last answer
+}
+
+// An Answer is what the store last said beside granting credits.
+type Answer struct {
+	Windows   limiter.Windows // that were open, without granted counts
+	Limit     int64           // of the rate that binds
+	Remaining int64
+	Resets    int64 // instant at which nothing counts any more of that rate
+	Ends      int64 // instant no later than the end of the first window that ends
+	Refusal
+}
+
+// A Refusal is what the store would go on refusing. It is remembered so that a
+// budget that is used up costs one round trip, not one a request.
+type Refusal struct {
+	Need   int64 // the least cost that is refused
+	Until  int64 // instant from which on the store is asked again
+	Reason limiter.Reason
+	Final  bool // it will never be granted
+}
+
+// nothing refuses no cost at any time.
+var nothing = Refusal{Need: math.MaxInt64, Until: past}
+
+// A Reply is a result and when it was asked for and received, by the clock of the
+// process.
+type Reply struct {
+	limiter.Result
+	Sent, Received int64
+}
+
+// Late reports whether what was granted may no longer be spent. What has no life of
+// its own is spent at once.
+func (r *Reply) Late(now int64) bool {
+	if !r.Algorithm.WindowCoupled() && r.ExpiresIn == 0 {
+		return false
+	}
+	return now >= DeadlineOf(r.Sent, r.ExpiresIn)
+}
+
+// relent is how long a refusal is remembered that names no time of its own.
+const relent = time.Second
+
+// An Outcome is what becomes of a request.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Undecided Outcome = iota // the store has to be asked
+	Admitted                 // from the credits in hand
+	Refused                  // as the store is known to
+)
+
+// Open returns the account of a counter that nothing is known of.
+func (r *Rules) Open() Account {
+	return Account{
+		Hand:   Hand{Front: Holding{Deadline: past}, Back: Holding{Deadline: past}},
+		Answer: Answer{Ends: past, Refusal: nothing},
+	}
+}
+
+// Decide decides a request as far as that needs no asking.
+func (r *Rules) Decide(a Account, now, cost int64) (Account, Outcome) {
+	if h, _, ok := a.Spend(now, cost); ok {
+		a.Hand = h
+		return a, Admitted
+	}
+	if cost >= 1 && now < a.Until && a.Short(now, cost) >= a.Need {
+		a.refused += cost
+		return a, Refused
+	}
+	return a, Undecided
+}
+
+// Ask returns the command that asks for a lease from which the cost can be paid, and
+// the debt before it. All that wait cost waiting together; holders processes share
+// the limit, 0 while that is not known.
+func (r *Rules) Ask(a Account, p limiter.Params, now, cost, waiting, holders int64) limiter.Command {
+	short := max(a.Short(now, cost), 1)
+	want := max(short, r.size(a, p, now, holders), waiting) + a.Debt
+	return limiter.Command{Op: limiter.Take, Min: short, Want: min(want, limiter.MaxLimit), First: a.First(now)}
+}
+
+// AskAhead returns the command that asks for the next lease ahead of need.
+func (r *Rules) AskAhead(a Account, p limiter.Params, now, holders int64) limiter.Command {
+	return limiter.Command{Op: limiter.Take, Min: 1, Want: r.size(a, p, now, holders), First: a.First(now)}
+}
+
+// First reports whether the store was not asked in the open windows.
+func (a Answer) First(now int64) bool { return now >= a.Ends }
+
+// Settle makes the reply to c effective, and returns what has to be given up for it.
+func (r *Rules) Settle(a Account, now int64, c limiter.Command, reply Reply) (next Account, lost Holding) {
+	r.learn(&a, c, reply)
+	grant := GrantOf(reply.Sent, reply.Result)
+	if now < grant.Deadline {
+		a.pay(&grant)
+	}
+	a.Hand, lost = a.Receive(now, grant, r.Expiry == CarryOver)
+	a.Answer = a.answered(reply)
+	a.Refusal = r.refusalOf(a, c, reply)
+	return a, lost
+}
+
+// pay takes the debt from a grant.
+func (a *Account) pay(grant *Holding) {
+	part := min(a.Debt, grant.Credits)
+	grant.Credits -= part
+	a.Debt -= part
+	a.note(grant.Charge, part)
+}
+
+// note remembers what was paid of the debt.
+func (a *Account) note(c Charge, units int64) {
+	if units == 0 {
+		return
+	}
+	if !a.Paid.Alike(c) {
+		a.Paid = Holding{Charge: c}
+	}
+	a.Paid.Credits += units
+}
+
+// Owe charges units to the credits in hand and notes what is missing as a debt, up
+// to most. It returns what it took of credits that are charged as c; what it took of
+// others is paid.
+func (a Account) Owe(now, units, most int64, c Charge) (next Account, charged int64) {
+	for _, part := range []*Holding{&a.Front, &a.Back} {
+		taken := min(part.Held(now), units)
+		part.Credits -= taken
+		units -= taken
+		if part.Alike(c) {
+			charged += taken
+		} else {
+			a.note(part.Charge, taken)
+		}
+	}
+	if units > 0 {
+		a.Debt = min(a.Debt+units, most)
+	}
+	return a, charged
+}
+
+// answered returns what is known after a reply. One that names no windows leaves
+// what was known of them.
+func (a Answer) answered(r Reply) Answer {
+	a.Remaining, a.Refusal = r.Remaining, nothing
+	if r.Windows.N == 0 {
+		return a
+	}
+	a.Windows, a.Limit = withoutCounts(r.Windows), r.Limit
+	// The store told its time before the reply was received, so what counts ends no
+	// later than this, and no earlier than if it had been told when it was sent.
+	a.Resets, a.Ends = r.Received+nanos(r.ResetAfter), r.Sent+nanos(r.ExpiresIn)
+	if !r.Algorithm.WindowCoupled() {
+		w := shortest(r.Windows)
+		a.Ends = r.Sent + nanos(w.End().Sub(r.Now))
+	}
+	return a
+}
+
+// refusalOf returns what the store would refuse after the reply to c.
+func (r *Rules) refusalOf(a Account, c limiter.Command, reply Reply) Refusal {
+	// A refusal counts from the instant it was received: windows end no later.
+	m := Refusal{Need: c.Min, Until: reply.Received + nanos(reply.RetryAfter), Reason: reply.Reason}
+	pause := r.pause(a, c, reply)
+	switch reply.Reason {
+	case limiter.Granted:
+		switch {
+		case pause > 0:
+			m.Until = reply.Received
+		case reply.Remaining == 0 && reply.Algorithm.WindowCoupled():
+			// The grant took the rest of a window, so the next answer is known already.
+			return Refusal{Need: 1, Until: a.Resets, Reason: limiter.Exhausted}
+		default:
+			return nothing
+		}
+	case limiter.Exhausted:
+		m.Need = least(c.Min, reply)
+	case limiter.TooLarge:
+		m.Final = true
+	case limiter.ClockBehind:
+		// The wait is what the clock was set back, and it may be set right again.
+		m.Need, m.Until = 1, min(m.Until, reply.Received+int64(relent))
+	case limiter.StaleGeneration:
+		m.Need = 1
+	case limiter.Amnesia, limiter.Forfeited:
+	}
+	switch {
+	case reply.Received+pause > m.Until:
+		return Refusal{Need: 1, Until: reply.Received + pause, Reason: limiter.Exhausted}
+	case m.Until == reply.Received:
+		m.Until += int64(relent)
+	}
+	return m
+}
+
+// least returns the least cost that is refused as long as amount is: the one that
+// a window which ends no earlier has not left. Algorithms without windows may grant
+// less sooner.
+func least(amount int64, r Reply) int64 {
+	if !r.Algorithm.WindowCoupled() {
+		return amount
+	}
+	need := amount
+	for _, w := range r.Windows.Slice() {
+		if w.End().Sub(r.Now) >= r.RetryAfter {
+			need = min(need, max(0, w.Limit-w.Granted)+1)
+		}
+	}
+	return need
+}
+
+func withoutCounts(w limiter.Windows) limiter.Windows {
+	for i := range w.Slice() {
+		w.Open[i].Granted = 0
+	}
+	return w
+}
