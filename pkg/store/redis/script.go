@@ -15,20 +15,26 @@ import (
 //go:embed lua
 var lua embed.FS
 
-// stepParts are the files that make the script of a decision, in order, after the
-// clock.
-var stepParts = []string{"memory", "wire", "calendar", "bucket", "sliding", "adopt", "take", "giveback", "step"}
+// The files of the scripts, in order, after the one that reaches the server.
+var (
+	stepFiles = []string{
+		"clock", "guard", "wire", "hot", // here most calls end
+		"memory", "layout", "calendar", "read", "sliding", "bucket", "adopt", "fairness", "take", "giveback", "step",
+	}
+	warmFiles = []string{"clock", "guard", "memory", "warm"}
+)
 
 // A script is a Lua program and the name under which a server caches it.
 type script struct{ text, sha string }
 
-// newScript joins a clock and the parts of one program.
-func newScript(clock string, parts ...string) script {
-	files := []string{clock}
-	for _, part := range parts {
-		files = append(files, luaFile(part))
+// newScript joins the files of a program. It reaches the server through the first,
+// which is a text because tests have one of their own.
+func newScript(server string, files []string) script {
+	texts := []string{server}
+	for _, name := range files {
+		texts = append(texts, luaFile(name))
 	}
-	text := strings.Join(files, "\n")
+	text := strings.Join(texts, "\n")
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // the name Redis gives it
 	return script{text: text, sha: hex.EncodeToString(sum[:])}
 }

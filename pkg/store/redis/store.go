@@ -31,15 +31,15 @@ type Store struct {
 // should have ContextTimeoutEnabled, without which a call may outlive its
 // context's deadline by the client's own time-outs; Dial makes one that is right.
 func New(client goredis.UniversalClient, o Options) *Store {
-	return newStore(client, o, luaFile("clock"))
+	return newStore(client, o, luaFile("server"))
 }
 
-func newStore(client goredis.UniversalClient, o Options, clock string) *Store {
+func newStore(client goredis.UniversalClient, o Options, server string) *Store {
 	s := &Store{
 		client: client,
 		name:   "redis at " + o.Name,
-		step:   newScript(clock, stepParts...),
-		warm:   newScript(clock, "memory", "warm"),
+		step:   newScript(server, stepFiles),
+		warm:   newScript(server, warmFiles),
 	}
 	s.turn.at.Store(rand.Uint32()) // a fleet asks different partitions
 	return s

@@ -22,10 +22,16 @@ type call struct {
 	want    limiter.Result
 }
 
+// A grant is what a holder may still return.
+type grant struct {
+	limiter.Result
+	tenant string
+}
+
 // A counter is what a store holds of one key, by the rules of lua/step.lua.
 type counter struct {
 	state  limiter.State
-	kept   limiter.Instant // until when
+	kept   int64           // until when, in milliseconds
 	latest limiter.Instant // of the guard
 }
 
@@ -54,15 +60,19 @@ func (c *counter) apply(now limiter.Instant, p limiter.Params, cmd limiter.Comma
 	return res
 }
 
-// keptUntil is exact as long as a Lua number is.
-func keptUntil(s limiter.State, now limiter.Instant) limiter.Instant {
-	return min(now.Add(s.KeepFor(now)), limiter.Instant(limiter.MaxExact))
+// keptUntil is in milliseconds, as the server counts.
+func keptUntil(s limiter.State, now limiter.Instant) int64 {
+	until := int64(now.Add(s.KeepFor(now)))
+	return min(until/1000+min(1, until%1000), mostKept)
 }
+
+// mostKept is up to when the script counts each millisecond.
+const mostKept = limiter.MaxExact / 1000
 
 // layoutOf is a state without its counts: what only an edit or a new window
 // changes.
 func layoutOf(s limiter.State) limiter.State {
-	s.Expires, s.Asked, s.Before = 0, 0, 0
+	s.Expires, s.Began, s.Asked, s.Before, s.Tenants = 0, 0, 0, 0, nil
 	for i := range s.Slice() {
 		m := &s.Meters[i]
 		m.Used, m.Log = 0, nil
@@ -83,9 +93,7 @@ var (
 	edgeStarts = []limiter.Instant{0, 1, 1<<32 - 1, 1_790_000_000_123_456, lastInstant - 1000, lastInstant}
 )
 
-// lastInstant is the end of the range in which every sum is exact, in 2255: a
-// lifetime, a part of a window, a window and the time a counter is kept may follow.
-const lastInstant = limiter.Instant(1<<53) - 5*limiter.Instant(limiter.MaxWindow) - 1
+const lastInstant = limiter.MaxInstant
 
 // A dice yields the choices that make a timeline.
 type dice func() uint64
@@ -106,7 +114,7 @@ func (d dice) roll(n int) timeline {
 		l.memory = limiter.Memory{Since: max(0, now-limiter.Instant(limiter.MaxWindow)), Latest: 0}
 	}
 	l.end.latest = l.memory.Latest
-	var grants []limiter.Result
+	var grants []grant
 	for range n {
 		now = d.later(now, params)
 		params = d.edit(params)
@@ -121,7 +129,7 @@ func (d dice) roll(n int) timeline {
 		withMemory.Memory.Since = l.memory.Since
 		c.want = l.end.apply(now, c.params, withMemory)
 		if c.want.Granted > 0 && c.command.Op == limiter.Take {
-			grants = append(grants, c.want)
+			grants = append(grants, grant{c.want, c.command.Tenant})
 		}
 		l.calls = append(l.calls, c)
 	}
@@ -199,6 +207,9 @@ func (d dice) params(generation int64) limiter.Params {
 		if d.one(16) {
 			p.Since = d.near(oneOf(d, edgeStarts))
 		}
+		if p.Algorithm.WindowCoupled() && d.one(2) {
+			p.Rates, p.Any, p.Fairness = p.Rates[:1], false, d.fairness()
+		}
 		if p.Validate() == nil {
 			return p
 		}
@@ -228,12 +239,32 @@ func (d dice) rates(p *limiter.Params) {
 	}
 }
 
-func (d dice) command(p limiter.Params, grants []limiter.Result) limiter.Command {
+// tenants are told apart by name; "e" to "z" are never declared.
+var tenants = []string{"", "a", "b", "c", "d", "e", "f", "*", "a name that is longer than thirty-one bytes", "z"}
+
+func (d dice) fairness() limiter.Fairness {
+	f := limiter.Fairness{Default: oneOf(d, []int64{1, 1, 2, limiter.MaxWeight})}
+	for _, name := range tenants[:5] {
+		if d.one(2) {
+			f.Weights = append(f.Weights, limiter.Weight{Tenant: name, Weight: oneOf(d, []int64{1, 2, 3, limiter.MaxWeight})})
+		}
+	}
+	return f
+}
+
+func (d dice) command(p limiter.Params, grants []grant) limiter.Command {
 	low := d.amount(p)
 	take := limiter.Command{Min: low, Want: low + oneOf(d, []int64{0, 1, 7, 1000, 1 << 40, 1<<62 - 1}), First: d.one(3)}
+	if p.Fairness.Default > 0 {
+		take.Tenant = oneOf(d, tenants)
+	}
 	switch d.below(16) {
 	case 0, 1, 2:
-		return d.giveBack(low, grants)
+		c := d.giveBack(low, grants)
+		if c.Tenant == "" {
+			c.Tenant = take.Tenant
+		}
+		return c
 	case 3:
 		take.Op = limiter.Peek
 	case 4:
@@ -251,13 +282,13 @@ func (d dice) amount(p limiter.Params) int64 {
 }
 
 // giveBack returns some of a grant, or of what was none.
-func (d dice) giveBack(amount int64, grants []limiter.Result) limiter.Command {
+func (d dice) giveBack(amount int64, grants []grant) limiter.Command {
 	c := limiter.Command{Op: limiter.Return, Want: amount}
 	if len(grants) == 0 {
 		return c
 	}
 	g := grants[len(grants)-1-int(d.below(min(3, int64(len(grants)))))]
-	c.Windows, c.At = g.Windows, g.Now
+	c.Windows, c.At, c.Tenant = g.Windows, g.Now, g.tenant
 	switch d.below(8) {
 	case 0:
 		c.Windows.Open[d.below(limiter.MaxRates)].Index--

@@ -13,8 +13,12 @@ const layout = 1
 // encode returns the arguments of the script, as lua/wire.lua lists them.
 func encode(p limiter.Params, c limiter.Command) []any {
 	args := []any{encodeHead(p), encodeCommand(p, c)}
-	if c.Op == limiter.Return {
+	fair := p.Fairness.Default > 0
+	if c.Op == limiter.Return || fair {
 		args = append(args, encodeWindows(c.Windows))
+	}
+	if fair {
+		args = append(args, c.Tenant, encodeWeights(p.Fairness.Weights))
 	}
 	return args
 }
@@ -31,10 +35,24 @@ func encodeHead(p limiter.Params) []byte {
 }
 
 func encodeCommand(p limiter.Params, c limiter.Command) []byte {
-	b := make([]byte, 0, 3+7*8)
+	b := make([]byte, 0, 3+8*8)
 	b = append(b, byte(c.Op), flag(c.First), flag(p.Any))
 	return appendInts(b, min(c.Min, limiter.MaxExact), min(c.Want, limiter.MaxExact), int64(c.At),
-		p.Buckets, int64(p.MaxDelay), int64(p.Lifetime), int64(p.Since))
+		p.Buckets, int64(p.MaxDelay), int64(p.Lifetime), int64(p.Since), p.Fairness.Default)
+}
+
+// encodeWeights makes a MessagePack map of tenants to weights.
+func encodeWeights(weights []limiter.Weight) []byte {
+	b := []byte{0xde} // map 16
+	b = binary.BigEndian.AppendUint16(b, uint16(len(weights)))
+	for _, w := range weights {
+		b = append(b, 0xdb) // str 32
+		b = binary.BigEndian.AppendUint32(b, uint32(len(w.Tenant)))
+		b = append(b, w.Tenant...)
+		b = append(b, 0xcd) // uint 16
+		b = binary.BigEndian.AppendUint16(b, uint16(w.Weight))
+	}
+	return b
 }
 
 func encodeWindows(w limiter.Windows) []byte {

@@ -1,125 +1,174 @@
 -- adopt.go.
 
--- meter returns a new meter of the parameters with so many units in use.
-local function meter(r, now, used)
-  local m = {limit = r.limit, window = r.window, burst = r.burst, offset = r.offset, monthly = r.monthly, index = 0, used = 0}
-  if p.machine == WINDOWS then
-    m.index, m.used = index(r, now), used
-  elseif p.machine == SLIDING then
-    m.log = ''
-    if used > 0 then note(m, spent_by(r, now), used) end
-  else
-    local cost = pace(m)
-    m.index, m.used = now, math.min(used, floor_div(MAX_EXACT, cost)) * cost
+local moved = not old    -- the windows are others than before
+local waits = false      -- Params.waits
+local either = any == 1  -- Params.either
+
+if own then
+  for i = 1, #rates do
+    local m = rates[i]
+    if kind == WINDOWS then
+      local number = index(m, now)
+      if m.index ~= number then
+        m.index, m.used, moved = number, 0, true
+      end
+    elseif not old then
+      m.index = now
+    end
   end
-  return m
-end
+  if moved then tenants = nil end
+else
+  local was, first, same = s.algorithm, s.meters[1], machine(s.algorithm) == kind
+  local index_before = {}
+  for i, m in ipairs(s.meters) do index_before[i] = m.index end
 
-local function find(meters, r)
-  for _, m in ipairs(meters) do
-    if same_windows(m, r) then return m end
+  local function find(meters, r)
+    for _, m in ipairs(meters) do
+      if same_windows(m, r) then return m end
+    end
   end
-end
 
-local function in_use_of(m, algorithm, now)
-  local kind = machine(algorithm)
-  if kind == BUCKETS then
-    local cost = pace(m)
-    return ceil_div(drain_to(m, now, 0), cost)
+  local function in_use_of(m)
+    if machine(was) == BUCKETS then
+      local cost, drain = pace(m)
+      return ceil_div(drain_to(m.used, m.index, drain, 0), cost)
+    end
+    if machine(was) == SLIDING then forget(m) end
+    return m.used
   end
-  if kind == SLIDING then forget(m, now) end
-  return m.used
-end
 
-local function in_use(s, now)
-  local used = 0
-  for _, m in ipairs(s.meters) do used = math.max(used, in_use_of(m, s.algorithm, now)) end
-  return used
-end
+  local function in_use()
+    local used = 0
+    for _, m in ipairs(s.meters) do used = larger(used, in_use_of(m)) end
+    return used
+  end
 
-local function begin(s, now, used)
-  s.algorithm, s.meters = p.algorithm, {}
-  for i, r in ipairs(p.rates) do s.meters[i] = meter(r, now, used(r)) end
-end
+  local function meter(r, expires, used)
+    local m = {limit = r.limit, window = r.window, burst = r.burst, offset = r.offset, monthly = r.monthly, index = expires, used = 0, log = ''}
+    if kind == WINDOWS then
+      m.index, m.used = index(r, expires), used
+    elseif kind == SLIDING then
+      note(m, spent_by(r, expires), used)
+    else
+      local cost = pace(m)
+      m.used = smaller(used, floor(MAX_EXACT / cost)) * cost
+    end
+    return m
+  end
 
-local function roll(s, now)
-  local next, leftover = {}, false
-  if p.machine == WINDOWS then
-    for _, r in ipairs(p.rates) do
+  local function begin(used)
+    s.algorithm, s.meters = algorithm, {}
+    for i, r in ipairs(rates) do s.meters[i] = meter(r, now, used) end
+  end
+
+  local function follows()
+    if was ~= LEAKY_BUCKET and algorithm ~= LEAKY_BUCKET then return same end
+    if was ~= algorithm or #s.meters ~= #rates then return false end
+    for _, r in ipairs(rates) do
+      local m = find(s.meters, r)
+      if not m or m.limit ~= r.limit then return false end
+    end
+    return true
+  end
+
+  local function roll()
+    local next, leftover = {}, false
+    for _, r in ipairs(rates) do
       local w = find(s.meters, r)
-      if w then
+      if w and kind == WINDOWS then
         local m = meter(r, now, 0)
         if w.index == m.index then m.used = w.used end
         next[#next + 1] = m
       end
     end
+    for _, w in ipairs(s.meters) do
+      if index(w, now) == w.index and not find(next, w) then
+        next[#next + 1], leftover = w, true
+      end
+    end
+    if leftover then
+      s.meters = next
+      return
+    end
+    if kind ~= WINDOWS then s.began = now end
+    begin(0)
+    for i, m in ipairs(s.meters) do s.meters[i] = find(next, m) or m end
   end
-  for _, w in ipairs(s.meters) do
-    if contains(w, now) and not find(next, w) then
-      next[#next + 1], leftover = w, true
+
+  local function convert()
+    local old_meters, used, expires = s.meters, in_use(), larger(now, s.expires)
+    if generation > s.generation then s.began = now end
+    s.algorithm, s.meters = algorithm, {}
+    for i, r in ipairs(rates) do
+      local m = find(old_meters, r)
+      if not m then
+        s.meters[i] = meter(r, expires, used)
+      elseif kind == SLIDING or m.limit == r.limit then
+        s.meters[i] = meter(r, now, 0)
+        s.meters[i].index, s.meters[i].used, s.meters[i].log = m.index, m.used, m.log
+      else
+        s.meters[i] = meter(r, expires, in_use_of(m))
+      end
     end
   end
-  if leftover then
-    s.meters = next
-    return
-  end
-  begin(s, now, function(r)
-    local w = find(next, r)
-    return w and w.used or 0
-  end)
-end
 
-local function convert(s, now)
-  local old, was, used = s.meters, s.algorithm, in_use(s, now)
-  s.algorithm, s.meters = p.algorithm, {}
-  for i, r in ipairs(p.rates) do
-    local m = find(old, r)
-    if not m then
-      s.meters[i] = meter(r, now, used)
-    elseif p.machine == SLIDING or m.limit == r.limit then
-      local kept = meter(r, now, 0)
-      kept.index, kept.used, kept.log = m.index, m.used, m.log
-      s.meters[i] = kept
-    else
-      s.meters[i] = meter(r, now, in_use_of(m, was, now))
-    end
-  end
-end
-
-local function advance(m, now, since)
-  if p.machine == SLIDING then forget(m, now) end
-  if p.machine == BUCKETS then settle(m, now, since) end
-end
-
-local function beat(s)
-  if s.algorithm ~= FIXED_WINDOW then
-    s.pulse, s.asked, s.before = 0, 0, 0
-    return
-  end
-  local shortest = s.meters[1]
-  for _, m in ipairs(s.meters) do
-    if m.window < shortest.window then shortest = m end
-  end
-  if shortest.index == s.pulse then return end
-  if shortest.index == s.pulse + 1 then s.before = s.asked else s.before = 0 end
-  s.pulse, s.asked = shortest.index, 0
-end
-
-local function adopt(s, now, since)
-  local old = machine(s.algorithm)
-  if #s.meters == 0 then
-    begin(s, now, function() return 0 end)
-  elseif old == WINDOWS then
-    roll(s, now)
-  elseif old == p.machine then
-    convert(s, now)
+  if was == FIXED_WINDOW then
+    roll()
+  elseif follows() then
+    convert()
   elseif now >= s.expires then
-    local used = in_use(s, now)
-    begin(s, now, function() return used end)
+    s.began = now
+    begin(in_use())
+  else
+    waits = true
   end
-  s.generation = p.generation
-  if machine(s.algorithm) == p.machine then
-    for _, m in ipairs(s.meters) do advance(m, now, since) end
+
+  s.generation = generation
+  own = s.algorithm == algorithm and #s.meters == #rates
+  either = either and machine(s.algorithm) == kind and #s.meters == #rates
+  for i, r in ipairs(rates) do
+    local m = s.meters[i]
+    local same_rate = m ~= nil and same_windows(m, r)
+    either = either and same_rate
+    own = own and same_rate and m.limit == r.limit and m.burst == r.burst
   end
-  beat(s)
+
+  moved = pack_head(s) ~= old_head
+  for i, m in ipairs(s.meters) do
+    moved = moved or s.algorithm == FIXED_WINDOW and m.index ~= index_before[i]
+  end
+  local m = s.meters[1]
+  if not same_windows(m, first) or m.index ~= index_before[1] then tenants = nil end
+end
+
+local meters, kind_now = s.meters, machine(s.algorithm)
+local fair = default > 0 and #meters == 1 and kind_now == WINDOWS
+if not fair then tenants = nil end
+
+-- advance brings meters without windows to now.
+local function advance()
+  if waits then return end
+  for i = 1, #meters do
+    local m = meters[i]
+    if kind_now == SLIDING then
+      forget(m)
+      m.index = larger(m.index, now)
+    elseif kind_now == BUCKETS then
+      settle(m)
+    end
+  end
+end
+
+if kind_now == WINDOWS then
+  local shortest = meters[1]
+  for i = 2, #meters do
+    if meters[i].window < shortest.window then shortest = meters[i] end
+  end
+  if shortest.index ~= s.pulse then
+    s.before = shortest.index == s.pulse + 1 and s.asked or 0
+    s.pulse, s.asked = shortest.index, 0
+  end
+else
+  s.pulse, s.asked, s.before = 0, 0, 0
+  advance()
 end

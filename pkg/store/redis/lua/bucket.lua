@@ -1,6 +1,6 @@
 -- bucket.go and Rate.pace.
 
--- pace returns cost and drain. A meter and a rate remember them.
+-- pace returns cost and drain, which a meter remembers.
 local function pace(r)
   if not r.cost then
     local a, b = r.limit, r.window
@@ -12,45 +12,20 @@ end
 
 local function brim(r)
   local cost, drain = pace(r)
-  if p.algorithm == LEAKY_BUCKET then return p.max_delay * drain + cost end
+  if algorithm == LEAKY_BUCKET then return max_delay * drain + cost end
   return (r.burst == 0 and r.limit or r.burst) * cost
 end
 
-local function capacity(r)
-  local cost, drain = pace(r)
-  return floor_div(brim(r) - p.lifetime * drain, cost)
+-- drain_to returns what is left at now of a level that was so high at an instant.
+local function drain_to(level, instant, drain, lowest)
+  local elapsed = larger(0, now - instant)
+  if elapsed > floor(level / drain) then return lowest end
+  return larger(lowest, level - elapsed * drain)
 end
 
-local function drain_to(m, now, floor)
+local function settle(m)
   local _, drain = pace(m)
-  local elapsed = math.max(0, now - m.index)
-  if elapsed > floor_div(m.used, drain) then return floor end
-  return math.max(floor, m.used - elapsed * drain)
-end
-
-local function settle(m, now, since)
-  local _, drain = pace(m)
-  local level = drain_to(m, now, p.lifetime * drain)
-  if since > 0 then
-    local full = {limit = m.limit, window = m.window, index = since, used = brim(m)}
-    level = math.max(level, drain_to(full, now, 0))
-  end
-  m.used, m.index = level, math.max(m.index, now)
-end
-
-local function drained(m, now)
-  local _, drain = pace(m)
-  return ceil_div(drain_to(m, now, 0), drain)
-end
-
-local function bucket_wait(m, amount)
-  local cost, drain = pace(m)
-  local over = m.used - (brim(m) - amount * cost)
-  if over <= 0 then return 0 end
-  return ceil_div(over, drain)
-end
-
-local function delay(m)
-  local cost, drain = pace(m)
-  return ceil_div(math.max(0, m.used - cost), drain)
+  local level = drain_to(m.used, m.index, drain, lifetime * drain)
+  if known > 0 then level = larger(level, drain_to(brim(m), known, drain, 0)) end
+  m.used, m.index = level, larger(m.index, now)
 end

@@ -1,51 +1,77 @@
--- giveback.go.
+-- giveback.go, and reset of step.go.
 
-local function return_to_windows(s, since)
-  if #c.windows ~= #s.meters then return false end
-  for i, m in ipairs(s.meters) do
-    local w = c.windows[i]
-    if not same_windows(m, w) or m.index ~= w.index or c.want > m.used or start_of(m) < since then return false end
+if op == RETURN then
+  local windows = {}
+  for at = 1, #ARGV[3], RATE_BYTES + 8 do
+    local limit, window, _, offset, monthly, next = unpack(RATE, ARGV[3], at)
+    windows[#windows + 1] = {limit = limit, window = window, offset = offset, monthly = monthly, index = (unpack('>l', ARGV[3], next))}
   end
-  for _, m in ipairs(s.meters) do m.used = m.used - c.want end
-  return true
-end
 
-local function take_off_meter(m, now)
-  if p.machine == SLIDING then return erase(m, spent_by(m, c.at), c.want) end
-  local cost, drain = pace(m)
-  if c.want > floor_div(brim(m), cost) then return false end
-  local passed = now - c.at
-  if passed > floor_div(c.want * cost, drain) then return false end
-  local rest = c.want * cost - passed * drain
-  if rest <= 0 or rest > m.used then return false end
-  m.used = math.max(p.lifetime * drain, m.used - rest)
-  return true
-end
-
-local function return_to_meters(s, now, since)
-  if machine(s.algorithm) ~= p.machine or #c.windows ~= #s.meters or c.at > now then return false end
-  for i, m in ipairs(s.meters) do
-    local w = c.windows[i]
-    if w.limit ~= m.limit or w.window ~= m.window or c.at < since or not take_off_meter(m, now) then return false end
+  local function in_windows()
+    for i, m in ipairs(meters) do
+      local w = windows[i]
+      if not same_windows(m, w) or m.index ~= w.index or want > m.used or start(m, m.index) < known then return false end
+    end
+    if fair then
+      if want > (tenants and tenants[account] or 0) then return false end
+      tenants[account] = tenants[account] - want
+    end
+    for _, m in ipairs(meters) do m.used = m.used - want end
+    return true
   end
-  return true
-end
 
--- take_off reports whether every meter could take the units off; otherwise none
--- does.
-local function take_off(s, now, since)
-  if p.any then return false end
-  if s.algorithm == FIXED_WINDOW then return return_to_windows(s, since) end
-  local before = {}
-  for i, m in ipairs(s.meters) do before[i] = {used = m.used, log = m.log} end
-  if return_to_meters(s, now, since) then return true end
-  for i, m in ipairs(s.meters) do m.used, m.log = before[i].used, before[i].log end
-  return false
-end
+  -- erase takes units off that were granted at an instant or later, the oldest first.
+  local function erase(m, instant, amount)
+    local log, left = {}, amount
+    for from = 1, #m.log, ENTRY_BYTES do
+      local at, count = unpack(ENTRY, m.log, from)
+      if at >= instant then
+        local part = smaller(left, count)
+        left, count = left - part, count - part
+      end
+      if count > 0 then log[#log + 1] = pack(ENTRY, at, count) end
+    end
+    if left > 0 then return false end
+    m.log, m.used = table.concat(log), m.used - amount
+    return true
+  end
 
-local function give_back(s, now, since)
-  local res = {algorithm = s.algorithm, reason = FORFEITED, granted = 0}
-  if take_off(s, now, since) then res.reason, res.granted = GRANTED, c.want end
-  describe(s, now, since, res)
-  return res
+  local function off(m)
+    if kind == SLIDING then return now < granted_at + m.window and erase(m, granted_at, want) end
+    local cost, drain = pace(m)
+    if want > floor(brim(m) / cost) then return false end
+    local passed = now - granted_at
+    if passed > floor(want * cost / drain) then return false end
+    local rest = want * cost - passed * drain
+    if rest <= 0 or rest > m.used then return false end
+    m.used = larger(lifetime * drain, m.used - rest)
+    return true
+  end
+
+  local function off_all()
+    for i, m in ipairs(meters) do
+      local w = windows[i]
+      if w.limit ~= m.limit or w.window ~= m.window or granted_at < known or not off(m) then return false end
+    end
+    return true
+  end
+
+  reason = FORFEITED
+  if waits or #windows ~= #meters then
+    reason = FORFEITED
+  elseif kind_now == WINDOWS then
+    if in_windows() then reason = GRANTED end
+  elseif any == 0 and granted_at <= now and granted_at > s.began then
+    local kept = keep()
+    if off_all() then reason = GRANTED else restore(kept) end
+  end
+  if reason == GRANTED then granted = want end
+elseif op == RESET then
+  tenants = nil
+  for _, m in ipairs(meters) do
+    m.used, m.log = 0, ''
+    if kind_now ~= WINDOWS then m.index = now end
+  end
+  advance()
+  if fair then split() end
 end

@@ -1,68 +1,42 @@
--- sliding.go. A log is a string of entries, and Used their sum.
+-- sliding.go. A log is a string of entries; used is their sum.
 
-local MAX_LOG = 1024
-
-local function spent_by(r, now)
-  local at = now + p.lifetime
-  if p.algorithm == SLIDING_WINDOW then
-    local part = ceil_div(r.window, p.buckets)
-    at = ceil_div(at, part) * part
+local function spent_by(r, expires)
+  local part = 1
+  if algorithm == SLIDING_WINDOW then
+    part = ceil_div(r.window, buckets)
+  elseif r.limit > MAX_LOG then
+    part = ceil_div(r.window, MAX_LOG)
   end
-  return at
+  return ceil_div(expires, part) * part
 end
 
--- forget drops the entries that no longer count, as Meter.alive does.
-local function forget(m, now)
+-- forget drops the entries that no longer count, as alive does.
+local function forget(m)
   local from = 1
-  while from < #m.log do
-    local at, count = struct.unpack(ENTRY, m.log, from)
+  while from <= #m.log do
+    local at, count, next = unpack(ENTRY, m.log, from)
     if now < at + m.window then break end
-    from, m.used = from + ENTRY_BYTES, m.used - count
+    from, m.used = next, m.used - count
   end
-  m.log = string.sub(m.log, from)
+  if from > 1 then m.log = sub(m.log, from) end
 end
 
-local function newest(m)
-  if m.log == '' then return nil end
-  local at, count = struct.unpack(ENTRY, m.log, #m.log - ENTRY_BYTES + 1)
-  return at, count
-end
-
-local function log_ends(m, now)
-  local at = newest(m)
-  return at and math.max(0, at + m.window - now) or 0
-end
-
-local function sliding_wait(m, now, amount)
-  local excess = m.used + amount - m.limit
-  if excess <= 0 then return 0 end
-  for from = 1, #m.log, ENTRY_BYTES do
-    local at, count = struct.unpack(ENTRY, m.log, from)
-    excess = excess - count
-    if excess <= 0 then return math.max(0, at + m.window - now) end
-  end
-  return 0
+local function log_ends(m)
+  if m.log == '' then return 0 end
+  local at = unpack(ENTRY, m.log, #m.log - ENTRY_BYTES + 1)
+  return at + m.window
 end
 
 local function note(m, at, amount)
-  local last, count = newest(m)
+  if amount == 0 then return end
+  local size = #m.log
   m.used = m.used + amount
-  if not last or at > last and #m.log < MAX_LOG * ENTRY_BYTES then
-    m.log = m.log .. struct.pack(ENTRY, at, amount)
-  else
-    m.log = string.sub(m.log, 1, -ENTRY_BYTES - 1) .. struct.pack(ENTRY, math.max(at, last), count + amount)
-  end
-end
-
-local function erase(m, at, amount)
-  for from = 1, #m.log, ENTRY_BYTES do
-    local instant, count = struct.unpack(ENTRY, m.log, from)
-    if instant == at and count >= amount then
-      local rest = count > amount and struct.pack(ENTRY, at, count - amount) or ''
-      m.log = string.sub(m.log, 1, from - 1) .. rest .. string.sub(m.log, from + ENTRY_BYTES)
-      m.used = m.used - amount
-      return true
+  if size > 0 then
+    local last, count = unpack(ENTRY, m.log, size - ENTRY_BYTES + 1)
+    if at <= last or size >= MAX_LOG * ENTRY_BYTES then
+      m.log = sub(m.log, 1, size - ENTRY_BYTES) .. pack(ENTRY, larger(at, last), count + amount)
+      return
     end
   end
-  return false
+  m.log = m.log .. pack(ENTRY, at, amount)
 end

@@ -2,7 +2,7 @@
 -- KEYS: guard
 -- Reply: began memory (0 or 1)
 
-local memory = recall(redis.call('GET', KEYS[1]), read_clock())
-if not memory.began then return 0 end
-save_guard(KEYS[1], memory)
+local since, latest, line, began = recall(call('GET', KEYS[1]))
+if not began then return 0 end
+save_guard(KEYS[1], line, since, latest)
 return 1

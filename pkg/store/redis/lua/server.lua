@@ -1,0 +1,3 @@
+-- How the scripts reach the server. Tests put a server with another clock in its
+-- place.
+local call = redis.call
