@@ -28,6 +28,10 @@ func Postgres(ctx context.Context, logs string) (s *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
+	ready, err := find("pg_isready", installed...)
+	if err != nil {
+		return nil, err
+	}
 	as, err := unprivileged()
 	if err != nil {
 		return nil, err
@@ -56,6 +60,9 @@ func Postgres(ctx context.Context, logs string) (s *Server, err error) {
 	}
 	return s.start(ctx, spec{
 		path: program, log: filepath.Join(logs, "postgres.log"), as: as,
+		ready: func(ctx context.Context) error {
+			return exec.CommandContext(ctx, ready, "-q", "-h", "127.0.0.1", "-p", s.Port()).Run()
+		},
 		args: []string{
 			"-D", data, "-p", s.Port(), "-h", "127.0.0.1", "-k", "", "-c", "fsync=off", "-c", "shared_buffers=16MB",
 		},

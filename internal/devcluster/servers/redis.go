@@ -33,7 +33,7 @@ func (s *Server) start(ctx context.Context, of spec) (*Server, error) {
 	if s.Process, err = of.start(); err != nil {
 		return nil, err
 	}
-	if err := s.await(ctx, of.log); err != nil {
+	if err := s.await(ctx, of); err != nil {
 		s.Kill()
 		return nil, fmt.Errorf("%s: %w", filepath.Base(of.path), err)
 	}

@@ -29,21 +29,33 @@ func (s *Server) Kill() {
 // Port returns the port of the address.
 func (s *Server) Port() string { return s.Address[strings.LastIndexByte(s.Address, ':')+1:] }
 
-// await returns when the server takes connections.
-func (s *Server) await(ctx context.Context, log string) error {
+// await returns when the server is ready.
+func (s *Server) await(ctx context.Context, of spec) error {
+	ready := of.ready
+	if ready == nil {
+		ready = s.listens
+	}
 	for {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
-		if err == nil {
-			return conn.Close()
+		if ready(ctx) == nil {
+			return nil
 		}
 		select {
 		case <-s.Done():
-			return fmt.Errorf("it ended, see %s", log)
+			return fmt.Errorf("it ended, see %s", of.log)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// listens returns nil when the server takes connections.
+func (s *Server) listens(ctx context.Context) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // freeAddress returns an address that nothing listens on.

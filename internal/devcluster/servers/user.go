@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/user"
@@ -15,6 +16,7 @@ type spec struct {
 	path, log string
 	args      []string
 	as        account
+	ready     func(context.Context) error // nil when it is ready once it takes connections
 }
 
 func (s spec) start() (*process.Process, error) {
