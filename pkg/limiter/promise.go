@@ -43,6 +43,21 @@ func (p Params) mostIn(length Micros, r Rate) int64 {
 	}
 }
 
+// MostAtOnce returns the most that one Take is ever granted, whoever the tenant is.
+func (p Params) MostAtOnce() int64 {
+	var most int64
+	for i, r := range p.Rates {
+		grants := r.Limit
+		if p.Algorithm.machine() == bucketMachine {
+			grants = p.capacity(r)
+		}
+		if i == 0 || p.Any == (grants > most) {
+			most = grants
+		}
+	}
+	return most
+}
+
 // scaleUp returns amount·part/whole, rounded up, at most the largest int64.
 func scaleUp(amount int64, part, whole Micros) int64 {
 	high, low := bits.Mul64(uint64(amount), uint64(part))
