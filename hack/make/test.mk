@@ -1,5 +1,6 @@
 ##@ Testing
 
+BENCH ?= ## sections of `make bench`: check parallel memory redis postgres; empty: all
 FUZZTIME ?= 10s ## budget of each fuzz target of `make fuzz`
 
 .PHONY: test
@@ -18,5 +19,5 @@ fuzz: ## Fuzz every target for FUZZTIME each
 	@hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: ## Set the cost of a decision beside other limiters and the machine's own limit
-	go -C test/bench run .
+bench: deps ## Set the cost of a decision beside other limiters, in memory and over stores; writes docs/benchmarks.md
+	go -C test/bench run . -o $(CURDIR)/docs/benchmarks.md $(BENCH)

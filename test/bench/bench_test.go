@@ -5,7 +5,7 @@ import "testing"
 // BenchmarkDecision runs every contender of every case; the command prints the
 // comparison, this is for profiles.
 func BenchmarkDecision(b *testing.B) {
-	for _, c := range cases() {
+	for _, c := range checks() {
 		for _, x := range c.contenders() {
 			warm(x, c.keys)
 			b.Run(c.name+"/"+x.name, func(b *testing.B) {

@@ -30,17 +30,30 @@ type contender struct {
 	name   string
 	decide func(key string) bool
 	close  func()
+	ours   bool
+	trips  func() int64 // round trips so far; nil when there are none to count
 }
 
 func keep() {}
+
+func (c contender) tripped() int64 {
+	if c.trips == nil {
+		return 0
+	}
+	return c.trips()
+}
+
+func peer(name string, decide func(key string) bool, close func()) contender {
+	return contender{name: name, decide: decide, close: close}
+}
 
 // limitOne is the physical limit for one counter.
 func limitOne() contender {
 	var n atomic.Int64
 	start := time.Now()
-	return contender{"limit: atomic add + clock", func(string) bool {
+	return peer("limit: atomic add + clock", func(string) bool {
 		return n.Add(-1) < int64(time.Since(start))
-	}, keep}
+	}, keep)
 }
 
 // limitRefuse is the physical limit of a refusal: to look at the counter and at
@@ -48,9 +61,9 @@ func limitOne() contender {
 func limitRefuse() contender {
 	var n atomic.Int64
 	start := time.Now()
-	return contender{"limit: atomic load + clock", func(string) bool {
+	return peer("limit: atomic load + clock", func(string) bool {
 		return n.Load() > int64(time.Since(start))
-	}, keep}
+	}, keep)
 }
 
 // limitKeyed is the physical limit for many counters that exist already.
@@ -60,9 +73,9 @@ func limitKeyed(keys []string) contender {
 		counters[k] = new(atomic.Int64)
 	}
 	start := time.Now()
-	return contender{"limit: map + atomic add + clock", func(key string) bool {
+	return peer("limit: map + atomic add + clock", func(key string) bool {
 		return counters[key].Add(-1) < int64(time.Since(start))
-	}, keep}
+	}, keep)
 }
 
 // memory is a store without a network.
@@ -79,34 +92,63 @@ func (m *memory) Apply(_ context.Context, key store.Key, p limiter.Params, c lim
 	return res, nil
 }
 
-func weir(budget, batch int64) *twotier.Limiter {
-	return twotier.New(twotier.Config{
-		Scope: store.Scope{Cluster: "bench", Namespace: "bench", Policy: "bench", Limit: "bench"},
-		Params: limiter.Params{Generation: 1, Rates: []limiter.Rate{
-			{Limit: budget, Window: limiter.MaxWindow},
-		}},
-		Batch:         batch,
-		MaxKeys:       math.MaxInt32,
-		OnUnavailable: twotier.Deny,
-	}, &memory{states: make(map[store.Key]limiter.State)})
+// window is a fixed window of so many units that lasts longer than any run.
+func window(budget int64) limiter.Params {
+	return limiter.Params{Generation: 1, Rates: []limiter.Rate{{Limit: budget, Window: limiter.MaxWindow}}}
 }
 
-func weirHandle(name, key string, budget, batch int64) contender {
-	l := weir(budget, batch)
-	k, ctx := l.Key(key), context.Background()
-	return contender{name, func(string) bool {
-		d, err := k.Acquire(ctx, 1)
-		return err == nil && d.Allowed
-	}, func() { l.Close(ctx) }}
+func config(p limiter.Params, batch int64) twotier.Config {
+	return twotier.Config{
+		Scope:         store.Scope{Cluster: "bench", Namespace: "bench", Policy: "bench", Limit: "bench"},
+		Params:        p,
+		Size:          twotier.Size{Type: twotier.Fixed, Batch: batch},
+		MaxKeys:       math.MaxInt32,
+		Timeout:       time.Minute,
+		OnUnavailable: twotier.Deny,
+	}
+}
+
+func weir(name, key string, cfg twotier.Config, s twotier.Store) contender {
+	l, ctx := twotier.New(cfg, s), context.Background()
+	k := l.Key(key, "")
+	return contender{
+		name: name,
+		ours: true,
+		decide: func(string) bool {
+			d, err := k.Acquire(ctx, 1)
+			return err == nil && d.Allowed
+		},
+		close: func() { l.Close(ctx) },
+		trips: func() int64 { return l.Stats().RoundTrips },
+	}
+}
+
+func weirHandle(name, key string, p limiter.Params, batch int64) contender {
+	return weir(name, key, config(p, batch), &memory{states: make(map[store.Key]limiter.State)})
+}
+
+// weirAlgorithms are the algorithms whose grants live for a time instead of a
+// window, at rates that admit every request of the run.
+func weirAlgorithms() []contender {
+	const limit, window, lifetime = 1_000_000_000, limiter.Second, 50 * limiter.Millisecond
+	var out []contender
+	for _, a := range []limiter.Algorithm{limiter.SlidingWindow, limiter.SlidingLog, limiter.TokenBucket, limiter.GCRA} {
+		p := limiter.Params{Algorithm: a, Generation: 1, Lifetime: lifetime, Rates: []limiter.Rate{{Limit: limit, Window: window}}}
+		if a == limiter.SlidingWindow {
+			p.Buckets = 60
+		}
+		out = append(out, weirHandle("weir, "+a.String(), "key", p, limit/100))
+	}
+	return out
 }
 
 func weirKeyed(name string, budget int64) contender {
-	l := weir(budget, budget)
+	l := twotier.New(config(window(budget), budget), &memory{states: make(map[store.Key]limiter.State)})
 	ctx := context.Background()
-	return contender{name, func(key string) bool {
-		d, err := l.Acquire(ctx, key, 1)
+	return contender{name: name, ours: true, decide: func(key string) bool {
+		d, err := l.Acquire(ctx, twotier.Request{Value: key, Cost: 1})
 		return err == nil && d.Allowed
-	}, func() { l.Close(ctx) }}
+	}, close: func() { l.Close(ctx) }}
 }
 
 func xtime(budget int) *rate.Limiter {
@@ -118,47 +160,47 @@ func xtime(budget int) *rate.Limiter {
 
 func xtimeOne(budget int) contender {
 	l := xtime(budget)
-	return contender{"golang.org/x/time/rate", func(string) bool { return l.Allow() }, keep}
+	return peer("golang.org/x/time/rate", func(string) bool { return l.Allow() }, keep)
 }
 
 // xtimeKeyed keeps its limiters in a sync.Map, as users of x/time do.
 func xtimeKeyed(budget int) contender {
 	var limiters sync.Map
-	return contender{"sync.Map + golang.org/x/time/rate", func(key string) bool {
+	return peer("sync.Map + golang.org/x/time/rate", func(key string) bool {
 		l, ok := limiters.Load(key)
 		if !ok {
 			l, _ = limiters.LoadOrStore(key, xtime(budget))
 		}
 		return l.(*rate.Limiter).Allow()
-	}, keep}
+	}, keep)
 }
 
 // uberOne never refuses: it waits instead, so it takes part only where nothing
 // is refused.
 func uberOne() contender {
 	l := uber.New(plenty)
-	return contender{"go.uber.org/ratelimit", func(string) bool { return !l.Take().IsZero() }, keep}
+	return peer("go.uber.org/ratelimit", func(string) bool { return !l.Take().IsZero() }, keep)
 }
 
 func uberKeyed() contender {
 	var limiters sync.Map
-	return contender{"sync.Map + go.uber.org/ratelimit", func(key string) bool {
+	return peer("sync.Map + go.uber.org/ratelimit", func(key string) bool {
 		l, ok := limiters.Load(key)
 		if !ok {
 			l, _ = limiters.LoadOrStore(key, uber.New(plenty))
 		}
 		return !l.(uber.Limiter).Take().IsZero()
-	}, keep}
+	}, keep)
 }
 
 func sethvargo(budget uint64) contender {
 	s, err := memorystore.New(&memorystore.Config{Tokens: budget, Interval: time.Hour})
 	must(err)
 	ctx := context.Background()
-	return contender{"sethvargo/go-limiter", func(key string) bool {
+	return peer("sethvargo/go-limiter", func(key string) bool {
 		_, _, _, ok, err := s.Take(ctx, key)
 		return ok && err == nil
-	}, func() { _ = s.Close(ctx) }}
+	}, func() { _ = s.Close(ctx) })
 }
 
 func throttle(budget int) contender {
@@ -171,10 +213,10 @@ func throttle(budget int) contender {
 	l, err := throttled.NewGCRARateLimiterCtx(s, quota)
 	must(err)
 	ctx := context.Background()
-	return contender{"throttled/throttled", func(key string) bool {
+	return peer("throttled/throttled", func(key string) bool {
 		limited, _, err := l.RateLimitCtx(ctx, key, 1)
 		return !limited && err == nil
-	}, keep}
+	}, keep)
 }
 
 func must(err error) {

@@ -1,113 +1,89 @@
 package main
 
 import (
+	"bytes"
+	"errors"
+	"flag"
 	"fmt"
-	"math/rand/v2"
+	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
-
-	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// A benchCase is one table: its first contender is the limit, its second Weir.
-type benchCase struct {
-	name       string
-	goal       float64 // Weir's cost is at most goal times the limit's
-	keys       []string
-	allowed    bool
-	contenders func() []contender
+// A section is a part of the run that can be asked for by name.
+type section struct {
+	name, title string
+	run         func(show func(*table)) error
+}
+
+var sections = []section{
+	{"check", "A decision in memory", check},
+	{"parallel", "One hot key, many goroutines", parallel},
+	{"memory", "Bytes per key", footprint},
+	{"redis", "Over one Redis", overRedis},
+	{"postgres", "Over one Postgres", overPostgres},
 }
 
 func main() {
+	output := flag.String("o", "", "also write the tables as Markdown to this `file`")
+	flag.Usage = usage
+	flag.Parse()
+	if err := run(os.Stdout, *output, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func usage() {
+	fmt.Fprintln(os.Stderr, "usage: bench [-o file] [section ...]\n\nsections, all of them without a name:")
+	for _, s := range sections {
+		fmt.Fprintf(os.Stderr, "  %-10s %s\n", s.name, s.title)
+	}
+}
+
+func run(w io.Writer, output string, names []string) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {
+			return fmt.Errorf("there is no section %q; -h lists them", name)
+		}
+	}
 	begin := time.Now()
-	fmt.Printf("%s %s/%s, %d processors, %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpu())
-	out := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-	for _, procs := range []int{1, 2} {
-		for _, c := range cases() {
-			report(out, c, procs, measure(c.contenders(), c.keys, procs, c.allowed))
+	machine := fmt.Sprintf("%s %s/%s, %d processors, %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpu())
+	_, _ = fmt.Fprintln(w, machine)
+	var doc bytes.Buffer
+	_, _ = fmt.Fprintf(&doc, preface, machine)
+	var failed []error
+	for _, s := range sections {
+		if len(names) > 0 && !slices.Contains(names, s.name) {
+			continue
+		}
+		_, _ = fmt.Fprintf(&doc, "\n## %s\n", s.title)
+		show := func(t *table) {
+			t.print(w)
+			t.markdown(&doc)
+		}
+		if err := s.run(show); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", s.name, err))
 		}
 	}
-	_ = out.Flush()
-	fmt.Printf("\n%d rounds in %s\n", rounds, time.Since(begin).Round(time.Second))
+	_, _ = fmt.Fprintf(w, "\n%d rounds, %s\n", rounds, time.Since(begin).Round(time.Second))
+	if err := errors.Join(failed...); err != nil || output == "" {
+		return err
+	}
+	return os.WriteFile(output, doc.Bytes(), 0o644) //nolint:gosec // a document for everybody
 }
 
-func cases() []benchCase {
-	one, many := []string{"key"}, makeKeys(100_000)
-	return []benchCase{
-		{"one hot key, admitted", 1.5, one, true, func() []contender {
-			return []contender{
-				limitOne(), weirHandle("weir", "key", limiter.MaxLimit, limiter.MaxLimit),
-				xtimeOne(plenty), uberOne(), sethvargo(plenty), throttle(plenty),
-				weirHandle("weir, store asked every 100", "key", limiter.MaxLimit, 100),
-			}
-		}},
-		{"one hot key, refused", 1.5, one, false, func() []contender {
-			return []contender{
-				limitRefuse(), weirHandle("weir", "key", spent, 1),
-				xtimeOne(spent), sethvargo(spent), throttle(spent),
-			}
-		}},
-		{"100,000 keys, admitted", 2, many, true, func() []contender {
-			return []contender{
-				limitKeyed(many), weirKeyed("weir", limiter.MaxLimit),
-				xtimeKeyed(plenty), uberKeyed(), sethvargo(plenty), throttle(plenty),
-			}
-		}},
-		{"100,000 keys, refused", 2, many, false, func() []contender {
-			return []contender{
-				limitKeyed(many), weirKeyed("weir", spent),
-				xtimeKeyed(spent), sethvargo(spent), throttle(spent),
-			}
-		}},
-	}
-}
+const preface = `# Benchmarks
 
-func report(out *tabwriter.Writer, c benchCase, procs int, figures []figure) {
-	limit, ours := figures[0], figures[1]
-	fmt.Fprintf(out, "\n%s, GOMAXPROCS %d\tns/op\tallocs/op\t× limit\t95 %%\tweir is faster by\t\n", c.name, procs)
-	for _, f := range figures {
-		ns, _, _ := median(f.ns)
-		ratio, low, high := median(ratios(f, limit))
-		ahead := ""
-		if f.name != limit.name && f.name != ours.name {
-			gain, low, high := median(ratios(f, ours))
-			ahead = fmt.Sprintf("%.1f× (%.1f–%.1f)", gain, low, high)
-		}
-		verdict := ""
-		switch {
-		case f.wrong && f.name != limit.name:
-			verdict = "decides otherwise!"
-		case f.name == ours.name:
-			verdict = fmt.Sprintf("goal ≤ %.1f: %s", c.goal, judge(ratio, high, c.goal, f.allocs))
-		}
-		fmt.Fprintf(out, "  %s\t%.1f\t%.2f\t%.2f\t%.2f–%.2f\t%s\t%s\n", f.name, ns, f.allocs, ratio, low, high, ahead, verdict)
-	}
-}
+Written by ` + "`make bench`" + `. Contenders of a table take turns in one process, so
+a noisy moment meets all of them; each figure is the median over the rounds.
+Only ratios within a table carry over to another machine.
 
-// judge says whether a ratio reaches its goal, and whether the rounds agree.
-func judge(ratio, high, goal, allocs float64) string {
-	switch {
-	case ratio > goal || allocs > 0.001:
-		return "missed"
-	case high > goal:
-		return "met by the median only"
-	default:
-		return "met"
-	}
-}
-
-// makeKeys returns n keys as long as a hashed API key, in random order.
-func makeKeys(n int) []string {
-	rng := rand.New(rand.NewPCG(1, 1))
-	keys := make([]string, n)
-	for i := range keys {
-		keys[i] = fmt.Sprintf("%016x%016x", rng.Uint64(), rng.Uint64())
-	}
-	return keys
-}
+%s
+`
 
 // cpu names the processor where the system tells.
 func cpu() string {

@@ -12,34 +12,43 @@ const (
 	slice  = 20 * time.Millisecond // one contender's turn
 )
 
+// A load is how contenders are called.
+type load struct{ procs, goroutines int }
+
 // A figure is what one contender did in one case.
 type figure struct {
 	name   string
+	ours   bool
 	ns     []float64 // per operation, by round
 	allocs float64   // per operation
 	wrong  bool      // it decided otherwise than the case is about
+	ops    int       // operations in all rounds
+	trips  int64     // round trips they took, 0 when that is not counted
 }
 
-// measure lets the contenders take turns on procs goroutines and processors.
-func measure(contenders []contender, keys []string, procs int, allowed bool) []figure {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+// measure lets the contenders take turns under the load.
+func measure(contenders []contender, keys []string, l load, allowed bool) []figure {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(l.procs))
 	figures := make([]figure, len(contenders))
 	turns := make([]int, len(contenders))
 	for i, c := range contenders {
-		figures[i].name = c.name
+		figures[i].name, figures[i].ours = c.name, c.ours
 		warm(c, keys)
 		figures[i].wrong = c.decide(keys[0]) != allowed
-		turns[i] = calibrate(c, keys, procs)
+		turns[i] = calibrate(c, keys, l.goroutines)
 	}
 	for range rounds {
 		for i, c := range contenders {
 			var before, after runtime.MemStats
+			trips := c.tripped()
 			runtime.ReadMemStats(&before)
-			took := run(c, keys, procs, turns[i])
+			took := spend(c, keys, l.goroutines, turns[i])
 			runtime.ReadMemStats(&after)
-			ops := float64(turns[i] * procs)
+			ops := float64(turns[i] * l.goroutines)
 			figures[i].ns = append(figures[i].ns, float64(took.Nanoseconds())/ops)
 			figures[i].allocs = float64(after.Mallocs-before.Mallocs) / ops
+			figures[i].ops += turns[i] * l.goroutines
+			figures[i].trips += c.tripped() - trips
 		}
 	}
 	for _, c := range contenders {
@@ -57,21 +66,21 @@ func warm(c contender, keys []string) {
 }
 
 // calibrate returns how many operations of each goroutine fill a turn.
-func calibrate(c contender, keys []string, procs int) int {
-	for n := 1000; ; n *= 2 {
-		if took := run(c, keys, procs, n); took > slice/4 {
+func calibrate(c contender, keys []string, goroutines int) int {
+	for n := 16; ; n *= 2 {
+		if took := spend(c, keys, goroutines, n); took > slice/4 {
 			return int(float64(n) * float64(slice) / float64(took))
 		}
 	}
 }
 
-// run returns the wall time of n operations on each of procs goroutines.
-func run(c contender, keys []string, procs, n int) time.Duration {
+// spend returns the wall time of n operations on each of so many goroutines.
+func spend(c contender, keys []string, goroutines, n int) time.Duration {
 	var wait sync.WaitGroup
 	begin := time.Now()
-	for g := range procs {
+	for g := range goroutines {
 		wait.Go(func() {
-			i := g * len(keys) / procs
+			i := g * len(keys) / goroutines
 			for range n {
 				c.decide(keys[i])
 				if i++; i == len(keys) {
