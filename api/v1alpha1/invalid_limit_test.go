@@ -42,6 +42,8 @@ var invalidLimits = map[string]invalid{
 	"a leaky bucket without a delay":   {withAlgorithm(`LeakyBucket`, aRate), "spec.limits[0].maxDelay", "set maxDelay to less than what clients wait for"},
 	"a delay of nothing":               {withAlgorithm(`LeakyBucket`, aRate+`, maxDelay: 0s`), "spec.limits[0].maxDelay", notADelay},
 	"a delay of more than an hour":     {withAlgorithm(`LeakyBucket`, aRate+`, maxDelay: 1h1ms`), "spec.limits[0].maxDelay", notADelay},
+	"a leaky bucket with two holes":    {withAlgorithm(`LeakyBucket`, `maxDelay: 1s, rates: [{limit: 1, window: 1s}, {limit: 1, window: 1m}]`), "spec.limits[0].rates", "keep the slowest of the rates"},
+	"an override with two holes":       {withAlgorithm(`LeakyBucket`, aRate+`, maxDelay: 1s, `+aKey+`, overrides: [{values: [{parts: [/a]}], rates: [{limit: 1, window: 1s}, {limit: 1, window: 1m}]}]`), "spec.limits[0].rates", "keep the slowest of the rates"},
 	"a leaky bucket that combines Any": {withAlgorithm(`LeakyBucket`, aRate+`, maxDelay: 1s, combine: Any`), "spec.limits[0].combine", "set combine to All"},
 
 	"overrides without a key":      {withLimit(`overrides: [{values: [{parts: [a]}], ` + aRate + `}]`), "spec.limits[0].overrides", "set key, or remove overrides"},

@@ -9,6 +9,7 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="self.algorithm != 'LeakyBucket' || has(self.maxDelay)",fieldPath=".maxDelay",reason=FieldValueRequired,message="algorithm LeakyBucket needs to know how long a request may wait: set maxDelay to less than what clients wait for, such as 500ms"
 // +kubebuilder:validation:XValidation:rule="self.algorithm != 'LeakyBucket' || !has(self.cost) || !has(self.cost.responseHeader)",fieldPath=".cost.responseHeader",reason=FieldValueForbidden,message="with algorithm LeakyBucket a request has taken its place in the queue before its response is known: use requestHeader, or another algorithm"
 // +kubebuilder:validation:XValidation:rule="self.algorithm != 'LeakyBucket' || self.combine == 'All'",fieldPath=".combine",message="what waits in a LeakyBucket leaves at one pace, so Any has no meaning: set combine to All"
+// +kubebuilder:validation:XValidation:rule="self.algorithm != 'LeakyBucket' || (self.rates.size() == 1 && (!has(self.overrides) || self.overrides.all(o, o.rates.size() == 1)))",fieldPath=".rates",message="what waits in a LeakyBucket leaves at one pace: keep the slowest of the rates"
 // +kubebuilder:validation:XValidation:rule="has(self.key) || !has(self.overrides)",fieldPath=".overrides",reason=FieldValueForbidden,message="overrides are of values of the key, and this limit has none: set key, or remove overrides"
 // +kubebuilder:validation:XValidation:rule="!has(self.overrides) || self.algorithm in ['TokenBucket', 'GCRA'] || self.overrides.all(o, o.rates.all(r, !has(r.burst)))",fieldPath=".overrides",reason=FieldValueForbidden,message="burst is read only with algorithm TokenBucket or GCRA: remove burst, or set algorithm to TokenBucket"
 // +kubebuilder:validation:XValidation:rule="!has(self.overrides) || self.algorithm == 'Quota' || self.overrides.all(o, o.rates.all(r, !has(r.cadence)))",fieldPath=".overrides",reason=FieldValueForbidden,message="cadence is read only with algorithm Quota: write a window instead, or set algorithm to Quota"
@@ -70,7 +71,7 @@ type Limit struct {
 	// +kubebuilder:default=FixedWindow
 	Algorithm Algorithm `json:"algorithm,omitempty"`
 
-	// rates are 1 to 4 amounts per window; their windows differ.
+	// rates are 1 to 4 amounts per window; their windows differ. A LeakyBucket has one.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

@@ -113,10 +113,6 @@ var doubtfulPolicies = map[string]doubtful{
 		asked(`algorithm: SlidingWindow, rates: [{limit: 10, window: 1s}, {limit: 50, window: 5s}]`),
 		"spec.limits[0].rates[1]", "rates[0] alone keeps below it",
 	},
-	"a queue that a slower one keeps from ever being reached": {
-		asked(`algorithm: LeakyBucket, maxDelay: 1s, rates: [{limit: 10, window: 1s}, {limit: 601, window: 60s}]`),
-		"spec.limits[0].rates[1]", "rates[0] alone keeps below it",
-	},
 	"clients that nobody tells apart": {
 		`{podSelector: {}, clientIP: {trustedHops: 1}, consistency: {mode: Strict}, limits: [{name: all, ` + aRate + `}]}`,
 		"spec.clientIP", "add one or remove clientIP",

@@ -77,8 +77,6 @@ func neverBinds(a policy.Algorithm, idle, other limiter.Rate) bool {
 	switch a {
 	case policy.TokenBucket, policy.GCRA:
 		return burst(other) <= burst(idle) && slower(other, idle)
-	case policy.LeakyBucket:
-		return slower(other, idle)
 	case policy.SlidingWindow, policy.SlidingLog:
 		covering := int64((idle.Window + other.Window - 1) / other.Window)
 		return other.Limit <= idle.Limit/covering
