@@ -21,7 +21,7 @@ func (p Params) adopt(s State, now Instant, m Memory) State {
 		p.roll(&s, now)
 	case p.follows(s):
 		p.convert(&s, now)
-	case now >= s.Expires:
+	case now > s.Expires:
 		s.Began = now
 		p.begin(&s, now, s.inUse(now))
 	}
@@ -76,8 +76,7 @@ func (p Params) meter(r Rate, expires Instant, used int64) Meter {
 			m.Log = []Entry{{At: p.spentBy(r, expires), Count: used}}
 		}
 	case bucketMachine:
-		cost, _ := r.pace()
-		m.Used = min(used, MaxExact/cost) * cost
+		m.fill(used)
 	}
 	return m
 }

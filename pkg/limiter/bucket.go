@@ -35,15 +35,18 @@ func (m Meter) drainTo(now Instant, drain, floor int64) int64 {
 }
 
 // settle brings the bucket to now. What happened before the memory began filled
-// the bucket, for all that is known.
+// the bucket, for all that is known. (Where another rate may admit alone, it may
+// have filled it beyond the brim: that is not made good.)
 func (p Params) settle(m *Meter, now Instant, memory Memory) {
 	_, drain := m.pace()
-	level := m.drainTo(now, drain, int64(p.Lifetime)*drain)
+	level, at := m.drainTo(now, drain, int64(p.Lifetime)*drain), max(m.Index, int64(now))
 	if began := memory.since(m.Rate); began > 0 {
-		full := Meter{Rate: m.Rate, Index: int64(began), Used: p.brim(m.Rate)}
-		level = max(level, full.drainTo(now, drain, 0))
+		full := Meter{Index: int64(began), Used: p.brim(m.Rate)}
+		if l := full.drainTo(now, drain, 0); l >= level {
+			level, at = l, max(at, int64(began))
+		}
 	}
-	m.Used, m.Index = level, max(m.Index, int64(now))
+	m.Used, m.Index = level, at
 }
 
 // readBucket reads a meter that was settled.
@@ -58,6 +61,12 @@ func (p Params) readBucket(m Meter, now Instant, amount int64) reading {
 		r.wait = ahead + Micros(ceilDiv(m.Used-p.brim(m.Rate)+amount*cost, drain))
 	}
 	return r
+}
+
+// fill adds units, as far as the level can be counted.
+func (m *Meter) fill(amount int64) {
+	cost, _ := m.pace()
+	m.Used += min(amount, (MaxExact-m.Used)/cost) * cost
 }
 
 // delay returns how long the last of so many units, which the bucket holds, has to

@@ -15,18 +15,18 @@ func (p Params) giveBack(s State, now Instant, c Command) (State, Result) {
 // takeOff reports whether every meter could take the units off.
 func (p Params) takeOff(s *State, now Instant, c Command) bool {
 	switch {
-	case p.waits(*s):
+	case p.waits(*s), s.Began > 0 && c.At <= s.Began:
 		return false
 	case s.Algorithm.WindowCoupled():
 		return s.returnToWindows(c) && p.returnOf(s, c)
-	case p.Any:
-		return false // each meter took a part that is not known any more
-	case c.Windows.N != s.N || c.At > now || c.At <= s.Began:
+	case s.Algorithm == LeakyBucket:
+		return false // those behind a place in a queue have been told when to leave
+	case c.Windows.N != s.N || c.At > now:
 		return false
 	}
 	for i := range s.Slice() {
 		m, w := &s.Meters[i], c.Windows.Open[i]
-		if w.Limit != m.Limit || w.Window != m.Window || c.At < c.Memory.since(m.Rate) || !p.takeOffMeter(m, now, c) {
+		if w.Limit != m.Limit || w.Window != m.Window || c.At < c.Memory.since(m.Rate) || !p.takeOffMeter(m, c) {
 			return false
 		}
 	}
@@ -60,22 +60,20 @@ func (p Params) returnOf(s *State, c Command) bool {
 	return true
 }
 
-// takeOffMeter takes the units off a meter without windows.
-func (p Params) takeOffMeter(m *Meter, now Instant, c Command) bool {
+// takeOffMeter takes the units off a meter without windows, which was brought to
+// Index: a clock that stepped back since does not bring back what was dropped.
+func (p Params) takeOffMeter(m *Meter, c Command) bool {
+	age := Instant(m.Index).Sub(c.At)
 	if p.Algorithm.machine() == slidingMachine {
-		return now < c.At.Add(m.Window) && m.erase(c.At, c.Want)
+		return age < m.Window && m.erase(c.At, c.Want)
 	}
 	// Since the grant the bucket may have drained what an emptier one would not
 	// have had to drain: only the rest would be missing without the grant.
 	cost, drain := m.pace()
-	if c.Want > p.brim(m.Rate)/cost {
+	if c.Want > MaxExact/cost || int64(age) > c.Want*cost/drain {
 		return false
 	}
-	drained := int64(now.Sub(c.At))
-	if drained > c.Want*cost/drain {
-		return false
-	}
-	rest := c.Want*cost - drained*drain
+	rest := c.Want*cost - int64(age)*drain
 	if rest <= 0 || rest > m.Used {
 		return false
 	}

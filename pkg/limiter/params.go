@@ -57,8 +57,8 @@ func (p Params) Validate() error {
 	case p.Lifetime > 0 && (p.Algorithm.WindowCoupled() || p.Algorithm == LeakyBucket):
 		errs = append(errs, fmt.Errorf("lifetime is %dµs, but %v does not grant in advance by time", p.Lifetime, p.Algorithm))
 	}
-	if p.Any && p.Algorithm == LeakyBucket {
-		errs = append(errs, errors.New("any is true, but what waits in a LeakyBucket leaves at one pace: set any to false"))
+	if p.Algorithm == LeakyBucket && len(p.Rates) > 1 {
+		errs = append(errs, fmt.Errorf("rates has %d entries, but what waits in a LeakyBucket leaves at one pace: keep the slowest", len(p.Rates)))
 	}
 	errs = append(errs, p.validateFairness())
 	if err := errors.Join(errs...); err != nil {

@@ -72,10 +72,10 @@ func (p Params) readSliding(m Meter, now Instant, amount int64, memory Memory) r
 
 // note counts a grant.
 func (m *Meter) note(at Instant, amount int64) {
-	if amount == 0 {
+	last := len(m.Log) - 1
+	if amount = min(amount, MaxExact-sum(m.Log)); amount == 0 {
 		return
 	}
-	last := len(m.Log) - 1
 	log := make([]Entry, len(m.Log), len(m.Log)+1)
 	copy(log, m.Log)
 	switch {

@@ -10,8 +10,8 @@ type State struct {
 	Algorithm  Algorithm // of the meters
 	// Expires is the last instant at which a time-coupled grant may be spent.
 	Expires Instant
-	// Began is when an edit last changed meters that have no windows, 0 for never.
-	// What was granted up to then is no longer told apart in them.
+	// Began is when an edit last replaced or changed meters that have no windows, 0
+	// for never. What was granted up to then is no longer told apart.
 	Began Instant
 
 	// Pulse is the number of the shortest window, Asked how many holders took
@@ -79,7 +79,7 @@ func (m Meter) open() OpenWindow { return OpenWindow{Rate: m.Rate, Index: m.Inde
 // served returns the newest instant known to have been served: no clock that is
 // right shows less.
 func (s State) served(m Memory) Instant {
-	newest := m.Latest
+	newest := max(m.Latest, s.Began)
 	if s.Algorithm.WindowCoupled() {
 		for _, w := range s.Slice() {
 			newest = max(newest, w.open().Start())

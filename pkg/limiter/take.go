@@ -67,7 +67,7 @@ func (p Params) tooLarge(c Command) bool {
 // read combines what the meters say: of all the least, of any the most.
 func (p Params) read(s State, now Instant, amount int64, c Command) reading {
 	if p.waits(s) {
-		wait := s.Expires.Sub(now)
+		wait := s.Expires.Sub(now) + 1
 		return reading{limit: p.Rates[0].Limit, wait: wait, resets: wait}
 	}
 	var all reading
@@ -152,25 +152,20 @@ func (p Params) readWindow(s State, m Meter, now Instant, amount int64, c Comman
 	return r
 }
 
-// charge counts a grant in every meter, and returns how long it has to wait for its
-// turn. Of meters without windows of which one has to admit, it is counted in each
-// as far as that has room.
+// charge counts a grant in every meter, also in those that had no room when one
+// that admits was enough: what a rate says is always about all that was granted. It
+// returns how long the grant has to wait for its turn.
 func (p Params) charge(s *State, now Instant, amount int64) Micros {
 	var delay Micros
 	for i := range s.Slice() {
 		m := &s.Meters[i]
-		part := amount
-		if p.either(*s) && !s.Algorithm.WindowCoupled() {
-			part = min(part, p.readMeter(*s, *m, now, 1, Command{}).left)
-		}
 		switch s.Algorithm.machine() {
 		case windowMachine:
-			m.Used = min(MaxExact, m.Used+part)
+			m.Used += min(amount, MaxExact-m.Used)
 		case slidingMachine:
-			m.note(p.spentBy(m.Rate, now.Add(p.Lifetime)), part)
+			m.note(p.spentBy(m.Rate, now.Add(p.Lifetime)), amount)
 		case bucketMachine:
-			cost, _ := m.pace()
-			m.Used += part * cost
+			m.fill(amount)
 			if s.Algorithm == LeakyBucket {
 				delay = max(delay, m.delay())
 			}

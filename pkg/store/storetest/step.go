@@ -25,7 +25,7 @@ func testFollowsStep(t *testing.T, h harness) {
 	seen := map[limiter.Reason]int{}
 	p := Params(rng, lengths)
 	for round := range rounds {
-		if rng.IntN(40) == 0 {
+		if rng.IntN(12) == 0 {
 			next := Params(rng, lengths)
 			next.Generation = p.Generation + 1
 			p = next
