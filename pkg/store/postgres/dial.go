@@ -15,6 +15,9 @@ import (
 const (
 	// callTimeout bounds a call whose context has no earlier deadline.
 	callTimeout = time.Second
+	// installTimeout bounds how long the first call to a database may take in addition,
+	// which makes what it lacks.
+	installTimeout = 10 * time.Second
 	// idleTimeout is how long a connection is kept that nobody uses.
 	idleTimeout = 5 * time.Minute
 	// defaultConnections is how many connections there are at most: sidecars are
@@ -40,7 +43,7 @@ type Options struct {
 
 // Dial returns a store in one database. It connects when first used, so an
 // unreachable server is an error of Apply. Calls end at their context's deadline, at
-// the latest after a second. The error names an option that is wrong.
+// the latest after a second, or after ten while the database is made ready. The error names an option that is wrong.
 func Dial(o Options) (*Store, error) {
 	config, err := o.config()
 	if err != nil {

@@ -1,11 +1,8 @@
 package postgres
 
 import (
-	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weir-dev/weir/pkg/store"
 )
@@ -42,12 +39,12 @@ var unable = []struct{ code, meaning string }{
 // explain turns an error of the client into one of this package: unavailable when
 // no answer came, or one that the server cannot serve.
 func (s *Store) explain(err error) error {
-	pgErr, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok {
+	code := codeOf(err)
+	if code == "" || code == insufficientPrivilege {
 		return &store.UnavailableError{Store: s.name, Cause: err}
 	}
 	for _, u := range unable {
-		if strings.HasPrefix(pgErr.Code, u.code) {
+		if strings.HasPrefix(code, u.code) {
 			return &store.UnavailableError{Store: s.name, Cause: fmt.Errorf("%s: %w", u.meaning, err)}
 		}
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -11,11 +12,7 @@ import (
 // isMissing reports that a call failed, before it did anything, because the
 // database does not have what it needs.
 func isMissing(err error) bool {
-	pgErr, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok {
-		return false
-	}
-	switch pgErr.Code {
+	switch codeOf(err) {
 	case undefinedFunction, undefinedTable, undefinedObject, invalidSchemaName:
 		return true
 	}
@@ -26,18 +23,50 @@ func isMissing(err error) bool {
 // the first and then find it done.
 func (s *Store) install(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtext('weir'))"); err != nil {
 			return err
 		}
-		var whole bool
-		err := tx.QueryRow(ctx, `SELECT to_regclass('weir.counters') IS NOT NULL AND to_regclass('weir.memory') IS NOT NULL AND $1 = (
-			SELECT count(*) FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace
-			WHERE n.nspname = 'weir' AND right(f.proname, length($2)) = $2)`,
-			s.program.names, s.program.suffix).Scan(&whole)
-		if err != nil || whole {
-			return err
+		var tables bool
+		var functions int
+		err := tx.QueryRow(ctx, `
+			SELECT to_regclass('weir.counters') IS NOT NULL AND to_regclass('weir.memory') IS NOT NULL,
+			       (SELECT count(*) FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace
+			        WHERE n.nspname = 'weir' AND right(f.proname, length($1)) = $1)`,
+			s.program.suffix).Scan(&tables, &functions)
+		if err == nil && !tables {
+			_, err = tx.Exec(ctx, s.program.tables)
 		}
-		_, err = tx.Exec(ctx, s.program.tables+s.program.functions)
+		if err == nil && functions < s.program.count {
+			_, err = tx.Exec(ctx, s.program.functions)
+		}
 		return err
 	})
+}
+
+// lacksRights adds to an error about rights what gives them.
+func (s *Store) lacksRights(ctx context.Context, cause error) error {
+	const question = `SELECT to_regnamespace('weir') IS NULL, quote_ident(current_user), quote_ident(current_database())`
+	var first bool
+	var user, database string
+	if err := s.pool.QueryRow(ctx, question).Scan(&first, &user, &database); err != nil {
+		return errors.Join(cause, err)
+	}
+	if first {
+		return fmt.Errorf("its user may not make the schema weir; let an administrator run: GRANT CREATE ON DATABASE %s TO %s: %w",
+			database, user, cause)
+	}
+	return fmt.Errorf("its user may not use the schema weir, which another made; let an administrator run: "+
+		"GRANT USAGE, CREATE ON SCHEMA weir TO %[1]s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir TO %[1]s: %[2]w",
+		user, cause)
+}
+
+// codeOf returns the SQLSTATE of an error that the server sent, else "".
+func codeOf(err error) string {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pgErr.Code
+	}
+	return ""
 }

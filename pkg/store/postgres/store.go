@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -55,7 +56,7 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 		return limiter.Result{}, fmt.Errorf("%s: %s: %w", s.name, key, err)
 	}
 	var reply []int64
-	if err := s.call(ctx, &reply, s.program.step, encode(key.String(), p, c)...); err != nil {
+	if err := s.call(ctx, &reply, s.program.call(p, c), encode(key.String(), p, c)...); err != nil {
 		return limiter.Result{}, err
 	}
 	res, err := decode(reply)
@@ -77,21 +78,30 @@ func (s *Store) Refresh(ctx context.Context) error {
 // call runs a statement that returns one value. A statement that fails because the
 // database lacks something did nothing, and is the only one that is sent again.
 func (s *Store) call(ctx context.Context, into any, sql string, args ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	defer context.AfterFunc(s.closed, cancel)()
-	if err := ctx.Err(); err != nil {
-		return s.explain(err)
-	}
-	run := func() error { return s.pool.QueryRow(ctx, sql, args...).Scan(into) }
-	err := run()
+	run := func(ctx context.Context) error { return s.pool.QueryRow(ctx, sql, args...).Scan(into) }
+	err := s.within(ctx, callTimeout, run)
 	if isMissing(err) {
-		if err = s.install(ctx); err == nil {
-			err = run()
+		if err = s.within(ctx, installTimeout, s.install); err == nil {
+			err = s.within(ctx, callTimeout, run)
 		}
+	}
+	if codeOf(err) == insufficientPrivilege {
+		cause := err
+		err = s.within(ctx, callTimeout, func(ctx context.Context) error { return s.lacksRights(ctx, cause) })
 	}
 	if err != nil {
 		return s.explain(err)
 	}
 	return nil
+}
+
+// within runs f until the time is over, ctx is done or the store is closed.
+func (s *Store) within(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	defer context.AfterFunc(s.closed, cancel)()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return f(ctx)
 }

@@ -1,7 +1,7 @@
 -- adopt.go.
 
 -- follows reports whether the parameters go on with the meters of the state.
-CREATE FUNCTION weir.follows$build(s weir.counters, p weir.params$build) RETURNS boolean
+CREATE OR REPLACE FUNCTION weir.follows$build(s weir.counters, p weir.params$build) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     j int;
@@ -23,13 +23,13 @@ $$;
 
 -- waits reports whether nothing is granted until the grants of meters that the
 -- parameters cannot go on with have expired.
-CREATE FUNCTION weir.waits$build(s weir.counters, p weir.params$build) RETURNS boolean
+CREATE OR REPLACE FUNCTION weir.waits$build(s weir.counters, p weir.params$build) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT s.algorithm <> 0 AND (s.algorithm <> p.algorithm OR s.rates <> p.rates) AND NOT weir.follows$build(s, p)
 $$;
 
 -- in_use returns how many units of meter number i count at now.
-CREATE FUNCTION weir.in_use$build(s weir.counters, i int, now bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.in_use$build(s weir.counters, i int, now bigint) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     CASE weir.machine$build(s.algorithm)
@@ -46,7 +46,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION weir.most_in_use$build(s weir.counters, now bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.most_in_use$build(s weir.counters, now bigint) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     units bigint := 0;
@@ -59,7 +59,7 @@ END
 $$;
 
 -- without_meters returns s with no meter.
-CREATE FUNCTION weir.without_meters$build(s weir.counters) RETURNS weir.counters
+CREATE OR REPLACE FUNCTION weir.without_meters$build(s weir.counters) RETURNS weir.counters
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     s.rates := '{}';
@@ -72,7 +72,7 @@ END
 $$;
 
 -- add adds a meter without a log.
-CREATE FUNCTION weir.add$build(s weir.counters, rate bigint[], index bigint, used bigint) RETURNS weir.counters
+CREATE OR REPLACE FUNCTION weir.add$build(s weir.counters, rate bigint[], index bigint, used bigint) RETURNS weir.counters
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     s.rates := s.rates || rate;
@@ -85,7 +85,7 @@ $$;
 
 -- meter adds a new meter for rate number i of the parameters, in which so many units
 -- are in use that may be spent up to the instant.
-CREATE FUNCTION weir.meter$build(s weir.counters, p weir.params$build, i int, expires bigint, used bigint)
+CREATE OR REPLACE FUNCTION weir.meter$build(s weir.counters, p weir.params$build, i int, expires bigint, used bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     max_exact CONSTANT bigint := 9007199254740991;
@@ -105,7 +105,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION weir.begin$build(s weir.counters, p weir.params$build, now bigint, used bigint)
+CREATE OR REPLACE FUNCTION weir.begin$build(s weir.counters, p weir.params$build, now bigint, used bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     s := weir.without_meters$build(s);
@@ -119,7 +119,7 @@ $$;
 
 -- roll carries windows on: those that ended start anew or are dropped, and the
 -- parameters' rates are taken over.
-CREATE FUNCTION weir.roll$build(s weir.counters, p weir.params$build, now bigint)
+CREATE OR REPLACE FUNCTION weir.roll$build(s weir.counters, p weir.params$build, now bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     rolled weir.counters := weir.without_meters$build(s);
@@ -158,7 +158,7 @@ END
 $$;
 
 -- convert takes over other rates of the same machine.
-CREATE FUNCTION weir.convert$build(s weir.counters, p weir.params$build, now bigint)
+CREATE OR REPLACE FUNCTION weir.convert$build(s weir.counters, p weir.params$build, now bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     old CONSTANT weir.counters := s;
@@ -186,7 +186,7 @@ END
 $$;
 
 -- take_over returns s with the parameters' rates, as far as they are in force at now.
-CREATE FUNCTION weir.take_over$build(s weir.counters, p weir.params$build, now bigint)
+CREATE OR REPLACE FUNCTION weir.take_over$build(s weir.counters, p weir.params$build, now bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     IF s.index = '{}' THEN
@@ -204,7 +204,7 @@ END
 $$;
 
 -- advance brings the meters, which the parameters go on with, to now.
-CREATE FUNCTION weir.advance$build(s weir.counters, p weir.params$build, now bigint, since bigint)
+CREATE OR REPLACE FUNCTION weir.advance$build(s weir.counters, p weir.params$build, now bigint, since bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     machine CONSTANT int := weir.machine$build(s.algorithm);
@@ -230,7 +230,7 @@ END
 $$;
 
 -- beat counts the holders of a new shortest window from zero.
-CREATE FUNCTION weir.beat$build(s weir.counters) RETURNS weir.counters
+CREATE OR REPLACE FUNCTION weir.beat$build(s weir.counters) RETURNS weir.counters
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     shortest int := 1;
@@ -256,7 +256,7 @@ END
 $$;
 
 -- adopt returns the state in force at now.
-CREATE FUNCTION weir.adopt$build(s weir.counters, p weir.params$build, now bigint, since bigint)
+CREATE OR REPLACE FUNCTION weir.adopt$build(s weir.counters, p weir.params$build, now bigint, since bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     old CONSTANT weir.counters := s;

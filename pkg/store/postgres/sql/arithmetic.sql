@@ -1,17 +1,17 @@
 -- rate.go, calendar.go and algorithm.go. Functions of one expression in SQL are
 -- inlined where they are called. Rate number i of a list is at 5i-4 to 5i.
 
-CREATE FUNCTION weir.floor_div$build(a bigint, b bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.floor_div$build(a bigint, b bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT a / b - (a % b < 0)::int $$;
 
-CREATE FUNCTION weir.ceil_div$build(a bigint, b bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.ceil_div$build(a bigint, b bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT a / b + (a % b > 0)::int $$;
 
 -- machine returns 0 for windows, 1 for sliding sums and 2 for buckets.
-CREATE FUNCTION weir.machine$build(algorithm bigint) RETURNS int
+CREATE OR REPLACE FUNCTION weir.machine$build(algorithm bigint) RETURNS int
 LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN algorithm = 0 THEN 0 WHEN algorithm <= 2 THEN 1 ELSE 2 END $$;
 
-CREATE FUNCTION weir.month_of$build(day bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.month_of$build(day bigint) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     era bigint;
@@ -28,7 +28,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION weir.first_day$build(month bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.first_day$build(month bigint) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     year bigint;
@@ -46,7 +46,7 @@ END
 $$;
 
 -- index returns the number of the window of rate number i that contains now.
-CREATE FUNCTION weir.index$build(rates bigint[], i int, now bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.index$build(rates bigint[], i int, now bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN rates[5 * i] = 1
         THEN weir.month_of$build(weir.floor_div$build(now + rates[5 * i - 1], 86400000000))
@@ -54,7 +54,7 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- start returns the first instant of a window of rate number i.
-CREATE FUNCTION weir.start$build(rates bigint[], i int, index bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.start$build(rates bigint[], i int, index bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN rates[5 * i] = 1
         THEN weir.first_day$build(index) * 86400000000 - rates[5 * i - 1]
@@ -62,21 +62,21 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- cost and drain are what Rate.pace returns.
-CREATE FUNCTION weir.cost$build(rates bigint[], i int) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.cost$build(rates bigint[], i int) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT rates[5 * i - 3] / gcd(rates[5 * i - 4], rates[5 * i - 3]) $$;
 
-CREATE FUNCTION weir.drain$build(rates bigint[], i int) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.drain$build(rates bigint[], i int) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT rates[5 * i - 4] / gcd(rates[5 * i - 4], rates[5 * i - 3]) $$;
 
 -- same_windows reports whether rate number i of a and rate number j of b have the
 -- same windows.
-CREATE FUNCTION weir.same_windows$build(a bigint[], i int, b bigint[], j int) RETURNS boolean
+CREATE OR REPLACE FUNCTION weir.same_windows$build(a bigint[], i int, b bigint[], j int) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT a[5 * i - 3] = b[5 * j - 3] AND a[5 * i - 1] = b[5 * j - 1] AND a[5 * i] = b[5 * j]
 $$;
 
 -- find returns which meter of s has the windows of rate number i, 0 when none has.
-CREATE FUNCTION weir.find$build(s weir.counters, rates bigint[], i int) RETURNS int
+CREATE OR REPLACE FUNCTION weir.find$build(s weir.counters, rates bigint[], i int) RETURNS int
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     FOR j IN 1 .. cardinality(s.index) LOOP

@@ -1,20 +1,20 @@
 -- bucket.go.
 
-CREATE FUNCTION weir.brim$build(p weir.params$build, cost bigint, drain bigint, rates bigint[], i int)
+CREATE OR REPLACE FUNCTION weir.brim$build(p weir.params$build, cost bigint, drain bigint, rates bigint[], i int)
 RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN p.algorithm = 5 THEN p.max_delay * drain + cost
                 WHEN rates[5 * i - 2] = 0 THEN rates[5 * i - 4] * cost
                 ELSE rates[5 * i - 2] * cost END
 $$;
 
-CREATE FUNCTION weir.drain_to$build(level bigint, since bigint, now bigint, drain bigint, lowest bigint)
+CREATE OR REPLACE FUNCTION weir.drain_to$build(level bigint, since bigint, now bigint, drain bigint, lowest bigint)
 RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN now - since > level / drain THEN lowest
                 ELSE greatest(lowest, level - greatest(0, now - since) * drain) END
 $$;
 
 -- settle brings meter number i to now.
-CREATE FUNCTION weir.settle$build(s weir.counters, p weir.params$build, i int, now bigint, since bigint)
+CREATE OR REPLACE FUNCTION weir.settle$build(s weir.counters, p weir.params$build, i int, now bigint, since bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     cost CONSTANT bigint := weir.cost$build(s.rates, i);
@@ -32,7 +32,7 @@ END
 $$;
 
 -- delay returns how long the last unit of meter number i waits for its turn.
-CREATE FUNCTION weir.delay$build(s weir.counters, i int) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.delay$build(s weir.counters, i int) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT weir.ceil_div$build(greatest(0, s.used[i] - weir.cost$build(s.rates, i)), weir.drain$build(s.rates, i))
 $$;

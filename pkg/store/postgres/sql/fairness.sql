@@ -1,11 +1,11 @@
 -- fairness.go.
 
 -- fair reports whether the window of the state is split over tenants.
-CREATE FUNCTION weir.fair$build(s weir.counters, p weir.params$build) RETURNS boolean
+CREATE OR REPLACE FUNCTION weir.fair$build(s weir.counters, p weir.params$build) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$ SELECT p.weight > 0 AND cardinality(s.index) = 1 AND s.algorithm = 0 $$;
 
 -- others returns how many of the tenants are not declared.
-CREATE FUNCTION weir.others$build(p weir.params$build, tenants text[]) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.others$build(p weir.params$build, tenants text[]) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     n bigint := 0;
@@ -18,7 +18,7 @@ END
 $$;
 
 -- account returns the name under which the tenant is counted.
-CREATE FUNCTION weir.account$build(s weir.counters, p weir.params$build, tenant text) RETURNS text
+CREATE OR REPLACE FUNCTION weir.account$build(s weir.counters, p weir.params$build, tenant text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     max_tenants CONSTANT bigint := 1024;
@@ -32,7 +32,7 @@ $$;
 
 -- whole returns the sum of the weights that share the window once the tenant has
 -- asked.
-CREATE FUNCTION weir.whole$build(p weir.params$build, tenants text[], tenant text) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.whole$build(p weir.params$build, tenants text[], tenant text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     others bigint := weir.others$build(p, tenants);
@@ -49,7 +49,7 @@ END
 $$;
 
 -- share returns what was granted to the tenant and what it can still get.
-CREATE FUNCTION weir.share$build(
+CREATE OR REPLACE FUNCTION weir.share$build(
     s weir.counters, p weir.params$build, asks text, amount bigint, OUT used bigint, OUT room bigint)
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -89,7 +89,7 @@ $$;
 
 -- never_fits reports an amount that the tenant cannot get even when it is the first
 -- to ask in a window.
-CREATE FUNCTION weir.never_fits$build(p weir.params$build, tenant text, amount bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION weir.never_fits$build(p weir.params$build, tenant text, amount bigint) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     whole CONSTANT bigint := weir.whole$build(p, '{}', tenant);
@@ -105,7 +105,7 @@ END
 $$;
 
 -- grant adds to what the tenant was granted, and notes one that was granted nothing.
-CREATE FUNCTION weir.grant$build(s weir.counters, tenant text, amount bigint) RETURNS weir.counters
+CREATE OR REPLACE FUNCTION weir.grant$build(s weir.counters, tenant text, amount bigint) RETURNS weir.counters
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     at CONSTANT int := array_position(s.tenants, tenant);

@@ -2,7 +2,7 @@
 
 -- return_to_windows returns s without so many units of a grant, NULL when its windows
 -- are not open any more.
-CREATE FUNCTION weir.return_to_windows$build(
+CREATE OR REPLACE FUNCTION weir.return_to_windows$build(
     s weir.counters, p weir.params$build, c weir.command$build, since bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -29,7 +29,7 @@ $$;
 
 -- take_off_meter returns s without so many units of meter number i, which has no
 -- windows, NULL when they do not count any more.
-CREATE FUNCTION weir.take_off_meter$build(
+CREATE OR REPLACE FUNCTION weir.take_off_meter$build(
     s weir.counters, p weir.params$build, i int, now bigint, c weir.command$build)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -58,7 +58,7 @@ $$;
 
 -- take_off returns s without so many units of a grant, NULL when they do not count
 -- any more.
-CREATE FUNCTION weir.take_off$build(
+CREATE OR REPLACE FUNCTION weir.take_off$build(
     s weir.counters, p weir.params$build, now bigint, c weir.command$build, since bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -84,7 +84,7 @@ END
 $$;
 
 -- give_back takes unspent units of a grant off again.
-CREATE FUNCTION weir.give_back$build(
+CREATE OR REPLACE FUNCTION weir.give_back$build(
     INOUT s weir.counters, p weir.params$build, now bigint, c weir.command$build, since bigint, OUT reply bigint[])
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE

@@ -1,6 +1,6 @@
 -- recall returns limiter.Memory. Whoever finds no row, one of a server that has
 -- ended, or a copy, begins the memory anew: grants that were made before may be lost.
-CREATE FUNCTION weir.recall$build(now bigint, OUT since bigint, OUT latest bigint)
+CREATE OR REPLACE FUNCTION weir.recall$build(now bigint, OUT since bigint, OUT latest bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_column
 BEGIN
@@ -23,7 +23,7 @@ $$;
 -- sweep drops at most so many counters that ended before now, and notes that it
 -- may: nothing is decided any more for an earlier instant, which a clock that is set
 -- back would show.
-CREATE FUNCTION weir.sweep$build(now bigint, most bigint) RETURNS void
+CREATE OR REPLACE FUNCTION weir.sweep$build(now bigint, most bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_column
 DECLARE
@@ -39,7 +39,7 @@ END
 $$;
 
 -- refresh begins the memory if the server is new, and drops counters that ended.
-CREATE FUNCTION weir.refresh$build(most bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION weir.refresh$build(most bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     now CONSTANT bigint := weir.clock$build();

@@ -1,7 +1,7 @@
 -- reply returns reason, algorithm, granted, remaining, limit, reset after, expires in,
 -- retry after, delay, now, the number of windows and of each limit, window, burst,
 -- offset, monthly, index and granted.
-CREATE FUNCTION weir.reply$build(
+CREATE OR REPLACE FUNCTION weir.reply$build(
     s weir.counters, now bigint, reason bigint, granted bigint DEFAULT 0, remaining bigint DEFAULT 0,
     most bigint DEFAULT 0, resets bigint DEFAULT 0, expires_in bigint DEFAULT 0, retry_after bigint DEFAULT 0,
     delay bigint DEFAULT 0)
@@ -23,7 +23,7 @@ END
 $$;
 
 -- describe returns a reply with what is left in the state and how long a grant lives.
-CREATE FUNCTION weir.describe$build(
+CREATE OR REPLACE FUNCTION weir.describe$build(
     s weir.counters, p weir.params$build, now bigint, tenant text, since bigint, reason bigint,
     granted bigint DEFAULT 0, retry_after bigint DEFAULT 0, delay bigint DEFAULT 0)
 RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE AS $$

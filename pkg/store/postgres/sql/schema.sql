@@ -35,3 +35,14 @@ CREATE UNLOGGED TABLE IF NOT EXISTS weir.memory (
     since  bigint      NOT NULL, -- the instant the memory began
     latest bigint      NOT NULL  -- no counter is dropped that ended later
 ) WITH (fillfactor = 10);
+
+-- forget ends the memory with the counters that TRUNCATE takes away.
+CREATE OR REPLACE FUNCTION weir.forget() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM weir.memory;
+    RETURN NULL;
+END
+$$;
+
+CREATE OR REPLACE TRIGGER forget BEFORE TRUNCATE ON weir.counters
+FOR EACH STATEMENT EXECUTE FUNCTION weir.forget();

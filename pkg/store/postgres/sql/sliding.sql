@@ -1,6 +1,6 @@
 -- sliding.go. The sum of a log stands in used.
 
-CREATE FUNCTION weir.spent_by$build(p weir.params$build, rates bigint[], i int, expires bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.spent_by$build(p weir.params$build, rates bigint[], i int, expires bigint) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     max_log CONSTANT bigint := 1024;
@@ -16,7 +16,7 @@ END
 $$;
 
 -- log_starts returns after how many elements the log of meter number i starts.
-CREATE FUNCTION weir.log_starts$build(s weir.counters, i int) RETURNS int
+CREATE OR REPLACE FUNCTION weir.log_starts$build(s weir.counters, i int) RETURNS int
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     before int := 0;
@@ -29,14 +29,14 @@ END
 $$;
 
 -- log_ends returns the instant from which on no entry of meter number i counts.
-CREATE FUNCTION weir.log_ends$build(s weir.counters, i int, starts int) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.log_ends$build(s weir.counters, i int, starts int) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN s.entries[i] = 0 THEN 0
                 ELSE s.log[starts + 2 * s.entries[i] - 1] + s.rates[5 * i - 3] END
 $$;
 
 -- alive drops the entries of meter number i that count no more at now.
-CREATE FUNCTION weir.alive$build(s weir.counters, i int, now bigint) RETURNS weir.counters
+CREATE OR REPLACE FUNCTION weir.alive$build(s weir.counters, i int, now bigint) RETURNS weir.counters
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     starts CONSTANT int := weir.log_starts$build(s, i);
@@ -56,7 +56,7 @@ END
 $$;
 
 -- sliding_wait returns how long it takes until so many units are left.
-CREATE FUNCTION weir.sliding_wait$build(s weir.counters, i int, now bigint, amount bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.sliding_wait$build(s weir.counters, i int, now bigint, amount bigint) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     starts CONSTANT int := weir.log_starts$build(s, i);
@@ -73,7 +73,7 @@ END
 $$;
 
 -- note counts a grant in meter number i.
-CREATE FUNCTION weir.note$build(s weir.counters, i int, at bigint, amount bigint) RETURNS weir.counters
+CREATE OR REPLACE FUNCTION weir.note$build(s weir.counters, i int, at bigint, amount bigint) RETURNS weir.counters
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     max_log CONSTANT bigint := 1024;
@@ -96,7 +96,7 @@ $$;
 
 -- erase takes units off meter number i that were granted at the instant at or later,
 -- the oldest first. It returns NULL when there are not so many.
-CREATE FUNCTION weir.erase$build(s weir.counters, i int, at bigint, amount bigint) RETURNS weir.counters
+CREATE OR REPLACE FUNCTION weir.erase$build(s weir.counters, i int, at bigint, amount bigint) RETURNS weir.counters
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     starts CONSTANT int := weir.log_starts$build(s, i);

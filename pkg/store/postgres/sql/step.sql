@@ -1,7 +1,7 @@
 -- step.go and state.go.
 
 -- served returns the newest instant known to have been served.
-CREATE FUNCTION weir.served$build(s weir.counters, latest bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.served$build(s weir.counters, latest bigint) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     IF s.algorithm = 0 THEN
@@ -14,7 +14,7 @@ END
 $$;
 
 -- keep_until returns from when on Step needs s no more.
-CREATE FUNCTION weir.keep_until$build(s weir.counters) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.keep_until$build(s weir.counters) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     until bigint := s.expires;
@@ -35,8 +35,16 @@ BEGIN
 END
 $$;
 
+-- keep returns until when a counter is kept that Step needs until the given instant. It
+-- is indexed, and a change makes an update leave the page: as long as what is stored
+-- is enough and not too much, it stays.
+CREATE OR REPLACE FUNCTION weir.keep$build(stored bigint, needed bigint, slack bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN stored BETWEEN needed AND needed + slack THEN stored ELSE needed + slack END
+$$;
+
 -- reset forgets what was granted.
-CREATE FUNCTION weir.reset$build(
+CREATE OR REPLACE FUNCTION weir.reset$build(
     INOUT s weir.counters, p weir.params$build, now bigint, tenant text, since bigint, OUT reply bigint[])
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -60,7 +68,7 @@ $$;
 
 -- decide is Params.Step: names follow the Go; change both or neither. The numbers of
 -- algorithms, operations and reasons are those of the Go.
-CREATE FUNCTION weir.decide$build(
+CREATE OR REPLACE FUNCTION weir.decide$build(
     INOUT s weir.counters, p weir.params$build, now bigint, c weir.command$build, since bigint, latest bigint,
     OUT reply bigint[])
 LANGUAGE plpgsql IMMUTABLE AS $$
@@ -97,7 +105,7 @@ END
 $$;
 
 -- step decides for one counter by the server's clock.
-CREATE FUNCTION weir.step$build(
+CREATE OR REPLACE FUNCTION weir.step$build(
     counter text, op bigint, min bigint, want bigint, tenant text, windows bigint[], granted_at bigint, first boolean,
     generation bigint, algorithm bigint, rates bigint[], either boolean, buckets bigint, max_delay bigint,
     lifetime bigint, tenants text[], weights bigint[], weight bigint, since bigint)
@@ -129,7 +137,8 @@ BEGIN
         (op, min, want, tenant, windows, granted_at, first), greatest(memory.since, since), memory.latest);
     IF d.s IS DISTINCT FROM s THEN
         s := d.s;
-        s.keep_until := weir.keep_until$build(s);
+        s.keep_until := weir.keep$build(s.keep_until, weir.keep_until$build(s),
+            CASE WHEN s.algorithm = 0 THEN 0 ELSE s.rates[2] END);
         UPDATE weir.counters c SET
             keep_until = s.keep_until, generation = s.generation, algorithm = s.algorithm, expires = s.expires,
             began = s.began, pulse = s.pulse, asked = s.asked, before = s.before, rates = s.rates, index = s.index,

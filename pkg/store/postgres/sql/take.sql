@@ -1,7 +1,7 @@
 -- take.go.
 
 -- too_large reports whether the least that is asked for is never granted.
-CREATE FUNCTION weir.too_large$build(p weir.params$build, c weir.command$build) RETURNS boolean
+CREATE OR REPLACE FUNCTION weir.too_large$build(p weir.params$build, c weir.command$build) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     n CONSTANT int := cardinality(p.rates) / 5;
@@ -27,14 +27,14 @@ END
 $$;
 
 -- either reports whether one meter that admits is enough.
-CREATE FUNCTION weir.either$build(s weir.counters, p weir.params$build) RETURNS boolean
+CREATE OR REPLACE FUNCTION weir.either$build(s weir.counters, p weir.params$build) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT p.either AND s.rates = p.rates AND weir.machine$build(s.algorithm) = weir.machine$build(p.algorithm)
 $$;
 
 -- read returns what the meters say to a take of so many units: of all the least, of
 -- any the most. Of Go's reading, most and room are limit and left, words of SQL.
-CREATE FUNCTION weir.read$build(
+CREATE OR REPLACE FUNCTION weir.read$build(
     s weir.counters, p weir.params$build, now bigint, units bigint, tenant text, since bigint,
     OUT most bigint, OUT room bigint, OUT wait bigint, OUT resets bigint, OUT forgotten boolean)
 LANGUAGE plpgsql IMMUTABLE AS $$
@@ -85,7 +85,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION weir.read_window$build(
+CREATE OR REPLACE FUNCTION weir.read_window$build(
     s weir.counters, p weir.params$build, i int, now bigint, amount bigint, tenant text, since bigint,
     OUT most bigint, OUT room bigint, OUT wait bigint, OUT resets bigint, OUT forgotten boolean)
 LANGUAGE plpgsql IMMUTABLE AS $$
@@ -108,7 +108,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION weir.read_sliding$build(
+CREATE OR REPLACE FUNCTION weir.read_sliding$build(
     s weir.counters, p weir.params$build, i int, now bigint, amount bigint, since bigint,
     OUT most bigint, OUT room bigint, OUT wait bigint, OUT resets bigint, OUT forgotten boolean)
 LANGUAGE plpgsql IMMUTABLE AS $$
@@ -128,7 +128,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION weir.read_bucket$build(
+CREATE OR REPLACE FUNCTION weir.read_bucket$build(
     s weir.counters, p weir.params$build, i int, now bigint, amount bigint,
     OUT most bigint, OUT room bigint, OUT wait bigint, OUT resets bigint, OUT forgotten boolean)
 LANGUAGE plpgsql IMMUTABLE AS $$
@@ -154,7 +154,7 @@ END
 $$;
 
 -- charge counts a grant, and returns how long it has to wait for its turn.
-CREATE FUNCTION weir.charge$build(
+CREATE OR REPLACE FUNCTION weir.charge$build(
     INOUT s weir.counters, p weir.params$build, now bigint, amount bigint, OUT delay bigint)
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -192,11 +192,11 @@ END
 $$;
 
 -- fair_part returns what one holder is granted of what is left.
-CREATE FUNCTION weir.fair_part$build(s weir.counters, room bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION weir.fair_part$build(s weir.counters, room bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT weir.ceil_div$build(room, greatest(0, s.before - s.asked) + 1) $$;
 
 -- take grants what the meters have left.
-CREATE FUNCTION weir.take$build(
+CREATE OR REPLACE FUNCTION weir.take$build(
     INOUT s weir.counters, p weir.params$build, now bigint, c weir.command$build, since bigint, OUT reply bigint[])
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE

@@ -1,3 +1,7 @@
+-- What is left of them when somebody dropped a part of the schema.
+DROP TYPE IF EXISTS weir.params$build CASCADE;
+DROP TYPE IF EXISTS weir.command$build CASCADE;
+
 -- limiter.Params, but for Since.
 CREATE TYPE weir.params$build AS (
     generation bigint,
