@@ -8,7 +8,6 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/admin"
 	"github.com/weir-dev/weir/internal/sidecar/check"
-	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
 )
 
@@ -23,8 +22,7 @@ type front struct {
 
 // open listens on every port. On an error nothing listens.
 func (p *process) open(ctx context.Context) (f *front, err error) {
-	m := metrics.New(p)
-	f = &front{admin: admin.New(p.cfg.mode, p, m.Registry)}
+	f = &front{admin: admin.New(p.cfg.mode, p, p.metrics.Registry)}
 	defer func() {
 		if err != nil {
 			f.close()
@@ -38,13 +36,13 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 		return err
 	}
 	for _, in := range p.cfg.inbound {
-		side := proxy.New(proxy.Config{Target: in.app, Decider: p.enforcer, Metrics: m, Log: p.log})
+		side := proxy.New(proxy.Config{Target: in.app, Decider: p.enforcer, Metrics: p.metrics, Log: p.log})
 		f.proxies = append(f.proxies, side)
 		if err := add(in.listen, side); err != nil {
 			return f, err
 		}
 	}
-	if err := add(p.cfg.checkAddress, &check.Handler{Checker: p.enforcer, Metrics: m, Log: p.log}); err != nil {
+	if err := add(p.cfg.checkAddress, &check.Handler{Checker: p.enforcer, Metrics: p.metrics, Log: p.log}); err != nil {
 		return f, err
 	}
 	f.watched, err = listen(ctx, p.cfg.adminAddress, f.admin, p.log)

@@ -9,6 +9,7 @@ import (
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
+	"github.com/weir-dev/weir/internal/sidecar/stores"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
@@ -28,9 +29,10 @@ func (h handler) Version() string {
 	return version
 }
 
-// Apply puts the snapshot in force. A pod whose mode keeps policies from being
+// Apply puts the snapshot in force, with the credentials of its stores. A pod whose mode keeps policies from being
 // enforced says so: acknowledged would read as enforced.
-func (h handler) Apply(version string, snapshot []byte) error {
+func (h handler) Apply(version string, snapshot []byte, secrets []*fleetpb.Secret) error {
+	h.p.stores.Learn(secretsOf(secrets))
 	if err := h.p.adopt(snapshot); err != nil {
 		h.p.log.Error("a snapshot was refused; the last good one stays", "version", version, "error", err)
 		return err
@@ -51,6 +53,14 @@ func (h handler) Report(now time.Time, session uint64) []*fleetpb.LimitReport {
 }
 
 func (h handler) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply { return h.p.enforcer.Audit(q) }
+
+func secretsOf(in []*fleetpb.Secret) []stores.Secret {
+	out := make([]stores.Secret, len(in))
+	for i, s := range in {
+		out[i] = stores.Secret{Name: s.GetName(), Version: s.GetVersion(), Data: s.GetData()}
+	}
+	return out
+}
 
 // adopt puts an encoded snapshot in force.
 func (p *process) adopt(data []byte) error {

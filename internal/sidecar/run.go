@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
+	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/stores"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
@@ -44,6 +45,8 @@ func Run(ctx context.Context, args []string, getenv func(string) string, out, er
 type process struct {
 	cfg      config
 	log      *slog.Logger
+	metrics  *metrics.Metrics
+	stores   *stores.Pool
 	enforcer *enforce.Enforcer
 	fleet    *fleet.Client // nil when no controller is configured
 }
@@ -51,6 +54,7 @@ type process struct {
 // newProcess puts the snapshot in force, so that it holds from the first request.
 func newProcess(cfg config, log *slog.Logger) (*process, error) {
 	p := &process{cfg: cfg, log: log}
+	p.metrics = metrics.New(p)
 	var controller twotier.Store = unconfigured{}
 	if cfg.fleetAddress != "" {
 		client, err := fleet.New(fleet.Config{
@@ -65,9 +69,10 @@ func newProcess(cfg config, log *slog.Logger) (*process, error) {
 		}
 		p.fleet, controller = client, client
 	}
+	p.stores = stores.NewPool(controller, p.metrics, log)
 	p.enforcer = enforce.New(enforce.Config{
 		Namespace: cfg.namespace, Mode: cfg.mode, Log: log,
-		Stores:     stores.NewPool(controller, log),
+		Stores:     p.stores,
 		NewLimiter: func(c twotier.Config, s twotier.Store) enforce.Limiter { return twotier.New(c, s) },
 	})
 	if cfg.snapshot == nil {

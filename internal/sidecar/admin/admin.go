@@ -65,6 +65,8 @@ type limitState struct {
 	Namespace       string     `json:"namespace"`
 	Policy          string     `json:"policy"`
 	Limit           string     `json:"limit"`
+	Algorithm       string     `json:"algorithm"`
+	Consistency     string     `json:"consistency"`
 	Shadow          bool       `json:"shadow"`
 	ActiveKeys      int        `json:"activeKeys"`
 	StoreRoundTrips int64      `json:"storeRoundTrips"`
@@ -80,7 +82,8 @@ func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
 	}
 	for _, l := range s.source.Limits() {
 		state := limitState{
-			Namespace: l.Namespace, Policy: l.Policy, Limit: l.Limit, Shadow: l.Shadow,
+			Namespace: l.Namespace, Policy: l.Policy, Limit: l.Limit,
+			Algorithm: string(l.Algorithm), Consistency: string(l.Consistency), Shadow: l.Mode == policy.Shadow,
 			ActiveKeys: l.Stats.ActiveKeys, StoreRoundTrips: l.Stats.RoundTrips,
 		}
 		if l.Stats.CutOff != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -30,14 +31,14 @@ type checker struct {
 	decision twotier.Decision
 	err      error
 	panics   bool
-	asked    *Request
+	asked    *enforce.Query
 }
 
-func (c *checker) Check(_ context.Context, policy, limit, key string, cost int64) (twotier.Decision, error) {
+func (c *checker) Check(_ context.Context, q enforce.Query) (twotier.Decision, error) {
 	if c.panics {
 		panic("defect")
 	}
-	c.asked = &Request{Policy: policy, Limit: limit, Key: key, Cost: cost}
+	c.asked = &q
 	return c.decision, c.err
 }
 
@@ -55,15 +56,18 @@ func post(c *checker, body string, changes ...func(*http.Request)) *httptest.Res
 
 func TestDecisions(t *testing.T) {
 	allowed := twotier.Decision{Allowed: true, Limit: 10, Remaining: 4, ResetAfter: 1500*time.Millisecond + 1, RetryAfter: time.Second}
+	delayed := twotier.Decision{Allowed: true, Limit: 3, Delay: 250*time.Millisecond + 1}
 	refused := twotier.Decision{Limit: 10, ResetAfter: 2 * time.Second, RetryAfter: 2 * time.Second}
 	for name, tc := range map[string]struct {
 		decision twotier.Decision
 		status   int
 		want     string
 		retry    string
+		delay    string
 	}{
-		"allowed": {allowed, 200, `{"allowed":true,"limit":10,"remaining":4,"resetAfterMs":1501,"retryAfterMs":0}`, ""},
-		"refused": {refused, 429, `{"allowed":false,"limit":10,"remaining":0,"resetAfterMs":2000,"retryAfterMs":2000}`, "2"},
+		"allowed": {allowed, 200, `{"allowed":true,"limit":10,"remaining":4,"resetAfterMs":1501,"retryAfterMs":0,"delayMs":0}`, "", ""},
+		"delayed": {delayed, 200, `{"allowed":true,"limit":3,"remaining":0,"resetAfterMs":0,"retryAfterMs":0,"delayMs":251}`, "", "251"},
+		"refused": {refused, 429, `{"allowed":false,"limit":10,"remaining":0,"resetAfterMs":2000,"retryAfterMs":2000,"delayMs":0}`, "2", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := post(&checker{decision: tc.decision}, `{"policy":"p","limit":"l"}`)
@@ -72,6 +76,9 @@ func TestDecisions(t *testing.T) {
 			}
 			if got := w.Header().Get("Retry-After"); got != tc.retry {
 				t.Errorf("Retry-After is %q, want %q", got, tc.retry)
+			}
+			if got := w.Header().Get(delayHeader); got != tc.delay {
+				t.Errorf("%s is %q, want %q", delayHeader, got, tc.delay)
 			}
 			if got := w.Header().Get("Content-Type"); got != "application/json" {
 				t.Errorf("Content-Type is %q", got)
@@ -83,12 +90,15 @@ func TestDecisions(t *testing.T) {
 func TestRequestsAreRead(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body string
-		want Request
+		want enforce.Query
 	}{
-		"every field":           {`{"policy":"p","limit":"l","key":"k","cost":7}`, Request{"p", "l", "k", 7}},
-		"a cost of 1 unless":    {`{"policy":"p","limit":"l"}`, Request{"p", "l", "", 1}},
-		"in any order":          {` { "cost" : 2 , "limit" : "l" , "policy" : "p" } `, Request{"p", "l", "", 2}},
-		"a key of many letters": {`{"policy":"p","limit":"l","key":"\u00e4\u0000"}`, Request{"p", "l", "ä\x00", 1}},
+		"every field": {
+			`{"policy":"p","limit":"l","key":"k","tenant":"t","cost":7,"peek":true}`,
+			enforce.Query{Policy: "p", Limit: "l", Key: "k", Tenant: "t", Cost: 7, Peek: true},
+		},
+		"a cost of 1 unless":    {`{"policy":"p","limit":"l"}`, enforce.Query{Policy: "p", Limit: "l", Cost: 1}},
+		"in any order":          {` { "cost" : 2 , "limit" : "l" , "policy" : "p" } `, enforce.Query{Policy: "p", Limit: "l", Cost: 2}},
+		"a key of many letters": {`{"policy":"p","limit":"l","key":"\u00e4\u0000"}`, enforce.Query{Policy: "p", Limit: "l", Key: "ä\x00", Cost: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := new(checker)
@@ -137,6 +147,8 @@ func TestRefusedRequestsNameTheFieldAndTheCure(t *testing.T) {
 		"a negative cost":      {`{"policy":"p","limit":"l","cost":-1}`, nil, 400, []string{`"cost"`}},
 		"too large a cost":     {`{"policy":"p","limit":"l","cost":1000000000001}`, nil, 400, []string{`"cost"`}},
 		"a cost that overruns": {`{"policy":"p","limit":"l","cost":99999999999999999999}`, nil, 400, []string{`"cost"`}},
+		"a string as peek":     {`{"policy":"p","limit":"l","peek":"yes"}`, nil, 400, []string{`"peek"`, "true nor false"}},
+		"a long tenant":        {`{"policy":"p","limit":"l","tenant":"` + strings.Repeat("t", maxKey+1) + `"}`, nil, 400, []string{`"tenant"`, "1024"}},
 		"a long policy":        {`{"policy":"` + strings.Repeat("p", maxName+1) + `","limit":"l"}`, nil, 400, []string{`"policy"`, "253"}},
 		"a long key":           {`{"policy":"p","limit":"l","key":"` + strings.Repeat("k", maxKey+1) + `"}`, nil, 400, []string{`"key"`, "1024"}},
 		"a body without end":   {`{"policy":"p","limit":"l","key":"` + strings.Repeat("k", maxBody) + `"}`, nil, 400, []string{"16384"}},
@@ -181,12 +193,14 @@ func TestErrorsOfTheCheck(t *testing.T) {
 		status int
 		detail string
 	}{
-		"an unknown policy":   {&enforce.NotFoundError{Field: "policy", Name: "p"}, 404, `field "policy"`},
-		"an unknown limit":    {&enforce.NotFoundError{Field: "limit", Name: "l"}, 404, `field "limit"`},
-		"a key too many":      {&enforce.KeyError{Limit: "l"}, 400, `field "key"`},
-		"a cost too high":     {&enforce.CostError{Limit: "l", Cost: 51, Most: 50}, 400, `field "cost": 51 can never be admitted`},
-		"no key":              {&enforce.KeyError{Limit: "l", Keyed: true}, 400, `field "key"`},
-		"anything else fails": {errors.New("defect"), 500, "failed"},
+		"an unknown policy":    {&enforce.NotFoundError{Field: "policy", Name: "p"}, 404, `field "policy"`},
+		"an unknown limit":     {&enforce.NotFoundError{Field: "limit", Name: "l"}, 404, `field "limit"`},
+		"a key too many":       {&enforce.KeyError{Limit: "l"}, 400, `field "key"`},
+		"a tenant too many":    {&enforce.TenantError{Limit: "l"}, 400, `field "tenant"`},
+		"a store that is away": {&store.UnavailableError{Store: "redis at cache:6379", Cause: errors.New("gone")}, 503, "redis at cache:6379: gone"},
+		"a cost too high":      {&enforce.CostError{Limit: "l", Cost: 51, Most: 50}, 400, `field "cost": 51 can never be admitted`},
+		"no key":               {&enforce.KeyError{Limit: "l", Keyed: true}, 400, `field "key"`},
+		"anything else fails":  {errors.New("defect"), 500, "failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantProblem(t, post(&checker{decision: twotier.Decision{Allowed: true}, err: tc.err}, body), tc.status, tc.detail)
@@ -200,7 +214,7 @@ func TestErrorsOfTheCheck(t *testing.T) {
 // FuzzParse checks the parser against the standard library's: whatever it takes
 // is an object that means the same there, and nothing panics.
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(`{"policy":"p","limit":"l","key":"k","cost":7}`))
+	f.Add([]byte(`{"policy":"p","limit":"l","key":"k","tenant":"t","cost":7,"peek":true}`))
 	f.Add([]byte(`{"policy":"p","limit":"l","cost":1e2}`))
 	f.Add([]byte(`{"policy":"p","limit":"l"} {}`))
 	f.Add([]byte(`{"cost":{}}`))
@@ -209,7 +223,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		want := Request{Cost: 1}
+		want := enforce.Query{Cost: 1}
 		dec := json.NewDecoder(strings.NewReader(string(body)))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&want); err != nil {

@@ -10,11 +10,13 @@ import (
 	"mime"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -23,7 +25,7 @@ const Path = "/v1/check"
 
 // A Checker asks one limit; see enforce.Enforcer.
 type Checker interface {
-	Check(ctx context.Context, policy, limit, key string, cost int64) (twotier.Decision, error)
+	Check(ctx context.Context, q enforce.Query) (twotier.Decision, error)
 }
 
 // A Handler serves the API.
@@ -40,17 +42,22 @@ type answer struct {
 	Remaining    int64 `json:"remaining"`
 	ResetAfterMs int64 `json:"resetAfterMs"`
 	RetryAfterMs int64 `json:"retryAfterMs"` // 0 when allowed, or when waiting does not help
+	DelayMs      int64 `json:"delayMs"`      // allowed: after so long
 }
+
+// delayHeader says in milliseconds how long to wait before going on, when there is
+// something to wait for.
+const delayHeader = "X-Weir-Delay-Ms"
 
 // ServeHTTP answers a decision with 200 or 429 and everything else with a
 // problem that says what to do.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	req, refused := read(w, r)
+	q, refused := read(w, r)
 	if refused != nil {
 		refused.Write(w, r)
 		return
 	}
-	decision, err := h.check(r.Context(), req)
+	decision, err := h.check(r.Context(), q)
 	if err != nil {
 		h.problemOf(err).Write(w, r)
 		return
@@ -60,7 +67,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status = http.StatusTooManyRequests
 		problem.RetryAfter(w.Header(), decision.RetryAfter)
 	}
-	body, err := json.Marshal(answerOf(decision))
+	answer := answerOf(decision)
+	if answer.DelayMs > 0 {
+		w.Header().Set(delayHeader, strconv.FormatInt(answer.DelayMs, 10))
+	}
+	body, err := json.Marshal(answer)
 	if err != nil {
 		h.problemOf(err).Write(w, r)
 		return
@@ -71,10 +82,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // read returns the request, or the problem with it.
-func read(w http.ResponseWriter, r *http.Request) (Request, *problem.Problem) {
-	refuse := func(status int, detail string) (Request, *problem.Problem) {
+func read(w http.ResponseWriter, r *http.Request) (enforce.Query, *problem.Problem) {
+	refuse := func(status int, detail string) (enforce.Query, *problem.Problem) {
 		p := problem.New(status, detail)
-		return Request{}, &p
+		return enforce.Query{}, &p
 	}
 	switch {
 	case r.URL.Path != Path:
@@ -93,14 +104,14 @@ func read(w http.ResponseWriter, r *http.Request) (Request, *problem.Problem) {
 		}
 		return refuse(http.StatusBadRequest, "the body could not be read: send it whole")
 	}
-	req, err := parse(body)
+	q, err := parse(body)
 	if err != nil {
 		return refuse(http.StatusBadRequest, err.Error())
 	}
-	return req, nil
+	return q, nil
 }
 
-func (h *Handler) check(ctx context.Context, req Request) (d twotier.Decision, err error) {
+func (h *Handler) check(ctx context.Context, q enforce.Query) (d twotier.Decision, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			h.Metrics.Panics.Inc()
@@ -109,7 +120,7 @@ func (h *Handler) check(ctx context.Context, req Request) (d twotier.Decision, e
 		}
 	}()
 	start := time.Now()
-	d, err = h.Checker.Check(ctx, req.Policy, req.Limit, req.Key, req.Cost)
+	d, err = h.Checker.Check(ctx, q)
 	h.Metrics.Decision.Observe(time.Since(start).Seconds())
 	return d, err
 }
@@ -117,14 +128,20 @@ func (h *Handler) check(ctx context.Context, req Request) (d twotier.Decision, e
 func (h *Handler) problemOf(err error) problem.Problem {
 	var notFound *enforce.NotFoundError
 	var key *enforce.KeyError
+	var tenant *enforce.TenantError
 	var cost *enforce.CostError
+	var away *store.UnavailableError
 	switch {
 	case errors.As(err, &notFound):
 		return problem.New(http.StatusNotFound, fmt.Sprintf("field %q: %s", notFound.Field, notFound))
 	case errors.As(err, &key):
 		return problem.New(http.StatusBadRequest, fmt.Sprintf("field %q: %s", "key", key))
+	case errors.As(err, &tenant):
+		return problem.New(http.StatusBadRequest, fmt.Sprintf("field %q: %s", "tenant", tenant))
 	case errors.As(err, &cost):
 		return problem.New(http.StatusBadRequest, fmt.Sprintf("field %q: %s", "cost", cost))
+	case errors.As(err, &away): // of a peek, which no failure action answers
+		return problem.New(http.StatusServiceUnavailable, away.Error())
 	case errors.Is(err, context.Canceled):
 		return problem.New(http.StatusServiceUnavailable, "the request was cancelled")
 	default:
@@ -141,7 +158,9 @@ func answerOf(d twotier.Decision) answer {
 		Remaining:    d.Remaining,
 		ResetAfterMs: millis(d.ResetAfter),
 	}
-	if !d.Allowed {
+	if d.Allowed {
+		a.DelayMs = millis(d.Delay)
+	} else {
 		a.RetryAfterMs = millis(d.RetryAfter)
 	}
 	return a

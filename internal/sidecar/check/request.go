@@ -8,6 +8,7 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
@@ -15,16 +16,8 @@ import (
 const (
 	maxBody = 16 << 10
 	maxName = 253  // bytes of policy and limit
-	maxKey  = 1024 // bytes
+	maxKey  = 1024 // bytes of key and tenant
 )
-
-// A Request asks one limit for units of cost.
-type Request struct {
-	Policy string // in the pod's namespace
-	Limit  string
-	Key    string // empty: the limit's single counter
-	Cost   int64  // 1 when absent
-}
 
 // A fieldError says what is wrong with a field and what to send instead.
 type fieldError struct{ field, problem string }
@@ -33,51 +26,55 @@ func (e *fieldError) Error() string { return fmt.Sprintf("field %q %s", e.field,
 
 // parse reads a request: one JSON object whose names are known, appear once and
 // hold what they should. A lenient reader would count the wrong thing in silence.
-func parse(body []byte) (Request, error) {
+func parse(body []byte) (enforce.Query, error) {
 	if !utf8.Valid(body) {
-		return Request{}, errors.New("the body is not UTF-8")
+		return enforce.Query{}, errors.New("the body is not UTF-8")
 	}
-	req, seen := Request{Cost: 1}, make(map[string]bool)
+	q, seen := enforce.Query{Cost: 1}, make(map[string]bool)
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
-		return Request{}, errors.New(`the body is not a JSON object: send {"policy": "...", "limit": "...", "key": "...", "cost": 1}`)
+		return enforce.Query{}, errors.New(`the body is not a JSON object: send {"policy": "...", "limit": "...", "key": "...", "cost": 1}`)
 	}
 	for dec.More() {
 		name, err := dec.Token()
 		if err != nil {
-			return Request{}, fmt.Errorf("the body is not valid JSON: %w", err)
+			return enforce.Query{}, fmt.Errorf("the body is not valid JSON: %w", err)
 		}
 		field, _ := name.(string) // the decoder allows no other token here
 		if seen[field] {
-			return Request{}, &fieldError{field, "appears twice: send it once"}
+			return enforce.Query{}, &fieldError{field, "appears twice: send it once"}
 		}
 		seen[field] = true
-		if err := req.read(field, dec); err != nil {
-			return Request{}, err
+		if err := readField(&q, field, dec); err != nil {
+			return enforce.Query{}, err
 		}
 	}
 	if _, err := dec.Token(); err != nil {
-		return Request{}, fmt.Errorf("the body is not valid JSON: %w", err)
+		return enforce.Query{}, fmt.Errorf("the body is not valid JSON: %w", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Request{}, errors.New("more data follows the JSON object: send one object")
+		return enforce.Query{}, errors.New("more data follows the JSON object: send one object")
 	}
-	return req, req.validate()
+	return q, validate(q)
 }
 
-// read reads the value of a field.
-func (r *Request) read(field string, dec *json.Decoder) error {
+// readField reads the value of a field.
+func readField(q *enforce.Query, field string, dec *json.Decoder) error {
 	switch field {
 	case "policy":
-		return readString(dec, field, &r.Policy)
+		return readString(dec, field, &q.Policy)
 	case "limit":
-		return readString(dec, field, &r.Limit)
+		return readString(dec, field, &q.Limit)
 	case "key":
-		return readString(dec, field, &r.Key)
+		return readString(dec, field, &q.Key)
+	case "tenant":
+		return readString(dec, field, &q.Tenant)
+	case "peek":
+		return readBool(dec, field, &q.Peek)
 	case "cost":
-		return readCost(dec, &r.Cost)
+		return readCost(dec, &q.Cost)
 	default:
-		return &fieldError{field, "is not known: send policy, limit, key and cost"}
+		return &fieldError{field, "is not known: send policy, limit, key, tenant, cost and peek"}
 	}
 }
 
@@ -94,6 +91,19 @@ func readString(dec *json.Decoder, field string, to *string) error {
 	return nil
 }
 
+func readBool(dec *json.Decoder, field string, to *bool) error {
+	value, err := dec.Token()
+	if err != nil {
+		return fmt.Errorf("the body is not valid JSON: %w", err)
+	}
+	truth, ok := value.(bool)
+	if !ok {
+		return &fieldError{field, "is neither true nor false: send one of them"}
+	}
+	*to = truth
+	return nil
+}
+
 func readCost(dec *json.Decoder, to *int64) error {
 	var raw json.RawMessage
 	if err := dec.Decode(&raw); err != nil {
@@ -106,8 +116,8 @@ func readCost(dec *json.Decoder, to *int64) error {
 	return nil
 }
 
-func (r *Request) validate() error {
-	for _, f := range []struct{ name, value string }{{"policy", r.Policy}, {"limit", r.Limit}} {
+func validate(q enforce.Query) error {
+	for _, f := range []struct{ name, value string }{{"policy", q.Policy}, {"limit", q.Limit}} {
 		switch {
 		case f.value == "":
 			return &fieldError{f.name, "is missing: name the " + f.name}
@@ -115,8 +125,10 @@ func (r *Request) validate() error {
 			return &fieldError{f.name, fmt.Sprintf("has more than %d bytes", maxName)}
 		}
 	}
-	if len(r.Key) > maxKey {
-		return &fieldError{"key", fmt.Sprintf("has more than %d bytes: send a digest of it", maxKey)}
+	for _, f := range []struct{ name, value string }{{"key", q.Key}, {"tenant", q.Tenant}} {
+		if len(f.value) > maxKey {
+			return &fieldError{f.name, fmt.Sprintf("has more than %d bytes: send a digest of it", maxKey)}
+		}
 	}
 	return nil
 }

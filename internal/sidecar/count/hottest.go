@@ -3,6 +3,7 @@ package count
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
@@ -18,6 +19,7 @@ const (
 // (Agarwal et al. 2012). What a row counts of a kept key is exact; only what the
 // key was asked for before it was kept is not known, and that is bounded.
 type sketch struct {
+	mu     sync.Mutex // guards the rest
 	keys   []hotKey
 	unseen int64 // no other key was asked for more
 }
@@ -34,16 +36,34 @@ type hotKey struct {
 func (k *hotKey) least() int64 { return k.admitted + k.refused }
 func (k *hotKey) most() int64  { return k.least() + k.missed }
 
-// absorb adds what a row counted. A row is absorbed once: what it counts later is
-// left out.
-func (s *sketch) absorb(r *row) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.absorbed {
+// absorb adds what rows that are over counted. What a row counts later is left out.
+func (s *sketch) absorb(rows []*row) {
+	if len(rows) == 0 {
 		return
 	}
-	r.absorbed = true
-	s.add(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range rows {
+		r.mu.Lock()
+		s.add(r)
+		r.absorbed = true
+		r.mu.Unlock()
+	}
+}
+
+// with returns the sketch of what was absorbed and of the rows that were not.
+func (s *sketch) with(rows []*row) *sketch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := &sketch{keys: slices.Clone(s.keys), unseen: s.unseen}
+	for _, r := range rows {
+		r.mu.Lock()
+		if !r.absorbed {
+			all.add(r)
+		}
+		r.mu.Unlock()
+	}
+	return all
 }
 
 // add adds what the row counted so far; its lock is held.
@@ -86,15 +106,9 @@ func (l *Limit) hottestKeys() []*fleetpb.HotKey {
 		return nil
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := sketch{keys: slices.Clone(l.hottest.keys), unseen: l.hottest.unseen}
-	for _, r := range l.rows {
-		r.mu.Lock()
-		if !r.absorbed {
-			all.add(r)
-		}
-		r.mu.Unlock()
-	}
+	rows := slices.Clone(l.rows)
+	l.mu.Unlock()
+	all := l.hottest.with(rows)
 	slices.SortStableFunc(all.keys, func(a, b hotKey) int { return cmp.Compare(b.least(), a.least()) })
 	var told []*fleetpb.HotKey
 	for _, k := range all.keys[:min(len(all.keys), toldHottest)] {

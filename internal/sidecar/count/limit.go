@@ -35,13 +35,14 @@ const (
 	FailedOpen            // admitted because the store is away and the policy says so
 	FailedClosed          // refused because the store is away
 	KeyMissing            // the request lacks a part of the key: a request, but no demand
+	CostTooLarge          // the request costs more than the limit ever admits: no demand either
 	outcomes
 )
 
 var outcomeNames = [outcomes]string{
 	Admitted: "admitted", Refused: "refused", ShadowRefused: "shadow_refused",
 	FailedOpen: "failed_open", FailedClosed: "failed_closed",
-	KeyMissing: "key_missing",
+	KeyMissing: "key_missing", CostTooLarge: "cost_too_large",
 }
 
 // String returns the outcome's name in metrics.
@@ -49,7 +50,7 @@ func (o Outcome) String() string { return outcomeNames[o] }
 
 // Outcomes lists all outcomes.
 func Outcomes() []Outcome {
-	return []Outcome{Admitted, Refused, ShadowRefused, FailedOpen, FailedClosed, KeyMissing}
+	return []Outcome{Admitted, Refused, ShadowRefused, FailedOpen, FailedClosed, KeyMissing, CostTooLarge}
 }
 
 func (o Outcome) admits() bool { return o == Admitted || o == FailedOpen }
@@ -63,12 +64,32 @@ type Event struct {
 	// Only lengths, limits and indices are read.
 	Windows *limiter.Windows
 	EndsIn  time.Duration // until the first of them ends, 0 when unknown
+	// Paid is what was charged to the windows besides, for requests that had cost more
+	// than was known when they were let through.
+	Paid int64
+
 	// overridden says that the value has limits of its own.
 	overridden bool
 	// Local says that the decision was made without the store; LocalShare is the
 	// most one key may then be admitted, 0 when there is no such bound.
 	Local      bool
 	LocalShare int64
+}
+
+// admitted returns what the event adds to what was admitted.
+func (e *Event) admitted() int64 {
+	if e.Outcome.admits() {
+		return e.Cost + e.Paid
+	}
+	return e.Paid
+}
+
+// refused returns what the event adds to what was refused.
+func (e *Event) refused() int64 {
+	if e.Outcome.admits() {
+		return 0
+	}
+	return e.Cost
 }
 
 // A Limit counts what one limit let through. All methods may be called
@@ -87,6 +108,10 @@ type Limit struct {
 
 	current atomic.Pointer[row] // where the last event was counted
 
+	hottest sketch // of the rows that are over
+
+	// Whoever holds the locks of several holds that of the sketch first, then those
+	// of rows, then this.
 	mu      sync.Mutex
 	rows    []*row // in the order they were opened
 	byTuple map[tuple]*row
@@ -96,7 +121,6 @@ type Limit struct {
 	// forgotten is, by shape, the newest tuple whose counts are gone: no question
 	// about it or an older one has an answer.
 	forgotten map[tuple]tuple
-	hottest   sketch // of the rows that are over
 }
 
 func newLimit(name Name, hash func(string) string) *Limit {
@@ -135,18 +159,13 @@ func (l *Limit) Requests(o Outcome) uint64 { return l.requests[o].Load() }
 // totals only.
 func (l *Limit) Count(now time.Time, e Event) {
 	l.requests[e.Outcome].Add(1)
-	switch {
-	case e.Outcome == KeyMissing:
+	if e.Outcome == KeyMissing || e.Outcome == CostTooLarge {
 		return
-	case e.Outcome.admits():
-		l.admitted.Add(e.Cost)
-	default:
-		l.refused.Add(e.Cost)
 	}
+	l.admitted.Add(e.admitted())
+	l.refused.Add(e.refused())
 	if e.Windows == nil || e.Windows.N == 0 {
-		if e.Outcome.admits() {
-			l.unplaced.Add(e.Cost)
-		}
+		l.unplaced.Add(e.admitted())
 		return
 	}
 	settings := l.settings.Load()
@@ -178,16 +197,18 @@ func (l *Limit) rowOf(e *Event, now time.Time) *row {
 // enter makes the row of t the current one.
 func (l *Limit) enter(t tuple, e *Event, now time.Time) *row {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	r, ok := l.byTuple[t]
+	var over []*row
 	if !ok {
-		l.prune(now) // whether or not anybody takes reports
+		over = l.prune(now) // whether or not anybody takes reports
 		l.hasten(t, now)
 		r = l.newRow(t, e, now)
 		l.byTuple[t] = r
 		l.rows = append(l.rows, r)
 	}
 	l.current.Store(r)
+	l.mu.Unlock()
+	l.hottest.absorb(over)
 	return r
 }
 
@@ -215,21 +236,25 @@ const (
 // whether the limit itself was removed Keep ago.
 func (l *Limit) sweep(now time.Time) (gone bool) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.prune(now)
-	return !l.retired.IsZero() && now.Sub(l.retired) > Keep
+	over := l.prune(now)
+	gone = !l.retired.IsZero() && now.Sub(l.retired) > Keep
+	l.mu.Unlock()
+	l.hottest.absorb(over)
+	return gone
 }
 
-// prune forgets rows and sums; mu is held.
-func (l *Limit) prune(now time.Time) {
+// prune forgets rows and sums, and returns the rows that were found to be over; mu
+// is held.
+func (l *Limit) prune(now time.Time) (over []*row) {
 	most := l.settings.Load().MaxKeys
 	keys, newest := 0, len(l.rows)-1
 	rows := make([]*row, 0, len(l.rows)+1)
 	for i, r := range slices.Backward(l.rows) {
 		keys += int(r.tracked.Load())
 		final, ended := l.final(r, now), r.ended(now)
-		if final {
-			l.hottest.absorb(r)
+		if final && !r.handed {
+			r.handed = true
+			over = append(over, r)
 		}
 		crowded := i < newest && (len(rows) >= maxRows || isCrowded(keys, most, ended))
 		if final && (crowded || ended > Keep) {
@@ -258,6 +283,7 @@ func (l *Limit) prune(now time.Time) {
 	}
 	slices.Reverse(summed)
 	l.summed = summed
+	return over
 }
 
 // isCrowded reports whether what ended so long ago has to give way when so many

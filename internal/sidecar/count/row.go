@@ -84,6 +84,7 @@ type row struct {
 	opened  time.Time
 	lasts   atomic.Int64 // nanoseconds from opened to the end, estimated
 	tracked atomic.Int64 // keys counted apart
+	handed  bool         // to the sketch; guarded by the limit's lock
 
 	mu         sync.Mutex
 	limits     [limiter.MaxRates]int64
@@ -92,7 +93,7 @@ type row struct {
 	localShare int64
 	keys       map[string]*tally
 	leaders    leaders
-	absorbed   bool   // the limit's hottest keys include those of the row
+	absorbed   bool   // by the sketch
 	overflow   bool   // keys beyond the bound were not counted apart
 	uncounted  int64  // admitted of those keys
 	holders    int64  // the most that were known to enforce the limit
@@ -169,9 +170,7 @@ func (r *row) countKey(e *Event, maxKeys int) {
 		return
 	}
 	r.overflow = true
-	if e.Outcome.admits() {
-		r.uncounted += e.Cost
-	}
+	r.uncounted += e.admitted()
 }
 
 // key returns the tally of the event's key, nil when it is not counted apart. Keys
@@ -194,11 +193,8 @@ func (r *row) key(e *Event, maxKeys int) *tally {
 }
 
 func (t *tally) add(e *Event) {
-	if e.Outcome.admits() {
-		t.admitted += e.Cost
-	} else {
-		t.refused += e.Cost
-	}
+	t.admitted += e.admitted()
+	t.refused += e.refused()
 }
 
 // ended returns how long ago the row ended, negative while it has not.

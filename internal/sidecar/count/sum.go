@@ -33,9 +33,7 @@ func (l *Limit) addToSums(t tuple, e *Event, now time.Time) {
 }
 
 func (s *sum) add(e *Event, maxKeys int) {
-	if e.Outcome.admits() {
-		s.admitted += e.Cost
-	}
+	s.admitted += e.admitted()
 	key, ok := s.keys[e.Value]
 	switch {
 	case ok:

@@ -3,8 +3,8 @@ package enforce
 import (
 	"context"
 	"fmt"
+	"time"
 
-	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
@@ -35,7 +35,16 @@ func (e *KeyError) Error() string {
 	return fmt.Sprintf("limit %q has a single counter: leave the key empty", e.Limit)
 }
 
-// A CostError says that a cost exceeds what any window of a limit admits.
+// A TenantError says that a tenant was given to a limit that is not split over
+// tenants.
+type TenantError struct{ Limit string }
+
+// Error names the limit and the cure.
+func (e *TenantError) Error() string {
+	return fmt.Sprintf("limit %q is not split over tenants: leave the tenant empty", e.Limit)
+}
+
+// A CostError says that a cost exceeds what a limit ever admits.
 type CostError struct {
 	Limit      string
 	Cost, Most int64
@@ -43,48 +52,76 @@ type CostError struct {
 
 // Error names the limit and the largest cost.
 func (e *CostError) Error() string {
-	return fmt.Sprintf("%d can never be admitted: limit %q admits %d in a whole window", e.Cost, e.Limit, e.Most)
+	return fmt.Sprintf("%d can never be admitted: limit %q admits %d at most", e.Cost, e.Limit, e.Most)
 }
 
-// Check asks one limit of a policy in the pod's namespace for cost units, at
-// least 1. The decision's Allowed is whether to go on: in shadow it is true
-// whatever was counted. Errors are *NotFoundError, *KeyError,
-// *CostError, or as Decide's.
-func (e *Enforcer) Check(ctx context.Context, name, limitName, key string, cost int64) (twotier.Decision, error) {
+// A Query asks one limit of a policy in the pod's namespace.
+type Query struct {
+	Policy, Limit string
+	Key           string // value of a limit with a key
+	Tenant        string // of a limit that is split over tenants; empty for those that name none
+	Cost          int64  // at least 1
+	Peek          bool   // ask what would be decided, and take nothing
+}
+
+// Check asks one limit. The decision's Allowed is whether to go on, after
+// its Delay: in shadow it is true whatever was counted. Errors are *NotFoundError,
+// *KeyError, *TenantError, *CostError, or as Decide's.
+func (e *Enforcer) Check(ctx context.Context, q Query) (twotier.Decision, error) {
 	t := e.enter()
 	defer t.leave()
 	if t.closed {
 		return twotier.Decision{}, errClosed
 	}
-	l, err := t.find(e.cfg.Namespace, name, limitName)
+	l, err := t.find(e.cfg.Namespace, q.Policy, q.Limit)
 	if err != nil {
 		return twotier.Decision{}, err
 	}
-	if keyed := l.Limit.Key != nil; keyed != (key != "") {
-		return twotier.Decision{}, &KeyError{Limit: limitName, Keyed: keyed}
-	}
-	if most := mostOf(l.Limit.Rates); cost > most {
-		return twotier.Decision{}, &CostError{Limit: limitName, Cost: cost, Most: most}
+	if err := l.accepts(q); err != nil {
+		return twotier.Decision{}, err
 	}
 	if e.cfg.Mode == Bypass {
 		limit := l.Limit.Rates[0].Limit
 		return twotier.Decision{Allowed: true, Limit: limit, Remaining: limit}, nil
 	}
-	value := policy.JoinParts(key)
-	decision, err := l.engine.Acquire(ctx, twotier.Request{Value: value, Cost: cost})
+	d, err := l.check(ctx, q)
 	if err != nil {
-		return twotier.Decision{}, fmt.Errorf("limit %s/%s: %w", name, limitName, err)
+		return twotier.Decision{}, err
 	}
-	l.count(value, cost, decision)
-	decision.Allowed = decision.Allowed || l.shadow
-	return decision, nil
+	if l.shadow {
+		d.Allowed, d.Delay = true, 0
+	}
+	return d, nil
 }
 
-// mostOf returns the largest cost that all rates can admit.
-func mostOf(rates []limiter.Rate) int64 {
-	most := rates[0].Limit
-	for _, r := range rates[1:] {
-		most = min(most, r.Limit)
+// accepts says what of the query the limit has no use for, or lacks.
+func (l *limit) accepts(q Query) error {
+	if keyed := l.Limit.Key != nil; keyed != (q.Key != "") {
+		return &KeyError{Limit: q.Limit, Keyed: keyed}
 	}
-	return most
+	if q.Tenant != "" && l.Limit.Fairness == nil {
+		return &TenantError{Limit: q.Limit}
+	}
+	return nil
+}
+
+// check asks the engine, and counts its decision unless nothing was taken.
+func (l *limit) check(ctx context.Context, q Query) (twotier.Decision, error) {
+	r := twotier.Request{Value: policy.JoinParts(q.Key), Tenant: l.TenantNamed(q.Tenant), Cost: q.Cost}
+	ask := l.engine.Acquire
+	if q.Peek {
+		ask = l.engine.Peek
+	}
+	d, err := ask(ctx, r)
+	if err != nil {
+		return twotier.Decision{}, fmt.Errorf("limit %s/%s: %w", q.Policy, q.Limit, err)
+	}
+	if !d.Allowed && l.neverAdmits(r.Value, r.Cost, d) {
+		return twotier.Decision{}, &CostError{Limit: q.Limit, Cost: q.Cost, Most: l.params(r.Value).MostAtOnce()}
+	}
+	if !q.Peek {
+		s := share{limit: l, value: r.Value, cost: r.Cost, decision: d}
+		l.counts.Count(time.Now(), s.event())
+	}
+	return d, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/count"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
@@ -18,13 +19,18 @@ type Cause uint8
 const (
 	QuotaExceeded    Cause = iota + 1 // the limit is reached
 	StoreUnavailable                  // the store is away and the policy refuses meanwhile
+	StoreDraining                     // the policy is moving to another store
 	KeyMissing                        // the request lacks a part of the key
+	CostTooLarge                      // the request costs more than the limit ever admits
 )
 
 // A Verdict answers a request. The zero verdict refuses.
 type Verdict struct {
 	Allowed bool
 	Refusal *Refusal // nil when allowed
+	// Admission is what is left to do for a request that is allowed, nil when that is
+	// nothing.
+	Admission *Admission
 }
 
 // A Refusal says which limit refused a request and why.
@@ -32,21 +38,19 @@ type Refusal struct {
 	Cause    Cause
 	Policy   *policy.Policy
 	Limit    *policy.Limit
-	Decision twotier.Decision // of QuotaExceeded and StoreUnavailable
+	Params   limiter.Params   // of QuotaExceeded: what the limit works the counter by
+	Decision twotier.Decision // of QuotaExceeded, StoreUnavailable and StoreDraining
 	Missing  policy.KeyPart   // of KeyMissing
+
+	Cost, Most int64 // of CostTooLarge: what the request costs, and the most that is ever admitted
 }
 
-// A share is what one limit decided about a request that others judge too.
-type share struct {
-	limit    *limit
-	value    string
-	decision twotier.Decision
-}
-
-// Decide asks every limit that applies to r for one unit. A request is let
+// Decide asks every limit that applies to r for what r costs. A request is let
 // through only when all of them admit it; what some admitted before another
-// refused is taken back and not counted. An error means that no decision was
-// reached by a defect or because ctx is done: the request must not pass.
+// refused is taken back and not counted. Limits in shadow are asked last, about
+// requests that the others let through, and refuse nothing. An error means that no
+// decision was reached by a defect or because ctx is done: the request must not
+// pass.
 func (e *Enforcer) Decide(ctx context.Context, r *http.Request) (Verdict, error) {
 	if e.cfg.Mode == Bypass {
 		return Verdict{Allowed: true}, nil
@@ -59,79 +63,136 @@ func (e *Enforcer) Decide(ctx context.Context, r *http.Request) (Verdict, error)
 	var few [4]share
 	taken := few[:0]
 	request := policy.NewRequest(r)
-	for _, l := range t.limits {
+	for _, l := range t.asked {
 		if !l.Matches(request) {
 			continue
 		}
-		value, outcome, missing := l.Value(request)
-		switch outcome {
-		case policy.Skipped:
-			continue
-		case policy.Rejected:
-			l.counts.Count(time.Now(), count.Event{Outcome: count.KeyMissing})
-			if l.shadow {
-				continue
-			}
-			cancel(taken)
-			return Verdict{Refusal: l.refusal(KeyMissing, twotier.Decision{}, missing)}, nil
-		default:
-		}
-		decision, err := l.engine.Acquire(ctx, twotier.Request{Value: value, Cost: 1})
-		if err != nil {
+		s, refusal, err := l.ask(ctx, request)
+		switch {
+		case err != nil:
 			cancel(taken)
 			return Verdict{}, fmt.Errorf("limit %s/%s/%s: %w", l.Policy.Namespace, l.Policy.Name, l.Limit.Name, err)
-		}
-		if !decision.Allowed && !l.shadow {
+		case refusal != nil:
 			cancel(taken)
-			l.count(value, 1, decision)
-			return Verdict{Refusal: l.refusal(causeOf(decision), decision, policy.KeyPart{})}, nil
+			return Verdict{Refusal: refusal}, nil
+		case s.limit != nil:
+			taken = append(taken, s)
 		}
-		taken = append(taken, share{limit: l, value: value, decision: decision})
 	}
-	for i := range taken {
-		taken[i].limit.count(taken[i].value, 1, taken[i].decision)
+	admission := admissionOf(taken)
+	if admission == nil || admission.delay == 0 {
+		countAll(taken)
 	}
-	return Verdict{Allowed: true}, nil
+	return Verdict{Allowed: true, Admission: admission}, nil
 }
 
+// ask asks the limit about a request. The share is empty when the limit has no say
+// in it.
+func (l *limit) ask(ctx context.Context, r policy.Request) (s share, refusal *Refusal, err error) {
+	value, outcome, missing := l.Value(r)
+	switch outcome {
+	case policy.Skipped:
+		return share{}, nil, nil
+	case policy.Rejected:
+		return share{}, l.reject(&Refusal{Cause: KeyMissing, Missing: missing}, count.KeyMissing), nil
+	default:
+	}
+	s = share{limit: l, value: value, cost: l.Cost(r)}
+	s.decision, err = l.engine.Acquire(ctx, twotier.Request{Value: value, Tenant: l.Tenant(r), Cost: s.cost})
+	switch {
+	case err != nil:
+		return share{}, nil, err
+	case s.decision.Allowed:
+		return s, nil, nil
+	case l.neverAdmits(value, s.cost, s.decision):
+		return share{}, l.reject(&Refusal{Cause: CostTooLarge, Cost: s.cost, Most: l.params(value).MostAtOnce()}, count.CostTooLarge), nil
+	case l.shadow:
+		return s, nil, nil
+	default:
+		l.counts.Count(time.Now(), s.event())
+		return share{}, l.refuse(&Refusal{
+			Cause: causeOf(s.decision), Decision: s.decision, Params: l.params(value),
+		}), nil
+	}
+}
+
+// neverAdmits reports whether d is a refusal of what is never admitted. A refusal
+// that is remembered does not say so.
+func (l *limit) neverAdmits(value string, cost int64, d twotier.Decision) bool {
+	return d.Reason == limiter.TooLarge || cost > 1 && cost > l.params(value).MostAtOnce()
+}
+
+// reject counts a request that nobody may send, and returns its refusal unless the
+// limit is in shadow.
+func (l *limit) reject(why *Refusal, o count.Outcome) *Refusal {
+	l.counts.Count(time.Now(), count.Event{Outcome: o})
+	if l.shadow {
+		return nil
+	}
+	return l.refuse(why)
+}
+
+func (l *limit) refuse(why *Refusal) *Refusal {
+	why.Policy, why.Limit = l.Policy, l.Limit
+	return why
+}
+
+// cancel takes back what was granted to a request that does not pass. What was paid
+// along with it is no part of that.
 func cancel(taken []share) {
 	for i := range taken {
-		taken[i].decision.Cancel()
+		s := &taken[i]
+		s.decision.Cancel()
+		if s.decision.Paid != 0 {
+			s.limit.counts.Correct(s.event(), s.decision.Paid)
+		}
+	}
+}
+
+func countAll(taken []share) {
+	now := time.Now()
+	for i := range taken {
+		taken[i].limit.counts.Count(now, taken[i].event())
 	}
 }
 
 func causeOf(d twotier.Decision) Cause {
-	if d.Source == twotier.FromFailureAction {
+	switch d.Source {
+	case twotier.FromFailureAction:
 		return StoreUnavailable
+	case twotier.FromDrain:
+		return StoreDraining
+	default:
+		return QuotaExceeded
 	}
-	return QuotaExceeded
 }
 
-func (l *limit) refusal(c Cause, d twotier.Decision, missing policy.KeyPart) *Refusal {
-	return &Refusal{Cause: c, Policy: l.Policy, Limit: l.Limit, Decision: d, Missing: missing}
-}
-
-// count counts what the limit decided, or in shadow would have decided.
-func (l *limit) count(value string, cost int64, d twotier.Decision) {
-	l.counts.Count(time.Now(), count.Event{
-		Outcome:    l.outcome(d),
-		Value:      value,
-		Cost:       cost,
+// event returns what the limit decided, or in shadow would have decided.
+func (s *share) event() count.Event {
+	d := &s.decision
+	e := count.Event{
+		Outcome:    s.outcome(),
+		Value:      s.value,
+		Cost:       s.cost,
+		Paid:       d.Paid,
 		Windows:    d.Windows,
-		EndsIn:     d.ResetAfter,
 		Local:      d.Source == twotier.FromLocalShare || d.Source == twotier.FromFailureAction,
 		LocalShare: d.LocalShare,
-	})
+	}
+	if s.limit.windowCoupled {
+		e.EndsIn = d.ResetAfter
+	}
+	return e
 }
 
-func (l *limit) outcome(d twotier.Decision) count.Outcome {
-	unavailable := d.Source == twotier.FromFailureAction
+func (s *share) outcome() count.Outcome {
+	unavailable := causeOf(s.decision) != QuotaExceeded
 	switch {
-	case d.Allowed && unavailable:
+	case s.decision.Allowed && unavailable:
 		return count.FailedOpen
-	case d.Allowed:
+	case s.decision.Allowed:
 		return count.Admitted
-	case l.shadow:
+	case s.limit.shadow:
 		return count.ShadowRefused
 	case unavailable:
 		return count.FailedClosed

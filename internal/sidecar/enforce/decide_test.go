@@ -69,7 +69,7 @@ func TestShadowCountsAndLetsThrough(t *testing.T) {
 			if all := counted(e, "all"); all.Admitted != 3 || all.Refused != 7 {
 				t.Errorf("counted %d admitted and %d refused, want 3 and 7", all.Admitted, all.Refused)
 			}
-			d, err := e.Check(context.Background(), "checkout", "all", "", 1)
+			d, err := e.Check(context.Background(), enforce.Query{Policy: "checkout", Limit: "all", Cost: 1})
 			if err != nil || !d.Allowed {
 				t.Errorf("check: allowed %v, %v", d.Allowed, err)
 			}
@@ -86,7 +86,7 @@ func TestBypassCountsNothing(t *testing.T) {
 	if got := admit(t, e, 10, "/"); got != 10 {
 		t.Errorf("let %d through, want 10", got)
 	}
-	if d, err := e.Check(context.Background(), "checkout", "all", "", 3); err != nil || !d.Allowed {
+	if d, err := e.Check(context.Background(), enforce.Query{Policy: "checkout", Limit: "all", Cost: 3}); err != nil || !d.Allowed {
 		t.Errorf("check: allowed %v, %v", d.Allowed, err)
 	}
 	if all := counted(e, "all"); all.Admitted != 0 || all.Refused != 0 {
@@ -133,7 +133,7 @@ func TestAnErrorNeverAdmits(t *testing.T) {
 	if v, err := e.Decide(context.Background(), get("/")); v.Allowed || !errors.Is(err, defect) {
 		t.Errorf("got %+v, %v", v, err)
 	}
-	if d, err := e.Check(context.Background(), "checkout", "all", "", 1); d.Allowed || !errors.Is(err, defect) {
+	if d, err := e.Check(context.Background(), enforce.Query{Policy: "checkout", Limit: "all", Cost: 1}); d.Allowed || !errors.Is(err, defect) {
 		t.Errorf("check: got %+v, %v", d, err)
 	}
 }
@@ -189,7 +189,7 @@ func TestCheck(t *testing.T) {
 	apply(t, e, elsewhere, policyOf(limitOf("all", 5, under("/never")), keyed))
 
 	ask := func(name, limit, key string, cost int64) (twotier.Decision, error) {
-		return e.Check(context.Background(), name, limit, key, cost)
+		return e.Check(context.Background(), enforce.Query{Policy: name, Limit: limit, Key: key, Cost: cost})
 	}
 	if d, err := ask("checkout", "all", "", 4); err != nil || !d.Allowed || d.Limit != 5 || d.Remaining != 1 {
 		t.Errorf("got %+v, %v", d, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,15 +24,6 @@ const (
 	Shadow  Mode = "shadow"  // as if every policy were in mode Shadow
 	Bypass  Mode = "bypass"  // nothing: requests pass uncounted
 )
-
-// A Limiter is what a limit needs of its engine; see twotier.Limiter.
-type Limiter interface {
-	Acquire(ctx context.Context, r twotier.Request) (twotier.Decision, error)
-	Reconfigure(cfg twotier.Config)
-	SetHolders(n int64)
-	Stats() twotier.Stats
-	Close(ctx context.Context)
-}
 
 // Stores opens the stores that policies name. Retain closes those not named.
 type Stores interface {
@@ -74,9 +66,10 @@ func New(cfg Config) *Enforcer {
 // credits back.
 const closeTimeout = 5 * time.Second
 
-// Apply replaces the policies. Limits that stay keep their counters and credits;
-// limits that go give their credits back in the background. On an error nothing
-// changes.
+// Apply replaces the policies. Limits that stay keep their counters and, unless
+// they go to another store, their credits; limits that go give their credits back in
+// the background. When a policy is draining, Apply returns after the last decision
+// that may have asked its store. On an error nothing changes.
 func (e *Enforcer) Apply(set *policy.Set, version string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -89,6 +82,9 @@ func (e *Enforcer) Apply(set *policy.Set, version string) error {
 		return err
 	}
 	e.current.Store(next)
+	if drains(set) {
+		old.wait()
+	}
 	e.book.Retain(next.names(), time.Now())
 	e.closing.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
@@ -102,57 +98,37 @@ func (e *Enforcer) Apply(set *policy.Set, version string) error {
 // build returns the table of the set. Limits that old enforces already are
 // reconfigured, which happens last because it cannot fail.
 func (e *Enforcer) build(set *policy.Set, version string, old *table) (*table, error) {
-	next := &table{set: set, version: version, limits: make([]*limit, len(set.Limits)), byID: make(map[identity]*limit)}
-	for i, compiled := range set.Limits {
-		l := &limit{CompiledLimit: compiled, identity: identityOf(set.Snapshot.Cluster, compiled)}
-		l.shadow = e.cfg.Mode == Shadow || compiled.Policy.Mode == policy.Shadow
-		if _, running := old.byID[l.identity]; !running {
-			s, err := e.cfg.Stores.Open(compiled.Policy.Store)
-			if err != nil {
-				return nil, fmt.Errorf("policy %s/%s: %w", compiled.Policy.Namespace, compiled.Policy.Name, err)
-			}
-			l.store = s
+	next := &table{set: set, version: version, byScope: make(map[store.Scope]*limit)}
+	for _, compiled := range set.Limits {
+		s, err := e.cfg.Stores.Open(compiled.Policy.Store)
+		if err != nil {
+			return nil, fmt.Errorf("policy %s/%s: %w", compiled.Policy.Namespace, compiled.Policy.Name, err)
 		}
-		next.limits[i], next.byID[l.identity] = l, l
+		l := newLimit(set.Snapshot.Cluster, compiled, s, e.cfg.Mode == Shadow)
+		next.limits = append(next.limits, l)
+		next.byScope[l.scope] = l
 	}
 	for _, l := range next.limits {
-		cfg := e.engineConfig(l)
-		if running, ok := old.byID[l.identity]; ok {
-			l.engine, l.store = running.engine, running.store
-			l.engine.Reconfigure(cfg)
-		} else {
-			l.engine = e.cfg.NewLimiter(cfg, l.store)
-		}
-		l.counts = e.book.Open(l.name(), count.Settings{
-			Generation: l.Policy.Generation,
-			Keyed:      l.Limit.Key != nil,
-			MaxKeys:    cfg.MaxKeys,
-			Holders:    cfg.Holders,
-		})
+		holders := e.holders[policyName{l.Policy.Namespace, l.Policy.Name}]
+		l.work(l.engineConfig(holders), old.byScope[l.scope], e.cfg.NewLimiter)
+		l.counts = e.book.Open(l.name(), l.settings(holders))
 	}
+	next.asked = slices.Clone(next.limits)
+	slices.SortStableFunc(next.asked, func(a, b *limit) int { return order(a.shadow) - order(b.shadow) })
 	return next, nil
 }
 
-func (e *Enforcer) engineConfig(l *limit) twotier.Config {
-	cfg := twotier.Config{
-		Scope:         l.scope,
-		Params:        l.Limit.Params(l.Policy),
-		Mode:          twotier.Leased,
-		Size:          twotier.Size{Batch: l.Policy.Consistency.Batch},
-		MaxKeys:       l.maxKeys(),
-		OnUnavailable: actions[l.Policy.OnStoreUnavailable],
-		Holders:       e.holders[policyName{l.Policy.Namespace, l.Policy.Name}],
+// order puts limits in shadow behind the others: they are asked about requests that
+// pass.
+func order(shadow bool) int {
+	if shadow {
+		return 1
 	}
-	if l.Policy.Consistency.Mode == policy.Strict {
-		cfg.Mode = twotier.Strict
-	}
-	return cfg
+	return 0
 }
 
-var actions = map[policy.Action]twotier.Action{
-	policy.LocalShare: twotier.LocalShare,
-	policy.Allow:      twotier.Allow,
-	policy.Deny:       twotier.Deny,
+func drains(set *policy.Set) bool {
+	return slices.ContainsFunc(set.Snapshot.Policies, func(p policy.Policy) bool { return p.Draining })
 }
 
 // SetHolders says how many sidecars enforce the policy, now and after it is

@@ -160,15 +160,20 @@ func counted(e *enforce.Enforcer, limit string) *fleetpb.WindowReport {
 type engine struct {
 	acquire func(value string, cost int64) (twotier.Decision, error)
 	closed  chan struct{}
+	swapped []twotier.Store
 }
 
 func (e *engine) Acquire(_ context.Context, r twotier.Request) (twotier.Decision, error) {
 	return e.acquire(r.Value, r.Cost)
 }
-func (*engine) Reconfigure(twotier.Config) {}
-func (*engine) SetHolders(int64)           {}
-func (*engine) Stats() twotier.Stats       { return twotier.Stats{} }
-func (e *engine) Close(context.Context)    { close(e.closed) }
+func (e *engine) Peek(_ context.Context, r twotier.Request) (twotier.Decision, error) {
+	return e.acquire(r.Value, r.Cost)
+}
+func (*engine) Reconfigure(twotier.Config)               {}
+func (e *engine) Swap(_ twotier.Config, s twotier.Store) { e.swapped = append(e.swapped, s) }
+func (*engine) SetHolders(int64)                         {}
+func (*engine) Stats() twotier.Stats                     { return twotier.Stats{} }
+func (e *engine) Close(context.Context)                  { close(e.closed) }
 
 // scripted makes every limit decide by f.
 func scripted(f func(value string, cost int64) (twotier.Decision, error)) func(*enforce.Config) {

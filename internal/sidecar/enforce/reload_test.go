@@ -90,9 +90,23 @@ func TestAnEditOfTheKeyOpensNoSecondShare(t *testing.T) {
 	}
 }
 
-func TestAnotherStoreMeansAnotherEngine(t *testing.T) {
+// byPolicyStore makes every store that a policy names another one.
+type byPolicyStore map[policy.Store]*twotier.Gate
+
+func (s byPolicyStore) Open(of policy.Store) (twotier.Store, error) {
+	if s[of] == nil {
+		s[of] = twotier.NewGate(unreachable{})
+	}
+	return s[of], nil
+}
+
+func (byPolicyStore) Retain(map[policy.Store]bool) {}
+
+func TestAnotherStoreIsSwappedUnderTheEngine(t *testing.T) {
 	var made []*engine
+	stores := byPolicyStore{}
 	e := newEnforcer(t, nil, func(c *enforce.Config) {
+		c.Stores = stores
 		c.NewLimiter = func(twotier.Config, twotier.Store) enforce.Limiter {
 			next := &engine{closed: make(chan struct{})}
 			made = append(made, next)
@@ -108,9 +122,11 @@ func TestAnotherStoreMeansAnotherEngine(t *testing.T) {
 	}
 	p.Store = policy.Store{Type: policy.RedisStore, Address: "redis:6379"}
 	apply(t, e, p)
-	<-made[0].closed
-	if len(made) != 2 {
-		t.Errorf("%d engines, want 2", len(made))
+	if len(made) != 1 {
+		t.Errorf("%d engines, want the one that there was", len(made))
+	}
+	if swapped := made[0].swapped; len(swapped) != 1 || swapped[0] != twotier.Store(stores[p.Store]) {
+		t.Errorf("swapped %v, want the new store once", swapped)
 	}
 }
 

@@ -1,10 +1,12 @@
 package enforce
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/sidecar/count"
+	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -35,9 +37,11 @@ func (e *Enforcer) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply { return e.b
 // A LimitState is a limit in force as metrics show it.
 type LimitState struct {
 	count.Name
-	Shadow bool
-	Counts *count.Limit
-	Stats  twotier.Stats
+	Algorithm   policy.Algorithm
+	Consistency policy.ConsistencyMode
+	Mode        policy.Mode
+	Counts      *count.Limit
+	Stats       twotier.Stats
 }
 
 // Limits returns the limits in force.
@@ -45,7 +49,17 @@ func (e *Enforcer) Limits() []LimitState {
 	t := e.current.Load()
 	states := make([]LimitState, len(t.limits))
 	for i, l := range t.limits {
-		states[i] = LimitState{Name: l.name(), Shadow: l.shadow, Counts: l.counts, Stats: l.engine.Stats()}
+		states[i] = LimitState{
+			Name:        l.name(),
+			Algorithm:   cmp.Or(l.Limit.Algorithm, policy.FixedWindow),
+			Consistency: l.Limit.ConsistencyOf(l.Policy).Mode,
+			Mode:        policy.Enforce,
+			Counts:      l.counts,
+			Stats:       l.engine.Stats(),
+		}
+		if l.shadow {
+			states[i].Mode = policy.Shadow
+		}
 	}
 	return states
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/count"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
@@ -17,8 +19,9 @@ var errClosed = errors.New("the sidecar is stopping")
 type table struct {
 	set     *policy.Set
 	version string
-	limits  []*limit
-	byID    map[identity]*limit
+	limits  []*limit // in the order of the snapshot
+	asked   []*limit // in the order they are asked: those in shadow last
+	byScope map[store.Scope]*limit
 	closed  bool // the enforcer is: nothing is decided any more
 
 	// users is read-locked by every decision, so that a limiter is closed only
@@ -26,27 +29,40 @@ type table struct {
 	users sync.RWMutex
 }
 
-// A limit is one limit in force.
+// A limit is one limit in force. Its engine outlives changes of policy as long as
+// the scope stays.
 type limit struct {
 	*policy.CompiledLimit
-	identity
-	shadow bool
-	store  twotier.Store
-	engine Limiter
-	counts *count.Limit
+	scope         store.Scope
+	shadow        bool
+	windowCoupled bool
+	overrides     map[string]limiter.Params // by the value of the key
+	store         twotier.Store
+	engine        Limiter
+	counts        *count.Limit
 }
 
-// An identity says when a limit's engine outlives a change of policy: as long as
-// none of this changes.
-type identity struct {
-	scope   store.Scope
-	backing policy.Store
+func newLimit(cluster string, l *policy.CompiledLimit, s twotier.Store, shadow bool) *limit {
+	return &limit{
+		CompiledLimit: l,
+		scope:         store.Scope{Cluster: cluster, Namespace: l.Policy.Namespace, Policy: l.Policy.Name, Limit: l.Limit.Name},
+		shadow:        shadow || l.Shadow(),
+		windowCoupled: l.Limit.Params(l.Policy).Algorithm.WindowCoupled(),
+		overrides:     l.Limit.Overridden(l.Policy),
+		store:         s,
+	}
 }
 
-func identityOf(cluster string, l *policy.CompiledLimit) identity {
-	return identity{
-		scope:   store.Scope{Cluster: cluster, Namespace: l.Policy.Namespace, Policy: l.Policy.Name, Limit: l.Limit.Name},
-		backing: l.Policy.Store,
+// settings returns what the counts depend on, among so many holders.
+func (l *limit) settings(holders int64) count.Settings {
+	return count.Settings{
+		Generation: l.Policy.Generation,
+		Rates:      l.Limit.Rates,
+		Keyed:      l.Limit.Key != nil,
+		MaxKeys:    l.maxKeys(),
+		Holders:    holders,
+		Overrides:  l.overrides,
+		Lag:        time.Duration(max(l.Limit.Lifetime, l.Limit.MaxDelay)) * time.Microsecond,
 	}
 }
 
@@ -77,14 +93,20 @@ func (e *Enforcer) enter() *table {
 
 func (t *table) leave() { t.users.RUnlock() }
 
+// wait returns when no decision uses t, which is no longer in force.
+func (t *table) wait() {
+	t.users.Lock()
+	t.users.Unlock() //nolint:staticcheck // whoever was inside has left
+}
+
 // close waits for the decisions that use t, which is no longer in force, and
 // closes the engines that next does not have.
 func (t *table) close(ctx context.Context, next *table) {
 	t.users.Lock()
 	defer t.users.Unlock()
 	var engines sync.WaitGroup
-	for id, l := range t.byID {
-		if kept, ok := next.byID[id]; !ok || kept.engine != l.engine {
+	for scope, l := range t.byScope {
+		if _, kept := next.byScope[scope]; !kept {
 			engines.Go(func() { l.engine.Close(ctx) })
 		}
 	}

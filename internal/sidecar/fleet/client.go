@@ -29,9 +29,9 @@ type Identity struct {
 type Handler interface {
 	// Version names the policies in force, empty for none.
 	Version() string
-	// Apply puts an encoded snapshot in force. On an error the one before stays,
-	// and the controller is told.
-	Apply(version string, snapshot []byte) error
+	// Apply puts an encoded snapshot in force, with the credentials of its stores. On
+	// an error the one before stays, and the controller is told.
+	Apply(version string, snapshot []byte, secrets []*fleetpb.Secret) error
 	SetHolders(namespace, policy string, n int64)
 	// Report returns what the session was not yet told.
 	Report(now time.Time, session uint64) []*fleetpb.LimitReport

@@ -35,7 +35,7 @@ func (h *handler) Version() string {
 	return h.version
 }
 
-func (h *handler) Apply(version string, _ []byte) error {
+func (h *handler) Apply(version string, _ []byte, _ []*fleetpb.Secret) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.refuse != nil {

@@ -180,7 +180,7 @@ func apply(c *fleetpb.Config, h Handler) error {
 	if got := policy.Version(c.GetSnapshot()); got != c.GetVersion() {
 		return fmt.Errorf("the snapshot hashes to %s: it was changed on the way", got)
 	}
-	return h.Apply(c.GetVersion(), c.GetSnapshot())
+	return h.Apply(c.GetVersion(), c.GetSnapshot(), c.GetSecrets())
 }
 
 // reportEvery reports at once, because a new session knows nothing, and then

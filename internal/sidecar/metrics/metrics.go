@@ -22,6 +22,8 @@ type Metrics struct {
 	// failed otherwise. Neither ever admits.
 	Panics, Errors prometheus.Counter
 	Decision       prometheus.Histogram
+
+	calls *prometheus.HistogramVec
 }
 
 // New returns metrics that read what they do not count themselves from s.
@@ -38,8 +40,9 @@ func New(s Source) *Metrics {
 			Name: "weir_decision_seconds", Help: "Time to decide a request, calls to the store included.",
 			Buckets: []float64{1e-6, 2e-6, 5e-6, 1e-5, 1e-4, 1e-3, 5e-3, 2e-2, 1e-1},
 		}),
+		calls: newCalls(),
 	}
-	m.Registry.MustRegister(m.Panics, m.Errors, m.Decision, &limits{source: s},
+	m.Registry.MustRegister(m.Panics, m.Errors, m.Decision, m.calls, &limits{source: s},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -52,6 +55,8 @@ var (
 
 	requests = prometheus.NewDesc("weir_requests_total",
 		"Requests by what a limit decided.", append(limitLabels[:3:3], "decision"), nil)
+	info = prometheus.NewDesc("weir_limit_info",
+		"1 for each limit in force, with how it works.", append(limitLabels[:3:3], "algorithm", "consistency", "mode"), nil)
 	roundTrips = prometheus.NewDesc("weir_store_round_trips_total",
 		"Calls to the store.", limitLabels, nil)
 	storeUp = prometheus.NewDesc("weir_store_up",
@@ -64,7 +69,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (l *limits) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{requests, roundTrips, storeUp, activeKeys, connected} {
+	for _, d := range []*prometheus.Desc{info, requests, roundTrips, storeUp, activeKeys, connected} {
 		out <- d
 	}
 }
@@ -79,6 +84,7 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(connected, one(l.source.Connected()))
 	for _, s := range l.source.Limits() {
+		gauge(info, 1, s.Namespace, s.Policy, s.Limit, string(s.Algorithm), string(s.Consistency), string(s.Mode))
 		for _, o := range count.Outcomes() {
 			counter(requests, float64(s.Counts.Requests(o)), s.Namespace, s.Policy, s.Limit, o.String())
 		}

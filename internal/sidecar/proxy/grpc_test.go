@@ -84,9 +84,11 @@ func TestGRPCRefusals(t *testing.T) {
 		cause enforce.Cause
 		want  codes.Code
 	}{
-		"the limit is reached": {enforce.QuotaExceeded, codes.ResourceExhausted},
-		"the store is away":    {enforce.StoreUnavailable, codes.Unavailable},
-		"the key is missing":   {enforce.KeyMissing, codes.InvalidArgument},
+		"the limit is reached":  {enforce.QuotaExceeded, codes.ResourceExhausted},
+		"the store is away":     {enforce.StoreUnavailable, codes.Unavailable},
+		"the cost is too large": {enforce.CostTooLarge, codes.InvalidArgument},
+		"the store is changing": {enforce.StoreDraining, codes.Unavailable},
+		"the key is missing":    {enforce.KeyMissing, codes.InvalidArgument},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, _ := newHealth(t)

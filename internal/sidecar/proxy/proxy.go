@@ -39,11 +39,12 @@ func New(cfg Config) *Proxy {
 	buffers := new(bufferPool)
 	toward := func(t http.RoundTripper) *httputil.ReverseProxy {
 		return &httputil.ReverseProxy{
-			Rewrite:      func(pr *httputil.ProxyRequest) { rewrite(pr, cfg.Target) },
-			Transport:    t,
-			BufferPool:   buffers,
-			ErrorHandler: unreachable,
-			ErrorLog:     slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+			Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, cfg.Target) },
+			Transport:      t,
+			BufferPool:     buffers,
+			ModifyResponse: settle,
+			ErrorHandler:   unreachable,
+			ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 		}
 	}
 	return &Proxy{cfg: cfg, http1: toward(newTransport(false)), http2: toward(newTransport(true))}
@@ -58,11 +59,15 @@ func (p *Proxy) Close() {
 	}
 }
 
-// ServeHTTP lets r through to the app or refuses it. A panic before that is an
-// answer of 500 and never an admission.
+// ServeHTTP lets r through to the app, when it is its turn, or refuses it. A panic
+// before that is an answer of 500 and never an admission.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sanitize(r.Header)
 	verdict, err := p.judge(r)
+	if verdict.Admission != nil && err == nil {
+		err = verdict.Admission.Wait(r.Context())
+		r = admitted(r, verdict.Admission)
+	}
 	switch {
 	case err != nil && r.Context().Err() != nil: // nobody waits for an answer
 	case err != nil:

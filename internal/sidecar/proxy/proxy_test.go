@@ -255,7 +255,10 @@ func refusal(cause enforce.Cause, d twotier.Decision, rates ...limiter.Rate) dec
 	return func(*http.Request) (enforce.Verdict, error) {
 		return enforce.Verdict{Refusal: &enforce.Refusal{
 			Cause: cause, Decision: d, Missing: policy.KeyPart{Type: policy.HeaderKey, Header: "X-Tenant"},
-			Policy: &policy.Policy{Name: "checkout"}, Limit: &policy.Limit{Name: "per-tenant", Rates: rates},
+			Policy: &policy.Policy{Name: "checkout"},
+			Limit:  &policy.Limit{Name: "per-tenant", Rates: rates, Cost: &policy.Cost{RequestHeader: "X-Cost"}},
+			Params: limiter.Params{Rates: rates},
+			Cost:   7, Most: 5,
 		}}, nil
 	}
 }
@@ -271,7 +274,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"the limit is reached": {
 			refusal(enforce.QuotaExceeded, exhausted, second, minute), 429,
-			map[string]string{"Retry-After": "30", "RateLimit": `"per-tenant";r=0;t=30`, "RateLimit-Policy": `"per-tenant";q=100;w=60`},
+			map[string]string{"Retry-After": "30", "RateLimit": `"per-tenant";r=0;t=30`, "RateLimit-Policy": `"per-tenant";q=100;qu="weir-cost";w=60`},
 			problem.Problem{
 				Type: problem.QuotaExceeded, Title: "Request cannot be satisfied as assigned quota has been exceeded", Status: 429,
 				Detail: `limit "per-tenant" of policy "checkout" admits 100 per 1m0s`, ViolatedPolicies: []string{"per-tenant"},
@@ -279,7 +282,7 @@ func TestRefusals(t *testing.T) {
 		},
 		"waiting does not help": {
 			refusal(enforce.QuotaExceeded, twotier.Decision{Limit: 5}, limiter.Rate{Limit: 5, Window: limiter.MinWindow}), 429,
-			map[string]string{"Retry-After": "", "RateLimit": `"per-tenant";r=0`, "RateLimit-Policy": `"per-tenant";q=5`},
+			map[string]string{"Retry-After": "", "RateLimit": `"per-tenant";r=0`, "RateLimit-Policy": `"per-tenant";q=5;qu="weir-cost"`},
 			problem.Problem{
 				Type: problem.QuotaExceeded, Title: "Request cannot be satisfied as assigned quota has been exceeded", Status: 429,
 				Detail: `limit "per-tenant" of policy "checkout" admits 5 per 100ms`, ViolatedPolicies: []string{"per-tenant"},
@@ -292,6 +295,23 @@ func TestRefusals(t *testing.T) {
 				Type: problem.TemporaryReducedCapacity, Title: "Request cannot be satisfied due to temporary server capacity constraints", Status: 503,
 				Detail:           `the counters of limit "per-tenant" of policy "checkout" cannot be reached, and the policy refuses requests meanwhile`,
 				ViolatedPolicies: []string{"per-tenant"},
+			},
+		},
+		"the store is changing": {
+			refusal(enforce.StoreDraining, twotier.Decision{RetryAfter: 2 * time.Second}, second), 503,
+			map[string]string{"Retry-After": "2"},
+			problem.Problem{
+				Type: problem.TemporaryReducedCapacity, Title: "Request cannot be satisfied due to temporary server capacity constraints", Status: 503,
+				Detail:           `the counters of limit "per-tenant" of policy "checkout" are moving to another store, and requests are refused until it serves`,
+				ViolatedPolicies: []string{"per-tenant"},
+			},
+		},
+		"the cost is never admitted": {
+			refusal(enforce.CostTooLarge, twotier.Decision{}, second), 400,
+			map[string]string{"Retry-After": "", "RateLimit": ""},
+			problem.Problem{
+				Title: "Bad Request", Status: 400,
+				Detail: `the request costs 7, and limit "per-tenant" of policy "checkout" never admits more than 5: send a smaller X-Cost`,
 			},
 		},
 		"the key is missing": {

@@ -1,12 +1,10 @@
 package stores_test
 
 import (
-	"log/slog"
 	"net"
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/internal/sidecar/stores"
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
@@ -14,8 +12,7 @@ import (
 func TestAnIdleStoreLearnsOfALossByItself(t *testing.T) {
 	t.Parallel() // it waits for refreshes
 	server := redistest.Start(t)
-	p := stores.NewPool(away{}, slog.New(slog.DiscardHandler))
-	defer p.Retain(nil)
+	p := newPool(t)
 	open(t, p, redisAt(server.Addr))
 	for _, loss := range []struct {
 		name   string
@@ -48,7 +45,7 @@ func TestClosingDoesNotWaitForAServerThatHangs(t *testing.T) {
 	if err := listener.(*net.TCPListener).SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	p := stores.NewPool(away{}, slog.New(slog.DiscardHandler))
+	p := newPool(t)
 	open(t, p, redisAt(listener.Addr().String()))
 	called, err := listener.Accept()
 	if err != nil {

@@ -1,7 +1,6 @@
 package stores
 
 import (
-	"fmt"
 	"log/slog"
 	"sync"
 
@@ -13,52 +12,115 @@ import (
 // concurrently.
 type Pool struct {
 	controller *twotier.Gate
+	observer   Observer
 	log        *slog.Logger
 
-	mu    sync.Mutex
-	redis map[string]*connection // by address
+	mu          sync.Mutex
+	connections map[policy.Store]*connection // by store without the version of its secret
+	secrets     map[string]Secret            // by name, as they were last learned
+	retiring    sync.WaitGroup
 }
 
 // NewPool returns a pool in which the Controller store is controller.
-func NewPool(controller twotier.Store, log *slog.Logger) *Pool {
-	return &Pool{controller: twotier.NewGate(controller), log: log, redis: make(map[string]*connection)}
-}
-
-// Open returns the store behind its gate. It does not wait for a connection. A
-// Redis store is refreshed until Retain closes it.
-func (p *Pool) Open(s policy.Store) (twotier.Store, error) {
-	switch s.Type {
-	case policy.ControllerStore:
-		return p.controller, nil
-	case policy.RedisStore:
-		return p.open(s.Address), nil
-	default:
-		return nil, fmt.Errorf("store type %q is not known to this version of the sidecar", s.Type)
+func NewPool(controller twotier.Store, o Observer, log *slog.Logger) *Pool {
+	toward := observed{Store: controller, of: policy.Store{Type: policy.ControllerStore}, observer: o}
+	return &Pool{
+		controller: twotier.NewGate(toward), observer: o, log: log,
+		connections: make(map[policy.Store]*connection),
 	}
 }
 
-func (p *Pool) open(address string) *twotier.Gate {
+// Open returns the store behind its gate, the same for the same store in whatever
+// version of its credentials. It does not wait for a connection. While its
+// credentials have not arrived, the store is unavailable. It is kept up until
+// Retain closes it. The error names what cannot be opened and why.
+func (p *Pool) Open(s policy.Store) (twotier.Store, error) {
+	if s.Type == policy.ControllerStore {
+		return p.controller, nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c, ok := p.redis[address]
-	if !ok {
-		c = connect(address)
-		p.redis[address] = c
+	key := withoutVersion(s)
+	if c, ok := p.connections[key]; ok {
+		return c.gate, nil
 	}
-	return c.gate
+	c := newConnection(key, p.observer)
+	if err := p.connect(c); err != nil && s.Secret == "" {
+		return nil, err // nothing that may still come would mend it
+	}
+	p.connections[key] = c
+	return c.gate, nil
 }
 
-// Retain closes the stores that are not in used, and ends their refreshing.
+// connect opens the connection's server with the credentials that are known; mu is
+// held. A server that is open stays when another cannot be.
+func (p *Pool) connect(c *connection) error {
+	secret, arrived := p.secrets[c.of.Secret]
+	if c.of.Secret != "" && !arrived {
+		return nil
+	}
+	next, err := dial(c.of, secret)
+	if err != nil {
+		c.fail(err)
+		return err
+	}
+	if before := c.replace(next); before != nil {
+		p.retiring.Go(func() { p.closed(c, before.retire()) })
+	}
+	return nil
+}
+
+// Learn takes over the credentials of all stores. Stores that were opened with
+// others are opened anew, and those that waited for them become available.
+func (p *Pool) Learn(secrets []Secret) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.secrets = make(map[string]Secret, len(secrets))
+	for _, s := range secrets {
+		p.secrets[s.Name] = s
+	}
+	for _, c := range p.connections {
+		version, open := c.open()
+		if s, known := p.secrets[c.of.Secret]; !known || open && version == s.Version {
+			continue
+		}
+		if err := p.connect(c); err != nil {
+			p.log.Error("a store cannot be opened", "store", nameOf(c.of), "error", err)
+		}
+	}
+}
+
+// Retain closes the stores that are not in used and ends their upkeep. When none is
+// in use it returns after all are closed.
 func (p *Pool) Retain(used map[policy.Store]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for address, c := range p.redis {
-		if used[policy.Store{Type: policy.RedisStore, Address: address}] {
+	kept := make(map[policy.Store]bool, len(used))
+	for s := range used {
+		kept[withoutVersion(s)] = true
+	}
+	for key, c := range p.connections {
+		if kept[key] {
 			continue
 		}
-		delete(p.redis, address)
-		if err := c.close(); err != nil {
-			p.log.Warn("closing a store failed", "address", address, "error", err)
+		delete(p.connections, key)
+		if s := c.replace(nil); s != nil {
+			p.closed(c, s.close())
 		}
+		p.observer.Closed(key)
 	}
+	if len(kept) == 0 {
+		p.retiring.Wait()
+	}
+}
+
+func (p *Pool) closed(c *connection, err error) {
+	if err != nil {
+		p.log.Warn("closing a store failed", "store", nameOf(c.of), "error", err)
+	}
+}
+
+func withoutVersion(s policy.Store) policy.Store {
+	s.SecretVersion = ""
+	return s
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -25,6 +27,35 @@ func (away) Apply(context.Context, store.Key, limiter.Params, limiter.Command) (
 	return limiter.Result{}, &store.UnavailableError{Store: "away", Cause: errGone}
 }
 
+// calls is an observer that remembers what became of calls, by store.
+type calls struct {
+	mu     sync.Mutex
+	errs   map[policy.Store][]error
+	closed []policy.Store
+}
+
+func (c *calls) Called(s policy.Store, took time.Duration, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.errs == nil {
+		c.errs = make(map[policy.Store][]error)
+	}
+	c.errs[s] = append(c.errs[s], err)
+}
+
+func (c *calls) Closed(s policy.Store) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = append(c.closed, s)
+}
+
+// newPool returns a pool that is empty again when the test ends.
+func newPool(t *testing.T) *stores.Pool {
+	p := stores.NewPool(away{}, new(calls), slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { p.Retain(nil) })
+	return p
+}
+
 func open(t *testing.T, p *stores.Pool, s policy.Store) twotier.Store {
 	t.Helper()
 	opened, err := p.Open(s)
@@ -39,8 +70,7 @@ func redisAt(address string) policy.Store {
 }
 
 func TestStoresOfOneAddressAreShared(t *testing.T) {
-	p := stores.NewPool(away{}, slog.New(slog.DiscardHandler))
-	defer p.Retain(nil)
+	p := newPool(t)
 	controller := policy.Store{Type: policy.ControllerStore}
 	a, b := redisAt("127.0.0.1:1"), redisAt("127.0.0.1:2")
 	if open(t, p, controller) != open(t, p, controller) || open(t, p, a) != open(t, p, a) {
@@ -60,7 +90,7 @@ func TestStoresOfOneAddressAreShared(t *testing.T) {
 }
 
 func TestTheControllerStandsBehindItsGate(t *testing.T) {
-	p := stores.NewPool(away{}, slog.New(slog.DiscardHandler))
+	p := newPool(t)
 	s := open(t, p, policy.Store{Type: policy.ControllerStore})
 	if _, gated := s.(*twotier.Gate); !gated {
 		t.Errorf("got a %T, which every limiter would probe for itself", s)
@@ -68,7 +98,7 @@ func TestTheControllerStandsBehindItsGate(t *testing.T) {
 }
 
 func TestAnUnknownStoreIsAnError(t *testing.T) {
-	p := stores.NewPool(away{}, slog.New(slog.DiscardHandler))
+	p := newPool(t)
 	if _, err := p.Open(policy.Store{Type: "Disk"}); err == nil {
 		t.Error("opened")
 	}

@@ -22,7 +22,7 @@ func TestAStoreIsRefreshedAtOnceAndThenWithJitterWhateverFails(t *testing.T) {
 		start, made := time.Now(), &calls{}
 		ctx, cancel := context.WithTimeout(t.Context(), rounds*refreshEvery)
 		defer cancel()
-		keepFresh(ctx, made)
+		keepUp(ctx, made)
 		if took := time.Since(start); took != rounds*refreshEvery {
 			t.Errorf("ended after %v, want the end of its context", took)
 		}

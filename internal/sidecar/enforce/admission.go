@@ -1,0 +1,106 @@
+package enforce
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// An Admission is what is left to do for a request that was admitted: to wait for
+// its turn, and to settle what it cost. It is of one request and not safe for
+// concurrent use.
+type Admission struct {
+	delay  time.Duration
+	shares []share
+}
+
+// A share is what one limit decided about a request that others judge too.
+type share struct {
+	limit    *limit
+	value    string
+	cost     int64 // that was charged
+	decision twotier.Decision
+	settled  bool // what the response says is known
+}
+
+// admissionOf returns what is left to do about what was taken, nil when that is
+// nothing. It copies taken only then.
+func admissionOf(taken []share) *Admission {
+	var delay time.Duration
+	settles := false
+	for i := range taken {
+		s := &taken[i]
+		if !s.limit.shadow {
+			delay = max(delay, s.decision.Delay)
+		}
+		settles = settles || s.settles()
+	}
+	if delay == 0 && !settles {
+		return nil
+	}
+	return &Admission{delay: delay, shares: slices.Clone(taken)}
+}
+
+// Wait returns when it is the request's turn, and only then is the request
+// counted. When ctx is done before, it gives back what the request was granted and
+// returns the error of ctx: the request must not pass.
+func (a *Admission) Wait(ctx context.Context) error {
+	if a.delay == 0 {
+		return nil
+	}
+	turn := time.NewTimer(a.delay)
+	defer turn.Stop()
+	select {
+	case <-turn.C:
+		countAll(a.shares)
+		return nil
+	case <-ctx.Done():
+		cancel(a.shares)
+		a.shares = nil
+		return ctx.Err()
+	}
+}
+
+// Settle charges what a response says its request cost, in its header or, at the
+// end, in its trailer. What neither says stays as it was charged. It reports
+// whether all is settled.
+func (a *Admission) Settle(header http.Header) (all bool) {
+	all = true
+	for i := range a.shares {
+		if s := &a.shares[i]; s.settles() && !s.settle(header) {
+			all = false
+		}
+	}
+	return all
+}
+
+// settles reports whether the response has a say in what the limit is charged.
+func (s *share) settles() bool { return s.limit.Settles() && s.decision.Allowed }
+
+func (s *share) settle(header http.Header) (settled bool) {
+	if s.settled || !s.limit.names(header) {
+		return s.settled
+	}
+	s.settled = true
+	if units := s.decision.Settle(s.limit.Settle(header, s.cost)); units != 0 {
+		s.limit.counts.Correct(s.event(), units)
+	}
+	return true
+}
+
+// names reports whether the header of a response names its cost.
+func (l *limit) names(header http.Header) bool {
+	return header.Get(l.Limit.Cost.ResponseHeader) != ""
+}
+
+// params returns what the limit works the counter of a value by.
+func (l *limit) params(value string) limiter.Params {
+	if p, ok := l.overrides[value]; ok {
+		return p
+	}
+	return l.Limit.Params(l.Policy)
+}

@@ -1,0 +1,78 @@
+package enforce
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// A Limiter is what a limit needs of its engine; see twotier.Limiter.
+type Limiter interface {
+	Acquire(ctx context.Context, r twotier.Request) (twotier.Decision, error)
+	Peek(ctx context.Context, r twotier.Request) (twotier.Decision, error)
+	Reconfigure(cfg twotier.Config)
+	Swap(cfg twotier.Config, s twotier.Store)
+	SetHolders(n int64)
+	Stats() twotier.Stats
+	Close(ctx context.Context)
+}
+
+// work gives the limit its engine: that of the limit that ran in its place, nil when
+// none did, or a new one.
+func (l *limit) work(cfg twotier.Config, running *limit, newLimiter func(twotier.Config, twotier.Store) Limiter) {
+	switch {
+	case running == nil:
+		l.engine = newLimiter(cfg, l.store)
+	case running.store != l.store:
+		l.engine = running.engine
+		l.engine.Swap(cfg, l.store)
+	default:
+		l.engine = running.engine
+		l.engine.Reconfigure(cfg)
+	}
+}
+
+// engineConfig returns what the engine of the limit has to enforce, among so many
+// processes.
+func (l *limit) engineConfig(holders int64) twotier.Config {
+	c := l.Limit.ConsistencyOf(l.Policy)
+	return twotier.Config{
+		Scope:           l.scope,
+		Params:          l.Limit.Params(l.Policy),
+		Overrides:       l.overrides,
+		Mode:            modes[c.Mode],
+		Size:            twotier.Size{Type: sizes[c.Size], Batch: c.Batch, Min: c.Min, Max: c.Max},
+		Expiry:          expiries[c.Expiry],
+		LowWater:        c.LowWater,
+		ReturnIdleAfter: time.Duration(c.ReturnIdleAfter) * time.Microsecond,
+		Draining:        l.Policy.Draining,
+		MaxKeys:         l.maxKeys(),
+		OnUnavailable:   actions[l.Policy.OnStoreUnavailable],
+		Holders:         holders,
+	}
+}
+
+var modes = map[policy.ConsistencyMode]twotier.Mode{
+	policy.Leased:     twotier.Leased,
+	policy.CachedDeny: twotier.CachedDeny,
+	policy.Strict:     twotier.Strict,
+}
+
+var sizes = map[policy.SizeType]twotier.SizeType{
+	policy.Fixed:      twotier.Fixed,
+	policy.Adaptive:   twotier.Adaptive,
+	policy.Predictive: twotier.Predictive,
+}
+
+var expiries = map[policy.Expiry]twotier.Expiry{
+	policy.Coupled:   twotier.Coupled,
+	policy.CarryOver: twotier.CarryOver,
+}
+
+var actions = map[policy.Action]twotier.Action{
+	policy.LocalShare: twotier.LocalShare,
+	policy.Allow:      twotier.Allow,
+	policy.Deny:       twotier.Deny,
+}

@@ -1,0 +1,34 @@
+package stores
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// An Observer is told of calls. Its methods may be called concurrently.
+type Observer interface {
+	// Called says how long a call of the store took and what its error was.
+	Called(s policy.Store, took time.Duration, err error)
+	// Closed says that the store is no longer used.
+	Closed(s policy.Store)
+}
+
+// observed is a store whose calls are observed.
+type observed struct {
+	twotier.Store
+	of       policy.Store
+	observer Observer
+}
+
+// Apply asks the store.
+func (o observed) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
+	start := time.Now()
+	r, err := o.Store.Apply(ctx, key, p, c)
+	o.observer.Called(o.of, time.Since(start), err)
+	return r, err
+}

@@ -1,0 +1,65 @@
+package stores
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store/redis"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// A backend is a store as its package opens it.
+type backend interface {
+	twotier.Store
+	upkept
+	Close() error
+}
+
+// A server is an open backend, kept up until it is closed.
+type server struct {
+	backend
+	version string       // of the secret it was opened with
+	users   sync.RWMutex // read-locked by calls under way
+
+	stop    context.CancelFunc
+	keeping sync.WaitGroup
+}
+
+// dial opens a store. It does not wait for a connection.
+func dial(of policy.Store, secret Secret) (*server, error) {
+	b, err := open(of, secret)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s := &server{backend: b, version: secret.Version, stop: stop}
+	s.keeping.Go(func() { keepUp(ctx, b) })
+	return s, nil
+}
+
+func open(of policy.Store, secret Secret) (backend, error) {
+	switch of.Type {
+	case policy.RedisStore:
+		return redis.Dial(of.Address), nil
+	default:
+		return nil, fmt.Errorf("store type %q is not known to this version of the sidecar", of.Type)
+	}
+}
+
+// close returns when the last call of the upkeep has ended, which closing the
+// backend cuts short.
+func (s *server) close() error {
+	s.stop()
+	err := s.backend.Close()
+	s.keeping.Wait()
+	return err
+}
+
+// retire closes the server once nobody uses it.
+func (s *server) retire() error {
+	s.users.Lock()
+	defer s.users.Unlock()
+	return s.close()
+}
