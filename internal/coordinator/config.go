@@ -34,12 +34,13 @@ const sharedCounters = 2
 
 // published is what a limit's counters work by.
 type published struct {
-	params limiter.Params            // of every counter that has none of its own
-	own    map[string]limiter.Params // by hash
-	scope  store.Scope
-	keyed  bool
-	most   int  // counters it may have
-	here   bool // counters are in this controller's store
+	params  limiter.Params            // of every counter that has none of its own
+	own     map[string]limiter.Params // by hash
+	longest limiter.Micros            // the length of the longest window of them all
+	scope   store.Scope
+	keyed   bool
+	most    int  // counters it may have
+	here    bool // counters are in this controller's store
 }
 
 // of returns what the counter of that hash works by.
@@ -76,15 +77,17 @@ func (c *config) add(p *policy.Policy) {
 	c.policies[name] = p
 	for _, l := range p.Limits {
 		limit := &published{
-			params: l.Params(p),
-			own:    make(map[string]limiter.Params),
-			scope:  store.Scope{Cluster: c.snapshot.Cluster, Namespace: p.Namespace, Policy: p.Name, Limit: l.Name},
-			keyed:  l.Key != nil,
-			most:   1,
-			here:   p.Store.Type == policy.ControllerStore,
+			params:  l.Params(p),
+			own:     make(map[string]limiter.Params),
+			longest: longest(l.Params(p)),
+			scope:   store.Scope{Cluster: c.snapshot.Cluster, Namespace: p.Namespace, Policy: p.Name, Limit: l.Name},
+			keyed:   l.Key != nil,
+			most:    1,
+			here:    p.Store.Type == policy.ControllerStore,
 		}
 		for value, params := range l.Overridden(p) {
 			limit.own[store.HashValue(value)] = params
+			limit.longest = max(limit.longest, longest(params))
 		}
 		if limit.keyed {
 			limit.most = l.Key.MaxKeys + sharedCounters

@@ -35,7 +35,7 @@ func (c *counters) admit(l *published, hash string, now limiter.Instant) bool {
 		h = &hashes{}
 		c.byScope[l.scope] = h
 	}
-	h.span = max(h.span, 2*l.longest()) // an edit may leave a longer window in force
+	h.span = max(h.span, 2*l.longest) // an edit may leave a longer window in force
 	h.advance(now)
 	if _, known := h.now[hash]; known {
 		return true
@@ -70,16 +70,11 @@ func (c *counters) sweep(now limiter.Instant) {
 	}
 }
 
-// longest returns the length of the limit's longest window.
-func (p *published) longest() limiter.Micros {
-	var longest limiter.Micros
-	for _, r := range p.params.Rates {
-		longest = max(longest, r.Window)
+// longest returns the length of the longest window.
+func longest(p limiter.Params) limiter.Micros {
+	var length limiter.Micros
+	for _, r := range p.Rates {
+		length = max(length, r.Window)
 	}
-	for _, own := range p.own {
-		for _, r := range own.Rates {
-			longest = max(longest, r.Window)
-		}
-	}
-	return longest
+	return length
 }
