@@ -155,7 +155,9 @@ func (w *timeline) move() {
 
 // handOver lets d pass unserved and keeps the state. Holders act alone once a window
 // of every rate has begun meanwhile and what they had in hand has expired.
+// The clock of a store that is handed over is not behind.
 func (w *timeline) handOver(d limiter.Micros) {
+	w.ahead += max(0, w.latest.Sub(w.clock()))
 	gap := limiter.Gap{From: w.clock(), To: w.clock().Add(d) + 1}
 	w.memory.Gaps = append(w.memory.Gaps, gap)
 	w.wait(d)
