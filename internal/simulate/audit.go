@@ -54,15 +54,16 @@ func (a *auditor) admit(t limiter.Instant, units int64) {
 // ask notes a call to the store.
 func (a *auditor) ask(t limiter.Instant) { a.usage.at(t).asked++ }
 
-// inForce notes from t on what the largest limit is that anybody enforces. A window
-// in which it falls may still hold what it was before.
-func (a *auditor) inForce(t limiter.Instant, limit int64) {
+// inForce notes from t on what the largest limit is that anybody enforces, by the
+// length of the window. A window in which it falls may still hold what it was before.
+func (a *auditor) inForce(t limiter.Instant, largest func(limiter.Micros) int64) {
 	a.usage.at(t)
-	a.usage.rate.Limit = limit
+	a.usage.rate.Limit = largest(a.usage.rate.Window)
 	for _, p := range a.promises {
 		if w, ok := p.(*windowed); ok {
 			w.roll(t)
-			w.rate.Limit, w.limit = limit, max(w.limit, limit)
+			w.rate.Limit = largest(w.rate.Window)
+			w.limit = max(w.limit, w.rate.Limit)
 		}
 	}
 }

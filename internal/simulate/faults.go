@@ -1,6 +1,10 @@
 package simulate
 
-import "time"
+import (
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
 
 // schedule lets the faults happen at their time.
 func (w *world) schedule() {
@@ -30,7 +34,7 @@ func (w *world) edit(e Edit) {
 	for _, n := range w.nodes {
 		w.after(time.Duration(w.chance.Int64N(int64(e.Spread)+1)), func() {
 			n.configure(e.Params)
-			w.audit.inForce(w.store.clock.micros(w.now), w.largest())
+			w.recount()
 		})
 	}
 }
@@ -45,11 +49,29 @@ func (w *world) cut(holder int) bool {
 	return false
 }
 
-// largest returns the largest limit of the first rate that a holder enforces.
-func (w *world) largest() int64 {
+// recount tells the auditor what limits are in force, if that can have changed.
+func (w *world) recount() {
+	if len(w.Faults.Edits) > 0 {
+		w.audit.inForce(w.store.clock.micros(w.now), w.largest)
+	}
+}
+
+// largest returns the largest limit for windows of a length that a holder enforces,
+// or asks for by a command that is still on its way.
+func (w *world) largest(window limiter.Micros) int64 {
 	var most int64
+	consider := func(p limiter.Params) {
+		for _, r := range p.Rates {
+			if r.Window == window {
+				most = max(most, r.Limit)
+			}
+		}
+	}
 	for _, n := range w.nodes {
-		most = max(most, n.params.Rates[0].Limit)
+		consider(n.params)
+	}
+	for _, c := range w.flying {
+		consider(c.params)
 	}
 	return most
 }

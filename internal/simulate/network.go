@@ -1,15 +1,17 @@
 package simulate
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// A call is a command under way.
+// A call is a command under way, or its answer.
 type call struct {
-	node *node
-	done func(r limiter.Result, ok bool)
+	node   *node
+	params limiter.Params
+	done   func(r limiter.Result, ok bool) // nil when it is over
 }
 
 // send carries a command to the store and calls done once: with the answer, or with
@@ -17,26 +19,36 @@ type call struct {
 func (w *world) send(n *node, p limiter.Params, c limiter.Command, done func(r limiter.Result, ok bool)) {
 	w.trace.add(w.now, stepAsk, n.id, c.Want)
 	w.audit.ask(w.store.clock.micros(w.now))
-	answered := &call{n, done}
-	w.events.add(n.clock.when(n.now()+int64(w.Network.Timeout)), func() { answered.finish(limiter.Result{}, false) })
+	sent := &call{n, p, done}
+	w.events.add(n.clock.when(n.now()+int64(w.Network.Timeout)), func() { sent.finish(limiter.Result{}, false) })
 	if w.lost(n) {
 		return
 	}
+	w.flying = append(w.flying, sent)
 	w.after(w.delay(), func() {
 		if w.cut(n.id) {
+			w.landed(sent)
 			return
 		}
 		res, ok := w.store.apply(w.now, p, c)
+		w.landed(sent)
 		w.trace.add(w.now, stepStore, n.id, res.Granted)
 		if w.lost(n) {
 			return
 		}
 		w.after(w.delay(), func() {
 			if !w.cut(n.id) {
-				answered.finish(res, ok)
+				sent.finish(res, ok)
 			}
 		})
 	})
+}
+
+// landed notes that a command has reached the store, or never will.
+func (w *world) landed(c *call) {
+	at := slices.Index(w.flying, c)
+	w.flying = slices.Delete(w.flying, at, at+1)
+	w.recount()
 }
 
 // finish ends a call the first time.

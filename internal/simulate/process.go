@@ -195,6 +195,7 @@ func (p *process) Apply(_ context.Context, _ store.Key, params limiter.Params, c
 	}
 	var res limiter.Result
 	var answered bool
+	sent := w.now
 	w.send(p.node, params, cmd, func(r limiter.Result, ok bool) {
 		res, answered = r, ok
 		p.resume(c)
@@ -204,6 +205,9 @@ func (p *process) Apply(_ context.Context, _ store.Key, params limiter.Params, c
 	}
 	if !answered {
 		return limiter.Result{}, &store.UnavailableError{Store: "simulated", Cause: errNoAnswer}
+	}
+	if w.weaken != nil {
+		w.weaken(&res, limiter.Micros(w.now-sent)/1000)
 	}
 	return res, nil
 }

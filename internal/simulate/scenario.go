@@ -21,6 +21,9 @@ type Scenario struct {
 	Network Network
 	Clocks  Clocks
 	Faults  Faults
+
+	// weaken changes what a holder hears, to see that a broken rule is noticed.
+	weaken func(r *limiter.Result, took limiter.Micros)
 }
 
 // Load is the requests of all holders together, which come at random and

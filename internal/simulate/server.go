@@ -4,11 +4,12 @@ import "github.com/weir-dev/weir/pkg/limiter"
 
 // A server is the store: it applies commands by its own clock.
 type server struct {
-	clock   clock
-	state   limiter.State
-	memory  limiter.Memory
-	down    bool
-	applied int64
+	clock  clock
+	state  limiter.State
+	memory limiter.Memory
+	down   bool
+	// amnesiac makes the store forget without knowing, to see that it is noticed.
+	amnesiac bool
 }
 
 func newServer(c clock) *server { return &server{clock: c} }
@@ -21,7 +22,6 @@ func (s *server) apply(t instant, p limiter.Params, c limiter.Command) (limiter.
 	c.Memory = s.memory
 	var res limiter.Result
 	s.state, res = p.Step(s.state, s.clock.micros(t), c)
-	s.applied++
 	return res, true
 }
 
@@ -37,7 +37,7 @@ func (s *server) lose(keeps bool) {
 // nothing, unless it kept what it knew.
 func (s *server) rise(t instant, keeps bool) {
 	s.down = false
-	if !keeps {
+	if !keeps && !s.amnesiac {
 		s.memory.Since = s.clock.micros(t)
 	}
 }

@@ -21,6 +21,7 @@ type world struct {
 	store   *server
 	nodes   []*node
 	crew    crew
+	flying  []*call // commands on their way to the store
 	audit   *auditor
 	trace   trace
 }
@@ -31,6 +32,7 @@ const (
 	ofLoad = iota
 	ofNetwork
 	ofChance
+	ofStorm
 	ofNodes
 )
 

@@ -51,7 +51,8 @@ func (k *Key) fetch(c *call, cfg *settings, take limiter.Command, asks int) {
 
 // take asks for a grant until one can be used: one whose deadline has passed
 // when it arrives is dropped, for its windows may be over. Its next attempt
-// comes when they are.
+// comes when they are, unless other settings are in force by then: who has said to
+// enforce them does not ask by the old ones.
 func (k *Key) take(ctx context.Context, cfg *settings, take limiter.Command, asks int) (Reply, error) {
 	l := k.limiter()
 	for range asks {
@@ -63,9 +64,13 @@ func (k *Key) take(ctx context.Context, cfg *settings, take limiter.Command, ask
 		if err := l.clock.sleep(ctx, time.Duration(over-l.clock.now())); err != nil {
 			return r.Reply, err
 		}
+		if l.settings.Load() != cfg {
+			break
+		}
 		take.First = cfg.Mode == Leased
 	}
-	// The store answers slower than windows pass: stop using them up.
+	// The store answers slower than windows pass: stop using them up. Other settings
+	// do not remember it.
 	now := l.clock.now()
 	pause := limiter.Micros(relent / time.Microsecond)
 	return Reply{Sent: now, Received: now, Result: limiter.Result{Reason: limiter.Exhausted, RetryAfter: pause}}, nil

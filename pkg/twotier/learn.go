@@ -18,7 +18,7 @@ func (r *Rules) sizingOf() sizing {
 		for _, rate := range r.Params.Rates {
 			window = min(window, rate.Window)
 		}
-		z.part, z.longestPause = float64(r.Params.Lifetime)/float64(window), nanos(r.Params.Lifetime)
+		z.part, z.longestPause = float64(r.Params.Lifetime)/float64(window), nanos(window)
 	}
 	return z
 }
