@@ -84,7 +84,38 @@ func (w *timeline) take(p limiter.Params, low, high int64) (limiter.Result, erro
 		}
 		w.leases = append(w.leases, l)
 	}
-	return res, errors.Join(w.note(p, w.now, res), w.checkRetry(p, c, res))
+	return res, errors.Join(w.note(p, w.now, res), before.checkRefusal(p, *w, res), w.checkRetry(p, c, res), w.checkReset(p, res))
+}
+
+// checkRefusal requires that a refused take leaves the state that a return in vain
+// leaves: it takes nothing from any rate, also not from one that had room.
+func (w *timeline) checkRefusal(p limiter.Params, after timeline, res limiter.Result) error {
+	if res.Granted > 0 {
+		return nil
+	}
+	idle, _ := p.Step(w.state, w.clock(), limiter.Command{Op: limiter.Return, Want: 1, Memory: w.memory})
+	if !idle.Equal(after.state) {
+		return fmt.Errorf("a refusal changed %+v to %+v", idle, after.state)
+	}
+	return nil
+}
+
+// checkReset requires that all of the limit is there after ResetAfter, when one rate
+// is in force.
+func (w *timeline) checkReset(p limiter.Params, res limiter.Result) error {
+	if !inForce(p, res) || len(p.Rates) > 1 || res.Reason == limiter.ClockBehind || !w.settled(p) {
+		return nil
+	}
+	later := w.clock().Add(res.ResetAfter)
+	if _, r := p.Step(w.state, later, limiter.Command{Op: limiter.Peek, Min: 1, Want: 1, Memory: w.memory}); r.Remaining != r.Limit {
+		return fmt.Errorf("%d of %d are left after the %d of %+v", r.Remaining, r.Limit, res.ResetAfter, res)
+	}
+	return nil
+}
+
+// settled reports whether the store's memory is not about to begin, and has no gaps.
+func (w *timeline) settled(p limiter.Params) bool {
+	return max(w.memory.Since, p.Since) <= w.clock() && len(w.memory.Gaps) == 0
 }
 
 // checkRetry requires that the refused command is granted after RetryAfter, and not
@@ -106,8 +137,7 @@ func (w *timeline) checkRetry(p limiter.Params, c limiter.Command, res limiter.R
 		return fmt.Errorf("%v with retry after %d, yet granted before", res.Reason, res.RetryAfter)
 	}
 	_, r := p.Step(w.state, w.clock().Add(res.RetryAfter), c)
-	settled := inForce(p, res) && w.memory.Since <= w.clock() && p.Since <= w.clock() && len(w.memory.Gaps) == 0
-	if settled && res.Reason != limiter.ClockBehind && r.Granted == 0 {
+	if inForce(p, res) && w.settled(p) && res.Reason != limiter.ClockBehind && r.Granted == 0 {
 		return fmt.Errorf("%v with retry after %d, then %v", res.Reason, res.RetryAfter, r.Reason)
 	}
 	return nil
@@ -155,9 +185,9 @@ func (w *timeline) move() {
 
 // handOver lets d pass unserved and keeps the state. Holders act alone once a window
 // of every rate has begun meanwhile and what they had in hand has expired.
-// The clock of a store that is handed over is not behind.
+// The clock of a store that is handed over has caught up.
 func (w *timeline) handOver(d limiter.Micros) {
-	w.ahead += max(0, w.latest.Sub(w.clock()))
+	w.wait(max(0, w.latest.Sub(w.clock())))
 	gap := limiter.Gap{From: w.clock(), To: w.clock().Add(d) + 1}
 	w.memory.Gaps = append(w.memory.Gaps, gap)
 	w.wait(d)
@@ -202,6 +232,89 @@ func TestPromisesHoldOnRandomTimelines(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPromisesHoldInEveryShortHistory walks through all that can happen in a few
+// steps to pairs of tiny policies, from one of which to the other is edited.
+func TestPromisesHoldInEveryShortHistory(t *testing.T) {
+	const steps = 6
+	policies := map[string]limiter.Params{
+		"window":         {Rates: []limiter.Rate{rate(2, 3)}},
+		"sliding window": {Algorithm: limiter.SlidingWindow, Buckets: 2, Rates: []limiter.Rate{rate(2, 4)}, Lifetime: 1},
+		"sliding log":    {Algorithm: limiter.SlidingLog, Rates: []limiter.Rate{rate(2, 3)}, Lifetime: 2},
+		"token bucket":   {Algorithm: limiter.TokenBucket, Rates: []limiter.Rate{{Limit: 1, Window: 2, Burst: 2}}, Lifetime: 1},
+		"GCRA":           {Algorithm: limiter.GCRA, Rates: []limiter.Rate{{Limit: 2, Window: 3, Burst: 3}}},
+		"leaky bucket":   {Algorithm: limiter.LeakyBucket, Rates: []limiter.Rate{rate(1, 2)}, MaxDelay: 3},
+	}
+	histories := 0
+	for from, before := range policies {
+		for to, after := range policies {
+			before.Generation, after.Generation = 1, 2
+			var walk func(w *timeline, depth int, log []string)
+			walk = func(w *timeline, depth int, log []string) {
+				histories++
+				if depth == steps {
+					return
+				}
+				for what, event := range tinySteps {
+					v := w.clone()
+					happened, err := event(v, after)
+					if err != nil {
+						t.Fatalf("from %s to %s: %q, then %s: %v\n%+v", from, to, log, what, err, v.state)
+					}
+					if happened {
+						walk(v, depth+1, append(log, what))
+					}
+				}
+			}
+			walk(&timeline{now: 10, latest: 10, params: before}, 0, nil)
+		}
+	}
+	t.Logf("%d histories", histories)
+}
+
+// tinySteps are all that can happen. Each reports whether it did.
+var tinySteps = map[string]func(w *timeline, after limiter.Params) (bool, error){
+	"take one": func(w *timeline, _ limiter.Params) (bool, error) {
+		_, err := w.take(w.params, 1, 1)
+		return true, err
+	},
+	"lease three": func(w *timeline, _ limiter.Params) (bool, error) {
+		_, err := w.take(w.params, 1, 3)
+		return true, err
+	},
+	"give one back": func(w *timeline, _ limiter.Params) (bool, error) {
+		if len(w.leases) == 0 || w.leases[0].left == 0 {
+			return false, nil
+		}
+		_, err := w.giveBack(w.params, 0, 1)
+		return true, err
+	},
+	"one passes": func(w *timeline, _ limiter.Params) (bool, error) {
+		w.wait(1)
+		return true, nil
+	},
+	"two pass": func(w *timeline, _ limiter.Params) (bool, error) {
+		w.wait(2)
+		return true, nil
+	},
+	"edit": func(w *timeline, after limiter.Params) (bool, error) {
+		if w.params.Generation == after.Generation {
+			return false, nil
+		}
+		w.params = after
+		return true, nil
+	},
+	"restart": func(w *timeline, _ limiter.Params) (bool, error) {
+		w.forget()
+		return w.memory.Since > 0, nil
+	},
+}
+
+func (w *timeline) clone() *timeline {
+	v := *w
+	v.eras, v.grants, v.windows, v.leases = slices.Clone(w.eras), slices.Clone(w.grants), slices.Clone(w.windows), slices.Clone(w.leases)
+	return &v
 }
 
 func (w *timeline) randomEvent(rng *rand.Rand) (string, *limiter.Result, error) {
