@@ -12,31 +12,30 @@ package limiter
 //	                       another leaky bucket    the new rates with what is in use
 //
 // So at every instant one contract is in force, and each grant counts in it.
-func (p Params) adopt(s State, now Instant, m Memory) State {
+func (p *Params) adopt(s *State, now Instant, m *Memory) {
 	before := s.Meters[0]
 	switch {
 	case s.N == 0:
-		p.begin(&s, now, 0)
+		p.begin(s, now, 0)
 	case s.Algorithm.WindowCoupled():
-		p.roll(&s, now)
+		p.roll(s, now)
 	case p.follows(s):
-		p.convert(&s, now)
+		p.convert(s, now)
 	case now > s.Expires:
 		s.Began = now
-		p.begin(&s, now, s.inUse(now))
+		p.begin(s, now, s.inUse(now))
 	}
 	s.Generation = p.Generation
-	p.advance(&s, now, m)
+	p.advance(s, now, m)
 	if first := s.Meters[0]; !p.fair(s) || !first.sameWindows(before.Rate) || first.Index != before.Index {
 		s.Tenants = nil
 	}
 	s.beat()
-	return s
 }
 
 // follows reports whether the parameters go on with the meters of the state. What
 // waits in a leaky bucket leaves at its rate, so no other may follow before it left.
-func (p Params) follows(s State) bool {
+func (p *Params) follows(s *State) bool {
 	if s.Algorithm != LeakyBucket && p.Algorithm != LeakyBucket {
 		return s.Algorithm.machine() == p.Algorithm.machine()
 	}
@@ -53,11 +52,11 @@ func (p Params) follows(s State) bool {
 
 // waits reports whether nothing is granted until the grants of meters that the
 // parameters cannot go on with have expired.
-func (p Params) waits(s State) bool { return !s.Algorithm.WindowCoupled() && !p.follows(s) }
+func (p *Params) waits(s *State) bool { return !s.Algorithm.WindowCoupled() && !p.follows(s) }
 
 // begin replaces the meters by new ones of the parameters, in each of which so
 // many units are in use.
-func (p Params) begin(s *State, now Instant, used int64) {
+func (p *Params) begin(s *State, now Instant, used int64) {
 	s.Algorithm, s.N, s.Meters = p.Algorithm, 0, [MaxRates]Meter{}
 	for _, r := range p.Rates {
 		s.add(p.meter(r, now, used))
@@ -66,7 +65,7 @@ func (p Params) begin(s *State, now Instant, used int64) {
 
 // meter returns a new meter in which so many units are in use that may be spent up
 // to the instant.
-func (p Params) meter(r Rate, expires Instant, used int64) Meter {
+func (p *Params) meter(r Rate, expires Instant, used int64) Meter {
 	m := Meter{Rate: r, Index: int64(expires)}
 	switch p.Algorithm.machine() {
 	case windowMachine:
@@ -83,7 +82,7 @@ func (p Params) meter(r Rate, expires Instant, used int64) Meter {
 
 // roll carries windows on: those that ended start anew or are dropped, and the
 // parameters' rates are taken over.
-func (p Params) roll(s *State, now Instant) {
+func (p *Params) roll(s *State, now Instant) {
 	var next State
 	for _, r := range p.Rates {
 		w := s.find(r)
@@ -97,9 +96,10 @@ func (p Params) roll(s *State, now Instant) {
 		next.add(v)
 	}
 	leftover := false
-	for _, w := range s.Slice() {
+	for i := range s.Slice() {
+		w := &s.Meters[i]
 		if w.open().Contains(now) && next.find(w.Rate) == nil {
-			next.add(w)
+			next.add(*w)
 			leftover = true
 		}
 	}
@@ -122,7 +122,7 @@ func (p Params) roll(s *State, now Instant) {
 // convert takes over other rates of the same machine. A rate that stays as it is
 // keeps its meter; the others begin with what is in use, as if it were spent as
 // late as it may be.
-func (p Params) convert(s *State, now Instant) {
+func (p *Params) convert(s *State, now Instant) {
 	old, expires := *s, max(now, s.Expires)
 	if p.Generation > s.Generation {
 		s.Began = now
@@ -144,16 +144,16 @@ func (p Params) convert(s *State, now Instant) {
 }
 
 // inUse returns how many units count at now of the meter with the most.
-func (s State) inUse(now Instant) int64 {
+func (s *State) inUse(now Instant) int64 {
 	var used int64
-	for _, m := range s.Slice() {
-		used = max(used, m.inUse(s.Algorithm, now))
+	for i := range s.Slice() {
+		used = max(used, s.Meters[i].inUse(s.Algorithm, now))
 	}
 	return used
 }
 
 // inUse returns how many units of a meter count at now, at most.
-func (m Meter) inUse(a Algorithm, now Instant) int64 {
+func (m *Meter) inUse(a Algorithm, now Instant) int64 {
 	switch a.machine() {
 	case slidingMachine:
 		return sum(m.alive(now))
@@ -166,8 +166,8 @@ func (m Meter) inUse(a Algorithm, now Instant) int64 {
 }
 
 // advance brings meters without windows, which the parameters go on with, to now.
-func (p Params) advance(s *State, now Instant, memory Memory) {
-	if s.Algorithm.WindowCoupled() || p.waits(*s) {
+func (p *Params) advance(s *State, now Instant, memory *Memory) {
+	if s.Algorithm.WindowCoupled() || p.waits(s) {
 		return
 	}
 	for i := range s.Slice() {
@@ -186,9 +186,9 @@ func (s *State) beat() {
 		s.Pulse, s.Asked, s.Before = 0, 0, 0
 		return
 	}
-	shortest := s.Meters[0]
-	for _, m := range s.Slice() {
-		if m.Window < shortest.Window {
+	shortest := &s.Meters[0]
+	for i := range s.Slice() {
+		if m := &s.Meters[i]; m.Window < shortest.Window {
 			shortest = m
 		}
 	}

@@ -10,13 +10,13 @@ package limiter
 // price is the burst that can be granted at once, not the rate.
 
 // capacity returns the most that is ever granted at once.
-func (p Params) capacity(r Rate) int64 {
+func (p *Params) capacity(r Rate) int64 {
 	cost, drain := r.pace()
 	return (p.brim(r) - int64(p.Lifetime)*drain) / cost
 }
 
 // brim returns the level of a full bucket.
-func (p Params) brim(r Rate) int64 {
+func (p *Params) brim(r Rate) int64 {
 	cost, drain := r.pace()
 	if p.Algorithm == LeakyBucket {
 		return int64(p.MaxDelay)*drain + cost
@@ -26,7 +26,7 @@ func (p Params) brim(r Rate) int64 {
 
 // drainTo returns the level at now, at least floor. Before the instant of the level,
 // which is also where a clock may step back to, nothing drains.
-func (m Meter) drainTo(now Instant, drain, floor int64) int64 {
+func (m *Meter) drainTo(now Instant, drain, floor int64) int64 {
 	elapsed := max(0, int64(now)-m.Index)
 	if elapsed > m.Used/drain {
 		return floor
@@ -37,7 +37,7 @@ func (m Meter) drainTo(now Instant, drain, floor int64) int64 {
 // settle brings the bucket to now. What happened before the memory began filled
 // the bucket, for all that is known. (Where another rate may admit alone, it may
 // have filled it beyond the brim: that is not made good.)
-func (p Params) settle(m *Meter, now Instant, memory Memory) {
+func (p *Params) settle(m *Meter, now Instant, memory *Memory) {
 	_, drain := m.pace()
 	level, at := m.drainTo(now, drain, int64(p.Lifetime)*drain), max(m.Index, int64(now))
 	if began := memory.since(m.Rate); began > 0 {
@@ -50,7 +50,7 @@ func (p Params) settle(m *Meter, now Instant, memory Memory) {
 }
 
 // readBucket reads a meter that was settled.
-func (p Params) readBucket(m Meter, now Instant, amount int64) reading {
+func (p *Params) readBucket(m *Meter, now Instant, amount int64) reading {
 	cost, drain := m.pace()
 	r := reading{limit: p.capacity(m.Rate), left: max(0, p.brim(m.Rate)-m.Used) / cost}
 	ahead := Instant(m.Index).Sub(now)
@@ -71,7 +71,7 @@ func (m *Meter) fill(amount int64) {
 
 // delay returns how long the last of so many units, which the bucket holds, has to
 // wait for its turn.
-func (m Meter) delay() Micros {
+func (m *Meter) delay() Micros {
 	cost, drain := m.pace()
 	return Micros(ceilDiv(max(0, m.Used-cost), drain))
 }

@@ -77,7 +77,7 @@ type Memory struct {
 // A Gap is the span [From, To).
 type Gap struct{ From, To Instant }
 
-func (m Memory) covers(start Instant) bool {
+func (m *Memory) covers(start Instant) bool {
 	for _, g := range m.Gaps {
 		if start >= g.From && start < g.To {
 			return false
@@ -89,7 +89,7 @@ func (m Memory) covers(start Instant) bool {
 // since returns the instant before which nothing is known of the grants that a
 // machine without windows looks back on, 0 when all is known. Whoever acts without
 // the store begins with a window, so a gap in which none begins hides nothing.
-func (m Memory) since(r Rate) Instant {
+func (m *Memory) since(r Rate) Instant {
 	since := m.Since
 	for _, g := range m.Gaps {
 		if r.start(r.index(g.To-1)) >= g.From {

@@ -54,12 +54,12 @@ type share struct {
 }
 
 // fair reports whether the window of the state is split over tenants.
-func (p Params) fair(s State) bool {
+func (p *Params) fair(s *State) bool {
 	return p.Fairness.Default > 0 && s.N == 1 && s.Algorithm.WindowCoupled()
 }
 
 // share returns what the tenant may have when the least it asks for is amount.
-func (p Params) share(s State, tenant string, amount int64) share {
+func (p *Params) share(s *State, tenant string, amount int64) share {
 	m := s.Meters[0]
 	free := max(0, m.Limit-m.Used)
 	tenant = p.Fairness.account(s, tenant)
@@ -93,7 +93,7 @@ func (p Params) share(s State, tenant string, amount int64) share {
 
 // whole returns the sum of the weights that share the window once the tenant has
 // asked.
-func (f Fairness) whole(s State, tenant string) int64 {
+func (f *Fairness) whole(s *State, tenant string) int64 {
 	var sum int64
 	for _, w := range f.Weights {
 		sum += w.Weight
@@ -106,7 +106,7 @@ func (f Fairness) whole(s State, tenant string) int64 {
 }
 
 // account returns the name under which the tenant is counted.
-func (f Fairness) account(s State, tenant string) string {
+func (f *Fairness) account(s *State, tenant string) string {
 	if f.declares(tenant) || s.knows(tenant) || f.others(s) < MaxTenants {
 		return tenant
 	}
@@ -114,7 +114,7 @@ func (f Fairness) account(s State, tenant string) string {
 }
 
 // others returns the number of tenants in the open window that are not declared.
-func (f Fairness) others(s State) int64 {
+func (f *Fairness) others(s *State) int64 {
 	var n int64
 	for _, t := range s.Tenants {
 		if !f.declares(t.Tenant) {
@@ -124,15 +124,15 @@ func (f Fairness) others(s State) int64 {
 	return n
 }
 
-func (f Fairness) declares(tenant string) bool {
+func (f *Fairness) declares(tenant string) bool {
 	_, ok := slices.BinarySearchFunc(f.Weights, tenant, func(w Weight, t string) int { return cmp.Compare(w.Tenant, t) })
 	return ok
 }
 
 // neverFits reports an amount that the tenant cannot get even when it is the first
 // to ask in a window.
-func (f Fairness) neverFits(limit int64, tenant string, amount int64) bool {
-	whole := f.whole(State{}, tenant)
+func (f *Fairness) neverFits(limit int64, tenant string, amount int64) bool {
+	whole := f.whole(&State{}, tenant)
 	var kept int64
 	for _, w := range f.Weights {
 		if w.Tenant != tenant {
@@ -158,18 +158,18 @@ func (s *State) grant(tenant string, amount int64) {
 	s.Tenants = tenants
 }
 
-func (s State) usedBy(tenant string) int64 {
+func (s *State) usedBy(tenant string) int64 {
 	if i, ok := s.tenant(tenant); ok {
 		return s.Tenants[i].Used
 	}
 	return 0
 }
 
-func (s State) knows(tenant string) bool {
+func (s *State) knows(tenant string) bool {
 	_, ok := s.tenant(tenant)
 	return ok
 }
 
-func (s State) tenant(tenant string) (int, bool) {
+func (s *State) tenant(tenant string) (int, bool) {
 	return slices.BinarySearchFunc(s.Tenants, tenant, func(t TenantUse, name string) int { return cmp.Compare(t.Tenant, name) })
 }

@@ -2,20 +2,20 @@ package limiter
 
 // giveBack takes unspent units of a grant off again, if they still count in the
 // meters they were granted from.
-func (p Params) giveBack(s State, now Instant, c Command) (State, Result) {
-	back, res := s, Result{Now: now, Algorithm: s.Algorithm, Reason: Forfeited}
+func (p *Params) giveBack(s *State, now Instant, c *Command, res *Result) {
+	back := *s
+	res.Reason = Forfeited
 	if p.takeOff(&back, now, c) {
-		s = back
+		*s = back
 		res.Reason, res.Granted = Granted, c.Want
 	}
-	p.describe(s, now, c, &res)
-	return s, res
+	p.describe(s, now, c, res)
 }
 
 // takeOff reports whether every meter could take the units off.
-func (p Params) takeOff(s *State, now Instant, c Command) bool {
+func (p *Params) takeOff(s *State, now Instant, c *Command) bool {
 	switch {
-	case p.waits(*s), s.Began > 0 && c.At <= s.Began:
+	case p.waits(s), s.Began > 0 && c.At <= s.Began:
 		return false
 	case s.Algorithm.WindowCoupled():
 		return s.returnToWindows(c) && p.returnOf(s, c)
@@ -33,7 +33,7 @@ func (p Params) takeOff(s *State, now Instant, c Command) bool {
 	return true
 }
 
-func (s *State) returnToWindows(c Command) bool {
+func (s *State) returnToWindows(c *Command) bool {
 	if !s.Windows(0).SameWindows(c.Windows) {
 		return false
 	}
@@ -48,11 +48,11 @@ func (s *State) returnToWindows(c Command) bool {
 }
 
 // returnOf takes the units off what the tenant was granted.
-func (p Params) returnOf(s *State, c Command) bool {
-	if !p.fair(*s) {
+func (p *Params) returnOf(s *State, c *Command) bool {
+	if !p.fair(s) {
 		return true
 	}
-	tenant := p.Fairness.account(*s, c.Tenant)
+	tenant := p.Fairness.account(s, c.Tenant)
 	if c.Want > s.usedBy(tenant) {
 		return false
 	}
@@ -62,7 +62,7 @@ func (p Params) returnOf(s *State, c Command) bool {
 
 // takeOffMeter takes the units off a meter without windows, which was brought to
 // Index: a clock that stepped back since does not bring back what was dropped.
-func (p Params) takeOffMeter(m *Meter, c Command) bool {
+func (p *Params) takeOffMeter(m *Meter, c *Command) bool {
 	age := Instant(m.Index).Sub(c.At)
 	if p.Algorithm.machine() == slidingMachine {
 		return age < m.Window && m.erase(c.At, c.Want)

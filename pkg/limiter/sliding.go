@@ -11,13 +11,13 @@ const MaxLog = 1024
 
 // spentBy returns the instant up to which a grant whose lifetime ends at the given
 // one is taken to be spendable: the end of the part of the window that is in.
-func (p Params) spentBy(r Rate, expires Instant) Instant {
+func (p *Params) spentBy(r Rate, expires Instant) Instant {
 	part := p.part(r)
 	return Instant(ceilDiv(int64(expires), part) * part)
 }
 
 // part returns the length of time that a sliding sum does not tell apart.
-func (p Params) part(r Rate) int64 {
+func (p *Params) part(r Rate) int64 {
 	switch {
 	case p.Algorithm == SlidingWindow:
 		return ceilDiv(int64(r.Window), p.Buckets)
@@ -29,7 +29,7 @@ func (p Params) part(r Rate) int64 {
 }
 
 // alive returns the entries that count at now.
-func (m Meter) alive(now Instant) []Entry {
+func (m *Meter) alive(now Instant) []Entry {
 	for i, e := range m.Log {
 		if now < e.At.Add(m.Window) {
 			return m.Log[i:]
@@ -47,7 +47,7 @@ func sum(log []Entry) int64 {
 }
 
 // logEnds returns the instant from which on no entry counts.
-func (m Meter) logEnds() Instant {
+func (m *Meter) logEnds() Instant {
 	if len(m.Log) == 0 {
 		return 0
 	}
@@ -55,7 +55,7 @@ func (m Meter) logEnds() Instant {
 }
 
 // readSliding reads a meter whose entries all count.
-func (p Params) readSliding(m Meter, now Instant, amount int64, memory Memory) reading {
+func (p *Params) readSliding(m *Meter, now Instant, amount int64, memory *Memory) reading {
 	used := sum(m.Log)
 	r := reading{limit: m.Limit, left: max(0, m.Limit-used), resets: max(0, m.logEnds().Sub(now))}
 	for excess, i := used-m.Limit+amount, 0; excess > 0 && i < len(m.Log); i++ {

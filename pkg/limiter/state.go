@@ -74,11 +74,11 @@ func (s State) Windows(now Instant) Windows {
 	return w
 }
 
-func (m Meter) open() OpenWindow { return OpenWindow{Rate: m.Rate, Index: m.Index, Granted: m.Used} }
+func (m *Meter) open() OpenWindow { return OpenWindow{Rate: m.Rate, Index: m.Index, Granted: m.Used} }
 
 // served returns the newest instant known to have been served: no clock that is
 // right shows less.
-func (s State) served(m Memory) Instant {
+func (s *State) served(m *Memory) Instant {
 	newest := max(m.Latest, s.Began)
 	if s.Algorithm.WindowCoupled() {
 		for _, w := range s.Slice() {
@@ -100,7 +100,7 @@ func (s State) KeepFor(now Instant) Micros {
 }
 
 // counts returns the instant from which on nothing counts that was granted.
-func (m Meter) counts(a Algorithm) Instant {
+func (m *Meter) counts(a Algorithm) Instant {
 	switch a.machine() {
 	case windowMachine:
 		return m.open().End()

@@ -24,31 +24,35 @@ func (p Params) Step(s State, now Instant, c Command) (State, Result) {
 	if p.Generation < s.Generation {
 		return s, Result{Reason: StaleGeneration, Algorithm: s.Algorithm, Windows: s.Windows(now), Now: now}
 	}
-	if served := s.served(c.Memory); now < served {
+	if served := s.served(&c.Memory); now < served {
 		return s, Result{
 			Reason: ClockBehind, Algorithm: s.Algorithm, Windows: s.Windows(now), Now: now, RetryAfter: served.Sub(now),
 		}
 	}
 	c.Memory.Since = max(c.Memory.Since, p.Since)
-	next := p.adopt(s, now, c.Memory)
+	next := s
+	p.adopt(&next, now, &c.Memory)
+	res := Result{Now: now, Algorithm: next.Algorithm}
 	switch c.Op {
 	case Take:
-		return p.take(next, now, c)
+		p.take(&next, now, &c, &res)
 	case Peek:
-		_, res := p.take(next, now, c)
-		p.describe(next, now, c, &res)
+		after := next
+		p.take(&after, now, &c, &res)
+		p.describe(&next, now, &c, &res)
 		return s, res
 	case Return:
-		return p.giveBack(next, now, c)
+		p.giveBack(&next, now, &c, &res)
 	case Reset:
-		return p.reset(next, now, c)
+		p.reset(&next, now, &c, &res)
 	default:
 		panic("limiter: unknown op")
 	}
+	return next, res
 }
 
 // reset forgets what was granted. Units that holders have in hand are still good.
-func (p Params) reset(s State, now Instant, c Command) (State, Result) {
+func (p *Params) reset(s *State, now Instant, c *Command, res *Result) {
 	s.Tenants = nil
 	for i := range s.Slice() {
 		m := &s.Meters[i]
@@ -57,8 +61,6 @@ func (p Params) reset(s State, now Instant, c Command) (State, Result) {
 			m.Index = int64(now)
 		}
 	}
-	p.advance(&s, now, c.Memory)
-	res := Result{Reason: Granted, Algorithm: s.Algorithm, Now: now}
-	p.describe(s, now, c, &res)
-	return s, res
+	p.advance(s, now, &c.Memory)
+	p.describe(s, now, c, res)
 }

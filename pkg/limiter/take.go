@@ -10,9 +10,8 @@ type reading struct {
 }
 
 // take grants what the meters have left.
-func (p Params) take(s State, now Instant, c Command) (State, Result) {
+func (p *Params) take(s *State, now Instant, c *Command, res *Result) {
 	s.count(c)
-	res := Result{Now: now, Algorithm: s.Algorithm}
 	r := p.read(s, now, c.Min, c)
 	switch {
 	case p.tooLarge(c):
@@ -23,17 +22,16 @@ func (p Params) take(s State, now Instant, c Command) (State, Result) {
 		res.Reason, res.RetryAfter = Exhausted, r.wait
 	default:
 		res.Reason, res.Granted = Granted, max(c.Min, min(c.Want, s.fairPart(r.left)))
-		res.Delay = p.charge(&s, now, res.Granted)
+		res.Delay = p.charge(s, now, res.Granted)
 	}
 	if p.fair(s) && res.Reason != TooLarge {
 		s.grant(p.Fairness.account(s, c.Tenant), res.Granted)
 	}
-	p.describe(s, now, c, &res)
-	return s, res
+	p.describe(s, now, c, res)
 }
 
 // count notes the first lease of a holder in the shortest window.
-func (s *State) count(c Command) {
+func (s *State) count(c *Command) {
 	if c.First && s.Algorithm.WindowCoupled() {
 		s.Asked++
 	}
@@ -42,12 +40,12 @@ func (s *State) count(c Command) {
 // fairPart returns what one holder is granted of what is left: an equal part with
 // those who leased in the window before and did not yet in this one. So a large
 // fleet does not leave a budget with the few who ask first.
-func (s State) fairPart(left int64) int64 {
+func (s *State) fairPart(left int64) int64 {
 	return ceilDiv(left, max(0, s.Before-s.Asked)+1)
 }
 
 // tooLarge reports whether Min is an amount that is never granted.
-func (p Params) tooLarge(c Command) bool {
+func (p *Params) tooLarge(c *Command) bool {
 	large := 0
 	for _, r := range p.Rates {
 		most := r.Limit
@@ -65,14 +63,14 @@ func (p Params) tooLarge(c Command) bool {
 }
 
 // read combines what the meters say: of all the least, of any the most.
-func (p Params) read(s State, now Instant, amount int64, c Command) reading {
+func (p *Params) read(s *State, now Instant, amount int64, c *Command) reading {
 	if p.waits(s) {
 		wait := s.Expires.Sub(now) + 1
 		return reading{limit: p.Rates[0].Limit, wait: wait, resets: wait}
 	}
 	var all reading
-	for i, meter := range s.Slice() {
-		r := p.readMeter(s, meter, now, amount, c)
+	for i := range s.Slice() {
+		r := p.readMeter(s, &s.Meters[i], now, amount, c)
 		if amount > r.limit && p.either(s) {
 			r.wait = never // it is for another meter
 		}
@@ -93,7 +91,7 @@ const never = Micros(MaxExact)
 
 // either reports whether one meter that admits is enough. Of windows that an edit
 // left in force, all have to.
-func (p Params) either(s State) bool {
+func (p *Params) either(s *State) bool {
 	if !p.Any || p.Algorithm.machine() != s.Algorithm.machine() || s.N != len(p.Rates) {
 		return false
 	}
@@ -125,18 +123,18 @@ func (r reading) or(o reading) reading {
 	return binding
 }
 
-func (p Params) readMeter(s State, m Meter, now Instant, amount int64, c Command) reading {
+func (p *Params) readMeter(s *State, m *Meter, now Instant, amount int64, c *Command) reading {
 	switch s.Algorithm.machine() {
 	case windowMachine:
 		return p.readWindow(s, m, now, amount, c)
 	case slidingMachine:
-		return p.readSliding(m, now, amount, c.Memory)
+		return p.readSliding(m, now, amount, &c.Memory)
 	default:
 		return p.readBucket(m, now, amount)
 	}
 }
 
-func (p Params) readWindow(s State, m Meter, now Instant, amount int64, c Command) reading {
+func (p *Params) readWindow(s *State, m *Meter, now Instant, amount int64, c *Command) reading {
 	w := m.open()
 	r := reading{limit: m.Limit, left: max(0, m.Limit-m.Used), resets: w.End().Sub(now)}
 	if p.fair(s) {
@@ -155,7 +153,7 @@ func (p Params) readWindow(s State, m Meter, now Instant, amount int64, c Comman
 // charge counts a grant in every meter, also in those that had no room when one
 // that admits was enough: what a rate says is always about all that was granted. It
 // returns how long the grant has to wait for its turn.
-func (p Params) charge(s *State, now Instant, amount int64) Micros {
+func (p *Params) charge(s *State, now Instant, amount int64) Micros {
 	var delay Micros
 	for i := range s.Slice() {
 		m := &s.Meters[i]
@@ -179,7 +177,7 @@ func (p Params) charge(s *State, now Instant, amount int64) Micros {
 
 // describe writes to the result what is left in the state and how long a grant
 // lives.
-func (p Params) describe(s State, now Instant, c Command, res *Result) {
+func (p *Params) describe(s *State, now Instant, c *Command, res *Result) {
 	r := p.read(s, now, 1, c)
 	res.Windows, res.Limit, res.Remaining, res.ResetAfter = s.Windows(now), r.limit, r.left, r.resets
 	if !s.Algorithm.WindowCoupled() {
