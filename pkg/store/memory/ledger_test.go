@@ -75,6 +75,41 @@ func TestSuccessorKnowsWhatWasGranted(t *testing.T) {
 	}
 }
 
+// TestSuccessorAnswersAsItsPredecessorWould hands over counters of every algorithm
+// and compares the successor with a twin of the predecessor.
+func TestSuccessorAnswersAsItsPredecessorWould(t *testing.T) {
+	const minute = 60 * limiter.Second
+	clock := newFakeClock(epoch.Add(-minute))
+	s, twin := memory.New(memory.Options{Clock: clock.Now}), memory.New(memory.Options{Clock: clock.Now})
+	clock.Advance(2*minute + limiter.Second/7)
+	run := func(s *memory.Store, round int) []limiter.Result {
+		var results []limiter.Result
+		for i, p := range everyAlgorithm() {
+			for j, tenant := range []string{"gold", "silver", "other"} {
+				c := limiter.Command{Min: 1, Want: int64(1 + (round+j)%3), Tenant: tenant, First: j == 0}
+				results = append(results, apply(t, s, counterOf(fmt.Sprint(i)), p, c))
+			}
+			back := results[len(results)-1]
+			c := limiter.Command{Op: limiter.Return, Want: 1, Tenant: "other", Windows: back.Windows, At: back.Now}
+			results = append(results, apply(t, s, counterOf(fmt.Sprint(i)), p, c))
+		}
+		return results
+	}
+	for round := range 5 {
+		if diff := cmp.Diff(run(twin, round), run(s, round)); diff != "" {
+			t.Fatalf("the twins differ:\n%s", diff)
+		}
+		clock.Advance(limiter.Second / 5)
+	}
+	s = succeed(t, s, clock, 0)
+	for round := range 10 {
+		if diff := cmp.Diff(run(twin, round), run(s, round)); diff != "" {
+			t.Fatalf("round %d after the hand-over (-predecessor +successor):\n%s", round, diff)
+		}
+		clock.Advance(limiter.Second / 5)
+	}
+}
+
 func TestWindowsThatBeganBetweenLeadersGrantNothing(t *testing.T) {
 	clock := newFakeClock(epoch - 1)
 	s := memory.New(memory.Options{Clock: clock.Now})
