@@ -4,12 +4,42 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sys/unix"
 )
+
+// dial connects to the server. Closing the store ends the connection, also one that
+// waits for a server that hangs: the client would say goodbye first.
+func (s *Store) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.closed, cancel)()
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("%s is no TCP network", network), conn.Close())
+	}
+	return &link{TCPConn: tcp, forget: context.AfterFunc(s.closed, func() { _ = tcp.Close() })}, nil
+}
+
+// A link is a connection that ends with its store.
+type link struct {
+	*net.TCPConn
+	forget func() bool
+}
+
+// Close ends the connection.
+func (l *link) Close() error {
+	l.forget()
+	return l.TCPConn.Close()
+}
 
 // alive reports whether a connection that waits for its next call is still good, in
 // one system call that does not block. It is not when the server closed it, or said

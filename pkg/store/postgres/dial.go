@@ -15,6 +15,9 @@ import (
 const (
 	// callTimeout bounds a call whose context has no earlier deadline.
 	callTimeout = time.Second
+	// serverTimeout lets the server end a call that waits for a lock before the client
+	// gives the connection up.
+	serverTimeout = 9 * callTimeout / 10
 	// installTimeout bounds how long the first call to a database may take in addition,
 	// which makes what it lacks.
 	installTimeout = 10 * time.Second
@@ -77,7 +80,7 @@ func (o Options) config() (*pgxpool.Config, error) {
 		"application_name":              "weir",
 		"search_path":                   "",
 		"default_transaction_isolation": "read committed",
-		"statement_timeout":             strconv.FormatInt(callTimeout.Milliseconds(), 10),
+		"statement_timeout":             strconv.FormatInt(serverTimeout.Milliseconds(), 10),
 	}
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	config.MaxConns = defaultConnections

@@ -1,8 +1,12 @@
 package postgres
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weir-dev/weir/pkg/store"
 )
@@ -14,12 +18,14 @@ const (
 	undefinedObject       = "42704"
 	invalidSchemaName     = "3F000"
 	insufficientPrivilege = "42501"
+	featureNotSupported   = "0A000"
+	readOnlyTransaction   = "25006"
 )
 
 // unable are the SQLSTATE codes, or their classes, with which a server says that it
 // cannot serve now, and what that means to a user. Any other is a defect of ours.
 var unable = []struct{ code, meaning string }{
-	{"25006", "it is a standby or read-only, point the policy at the primary"},
+	{readOnlyTransaction, "it is a standby or read-only, point the policy at the primary"},
 	{"28", "it refuses the user name, password or certificate"},
 	{"3D000", "it has no such database"},
 	{"40001", "another transaction was in the way; its default isolation is not read committed"},
@@ -40,6 +46,9 @@ var unable = []struct{ code, meaning string }{
 // no answer came, or one that the server cannot serve.
 func (s *Store) explain(err error) error {
 	code := codeOf(err)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("it did not answer in time: %w", err)
+	}
 	if code == "" || code == insufficientPrivilege {
 		return &store.UnavailableError{Store: s.name, Cause: err}
 	}
@@ -49,4 +58,45 @@ func (s *Store) explain(err error) error {
 		}
 	}
 	return fmt.Errorf("%s: %w", s.name, err)
+}
+
+// elaborate asks the server what an error that says too little means.
+func (s *Store) elaborate(ctx context.Context, err error) error {
+	switch codeOf(err) {
+	case insufficientPrivilege:
+		return s.within(ctx, callTimeout, func(ctx context.Context) error { return s.lacksRights(ctx, err) })
+	case featureNotSupported:
+		return s.within(ctx, callTimeout, func(ctx context.Context) error { return s.follows(ctx, err) })
+	}
+	return err
+}
+
+// lacksRights adds to an error about rights what gives them.
+func (s *Store) lacksRights(ctx context.Context, cause error) error {
+	const question = `SELECT to_regnamespace('weir') IS NULL, quote_ident(current_user), quote_ident(current_database())`
+	var first bool
+	var user, database string
+	if err := s.pool.QueryRow(ctx, question).Scan(&first, &user, &database); err != nil {
+		return err
+	}
+	if first {
+		return fmt.Errorf("its user may not make the schema weir; let an administrator run: GRANT CREATE ON DATABASE %s TO %s: %w",
+			database, user, cause)
+	}
+	return fmt.Errorf("its user may not use the schema weir, which another made; let an administrator run: "+
+		"GRANT USAGE, CREATE ON SCHEMA weir TO %[1]s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir TO %[1]s: %[2]w",
+		user, cause)
+}
+
+// follows turns an error about what a server does not do, when that is because it
+// follows another, into that of a transaction that may not write.
+func (s *Store) follows(ctx context.Context, cause error) error {
+	var standby bool
+	if err := s.pool.QueryRow(ctx, "SELECT pg_is_in_recovery()").Scan(&standby); err != nil {
+		return err
+	}
+	if standby {
+		return &pgconn.PgError{Severity: "ERROR", Code: readOnlyTransaction, Message: cause.Error()}
+	}
+	return cause
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -44,23 +43,6 @@ func (s *Store) install(ctx context.Context) error {
 		}
 		return err
 	})
-}
-
-// lacksRights adds to an error about rights what gives them.
-func (s *Store) lacksRights(ctx context.Context, cause error) error {
-	const question = `SELECT to_regnamespace('weir') IS NULL, quote_ident(current_user), quote_ident(current_database())`
-	var first bool
-	var user, database string
-	if err := s.pool.QueryRow(ctx, question).Scan(&first, &user, &database); err != nil {
-		return errors.Join(cause, err)
-	}
-	if first {
-		return fmt.Errorf("its user may not make the schema weir; let an administrator run: GRANT CREATE ON DATABASE %s TO %s: %w",
-			database, user, cause)
-	}
-	return fmt.Errorf("its user may not use the schema weir, which another made; let an administrator run: "+
-		"GRANT USAGE, CREATE ON SCHEMA weir TO %[1]s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir TO %[1]s: %[2]w",
-		user, cause)
 }
 
 // codeOf returns the SQLSTATE of an error that the server sent, else "".

@@ -24,13 +24,14 @@ type Store struct {
 }
 
 func newStore(config *pgxpool.Config, p program) (*Store, error) {
-	pool, err := pgxpool.NewWithConfig(context.Background(), config)
-	if err != nil {
+	c := config.ConnConfig
+	s := &Store{name: fmt.Sprintf("postgres at %s:%d/%s", c.Host, c.Port, c.Database), program: p}
+	s.closed, s.close = context.WithCancel(context.Background())
+	c.DialFunc = s.dial
+	var err error
+	if s.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil {
 		return nil, fmt.Errorf("postgres client: %w", err)
 	}
-	c := config.ConnConfig
-	s := &Store{pool: pool, name: fmt.Sprintf("postgres at %s:%d/%s", c.Host, c.Port, c.Database), program: p}
-	s.closed, s.close = context.WithCancel(context.Background())
 	return s, nil
 }
 
@@ -85,12 +86,8 @@ func (s *Store) call(ctx context.Context, into any, sql string, args ...any) err
 			err = s.within(ctx, callTimeout, run)
 		}
 	}
-	if codeOf(err) == insufficientPrivilege {
-		cause := err
-		err = s.within(ctx, callTimeout, func(ctx context.Context) error { return s.lacksRights(ctx, cause) })
-	}
 	if err != nil {
-		return s.explain(err)
+		return s.explain(s.elaborate(ctx, err))
 	}
 	return nil
 }

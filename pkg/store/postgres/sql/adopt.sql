@@ -88,9 +88,7 @@ $$;
 CREATE OR REPLACE FUNCTION weir.meter$build(s weir.counters, p weir.params$build, i int, expires bigint, used bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
-    max_exact CONSTANT bigint := 9007199254740991;
     rate CONSTANT bigint[] := p.rates[5 * i - 4 : 5 * i];
-    cost bigint;
 BEGIN
     CASE weir.machine$build(p.algorithm)
     WHEN 0 THEN
@@ -99,8 +97,7 @@ BEGIN
         s := weir.add$build(s, rate, expires, 0);
         RETURN weir.note$build(s, i, weir.spent_by$build(p, p.rates, i, expires), used);
     ELSE
-        cost := weir.cost$build(p.rates, i);
-        RETURN weir.add$build(s, rate, expires, least(used, max_exact / cost) * cost);
+        RETURN weir.add$build(s, rate, expires, weir.fill$build(0, weir.cost$build(p.rates, i), used));
     END CASE;
 END
 $$;
@@ -195,7 +192,7 @@ BEGIN
         RETURN weir.roll$build(s, p, now);
     ELSIF weir.follows$build(s, p) THEN
         RETURN weir.convert$build(s, p, now);
-    ELSIF now >= s.expires THEN
+    ELSIF now > s.expires THEN
         s.began := now;
         RETURN weir.begin$build(s, p, now, weir.most_in_use$build(s, now));
     END IF;

@@ -19,17 +19,21 @@ RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     cost CONSTANT bigint := weir.cost$build(s.rates, i);
     drain CONSTANT bigint := weir.drain$build(s.rates, i);
-    level bigint := weir.drain_to$build(s.used[i], s.index[i], now, drain, p.lifetime * drain);
+    level bigint := weir.drain_to$build(weir.brim$build(p, cost, drain, s.rates, i), since, now, drain, 0);
 BEGIN
-    IF since > 0 THEN
-        level := greatest(level, weir.drain_to$build(
-            weir.brim$build(p, cost, drain, s.rates, i), since, now, drain, 0));
-    END IF;
-    s.used[i] := level;
+    s.used[i] := weir.drain_to$build(s.used[i], s.index[i], now, drain, p.lifetime * drain);
     s.index[i] := greatest(s.index[i], now);
+    IF since > 0 AND level >= s.used[i] THEN
+        s.used[i] := level;
+        s.index[i] := greatest(s.index[i], since);
+    END IF;
     RETURN s;
 END
 $$;
+
+-- fill returns the level after so many units, as far as it can be counted.
+CREATE OR REPLACE FUNCTION weir.fill$build(level bigint, cost bigint, amount bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$ SELECT level + least(amount, (9007199254740991 - level) / cost) * cost $$;
 
 -- delay returns how long the last unit of meter number i waits for its turn.
 CREATE OR REPLACE FUNCTION weir.delay$build(s weir.counters, i int) RETURNS bigint

@@ -30,24 +30,25 @@ $$;
 -- take_off_meter returns s without so many units of meter number i, which has no
 -- windows, NULL when they do not count any more.
 CREATE OR REPLACE FUNCTION weir.take_off_meter$build(
-    s weir.counters, p weir.params$build, i int, now bigint, c weir.command$build)
+    s weir.counters, p weir.params$build, i int, c weir.command$build)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
+    max_exact CONSTANT bigint := 9007199254740991;
     cost CONSTANT bigint := weir.cost$build(s.rates, i);
     drain CONSTANT bigint := weir.drain$build(s.rates, i);
-    drained CONSTANT bigint := now - c.granted_at;
+    age CONSTANT bigint := s.index[i] - c.granted_at;
     rest bigint;
 BEGIN
     IF s.algorithm <= 2 THEN
-        IF drained >= s.rates[5 * i - 3] THEN
+        IF age >= s.rates[5 * i - 3] THEN
             RETURN NULL;
         END IF;
         RETURN weir.erase$build(s, i, c.granted_at, c.want);
     END IF;
-    IF c.want > weir.brim$build(p, cost, drain, s.rates, i) / cost OR drained > c.want * cost / drain THEN
+    IF c.want > max_exact / cost OR age > c.want * cost / drain THEN
         RETURN NULL;
     END IF;
-    rest := c.want * cost - drained * drain;
+    rest := c.want * cost - age * drain;
     IF rest <= 0 OR rest > s.used[i] THEN
         RETURN NULL;
     END IF;
@@ -62,11 +63,12 @@ CREATE OR REPLACE FUNCTION weir.take_off$build(
     s weir.counters, p weir.params$build, now bigint, c weir.command$build, since bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-    IF weir.waits$build(s, p) OR cardinality(c.windows) <> 5 * cardinality(s.index) THEN
+    IF weir.waits$build(s, p) OR s.began > 0 AND c.granted_at <= s.began
+        OR cardinality(c.windows) <> 5 * cardinality(s.index) THEN
         RETURN NULL;
     ELSIF s.algorithm = 0 THEN
         RETURN weir.return_to_windows$build(s, p, c, since);
-    ELSIF p.either OR c.granted_at > now OR c.granted_at <= s.began THEN
+    ELSIF s.algorithm = 5 OR c.granted_at > now THEN
         RETURN NULL;
     END IF;
     FOR i IN 1 .. cardinality(s.index) LOOP
@@ -74,7 +76,7 @@ BEGIN
             OR c.granted_at < since THEN
             RETURN NULL;
         END IF;
-        s := weir.take_off_meter$build(s, p, i, now, c);
+        s := weir.take_off_meter$build(s, p, i, c);
         IF s.key IS NULL THEN
             RETURN NULL;
         END IF;

@@ -36,6 +36,9 @@ CREATE UNLOGGED TABLE IF NOT EXISTS weir.memory (
     latest bigint      NOT NULL  -- no counter is dropped that ended later
 ) WITH (fillfactor = 10);
 
+-- Where a table is missing, the memory is of no use.
+DELETE FROM weir.memory;
+
 -- forget ends the memory with the counters that TRUNCATE takes away.
 CREATE OR REPLACE FUNCTION weir.forget() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

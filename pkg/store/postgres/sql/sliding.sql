@@ -77,8 +77,10 @@ CREATE OR REPLACE FUNCTION weir.note$build(s weir.counters, i int, at bigint, am
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     max_log CONSTANT bigint := 1024;
+    max_exact CONSTANT bigint := 9007199254740991;
     ends CONSTANT int := weir.log_starts$build(s, i) + 2 * s.entries[i];
 BEGIN
+    amount := least(amount, max_exact - s.used[i]);
     IF amount = 0 THEN
         RETURN s;
     END IF;

@@ -17,7 +17,7 @@ DECLARE
     units bigint := 0;
 BEGIN
     SELECT c.index[1] AS index, c.used[1] AS used, greatest(0, rates[1] - c.used[1]) AS room,
-        c.asked + first::int AS asked, c.before, m.latest,
+        c.asked + first::int AS asked, c.before, greatest(m.latest, c.began) AS latest,
         weir.start$build(rates, 1, c.index[1]) AS starts, weir.start$build(rates, 1, c.index[1] + 1) AS ends INTO s
     FROM weir.counters c, weir.memory m
     WHERE c.key = counter AND c.generation = generation AND c.algorithm = 0 AND c.rates = rates
@@ -60,7 +60,7 @@ DECLARE
     wait bigint := 0;
 BEGIN
     SELECT c.index[1] AS index, c.used[1] AS used, c.expires, c.keep_until,
-        greatest(m.since, since) AS since, m.latest INTO s
+        greatest(m.since, since) AS since, greatest(m.latest, c.began) AS latest INTO s
     FROM weir.counters c, weir.memory m
     WHERE c.key = counter AND c.generation = generation AND c.algorithm = algorithm AND c.rates = rates
         AND min <= (brim - lowest) / cost
@@ -70,10 +70,12 @@ BEGIN
     IF (now >= s.latest) IS NOT TRUE THEN
         RETURN NULL;
     END IF;
-    level := greatest(
-        weir.drain_to$build(s.used, s.index, now, drain, lowest),
-        CASE WHEN s.since > 0 THEN weir.drain_to$build(brim, s.since, now, drain, 0) END);
+    level := weir.drain_to$build(s.used, s.index, now, drain, lowest);
     at := greatest(s.index, now);
+    IF s.since > 0 AND weir.drain_to$build(brim, s.since, now, drain, 0) >= level THEN
+        level := weir.drain_to$build(brim, s.since, now, drain, 0);
+        at := greatest(at, s.since);
+    END IF;
     IF (brim - level) / cost >= min THEN
         units := least(want, (brim - level) / cost);
         level := level + units * cost;

@@ -4,6 +4,7 @@
 CREATE OR REPLACE FUNCTION weir.served$build(s weir.counters, latest bigint) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
+    latest := greatest(latest, s.began);
     IF s.algorithm = 0 THEN
         FOR i IN 1 .. cardinality(s.index) LOOP
             latest := greatest(latest, weir.start$build(s.rates, i, s.index[i]));

@@ -48,7 +48,7 @@ BEGIN
     IF weir.waits$build(s, p) THEN
         most := p.rates[1];
         room := 0;
-        wait := s.expires - now;
+        wait := s.expires - now + 1;
         resets := wait;
         forgotten := false;
         RETURN;
@@ -160,26 +160,16 @@ LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     max_exact CONSTANT bigint := 9007199254740991;
     machine CONSTANT int := weir.machine$build(s.algorithm);
-    either CONSTANT boolean := weir.either$build(s, p);
-    part bigint := amount;
-    cost bigint;
 BEGIN
     delay := 0;
     FOR i IN 1 .. cardinality(s.index) LOOP
         CASE machine
         WHEN 0 THEN
-            s.used[i] := least(max_exact, s.used[i] + amount);
+            s.used[i] := s.used[i] + least(amount, max_exact - s.used[i]);
         WHEN 1 THEN
-            IF either THEN
-                part := least(amount, greatest(0, s.rates[5 * i - 4] - s.used[i]));
-            END IF;
-            s := weir.note$build(s, i, weir.spent_by$build(p, s.rates, i, now + p.lifetime), part);
+            s := weir.note$build(s, i, weir.spent_by$build(p, s.rates, i, now + p.lifetime), amount);
         ELSE
-            cost := weir.cost$build(s.rates, i);
-            IF either THEN
-                part := least(amount, (weir.read_bucket$build(s, p, i, now, 1)).room);
-            END IF;
-            s.used[i] := s.used[i] + part * cost;
+            s.used[i] := weir.fill$build(s.used[i], weir.cost$build(s.rates, i), amount);
             IF s.algorithm = 5 THEN
                 delay := greatest(delay, weir.delay$build(s, i));
             END IF;

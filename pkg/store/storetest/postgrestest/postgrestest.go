@@ -19,7 +19,7 @@ import (
 
 // The superuser and the database that every server has.
 const (
-	User     = "weir"
+	User     = "admin"
 	Database = "postgres"
 )
 
@@ -34,6 +34,7 @@ type Server struct {
 	t        testing.TB
 	settings []string
 	dir      string // of its data
+	log      string // path of what it says
 	cmd      *exec.Cmd
 	done     chan struct{} // closed when the process has ended
 }
@@ -51,7 +52,7 @@ func Start(t testing.TB, settings ...string) *Server {
 // ends.
 func StartIn(t testing.TB, dir string, settings ...string) *Server {
 	t.Helper()
-	s := &Server{Addr: freeAddr(t), t: t, settings: settings, dir: dir}
+	s := &Server{Addr: freeAddr(t), t: t, settings: settings, dir: dir, log: filepath.Join(t.TempDir(), "postgres.log")}
 	s.run()
 	t.Cleanup(s.Kill)
 	return s
@@ -66,6 +67,32 @@ func (s *Server) Do(sql string, args ...any) [][]any {
 		s.t.Fatalf("postgres: %s: %v", sql, err)
 	}
 	return rows
+}
+
+// Hold runs SQL in a transaction that stays open until the test ends.
+func (s *Server) Hold(sql string) {
+	s.t.Helper()
+	ctx := context.Background()
+	conn, err := s.connect(ctx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = conn.Close(ctx) })
+	for _, statement := range []string{"BEGIN", sql} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			s.t.Fatalf("postgres: %s: %v", statement, err)
+		}
+	}
+}
+
+// WriteFile writes a file of the server into the directory of its data.
+func (s *Server) WriteFile(name string, data []byte) {
+	s.t.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	own(s.t, path)
 }
 
 // Restart shuts the server down in order and starts it again at the same address.
@@ -89,7 +116,7 @@ func (s *Server) Stop() {
 	select {
 	case <-s.done:
 	case <-time.After(startTimeout):
-		s.t.Fatalf("postgres does not stop; see %s", s.log())
+		s.t.Fatalf("postgres does not stop; see %s", s.log)
 	}
 }
 
@@ -120,7 +147,7 @@ func (s *Server) Pause() { s.signalAll(syscall.SIGSTOP) }
 // Resume lets a paused server go on.
 func (s *Server) Resume() { s.signalAll(syscall.SIGCONT) }
 
-// CopyTo copies the data of a stopped server.
+// Copy copies the data of a stopped server.
 func (s *Server) Copy() string {
 	s.t.Helper()
 	dir := newDir(s.t)
@@ -136,7 +163,7 @@ func (s *Server) Replace(dir string) {
 	s.run()
 }
 
-// Backup takes a base backup. Standby makes a server on it follow this one.
+// Backup takes a base backup, and standby makes a server on it follow this one.
 func (s *Server) Backup(standby bool) string {
 	s.t.Helper()
 	dir := newDir(s.t)
@@ -173,8 +200,6 @@ func (s *Server) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
-func (s *Server) log() string { return filepath.Join(s.dir, "postgres.log") }
-
 func (s *Server) run() {
 	s.t.Helper()
 	host, port, _ := net.SplitHostPort(s.Addr) // made by freeAddr
@@ -182,7 +207,7 @@ func (s *Server) run() {
 	for _, setting := range slices.Concat(defaults, s.settings) {
 		args = append(args, "-c", setting)
 	}
-	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -198,7 +223,7 @@ func (s *Server) run() {
 		defer close(done)
 		_ = cmd.Wait() // killed, as intended
 	}(s.cmd, s.done)
-	s.await()
+	s.Await()
 }
 
 // defaults are the settings of a small server. What a killed process wrote stays in
@@ -208,8 +233,8 @@ var defaults = []string{
 	"max_wal_size=64MB", "min_wal_size=2MB", "logging_collector=off",
 }
 
-// await blocks until the server answers.
-func (s *Server) await() {
+// Await blocks until the server answers, as after one of its processes was killed.
+func (s *Server) Await() {
 	s.t.Helper()
 	deadline := time.After(startTimeout)
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -222,7 +247,7 @@ func (s *Server) await() {
 		select {
 		case <-tick.C:
 		case <-s.done:
-			text, _ := os.ReadFile(s.log())
+			text, _ := os.ReadFile(s.log)
 			s.t.Fatalf("postgres ended at its start: %s", text)
 		case <-deadline:
 			s.t.Fatalf("postgres at %s does not answer: %v", s.Addr, err)

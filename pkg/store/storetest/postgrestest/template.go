@@ -50,7 +50,7 @@ func template(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(cache, "weir", strings.ReplaceAll(strings.TrimSpace(string(version)), " ", "-"))
+	dir := filepath.Join(cache, "weir", strings.ReplaceAll(strings.TrimSpace(string(version)), " ", "-")+"-"+User)
 	if _, err := os.Stat(dir); err == nil {
 		return dir
 	}
@@ -78,12 +78,18 @@ func newDir(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	own(t, dir)
+	return dir
+}
+
+// own makes a file the server's.
+func own(t testing.TB, path string) {
+	t.Helper()
 	if attr := unprivileged(t); attr.Credential != nil {
-		if err := os.Chown(dir, int(attr.Credential.Uid), int(attr.Credential.Gid)); err != nil {
+		if err := os.Chown(path, int(attr.Credential.Uid), int(attr.Credential.Gid)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return dir
 }
 
 // copyDir copies what is in a directory into another, which becomes the server's.

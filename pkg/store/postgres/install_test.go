@@ -1,0 +1,99 @@
+package postgres
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
+)
+
+var (
+	counter  = store.Key{Scope: store.Scope{Cluster: "c", Namespace: "n", Policy: "p", Limit: "l"}}
+	short    = limiter.Params{Generation: 1, Rates: []limiter.Rate{{Limit: 5, Window: limiter.MinWindow}}}
+	oneToTen = limiter.Command{Min: 1, Want: 10}
+)
+
+func openAs(t *testing.T, server *postgrestest.Server, user, clock string) *Store {
+	t.Helper()
+	config, err := Options{Address: server.Addr, Database: postgrestest.Database, User: user}.config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newStore(config, newProgram(clock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// TestBuildsShareTheCounters lets two builds, whose functions differ, take turns.
+func TestBuildsShareTheCounters(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	old := openAs(t, server, postgrestest.User, read("clock"))
+	next := openAs(t, server, postgrestest.User, read("clock")+"-- of another build\n")
+	if old.program.suffix == next.program.suffix {
+		t.Fatal("both builds have the same functions")
+	}
+	granted := map[limiter.Instant]int64{} // by the end of the window
+	for range 300 {
+		for _, s := range []*Store{old, next} {
+			res, err := s.Apply(t.Context(), counter, short, limiter.Command{Min: 1, Want: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			granted[res.Windows.Open[0].End()] += res.Granted
+		}
+	}
+	most := int64(0)
+	for _, n := range granted {
+		most = max(most, n)
+	}
+	if most != 5 {
+		t.Errorf("a window of 5 granted %d", most)
+	}
+}
+
+func TestManyInstallAtOnce(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	var stores sync.WaitGroup
+	for range 8 {
+		s := openAs(t, server, postgrestest.User, read("clock"))
+		stores.Go(func() {
+			if _, err := s.Apply(t.Context(), counter, short, oneToTen); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	stores.Wait()
+}
+
+// TestAUserWithoutRightsLearnsWhatToRun runs what the errors say.
+func TestAUserWithoutRightsLearnsWhatToRun(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	for _, user := range []string{`"Shop"`, "other"} {
+		server.Do("CREATE ROLE " + user + " LOGIN")
+		s := openAs(t, server, strings.Trim(user, `"`), read("clock"))
+		_, err := s.Apply(t.Context(), counter, short, oneToTen)
+		if err == nil || !strings.Contains(err.Error(), "an administrator") {
+			t.Fatalf("%s: error is %v, want one that tells what an administrator has to run", user, err)
+		}
+		for grant := range strings.SplitSeq(regexp.MustCompile(`run: (.*?): `).FindStringSubmatch(err.Error())[1], "; ") {
+			server.Do(grant)
+		}
+		if _, err := s.Apply(t.Context(), counter, short, oneToTen); err != nil {
+			t.Errorf("%s after the grant: %v", user, err)
+		}
+		if err := s.Refresh(context.Background()); err != nil {
+			t.Errorf("%s after the grant: %v", user, err)
+		}
+	}
+}

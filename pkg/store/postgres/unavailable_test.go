@@ -1,0 +1,188 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/postgres"
+	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
+)
+
+func TestServersThatCannotDecideAreUnavailable(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(*testing.T, *postgrestest.Server) *postgrestest.Server
+		options postgres.Options
+		words   []string
+	}{
+		"a standby": {
+			func(t *testing.T, s *postgrestest.Server) *postgrestest.Server {
+				apply(t, dial(t, s), counterOf("a"), perWindow(1, limiter.Second), lease)
+				return postgrestest.StartIn(t, s.Backup(true))
+			},
+			postgres.Options{},
+			[]string{"standby"},
+		},
+		"a standby that was never used": {
+			func(t *testing.T, s *postgrestest.Server) *postgrestest.Server {
+				return postgrestest.StartIn(t, s.Backup(true))
+			},
+			postgres.Options{},
+			[]string{"standby"},
+		},
+		"a read-only database": {
+			func(_ *testing.T, s *postgrestest.Server) *postgrestest.Server {
+				s.Do("ALTER DATABASE postgres SET default_transaction_read_only = on")
+				return s
+			},
+			postgres.Options{},
+			[]string{"read-only"},
+		},
+		"a server without a connection left": {
+			func(_ *testing.T, s *postgrestest.Server) *postgrestest.Server {
+				s.Do("CREATE ROLE crowded LOGIN CONNECTION LIMIT 0")
+				return s
+			},
+			postgres.Options{User: "crowded"},
+			[]string{"max_connections"},
+		},
+		"a wrong password": {
+			func(_ *testing.T, s *postgrestest.Server) *postgrestest.Server {
+				s.Do("CREATE ROLE guarded LOGIN PASSWORD 'another'")
+				s.WriteFile("pg_hba.conf", []byte("host all guarded all scram-sha-256\nhost all all all trust\n"))
+				s.Do("SELECT pg_reload_conf()")
+				return s
+			},
+			postgres.Options{User: "guarded"},
+			[]string{"password"},
+		},
+		"an unknown database": {
+			func(_ *testing.T, s *postgrestest.Server) *postgrestest.Server { return s },
+			postgres.Options{Database: "elsewhere"},
+			[]string{"no such database"},
+		},
+		"no server": {
+			func(_ *testing.T, s *postgrestest.Server) *postgrestest.Server { s.Kill(); return s },
+			postgres.Options{},
+			[]string{"connection refused"},
+		},
+		"a table that somebody locked": {
+			func(t *testing.T, s *postgrestest.Server) *postgrestest.Server {
+				apply(t, dial(t, s), counterOf("a"), perWindow(1, limiter.Second), lease)
+				s.Hold("LOCK TABLE weir.counters")
+				return s
+			},
+			postgres.Options{},
+			[]string{"in time"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for a server of its own
+			server := c.prepare(t, postgrestest.Start(t))
+			o := postgres.Options{Address: server.Addr, Database: postgrestest.Database, User: postgrestest.User, Password: password}
+			if c.options.User != "" {
+				o.User = c.options.User
+			}
+			if c.options.Database != "" {
+				o.Database = c.options.Database
+			}
+			s := dialAs(t, o)
+			_, err := s.Apply(t.Context(), counterOf("a"), perWindow(1, limiter.Second), lease)
+			wantUnavailable(t, err, append(c.words, server.Addr)...)
+			_, err = s.Probe(t.Context())
+			wantUnavailable(t, err)
+		})
+	}
+}
+
+func TestADeadlineEndsTheCall(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	s := dial(t, server)
+	apply(t, s, counterOf("a"), perWindow(1, limiter.Second), lease)
+	server.Pause()
+	defer server.Resume()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := s.Apply(ctx, counterOf("a"), perWindow(1, limiter.Second), lease)
+	wantUnavailable(t, err)
+	if took := time.Since(start); took > 500*time.Millisecond {
+		t.Errorf("a deadline of 50 ms ended the call after %v", took)
+	}
+}
+
+// TestClosingDoesNotWaitForAServerThatHangs closes a store whose call is under way.
+func TestClosingDoesNotWaitForAServerThatHangs(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	s := dial(t, server)
+	apply(t, s, counterOf("a"), perWindow(1, limiter.Second), lease)
+	server.Pause()
+	defer server.Resume()
+	var call sync.WaitGroup
+	call.Go(func() {
+		_, err := s.Apply(t.Context(), counterOf("a"), perWindow(1, limiter.Second), lease)
+		wantUnavailable(t, err)
+	})
+	<-time.After(50 * time.Millisecond)
+	start := time.Now()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(start); took > 500*time.Millisecond {
+		t.Errorf("closing took %v", took)
+	}
+	call.Wait()
+}
+
+// TestNoCommandIsSentTwice loses the reply of a decision.
+func TestNoCommandIsSentTwice(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	link := newLink(t, server.Addr)
+	s := dialAs(t, postgres.Options{Address: link.addr, Database: postgrestest.Database, User: postgrestest.User})
+	p := perWindow(100, freshWindow(t, s))
+	apply(t, s, counterOf("a"), p, lease)
+	link.loseReplies.Store(true)
+	_, err := s.Apply(t.Context(), counterOf("a"), p, lease)
+	wantUnavailable(t, err)
+	if used := server.Do("SELECT used[1] FROM weir.counters WHERE key = 'c/n/p/l/a'")[0][0]; used != int64(10) {
+		t.Errorf("after 2 leases of 5 the server has granted %d", used)
+	}
+}
+
+// TestADatabaseThatIsSerializableByDefault must not make parallel decisions fail.
+func TestADatabaseThatIsSerializableByDefault(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	server.Do("ALTER DATABASE postgres SET default_transaction_isolation = serializable")
+	s := dial(t, server)
+	var callers sync.WaitGroup
+	for range 50 {
+		callers.Go(func() {
+			if _, err := s.Apply(t.Context(), counterOf("a"), perWindow(1, limiter.Second), lease); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	callers.Wait()
+}
+
+// TestATableOfAnotherLayoutIsAPlainError must not read as an outage, on which a policy
+// may admit.
+func TestATableOfAnotherLayoutIsAPlainError(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	s := dial(t, server)
+	apply(t, s, counterOf("a"), perWindow(5, limiter.Second), lease)
+	server.Do("ALTER TABLE weir.counters RENAME used TO spent")
+	_, err := s.Apply(t.Context(), counterOf("a"), perWindow(5, limiter.Second), lease)
+	if _, unavailable := errors.AsType[*store.UnavailableError](err); err == nil || unavailable {
+		t.Errorf("error is %v, want a plain one", err)
+	}
+}
