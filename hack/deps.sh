@@ -3,8 +3,17 @@
 # holds. Where it may not install, it says what to install.
 set -euo pipefail
 
+# Packages put the programs of Postgres where the PATH does not look.
+has_postgres() {
+    command -v postgres >/dev/null ||
+        compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null ||
+        compgen -G '/usr/pgsql-*/bin/postgres' >/dev/null ||
+        compgen -G '/opt/homebrew/opt/postgresql@*/bin/postgres' >/dev/null
+}
+
 missing=()
 command -v redis-server >/dev/null || missing+=(redis-server)
+has_postgres || missing+=(postgresql)
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 as_root=()
@@ -19,5 +28,5 @@ if command -v apt-get >/dev/null && "${as_root[@]}" true 2>/dev/null; then
         apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
     exit 0
 fi
-echo "missing: ${missing[*]}. Install it with your system's package manager (brew install redis, apt-get install redis-server, dnf install redis)." >&2
+echo "missing: ${missing[*]}. Install it with your system's package manager (brew install redis postgresql@17, apt-get install redis-server postgresql, dnf install redis postgresql-server)." >&2
 exit 1

@@ -1,7 +1,7 @@
 ##@ Setting up (the other targets call these when they need them)
 
 .PHONY: deps
-deps: ## Install the servers tests run against (redis-server), or say how
+deps: ## Install the servers tests run against (redis-server, postgresql), or say how
 	@hack/deps.sh
 
 # Tests and the demo find the programs here, whatever they were taken from.

@@ -7,7 +7,7 @@ FUZZTIME ?= 10s ## budget of each fuzz target of `make fuzz`
 test: test-unit e2e ## Run everything a change must pass
 
 .PHONY: test-unit
-test-unit: deps assets ## Run all packages under the race detector, with a real Redis and API server
+test-unit: deps assets ## Run all packages under the race detector, with a real Redis, Postgres and API server
 	KUBEBUILDER_ASSETS=$(ASSETS) go test -race -timeout 15m ./...
 
 .PHONY: e2e
