@@ -11,3 +11,7 @@ demo: assets build demo-programs ## Boot a cluster, controller, sidecars, an app
 demo-programs:
 	@go build -o bin/demo ./hack/demo
 	@go build -o bin/demo-app ./hack/demo/app
+
+.PHONY: simulate
+simulate: ## Simulate fleets in virtual time, and write docs/simulation.md with its plot
+	@go run ./hack/simulate

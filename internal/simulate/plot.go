@@ -152,7 +152,7 @@ func (a axis) ticks() []float64 {
 		return list
 	}
 	step := math.Pow(10, math.Floor(math.Log10(a.to-a.from)))
-	for _, part := range []float64{0.2, 0.5, 1} {
+	for _, part := range []float64{0.2, 0.5, 1, 2} {
 		if (a.to-a.from)/(step*part) <= 6 {
 			step *= part
 			break

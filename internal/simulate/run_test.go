@@ -196,7 +196,7 @@ func overload(m Model, n, windows int) Scenario {
 }
 
 func TestLargeFleetsUseTheWholeLimit(t *testing.T) {
-	for _, n := range []int{2, 8, 32, 128, 256, 512} {
+	for _, n := range []int{1, 2, 8, 32, 50, 64, 128, 256, 512} {
 		t.Run(fmt.Sprintf("%d holders", n), func(t *testing.T) {
 			r := Run(overload(Weir("weir", weir), n, 20))
 			most := 2.5 * max(float64(n), 1000.0/20)

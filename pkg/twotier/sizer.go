@@ -15,12 +15,12 @@ import (
 // Nothing that is learned is trusted. A size is what a lease asks for; what is
 // granted, and for how long, the store decides.
 const (
-	roundTrip = 4.0 // cost of asking the store once
+	roundTrip = 6.0 // cost of asking the store once
 	strand    = 1.0 // cost of a unit that nobody spends
 
 	// contention is the further cost of a stranded unit, in strands, in a window
-	// that refused: it is missing elsewhere. Half the size is best then.
-	contention = 3.0
+	// that refused: it is missing elsewhere.
+	contention = 2.0
 	// memory is the number of windows after which what was learned counts less.
 	memory = 256
 	// smoothing is the weight of the latest window in the forecast.
