@@ -17,6 +17,9 @@ func (k *Key) ask(ctx context.Context, cfg *settings, cost int64) (Decision, boo
 	if l.isClosed() {
 		return l.refused(cfg), true, nil
 	}
+	if cfg.Draining { // and another store serves since it was loaded
+		return Decision{}, false, nil
+	}
 	take := limiter.Command{Op: limiter.Take, Min: cost, Want: cost}
 	if debt := k.owes(); debt > 0 {
 		take.Min, take.Want = 1, min(cost+debt, limiter.MaxLimit) // a part of the debt is better than none
