@@ -69,6 +69,8 @@ func (e *Enforcer) Decide(ctx context.Context, r *http.Request) (Verdict, error)
 		}
 		s, refusal, err := l.ask(ctx, request)
 		switch {
+		case err != nil && l.shadow && ctx.Err() == nil:
+			e.cfg.Log.Error("a limit in shadow did not decide", "limit", l.scope.String(), "error", err)
 		case err != nil:
 			cancel(taken)
 			return Verdict{}, fmt.Errorf("limit %s/%s/%s: %w", l.Policy.Namespace, l.Policy.Name, l.Limit.Name, err)

@@ -48,7 +48,7 @@ func (l *limit) engineConfig(holders int64) twotier.Config {
 		LowWater:        c.LowWater,
 		ReturnIdleAfter: time.Duration(c.ReturnIdleAfter) * time.Microsecond,
 		Draining:        l.Policy.Draining,
-		MaxKeys:         l.maxKeys(),
+		MaxKeys:         l.maxPairs(),
 		OnUnavailable:   actions[l.Policy.OnStoreUnavailable],
 		Holders:         holders,
 	}

@@ -66,6 +66,16 @@ func (l *limit) settings(holders int64) count.Settings {
 	}
 }
 
+// maxPairs returns how many pairs of a value and a tenant may have credits of their
+// own: of each value those of the declared tenants and one more.
+func (l *limit) maxPairs() int {
+	f := l.Limit.Fairness
+	if f == nil {
+		return l.maxKeys()
+	}
+	return min(max(l.maxKeys()*(len(f.Weights)+1), len(f.Weights)+limiter.MaxTenants), policy.MaxTrackedKeys)
+}
+
 // maxKeys returns how many counters of its own the limit may have.
 func (l *limit) maxKeys() int {
 	if l.Limit.Key == nil {

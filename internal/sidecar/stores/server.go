@@ -2,10 +2,10 @@ package stores
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store/postgres"
 	"github.com/weir-dev/weir/pkg/store/redis"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
@@ -40,12 +40,17 @@ func dial(of policy.Store, secret Secret) (*server, error) {
 }
 
 func open(of policy.Store, secret Secret) (backend, error) {
-	switch of.Type {
-	case policy.RedisStore:
-		return redis.Dial(of.Address), nil
-	default:
-		return nil, fmt.Errorf("store type %q is not known to this version of the sidecar", of.Type)
+	encryption, err := secret.encryption(of.TLS)
+	if err != nil {
+		return nil, err
 	}
+	if of.Type == policy.PostgresStore {
+		return postgres.Dial(postgres.Options{
+			Address: of.Address, Database: of.Database,
+			User: secret.text("username"), Password: secret.text("password"), TLS: encryption,
+		})
+	}
+	return redis.Dial(of.Address), nil
 }
 
 // close returns when the last call of the upkeep has ended, which closing the

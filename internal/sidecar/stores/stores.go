@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
 
@@ -32,42 +33,48 @@ func NewPool(controller twotier.Store, o Observer, log *slog.Logger) *Pool {
 
 // Open returns the store behind its gate, the same for the same store in whatever
 // version of its credentials. It does not wait for a connection. While its
-// credentials have not arrived, the store is unavailable. It is kept up until
-// Retain closes it. The error names what cannot be opened and why.
+// credentials have not arrived or are no good, the store is unavailable, and
+// other policies do not suffer from it. It is kept up until
+// Retain closes it. The error names a type of store that is not known.
 func (p *Pool) Open(s policy.Store) (twotier.Store, error) {
-	if s.Type == policy.ControllerStore {
+	switch s.Type {
+	case policy.ControllerStore:
 		return p.controller, nil
+	case policy.RedisStore, policy.PostgresStore:
+		return p.open(withoutVersion(s)), nil
+	default:
+		return nil, fmt.Errorf("store type %q is not known to this version of the sidecar", s.Type)
 	}
+}
+
+func (p *Pool) open(s policy.Store) *twotier.Gate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := withoutVersion(s)
-	if c, ok := p.connections[key]; ok {
-		return c.gate, nil
+	if c, ok := p.connections[s]; ok {
+		return c.gate
 	}
-	c := newConnection(key, p.observer)
-	if err := p.connect(c); err != nil && s.Secret == "" {
-		return nil, err // nothing that may still come would mend it
-	}
-	p.connections[key] = c
-	return c.gate, nil
+	c := newConnection(s, p.observer)
+	p.connections[s] = c
+	p.connect(c)
+	return c.gate
 }
 
 // connect opens the connection's server with the credentials that are known; mu is
 // held. A server that is open stays when another cannot be.
-func (p *Pool) connect(c *connection) error {
+func (p *Pool) connect(c *connection) {
 	secret, arrived := p.secrets[c.of.Secret]
 	if c.of.Secret != "" && !arrived {
-		return nil
+		return
 	}
 	next, err := dial(c.of, secret)
 	if err != nil {
 		c.fail(err)
-		return err
+		p.log.Error("a store cannot be opened", "store", nameOf(c.of), "error", err)
+		return
 	}
 	if before := c.replace(next); before != nil {
 		p.retiring.Go(func() { p.closed(c, before.retire()) })
 	}
-	return nil
 }
 
 // Learn takes over the credentials of all stores. Stores that were opened with
@@ -84,9 +91,7 @@ func (p *Pool) Learn(secrets []Secret) {
 		if s, known := p.secrets[c.of.Secret]; !known || open && version == s.Version {
 			continue
 		}
-		if err := p.connect(c); err != nil {
-			p.log.Error("a store cannot be opened", "store", nameOf(c.of), "error", err)
-		}
+		p.connect(c)
 	}
 }
 

@@ -1,0 +1,91 @@
+package enforce_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// TestEveryFieldReachesTheEngine compares what engines are made of with what the
+// policy says.
+func TestEveryFieldReachesTheEngine(t *testing.T) {
+	bucket := limitOf("bucket", 10, byTenant(policy.Shared), func(l *policy.Limit) {
+		l.Algorithm, l.Lifetime = policy.TokenBucket, 2*limiter.Second
+		l.Rates = []limiter.Rate{{Limit: 10, Window: limiter.Second, Burst: 50}}
+		l.Overrides = []policy.Override{{
+			Values: []policy.Value{{"gold"}}, Rates: []limiter.Rate{{Limit: 20, Window: limiter.Second, Burst: 90}},
+		}}
+	})
+	any := limitOf("any", 10, func(l *policy.Limit) {
+		l.Any = true
+		l.Rates = append(l.Rates, limiter.Rate{Limit: 5, Window: limiter.Second})
+	})
+	leased := policyOf(bucket, any)
+	leased.Consistency = policy.Consistency{
+		Mode: policy.Leased, Size: policy.Predictive, Batch: 7, Min: 2, Max: 30, Expiry: policy.Coupled,
+		LowWater: 3, ReturnIdleAfter: 4 * limiter.Second,
+	}
+	leased.OnStoreUnavailable, leased.Since, leased.Generation = policy.LocalShare, 77, 5
+	asking := policyOf(limitOf("asking", 10, func(l *policy.Limit) {
+		l.Algorithm, l.Buckets = policy.SlidingWindow, 12
+	}))
+	asking.Name, asking.OnStoreUnavailable = "asking", policy.Allow
+	asking.Consistency = policy.Consistency{Mode: policy.CachedDeny}
+	shaping := policyOf(limitOf("shaping", 10, func(l *policy.Limit) {
+		l.Algorithm, l.MaxDelay = policy.LeakyBucket, limiter.Second
+	}))
+	shaping.Name, shaping.Draining = "shaping", true
+	shaping.Consistency = policy.Consistency{Mode: policy.Strict}
+
+	made := map[string]twotier.Config{}
+	e := newEnforcer(t, nil, func(c *enforce.Config) {
+		c.NewLimiter = func(cfg twotier.Config, _ twotier.Store) enforce.Limiter {
+			made[cfg.Scope.Limit] = cfg
+			return &engine{closed: make(chan struct{})}
+		}
+	})
+	e.SetHolders("shop", "checkout", 9)
+	apply(t, e, asking, leased, shaping)
+
+	of := func(policy, limit string) store.Scope {
+		return store.Scope{Cluster: "test", Namespace: "shop", Policy: policy, Limit: limit}
+	}
+	params := limiter.Params{
+		Algorithm: limiter.TokenBucket, Rates: bucket.Rates, Lifetime: 2 * limiter.Second, Since: 77, Generation: 5,
+	}
+	gold := params
+	gold.Rates = bucket.Overrides[0].Rates
+	size := twotier.Size{Type: twotier.Predictive, Batch: 7, Min: 2, Max: 30}
+	want := map[string]twotier.Config{
+		"bucket": {
+			Scope: of("checkout", "bucket"), Params: params, Overrides: map[string]limiter.Params{"gold": gold},
+			Mode: twotier.Leased, Size: size, Expiry: twotier.Coupled, LowWater: 3, ReturnIdleAfter: 4 * time.Second,
+			MaxKeys: 100, OnUnavailable: twotier.LocalShare, Holders: 9,
+		},
+		"any": {
+			Scope: of("checkout", "any"), Params: limiter.Params{Rates: any.Rates, Any: true, Since: 77, Generation: 5},
+			Mode: twotier.Leased, Size: size, Expiry: twotier.Coupled, LowWater: 3, ReturnIdleAfter: 4 * time.Second,
+			MaxKeys: 1, OnUnavailable: twotier.LocalShare, Holders: 9,
+		},
+		"asking": {
+			Scope:  of("asking", "asking"),
+			Params: limiter.Params{Algorithm: limiter.SlidingWindow, Rates: asking.Limits[0].Rates, Buckets: 12, Generation: 1},
+			Mode:   twotier.CachedDeny, MaxKeys: 1, OnUnavailable: twotier.Allow,
+		},
+		"shaping": {
+			Scope:  of("shaping", "shaping"),
+			Params: limiter.Params{Algorithm: limiter.LeakyBucket, Rates: shaping.Limits[0].Rates, MaxDelay: limiter.Second, Generation: 1},
+			Mode:   twotier.Strict, MaxKeys: 1, OnUnavailable: twotier.Deny, Draining: true,
+		},
+	}
+	if diff := cmp.Diff(want, made); diff != "" {
+		t.Errorf("engines are made of (-want +got):\n%s", diff)
+	}
+}
