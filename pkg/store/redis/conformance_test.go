@@ -13,13 +13,24 @@ import (
 
 // dial returns a store on a server that is closed when the test ends.
 func dial(t testing.TB, server *redistest.Server) *redis.Store {
-	s := redis.Dial(server.Addr)
+	return open(t, redis.Options{Addresses: []string{server.Addr}})
+}
+
+// open returns a store that is closed when the test ends.
+func open(t testing.TB, o redis.Options) *redis.Store {
+	t.Helper()
+	s, err := redis.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) storetest.Subject {
+		t.Parallel() // they wait for windows
 		server := redistest.Start(t)
 		s := dial(t, server)
 		after := func(loss func()) func() storetest.Store {

@@ -1,9 +1,9 @@
 // Package redis is the store that keeps counters in Redis 7 or newer, alone,
 // behind Sentinel, or as a cluster.
 //
-// One decision is one script call, so one round trip. The script in lua/ is
-// pkg/limiter's FixedWindow.Step, held to it by fuzzing, and decides by the
-// server's clock.
+// One decision is one script call, so one round trip. The script in lua/ is the Step
+// of pkg/limiter, held to it by fuzzing, and decides by the server's clock. It reads
+// and writes one string per counter.
 //
 // # What is remembered
 //
@@ -28,6 +28,7 @@
 //
 // # Permissions
 //
-// A restricted user needs: +eval +evalsha +info +time +ping +hmget +hset
-// +pexpire ~weir:*
+// A restricted user needs: ~weir:* +eval +evalsha +info +time +mget +get +set +hello
+// +client|setname; of a cluster +cluster|slots too, and for Update +watch +unwatch
+// +multi +exec.
 package redis

@@ -128,7 +128,7 @@ type timelineStore struct {
 
 func newTimelineStore(t testing.TB) timelineStore {
 	server := redistest.Start(t)
-	s := timelineStore{Store: newStore(server.Client(), Options{Name: server.Addr}, testServerLua), server: server}
+	s := timelineStore{Store: newStore(server.Client(), server.Addr, testServerLua), server: server}
 	if _, err := send(t.Context(), s.client, "eval", s.warm.text, []string{"guard"}, []any{0}); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ var unable = []struct{ prefix, meaning string }{
 	{"NOAUTH", "it wants a password"},
 	{"WRONGPASS", "it refuses the user name or password"},
 	{"NOPERM", "its ACL does not allow what Weir needs"},
+	{"The user executing the script can't run", "its ACL does not allow what Weir needs"},
 	{"MISCONF", "it cannot write to its disk and therefore refuses writes"},
 	{"NOREPLICAS", "it has fewer replicas than min-replicas-to-write asks for"},
 	{"MASTERDOWN", "its link to the primary is down"},
@@ -33,7 +34,11 @@ var unable = []struct{ prefix, meaning string }{
 // explain turns an error of the client into one of this package: unavailable when
 // no answer came, or one that the server cannot serve.
 func (s *Store) explain(err error) error {
-	if _, ok := errors.AsType[goredis.Error](err); !ok {
+	// A reply is not wrapped: what a dial or a Sentinel answered is none.
+	if _, ok := err.(goredis.Error); !ok { //nolint:errorlint // see above
+		if errors.Is(err, goredis.Nil) {
+			err = fmt.Errorf("no Sentinel knows a primary of this name: %w", err)
+		}
 		return &store.UnavailableError{Store: s.name, Cause: err}
 	}
 	for _, u := range unable {

@@ -149,7 +149,7 @@ func TestNoCommandIsSentTwice(t *testing.T) {
 	server := redistest.Start(t)
 	link := newLink(t, server.Addr)
 	client := goredis.NewClient(&goredis.Options{Addr: link.addr, MaxRetries: 5})
-	s := redis.New(client, redis.Options{Name: server.Addr})
+	s := redis.New(client, server.Addr)
 	t.Cleanup(func() { _ = s.Close() })
 	apply(t, s, counterOf("a"), perWindow(1, limiter.Second), lease)
 

@@ -11,14 +11,9 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// Options configure a Store.
-type Options struct {
-	// Name is how errors call the server, usually its address.
-	Name string
-}
-
 // A Store applies commands to counters in Redis. It is safe for concurrent use
-// and starts no goroutine.
+// and starts no goroutine of its own; the clients of clusters and Sentinels do,
+// until Close.
 type Store struct {
 	client goredis.UniversalClient
 	name   string
@@ -27,17 +22,18 @@ type Store struct {
 	turn   rotation // of Refresh
 }
 
-// New returns a store that calls through client, which Close closes. The client
-// should have ContextTimeoutEnabled, without which a call may outlive its
-// context's deadline by the client's own time-outs; Dial makes one that is right.
-func New(client goredis.UniversalClient, o Options) *Store {
-	return newStore(client, o, luaFile("server"))
+// New returns a store that calls through client, which Close closes. Errors call the
+// servers by name. The client should have ContextTimeoutEnabled, without which a call
+// may outlive its context's deadline by the client's own time-outs; Open makes one
+// that is right.
+func New(client goredis.UniversalClient, name string) *Store {
+	return newStore(client, name, luaFile("server"))
 }
 
-func newStore(client goredis.UniversalClient, o Options, server string) *Store {
+func newStore(client goredis.UniversalClient, name, server string) *Store {
 	s := &Store{
 		client: client,
-		name:   "redis at " + o.Name,
+		name:   name,
 		step:   newScript(server, stepFiles),
 		warm:   newScript(server, warmFiles),
 	}

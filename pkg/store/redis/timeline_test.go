@@ -199,7 +199,7 @@ func (d dice) params(generation int64) limiter.Params {
 		case limiter.SlidingWindow:
 			p.Buckets = oneOf(d, []int64{1, 2, 7, 10, limiter.MaxBuckets})
 		case limiter.LeakyBucket:
-			p.MaxDelay = d.length()
+			p.MaxDelay, p.Rates = d.length(), p.Rates[:1]
 		}
 		if !p.Algorithm.WindowCoupled() && p.Algorithm != limiter.LeakyBucket {
 			p.Lifetime = d.length()

@@ -50,8 +50,7 @@ else
     elseif kind == SLIDING then
       note(m, spent_by(r, expires), used)
     else
-      local cost = pace(m)
-      m.used = smaller(used, floor(MAX_EXACT / cost)) * cost
+      fill(m, used)
     end
     return m
   end
@@ -116,7 +115,7 @@ else
     roll()
   elseif follows() then
     convert()
-  elseif now >= s.expires then
+  elseif now > s.expires then
     s.began = now
     begin(in_use())
   else

@@ -25,7 +25,15 @@ end
 
 local function settle(m)
   local _, drain = pace(m)
-  local level = drain_to(m.used, m.index, drain, lifetime * drain)
-  if known > 0 then level = larger(level, drain_to(brim(m), known, drain, 0)) end
-  m.used, m.index = level, larger(m.index, now)
+  local level, at = drain_to(m.used, m.index, drain, lifetime * drain), larger(m.index, now)
+  if known > 0 then
+    local full = drain_to(brim(m), known, drain, 0)
+    if full >= level then level, at = full, larger(at, known) end
+  end
+  m.used, m.index = level, at
+end
+
+local function fill(m, amount)
+  local cost = pace(m)
+  m.used = m.used + smaller(amount, floor((MAX_EXACT - m.used) / cost)) * cost
 end

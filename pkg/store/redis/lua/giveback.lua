@@ -37,12 +37,11 @@ if op == RETURN then
   end
 
   local function off(m)
-    if kind == SLIDING then return now < granted_at + m.window and erase(m, granted_at, want) end
+    local age = m.index - granted_at
+    if kind == SLIDING then return age < m.window and erase(m, granted_at, want) end
     local cost, drain = pace(m)
-    if want > floor(brim(m) / cost) then return false end
-    local passed = now - granted_at
-    if passed > floor(want * cost / drain) then return false end
-    local rest = want * cost - passed * drain
+    if want > floor(MAX_EXACT / cost) or age > floor(want * cost / drain) then return false end
+    local rest = want * cost - age * drain
     if rest <= 0 or rest > m.used then return false end
     m.used = larger(lifetime * drain, m.used - rest)
     return true
@@ -57,11 +56,11 @@ if op == RETURN then
   end
 
   reason = FORFEITED
-  if waits or #windows ~= #meters then
+  if waits or s.began > 0 and granted_at <= s.began or #windows ~= #meters then
     reason = FORFEITED
   elseif kind_now == WINDOWS then
     if in_windows() then reason = GRANTED end
-  elseif any == 0 and granted_at <= now and granted_at > s.began then
+  elseif s.algorithm ~= LEAKY_BUCKET and granted_at <= now then
     local kept = keep()
     if off_all() then reason = GRANTED else restore(kept) end
   end

@@ -16,7 +16,7 @@ if own and op == TAKE and default == 0 and #ARGV[1] == HOT_BYTES and guard and s
   local number = (now + offset - (now + offset) % window) / window
   local windowed = algorithm == FIXED_WINDOW
 
-  if find(info, line, 1, true) and now >= latest and monthly == 0 and not (windowed and number < index) then
+  if find(info, line, 1, true) and now >= latest and now >= began and monthly == 0 and not (windowed and number < index) then
     local known = p_since > since and p_since or since
     local reason, granted, left, most, resets, expires_in, retry, delay = GRANTED, 0, 0, limit, 0, lifetime, 0, 0
     local moved, log, keep_until = not old, '', 0
@@ -119,7 +119,11 @@ if own and op == TAKE and default == 0 and #ARGV[1] == HOT_BYTES and guard and s
       if used < lowest then used = lowest end
       if known > 0 then
         local fill = full - (now > known and (now - known) * drain or 0)
-        if used < fill then used = fill end
+        if fill < 0 then fill = 0 end
+        if fill >= used then
+          used = fill
+          if index < known then index = known end
+        end
       end
       local ahead = index - now
       most = (full - lowest - (full - lowest) % cost) / cost

@@ -49,7 +49,7 @@ local function answer(moved, reason, granted, remaining, limit, resets, expires_
   return table.concat(parts)
 end
 
-local newest = latest
+local newest = larger(latest, s.began)
 if old and s.algorithm == FIXED_WINDOW then
   for _, m in ipairs(s.meters) do newest = larger(newest, start(m, m.index)) end
 end

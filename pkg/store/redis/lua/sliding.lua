@@ -28,6 +28,7 @@ local function log_ends(m)
 end
 
 local function note(m, at, amount)
+  amount = smaller(amount, MAX_EXACT - m.used)
   if amount == 0 then return end
   local size = #m.log
   m.used = m.used + amount

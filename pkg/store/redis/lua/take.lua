@@ -3,7 +3,7 @@
 -- read returns what a reading holds: left, limit, resets, wait, forgotten.
 local function read(amount)
   if waits then
-    local wait = s.expires - now
+    local wait = s.expires - now + 1
     return 0, rates[1].limit, wait, wait, false
   end
   local left, limit, resets, wait, forgotten
@@ -92,16 +92,12 @@ if op == TAKE or op == PEEK then
     for i = 1, #meters do
       local m = meters[i]
       if kind_now == WINDOWS then
-        m.used = smaller(MAX_EXACT, m.used + granted)
+        m.used = m.used + smaller(granted, MAX_EXACT - m.used)
       elseif kind_now == SLIDING then
-        local part = granted
-        if either then part = smaller(part, larger(0, m.limit - m.used)) end
-        note(m, spent_by(m, now + lifetime), part)
+        note(m, spent_by(m, now + lifetime), granted)
       else
         local cost, drain = pace(m)
-        local part = granted
-        if either then part = smaller(part, floor(larger(0, brim(m) - m.used) / cost)) end
-        m.used = m.used + part * cost
+        fill(m, granted)
         if s.algorithm == LEAKY_BUCKET then delay = larger(delay, ceil_div(larger(0, m.used - cost), drain)) end
       end
     end

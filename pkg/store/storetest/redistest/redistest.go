@@ -7,6 +7,7 @@ import (
 	"net"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -22,10 +23,11 @@ const startTimeout = 10 * time.Second
 // when they cannot do what they say, and belong to the test's goroutine.
 type Server struct {
 	Addr string // host:port, the same after Restart
+	Dir  string // where the process runs
 
 	t    testing.TB
+	bus  string // port of a node of a cluster
 	args []string
-	dir  string
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended
 }
@@ -34,10 +36,63 @@ type Server struct {
 // the package needs, for example "--maxmemory", "2mb".
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	s := &Server{Addr: freeAddr(t), t: t, args: args, dir: t.TempDir()}
+	s := newServer(t)
+	return s.start(append(s.settings(), args...))
+}
+
+func newServer(t testing.TB) *Server {
+	t.Helper()
+	return &Server{Addr: FreeAddr(t), Dir: t.TempDir(), t: t}
+}
+
+func (s *Server) start(args []string) *Server {
+	s.t.Helper()
+	s.args = args
 	s.run()
-	t.Cleanup(s.Kill)
+	s.t.Cleanup(s.Kill)
 	return s
+}
+
+func (s *Server) settings() []string {
+	host, port := s.hostPort()
+	return []string{
+		"--bind", host, "--port", port, "--dir", s.Dir, "--save", "", "--appendonly", "no",
+		"--enable-debug-command", "yes", "--logfile", "redis.log", "--repl-diskless-sync-delay", "0",
+	}
+}
+
+func (s *Server) hostPort() (host, port string) {
+	host, port, _ = net.SplitHostPort(s.Addr) // made by FreeAddr
+	return host, port
+}
+
+// StartReplica runs a replica of the server until the test ends. It returns when the
+// replica follows.
+func (s *Server) StartReplica() *Server {
+	s.t.Helper()
+	r := newServer(s.t)
+	host, port := s.hostPort()
+	r.start(append(r.settings(), "--replicaof", host+" "+port))
+	r.awaitInfo("replication", "master_link_status:up")
+	return r
+}
+
+// awaitInfo blocks until a section of INFO holds a text.
+func (s *Server) awaitInfo(section, text string) {
+	s.t.Helper()
+	s.Await("INFO "+section+" to say "+text, func() bool {
+		return strings.Contains(s.Do("INFO", section).(string), text)
+	})
+}
+
+// Await blocks until a condition holds.
+func (s *Server) Await(what string, holds func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(startTimeout); !holds(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("redis-server at %s: waited in vain for %s", s.Addr, what)
+		}
+	}
 }
 
 // Client returns a client of the server that is closed when the test ends.
@@ -103,11 +158,7 @@ func (s *Server) run() {
 	if err != nil {
 		s.t.Fatalf("%v; install it with: make deps", err)
 	}
-	host, port, _ := net.SplitHostPort(s.Addr) // made by freeAddr
-	s.cmd = exec.Command(path, append([]string{
-		"--bind", host, "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no",
-		"--enable-debug-command", "yes", "--logfile", "redis.log",
-	}, s.args...)...)
+	s.cmd = exec.Command(path, s.args...)
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatalf("start redis-server: %v", err)
 	}
@@ -136,14 +187,15 @@ func (s *Server) await() {
 		select {
 		case <-tick.C:
 		case <-s.done:
-			s.t.Fatalf("redis-server ended at its start; see %s/redis.log", s.dir)
+			s.t.Fatalf("redis-server ended at its start; see %s/redis.log", s.Dir)
 		case <-deadline:
 			s.t.Fatalf("redis-server at %s does not answer: %v", s.Addr, err)
 		}
 	}
 }
 
-func freeAddr(t testing.TB) string {
+// FreeAddr returns host:port of which nothing listens on.
+func FreeAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

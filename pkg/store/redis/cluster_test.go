@@ -1,0 +1,64 @@
+package redis_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/redis"
+	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
+)
+
+func TestAClusterSharesTheCounters(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	s := open(t, redis.Options{Addresses: cluster.Addrs()[:1], Cluster: true})
+	everything(t, s)
+	p := perWindow(5, limiter.MinWindow)
+	for i := range 50 {
+		if res := untilGranted(t, s, counterOf(fmt.Sprint(i)), p); res.Granted != 5 {
+			t.Errorf("counter %d grants %d, want 5", i, res.Granted)
+		}
+	}
+	total := 0
+	for _, node := range cluster.Nodes {
+		n := guards(node)
+		if total += n; n == 0 {
+			t.Errorf("the node at %s keeps no partition", node.Addr)
+		}
+	}
+	if total != 64 {
+		t.Errorf("%d partitions know since when they remember, want 64", total)
+	}
+}
+
+// TestEveryNodeOfAClusterIsGraded weakens one node of three.
+func TestEveryNodeOfAClusterIsGraded(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	s := open(t, redis.Options{Addresses: cluster.Addrs(), Cluster: true})
+	grade := func() store.Guarantee {
+		t.Helper()
+		g, err := s.Probe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	if g := grade(); g != (store.Guarantee{Grade: store.Hard}) {
+		t.Errorf("three primaries: %+v", g)
+	}
+	cluster.StartReplica(cluster.Nodes[1])
+	if g := grade(); g.Grade != store.HardExceptSplitBrain || !strings.Contains(g.Reason, "replica") {
+		t.Errorf("with a replica of one: %+v", g)
+	}
+	cluster.Nodes[2].Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+	if g := grade(); g.Grade != store.BestEffort || !strings.Contains(g.Reason, "allkeys-lru") {
+		t.Errorf("with eviction in another: %+v", g)
+	}
+	cluster.Nodes[2].Kill()
+	_, err := s.Probe(t.Context())
+	wantUnavailable(t, err)
+}

@@ -1,0 +1,121 @@
+package redis_test
+
+import (
+	"crypto/tls"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store/redis"
+	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
+)
+
+func TestOptionsThatCannotWorkNameTheCure(t *testing.T) {
+	one := []string{"redis:6379"}
+	for name, c := range map[string]struct {
+		options redis.Options
+		say     string
+	}{
+		"no address":                   {redis.Options{}, "addresses is empty: name host:port"},
+		"two servers":                  {redis.Options{Addresses: []string{"a:1", "b:1"}}, "set cluster, or sentinel"},
+		"a cluster behind Sentinels":   {redis.Options{Addresses: one, Cluster: true, Sentinel: "primary"}, "exclude each other"},
+		"a database of a cluster":      {redis.Options{Addresses: one, Cluster: true, DB: 1}, "only database 0"},
+		"a negative database":          {redis.Options{Addresses: one, DB: -1}, "at least 0"},
+		"no port":                      {redis.Options{Addresses: []string{"redis"}}, `addresses[0] is "redis", must be host:port`},
+		"no host":                      {redis.Options{Addresses: []string{":6379"}}, "must be host:port"},
+		"a port that is none":          {redis.Options{Addresses: []string{"redis:0"}}, "must be host:port"},
+		"a URL":                        {redis.Options{Addresses: []string{"redis://:secret@redis:6379"}}, "addresses[0] is a URL"},
+		"a password in the address":    {redis.Options{Addresses: []string{":secret@redis:6379"}}, "addresses[0] is a URL"},
+		"a socket of a cluster":        {redis.Options{Addresses: []string{"/run/redis.sock"}, Cluster: true}, "reached by host:port"},
+		"a socket of a Sentinel":       {redis.Options{Addresses: []string{"/run/redis.sock"}, Sentinel: "primary"}, "reached by host:port"},
+		"an encrypted socket":          {redis.Options{Addresses: []string{"/run/redis.sock"}, TLS: &tls.Config{}}, "leave TLS out"},
+		"a user without password":      {redis.Options{Addresses: one, User: "weir"}, "user has no password"},
+		"a Sentinel's user without":    {redis.Options{Addresses: one, Sentinel: "p", SentinelUser: "u"}, "sentinelPassword"},
+		"a password for no Sentinel":   {redis.Options{Addresses: one, SentinelPassword: "secret"}, "sentinel is not"},
+		"the second of two that wrong": {redis.Options{Addresses: []string{"a:1", "b"}, Cluster: true}, "addresses[1]"},
+	} {
+		s, err := redis.Open(c.options)
+		if err == nil {
+			_ = s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.say) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: error is %v, want one that says %q and no password", name, err, c.say)
+		}
+	}
+}
+
+func TestAnAddressWithAPasswordIsNotRepeated(t *testing.T) {
+	s := redis.Dial("redis://:secret@127.0.0.1:1")
+	defer s.Close()
+	_, err := s.Apply(t.Context(), counterOf("a"), perWindow(1, limiter.Second), lease)
+	wantUnavailable(t, err)
+	if strings.Contains(err.Error(), "secret") {
+		t.Errorf("error %q tells the password", err)
+	}
+}
+
+// permissions are what the package's documentation asks for.
+var permissions = []any{"resetkeys", "~weir:*", "resetchannels", "-@all", "+eval", "+evalsha", "+info", "+time", "+mget", "+get", "+set", "+hello", "+client|setname"}
+
+func TestAUserNeedsNoMoreThanIsDocumented(t *testing.T) {
+	server := redistest.Start(t)
+	server.Do(append([]any{"ACL", "SETUSER", "weir", "on", ">secret"}, permissions...)...)
+	server.Do("ACL", "SETUSER", "default", "-@all", "+ping", "+acl", "+script", "+flushall")
+	s := open(t, redis.Options{Addresses: []string{server.Addr}, User: "weir", Password: "secret"})
+	everything(t, s)
+	server.FlushScripts()
+	everything(t, s)
+	if denied := server.Do("ACL", "LOG").([]any); len(denied) > 0 {
+		t.Errorf("denied on the way: %v", denied)
+	}
+
+	for i, p := range permissions {
+		command, ok := strings.CutPrefix(p.(string), "+")
+		if !ok || command == "eval" || i >= len(permissions)-2 {
+			continue
+		}
+		server.Do("ACL", "SETUSER", "weir", "-"+command)
+		server.Do("FLUSHALL")
+		_, err := s.Apply(t.Context(), counterOf("denied"), perWindow(1, limiter.Second), lease)
+		wantUnavailable(t, err, "ACL")
+		server.Do("ACL", "SETUSER", "weir", permissions[i])
+	}
+}
+
+// everything uses a store in every way.
+func everything(t *testing.T, s *redis.Store) {
+	t.Helper()
+	untilGranted(t, s, counterOf("a"), perWindow(5, limiter.MinWindow))
+	refresh(t, s)
+	if err := s.Warm(t.Context()); err != nil {
+		t.Errorf("Warm: %v", err)
+	}
+	if _, err := s.Probe(t.Context()); err != nil {
+		t.Errorf("Probe: %v", err)
+	}
+}
+
+func TestWrongCredentialsAreUnavailable(t *testing.T) {
+	server := redistest.Start(t)
+	server.Do("ACL", "SETUSER", "weir", "on", ">right", "~*", "+@all")
+	s := open(t, redis.Options{Addresses: []string{server.Addr}, User: "weir", Password: "wrong-secret"})
+	_, err := s.Apply(t.Context(), counterOf("a"), perWindow(1, limiter.Second), lease)
+	wantUnavailable(t, err, "user name or password", server.Addr)
+	if strings.Contains(err.Error(), "wrong-secret") {
+		t.Errorf("error %q tells the password", err)
+	}
+}
+
+func TestASocketAndADatabase(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "redis.sock")
+	server := redistest.Start(t, "--unixsocket", socket)
+	s := open(t, redis.Options{Addresses: []string{socket}, DB: 3})
+	everything(t, s)
+	if n := counters(server); n != 0 {
+		t.Errorf("%d counters in database 0", n)
+	}
+	if keyspace := server.Do("INFO", "keyspace").(string); !strings.Contains(keyspace, "db3:") {
+		t.Errorf("nothing is in database 3: %s", keyspace)
+	}
+}

@@ -1,0 +1,21 @@
+package redis_test
+
+import (
+	"testing"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store/redis"
+	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
+)
+
+func TestSentinelsNameThePrimary(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Start(t)
+	sentinels := redistest.StartSentinels(t, 1, "limits", primary)
+	s := open(t, redis.Options{Addresses: sentinels, Sentinel: "limits", DB: 2})
+	everything(t, s)
+
+	unknown := open(t, redis.Options{Addresses: sentinels, Sentinel: "others"})
+	_, err := unknown.Apply(t.Context(), counterOf("a"), perWindow(1, limiter.Second), lease)
+	wantUnavailable(t, err, "others", "no Sentinel knows")
+}
