@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -220,7 +221,7 @@ func (h *held) scan(row pgx.Row) error {
 	s := &h.State
 	err := row.Scan(&h.KeepUntil, &s.Generation, &s.Algorithm, &s.Expires, &s.Began, &s.Pulse, &s.Asked, &s.Before,
 		&rates, &index, &used, &entries, &log, &tenants, &shares)
-	if err == pgx.ErrNoRows {
+	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
 	s.N = len(index)

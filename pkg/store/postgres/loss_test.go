@@ -127,7 +127,7 @@ func freshWindow(t *testing.T, s *postgres.Store) limiter.Micros {
 	now := apply(t, s, counterOf("clock"), perWindow(1, limiter.MinWindow), lease).Now
 	index := int64(now)/int64(limiter.MaxWindow) + 1
 	length := (int64(now.Add(soon)) + index - 1) / index
-	<-time.After(time.Duration(int64(index*length)-int64(now)) * time.Microsecond)
+	<-time.After(time.Duration(index*length-int64(now)) * time.Microsecond)
 	return limiter.Micros(length)
 }
 

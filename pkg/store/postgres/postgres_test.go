@@ -138,6 +138,34 @@ func TestAClockSetBackGrantsNothing(t *testing.T) {
 	}
 }
 
+// TestTheClockIsReadUnderTheLock lets decisions wait for their counter.
+func TestTheClockIsReadUnderTheLock(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	s := dial(t, server)
+	p := perWindow(100, freshWindow(t, s))
+	apply(t, s, counterOf("a"), p, lease)
+	for name, c := range map[string]limiter.Command{"take": lease, "peek": {Op: limiter.Peek, Min: 1, Want: 1}} {
+		release := server.Hold("SELECT 1 FROM weir.counters WHERE key = 'c/n/p/l/a' FOR UPDATE")
+		answer := make(chan limiter.Result)
+		go func() {
+			res, err := s.Apply(t.Context(), counterOf("a"), p, c)
+			if err != nil {
+				t.Error(err)
+			}
+			answer <- res
+		}()
+		for server.Do("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")[0][0] == int64(0) {
+			<-time.After(time.Millisecond)
+		}
+		released := limiter.Instant(server.Do("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")[0][0].(int64))
+		release()
+		if res := <-answer; res.Now < released {
+			t.Errorf("a %s decided at %d, before it had its counter at %d", name, res.Now, released)
+		}
+	}
+}
+
 func TestProbeGradesTheServer(t *testing.T) {
 	t.Parallel() // it starts a standby
 	server := postgrestest.Start(t)

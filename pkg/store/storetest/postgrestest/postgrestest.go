@@ -69,8 +69,9 @@ func (s *Server) Do(sql string, args ...any) [][]any {
 	return rows
 }
 
-// Hold runs SQL in a transaction that stays open until the test ends.
-func (s *Server) Hold(sql string) {
+// Hold runs SQL in a transaction that stays open until release is called or the test
+// ends.
+func (s *Server) Hold(sql string) (release func()) {
 	s.t.Helper()
 	ctx := context.Background()
 	conn, err := s.connect(ctx)
@@ -83,6 +84,7 @@ func (s *Server) Hold(sql string) {
 			s.t.Fatalf("postgres: %s: %v", statement, err)
 		}
 	}
+	return func() { _ = conn.Close(ctx) }
 }
 
 // WriteFile writes a file of the server into the directory of its data.

@@ -59,7 +59,7 @@ func template(t testing.TB) string {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	part, err := os.MkdirTemp(filepath.Dir(dir), "part-")
+	part, err := os.MkdirTemp(filepath.Dir(dir), "part-") //nolint:usetesting // it becomes the template
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func template(t testing.TB) string {
 // newDir returns an empty directory that the server owns, removed when the test ends.
 func newDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "weir-postgres-")
+	dir, err := os.MkdirTemp("", "weir-postgres-") //nolint:usetesting // the server may not look into t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
