@@ -1,0 +1,161 @@
+package explore_test
+
+import (
+	"fmt"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// decide has the store decide a command, by its clock.
+func (f *fleet) decide(w *world, c call) call {
+	s, now, p := &w.stores[c.store], f.now(w), f.policies[c.policy]
+	if c.store == 1 {
+		p.Since = w.since
+	}
+	c.command.Memory = s.memory
+	next, res := f.rules.step(p, s.state, now, c.command)
+	s.state, c.reply = next, &res
+	if res.Reason == limiter.StaleGeneration || res.Reason == limiter.ClockBehind || c.store == 0 && w.move == moved {
+		return c // nobody is bound by it
+	}
+	w.audit = w.audit.asked(p, f.inHand(w))
+	switch {
+	case res.Granted == 0:
+	case c.command.Op == limiter.Take:
+		w.audit = w.audit.granted(res)
+		w.own(c.holder).got += res.Granted
+	case c.command.Op == limiter.Return:
+		w.audit = w.audit.returned(res)
+		w.own(c.holder).got -= res.Granted
+	}
+	f.checkShares(w, p)
+	return c
+}
+
+// checkShares has the store refuse nobody what it was promised.
+func (f *fleet) checkShares(w *world, p limiter.Params) {
+	s := w.stores[0]
+	for n, t := range f.tenants {
+		got := int64(0)
+		if h := w.holders[n]; h.window == p.Rates[0].WindowAt(f.now(w)).Index {
+			got = h.got
+		}
+		ask := limiter.Command{Op: limiter.Peek, Min: 1, Want: 1, Tenant: t.name, Memory: s.memory}
+		if _, res := f.rules.step(p, s.state, f.now(w), ask); got < t.promised && res.Granted == 0 {
+			w.broken = fmt.Errorf("%s was granted %d of %d, and is refused", t.name, got, t.promised)
+		}
+	}
+}
+
+// deliver lets the messages of a holder arrive or get lost.
+func (f *fleet) deliver(w world, n int, emit emitter) {
+	h := w.holders[n]
+	if h.call != nil {
+		f.deliverCall(w, n, *h.call, emit)
+	}
+	if h.stray != nil {
+		v := w
+		v.own(n).stray = nil
+		decided := f.decide(&v, *h.stray)
+		emit(action{"does not wait for a grant of", n, decided.reply.Granted}, v)
+	}
+	if h.back != nil {
+		v := w
+		v.own(n).back = nil
+		if f.lost {
+			emit(action{"loses its return", n, 0}, v)
+		}
+		decided := f.decide(&v, *h.back)
+		emit(action{"has returned", n, decided.reply.Granted}, v)
+	}
+}
+
+func (f *fleet) deliverCall(w world, n int, c call, emit emitter) {
+	v := w
+	if c.reply == nil {
+		decided := f.decide(&v, c)
+		v.own(n).call = &decided
+		emit(action{"is granted", n, decided.reply.Granted}, v)
+	} else {
+		f.receive(&v, n, c)
+		emit(action{"receives", n, c.reply.Granted}, v)
+	}
+	if !f.lost {
+		return
+	}
+	v = w
+	v.own(n).call = nil
+	emit(action{"loses its call", n, 0}, v)
+	if c.reply == nil && w.holders[n].stray == nil {
+		v.own(n).stray = &c
+		emit(action{"gives its call up", n, 0}, v)
+	}
+}
+
+// hear lets a holder learn of the next policy, or of the next phase of a move.
+func (f *fleet) hear(w world, n int, emit emitter) {
+	if h := w.holders[n]; h.policy+1 < len(f.policies) {
+		v := w
+		v.own(n).policy++
+		emit(action{"hears of edit", n, int64(v.holders[n].policy)}, v)
+	}
+	if h := w.holders[n]; h.move < w.move {
+		v := w
+		h := v.own(n)
+		h.move++
+		what := "hears of the new store"
+		if h.move == draining {
+			given := h.hand.Front.Returnable(f.mono(&v, n))
+			h.hand = twotier.Hand{}
+			f.sendBack(&v, n, given)
+			what = "drains"
+		}
+		emit(action{what, n, 0}, v)
+	}
+}
+
+// surround lets time pass and the store have its misfortunes.
+func (f *fleet) surround(w world, emit emitter) {
+	v := w
+	v.tick++
+	v.audit = v.audit.passed(f.now(&v))
+	emit(action{"a tick passes", nobody, 0}, v)
+	if w.unlucky < f.restarts {
+		v := w
+		v.unlucky++
+		v.stores[0] = memory{memory: limiter.Memory{Since: f.now(&w) + 1}}
+		emit(action{"the store forgets", nobody, 0}, v)
+	}
+	if w.behind < f.stepBack {
+		v := w
+		v.behind++
+		emit(action{"the store's clock steps back", nobody, 0}, v)
+	}
+	if s := w.stores[0]; f.expires && s.state.N > 0 && f.rules.keepFor(s.state, f.now(&w)) <= 0 {
+		v := w
+		v.stores[0].state = limiter.State{}
+		v.stores[0].memory.Latest = f.now(&w)
+		emit(action{"the store drops the key", nobody, 0}, v)
+	}
+}
+
+// takeOver moves the fleet to the second store, phase by phase. A phase begins when
+// every holder has heard of the one before.
+func (f *fleet) takeOver(w world, emit emitter) {
+	if !f.moves || w.move == moved {
+		return
+	}
+	for _, h := range w.holders {
+		if h.move != w.move && !f.rules.hasty {
+			return
+		}
+	}
+	w.move++
+	what := "the fleet is drained"
+	if w.move == moved {
+		w.since = f.now(&w) + 1 // later than what anybody has done before
+		what = "the fleet moves to another store"
+	}
+	emit(action{what, nobody, 0}, w)
+}
