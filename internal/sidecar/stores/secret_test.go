@@ -14,6 +14,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
+	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -97,10 +98,24 @@ func TestAStoreWaitsForItsCredentialsAndFollowsThem(t *testing.T) {
 
 func TestCredentialsThatArriveFirstAreUsed(t *testing.T) {
 	t.Parallel()
-	_, of := passwordServer(t)
-	p := newPool(t)
-	p.Learn([]stores.Secret{credentials("1", hidden)})
-	eventually(t, open(t, p, of), answers)
+	server := redistest.Start(t)
+	server.Do("ACL", "SETUSER", "app", "on", ">"+hidden, "~*", "&*", "+@all")
+	server.Do("ACL", "SETUSER", "default", "on", "nopass", "~*", "+@admin", "-@write")
+	for name, tc := range map[string]struct {
+		password string
+		want     func(error) bool
+	}{
+		"the right ones": {hidden, answers},
+		"wrong ones":     {"guess", unavailable("password")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPool(t)
+			p.Learn([]stores.Secret{credentials("1", tc.password)})
+			of := redisAt(server.Addr)
+			of.Secret, of.SecretVersion = "shop/db", "1"
+			eventually(t, open(t, p, of), tc.want)
+		})
+	}
 }
 
 // TestBadCredentialsNameTheKeyAndTheCure: the policies of other stores do not

@@ -2,6 +2,7 @@ package stores
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/weir-dev/weir/pkg/policy"
@@ -50,7 +51,14 @@ func open(of policy.Store, secret Secret) (backend, error) {
 			User: secret.text("username"), Password: secret.text("password"), TLS: encryption,
 		})
 	}
-	return redis.Dial(of.Address), nil
+	o := redis.Options{
+		Addresses: strings.Split(of.Address, ","), Cluster: of.Cluster, Sentinel: of.Sentinel,
+		User: secret.text("username"), Password: secret.text("password"), TLS: encryption,
+	}
+	if of.Sentinel != "" { // the same secret may serve a store without Sentinels
+		o.SentinelUser, o.SentinelPassword = secret.text("sentinel-username"), secret.text("sentinel-password")
+	}
+	return redis.Open(o)
 }
 
 // close returns when the last call of the upkeep has ended, which closing the
