@@ -2,11 +2,13 @@ package metrics_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -14,12 +16,20 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
 type source struct{ *enforce.Enforcer }
 
 func (source) Connected() bool { return true }
+
+func (s source) Limits() []enforce.LimitState {
+	if s.Enforcer == nil {
+		return nil
+	}
+	return s.Enforcer.Limits()
+}
 
 // open is an engine that admits everything.
 type open struct{ enforce.Limiter }
@@ -71,17 +81,46 @@ func TestKeysAddNoSeries(t *testing.T) {
 	if err != nil || after != before {
 		t.Errorf("%d series became %d, %v", before, after, err)
 	}
-	const want = `# HELP weir_store_round_trips_total Calls to the store.
+	const want = `# HELP weir_limit_info 1 for each limit in force, with how it works.
+# TYPE weir_limit_info gauge
+weir_limit_info{algorithm="FixedWindow",consistency="Strict",limit="all",mode="Enforce",namespace="shop",policy="checkout"} 1
+# HELP weir_store_round_trips_total Calls to the store.
 # TYPE weir_store_round_trips_total counter
 weir_store_round_trips_total{limit="all",namespace="shop",policy="checkout"} 3
 # HELP weir_store_up 1 while the limit's store is thought reachable.
 # TYPE weir_store_up gauge
 weir_store_up{limit="all",namespace="shop",policy="checkout"} 1
 `
-	if err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), "weir_store_round_trips_total", "weir_store_up"); err != nil {
+	if err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), "weir_limit_info", "weir_store_round_trips_total", "weir_store_up"); err != nil {
 		t.Error(err)
 	}
-	if problems, err := testutil.GatherAndLint(m.Registry, "weir_requests_total", "weir_active_keys", "weir_fleet_connected"); err != nil || len(problems) > 0 {
+	if problems, err := testutil.GatherAndLint(m.Registry, "weir_requests_total", "weir_active_keys", "weir_fleet_connected", "weir_store_call_seconds"); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
+	}
+}
+
+// TestCallsAreObservedByStore also sees that a store that is no longer used leaves no
+// series behind.
+func TestCallsAreObservedByStore(t *testing.T) {
+	m := metrics.New(source{})
+	cache := policy.Store{Type: policy.RedisStore, Address: "cache:6379"}
+	controller := policy.Store{Type: policy.ControllerStore}
+	m.Called(cache, time.Millisecond, nil)
+	m.Called(cache, time.Second, &store.UnavailableError{Store: "redis at cache:6379", Cause: errors.New("gone")})
+	m.Called(cache, time.Second, errors.New("defect"))
+	m.Called(controller, time.Millisecond, nil)
+	series := func() int {
+		n, err := testutil.GatherAndCount(m.Registry, "weir_store_call_seconds")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := series(); n != 4 {
+		t.Errorf("%d series, want one for each store and outcome, 4", n)
+	}
+	m.Closed(cache)
+	if n := series(); n != 1 {
+		t.Errorf("%d series, want that of the store in use", n)
 	}
 }

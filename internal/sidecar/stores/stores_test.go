@@ -103,3 +103,25 @@ func TestAnUnknownStoreIsAnError(t *testing.T) {
 		t.Error("opened")
 	}
 }
+
+func TestCallsAndClosingAreObserved(t *testing.T) {
+	seen := new(calls)
+	p := stores.NewPool(away{}, seen, slog.New(slog.DiscardHandler))
+	controller, waiting := policy.Store{Type: policy.ControllerStore}, redisAt("127.0.0.1:1")
+	waiting.Secret, waiting.SecretVersion = "shop/db", "7"
+	for _, of := range []policy.Store{controller, waiting} {
+		if err := take(open(t, p, of)); err == nil {
+			t.Errorf("%s answered", of.Type)
+		}
+	}
+	p.Retain(nil)
+	waiting.SecretVersion = ""
+	for _, of := range []policy.Store{controller, waiting} {
+		if errs := seen.errs[of]; len(errs) != 1 || errs[0] == nil {
+			t.Errorf("of %s %v was observed, want one call that failed", of.Type, errs)
+		}
+	}
+	if len(seen.closed) != 1 || seen.closed[0] != waiting {
+		t.Errorf("%v were closed, want the store without its secret's version", seen.closed)
+	}
+}
