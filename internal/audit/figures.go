@@ -33,7 +33,7 @@ type Overshoot struct {
 	WindowEnd time.Time // of the window measured last, on the store's clock; zero: none, only Worst is known
 	Observed  int64     // in that window
 	Bound     int64     // what holders may have admitted beyond the limit of that window
-	Unbounded bool      // some holder admitted whatever came: Bound does not hold
+	Unbounded bool      // nothing bounds what was admitted: Bound does not hold
 	Worst     int64     // since the generation began, at least
 	WorstEnd  time.Time // of the window with Worst; zero while that is 0
 
@@ -54,6 +54,7 @@ type figure struct {
 	measured  bool
 	full      bool // unused was measured
 	missing   bool // the newest window that is over is unknown
+	failOpen  bool // in the last window holders admitted without a share
 	overEnd   time.Time
 	window    Overshoot // without Worst
 	unused    int32
@@ -64,6 +65,9 @@ type figure struct {
 	heardOpen time.Time // when a window of this rate was last reported as open
 }
 
+// limitless reports whether nothing bounds what the window admitted.
+func (m measurement) limitless() bool { return m.unbounded || m.unsettled }
+
 // restart forgets what belongs to one generation: all but when the rate's windows
 // were in use.
 func (f *figure) restart() { *f = figure{heardOpen: f.heardOpen} }
@@ -71,9 +75,9 @@ func (f *figure) restart() { *f = figure{heardOpen: f.heardOpen} }
 // enter takes over what was measured of a window.
 func (f *figure) enter(m measurement) {
 	if m.overshoot > f.worst {
-		f.worst, f.worstEnd, f.limitless = m.overshoot, m.end, m.unbounded
+		f.worst, f.worstEnd, f.limitless = m.overshoot, m.end, m.limitless()
 	}
-	if m.overshoot > m.bound && !m.unbounded {
+	if m.overshoot > m.bound && !m.limitless() {
 		f.exceeded = true
 	}
 	if m.early {
@@ -85,8 +89,8 @@ func (f *figure) enter(m measurement) {
 	if !m.known || m.end.Before(f.window.WindowEnd) {
 		return
 	}
-	f.measured = true
-	f.window = Overshoot{WindowEnd: m.end, Observed: m.overshoot, Bound: m.bound, Unbounded: m.unbounded}
+	f.measured, f.failOpen = true, m.unbounded
+	f.window = Overshoot{WindowEnd: m.end, Observed: m.overshoot, Bound: m.bound, Unbounded: m.limitless()}
 	if m.full {
 		f.full, f.unused = true, m.unused
 	}
@@ -117,7 +121,7 @@ func (l *Limit) verdict() Verdict {
 		switch {
 		case f.exceeded:
 			verdict = min(verdict, Exceeded)
-		case f.measured && f.window.Unbounded:
+		case f.failOpen:
 			verdict = min(verdict, FailOpen)
 		case f.missing:
 			verdict = min(verdict, ReportsMissing)
@@ -130,7 +134,7 @@ func (l *Limit) verdict() Verdict {
 
 func (l *Limit) overshoot() *Overshoot {
 	var out *Overshoot
-	for _, r := range l.promised.Promise.Rates {
+	for _, r := range l.promised.rates() {
 		f := l.figures[windowsOf(r)]
 		if !f.measured && f.worst == 0 {
 			continue

@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -32,6 +34,36 @@ type Config struct {
 	Overrides map[string]Promise
 	// Carry is how many units a holder may carry into a window.
 	Carry int64
+	// Unsettled says that requests are let through before it is known what they cost,
+	// so that nothing bounds what a window admits.
+	Unsettled bool
+}
+
+// rates returns those of every counter, each window once.
+func (c *Config) rates() []limiter.Rate {
+	var all []limiter.Rate
+	for p := range c.promises() {
+		for _, r := range p.Rates {
+			if !slices.ContainsFunc(all, func(other limiter.Rate) bool { return windowsOf(other) == windowsOf(r) }) {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+// promises yields that to every counter and those to single ones.
+func (c *Config) promises() iter.Seq[Promise] {
+	return func(yield func(Promise) bool) {
+		if !yield(c.Promise) {
+			return
+		}
+		for _, hash := range slices.Sorted(maps.Keys(c.Overrides)) {
+			if !yield(c.Overrides[hash]) {
+				return
+			}
+		}
+	}
 }
 
 // A Promise is what one counter keeps to.
@@ -62,6 +94,7 @@ type Limit struct {
 	generation int64
 	promised   Config
 	keyed      bool
+	before     legacy
 
 	// since is when the audit began to know every holder, or the generation began.
 	// Of windows that began before it tells only what they admitted at least.
@@ -89,6 +122,13 @@ type Limit struct {
 	worstUnused int32
 	traffic     bool
 	meter       meter
+}
+
+// A legacy is the most that generations promise which holders may still enforce.
+type legacy struct {
+	most      map[limiter.Rate]int64 // by what windowsOf tells
+	carry     int64
+	unsettled bool
 }
 
 // A member is a holder that enforces the limit.
@@ -133,15 +173,35 @@ func (l *Limit) Reconfigure(c Config, now time.Time) {
 	if c.Keyed != l.keyed {
 		l.forget()
 	}
+	l.remember(now)
 	l.adopt(c, now)
 }
+
+// remember keeps what the generation that ends promises for the windows that mix it
+// with the next one.
+func (l *Limit) remember(now time.Time) {
+	recent := now.Sub(l.changed) <= l.longest()+(slackReports+silentRounds)*l.interval
+	if l.before.most == nil || !recent && !l.lagging() {
+		l.before = legacy{most: map[limiter.Rate]int64{}}
+	}
+	for p := range l.promised.promises() {
+		for _, r := range p.Rates {
+			l.before.most[windowsOf(r)] = max(l.before.most[windowsOf(r)], p.of(windowsOf(r)).most)
+		}
+	}
+	l.before.carry = max(l.before.carry, l.promised.Carry)
+	l.before.unsettled = l.before.unsettled || l.promised.Unsettled
+}
+
+// mixes reports whether holders may have worked by different generations in w.
+func (l *Limit) mixes(w *window) bool { return !w.began.After(l.changed) || l.lagging() }
 
 func (l *Limit) adopt(c Config, now time.Time) {
 	l.generation, l.promised, l.keyed, l.changed = c.Generation, c, c.Keyed, now
 	l.since = later(l.since, now)
 	l.worstUnused = 0
 	figures := make(map[limiter.Rate]*figure, len(l.promised.Promise.Rates))
-	for _, r := range l.promised.Promise.Rates {
+	for _, r := range l.promised.rates() {
 		f := l.figures[windowsOf(r)]
 		if f == nil {
 			f = &figure{}
@@ -156,7 +216,7 @@ func (l *Limit) adopt(c Config, now time.Time) {
 // shortest returns the length of the shortest window.
 func (l *Limit) shortest() time.Duration {
 	shortest := limiter.MaxWindow
-	for _, r := range l.promised.Promise.Rates {
+	for _, r := range l.promised.rates() {
 		shortest = min(shortest, r.Window)
 	}
 	return duration(shortest)
@@ -165,7 +225,7 @@ func (l *Limit) shortest() time.Duration {
 // longest returns the length of the longest window.
 func (l *Limit) longest() time.Duration {
 	var longest time.Duration
-	for _, r := range l.promised.Promise.Rates {
+	for _, r := range l.promised.rates() {
 		longest = max(longest, duration(r.Window))
 	}
 	return longest
@@ -433,7 +493,12 @@ func (l *Limit) measure(w *window) {
 	if f == nil {
 		return // of a rate the policy no longer has
 	}
-	m := w.measure(l.ceilingsOf(w), l.promised.Carry)
+	carry, unsettled := l.promised.Carry, l.promised.Unsettled
+	if l.mixes(w) {
+		carry, unsettled = max(carry, l.before.carry), unsettled || l.before.unsettled
+	}
+	m := w.measure(l.ceilingsOf(w), carry)
+	m.unsettled = unsettled
 	m.early, m.full = !w.began.After(l.since), w.began.After(l.changed)
 	f.enter(m)
 	if unused, ok := l.leastUnused(); ok {
@@ -444,13 +509,13 @@ func (l *Limit) measure(w *window) {
 // ceilingsOf returns what holds in w: while holders go over to another generation, the
 // largest that one of them worked by.
 func (l *Limit) ceilingsOf(w *window) ceilings {
-	var claimed int64
-	if !w.began.After(l.changed) || l.lagging() {
-		claimed = w.claimed
+	var claimed, before int64
+	if l.mixes(w) {
+		claimed, before = w.claimed, l.before.most[w.id.windows]
 	}
 	of := func(p Promise) ceiling {
 		c := p.of(w.id.windows)
-		return ceiling{most: max(c.most, claimed), limit: max(c.limit, claimed)}
+		return ceiling{most: max(c.most, claimed, before), limit: max(c.limit, claimed)}
 	}
 	every := of(l.promised.Promise)
 	return func(hash string) ceiling {

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -178,7 +179,8 @@ type measurement struct {
 	full      bool // the window lay wholly within one generation
 	overshoot int64
 	bound     int64
-	unbounded bool
+	unbounded bool  // holders admitted by the failure action with no share to bound it
+	unsettled bool  // requests were let through before it was known what they cost
 	unused    int32 // basis points of the limit: refused although the budget was there
 }
 
@@ -193,7 +195,7 @@ func (w *window) measure(of ceilings, carry int64) measurement {
 	for _, t := range w.tallies {
 		all.Admitted += t.admitted
 		all.Refused += t.refused
-		m.bound += t.share + carry
+		m.bound = plus(m.bound, plus(t.share, carry))
 		m.unbounded = m.unbounded || t.unbounded > 0
 	}
 	if w.query == nil {
@@ -215,8 +217,19 @@ type ceilings func(hash string) ceiling
 // worst keeps the larger of what was measured and of what one counter shows.
 func (m *measurement) worst(c KeyCount, of ceiling) {
 	m.overshoot = max(m.overshoot, c.Admitted-of.most)
+	if of.limit == 0 {
+		return // a counter that has none of these windows
+	}
 	unused := max(0, min(c.Admitted+c.Refused, of.limit)-c.Admitted)
 	m.unused = max(m.unused, int32(float64(unused)/float64(of.limit)*basisPoints))
+}
+
+// plus returns the sum of two counts, at most the largest there is.
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // sum returns what all holders let through of one key.

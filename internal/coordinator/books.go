@@ -91,7 +91,7 @@ func (b *book) adopt(p *policy.Policy, now, since time.Time) {
 
 // promised returns what the limit, which is one of p, promises.
 func promised(p *policy.Policy, l *policy.Limit) audit.Config {
-	c := audit.Config{Generation: p.Generation, Promise: promise(l.Params(p)), Keyed: l.Key != nil, Carry: l.Carry(p)}
+	c := audit.Config{Generation: p.Generation, Promise: promise(l.Params(p)), Keyed: l.Key != nil, Carry: l.Carry(p), Unsettled: !l.Settled()}
 	for value, params := range l.Overridden(p) {
 		if c.Overrides == nil {
 			c.Overrides = make(map[string]audit.Promise)
