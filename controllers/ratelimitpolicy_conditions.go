@@ -154,15 +154,15 @@ func storeReachable(s *scope) metav1.Condition {
 	}
 	if len(failures) > 0 {
 		slices.Sort(failures)
-		return condition.False(kind, v1alpha1.UnreachableReason, "the store does not answer "+nameSome(slices.Compact(failures)))
+		return condition.False(kind, v1alpha1.UnreachableReason, "the store does not answer "+nameSome(slices.Compact(failures))+s.moving())
 	}
 	if s.store.err != nil {
-		return condition.False(kind, v1alpha1.UnreachableReason, fmt.Sprintf("the store does not answer the controller (%v)", s.store.err))
+		return condition.False(kind, v1alpha1.UnreachableReason, fmt.Sprintf("the store does not answer the controller (%v)", s.store.err)+s.moving())
 	}
 	if s.move.remote() {
-		return condition.True(kind, v1alpha1.ReachableReason, storeName(s.policy, s.move.serving)+" answers")
+		return condition.True(kind, v1alpha1.ReachableReason, storeName(s.policy, s.move.serving)+" answers"+s.moving())
 	}
-	return condition.True(kind, v1alpha1.ReachableReason, "the leading controller keeps the counters")
+	return condition.True(kind, v1alpha1.ReachableReason, "the leading controller keeps the counters"+s.moving())
 }
 
 // nameSome joins the first items of a sorted list and counts the rest, so that a

@@ -43,11 +43,31 @@ func (r *RateLimitPolicyReconciler) gatherStore(ctx context.Context, s *scope) {
 			s.store.guarantee, s.store.err = r.Stores.Probe(ctx, of, secret)
 		}
 	}
-	view := cutover.View{Now: s.now, Wanted: s.wantsAnother(), Lagging: s.holdsOn(of)}
-	if view.Wanted && view.Lagging == "" {
+	view := cutover.View{
+		Now: s.now, Wanted: s.wantsAnother(), Same: !s.unknown() && sameCounters(of, translate.Wanted(s.policy)), Unknown: s.unknown(),
+		Lagging: s.holdsOn(of),
+	}
+	if _, leads := r.Fleet.Now(); !leads {
+		// Whoever leads now may have told sidecars something else since.
+		view.Lagging = "this controller, which does not lead"
+	}
+	if view.Wanted && (view.Same || view.Lagging == "") {
 		view.Clock, view.ClockErr = r.clockOf(ctx, translate.Wanted(s.policy)) // after all acknowledged
 	}
 	s.move.step = cutover.Next(s.cutover(), view)
+}
+
+// unknown reports whether nobody wrote down which store serves, and it may be
+// another than the one that is named now.
+func (s *scope) unknown() bool { return s.policy.Status.Store == nil && s.move.draining }
+
+// sameCounters reports whether two stores are one, reached with other credentials
+// or with other encryption.
+func sameCounters(a, b policy.Store) bool {
+	for _, s := range []*policy.Store{&a, &b} {
+		s.TLS, s.Secret, s.SecretVersion = false, "", ""
+	}
+	return a == b
 }
 
 // clockOf reads the clock of a store.
@@ -70,7 +90,7 @@ func (r *RateLimitPolicyReconciler) clockOf(ctx context.Context, of policy.Store
 // down may be any.
 func (s *scope) wantsAnother() bool {
 	if s.policy.Status.Store == nil {
-		return s.move.draining
+		return s.unknown()
 	}
 	return !equality.Semantic.DeepEqual(s.move.serving, s.policy.Spec.Store)
 }
@@ -110,7 +130,7 @@ func (s *scope) holdsOn(of policy.Store) string {
 		}
 	}
 	for _, session := range sessions { // of pods that the cache does not know any more
-		if session.Enforced != nil && !s.told(session.Enforced, of) {
+		if !s.told(session.Enforced, of) {
 			lagging = append(lagging, laggard{session.Pod, "has not acknowledged it"})
 		}
 	}
@@ -128,20 +148,30 @@ func (s *scope) told(enforced *policy.Policy, of policy.Store) bool {
 	return store == of && enforced.Since == s.move.from && enforced.Draining == s.move.draining
 }
 
-// storeStatus returns what the status says of the store after the step.
+// maxMessage is how many characters of a message the API takes.
+const maxMessage = 1024
+
+// storeStatus returns what the status says of the store after the step: nothing
+// while it is not known which one serves, since whatever is written is taken for it.
 func storeStatus(s *scope) *v1alpha1.StoreStatus {
 	step := s.move.step
+	if s.unknown() && !step.Moved {
+		return nil
+	}
 	status := &v1alpha1.StoreStatus{
 		Active:     s.move.serving,
 		ServesFrom: servesFrom(s.move.from),
 		Phase:      v1alpha1.StoreServing,
-		Message:    step.Message,
+		Message:    shortened(step.Message),
 		Since:      &metav1.Time{Time: step.State.Since.Truncate(time.Second)},
 		Failed:     int32(min(step.State.Failed, 1<<20)),
 	}
 	switch {
 	case step.Moved:
-		status.Active, status.ServesFrom = s.policy.Spec.Store, servesFrom(step.At)
+		status.Active = s.policy.Spec.Store
+		if step.At != 0 {
+			status.ServesFrom = servesFrom(step.At)
+		}
 	case step.State.Phase == cutover.Draining:
 		status.Phase = v1alpha1.StoreDraining
 	case step.Message != "":
@@ -153,6 +183,13 @@ func storeStatus(s *scope) *v1alpha1.StoreStatus {
 	return status
 }
 
+func shortened(message string) string {
+	if characters := []rune(message); len(characters) > maxMessage {
+		return string(characters[:maxMessage-1]) + "…"
+	}
+	return message
+}
+
 func servesFrom(at limiter.Instant) *metav1.MicroTime {
 	if at == 0 {
 		return nil
@@ -160,13 +197,30 @@ func servesFrom(at limiter.Instant) *metav1.MicroTime {
 	return &metav1.MicroTime{Time: time.UnixMicro(int64(at))}
 }
 
+// moving says how far the move to another store is; empty when there is none.
+func (s *scope) moving() string {
+	switch step := s.move.step; {
+	case step.Moved || step.Message == "":
+		return ""
+	case s.unknown():
+		return "; requests are refused: " + step.Message
+	case step.State.Phase == cutover.Draining:
+		return fmt.Sprintf("; requests are refused while the counters move to %s: %s", storeName(s.policy, s.policy.Spec.Store), step.Message)
+	default:
+		return fmt.Sprintf("; the counters are to move to %s: %s", storeName(s.policy, s.policy.Spec.Store), step.Message)
+	}
+}
+
 // remote reports whether the store that serves is not the controller itself.
 func (m *move) remote() bool {
 	return m.serving.Type == v1alpha1.RedisStoreType || m.serving.Type == v1alpha1.PostgresStoreType
 }
 
-// storeName is how messages call a store that is not the controller.
+// storeName is how messages call a store of the policy.
 func storeName(p *v1alpha1.RateLimitPolicy, of v1alpha1.Store) string {
+	if of.Type == v1alpha1.ControllerStore {
+		return "the controller"
+	}
 	at := p.DeepCopy()
 	at.Status.Store = &v1alpha1.StoreStatus{Active: of}
 	named, _, _ := translate.Serving(at)

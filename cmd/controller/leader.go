@@ -47,6 +47,7 @@ func (p *platform) newCoordinator() (*coordinator.Coordinator, error) {
 		Resolver:      resolve.ByPod{ByLabels: p.snapshots, Secrets: p.secrets},
 		Terms:         coordinator.NewConfigMapTerms(clients.CoreV1().ConfigMaps(p.options.namespace)),
 		Registerer:    metrics.Registry,
+		CatchUp:       func(ctx context.Context) error { return resolve.CatchUp(ctx, p.live, p.manager.GetCache()) },
 	}
 	if p.lock != nil {
 		config.Leadership = p.lock

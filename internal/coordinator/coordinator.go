@@ -60,6 +60,9 @@ type Config struct {
 	Terms         TermStore
 	Leadership    Leadership            // nil: leadership is held until Start's context is done
 	Registerer    prometheus.Registerer // nil: metrics are not exposed
+	// CatchUp returns once the Resolver knows all that leaders before have written;
+	// nil when it always does. Nobody is served before.
+	CatchUp func(context.Context) error
 }
 
 // A Coordinator serves the fleet stream while its process leads. Its methods are
@@ -112,11 +115,18 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	return t.run(ctx, listener)
 }
 
-// begin raises the term; it tries until it succeeds or ctx is done.
+// begin catches up with leaders before and raises the term; it tries until it
+// succeeds or ctx is done.
 func (c *Coordinator) begin(ctx context.Context) (begun Handover, err error) {
 	err = wait.PollUntilContextCancel(ctx, beginRetry, true, func(ctx context.Context) (bool, error) {
 		var failed error
-		if begun, failed = c.Terms.Begin(ctx); failed != nil {
+		if c.CatchUp != nil {
+			failed = c.CatchUp(ctx)
+		}
+		if failed == nil {
+			begun, failed = c.Terms.Begin(ctx)
+		}
+		if failed != nil {
 			log.FromContext(ctx).Error(failed, "cannot begin a term; trying again")
 		}
 		return failed == nil, nil

@@ -124,22 +124,22 @@ func (t *term) secrets(ctx context.Context, s policy.Snapshot) ([]*fleetpb.Secre
 }
 
 // deliver sends the session next, unless the holder said when it connected that
-// it enforces that already. Credentials are always sent.
+// it enforces that already. Credentials, which it may not have, are always sent.
 func (t *term) deliver(s *session, next *config) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
 	s.mu.Lock()
 	first := s.sent == nil
-	has := first && s.offered == next.version && !next.secret
+	enforces := first && s.offered == next.version
 	s.sent, s.refusal = next, ""
-	if has {
+	if enforces {
 		s.acked = next
 	}
 	s.mu.Unlock()
 	if first {
 		close(s.known)
 	}
-	if !has {
+	if !enforces || next.secret {
 		s.push(next.message)
 		t.metrics.pushes.Inc()
 	}

@@ -37,11 +37,17 @@ type View struct {
 	Now time.Time
 	// Wanted says that another store than the active one is to serve.
 	Wanted bool
+	// Same says that the wanted store is the active one, reached in another way: what
+	// it granted it knows, so nobody has to let go of it.
+	Same bool
+	// Unknown says that nobody wrote down which store served, so that there is none
+	// to go back to.
+	Unknown bool
 	// Lagging names the holders that have not acknowledged the present phase, in a
 	// phrase; empty when all have.
 	Lagging string
-	// Clock is the time on the wanted store, read after Lagging was empty; ClockErr
-	// says why it cannot be had.
+	// Clock is the time on the wanted store, read after Lagging was empty, or at any
+	// time when it is the same; ClockErr says why it cannot be had.
 	Clock    limiter.Instant
 	ClockErr error
 }
@@ -50,7 +56,8 @@ type View struct {
 type Step struct {
 	State State
 	// Moved says that the wanted store is the active one from now on, and serves
-	// what begins after At on its own clock.
+	// what begins after At on its own clock; of the same store At is 0, and it serves
+	// what it served before.
 	Moved bool
 	At    limiter.Instant
 	// Again is when to decide again although nothing happens, zero when it need not
@@ -64,14 +71,19 @@ type Step struct {
 //
 //	phase     view                                     step
 //	Serving   nothing wanted                           serve
+//	any       the same store, reached otherwise        serve from it once it answers
 //	Serving   a move failed a short time ago           serve, try again
 //	Serving   holders lag, or no clock                 serve, wait for them
 //	Serving   all acknowledged, the new store answers  drain
 //	Draining  no other store wanted any more           serve from the active store
-//	Draining  holders lag, or no clock                 drain, wait; after drainTime serve, try again
+//	Draining  holders lag, or no clock                 drain, wait; after drainTime serve, try again,
+//	                                                   unless no store is known to have served
 //	Draining  all drained, the clock was read          serve from the wanted store
 func Next(s State, v View) Step {
-	if s.Phase == Draining {
+	switch {
+	case v.Wanted && v.Same:
+		return reach(s, v)
+	case s.Phase == Draining:
 		return drain(s, v)
 	}
 	s.Phase = Serving
@@ -80,11 +92,11 @@ func Next(s State, v View) Step {
 	case !v.Wanted:
 		return Step{State: State{Phase: Serving, Since: s.Since}}
 	case wait > 0:
-		return Step{State: s, Again: wait, Message: fmt.Sprintf("the move was taken back, as a sidecar or the new store did not answer in time; trying again in %s", wait.Round(time.Second))}
+		return Step{State: s, Again: wait, Message: "the move was taken back, as a sidecar or the new store did not answer in time; trying again at " + s.retryAt().UTC().Format(time.TimeOnly) + " UTC"}
 	case v.Lagging != "":
 		return Step{State: s, Message: "before the stores can be exchanged, every sidecar has to acknowledge the policy: " + v.Lagging}
 	case v.ClockErr != nil:
-		return Step{State: s, Again: retryClock, Message: fmt.Sprintf("the new store does not answer: %v", v.ClockErr)}
+		return Step{State: s, Again: retryClock, Message: "waiting for " + newStore(v)}
 	}
 	return Step{
 		State:   State{Phase: Draining, Since: v.Now, Failed: s.Failed},
@@ -96,6 +108,19 @@ func Next(s State, v View) Step {
 // retryClock is how long a store that did not answer is left alone.
 const retryClock = 5 * time.Second
 
+// reach goes over to another way to the active store. One that does not work is not
+// gone.
+func reach(s State, v View) Step {
+	serve := State{Phase: Serving, Since: s.Since}
+	if s.Phase == Draining {
+		serve.Since = v.Now
+	}
+	if v.ClockErr != nil {
+		return Step{State: serve, Again: retryClock, Message: "waiting for " + newStore(v)}
+	}
+	return Step{State: serve, Moved: true}
+}
+
 func drain(s State, v View) Step {
 	serve := State{Phase: Serving, Since: v.Now}
 	left := drainTime - v.Now.Sub(s.Since)
@@ -104,6 +129,9 @@ func drain(s State, v View) Step {
 		return Step{State: serve}
 	case v.Lagging == "" && v.ClockErr == nil:
 		return Step{State: serve, Moved: true, At: v.Clock}
+	case v.Unknown:
+		return Step{State: s, Again: retryClock, Message: "which store served is not known, so nothing is admitted before every sidecar let go of it; " +
+			"waiting for " + waitedFor(v)}
 	case left <= 0:
 		serve.Failed = s.Failed + 1
 		return Step{State: serve, Again: serve.retryAt().Sub(v.Now), Message: "the move is taken back: " + waitedFor(v)}
@@ -115,8 +143,10 @@ func waitedFor(v View) string {
 	if v.Lagging != "" {
 		return v.Lagging
 	}
-	return v.ClockErr.Error()
+	return newStore(v)
 }
+
+func newStore(v View) string { return fmt.Sprintf("the new store, which does not answer: %v", v.ClockErr) }
 
 // retryAt returns when a move may begin.
 func (s State) retryAt() time.Time {

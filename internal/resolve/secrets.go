@@ -20,6 +20,9 @@ import (
 // rotated reach sidecars that late.
 const secretFreshFor = 10 * time.Second
 
+// secretKeptFor is how long one is kept that nobody asks for.
+const secretKeptFor = 10 * secretFreshFor
+
 // Secrets reads the credentials of stores. The controller may read a Secret only
 // where it was granted to, and watches none. It is safe for concurrent use.
 type Secrets struct {
@@ -58,13 +61,15 @@ func (s *Secrets) Data(ctx context.Context, of policy.Store) (data map[string][]
 	known, ok := s.byName[key]
 	s.mu.Unlock()
 	if !ok || s.clock.Since(known.at) >= secretFreshFor {
-		known = s.read(ctx, key)
+		known = s.read(ctx, key, known)
 		s.remember(key, known)
 	}
 	return known.data, known.version, known.err
 }
 
-func (s *Secrets) read(ctx context.Context, key types.NamespacedName) secret {
+// read asks the API server. While that does not answer, credentials known before
+// stand.
+func (s *Secrets) read(ctx context.Context, key types.NamespacedName, before secret) secret {
 	var found corev1.Secret
 	read := secret{at: s.clock.Now()}
 	switch err := s.reader.Get(ctx, key, &found); {
@@ -73,6 +78,8 @@ func (s *Secrets) read(ctx context.Context, key types.NamespacedName) secret {
 			"--namespace %s --clusterrole weir-store-credentials --serviceaccount weir-system:weir-controller", key, key.Namespace)
 	case apierrors.IsNotFound(err):
 		read.err = fmt.Errorf("there is no secret %s: create it, or name another in spec.store", key)
+	case err != nil && before.version != "":
+		read.data, read.version = before.data, before.version
 	case err != nil:
 		read.err = fmt.Errorf("reading secret %s: %w", key, err)
 	default:
@@ -81,12 +88,12 @@ func (s *Secrets) read(ctx context.Context, key types.NamespacedName) secret {
 	return read
 }
 
-// remember also forgets Secrets that no longer stand: policies come and go.
+// remember also forgets Secrets that nobody asks for: policies come and go.
 func (s *Secrets) remember(key types.NamespacedName, read secret) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, known := range s.byName {
-		if s.clock.Since(known.at) >= secretFreshFor {
+		if s.clock.Since(known.at) >= secretKeptFor {
 			delete(s.byName, name)
 		}
 	}

@@ -3,7 +3,9 @@ package storeprobe
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -104,6 +106,15 @@ func (p *Prober) with(ctx context.Context, of policy.Store, secret map[string][]
 	err = ask(ctx, s)
 	if closeErr := s.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("closing the connection: %w", closeErr)
+	}
+	return lasting(err)
+}
+
+// lasting returns the error without what differs each time, such as the own port:
+// what a status says should not change while nothing else does.
+func lasting(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
+		return fmt.Errorf("%s %s: %w", op.Op, op.Addr, op.Err)
 	}
 	return err
 }
