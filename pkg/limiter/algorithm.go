@@ -14,7 +14,8 @@ const (
 	// counts in Params.Buckets parts of the window and forgets a part when all of
 	// it is older than the window, so it may admit one part late, never early.
 	SlidingWindow
-	// SlidingLog is SlidingWindow with the exact instant of each grant.
+	// SlidingLog is SlidingWindow with the exact instant of each grant. Of a limit
+	// above MaxLog it counts in MaxLog parts.
 	SlidingLog
 	// TokenBucket admits at most Burst + Limit·x/Window in every interval of
 	// length x (Turner 1986, RFC 2697).
@@ -23,8 +24,9 @@ const (
 	// tokens left and from the theoretical arrival time (ITU-T I.371, annex A).
 	GCRA
 	// LeakyBucket is a queue that lets Limit per Window out, evenly: a grant says
-	// how long it has to wait, and what would wait longer than Params.MaxDelay is
-	// refused (leaky bucket as a queue, Turner 1986).
+	// how long its last unit has to wait, and what would wait longer than
+	// Params.MaxDelay is refused (leaky bucket as a queue, Turner 1986). It has one
+	// rate, and takes no returns.
 	LeakyBucket
 )
 

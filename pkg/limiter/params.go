@@ -9,7 +9,8 @@ import (
 type Params struct {
 	Algorithm Algorithm
 	Rates     []Rate // 1 to MaxRates, of different windows
-	// Any makes one rate that admits enough; otherwise every rate has to.
+	// Any makes one rate that admits enough; otherwise every rate has to. Either way
+	// each counts all that was granted.
 	Any bool
 	// Buckets is the number of parts a window is counted in, 1 to MaxBuckets.
 	// SlidingWindow only.

@@ -10,7 +10,7 @@ import (
 // TestRulesHoldOnRandomTimelines drives worlds at random for a long time. The
 // rules are the ones that world checks at every step.
 func TestRulesHoldOnRandomTimelines(t *testing.T) {
-	const timelines, events = 3000, 300
+	const timelines, events = 1500, 300
 	seen := map[limiter.Reason]int{}
 	for seed := range uint64(timelines) {
 		rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable on purpose

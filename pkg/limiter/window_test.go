@@ -140,6 +140,11 @@ func TestTake(t *testing.T) {
 			limiter.Result{Reason: limiter.ClockBehind, RetryAfter: 850},
 			state(1, window(10, short, 21, 0), window(12, long, 2, 0)),
 		},
+		"before an edit changed the algorithm nothing is granted, since its windows are not known any more": {
+			one, limiter.State{Generation: 1, Began: 1251}, take(1, 1),
+			limiter.Result{Reason: limiter.ClockBehind, RetryAfter: 1},
+			limiter.State{Generation: 1, Began: 1251},
+		},
 		"before an instant the store has served nothing is granted": {
 			one, state(0), remembering(take(1, 1), limiter.Memory{Latest: 1251}),
 			limiter.Result{Reason: limiter.ClockBehind, RetryAfter: 1},
