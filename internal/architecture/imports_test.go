@@ -36,13 +36,13 @@ var rules = map[string]rule{
 	},
 	"the data plane carries no Kubernetes": {
 		why:      "a sidecar has no Kubernetes client and no API rights",
-		packages: []string{"./pkg", "./internal/sidecar", "./internal/fleetpb", "./cmd/sidecar"},
+		packages: []string{"./pkg", "./internal/sidecar", "./internal/backend", "./internal/fleetpb", "./cmd/sidecar"},
 		never:    []string{"./api", "k8s.io", "sigs.k8s.io"},
 	},
 	"engines see stores only through their own interface": {
 		why:      "ports stay ports",
 		packages: []string{"./pkg/twotier"},
-		never:    []string{"./pkg/store/memory", "./pkg/store/redis", "./pkg/policy", "./internal", "github.com/redis"},
+		never:    []string{"./pkg/store/memory", "./pkg/store/redis", "./pkg/store/postgres", "./pkg/policy", "./internal", "github.com/redis", "github.com/jackc"},
 	},
 	"stores know the core and nothing above it": {
 		why:      "a store applies a command; it does not decide",
@@ -53,7 +53,12 @@ var rules = map[string]rule{
 	"reconcilers hold no store": {
 		why:      "controllers gather, decide by pure functions and write once; limiter arithmetic lives elsewhere",
 		packages: []string{"./controllers"},
-		never:    []string{"./pkg/twotier", "./internal/sidecar", "github.com/redis"},
+		never:    []string{"./pkg/twotier", "./internal/sidecar", "github.com/redis", "github.com/jackc"},
+	},
+	"a move between stores is decided by a pure machine": {
+		why:      "what may serve when is walked through exhaustively",
+		packages: []string{"./internal/cutover"},
+		never:    []string{"./api", "./pkg/store", "./internal/coordinator", "k8s.io", "sigs.k8s.io", "context"},
 	},
 	"translation and injection are pure": {
 		why:      "they are functions of their arguments, tested against golden files",
@@ -68,7 +73,7 @@ var rules = map[string]rule{
 	"nothing that ships links test code": {
 		why:      "test helpers are not reviewed for production",
 		packages: []string{"./cmd", "./controllers", "./internal/sidecar", "./internal/coordinator"},
-		never:    []string{"./pkg/store/storetest", "./internal/devcluster", "testing", "github.com/onsi"},
+		never:    []string{"./pkg/store/storetest", "./internal/devcluster", "./internal/explore", "./internal/simulate", "testing", "github.com/onsi"},
 	},
 }
 
