@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/weir-dev/weir/controllers"
+	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/internal/leadership"
 	"github.com/weir-dev/weir/internal/resolve"
@@ -28,7 +29,7 @@ func (p *platform) addLeader(ctx context.Context) error {
 	reconciler := &controllers.RateLimitPolicyReconciler{
 		Client:  p.manager.GetClient(),
 		Fleet:   fleet,
-		Stores:  storeprobe.New(openStore),
+		Stores:  storeprobe.New(backend.Open),
 		Secrets: p.secrets,
 		Clock:   clock.RealClock{},
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
@@ -28,16 +29,9 @@ const (
 // hardReason is what the grade Hard rests on, for which a server gives no reason.
 const hardReason = "one server that never forgets a counter while it runs; a restart that may have lost grants costs the open windows"
 
-// A Server is an open store.
-type Server interface {
-	Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error)
-	Probe(ctx context.Context) (store.Guarantee, error)
-	Close() error
-}
-
 // An Opener opens a store with the values of the Secret it names. It does not wait
 // for a connection.
-type Opener func(of policy.Store, secret map[string][]byte) (Server, error)
+type Opener func(of policy.Store, secret map[string][]byte) (backend.Backend, error)
 
 // A Prober asks stores and remembers their answers for a moment. It is safe for
 // concurrent use.
@@ -69,7 +63,7 @@ func (p *Prober) Probe(ctx context.Context, of policy.Store, secret map[string][
 		return a.guarantee, a.err
 	}
 	a := answer{at: p.clock.Now()}
-	a.err = p.with(ctx, of, secret, func(ctx context.Context, s Server) error {
+	a.err = p.with(ctx, of, secret, func(ctx context.Context, s backend.Backend) error {
 		guarantee, err := s.Probe(ctx)
 		if err == nil {
 			a.guarantee = describe(guarantee)
@@ -86,7 +80,7 @@ func (p *Prober) Clock(ctx context.Context, of policy.Store, secret map[string][
 	// A peek changes nothing, so any name will do.
 	key := store.Key{Scope: store.Scope{Cluster: "weir", Namespace: "weir", Policy: "clock", Limit: "clock"}}
 	params := limiter.Params{Rates: []limiter.Rate{{Limit: 1, Window: limiter.MinWindow}}}
-	err = p.with(ctx, of, secret, func(ctx context.Context, s Server) error {
+	err = p.with(ctx, of, secret, func(ctx context.Context, s backend.Backend) error {
 		res, err := s.Apply(ctx, key, params, limiter.Command{Op: limiter.Peek, Min: 1, Want: 1})
 		now = res.Now
 		return err
@@ -96,7 +90,7 @@ func (p *Prober) Clock(ctx context.Context, of policy.Store, secret map[string][
 
 // with connects for one call only: a connection kept for every server that a
 // policy once named would never be given back.
-func (p *Prober) with(ctx context.Context, of policy.Store, secret map[string][]byte, ask func(context.Context, Server) error) error {
+func (p *Prober) with(ctx context.Context, of policy.Store, secret map[string][]byte, ask func(context.Context, backend.Backend) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	s, err := p.open(of, secret)

@@ -11,16 +11,16 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
-	"github.com/weir-dev/weir/pkg/store/redis"
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 // A fakeServer counts what it is asked.
 type fakeServer struct {
-	Server
+	backend.Backend
 	probed, closed *int
 	err            error
 }
@@ -40,7 +40,7 @@ func TestAnswersAreRememberedForAMoment(t *testing.T) {
 	outage := errors.New("no route to host")
 	up, down := policy.Store{Type: policy.RedisStore, Address: "up:6379"}, policy.Store{Type: policy.RedisStore, Address: "down:6379"}
 	asked, closed := map[policy.Store]*int{up: new(int), down: new(int)}, 0
-	p := newProber(clock, func(of policy.Store, _ map[string][]byte) (Server, error) {
+	p := newProber(clock, func(of policy.Store, _ map[string][]byte) (backend.Backend, error) {
 		s := fakeServer{probed: asked[of], closed: &closed}
 		if of == down {
 			s.err = outage
@@ -81,11 +81,9 @@ func TestAnswersAreRememberedForAMoment(t *testing.T) {
 	}
 }
 
-func open(of policy.Store, _ map[string][]byte) (Server, error) { return redis.Dial(of.Address), nil }
-
 func TestARealServer(t *testing.T) {
 	of := policy.Store{Type: policy.RedisStore, Address: redistest.Start(t).Addr}
-	p := New(open)
+	p := New(backend.Open)
 	got, err := p.Probe(t.Context(), of, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -102,10 +100,10 @@ func TestARealServer(t *testing.T) {
 
 func TestNoServer(t *testing.T) {
 	of := policy.Store{Type: policy.RedisStore, Address: filepath.Join(t.TempDir(), "nobody.sock")}
-	if _, err := New(open).Probe(t.Context(), of, nil); err == nil {
+	if _, err := New(backend.Open).Probe(t.Context(), of, nil); err == nil {
 		t.Error("a server that is not there gave a guarantee")
 	}
-	if now, err := New(open).Clock(t.Context(), of, nil); err == nil {
+	if now, err := New(backend.Open).Clock(t.Context(), of, nil); err == nil {
 		t.Errorf("a server that is not there gave the time %d", now)
 	}
 }

@@ -1,0 +1,91 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/postgres"
+	"github.com/weir-dev/weir/pkg/store/redis"
+)
+
+// A Backend is an open store. It is safe for concurrent use. All methods but Close
+// block until their context is done at the latest.
+type Backend interface {
+	// Apply decides a command on a counter by the store's own clock.
+	Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error)
+	// Refresh has a store that forgot its counters begin to remember anew.
+	Refresh(ctx context.Context) error
+	// Probe returns how firmly the store keeps what it was told.
+	Probe(ctx context.Context) (store.Guarantee, error)
+	// Close ends the calls under way. Nothing may be called afterwards.
+	Close() error
+}
+
+var (
+	_ Backend = (*redis.Store)(nil)
+	_ Backend = (*postgres.Store)(nil)
+)
+
+// Open opens a store of type Redis or Postgres with the values of the Secret it
+// names, by the keys that package policy names; values that a store has no use for
+// are ignored. It does not wait for a connection: a store that cannot be reached, or
+// refuses the credentials, is an error of Apply. The error names the value that is
+// wrong, never shows one, and says what to put instead. The caller closes the Backend.
+func Open(of policy.Store, secret map[string][]byte) (Backend, error) {
+	s := credentials{of: of, values: secret}
+	switch of.Type {
+	case policy.RedisStore:
+		return opened(s.redis())
+	case policy.PostgresStore:
+		return opened(s.postgres())
+	default:
+		return nil, fmt.Errorf("store type %q is not one that this version can open", of.Type)
+	}
+}
+
+// opened returns no store as none rather than as a nil pointer.
+func opened[S Backend](s S, err error) (Backend, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s credentials) redis() (*redis.Store, error) {
+	encryption, err := s.encryption()
+	if err != nil {
+		return nil, err
+	}
+	o := redis.Options{
+		Addresses: strings.Split(s.of.Address, ","), Cluster: s.of.Cluster, Sentinel: s.of.Sentinel, TLS: encryption,
+	}
+	if o.User, o.Password, err = s.login(policy.SecretUsername, policy.SecretPassword); err != nil {
+		return nil, err
+	}
+	if s.of.Sentinel != "" { // the same Secret may serve a store without Sentinels
+		o.SentinelUser, o.SentinelPassword, err = s.login(policy.SecretSentinelUsername, policy.SecretSentinelPassword)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return redis.Open(o)
+}
+
+func (s credentials) postgres() (*postgres.Store, error) {
+	encryption, err := s.encryption()
+	if err != nil {
+		return nil, err
+	}
+	user := s.text(policy.SecretUsername)
+	if user == "" {
+		return nil, s.wrong(policy.SecretUsername, "is missing: Postgres has no user without a name")
+	}
+	return postgres.Dial(postgres.Options{
+		Address: s.of.Address, Database: s.of.Database,
+		User: user, Password: s.text(policy.SecretPassword), TLS: encryption,
+	})
+}

@@ -1,0 +1,4 @@
+// Package backend opens the stores that policies name, by what a policy says of
+// them and the values of the Secret it names. Controller and sidecars open them
+// alike, so what the one found to work works for the others.
+package backend
