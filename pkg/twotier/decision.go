@@ -59,4 +59,5 @@ type Decision struct {
 
 	from *lease // that the cost was charged to, nil when the store was not
 	cost int64  // what Cancel gives back
+	_    int64  // pads to a multiple of 16 bytes, which is copied without overlap
 }

@@ -12,7 +12,7 @@ import (
 // are made under the lock of the table that owns the index.
 type index struct {
 	seed  maphash.Seed
-	slots atomic.Pointer[[]slot] // at least an eighth of them free
+	slots atomic.Pointer[[]slot] // at least a fifth of them free
 	used  int                    // slots that are not free, those of deleted keys included
 	live  int                    // keys
 }
@@ -40,9 +40,12 @@ func newIndex() *index {
 // search ends because free slots remain.
 func (x *index) find(value, tenant string) *lease {
 	slots := *x.slots.Load()
-	hash := x.hash(value, tenant)
+	hash := maphash.String(x.seed, value) &^ 1
+	if tenant != "" {
+		hash = x.hash(value, tenant)
+	}
 	for i := place(hash, len(slots)); ; i++ {
-		if i == len(slots) {
+		if i >= len(slots) {
 			i = 0
 		}
 		s := &slots[i]
@@ -90,8 +93,8 @@ func (x *index) set(e *lease) {
 
 // add puts a key into the index that is not in it.
 func (x *index) add(e *lease) {
-	if 8*(x.used+1) > 7*len(*x.slots.Load()) {
-		x.replace(x.live + x.live/2)
+	if 5*(x.used+1) > 4*len(*x.slots.Load()) {
+		x.replace(15 * x.live / 8)
 	}
 	s, hash := x.slotOf(e)
 	s.hash.Store(hash)

@@ -50,7 +50,10 @@ func (e *lease) spend(l *Limiter, cost int64, d *Decision) bool {
 	d.Remaining = e.remaining + left
 	d.Windows = t.windows
 	d.from, d.cost = e, cost
-	resets, now := t.resets, l.clock.now()
+	resets, now := t.resets, l.clock.real()
+	if l.clock.virtual != nil {
+		now = l.clock.virtual.Now()
+	}
 	d.ResetAfter = time.Duration(max(0, resets-now))
 	if now >= e.deadline {
 		e.credits.Add(cost)
@@ -74,7 +77,10 @@ func (e *lease) refuse(l *Limiter, cost int64, d *Decision) bool {
 	d.Limit = t.limit
 	d.Remaining = e.remaining
 	d.Windows = t.windows
-	now := l.clock.now()
+	now := l.clock.real()
+	if l.clock.virtual != nil {
+		now = l.clock.virtual.Now()
+	}
 	d.ResetAfter = time.Duration(max(0, t.resets-now))
 	if !t.Final {
 		d.RetryAfter = time.Duration(t.Until - now)

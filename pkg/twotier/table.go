@@ -63,7 +63,7 @@ func (t *table) update(e *lease) {
 }
 
 // sweep evicts idle keys among the next few; mu is held. Its cost does not grow
-// with the table: at least an eighth of the slots are free, and when most are, few
+// with the table: at least a fifth of the slots are free, and when most are, few
 // keys are there to be looked for.
 func (t *table) sweep() {
 	now := t.limiter.clock.now()
