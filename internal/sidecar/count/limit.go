@@ -159,9 +159,20 @@ func (l *Limit) Requests(o Outcome) uint64 { return l.requests[o].Load() }
 // totals only.
 func (l *Limit) Count(now time.Time, e Event) {
 	l.requests[e.Outcome].Add(1)
-	if e.Outcome == KeyMissing || e.Outcome == CostTooLarge {
-		return
+	if e.Outcome != KeyMissing && e.Outcome != CostTooLarge {
+		l.enter(now, &e)
 	}
+}
+
+// Pay counts what was paid along with a decision that does not stand: nothing else
+// of the event.
+func (l *Limit) Pay(now time.Time, e Event) {
+	e.Outcome, e.Cost = Refused, 0
+	l.enter(now, &e)
+}
+
+// enter enters units of the event.
+func (l *Limit) enter(now time.Time, e *Event) {
 	l.admitted.Add(e.admitted())
 	l.refused.Add(e.refused())
 	if e.Windows == nil || e.Windows.N == 0 {
@@ -172,10 +183,10 @@ func (l *Limit) Count(now time.Time, e Event) {
 	if len(settings.Overrides) > 0 {
 		_, e.overridden = settings.Overrides[e.Value]
 	}
-	r := l.rowOf(&e, now)
-	r.count(&e, settings, l.holders.Load())
+	r := l.rowOf(e, now)
+	r.count(e, settings, l.holders.Load())
 	if settings.Keyed && r.tuple.n > 1 {
-		l.addToSums(r.tuple, &e, now)
+		l.addToSums(r.tuple, e, now)
 	}
 }
 
@@ -188,14 +199,14 @@ func (l *Limit) rowOf(e *Event, now time.Time) *row {
 	}
 	t := tupleOf(e.Windows)
 	if r == nil || r.tuple != t {
-		r = l.enter(t, e, now)
+		r = l.open(t, e, now)
 	}
 	r.seen.Store(e.Windows)
 	return r
 }
 
-// enter makes the row of t the current one.
-func (l *Limit) enter(t tuple, e *Event, now time.Time) *row {
+// open makes the row of t the current one.
+func (l *Limit) open(t tuple, e *Event, now time.Time) *row {
 	l.mu.Lock()
 	r, ok := l.byTuple[t]
 	var over []*row

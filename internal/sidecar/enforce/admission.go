@@ -24,7 +24,6 @@ type share struct {
 	value    string
 	cost     int64 // that was charged
 	decision twotier.Decision
-	settled  bool // what the response says is known
 }
 
 // admissionOf returns what is left to do about what was taken, nil when that is
@@ -68,7 +67,7 @@ func (a *Admission) Wait(ctx context.Context) error {
 
 // Settle charges what a response says its request cost, in its header or, at the
 // end, in its trailer. What neither says stays as it was charged. It reports
-// whether all is settled.
+// whether the header says all that limits want to know.
 func (a *Admission) Settle(header http.Header) (all bool) {
 	all = true
 	for i := range a.shares {
@@ -82,20 +81,15 @@ func (a *Admission) Settle(header http.Header) (all bool) {
 // settles reports whether the response has a say in what the limit is charged.
 func (s *share) settles() bool { return s.limit.Settles() && s.decision.Allowed }
 
-func (s *share) settle(header http.Header) (settled bool) {
-	if s.settled || !s.limit.names(header) {
-		return s.settled
+// settle reports whether the header names the cost. Only the first that does counts.
+func (s *share) settle(header http.Header) (named bool) {
+	if header.Get(s.limit.Limit.Cost.ResponseHeader) == "" {
+		return false
 	}
-	s.settled = true
 	if units := s.decision.Settle(s.limit.Settle(header, s.cost)); units != 0 {
 		s.limit.counts.Correct(s.event(), units)
 	}
 	return true
-}
-
-// names reports whether the header of a response names its cost.
-func (l *limit) names(header http.Header) bool {
-	return header.Get(l.Limit.Cost.ResponseHeader) != ""
 }
 
 // params returns what the limit works the counter of a value by.

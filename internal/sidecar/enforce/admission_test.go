@@ -172,3 +172,22 @@ func TestALateSettlementChargesItsOwnWindow(t *testing.T) {
 		e.Close(t.Context())
 	})
 }
+
+// TestWhatIsPaidIsCountedEvenIfTheRequestDoesNotPass: the debt of earlier requests was
+// charged to the window all the same.
+func TestWhatIsPaidIsCountedEvenIfTheRequestDoesNotPass(t *testing.T) {
+	windows := &limiter.Windows{N: 1}
+	windows.Open[0] = limiter.OpenWindow{Rate: limiter.Rate{Limit: 9, Window: hour}, Index: 5}
+	e := newEnforcer(t, nil, scripted(func(_ string, cost int64) (twotier.Decision, error) {
+		return twotier.Decision{Allowed: cost == 1, Paid: 4, Windows: windows}, nil
+	}))
+	apply(t, e, policyOf(limitOf("admits", 9), limitOf("refuses", 9, func(l *policy.Limit) { l.Cost = &policy.Cost{Default: 2, Max: 2} })))
+	if got := admit(t, e, 1, "/"); got != 0 {
+		t.Fatal("admitted")
+	}
+	for _, limit := range []string{"admits", "refuses"} {
+		if c := counted(e, limit); c.Admitted != 4 {
+			t.Errorf("limit %s counted %d units, want the 4 that were paid", limit, c.Admitted)
+		}
+	}
+}

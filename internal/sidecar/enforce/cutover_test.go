@@ -162,25 +162,24 @@ func TestADrainIsOverWhenItsLastDecisionIs(t *testing.T) {
 	})
 	p := policyOf(limitOf("all", 10))
 	apply(t, e, p)
-	var decided atomic.Bool
-	go func() {
-		admit(t, e, 1, "/")
-		decided.Store(true)
-	}()
+	var decisions sync.WaitGroup
+	decisions.Go(func() { admit(t, e, 1, "/") })
+	defer decisions.Wait()
 	<-entered
-	applied := make(chan bool)
+	applied := make(chan struct{})
 	go func() {
 		p.Draining = true
 		apply(t, e, p)
-		applied <- decided.Load()
+		close(applied)
 	}()
 	select {
 	case <-applied:
-		t.Fatal("it was drained under a decision")
+		t.Error("it was drained under a decision")
+		close(release)
 	case <-time.After(50 * time.Millisecond):
+		close(release)
+		<-applied
 	}
-	close(release)
-	<-applied
 }
 
 func TestADrainedPolicyRefusesAndSaysWhy(t *testing.T) {

@@ -146,7 +146,7 @@ func cancel(taken []share) {
 		s := &taken[i]
 		s.decision.Cancel()
 		if s.decision.Paid != 0 {
-			s.limit.counts.Correct(s.event(), s.decision.Paid)
+			s.limit.counts.Pay(time.Now(), s.event())
 		}
 	}
 }
