@@ -24,6 +24,7 @@ type table struct {
 	mu   sync.Mutex // guards the rest
 	max  int        // most keys
 	hand int        // slot at which the next sweep goes on
+	dial int        // number of slots when the hand was set
 }
 
 func (t *table) init(l *Limiter, maxKeys int) {
@@ -68,6 +69,10 @@ func (t *table) update(e *lease) {
 func (t *table) sweep() {
 	now := t.limiter.clock.now()
 	slots := *t.slots.Load()
+	if t.dial != len(slots) { // the keys kept their order when they moved
+		t.hand = t.hand * len(slots) / max(t.dial, 1)
+		t.dial = len(slots)
+	}
 	looked := 0
 	for range sweepSlots {
 		if t.hand++; t.hand >= len(slots) {
