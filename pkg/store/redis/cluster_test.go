@@ -14,7 +14,11 @@ import (
 func TestAClusterSharesTheCounters(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
-	s := open(t, redis.Options{Addresses: cluster.Addrs()[:1], Cluster: true})
+	for _, node := range cluster.Nodes {
+		node.Do(append([]any{"ACL", "SETUSER", "weir", "on", ">secret"}, permissions...)...)
+		node.Do("ACL", "SETUSER", "weir", "+cluster|slots")
+	}
+	s := open(t, redis.Options{Addresses: cluster.Addrs()[:1], Cluster: true, User: "weir", Password: "secret"})
 	everything(t, s)
 	p := perWindow(5, limiter.MinWindow)
 	for i := range 50 {

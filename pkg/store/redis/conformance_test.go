@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Subject {
 		t.Parallel() // they wait for windows
 		server := redistest.Start(t)
-		s := dial(t, server)
+		s := redis.NewShifted(server.Client(), server.Addr)
 		after := func(loss func()) func() storetest.Store {
 			return func() storetest.Store { loss(); return s }
 		}
@@ -42,6 +42,7 @@ func TestConformance(t *testing.T) {
 			Advance:  func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) },
 			Counters: func() int { return counters(server) },
 			Break:    server.Kill,
+			StepBack: func(d limiter.Micros) { server.Do("SET", "shift", -int64(d)) },
 			Forget: map[string]func() storetest.Store{
 				"restart":           after(server.Restart),
 				"flush":             after(server.Flush),

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -36,6 +37,7 @@ var unable = []struct{ prefix, meaning string }{
 func (s *Store) explain(err error) error {
 	// A reply is not wrapped: what a dial or a Sentinel answered is none.
 	if _, ok := err.(goredis.Error); !ok { //nolint:errorlint // see above
+		s.relocate()
 		if errors.Is(err, goredis.Nil) {
 			err = fmt.Errorf("no Sentinel knows a primary of this name: %w", err)
 		}
@@ -47,4 +49,12 @@ func (s *Store) explain(err error) error {
 		}
 	}
 	return fmt.Errorf("%s: %w", s.name, err)
+}
+
+// relocate lets the client of a cluster ask who serves which counters now. By itself
+// it would only when it may try a command again, or after a minute.
+func (s *Store) relocate() {
+	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
+		cluster.ReloadState(context.Background()) // in the background, and not more often than every 200 ms
+	}
 }

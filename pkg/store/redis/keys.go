@@ -27,4 +27,12 @@ func keysOf(key store.Key) []string {
 	return []string{fmt.Sprintf("weir:{%d}:%s", p, k), guardKey(p)}
 }
 
+// valueKeysOf returns the Redis keys of a value of Update and of its partition's
+// guard.
+func valueKeysOf(key store.Key) []string {
+	k := key.String()
+	p := partition(k)
+	return []string{fmt.Sprintf("weir:{%d}:value:%s", p, k), guardKey(p)}
+}
+
 func guardKey(p uint32) string { return fmt.Sprintf("weir:{%d}:memory", p) }

@@ -51,7 +51,7 @@ func (l *link) serve(client net.Conn, server string) {
 	buf := make([]byte, 1<<16)
 	for {
 		n, err := client.Read(buf)
-		if bytes.Contains(buf[:n], []byte("evalsha")) && l.loseReplies.Load() {
+		if bytes.Contains(buf[:n], []byte("eval")) && l.loseReplies.Load() {
 			losing.Store(true)
 		}
 		if _, writeErr := upstream.Write(buf[:n]); err != nil || writeErr != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,14 @@ import (
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain lets more tests run at once than there are processors: they wait for
+// windows most of the time.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 var lease = limiter.Command{Min: 1, Want: 5}
 

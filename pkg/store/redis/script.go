@@ -22,6 +22,8 @@ var (
 		"memory", "layout", "calendar", "read", "sliding", "bucket", "adopt", "fairness", "take", "giveback", "step",
 	}
 	warmFiles = []string{"clock", "guard", "memory", "warm"}
+	lookFiles = []string{"clock", "guard", "memory", "look"}
+	putFiles  = []string{"clock", "guard", "memory", "put"}
 )
 
 // A script is a Lua program and the name under which a server caches it.
@@ -49,7 +51,7 @@ func luaFile(name string) string {
 
 // run calls the script once, by its name and only if the server does not know
 // that by its text.
-func (s script) run(ctx context.Context, client goredis.UniversalClient, keys []string, args []any) (any, error) {
+func (s script) run(ctx context.Context, client processor, keys []string, args []any) (any, error) {
 	reply, err := send(ctx, client, "evalsha", s.sha, keys, args)
 	if goredis.HasErrorPrefix(err, "NOSCRIPT") {
 		return send(ctx, client, "eval", s.text, keys, args)
@@ -57,7 +59,20 @@ func (s script) run(ctx context.Context, client goredis.UniversalClient, keys []
 	return reply, err
 }
 
-func send(ctx context.Context, client goredis.UniversalClient, name, program string, keys []string, args []any) (any, error) {
+// A processor sends commands: a client or a transaction.
+type processor interface {
+	Process(ctx context.Context, cmd goredis.Cmder) error
+}
+
+func send(ctx context.Context, client processor, name, program string, keys []string, args []any) (any, error) {
+	cmd := newCall(ctx, name, program, keys, args)
+	if err := client.Process(ctx, cmd); err != nil {
+		return nil, err
+	}
+	return cmd.Result()
+}
+
+func newCall(ctx context.Context, name, program string, keys []string, args []any) once {
 	line := make([]any, 0, 3+len(keys)+len(args))
 	line = append(line, name, program, len(keys))
 	for _, k := range keys {
@@ -65,10 +80,7 @@ func send(ctx context.Context, client goredis.UniversalClient, name, program str
 	}
 	cmd := once{goredis.NewCmd(ctx, append(line, args...)...)}
 	cmd.SetFirstKeyPos(3)
-	if err := client.Process(ctx, cmd); err != nil {
-		return nil, err
-	}
-	return cmd.Result()
+	return cmd
 }
 
 // once is a command that the client never sends twice, whatever its retry

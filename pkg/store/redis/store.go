@@ -19,6 +19,8 @@ type Store struct {
 	name   string
 	step   script
 	warm   script
+	look   script // with put: of Update
+	put    script
 	turn   rotation // of Refresh
 }
 
@@ -36,6 +38,8 @@ func newStore(client goredis.UniversalClient, name, server string) *Store {
 		name:   name,
 		step:   newScript(server, stepFiles),
 		warm:   newScript(server, warmFiles),
+		look:   newScript(server, lookFiles),
+		put:    newScript(server, putFiles),
 	}
 	s.turn.at.Store(rand.Uint32()) // a fleet asks different partitions
 	return s

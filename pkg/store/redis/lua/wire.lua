@@ -33,9 +33,6 @@ local FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG, LEAKY_BUCKET = 0, 1, 2, 5
 local WINDOWS, SLIDING, BUCKETS = 0, 1, 2
 
 local MAX_LOG = 1024
--- LATEST_STEP is how far the newest instant in the guard may lag behind decisions
--- that open no window: the shortest time a counter is kept beyond what it has to.
-local LATEST_STEP = 100000
 
 local unpack, pack, sub, find, floor = struct.unpack, struct.pack, string.sub, string.find, math.floor
 local smaller, larger = math.min, math.max

@@ -1,0 +1,79 @@
+package redis
+
+import (
+	_ "embed"
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
+)
+
+//go:embed testdata/frozen.lua
+var frozenServerLua string
+
+// TestAStrategyThatStepsEqualsTheScript runs the same timelines through Apply and
+// through Step as a strategy, under one guard and at the same instants.
+func TestAStrategyThatStepsEqualsTheScript(t *testing.T) {
+	t.Parallel()
+	const timelines, calls = 150, 20
+	server := redistest.Start(t)
+	client := server.Client()
+	s := newStore(client, server.Addr, frozenServerLua)
+	ctx := t.Context()
+	key := store.Key{Hash: "a"}
+	_, guard, _ := strings.Cut(strings.Join(keysOf(key), " "), " ")
+	client.Set(ctx, "clock", 1, 0)
+	if err := s.Warm(ctx); err != nil {
+		t.Fatal(err)
+	}
+	line := client.Get(ctx, guard).Val()[1:55]
+	granted := 0
+	for seed := range uint64(timelines) {
+		l := dice(rand.NewPCG(seed, 2).Uint64).roll(calls)
+		client.Del(ctx, keysOf(key)[0], valueKeysOf(key)[0])
+		client.Set(ctx, guard, string(appendInts(append([]byte{1}, line...), int64(l.memory.Since), int64(l.memory.Latest))), 0)
+		for i, c := range l.calls {
+			client.Set(ctx, "clock", int64(c.now), 0)
+			want, err := s.Apply(ctx, key, c.params, c.command)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got limiter.Result
+			if err := s.Update(ctx, key, stepAs(c.params, c.command, &got)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := gocmp.Diff(exact(want), exact(got)); diff != "" {
+				t.Fatalf("seed %d, call %d (-script +strategy):\n%s", seed, i, diff)
+			}
+			granted += int(min(1, got.Granted))
+		}
+	}
+	if granted < timelines {
+		t.Errorf("only %d calls were granted", granted)
+	}
+}
+
+// stepAs is a strategy that runs Step on a state it keeps as JSON.
+func stepAs(p limiter.Params, c limiter.Command, res *limiter.Result) Strategy {
+	return func(old []byte, now limiter.Instant, memory limiter.Memory) ([]byte, limiter.Micros, error) {
+		var s limiter.State
+		if old != nil {
+			if err := json.Unmarshal(old, &s); err != nil {
+				return nil, 0, err
+			}
+		}
+		c.Memory = memory
+		s, *res = p.Step(s, now, c)
+		if s.N == 0 {
+			return nil, 0, nil
+		}
+		next, err := json.Marshal(s)
+		return next, max(1, s.KeepFor(now)), err
+	}
+}
