@@ -234,13 +234,25 @@ type policies struct {
 	synced bool
 	takes  time.Duration // to resolve
 	all    []policy.Policy
+	secret func(policy.Store) (map[string][]byte, error)
 }
 
 var errNotSynced = errors.New("the cache is not synced")
 
 func publishing(all ...policy.Policy) *policies { return &policies{synced: true, all: all} }
 
-func (*policies) Secret(context.Context, policy.Store) (map[string][]byte, error) { return nil, nil }
+func (p *policies) Secret(_ context.Context, of policy.Store) (map[string][]byte, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.secret(of)
+}
+
+// keeps has the stores' Secrets hold what secret returns.
+func (p *policies) keeps(secret func(policy.Store) (map[string][]byte, error)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.secret = secret
+}
 
 func (p *policies) Snapshot(_ context.Context, namespace, _, _ string) (policy.Snapshot, error) {
 	p.mu.Lock()

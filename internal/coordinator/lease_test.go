@@ -63,6 +63,12 @@ func TestLeasesAreOfWhatWasPublishedToThePod(t *testing.T) {
 		"an operation that does not exist": {
 			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Op = 256 }, want: "op 256",
 		},
+		"a reset, which is not a holder's": {
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Op = int32(limiter.Reset) }, want: fmt.Sprintf("op %d", limiter.Reset),
+		},
+		"a tenant that is no hash": {
+			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Tenant = "gold" }, want: `tenant hash "gold"`,
+		},
 		"nothing": {
 			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Min, r.Want = 0, 0 }, want: "must be at least 1",
 		},
