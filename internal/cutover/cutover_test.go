@@ -2,6 +2,7 @@ package cutover
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,20 @@ func TestNext(t *testing.T) {
 			Step{State: draining, Again: retryClock}},
 		"draining takes too long": {State{Phase: Draining, Since: noon.Add(-drainTime), Failed: 1}, View{Wanted: true, Lagging: "pod a"},
 			Step{State: State{Phase: Serving, Since: noon, Failed: 2}, Again: 2 * firstRetry}},
+		"which store served is not known, and a holder may still ask it": {draining, View{Wanted: true, Unknown: true, Lagging: "pod a"},
+			Step{State: draining, Again: retryClock}},
+		"there is no store to go back to, however long it takes": {State{Phase: Draining, Since: noon.Add(-time.Hour)},
+			View{Wanted: true, Unknown: true, Lagging: "pod a"}, Step{State: State{Phase: Draining, Since: noon.Add(-time.Hour)}, Again: retryClock}},
+		"all let go of whatever served": {draining, View{Wanted: true, Unknown: true, Clock: clock},
+			Step{State: State{Phase: Serving, Since: noon}, Moved: true, At: clock}},
+		"the same store answers with other credentials": {serving, View{Wanted: true, Same: true, Lagging: "pod a", Clock: clock},
+			Step{State: serving, Moved: true}},
+		"the same store does not answer with other credentials": {serving, View{Wanted: true, Same: true, ClockErr: noway},
+			Step{State: serving, Again: retryClock}},
+		"an edit while draining names the old store, with other credentials": {draining, View{Wanted: true, Same: true, Lagging: "pod a", ClockErr: noway},
+			Step{State: State{Phase: Serving, Since: noon}, Again: retryClock}},
+		"a move that failed and then names the same store": {failed, View{Wanted: true, Same: true, Clock: clock},
+			Step{State: State{Phase: Serving, Since: failed.Since}, Moved: true}},
 		"the edit is undone while draining": {draining, View{Lagging: "pod a"}, Step{State: State{Phase: Serving, Since: noon}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,6 +71,18 @@ func TestNext(t *testing.T) {
 				t.Errorf("the message is %q", got.Message)
 			}
 		})
+	}
+}
+
+// TestAMessageStaysWhileNothingChanges: each change of it is a write of the status.
+func TestAMessageStaysWhileNothingChanges(t *testing.T) {
+	failed := State{Phase: Serving, Since: noon, Failed: 2}
+	var messages []string
+	for second := range 3 {
+		messages = append(messages, Next(failed, View{Now: noon.Add(time.Duration(second) * time.Second), Wanted: true}).Message)
+	}
+	if messages[0] != messages[1] || messages[1] != messages[2] || !strings.Contains(messages[0], "12:01:00 UTC") {
+		t.Errorf("messages are %q", messages)
 	}
 }
 

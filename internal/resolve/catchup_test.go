@@ -1,0 +1,62 @@
+package resolve_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/internal/resolve"
+)
+
+func TestCatchUp(t *testing.T) {
+	at := func(version string) client.Object {
+		p := ratelimit("shop", "checkout", nil, 10)
+		p.ResourceVersion = version
+		return p
+	}
+	tests := map[string]struct {
+		live, cached []client.Object
+		waits        bool
+	}{
+		"there is nothing to know":              {},
+		"it is known as it is":                  {live: []client.Object{at("1000")}, cached: []client.Object{at("1000")}},
+		"it is known as it was later":           {live: []client.Object{at("999")}, cached: []client.Object{at("1000")}},
+		"it is known as it was before":          {live: []client.Object{at("1000")}, cached: []client.Object{at("999")}, waits: true},
+		"it is not known yet":                   {live: []client.Object{at("1000")}, waits: true},
+		"it is known although it is gone since": {cached: []client.Object{at("1000")}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			live, cached := cache(t, tc.live...), cache(t, tc.cached...)
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				err := resolve.CatchUp(t.Context(), live, cached)
+				if tc.waits != (err != nil) {
+					t.Fatalf("error %v, want it to wait: %t", err, tc.waits)
+				}
+				if tc.waits && (!strings.Contains(err.Error(), "shop/checkout") || time.Since(began) != 10*time.Second) {
+					t.Errorf("after %s it says %v", time.Since(began), err)
+				}
+			})
+		})
+	}
+}
+
+// forgetful lists a policy that is deleted before the cache learned of it.
+type forgetful struct{ client.Client }
+
+func (f forgetful) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	err := f.Client.List(ctx, into, options...)
+	return errors.Join(err, f.Delete(ctx, ratelimit("shop", "checkout", nil, 10)))
+}
+
+func TestAPolicyThatIsDeletedIsNotWaitedFor(t *testing.T) {
+	if err := resolve.CatchUp(t.Context(), forgetful{cache(t, ratelimit("shop", "checkout", nil, 10))}, cache(t)); err != nil {
+		t.Error(err)
+	}
+}
