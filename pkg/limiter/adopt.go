@@ -9,21 +9,21 @@ package limiter
 //	                       algorithm without       them ends; only then what is new
 //	no windows             the same machine        the new rates at once, with what is in use
 //	no windows             another machine, or     nothing until the last grant has expired, then
-//	                       another leaky bucket    the new rates with what is in use
+//	                       another leaky bucket    the new rates with what may have been spent in
+//	                                               the time that they look back on
 //
 // So at every instant one contract is in force, and each grant counts in it.
 func (p *Params) adopt(s *State, now Instant, m *Memory) {
 	before := s.Meters[0]
 	switch {
 	case s.N == 0:
-		p.begin(s, now, 0)
+		p.begin(s, now)
 	case s.Algorithm.WindowCoupled():
 		p.roll(s, now)
 	case p.follows(s):
 		p.convert(s, now)
 	case now > s.Expires:
-		s.Began = now
-		p.begin(s, now, s.inUse(now))
+		p.succeed(s, now)
 	}
 	s.Generation = p.Generation
 	p.advance(s, now, m)
@@ -54,12 +54,11 @@ func (p *Params) follows(s *State) bool {
 // parameters cannot go on with have expired.
 func (p *Params) waits(s *State) bool { return !s.Algorithm.WindowCoupled() && !p.follows(s) }
 
-// begin replaces the meters by new ones of the parameters, in each of which so
-// many units are in use.
-func (p *Params) begin(s *State, now Instant, used int64) {
+// begin replaces the meters by new ones of the parameters.
+func (p *Params) begin(s *State, now Instant) {
 	s.Algorithm, s.N, s.Meters = p.Algorithm, 0, [MaxRates]Meter{}
 	for _, r := range p.Rates {
-		s.add(p.meter(r, now, used))
+		s.add(p.meter(r, now, 0))
 	}
 }
 
@@ -111,7 +110,7 @@ func (p *Params) roll(s *State, now Instant) {
 	if !p.Algorithm.WindowCoupled() {
 		s.Began = now
 	}
-	p.begin(s, now, 0)
+	p.begin(s, now)
 	for i := range s.Slice() {
 		if w := next.find(s.Meters[i].Rate); w != nil {
 			s.Meters[i] = *w

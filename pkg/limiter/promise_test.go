@@ -14,13 +14,13 @@ func TestMostPerWindow(t *testing.T) {
 		params limiter.Params
 		want   int64 // of the first rate
 	}{
-		"a window has its limit":            {limiter.Params{Rates: []limiter.Rate{{Limit: 7, Window: second}}}, 7},
-		"a sliding window has its limit":    {limiter.Params{Algorithm: limiter.SlidingWindow, Buckets: 10, Rates: []limiter.Rate{{Limit: 7, Window: second}}}, 7},
-		"a bucket has its burst on top":     {limiter.Params{Algorithm: limiter.TokenBucket, Rates: []limiter.Rate{{Limit: 7, Window: second, Burst: 3}}}, 10},
-		"a burst is the limit by default":   {limiter.Params{Algorithm: limiter.GCRA, Rates: []limiter.Rate{{Limit: 7, Window: second}}}, 14},
-		"a queue has what waits on top":     {limiter.Params{Algorithm: limiter.LeakyBucket, MaxDelay: second / 2, Rates: []limiter.Rate{{Limit: 10, Window: second}}}, 16},
+		"a window has its limit":          {limiter.Params{Rates: []limiter.Rate{{Limit: 7, Window: second}}}, 7},
+		"a sliding window has its limit":  {limiter.Params{Algorithm: limiter.SlidingWindow, Buckets: 10, Rates: []limiter.Rate{{Limit: 7, Window: second}}}, 7},
+		"a bucket has its burst on top":   {limiter.Params{Algorithm: limiter.TokenBucket, Rates: []limiter.Rate{{Limit: 7, Window: second, Burst: 3}}}, 10},
+		"a burst is the limit by default": {limiter.Params{Algorithm: limiter.GCRA, Rates: []limiter.Rate{{Limit: 7, Window: second}}}, 14},
+		"a queue has what waits on top":   {limiter.Params{Algorithm: limiter.LeakyBucket, MaxDelay: second / 2, Rates: []limiter.Rate{{Limit: 10, Window: second}}}, 16},
 		"one of two that it is a part of": {limiter.Params{Any: true, Rates: []limiter.Rate{{Limit: 7, Window: second}, {Limit: 100, Window: 60 * second}}}, 207},
-		"one of two that cover it often":    {limiter.Params{Any: true, Rates: []limiter.Rate{{Limit: 100, Window: 60 * second}, {Limit: 7, Window: second}}}, 100 + 62*7},
+		"one of two that cover it often":  {limiter.Params{Any: true, Rates: []limiter.Rate{{Limit: 100, Window: 60 * second}, {Limit: 7, Window: second}}}, 100 + 62*7},
 		"what no number holds": {limiter.Params{Any: true, Rates: []limiter.Rate{
 			{Limit: 1, Window: limiter.MaxWindow}, {Limit: limiter.MaxLimit, Window: limiter.MinWindow},
 		}}, math.MaxInt64},

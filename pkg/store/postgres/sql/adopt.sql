@@ -102,13 +102,13 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE FUNCTION weir.begin$build(s weir.counters, p weir.params$build, now bigint, used bigint)
+CREATE OR REPLACE FUNCTION weir.begin$build(s weir.counters, p weir.params$build, now bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     s := weir.without_meters$build(s);
     s.algorithm := p.algorithm;
     FOR i IN 1 .. cardinality(p.rates) / 5 LOOP
-        s := weir.meter$build(s, p, i, now, used);
+        s := weir.meter$build(s, p, i, now, 0);
     END LOOP;
     RETURN s;
 END
@@ -143,7 +143,7 @@ BEGIN
     IF p.algorithm <> 0 THEN
         s.began := now;
     END IF;
-    s := weir.begin$build(s, p, now, 0);
+    s := weir.begin$build(s, p, now);
     FOR i IN 1 .. cardinality(s.index) LOOP
         j := weir.find$build(rolled, s.rates, i);
         IF j > 0 THEN
@@ -182,19 +182,82 @@ BEGIN
 END
 $$;
 
+-- spent returns the most that may have been spent in so long a time up to now, by
+-- the meter with the most.
+CREATE OR REPLACE FUNCTION weir.spent$build(s weir.counters, now bigint, span bigint) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    max_exact CONSTANT bigint := 9007199254740991;
+    most bigint := 0;
+    units bigint;
+    cost bigint;
+    drain bigint;
+    level bigint;
+BEGIN
+    FOR i IN 1 .. cardinality(s.index) LOOP
+        IF weir.machine$build(s.algorithm) = 1 THEN
+            units := weir.in_use$build(s, i, now);
+            IF span > s.rates[5 * i - 3] THEN
+                units := greatest(units, s.rates[5 * i - 4] *
+                    least(max_exact / s.rates[5 * i - 4], weir.ceil_div$build(span, s.rates[5 * i - 3])));
+            END IF;
+        ELSE
+            cost := weir.cost$build(s.rates, i);
+            drain := weir.drain$build(s.rates, i);
+            level := weir.drain_to$build(s.used[i], s.index[i], now, drain, 0);
+            IF span > (max_exact - level) / drain THEN
+                units := max_exact / cost;
+            ELSE
+                units := weir.ceil_div$build(level + span * drain, cost);
+            END IF;
+        END IF;
+        most := greatest(most, units);
+    END LOOP;
+    RETURN most;
+END
+$$;
+
+-- succeed begins the parameters' rates where meters of another machine were.
+CREATE OR REPLACE FUNCTION weir.succeed$build(s weir.counters, p weir.params$build, now bigint)
+RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    recalled CONSTANT int := 16;
+    old CONSTANT weir.counters := s;
+    part bigint;
+BEGIN
+    s.began := now;
+    s := weir.begin$build(s, p, now);
+    FOR i IN 1 .. cardinality(s.index) LOOP
+        CASE weir.machine$build(p.algorithm)
+        WHEN 0 THEN
+            s.used[i] := weir.spent$build(old, now, now - weir.start$build(s.rates, i, s.index[i]));
+        WHEN 1 THEN
+            part := weir.ceil_div$build(s.rates[5 * i - 3], recalled);
+            FOR j IN REVERSE recalled .. 1 LOOP
+                s := weir.note$build(s, i, weir.spent_by$build(p, p.rates, i, now - (j - 1) * part),
+                    weir.spent$build(old, now, j * part) - weir.spent$build(old, now, (j - 1) * part));
+            END LOOP;
+            s := weir.note$build(s, i, weir.spent_by$build(p, p.rates, i, now), weir.spent$build(old, now, 0));
+        ELSE
+            s.used[i] := weir.fill$build(0, weir.cost$build(p.rates, i), weir.spent$build(old, now, 0));
+        END CASE;
+    END LOOP;
+    RETURN s;
+END
+$$;
+
 -- take_over returns s with the parameters' rates, as far as they are in force at now.
 CREATE OR REPLACE FUNCTION weir.take_over$build(s weir.counters, p weir.params$build, now bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     IF s.index = '{}' THEN
-        RETURN weir.begin$build(s, p, now, 0);
+        RETURN weir.begin$build(s, p, now);
     ELSIF s.algorithm = 0 THEN
         RETURN weir.roll$build(s, p, now);
     ELSIF weir.follows$build(s, p) THEN
         RETURN weir.convert$build(s, p, now);
     ELSIF now > s.expires THEN
-        s.began := now;
-        RETURN weir.begin$build(s, p, now, weir.most_in_use$build(s, now));
+        RETURN weir.succeed$build(s, p, now);
     END IF;
     RETURN s;
 END
