@@ -205,7 +205,7 @@ func (r *Rules) refusalOf(a Account, c limiter.Command, reply Reply) Refusal {
 			return nothing
 		}
 	case limiter.Exhausted:
-		m.Need = least(c.Min, reply)
+		m.Need = r.least(c.Min, reply)
 	case limiter.TooLarge:
 		m.Final = true
 	case limiter.ClockBehind:
@@ -226,14 +226,14 @@ func (r *Rules) refusalOf(a Account, c limiter.Command, reply Reply) Refusal {
 
 // least returns the least cost that is refused as long as amount is: the one that
 // a window which ends no earlier has not left. Algorithms without windows may grant
-// less sooner.
-func least(amount int64, r Reply) int64 {
-	if !r.Algorithm.WindowCoupled() {
+// less sooner, and so may another rate where one is enough.
+func (r *Rules) least(amount int64, reply Reply) int64 {
+	if !reply.Algorithm.WindowCoupled() || r.Params.Any {
 		return amount
 	}
 	need := amount
-	for _, w := range r.Windows.Slice() {
-		if w.End().Sub(r.Now) >= r.RetryAfter {
+	for _, w := range reply.Windows.Slice() {
+		if w.End().Sub(reply.Now) >= reply.RetryAfter {
 			need = min(need, max(0, w.Limit-w.Granted)+1)
 		}
 	}

@@ -6,9 +6,28 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// isAlone reports whether a window is open that began on the local share; mu is
-// held.
+// isAlone reports whether a window of the counter is open that began on the local
+// share; mu is held.
 func (k *Key) isAlone(now int64) bool {
+	if !k.tenanted {
+		return k.began(now)
+	}
+	whole := k.limiter().single
+	if value := k.value(); value != "" {
+		e := k.limiter().keys.find(value, "")
+		if e == nil {
+			return false
+		}
+		whole = e.key
+	}
+	whole.mu.Lock()
+	defer whole.mu.Unlock()
+	return whole.began(now)
+}
+
+// began reports whether the key has begun a window that is open on the local share;
+// mu is held.
+func (k *Key) began(now int64) bool {
 	if k.extra == nil || k.extra.own == nil {
 		return false
 	}
@@ -22,8 +41,26 @@ func (k *Key) isAlone(now int64) bool {
 	return own.covers(clock, now)
 }
 
-// admitAlone decides a request on the local share; mu is held.
+// admitAlone decides a request on the local share; mu is held. The tenants of a
+// counter have one share together, which is kept at the key without a tenant.
 func (k *Key) admitAlone(cfg *settings, cost, now int64) Decision {
+	if !k.tenanted {
+		return k.share(cfg, cost, now)
+	}
+	l := k.limiter()
+	for {
+		whole := l.Key(k.value(), "")
+		whole.mu.Lock()
+		if !whole.evicted { // it is replaced by one that is not
+			defer whole.mu.Unlock()
+			return whole.share(cfg, cost, now)
+		}
+		whole.mu.Unlock()
+	}
+}
+
+// share decides a request on the share of the key; mu is held.
+func (k *Key) share(cfg *settings, cost, now int64) Decision {
 	l := k.limiter()
 	holders := l.holders.Load()
 	if holders == 0 {

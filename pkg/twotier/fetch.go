@@ -44,8 +44,10 @@ func (k *Key) fetch(c *call, cfg *settings, take limiter.Command, asks int) {
 		k.settle(cfg, take, r)
 	}
 	c.err = err
-	k.busy.call = nil
-	k.rest()
+	if k.busy != nil && k.busy.call == c { // not, when another store is being asked by now
+		k.busy.call = nil
+		k.rest()
+	}
 	close(c.done)
 }
 
@@ -57,7 +59,7 @@ func (k *Key) take(ctx context.Context, cfg *settings, take limiter.Command, ask
 	l := k.limiter()
 	for range asks {
 		r, err := l.ask(ctx, k, cfg, take)
-		if err != nil || r.Granted == 0 || !r.Late(l.clock.now()) {
+		if err != nil || r.Granted == 0 || asks == 1 || !r.Late(l.clock.now()) {
 			return r.Reply, err
 		}
 		over := r.Sent + nanos(r.ExpiresIn)

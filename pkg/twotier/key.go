@@ -35,7 +35,7 @@ type busy struct {
 // extra is what a key has at times.
 type extra struct {
 	back Holding // of the hand
-	own  *own    // nil when nothing was admitted without the store
+	own  *own    // nil when nothing was admitted without the store; none with a tenant
 	debt int64   // used beyond what was charged
 	paid Holding // of the debt, not yet told by a decision
 }
@@ -179,7 +179,7 @@ func (k *Key) evict(now int64) bool {
 	defer k.mu.Unlock()
 	e := k.lease.Load()
 	live := now < e.deadline || now < e.terms.Until || k.extra != nil && k.extra.back.Held(now) > 0
-	if k.busy != nil || live || k.isAlone(now) || k.extra != nil && k.extra.own != nil {
+	if k.busy != nil || live || k.began(now) || k.extra != nil && k.extra.own != nil {
 		return false
 	}
 	k.evicted = true

@@ -52,7 +52,11 @@ func (g ledger) admit(p part, at span, seen limiter.Instant, cost int64) (ledger
 		default:
 			res.allowed = res.allowed && fits
 		}
-		if !fits {
+		switch {
+		case fits:
+		case p.Any && res.wait > 0:
+			res.wait = min(res.wait, ends)
+		default:
 			res.wait = max(res.wait, ends)
 		}
 		if usable || !p.Any {

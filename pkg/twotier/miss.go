@@ -102,8 +102,8 @@ func (k *Key) join(cost int64) (Decision, *call, error) {
 		k.tell(&d)
 		return d, nil, nil
 	}
-	if k.busy.call != nil {
-		return Decision{}, k.busy.call, nil
+	if c := k.busy.call; c != nil && c.gate == cfg.gate {
+		return Decision{}, c, nil
 	}
 	if k.isAlone(now) {
 		return k.admitAlone(cfg, cost, now), nil, nil
@@ -132,7 +132,7 @@ func (k *Key) turn(cfg *settings, now, cost int64) {
 		a.Hand = a.CarryOver(now, cfg.CarriedMost(), k.limiter().openWindows(cfg, a.Front.Windows, now))
 	}
 	a.Hand, _ = a.Turn(now, cost)
-	k.keep(cfg, a, now)
+	k.keep(e.terms.settings, a, now) // a refusal is still theirs
 }
 
 // tooLarge refuses a request that costs more than will ever be granted.

@@ -7,11 +7,12 @@ import (
 // overflowValue names the counter shared by all values beyond the bound.
 const overflowValue = "\x00overflow"
 
-// sweepStep is how many keys each new key looks at in search of idle ones. Two
-// make the sweep faster than the growth, so idle keys do not pile up.
+// sweepStep is how many keys each new key looks at in search of idle ones, among
+// sweepSlots slots at most. Two would make the sweep faster than the growth; as many
+// again make up for keys that a sweep misses when the slots move.
 const (
-	sweepStep  = 2
-	sweepSlots = 32 // most slots looked at
+	sweepStep  = 4
+	sweepSlots = 32
 )
 
 // A table holds the keys of one limiter: at most max of them. Values beyond that
