@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/count"
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
@@ -160,6 +161,25 @@ func TestAPeekAtAStoreThatIsAwayIsNotADecision(t *testing.T) {
 	d, err := e.Check(context.Background(), enforce.Query{Policy: "checkout", Limit: "all", Cost: 1, Peek: true})
 	if _, away := errors.AsType[*store.UnavailableError](err); !away || d.Allowed {
 		t.Errorf("got %+v, %v", d, err)
+	}
+}
+
+// TestABucketThatIsEmptyAgainEndsNoWindow: what is counted by windows that the
+// algorithm does not have is final only when they are over.
+func TestABucketThatIsEmptyAgainEndsNoWindow(t *testing.T) {
+	windows := &limiter.Windows{N: 1}
+	windows.Open[0] = limiter.OpenWindow{Rate: limiter.Rate{Limit: 60, Window: 60 * limiter.Second}, Index: 5}
+	e := newEnforcer(t, nil, scripted(func(string, int64) (twotier.Decision, error) {
+		return twotier.Decision{Allowed: true, Windows: windows, ResetAfter: time.Second}, nil
+	}))
+	apply(t, e, policyOf(limitOf("bucket", 60, func(l *policy.Limit) {
+		l.Algorithm, l.Lifetime, l.Rates[0].Window = policy.TokenBucket, limiter.Second, 60*limiter.Second
+	})))
+	admit(t, e, 1, "/")
+	for after, final := range map[time.Duration]bool{30 * time.Second: false, 61 * time.Second: false, 70 * time.Second: true} {
+		if row := e.Report(time.Now().Add(after), sessions.Add(1))[0].GetWindows()[0]; row.GetFinal() != final {
+			t.Errorf("after %v the window is final: %v", after, row.GetFinal())
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ func TestALimitInShadowCountsExactlyWhatPasses(t *testing.T) {
 					t.Errorf("limit %s counted %d admitted and %d refused, want %v", limit, c.Admitted, c.Refused, want)
 				}
 			}
-			if n := e.Limits()[2].Stats.RoundTrips; mode == policy.Strict && n != 5 {
+			if n := e.Limits()[0].Stats.RoundTrips; mode == policy.Strict && n != 5 {
 				t.Errorf("the store was asked %d times about requests of which 5 passed", n)
 			}
 			if n := e.Limits()[0].Counts.Requests(count.ShadowRefused); n != 2 {
