@@ -60,29 +60,29 @@ func (p *Params) fair(s *State) bool {
 
 // share returns what the tenant may have when the least it asks for is amount.
 func (p *Params) share(s *State, tenant string, amount int64) share {
-	m := s.Meters[0]
+	m := &s.Meters[0]
 	free := max(0, m.Limit-m.Used)
 	tenant = p.Fairness.account(s, tenant)
 	whole := p.Fairness.whole(s, tenant)
 
-	var own share
-	guarantee := p.Fairness.Default * m.Limit / whole // of a tenant that is not declared
-	other := guarantee
-	var kept, lent int64 // unused by other tenants: declared, and not
-	for _, w := range p.Fairness.Weights {
-		part, used := w.Weight*m.Limit/whole, s.usedBy(w.Tenant)
-		if w.Tenant == tenant {
-			guarantee = part
-		} else {
-			kept += max(0, part-used)
+	own := share{used: s.usedBy(tenant)}
+	part := p.Fairness.Default * m.Limit / whole // of each tenant that is not declared
+	guarantee := part
+	var kept, lent int64 // what other tenants have not used of theirs: declared, and not
+	for _, t := range s.Tenants {
+		if t.Tenant != tenant && t.Used < part {
+			lent += part - t.Used
 		}
 	}
-	for _, t := range s.Tenants {
-		switch {
-		case t.Tenant == tenant:
-			own.used = t.Used
-		case !p.Fairness.declares(t.Tenant):
-			lent += max(0, other-t.Used)
+	for _, w := range p.Fairness.Weights {
+		theirs, used := w.Weight*m.Limit/whole, s.usedBy(w.Tenant)
+		if w.Tenant == tenant {
+			guarantee = theirs
+			continue
+		}
+		kept += max(0, theirs-used)
+		if s.knows(w.Tenant) {
+			lent -= max(0, part-used)
 		}
 	}
 	due := min(max(0, guarantee-own.used), max(0, free-kept))
@@ -115,13 +115,13 @@ func (f *Fairness) account(s *State, tenant string) string {
 
 // others returns the number of tenants in the open window that are not declared.
 func (f *Fairness) others(s *State) int64 {
-	var n int64
-	for _, t := range s.Tenants {
-		if !f.declares(t.Tenant) {
-			n++
+	n := len(s.Tenants)
+	for _, w := range f.Weights {
+		if s.knows(w.Tenant) {
+			n--
 		}
 	}
-	return n
+	return int64(n)
 }
 
 func (f *Fairness) declares(tenant string) bool {

@@ -55,9 +55,17 @@ func (w *split) everyoneIsSeen() {
 // ask lets tenant i ask once, and returns what it was granted.
 func (w *split) ask(t *testing.T, i int, low, high int64) int64 {
 	t.Helper()
+	c := limiter.Command{Op: limiter.Peek, Min: low, Want: high, Tenant: w.names[i]}
+	same, forecast := w.params.Step(w.state, at, c)
+	if !same.Equal(w.state) {
+		t.Fatal("a peek changed the state")
+	}
 	var res limiter.Result
-	before := w.state
-	w.state, res = w.params.Step(w.state, at, limiter.Command{Min: low, Want: high, Tenant: w.names[i]})
+	c.Op = limiter.Take
+	w.state, res = w.params.Step(w.state, at, c)
+	if forecast.Granted != res.Granted {
+		t.Fatalf("a peek says %+v, a take %+v", forecast, res)
+	}
 	w.granted[i] += res.Granted
 	w.demands[i] -= res.Granted
 	w.most = max(w.most, low)
@@ -66,9 +74,6 @@ func (w *split) ask(t *testing.T, i int, low, high int64) int64 {
 	}
 	if got, use := w.total(), w.noted(); got > w.limit || got != use || got != w.state.Meters[0].Used {
 		t.Fatalf("T1: %d granted of %d, %d noted: %+v", got, w.limit, use, *w)
-	}
-	if next, again := w.params.Step(before, at, limiter.Command{Op: limiter.Peek, Min: low, Want: high, Tenant: w.names[i]}); !next.Equal(before) || again.Granted != res.Granted {
-		t.Fatalf("a peek says %+v, a take %+v", again, res)
 	}
 	return res.Granted
 }
@@ -238,12 +243,12 @@ func TestEditsOfWeightsOpenNoSecondBudget(t *testing.T) {
 
 // TestNoTenantIsForgotten has far more tenants than are told apart.
 func TestNoTenantIsForgotten(t *testing.T) {
-	const tenants = 3 * limiter.MaxTenants
+	const tenants = limiter.MaxTenants + 500
 	p := params(1, rate(2*tenants, limiter.Second))
 	p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 8}}}
 	var s limiter.State
 	var total int64
-	for i := range 4 * tenants {
+	for i := range 2 * tenants {
 		var res limiter.Result
 		c := limiter.Command{Min: 1, Want: 10, Tenant: fmt.Sprint(i % tenants)}
 		s, res = p.Step(s, at, c)

@@ -154,7 +154,7 @@ func (h history) id() string {
 const (
 	firstInstant   = limiter.Instant(6)
 	lastInstant    = limiter.Instant(9)
-	maxMisfortunes = 2
+	maxMisfortunes = 1
 )
 
 var tinyPolicies = []limiter.Params{
