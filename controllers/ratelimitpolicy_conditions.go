@@ -84,7 +84,7 @@ func withinBound(s *scope) metav1.Condition {
 			return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
 				"nothing is heard of what these sidecars let through, they are not connected: "+nameSome(unheard))
 		}
-		return condition.True(kind, v1alpha1.MeasuredReason, measured(all))
+		return condition.True(kind, v1alpha1.MeasuredReason, s.measured())
 	case audit.Starting:
 		return condition.Unknown(kind, v1alpha1.StartingReason,
 			"no window was measured yet since this controller took over or the policy changed")
@@ -125,19 +125,24 @@ func exceeded(l coordinator.LimitFigures) string {
 
 // measured explains a worst overshoot by its own window: the bound of the last one
 // may be another.
-func measured(limits []coordinator.LimitFigures) string {
+func (s *scope) measured() string {
 	var worst audit.Overshoot
-	for _, l := range limits {
+	var limit string
+	for _, l := range s.observation.Limits {
 		if l.Overshoot != nil && l.Overshoot.Worst > worst.Worst {
-			worst = *l.Overshoot
+			worst, limit = *l.Overshoot, l.Limit
 		}
 	}
 	message := fmt.Sprintf("no measured window exceeded its bound; worst overshoot %d", worst.Worst)
 	switch {
 	case worst.Worst == 0:
 		return message
+	case worst.WorstUnbounded && s.unsettled(limit):
+		return message + ", in a window without a bound (responses told what their requests cost after these were let through)"
 	case worst.WorstUnbounded:
 		return message + ", in a window without a bound (sidecars cut off from the store were admitting whatever came)"
+	case s.carry(limit) > 0:
+		return message + ", within the bound of its window (leases carry over, and sidecars cut off from the store admit their local share)"
 	}
 	return message + ", within the bound of its window (sidecars cut off from the store were admitting their local share)"
 }

@@ -117,6 +117,10 @@ func (r *RateLimitPolicyReconciler) gather(ctx context.Context, s *scope) error 
 	if s.doubts, s.invalid = doubts, errs.ToAggregate(); len(errs) > 0 {
 		return nil
 	}
+	var err error
+	if s.enforced, err = translate.Policy(s.policy); err != nil {
+		return fmt.Errorf("translating a valid policy: %w", err)
+	}
 	selected, err := listPods(ctx, r.Client, s.policy)
 	if err != nil {
 		return err

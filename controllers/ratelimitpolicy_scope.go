@@ -16,14 +16,16 @@ import (
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/internal/translate"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // scope is all that one reconciliation of a policy knows. Everything that is
 // said about the policy is a function of it.
 type scope struct {
 	policy      *v1alpha1.RateLimitPolicy
-	invalid     error    // why the policy cannot be enforced; nil when it can
-	doubts      []string // why it may not do what was meant
+	invalid     error         // why the policy cannot be enforced; nil when it can
+	doubts      []string      // why it may not do what was meant
+	enforced    policy.Policy // as sidecars enforce it; the zero value while it is invalid
 	pods        pods
 	observation coordinator.Observation
 	store       probed // zero while the controller itself is the store
@@ -67,6 +69,22 @@ func (s *scope) observe(o coordinator.Observation) {
 		}
 		s.observation.Limits = append(s.observation.Limits, l)
 	}
+}
+
+// unsettled reports whether responses tell what requests of the limit cost, so that
+// nothing bounds what a window admits.
+func (s *scope) unsettled(limit string) bool {
+	return slices.ContainsFunc(s.enforced.Limits, func(l policy.Limit) bool { return l.Name == limit && !l.Settled() })
+}
+
+// carry returns how many units a pod may carry into a window of the limit.
+func (s *scope) carry(limit string) int64 {
+	for _, l := range s.enforced.Limits {
+		if l.Name == limit {
+			return l.Carry(&s.enforced)
+		}
+	}
+	return 0
 }
 
 // selectPods sorts the pods a policy selects into those that enforce it and

@@ -46,9 +46,27 @@ func enforcement(s *scope) *v1alpha1.Enforcement {
 	}
 }
 
-// guarantee says how firm the bounds are. It is absent while the store that it
-// rests on cannot be asked.
+// guarantee says how firm the bounds are, and of limits whose bound is not the limit
+// itself what it is. It is absent while the store that it rests on cannot be asked.
 func guarantee(s *scope) *v1alpha1.Guarantee {
+	g := firmness(s)
+	if g == nil {
+		return nil
+	}
+	for _, l := range s.policy.Spec.Limits {
+		switch carry := s.carry(l.Name); {
+		case s.unsettled(l.Name):
+			g.Reason += fmt.Sprintf("; nothing bounds limit %s, as its responses tell what requests cost", l.Name)
+		case carry > 0:
+			g.Reason += fmt.Sprintf("; leases carry over, so a window of limit %s may admit %d more for each pod", l.Name, carry)
+		}
+	}
+	g.Reason = shortened(g.Reason)
+	return g
+}
+
+// firmness grades what the counters rest on.
+func firmness(s *scope) *v1alpha1.Guarantee {
 	switch {
 	case s.policy.Spec.OnStoreUnavailable.Action == v1alpha1.AllowAction:
 		return &v1alpha1.Guarantee{
@@ -63,7 +81,7 @@ func guarantee(s *scope) *v1alpha1.Guarantee {
 	case s.store.err != nil:
 		return nil
 	}
-	return &s.store.guarantee
+	return s.store.guarantee.DeepCopy()
 }
 
 // limits returns the figures of each limit of the spec, in its order. A limit
@@ -74,6 +92,9 @@ func limits(s *scope) []v1alpha1.LimitStatus {
 		status := v1alpha1.LimitStatus{Name: limit.Name, Rates: ratesInShort(limit.Rates)}
 		if f, ok := s.figures(limit.Name); ok {
 			describe(f, &status)
+			if status.Overshoot != nil && s.unsettled(limit.Name) {
+				status.Overshoot.Bound = nil // also while a window without a bound was not measured yet
+			}
 			status.HottestKeys = hottest(f.Hottest, s.now)
 		}
 		statuses = append(statuses, status)

@@ -100,3 +100,129 @@ func TestAnInvalidEditForgetsNoStore(t *testing.T) {
 	w.eventually(v1alpha1.AcceptedCondition, v1alpha1.InvalidReason)
 	w.Expect(w.phase()).To(Equal(v1alpha1.StoreServing))
 }
+
+// TestAMoveThatIsNotFollowedIsTakenBack and tried again, each time after longer.
+func TestAMoveThatIsNotFollowedIsTakenBack(t *testing.T) {
+	w := newWorld(t)
+	a := w.enforcer("a")
+	fleet.say(w.policy, w.told(a))
+	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
+	w.editStore(inRedis)
+	for failed, pause := range []time.Duration{30 * time.Second, time.Minute} {
+		fleet.say(w.policy, w.told(a))
+		w.Eventually(w.phase).Should(Equal(v1alpha1.StoreDraining))
+		acknowledged := w.told(a)
+		acknowledged.Sessions[0].Enforced.Draining = false // it goes on asking the old store
+
+		clock.SetTime(clock.Now().Add(9 * time.Second))
+		fleet.say(w.policy, acknowledged)
+		w.Consistently(w.phase).Should(Equal(v1alpha1.StoreDraining))
+		clock.SetTime(clock.Now().Add(time.Second))
+		fleet.say(w.policy, acknowledged)
+		w.Eventually(w.phase).Should(Equal(v1alpha1.StoreWaiting))
+		status := w.get().Status.Store
+		w.Expect(status.Active).To(Equal(inController))
+		w.Expect(status.ServesFrom).To(BeNil(), "what the old store granted it knows")
+		w.Expect(status.Failed).To(BeEquivalentTo(failed + 1))
+
+		clock.SetTime(clock.Now().Add(pause - time.Second))
+		fleet.say(w.policy, w.told(a))
+		w.Consistently(w.phase).Should(Equal(v1alpha1.StoreWaiting))
+		clock.SetTime(clock.Now().Add(time.Second))
+	}
+	fleet.say(w.policy, w.told(a))
+	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreDraining))
+	fleet.say(w.policy, w.told(a))
+	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
+	w.Expect(w.get().Status.Store.Failed).To(BeZero())
+}
+
+// TestAWaitingMoveIsNotWrittenAgainAndAgain: its message stays.
+func TestAWaitingMoveIsNotWrittenAgainAndAgain(t *testing.T) {
+	w := newWorld(t)
+	a := w.enforcer("a")
+	fleet.say(w.policy, w.told(a))
+	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
+	w.editStore(inRedis)
+	fleet.say(w.policy, w.told(a))
+	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreDraining))
+	clock.SetTime(clock.Now().Add(time.Minute))
+	held := w.told(a)
+	held.Sessions[0].Enforced.Draining = false
+	fleet.say(w.policy, held)
+	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreWaiting))
+	clock.SetTime(clock.Now().Add(2 * time.Second))
+	fleet.say(w.policy, w.told(a))
+	w.Eventually(func() string { return w.get().Status.Store.Message }).Should(ContainSubstring("trying again at"))
+	before := w.settle()
+	for range 3 {
+		clock.SetTime(clock.Now().Add(2 * time.Second))
+		fleet.say(w.policy, w.told(a))
+		w.settle()
+	}
+	w.Expect(w.settle()).To(Equal(before))
+}
+
+// TestAStatusThatIsWipedDuringAMoveForgetsNoCaution: which store served is not
+// known any more, so all have to let go of whatever it was.
+func TestAStatusThatIsWipedDuringAMoveForgetsNoCaution(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.enforcer("a"), w.enforcer("b")
+	fleet.say(w.policy, w.told(a, b))
+	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
+	w.editStore(inRedis)
+	fleet.say(w.policy, w.told(a, b))
+	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreDraining))
+	o := w.told(a, b)
+	o.Sessions[1].Enforced.Draining = false
+	fleet.say(w.policy, o)
+
+	p := w.get()
+	before := p.DeepCopy()
+	p.Status = v1alpha1.RateLimitPolicyStatus{}
+	w.Expect(server.Status().Patch(w.Context(), p, client.MergeFrom(before))).To(Succeed())
+	w.eventually(v1alpha1.StoreReachableCondition, v1alpha1.ReachableReason) // it was looked at since
+	for range 3 {
+		clock.SetTime(clock.Now().Add(time.Minute))
+		o := w.told(a, b)
+		o.Sessions[1].Enforced.Draining = false
+		fleet.say(w.policy, o)
+		w.Consistently(w.phase).Should(BeEmpty())
+		enforced, err := translate.Policy(w.get())
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(enforced.Draining).To(BeTrue(), "nothing may be asked")
+	}
+	w.Expect(w.condition(v1alpha1.StoreReachableCondition).Message).To(ContainSubstring("which store served is not known"))
+
+	fleet.say(w.policy, w.told(a, b))
+	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
+	status := w.get().Status.Store
+	w.Expect(status.Active).To(Equal(inRedis))
+	w.Expect(status.ServesFrom.Time).To(BeTemporally("==", clock.Now().Add(time.Minute)))
+}
+
+func TestOtherCredentialsMoveNothing(t *testing.T) {
+	w := newWorld(t, func(p *v1alpha1.RateLimitPolicy) { p.Spec.Store = inRedis })
+	w.enforcer("a") // which is not connected, so nothing could drain
+	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
+	rotated := *inRedis.DeepCopy()
+	rotated.Redis.SecretRef = &v1alpha1.SecretReference{Name: "other"}
+	w.editStore(rotated)
+	w.Eventually(func() v1alpha1.Store { return w.get().Status.Store.Active }).Should(Equal(rotated))
+	w.Expect(w.get().Status.Store.ServesFrom).To(BeNil(), "it serves on from where it was")
+	w.Expect(w.phase()).To(Equal(v1alpha1.StoreServing))
+}
+
+func TestWhoDoesNotLeadMovesNothing(t *testing.T) {
+	w := newWorld(t)
+	a := w.enforcer("a")
+	fleet.say(w.policy, w.told(a))
+	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
+	fleet.lead(false)
+	defer fleet.lead(true)
+	w.editStore(inRedis)
+	fleet.say(w.policy, w.told(a))
+	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreWaiting))
+	w.Consistently(w.phase).Should(Equal(v1alpha1.StoreWaiting))
+	w.Expect(w.get().Status.Store.Message).To(ContainSubstring("does not lead"))
+}

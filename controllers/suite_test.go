@@ -150,6 +150,7 @@ type fakeFleet struct {
 	mu           sync.Mutex
 	observations map[types.NamespacedName]coordinator.Observation
 	refreshed    map[string]int // by namespace
+	follows      bool           // somebody else leads
 }
 
 func newFakeFleet() *fakeFleet {
@@ -172,8 +173,17 @@ func (f *fakeFleet) Observe(namespace, name string) coordinator.Observation {
 	return f.observations[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
-func (*fakeFleet) Now() (limiter.Instant, bool) {
-	return limiter.Instant(clock.Now().UnixMicro()), true
+func (f *fakeFleet) Now() (limiter.Instant, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return limiter.Instant(clock.Now().UnixMicro()), !f.follows
+}
+
+// lead has somebody else lead, or this process again.
+func (f *fakeFleet) lead(leads bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.follows = !leads
 }
 
 func (f *fakeFleet) Changed() <-chan types.NamespacedName { return f.changed }
