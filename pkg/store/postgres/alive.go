@@ -15,9 +15,6 @@ import (
 // dial connects to the server. Closing the store ends the connection, also one that
 // waits for a server that hangs: the client would say goodbye first.
 func (s *Store) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.closed, cancel)()
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err

@@ -75,6 +75,21 @@ func TestManyInstallAtOnce(t *testing.T) {
 	stores.Wait()
 }
 
+// TestNobodyElsesFunctionIsCalled puts a function in the way that fits a call better
+// than the built-in one.
+func TestNobodyElsesFunctionIsCalled(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	server.Do(`CREATE FUNCTION public.right(name, int) RETURNS text LANGUAGE plpgsql
+		AS 'BEGIN RAISE EXCEPTION ''hijacked''; END'`)
+	for _, clock := range []string{read("clock"), read("clock") + "-- of another build\n"} {
+		s := openAs(t, server, postgrestest.User, clock)
+		if _, err := s.Apply(t.Context(), counter, short, oneToTen); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestAUserWithoutRightsLearnsWhatToRun runs what the errors say.
 func TestAUserWithoutRightsLearnsWhatToRun(t *testing.T) {
 	t.Parallel()

@@ -10,8 +10,8 @@ import (
 
 // A link is a way to a server on which replies can get lost.
 type link struct {
-	addr        string
-	loseReplies atomic.Bool // of what is asked from now on: its connection ends instead
+	addr      string
+	loseReply atomic.Bool // the next one: its connection ends instead
 }
 
 func newLink(t *testing.T, server string) *link {
@@ -57,7 +57,7 @@ func (l *link) carry(client io.WriteCloser, upstream io.Reader) {
 	buf := make([]byte, 1<<16)
 	for {
 		n, err := upstream.Read(buf)
-		if err != nil || l.loseReplies.Load() {
+		if err != nil || l.loseReply.CompareAndSwap(true, false) {
 			return
 		}
 		if _, err := client.Write(buf[:n]); err != nil {

@@ -92,11 +92,10 @@ func (s *Store) call(ctx context.Context, into any, sql string, args ...any) err
 	return nil
 }
 
-// within runs f until the time is over, ctx is done or the store is closed.
+// within runs f until the time is over or ctx is done.
 func (s *Store) within(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	defer context.AfterFunc(s.closed, cancel)()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
