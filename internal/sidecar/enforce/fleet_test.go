@@ -28,8 +28,8 @@ func TestAFleetUnderOverloadAdmitsTheLimit(t *testing.T) {
 			s := newStore(func() limiter.Micros { return limiter.Micros(time.Since(begun).Microseconds()) })
 			p := policyOf(limitOf("all", limit))
 			p.Limits[0].Rates[0].Window = length
-			if mode == policy.Strict {
-				p.Consistency = policy.Consistency{Mode: policy.Strict}
+			if mode != policy.Leased {
+				p.Consistency = policy.Consistency{Mode: mode}
 			}
 			fleet := make([]*enforce.Enforcer, sidecars)
 			for i := range fleet {
