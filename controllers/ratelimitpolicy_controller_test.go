@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"testing"
@@ -49,7 +50,7 @@ func newWorld(t *testing.T, changes ...func(*v1alpha1.RateLimitPolicy)) *world {
 	}
 	w.Expect(server.Create(t.Context(), policy)).To(Succeed())
 	t.Cleanup(func() {
-		if err := server.Delete(t.Context(), policy); client.IgnoreNotFound(err) != nil {
+		if err := server.Delete(context.Background(), policy); client.IgnoreNotFound(err) != nil {
 			t.Log(err)
 		}
 	})
