@@ -6,7 +6,7 @@ BEGIN { FS = "##" }
     split($1, target, ":")
     add(group == "" || FILENAME == "Makefile" ? "General" : group, sprintf("  %-14s%s", target[1], $2))
 }
-/^(export )?[A-Z_]+ *\?=.*##/ {
+/^(export )?[A-Z][A-Z0-9_]* *\?=.*##/ {
     sub(/^export /, "")
     split($1, variable, " ")
     add("Variables", sprintf("  %-14s%s", variable[1], $2))

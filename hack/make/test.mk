@@ -2,6 +2,7 @@
 
 BENCH ?= ## sections of `make bench`: check parallel memory redis postgres; empty: all
 FUZZTIME ?= 10s ## budget of each fuzz target of `make fuzz`
+TLA2TOOLS ?= ## path of tla2tools.jar for `make tlc`
 
 .PHONY: test
 test: test-unit e2e ## Run everything a change must pass
@@ -21,3 +22,7 @@ fuzz: ## Fuzz every target for FUZZTIME each
 .PHONY: bench
 bench: deps ## Set the cost of a decision beside other limiters, in memory and over stores; writes docs/benchmarks.md
 	go -C test/bench run . -o $(CURDIR)/docs/benchmarks.md $(BENCH)
+
+.PHONY: tlc
+tlc: ## Check the TLA+ modules in spec/ with TLC, given TLA2TOOLS
+	@hack/tlc.sh $(TLA2TOOLS)

@@ -15,8 +15,8 @@ type auditor interface {
 	// asked notes that the store decides by p, while holders have so many units in
 	// hand.
 	asked(p limiter.Params, inHand int64) auditor
-	granted(res limiter.Result) auditor
-	returned(res limiter.Result) auditor
+	// granted notes what a result granted, or took back.
+	granted(units int64, res limiter.Result) auditor
 	// spent notes that units were let through now, or that an earlier admission was
 	// cancelled.
 	spent(units int64, c twotier.Charge) auditor
@@ -108,11 +108,7 @@ func (a windowAudit) asked(p limiter.Params, _ int64) auditor {
 	return a.begin()
 }
 
-func (a windowAudit) granted(res limiter.Result) auditor { return a.handedOut(res.Granted) }
-
-func (a windowAudit) returned(res limiter.Result) auditor { return a.handedOut(-res.Granted) }
-
-func (a windowAudit) handedOut(units int64) windowAudit {
+func (a windowAudit) granted(units int64, _ limiter.Result) auditor {
 	for i := range a.open() {
 		b := &a.budgets[i]
 		b.Granted += units
@@ -177,9 +173,9 @@ func (a chargeAudit) passed(limiter.Instant) auditor { return a }
 
 func (a chargeAudit) asked(limiter.Params, int64) auditor { return a }
 
-func (a chargeAudit) granted(res limiter.Result) auditor { return a.upTo(res.Windows.Open[0].Index) }
-
-func (a chargeAudit) returned(limiter.Result) auditor { return a }
+func (a chargeAudit) granted(_ int64, res limiter.Result) auditor {
+	return a.upTo(res.Windows.Open[0].Index)
+}
 
 func (a chargeAudit) spent(units int64, c twotier.Charge) auditor {
 	a.counts[a.latest-c.Windows.Open[0].Index] += units

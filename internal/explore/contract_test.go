@@ -80,17 +80,12 @@ func (c contract) unlessOpen() contract {
 	return c
 }
 
-func (c contract) granted(res limiter.Result) auditor {
-	if c.next != nil && kindOf(res.Algorithm) == kindOf(c.next.Algorithm) {
+func (c contract) granted(units int64, res limiter.Result) auditor {
+	if c.next != nil && units > 0 && kindOf(res.Algorithm) == kindOf(c.next.Algorithm) {
 		c = c.enter(*c.next)
 		c.auditor = c.auditor.asked(c.params, 0)
 	}
-	c.auditor = c.auditor.granted(res)
-	return c
-}
-
-func (c contract) returned(res limiter.Result) auditor {
-	c.auditor = c.auditor.returned(res)
+	c.auditor = c.auditor.granted(units, res)
 	return c
 }
 

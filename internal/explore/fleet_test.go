@@ -38,7 +38,7 @@ type fleet struct {
 	rules  rules
 	audit  auditor
 	spare  int64 // units by which the bound is lowered, to refute that it could be
-	loose  bool  // a request may be charged to a window that is not open
+	loose  bool  // only what is admitted is checked, not what it is charged to or left in hand
 	alike  bool  // holders are alike, so worlds that differ by their order are one
 	bound  int   // of the search
 	oldest limiter.Micros
@@ -178,7 +178,7 @@ func (f *fleet) model() explore.Model[world, action] {
 		Init:   []world{{audit: f.audit, holders: make([]holder, f.holders)}},
 		Next:   f.next,
 		Encode: f.encode,
-		Check:  func(w world) error { return w.broken },
+		Check:  f.check,
 		Bound:  f.bound,
 	}
 }

@@ -144,14 +144,23 @@ func TestCouplingMakesTheFleetsSizeIrrelevant(t *testing.T) {
 	}
 }
 
-// TestReturnsAreNotAdmittedTwice lets coupled holders give back.
+// returning are the figures of coupled holders that give back.
+var returning = []struct {
+	size
+	figures
+}{
+	{size{3, 6, 3}, figures{43, 6, 6}},
+	{size{5, 10, 2}, figures{192, 10, 10}},
+	{size{4, 12, 4}, figures{499, 12, 12}},
+}
+
 func TestReturnsAreNotAdmittedTwice(t *testing.T) {
-	for _, s := range []size{{3, 6, 3}, {5, 10, 2}, {4, 12, 4}} {
-		t.Run(s.String(), func(t *testing.T) {
-			f := windowFleet(s, false)
-			f.returns, f.alike = true, true
-			if got := measure(t, f).most; got != s.limit {
-				t.Errorf("at most %d admitted, want %d", got, s.limit)
+	for _, tc := range returning {
+		t.Run(tc.String(), func(t *testing.T) {
+			f := windowFleet(tc.size, false)
+			f.returns = true
+			if got := measure(t, f); got != tc.figures {
+				t.Errorf("%+v, want %+v", got, tc.figures)
 			}
 		})
 	}

@@ -51,9 +51,7 @@ func (a bucketAudit) asked(p limiter.Params, inHand int64) auditor {
 	return a
 }
 
-func (a bucketAudit) granted(limiter.Result) auditor { return a }
-
-func (a bucketAudit) returned(limiter.Result) auditor { return a }
+func (a bucketAudit) granted(int64, limiter.Result) auditor { return a }
 
 func (a bucketAudit) spent(units int64, _ twotier.Charge) auditor {
 	a.level += units * int64(a.rate.Window)
@@ -117,9 +115,7 @@ func (a slidingAudit) asked(p limiter.Params, inHand int64) auditor {
 	return a
 }
 
-func (a slidingAudit) granted(limiter.Result) auditor { return a }
-
-func (a slidingAudit) returned(limiter.Result) auditor { return a }
+func (a slidingAudit) granted(int64, limiter.Result) auditor { return a }
 
 func (a slidingAudit) spent(units int64, _ twotier.Charge) auditor {
 	a.spends[0] += units

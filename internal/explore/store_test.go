@@ -20,14 +20,13 @@ func (f *fleet) decide(w *world, c call) call {
 		return c // nobody is bound by it
 	}
 	w.audit = w.audit.asked(p, f.inHand(w))
-	switch {
-	case res.Granted == 0:
-	case c.command.Op == limiter.Take:
-		w.audit = w.audit.granted(res)
-		w.own(c.holder).got += res.Granted
-	case c.command.Op == limiter.Return:
-		w.audit = w.audit.returned(res)
-		w.own(c.holder).got -= res.Granted
+	if res.Granted > 0 {
+		units := res.Granted
+		if c.command.Op == limiter.Return {
+			units = -units
+		}
+		w.audit = w.audit.granted(units, res)
+		w.own(c.holder).got += units
 	}
 	f.checkShares(w, p)
 	return c
@@ -158,4 +157,35 @@ func (f *fleet) takeOver(w world, emit emitter) {
 		what = "the fleet moves to another store"
 	}
 	emit(action{what, nobody, 0}, w)
+}
+
+// check returns what is wrong with a world.
+func (f *fleet) check(w world) error {
+	if w.broken != nil {
+		return w.broken
+	}
+	for _, s := range w.stores {
+		if err := s.state.Validate(); s.state.N > 0 && err != nil {
+			return fmt.Errorf("the state is not valid: %w", err)
+		}
+	}
+	return f.checkCommitted(&w)
+}
+
+// checkCommitted has what was admitted, what is in hand and what the store would
+// still grant together be no more than the promise. From this the promise follows:
+// what happens moves units from one to the next. (In terms of spec/, it is Conserved
+// and Covered.)
+func (f *fleet) checkCommitted(w *world) error {
+	s := w.stores[0]
+	if f.loose || s.state.N == 0 || len(f.policies) > 1 || f.moves || f.tenants != nil || f.stepBack > 0 {
+		return nil
+	}
+	ask := limiter.Command{Op: limiter.Peek, Min: 1, Want: 1, Memory: s.memory}
+	_, res := f.rules.step(f.policies[0], s.state, f.now(w), ask)
+	committed := f.inHand(w) + res.Remaining
+	if over := w.audit.spent(committed, twotier.Charge{}).excess(); over > 0 {
+		return fmt.Errorf("%d units in hand or in the store are more than the bound leaves", over)
+	}
+	return nil
 }

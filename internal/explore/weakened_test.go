@@ -20,11 +20,6 @@ type weakening struct {
 // stepFunc is limiter.Params.Step.
 type stepFunc = func(limiter.Params, limiter.State, limiter.Instant, limiter.Command) (limiter.State, limiter.Result)
 
-// weakStep returns a change of the fleet that has the store step by f.
-func weakStep(f stepFunc) func(*fleet) {
-	return func(w *fleet) { w.rules.step = f }
-}
-
 func weakenings() []weakening { return append(weakHolders(), weakStores()...) }
 
 // weakHolders are weakenings of what holders do.
@@ -38,17 +33,15 @@ func weakHolders() []weakening {
 	}
 	return []weakening{
 		{"a credit is spent before its deadline only", 10, weak(fleetOf(whole, 2, late, fixed(2, whole)), func(f *fleet) {
-			f.loose = true
 			f.rules.spend = func(h twotier.Hand, _, cost int64) (twotier.Hand, twotier.Charge, bool) {
 				return h.Spend(h.Front.Deadline-1, cost)
 			}
 		})},
 		{"the life of a grant counts from its request", 11, weak(fleetOf(half, 2, late, fixed(2, whole)), func(f *fleet) {
-			f.loose, f.rules.byArrival = true, true
+			f.rules.byArrival = true
 			f.rules.grantOf = func(_, received int64, res limiter.Result) twotier.Holding { return twotier.GrantOf(received, res) }
 		})},
 		{"a grant that comes late is given up", 10, weak(fleetOf(whole, 2, late, fixed(2, whole)), func(f *fleet) {
-			f.loose = true
 			f.rules.receive = func(h twotier.Hand, now int64, grant twotier.Holding, carryOver bool) (twotier.Hand, twotier.Holding) {
 				grant.Deadline = max(grant.Deadline, now+1)
 				return h.Receive(now, grant, carryOver)
@@ -200,6 +193,7 @@ func atOnce(p limiter.Params, s limiter.State, now limiter.Instant, c limiter.Co
 func TestEveryRuleIsNeeded(t *testing.T) {
 	for _, w := range weakenings() {
 		t.Run(w.rule, func(t *testing.T) {
+			w.fleet.loose = true
 			r, err := explore.Search(w.fleet.model(), nil)
 			if err != nil {
 				t.Fatal(err)
