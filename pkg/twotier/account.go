@@ -95,7 +95,9 @@ func (r *Rules) Decide(a Account, now, cost int64) (Account, Outcome) {
 		return a, Admitted
 	}
 	if cost >= 1 && now < a.Until && a.Short(now, cost) >= a.Need {
-		a.refused += cost
+		if r.learns() {
+			a.refused += cost
+		}
 		return a, Refused
 	}
 	return a, Undecided
@@ -120,15 +122,35 @@ func (a Answer) First(now int64) bool { return now >= a.Ends }
 
 // Settle makes the reply to c effective, and returns what has to be given up for it.
 func (r *Rules) Settle(a Account, now int64, c limiter.Command, reply Reply) (next Account, lost Holding) {
+	a.bury(now)
 	r.learn(&a, c, reply)
 	grant := GrantOf(reply.Sent, reply.Result)
 	if now < grant.Deadline {
 		a.pay(&grant)
 	}
 	a.Hand, lost = a.Receive(now, grant, r.Expiry == CarryOver)
+	a.demand -= lost.Credits
 	a.Answer = a.answered(reply)
 	a.Refusal = r.refusalOf(a, c, reply)
 	return a, lost
+}
+
+// CarryOver is Hand.CarryOver; what is dropped was not asked for.
+func (a Account) CarryOver(now, most int64, into Holding) Account {
+	before := a.Front.Credits
+	a.Hand = a.Hand.CarryOver(now, most, into)
+	a.demand -= before - a.Front.Credits
+	return a
+}
+
+// bury drops credits that are dead, which nobody asked for.
+func (a *Account) bury(now int64) {
+	for _, part := range []*Holding{&a.Front, &a.Back} {
+		if now >= part.Deadline {
+			a.demand -= part.Credits
+			part.Credits = 0
+		}
+	}
 }
 
 // pay takes the debt from a grant.

@@ -35,11 +35,14 @@ func (e *lease) refund(s Source, cost int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	front := k.lease.Load()
-	switch {
-	case front.terms.charge().Alike(charge):
+	if front.terms.charge().Alike(charge) {
 		front.credits.Add(cost) // without draining it: requests find all at any time
-	case k.extra != nil && k.extra.back.Alike(charge):
-		k.extra.back.Credits += cost
+		return
+	}
+	if front.terms.behind > 0 {
+		a := k.account()
+		a.Hand, _ = a.Refund(charge, cost)
+		k.keep(front.terms.settings, a, front.terms.limiter.clock.now())
 	}
 }
 

@@ -69,6 +69,7 @@ func (a Answer) life(now int64) float64 {
 // was served of it and what was refused.
 func (r *Rules) learn(a *Account, c limiter.Command, reply Reply) {
 	if !r.learns() {
+		a.demand, a.refused = 0, 0
 		return
 	}
 	a.demand += a.refused

@@ -23,7 +23,7 @@ type lease struct {
 }
 
 // decide decides a request that needs no asking, and reports whether it did: it is
-// Rules.Decide without the back of the hand.
+// Rules.Decide but for what the back of the hand can pay.
 func (e *lease) decide(l *Limiter, cost int64, d *Decision) bool {
 	return e.spend(l, cost, d) || e.refuse(l, cost, d)
 }
@@ -70,7 +70,7 @@ func (e *lease) spend(l *Limiter, cost int64, d *Decision) bool {
 // credits in hand went to it.
 func (e *lease) refuse(l *Limiter, cost int64, d *Decision) bool {
 	t := e.terms
-	if cost < t.Need || t.settings != l.settings.Load() {
+	if cost < t.Need || cost <= t.behind || t.settings != l.settings.Load() {
 		return false
 	}
 	d.Reason = t.Reason
@@ -85,7 +85,7 @@ func (e *lease) refuse(l *Limiter, cost int64, d *Decision) bool {
 	if !t.Final {
 		d.RetryAfter = time.Duration(t.Until - now)
 	}
-	if now >= t.Until || cost-e.joining(now) < t.Need {
+	if now >= t.Until || cost-e.joining(now) < t.Need || t.carries && now >= e.deadline && e.credits.Load() > 0 {
 		*d = Decision{}
 		return false
 	}

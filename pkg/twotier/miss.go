@@ -119,18 +119,20 @@ func (k *Key) join(cost int64) (Decision, *call, error) {
 }
 
 // turn brings credits to the front that can pay for the cost, if those in front
-// cannot: from behind, or from windows that are over; mu is held.
+// cannot: from behind, or from windows that are over; mu is held. It forgets credits
+// behind that are dead.
 func (k *Key) turn(cfg *settings, now, cost int64) {
 	e := k.lease.Load()
 	over := cfg.Expiry == CarryOver && now >= e.deadline && e.credits.Load() > 0
-	behind := k.extra != nil && k.extra.back.Held(now) >= cost && e.held(now) < cost
+	behind := e.terms.behind > 0 && e.held(now) < cost && (k.extra.back.Held(now) >= cost || now >= k.extra.back.Deadline)
 	if !over && !behind {
 		return
 	}
 	a := k.account()
 	if over {
-		a.Hand = a.CarryOver(now, cfg.CarriedMost(), k.limiter().openWindows(cfg, a.Front.Windows, now))
+		a = a.CarryOver(now, cfg.CarriedMost(), k.limiter().openWindows(cfg, a.Front.Windows, now))
 	}
+	a.bury(now)
 	a.Hand, _ = a.Turn(now, cost)
 	k.keep(e.terms.settings, a, now) // a refusal is still theirs
 }

@@ -23,6 +23,13 @@ type fleet struct {
 
 	mu      sync.Mutex
 	charges map[charge]*tally // by the store's clock at the moment of admission
+	spent   []spending        // in the order of that clock
+}
+
+// A spending is what was admitted at an instant of the store's clock.
+type spending struct {
+	at   limiter.Instant
+	cost int64
 }
 
 type charge struct {
@@ -116,6 +123,7 @@ func (f *fleet) count(holder int, d Decision, cost int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.store.now()
+	f.spent = append(f.spent, spending{now, cost})
 	for _, r := range f.cfg.Params.Rates {
 		at := charge{r.Window, r.WindowAt(now).Index}
 		if f.charges[at] == nil {
@@ -131,8 +139,8 @@ func (f *fleet) count(holder int, d Decision, cost int64) {
 		}
 		w.both = w.both || w.byStore[holder] && w.local[holder] > 0
 	}
-	if d.Source == FromLocalShare {
-		return // the windows are estimates, and unknown at first
+	if d.Source == FromLocalShare || f.cfg.Expiry == CarryOver || !f.cfg.Params.Algorithm.WindowCoupled() {
+		return // the windows are estimates, or those of the grant
 	}
 	for _, w := range d.Windows.Slice() {
 		if got := w.WindowAt(now).Index; got != w.Index {

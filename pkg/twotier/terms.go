@@ -38,9 +38,11 @@ type terms struct {
 	resets   int64            // instant at which nothing counts any more of that rate
 	lowWater int64            // credits at which the next lease is asked for ahead of need
 	Refusal
-	byTime bool // the credits are time-coupled
-	counts bool // what is refused is counted
+	byTime  bool // the credits are time-coupled
+	counts  bool // what is refused is counted
+	carries bool // the credits outlive their windows
 
+	behind  int64            // credits in the back of the hand, which may pay for a cost
 	at      limiter.Instant  // of the grant, if the credits are time-coupled
 	carried int64            // credits that may be of windows that are over
 	open    *limiter.Windows // of the answer; nil before the first
@@ -50,7 +52,7 @@ type terms struct {
 // termsOf returns the terms of an account.
 func (l *Limiter) termsOf(s *settings, a *Account, now int64) *terms {
 	t := *s.blank
-	t.counts = s.learns()
+	t.counts, t.carries = s.learns(), s.Expiry == CarryOver
 	t.limit, t.resets, t.ends, t.Refusal = a.Limit, a.Resets, a.Ends, a.Refusal
 	if a.Answer.Windows.N > 0 {
 		t.open = l.windows.share(a.Answer.Windows)
@@ -60,6 +62,7 @@ func (l *Limiter) termsOf(s *settings, a *Account, now int64) *terms {
 		t.windows = l.windows.share(a.Front.Windows)
 	}
 	t.byTime, t.at, t.carried = a.Front.ByTime, a.Front.At, a.Front.Carried
+	t.behind = a.Back.Held(now)
 	if t.windows == nil {
 		t.windows = l.windows.latest.Load()
 	}

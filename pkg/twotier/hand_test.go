@@ -1,0 +1,247 @@
+package twotier
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// second and minute are rates of different windows.
+var (
+	second = limiter.Rate{Limit: 100, Window: limiter.Second}
+	minute = limiter.Rate{Limit: 100, Window: 60 * limiter.Second}
+)
+
+// window returns a charge to one window of the rate.
+func inWindow(r limiter.Rate, index int64) Charge {
+	return Charge{Windows: limiter.Windows{N: 1, Open: [limiter.MaxRates]limiter.OpenWindow{{Rate: r, Index: index}}}}
+}
+
+// atInstant returns the charge of a time-coupled grant.
+func atInstant(at limiter.Instant) Charge {
+	c := inWindow(second, int64(at)/int64(limiter.Second))
+	c.At, c.ByTime = at, true
+	return c
+}
+
+func TestHandReceives(t *testing.T) {
+	w7, w8, other := inWindow(second, 7), inWindow(second, 8), inWindow(minute, 7)
+	t7, t8, t9 := atInstant(7), atInstant(8), atInstant(9)
+	for name, tc := range map[string]struct {
+		hand      Hand
+		grant     Holding
+		carryOver bool
+		want      Hand
+		lost      Holding
+	}{
+		"a first grant": {
+			grant: Holding{Credits: 5, Deadline: 200, Charge: w7},
+			want:  Hand{Front: Holding{Credits: 5, Deadline: 200, Charge: w7}},
+		},
+		"a grant of the same windows joins": {
+			hand:  Hand{Front: Holding{Credits: 2, Deadline: 190, Charge: w7}},
+			grant: Holding{Credits: 5, Deadline: 200, Charge: w7},
+			want:  Hand{Front: Holding{Credits: 7, Deadline: 200, Charge: w7}},
+		},
+		"a refusal changes nothing in the same windows": {
+			hand:  Hand{Front: Holding{Credits: 2, Deadline: 190, Charge: w7}},
+			grant: Holding{Deadline: 200, Charge: w7},
+			want:  Hand{Front: Holding{Credits: 2, Deadline: 200, Charge: w7}},
+		},
+		"a late grant": {
+			hand:  Hand{Front: Holding{Credits: 2, Deadline: 190, Charge: w8}},
+			grant: Holding{Credits: 5, Deadline: 100, Charge: w7},
+			want:  Hand{Front: Holding{Credits: 2, Deadline: 190, Charge: w8}},
+			lost:  Holding{Credits: 5, Deadline: 100, Charge: w7},
+		},
+		"credits of windows that are over do not join": {
+			hand:  Hand{Front: Holding{Credits: 2, Deadline: 100, Charge: w7}},
+			grant: Holding{Credits: 5, Deadline: 200, Charge: w8},
+			want:  Hand{Front: Holding{Credits: 5, Deadline: 200, Charge: w8}},
+		},
+		"credits of other windows that are open do not join": {
+			hand:  Hand{Front: Holding{Credits: 2, Deadline: 190, Charge: w7}},
+			grant: Holding{Credits: 5, Deadline: 200, Charge: other},
+			want:  Hand{Front: Holding{Credits: 5, Deadline: 200, Charge: other}},
+			lost:  Holding{Credits: 2, Deadline: 190, Charge: w7},
+		},
+		"with carry-over they do, and nobody takes them back": {
+			hand:      Hand{Front: Holding{Credits: 2, Deadline: 190, Charge: w7}},
+			grant:     Holding{Credits: 5, Deadline: 200, Charge: w8},
+			carryOver: true,
+			want:      Hand{Front: Holding{Credits: 7, Deadline: 200, Carried: 2, Charge: w8}},
+		},
+		"what was carried stays so": {
+			hand:      Hand{Front: Holding{Credits: 3, Deadline: 190, Carried: 4, Charge: w8}},
+			grant:     Holding{Credits: 5, Deadline: 200, Charge: w8},
+			carryOver: true,
+			want:      Hand{Front: Holding{Credits: 8, Deadline: 200, Carried: 3, Charge: w8}},
+		},
+		"a grant by time waits behind an older one": {
+			hand:  Hand{Front: Holding{Credits: 2, Deadline: 150, Charge: t7}},
+			grant: Holding{Credits: 5, Deadline: 200, Charge: t8},
+			want: Hand{
+				Front: Holding{Credits: 2, Deadline: 150, Charge: t7},
+				Back:  Holding{Credits: 5, Deadline: 200, Charge: t8},
+			},
+		},
+		"of three grants by time the newest and the better of the others stay": {
+			hand: Hand{
+				Front: Holding{Credits: 2, Deadline: 150, Charge: t7},
+				Back:  Holding{Credits: 3, Deadline: 160, Charge: t8},
+			},
+			grant: Holding{Credits: 5, Deadline: 200, Charge: t9},
+			want: Hand{
+				Front: Holding{Credits: 3, Deadline: 160, Charge: t8},
+				Back:  Holding{Credits: 5, Deadline: 200, Charge: t9},
+			},
+			lost: Holding{Credits: 2, Deadline: 150, Charge: t7},
+		},
+		"a refusal by time gives nothing up": {
+			hand: Hand{
+				Front: Holding{Credits: 2, Deadline: 150, Charge: t7},
+				Back:  Holding{Credits: 3, Deadline: 160, Charge: t8},
+			},
+			grant: Holding{Deadline: 200, Charge: t9},
+			want: Hand{
+				Front: Holding{Credits: 2, Deadline: 150, Charge: t7},
+				Back:  Holding{Credits: 3, Deadline: 160, Charge: t8},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, lost := tc.hand.Receive(100, tc.grant, tc.carryOver)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("the hand (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.lost, lost); diff != "" {
+				t.Errorf("what is given up (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHandCarriesOverNoMoreThanItMay(t *testing.T) {
+	into := Holding{Deadline: 300, Charge: inWindow(second, 8)}
+	for name, tc := range map[string]struct {
+		front Holding
+		most  int64
+		want  Holding
+	}{
+		"while the window is open":  {Holding{Credits: 9, Deadline: 101}, 4, Holding{Credits: 9, Deadline: 101}},
+		"as much as it may":         {Holding{Credits: 9, Deadline: 100}, 4, Holding{Credits: 4, Deadline: 300, Carried: 4, Charge: into.Charge}},
+		"all that there is":         {Holding{Credits: 3, Deadline: 100}, 4, Holding{Credits: 3, Deadline: 300, Carried: 3, Charge: into.Charge}},
+		"nothing with a batch of 1": {Holding{Credits: 1, Deadline: 100}, 0, Holding{Deadline: 300, Charge: into.Charge}},
+		"never what dies by time": {
+			Holding{Credits: 3, Deadline: 100, Charge: atInstant(7)}, 4, Holding{Credits: 3, Deadline: 100, Charge: atInstant(7)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Hand{Front: tc.front}.CarryOver(100, tc.most, into)
+			if diff := cmp.Diff(tc.want, got.Front); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHandGivesBackOnlyWhatItsWindowsWereCharged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		holding Holding
+		want    int64
+	}{
+		"what is left":                          {Holding{Credits: 5, Deadline: 200}, 5},
+		"nothing of a window that is over":      {Holding{Credits: 5, Deadline: 100}, 0},
+		"not what was carried in":               {Holding{Credits: 5, Carried: 2, Deadline: 200}, 3},
+		"nothing when less is left than that":   {Holding{Credits: 2, Carried: 4, Deadline: 200}, 0},
+		"credits by time, while they are alive": {Holding{Credits: 5, Deadline: 200, Charge: atInstant(7)}, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.holding.Returnable(100).Credits; got != tc.want {
+				t.Errorf("%d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRefundGoesToCreditsOfTheSameCharge(t *testing.T) {
+	h := Hand{
+		Front: Holding{Credits: 1, Deadline: 200, Charge: atInstant(7)},
+		Back:  Holding{Credits: 1, Deadline: 300, Charge: atInstant(8)},
+	}
+	for name, tc := range map[string]struct {
+		charge      Charge
+		front, back int64
+	}{
+		"the front":                   {atInstant(7), 3, 1},
+		"the back":                    {atInstant(8), 1, 3},
+		"neither, of another instant": {atInstant(9), 1, 1},
+		"neither, of a window":        {inWindow(second, 0), 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, ok := h.Refund(tc.charge, 2)
+			if got.Front.Credits != tc.front || got.Back.Credits != tc.back || ok != (tc.front+tc.back > 2) {
+				t.Errorf("%d in front, %d behind, %v", got.Front.Credits, got.Back.Credits, ok)
+			}
+		})
+	}
+}
+
+// TestNoCreditOutlivesItsGrant plays with hands at random and follows every grant:
+// what is spent of it is spent before its own deadline, and is no more than it was.
+func TestNoCreditOutlivesItsGrant(t *testing.T) {
+	for _, byTime := range []bool{false, true} {
+		for seed := range uint64(200) {
+			t.Run(fmt.Sprintf("byTime=%v, seed=%d", byTime, seed), func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(seed, 0))
+				var h Hand
+				var now, spent int64
+				type grant struct{ deadline, left int64 }
+				grants := map[Charge]*grant{}
+				for range 400 {
+					now += rng.Int64N(30)
+					switch rng.IntN(3) {
+					case 0:
+						// The windows are 100 long, and a grant dies with them, or 80 later; its
+						// answer is under way for a while.
+						c, dies := inWindow(second, now/100), now/100*100+100
+						if byTime {
+							c, dies = atInstant(limiter.Instant(now)), now+80
+						}
+						g := Holding{Credits: 1 + rng.Int64N(9), Deadline: dies - rng.Int64N(5), Charge: c}
+						if grants[c] == nil {
+							grants[c] = &grant{deadline: dies}
+						}
+						grants[c].left += g.Credits
+						now += rng.Int64N(40)
+						h, _ = h.Receive(now, g, false)
+					default:
+						next, c, ok := h.Spend(now, 1+rng.Int64N(3))
+						if !ok {
+							continue
+						}
+						cost := h.Front.Credits + h.Back.Credits - next.Front.Credits - next.Back.Credits
+						h, spent = next, spent+cost
+						g := grants[c]
+						g.left -= cost
+						if now >= g.deadline || g.left < 0 {
+							t.Fatalf("at %d spent of a grant that died at %d and has %d left", now, g.deadline, g.left)
+						}
+						if rng.IntN(4) == 0 {
+							if h, ok = h.Refund(c, cost); ok {
+								g.left += cost
+							}
+						}
+					}
+				}
+				if spent < 50 {
+					t.Errorf("spent %d: the test tests little", spent)
+				}
+			})
+		}
+	}
+}
