@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -96,7 +97,7 @@ func (d *drawing) panel(p Panel, colourOf map[string]string) {
 		d.text(int(at), panelHeight-below+16, "middle", label(n))
 	}
 	d.text((left+panelWidth-right)/2, panelHeight-8, "middle", "holders")
-	for _, l := range p.Lines {
+	for _, l := range slices.Backward(p.Lines) { // the first is on top
 		var points, dots strings.Builder
 		for i := range l.X {
 			px, py := x.place(l.X[i]), y.place(l.Y[i])

@@ -380,6 +380,7 @@ func (m *measurement) comparison() func() {
 	}
 	results := make([]func() Result, len(rows))
 	const windows = 500
+	played := min(windows, 10*m.effort.Windows)
 	for i, c := range rows {
 		if c.start == nil {
 			continue
@@ -387,7 +388,7 @@ func (m *measurement) comparison() func() {
 		s := m.fleet(c.Model, len(share))
 		s.Params.Rates = []limiter.Rate{{Limit: 100, Window: limiter.Second}}
 		s.Load = Load{Rate: 102, Share: share}
-		s.Windows, s.Warm = windows+1, 0
+		s.Windows, s.Warm = played+1, 0
 		results[i] = m.batch.add(s)
 		if c.keeps {
 			results[i] = m.play(s)
