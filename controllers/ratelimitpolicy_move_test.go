@@ -158,10 +158,14 @@ func TestABoundThatIsNotTheLimitIsTold(t *testing.T) {
 		scope *scope
 		want  string
 	}{
-		"carry-over": {newScope(onRedis(evicting, nil), looser(true, false)),
-			"one server; leases carry over, so a window of limit all may admit 12 more for each pod"},
-		"a cost told by the response": {newScope(onRedis(evicting, nil), looser(true, true)),
-			"one server; nothing bounds limit all, as its responses tell what requests cost"},
+		"carry-over": {
+			newScope(onRedis(evicting, nil), looser(true, false)),
+			"one server; leases carry over, so a window of limit all may admit 12 more for each pod",
+		},
+		"a cost told by the response": {
+			newScope(onRedis(evicting, nil), looser(true, true)),
+			"one server; nothing bounds limit all, as its responses tell what requests cost",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 2 { // saying it twice does not pile up

@@ -270,7 +270,9 @@ func TestWindowsOfACalendar(t *testing.T) {
 
 func TestHottest(t *testing.T) {
 	f := newFleet(true, 100, "a", "b")
-	hot := func(name string, keys ...KeyCount) { f.Report(holder(name), Report{Generation: 1, Hottest: keys}, f.now) }
+	hot := func(name string, keys ...KeyCount) {
+		f.Report(holder(name), Report{Generation: 1, Hottest: keys}, f.now)
+	}
 	many := []KeyCount{{"x", 50, 0}, {"y", 10, 45}}
 	for i := range 12 {
 		many = append(many, KeyCount{Hash: string(rune('a' + i)), Admitted: 1})

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"maps"
 	"math/big"
 	"net"
 	"os"
@@ -103,10 +104,7 @@ func TestAnEncryptedRedis(t *testing.T) {
 		t.Errorf("with authority and certificate: %v", err)
 	}
 	for _, lacks := range [][]string{{"ca.crt"}, {"tls.crt", "tls.key"}} {
-		less := map[string][]byte{}
-		for name, value := range values {
-			less[name] = value
-		}
+		less := maps.Clone(values)
 		for _, name := range lacks {
 			delete(less, name)
 		}

@@ -126,7 +126,7 @@ func TestNobodyIsServedBeforeTheLeaderCaughtUp(t *testing.T) {
 		l.start()
 		defer l.end()
 		if _, ok := l.Now(); ok || terms.left.Term != 0 {
-			t.Error("it leads before it caught up")
+			t.Fatal("it leads before it caught up")
 		}
 		behind <- errNotSynced
 		synctest.Wait()

@@ -146,7 +146,9 @@ func waitedFor(v View) string {
 	return newStore(v)
 }
 
-func newStore(v View) string { return fmt.Sprintf("the new store, which does not answer: %v", v.ClockErr) }
+func newStore(v View) string {
+	return fmt.Sprintf("the new store, which does not answer: %v", v.ClockErr)
+}
 
 // retryAt returns when a move may begin.
 func (s State) retryAt() time.Time {

@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	noon  = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	noway = errors.New("connection refused")
+	noon    = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	errAway = errors.New("connection refused")
 )
 
 func TestNext(t *testing.T) {
@@ -30,35 +30,74 @@ func TestNext(t *testing.T) {
 		"nothing is wanted":            {serving, View{}, Step{State: serving}},
 		"a state never written serves": {State{}, View{}, Step{State: State{Phase: Serving}}},
 		"a holder lags":                {serving, View{Wanted: true, Lagging: "pod a"}, Step{State: serving}},
-		"the new store is away":        {serving, View{Wanted: true, ClockErr: noway}, Step{State: serving, Again: retryClock}},
-		"all is ready": {serving, View{Wanted: true, Clock: clock},
-			Step{State: State{Phase: Draining, Since: noon}, Again: drainTime}},
+		"the new store is away":        {serving, View{Wanted: true, ClockErr: errAway}, Step{State: serving, Again: retryClock}},
+		"all is ready": {
+			serving,
+			View{Wanted: true, Clock: clock},
+			Step{State: State{Phase: Draining, Since: noon}, Again: drainTime},
+		},
 		"a move that failed just now": {failed, View{Wanted: true, Clock: clock}, Step{State: failed, Again: 20 * time.Second}},
-		"a move that failed long ago": {State{Phase: Serving, Since: noon.Add(-time.Hour), Failed: 3}, View{Wanted: true, Clock: clock},
-			Step{State: State{Phase: Draining, Since: noon, Failed: 3}, Again: drainTime}},
+		"a move that failed long ago": {
+			State{Phase: Serving, Since: noon.Add(-time.Hour), Failed: 3},
+			View{Wanted: true, Clock: clock},
+			Step{State: State{Phase: Draining, Since: noon, Failed: 3}, Again: drainTime},
+		},
 		"what failed is forgotten when nothing is wanted": {failed, View{}, Step{State: State{Phase: Serving, Since: failed.Since}}},
-		"a holder still asks the old store": {draining, View{Wanted: true, Lagging: "pod a", Clock: clock},
-			Step{State: draining, Again: retryClock}},
-		"all have drained": {draining, View{Wanted: true, Clock: clock},
-			Step{State: State{Phase: Serving, Since: noon}, Moved: true, At: clock}},
-		"all have drained but the clock is not known": {draining, View{Wanted: true, ClockErr: noway},
-			Step{State: draining, Again: retryClock}},
-		"draining takes too long": {State{Phase: Draining, Since: noon.Add(-drainTime), Failed: 1}, View{Wanted: true, Lagging: "pod a"},
-			Step{State: State{Phase: Serving, Since: noon, Failed: 2}, Again: 2 * firstRetry}},
-		"which store served is not known, and a holder may still ask it": {draining, View{Wanted: true, Unknown: true, Lagging: "pod a"},
-			Step{State: draining, Again: retryClock}},
-		"there is no store to go back to, however long it takes": {State{Phase: Draining, Since: noon.Add(-time.Hour)},
-			View{Wanted: true, Unknown: true, Lagging: "pod a"}, Step{State: State{Phase: Draining, Since: noon.Add(-time.Hour)}, Again: retryClock}},
-		"all let go of whatever served": {draining, View{Wanted: true, Unknown: true, Clock: clock},
-			Step{State: State{Phase: Serving, Since: noon}, Moved: true, At: clock}},
-		"the same store answers with other credentials": {serving, View{Wanted: true, Same: true, Lagging: "pod a", Clock: clock},
-			Step{State: serving, Moved: true}},
-		"the same store does not answer with other credentials": {serving, View{Wanted: true, Same: true, ClockErr: noway},
-			Step{State: serving, Again: retryClock}},
-		"an edit while draining names the old store, with other credentials": {draining, View{Wanted: true, Same: true, Lagging: "pod a", ClockErr: noway},
-			Step{State: State{Phase: Serving, Since: noon}, Again: retryClock}},
-		"a move that failed and then names the same store": {failed, View{Wanted: true, Same: true, Clock: clock},
-			Step{State: State{Phase: Serving, Since: failed.Since}, Moved: true}},
+		"a holder still asks the old store": {
+			draining,
+			View{Wanted: true, Lagging: "pod a", Clock: clock},
+			Step{State: draining, Again: retryClock},
+		},
+		"all have drained": {
+			draining,
+			View{Wanted: true, Clock: clock},
+			Step{State: State{Phase: Serving, Since: noon}, Moved: true, At: clock},
+		},
+		"all have drained but the clock is not known": {
+			draining,
+			View{Wanted: true, ClockErr: errAway},
+			Step{State: draining, Again: retryClock},
+		},
+		"draining takes too long": {
+			State{Phase: Draining, Since: noon.Add(-drainTime), Failed: 1},
+			View{Wanted: true, Lagging: "pod a"},
+			Step{State: State{Phase: Serving, Since: noon, Failed: 2}, Again: 2 * firstRetry},
+		},
+		"which store served is not known, and a holder may still ask it": {
+			draining,
+			View{Wanted: true, Unknown: true, Lagging: "pod a"},
+			Step{State: draining, Again: retryClock},
+		},
+		"there is no store to go back to, however long it takes": {
+			State{Phase: Draining, Since: noon.Add(-time.Hour)},
+			View{Wanted: true, Unknown: true, Lagging: "pod a"},
+			Step{State: State{Phase: Draining, Since: noon.Add(-time.Hour)}, Again: retryClock},
+		},
+		"all let go of whatever served": {
+			draining,
+			View{Wanted: true, Unknown: true, Clock: clock},
+			Step{State: State{Phase: Serving, Since: noon}, Moved: true, At: clock},
+		},
+		"the same store answers with other credentials": {
+			serving,
+			View{Wanted: true, Same: true, Lagging: "pod a", Clock: clock},
+			Step{State: serving, Moved: true},
+		},
+		"the same store does not answer with other credentials": {
+			serving,
+			View{Wanted: true, Same: true, ClockErr: errAway},
+			Step{State: serving, Again: retryClock},
+		},
+		"an edit while draining names the old store, with other credentials": {
+			draining,
+			View{Wanted: true, Same: true, Lagging: "pod a", ClockErr: errAway},
+			Step{State: State{Phase: Serving, Since: noon}, Again: retryClock},
+		},
+		"a move that failed and then names the same store": {
+			failed,
+			View{Wanted: true, Same: true, Clock: clock},
+			Step{State: State{Phase: Serving, Since: failed.Since}, Moved: true},
+		},
 		"the edit is undone while draining": {draining, View{Lagging: "pod a"}, Step{State: State{Phase: Serving, Since: noon}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +159,7 @@ func TestAMoveNeverServesTwoStores(t *testing.T) {
 					}
 				}
 				if !w.reaches {
-					v.ClockErr = noway
+					v.ClockErr = errAway
 				}
 				step := Next(next.State, v)
 				next.State, next.moved = step.State, step.Moved
