@@ -273,6 +273,30 @@ func TestNoTenantIsForgotten(t *testing.T) {
 	}
 }
 
+// TestATenantReturnsWhatItWasGranted and no more, and can ask for it again.
+func TestATenantReturnsWhatItWasGranted(t *testing.T) {
+	p := params(1, rate(100, limiter.Second))
+	p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 3}}}
+	var s limiter.State
+	var res limiter.Result
+	do := func(op limiter.Op, tenant string, amount, granted int64) {
+		t.Helper()
+		c := limiter.Command{Op: op, Min: 1, Want: amount, Tenant: tenant, Windows: s.Windows(at)}
+		if s, res = p.Step(s, at, c); res.Granted != granted {
+			t.Errorf("%d of %d granted to %s by %d: %v", res.Granted, amount, tenant, op, res.Reason)
+		}
+	}
+	do(limiter.Take, "a", 100, 25)
+	do(limiter.Take, "gold", 10, 10)
+	do(limiter.Return, "gold", 11, 0)
+	do(limiter.Return, "b", 1, 0)
+	do(limiter.Return, "a", 5, 5)
+	do(limiter.Take, "b", 100, 20)
+	do(limiter.Return, "b", 5, 5)
+	do(limiter.Return, "a", 10, 10)
+	do(limiter.Take, "a", 100, 10) // its guarantee is 20 by now, of which it holds 10
+}
+
 func TestFairResults(t *testing.T) {
 	p := params(1, rate(100, short))
 	p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 3}}}

@@ -135,4 +135,13 @@ func testTenants(t *testing.T, h harness) {
 	if res := h.apply(t, key(t.Name()), p, ask("gold", 1, 1)); res.Limit != 60 || res.RetryAfter != res.ExpiresIn {
 		t.Errorf("a refused tenant is told %+v", res)
 	}
+	back := ask("c", 0, 1)
+	back.Op, back.Windows = limiter.Return, h.apply(t, key(t.Name()), p, ask("c", 1, 1)).Windows
+	if res := h.apply(t, key(t.Name()), p, back); res.Reason != limiter.Forfeited {
+		t.Errorf("a tenant returns what it was never granted: %v of %d", res.Reason, res.Granted)
+	}
+	back.Tenant = "gold"
+	if res := h.apply(t, key(t.Name()), p, back); res.Granted != 1 {
+		t.Errorf("a tenant returns 1: %v of %d", res.Reason, res.Granted)
+	}
 }
