@@ -8,10 +8,15 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// A Limiter is what a limit needs of its engine; see twotier.Limiter.
-type Limiter interface {
+// A Decider decides requests; see twotier.Limiter.
+type Decider interface {
 	Acquire(ctx context.Context, r twotier.Request) (twotier.Decision, error)
 	Peek(ctx context.Context, r twotier.Request) (twotier.Decision, error)
+}
+
+// A Limiter is what a limit needs of its engine; see twotier.Limiter.
+type Limiter interface {
+	Decider
 	Reconfigure(cfg twotier.Config)
 	Swap(cfg twotier.Config, s twotier.Store)
 	SetHolders(n int64)

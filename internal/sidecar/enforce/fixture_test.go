@@ -166,6 +166,7 @@ type engine struct {
 func (e *engine) Acquire(_ context.Context, r twotier.Request) (twotier.Decision, error) {
 	return e.acquire(r.Value, r.Cost)
 }
+
 func (e *engine) Peek(_ context.Context, r twotier.Request) (twotier.Decision, error) {
 	return e.acquire(r.Value, r.Cost)
 }

@@ -81,9 +81,8 @@ func TestTenantsKeepTheirPart(t *testing.T) {
 func TestACheckNamesATenantWhereThereAreTenants(t *testing.T) {
 	e := newEnforcer(t, newStore(frozen))
 	apply(t, e, policyOf(limitOf("all", 3)))
-	var tenant *enforce.TenantError
 	_, err := e.Check(context.Background(), enforce.Query{Policy: "checkout", Limit: "all", Tenant: "gold", Cost: 1})
-	if !errors.As(err, &tenant) {
+	if _, ok := errors.AsType[*enforce.TenantError](err); !ok {
 		t.Errorf("got %v", err)
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
+// first returns the value of a header that is spelled so.
+func first(h http.Header, name string) string { return h[name][0] }
+
 func TestTheFieldsOfEveryAlgorithm(t *testing.T) {
 	perSecond := limiter.Rate{Limit: 10, Window: limiter.Second}
 	bursting := limiter.Rate{Limit: 10, Window: limiter.Second, Burst: 50}
@@ -23,39 +26,47 @@ func TestTheFieldsOfEveryAlgorithm(t *testing.T) {
 		policy, left, detail string
 	}{
 		"a window gives nothing until it ends": {
-			limiter.Params{Rates: []limiter.Rate{perSecond}}, nil,
+			limiter.Params{Rates: []limiter.Rate{perSecond}},
+			nil,
 			twotier.Decision{Limit: 10, ResetAfter: 900 * time.Millisecond, RetryAfter: 900 * time.Millisecond},
 			`"l";q=10;w=1`, `"l";r=0;t=1`, "10 per 1s",
 		},
 		"the rate that binds is told": {
-			limiter.Params{Rates: []limiter.Rate{perSecond, {Limit: 100, Window: 60 * limiter.Second}}}, nil,
+			limiter.Params{Rates: []limiter.Rate{perSecond, {Limit: 100, Window: 60 * limiter.Second}}},
+			nil,
 			twotier.Decision{Limit: 100, ResetAfter: 40 * time.Second, RetryAfter: 40 * time.Second},
 			`"l";q=100;w=60`, `"l";r=0;t=40`, "100 per 1m0s",
 		},
 		"months have no length": {
-			limiter.Params{Rates: []limiter.Rate{monthly}}, nil,
+			limiter.Params{Rates: []limiter.Rate{monthly}},
+			nil,
 			twotier.Decision{Limit: 1000, ResetAfter: 1000 * time.Hour, RetryAfter: 24 * time.Hour},
 			`"l";q=1000`, `"l";r=0;t=3600000`, "1000 per calendar month",
 		},
 		"a sliding window has room as soon as the oldest is out": {
-			limiter.Params{Algorithm: limiter.SlidingWindow, Buckets: 10, Rates: []limiter.Rate{perSecond}}, nil, soon,
+			limiter.Params{Algorithm: limiter.SlidingWindow, Buckets: 10, Rates: []limiter.Rate{perSecond}},
+			nil, soon,
 			`"l";q=10;w=1`, `"l";r=0;t=1`, "10 in any 1s",
 		},
 		"a bucket has a burst and fills evenly": {
-			limiter.Params{Algorithm: limiter.TokenBucket, Rates: []limiter.Rate{bursting}}, nil, soon,
+			limiter.Params{Algorithm: limiter.TokenBucket, Rates: []limiter.Rate{bursting}},
+			nil, soon,
 			`"l";q=10;w=1;weir-burst=50`, `"l";r=0;t=1`, "10 per 1s and bursts of 50",
 		},
 		"of buckets the nearest burst binds, less what lives longer": {
-			limiter.Params{Algorithm: limiter.GCRA, Rates: []limiter.Rate{perSecond, bursting}}, nil,
+			limiter.Params{Algorithm: limiter.GCRA, Rates: []limiter.Rate{perSecond, bursting}},
+			nil,
 			twotier.Decision{Limit: 48, RetryAfter: 7 * time.Second},
 			`"l";q=10;w=1;weir-burst=50`, `"l";r=0;t=7`, "10 per 1s and bursts of 50",
 		},
 		"a leaky bucket has a queue": {
-			limiter.Params{Algorithm: limiter.LeakyBucket, MaxDelay: 2 * limiter.Second, Rates: []limiter.Rate{perSecond}}, nil, soon,
+			limiter.Params{Algorithm: limiter.LeakyBucket, MaxDelay: 2 * limiter.Second, Rates: []limiter.Rate{perSecond}},
+			nil, soon,
 			`"l";q=10;w=1`, `"l";r=0;t=1`, "10 per 1s, evenly, and lets none wait longer than 2s",
 		},
 		"units are no requests when requests cost": {
-			limiter.Params{Rates: []limiter.Rate{perSecond}}, &policy.Cost{Default: 1, Max: 5}, soon,
+			limiter.Params{Rates: []limiter.Rate{perSecond}},
+			&policy.Cost{Default: 1, Max: 5}, soon,
 			`"l";q=10;qu="weir-cost";w=1`, `"l";r=0`, "10 per 1s",
 		},
 	} {
@@ -69,10 +80,10 @@ func TestTheFieldsOfEveryAlgorithm(t *testing.T) {
 			}
 			h := http.Header{}
 			quotaFields(h, why)
-			if got := h["RateLimit-Policy"][0]; got != tc.policy {
+			if got := first(h, "RateLimit-Policy"); got != tc.policy {
 				t.Errorf("RateLimit-Policy is %s, want %s", got, tc.policy)
 			}
-			if got := h["RateLimit"][0]; got != tc.left {
+			if got := first(h, "RateLimit"); got != tc.left {
 				t.Errorf("RateLimit is %s, want %s", got, tc.left)
 			}
 			if got, want := quotaDetail(why), `limit "l" of policy "p" admits `+tc.detail; got != want {
