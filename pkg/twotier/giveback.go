@@ -35,6 +35,9 @@ func (e *lease) refund(s Source, cost int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	front := k.lease.Load()
+	if front.terms.settings.gate != e.terms.settings.gate {
+		return // another store has granted what is here
+	}
 	if front.terms.charge().Alike(charge) {
 		front.credits.Add(cost) // without draining it: requests find all at any time
 		return

@@ -20,6 +20,7 @@ type fleet struct {
 	store  *fakeStore
 	cfg    Config
 	limits []*Limiter
+	pulse  bool // requests come in the first part of every second window, and few between
 
 	mu      sync.Mutex
 	charges map[charge]*tally // by the store's clock at the moment of admission
@@ -105,6 +106,9 @@ func (f *fleet) run(d time.Duration, fault func(elapsed time.Duration)) {
 
 func (f *fleet) spend(ctx context.Context, holder int, l *Limiter, rng *rand.Rand) {
 	for every(ctx, time.Duration(rng.Int64N(int64(4*time.Millisecond)))) {
+		if f.pulse && f.store.now()%limiter.Instant(2*limiter.Second) > limiter.Instant(400*limiter.Millisecond) && rng.IntN(200) > 0 {
+			continue
+		}
 		cost := 1 + rng.Int64N(3)
 		d, err := l.Acquire(ctx, Request{Value: "", Cost: cost})
 		switch {

@@ -1,0 +1,155 @@
+package twotier
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+func TestSettleReplacesTheCost(t *testing.T) {
+	for name, mode := range modes() {
+		for what, tc := range map[string]struct{ actual, charged, left int64 }{
+			"less was used":     {2, -3, 18},
+			"nothing was used":  {0, -5, 20},
+			"as much as is was": {5, 0, 15},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newFakeStore()
+					cfg := perSecond(20, 20)
+					cfg.Mode = mode
+					l := open(t, cfg, s)
+					d := acquire(t, l, "", 5)
+					if got := d.Settle(tc.actual); got != tc.charged {
+						t.Errorf("charged %d more, want %d", got, tc.charged)
+					}
+					if got := d.Settle(0); got != 0 {
+						t.Errorf("settled twice: charged %d more", got)
+					}
+					d.Cancel()
+					synctest.Wait()
+					if got := admitted(t, l, 40); got != tc.left {
+						t.Errorf("admitted %d more, want %d", got, tc.left)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestWhatIsUsedBeyondTheCostIsPaidFirst(t *testing.T) {
+	for name, mode := range modes() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newFakeStore()
+				cfg := perSecond(20, 8)
+				cfg.Mode = mode
+				l := open(t, cfg, s)
+				d := acquire(t, l, "", 5)
+				charged := d.Settle(16)
+				var used, paid int64 = 5, 0
+				for range 40 {
+					d := acquire(t, l, "", 1)
+					paid += d.Paid
+					if d.Allowed {
+						used++
+					}
+				}
+				if charged+paid != 11 {
+					t.Errorf("charged %d at once and %d later, want the 11 in all", charged, paid)
+				}
+				if used+charged+paid != 20 {
+					t.Errorf("%d admitted and %d charged on top, want the limit in all", used, charged+paid)
+				}
+			})
+		})
+	}
+}
+
+func TestADebtOutlivesItsWindow(t *testing.T) {
+	for name, mode := range modes() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newFakeStore()
+				cfg := perSecond(20, 20)
+				cfg.Mode = mode
+				l := open(t, cfg, s)
+				d := acquire(t, l, "", 20)
+				if got := d.Settle(27); got != 0 {
+					t.Errorf("charged %d more of a limit that is used up", got)
+				}
+				nextWindow()
+				first := acquire(t, l, "", 1)
+				if !first.Allowed || first.Paid != 7 || first.Windows.Open[0].Index != window(s) {
+					t.Errorf("got %+v, want 7 paid in window %d", first, window(s))
+				}
+				if got := admitted(t, l, 40); got != 12 {
+					t.Errorf("admitted %d more, want 12 after 7 were paid and 1 was admitted", got)
+				}
+			})
+		})
+	}
+}
+
+func TestADebtIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		l := open(t, perSecond(20, 20), s)
+		d := acquire(t, l, "", 20)
+		d.Settle(1_000_000)
+		nextWindow()
+		if got := admitted(t, l, 40); got != 0 {
+			t.Errorf("admitted %d in the window that pays the debt, want none", got)
+		}
+		nextWindow()
+		if got := admitted(t, l, 40); got != 20 {
+			t.Errorf("admitted %d in the window after, want 20: no more than the limit is owed", got)
+		}
+	})
+}
+
+func TestPeekChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		l := open(t, perSecond(20, 5), s)
+		acquire(t, l, "key", 1)
+		for range 3 {
+			d, err := l.Peek(t.Context(), Request{Value: "key", Cost: 2})
+			if err != nil || !d.Allowed || d.Remaining != 19 {
+				t.Errorf("got %+v, %v, want 19 left: 15 at the store and 4 in hand", d, err)
+			}
+		}
+		d, err := l.Peek(t.Context(), Request{Value: "key", Cost: 20})
+		if err != nil || d.Allowed || d.RetryAfter <= 0 {
+			t.Errorf("got %+v, %v, want a refusal", d, err)
+		}
+		s.set(func() { s.down = errDown })
+		if _, err := l.Peek(t.Context(), Request{Value: "key", Cost: 1}); err == nil {
+			t.Error("nothing is known, but no error says so")
+		}
+	})
+}
+
+func TestResetOpensTheLimitAgain(t *testing.T) {
+	for name, mode := range modes() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newFakeStore()
+				cfg := perSecond(20, 5)
+				cfg.Mode = mode
+				l := open(t, cfg, s)
+				admitted(t, l, 40)
+				if err := l.Reset(t.Context(), Request{}); err != nil {
+					t.Fatal(err)
+				}
+				if got := admitted(t, l, 40); got != 20 {
+					t.Errorf("admitted %d after the reset, want 20", got)
+				}
+				if got := s.count(limiter.Reset); got != 1 {
+					t.Errorf("%d resets at the store", got)
+				}
+			})
+		})
+	}
+}
