@@ -2,7 +2,6 @@ package redis
 
 import (
 	"fmt"
-	"hash/fnv"
 
 	"github.com/weir-dev/weir/pkg/store"
 )
@@ -12,19 +11,38 @@ import (
 // the layout, since a counter that changed its partition would start anew.
 const partitions = 64
 
-// partition returns the number of the partition that key is in.
+// prefixes are how the keys of a partition begin. They hold a hash tag, so a cluster
+// keeps them together.
+var prefixes = func() (list [partitions]string) {
+	for p := range list {
+		list[p] = fmt.Sprintf("weir:{%d}:", p)
+	}
+	return list
+}()
+
+// guardKeys are the keys of the guards.
+var guardKeys = func() (list [partitions]string) {
+	for p, prefix := range prefixes {
+		list[p] = prefix + "memory"
+	}
+	return list
+}()
+
+// partition returns the number of the partition that key is in, by FNV-1a.
 func partition(key string) uint32 {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(key)) // never fails
-	return h.Sum32() % partitions
+	h := uint32(2166136261)
+	for i := range len(key) {
+		h = (h ^ uint32(key[i])) * 16777619
+	}
+	return h % partitions
 }
 
-// keysOf returns the Redis keys of a counter and of its partition's guard. They
-// share a hash tag, so a cluster keeps them together.
-func keysOf(key store.Key) []string {
+// keysOf returns the Redis keys of a counter and of its partition's guard, and the
+// partition.
+func keysOf(key store.Key) (keys []string, p uint32) {
 	k := key.String()
-	p := partition(k)
-	return []string{fmt.Sprintf("weir:{%d}:%s", p, k), guardKey(p)}
+	p = partition(k)
+	return []string{prefixes[p] + k, guardKeys[p]}, p
 }
 
 // valueKeysOf returns the Redis keys of a value of Update and of its partition's
@@ -32,7 +50,5 @@ func keysOf(key store.Key) []string {
 func valueKeysOf(key store.Key) []string {
 	k := key.String()
 	p := partition(k)
-	return []string{fmt.Sprintf("weir:{%d}:value:%s", p, k), guardKey(p)}
+	return []string{prefixes[p] + "value:" + k, guardKeys[p]}
 }
-
-func guardKey(p uint32) string { return fmt.Sprintf("weir:{%d}:memory", p) }

@@ -22,7 +22,7 @@ func (s *Store) Refresh(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return s.explain(err)
 	}
-	began, err := s.warm.run(ctx, s.client, []string{guardKey(s.turn.next())}, nil)
+	began, err := s.warm.run(ctx, s.client, []string{guardKeys[s.turn.next()]}, nil)
 	if err != nil {
 		return s.explain(err)
 	}

@@ -11,9 +11,8 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// A Store applies commands to counters in Redis. It is safe for concurrent use
-// and starts no goroutine of its own; the clients of clusters and Sentinels do,
-// until Close.
+// A Store applies commands to counters in Redis. It is safe for concurrent use. What
+// goroutines it and its client start have ended when Close returns.
 type Store struct {
 	client goredis.UniversalClient
 	name   string
@@ -22,6 +21,7 @@ type Store struct {
 	look   script // with put: of Update
 	put    script
 	turn   rotation // of Refresh
+	lanes  lanes    // of Apply
 }
 
 // New returns a store that calls through client, which Close closes. Errors call the
@@ -40,18 +40,20 @@ func newStore(client goredis.UniversalClient, name, server string) *Store {
 		warm:   newScript(server, warmFiles),
 		look:   newScript(server, lookFiles),
 		put:    newScript(server, putFiles),
+		lanes:  newLanes(client),
 	}
 	s.turn.at.Store(rand.Uint32()) // a fleet asks different partitions
 	return s
 }
 
-// Close closes the client.
-func (s *Store) Close() error { return s.client.Close() }
+// Close closes the client. Calls under way fail.
+func (s *Store) Close() error { return s.lanes.close(s.client) }
 
 // Apply runs c for one counter in one round trip, two after the server lost its
-// script cache. Refusals are results. The error is a *store.UnavailableError when
-// the server could not be reached, was not able to decide, or ctx was done; any
-// other error names what is wrong with p or c, or is a defect.
+// script cache; calls that come while many are under way share theirs. Refusals are
+// results. The error is a *store.UnavailableError when the server could not be
+// reached, was not able to decide, or ctx was done; any other error names what is
+// wrong with p or c, or is a defect.
 //
 // A call whose error is unavailable may still have been carried out: a lost reply
 // strands what it granted, until the window ends.
@@ -65,7 +67,8 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 	if err := ctx.Err(); err != nil {
 		return limiter.Result{}, s.explain(err)
 	}
-	reply, err := s.step.run(ctx, s.client, keysOf(key), encode(p, c))
+	keys, partition := keysOf(key)
+	reply, err := s.step.run(ctx, s.lanes.of(partition), keys, encode(p, c))
 	if err != nil {
 		return limiter.Result{}, s.explain(err)
 	}
@@ -87,7 +90,7 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 func (s *Store) Warm(ctx context.Context) error {
 	_, err := s.client.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
 		for p := range uint32(partitions) {
-			pipe.Eval(ctx, s.warm.text, []string{guardKey(p)})
+			pipe.Eval(ctx, s.warm.text, []string{guardKeys[p]})
 		}
 		return nil
 	})
