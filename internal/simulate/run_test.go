@@ -58,9 +58,6 @@ func promises() map[string]Scenario {
 	return list
 }
 
-// seeds is how many storms each promise has to stand here; make simulate has more.
-const seeds = 10
-
 func TestNothingIsAdmittedBeyondThePromise(t *testing.T) {
 	for name, s := range promises() {
 		t.Run(name, func(t *testing.T) {
