@@ -6,7 +6,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 .PHONY: build
 build: ## Build the programs into bin/
 	@mkdir -p bin
-	@for program in $(PROGRAMS); do CGO_ENABLED=0 go build -trimpath -o bin/$$program ./cmd/$$program; done
+	@for program in $(PROGRAMS); do CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -o bin/$$program ./cmd/$$program; done
 
 .PHONY: generate
 generate: $(TOOLS)/.generators ## Generate deep copies, CRDs, RBAC and protobuf code
