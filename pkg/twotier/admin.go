@@ -2,9 +2,11 @@ package twotier
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // Peek tells what a request would be answered, by the store and the credits in hand,
@@ -45,11 +47,18 @@ func (l *Limiter) Reset(ctx context.Context, r Request) error {
 	return nil
 }
 
-// command asks the store once, whatever the limiter knows.
+// command asks the store once, whatever the limiter knows, unless the store is
+// being drained.
 func (l *Limiter) command(ctx context.Context, k *Key, c limiter.Command) (limiter.Result, error) {
-	r, err := l.ask(ctx, k, l.settings.Load(), c)
+	cfg := l.settings.Load()
+	if cfg.Draining {
+		return limiter.Result{}, &store.UnavailableError{Store: "the store of " + cfg.Scope.String(), Cause: errDrained}
+	}
+	r, err := l.ask(ctx, k, cfg, c)
 	return r.Result, err
 }
+
+var errDrained = errors.New("another one is about to take over")
 
 // reset forgets refusals and debts. Credits in hand stay.
 func (k *Key) reset() {

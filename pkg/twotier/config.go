@@ -111,7 +111,8 @@ type Config struct {
 	Timeout       time.Duration
 	OnUnavailable Action
 	// Holders is the number of processes that enforce the limit, 0 while that is
-	// not known. LocalShare admits the limit / Holders alone.
+	// not known. LocalShare admits the limit / Holders alone, and a lease asks for no
+	// more ahead of need while the store does not guide it.
 	Holders int64
 }
 

@@ -1,24 +1,46 @@
 // Package twotier is the engine that makes nearly every decision in memory.
 //
-// A Limiter serves one limit of one policy in one process. In leased mode it
-// asks the store (L2) for a batch of credits and spends them locally (L1):
-// a decision is then an atomic subtraction and a clock read. Credits live inside
-// the lease that brought them and die with it, at an instant counted on the
-// process's monotonic clock from before the request was sent; so the fleet admits
-// at most the limit in every store window, whatever the number of processes,
-// their clocks, and the delay of replies. In strict mode every request asks the
-// store.
+// A Limiter serves one limit of one policy in one process. In mode Leased it asks
+// the store (L2) for a batch of credits and spends them locally (L1): a decision is
+// then an atomic subtraction and a clock read. In mode Strict every request asks the
+// store, in mode CachedDeny every request that is admitted.
+//
+// # What a process knows and may do
+//
+// An Account is what a process knows of one counter, and the Rules say what becomes
+// of it. Both are pure. Within, a Hand holds the credits:
+//
+//   - Credits live inside the grant that brought them and die with it, at an instant
+//     counted on the monotonic clock from before the request was sent. So the fleet
+//     admits at most the limit in every store window, whatever the number of
+//     processes, their clocks, and the delay of replies.
+//   - Algorithms without windows grant credits that live for a time. They keep what
+//     was charged at one instant apart from what was charged at another.
+//   - With CarryOver a bounded number of credits outlives its window.
+//   - A refusal is remembered as long as it holds, for the costs that it holds for.
+//   - What a lease asks for is learned from the demand that is offered, and bounded
+//     by what the store says. Nothing that is learned can grant anything.
+//
+// A Key holds the account of one counter, or of one tenant's part of it, in a form
+// that requests spend from without a lock. A test makes both decide the same.
+//
+// # Without the store
 //
 // When the store cannot be reached, credits in hand are spent first; then the
 // policy's failure action decides. A process on its local share keeps to windows
 // of the store's clock, which it estimates from the replies it has had: in any
 // window a key is charged either at the store or locally, never at both.
 //
-// One thing is not covered. The monotonic clock stands still while the machine is
-// suspended, and a watchdog compares it with the clock that does not, every 10 ms
-// on Linux. What is admitted between a resume and the next comparison may belong
-// to a window that ended meanwhile: at most the credits in hand. Elsewhere, and
-// where a hypervisor stops a machine without telling it, this is not noticed.
+// A store can be exchanged for another one: while Config.Draining is set nothing is
+// asked of it nor spent of what it granted, and Swap puts the other in its place.
+//
+// # What is not covered
+//
+// The monotonic clock stands still while the machine is suspended, and a watchdog
+// compares it with the clock that does not, every 10 ms on Linux. What is admitted
+// between a resume and the next comparison may belong to a window that ended
+// meanwhile: at most the credits in hand. Elsewhere, and where a hypervisor stops a
+// machine without telling it, this is not noticed.
 //
 // The package owns goroutines and timers. It sees stores only through the
 // interface Store.

@@ -42,12 +42,12 @@ func NewGate(s Store) *Gate { return newGate(s, &process) }
 
 func newGate(s Store, c *clock) *Gate { return &Gate{store: s, clock: c} }
 
-// gateOf returns s if it is a gate, and otherwise a gate before it.
-func gateOf(s Store) *Gate {
+// gateOf returns s if it is a gate, and otherwise a gate before it with the clock.
+func gateOf(s Store, c *clock) *Gate {
 	if g, ok := s.(*Gate); ok {
 		return g
 	}
-	return NewGate(s)
+	return newGate(s, c)
 }
 
 var _ Store = (*Gate)(nil)

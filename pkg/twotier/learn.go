@@ -40,7 +40,7 @@ func (r *Rules) size(a Account, p limiter.Params, now, holders int64) int64 {
 		size = r.sizing.lease(a.sizer, life)
 	}
 	size = min(size, largestCost(p))
-	if holders > 0 && !(p.Algorithm.WindowCoupled() && a.guided(now)) {
+	if guided := p.Algorithm.WindowCoupled() && a.guided(now); holders > 0 && !guided {
 		size = min(size, (largestCost(p)+holders-1)/holders)
 	}
 	return size

@@ -37,6 +37,7 @@ func TestLeaseTakesNoMoreThanAFairPartOfTheLimit(t *testing.T) {
 		"more holders than units":        {limit: 10, batch: 100, holders: 64, cost: 1, want: 1},
 		"a cost above it":                {limit: 10, batch: 100, holders: 5, cost: 7, want: 7},
 		"holders that are not known yet": {limit: 500, batch: 100, holders: 0, cost: 1, want: 100},
+		"a batch above the limit":        {limit: 10, batch: 100, holders: 0, cost: 1, want: 10},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,7 @@ type Limiter struct {
 // New returns a limiter for cfg in front of s. Limiters of one store should be
 // given the same *Gate; another Store gets a gate of its own.
 func New(cfg Config, s Store) *Limiter {
-	gate := gateOf(s)
+	gate := gateOf(s, &process)
 	gate.clock.retain()
 	l := &Limiter{clock: gate.clock}
 	l.settings.Store(newSettings(l, cfg, gate))

@@ -18,7 +18,7 @@ func (l *Limiter) Reconfigure(cfg Config) {
 func (l *Limiter) Swap(cfg Config, s Store) {
 	l.change.Lock()
 	defer l.change.Unlock()
-	l.adopt(cfg, gateOf(s))
+	l.adopt(cfg, gateOf(s, l.clock))
 }
 
 // adopt puts settings into force; change is held. A reply that arrives meanwhile is

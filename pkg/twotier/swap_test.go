@@ -40,6 +40,9 @@ func TestADrainedStoreIsNeitherAskedNorSpentFrom(t *testing.T) {
 						}
 						nextWindow()
 					}
+					if _, err := l.Peek(t.Context(), Request{Cost: 1}); err == nil || s.count(limiter.Peek) > 0 {
+						t.Errorf("peeked into a store that is drained: %v", err)
+					}
 					if got := s.count(limiter.Take); got != calls {
 						t.Errorf("%d calls while the store is drained, want none", got-calls)
 					}
