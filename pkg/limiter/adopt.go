@@ -16,6 +16,7 @@ package limiter
 func (p *Params) adopt(s *State, now Instant, m *Memory) {
 	before := s.Meters[0]
 	switch {
+	case p.goesOn(s, now):
 	case s.N == 0:
 		p.begin(s, now)
 	case s.Algorithm.WindowCoupled():
@@ -31,6 +32,20 @@ func (p *Params) adopt(s *State, now Instant, m *Memory) {
 		s.Tenants = nil
 	}
 	s.beat()
+}
+
+// goesOn reports whether the meters are those of the parameters as they are.
+func (p *Params) goesOn(s *State, now Instant) bool {
+	if s.Algorithm != p.Algorithm || s.Generation != p.Generation || s.N != len(p.Rates) {
+		return false
+	}
+	for i, r := range p.Rates {
+		m := &s.Meters[i]
+		if m.Rate != r || s.Algorithm.WindowCoupled() && r.index(now) != m.Index {
+			return false
+		}
+	}
+	return true
 }
 
 // follows reports whether the parameters go on with the meters of the state. What

@@ -65,6 +65,7 @@ func anyPromise(random *rand.Rand) limiter.Params {
 		p.Buckets = 1 + random.Int64N(60)
 	case limiter.LeakyBucket:
 		p.MaxDelay, p.Any = limiter.Micros(random.Int64N(int64(limiter.Second))), false
+	default:
 	}
 	window := limiter.MinWindow
 	for range 1 + random.IntN(3) {

@@ -141,7 +141,9 @@ func TestTake(t *testing.T) {
 			state(1, window(10, short, 21, 0), window(12, long, 2, 0)),
 		},
 		"before an edit changed the algorithm nothing is granted, since its windows are not known any more": {
-			one, limiter.State{Generation: 1, Began: 1251}, take(1, 1),
+			one,
+			limiter.State{Generation: 1, Began: 1251},
+			take(1, 1),
 			limiter.Result{Reason: limiter.ClockBehind, RetryAfter: 1},
 			limiter.State{Generation: 1, Began: 1251},
 		},
