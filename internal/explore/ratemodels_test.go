@@ -26,8 +26,8 @@ func rateModels() []model {
 		{"sliding, the clock steps back", 2, fleetOf(quarter, 2, func(f *fleet) { f.stepBack, f.lowWater, f.expires = 1, 1, true }, sliding(2, whole, half))},
 		{"sliding in parts", 3, fleetOf(quarter, 2, ahead, parts)},
 
-		{"edit to a faster bucket", 7, fleetOf(half, 5, func(f *fleet) { f.holders, f.lowWater, f.costs = 1, 1, []int64{1, 4} },
-			bucket(1, 6, whole+quarter), bucket(4, 6, whole+quarter))},
+		{"edit to a faster bucket", 5, fleetOf(half, 5, func(f *fleet) { f.holders, f.lowWater, f.costs = 1, 5, []int64{1, 5} },
+			bucket(1, 6, whole), bucket(4, 6, whole))},
 		{"edit to a slower and smaller bucket", 4, fleetOf(quarter, 3, ahead, bucket(4, 3, half), bucket(2, 2, quarter))},
 		{"edit to a smaller sliding sum", 2, fleetOf(quarter, 2, ahead, sliding(2, whole, half), sliding(1, whole, half))},
 		{"edit to a longer sliding sum whose credits live shorter", 2, fleetOf(quarter, 2, func(*fleet) {},
