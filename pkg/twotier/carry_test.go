@@ -158,3 +158,21 @@ func TestCarriedCreditsAreNotGivenBack(t *testing.T) {
 		}
 	})
 }
+
+func TestCarriedCreditsBringNoOldRefusalAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		cfg := carryOver(10, 6, 0)
+		cfg.Params.Rates = append(cfg.Params.Rates, limiter.Rate{Limit: 12, Window: 10 * limiter.Second})
+		l := open(t, cfg, s)
+		acquire(t, l, "", 1)
+		nextWindow()
+		acquire(t, l, "", 10) // took the rest of ten seconds, 1 in hand
+		cfg.Params = limiter.Params{Generation: 2, Rates: []limiter.Rate{cfg.Params.Rates[0], {Limit: 100, Window: 10 * limiter.Second}}}
+		l.Reconfigure(cfg)
+		nextWindow()
+		if got := admitted(t, l, 2); got != 2 {
+			t.Errorf("admitted %d of 2, want both: the limit was raised", got)
+		}
+	})
+}

@@ -1,8 +1,10 @@
 package twotier
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -90,6 +92,28 @@ func TestADebtOutlivesItsWindow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWhatIsPaidIsToldInItsWindow: the request for which a lease was asked has gone
+// away when the debt is paid, and the next one comes in another window.
+func TestWhatIsPaidIsToldInItsWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		l := open(t, perSecond(20, 10), s)
+		d := acquire(t, l, "", 10)
+		d.Settle(15)
+		s.set(func() { s.back = constant(50 * time.Millisecond) })
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := l.Acquire(ctx, Request{Cost: 1}); err == nil {
+			t.Fatal("the request waited")
+		}
+		nextWindow()
+		time.Sleep(100 * time.Millisecond) // the refusal counts from when it was received
+		if d := acquire(t, l, "", 1); !d.Allowed || d.Paid != 0 {
+			t.Errorf("got %+v, want nothing of what the window before has paid", d)
+		}
+	})
 }
 
 func TestADebtIsBounded(t *testing.T) {

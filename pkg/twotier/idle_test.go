@@ -31,6 +31,7 @@ func TestIdleKeysGiveBackOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		l := open(t, hourly(1000, 10), s)
+		time.Sleep(4900 * time.Millisecond) // just before somebody looks
 		acquire(t, l, "idle", 3)
 		for range 99 {
 			acquire(t, l, "busy", 1)

@@ -56,6 +56,29 @@ func TestLedgerDecides(t *testing.T) {
 	}
 }
 
+func TestLedgerTellsWindowsOfOneLengthApart(t *testing.T) {
+	day := limiter.Rate{Limit: 10, Window: limiter.Day}
+	shifted := limiter.Rate{Limit: 10, Window: limiter.Day, Offset: 6 * 3600 * limiter.Second}
+	p := part{limiter.Params{Rates: []limiter.Rate{day, shifted}}, 1}
+	at := func(hours int64) span {
+		now := limiter.Instant(hours) * 3600 * limiter.Instant(limiter.Second)
+		return span{now, now}
+	}
+	var g ledger
+	admit := func(hours, cost int64, want bool) {
+		t.Helper()
+		next, res := g.admit(p, at(hours), unseen, cost)
+		if g = next; res.allowed != want {
+			t.Errorf("hour %d: cost %d allowed %v, want %v", hours, cost, res.allowed, want)
+		}
+	}
+	admit(30, 6, true)
+	admit(43, 6, false) // the shifted day is new, the other is not
+	admit(43, 4, true)
+	admit(49, 7, false) // and now the other way round
+	admit(49, 6, true)
+}
+
 // TestOwnShareBound lets one holder admit all it can while it learns of the
 // store's clock, loses the store and finds it again, and counts by the store's
 // clock what it admitted in each window.
