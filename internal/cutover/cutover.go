@@ -56,7 +56,7 @@ type View struct {
 type Step struct {
 	State State
 	// Moved says that the wanted store is the active one from now on, and serves
-	// what begins after At on its own clock; of the same store At is 0, and it serves
+	// what begins at At or later on its own clock; of the same store At is 0, and it serves
 	// what it served before.
 	Moved bool
 	At    limiter.Instant
@@ -128,7 +128,8 @@ func drain(s State, v View) Step {
 	case !v.Wanted:
 		return Step{State: serve}
 	case v.Lagging == "" && v.ClockErr == nil:
-		return Step{State: serve, Moved: true, At: v.Clock}
+		// The old store may have served up to the very instant that was read.
+		return Step{State: serve, Moved: true, At: v.Clock + 1}
 	case v.Unknown:
 		return Step{State: s, Again: retryClock, Message: "which store served is not known, so nothing is admitted before every sidecar let go of it; " +
 			"waiting for " + waitedFor(v)}

@@ -51,7 +51,7 @@ func TestNext(t *testing.T) {
 		"all have drained": {
 			draining,
 			View{Wanted: true, Clock: clock},
-			Step{State: State{Phase: Serving, Since: noon}, Moved: true, At: clock},
+			Step{State: State{Phase: Serving, Since: noon}, Moved: true, At: clock + 1},
 		},
 		"all have drained but the clock is not known": {
 			draining,
@@ -76,7 +76,7 @@ func TestNext(t *testing.T) {
 		"all let go of whatever served": {
 			draining,
 			View{Wanted: true, Unknown: true, Clock: clock},
-			Step{State: State{Phase: Serving, Since: noon}, Moved: true, At: clock},
+			Step{State: State{Phase: Serving, Since: noon}, Moved: true, At: clock + 1},
 		},
 		"the same store answers with other credentials": {
 			serving,
