@@ -65,7 +65,7 @@ func record(s *fakeStore, l **Limiter) *[]exchange {
 // requests, and compares what they decide, ask for and know.
 func TestAKeyWorksAsItsAccount(t *testing.T) {
 	for name, cfg := range variants() {
-		for seed := range uint64(10) {
+		for seed := range uint64(4) {
 			t.Run(fmt.Sprintf("%s, seed=%d", name, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { shadow(t, cfg, rand.New(rand.NewPCG(seed, 0))) })
 			})

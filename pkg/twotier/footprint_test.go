@@ -21,7 +21,7 @@ func (granter) Apply(_ context.Context, _ store.Key, p limiter.Params, c limiter
 // TestAKeyTakesAtMost160Bytes measures what a limiter needs for each key that it has
 // credits for, beyond the bytes of the key.
 func TestAKeyTakesAtMost160Bytes(t *testing.T) {
-	const n = 200_000
+	const n = 60_000
 	for name, size := range map[string]SizeType{"fixed": Fixed, "adaptive": Adaptive} {
 		t.Run(name, func(t *testing.T) {
 			cfg := perSecond(1000, 10)
