@@ -1,9 +1,12 @@
 package redis_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
@@ -65,4 +68,45 @@ func TestEveryNodeOfAClusterIsGraded(t *testing.T) {
 	cluster.Nodes[2].Kill()
 	_, err := s.Probe(t.Context())
 	wantUnavailable(t, err)
+}
+
+// TestANodeThatHangsHoldsUpNobodyElse lets calls crowd in front of one node.
+func TestANodeThatHangsHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	s := open(t, redis.Options{Addresses: cluster.Addrs(), Cluster: true})
+	p := perWindow(1000, limiter.Second)
+	hanging, served := map[string]bool{}, []string{}
+	for i := range 60 {
+		hash := fmt.Sprint(i)
+		apply(t, s, counterOf(hash), p, lease)
+		if len(cluster.Nodes[0].Do("KEYS", "weir:*c/n/p/l/"+hash).([]any)) > 0 {
+			hanging[hash] = true
+		} else {
+			served = append(served, hash)
+		}
+	}
+	if len(hanging) == 0 || len(served) == 0 {
+		t.Fatalf("%d of 60 counters are on one node of three", len(hanging))
+	}
+	cluster.Nodes[0].Pause()
+	defer cluster.Nodes[0].Resume()
+	ctx, cancel := context.WithCancel(t.Context())
+	var crowd sync.WaitGroup
+	for hash := range hanging {
+		for range 10 {
+			crowd.Go(func() { _, _ = s.Apply(ctx, counterOf(hash), p, lease) })
+		}
+	}
+	start := time.Now()
+	for _, hash := range served {
+		if _, err := s.Apply(t.Context(), counterOf(hash), p, lease); err != nil {
+			t.Errorf("counter %s: %v", hash, err)
+		}
+	}
+	if took := time.Since(start); took > 300*time.Millisecond {
+		t.Errorf("%d calls to nodes that serve took %v", len(served), took)
+	}
+	cancel()
+	crowd.Wait()
 }

@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -37,37 +36,70 @@ func TestScriptFollowsStep(t *testing.T) {
 			t.Fatalf("timeline of seed %d: %s", seed, diff)
 		}
 		for _, c := range l.calls {
-			seen[c.want.Reason.String()]++
-			seen[fmt.Sprintf("%v from %v", c.want.Algorithm, c.was)]++
-			seen[fmt.Sprintf("%v by %v", c.want.Reason, c.want.Algorithm)]++
-			seen[fmt.Sprintf("%v of %d rates, any %t", c.want.Reason, len(c.params.Rates), c.params.Any)]++
-			if c.params.Fairness.Default > 0 {
-				seen[fmt.Sprintf("%v of a tenant", c.want.Reason)]++
+			for _, name := range c.kinds() {
+				seen[name]++
 			}
-			seen[fmt.Sprintf("op %d", c.command.Op)]++
 		}
 	}
-	for reason := limiter.Granted; reason <= limiter.Forfeited; reason++ {
-		if n := seen[reason.String()]; n < timelines*calls/100 {
-			t.Errorf("only %d of %d calls ended in %v: the timelines do not reach far enough", n, timelines*calls, reason)
+	for _, name := range kindsToSee() {
+		if seen[name] < timelines*calls/1000 {
+			t.Errorf("only %d of %d calls are %s: the timelines do not reach far enough", seen[name], timelines*calls, name)
 		}
 	}
+}
+
+// kinds names what a call tells apart.
+func (c call) kinds() []string {
+	op := [...]string{limiter.Take: "take", limiter.Return: "return", limiter.Peek: "peek", limiter.Reset: "reset"}[c.command.Op]
+	list := []string{
+		fmt.Sprintf("%v by %v", c.want.Reason, c.want.Algorithm),
+		fmt.Sprintf("%v from %v", machineOf(c.want.Algorithm), machineOf(c.was)),
+		fmt.Sprintf("%v of %d rates, any %t", c.want.Reason == limiter.Granted, len(c.params.Rates), c.params.Any),
+		fmt.Sprintf("%s %v in %s", op, c.want.Reason == limiter.Granted, machineOf(c.want.Algorithm)),
+	}
+	if c.params.Fairness.Default > 0 {
+		list = append(list, fmt.Sprintf("%s %v of a tenant", op, c.want.Reason == limiter.Granted))
+	}
+	return list
+}
+
+func kindsToSee() []string {
+	machines := []string{"windows", "sums", "buckets", "queues"}
+	var list []string
 	for a := limiter.FixedWindow; a <= limiter.LeakyBucket; a++ {
-		for b := limiter.FixedWindow; b <= limiter.LeakyBucket; b++ {
-			if n := seen[fmt.Sprintf("%v from %v", a, b)]; n < 100 {
-				t.Errorf("only %d edits lead to %v from %v", n, a, b)
-			}
-		}
-		for reason := limiter.Granted; reason <= limiter.Forfeited; reason++ {
-			amnesiac := a <= limiter.SlidingLog // a bucket is full instead
-			if n := seen[fmt.Sprintf("%v by %v", reason, a)]; n < 100 && (reason != limiter.Amnesia || amnesiac) {
-				t.Errorf("only %d calls ended in %v by %v", n, reason, a)
+		for r := limiter.Granted; r <= limiter.Forfeited; r++ {
+			if r != limiter.Amnesia || a <= limiter.SlidingLog { // a bucket is full instead
+				list = append(list, fmt.Sprintf("%v by %v", r, a))
 			}
 		}
 	}
-	for _, list := range slices.Sorted(maps.Keys(seen)) {
-		t.Log(list, seen[list])
+	for _, m := range machines {
+		for _, n := range machines {
+			list = append(list, fmt.Sprintf("%v from %v", m, n))
+		}
+		for _, op := range []string{"take true", "take false", "peek true", "peek false", "reset true", "return false"} {
+			list = append(list, fmt.Sprintf("%s in %s", op, m))
+		}
+		if m != "queues" { // a place in a queue is not given back
+			list = append(list, "return true in "+m)
+		}
 	}
+	for n := 1; n <= limiter.MaxRates; n++ {
+		for _, granted := range []bool{true, false} {
+			list = append(list, fmt.Sprintf("%v of %d rates, any true", granted, n), fmt.Sprintf("%v of %d rates, any false", granted, n))
+		}
+	}
+	for _, op := range []string{"take true", "take false", "peek true", "return true", "return false", "reset true"} {
+		list = append(list, op+" of a tenant")
+	}
+	return list
+}
+
+func machineOf(a limiter.Algorithm) string {
+	return [...]string{
+		limiter.FixedWindow: "windows", limiter.SlidingWindow: "sums", limiter.SlidingLog: "sums",
+		limiter.TokenBucket: "buckets", limiter.GCRA: "buckets", limiter.LeakyBucket: "queues",
+	}[a]
 }
 
 // TestScriptFollowsStepForManyTenants has more tenants than are told apart.

@@ -275,7 +275,18 @@ func TestKeysOfACounterShareAHashTag(t *testing.T) {
 func TestCountersExpireAndGuardsDoNot(t *testing.T) {
 	server := redistest.Start(t)
 	s := dial(t, server)
-	apply(t, s, counterOf("a"), perWindow(5, 3600*limiter.Second), lease)
+	hour := limiter.Rate{Limit: 5, Window: 3600 * limiter.Second}
+	for name, p := range map[string]limiter.Params{
+		"a window":         {Rates: []limiter.Rate{hour}},
+		"two windows":      {Rates: []limiter.Rate{hour, {Limit: 7, Window: 60 * limiter.Second}}},
+		"a sliding window": {Algorithm: limiter.SlidingWindow, Rates: []limiter.Rate{hour}, Buckets: 6},
+		"a token bucket":   {Algorithm: limiter.TokenBucket, Rates: []limiter.Rate{hour}},
+		"tenants":          {Rates: []limiter.Rate{hour}, Fairness: limiter.Fairness{Default: 1}},
+	} {
+		for range 3 { // of which the later ones find a counter
+			apply(t, s, counterOf(name), p, limiter.Command{Min: 1, Want: 1, First: true})
+		}
+	}
 	for _, k := range server.Do("KEYS", "*").([]any) {
 		ttl := server.Do("PTTL", k).(int64)
 		if guard := strings.HasSuffix(k.(string), ":memory"); guard != (ttl == -1) {

@@ -177,8 +177,7 @@ func (a *audit) counts() map[string]int {
 func (a *audit) judge(t *testing.T, losses int) {
 	t.Helper()
 	for _, err := range a.errs {
-		var unavailable *store.UnavailableError
-		if !errors.As(err, &unavailable) {
+		if _, ok := errors.AsType[*store.UnavailableError](err); !ok {
 			t.Errorf("error %v (%T), want a *store.UnavailableError", err, err)
 		}
 	}

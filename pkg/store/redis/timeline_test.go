@@ -195,10 +195,10 @@ func (d dice) params(generation int64) limiter.Params {
 			Any:        d.one(4),
 		}
 		d.rates(&p)
-		switch p.Algorithm {
-		case limiter.SlidingWindow:
+		if p.Algorithm == limiter.SlidingWindow {
 			p.Buckets = oneOf(d, []int64{1, 2, 7, 10, limiter.MaxBuckets})
-		case limiter.LeakyBucket:
+		}
+		if p.Algorithm == limiter.LeakyBucket {
 			p.MaxDelay, p.Rates = d.length(), p.Rates[:1]
 		}
 		if !p.Algorithm.WindowCoupled() && p.Algorithm != limiter.LeakyBucket {
@@ -278,7 +278,8 @@ func (d dice) command(p limiter.Params, grants []grant) limiter.Command {
 // amount returns a number of units, mostly one that a limit of p can tell.
 func (d dice) amount(p limiter.Params) int64 {
 	limit := oneOf(d, p.Rates).Limit
-	return oneOf(d, []int64{1, 1, 1, 2, 5, 1 + limit/3, 1 + limit/2, limit, limit + 1, 1 << 33, 1<<53 - 1, 1 << 62})
+	huge := oneOf(d, []int64{limit + 1, 1 << 33, 1<<53 - 1, 1 << 62})
+	return oneOf(d, []int64{1, 1, 1, 1, 2, 5, 1 + limit/3, 1 + limit/3, 1 + limit/2, limit, limit, huge})
 }
 
 // giveBack returns some of a grant, or of what was none.

@@ -150,6 +150,55 @@ else
     end
   end
 
+  -- From here to the end of succeed: succeed.go.
+  local function spent(list, span)
+    local most = 0
+    for _, m in ipairs(list) do
+      local units
+      if machine(was) == SLIDING then
+        forget(m)
+        units = m.used
+        if span > m.window then
+          units = larger(units, smaller(floor(MAX_EXACT / m.limit), ceil_div(span, m.window)) * m.limit)
+        end
+      else
+        local cost, drain = pace(m)
+        local level = drain_to(m.used, m.index, drain, 0)
+        if span > floor((MAX_EXACT - level) / drain) then
+          units = floor(MAX_EXACT / cost)
+        else
+          units = ceil_div(level + span * drain, cost)
+        end
+      end
+      most = larger(most, units)
+    end
+    return most
+  end
+
+  local function recall_sum(m, list)
+    local parts = 16
+    local part = ceil_div(m.window, parts)
+    for i = parts, 1, -1 do
+      note(m, spent_by(m, now - (i - 1) * part), spent(list, i * part) - spent(list, (i - 1) * part))
+    end
+    note(m, spent_by(m, now), spent(list, 0))
+  end
+
+  local function succeed()
+    local list = s.meters
+    s.began = now
+    begin()
+    for _, m in ipairs(s.meters) do
+      if kind == WINDOWS then
+        m.used = spent(list, now - start(m, m.index))
+      elseif kind == SLIDING then
+        recall_sum(m, list)
+      else
+        fill(m, spent(list, 0))
+      end
+    end
+  end
+
   if was == FIXED_WINDOW then
     roll()
   elseif follows() then
