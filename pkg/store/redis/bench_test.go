@@ -1,8 +1,9 @@
 package redis_test
 
 import (
-	"context"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -11,36 +12,50 @@ import (
 )
 
 // BenchmarkApply reports the round trip of a decision and what it costs the
-// server, beside an INCRBY that the same server runs.
+// server, beside a script that does nothing.
 func BenchmarkApply(b *testing.B) {
 	server := redistest.Start(b)
 	s, client := dial(b, server), server.Client()
-	p := perWindow(limiter.MaxLimit, limiter.Second)
-	for _, call := range []struct {
-		name, command string
-		run           func() error
-	}{
-		{"decision", "evalsha", func() error {
-			_, err := s.Apply(context.Background(), counterOf("hot"), p, lease)
-			return err
-		}},
-		{"incrby", "incrby", func() error { return client.IncrBy(context.Background(), "peer", 1).Err() }},
+	nothing, err := client.ScriptLoad(b.Context(), "return 1").Result()
+	if err != nil {
+		b.Fatal(err)
+	}
+	rate := limiter.Rate{Limit: 1_000_000_000, Window: limiter.Second}
+	minute := limiter.Rate{Limit: limiter.MaxLimit, Window: 60 * limiter.Second}
+	calls := map[string]func() error{
+		"bare EVALSHA": func() error { return client.EvalSha(b.Context(), nothing, []string{"bare"}).Err() },
+	}
+	for name, p := range map[string]limiter.Params{
+		"window":         {Rates: []limiter.Rate{rate}},
+		"two windows":    {Rates: []limiter.Rate{rate, minute}},
+		"sliding window": {Algorithm: limiter.SlidingWindow, Buckets: 10, Rates: []limiter.Rate{rate}},
+		"sliding log":    {Algorithm: limiter.SlidingLog, Rates: []limiter.Rate{{Limit: 1000, Window: limiter.Second}}},
+		"token bucket":   {Algorithm: limiter.TokenBucket, Rates: []limiter.Rate{rate}},
+		"leaky bucket":   {Algorithm: limiter.LeakyBucket, MaxDelay: limiter.Second, Rates: []limiter.Rate{rate}},
+		"tenants":        {Rates: []limiter.Rate{rate}, Fairness: limiter.Fairness{Default: 1}},
 	} {
-		b.Run(call.name, func(b *testing.B) {
+		calls[name] = func() error {
+			_, err := s.Apply(b.Context(), counterOf(name), p, limiter.Command{Min: 1, Want: 1})
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(calls)) {
+		run := calls[name]
+		b.Run(name, func(b *testing.B) {
 			server.Do("CONFIG", "RESETSTAT")
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := call.run(); err != nil {
+				if err := run(); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(statistic(server, call.command, `usec=(\d+)`))/float64(b.N), "server-µs/op")
+			b.ReportMetric(float64(statistic(server, "evalsha", `usec=(\d+)`))/float64(b.N), "server-µs/op")
 		})
-		b.Run(call.name+" in parallel", func(b *testing.B) {
-			b.SetParallelism(16)
+		b.Run(name+" in parallel", func(b *testing.B) {
+			b.SetParallelism(8)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if err := call.run(); err != nil {
+					if err := run(); err != nil {
 						b.Error(err)
 						return
 					}

@@ -19,7 +19,8 @@ if own and op == TAKE and default == 0 and #ARGV[1] == HOT_BYTES and guard and s
   if find(info, line, 1, true) and now >= latest and now >= began and monthly == 0 and not (windowed and number < index) then
     local known = p_since > since and p_since or since
     local reason, granted, left, most, resets, expires_in, retry, delay = GRANTED, 0, 0, limit, 0, lifetime, 0, 0
-    local moved, log, keep_until = not old, '', 0
+    local moved, keep_until = not old, 0
+    local from, till, newest = nil, 0, '' -- of a log: the bytes that stay, and an entry after them
 
     if windowed then
       if number ~= index then
@@ -54,16 +55,15 @@ if own and op == TAKE and default == 0 and #ARGV[1] == HOT_BYTES and guard and s
       elseif limit > MAX_LOG then
         part = (window + -window % MAX_LOG) / MAX_LOG
       end
-      local from, size = LOG_AT, old and #old or 0
+      from, till = LOG_AT, old and #old or LOG_AT - 1
       local last, last_count
-      while from < size do
+      while from < till do
         local at, count, next = unpack(ENTRY, old, from)
         if now < at + window then break end
         from, used = next, used - count
       end
-      if from < size then
-        log = sub(old, from)
-        last, last_count = unpack(ENTRY, old, size - ENTRY_BYTES + 1)
+      if from < till then
+        last, last_count = unpack(ENTRY, old, till - ENTRY_BYTES + 1)
         resets = last + window - now
       end
       if index < now then index = now end
@@ -72,35 +72,30 @@ if own and op == TAKE and default == 0 and #ARGV[1] == HOT_BYTES and guard and s
       if blind > 0 then left = 0 end
       if min > limit then
         reason = TOO_LARGE
-      elseif blind > 0 then
-        reason = AMNESIA
       elseif left < min then
-        reason = EXHAUSTED
+        reason = blind > 0 and AMNESIA or EXHAUSTED
+        local excess, at_byte = used + min - limit, from
+        while excess > 0 and at_byte < till do
+          local at, count, next = unpack(ENTRY, old, at_byte)
+          excess, retry, at_byte = excess - count, at + window - now, next
+        end
+        if retry < blind then retry = blind end
       else
         granted = want < left and want or left
         left, used = left - granted, used + granted
         local at = now + lifetime
         at = at + -at % part
-        if last and (at <= last or #log >= MAX_LOG * ENTRY_BYTES) then
+        if last and (at <= last or till - from + 1 >= MAX_LOG * ENTRY_BYTES) then
           if at < last then at = last end
-          log = sub(log, 1, -ENTRY_BYTES - 1) .. pack(ENTRY, at, last_count + granted)
+          till, newest = till - ENTRY_BYTES, pack(ENTRY, at, last_count + granted)
         else
-          log = log .. pack(ENTRY, at, granted)
+          newest = pack(ENTRY, at, granted)
         end
         resets = at + window - now
         if expires < now + lifetime then expires = now + lifetime end
       end
-      if reason == EXHAUSTED or reason == AMNESIA then
-        local excess, from = used + min - limit, 1
-        while excess > 0 and from < #log do
-          local at, count, next = unpack(ENTRY, log, from)
-          excess, retry, from = excess - count, at + window - now, next
-        end
-        if retry < blind then retry = blind end
-      end
       keep_until = (now + resets > index and now + resets or index) + window
       if resets < blind then resets = blind end
-      log = pack('>I', #log) .. log
 
     else
       local cost, drain = window, limit
@@ -145,11 +140,12 @@ if own and op == TAKE and default == 0 and #ARGV[1] == HOT_BYTES and guard and s
       keep_until = index + (used + -used % drain) / drain + window
     end
 
-    if keep_until < expires then keep_until = expires end
-    local text = ARGV[1] .. pack(HOT_STATE, expires, began, pulse, asked, before, index, used) .. log
+    local text = ARGV[1] .. pack(HOT_STATE, expires, began, pulse, asked, before, index, used)
     if windowed and not moved then
       if text ~= old then call('SET', KEYS[1], text, 'KEEPTTL') end
     elseif windowed or moved or granted > 0 then
+      if from then text = text .. pack('>I', till - from + 1 + #newest) .. sub(old or '', from, till) .. newest end
+      if keep_until < expires then keep_until = expires end
       call('SET', KEYS[1], text, 'PXAT', (keep_until + -keep_until % 1000) / 1000)
       if windowed or now >= latest + LATEST_STEP then
         call('SET', KEYS[2], pack(GUARD, GUARD_VERSION, line, since, now))
