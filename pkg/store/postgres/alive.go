@@ -61,9 +61,10 @@ func isQuiet(link net.Conn) (bool, error) {
 		return false, err
 	}
 	var peeked error
-	err = raw.Read(func(fd uintptr) bool {
+	// Control and not Read, for which it would wait: after a slow write the client
+	// leaves a reader of its own on the connection.
+	err = raw.Control(func(fd uintptr) {
 		_, _, peeked = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		return true
 	})
 	return errors.Is(peeked, unix.EAGAIN), err
 }

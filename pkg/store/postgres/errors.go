@@ -64,9 +64,9 @@ func (s *Store) explain(err error) error {
 func (s *Store) elaborate(ctx context.Context, err error) error {
 	switch codeOf(err) {
 	case insufficientPrivilege:
-		return s.within(ctx, callTimeout, func(ctx context.Context) error { return s.lacksRights(ctx, err) })
+		return s.within(ctx, s.timeout, func(ctx context.Context) error { return s.lacksRights(ctx, err) })
 	case featureNotSupported:
-		return s.within(ctx, callTimeout, func(ctx context.Context) error { return s.follows(ctx, err) })
+		return s.within(ctx, s.timeout, func(ctx context.Context) error { return s.follows(ctx, err) })
 	}
 	return err
 }

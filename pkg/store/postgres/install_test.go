@@ -20,11 +20,7 @@ var (
 
 func openAs(t *testing.T, server *postgrestest.Server, user, clock string) *Store {
 	t.Helper()
-	config, err := Options{Address: server.Addr, Database: postgrestest.Database, User: user}.config()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := newStore(config, newProgram(clock))
+	s, err := dialPatiently(Options{Address: server.Addr, Database: postgrestest.Database, User: user}, clock)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,12 +29,16 @@ func perWindow(limit int64, window limiter.Micros) limiter.Params {
 // dial returns a store of the superuser that is closed when the test ends.
 func dial(t testing.TB, server *postgrestest.Server) *postgres.Store {
 	t.Helper()
-	return dialAs(t, postgres.Options{Address: server.Addr, Database: postgrestest.Database, User: postgrestest.User})
+	return dialAs(t, optionsOf(server))
+}
+
+func optionsOf(server *postgrestest.Server) postgres.Options {
+	return postgres.Options{Address: server.Addr, Database: postgrestest.Database, User: postgrestest.User}
 }
 
 func dialAs(t testing.TB, o postgres.Options) *postgres.Store {
 	t.Helper()
-	s, err := postgres.Dial(o)
+	s, err := postgres.DialPatiently(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,13 +19,14 @@ type Store struct {
 	pool    *pgxpool.Pool
 	name    string
 	program program
+	timeout time.Duration   // of a call
 	closed  context.Context //nolint:containedctx // it is no call's: it ends those under way
 	close   context.CancelFunc
 }
 
 func newStore(config *pgxpool.Config, p program) (*Store, error) {
 	c := config.ConnConfig
-	s := &Store{name: fmt.Sprintf("postgres at %s:%d/%s", c.Host, c.Port, c.Database), program: p}
+	s := &Store{name: fmt.Sprintf("postgres at %s:%d/%s", c.Host, c.Port, c.Database), program: p, timeout: callTimeout}
 	s.closed, s.close = context.WithCancel(context.Background())
 	c.DialFunc = s.dial
 	var err error
@@ -80,10 +81,10 @@ func (s *Store) Refresh(ctx context.Context) error {
 // database lacks something did nothing, and is the only one that is sent again.
 func (s *Store) call(ctx context.Context, into any, sql string, args ...any) error {
 	run := func(ctx context.Context) error { return s.pool.QueryRow(ctx, sql, args...).Scan(into) }
-	err := s.within(ctx, callTimeout, run)
+	err := s.within(ctx, s.timeout, run)
 	if isMissing(err) {
 		if err = s.within(ctx, installTimeout, s.install); err == nil {
-			err = s.within(ctx, callTimeout, run)
+			err = s.within(ctx, s.timeout, run)
 		}
 	}
 	if err != nil {

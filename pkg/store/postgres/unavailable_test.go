@@ -83,15 +83,20 @@ func TestServersThatCannotDecideAreUnavailable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for a server of its own
 			server := c.prepare(t, postgrestest.Start(t))
-			o := postgres.Options{Address: server.Addr, Database: postgrestest.Database, User: postgrestest.User, Password: password}
+			o := optionsOf(server)
+			o.Password = password
 			if c.options.User != "" {
 				o.User = c.options.User
 			}
 			if c.options.Database != "" {
 				o.Database = c.options.Database
 			}
-			s := dialAs(t, o)
-			_, err := s.Apply(t.Context(), counterOf("a"), perWindow(1, limiter.Second), lease)
+			s, err := postgres.Dial(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			_, err = s.Apply(t.Context(), counterOf("a"), perWindow(1, limiter.Second), lease)
 			wantUnavailable(t, err, append(c.words, server.Addr)...)
 			_, err = s.Probe(t.Context())
 			wantUnavailable(t, err)
@@ -102,24 +107,25 @@ func TestServersThatCannotDecideAreUnavailable(t *testing.T) {
 func TestADeadlineEndsTheCall(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
-	s := dial(t, server)
+	s, err := postgres.Dial(optionsOf(server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
 	apply(t, s, counterOf("a"), perWindow(1, limiter.Second), lease)
 	server.Pause()
 	defer server.Resume()
-	early, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	for name, c := range map[string]struct {
-		ctx   context.Context
-		bound time.Duration
-	}{
-		"a deadline of 50 ms": {early, 500 * time.Millisecond},
-		"the store's own":     {t.Context(), 3 * time.Second},
+	for deadline, bound := range map[time.Duration]time.Duration{
+		50 * time.Millisecond: 500 * time.Millisecond,
+		time.Hour:             3 * time.Second, // the store's own comes first
 	} {
+		ctx, cancel := context.WithTimeout(t.Context(), deadline)
+		defer cancel()
 		start := time.Now()
-		_, err := s.Apply(c.ctx, counterOf("a"), perWindow(1, limiter.Second), lease)
+		_, err := s.Apply(ctx, counterOf("a"), perWindow(1, limiter.Second), lease)
 		wantUnavailable(t, err, "in time")
-		if took := time.Since(start); took > c.bound {
-			t.Errorf("%s ended the call after %v", name, took)
+		if took := time.Since(start); took > bound {
+			t.Errorf("a deadline of %v ended the call after %v", deadline, took)
 		}
 	}
 }
@@ -153,7 +159,9 @@ func TestNoCommandIsSentTwice(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
 	link := newLink(t, server.Addr)
-	s := dialAs(t, postgres.Options{Address: link.addr, Database: postgrestest.Database, User: postgrestest.User})
+	o := optionsOf(server)
+	o.Address = link.addr
+	s := dialAs(t, o)
 	p := perWindow(100, freshWindow(t, s))
 	apply(t, s, counterOf("a"), p, lease)
 	link.loseReply.Store(true)

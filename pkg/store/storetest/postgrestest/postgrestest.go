@@ -232,7 +232,7 @@ func (s *Server) run() {
 // the kernel, so nothing needs a disk.
 var defaults = []string{
 	"unix_socket_directories=", "fsync=off", "max_connections=50", "shared_buffers=16MB",
-	"max_wal_size=64MB", "min_wal_size=2MB", "logging_collector=off",
+	"max_wal_size=64MB", "min_wal_size=2MB", "wal_keep_size=64MB", "logging_collector=off",
 }
 
 // Await blocks until the server answers, as after one of its processes was killed.

@@ -1,0 +1,22 @@
+package postgres
+
+import "time"
+
+// DialPatiently is Dial with time-outs for a machine that is busy with other tests.
+func DialPatiently(o Options) (*Store, error) { return dialPatiently(o, read("clock")) }
+
+func dialPatiently(o Options, clock string) (*Store, error) {
+	const patience = 30 * time.Second
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	config.ConnConfig.ConnectTimeout = patience
+	config.ConnConfig.RuntimeParams["statement_timeout"] = "0"
+	s, err := newStore(config, newProgram(clock))
+	if err != nil {
+		return nil, err
+	}
+	s.timeout = patience
+	return s, nil
+}
