@@ -24,7 +24,9 @@
 // replica's clock that trails its primary's by more than a failover takes may
 // serve the primary's last window again. A counter deleted by hand starts anew,
 // and so does one that expires while the server's clock is ahead for longer than
-// a window and is then set back.
+// a window and is then set back. A primary that has been without its replicas for
+// repl-backlog-ttl, an hour unless configured, takes a new replication ID: that looks
+// like a failover and costs a window too.
 //
 // # Permissions
 //
