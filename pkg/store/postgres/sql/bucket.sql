@@ -1,8 +1,9 @@
 -- bucket.go.
 
-CREATE OR REPLACE FUNCTION weir.brim$build(p weir.params$build, cost bigint, drain bigint, rates bigint[], i int)
+CREATE OR REPLACE FUNCTION weir.brim$build(
+    algorithm bigint, max_delay bigint, cost bigint, drain bigint, rates bigint[], i int)
 RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN p.algorithm = 5 THEN p.max_delay * drain + cost
+    SELECT CASE WHEN algorithm = 5 THEN max_delay * drain + cost
                 WHEN rates[5 * i - 2] = 0 THEN rates[5 * i - 4] * cost
                 ELSE rates[5 * i - 2] * cost END
 $$;
@@ -19,7 +20,7 @@ RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     cost CONSTANT bigint := weir.cost$build(s.rates, i);
     drain CONSTANT bigint := weir.drain$build(s.rates, i);
-    level bigint := weir.drain_to$build(weir.brim$build(p, cost, drain, s.rates, i), since, now, drain, 0);
+    level bigint := weir.drain_to$build(weir.brim$build(p.algorithm, p.max_delay, cost, drain, s.rates, i), since, now, drain, 0);
 BEGIN
     s.used[i] := weir.drain_to$build(s.used[i], s.index[i], now, drain, p.lifetime * drain);
     s.index[i] := greatest(s.index[i], now);

@@ -46,10 +46,9 @@ CREATE OR REPLACE FUNCTION weir.steady_bucket$build(
 RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_variable
 DECLARE
-    p CONSTANT weir.params$build := (generation, algorithm, rates, false, 0, max_delay, lifetime, '{}', '{}', 0);
     cost CONSTANT bigint := weir.cost$build(rates, 1);
     drain CONSTANT bigint := weir.drain$build(rates, 1);
-    brim CONSTANT bigint := weir.brim$build(p, cost, drain, rates, 1);
+    brim CONSTANT bigint := weir.brim$build(algorithm, max_delay, cost, drain, rates, 1);
     lowest CONSTANT bigint := lifetime * drain;
     s record;
     now bigint;

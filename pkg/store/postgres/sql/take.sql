@@ -15,7 +15,7 @@ BEGIN
         IF p.algorithm > 2 THEN
             cost := weir.cost$build(p.rates, i);
             drain := weir.drain$build(p.rates, i);
-            most := (weir.brim$build(p, cost, drain, p.rates, i) - p.lifetime * drain) / cost;
+            most := (weir.brim$build(p.algorithm, p.max_delay, cost, drain, p.rates, i) - p.lifetime * drain) / cost;
         END IF;
         large := large + (c.min > most)::int;
     END LOOP;
@@ -135,7 +135,7 @@ LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     cost CONSTANT bigint := weir.cost$build(s.rates, i);
     drain CONSTANT bigint := weir.drain$build(s.rates, i);
-    brim CONSTANT bigint := weir.brim$build(p, cost, drain, s.rates, i);
+    brim CONSTANT bigint := weir.brim$build(p.algorithm, p.max_delay, cost, drain, s.rates, i);
     lowest CONSTANT bigint := p.lifetime * drain;
     ahead CONSTANT bigint := s.index[i] - now;
 BEGIN
