@@ -108,6 +108,15 @@ func config(p limiter.Params, batch int64) twotier.Config {
 	}
 }
 
+// generous is a store that remembers nothing, so that only what a limiter keeps takes
+// memory.
+type generous struct{}
+
+func (generous) Apply(_ context.Context, _ store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
+	_, res := p.Step(limiter.State{}, limiter.Instant(time.Now().UnixMicro()), c)
+	return res, nil
+}
+
 func weir(name, key string, cfg twotier.Config, s twotier.Store) contender {
 	l, ctx := twotier.New(cfg, s), context.Background()
 	k := l.Key(key, "")
@@ -143,7 +152,11 @@ func weirAlgorithms() []contender {
 }
 
 func weirKeyed(name string, budget int64) contender {
-	l := twotier.New(config(window(budget), budget), &memory{states: make(map[store.Key]limiter.State)})
+	return weirKeyedOn(name, budget, &memory{states: make(map[store.Key]limiter.State)})
+}
+
+func weirKeyedOn(name string, budget int64, s twotier.Store) contender {
+	l := twotier.New(config(window(budget), budget), s)
 	ctx := context.Background()
 	return contender{name: name, ours: true, decide: func(key string) bool {
 		d, err := l.Acquire(ctx, twotier.Request{Value: key, Cost: 1})

@@ -16,7 +16,7 @@ func footprint(show func(*table)) error {
 		head:  []string{"", "bytes", ""},
 	}
 	for i, c := range []func() contender{
-		func() contender { return weirKeyed("weir", limiter.MaxLimit) },
+		func() contender { return weirKeyedOn("weir", limiter.MaxLimit, generous{}) },
 		func() contender { return xtimeKeyed(plenty) },
 		func() contender { return sethvargo(plenty) },
 	} {
