@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
@@ -21,15 +22,20 @@ func (s *stores) patches() map[string]string {
 		"leased.yaml":         "spec: {consistency: {mode: Leased, lease: null}}",
 		"cached-deny.yaml":    "spec: {consistency: {mode: CachedDeny, lease: null}}",
 		"strict.yaml":         "spec: {consistency: {mode: Strict, lease: null}}",
-		"controller.yaml":     "spec: {store: " + s.spec(v1alpha1.ControllerStore) + "}",
+		"controller.yaml":     s.patch(v1alpha1.ControllerStore, "redis: null, postgres: null"),
 	}
 	if s.redis != nil {
-		out["redis.yaml"] = "spec: {store: " + s.spec(v1alpha1.RedisStoreType) + "}"
+		out["redis.yaml"] = s.patch(v1alpha1.RedisStoreType, "postgres: null")
 	}
 	if s.postgres != nil {
-		out["postgres.yaml"] = "spec: {store: " + s.spec(v1alpha1.PostgresStoreType) + "}"
+		out["postgres.yaml"] = s.patch(v1alpha1.PostgresStoreType, "redis: null")
 	}
 	return out
+}
+
+// patch changes the store and takes the settings of the other types away.
+func (s *stores) patch(to v1alpha1.StoreType, without string) string {
+	return "spec: {store: " + strings.TrimSuffix(s.spec(to), "}") + ", " + without + "}}"
 }
 
 // edits returns the names of the patches.

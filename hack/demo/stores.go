@@ -53,16 +53,15 @@ func (s *stores) name(of v1alpha1.StoreType) string {
 	}
 }
 
-// spec is spec.store, on one line of YAML. As a merge patch it takes the settings of
-// the other types away.
+// spec is spec.store, on one line of YAML.
 func (s *stores) spec(of v1alpha1.StoreType) string {
 	switch of {
 	case v1alpha1.RedisStoreType:
-		return fmt.Sprintf("{type: Redis, redis: {address: %q}, postgres: null}", s.redis.Address)
+		return fmt.Sprintf("{type: Redis, redis: {address: %q}}", s.redis.Address)
 	case v1alpha1.PostgresStoreType:
-		return fmt.Sprintf("{type: Postgres, postgres: {address: %q, database: %q, secretRef: {name: postgres}}, redis: null}",
+		return fmt.Sprintf("{type: Postgres, postgres: {address: %q, database: %q, secretRef: {name: postgres}}}",
 			s.postgres.Address, servers.PostgresDatabase)
 	default:
-		return "{type: Controller, redis: null, postgres: null}"
+		return "{type: Controller}"
 	}
 }
