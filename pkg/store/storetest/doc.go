@@ -2,4 +2,7 @@
 // through Apply and a few hooks, runs by the store's own clock, and holds every
 // single answer to limiter.Params.Step. What many callers see at once is checked
 // to be one order of such answers by porcupine, which searches for it.
+//
+// A store whose decisions are written in another language compares it with Step on
+// a Timeline, and tests on a Link that a lost reply is not asked for again.
 package storetest

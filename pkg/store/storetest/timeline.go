@@ -18,7 +18,7 @@ type Timeline struct {
 	dice   Dice
 	now    limiter.Instant
 	params limiter.Params
-	grants []limiter.Result
+	grants []grant
 }
 
 // A Call is one command at an instant of the store's clock.
@@ -26,6 +26,12 @@ type Call struct {
 	Now     limiter.Instant
 	Params  limiter.Params
 	Command limiter.Command
+}
+
+// A grant is what a holder may still return.
+type grant struct {
+	limiter.Result
+	tenant string
 }
 
 // NewTimeline begins a timeline.
@@ -53,7 +59,7 @@ func (t *Timeline) Next() Call {
 // Answered lets later calls return what a call was granted.
 func (t *Timeline) Answered(c Call, res limiter.Result) {
 	if c.Command.Op == limiter.Take && res.Granted > 0 {
-		t.grants = append(t.grants, res)
+		t.grants = append(t.grants, grant{res, c.Command.Tenant})
 	}
 }
 
@@ -134,11 +140,13 @@ func (d Dice) params(generation int64) limiter.Params {
 		d.rates(&p)
 		switch p.Algorithm {
 		case limiter.FixedWindow:
-			d.fairness(&p)
+			if d.one(2) {
+				p.Rates, p.Any, p.Fairness = p.Rates[:1], false, d.fairness()
+			}
 		case limiter.SlidingWindow:
 			p.Buckets, p.Lifetime = oneOf(d, []int64{1, 2, 7, 10, limiter.MaxBuckets}), d.length()
 		case limiter.LeakyBucket:
-			p.MaxDelay = d.length()
+			p.MaxDelay, p.Rates = d.length(), p.Rates[:1]
 		default:
 			p.Lifetime = d.length()
 		}
@@ -174,52 +182,52 @@ func (d Dice) rates(p *limiter.Params) {
 	}
 }
 
-func (d Dice) fairness(p *limiter.Params) {
-	if len(p.Rates) > 1 || d.one(2) {
-		return
+// edgeTenants are told apart by name; the last five are never declared.
+var edgeTenants = []string{"", "a", "b", "c", "d", "e", "f", "*", "a name that is longer than thirty-one bytes", "z"}
+
+func (d Dice) fairness() limiter.Fairness {
+	f := limiter.Fairness{Default: oneOf(d, []int64{1, 1, 2, limiter.MaxWeight})}
+	for _, name := range edgeTenants[:5] {
+		if d.one(2) {
+			f.Weights = append(f.Weights, limiter.Weight{Tenant: name, Weight: oneOf(d, []int64{1, 2, 3, limiter.MaxWeight})})
+		}
 	}
-	p.Any = false
-	p.Fairness.Default = oneOf(d, []int64{1, 2, limiter.MaxWeight})
-	for _, tenant := range tenants[:d.below(int64(len(tenants)))] {
-		p.Fairness.Weights = append(p.Fairness.Weights, limiter.Weight{
-			Tenant: tenant, Weight: oneOf(d, []int64{1, 3, limiter.MaxWeight}),
-		})
-	}
+	return f
 }
 
-func (d Dice) command(p limiter.Params, grants []limiter.Result) limiter.Command {
+func (d Dice) command(p limiter.Params, grants []grant) limiter.Command {
 	low := d.amount(p)
-	c := limiter.Command{
+	take := limiter.Command{
 		Min: low, Want: low + oneOf(d, []int64{0, 1, 7, 1000, 1 << 40, 1<<62 - 1}),
-		First: d.one(3), Tenant: oneOf(d, tenants),
+		First: d.one(3), Tenant: oneOf(d, edgeTenants),
 	}
 	switch d.below(16) {
 	case 0, 1, 2:
-		c.Op, c.Min, c.Want = limiter.Return, 0, low
-		d.giveBack(&c, grants)
+		return d.giveBack(limiter.Command{Op: limiter.Return, Want: low, Tenant: take.Tenant}, grants)
 	case 3:
-		c.Op = limiter.Peek
+		take.Op = limiter.Peek
 	case 4:
 		if d.one(4) {
-			c.Op = limiter.Reset
+			return limiter.Command{Op: limiter.Reset}
 		}
 	}
-	return c
+	return take
 }
 
 // amount returns a number of units, mostly one that a limit of p can tell.
 func (d Dice) amount(p limiter.Params) int64 {
 	limit := oneOf(d, p.Rates).Limit
-	return oneOf(d, []int64{1, 1, 1, 2, 5, 1 + limit/3, 1 + limit/2, limit, limit + 1, 1 << 33, 1<<53 - 1, 1 << 62})
+	huge := oneOf(d, []int64{limit + 1, 1 << 33, 1<<53 - 1, 1 << 62})
+	return oneOf(d, []int64{1, 1, 1, 1, 2, 5, 1 + limit/3, 1 + limit/3, 1 + limit/2, limit, limit, huge})
 }
 
 // giveBack makes c return some of a grant, or of what was none.
-func (d Dice) giveBack(c *limiter.Command, grants []limiter.Result) {
+func (d Dice) giveBack(c limiter.Command, grants []grant) limiter.Command {
 	if len(grants) == 0 {
-		return
+		return c
 	}
 	g := grants[len(grants)-1-int(d.below(min(3, int64(len(grants)))))]
-	c.Windows, c.At = g.Windows, g.Now
+	c.Windows, c.At, c.Tenant = g.Windows, g.Now, g.tenant
 	switch d.below(8) {
 	case 0:
 		c.Windows.Open[d.below(limiter.MaxRates)].Index--
@@ -229,4 +237,5 @@ func (d Dice) giveBack(c *limiter.Command, grants []limiter.Result) {
 	default:
 		c.Want = oneOf(d, []int64{g.Granted, 1 + g.Granted/2, 1})
 	}
+	return c
 }
