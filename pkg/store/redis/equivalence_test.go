@@ -15,6 +15,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store/storetest"
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
@@ -31,7 +32,7 @@ func TestScriptFollowsStep(t *testing.T) {
 	s := newTimelineStore(t)
 	seen := map[string]int{}
 	for seed := range uint64(timelines) {
-		l := dice(rand.NewPCG(seed, 0).Uint64).roll(calls)
+		l := newTimeline(rand.NewPCG(seed, 0).Uint64, calls)
 		if diff := s.replay(t, l); diff != "" {
 			t.Fatalf("timeline of seed %d: %s", seed, diff)
 		}
@@ -50,14 +51,14 @@ func TestScriptFollowsStep(t *testing.T) {
 
 // kinds names what a call tells apart.
 func (c call) kinds() []string {
-	op := [...]string{limiter.Take: "take", limiter.Return: "return", limiter.Peek: "peek", limiter.Reset: "reset"}[c.command.Op]
+	op := [...]string{limiter.Take: "take", limiter.Return: "return", limiter.Peek: "peek", limiter.Reset: "reset"}[c.Command.Op]
 	list := []string{
 		fmt.Sprintf("%v by %v", c.want.Reason, c.want.Algorithm),
 		fmt.Sprintf("%v from %v", machineOf(c.want.Algorithm), machineOf(c.was)),
-		fmt.Sprintf("%v of %d rates, any %t", c.want.Reason == limiter.Granted, len(c.params.Rates), c.params.Any),
+		fmt.Sprintf("%v of %d rates, any %t", c.want.Reason == limiter.Granted, len(c.Params.Rates), c.Params.Any),
 		fmt.Sprintf("%s %v in %s", op, c.want.Reason == limiter.Granted, machineOf(c.want.Algorithm)),
 	}
-	if c.params.Fairness.Default > 0 {
+	if c.Params.Fairness.Default > 0 {
 		list = append(list, fmt.Sprintf("%s %v of a tenant", op, c.want.Reason == limiter.Granted))
 	}
 	return list
@@ -113,11 +114,8 @@ func TestScriptFollowsStepForManyTenants(t *testing.T) {
 	}
 	l := timeline{memory: limiter.Memory{Since: 1}}
 	for i := range limiter.MaxTenants + 20 {
-		c := call{now: 1_000_001, params: p, command: limiter.Command{Min: 1, Want: 3, Tenant: fmt.Sprint("tenant ", i)}}
-		withMemory := c.command
-		withMemory.Memory.Since = l.memory.Since
-		c.want = l.end.apply(c.now, p, withMemory)
-		l.calls = append(l.calls, c)
+		c := storetest.Call{Now: 1_000_001, Params: p, Command: limiter.Command{Min: 1, Want: 3, Tenant: fmt.Sprint("tenant ", i)}}
+		l.calls = append(l.calls, call{Call: c, want: l.end.apply(l.memory.Since, c)})
 	}
 	if n := len(l.end.state.Tenants); n != limiter.MaxTenants+1 {
 		t.Fatalf("%d tenants are told apart: the timeline does not reach far enough", n)
@@ -140,12 +138,13 @@ func FuzzLuaEquivalence(f *testing.F) {
 	s := newTimelineStore(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const callBytes = 16 // most calls need fewer choices
-		d := dice(func() uint64 {
+		calls := min(len(data)/callBytes, 100)
+		d := func() uint64 {
 			var word [8]byte
 			data = data[copy(word[:2], data):]
 			return binary.LittleEndian.Uint64(word[:])
-		})
-		if diff := s.replay(t, d.roll(min(len(data)/callBytes, 100))); diff != "" {
+		}
+		if diff := s.replay(t, newTimeline(d, calls)); diff != "" {
 			t.Fatal(diff)
 		}
 	})
@@ -194,7 +193,7 @@ func (s timelineStore) replay(t testing.TB, l timeline) string {
 			if c.evicted {
 				pipe.Set(ctx, "guard", s.guard(l.memory.Since, 0), 0)
 			}
-			args := append(encode(c.params, c.command), int64(c.now))
+			args := append(encode(c.Params, c.Command), int64(c.Now))
 			replies[i] = pipe.EvalSha(ctx, s.step.sha, []string{"state", "guard"}, args...)
 		}
 		state, kept, guard = pipe.Get(ctx, "state"), pipe.Get(ctx, "kept until"), pipe.Get(ctx, "guard")
@@ -205,7 +204,7 @@ func (s timelineStore) replay(t testing.TB, l timeline) string {
 		if err != nil {
 			t.Fatalf("call %d, %+v: %v", i, c, err)
 		}
-		got, _, err := decode(reply, c.params)
+		got, _, err := decode(reply, c.Params)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/redis"
+	"github.com/weir-dev/weir/pkg/store/storetest"
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
@@ -155,14 +156,14 @@ func TestADeadlineEndsTheCall(t *testing.T) {
 // set to retry.
 func TestNoCommandIsSentTwice(t *testing.T) {
 	server := redistest.Start(t)
-	link := newLink(t, server.Addr)
-	client := goredis.NewClient(&goredis.Options{Addr: link.addr, MaxRetries: 5})
+	link := storetest.NewLink(t, server.Addr)
+	client := goredis.NewClient(&goredis.Options{Addr: link.Addr, MaxRetries: 5})
 	s := redis.New(client, server.Addr)
 	t.Cleanup(func() { _ = s.Close() })
 	apply(t, s, counterOf("a"), perWindow(1, limiter.Second), lease)
 
 	server.Do("CONFIG", "RESETSTAT")
-	link.loseReplies.Store(true)
+	link.LoseReply("eval")
 	_, err := s.Apply(t.Context(), counterOf("a"), perWindow(1, limiter.Second), lease)
 	wantUnavailable(t, err)
 	if n := calls(server, "evalsha"); n != 1 {

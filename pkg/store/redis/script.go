@@ -18,12 +18,12 @@ var lua embed.FS
 // The files of the scripts, in order, after the one that reaches the server.
 var (
 	stepFiles = []string{
-		"clock", "guard", "wire", "hot", // here most calls end
+		"clock", "incarnation", "guard", "wire", "hot", // here most calls end
 		"memory", "layout", "calendar", "read", "sliding", "bucket", "adopt", "fairness", "take", "giveback", "step",
 	}
-	warmFiles = []string{"clock", "guard", "memory", "warm"}
-	lookFiles = []string{"clock", "guard", "memory", "look"}
-	putFiles  = []string{"clock", "guard", "memory", "put"}
+	warmFiles = []string{"clock", "incarnation", "guard", "memory", "warm"}
+	lookFiles = []string{"clock", "incarnation", "guard", "memory", "look"}
+	putFiles  = []string{"clock", "incarnation", "guard", "memory", "put"}
 )
 
 // A script is a Lua program and the name under which a server caches it.
@@ -36,6 +36,10 @@ func newScript(server string, files []string) script {
 	for _, name := range files {
 		texts = append(texts, luaFile(name))
 	}
+	return join(texts)
+}
+
+func join(texts []string) script {
 	text := strings.Join(texts, "\n")
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // the name Redis gives it
 	return script{text: text, sha: hex.EncodeToString(sum[:])}

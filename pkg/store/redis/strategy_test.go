@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/storetest"
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
@@ -34,17 +35,17 @@ func TestAStrategyThatStepsEqualsTheScript(t *testing.T) {
 	line := client.Get(ctx, keys[1]).Val()[1:55]
 	granted := 0
 	for seed := range uint64(timelines) {
-		l := dice(rand.NewPCG(seed, 2).Uint64).roll(calls)
+		l := newTimeline(rand.NewPCG(seed, 2).Uint64, calls)
 		client.Del(ctx, keys[0], valueKeysOf(key)[0])
 		client.Set(ctx, keys[1], string(appendInts(append([]byte{1}, line...), int64(l.memory.Since), int64(l.memory.Latest))), 0)
 		for i, c := range l.calls {
-			client.Set(ctx, "clock", int64(c.now), 0)
-			want, err := s.Apply(ctx, key, c.params, c.command)
+			client.Set(ctx, "clock", int64(c.Now), 0)
+			want, err := s.Apply(ctx, key, c.Params, c.Command)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got limiter.Result
-			if err := s.Update(ctx, key, stepAs(c.params, c.command, &got)); err != nil {
+			if err := s.Update(ctx, key, stepAs(c.Call, &got)); err != nil {
 				t.Fatal(err)
 			}
 			if diff := gocmp.Diff(exact(want), exact(got)); diff != "" {
@@ -58,21 +59,21 @@ func TestAStrategyThatStepsEqualsTheScript(t *testing.T) {
 	}
 }
 
-// stepAs is a strategy that runs Step on a state it keeps as JSON.
-func stepAs(p limiter.Params, c limiter.Command, res *limiter.Result) Strategy {
+// stepAs is a strategy that runs Step, and keeps as JSON what the script keeps.
+func stepAs(made storetest.Call, res *limiter.Result) Strategy {
 	return func(old []byte, now limiter.Instant, memory limiter.Memory) ([]byte, limiter.Micros, error) {
-		var s limiter.State
+		c := counter{latest: memory.Latest}
 		if old != nil {
-			if err := json.Unmarshal(old, &s); err != nil {
+			if err := json.Unmarshal(old, &c.state); err != nil {
 				return nil, 0, err
 			}
 		}
-		c.Memory = memory
-		s, *res = p.Step(s, now, c)
-		if s.N == 0 {
+		made.Now = now
+		*res = c.apply(memory.Since, made)
+		if c.state.N == 0 {
 			return nil, 0, nil
 		}
-		next, err := json.Marshal(s)
-		return next, max(1, s.KeepFor(now)), err
+		next, err := json.Marshal(c.state)
+		return next, max(1, c.state.KeepFor(now)), err
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/redis"
+	"github.com/weir-dev/weir/pkg/store/storetest"
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
@@ -158,12 +159,12 @@ func TestAContendedValueIsUnavailable(t *testing.T) {
 // retry.
 func TestNoTransactionIsRunTwice(t *testing.T) {
 	server := redistest.Start(t)
-	link := newLink(t, server.Addr)
-	s := open(t, redis.Options{Addresses: []string{link.addr}})
+	link := storetest.NewLink(t, server.Addr)
+	s := open(t, redis.Options{Addresses: []string{link.Addr}})
 	tries := 0
 	err := s.Update(t.Context(), counterOf("a"), func([]byte, limiter.Instant, limiter.Memory) ([]byte, limiter.Micros, error) {
 		tries++
-		link.loseReplies.Store(true)
+		link.LoseReply("eval")
 		return []byte("x"), limiter.Second, nil
 	})
 	wantUnavailable(t, err)

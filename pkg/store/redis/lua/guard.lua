@@ -6,7 +6,6 @@
 -- It never expires.
 
 local GUARD_VERSION, GUARD = 1, '>Bc54ll'
-local info = call('INFO', 'replication')
 
 -- LATEST_STEP is how far latest may lag behind decisions that open no window: the
 -- shortest time that a counter is kept beyond what it has to.
