@@ -80,6 +80,7 @@ func (o Options) config() (*pgxpool.Config, error) {
 		"application_name":              "weir",
 		"search_path":                   "",
 		"default_transaction_isolation": "read committed",
+		"plan_cache_mode":               "force_generic_plan", // no argument changes a plan
 		"statement_timeout":             strconv.FormatInt(serverTimeout.Milliseconds(), 10),
 	}
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement

@@ -6,6 +6,13 @@
 // files and under the names of the Go. The usual case of one rate whose window is
 // open, or of one bucket, has a short cut in sql/steady.sql.
 //
+// Most takes find one open window with enough left. They are decided before any
+// function is called, by the UPDATE in sql/count.sql: a decision by the functions
+// leaves in the row from when until when only its count can change, and for whom. Step
+// makes the answer of the count that the UPDATE returns. When it finds no such row,
+// which is so for the first take of a window and the last, the functions are a second
+// round trip.
+//
 // # What is made in the database
 //
 // The first call to a database makes the schema weir: two tables, which all builds

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -32,7 +35,7 @@ func TestFunctionsFollowStep(t *testing.T) {
 	s := newTimelineStore(t)
 	seen := map[string]int{}
 	for seed := range uint64(timelines) {
-		l := newTimeline(rand.NewPCG(seed, 0).Uint64, calls)
+		l := newTimeline(rand.NewPCG(seed, 0).Uint64, calls, asItIs)
 		if diff := s.replay(t, l); diff != "" {
 			t.Fatalf("timeline of seed %d: %s", seed, diff)
 		}
@@ -58,6 +61,29 @@ func TestFunctionsFollowStep(t *testing.T) {
 	t.Log(seen)
 }
 
+// TestCountFollowsStep compares them for what count.sql may decide.
+func TestCountFollowsStep(t *testing.T) {
+	t.Parallel()
+	const timelines, calls = 1_000, 40
+	s := newTimelineStore(t)
+	counted := 0
+	for seed := range uint64(timelines) {
+		l := newTimeline(rand.NewPCG(seed, 2).Uint64, calls, asOneWindow)
+		if diff := s.replay(t, l); diff != "" {
+			t.Fatalf("timeline of seed %d: %s", seed, diff)
+		}
+		for _, c := range l.calls {
+			if c.counted {
+				counted++
+			}
+		}
+	}
+	if counted < timelines {
+		t.Errorf("count.sql decided only %d calls", counted)
+	}
+	t.Logf("count.sql decided %d of %d calls", counted, timelines*calls)
+}
+
 // FuzzSQLEquivalence compares weir.step and Step on a timeline made from bytes.
 func FuzzSQLEquivalence(f *testing.F) {
 	for seed := range uint64(32) {
@@ -72,13 +98,16 @@ func FuzzSQLEquivalence(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const callBytes = 16 // most calls need fewer choices
 		calls := min(len(data)/callBytes, 100)
-		d := func() uint64 {
-			var word [8]byte
-			data = data[copy(word[:2], data):]
-			return binary.LittleEndian.Uint64(word[:])
-		}
-		if diff := s.replay(t, newTimeline(d, calls)); diff != "" {
-			t.Fatal(diff)
+		for _, shape := range []shape{asItIs, asOneWindow} {
+			left := data
+			d := func() uint64 {
+				var word [8]byte
+				left = left[copy(word[:2], left):]
+				return binary.LittleEndian.Uint64(word[:])
+			}
+			if diff := s.replay(t, newTimeline(d, calls, shape)); diff != "" {
+				t.Fatal(diff)
+			}
 		}
 	})
 }
@@ -92,8 +121,9 @@ type timeline struct {
 
 type call struct {
 	storetest.Call
-	was  limiter.Algorithm // of the state before
-	want limiter.Result
+	was     limiter.Algorithm // of the state before
+	want    limiter.Result
+	counted bool // count.sql decided
 }
 
 // held is what the store keeps of one counter, and of what it dropped.
@@ -103,11 +133,31 @@ type held struct {
 	Latest    limiter.Instant
 }
 
-func newTimeline(d storetest.Dice, calls int) timeline {
+// A shape makes other calls of those of a timeline.
+type shape func(storetest.Call) storetest.Call
+
+func asItIs(c storetest.Call) storetest.Call { return c }
+
+// asOneWindow makes calls for one window that has room for many of them, and that few
+// of them split.
+func asOneWindow(c storetest.Call) storetest.Call {
+	r := c.Params.Rates[0]
+	r.Burst, r.Limit = 0, min(50*r.Limit, limiter.MaxLimit)
+	c.Params = limiter.Params{Generation: c.Params.Generation, Since: c.Params.Since, Rates: []limiter.Rate{r}}
+	if c.Command.Op == limiter.Take {
+		c.Command.Want = min(c.Command.Want, c.Command.Min+7)
+	}
+	if c.Command.Min == 2 {
+		c.Params.Fairness.Default = 1 // no holder should send it in between
+	}
+	return c
+}
+
+func newTimeline(d storetest.Dice, calls int, reshape shape) timeline {
 	l := storetest.NewTimeline(d)
 	made := timeline{memory: l.Memory, end: held{Latest: l.Memory.Latest}}
 	for range calls {
-		c := l.Next()
+		c := reshape(l.Next())
 		was := made.end.State.Algorithm
 		res := made.end.apply(l.Memory.Since, c)
 		l.Answered(c, res)
@@ -172,7 +222,8 @@ func (s timelineStore) replay(t testing.TB, l timeline) string {
 	batch.Queue("UPDATE weir.memory SET since = $1, latest = $2, writer = pg_current_xact_id()::xid", int64(l.memory.Since), int64(l.memory.Latest))
 	for _, c := range l.calls {
 		batch.Queue("SELECT set_config('weir.now', $1, false)", fmt.Sprint(int64(c.Now)))
-		batch.Queue(s.program.call(c.Params, c.Command), encode("state", c.Params, c.Command)...)
+		sql, args := s.program.apply(c.Params, c.Command)
+		batch.Queue(sql, args...)
 	}
 	batch.Queue("SELECT latest FROM weir.memory")
 	batch.Queue(`SELECT keep_until, generation, algorithm, expires, began, pulse, asked, before,
@@ -185,17 +236,14 @@ func (s timelineStore) replay(t testing.TB, l timeline) string {
 		}
 	}
 	for i, c := range l.calls {
-		var reply []int64
 		if _, err := results.Exec(); err != nil {
 			t.Fatal(err)
 		}
-		if err := results.QueryRow().Scan(&reply); err != nil {
+		got, counted, err := answer(c, results.QueryRow())
+		if err != nil {
 			t.Fatalf("call %d of %+v: %v", i, l.calls[:i+1], err)
 		}
-		got, err := decode(reply)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l.calls[i].counted = counted
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			return fmt.Sprintf("call %d of memory %+v (-Step +SQL):\n%s\nafter %+v", i, l.memory, diff, l.calls[:i+1])
 		}
@@ -212,6 +260,42 @@ func (s timelineStore) replay(t testing.TB, l timeline) string {
 	}
 	got.KeepUntil = l.end.KeepUntil
 	return cmp.Diff(l.end, got, cmp.Comparer(limiter.State.Equal))
+}
+
+// apply returns SQL that does in one statement what Store.Apply does in two.
+func (g program) apply(p limiter.Params, c limiter.Command) (string, []any) {
+	sql, args := g.call(p, c), encode("state", p, c)
+	if !mayCount(p, c) {
+		return sql, args
+	}
+	count := regexp.MustCompile(`\$\d+`).ReplaceAllStringFunc(g.count, func(parameter string) string {
+		n, _ := strconv.Atoi(parameter[1:]) // it is digits
+		return fmt.Sprintf("$%d", len(args)+n)
+	})
+	return "WITH counted (used, ends, now) AS (" + count + ") " +
+			"SELECT c.used, c.ends, c.now, CASE WHEN c.used IS NULL THEN (" + sql + ") END FROM (SELECT) one LEFT JOIN counted c ON true",
+		slices.Concat(args, countArgs("state", p, c))
+}
+
+// answer reads the answer to a call, and whether count.sql gave it.
+func answer(c call, row pgx.Row) (res limiter.Result, byCount bool, err error) {
+	var reply []int64
+	var used *int64
+	var ends, now *time.Time
+	if !mayCount(c.Params, c.Command) {
+		err = row.Scan(&reply)
+	} else {
+		err = row.Scan(&used, &ends, &now, &reply)
+	}
+	switch {
+	case err != nil:
+		return res, false, err
+	case used != nil:
+		res, err = counted(c.Params, c.Command, *used, *ends, *now)
+		return res, true, err
+	}
+	res, err = decode(reply)
+	return res, false, err
 }
 
 // scan reads a counter, if there is one.

@@ -18,9 +18,12 @@ func isMissing(err error) bool {
 	return false
 }
 
-// install makes what the database lacks. Those who install at the same time wait for
+// schema is made apart because the right to make one is checked even where it is there.
+const schema = `DO $$ BEGIN IF to_regnamespace('weir') IS NULL THEN CREATE SCHEMA weir; END IF; END $$`
+
+// install makes what the database lacks of a program. Those who install at the same time wait for
 // the first and then find it done.
-func (s *Store) install(ctx context.Context) error {
+func (s *Store) install(ctx context.Context, p Program) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
 			return err
@@ -28,18 +31,21 @@ func (s *Store) install(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtext('weir'))"); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, schema); err != nil {
+			return err
+		}
 		var tables bool
 		var functions int
 		err := tx.QueryRow(ctx, `
-			SELECT to_regclass('weir.counters') IS NOT NULL AND to_regclass('weir.memory') IS NOT NULL,
+			SELECT (SELECT bool_and(to_regclass(r) IS NOT NULL) FROM unnest($2::text[]) r),
 			       (SELECT count(*) FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace
 			        WHERE n.nspname = 'weir' AND right(f.proname, length($1)) = $1)`,
-			s.program.suffix).Scan(&tables, &functions)
+			p.suffix, p.relations).Scan(&tables, &functions)
 		if err == nil && !tables {
-			_, err = tx.Exec(ctx, s.program.tables)
+			_, err = tx.Exec(ctx, p.tables)
 		}
-		if err == nil && functions < s.program.count {
-			_, err = tx.Exec(ctx, s.program.functions)
+		if err == nil && functions < p.size {
+			_, err = tx.Exec(ctx, p.functions)
 		}
 		return err
 	})

@@ -43,7 +43,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Apply runs c for one counter in one round trip. Refusals are results. The error is
+// Apply runs c for one counter in one round trip, or two at the edge of a window. Refusals are results. The error is
 // a *store.UnavailableError when the server could not be reached, was not able to
 // decide, or ctx was done; any other error names what is wrong with p or c, or is a
 // defect.
@@ -57,8 +57,14 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 	if err := c.Validate(); err != nil {
 		return limiter.Result{}, fmt.Errorf("%s: %s: %w", s.name, key, err)
 	}
+	began, name := time.Now(), key.String()
+	if mayCount(p, c) {
+		if res, done, err := s.count(ctx, name, p, c); done || err != nil {
+			return res, err
+		}
+	}
 	var reply []int64
-	if err := s.call(ctx, &reply, s.program.call(p, c), encode(key.String(), p, c)...); err != nil {
+	if err := s.call(ctx, s.timeout-time.Since(began), &reply, s.program.call(p, c), encode(name, p, c)...); err != nil {
 		return limiter.Result{}, err
 	}
 	res, err := decode(reply)
@@ -74,17 +80,33 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 // trip, and the error is that of Apply.
 func (s *Store) Refresh(ctx context.Context) error {
 	var done bool
-	return s.call(ctx, &done, s.program.refresh, sweepAtOnce)
+	return s.call(ctx, s.timeout, &done, s.program.refresh, sweepAtOnce)
 }
 
-// call runs a statement that returns one value. A statement that fails because the
-// database lacks something did nothing, and is the only one that is sent again.
-func (s *Store) call(ctx context.Context, into any, sql string, args ...any) error {
-	run := func(ctx context.Context) error { return s.pool.QueryRow(ctx, sql, args...).Scan(into) }
-	err := s.within(ctx, s.timeout, run)
+// Run runs a statement of a program, which returns one value, and the program is made
+// first when the database lacks it. It is one round trip. The error is that of Apply.
+func (s *Store) Run(ctx context.Context, p Program, into any, sql string, args ...any) error {
+	return s.run(ctx, p, s.timeout, into, sql, args...)
+}
+
+// Name is how errors call the database.
+func (s *Store) Name() string { return s.name }
+
+// call runs a statement of the store's own program within so long.
+func (s *Store) call(ctx context.Context, limit time.Duration, into any, sql string, args ...any) error {
+	return s.run(ctx, s.program.Program, limit, into, sql, args...)
+}
+
+// run runs a statement that returns one value, within so long. A statement that fails
+// because the database lacks something did nothing, and is the only one that is sent
+// again.
+func (s *Store) run(ctx context.Context, p Program, limit time.Duration, into any, sql string, args ...any) error {
+	query := func(ctx context.Context) error { return s.pool.QueryRow(ctx, sql, args...).Scan(into) }
+	err := s.within(ctx, limit, query)
 	if isMissing(err) {
-		if err = s.within(ctx, installTimeout, s.install); err == nil {
-			err = s.within(ctx, s.timeout, run)
+		err = s.within(ctx, installTimeout, func(ctx context.Context) error { return s.install(ctx, p) })
+		if err == nil {
+			err = s.within(ctx, s.timeout, query)
 		}
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/postgres"
+	"github.com/weir-dev/weir/pkg/store/storetest"
 	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
@@ -158,13 +159,13 @@ func TestClosingDoesNotWaitForAServerThatHangs(t *testing.T) {
 func TestNoCommandIsSentTwice(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
-	link := newLink(t, server.Addr)
+	link := storetest.NewLink(t, server.Addr)
 	o := optionsOf(server)
-	o.Address = link.addr
+	o.Address = link.Addr
 	s := dialAs(t, o)
 	p := perWindow(100, freshWindow(t, s))
 	apply(t, s, counterOf("a"), p, lease)
-	link.loseReply.Store(true)
+	link.LoseReply("")
 	_, err := s.Apply(t.Context(), counterOf("a"), p, lease)
 	wantUnavailable(t, err)
 	if used := server.Do("SELECT used[1] FROM weir.counters WHERE key = 'c/n/p/l/a'")[0][0]; used != int64(10) {

@@ -3,8 +3,6 @@
 -- empties them, so counts that may lack the last grants are never read again.
 -- They also cost no write-ahead log.
 
-CREATE SCHEMA IF NOT EXISTS weir;
-
 -- limiter.State of each counter. Of each meter there is one element in the arrays.
 CREATE UNLOGGED TABLE IF NOT EXISTS weir.counters (
     key        text COLLATE "C" PRIMARY KEY,
@@ -22,7 +20,13 @@ CREATE UNLOGGED TABLE IF NOT EXISTS weir.counters (
     entries    bigint[] NOT NULL DEFAULT '{}', -- of a sliding sum how many entries it has in log
     log        bigint[] NOT NULL DEFAULT '{}', -- of each entry at and count
     tenants    text[]   NOT NULL DEFAULT '{}', -- who was granted of the open window, in the order they came
-    shares     bigint[] NOT NULL DEFAULT '{}'  -- and how much
+    shares     bigint[] NOT NULL DEFAULT '{}', -- and how much
+    -- When count.sql may go on with the row, see ease; terms is NULL when it may not.
+    terms      text COLLATE "C", -- what the caller has to ask under
+    starts     timestamptz,      -- from when on
+    ends       timestamptz,      -- and until when
+    server     timestamptz,      -- the start of the server that wrote it
+    writer     xid               -- the transaction that wrote it: a copy has another
 ) WITH (fillfactor = 50);
 
 CREATE INDEX IF NOT EXISTS counters_keep_until ON weir.counters (keep_until);

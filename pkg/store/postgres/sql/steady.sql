@@ -1,5 +1,6 @@
 -- What step decides for a take when only the count of a counter with one rate can
 -- change: no edit, no new window, no loss, no tenants. NULL when step has to decide.
+-- What a window can grant as a whole, count.sql may have granted before.
 --
 -- PL/pgSQL prepares every expression anew in every transaction, which makes step cost
 -- several times its statements; here are few expressions. The memory is read by the
@@ -33,7 +34,11 @@ BEGIN
         units := greatest(min, least(want, weir.ceil_div$build(s.room, greatest(0, s.before - s.asked) + 1)));
     END IF;
     IF units > 0 OR first THEN
-        UPDATE weir.counters c SET used = ARRAY[s.used + units], asked = s.asked WHERE c.key = counter;
+        UPDATE weir.counters c SET used = ARRAY[s.used + units], asked = s.asked,
+            terms = CASE WHEN s.asked >= s.before THEN weir.terms$build(generation, since, rates) END,
+            starts = weir.at$build(now), ends = weir.at$build(s.ends),
+            server = pg_postmaster_start_time(), writer = pg_current_xact_id()::xid
+        WHERE c.key = counter;
     END IF;
     RETURN ARRAY[(units = 0)::int, 0, units, s.room - units, rates[1], s.ends - now, least(max_window, s.ends - now),
         CASE WHEN units = 0 THEN s.ends - now ELSE 0 END, 0, now, 1] || rates || ARRAY[s.index, s.used + units];

@@ -125,7 +125,8 @@ BEGIN
     LOOP
         SELECT c.* INTO s FROM weir.counters c WHERE c.key = counter FOR UPDATE;
         EXIT WHEN FOUND;
-        s := ROW(counter, 0, 0, 0, 0, 0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}');
+        s := ROW(counter, 0, 0, 0, 0, 0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}',
+            NULL, NULL, NULL, NULL, NULL);
         EXIT WHEN op = peek;
         INSERT INTO weir.counters (key) VALUES (counter) ON CONFLICT DO NOTHING;
         is_new := FOUND;
@@ -137,13 +138,14 @@ BEGIN
         s, (generation, algorithm, rates, either, buckets, max_delay, lifetime, tenants, weights, weight), now,
         (op, min, want, tenant, windows, granted_at, first), greatest(memory.since, since), memory.latest);
     IF d.s IS DISTINCT FROM s THEN
-        s := d.s;
+        s := weir.ease$build(d.s, now, memory.since, since);
         s.keep_until := weir.keep$build(s.keep_until, weir.keep_until$build(s),
             CASE WHEN s.algorithm = 0 THEN 0 ELSE s.rates[2] END);
         UPDATE weir.counters c SET
             keep_until = s.keep_until, generation = s.generation, algorithm = s.algorithm, expires = s.expires,
             began = s.began, pulse = s.pulse, asked = s.asked, before = s.before, rates = s.rates, index = s.index,
-            used = s.used, entries = s.entries, log = s.log, tenants = s.tenants, shares = s.shares
+            used = s.used, entries = s.entries, log = s.log, tenants = s.tenants, shares = s.shares,
+            terms = s.terms, starts = s.starts, ends = s.ends, server = s.server, writer = s.writer
         WHERE c.key = counter;
     END IF;
     IF is_new THEN

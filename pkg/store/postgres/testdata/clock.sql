@@ -1,4 +1,4 @@
 -- Stands in for sql/clock.sql: the time is a setting of the connection.
-CREATE OR REPLACE FUNCTION weir.clock$build() RETURNS bigint LANGUAGE sql VOLATILE AS $$
-    SELECT current_setting('weir.now')::bigint
+CREATE OR REPLACE FUNCTION weir.instant$build() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
+    SELECT timestamptz 'epoch' + current_setting('weir.now')::bigint * interval '1 microsecond'
 $$;

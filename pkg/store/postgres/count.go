@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// mayCount reports whether sql/count.sql can decide a command.
+func mayCount(p limiter.Params, c limiter.Command) bool {
+	return c.Op == limiter.Take && !c.First &&
+		p.Algorithm == limiter.FixedWindow && len(p.Rates) == 1 && p.Fairness.Default == 0
+}
+
+// count runs sql/count.sql. It reports false, and did nothing, when the statement
+// cannot decide.
+func (s *Store) count(ctx context.Context, key string, p limiter.Params, c limiter.Command) (limiter.Result, bool, error) {
+	var used int64
+	var ends, now time.Time
+	err := s.within(ctx, s.timeout, func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, s.program.count, countArgs(key, p, c)...).Scan(&used, &ends, &now)
+	})
+	switch {
+	case errors.Is(err, pgx.ErrNoRows) || isMissing(err):
+		return limiter.Result{}, false, nil
+	case err != nil:
+		return limiter.Result{}, false, s.explain(s.elaborate(ctx, err))
+	}
+	res, err := counted(p, c, used, ends, now)
+	if err != nil {
+		return limiter.Result{}, false, fmt.Errorf("%s: %w", s.name, err)
+	}
+	return res, true, nil
+}
+
+// countArgs returns the arguments of sql/count.sql.
+func countArgs(key string, p limiter.Params, c limiter.Command) []any {
+	return []any{key, terms(p), c.Want, p.Rates[0].Limit - c.Want}
+}
+
+// terms is weir.terms.
+func terms(p limiter.Params) string {
+	r := p.Rates[0]
+	text := make([]byte, 0, 64)
+	text = strconv.AppendInt(text, p.Generation, 10)
+	for _, n := range [...]int64{int64(p.Since), r.Limit, int64(r.Window), r.Burst, int64(r.Offset), flag(r.Monthly)} {
+		text = strconv.AppendInt(append(text, ' '), n, 10)
+	}
+	return string(text)
+}
+
+// counted returns what Step answers at now to a take after which so much is used of
+// the window that ends then. A clock that passed the end after the grant was judged,
+// or was set, is held to the window.
+func counted(p limiter.Params, c limiter.Command, used int64, ends, now time.Time) (limiter.Result, error) {
+	last := limiter.Instant(ends.UnixMicro() - 1)
+	w := p.Rates[0].WindowAt(last)
+	state := limiter.State{Generation: p.Generation, Algorithm: limiter.FixedWindow, Pulse: w.Index, N: 1}
+	state.Meters[0] = limiter.Meter{Rate: w.Rate, Index: w.Index, Used: used - c.Want}
+	p.Since = 0 // weir.ease found the window to begin later
+	_, res := p.Step(state, min(max(limiter.Instant(now.UnixMicro()), w.Start()), last), c)
+	if res.Granted != c.Want {
+		return res, fmt.Errorf("sql/count.sql granted %d of what Step calls %v", c.Want, res.Reason)
+	}
+	return res, nil
+}
