@@ -1,0 +1,36 @@
+package monotonic
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// epoch is where instants count from. Only its monotonic reading is used.
+var epoch = time.Now()
+
+// Process is the clock that the engines of a process share.
+var Process = New(suspended)
+
+// A Clock tells instants: nanoseconds since some start that is the same for all clocks
+// of a process. Its methods may be called concurrently. The zero Clock has no watchdog.
+type Clock struct {
+	suspended func() time.Duration // nil: there is nothing to watch
+	slept     atomic.Int64         // nanoseconds the machine was known to be suspended
+
+	mu       sync.Mutex
+	watchers map[*watcher]struct{} // guarded by mu
+	stop     chan struct{}         // guarded by mu: ends the watchdog
+	done     chan struct{}         // guarded by mu: closed when the watchdog has ended
+}
+
+// New returns a clock of a machine that was suspended for what suspended returns, since
+// some start. It never shrinks by more than readings wander.
+func New(suspended func() time.Duration) *Clock { return &Clock{suspended: suspended} }
+
+// Now reads the clock. It is small enough to become a part of its caller, where a
+// decision spends most of its time.
+func (c *Clock) Now() int64 { return int64(time.Since(epoch)) + c.slept.Load() }
+
+// Skip moves the clock forward by d.
+func (c *Clock) Skip(d time.Duration) { c.slept.Add(int64(d)) }

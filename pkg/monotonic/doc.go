@@ -1,0 +1,10 @@
+// Package monotonic tells instants for deadlines: a clock that never steps and never
+// goes back, and that counts the time for which the machine was suspended.
+//
+// The monotonic clock of the system stands still while the machine is suspended, so a
+// deadline that is counted on it would come too late. A watchdog compares it with the
+// clock that does not stand still, every 10 ms on Linux, and moves instants forward by
+// what they part. What happens between a resume and the next comparison still sees
+// the instant of the suspension. Elsewhere, and where a hypervisor stops a machine
+// without telling it, a suspension is not noticed.
+package monotonic
