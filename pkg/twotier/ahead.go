@@ -17,6 +17,6 @@ func (k *Key) fetchAhead(e *lease) {
 	case k.extra != nil && k.extra.back.Held(now) > 0:
 	case cfg.gate.closed() != nil:
 	default:
-		k.call(cfg, cfg.AskAhead(k.look(), cfg.ParamsOf(k.value()), now, l.holders.Load()), 1)
+		k.callBeside(cfg, cfg.AskAhead(k.look(), cfg.ParamsOf(k.value()), now, l.holders.Load()), 1)
 	}
 }

@@ -72,7 +72,7 @@ func (k *Key) share(cfg *settings, cost, now int64) Decision {
 		o = *k.extra.own
 	}
 	params := cfg.ParamsOf(k.value())
-	o, res := o.admit(params, holders, clock, seen, now, cost)
+	o, res := o.admit(params, holders, clock, seen, cfg.swapped, now, cost)
 	d := Decision{
 		Allowed:    res.allowed,
 		Source:     FromLocalShare,

@@ -26,7 +26,8 @@ const (
 	// CachedDeny asks once a request that is admitted; a refusal is remembered until
 	// it may be admitted, for costs that fare no better.
 	CachedDeny
-	// Strict asks once a request.
+	// Strict asks once a request. Requests of one unit that wait for the same
+	// counter are asked for together, each after it came.
 	Strict
 )
 

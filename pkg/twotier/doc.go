@@ -2,8 +2,9 @@
 //
 // A Limiter serves one limit of one policy in one process. In mode Leased it asks
 // the store (L2) for a batch of credits and spends them locally (L1): a decision is
-// then an atomic subtraction and a clock read. In mode Strict every request asks the
-// store, in mode CachedDeny every request that is admitted.
+// then an atomic subtraction and a clock read. In mode Strict every request is decided
+// by the store, in mode CachedDeny every request that is admitted; those that wait for
+// one counter share calls.
 //
 // # What a process knows and may do
 //
@@ -36,11 +37,9 @@
 //
 // # What is not covered
 //
-// The monotonic clock stands still while the machine is suspended, and a watchdog
-// compares it with the clock that does not, every 10 ms on Linux. What is admitted
-// between a resume and the next comparison may belong to a window that ended
-// meanwhile: at most the credits in hand. Elsewhere, and where a hypervisor stops a
-// machine without telling it, this is not noticed.
+// What is admitted between the resume of a suspended machine and the next look of the
+// watchdog may belong to a window that ended meanwhile: at most the credits in hand.
+// Package monotonic says when a suspension is noticed at all.
 //
 // The package owns goroutines and timers. It sees stores only through the
 // interface Store.

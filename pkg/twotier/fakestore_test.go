@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/monotonic"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
@@ -119,10 +120,13 @@ func perSecond(limit, batch int64) Config {
 	}
 }
 
+// newClock returns the clock of a machine that is never suspended.
+func newClock() *clock { return &clock{Clock: new(monotonic.Clock)} }
+
 // open returns a limiter that is closed when the test ends.
 func open(t *testing.T, cfg Config, s Store) *Limiter {
 	t.Helper()
-	return openWith(t, cfg, s, &clock{})
+	return openWith(t, cfg, s, newClock())
 }
 
 func openWith(t *testing.T, cfg Config, s Store, c *clock) *Limiter {

@@ -13,35 +13,44 @@ const maxAsks = 3
 
 // A call is a store call under way. Requests that miss meanwhile wait for it.
 type call struct {
-	gate *Gate         // of the store that is asked
+	cfg  *settings // by which the store is asked
+	take limiter.Command
+	asks int
 	done chan struct{} // closed when the field below is set
 	err  error
 }
 
-// call starts the one store call of the key, or returns false when the limiter is
-// closed; mu is held. It belongs to the limiter, not to a request: a client that
-// goes away does not fail the others that wait.
-func (k *Key) call(cfg *settings, take limiter.Command, asks int) bool {
+// call begins the one store call of the key, for fetch to carry out; mu is held. It
+// belongs to the limiter, not to a request: a client that goes away does not fail the
+// others that wait.
+func (k *Key) call(cfg *settings, take limiter.Command, asks int) *call {
 	if k.busy == nil {
 		k.busy = new(busy)
 	}
-	c := &call{gate: cfg.gate, done: make(chan struct{})}
-	if !k.limiter().start(func() { k.fetch(c, cfg, take, asks) }) {
-		k.rest()
-		return false
+	k.busy.call = &call{cfg: cfg, take: take, asks: asks, done: make(chan struct{})}
+	return k.busy.call
+}
+
+// callBeside begins a call and carries it out beside its caller, or returns false
+// when the limiter is closed; mu is held.
+func (k *Key) callBeside(cfg *settings, take limiter.Command, asks int) bool {
+	c := k.call(cfg, take, asks)
+	if k.limiter().start(func() { k.fetch(c) }) {
+		return true
 	}
-	k.busy.call = c
-	return true
+	k.busy.call = nil
+	k.rest()
+	return false
 }
 
 // fetch carries out a call.
-func (k *Key) fetch(c *call, cfg *settings, take limiter.Command, asks int) {
+func (k *Key) fetch(c *call) {
 	l := k.limiter()
-	r, err := k.take(l.ctx, cfg, take, asks)
+	r, err := k.take(l.ctx, c.cfg, c.take, c.asks)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err == nil {
-		k.settle(cfg, take, r)
+		k.settle(c.cfg, c.take, r)
 	}
 	c.err = err
 	if k.busy != nil && k.busy.call == c { // not, when another store is being asked by now

@@ -64,7 +64,7 @@ func TestOneProbeAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		s.down = errDown
-		g := newGate(s, &clock{})
+		g := newGate(s, newClock())
 		ask := func(ctx context.Context) error {
 			_, err := g.ask(ctx, storeKey, perSecond(1, 1).Params, limiter.Command{Min: 1, Want: 1}, time.Minute)
 			return err
@@ -92,7 +92,7 @@ func TestOneProbeAtATime(t *testing.T) {
 func TestAReturnWithoutAnAnswerTellsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
-		g := newGate(s, &clock{})
+		g := newGate(s, newClock())
 		ask := func(op limiter.Op) {
 			_, _ = g.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: op, Min: 1, Want: 1}, time.Minute)
 		}
@@ -123,7 +123,7 @@ func TestAPanicDoesNotKeepTheGateShut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		s.down = errDown
-		g := newGate(s, &clock{})
+		g := newGate(s, newClock())
 		ask := func() (err error) {
 			defer func() {
 				if reason := recover(); reason != nil {

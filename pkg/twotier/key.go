@@ -30,6 +30,7 @@ type busy struct {
 	requests int   // that have not been decided
 	cost     int64 // of those
 	call     *call // the one outstanding store call, nil when there is none
+	line     *line // of requests that share calls, nil when no such call is under way
 }
 
 // extra is what a key has at times.

@@ -247,7 +247,7 @@ func TestCreditsDieWithTheirWindow(t *testing.T) {
 }
 
 func TestSpendChecksTheDeadlineAfterItTookTheCredit(t *testing.T) {
-	l := &Limiter{clock: &clock{}}
+	l := &Limiter{clock: newClock()}
 	e := &lease{terms: &terms{limiter: l, lowWater: neverLow}}
 	e.deadline = l.clock.now() + int64(time.Hour)
 	e.credits.Store(2)
@@ -255,7 +255,7 @@ func TestSpendChecksTheDeadlineAfterItTookTheCredit(t *testing.T) {
 	if !e.spend(l, 1, &d) || !d.Allowed {
 		t.Fatal("a live lease does not spend")
 	}
-	l.clock.slept.Add(int64(time.Hour))
+	l.clock.Skip(time.Hour)
 	d = Decision{}
 	if e.spend(l, 1, &d) || d != (Decision{}) || e.credits.Load() != 1 {
 		t.Errorf("a dead lease left the decision %+v and %d credits, want none and 1", d, e.credits.Load())

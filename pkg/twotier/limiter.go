@@ -13,6 +13,7 @@ import (
 // called concurrently. It has to be closed.
 type Limiter struct {
 	clock    *clock
+	release  func() // of the clock
 	settings atomic.Pointer[settings]
 	keys     table
 	single   *Key
@@ -41,8 +42,7 @@ type Limiter struct {
 // given the same *Gate; another Store gets a gate of its own.
 func New(cfg Config, s Store) *Limiter {
 	gate := gateOf(s, &process)
-	gate.clock.retain()
-	l := &Limiter{clock: gate.clock}
+	l := &Limiter{clock: gate.clock, release: gate.clock.retain()}
 	l.settings.Store(newSettings(l, cfg, gate))
 	l.SetHolders(cfg.Holders)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -53,8 +53,9 @@ func New(cfg Config, s Store) *Limiter {
 }
 
 // Acquire decides a request. It blocks only while the store is asked, and no
-// longer than ctx allows: then it returns the error of ctx. Any other error is a
-// defect, never an outage of the store, which is a Decision.
+// longer than ctx allows: then it returns the error of ctx, at once at its deadline
+// and at the latest when a call times out when it is cancelled before. Any other error
+// is a defect, never an outage of the store, which is a Decision.
 func (l *Limiter) Acquire(ctx context.Context, r Request) (d Decision, err error) {
 	if r.Value == "" && r.Tenant == "" {
 		return l.single.Acquire(ctx, r.Cost)
@@ -122,7 +123,7 @@ func (l *Limiter) Close(ctx context.Context) {
 	l.work.Wait()
 	l.giveAllBack(ctx)
 	l.cancel()
-	l.clock.release()
+	l.release()
 }
 
 // start runs f on a goroutine that Close waits for, or returns false when the
@@ -134,6 +135,18 @@ func (l *Limiter) start(f func()) bool {
 		return false
 	}
 	l.clock.run(&l.work, f)
+	return true
+}
+
+// begin counts work that its caller does, and ends by work.Done, or returns false
+// when the limiter is closed.
+func (l *Limiter) begin() bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return false
+	}
+	l.work.Add(1)
 	return true
 }
 

@@ -138,7 +138,7 @@ func TestLocalShareKeepsToTheWindowsOfTheRate(t *testing.T) {
 				cfg := perSecond(100, 10)
 				cfg.Params.Rates[0] = tc.rate
 				cfg.OnUnavailable, cfg.Holders = LocalShare, 5
-				l := openWith(t, cfg, s, &clock{users: 1}) // no watchdog, which looks 100 times a second
+				l := openWith(t, cfg, s, newClock())
 				until(tc.begin)
 				admitted(t, l, 10)
 				s.set(func() { s.down = errDown })

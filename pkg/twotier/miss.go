@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
@@ -28,26 +29,26 @@ func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
 		k = l.Key(split(k.lease.Load().name, k.tenanted))
 	}
 	defer k.leave(cost)
-	for range maxRounds {
+	for round := range maxRounds {
 		cfg := l.settings.Load()
 		if d, ok := k.tooLarge(cfg, cost); ok {
 			return d, nil
 		}
 		if cfg.Mode != Leased {
-			d, ok, err := k.ask(ctx, cfg, cost)
+			d, ok, err := k.ask(ctx, cfg, cost, round)
 			if ok {
 				return d, err
 			}
 			continue
 		}
-		d, c, err := k.join(cost)
+		d, c, err := k.join(ctx, cost)
 		if c == nil {
 			return d, err
 		}
 		if err := l.clock.wait(ctx, c.done); err != nil {
 			return Decision{}, err
 		}
-		if c.err != nil && c.gate == l.settings.Load().gate {
+		if c.err != nil && c.cfg.gate == l.settings.Load().gate {
 			return k.failed(cost, c.err)
 		}
 	}
@@ -80,42 +81,68 @@ func (k *Key) leave(cost int64) {
 
 // rest forgets what the key was about when that is over; mu is held.
 func (k *Key) rest() {
-	if k.busy.requests == 0 && k.busy.call == nil {
+	if k.busy.requests == 0 && k.busy.call == nil && k.busy.line == nil {
 		k.busy = nil
 	}
 }
 
 // join decides the request if it can be decided now. Otherwise it returns the
-// call under way, or a new one.
-func (k *Key) join(cost int64) (Decision, *call, error) {
+// call under way, or a new one, which it carries out when ctx leaves the time.
+func (k *Key) join(ctx context.Context, cost int64) (Decision, *call, error) {
+	d, c, own, err := k.decideOrCall(ctx, cost)
+	if !own {
+		return d, c, err
+	}
+	defer k.limiter().work.Done()
+	k.fetch(c)
+	if err := ctx.Err(); err != nil {
+		return Decision{}, nil, err // and spends nothing of what it fetched
+	}
+	return Decision{}, c, nil
+}
+
+// decideOrCall is join without carrying out a call of the request's own.
+func (k *Key) decideOrCall(ctx context.Context, cost int64) (d Decision, c *call, own bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.limiter()
 	cfg, now := l.settings.Load(), l.clock.now()
 	if cfg.Draining {
-		return l.refusedByDrain(cfg), nil, nil
+		return l.refusedByDrain(cfg), nil, false, nil
 	}
 	// What the call that just ended brought is visible under the lock.
 	k.turn(cfg, now, cost)
-	var d Decision
 	if k.lease.Load().decide(l, cost, &d) {
 		k.tell(&d)
-		return d, nil, nil
+		return d, nil, false, nil
 	}
-	if c := k.busy.call; c != nil && c.gate == cfg.gate {
-		return Decision{}, c, nil
+	if c := k.busy.call; c != nil && c.cfg.gate == cfg.gate {
+		return Decision{}, c, false, nil
 	}
 	if k.isAlone(now) {
-		return k.admitAlone(cfg, cost, now), nil, nil
+		return k.admitAlone(cfg, cost, now), nil, false, nil
 	}
 	if err := cfg.gate.closed(); err != nil {
 		d, err := k.unavailable(cfg, cost, now, err)
-		return d, nil, err
+		return d, nil, false, err
 	}
-	if !k.call(cfg, cfg.Ask(k.look(), cfg.ParamsOf(k.value()), now, cost, k.busy.cost, l.holders.Load()), maxAsks) {
-		return l.refused(cfg), nil, nil
+	take := cfg.Ask(k.look(), cfg.ParamsOf(k.value()), now, cost, k.busy.cost, l.holders.Load())
+	if l.lends(ctx, cfg) && l.begin() {
+		return Decision{}, k.call(cfg, take, maxAsks), true, nil
 	}
-	return Decision{}, k.busy.call, nil
+	if !k.callBeside(cfg, take, maxAsks) {
+		return l.refused(cfg), nil, false, nil
+	}
+	return Decision{}, k.busy.call, false, nil
+}
+
+// lends reports whether a request may carry out a call itself, which spares two
+// changes of goroutine. The call is of use to others, so it is not given up with the
+// request: the deadline of ctx has to be later than any call ends. A request that is
+// cancelled without a deadline learns of it when the call ends.
+func (l *Limiter) lends(ctx context.Context, cfg *settings) bool {
+	deadline, ok := ctx.Deadline()
+	return l.clock.virtual == nil && (!ok || time.Until(deadline) > (maxAsks+1)*cfg.Timeout)
 }
 
 // turn brings credits to the front that can pay for the cost, if those in front

@@ -28,6 +28,9 @@ func (l *Limiter) adopt(cfg Config, gate *Gate) {
 	old := l.settings.Load()
 	cfg.Scope = old.Scope
 	next := newSettings(l, cfg, gate)
+	if next.swapped = old.swapped; gate != old.gate {
+		next.swapped = l.clock.now()
+	}
 	l.settings.Store(next)
 	l.SetHolders(cfg.Holders)
 	l.keys.bound(next.MaxKeys)

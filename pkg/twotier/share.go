@@ -38,8 +38,9 @@ const unseen = limiter.Instant(math.MinInt64 / 2)
 
 // admit decides a request of a limit with so many holders at the own instant now.
 // The clock of the store is known as well as clock says, and it was last heard of
-// at seen.
-func (o own) admit(p limiter.Params, holders int64, clock offset, seen limiter.Instant, now, cost int64) (own, localResult) {
+// at seen. Until the own instant swapped, unless that is past, another store may
+// have granted units of the windows that were open.
+func (o own) admit(p limiter.Params, holders int64, clock offset, seen limiter.Instant, swapped, now, cost int64) (own, localResult) {
 	at, blind := clock.span(now), !clock.known || o.blind && o.covers(clock, now)
 	if blind != o.blind {
 		o = own{blind: blind}
@@ -49,8 +50,12 @@ func (o own) admit(p limiter.Params, holders int64, clock offset, seen limiter.I
 		if clock.known && part.ambiguous(at) {
 			return o, localResult{limit: p.Rates[0].Limit, wait: limiter.Millisecond}
 		}
-		t := limiter.Instant(now / int64(time.Microsecond))
-		at, seen = span{t, t}, unseen
+		at, seen = span{instantOf(now), instantOf(now)}, unseen
+		if swapped != past {
+			seen = instantOf(swapped)
+		}
+	} else if swapped != past {
+		seen = max(seen, clock.span(swapped).to)
 	}
 	ledger, res := o.ledger.admit(part, at, seen, cost)
 	if !res.allowed {
@@ -65,6 +70,9 @@ func (o own) admit(p limiter.Params, holders int64, clock offset, seen limiter.I
 	o.ledger, o.last, o.free = ledger, now, now+res.delay+part.pace(cost)
 	return o, res
 }
+
+// instantOf reads the own clock as if it were a store's.
+func instantOf(now int64) limiter.Instant { return limiter.Instant(now / int64(time.Microsecond)) }
 
 // covers reports whether a store window that is open at the own instant now may
 // hold an admission of o. Nothing may be taken from the store for it: a window
@@ -100,15 +108,17 @@ func (o own) over(clock offset, now int64) bool {
 type part struct {
 	limiter.Params
 	divisor int64
+	blind   bool // the windows follow the own clock
 }
 
 // partOf returns the part of one of so many holders. Windows that are not those of
 // the contract get half.
 func partOf(p limiter.Params, holders int64, blind bool) part {
+	divisor := holders
 	if blind || !p.Algorithm.WindowCoupled() {
-		return part{p, 2 * holders}
+		divisor *= 2
 	}
-	return part{p, holders}
+	return part{p, divisor, blind}
 }
 
 // of returns the part of a rate in one window.
@@ -124,6 +134,9 @@ func (p part) of(r limiter.Rate) int64 {
 // known returns the last instant whose window the store may have granted from, if
 // it was last heard of at seen.
 func (p part) known(r limiter.Rate, seen limiter.Instant) limiter.Instant {
+	if p.blind {
+		seen = seen.Add(r.Window) // a window of the store's that was open then has ended
+	}
 	if p.Algorithm.WindowCoupled() {
 		return seen
 	}

@@ -45,7 +45,7 @@ func TestLedgerDecides(t *testing.T) {
 		"the store was heard of in a window later than this": {ledger{}, 10, 21.5, 21.6, second(99), 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			next, res := tc.ledger.admit(part{limiter.Params{Rates: rates}, tc.divisor}, span{second(tc.from), second(tc.to)}, tc.seen, tc.cost)
+			next, res := tc.ledger.admit(part{Params: limiter.Params{Rates: rates}, divisor: tc.divisor}, span{second(tc.from), second(tc.to)}, tc.seen, tc.cost)
 			if res.allowed != tc.want {
 				t.Errorf("allowed %v, want %v", res.allowed, tc.want)
 			}
@@ -59,7 +59,7 @@ func TestLedgerDecides(t *testing.T) {
 func TestLedgerTellsWindowsOfOneLengthApart(t *testing.T) {
 	day := limiter.Rate{Limit: 10, Window: limiter.Day}
 	shifted := limiter.Rate{Limit: 10, Window: limiter.Day, Offset: 6 * 3600 * limiter.Second}
-	p := part{limiter.Params{Rates: []limiter.Rate{day, shifted}}, 1}
+	p := part{Params: limiter.Params{Rates: []limiter.Rate{day, shifted}}, divisor: 1}
 	at := func(hours int64) span {
 		now := limiter.Instant(hours) * 3600 * limiter.Instant(limiter.Second)
 		return span{now, now}
@@ -115,7 +115,7 @@ func TestOwnShareBound(t *testing.T) {
 					continue
 				}
 				cost := 1 + rng.Int64N(3)
-				next, res := o.admit(limiter.Params{Rates: rates}, holders, clock, seen, now, cost)
+				next, res := o.admit(limiter.Params{Rates: rates}, holders, clock, seen, past, now, cost)
 				o = next
 				if !res.allowed {
 					continue
@@ -145,7 +145,7 @@ func TestBlindShareEndsUnderSteadyLoad(t *testing.T) {
 	rates := []limiter.Rate{{Limit: 1_000_000, Window: limiter.Second}}
 	now := int64(time.Hour)
 	var o own
-	o, _ = o.admit(limiter.Params{Rates: rates}, 1, offset{}, never, now, 1)
+	o, _ = o.admit(limiter.Params{Rates: rates}, 1, offset{}, never, past, now, 1)
 	now += int64(100 * time.Millisecond)
 	clock := offset{}.observe(now-int64(4*time.Millisecond), now, limiter.Instant(now/1000))
 	for range 1000 {
@@ -153,7 +153,7 @@ func TestBlindShareEndsUnderSteadyLoad(t *testing.T) {
 		if !o.covers(clock, now) {
 			return
 		}
-		o, _ = o.admit(limiter.Params{Rates: rates}, 1, clock, clock.span(now).from, now, 1)
+		o, _ = o.admit(limiter.Params{Rates: rates}, 1, clock, clock.span(now).from, past, now, 1)
 	}
 	t.Error("the key is still on its local share after a whole window")
 }

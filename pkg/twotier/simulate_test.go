@@ -79,11 +79,11 @@ func (f *fleet) run(d time.Duration, fault func(elapsed time.Duration)) {
 		skews[i] = f.ppm()
 	}
 	for holder := range int(f.cfg.Holders) {
-		c := &clock{users: 1} // no watchdog, which would undo the skew
+		c := newClock() // no watchdog, which would undo the skew
 		skew := skews[holder]
 		clocks.Go(func() {
 			for every(ctx, tick) {
-				c.slept.Add(int64(skew * float64(tick)))
+				c.Skip(time.Duration(skew * float64(tick)))
 			}
 		})
 		l := New(f.cfg, newGate(f.store, c))

@@ -7,9 +7,9 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// ask decides one request by one store call, in modes Strict and CachedDeny. It
-// reports false when the limiter has moved to another store meanwhile.
-func (k *Key) ask(ctx context.Context, cfg *settings, cost int64) (Decision, bool, error) {
+// ask decides one request by the store, in modes Strict and CachedDeny. It reports
+// false when the request has to be decided anew, which tries counts.
+func (k *Key) ask(ctx context.Context, cfg *settings, cost int64, tries int) (Decision, bool, error) {
 	l := k.limiter()
 	if d, ok := k.before(cost); ok {
 		return d, true, nil
@@ -20,20 +20,41 @@ func (k *Key) ask(ctx context.Context, cfg *settings, cost int64) (Decision, boo
 	if cfg.Draining { // and another store serves since it was loaded
 		return Decision{}, false, nil
 	}
+	debt := k.owes()
+	if tries < maxShares && debt == 0 && cfg.shares(cost) {
+		return k.shareCall(ctx, cfg)
+	}
 	take := limiter.Command{Op: limiter.Take, Min: cost, Want: cost}
-	if debt := k.owes(); debt > 0 {
+	if debt > 0 {
 		take.Min, take.Want = 1, min(cost+debt, limiter.MaxLimit) // a part of the debt is better than none
 	}
+	return k.askFor(ctx, cfg, take, cost)
+}
+
+// askFor decides one request by a call of its own.
+func (k *Key) askFor(ctx context.Context, cfg *settings, take limiter.Command, cost int64) (Decision, bool, error) {
 	// take returns a grant only while it can be used, which is checked after the
 	// wait for it.
 	r, err := k.take(ctx, cfg, take, maxAsks)
+	if err != nil {
+		return k.unanswered(ctx, cfg, cost, err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	v, ok := k.answer(cfg, take, r, cost, 1)
+	if !ok {
+		return Decision{}, false, nil
+	}
+	d, ok := v.next(k)
+	return d, ok, nil
+}
+
+// unanswered decides a request whose call ended in an error.
+func (k *Key) unanswered(ctx context.Context, cfg *settings, cost int64, err error) (Decision, bool, error) {
 	switch {
-	case err == nil:
-		d, ok := k.answer(cfg, take, cost, r)
-		return d, ok, nil
 	case ctx.Err() != nil:
 		return Decision{}, true, ctx.Err()
-	case l.settings.Load().gate != cfg.gate:
+	case k.limiter().settings.Load().gate != cfg.gate:
 		return Decision{}, false, nil
 	default:
 		d, err := k.failed(cost, err)
@@ -57,25 +78,20 @@ func (k *Key) before(cost int64) (d Decision, ok bool) {
 	}
 }
 
-// answer makes a reply effective and decides the request by it, or reports false
-// when another store serves now. What was granted goes back when it may not be
-// used: because the open window began on the local share meanwhile, or the store is
-// being drained, or it pays for less than the request.
-func (k *Key) answer(cfg *settings, take limiter.Command, cost int64, r Reply) (Decision, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// answer makes a reply effective for so many requests of the cost; mu is held. It
+// reports false when they have to be decided anew: because another store serves now
+// or is about to, or the open window began on the local share meanwhile. What was
+// granted and pays for none of them goes back.
+func (k *Key) answer(cfg *settings, take limiter.Command, r Reply, cost, requests int64) (verdict, bool) {
 	l := k.limiter()
 	now, inForce := l.clock.now(), l.settings.Load()
 	grant := GrantOf(r.Sent, r.Result)
 	switch {
 	case inForce.gate != cfg.gate:
-		return Decision{}, false
-	case inForce.Draining:
+		return verdict{}, false
+	case inForce.Draining || k.isAlone(now):
 		l.giveBack(k, cfg.gate, grant)
-		return l.refusedByDrain(inForce), true
-	case k.isAlone(now):
-		l.giveBack(k, cfg.gate, grant)
-		return k.admitAlone(inForce, cost, now), true
+		return verdict{}, false
 	}
 	a := k.account()
 	a.pay(&grant)
@@ -87,8 +103,7 @@ func (k *Key) answer(cfg *settings, take limiter.Command, cost int64, r Reply) (
 	} else {
 		k.keepExtra(a)
 	}
-	d := Decision{
-		Allowed:    grant.Credits >= cost,
+	v := verdict{cost: cost, admits: min(grant.Credits/cost, requests), Decision: Decision{
 		Source:     FromStore,
 		Reason:     r.Reason,
 		Limit:      a.Limit,
@@ -96,16 +111,38 @@ func (k *Key) answer(cfg *settings, take limiter.Command, cost int64, r Reply) (
 		ResetAfter: time.Duration(max(0, a.Resets-r.Received)),
 		RetryAfter: time.Duration(nanos(r.RetryAfter)),
 		Windows:    t.windows,
-	}
-	k.tell(&d)
+	}}
 	switch {
-	case d.Allowed:
-		d.Delay = time.Duration(nanos(r.Delay))
-		d.from, d.cost = &lease{key: k, deadline: grant.Deadline, terms: t}, cost
-		grant.Credits -= cost
-	case d.Reason == limiter.Granted: // and went to the debt
-		d.Reason, d.RetryAfter = limiter.Exhausted, relent
+	case v.admits > 0:
+		v.Delay = time.Duration(nanos(r.Delay))
+		v.from = &lease{key: k, deadline: grant.Deadline, terms: t}
+		grant.Credits -= v.admits * cost
+	case v.Reason == limiter.Granted: // and went to the debt
+		v.Reason, v.RetryAfter = limiter.Exhausted, relent
 	}
 	l.giveBack(k, cfg.gate, grant)
+	return v, true
+}
+
+// A verdict is what a reply means for the requests that it answers.
+type verdict struct {
+	Decision       // of the last that is admitted, or of all when none is
+	admits   int64 // requests that it admits yet
+	cost     int64 // of each
+}
+
+// next decides a request by the verdict; mu is held. It reports false for one that
+// is left over: others were admitted, and what the store says to it is not known.
+func (v *verdict) next(k *Key) (Decision, bool) {
+	d := v.Decision
+	switch {
+	case v.admits > 0:
+		v.admits--
+		d.Allowed, d.cost = true, v.cost
+		d.Remaining += v.admits * v.cost
+	case d.Reason == limiter.Granted:
+		return Decision{}, false
+	}
+	k.tell(&d)
 	return d, true
 }

@@ -1,6 +1,7 @@
 package twotier
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,4 +179,76 @@ func TestCancelAfterASwapGivesTheNewStoreNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestANewStoreThatDoesNotAnswerOpensNoLocalShareOfTheOpenWindow: the old store may
+// have granted all of it.
+func TestANewStoreThatDoesNotAnswerOpensNoLocalShareOfTheOpenWindow(t *testing.T) {
+	for name, heard := range map[string]bool{
+		"a store that never answered":                     false,
+		"a store that another limiter heard of, long ago": true,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first, second := newFakeStore(), newFakeStore()
+				cfg := perSecond(100, 10)
+				cfg.OnUnavailable, cfg.Holders = LocalShare, 1
+				l := open(t, cfg, first)
+				gate := newGate(second, l.clock)
+				if heard {
+					other := open(t, cfg, gate)
+					acquire(t, other, "", 1)
+					time.Sleep(3 * time.Second)
+				}
+				if got := admitted(t, l, 200); got != 100 {
+					t.Fatalf("the first store granted %d, want 100", got)
+				}
+				second.down = errDown
+				l.Swap(cfg, gate)
+				swapped := time.Now()
+				for time.Since(swapped) < time.Second {
+					if acquire(t, l, "", 1).Allowed && time.Now().Unix() == swapped.Unix() {
+						t.Fatalf("admitted alone %s after the swap", time.Since(swapped))
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+				time.Sleep(1200 * time.Millisecond)
+				if got := admitted(t, l, 200); got == 0 {
+					t.Error("nothing is admitted alone in later windows")
+				}
+			})
+		})
+	}
+}
+
+func TestAGroupThatWaitsIsNotAskedForOfADrainedStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s := slowStrict(t, Strict, 10)
+		var requests sync.WaitGroup
+		all := crowd(t, l, 5, &requests)
+		l.Reconfigure(draining(l.settings.Load().Config))
+		requests.Wait()
+		for i, d := range all {
+			if d.Allowed || d.Source != FromDrain {
+				t.Errorf("request %d: %v from %v, want a refusal that says why", i, d.Allowed, d.Source)
+			}
+		}
+		if got := s.count(limiter.Take); got != 1 {
+			t.Errorf("the store was asked %d times, want once, before the drain", got)
+		}
+	})
+}
+
+func TestNobodyWaitsForTheStoreBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := slowStrict(t, Strict, 10)
+		var requests sync.WaitGroup
+		crowd(t, l, 5, &requests)
+		l.Swap(l.settings.Load().Config, newFakeStore())
+		begin := time.Now()
+		if d := acquire(t, l, "", 1); !d.Allowed || time.Since(begin) > 0 {
+			t.Errorf("%v after %v, want an admission by the new store at once", d.Allowed, time.Since(begin))
+		}
+		requests.Wait()
+	})
 }

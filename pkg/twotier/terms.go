@@ -14,10 +14,13 @@ type settings struct {
 	*Rules
 	gate  *Gate
 	blank *terms // of a key that nothing is known of
+	// swapped is the instant until which another store than the gate's was asked; past
+	// when none ever was.
+	swapped int64
 }
 
 func newSettings(l *Limiter, cfg Config, gate *Gate) *settings {
-	s := &settings{Rules: RulesOf(cfg), gate: gate}
+	s := &settings{Rules: RulesOf(cfg), gate: gate, swapped: past}
 	s.blank = &terms{limiter: l, settings: s, lowWater: neverLow, ends: past, Refusal: nothing}
 	return s
 }

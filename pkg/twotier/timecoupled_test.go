@@ -174,7 +174,7 @@ func TestReturnsOfTimeCoupledCreditsNameTheirInstant(t *testing.T) {
 		s := newFakeStore()
 		cfg := byTime(limiter.SlidingLog, Leased)
 		cfg.LowWater, cfg.Holders, cfg.Size.Batch = 0, 1, 10
-		l := New(cfg, newGate(s, &clock{}))
+		l := New(cfg, newGate(s, newClock()))
 		d := acquire(t, l, "", 4)
 		at := s.now()
 		time.Sleep(20 * time.Millisecond)

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/weir-dev/weir/pkg/monotonic"
 )
 
 // A Virtual machine is one on which limiters run in a simulation: with its own
@@ -25,7 +27,9 @@ type Virtual interface {
 
 // NewVirtualGate returns a gate before s on a virtual machine. Its limiters run
 // there, too.
-func NewVirtualGate(s Store, v Virtual) *Gate { return newGate(s, &clock{virtual: v}) }
+func NewVirtualGate(s Store, v Virtual) *Gate {
+	return newGate(s, &clock{Clock: new(monotonic.Clock), virtual: v})
+}
 
 // random returns a number in [0, n).
 func (c *clock) random(n int64) int64 {

@@ -5,28 +5,26 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weir-dev/weir/pkg/monotonic"
 )
 
-// suspend makes the clock's watchdog believe in a suspension when add is called.
-func suspend(t *testing.T, c *clock) (add func(time.Duration)) {
+// suspendable returns the clock of a machine that is suspended when add is called.
+func suspendable() (c *clock, add func(time.Duration)) {
 	var slept atomic.Int64
-	stop, done := make(chan struct{}), make(chan struct{})
-	go c.watch(func() time.Duration { return time.Hour + time.Duration(slept.Load()) }, stop, done)
-	t.Cleanup(func() { close(stop); <-done })
-	synctest.Wait() // it knows how long the machine was suspended before
-	c.users = 1     // the limiter need not start another
-	return func(d time.Duration) { slept.Add(int64(d)) }
+	machine := monotonic.New(func() time.Duration { return time.Hour + time.Duration(slept.Load()) })
+	return &clock{Clock: machine}, func(d time.Duration) { slept.Add(int64(d)) }
 }
 
 func TestCreditsDieInASuspendedMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, c := newFakeStore(), &clock{}
-		add := suspend(t, c)
+		s := newFakeStore()
+		c, add := suspendable()
 		l := openWith(t, perSecond(1000, 10), s, c)
 		acquire(t, l, "", 1)
 		add(2 * time.Second)
 		s.set(func() { s.ahead += 2 * time.Second })
-		time.Sleep(watchInterval + time.Millisecond)
+		time.Sleep(monotonic.WatchInterval + time.Millisecond)
 		if d := acquire(t, l, "", 1); d.Windows.Open[0].Index != window(s) {
 			t.Errorf("charged to window %d in window %d", d.Windows.Open[0].Index, window(s))
 		}
@@ -35,8 +33,8 @@ func TestCreditsDieInASuspendedMachine(t *testing.T) {
 
 func TestReplyUnderWayInASuspendedMachineIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, c := newFakeStore(), &clock{}
-		add := suspend(t, c)
+		s := newFakeStore()
+		c, add := suspendable()
 		cfg := perSecond(1000, 10)
 		cfg.Timeout = time.Second
 		l := openWith(t, cfg, s, c)
@@ -57,38 +55,15 @@ func TestReplyUnderWayInASuspendedMachineIsLate(t *testing.T) {
 
 func TestShortSuspensionLeavesValidCredits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, c := newFakeStore(), &clock{}
-		add := suspend(t, c)
+		s := newFakeStore()
+		c, add := suspendable()
 		l := openWith(t, perSecond(1000, 10), s, c)
 		acquire(t, l, "", 1)
 		add(300 * time.Millisecond)
-		time.Sleep(watchInterval + time.Millisecond)
+		time.Sleep(monotonic.WatchInterval + time.Millisecond)
 		acquire(t, l, "", 1)
 		if got := len(s.commands); got != 1 {
 			t.Errorf("%d store calls, want 1: the window is still open", got)
 		}
-	})
-}
-
-func TestClocksOfARunningMachineDoNotPart(t *testing.T) {
-	before := suspended()
-	if got := suspended() - before; got > time.Millisecond || got < -time.Millisecond {
-		t.Errorf("the machine seems suspended for %v", got)
-	}
-}
-
-func TestWatchdogRunsWhileAnyLimiterIsOpen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c clock
-		a := New(perSecond(1, 1), newGate(newFakeStore(), &c))
-		b := New(perSecond(1, 1), newGate(newFakeStore(), &c))
-		a.Close(t.Context())
-		select {
-		case <-c.done:
-			t.Error("the watchdog ended with a limiter still open")
-		default:
-		}
-		b.Close(t.Context())
-		<-c.done
 	})
 }

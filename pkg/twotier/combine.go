@@ -1,0 +1,174 @@
+package twotier
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// Requests of one key that come while the store is being asked for others share the
+// next call, as writers of a log share a write (group commit; flat combining, Hendler
+// et al. 2010). It takes one unit for each, as many as there are. That is what as
+// many takes of one unit would have got at the instant of the call, and all of them
+// came before it: the store decides as strictly as if each had asked.
+//
+// The first request makes its call itself and waits for nobody.
+
+const (
+	// maxCalls is how many calls of a key are under way before requests wait.
+	maxCalls = 1
+	// maxShares is how often a request shares a call. When others got all of it so
+	// often, it asks for itself.
+	maxShares = 2
+)
+
+// A line is the requests of a key that share calls. The key's mu guards it.
+type line struct {
+	gate  *Gate  // of the store in force when it formed: nobody joins behind a call to another
+	calls int    // under way
+	next  *group // that waits for the next call, nil when nobody does
+}
+
+// A group is the requests that share one call.
+type group struct {
+	size int64         // requests that did not give up; guarded by the key's mu
+	done chan struct{} // closed when the fields below are set
+
+	cfg     *settings // by which the store was asked
+	err     error     // why it did not answer
+	ok      bool      // unless the requests have to be decided anew
+	verdict verdict   // guarded by the key's mu
+	dies    int64     // instant from which on nothing is admitted by it
+}
+
+// shares reports whether requests of the cost may share calls. Of greater costs a
+// call may get what pays for some, and LeakyBucket gives each request a delay of its
+// own. Units without windows have to have a lifetime: a reply that is late brings many
+// at once, and what is late is told by it only.
+func (s *settings) shares(cost int64) bool {
+	p := s.Params
+	return cost == 1 && p.Algorithm != limiter.LeakyBucket && (p.Algorithm.WindowCoupled() || p.Lifetime > 0)
+}
+
+// shareCall decides a request of one unit, alone when nobody is before it.
+func (k *Key) shareCall(ctx context.Context, cfg *settings) (Decision, bool, error) {
+	q, g := k.lineUp(cfg)
+	if g == nil {
+		defer k.depart(q)
+		return k.askFor(ctx, cfg, limiter.Command{Op: limiter.Take, Min: 1, Want: 1}, 1)
+	}
+	if err := k.limiter().clock.wait(ctx, g.done); err != nil && k.giveUp(g) {
+		return Decision{}, true, err
+	}
+	if g.err != nil {
+		return k.unanswered(ctx, g.cfg, 1, g.err)
+	}
+	d, ok := k.claim(g)
+	return d, ok, nil
+}
+
+// lineUp puts a request into the group that goes next. It returns none when the
+// request has to make a call of its own, and depart after it.
+func (k *Key) lineUp(cfg *settings) (*line, *group) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.busy.line == nil || k.busy.line.gate != cfg.gate {
+		k.busy.line = &line{gate: cfg.gate}
+	}
+	q := k.busy.line
+	if q.calls < maxCalls {
+		q.calls++
+		return q, nil
+	}
+	if q.next == nil {
+		q.next = &group{done: make(chan struct{})}
+	}
+	q.next.size++
+	return q, q.next
+}
+
+// giveUp takes a request out of its group, unless that is decided.
+func (k *Key) giveUp(g *group) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	select {
+	case <-g.done:
+		return false
+	default:
+		g.size--
+		return true
+	}
+}
+
+// depart ends a call, or goes on with those who wait.
+func (k *Key) depart(q *line) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	g := k.nextGroup(q)
+	if g != nil && !k.limiter().start(func() { k.carry(q, g) }) {
+		close(g.done)
+		k.nextGroup(q)
+	}
+}
+
+// carry makes calls for a group and for those that come meanwhile.
+func (k *Key) carry(q *line, g *group) {
+	for g != nil {
+		k.askForAll(g)
+		runtime.Gosched() // whom that answered may ask again, and would miss the next call by a moment
+		k.mu.Lock()
+		g = k.nextGroup(q)
+		k.mu.Unlock()
+	}
+}
+
+// nextGroup returns the requests that wait, or none and ends a call; mu is held.
+func (k *Key) nextGroup(q *line) *group {
+	g := q.next
+	q.next = nil
+	if g != nil && g.size > 0 {
+		return g
+	}
+	q.calls--
+	if q.calls == 0 && k.busy != nil && k.busy.line == q {
+		k.busy.line = nil
+		k.rest()
+	}
+	return nil
+}
+
+// askForAll makes the call of a group, to the store in force. It belongs to the
+// limiter: who gives up fails none of the others.
+func (k *Key) askForAll(g *group) {
+	l := k.limiter()
+	g.cfg = l.settings.Load()
+	if g.cfg.Draining || !g.cfg.shares(1) {
+		close(g.done)
+		return
+	}
+	k.mu.Lock()
+	take := limiter.Command{Op: limiter.Take, Min: 1, Want: max(g.size, 1)}
+	k.mu.Unlock()
+	r, err := k.take(l.ctx, g.cfg, take, maxAsks)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	defer close(g.done)
+	if g.err = err; err != nil {
+		return
+	}
+	// What was granted to those who gave up goes to others, or back.
+	g.verdict, g.ok = k.answer(g.cfg, take, r, 1, g.size)
+	g.dies = DeadlineOf(r.Sent, r.ExpiresIn)
+}
+
+// claim decides a request by the answer to its group. It reports false when the
+// request has to be decided anew.
+func (k *Key) claim(g *group) (Decision, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !g.ok || g.verdict.admits > 0 && k.limiter().clock.now() >= g.dies {
+		return Decision{}, false
+	}
+	return g.verdict.next(k)
+}
