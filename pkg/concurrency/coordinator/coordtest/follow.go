@@ -1,0 +1,120 @@
+package coordtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/pkg/concurrency/pool"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// testFollowsCore compares every answer of random timelines with the core's. When
+// the clock cannot be set, nothing expires in them, and what is left of a share or a
+// quarantine is not compared.
+func testFollowsCore(t *testing.T, h *harness) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			follow(t, h, rand.New(rand.NewPCG(seed, 4)).Uint64, 400)
+		})
+	}
+}
+
+// Fuzz compares every answer of timelines with the core's, of a subject whose clock can
+// be set. The input makes the choices until it ends, and a seed of them the rest.
+func Fuzz(f *testing.F, start func(testing.TB) Subject) {
+	for seed := range byte(16) {
+		f.Add([]byte{seed})
+	}
+	h := &harness{start(f)}
+	pools := 0
+	f.Fuzz(func(t *testing.T, choices []byte) {
+		pools++
+		var rest [32]byte
+		copy(rest[:], choices)
+		random := rand.NewChaCha8(rest)
+		dice := func() uint64 {
+			if len(choices) == 0 {
+				return random.Uint64()
+			}
+			chosen := choices[0]
+			choices = choices[1:]
+			return uint64(chosen)
+		}
+		t.Run(fmt.Sprint(pools), func(t *testing.T) { follow(t, h, dice, 200) })
+	})
+}
+
+func follow(t *testing.T, h *harness, d Dice, steps int) {
+	const start = limiter.Instant(1_790_000_000_000_000)
+	line := NewTimeline(d, start)
+	f := follower{h: h, key: key(t)}
+	if h.Set == nil {
+		f.slow(t, line)
+	}
+	for i := range steps {
+		c := f.next(line)
+		if err := f.follow(t, c); err != nil {
+			t.Fatalf("step %d, %+v: %v", i, c, err)
+		}
+	}
+}
+
+// A follower runs a coordinator and the core side by side.
+type follower struct {
+	h    *harness
+	key  pool.Key
+	core *pool.State
+}
+
+// slow waits until the pool, whose shares do not expire, is in no quarantine.
+func (f *follower) slow(t *testing.T, line *Timeline) {
+	m := f.h.open(t, fixed(1), "first")
+	m.leave(t)
+	line.Params.Generation = 2
+	core, err := pool.Restore(pool.Memory{
+		Term: m.Term, Generation: m.Generation, Params: m.params, Limit: m.Limit, Bound: m.Limit,
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.core = core
+}
+
+func (f *follower) next(line *Timeline) Call {
+	m := pool.Memory{}
+	if f.core != nil {
+		m = f.core.Memory()
+	}
+	c := line.Next(m)
+	if f.h.Set == nil {
+		c.Now, c.Params.TTL = 0, long
+	}
+	return c
+}
+
+func (f *follower) follow(t *testing.T, c Call) error {
+	if f.h.Set != nil {
+		f.h.Set(c.Now)
+	}
+	got, err := f.h.Coordinator.Apply(t.Context(), f.key, c.Params, c.Command)
+	if err != nil {
+		return err
+	}
+	if f.core == nil { // the coordinator says how its memory begins
+		f.core = pool.Begin(got.Term, c.Now.Add(got.Quarantined-c.Params.Quarantine), c.Params)
+	}
+	want, err := f.core.Step(c.Params, c.Now, c.Command)
+	if err != nil {
+		return err
+	}
+	if f.h.Set == nil {
+		got.TTL, want.TTL = 0, 0
+	}
+	if got != want {
+		return fmt.Errorf("answer (-want +got)\n%s", cmp.Diff(want, got))
+	}
+	return nil
+}

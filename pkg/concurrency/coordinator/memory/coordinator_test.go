@@ -1,0 +1,116 @@
+package memory_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weir-dev/weir/pkg/concurrency/coordinator/coordtest"
+	"github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
+	"github.com/weir-dev/weir/pkg/concurrency/pool"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const epoch = limiter.Instant(1_790_000_000_000_000)
+
+// A clock stands still until it is moved.
+type clock struct {
+	mu  sync.Mutex
+	now limiter.Instant
+}
+
+func (c *clock) Now() limiter.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Set(now limiter.Instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+}
+
+func (c *clock) Advance(d limiter.Micros) { c.Set(c.Now().Add(d)) }
+
+func TestConformance(t *testing.T) {
+	for name, first := range map[string]bool{"the first coordinator": true, "a later one": false} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.Run(t, func(t *testing.T) coordtest.Subject { return subject(t, first) })
+		})
+	}
+}
+
+// TestConformanceByAClockThatCannotBeSet is for the suite: what a coordinator's clock
+// cannot be told, it waits for.
+func TestConformanceByAClockThatCannotBeSet(t *testing.T) {
+	t.Parallel()
+	coordtest.Run(t, func(t *testing.T) coordtest.Subject {
+		t.Parallel()
+		now := func() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) }
+		c := memory.New(memory.Options{Clock: now, Term: 1, First: true})
+		return coordtest.Subject{
+			Coordinator: c, Break: c.Seal,
+			Advance: func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) },
+			Forget: map[string]func() coordtest.Coordinator{
+				"a crash": func() coordtest.Coordinator { return memory.New(memory.Options{Clock: now, Term: 2}) },
+			},
+		}
+	})
+}
+
+func subject(t *testing.T, first bool) coordtest.Subject {
+	now := &clock{now: epoch}
+	term := int64(1)
+	c := memory.New(memory.Options{Clock: now.Now, Term: term, First: first})
+	next := func() *memory.Coordinator {
+		term++
+		c = memory.New(memory.Options{Clock: now.Now, Term: term})
+		return c
+	}
+	return coordtest.Subject{
+		Coordinator: c, Advance: now.Advance, Set: now.Set, Break: func() { c.Seal() },
+		Forget: map[string]func() coordtest.Coordinator{
+			"a crash": func() coordtest.Coordinator { return next() },
+		},
+		Keep: map[string]func() coordtest.Coordinator{
+			"a hand-over": func() coordtest.Coordinator {
+				data := export(t, c)
+				now.Set(now.Now() / 2) // the clock of another machine
+				if err := next().Import(data); err != nil {
+					t.Fatal(err)
+				}
+				return c
+			},
+		},
+	}
+}
+
+func export(t *testing.T, c *memory.Coordinator) []byte {
+	t.Helper()
+	data, err := c.Export(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+var web = pool.Key{Cluster: "c", Namespace: "n", Name: "web"}
+
+func params(limit int64) pool.Params {
+	return pool.Params{Min: limit, Max: limit, Initial: limit, TTL: 2 * limiter.Second, Quarantine: 2 * limiter.Second, Generation: 1}
+}
+
+func beat(t *testing.T, c *memory.Coordinator, key pool.Key, cmd pool.Command) pool.Grant {
+	t.Helper()
+	cmd.Op = pool.Beat
+	g, err := c.Apply(t.Context(), key, params(8), cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}

@@ -1,0 +1,62 @@
+package concurrency
+
+import (
+	"time"
+
+	"github.com/weir-dev/weir/pkg/concurrency/adaptive"
+	"github.com/weir-dev/weir/pkg/concurrency/slots"
+)
+
+// A Slot is one request in flight. It has to be released. The zero Slot is none.
+type Slot struct {
+	guard     *Guard
+	ticket    slots.Ticket
+	forwarded int64
+	fenced    <-chan struct{}
+}
+
+// Outcome says how a request ended.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Served  Outcome = iota // its latency says how loaded the backend is
+	Ignored                // its latency says nothing: it never reached the backend, or its client went away
+	Dropped                // the backend failed it for overload, or did not answer in time
+)
+
+// Forward says that the request is forwarded only now: latency counts from here, not
+// from when it was admitted.
+func (s *Slot) Forward() {
+	if s.guard != nil {
+		s.forwarded = s.guard.clock.Now()
+	}
+}
+
+// Fenced returns a channel that is closed when the request has to be ended, because the
+// guard's share expired and Config.OnFenced is Abort.
+func (s *Slot) Fenced() <-chan struct{} { return s.fenced }
+
+// Release gives the slot back, to the first that waits for one. Only the first call
+// does, on whichever copy.
+func (s *Slot) Release(o Outcome) {
+	g := s.guard
+	if g == nil {
+		return
+	}
+	now := g.clock.Now() // before the lock, which is no part of the latency
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	use, ok := g.table.Release(s.ticket)
+	if !ok {
+		return
+	}
+	if o != Ignored {
+		took := micros(time.Duration(now - s.forwarded))
+		g.law.Sample(g.instant(now), took, adaptive.Use(use), o == Dropped)
+	}
+	if g.table.Waiting() > 0 {
+		now = g.clock.Now() // the share may have expired while the lock was waited for
+	}
+	g.freed(now)
+}
