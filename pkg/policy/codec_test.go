@@ -81,7 +81,7 @@ func TestUnpackRefusesABomb(t *testing.T) {
 // FuzzDecode checks that whatever decodes also compiles, and encodes to bytes
 // that decode to the same.
 func FuzzDecode(f *testing.F) {
-	for _, s := range []policy.Snapshot{valid(), full(), queued(), carried()} {
+	for _, s := range []policy.Snapshot{valid(), full(), queued(), carried(), pooled(), fullPool()} {
 		data, _, err := policy.Encode(s)
 		if err != nil {
 			f.Fatal(err)
@@ -98,6 +98,12 @@ func FuzzDecode(f *testing.F) {
 		}
 		for i := range s.Policies {
 			checkParams(t, &s.Policies[i])
+		}
+		if s.Pool != nil {
+			params := s.Pool.Params()
+			if err := params.Validate(); err != nil {
+				t.Fatalf("the pool validates but is divided by %+v: %v", params, err)
+			}
 		}
 		again, version, err := policy.Encode(s)
 		if err != nil {

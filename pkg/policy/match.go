@@ -15,6 +15,7 @@ type Set struct {
 	Limits   []*CompiledLimit // in the order of the snapshot
 
 	byName map[limitName]*CompiledLimit
+	pool   *CompiledPool
 }
 
 type limitName struct{ namespace, policy, limit string }
@@ -49,8 +50,17 @@ func Compile(s Snapshot) (*Set, error) {
 			set.byName[limitName{p.Namespace, p.Name, l.Limit.Name}] = l
 		}
 	}
+	if s.Pool != nil {
+		var err error
+		if set.pool, err = compilePool(s.Pool); err != nil {
+			return nil, fmt.Errorf("pool.%w", err)
+		}
+	}
 	return set, nil
 }
+
+// Pool returns the pool that requests need a slot of, nil when there is none.
+func (s *Set) Pool() *CompiledPool { return s.pool }
 
 // Lookup returns the limit of that name, nil when there is none.
 func (s *Set) Lookup(namespace, policy, limit string) *CompiledLimit {

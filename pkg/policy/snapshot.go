@@ -6,6 +6,8 @@ import "github.com/weir-dev/weir/pkg/limiter"
 type Snapshot struct {
 	Cluster  string   `json:"cluster"`            // prefix of every counter's name
 	Policies []Policy `json:"policies,omitempty"` // ordered by namespace and name
+	// Pool is the one pool that the sidecar's requests belong to, nil for none.
+	Pool *Pool `json:"pool,omitempty"`
 }
 
 // A Policy is one RateLimitPolicy, resolved. A request that several limits or

@@ -48,6 +48,9 @@ func (s *Snapshot) Validate() error {
 			p.add(path, "is out of order: sort by namespace and name and keep one of each")
 		}
 	}
+	if s.Pool != nil {
+		s.Pool.validate(&p, "pool")
+	}
 	return errors.Join(p...)
 }
 

@@ -1,0 +1,55 @@
+package policy
+
+import (
+	"fmt"
+
+	"github.com/weir-dev/weir/pkg/concurrency/slots"
+)
+
+// A CompiledPool is the pool of a set, ready to judge requests.
+type CompiledPool struct {
+	Pool *Pool
+
+	exempt     []matcher
+	ignore     []matcher
+	partitions [][]matcher
+}
+
+func compilePool(p *Pool) (*CompiledPool, error) {
+	c := &CompiledPool{Pool: p}
+	var err error
+	if c.exempt, err = compileMatches("exempt", p.Exempt); err != nil {
+		return nil, err
+	}
+	if c.ignore, err = compileMatches("algorithm.ignore", p.Algorithm.Ignore); err != nil {
+		return nil, err
+	}
+	for i := range p.Partitions {
+		matches, err := compileMatches("match", p.Partitions[i].Match)
+		if err != nil {
+			return nil, fmt.Errorf("%s.%w", entry("partitions", i), err)
+		}
+		c.partitions = append(c.partitions, matches)
+	}
+	return c, nil
+}
+
+// Shadow reports whether requests that find no slot are counted and let pass.
+func (c *CompiledPool) Shadow() bool { return c.Pool.Mode == Shadow }
+
+// Exempt reports whether r needs no slot.
+func (c *CompiledPool) Exempt(r Request) bool { return anyMatches(c.exempt, r) }
+
+// Ignore reports whether the latency of r says nothing of the backend's load.
+func (c *CompiledPool) Ignore(r Request) bool { return anyMatches(c.ignore, r) }
+
+// Partition returns the index of the partition that r belongs to, the first that
+// matches it, and slots.Rest when none does.
+func (c *CompiledPool) Partition(r Request) int {
+	for i, matches := range c.partitions {
+		if len(matches) == 0 || anyMatches(matches, r) {
+			return i
+		}
+	}
+	return slots.Rest
+}
