@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	weirv1alpha1 "github.com/weir-dev/weir/api/v1alpha1"
 )
@@ -37,7 +39,7 @@ func TestColumnsOfANewPolicyShowNoFigure(t *testing.T) {
 		{"Reachable", "<none>"},
 		{"Req/Trip", "-"},
 	}
-	compareColumns(t, policy.GetName(), want, wantWide)
+	compareColumns(t, policy, want, wantWide)
 }
 
 func TestColumnsOfAMeasuredPolicy(t *testing.T) {
@@ -64,7 +66,7 @@ func TestColumnsOfAMeasuredPolicy(t *testing.T) {
 		{"Reachable", "True"},
 		{"Req/Trip", "97.3"},
 	}
-	compareColumns(t, policy.GetName(), want, wantWide)
+	compareColumns(t, policy, want, wantWide)
 }
 
 // measured returns a status with every field set.
@@ -106,16 +108,16 @@ func measured() weirv1alpha1.RateLimitPolicyStatus {
 }
 
 // writeStatus writes the status as a controller would, and expects it back whole.
-func writeStatus(t *testing.T, policy *unstructured.Unstructured, status weirv1alpha1.RateLimitPolicyStatus) {
+func writeStatus(t *testing.T, object *unstructured.Unstructured, status any) {
 	t.Helper()
-	typed := &weirv1alpha1.RateLimitPolicy{}
-	get(t, policy, typed)
-	typed.Status = status
-	if err := server.Status().Update(t.Context(), typed); err != nil {
+	object.Object["status"] = plain(t, status)
+	if err := server.Status().Update(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
-	get(t, policy, typed)
-	if diff := cmp.Diff(plain(t, status), plain(t, typed.Status)); diff != "" {
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(plain(t, status), plain(t, object.Object["status"])); diff != "" {
 		t.Errorf("the status came back changed (-want +got):\n%s", diff)
 	}
 }
@@ -123,11 +125,11 @@ func writeStatus(t *testing.T, policy *unstructured.Unstructured, status weirv1a
 // A column is a cell of kubectl's table and its heading.
 type column struct{ Name, Cell string }
 
-// compareColumns compares what kubectl prints of a policy between its name and
+// compareColumns compares what kubectl prints of an object between its name and
 // its age, and what it prints only with -o wide.
-func compareColumns(t *testing.T, name string, want, wantWide []column) {
+func compareColumns(t *testing.T, object *unstructured.Unstructured, want, wantWide []column) {
 	t.Helper()
-	table := tableOf(t, name)
+	table := tableOf(t, object)
 	var got, wide []column
 	for i, definition := range table.ColumnDefinitions {
 		cell := "<none>"
@@ -154,15 +156,16 @@ func compareColumns(t *testing.T, name string, want, wantWide []column) {
 	}
 }
 
-// tableOf asks for a policy as kubectl get does.
-func tableOf(t *testing.T, name string) metav1.Table {
+// tableOf asks for an object as kubectl get does.
+func tableOf(t *testing.T, object *unstructured.Unstructured) metav1.Table {
 	t.Helper()
+	resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
 	discoverer, err := discovery.NewDiscoveryClientForConfig(serverConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text, err := discoverer.RESTClient().Get().
-		AbsPath("/apis/weir.dev/v1alpha1/namespaces/default/ratelimitpolicies/"+name).
+		AbsPath("/apis/weir.dev/v1alpha1/namespaces/default", resource.Resource, object.GetName()).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
 		DoRaw(t.Context())
 	if err != nil {

@@ -1,20 +1,28 @@
 package v1alpha1
 
-// Condition types of a RateLimitPolicy. All are good when True, and each carries
-// the generation it speaks of. While Accepted is False the others are absent.
+// Condition types. Each carries the generation it speaks of, and all but Saturated
+// are good when True. While Accepted is False the others are absent.
 const (
-	// AcceptedCondition: the policy is valid and is being programmed.
+	// AcceptedCondition: the object is valid and is being programmed.
 	AcceptedCondition = "Accepted"
 
 	// ProgrammedCondition: sidecars acknowledged this generation. It never speaks
 	// of what was merely sent.
 	ProgrammedCondition = "Programmed"
 
-	// WithinBoundCondition: no window admitted more than the stated bound.
+	// WithinBoundCondition: nothing was admitted beyond the stated bound.
 	WithinBoundCondition = "WithinBound"
 
-	// StoreReachableCondition: every reporting sidecar reaches the store.
+	// StoreReachableCondition, of a RateLimitPolicy: every reporting sidecar reaches
+	// the store.
 	StoreReachableCondition = "StoreReachable"
+
+	// CoordinatorReachableCondition, of a ConcurrencyPool: every reporting sidecar
+	// reaches the coordinator.
+	CoordinatorReachableCondition = "CoordinatorReachable"
+
+	// SaturatedCondition, of a ConcurrencyPool: requests find no slot.
+	SaturatedCondition = "Saturated"
 )
 
 // PendingReason says that the controller has not looked at this generation yet.
@@ -25,6 +33,9 @@ const PendingReason = "Pending"
 const (
 	AcceptedReason = "Accepted" // True
 	InvalidReason  = "Invalid"  // False: the message names the field and the cure
+	// ConflictedReason, of a ConcurrencyPool: False: an older pool selects the same pods
+	// and applies to them; the message names it.
+	ConflictedReason = "Conflicted"
 )
 
 // Reasons of ProgrammedCondition.
@@ -38,15 +49,28 @@ const (
 // Reasons of WithinBoundCondition.
 const (
 	MeasuredReason       = "Measured"       // True
-	BoundExceededReason  = "BoundExceeded"  // False: the message names the limit, the window and by how much
-	NoTrafficReason      = "NoTraffic"      // Unknown: no window had a request
+	BoundExceededReason  = "BoundExceeded"  // False: the message says when and by how much
+	NoTrafficReason      = "NoTraffic"      // Unknown: there was no request
 	ReportsMissingReason = "ReportsMissing" // Unknown: a sidecar did not report what it let through
 	FailOpenReason       = "FailOpen"       // Unknown: the failure action Allow admitted requests uncounted
-	StartingReason       = "Starting"       // Unknown: no window of this generation was measured
+	LocalOnlyReason      = "LocalOnly"      // Unknown: pods that are cut off from the coordinator admit by themselves
+	StartingReason       = "Starting"       // Unknown: nothing of this generation was measured
 )
 
-// Reasons of StoreReachableCondition.
+// Reasons of StoreReachableCondition and CoordinatorReachableCondition.
 const (
 	ReachableReason   = "Reachable"   // True
-	UnreachableReason = "Unreachable" // False: the message carries the store's error
+	UnreachableReason = "Unreachable" // False: the message carries the error
+	// QuarantinedReason, of a coordinator: True: it has just lost its memory, and grants
+	// no more than is in use until every older share has expired.
+	QuarantinedReason = "Quarantined"
+)
+
+// Reasons of SaturatedCondition. NoTrafficReason and StartingReason make it Unknown, as
+// does UnreachableReason, when no pod has a share.
+const (
+	AtLimitReason     = "AtLimit"     // True: the limit that latency allows is used up
+	AtMaxReason       = "AtMax"       // True: the limit is used up and may not rise
+	AtMinReason       = "AtMin"       // True: the limit is used up and may not fall, though latency says that it should
+	HasHeadroomReason = "HasHeadroom" // False
 )

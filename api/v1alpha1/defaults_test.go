@@ -62,18 +62,23 @@ func TestDefaults(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			policy := newPolicy(t, tc.given)
-			if err := server.Create(t.Context(), policy); err != nil {
-				t.Fatal(err)
-			}
-			got, _, err := unstructured.NestedFieldCopy(policy.Object, append([]string{"spec"}, tc.at...)...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(parse(t, tc.want), plain(t, got)); diff != "" {
-				t.Errorf("after defaulting (-want +got):\n%s", diff)
-			}
+			requireDefaulted(t, newPolicy(t, tc.given), tc.at, tc.want)
 		})
+	}
+}
+
+// requireDefaulted creates the object and compares a part of its spec with YAML.
+func requireDefaulted(t *testing.T, object *unstructured.Unstructured, at []string, want string) {
+	t.Helper()
+	if err := server.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := unstructured.NestedFieldCopy(object.Object, append([]string{"spec"}, at...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(parse(t, want), plain(t, got)); diff != "" {
+		t.Errorf("after defaulting (-want +got):\n%s", diff)
 	}
 }
 

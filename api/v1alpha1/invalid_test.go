@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // invalid is a spec that the API server refuses for one reason.
@@ -132,7 +133,7 @@ var invalidSpecs = map[string]invalid{
 
 	"an empty list of matches":         {withLimit(`match: []`), "spec.limits[0].match", "should have at least 1 items"},
 	"nine matches":                     {withLimit(`match: ` + repeat(9, `{methods: [GET]}`)), "spec.limits[0].match", "must have at most 8 items"},
-	"a match of nothing":               {withMatch(``), "spec.limits[0].match[0]", "set at least one of methods, paths and headers, or remove match"},
+	"a match of nothing":               {withMatch(``), "spec.limits[0].match[0]", "set at least one of methods, paths and headers, or remove it (the list, too, when nothing else is in it)"},
 	"an empty list of methods":         {withMatch(`methods: []`), "spec.limits[0].match[0].methods", "should have at least 1 items"},
 	"17 methods":                       {withMatch(`methods: ` + repeat(17, `M%d`)), "spec.limits[0].match[0].methods", "must have at most 16 items"},
 	"a method twice":                   {withMatch(`methods: [GET, GET]`), "spec.limits[0].match[0].methods[1]", "Duplicate value"},
@@ -200,11 +201,17 @@ var invalidSpecs = map[string]invalid{
 func TestInvalidPoliciesAreRefused(t *testing.T) {
 	for name, tc := range merged(t, invalidSpecs, invalidLimits, invalidStores) {
 		t.Run(name, func(t *testing.T) {
-			got := causes(t, server.Create(t.Context(), newPolicy(t, tc.spec)))
-			if len(got) != 1 || got[0].Field != tc.field || !strings.Contains(got[0].Message, tc.message) {
-				t.Errorf("the policy was refused with\n%swant one error about %s that says %q", list(got), tc.field, tc.message)
-			}
+			requireRefused(t, newPolicy(t, tc.spec), tc)
 		})
+	}
+}
+
+// requireRefused creates the object and wants it refused for the one reason.
+func requireRefused(t *testing.T, object *unstructured.Unstructured, want invalid) {
+	t.Helper()
+	got := causes(t, server.Create(t.Context(), object))
+	if len(got) != 1 || got[0].Field != want.field || !strings.Contains(got[0].Message, want.message) {
+		t.Errorf("it was refused with\n%swant one error about %s that says %q", list(got), want.field, want.message)
 	}
 }
 

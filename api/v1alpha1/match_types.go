@@ -1,7 +1,7 @@
 package v1alpha1
 
 // Match selects requests. Every field that is set must match.
-// +kubebuilder:validation:XValidation:rule="has(self.methods) || has(self.paths) || has(self.headers)",message="set at least one of methods, paths and headers, or remove match to count every request"
+// +kubebuilder:validation:XValidation:rule="has(self.methods) || has(self.paths) || has(self.headers)",message="it names no request: set at least one of methods, paths and headers, or remove it (the list, too, when nothing else is in it)"
 type Match struct {
 	// methods match when the request's method is one of them. At most 16.
 	// +optional

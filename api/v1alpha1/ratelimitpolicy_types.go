@@ -91,8 +91,11 @@ type RateLimitPolicySpec struct {
 	// +kubebuilder:default={mode: Leased}
 	Consistency Consistency `json:"consistency,omitzero"`
 
-	// store says where the counters are kept. Default: in the controller. When it is
-	// changed the new store knows nothing of what the old one granted, so it begins
+	// store says where the counters are kept. Default: in the controller. A crash of the
+	// leading controller leaves the windows that it keeps unserved, so prefer another
+	// type for windows over a minute. Postgres takes a round trip of some milliseconds
+	// for each lease, so it is for few keys.
+	// When it is changed the new store knows nothing of what the old one granted, so it begins
 	// with windows that begin after every pod has let go of the old one; until then
 	// the open windows are not served. status.store tells how far that is.
 	// +optional

@@ -46,9 +46,10 @@ type RateLimitPolicyStatus struct {
 	Summary Summary `json:"summary,omitzero"`
 }
 
-// Enforcement counts the pods of a policy.
+// Enforcement counts the pods of a policy or a pool.
 type Enforcement struct {
-	// desired is the number of running pods that podSelector selects.
+	// desired is the number of running pods that podSelector selects, of a pool without
+	// those that an older pool applies to.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Desired int32 `json:"desired"`
@@ -205,16 +206,21 @@ type HotKey struct {
 	MeasuredAt metav1.Time `json:"measuredAt"`
 }
 
-// Overshoot is what windows admitted beyond what the algorithm promises, in units of
-// the limit: beyond the limit, and for TokenBucket and GCRA beyond the burst on top
-// of it, for LeakyBucket beyond what may wait on top of it.
+// Overshoot is what was admitted beyond what is promised. Of a limit it is what windows
+// admitted in units of the limit: beyond the limit, and for TokenBucket and GCRA beyond
+// the burst on top of it, for LeakyBucket beyond what may wait on top of it. Of a pool
+// it is the requests that were in flight beyond its limit, or beyond what the limit was
+// while they drain.
 type Overshoot struct {
-	// bound is the most that the running configuration allows: 0, and with leases that
-	// carry over pods · (batch − 1 + lowWater). Absent while nothing bounds it.
+	// bound is the most that the running configuration allows. Of a policy it is 0, and
+	// with leases that carry over pods · (batch − 1 + lowWater). Of a pool it is 0, and
+	// absent with mode Shadow and handoff Occupancy, and while pods admit by themselves
+	// for onCoordinatorOutage LocalOnly.
 	// +optional
 	Bound *int64 `json:"bound,omitempty"`
 
-	// observed is that of the window that ended at windowEnd.
+	// observed is that of the window that ended at windowEnd; of a pool the largest that
+	// was measured for measuredAt.
 	// +optional
 	Observed *int64 `json:"observed,omitempty"`
 
@@ -222,7 +228,8 @@ type Overshoot struct {
 	// +optional
 	Worst *int64 `json:"worst,omitempty"`
 
-	// worstTime is the end of that window, on the store's clock.
+	// worstTime is the end of that window, on the store's clock; of a pool when it was
+	// measured.
 	// +optional
 	WorstTime *metav1.MicroTime `json:"worstTime,omitempty"`
 }
@@ -230,7 +237,8 @@ type Overshoot struct {
 // UnderUtilization is the part of a limit that was left while requests were
 // refused, in basis points of the limit (10000 is all of it).
 type UnderUtilization struct {
-	// observedBasisPoints is that of the window that ended at windowEnd.
+	// observedBasisPoints is that of the window that ended at windowEnd; of a pool what
+	// was measured for measuredAt.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000

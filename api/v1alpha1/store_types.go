@@ -1,19 +1,19 @@
 package v1alpha1
 
-// Store says where the counters are kept.
+// Store says where what pods share is kept: the counters of a policy, the shares of a
+// pool.
 // +kubebuilder:validation:XValidation:rule="self.type != 'Redis' || has(self.redis)",fieldPath=".redis",reason=FieldValueRequired,message="type Redis needs a server: set redis.address to host:port, or redis.sentinel, or redis.cluster"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Redis' || !has(self.redis)",fieldPath=".redis",reason=FieldValueForbidden,message="redis is read only with type Redis: remove it, or set type to Redis"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Postgres' || has(self.postgres)",fieldPath=".postgres",reason=FieldValueRequired,message="type Postgres needs a server: set postgres.address and postgres.database"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Postgres' || !has(self.postgres)",fieldPath=".postgres",reason=FieldValueForbidden,message="postgres is read only with type Postgres: remove it, or set type to Postgres"
 type Store struct {
 	// type names the kind of store.
-	// Controller, the default, keeps the counters in the memory of the leading
-	// controller; nothing has to be installed. A crash of the leader leaves the open
-	// windows unserved, so prefer another type for windows over a minute.
-	// Redis keeps them in a Redis server, a Redis Cluster or a server that Sentinels
+	// Controller, the default, keeps it in the memory of the leading controller;
+	// nothing has to be installed.
+	// Redis keeps it in a Redis server, a Redis Cluster or a server that Sentinels
 	// watch.
-	// Postgres keeps them in a table that it makes for itself: for few keys and few
-	// requests per lease, where a Postgres is there and a Redis is not.
+	// Postgres keeps it in a table that it makes for itself: for modest rates, where a
+	// Postgres is there and a Redis is not.
 	// +optional
 	// +kubebuilder:default=Controller
 	Type StoreType `json:"type,omitempty"`
@@ -46,11 +46,13 @@ type RedisStore struct {
 	Address HostPort `json:"address,omitempty"`
 
 	// sentinel finds the server through the Sentinels that watch it. A failover may
-	// forget the last grants, so the windows that were open then are not served.
+	// forget the last grants, so the windows that were open then are not served, and no
+	// share of a pool grows for one leaseTTL.
 	// +optional
 	Sentinel *RedisSentinel `json:"sentinel,omitempty"`
 
-	// cluster spreads the counters over the nodes of a Redis Cluster.
+	// cluster finds the nodes of a Redis Cluster, which counters are spread over. A pool
+	// is kept on one of them.
 	// +optional
 	Cluster *RedisCluster `json:"cluster,omitempty"`
 
@@ -139,7 +141,7 @@ const (
 	TLSEnabled  TLSMode = "Enabled"
 )
 
-// SecretReference names a Secret in the namespace of the policy. The controller reads
+// SecretReference names a Secret in the namespace of the object. The controller reads
 // it and hands it to the selected pods' sidecars over their authenticated connection;
 // it needs the right to read it.
 type SecretReference struct {

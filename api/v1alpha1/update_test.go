@@ -41,19 +41,25 @@ func TestUpdates(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			policy := newPolicy(t, tc.from)
-			if err := server.Create(t.Context(), policy); err != nil {
-				t.Fatal(err)
-			}
-			policy.Object["spec"] = newPolicy(t, tc.to).Object["spec"]
-			got := causes(t, server.Update(t.Context(), policy))
-			switch {
-			case tc.want == "" && len(got) > 0:
-				t.Errorf("refused with\n%s", list(got))
-			case tc.want != "" && (len(got) != 1 || got[0].Field != tc.want):
-				t.Errorf("refused with\n%swant one error about %s", list(got), tc.want)
-			}
+			requireUpdate(t, newPolicy(t, tc.from), newPolicy(t, tc.to), tc.want)
 		})
+	}
+}
+
+// requireUpdate creates an object and gives it another's spec. Want is the field of the
+// only error; empty: it is accepted.
+func requireUpdate(t *testing.T, object, to *unstructured.Unstructured, want string) {
+	t.Helper()
+	if err := server.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	object.Object["spec"] = to.Object["spec"]
+	got := causes(t, server.Update(t.Context(), object))
+	switch {
+	case want == "" && len(got) > 0:
+		t.Errorf("refused with\n%s", list(got))
+	case want != "" && (len(got) != 1 || got[0].Field != want):
+		t.Errorf("refused with\n%swant one error about %s", list(got), want)
 	}
 }
 
@@ -118,7 +124,14 @@ func TestPoliciesAreSelectedByMode(t *testing.T) {
 	}
 }
 
-func TestNamesOfTheKind(t *testing.T) {
+func TestNamesOfTheKinds(t *testing.T) {
+	requireNames(t, "ratelimitpolicies", "rlp")
+	requireNames(t, "concurrencypools", "cpool")
+}
+
+// requireNames wants the server to know the resource by these names.
+func requireNames(t *testing.T, name, short string) {
+	t.Helper()
 	discoverer, err := discovery.NewDiscoveryClientForConfig(serverConfig)
 	if err != nil {
 		t.Fatal(err)
@@ -128,18 +141,18 @@ func TestNamesOfTheKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, resource := range resources.APIResources {
-		if resource.Name != "ratelimitpolicies" {
+		if resource.Name != name {
 			continue
 		}
-		if diff := cmp.Diff([]string{"rlp"}, resource.ShortNames); diff != "" {
-			t.Errorf("short names (-want +got):\n%s", diff)
+		if diff := cmp.Diff([]string{short}, resource.ShortNames); diff != "" {
+			t.Errorf("short names of %s (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff([]string{"fleetlimits"}, resource.Categories); diff != "" {
 			t.Errorf("categories (-want +got):\n%s", diff)
 		}
 		return
 	}
-	t.Error("the server does not know ratelimitpolicies")
+	t.Errorf("the server does not know %s", name)
 }
 
 // get reads the policy into typed.
