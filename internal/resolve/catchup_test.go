@@ -14,11 +14,24 @@ import (
 )
 
 func TestCatchUp(t *testing.T) {
-	at := func(version string) client.Object {
-		p := ratelimit("shop", "checkout", nil, 10)
-		p.ResourceVersion = version
-		return p
-	}
+	t.Run("policies", func(t *testing.T) {
+		testCatchUp(t, func(version string) client.Object {
+			p := ratelimit("shop", "checkout", nil, 10)
+			p.ResourceVersion = version
+			return p
+		})
+	})
+	t.Run("pools", func(t *testing.T) {
+		testCatchUp(t, func(version string) client.Object {
+			p := pooled("checkout", time.Unix(1, 0), nil)
+			p.ResourceVersion = version
+			return p
+		})
+	})
+}
+
+// testCatchUp catches up with an object, which at returns at a version.
+func testCatchUp(t *testing.T, at func(version string) client.Object) {
 	tests := map[string]struct {
 		live, cached []client.Object
 		waits        bool
@@ -52,7 +65,7 @@ type forgetful struct{ client.Client }
 
 func (f forgetful) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
 	err := f.Client.List(ctx, into, options...)
-	return errors.Join(err, f.Delete(ctx, ratelimit("shop", "checkout", nil, 10)))
+	return errors.Join(err, client.IgnoreNotFound(f.Delete(ctx, ratelimit("shop", "checkout", nil, 10))))
 }
 
 func TestAPolicyThatIsDeletedIsNotWaitedFor(t *testing.T) {

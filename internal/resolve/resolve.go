@@ -22,7 +22,7 @@ const syncTimeout = time.Second
 // concurrent use when its cache is.
 type ByLabels struct {
 	Cluster string        // that counters are named after
-	Cache   client.Reader // of policies; it must not answer before it is synced
+	Cache   client.Reader // of policies and pools; it must not answer before it is synced
 }
 
 // Snapshot returns what pods of the namespace with these labels enforce. While
@@ -30,11 +30,19 @@ type ByLabels struct {
 func (r ByLabels) Snapshot(ctx context.Context, namespace string, labels map[string]string) (policy.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	var list v1alpha1.RateLimitPolicyList
-	if err := r.Cache.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+	var policies v1alpha1.RateLimitPolicyList
+	if err := r.Cache.List(ctx, &policies, client.InNamespace(namespace)); err != nil {
 		return policy.Snapshot{}, fmt.Errorf("listing the policies of namespace %s: %w", namespace, err)
 	}
-	return translate.Snapshot(r.Cluster, list.Items, namespace, labels)
+	var pools v1alpha1.ConcurrencyPoolList
+	if err := r.Cache.List(ctx, &pools, client.InNamespace(namespace)); err != nil {
+		return policy.Snapshot{}, fmt.Errorf("listing the pools of namespace %s: %w", namespace, err)
+	}
+	var pool *v1alpha1.ConcurrencyPool
+	if selecting := Pools(pools.Items, namespace, labels); len(selecting) > 0 {
+		pool = selecting[0]
+	}
+	return translate.Snapshot(r.Cluster, policies.Items, pool, namespace, labels)
 }
 
 // ByPod resolves what an existing pod enforces. It is safe for concurrent use
@@ -53,7 +61,8 @@ func (r ByPod) Secret(ctx context.Context, s policy.Store) (map[string][]byte, e
 // Snapshot returns what the pod enforces, and which version its stores'
 // credentials have, none when they cannot be read. It fails when the cache does not know
 // the pod (yet), when the name belongs to a pod with another UID
-// (*OtherPodError), and when a policy that selects the pod cannot be translated.
+// (*OtherPodError), and when a policy that selects the pod, or the pool that applies to
+// it, cannot be translated.
 func (r ByPod) Snapshot(ctx context.Context, namespace, pod, podUID string) (policy.Snapshot, error) {
 	name := types.NamespacedName{Namespace: namespace, Name: pod}
 	var p corev1.Pod
@@ -68,12 +77,19 @@ func (r ByPod) Snapshot(ctx context.Context, namespace, pod, podUID string) (pol
 		return policy.Snapshot{}, err
 	}
 	for i := range snapshot.Policies {
-		// Credentials that cannot be read make this policy's store unavailable, as its
-		// status says, and keep no other policy from the pod.
-		of := &snapshot.Policies[i].Store
-		_, of.SecretVersion, _ = r.Secrets.Data(ctx, *of)
+		r.setVersion(ctx, &snapshot.Policies[i].Store)
+	}
+	if snapshot.Pool != nil {
+		r.setVersion(ctx, &snapshot.Pool.Coordinator)
 	}
 	return snapshot, nil
+}
+
+// setVersion sets which version the store's credentials have. Those that cannot be
+// read make this store unavailable, as the status of what uses it says, and keep
+// nothing else from the pod.
+func (r ByPod) setVersion(ctx context.Context, of *policy.Store) {
+	_, of.SecretVersion, _ = r.Secrets.Data(ctx, *of)
 }
 
 // OtherPodError says that a pod's name belongs to another pod now.

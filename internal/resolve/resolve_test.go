@@ -34,6 +34,27 @@ func ratelimit(namespace, name string, selector map[string]string, limit int64) 
 	}
 }
 
+// pooled returns a pool of namespace shop that was created at that time.
+func pooled(name string, created time.Time, selector map[string]string) *v1alpha1.ConcurrencyPool {
+	return &v1alpha1.ConcurrencyPool{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1, CreationTimestamp: metav1.NewTime(created)},
+		Spec: v1alpha1.ConcurrencyPoolSpec{
+			PodSelector:         metav1.LabelSelector{MatchLabels: selector},
+			Mode:                v1alpha1.EnforceMode,
+			Limit:               v1alpha1.PoolLimit{Max: 100},
+			Algorithm:           v1alpha1.PoolAlgorithm{Type: v1alpha1.Gradient2Algorithm},
+			Aggregate:           v1alpha1.MedianAggregate,
+			Allocation:          v1alpha1.EqualSplitAllocation,
+			Handoff:             v1alpha1.AcknowledgedHandoff,
+			Heartbeat:           v1alpha1.Heartbeat{Interval: "1s", LeaseTTL: "2s", Eager: v1alpha1.EagerEnabled},
+			SelfFence:           v1alpha1.SelfFence{OnFenced: v1alpha1.DrainAction},
+			OnCoordinatorOutage: v1alpha1.OnCoordinatorOutage{Action: v1alpha1.FailClosedAction},
+			Coordinator:         v1alpha1.Store{Type: v1alpha1.ControllerStore},
+			Response:            v1alpha1.PoolResponse{StatusCode: 503},
+		},
+	}
+}
+
 func cache(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -77,7 +77,7 @@ func (s *Secrets) read(ctx context.Context, key types.NamespacedName, before sec
 		read.err = fmt.Errorf("the controller may not read secret %s; allow it: kubectl create rolebinding weir-store-credentials "+
 			"--namespace %s --clusterrole weir-store-credentials --serviceaccount weir-system:weir-controller", key, key.Namespace)
 	case apierrors.IsNotFound(err):
-		read.err = fmt.Errorf("there is no secret %s: create it, or name another in spec.store", key)
+		read.err = fmt.Errorf("there is no secret %s: create it, or name another in secretRef", key)
 	case err != nil && before.version != "":
 		read.data, read.version = before.data, before.version
 	case err != nil:

@@ -84,7 +84,7 @@ func TestASecretThatCannotBeReadNamesTheCure(t *testing.T) {
 	}{
 		"forbidden": {forbidden, "kubectl create rolebinding weir-store-credentials --namespace shop --clusterrole weir-store-credentials " +
 			"--serviceaccount weir-system:weir-controller"},
-		"missing":        {notFound, "there is no secret shop/db: create it, or name another in spec.store"},
+		"missing":        {notFound, "there is no secret shop/db: create it, or name another in secretRef"},
 		"anything else":  {errors.New("timeout"), "reading secret shop/db: timeout"},
 		"a wrapped lack": {errors.Join(notFound), "create it"},
 	} {

@@ -15,9 +15,14 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
-// structuralSchema is the schema of the CRD as the API server defaults by it.
-var structuralSchema = sync.OnceValues(func() (*schema.Structural, error) {
-	file, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "weir.dev_ratelimitpolicies.yaml"))
+// The schemas of the CRDs as the API server defaults by them.
+var (
+	policySchema = sync.OnceValues(func() (*schema.Structural, error) { return structural("weir.dev_ratelimitpolicies.yaml") })
+	poolSchema   = sync.OnceValues(func() (*schema.Structural, error) { return structural("weir.dev_concurrencypools.yaml") })
+)
+
+func structural(crdFile string) (*schema.Structural, error) {
+	file, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", crdFile))
 	if err != nil {
 		return nil, err
 	}
@@ -31,13 +36,29 @@ var structuralSchema = sync.OnceValues(func() (*schema.Structural, error) {
 		return nil, err
 	}
 	return schema.NewStructural(&props)
-})
+}
 
 // defaulted reads a policy as a user wrote it and fills in the CRD's defaults.
-// Fields that the API does not have fail the test.
 func defaulted(t *testing.T, in []byte) *v1alpha1.RateLimitPolicy {
 	t.Helper()
-	structural, err := structuralSchema()
+	var p v1alpha1.RateLimitPolicy
+	fillIn(t, policySchema, in, &p)
+	return &p
+}
+
+// defaultedPool does the same for a pool.
+func defaultedPool(t *testing.T, in []byte) *v1alpha1.ConcurrencyPool {
+	t.Helper()
+	var p v1alpha1.ConcurrencyPool
+	fillIn(t, poolSchema, in, &p)
+	return &p
+}
+
+// fillIn reads an object with the defaults of its schema. Fields that the API does not
+// have fail the test.
+func fillIn(t *testing.T, by func() (*schema.Structural, error), in []byte, into any) {
+	t.Helper()
+	structural, err := by()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +67,7 @@ func defaulted(t *testing.T, in []byte) *v1alpha1.RateLimitPolicy {
 		t.Fatal(err)
 	}
 	defaulting.Default(fields, structural)
-	var p v1alpha1.RateLimitPolicy
-	if err := yaml.UnmarshalStrict(marshal(t, fields), &p); err != nil {
+	if err := yaml.UnmarshalStrict(marshal(t, fields), into); err != nil {
 		t.Fatal(err)
 	}
-	return &p
 }

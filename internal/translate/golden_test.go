@@ -43,11 +43,33 @@ func TestPolicy(t *testing.T) {
 	})
 }
 
+// goldenPool is what testdata/pool/*.out.yaml holds.
+type goldenPool struct {
+	Pool     policy.Pool `json:"pool"`
+	Warnings []string    `json:"warnings,omitempty"`
+}
+
+func TestPool(t *testing.T) {
+	golden(t, "pool", func(t *testing.T, in []byte) any {
+		p := defaultedPool(t, in)
+		translated, err := translate.Pool(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		warnings, errs := translate.ValidatePool(p)
+		if len(errs) > 0 {
+			t.Fatalf("ValidatePool refuses what Pool translates: %v", errs)
+		}
+		return goldenPool{Pool: translated, Warnings: warnings}
+	})
+}
+
 // goldenPod is what testdata/snapshot/*.in.yaml holds.
 type goldenPod struct {
 	Namespace string            `json:"namespace"`
 	Labels    map[string]string `json:"labels"`
 	Policies  []map[string]any  `json:"policies"`
+	Pool      map[string]any    `json:"pool"` // that applies to the pod; absent: none
 }
 
 func TestSnapshot(t *testing.T) {
@@ -60,7 +82,11 @@ func TestSnapshot(t *testing.T) {
 		for _, fields := range pod.Policies {
 			policies = append(policies, *defaulted(t, marshal(t, fields)))
 		}
-		snapshot, err := translate.Snapshot("east", policies, pod.Namespace, pod.Labels)
+		var pool *v1alpha1.ConcurrencyPool
+		if pod.Pool != nil {
+			pool = defaultedPool(t, marshal(t, pod.Pool))
+		}
+		snapshot, err := translate.Snapshot("east", policies, pool, pod.Namespace, pod.Labels)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,16 +38,16 @@ func translate(p *v1alpha1.RateLimitPolicy) (policy.Policy, field.ErrorList) {
 		t.lifetimes(lease.Child("lifetime"), p, &translated)
 	}
 	if len(t.errs) == 0 {
-		t.errs = accepted(spec, translated)
+		t.errs = accepted(spec, policy.Snapshot{Policies: []policy.Policy{translated}})
 	}
 	return translated, t.errs
 }
 
-// accepted reports whether sidecars would accept p. One policy that they refuse
-// would hold back every other of its pods, so nothing may pass here that does
-// not pass there.
-func accepted(spec *field.Path, p policy.Policy) field.ErrorList {
-	snapshot := policy.Snapshot{Cluster: "any", Policies: []policy.Policy{p}}
+// accepted reports whether sidecars would accept a snapshot of that alone. One object
+// that they refuse would hold back every other of its pods, so nothing may pass here
+// that does not pass there.
+func accepted(spec *field.Path, snapshot policy.Snapshot) field.ErrorList {
+	snapshot.Cluster = "any"
 	if _, _, err := policy.Encode(snapshot); err != nil {
 		return field.ErrorList{field.Invalid(spec, field.OmitValueType{}, err.Error())}
 	}

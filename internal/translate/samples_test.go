@@ -5,6 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
 	"github.com/weir-dev/weir/internal/translate"
 )
 
@@ -19,11 +23,32 @@ func TestSamplesAreFreeOfDoubts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sample := defaulted(t, text)
-			sample.Namespace = "default" // as kubectl does
-			if warnings, errs := translate.Validate(sample); len(errs) > 0 || len(warnings) > 0 {
-				t.Errorf("Validate = %v, %v; want neither warnings nor errors", warnings, errs)
+			if warnings, errs := validateSample(t, text); len(errs) > 0 || len(warnings) > 0 {
+				t.Errorf("it is valid with %v, %v; want neither warnings nor errors", warnings, errs)
 			}
 		})
+	}
+}
+
+// validateSample validates a policy or a pool in the namespace that kubectl would give
+// it.
+func validateSample(t *testing.T, text []byte) (warnings []string, errs field.ErrorList) {
+	t.Helper()
+	var kind metav1.TypeMeta
+	if err := yaml.Unmarshal(text, &kind); err != nil {
+		t.Fatal(err)
+	}
+	switch kind.Kind {
+	case "RateLimitPolicy":
+		p := defaulted(t, text)
+		p.Namespace = "default"
+		return translate.Validate(p)
+	case "ConcurrencyPool":
+		p := defaultedPool(t, text)
+		p.Namespace = "default"
+		return translate.ValidatePool(p)
+	default:
+		t.Fatalf("it is a %q", kind.Kind)
+		return nil, nil
 	}
 }

@@ -14,13 +14,14 @@ import (
 )
 
 // Snapshot returns everything that a pod with these labels enforces: the
-// policies of its namespace that select it, ordered by name. Cluster names the
-// counters' owner and is not empty. It does not change what it is given.
+// policies of its namespace that select it, ordered by name, and the pool that
+// applies to it, nil for none. Cluster names the counters' owner and is not empty. It
+// does not change what it is given.
 //
-// It fails when one of those policies does not translate, or when it cannot be
-// known whether one selects the pod. Then nothing is to be pushed: a snapshot
-// without that policy would lift a limit.
-func Snapshot(cluster string, all []v1alpha1.RateLimitPolicy, namespace string, podLabels map[string]string) (policy.Snapshot, error) {
+// It fails when one of those policies or the pool does not translate, or when it
+// cannot be known whether a policy selects the pod. Then nothing is to be pushed: a
+// snapshot without them would lift a limit.
+func Snapshot(cluster string, all []v1alpha1.RateLimitPolicy, pool *v1alpha1.ConcurrencyPool, namespace string, podLabels map[string]string) (policy.Snapshot, error) {
 	snapshot := policy.Snapshot{Cluster: cluster}
 	var errs []error
 	for i := range all {
@@ -38,6 +39,13 @@ func Snapshot(cluster string, all []v1alpha1.RateLimitPolicy, namespace string, 
 			continue
 		}
 		snapshot.Policies = append(snapshot.Policies, translated)
+	}
+	if pool != nil {
+		translated, err := Pool(pool)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("ConcurrencyPool %s/%s: %w", pool.Namespace, pool.Name, err))
+		}
+		snapshot.Pool = &translated
 	}
 	if err := errors.Join(errs...); err != nil {
 		return policy.Snapshot{}, err

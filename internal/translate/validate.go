@@ -27,6 +27,15 @@ func Validate(p *v1alpha1.RateLimitPolicy) (warnings []string, errs field.ErrorL
 	return doubts(p, translated), nil
 }
 
+// ValidatePool does the same for a pool.
+func ValidatePool(p *v1alpha1.ConcurrencyPool) (warnings []string, errs field.ErrorList) {
+	translated, errs := translatePool(p)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return poolDoubts(p, translated), nil
+}
+
 var selectorOperators = []metav1.LabelSelectorOperator{
 	metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,
 }

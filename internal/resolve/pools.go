@@ -1,0 +1,102 @@
+package resolve
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+// Pools returns the pools that select a pod of the namespace with these labels, in
+// the order of Precedence: the first applies to the pod, and the others lose to it.
+// A selector that cannot be read might select the pod, so it does. The pools are those
+// of all, not copies.
+func Pools(all []v1alpha1.ConcurrencyPool, namespace string, podLabels map[string]string) []*v1alpha1.ConcurrencyPool {
+	var selecting []*v1alpha1.ConcurrencyPool
+	for i := range all {
+		if all[i].Namespace == namespace && selects(&all[i], podLabels) {
+			selecting = append(selecting, &all[i])
+		}
+	}
+	slices.SortFunc(selecting, Precedence)
+	return selecting
+}
+
+// Precedence compares which of two pools of a namespace applies to the pods that both
+// select: the older one, and of two of the same second the one whose name comes first.
+// A pool that was not created yet is the youngest.
+func Precedence(a, b *v1alpha1.ConcurrencyPool) int {
+	return cmp.Or(cmp.Compare(created(a), created(b)), cmp.Compare(a.Name, b.Name))
+}
+
+func created(p *v1alpha1.ConcurrencyPool) int64 {
+	if p.CreationTimestamp.IsZero() {
+		return math.MaxInt64
+	}
+	return p.CreationTimestamp.Unix()
+}
+
+func selects(p *v1alpha1.ConcurrencyPool, podLabels map[string]string) bool {
+	selector, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
+	return err != nil || selector.Matches(labels.Set(podLabels))
+}
+
+// A Rival is a pool that selects pods which another pool selects, too.
+type Rival struct {
+	Pool *v1alpha1.ConcurrencyPool
+	Both map[string]string // labels of pods that both select
+}
+
+// Rivals returns the pools of p's namespace that select pods which p selects, in the
+// order of Precedence, as far as it can be told from selectors alone: two are rivals
+// when a pod with just the labels that one asks for is selected by the other. Pods
+// that happen to have the labels of two otherwise unrelated selectors show only once
+// they exist.
+func Rivals(all []v1alpha1.ConcurrencyPool, p *v1alpha1.ConcurrencyPool) []Rival {
+	var rivals []Rival
+	for i := range all {
+		other := &all[i]
+		if other.Namespace != p.Namespace || other.Name == p.Name {
+			continue
+		}
+		if both, ok := shared(p, other); ok {
+			rivals = append(rivals, Rival{Pool: other, Both: both})
+		}
+	}
+	slices.SortFunc(rivals, func(a, b Rival) int { return Precedence(a.Pool, b.Pool) })
+	return rivals
+}
+
+// shared returns the labels of a pod that both select, if one of them asks for it.
+func shared(a, b *v1alpha1.ConcurrencyPool) (both map[string]string, ok bool) {
+	for _, p := range []*v1alpha1.ConcurrencyPool{a, b} {
+		if least := leastLabels(&p.Spec.PodSelector); selects(a, least) && selects(b, least) {
+			return least, true
+		}
+	}
+	return nil, false
+}
+
+// leastLabels returns the labels that the selector asks for and no more: of several
+// values the first.
+func leastLabels(s *metav1.LabelSelector) map[string]string {
+	least := maps.Clone(s.MatchLabels)
+	if least == nil {
+		least = map[string]string{}
+	}
+	for _, requirement := range s.MatchExpressions {
+		switch _, known := least[requirement.Key]; {
+		case known:
+		case requirement.Operator == metav1.LabelSelectorOpExists:
+			least[requirement.Key] = ""
+		case requirement.Operator == metav1.LabelSelectorOpIn && len(requirement.Values) > 0:
+			least[requirement.Key] = requirement.Values[0]
+		}
+	}
+	return least
+}
