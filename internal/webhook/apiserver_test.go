@@ -62,6 +62,7 @@ func TestRealAPIServer(t *testing.T) {
 	t.Run("a malformed value", s.testMalformed)
 	t.Run("every golden pod is valid", s.testGolden)
 	t.Run("policies", s.testPolicies)
+	t.Run("pools", s.testPools)
 	s.down()
 	t.Run("while no webhook answers", s.testDown)
 }
@@ -229,6 +230,23 @@ func (s *apiServer) testPolicies(t *testing.T) {
 	}
 }
 
+func (s *apiServer) testPools(t *testing.T) {
+	s.warnings.reset()
+	s.mustCreate(t, aPool("checkout", time.Time{}, ""))
+	if got := s.warnings.text(); got != "" {
+		t.Errorf("warnings %q of a pool without a rival", got)
+	}
+	s.mustCreate(t, aPool("checkout-2", time.Time{}, "")) // of the same second, so the name decides
+	if got := s.warnings.text(); !strings.Contains(got, "ConcurrencyPool checkout selects pods labelled app=checkout, too; it is older") {
+		t.Errorf("warnings %q do not name the rival that applies", got)
+	}
+	err := s.Create(t.Context(), aPool("bad", time.Time{}, "("))
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || len(status.Status().Details.Causes) != 1 {
+		t.Errorf("error %v, want Invalid with one cause", err)
+	}
+}
+
 // testDown: only those who asked for limits wait for us.
 func (s *apiServer) testDown(t *testing.T) {
 	for name, pod := range map[string]*corev1.Pod{
@@ -251,10 +269,10 @@ func (s *apiServer) testDown(t *testing.T) {
 			t.Errorf("error %v, want one that names the webhook", err)
 		}
 	})
-	t.Run("policies can be edited", func(t *testing.T) {
+	t.Run("policies and pools can be edited", func(t *testing.T) {
 		p := aPolicy("1s", "/a")
 		p.Name = "while-down"
-		s.mustCreate(t, p)
+		s.mustCreate(t, p, aPool("while-down", time.Time{}, ""))
 	})
 }
 
@@ -353,7 +371,7 @@ func (s *apiServer) serve(t *testing.T, environment *envtest.Environment) (stop 
 	server := webhook.NewServer(webhook.Options{Host: where.LocalServingHost, Port: where.LocalServingPort, CertDir: where.LocalServingCertDir})
 	injector, _ := newInjector()
 	injector.Namespaces, injector.LiveNamespaces = s.Client, s.Client
-	Register(countingServer{server, &s.calls}, s.Scheme(), injector)
+	Register(countingServer{server, &s.calls}, s.Scheme(), injector, PoolValidator{Pools: s.Client})
 
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)

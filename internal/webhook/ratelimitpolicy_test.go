@@ -36,10 +36,6 @@ func aPolicy(window v1alpha1.Duration, path string) *v1alpha1.RateLimitPolicy {
 // validate sends the policy through the webhook as the API server would.
 func validate(t *testing.T, operation admissionv1.Operation, old, p *v1alpha1.RateLimitPolicy) admission.Response {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
 	req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: operation}}
 	for object, raw := range map[*v1alpha1.RateLimitPolicy]*runtime.RawExtension{old: &req.OldObject, p: &req.Object} {
 		if object != nil {
@@ -47,7 +43,16 @@ func validate(t *testing.T, operation admissionv1.Operation, old, p *v1alpha1.Ra
 			raw.Raw = encode(t, object)
 		}
 	}
-	return admission.WithValidator(scheme, PolicyValidator{}).Handle(t.Context(), req)
+	return admission.WithValidator(ourScheme(t), PolicyValidator{}).Handle(t.Context(), req)
+}
+
+func ourScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
 }
 
 func TestPolicyValidator(t *testing.T) {
@@ -102,10 +107,7 @@ func requireCause(t *testing.T, response admission.Response, field string) {
 }
 
 func TestMalformedPolicyRequest(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := ourScheme(t)
 	for name, raw := range map[string]string{"an empty object": "", "what is not JSON": "{", "another type": `{"spec":[]}`} {
 		t.Run(name, func(t *testing.T) {
 			req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
