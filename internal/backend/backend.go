@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weir-dev/weir/pkg/concurrency"
+	postgrespool "github.com/weir-dev/weir/pkg/concurrency/coordinator/postgres"
+	redispool "github.com/weir-dev/weir/pkg/concurrency/coordinator/redis"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
@@ -21,14 +24,12 @@ type Backend interface {
 	Refresh(ctx context.Context) error
 	// Probe returns how firmly the store keeps what it was told.
 	Probe(ctx context.Context) (store.Guarantee, error)
+	// Coordinator returns who divides concurrency pools in the store, over the same
+	// connections.
+	Coordinator() concurrency.Coordinator
 	// Close ends the calls under way. Nothing may be called afterwards.
 	Close() error
 }
-
-var (
-	_ Backend = (*redis.Store)(nil)
-	_ Backend = (*postgres.Store)(nil)
-)
 
 // Open opens a store of type Redis or Postgres with the values of the Secret it
 // names, by the keys that package policy names; values that a store has no use for
@@ -39,21 +40,34 @@ func Open(of policy.Store, secret map[string][]byte) (Backend, error) {
 	s := credentials{of: of, values: secret}
 	switch of.Type {
 	case policy.RedisStore:
-		return opened(s.redis())
+		r, err := s.redis()
+		return opened(inRedis{r}, err)
 	case policy.PostgresStore:
-		return opened(s.postgres())
+		p, err := s.postgres()
+		return opened(inPostgres{p}, err)
 	default:
 		return nil, fmt.Errorf("store type %q is not one that this version can open", of.Type)
 	}
 }
 
-// opened returns no store as none rather than as a nil pointer.
-func opened[S Backend](s S, err error) (Backend, error) {
+// opened returns no store as none rather than as one without connections.
+func opened(b Backend, err error) (Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	return b, nil
 }
+
+type (
+	inRedis    struct{ *redis.Store }
+	inPostgres struct{ *postgres.Store }
+)
+
+// Coordinator implements Backend.
+func (b inRedis) Coordinator() concurrency.Coordinator { return redispool.New(b.Store) }
+
+// Coordinator implements Backend.
+func (b inPostgres) Coordinator() concurrency.Coordinator { return postgrespool.New(b.Store) }
 
 func (s credentials) redis() (*redis.Store, error) {
 	encryption, err := s.encryption()

@@ -20,6 +20,7 @@ type config struct {
 	version  string
 	limits   map[limitName]*published
 	policies map[types.NamespacedName]*policy.Policy
+	pool     *dividedPool // nil for none
 }
 
 // A limitName names a limit within one cluster.
@@ -68,6 +69,9 @@ func newConfig(s policy.Snapshot, secrets []*fleetpb.Secret) (*config, error) {
 	}
 	for i := range s.Policies {
 		c.add(&s.Policies[i])
+	}
+	if s.Pool != nil {
+		c.pool = newDividedPool(s.Cluster, s.Pool)
 	}
 	return c, nil
 }

@@ -18,13 +18,14 @@ import (
 // TermConfigMap is the name of the ConfigMap that records the term.
 const TermConfigMap = "weir-term"
 
-// maxLedger keeps the ConfigMap below the API server's limit of 1 MiB.
-const maxLedger = 1000 << 10
+// maxHandover keeps the ConfigMap below the API server's limit of 1 MiB.
+const maxHandover = 1000 << 10
 
 // The keys of the ConfigMap.
 const (
 	termKey    = "term"
 	stoppedKey = "stopped" // microseconds since the Unix epoch
+	poolsKey   = "pools"
 	ledgerKey  = "ledger"
 )
 
@@ -102,12 +103,14 @@ func (t *ConfigMapTerms) End(ctx context.Context, h Handover) error {
 
 func record(into *corev1.ConfigMap, h Handover) {
 	into.Data = map[string]string{termKey: strconv.FormatUint(h.Term, 10)}
-	into.BinaryData = nil
+	into.BinaryData = map[string][]byte{}
 	if h.Stopped > 0 {
 		into.Data[stoppedKey] = strconv.FormatInt(int64(h.Stopped), 10)
 	}
-	if h.Ledger != nil {
-		into.BinaryData = map[string][]byte{ledgerKey: h.Ledger}
+	for key, data := range map[string][]byte{poolsKey: h.Pools, ledgerKey: h.Ledger} {
+		if data != nil {
+			into.BinaryData[key] = data
+		}
 	}
 }
 
@@ -116,7 +119,7 @@ func recall(from *corev1.ConfigMap) (Handover, error) {
 	if err != nil {
 		return Handover{}, fmt.Errorf("data.%s is not a number; delete the ConfigMap: %w", termKey, err)
 	}
-	h := Handover{Term: term, Ledger: from.BinaryData[ledgerKey]}
+	h := Handover{Term: term, Pools: from.BinaryData[poolsKey], Ledger: from.BinaryData[ledgerKey]}
 	if text, ok := from.Data[stoppedKey]; ok {
 		stopped, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {

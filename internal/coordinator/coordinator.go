@@ -69,10 +69,11 @@ type Config struct {
 // safe for concurrent use.
 type Coordinator struct {
 	Config
-	metrics *metrics
-	notices *notices
-	present atomic.Pointer[term] // nil while this process does not lead
-	listen  func(ctx context.Context, address string) (net.Listener, error)
+	metrics     *metrics
+	notices     *notices // of policies
+	poolNotices *notices
+	present     atomic.Pointer[term] // nil while this process does not lead
+	listen      func(ctx context.Context, address string) (net.Listener, error)
 
 	// reconnect is how long sidecars need to reach a new leader: reconnectTime.
 	reconnect limiter.Micros
@@ -81,10 +82,11 @@ type Coordinator struct {
 // New returns a Coordinator that does nothing until Start.
 func New(c Config) *Coordinator {
 	return &Coordinator{
-		Config:    c,
-		reconnect: reconnectTime,
-		metrics:   newMetrics(c.Registerer),
-		notices:   newNotices(),
+		Config:      c,
+		reconnect:   reconnectTime,
+		metrics:     newMetrics(c.Registerer),
+		notices:     newNotices(),
+		poolNotices: newNotices(),
 		listen: func(ctx context.Context, address string) (net.Listener, error) {
 			return new(net.ListenConfig).Listen(ctx, "tcp", address)
 		},
@@ -145,6 +147,10 @@ func (c *Coordinator) Refresh(namespace string) {
 // Changed names policies of which something changed that a condition depends on.
 // Names may be repeated. The channel is never closed; it has one reader.
 func (c *Coordinator) Changed() <-chan types.NamespacedName { return c.notices.out }
+
+// PoolsChanged names pools of which something changed that a condition depends on,
+// as Changed does policies.
+func (c *Coordinator) PoolsChanged() <-chan types.NamespacedName { return c.poolNotices.out }
 
 // Now returns the time of the controller's own store, and false while this process
 // does not lead.

@@ -228,12 +228,14 @@ func (tokens) Authenticate(_ context.Context, token string) (Identity, error) {
 	return Identity{Namespace: parts[0], Pod: parts[1], PodUID: parts[2]}, nil
 }
 
-// policies is a Resolver: every pod enforces all policies of its namespace.
+// policies is a Resolver: every pod enforces all policies of its namespace, and its
+// pool.
 type policies struct {
 	mu     sync.Mutex
 	synced bool
 	takes  time.Duration // to resolve
 	all    []policy.Policy
+	pools  map[string]*policy.Pool // by namespace
 	secret func(policy.Store) (map[string][]byte, error)
 }
 
@@ -261,7 +263,7 @@ func (p *policies) Snapshot(_ context.Context, namespace, _, _ string) (policy.S
 	if !p.synced {
 		return policy.Snapshot{Cluster: "test"}, errNotSynced
 	}
-	out := policy.Snapshot{Cluster: "test"}
+	out := policy.Snapshot{Cluster: "test", Pool: p.pools[namespace]}
 	for _, one := range p.all {
 		if one.Namespace == namespace {
 			out.Policies = append(out.Policies, one)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
+	pools "github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/memory"
 )
@@ -26,21 +27,24 @@ type term struct {
 	began  time.Time
 	log    logr.Logger
 
-	clock    *memory.Clock
-	store    *memory.Store
-	counters *counters
-	sessions *sessions
-	books    *books
-	tasks    workqueue.TypedRateLimitingInterface[task]
-	configs  configs // of the publisher alone
+	clock     *memory.Clock
+	store     *memory.Store
+	pools     *pools.Coordinator
+	counters  *counters
+	sessions  *sessions
+	books     *books
+	poolBooks *poolBooks
+	tasks     workqueue.TypedRateLimitingInterface[task]
+	configs   configs // of the publisher alone
 }
 
 // reconnectTime is how long a sidecar that can reach a new leader needs until it
 // does: the longest pause between two attempts, and one attempt.
 const reconnectTime = 1500 * limiter.Millisecond
 
-// newTerm takes over what the predecessor left. A ledger that cannot be read is
-// none: it costs the windows that are open.
+// newTerm takes over what the predecessor left. What cannot be read is as good as
+// lost: a ledger costs the windows that are open, and pools have to wait until no
+// share of theirs can be in use.
 func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 	var ledger *memory.Ledger
 	floor, crashed := begun.Stopped, c.predecessor()
@@ -55,17 +59,25 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 			floor = max(floor, ledger.Sealed())
 		}
 	}
-	clock, now := memory.NewClock(floor), time.Now()
+	clock, now, first := memory.NewClock(floor), time.Now(), begun.First && crashed == 0
+	divided := pools.New(pools.Options{Clock: clock.Now, Term: int64(begun.Term), First: first})
+	if begun.Pools != nil {
+		if err := divided.Import(begun.Pools); err != nil {
+			logger.Error(err, "starting without the predecessor's pools; until its shares expired, holders only keep what they use")
+		}
+	}
 	return &term{
 		Coordinator: c,
 		number:      begun.Term,
 		began:       now,
 		log:         logger,
 		clock:       clock,
-		store:       memory.New(memory.Options{Clock: clock.Now, Ledger: ledger, Return: c.reconnect, First: begun.First && crashed == 0}),
+		store:       memory.New(memory.Options{Clock: clock.Now, Ledger: ledger, Return: c.reconnect, First: first}),
+		pools:       divided,
 		counters:    newCounters(),
 		sessions:    newSessions(),
 		books:       newBooks(now.Add(returnTime)),
+		poolBooks:   newPoolBooks(),
 		tasks:       workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](retryAfter, retryAtMost)),
 		configs:     configs{},
 	}
@@ -82,6 +94,7 @@ func (t *term) run(ctx context.Context, listener net.Listener) error {
 	running.Go(func() { t.publish(background) })
 	running.Go(func() { t.audit(background) })
 	running.Go(func() { t.notices.run(background) })
+	running.Go(func() { t.poolNotices.run(background) })
 	server := t.newServer()
 	failed := make(chan error, 1)
 	running.Go(func() { failed <- server.Serve(listener) })
@@ -118,6 +131,7 @@ func (t *term) newServer() *grpc.Server {
 // session.
 func (t *term) stepDown(server *grpc.Server) {
 	t.store.Seal()
+	t.pools.Seal()
 	t.sessions.part("this controller no longer leads")
 	t.end()
 	late := time.AfterFunc(partTimeout, server.Stop)
@@ -130,14 +144,17 @@ func (t *term) stepDown(server *grpc.Server) {
 func (t *term) end() {
 	h := Handover{Term: t.number, Stopped: t.clock.Now()}
 	var err error
-	if h.Ledger, err = t.store.Export(maxLedger); err != nil {
+	if h.Pools, err = t.pools.Export(maxHandover); err != nil { // first: they are small
+		t.log.Error(err, "the pools are not handed over; until their shares expired, holders only keep what they use")
+	}
+	if h.Ledger, err = t.store.Export(maxHandover - len(h.Pools)); err != nil {
 		t.log.Error(err, "the ledger is not handed over; open windows grant nothing more")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
 	if err := t.Terms.End(ctx, h); err != nil {
-		t.log.Error(err, "the end of the term is not recorded; open windows grant nothing more")
+		t.log.Error(err, "the end of the term is not recorded; the next leader begins as after a crash")
 		return
 	}
-	t.log.Info("handed over", "stopped", h.Stopped, "bytes", len(h.Ledger))
+	t.log.Info("handed over", "stopped", h.Stopped, "bytes", len(h.Pools)+len(h.Ledger))
 }

@@ -13,6 +13,8 @@ type metrics struct {
 	authentications *prometheus.CounterVec
 	leases          *prometheus.CounterVec
 	granted         prometheus.Counter
+	beats           *prometheus.CounterVec
+	fences          prometheus.Counter
 	pushes          prometheus.Counter
 	acks            *prometheus.CounterVec
 	audit           prometheus.Histogram
@@ -38,6 +40,13 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"reason"}),
 		granted: f.NewCounter(prometheus.CounterOpts{
 			Name: "weir_coordinator_granted_units_total", Help: "Units granted to sidecars.",
+		}),
+		beats: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_coordinator_beats_total",
+			Help: "Heartbeats of pools: granted a share, quarantined (no more than was in use), unavailable or defect when there was no share.",
+		}, []string{"result"}),
+		fences: f.NewCounter(prometheus.CounterOpts{
+			Name: "weir_coordinator_fences_total", Help: "Times that sidecars stopped because a share expired before its coordinator answered, as they report.",
 		}),
 		pushes: f.NewCounter(prometheus.CounterOpts{
 			Name: "weir_coordinator_pushes_total", Help: "Configurations sent to sidecars.",

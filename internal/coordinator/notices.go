@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// notices passes names of policies on to one reader. Whoever adds a name does
+// notices passes names of policies, or of pools, on to one reader. Whoever adds a name does
 // not wait for the reader; names that wait are held once.
 type notices struct {
 	out  chan types.NamespacedName
@@ -25,10 +25,10 @@ func newNotices() *notices {
 	}
 }
 
-func (n *notices) add(policies ...types.NamespacedName) {
+func (n *notices) add(names ...types.NamespacedName) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, p := range policies {
+	for _, p := range names {
 		n.waiting[p] = struct{}{}
 	}
 	select {
@@ -45,11 +45,11 @@ func (n *notices) run(ctx context.Context) {
 			return
 		case <-n.wake:
 		}
-		for _, policy := range n.take() {
+		for _, name := range n.take() {
 			select {
 			case <-ctx.Done():
 				return
-			case n.out <- policy:
+			case n.out <- name:
 			}
 		}
 	}
@@ -59,9 +59,17 @@ func (n *notices) take() []types.NamespacedName {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var out []types.NamespacedName
-	for policy := range n.waiting {
-		out = append(out, policy)
+	for name := range n.waiting {
+		out = append(out, name)
 	}
 	clear(n.waiting)
 	return out
+}
+
+// notify tells of what the session was sent that something changed.
+func (t *term) notify(s *session) {
+	t.notices.add(s.policies()...)
+	if p := s.pool(); p != nil {
+		t.poolNotices.add(p.name)
+	}
 }

@@ -13,23 +13,28 @@ import (
 
 // An Observation is what the fleet says about one policy.
 type Observation struct {
-	Term     uint64         // 0: this process does not lead, and knows nothing
-	Holders  int            // sessions that were sent the policy
-	Sessions []Session      // that were sent the policy or enforce it; ordered by pod
-	Limits   []LimitFigures // ordered by name
+	Term     uint64          // 0: this process does not lead, and knows nothing
+	Holders  int             // sessions that were sent the policy
+	Sessions []PolicySession // that were sent the policy or enforce it; ordered by pod
+	Limits   []LimitFigures  // ordered by name
 }
 
-// A Session is one connected sidecar process that has to do with a policy.
+// A Session is one connected sidecar process that has to do with a policy or a pool.
 type Session struct {
 	Pod, PodUID string
 	Nonce       string // of the process
 	Version     string // of the sidecar's build
 	Since       time.Time
-	Generation  int64 // of the policy that the sidecar enforces, as it acknowledged; 0 for none
+	Generation  int64  // of what the sidecar enforces, as it acknowledged; 0 for nothing
+	Error       string // why the sidecar does not enforce what it was sent last
+}
+
+// A PolicySession is a Session that has to do with a policy.
+type PolicySession struct {
+	Session
 	// Enforced is the policy as the sidecar acknowledged it, nil for none. It is
 	// shared and must not be changed.
 	Enforced   *policy.Policy
-	Error      string // why the sidecar does not enforce what it was sent last
 	StoreError string // why the policy's store does not answer the sidecar
 }
 
@@ -67,15 +72,10 @@ func (t *term) observe(name types.NamespacedName) Observation {
 
 // observe returns how the session stands to a policy, and false when it has
 // nothing to do with it.
-func (s *session) observe(name types.NamespacedName) (Session, bool) {
+func (s *session) observe(name types.NamespacedName) (PolicySession, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	view := Session{
-		Pod: s.Pod, PodUID: s.PodUID, Nonce: s.nonce, Version: s.version, Since: s.since,
-		Generation: s.acked.generation(name),
-		Enforced:   s.acked.policy(name),
-		Error:      s.refusal,
-	}
+	view := PolicySession{Session: s.view(s.acked.generation(name)), Enforced: s.acked.policy(name)}
 	var first string
 	for limit, text := range s.storeErrors {
 		if limit.policy == name && (first == "" || limit.limit < first) {
@@ -83,4 +83,12 @@ func (s *session) observe(name types.NamespacedName) (Session, bool) {
 		}
 	}
 	return view, s.sent.has(name) || s.acked.has(name)
+}
+
+// view returns the session as one that enforces a generation. The lock is held.
+func (s *session) view(generation int64) Session {
+	return Session{
+		Pod: s.Pod, PodUID: s.PodUID, Nonce: s.nonce, Version: s.version, Since: s.since,
+		Generation: generation, Error: s.refusal,
+	}
 }

@@ -93,32 +93,45 @@ func (t *term) publishTo(ctx context.Context, s *session) error {
 	if s.wasSent(next) {
 		return nil
 	}
-	before := s.policies()
-	t.books.enforce(s.holder(), next, before)
+	t.notify(s)
+	t.books.enforce(s.holder(), next, s.policies())
+	t.poolBooks.enforce(s.holder(), next.pool, s.pool())
 	t.deliver(s, next)
 	if t.sessions.of(s.PodUID) != s {
 		t.books.lose(s.holder(), s.policies()) // it ended meanwhile
+		t.poolBooks.leave(s.holder(), s.pool())
 	}
-	t.notices.add(before...)
-	t.notices.add(s.policies()...)
+	t.notify(s)
 	t.countHolders(s.Namespace)
 	return nil
 }
 
-// secrets returns the credentials of the snapshot's stores.
+// secrets returns the credentials of the snapshot's stores and of its pool's
+// coordinator.
 func (t *term) secrets(ctx context.Context, s policy.Snapshot) ([]*fleetpb.Secret, error) {
 	var out []*fleetpb.Secret
 	fetched := map[policy.Store]struct{}{}
-	for _, p := range s.Policies {
-		if _, ok := fetched[p.Store]; ok || p.Store.SecretVersion == "" {
-			continue
+	add := func(of policy.Store, kind, namespace, name string) error {
+		if _, ok := fetched[of]; ok || of.SecretVersion == "" {
+			return nil
 		}
-		fetched[p.Store] = struct{}{}
-		data, err := t.Resolver.Secret(ctx, p.Store)
+		fetched[of] = struct{}{}
+		data, err := t.Resolver.Secret(ctx, of)
 		if err != nil {
-			return nil, fmt.Errorf("the credentials of policy %s/%s: %w", p.Namespace, p.Name, err)
+			return fmt.Errorf("the credentials of %s %s/%s: %w", kind, namespace, name, err)
 		}
-		out = append(out, &fleetpb.Secret{Name: p.Store.Secret, Version: p.Store.SecretVersion, Data: data})
+		out = append(out, &fleetpb.Secret{Name: of.Secret, Version: of.SecretVersion, Data: data})
+		return nil
+	}
+	for _, p := range s.Policies {
+		if err := add(p.Store, "policy", p.Namespace, p.Name); err != nil {
+			return nil, err
+		}
+	}
+	if p := s.Pool; p != nil {
+		if err := add(p.Coordinator, "pool", p.Namespace, p.Name); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
@@ -132,6 +145,9 @@ func (t *term) deliver(s *session, next *config) {
 	first := s.sent == nil
 	enforces := first && s.offered == next.version
 	s.sent, s.refusal = next, ""
+	if next.pool != nil {
+		s.pools[next.pool.name] = next.pool
+	}
 	if enforces {
 		s.acked = next
 	}

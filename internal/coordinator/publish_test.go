@@ -86,7 +86,7 @@ func TestProgressIsWhatSidecarsAcknowledge(t *testing.T) {
 }
 
 // observed returns the only session of shop/checkout.
-func (l *leader) observed() Session {
+func (l *leader) observed() PolicySession {
 	l.t.Helper()
 	got := l.Observe("shop", "checkout")
 	if len(got.Sessions) != 1 {

@@ -16,7 +16,7 @@ const (
 	auditInterval = ReportInterval / 2
 	maxEarly      = 16   // reports kept of a session whose policies are not known yet
 	maxQuestions  = 1024 // that one holder may owe answers to
-	maxErrorText  = 256  // bytes of a store error that are kept
+	maxErrorText  = 256  // bytes of an error that are kept
 )
 
 // report enters what a holder counted, once the session was sent what it has to
@@ -67,32 +67,59 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) error {
 		report.Rows = append(reports[name].Rows, report.Rows...) // much to say comes in parts
 		report.Hottest = append(reports[name].Hottest, report.Hottest...)
 		reports[name] = report
-		if text := l.GetStoreError(); text != "" {
-			storeErrors[name] = text[:min(len(text), maxErrorText)]
-		}
+		storeErrors[name] = shortened(l.GetStoreError())
 	}
 	t.books.report(s.holder(), s.policies(), reports)
+	if err := t.enterPools(s, r.GetPools()); err != nil {
+		return err
+	}
 	t.notices.add(s.setStoreErrors(storeErrors)...)
 	return nil
 }
 
-// setStoreErrors keeps which stores the holder cannot reach and returns the
-// policies for which that changed.
-func (s *session) setStoreErrors(next map[limitName]string) []types.NamespacedName {
+// enterPools enters what the holder says of the pool that it was sent; of one that it
+// lets go of it may still tell.
+func (t *term) enterPools(s *session, reports []*fleetpb.PoolReport) error {
+	for _, in := range reports {
+		name := types.NamespacedName{Namespace: in.GetNamespace(), Name: in.GetPool()}
+		p := s.pool()
+		if p == nil || p.name != name {
+			continue
+		}
+		report, err := poolReportFrom(in)
+		if err != nil {
+			return status.Errorf(codes.InvalidArgument, "the report of pool %s: %v", name, err)
+		}
+		before, _ := t.poolBooks.last(s.holder(), name)
+		t.metrics.fences.Add(float64(t.poolBooks.report(s.holder(), name, report)))
+		if before.CoordinatorError != report.CoordinatorError {
+			t.poolNotices.add(name)
+		}
+	}
+	return nil
+}
+
+// setStoreErrors keeps which stores the holder cannot reach, as far as it says: a long
+// report comes in parts. It returns the policies for which that changed.
+func (s *session) setStoreErrors(said map[limitName]string) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var changed []types.NamespacedName
-	for name := range next {
-		if s.storeErrors[name] == "" {
-			changed = append(changed, name.policy)
-		}
-	}
 	for name := range s.storeErrors {
-		if next[name] == "" {
-			changed = append(changed, name.policy)
+		if s.sent.limits[name] == nil {
+			delete(s.storeErrors, name)
 		}
 	}
-	s.storeErrors = next
+	for name, text := range said {
+		if (s.storeErrors[name] == "") != (text == "") {
+			changed = append(changed, name.policy)
+		}
+		if text == "" {
+			delete(s.storeErrors, name)
+		} else {
+			s.storeErrors[name] = text
+		}
+	}
 	return changed
 }
 
@@ -112,6 +139,7 @@ func (t *term) audit(ctx context.Context) {
 				t.ask(asked, q)
 			}
 			t.notices.add(changed...)
+			t.poolNotices.add(t.poolBooks.advance(now)...)
 			t.counters.sweep(t.clock.Now())
 			t.metrics.audit.Observe(time.Since(now).Seconds())
 		}

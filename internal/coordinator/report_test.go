@@ -186,6 +186,10 @@ func TestStoreErrorsAreObserved(t *testing.T) {
 		if got := l.observed(); got.StoreError != "connection refused" {
 			t.Errorf("session = %+v, want the store's error", got)
 		}
+		s.report() // a part of a long report that says nothing of the limit
+		if got := l.observed(); got.StoreError != "connection refused" {
+			t.Errorf("session = %+v, want the store's error still", got)
+		}
 		s.report(counted(1, 0))
 		if got := l.observed(); got.StoreError != "" {
 			t.Errorf("session = %+v, want no error", got)

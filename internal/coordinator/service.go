@@ -100,6 +100,7 @@ func (t *term) enter(s *session) error {
 	if old != nil {
 		old.close(errReplaced)
 		t.books.lose(old.holder(), old.policies()) // the same process accounts for it again
+		t.poolBooks.leave(old.holder(), old.pool())
 	}
 	t.log.V(1).Info("a sidecar connected", "namespace", s.Namespace, "pod", s.Pod, "version", s.version)
 	t.tasks.Add(task{namespace: s.Namespace, podUID: s.PodUID})
@@ -119,6 +120,7 @@ func (t *term) leave(s *session, cause error) {
 		t.books.lose(s.holder(), policies)
 	}
 	t.log.V(1).Info("a sidecar is gone", "namespace", s.Namespace, "pod", s.Pod, "why", cause.Error())
-	t.notices.add(policies...)
+	t.poolBooks.leave(s.holder(), s.pool())
+	t.notify(s)
 	t.countHolders(s.Namespace)
 }

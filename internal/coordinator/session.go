@@ -55,8 +55,9 @@ type session struct {
 	acked       *config // what it enforces, as it says; nil before the first
 	refusal     string  // why it does not enforce sent
 	storeErrors map[limitName]string
-	questions   map[uint64]question            // audit queries not answered yet
-	told        map[types.NamespacedName]int64 // how many holders enforce a policy, as it knows
+	questions   map[uint64]question                   // audit queries not answered yet
+	told        map[types.NamespacedName]int64        // how many holders enforce a policy, as it knows
+	pools       map[types.NamespacedName]*dividedPool // that it was sent, and did not let go of
 }
 
 func newSession(id Identity, hello *fleetpb.Hello, stop context.CancelCauseFunc) *session {
@@ -72,6 +73,7 @@ func newSession(id Identity, hello *fleetpb.Hello, stop context.CancelCauseFunc)
 		storeErrors: map[limitName]string{},
 		questions:   map[uint64]question{},
 		told:        map[types.NamespacedName]int64{},
+		pools:       map[types.NamespacedName]*dividedPool{},
 	}
 }
 
@@ -150,6 +152,16 @@ func (s *session) policies() []types.NamespacedName {
 	return names
 }
 
+// pool returns the pool that the holder was sent last, nil for none.
+func (s *session) pool() *dividedPool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sent == nil {
+		return nil
+	}
+	return s.sent.pool
+}
+
 // acknowledge enters what the holder says of a config.
 func (s *session) acknowledge(a *fleetpb.Acknowledge) {
 	s.mu.Lock()
@@ -210,6 +222,9 @@ func (t *term) handle(ctx context.Context, s *session, m *fleetpb.FromHolder) er
 			s.answer(ctx, reply)
 		}
 		return nil
+	case *fleetpb.FromHolder_Heartbeat:
+		s.answer(ctx, t.beat(ctx, s, m.Heartbeat))
+		return nil
 	case *fleetpb.FromHolder_Report:
 		return t.report(s, m.Report)
 	case *fleetpb.FromHolder_Acknowledge:
@@ -234,5 +249,5 @@ func (t *term) acknowledged(s *session, a *fleetpb.Acknowledge) {
 		t.log.Info("a sidecar refuses its configuration", "namespace", s.Namespace, "pod", s.Pod, "reason", a.GetError())
 	}
 	t.metrics.acks.WithLabelValues(result).Inc()
-	t.notices.add(s.policies()...)
+	t.notify(s)
 }

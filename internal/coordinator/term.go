@@ -32,6 +32,7 @@ type Handover struct {
 	// Stopped is the instant, on the store's clock, after which the predecessor
 	// served nothing; 0 when it did not stop in order.
 	Stopped limiter.Instant
-	// Ledger is what memory.Store.Export wrote; nil when there is none.
-	Ledger []byte
+	// Pools is what the Export of the pools' memory wrote, and Ledger that of the
+	// store's; nil when there is none.
+	Pools, Ledger []byte
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // Bounds of what a holder may send.
@@ -16,6 +17,7 @@ const (
 	maxCount = int64(1) << 52
 	maxIndex = int64(1) << 53 // end of a window, in microseconds
 	hashSize = 32             // hexadecimal digits
+	maxName  = 63             // bytes of a partition's
 )
 
 func windowsFrom(in []*fleetpb.Window) (limiter.Windows, error) {
@@ -155,6 +157,40 @@ func keysFrom(in []*fleetpb.KeyCount) ([]audit.KeyCount, error) {
 	}
 	return out, nil
 }
+
+func poolReportFrom(in *fleetpb.PoolReport) (out audit.PoolReport, err error) {
+	out = audit.PoolReport{
+		Generation: in.GetGeneration(),
+		Share:      in.GetShare(), Ceiling: in.GetCeiling(), Inferred: in.GetInferred(),
+		InFlight: in.GetInFlight(), Peak: in.GetPeak(), Spared: in.GetSpared(), Queued: in.GetQueued(), Fenced: in.GetFenced(),
+		Baseline: limiter.Micros(in.GetBaselineMicros()), Latency: limiter.Micros(in.GetLatencyMicros()),
+		Admitted: in.GetAdmittedTotal(), Refused: in.GetRefusedTotal(),
+		Fences: in.GetFencedTotal(), Aborted: in.GetAbortedTotal(),
+		CoordinatorError: shortened(in.GetCoordinatorError()),
+		Limit:            in.GetLimit(), Holders: in.GetHolders(),
+		Occupied: in.GetOccupied(), Bound: in.GetBound(), Quarantined: limiter.Micros(in.GetQuarantinedMicros()),
+	}
+	if n := len(in.GetPartitions()); n > policy.MaxPartitions {
+		return out, fmt.Errorf("%d partitions, at most %d are taken", n, policy.MaxPartitions)
+	}
+	for _, p := range in.GetPartitions() {
+		if len(p.GetName()) > maxName {
+			return out, fmt.Errorf("a partition's name of %d bytes", len(p.GetName()))
+		}
+		if err := counts(p.GetGuaranteed(), p.GetInFlight(), p.GetRefusedTotal()); err != nil {
+			return out, err
+		}
+		out.Partitions = append(out.Partitions, audit.PartitionReport{
+			Name: p.GetName(), Guaranteed: p.GetGuaranteed(), InFlight: p.GetInFlight(), Refused: p.GetRefusedTotal(),
+		})
+	}
+	return out, counts(out.Share, out.Ceiling, out.Inferred, out.InFlight, out.Peak, out.Spared, out.Queued,
+		int64(out.Baseline), int64(out.Latency), out.Admitted, out.Refused, out.Fences, out.Aborted,
+		out.Limit, out.Holders, out.Occupied, out.Bound, int64(out.Quarantined))
+}
+
+// shortened returns as much of an error's text as is kept.
+func shortened(text string) string { return text[:min(len(text), maxErrorText)] }
 
 func counts(values ...int64) error {
 	for _, v := range values {

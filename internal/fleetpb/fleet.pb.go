@@ -35,6 +35,7 @@ type FromHolder struct {
 	//	*FromHolder_Report
 	//	*FromHolder_Audit
 	//	*FromHolder_Leave
+	//	*FromHolder_Heartbeat
 	Message       isFromHolder_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -131,6 +132,15 @@ func (x *FromHolder) GetLeave() *Leave {
 	return nil
 }
 
+func (x *FromHolder) GetHeartbeat() *Heartbeat {
+	if x != nil {
+		if x, ok := x.Message.(*FromHolder_Heartbeat); ok {
+			return x.Heartbeat
+		}
+	}
+	return nil
+}
+
 type isFromHolder_Message interface {
 	isFromHolder_Message()
 }
@@ -159,6 +169,10 @@ type FromHolder_Leave struct {
 	Leave *Leave `protobuf:"bytes,6,opt,name=leave,proto3,oneof"`
 }
 
+type FromHolder_Heartbeat struct {
+	Heartbeat *Heartbeat `protobuf:"bytes,7,opt,name=heartbeat,proto3,oneof"`
+}
+
 func (*FromHolder_Hello) isFromHolder_Message() {}
 
 func (*FromHolder_Acknowledge) isFromHolder_Message() {}
@@ -171,6 +185,8 @@ func (*FromHolder_Audit) isFromHolder_Message() {}
 
 func (*FromHolder_Leave) isFromHolder_Message() {}
 
+func (*FromHolder_Heartbeat) isFromHolder_Message() {}
+
 type ToHolder struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -181,6 +197,7 @@ type ToHolder struct {
 	//	*ToHolder_Lease
 	//	*ToHolder_Audit
 	//	*ToHolder_Goodbye
+	//	*ToHolder_Share
 	Message       isToHolder_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -277,6 +294,15 @@ func (x *ToHolder) GetGoodbye() *Goodbye {
 	return nil
 }
 
+func (x *ToHolder) GetShare() *Share {
+	if x != nil {
+		if x, ok := x.Message.(*ToHolder_Share); ok {
+			return x.Share
+		}
+	}
+	return nil
+}
+
 type isToHolder_Message interface {
 	isToHolder_Message()
 }
@@ -305,6 +331,10 @@ type ToHolder_Goodbye struct {
 	Goodbye *Goodbye `protobuf:"bytes,6,opt,name=goodbye,proto3,oneof"`
 }
 
+type ToHolder_Share struct {
+	Share *Share `protobuf:"bytes,7,opt,name=share,proto3,oneof"`
+}
+
 func (*ToHolder_Welcome) isToHolder_Message() {}
 
 func (*ToHolder_Config) isToHolder_Message() {}
@@ -316,6 +346,8 @@ func (*ToHolder_Lease) isToHolder_Message() {}
 func (*ToHolder_Audit) isToHolder_Message() {}
 
 func (*ToHolder_Goodbye) isToHolder_Message() {}
+
+func (*ToHolder_Share) isToHolder_Message() {}
 
 // Hello introduces one sidecar process. The token must be bound to the pod.
 type Hello struct {
@@ -1179,6 +1211,7 @@ func (x *LeaseReply) GetAlgorithm() int32 {
 type Report struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Limits        []*LimitReport         `protobuf:"bytes,1,rep,name=limits,proto3" json:"limits,omitempty"`
+	Pools         []*PoolReport          `protobuf:"bytes,2,rep,name=pools,proto3" json:"pools,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1216,6 +1249,13 @@ func (*Report) Descriptor() ([]byte, []int) {
 func (x *Report) GetLimits() []*LimitReport {
 	if x != nil {
 		return x.Limits
+	}
+	return nil
+}
+
+func (x *Report) GetPools() []*PoolReport {
+	if x != nil {
+		return x.Pools
 	}
 	return nil
 }
@@ -1736,6 +1776,538 @@ func (x *AuditReply) GetKeys() []*KeyCount {
 	return nil
 }
 
+// Heartbeat applies one pool.Command. Who the holder is, the stream says.
+type Heartbeat struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // chosen by the holder, echoed in the reply
+	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Pool          string                 `protobuf:"bytes,3,opt,name=pool,proto3" json:"pool,omitempty"`
+	Generation    int64                  `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"` // of the pool
+	Op            int32                  `protobuf:"varint,5,opt,name=op,proto3" json:"op,omitempty"`                 // pool.Op
+	Seq           int64                  `protobuf:"varint,6,opt,name=seq,proto3" json:"seq,omitempty"`
+	Term          int64                  `protobuf:"varint,7,opt,name=term,proto3" json:"term,omitempty"`
+	Applied       int64                  `protobuf:"varint,8,opt,name=applied,proto3" json:"applied,omitempty"`
+	Held          int64                  `protobuf:"varint,9,opt,name=held,proto3" json:"held,omitempty"`
+	InFlight      int64                  `protobuf:"varint,10,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	Peak          int64                  `protobuf:"varint,11,opt,name=peak,proto3" json:"peak,omitempty"`
+	Limit         int64                  `protobuf:"varint,12,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Heartbeat) Reset() {
+	*x = Heartbeat{}
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Heartbeat) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Heartbeat) ProtoMessage() {}
+
+func (x *Heartbeat) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
+func (*Heartbeat) Descriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Heartbeat) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Heartbeat) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *Heartbeat) GetGeneration() int64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetOp() int32 {
+	if x != nil {
+		return x.Op
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetSeq() int64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetTerm() int64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetApplied() int64 {
+	if x != nil {
+		return x.Applied
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetHeld() int64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetInFlight() int64 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetPeak() int64 {
+	if x != nil {
+		return x.Peak
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// Share answers a heartbeat by a pool.Grant.
+type Share struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Error string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // no share was granted; everything below but defect is unset
+	// The error is no outage but a request that nobody may send.
+	Defect            bool  `protobuf:"varint,3,opt,name=defect,proto3" json:"defect,omitempty"`
+	Seq               int64 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
+	Term              int64 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
+	Generation        int64 `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
+	Share             int64 `protobuf:"varint,7,opt,name=share,proto3" json:"share,omitempty"`
+	TtlMicros         int64 `protobuf:"varint,8,opt,name=ttl_micros,json=ttlMicros,proto3" json:"ttl_micros,omitempty"`
+	Limit             int64 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
+	Holders           int64 `protobuf:"varint,10,opt,name=holders,proto3" json:"holders,omitempty"`
+	Granted           int64 `protobuf:"varint,11,opt,name=granted,proto3" json:"granted,omitempty"`
+	InFlight          int64 `protobuf:"varint,12,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	Occupied          int64 `protobuf:"varint,13,opt,name=occupied,proto3" json:"occupied,omitempty"`
+	Bound             int64 `protobuf:"varint,14,opt,name=bound,proto3" json:"bound,omitempty"`
+	QuarantinedMicros int64 `protobuf:"varint,15,opt,name=quarantined_micros,json=quarantinedMicros,proto3" json:"quarantined_micros,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *Share) Reset() {
+	*x = Share{}
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Share) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Share) ProtoMessage() {}
+
+func (x *Share) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Share.ProtoReflect.Descriptor instead.
+func (*Share) Descriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Share) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Share) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *Share) GetDefect() bool {
+	if x != nil {
+		return x.Defect
+	}
+	return false
+}
+
+func (x *Share) GetSeq() int64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Share) GetTerm() int64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *Share) GetGeneration() int64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *Share) GetShare() int64 {
+	if x != nil {
+		return x.Share
+	}
+	return 0
+}
+
+func (x *Share) GetTtlMicros() int64 {
+	if x != nil {
+		return x.TtlMicros
+	}
+	return 0
+}
+
+func (x *Share) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *Share) GetHolders() int64 {
+	if x != nil {
+		return x.Holders
+	}
+	return 0
+}
+
+func (x *Share) GetGranted() int64 {
+	if x != nil {
+		return x.Granted
+	}
+	return 0
+}
+
+func (x *Share) GetInFlight() int64 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+func (x *Share) GetOccupied() int64 {
+	if x != nil {
+		return x.Occupied
+	}
+	return 0
+}
+
+func (x *Share) GetBound() int64 {
+	if x != nil {
+		return x.Bound
+	}
+	return 0
+}
+
+func (x *Share) GetQuarantinedMicros() int64 {
+	if x != nil {
+		return x.QuarantinedMicros
+	}
+	return 0
+}
+
+// PoolReport is what a holder says of a pool, whichever coordinator divides it.
+type PoolReport struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Namespace      string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Pool           string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
+	Generation     int64                  `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
+	Share          int64                  `protobuf:"varint,4,opt,name=share,proto3" json:"share,omitempty"`       // that it may use; 0 while it is fenced
+	Ceiling        int64                  `protobuf:"varint,5,opt,name=ceiling,proto3" json:"ceiling,omitempty"`   // that it enforces: the smaller of share and what it infers
+	Inferred       int64                  `protobuf:"varint,6,opt,name=inferred,proto3" json:"inferred,omitempty"` // what it infers that the backend bears
+	InFlight       int64                  `protobuf:"varint,7,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	Peak           int64                  `protobuf:"varint,8,opt,name=peak,proto3" json:"peak,omitempty"` // since the last report
+	Queued         int64                  `protobuf:"varint,9,opt,name=queued,proto3" json:"queued,omitempty"`
+	Fenced         bool                   `protobuf:"varint,10,opt,name=fenced,proto3" json:"fenced,omitempty"`                                       // its share expired before the coordinator answered
+	BaselineMicros int64                  `protobuf:"varint,11,opt,name=baseline_micros,json=baselineMicros,proto3" json:"baseline_micros,omitempty"` // latency without load, 0 when nothing was measured
+	LatencyMicros  int64                  `protobuf:"varint,12,opt,name=latency_micros,json=latencyMicros,proto3" json:"latency_micros,omitempty"`    // of the last sample, 0 when nothing was measured
+	// Since the process started.
+	AdmittedTotal    int64  `protobuf:"varint,13,opt,name=admitted_total,json=admittedTotal,proto3" json:"admitted_total,omitempty"`
+	RefusedTotal     int64  `protobuf:"varint,14,opt,name=refused_total,json=refusedTotal,proto3" json:"refused_total,omitempty"`
+	FencedTotal      int64  `protobuf:"varint,15,opt,name=fenced_total,json=fencedTotal,proto3" json:"fenced_total,omitempty"` // times it was fenced
+	BeatsTotal       int64  `protobuf:"varint,16,opt,name=beats_total,json=beatsTotal,proto3" json:"beats_total,omitempty"`
+	CoordinatorError string `protobuf:"bytes,17,opt,name=coordinator_error,json=coordinatorError,proto3" json:"coordinator_error,omitempty"` // why the coordinator does not answer, empty when it does
+	// As the coordinator last answered under this generation; limit is 0 before it did.
+	Limit             int64                   `protobuf:"varint,18,opt,name=limit,proto3" json:"limit,omitempty"`
+	Holders           int64                   `protobuf:"varint,19,opt,name=holders,proto3" json:"holders,omitempty"`
+	Occupied          int64                   `protobuf:"varint,20,opt,name=occupied,proto3" json:"occupied,omitempty"` // the largest since the last report, with its bound
+	Bound             int64                   `protobuf:"varint,21,opt,name=bound,proto3" json:"bound,omitempty"`
+	Partitions        []*PoolReport_Partition `protobuf:"bytes,22,rep,name=partitions,proto3" json:"partitions,omitempty"`
+	AbortedTotal      int64                   `protobuf:"varint,23,opt,name=aborted_total,json=abortedTotal,proto3" json:"aborted_total,omitempty"` // requests ended because the share expired
+	QuarantinedMicros int64                   `protobuf:"varint,24,opt,name=quarantined_micros,json=quarantinedMicros,proto3" json:"quarantined_micros,omitempty"`
+	// Of peak, the most that were let through without a slot in mode Shadow; they count in
+	// in_flight, too.
+	Spared        int64 `protobuf:"varint,25,opt,name=spared,proto3" json:"spared,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PoolReport) Reset() {
+	*x = PoolReport{}
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolReport) ProtoMessage() {}
+
+func (x *PoolReport) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolReport.ProtoReflect.Descriptor instead.
+func (*PoolReport) Descriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *PoolReport) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *PoolReport) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *PoolReport) GetGeneration() int64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *PoolReport) GetShare() int64 {
+	if x != nil {
+		return x.Share
+	}
+	return 0
+}
+
+func (x *PoolReport) GetCeiling() int64 {
+	if x != nil {
+		return x.Ceiling
+	}
+	return 0
+}
+
+func (x *PoolReport) GetInferred() int64 {
+	if x != nil {
+		return x.Inferred
+	}
+	return 0
+}
+
+func (x *PoolReport) GetInFlight() int64 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+func (x *PoolReport) GetPeak() int64 {
+	if x != nil {
+		return x.Peak
+	}
+	return 0
+}
+
+func (x *PoolReport) GetQueued() int64 {
+	if x != nil {
+		return x.Queued
+	}
+	return 0
+}
+
+func (x *PoolReport) GetFenced() bool {
+	if x != nil {
+		return x.Fenced
+	}
+	return false
+}
+
+func (x *PoolReport) GetBaselineMicros() int64 {
+	if x != nil {
+		return x.BaselineMicros
+	}
+	return 0
+}
+
+func (x *PoolReport) GetLatencyMicros() int64 {
+	if x != nil {
+		return x.LatencyMicros
+	}
+	return 0
+}
+
+func (x *PoolReport) GetAdmittedTotal() int64 {
+	if x != nil {
+		return x.AdmittedTotal
+	}
+	return 0
+}
+
+func (x *PoolReport) GetRefusedTotal() int64 {
+	if x != nil {
+		return x.RefusedTotal
+	}
+	return 0
+}
+
+func (x *PoolReport) GetFencedTotal() int64 {
+	if x != nil {
+		return x.FencedTotal
+	}
+	return 0
+}
+
+func (x *PoolReport) GetBeatsTotal() int64 {
+	if x != nil {
+		return x.BeatsTotal
+	}
+	return 0
+}
+
+func (x *PoolReport) GetCoordinatorError() string {
+	if x != nil {
+		return x.CoordinatorError
+	}
+	return ""
+}
+
+func (x *PoolReport) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *PoolReport) GetHolders() int64 {
+	if x != nil {
+		return x.Holders
+	}
+	return 0
+}
+
+func (x *PoolReport) GetOccupied() int64 {
+	if x != nil {
+		return x.Occupied
+	}
+	return 0
+}
+
+func (x *PoolReport) GetBound() int64 {
+	if x != nil {
+		return x.Bound
+	}
+	return 0
+}
+
+func (x *PoolReport) GetPartitions() []*PoolReport_Partition {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+func (x *PoolReport) GetAbortedTotal() int64 {
+	if x != nil {
+		return x.AbortedTotal
+	}
+	return 0
+}
+
+func (x *PoolReport) GetQuarantinedMicros() int64 {
+	if x != nil {
+		return x.QuarantinedMicros
+	}
+	return 0
+}
+
+func (x *PoolReport) GetSpared() int64 {
+	if x != nil {
+		return x.Spared
+	}
+	return 0
+}
+
 // Leave is the last message of a holder that stops in good order; its final
 // reports came before.
 type Leave struct {
@@ -1746,7 +2318,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +2330,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +2343,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{20}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{23}
 }
 
 // Goodbye tells a holder that this leader steps down.
@@ -1784,7 +2356,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1796,7 +2368,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1809,7 +2381,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{21}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -1830,7 +2402,7 @@ type Holders_Count struct {
 
 func (x *Holders_Count) Reset() {
 	*x = Holders_Count{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1842,7 +2414,7 @@ func (x *Holders_Count) String() string {
 func (*Holders_Count) ProtoMessage() {}
 
 func (x *Holders_Count) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1879,11 +2451,79 @@ func (x *Holders_Count) GetHolders() int64 {
 	return 0
 }
 
+type PoolReport_Partition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Guaranteed    int64                  `protobuf:"varint,2,opt,name=guaranteed,proto3" json:"guaranteed,omitempty"`
+	InFlight      int64                  `protobuf:"varint,3,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	RefusedTotal  int64                  `protobuf:"varint,4,opt,name=refused_total,json=refusedTotal,proto3" json:"refused_total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PoolReport_Partition) Reset() {
+	*x = PoolReport_Partition{}
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolReport_Partition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolReport_Partition) ProtoMessage() {}
+
+func (x *PoolReport_Partition) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolReport_Partition.ProtoReflect.Descriptor instead.
+func (*PoolReport_Partition) Descriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{22, 0}
+}
+
+func (x *PoolReport_Partition) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PoolReport_Partition) GetGuaranteed() int64 {
+	if x != nil {
+		return x.Guaranteed
+	}
+	return 0
+}
+
+func (x *PoolReport_Partition) GetInFlight() int64 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+func (x *PoolReport_Partition) GetRefusedTotal() int64 {
+	if x != nil {
+		return x.RefusedTotal
+	}
+	return 0
+}
+
 var File_internal_fleetpb_fleet_proto protoreflect.FileDescriptor
 
 const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\n" +
-	"\x1cinternal/fleetpb/fleet.proto\x12\rweir.fleet.v1\"\xcc\x02\n" +
+	"\x1cinternal/fleetpb/fleet.proto\x12\rweir.fleet.v1\"\x86\x03\n" +
 	"\n" +
 	"FromHolder\x12,\n" +
 	"\x05hello\x18\x01 \x01(\v2\x14.weir.fleet.v1.HelloH\x00R\x05hello\x12>\n" +
@@ -1891,15 +2531,17 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x05lease\x18\x03 \x01(\v2\x1b.weir.fleet.v1.LeaseRequestH\x00R\x05lease\x12/\n" +
 	"\x06report\x18\x04 \x01(\v2\x15.weir.fleet.v1.ReportH\x00R\x06report\x121\n" +
 	"\x05audit\x18\x05 \x01(\v2\x19.weir.fleet.v1.AuditReplyH\x00R\x05audit\x12,\n" +
-	"\x05leave\x18\x06 \x01(\v2\x14.weir.fleet.v1.LeaveH\x00R\x05leaveB\t\n" +
-	"\amessage\"\xc8\x02\n" +
+	"\x05leave\x18\x06 \x01(\v2\x14.weir.fleet.v1.LeaveH\x00R\x05leave\x128\n" +
+	"\theartbeat\x18\a \x01(\v2\x18.weir.fleet.v1.HeartbeatH\x00R\theartbeatB\t\n" +
+	"\amessage\"\xf6\x02\n" +
 	"\bToHolder\x122\n" +
 	"\awelcome\x18\x01 \x01(\v2\x16.weir.fleet.v1.WelcomeH\x00R\awelcome\x12/\n" +
 	"\x06config\x18\x02 \x01(\v2\x15.weir.fleet.v1.ConfigH\x00R\x06config\x122\n" +
 	"\aholders\x18\x03 \x01(\v2\x16.weir.fleet.v1.HoldersH\x00R\aholders\x121\n" +
 	"\x05lease\x18\x04 \x01(\v2\x19.weir.fleet.v1.LeaseReplyH\x00R\x05lease\x121\n" +
 	"\x05audit\x18\x05 \x01(\v2\x19.weir.fleet.v1.AuditQueryH\x00R\x05audit\x122\n" +
-	"\agoodbye\x18\x06 \x01(\v2\x16.weir.fleet.v1.GoodbyeH\x00R\agoodbyeB\t\n" +
+	"\agoodbye\x18\x06 \x01(\v2\x16.weir.fleet.v1.GoodbyeH\x00R\agoodbye\x12,\n" +
+	"\x05share\x18\a \x01(\v2\x14.weir.fleet.v1.ShareH\x00R\x05shareB\t\n" +
 	"\amessage\"\xc4\x01\n" +
 	"\x05Hello\x12\x17\n" +
 	"\apod_uid\x18\x01 \x01(\tR\x06podUid\x12\x1d\n" +
@@ -1981,9 +2623,10 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x05limit\x18\f \x01(\x03R\x05limit\x12,\n" +
 	"\x12reset_after_micros\x18\r \x01(\x03R\x10resetAfterMicros\x12!\n" +
 	"\fdelay_micros\x18\x0e \x01(\x03R\vdelayMicros\x12\x1c\n" +
-	"\talgorithm\x18\x0f \x01(\x05R\talgorithm\"<\n" +
+	"\talgorithm\x18\x0f \x01(\x05R\talgorithm\"m\n" +
 	"\x06Report\x122\n" +
-	"\x06limits\x18\x01 \x03(\v2\x1a.weir.fleet.v1.LimitReportR\x06limits\"\xc2\x03\n" +
+	"\x06limits\x18\x01 \x03(\v2\x1a.weir.fleet.v1.LimitReportR\x06limits\x12/\n" +
+	"\x05pools\x18\x02 \x03(\v2\x19.weir.fleet.v1.PoolReportR\x05pools\"\xc2\x03\n" +
 	"\vLimitReport\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12\x14\n" +
@@ -2033,7 +2676,83 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"AuditReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
 	"\aunknown\x18\x02 \x01(\bR\aunknown\x12+\n" +
-	"\x04keys\x18\x03 \x03(\v2\x17.weir.fleet.v1.KeyCountR\x04keys\"\a\n" +
+	"\x04keys\x18\x03 \x03(\v2\x17.weir.fleet.v1.KeyCountR\x04keys\"\x98\x02\n" +
+	"\tHeartbeat\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04pool\x18\x03 \x01(\tR\x04pool\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x04 \x01(\x03R\n" +
+	"generation\x12\x0e\n" +
+	"\x02op\x18\x05 \x01(\x05R\x02op\x12\x10\n" +
+	"\x03seq\x18\x06 \x01(\x03R\x03seq\x12\x12\n" +
+	"\x04term\x18\a \x01(\x03R\x04term\x12\x18\n" +
+	"\aapplied\x18\b \x01(\x03R\aapplied\x12\x12\n" +
+	"\x04held\x18\t \x01(\x03R\x04held\x12\x1b\n" +
+	"\tin_flight\x18\n" +
+	" \x01(\x03R\binFlight\x12\x12\n" +
+	"\x04peak\x18\v \x01(\x03R\x04peak\x12\x14\n" +
+	"\x05limit\x18\f \x01(\x03R\x05limit\"\x88\x03\n" +
+	"\x05Share\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\x12\x16\n" +
+	"\x06defect\x18\x03 \x01(\bR\x06defect\x12\x10\n" +
+	"\x03seq\x18\x04 \x01(\x03R\x03seq\x12\x12\n" +
+	"\x04term\x18\x05 \x01(\x03R\x04term\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x06 \x01(\x03R\n" +
+	"generation\x12\x14\n" +
+	"\x05share\x18\a \x01(\x03R\x05share\x12\x1d\n" +
+	"\n" +
+	"ttl_micros\x18\b \x01(\x03R\tttlMicros\x12\x14\n" +
+	"\x05limit\x18\t \x01(\x03R\x05limit\x12\x18\n" +
+	"\aholders\x18\n" +
+	" \x01(\x03R\aholders\x12\x18\n" +
+	"\agranted\x18\v \x01(\x03R\agranted\x12\x1b\n" +
+	"\tin_flight\x18\f \x01(\x03R\binFlight\x12\x1a\n" +
+	"\boccupied\x18\r \x01(\x03R\boccupied\x12\x14\n" +
+	"\x05bound\x18\x0e \x01(\x03R\x05bound\x12-\n" +
+	"\x12quarantined_micros\x18\x0f \x01(\x03R\x11quarantinedMicros\"\xaf\a\n" +
+	"\n" +
+	"PoolReport\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x03 \x01(\x03R\n" +
+	"generation\x12\x14\n" +
+	"\x05share\x18\x04 \x01(\x03R\x05share\x12\x18\n" +
+	"\aceiling\x18\x05 \x01(\x03R\aceiling\x12\x1a\n" +
+	"\binferred\x18\x06 \x01(\x03R\binferred\x12\x1b\n" +
+	"\tin_flight\x18\a \x01(\x03R\binFlight\x12\x12\n" +
+	"\x04peak\x18\b \x01(\x03R\x04peak\x12\x16\n" +
+	"\x06queued\x18\t \x01(\x03R\x06queued\x12\x16\n" +
+	"\x06fenced\x18\n" +
+	" \x01(\bR\x06fenced\x12'\n" +
+	"\x0fbaseline_micros\x18\v \x01(\x03R\x0ebaselineMicros\x12%\n" +
+	"\x0elatency_micros\x18\f \x01(\x03R\rlatencyMicros\x12%\n" +
+	"\x0eadmitted_total\x18\r \x01(\x03R\radmittedTotal\x12#\n" +
+	"\rrefused_total\x18\x0e \x01(\x03R\frefusedTotal\x12!\n" +
+	"\ffenced_total\x18\x0f \x01(\x03R\vfencedTotal\x12\x1f\n" +
+	"\vbeats_total\x18\x10 \x01(\x03R\n" +
+	"beatsTotal\x12+\n" +
+	"\x11coordinator_error\x18\x11 \x01(\tR\x10coordinatorError\x12\x14\n" +
+	"\x05limit\x18\x12 \x01(\x03R\x05limit\x12\x18\n" +
+	"\aholders\x18\x13 \x01(\x03R\aholders\x12\x1a\n" +
+	"\boccupied\x18\x14 \x01(\x03R\boccupied\x12\x14\n" +
+	"\x05bound\x18\x15 \x01(\x03R\x05bound\x12C\n" +
+	"\n" +
+	"partitions\x18\x16 \x03(\v2#.weir.fleet.v1.PoolReport.PartitionR\n" +
+	"partitions\x12#\n" +
+	"\raborted_total\x18\x17 \x01(\x03R\fabortedTotal\x12-\n" +
+	"\x12quarantined_micros\x18\x18 \x01(\x03R\x11quarantinedMicros\x12\x16\n" +
+	"\x06spared\x18\x19 \x01(\x03R\x06spared\x1a\x81\x01\n" +
+	"\tPartition\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1e\n" +
+	"\n" +
+	"guaranteed\x18\x02 \x01(\x03R\n" +
+	"guaranteed\x12\x1b\n" +
+	"\tin_flight\x18\x03 \x01(\x03R\binFlight\x12#\n" +
+	"\rrefused_total\x18\x04 \x01(\x03R\frefusedTotal\"\a\n" +
 	"\x05Leave\"!\n" +
 	"\aGoodbye\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason2J\n" +
@@ -2052,32 +2771,36 @@ func file_internal_fleetpb_fleet_proto_rawDescGZIP() []byte {
 	return file_internal_fleetpb_fleet_proto_rawDescData
 }
 
-var file_internal_fleetpb_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_internal_fleetpb_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_internal_fleetpb_fleet_proto_goTypes = []any{
-	(*FromHolder)(nil),    // 0: weir.fleet.v1.FromHolder
-	(*ToHolder)(nil),      // 1: weir.fleet.v1.ToHolder
-	(*Hello)(nil),         // 2: weir.fleet.v1.Hello
-	(*Welcome)(nil),       // 3: weir.fleet.v1.Welcome
-	(*Config)(nil),        // 4: weir.fleet.v1.Config
-	(*Secret)(nil),        // 5: weir.fleet.v1.Secret
-	(*Acknowledge)(nil),   // 6: weir.fleet.v1.Acknowledge
-	(*Holders)(nil),       // 7: weir.fleet.v1.Holders
-	(*Key)(nil),           // 8: weir.fleet.v1.Key
-	(*Rate)(nil),          // 9: weir.fleet.v1.Rate
-	(*Window)(nil),        // 10: weir.fleet.v1.Window
-	(*LeaseRequest)(nil),  // 11: weir.fleet.v1.LeaseRequest
-	(*LeaseReply)(nil),    // 12: weir.fleet.v1.LeaseReply
-	(*Report)(nil),        // 13: weir.fleet.v1.Report
-	(*LimitReport)(nil),   // 14: weir.fleet.v1.LimitReport
-	(*HotKey)(nil),        // 15: weir.fleet.v1.HotKey
-	(*WindowReport)(nil),  // 16: weir.fleet.v1.WindowReport
-	(*KeyCount)(nil),      // 17: weir.fleet.v1.KeyCount
-	(*AuditQuery)(nil),    // 18: weir.fleet.v1.AuditQuery
-	(*AuditReply)(nil),    // 19: weir.fleet.v1.AuditReply
-	(*Leave)(nil),         // 20: weir.fleet.v1.Leave
-	(*Goodbye)(nil),       // 21: weir.fleet.v1.Goodbye
-	nil,                   // 22: weir.fleet.v1.Secret.DataEntry
-	(*Holders_Count)(nil), // 23: weir.fleet.v1.Holders.Count
+	(*FromHolder)(nil),           // 0: weir.fleet.v1.FromHolder
+	(*ToHolder)(nil),             // 1: weir.fleet.v1.ToHolder
+	(*Hello)(nil),                // 2: weir.fleet.v1.Hello
+	(*Welcome)(nil),              // 3: weir.fleet.v1.Welcome
+	(*Config)(nil),               // 4: weir.fleet.v1.Config
+	(*Secret)(nil),               // 5: weir.fleet.v1.Secret
+	(*Acknowledge)(nil),          // 6: weir.fleet.v1.Acknowledge
+	(*Holders)(nil),              // 7: weir.fleet.v1.Holders
+	(*Key)(nil),                  // 8: weir.fleet.v1.Key
+	(*Rate)(nil),                 // 9: weir.fleet.v1.Rate
+	(*Window)(nil),               // 10: weir.fleet.v1.Window
+	(*LeaseRequest)(nil),         // 11: weir.fleet.v1.LeaseRequest
+	(*LeaseReply)(nil),           // 12: weir.fleet.v1.LeaseReply
+	(*Report)(nil),               // 13: weir.fleet.v1.Report
+	(*LimitReport)(nil),          // 14: weir.fleet.v1.LimitReport
+	(*HotKey)(nil),               // 15: weir.fleet.v1.HotKey
+	(*WindowReport)(nil),         // 16: weir.fleet.v1.WindowReport
+	(*KeyCount)(nil),             // 17: weir.fleet.v1.KeyCount
+	(*AuditQuery)(nil),           // 18: weir.fleet.v1.AuditQuery
+	(*AuditReply)(nil),           // 19: weir.fleet.v1.AuditReply
+	(*Heartbeat)(nil),            // 20: weir.fleet.v1.Heartbeat
+	(*Share)(nil),                // 21: weir.fleet.v1.Share
+	(*PoolReport)(nil),           // 22: weir.fleet.v1.PoolReport
+	(*Leave)(nil),                // 23: weir.fleet.v1.Leave
+	(*Goodbye)(nil),              // 24: weir.fleet.v1.Goodbye
+	nil,                          // 25: weir.fleet.v1.Secret.DataEntry
+	(*Holders_Count)(nil),        // 26: weir.fleet.v1.Holders.Count
+	(*PoolReport_Partition)(nil), // 27: weir.fleet.v1.PoolReport.Partition
 }
 var file_internal_fleetpb_fleet_proto_depIdxs = []int32{
 	2,  // 0: weir.fleet.v1.FromHolder.hello:type_name -> weir.fleet.v1.Hello
@@ -2085,35 +2808,39 @@ var file_internal_fleetpb_fleet_proto_depIdxs = []int32{
 	11, // 2: weir.fleet.v1.FromHolder.lease:type_name -> weir.fleet.v1.LeaseRequest
 	13, // 3: weir.fleet.v1.FromHolder.report:type_name -> weir.fleet.v1.Report
 	19, // 4: weir.fleet.v1.FromHolder.audit:type_name -> weir.fleet.v1.AuditReply
-	20, // 5: weir.fleet.v1.FromHolder.leave:type_name -> weir.fleet.v1.Leave
-	3,  // 6: weir.fleet.v1.ToHolder.welcome:type_name -> weir.fleet.v1.Welcome
-	4,  // 7: weir.fleet.v1.ToHolder.config:type_name -> weir.fleet.v1.Config
-	7,  // 8: weir.fleet.v1.ToHolder.holders:type_name -> weir.fleet.v1.Holders
-	12, // 9: weir.fleet.v1.ToHolder.lease:type_name -> weir.fleet.v1.LeaseReply
-	18, // 10: weir.fleet.v1.ToHolder.audit:type_name -> weir.fleet.v1.AuditQuery
-	21, // 11: weir.fleet.v1.ToHolder.goodbye:type_name -> weir.fleet.v1.Goodbye
-	5,  // 12: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
-	22, // 13: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
-	23, // 14: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
-	9,  // 15: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
-	8,  // 16: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
-	9,  // 17: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
-	10, // 18: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
-	10, // 19: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
-	14, // 20: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
-	16, // 21: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
-	15, // 22: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
-	10, // 23: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
-	17, // 24: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
-	10, // 25: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
-	17, // 26: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
-	0,  // 27: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
-	1,  // 28: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
-	28, // [28:29] is the sub-list for method output_type
-	27, // [27:28] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	23, // 5: weir.fleet.v1.FromHolder.leave:type_name -> weir.fleet.v1.Leave
+	20, // 6: weir.fleet.v1.FromHolder.heartbeat:type_name -> weir.fleet.v1.Heartbeat
+	3,  // 7: weir.fleet.v1.ToHolder.welcome:type_name -> weir.fleet.v1.Welcome
+	4,  // 8: weir.fleet.v1.ToHolder.config:type_name -> weir.fleet.v1.Config
+	7,  // 9: weir.fleet.v1.ToHolder.holders:type_name -> weir.fleet.v1.Holders
+	12, // 10: weir.fleet.v1.ToHolder.lease:type_name -> weir.fleet.v1.LeaseReply
+	18, // 11: weir.fleet.v1.ToHolder.audit:type_name -> weir.fleet.v1.AuditQuery
+	24, // 12: weir.fleet.v1.ToHolder.goodbye:type_name -> weir.fleet.v1.Goodbye
+	21, // 13: weir.fleet.v1.ToHolder.share:type_name -> weir.fleet.v1.Share
+	5,  // 14: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
+	25, // 15: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
+	26, // 16: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
+	9,  // 17: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
+	8,  // 18: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
+	9,  // 19: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
+	10, // 20: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
+	10, // 21: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
+	14, // 22: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
+	22, // 23: weir.fleet.v1.Report.pools:type_name -> weir.fleet.v1.PoolReport
+	16, // 24: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
+	15, // 25: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
+	10, // 26: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
+	17, // 27: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
+	10, // 28: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
+	17, // 29: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
+	27, // 30: weir.fleet.v1.PoolReport.partitions:type_name -> weir.fleet.v1.PoolReport.Partition
+	0,  // 31: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
+	1,  // 32: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
+	32, // [32:33] is the sub-list for method output_type
+	31, // [31:32] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_internal_fleetpb_fleet_proto_init() }
@@ -2128,6 +2855,7 @@ func file_internal_fleetpb_fleet_proto_init() {
 		(*FromHolder_Report)(nil),
 		(*FromHolder_Audit)(nil),
 		(*FromHolder_Leave)(nil),
+		(*FromHolder_Heartbeat)(nil),
 	}
 	file_internal_fleetpb_fleet_proto_msgTypes[1].OneofWrappers = []any{
 		(*ToHolder_Welcome)(nil),
@@ -2136,6 +2864,7 @@ func file_internal_fleetpb_fleet_proto_init() {
 		(*ToHolder_Lease)(nil),
 		(*ToHolder_Audit)(nil),
 		(*ToHolder_Goodbye)(nil),
+		(*ToHolder_Share)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2143,7 +2872,7 @@ func file_internal_fleetpb_fleet_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_fleetpb_fleet_proto_rawDesc), len(file_internal_fleetpb_fleet_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,54 @@
+package coordinator
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/audit"
+)
+
+// A PoolObservation is what the fleet says about one pool.
+type PoolObservation struct {
+	Term     uint64        // 0: this process does not lead, and knows nothing
+	Sessions []PoolSession // that were sent the pool or enforce it; ordered by pod
+	// Figures are nil while the pool was sent to nobody in this term.
+	Figures *audit.PoolFigures
+}
+
+// A PoolSession is a Session that has to do with a pool.
+type PoolSession struct {
+	Session
+	// Report is what the sidecar said last, nil when it said nothing.
+	Report *audit.PoolReport
+}
+
+// ObservePool returns what is known of a pool. It does not block on any sidecar.
+func (c *Coordinator) ObservePool(namespace, name string) PoolObservation {
+	t := c.present.Load()
+	if t == nil {
+		return PoolObservation{}
+	}
+	return t.observePool(types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+func (t *term) observePool(name types.NamespacedName) PoolObservation {
+	out := PoolObservation{Term: t.number, Figures: t.poolBooks.figures(name)}
+	for _, s := range t.sessions.in(name.Namespace) {
+		view, ok := s.observePool(name)
+		if !ok {
+			continue
+		}
+		if report, said := t.poolBooks.last(s.holder(), name); said {
+			view.Report = &report
+		}
+		out.Sessions = append(out.Sessions, view)
+	}
+	return out
+}
+
+// observePool returns how the session stands to a pool, and false when it has nothing
+// to do with it.
+func (s *session) observePool(name types.NamespacedName) (PoolSession, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return PoolSession{Session: s.view(s.acked.poolGeneration(name))}, s.sent.hasPool(name) || s.acked.hasPool(name)
+}
