@@ -1,0 +1,279 @@
+package audit
+
+import "time"
+
+// PoolConfig says what the audit of a pool has to know of it.
+type PoolConfig struct {
+	Generation int64
+	// Bounded says that what is in flight may never exceed the limit, while every
+	// holder works by its share.
+	Bounded bool
+}
+
+const (
+	// silentAfter is after how many intervals a holder that did not report is missed.
+	silentAfter = 4
+	// localFor is how long requests that were admitted without a share or a slot may be
+	// in flight: what exceeds the bound then is not held against it.
+	localFor = time.Minute
+)
+
+// A Pool audits one concurrency pool: Δ is what was in flight beyond the limit, and U
+// the part of the limit that was free while requests were refused.
+//
+// Δ is what the coordinator's answers tell: what can have been in flight, by the
+// reserves and by what holders reported beyond them. Of requests that passed without a
+// slot no coordinator knows: while there are some, Δ is at least what holders report
+// beyond the limit. U is taken once in an interval: a holder that refused requests had as
+// many slots in use as it had at its peak, and any other those of its report.
+//
+// It belongs to one caller at a time.
+type Pool struct {
+	interval time.Duration // between two reports of a holder
+	config   PoolConfig
+	members  map[Holder]*poolMember
+
+	limit, holders int64 // as a coordinator answered last
+	meter          meter
+	partitions     map[string]*meter // by name
+	locals         int               // members that admit by what they infer alone
+	local          time.Time         // when one last did
+	spared         int64             // requests that passed without a slot, by the last sample
+	sparing        time.Time         // when there last were some
+	full           time.Time         // when a request last found no slot of a share
+	traffic        bool              // some member decided a request
+
+	// Of this generation.
+	changed  time.Time // when it came; zero for the first
+	measured bool
+	exceeded bool
+	lately   recent
+	worst    PoolOvershoot
+	unused   unused
+	sampled  time.Time
+}
+
+type poolMember struct {
+	joined   time.Time
+	reported time.Time // last; zero for never
+	report   PoolReport
+	refused  int64 // since the last sample
+}
+
+// NewPool returns the audit of a pool without members.
+func NewPool(interval time.Duration, c PoolConfig) *Pool {
+	return &Pool{
+		interval: interval, config: c, members: map[Holder]*poolMember{},
+		meter: meter{span: shortestSpan}, partitions: map[string]*meter{},
+	}
+}
+
+// Reconfigure goes on under another configuration. What was measured of a generation
+// before is forgotten, and so is the limit.
+func (p *Pool) Reconfigure(c PoolConfig, now time.Time) {
+	if c.Generation != p.config.Generation {
+		p.changed, p.limit, p.holders, p.full = now, 0, 0, time.Time{}
+		p.measured, p.exceeded, p.lately, p.worst, p.unused = false, false, recent{}, PoolOvershoot{}, unused{}
+	}
+	p.config = c
+}
+
+// Join makes h a member, from which reports are expected. A member stays as it is.
+func (p *Pool) Join(h Holder, now time.Time) {
+	if p.members[h] == nil {
+		p.members[h] = &poolMember{joined: now}
+	}
+}
+
+// Leave takes a member off, whether it stopped or vanished: what it had in flight is
+// the coordinator's to tell.
+func (p *Pool) Leave(h Holder) {
+	if m := p.members[h]; m != nil {
+		p.countLocal(m, -1)
+		delete(p.members, h)
+	}
+	if len(p.members) == 0 {
+		p.limit, p.holders = 0, 0 // nobody says any more
+	}
+}
+
+// Report enters what a member says, and returns how many times it was fenced since it
+// reported last. Reports of others are ignored.
+func (p *Pool) Report(h Holder, r PoolReport, now time.Time) (fences int64) {
+	m := p.members[h]
+	if m == nil {
+		return 0
+	}
+	if !m.reported.IsZero() {
+		fences = max(0, r.Fences-m.report.Fences)
+		p.count(m, &r, now)
+	}
+	p.countLocal(m, -1)
+	m.report, m.reported = r, now
+	p.countLocal(m, +1)
+	if p.locals > 0 {
+		p.local = now
+	}
+	p.traffic = p.traffic || r.Admitted > 0 || r.Refused > 0
+	if r.answered() && r.Generation == p.config.Generation {
+		p.limit, p.holders = r.Limit, r.Holders
+	}
+	if r.Generation == p.config.Generation && r.Bound > 0 {
+		p.enter(r.Occupied-r.Bound, now)
+	}
+	return fences
+}
+
+// count enters what a member decided since its last report.
+func (p *Pool) count(m *poolMember, r *PoolReport, now time.Time) {
+	decided := Totals{Admitted: r.Admitted, Refused: r.Refused}.since(Totals{Admitted: m.report.Admitted, Refused: m.report.Refused})
+	p.meter.add(decided, now)
+	if !r.CutOff() && !m.report.CutOff() {
+		m.refused += decided.Refused
+		if decided.Refused > 0 || r.Queued > 0 {
+			p.full = now
+		}
+	}
+	for _, part := range r.Partitions {
+		of := p.partitions[part.Name]
+		if of == nil {
+			of = &meter{span: shortestSpan}
+			p.partitions[part.Name] = of
+		}
+		of.add(Totals{Refused: part.Refused}.since(Totals{Refused: refusedBefore(m.report.Partitions, part)}), now)
+	}
+}
+
+// refusedBefore returns what the partition had refused; of one that is new to the
+// holder as much as it has now.
+func refusedBefore(before []PartitionReport, part PartitionReport) int64 {
+	for _, b := range before {
+		if b.Name == part.Name {
+			return b.Refused
+		}
+	}
+	return part.Refused
+}
+
+// countLocal enters or takes off whether m admits by itself.
+func (p *Pool) countLocal(m *poolMember, sign int) {
+	if !m.reported.IsZero() && m.report.Local() {
+		p.locals += sign
+	}
+}
+
+// enter notes by how much what was in flight exceeded what may be.
+func (p *Pool) enter(overshoot int64, now time.Time) {
+	overshoot = max(0, overshoot)
+	p.measured = true
+	p.lately.see(overshoot, now)
+	if overshoot > p.worst.Worst {
+		p.worst = PoolOvershoot{Worst: overshoot, WorstTime: now}
+	}
+	p.exceeded = p.exceeded || overshoot > 0 && !p.unbounded(now)
+}
+
+func (p *Pool) unbounded(now time.Time) bool {
+	lately := func(at time.Time) bool { return !at.IsZero() && now.Sub(at) < localFor }
+	return !p.config.Bounded || lately(p.local) || lately(p.sparing)
+}
+
+func (p *Pool) overshoot(now time.Time) *PoolOvershoot {
+	out := p.worst
+	out.Observed, out.Unbounded = p.lately.most(now), p.unbounded(now)
+	return &out
+}
+
+// Advance takes the samples that are due.
+func (p *Pool) Advance(now time.Time) {
+	if now.Sub(p.sampled) < p.interval {
+		return
+	}
+	p.sampled = now
+	p.spare(now)
+	refusing, used := false, int64(0)
+	for _, m := range p.members {
+		slots := max(0, m.report.InFlight-m.report.Spared)
+		if m.refused > 0 {
+			refusing, slots = true, max(slots, m.report.Peak-m.report.Spared)
+		}
+		used += slots
+		m.refused = 0
+	}
+	if p.limit > 0 && p.measured {
+		p.unused.sample(refusing, max(0, p.limit-used)*basisPoints/p.limit, now)
+	}
+}
+
+// spare enters what passed without a slot. A holder that let requests pass had them in
+// flight at its peak.
+func (p *Pool) spare(now time.Time) {
+	inFlight := int64(0)
+	p.spared = 0
+	for _, m := range p.members {
+		p.spared += m.report.Spared
+		if m.report.Spared > 0 {
+			inFlight += m.report.Peak
+		} else {
+			inFlight += m.report.InFlight
+		}
+	}
+	if p.spared == 0 {
+		return
+	}
+	p.sparing = now
+	if p.limit > 0 && p.measured {
+		p.enter(inFlight-p.limit, now)
+	}
+}
+
+func (p *Pool) saturated(now time.Time) bool {
+	return !p.full.IsZero() && now.Sub(p.full) < shortestSpan
+}
+
+func (p *Pool) verdict(now time.Time) Verdict {
+	switch {
+	case p.exceeded:
+		return Exceeded
+	case p.locals > 0:
+		return FailOpen
+	case p.missing(now):
+		return ReportsMissing
+	case p.config.Bounded && p.spared > 0:
+		return Starting
+	case p.traffic && p.measured && !p.pending(now):
+		return Measured
+	case p.traffic:
+		return Starting
+	}
+	return NoTraffic
+}
+
+// pending reports whether a member has yet to tell of this generation what its
+// coordinator says. One that does not in time is not waited for.
+func (p *Pool) pending(now time.Time) bool {
+	if p.changed.IsZero() || now.Sub(p.changed) > silentAfter*p.interval {
+		return false
+	}
+	for _, m := range p.members {
+		old := m.report.Generation != p.config.Generation || m.report.Limit == 0 && m.report.CoordinatorError == ""
+		if !m.reported.IsZero() && old {
+			return true
+		}
+	}
+	return false
+}
+
+// missing reports whether a member owes its report for too long.
+func (p *Pool) missing(now time.Time) bool {
+	for _, m := range p.members {
+		last := m.joined
+		if m.reported.After(last) {
+			last = m.reported
+		}
+		if now.Sub(last) > silentAfter*p.interval {
+			return true
+		}
+	}
+	return false
+}

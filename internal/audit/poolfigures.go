@@ -1,0 +1,132 @@
+package audit
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// PoolFigures are what is known of one concurrency pool. Sums are over what the
+// holders said last.
+type PoolFigures struct {
+	Generation int64
+	Verdict    Verdict
+	Pending    bool  // sums are of the generation before: not all holders told of this one yet
+	Limit      int64 // 0: no holder was answered by its coordinator
+	Holders    int64 // that share it, as the coordinator counts them
+	Granted    int64 // Σ shares
+	InFlight   int64 // with what passed without a slot
+	Spared     int64 // requests that passed without a slot in mode Shadow, lately in flight
+	Queued     int64
+	CutOff     int64 // holders without a share because the coordinator does not answer
+	Measuring  int64 // holders that measured latency
+	// Saturated says that requests found no slot lately, in a holder that had a share.
+	Saturated   bool
+	Quarantined limiter.Micros // how much longer nothing more is granted than is in use, as holders say
+
+	Baseline, Latency limiter.Micros // medians over the holders that have one, else 0
+	AdmittedPerSecond float64        // as in Flow
+	RejectedPerSecond float64
+
+	Overshoot        *PoolOvershoot    // nil until a holder of this generation was answered
+	UnderUtilization *UnderUtilization // nil until a span of this generation was measured
+	Partitions       []PartitionFigures
+}
+
+// PoolOvershoot is Δ of a pool: what can have been in flight beyond what may have
+// been.
+type PoolOvershoot struct {
+	Observed  int64 // lately
+	Unbounded bool  // nothing bounds what is in flight now
+	Worst     int64 // since the generation began
+	WorstTime time.Time
+}
+
+// PartitionFigures are what is known of one partition of a pool.
+type PartitionFigures struct {
+	Name              string
+	Guaranteed        int64 // slots, over all holders
+	InFlight          int64
+	RejectedPerSecond float64
+}
+
+// Figures returns what is known of the pool.
+func (p *Pool) Figures(now time.Time) PoolFigures {
+	flow := p.meter.flow(now)
+	f := PoolFigures{
+		Generation:        p.config.Generation,
+		Verdict:           p.verdict(now),
+		Pending:           p.pending(now),
+		Limit:             p.limit,
+		Holders:           p.holders,
+		Spared:            p.spared,
+		Saturated:         p.saturated(now),
+		AdmittedPerSecond: flow.AdmittedPerSecond,
+		RejectedPerSecond: flow.RejectedPerSecond,
+		UnderUtilization:  p.unused.figure(),
+	}
+	if p.measured {
+		f.Overshoot = p.overshoot(now)
+	}
+	var baselines, latencies []limiter.Micros
+	parts := make(map[string]*PartitionFigures)
+	for _, m := range p.members {
+		if m.reported.IsZero() {
+			continue
+		}
+		r := &m.report
+		f.Granted, f.InFlight, f.Queued = f.Granted+r.Share, f.InFlight+r.InFlight, f.Queued+r.Queued
+		if r.CutOff() {
+			f.CutOff++
+		}
+		if r.Latency > 0 {
+			f.Measuring++
+		}
+		f.Quarantined = max(f.Quarantined, r.Quarantined)
+		baselines, latencies = positive(baselines, r.Baseline), positive(latencies, r.Latency)
+		for _, part := range r.Partitions {
+			sum := parts[part.Name]
+			if sum == nil {
+				sum = &PartitionFigures{Name: part.Name}
+				parts[part.Name] = sum
+			}
+			sum.Guaranteed, sum.InFlight = sum.Guaranteed+part.Guaranteed, sum.InFlight+part.InFlight
+		}
+	}
+	f.Baseline, f.Latency = median(baselines), median(latencies)
+	for name, sum := range parts {
+		if m := p.partitions[name]; m != nil {
+			sum.RejectedPerSecond = m.flow(now).RejectedPerSecond
+		}
+		f.Partitions = append(f.Partitions, *sum)
+	}
+	slices.SortFunc(f.Partitions, func(a, b PartitionFigures) int { return cmp.Compare(a.Name, b.Name) })
+	return f
+}
+
+// Last returns what the holder said last, and false when it said nothing.
+func (p *Pool) Last(h Holder) (PoolReport, bool) {
+	m := p.members[h]
+	if m == nil || m.reported.IsZero() {
+		return PoolReport{}, false
+	}
+	return m.report, true
+}
+
+func positive(to []limiter.Micros, d limiter.Micros) []limiter.Micros {
+	if d > 0 {
+		return append(to, d)
+	}
+	return to
+}
+
+// median returns the lower one, 0 of none.
+func median(of []limiter.Micros) limiter.Micros {
+	if len(of) == 0 {
+		return 0
+	}
+	slices.Sort(of)
+	return of[(len(of)-1)/2]
+}
