@@ -36,7 +36,7 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 		return err
 	}
 	for _, in := range p.cfg.inbound {
-		side := proxy.New(proxy.Config{Target: in.app, Decider: p.enforcer, Metrics: p.metrics, Log: p.log})
+		side := proxy.New(proxy.Config{Target: in.app, Pool: p.pools, Decider: p.enforcer, Metrics: p.metrics, Log: p.log})
 		f.proxies = append(f.proxies, side)
 		if err := add(in.listen, side); err != nil {
 			return f, err

@@ -9,7 +9,9 @@ import (
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
+	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/stores"
+	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
@@ -20,8 +22,14 @@ type handler struct{ p *process }
 
 var _ fleet.Handler = handler{}
 
-// Version is empty while the pod's mode keeps the policies from being enforced.
+// Version is empty while the pod's mode keeps the policies from being enforced, and
+// until the controller has said what to enforce: it does not say what is in force.
 func (h handler) Version() string {
+	select {
+	case <-h.p.told:
+	default:
+		return ""
+	}
 	if h.p.cfg.mode != enforce.Enforce {
 		return ""
 	}
@@ -32,6 +40,7 @@ func (h handler) Version() string {
 // Apply puts the snapshot in force, with the credentials of its stores. A pod whose mode keeps policies from being
 // enforced says so: acknowledged would read as enforced.
 func (h handler) Apply(version string, snapshot []byte, secrets []*fleetpb.Secret) error {
+	defer h.p.telling.Do(func() { close(h.p.told) })
 	h.p.stores.Learn(secretsOf(secrets))
 	if err := h.p.adopt(snapshot); err != nil {
 		h.p.log.Error("a snapshot was refused; the last good one stays", "version", version, "error", err)
@@ -48,8 +57,8 @@ func (h handler) SetHolders(namespace, name string, n int64) {
 	h.p.enforcer.SetHolders(namespace, name, n)
 }
 
-func (h handler) Report(now time.Time, session uint64) []*fleetpb.LimitReport {
-	return h.p.enforcer.Report(now, session)
+func (h handler) Report(now time.Time, session uint64) *fleetpb.Report {
+	return &fleetpb.Report{Limits: h.p.enforcer.Report(now, session), Pools: h.p.pools.Report(session)}
 }
 
 func (h handler) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply { return h.p.enforcer.Audit(q) }
@@ -72,6 +81,9 @@ func (p *process) adopt(data []byte) error {
 	if err != nil {
 		return err
 	}
+	if err := p.pools.Apply(set); err != nil {
+		return err
+	}
 	return p.enforcer.Apply(set, policy.Version(data))
 }
 
@@ -80,6 +92,9 @@ func (p *process) Set() (*policy.Set, string) { return p.enforcer.Set() }
 
 // Limits returns the limits in force.
 func (p *process) Limits() []enforce.LimitState { return p.enforcer.Limits() }
+
+// Pool returns the pool in force, nil when there is none.
+func (p *process) Pool() *pools.State { return p.pools.State() }
 
 // Connected reports whether the stream to the controller is open.
 func (p *process) Connected() bool { return p.fleet != nil && p.fleet.State().Connected }
@@ -93,12 +108,21 @@ func (p *process) Fleet() *fleet.State {
 	return &state
 }
 
-// unconfigured is the Controller store of a sidecar without a controller.
-type unconfigured struct{}
+// unconfigured is the Controller store of a sidecar without a controller, and undivided
+// the coordinator of its pools.
+type (
+	unconfigured struct{}
+	undivided    struct{}
+)
 
 var errUnconfigured = errors.New("no --fleet-address is configured")
 
 // Apply fails at once.
 func (unconfigured) Apply(context.Context, store.Key, limiter.Params, limiter.Command) (limiter.Result, error) {
 	return limiter.Result{}, &store.UnavailableError{Store: "controller", Cause: errUnconfigured}
+}
+
+// Apply fails at once.
+func (undivided) Apply(context.Context, pool.Key, pool.Params, pool.Command) (pool.Grant, error) {
+	return pool.Grant{}, &store.UnavailableError{Store: "controller", Cause: errUnconfigured}
 }

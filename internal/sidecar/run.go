@@ -15,12 +15,18 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
+	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/stores"
+	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// leaveTimeout bounds giving credits back and saying good-bye, each.
-const leaveTimeout = 2 * time.Second
+const (
+	// wordTimeout bounds how long the start waits for the controller.
+	wordTimeout = 150 * time.Millisecond
+	// leaveTimeout bounds giving credits back and saying good-bye, each.
+	leaveTimeout = 2 * time.Second
+)
 
 // Run is the sidecar. It serves until ctx is done, then drains: requests in
 // flight finish, credits are given back, the controller is told. With --help it
@@ -47,32 +53,39 @@ type process struct {
 	log      *slog.Logger
 	metrics  *metrics.Metrics
 	stores   *stores.Pool
+	pools    *pools.Keeper
 	enforcer *enforce.Enforcer
 	fleet    *fleet.Client // nil when no controller is configured
+
+	told    chan struct{} // closed when the controller has said what to enforce
+	telling sync.Once
 }
 
 // newProcess puts the snapshot in force, so that it holds from the first request.
 func newProcess(cfg config, log *slog.Logger) (*process, error) {
-	p := &process{cfg: cfg, log: log}
+	p := &process{cfg: cfg, log: log, told: make(chan struct{})}
 	p.metrics = metrics.New(p)
+	nonce := rand.Text()
 	var controller twotier.Store = unconfigured{}
+	var divider concurrency.Coordinator = undivided{}
 	if cfg.fleetAddress != "" {
 		client, err := fleet.New(fleet.Config{
 			Address: cfg.fleetAddress, ServerName: cfg.fleetServerName, CABundle: []byte(cfg.caBundle),
 			TokenFile: cfg.tokenFile, Log: log,
 			Identity: fleet.Identity{
-				Namespace: cfg.namespace, Pod: cfg.pod, PodUID: cfg.podUID, BootNonce: rand.Text(), Version: buildVersion(),
+				Namespace: cfg.namespace, Pod: cfg.pod, PodUID: cfg.podUID, BootNonce: nonce, Version: buildVersion(),
 			},
 		})
 		if err != nil {
 			return nil, fmt.Errorf("WEIR_CA_BUNDLE: %w", err)
 		}
-		p.fleet, controller = client, client
+		p.fleet, controller, divider = client, client, client.Coordinator()
 	}
-	p.stores = stores.NewPool(controller, p.metrics, log)
+	p.stores = stores.NewPool(controller, divider, p.metrics, log)
+	p.pools = pools.New(pools.Config{Holder: cfg.podUID + "/" + nonce, Mode: cfg.mode, Coordinators: pools.Logged(p.stores.User(), log)})
 	p.enforcer = enforce.New(enforce.Config{
 		Namespace: cfg.namespace, Mode: cfg.mode, Log: log,
-		Stores:     p.stores,
+		Stores:     p.stores.User(),
 		NewLimiter: func(c twotier.Config, s twotier.Store) enforce.Limiter { return twotier.New(c, s) },
 	})
 	if cfg.snapshot == nil {
@@ -88,7 +101,7 @@ func newProcess(cfg config, log *slog.Logger) (*process, error) {
 func (p *process) run(ctx context.Context) error {
 	f, err := p.open(ctx)
 	if err != nil {
-		p.enforcer.Close(ctx)
+		p.release(ctx)
 		return err
 	}
 	streaming, hangUp := context.WithCancel(context.WithoutCancel(ctx))
@@ -96,6 +109,7 @@ func (p *process) run(ctx context.Context) error {
 	var stream sync.WaitGroup
 	if p.fleet != nil {
 		stream.Go(func() { p.fleet.Run(streaming, handler{p}) })
+		p.awaitWord(ctx)
 	}
 	failed := f.serve()
 	f.admin.SetReady(true)
@@ -114,7 +128,19 @@ func (p *process) run(ctx context.Context) error {
 	return err
 }
 
-// stop drains: first requests, then credits, then the last reports.
+// awaitWord gives the controller a moment to say what to enforce. The snapshot is as
+// old as the pod: a container that is started again with it might ask a store that
+// the counters have left since. Ports are open meanwhile, so requests wait as well.
+func (p *process) awaitWord(ctx context.Context) {
+	select {
+	case <-p.told:
+	case <-time.After(wordTimeout):
+	case <-ctx.Done():
+	}
+}
+
+// stop drains: first requests, then credits and the share of a pool, then the last
+// reports.
 func (p *process) stop(ctx context.Context, f *front) {
 	draining, done := context.WithTimeout(ctx, p.cfg.grace)
 	defer done()
@@ -122,7 +148,7 @@ func (p *process) stop(ctx context.Context, f *front) {
 
 	returning, done := context.WithTimeout(ctx, leaveTimeout)
 	defer done()
-	p.enforcer.Close(returning)
+	p.release(returning)
 	if p.fleet == nil {
 		return
 	}
@@ -131,6 +157,14 @@ func (p *process) stop(ctx context.Context, f *front) {
 	if err := p.fleet.Leave(leaving, handler{p}); err != nil {
 		p.log.Warn("left without saying good-bye", "error", err)
 	}
+}
+
+// release gives back what the sidecar holds. No request is in flight any more.
+func (p *process) release(ctx context.Context) {
+	var both sync.WaitGroup
+	both.Go(func() { p.pools.Close(ctx) })
+	both.Go(func() { p.enforcer.Close(ctx) })
+	both.Wait()
 }
 
 func buildVersion() string {

@@ -22,6 +22,7 @@ import (
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 const patience = 10 * time.Second
@@ -212,16 +213,44 @@ func TestReadyWhileEverythingElseIsAway(t *testing.T) {
 	}
 }
 
+// TestARestartDoesNotAskTheStoreOfTheSnapshot starts a container again in a pod that
+// was created before the counters moved to another store. The old one has just been
+// started, so it refuses everything.
+func TestARestartDoesNotAskTheStoreOfTheSnapshot(t *testing.T) {
+	s := newSandbox(t, http.HandlerFunc(hello))
+	old := redistest.Start(t)
+	_, _, s.env["WEIR_SNAPSHOT"] = snapshotOf(t, policy.Store{Type: policy.RedisStore, Address: old.Addr}, 5)
+	c, address, ca := serveController(t)
+	c.config.Snapshot, c.config.Version, _ = snapshotOf(t, policy.Store{Type: policy.ControllerStore}, 5)
+	c.slow = 30 * time.Millisecond
+	s.env["WEIR_CA_BUNDLE"] = ca
+	s.args = append(s.args, "--fleet-address="+address, "--fleet-server-name=example.com")
+	s.start(t)
+	if status, body, err := get(t, s.url(15006, "/")); err != nil || status != http.StatusOK {
+		t.Fatalf("the first request got %d, %q, %v", status, body, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if version := c.hellos[0].GetConfigVersion(); version != "" {
+		t.Errorf("the sidecar said that %s of its pod is in force, so nothing would tell it whether it still is", version)
+	}
+}
+
 // A controller plays the fleet service: it sends one snapshot, grants from one
 // budget, and records what it hears.
 type controller struct {
 	fleetpb.UnimplementedFleetServer
 	config *fleetpb.Config
+	slow   time.Duration                           // it takes to say what to enforce
+	divide func(*fleetpb.Heartbeat) *fleetpb.Share // nil: beats are not answered
 
 	mu       sync.Mutex
+	hellos   []*fleetpb.Hello
 	granted  int64
 	returned int64
 	acks     []*fleetpb.Acknowledge
+	beats    []*fleetpb.Heartbeat
+	pool     *fleetpb.PoolReport              // the newest
 	last     map[string]*fleetpb.WindowReport // newest row by limit
 	order    []string                         // kinds of messages
 }
@@ -256,6 +285,9 @@ func (c *controller) Connect(stream fleetpb.Fleet_ConnectServer) error {
 		if err != nil {
 			return err
 		}
+		if m.GetHello() != nil {
+			<-time.After(c.slow)
+		}
 		for _, answer := range c.hear(m) {
 			if err := stream.Send(answer); err != nil {
 				return err
@@ -273,13 +305,22 @@ func (c *controller) hear(m *fleetpb.FromHolder) []*fleetpb.ToHolder {
 	c.order = append(c.order, fmt.Sprintf("%T", m.GetMessage()))
 	switch {
 	case m.GetHello() != nil:
+		c.hellos = append(c.hellos, m.GetHello())
 		return []*fleetpb.ToHolder{
 			{Message: &fleetpb.ToHolder_Welcome{Welcome: &fleetpb.Welcome{Term: 1, ReportIntervalMillis: 50}}},
 			{Message: &fleetpb.ToHolder_Config{Config: c.config}},
 		}
 	case m.GetAcknowledge() != nil:
 		c.acks = append(c.acks, m.GetAcknowledge())
+	case m.GetHeartbeat() != nil:
+		c.beats = append(c.beats, m.GetHeartbeat())
+		if c.divide != nil {
+			return []*fleetpb.ToHolder{{Message: &fleetpb.ToHolder_Share{Share: c.divide(m.GetHeartbeat())}}}
+		}
 	case m.GetReport() != nil:
+		for _, p := range m.GetReport().GetPools() {
+			c.pool = p
+		}
 		for _, l := range m.GetReport().GetLimits() {
 			for _, w := range l.GetWindows() {
 				c.last[l.GetLimit()] = w

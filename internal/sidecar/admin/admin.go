@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
+	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -18,6 +19,7 @@ import (
 type Source interface {
 	Set() (set *policy.Set, version string)
 	Limits() []enforce.LimitState
+	Pool() *pools.State  // nil when none is in force
 	Fleet() *fleet.State // nil when no controller is configured
 }
 
@@ -57,6 +59,7 @@ type config struct {
 	Mode     enforce.Mode    `json:"mode"`
 	Version  string          `json:"version,omitempty"`
 	Fleet    *fleet.State    `json:"fleet,omitempty"`
+	Pool     *poolState      `json:"pool,omitempty"`
 	Limits   []limitState    `json:"limits"`
 	Snapshot policy.Snapshot `json:"snapshot"`
 }
@@ -78,7 +81,7 @@ func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
 	set, version := s.source.Set()
 	c := config{
 		Mode: s.mode, Version: version, Fleet: s.source.Fleet(), Snapshot: set.Snapshot,
-		Limits: []limitState{},
+		Pool: poolStateOf(s.source.Pool()), Limits: []limitState{},
 	}
 	for _, l := range s.source.Limits() {
 		state := limitState{

@@ -14,6 +14,9 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/count"
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
+	"github.com/weir-dev/weir/internal/sidecar/pools"
+	"github.com/weir-dev/weir/pkg/concurrency"
+	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
@@ -30,6 +33,17 @@ func (s source) Limits() []enforce.LimitState {
 		Name:  count.Name{Namespace: "shop", Policy: "checkout", Limit: "all"},
 		Stats: twotier.Stats{CutOffSince: s.since, CutOff: errors.New("redis at cache:6379: gone")},
 	}}
+}
+
+func (source) Pool() *pools.State {
+	return &pools.State{
+		Pool: &policy.Pool{Namespace: "shop", Name: "checkout", Algorithm: policy.LimitAlgorithm{Type: policy.AIMD}},
+		Stats: concurrency.Stats{
+			Share: 3, Fenced: true, Latency: 2 * time.Millisecond, CoordinatorError: errors.New("gone"),
+			Grant:      pool.Grant{Limit: 12, Holders: 4, Quarantined: 5},
+			Partitions: []concurrency.PartitionStats{{Name: "gold", InFlight: 1}},
+		},
+	}
 }
 
 func (source) Fleet() *fleet.State { return &fleet.State{Address: "weir:15030", Error: "refused"} }
@@ -66,6 +80,12 @@ func TestConfigShowsWhatIsInForceAndWhichStoreIsAway(t *testing.T) {
 			Limit, StoreError string
 			StoreAwaySince    time.Time
 		}
+		Pool struct {
+			Name, Algorithm, CoordinatorError                       string
+			Share, Limit, Holders, LatencyMicros, QuarantinedMicros int64
+			Fenced                                                  bool
+			Partitions                                              []struct{ InFlight int64 }
+		}
 		Snapshot policy.Snapshot
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
@@ -73,6 +93,11 @@ func TestConfigShowsWhatIsInForceAndWhichStoreIsAway(t *testing.T) {
 	}
 	if got.Mode != "shadow" || got.Version != "sha256:1" || got.Fleet.Error != "refused" || got.Snapshot.Cluster != "test" {
 		t.Errorf("got %+v", got)
+	}
+	p := got.Pool
+	if p.Name != "checkout" || p.Algorithm != "AIMD" || p.Share != 3 || p.Limit != 12 || p.Holders != 4 || !p.Fenced ||
+		p.LatencyMicros != 2000 || p.QuarantinedMicros != 5 || p.CoordinatorError != "gone" || len(p.Partitions) != 1 {
+		t.Errorf("got pool %+v", p)
 	}
 	if l := got.Limits; len(l) != 1 || l[0].StoreError != "redis at cache:6379: gone" || !l[0].StoreAwaySince.Equal(since) {
 		t.Errorf("got %+v", l)

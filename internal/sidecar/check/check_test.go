@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
+	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
@@ -24,6 +25,7 @@ import (
 type noLimits struct{}
 
 func (noLimits) Limits() []enforce.LimitState { return nil }
+func (noLimits) Pool() *pools.State           { return nil }
 func (noLimits) Connected() bool              { return false }
 
 // checker answers every request alike and remembers the last.

@@ -34,7 +34,7 @@ type Handler interface {
 	Apply(version string, snapshot []byte, secrets []*fleetpb.Secret) error
 	SetHolders(namespace, policy string, n int64)
 	// Report returns what the session was not yet told.
-	Report(now time.Time, session uint64) []*fleetpb.LimitReport
+	Report(now time.Time, session uint64) *fleetpb.Report
 	Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply
 }
 
@@ -54,13 +54,14 @@ type Client struct {
 	cfg  Config
 	dial dialer
 
-	requests atomic.Uint64 // ids of lease requests
+	requests atomic.Uint64 // ids of lease requests and beats
 	sessions atomic.Uint64
 
-	mu      sync.Mutex // guards the rest
-	link    *link      // nil while there is none
-	cause   error      // why there is none
-	term    uint64     // the highest seen; lower ones are refused
+	mu      sync.Mutex    // guards the rest
+	link    *link         // nil while there is none
+	up      chan struct{} // closed when there is one
+	cause   error         // why there is none
+	term    uint64        // the highest seen; lower ones are refused
 	leaving bool
 }
 
@@ -72,7 +73,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{cfg: cfg, dial: dial, cause: errors.New("not connected yet")}, nil
+	return &Client{cfg: cfg, dial: dial, up: make(chan struct{}), cause: errors.New("not connected yet")}, nil
 }
 
 // Run keeps a stream open until ctx is done or the client has left, and lets h do
@@ -142,7 +143,7 @@ func (c *Client) follow(term uint64) error {
 	return nil
 }
 
-// connected makes l the link that leases go over, unless the client is leaving.
+// connected makes l the link that leases and beats go over, unless the client is leaving.
 func (c *Client) connected(l *link) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,6 +151,7 @@ func (c *Client) connected(l *link) bool {
 		return false
 	}
 	c.link, c.cause = l, nil
+	close(c.up)
 	return true
 }
 
@@ -160,6 +162,9 @@ func (c *Client) disconnected(err error) (left bool) {
 	if err == nil {
 		err = errors.New("the stream ended")
 	}
+	if c.link != nil {
+		c.up = make(chan struct{})
+	}
 	c.link, c.cause = nil, err
 	return c.leaving
 }
@@ -168,6 +173,13 @@ func (c *Client) current() (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.link, c.cause
+}
+
+// expect returns the link, or why there is none and what is closed when there is one.
+func (c *Client) expect() (l *link, up <-chan struct{}, cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.link, c.up, c.cause
 }
 
 // Apply asks the leading controller. While there is no stream it fails at once.
@@ -186,7 +198,7 @@ func (c *Client) Apply(ctx context.Context, key store.Key, p limiter.Params, cmd
 		return limiter.Result{Granted: cmd.Want, Windows: cmd.Windows, Reason: limiter.Granted}, nil
 	}
 	id := c.requests.Add(1)
-	reply, err := l.lease(ctx, id, leaseMessage(id, key, p, cmd))
+	reply, err := ask(ctx, l, l.out, l.leases, id, leaseMessage(id, key, p, cmd))
 	if err == nil {
 		err = c.follow(reply.GetTerm())
 	}

@@ -26,6 +26,7 @@ type handler struct {
 	mu      sync.Mutex
 	version string
 	refuse  error
+	busy    chan struct{} // not nil: Apply waits until it is closed
 	holders map[string]int64
 }
 
@@ -36,6 +37,12 @@ func (h *handler) Version() string {
 }
 
 func (h *handler) Apply(version string, _ []byte, _ []*fleetpb.Secret) error {
+	h.mu.Lock()
+	busy := h.busy
+	h.mu.Unlock()
+	if busy != nil {
+		<-busy
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.refuse != nil {
@@ -51,8 +58,11 @@ func (h *handler) SetHolders(namespace, name string, n int64) {
 	h.holders[namespace+"/"+name] = n
 }
 
-func (h *handler) Report(_ time.Time, session uint64) []*fleetpb.LimitReport {
-	return []*fleetpb.LimitReport{{Namespace: "shop", Policy: "checkout", Limit: "all", AdmittedTotal: int64(session)}}
+func (h *handler) Report(_ time.Time, session uint64) *fleetpb.Report {
+	return &fleetpb.Report{
+		Limits: []*fleetpb.LimitReport{{Namespace: "shop", Policy: "checkout", Limit: "all", AdmittedTotal: int64(session)}},
+		Pools:  []*fleetpb.PoolReport{{Namespace: "shop", Pool: "checkout", AdmittedTotal: int64(session)}},
+	}
 }
 
 func (h *handler) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply {

@@ -1,48 +1,12 @@
 package fleet
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 )
-
-// lease sends a request and waits for the reply that echoes its id.
-func (l *link) lease(ctx context.Context, id uint64, m *fleetpb.FromHolder) (*fleetpb.LeaseReply, error) {
-	reply := make(chan *fleetpb.LeaseReply, 1)
-	l.mu.Lock()
-	l.waiting[id] = reply
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		delete(l.waiting, id)
-		l.mu.Unlock()
-	}()
-	if err := l.send(ctx, m); err != nil {
-		return nil, err
-	}
-	select {
-	case r := <-reply:
-		return r, nil
-	case <-l.done:
-		return nil, errEnded
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// answer hands a reply to whoever waits for it. Nobody waits for a reply that
-// came too late; what it granted dies with its window.
-func (l *link) answer(r *fleetpb.LeaseReply) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if reply, ok := l.waiting[r.GetId()]; ok {
-		delete(l.waiting, r.GetId())
-		reply <- r
-	}
-}
 
 func leaseMessage(id uint64, key store.Key, p limiter.Params, c limiter.Command) *fleetpb.FromHolder {
 	request := &fleetpb.LeaseRequest{

@@ -19,6 +19,10 @@ const (
 	greetTimeout    = 10 * time.Second
 	defaultInterval = 5 * time.Second // between reports, when the controller names none
 	maxReport       = 1 << 20         // bytes of one Report message, about
+	// maxOrders is how many messages may wait until they are acted on. A leader lets go
+	// of a holder that owes it half as many answers, so the reader, which hands out
+	// leases and shares, never waits for a handler that takes long.
+	maxOrders = 2048
 )
 
 // A link is one stream. One goroutine reads, one writes, one reports, and one
@@ -28,14 +32,15 @@ type link struct {
 	cancel  context.CancelFunc // ends the stream
 	session uint64
 
-	out  chan *fleetpb.FromHolder // nil as the last one
-	in   chan *fleetpb.ToHolder   // what the handler is to do
-	done chan struct{}            // closed when the stream ended
+	beats chan *fleetpb.FromHolder // sent before all that is in out
+	out   chan *fleetpb.FromHolder // nil as the last one
+	in    chan *fleetpb.ToHolder   // what the handler is to do
+	done  chan struct{}            // closed when the stream ended
+
+	leases *replies[*fleetpb.LeaseReply]
+	shares *replies[*fleetpb.Share]
 
 	reporting sync.Mutex // held while reports are collected and queued, which keeps their order
-
-	mu      sync.Mutex
-	waiting map[uint64]chan *fleetpb.LeaseReply
 }
 
 var errEnded = errors.New("the stream to the controller ended")
@@ -43,10 +48,12 @@ var errEnded = errors.New("the stream to the controller ended")
 func newLink(stream fleetpb.Fleet_ConnectClient, cancel context.CancelFunc, session uint64) *link {
 	return &link{
 		stream: stream, cancel: cancel, session: session,
-		out:     make(chan *fleetpb.FromHolder, 256),
-		in:      make(chan *fleetpb.ToHolder, 64),
-		done:    make(chan struct{}),
-		waiting: make(map[uint64]chan *fleetpb.LeaseReply),
+		beats:  make(chan *fleetpb.FromHolder, 8),
+		out:    make(chan *fleetpb.FromHolder, 256),
+		in:     make(chan *fleetpb.ToHolder, maxOrders),
+		done:   make(chan struct{}),
+		leases: newReplies[*fleetpb.LeaseReply](),
+		shares: newReplies[*fleetpb.Share](),
 	}
 }
 
@@ -101,7 +108,10 @@ func (l *link) read(ctx context.Context) error {
 		}
 		switch m := m.GetMessage().(type) {
 		case *fleetpb.ToHolder_Lease:
-			l.answer(m.Lease)
+			l.leases.answer(m.Lease)
+			continue
+		case *fleetpb.ToHolder_Share:
+			l.shares.answer(m.Share)
 			continue
 		case *fleetpb.ToHolder_Goodbye:
 			return fmt.Errorf("the controller says good-bye: %s", m.Goodbye.GetReason())
@@ -117,25 +127,43 @@ func (l *link) read(ctx context.Context) error {
 // write sends what is queued until the stream ends or the last message is out.
 func (l *link) write() {
 	for {
-		select {
-		case m := <-l.out:
-			if m == nil {
-				_ = l.stream.CloseSend()
-				return
-			}
-			if l.stream.Send(m) != nil {
-				return // the reader learns why
-			}
-		case <-l.done:
+		m, ok := l.next()
+		if !ok {
 			return
+		}
+		if m == nil {
+			_ = l.stream.CloseSend()
+			return
+		}
+		if l.stream.Send(m) != nil {
+			return // the reader learns why
 		}
 	}
 }
 
-// send queues m. It blocks while the queue is full.
-func (l *link) send(ctx context.Context, m *fleetpb.FromHolder) error {
+// next waits for the next message to send, and reports false when the stream ended.
+func (l *link) next() (m *fleetpb.FromHolder, ok bool) {
 	select {
-	case l.out <- m:
+	case m := <-l.beats:
+		return m, true
+	default:
+	}
+	select {
+	case m := <-l.beats:
+		return m, true
+	case m := <-l.out:
+		return m, true
+	case <-l.done:
+		return nil, false
+	}
+}
+
+// send queues m. It blocks while the queue is full.
+func (l *link) send(ctx context.Context, m *fleetpb.FromHolder) error { return l.queue(ctx, l.out, m) }
+
+func (l *link) queue(ctx context.Context, q chan<- *fleetpb.FromHolder, m *fleetpb.FromHolder) error {
+	select {
+	case q <- m:
 		return nil
 	case <-l.done:
 		return errEnded
@@ -204,19 +232,20 @@ func (l *link) reportEvery(ctx context.Context, h Handler, interval time.Duratio
 func (l *link) report(ctx context.Context, h Handler) error {
 	l.reporting.Lock()
 	defer l.reporting.Unlock()
-	report, size := new(fleetpb.Report), 0
-	for _, limit := range h.Report(time.Now(), l.session) {
+	whole := h.Report(time.Now(), l.session)
+	part, size := &fleetpb.Report{Pools: whole.GetPools()}, 0
+	for _, limit := range whole.GetLimits() {
 		n := proto.Size(limit)
 		if size > 0 && size+n > maxReport {
-			if err := l.send(ctx, reportMessage(report)); err != nil {
+			if err := l.send(ctx, reportMessage(part)); err != nil {
 				return err
 			}
-			report, size = new(fleetpb.Report), 0
+			part, size = new(fleetpb.Report), 0
 		}
-		report.Limits = append(report.Limits, limit)
+		part.Limits = append(part.Limits, limit)
 		size += n
 	}
-	return l.send(ctx, reportMessage(report))
+	return l.send(ctx, reportMessage(part))
 }
 
 func reportMessage(r *fleetpb.Report) *fleetpb.FromHolder {

@@ -6,12 +6,14 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/count"
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/pools"
 )
 
-// A Source is what the metrics of limits and of the connection are read from,
-// when they are scraped.
+// A Source is what the metrics of limits, of the pool and of the connection are read
+// from, when they are scraped.
 type Source interface {
 	Limits() []enforce.LimitState
+	Pool() *pools.State // nil when none is in force
 	Connected() bool
 }
 
@@ -42,7 +44,7 @@ func New(s Source) *Metrics {
 		}),
 		calls: newCalls(),
 	}
-	m.Registry.MustRegister(m.Panics, m.Errors, m.Decision, m.calls, &limits{source: s},
+	m.Registry.MustRegister(m.Panics, m.Errors, m.Decision, m.calls, &limits{source: s}, &pool{source: s},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

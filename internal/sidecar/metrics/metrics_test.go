@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
+	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
@@ -23,6 +24,8 @@ import (
 type source struct{ *enforce.Enforcer }
 
 func (source) Connected() bool { return true }
+
+func (source) Pool() *pools.State { return nil }
 
 func (s source) Limits() []enforce.LimitState {
 	if s.Enforcer == nil {

@@ -33,7 +33,7 @@ func New(status int, detail string) Problem {
 // Write answers r with p, in the way the client understands. Headers that are
 // set already are sent along.
 func (p Problem) Write(w http.ResponseWriter, r *http.Request) {
-	if isGRPC(r) {
+	if IsGRPC(r) {
 		p.writeGRPC(w)
 		return
 	}
@@ -51,23 +51,37 @@ func (p Problem) Write(w http.ResponseWriter, r *http.Request) {
 const (
 	grpcUnknown           = 2
 	grpcInvalidArgument   = 3
+	GRPCDeadlineExceeded  = 4
 	grpcResourceExhausted = 8
 	grpcInternal          = 13
-	grpcUnavailable       = 14
+	GRPCUnavailable       = 14
 )
 
 var grpcCodes = map[int]int{
 	http.StatusBadRequest:          grpcInvalidArgument,
 	http.StatusTooManyRequests:     grpcResourceExhausted,
 	http.StatusInternalServerError: grpcInternal,
-	http.StatusBadGateway:          grpcUnavailable,
-	http.StatusServiceUnavailable:  grpcUnavailable,
+	http.StatusBadGateway:          GRPCUnavailable,
+	http.StatusServiceUnavailable:  GRPCUnavailable,
 }
 
-// isGRPC reports whether r is a gRPC call. gRPC-Web is not: it travels as a body.
-func isGRPC(r *http.Request) bool {
+// IsGRPC reports whether r is a gRPC call. gRPC-Web is not: it travels as a body.
+func IsGRPC(r *http.Request) bool {
 	rest, ok := strings.CutPrefix(r.Header.Get("Content-Type"), "application/grpc")
 	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
+}
+
+// GRPCStatus returns the code that ended a gRPC answer, by the header of its writer, or
+// -1 when there is none.
+func GRPCStatus(h http.Header) int {
+	for _, field := range []string{"Grpc-Status", http.TrailerPrefix + "Grpc-Status"} {
+		if value := h[field]; len(value) == 1 {
+			if code, err := strconv.Atoi(value[0]); err == nil {
+				return code
+			}
+		}
+	}
+	return -1
 }
 
 // writeGRPC answers with a response of trailers only.

@@ -45,7 +45,7 @@ func enforcing(t *testing.T, app string, l policy.Limit) (string, *enforce.Enfor
 	if err := e.Apply(set, "v"); err != nil {
 		t.Fatal(err)
 	}
-	p := proxy.New(proxy.Config{Target: app, Decider: e, Metrics: metrics.New(noLimits{}), Log: slog.New(slog.DiscardHandler)})
+	p := proxy.New(proxy.Config{Target: app, Pool: noPool{}, Decider: e, Metrics: metrics.New(noLimits{}), Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(p.Close)
 	return serve(t, p), e
 }

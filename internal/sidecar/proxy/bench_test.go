@@ -7,10 +7,13 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"runtime"
 	"sync"
 	"testing"
 
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
+	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
 )
 
@@ -43,10 +46,23 @@ func BenchmarkProxy(b *testing.B) {
 		BufferPool: new(buffers),
 	}
 	ours := proxy.New(proxy.Config{
-		Target: target.Host, Decider: decider(admit), Metrics: metrics.New(noLimits{}), Log: slog.New(slog.DiscardHandler),
+		Target: target.Host, Pool: noPool{}, Decider: decider(admit), Metrics: metrics.New(noLimits{}), Log: slog.New(slog.DiscardHandler),
 	})
 	defer ours.Close()
-	for name, h := range map[string]http.Handler{"bare": bare, "sidecar": ours} {
+	slots := pools.New(pools.Config{Holder: "uid/nonce", Mode: enforce.Enforce, Coordinators: newDivider()})
+	defer slots.Close(b.Context())
+	wide := fixed(100)
+	if err := adopt(slots, &wide); err != nil {
+		b.Fatal(err)
+	}
+	for slots.State().Stats.Share == 0 {
+		runtime.Gosched()
+	}
+	pooled := proxy.New(proxy.Config{
+		Target: target.Host, Pool: slots, Decider: decider(admit), Metrics: metrics.New(noLimits{}), Log: slog.New(slog.DiscardHandler),
+	})
+	defer pooled.Close()
+	for name, h := range map[string]http.Handler{"bare": bare, "sidecar": ours, "sidecar with a pool": pooled} {
 		server := httptest.NewServer(h)
 		b.Run(name, func(b *testing.B) { request1(b, server.URL) })
 		server.Close()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
+	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
 )
 
@@ -20,9 +21,15 @@ type Decider interface {
 	Decide(ctx context.Context, r *http.Request) (enforce.Verdict, error)
 }
 
+// A Pool gives requests slots; see pools.Keeper.
+type Pool interface {
+	Acquire(r *http.Request) (pools.Slot, *pools.Refusal)
+}
+
 // Config is what a Proxy is made of.
 type Config struct {
 	Target  string // host:port of the app
+	Pool    Pool
 	Decider Decider
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
@@ -59,48 +66,102 @@ func (p *Proxy) Close() {
 	}
 }
 
-// ServeHTTP lets r through to the app, when it is its turn, or refuses it. A panic
-// before that is an answer of 500 and never an admission.
+// ServeHTTP lets r through to the app, when it has a slot of the pool and it is its
+// turn, or refuses it. A panic before that is an answer of 500 and never an admission.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sanitize(r.Header)
+	slot, refusal, err := p.enter(r)
+	switch {
+	case err != nil:
+		p.fail(w, r, err)
+	case refusal != nil:
+		refuseEntry(w, r, refusal)
+	case slot.Held():
+		f := &flight{ResponseWriter: w, request: r, slot: slot}
+		defer f.land()
+		p.decide(f, r)
+	default:
+		p.decide(w, r)
+	}
+}
+
+// decide lets r through when all limits admit it.
+func (p *Proxy) decide(w http.ResponseWriter, r *http.Request) {
 	verdict, err := p.judge(r)
 	if verdict.Admission != nil && err == nil {
 		err = verdict.Admission.Wait(r.Context())
 		r = admitted(r, verdict.Admission)
 	}
 	switch {
-	case err != nil && r.Context().Err() != nil: // nobody waits for an answer
 	case err != nil:
-		p.cfg.Metrics.Errors.Inc()
-		p.cfg.Log.Error("a request was not decided", "error", err)
-		problem.New(http.StatusInternalServerError, "the rate limiter failed").Write(w, r)
+		p.fail(w, r, err)
 	case !verdict.Allowed:
 		refuse(w, r, verdict.Refusal)
-	case r.ProtoMajor == 2:
-		p.http2.ServeHTTP(w, r)
 	default:
-		p.http1.ServeHTTP(w, r)
+		p.forward(w, r)
 	}
 }
 
+func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
+	side := p.http1
+	if r.ProtoMajor == 2 {
+		side = p.http2
+	}
+	f, ok := w.(*flight)
+	if !ok {
+		side.ServeHTTP(w, r)
+		return
+	}
+	r, done := f.takeOff(r)
+	defer done()
+	side.ServeHTTP(w, r)
+	f.answered = true
+}
+
+// fail answers a request that was not decided.
+func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // nobody waits for an answer
+	}
+	p.cfg.Metrics.Errors.Inc()
+	p.cfg.Log.Error("a request was not decided", "error", err)
+	problem.New(http.StatusInternalServerError, "the rate limiter failed").Write(w, r)
+}
+
+func (p *Proxy) enter(r *http.Request) (s pools.Slot, refusal *pools.Refusal, err error) {
+	defer p.survive(&err)
+	s, refusal = p.cfg.Pool.Acquire(r)
+	return s, refusal, nil
+}
+
 func (p *Proxy) judge(r *http.Request) (v enforce.Verdict, err error) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			p.cfg.Metrics.Panics.Inc()
-			p.cfg.Log.Error("a decision panicked", "panic", reason, "stack", string(debug.Stack()))
-			v, err = enforce.Verdict{}, fmt.Errorf("panic: %v", reason)
-		}
-	}()
+	defer p.survive(&err)
 	start := time.Now()
 	v, err = p.cfg.Decider.Decide(r.Context(), r)
 	p.cfg.Metrics.Decision.Observe(time.Since(start).Seconds())
 	return v, err
 }
 
+// survive makes a panic of a decision its error. It is deferred.
+func (p *Proxy) survive(err *error) {
+	if reason := recover(); reason != nil {
+		p.cfg.Metrics.Panics.Inc()
+		p.cfg.Log.Error("a decision panicked", "panic", reason, "stack", string(debug.Stack()))
+		*err = fmt.Errorf("panic: %v", reason)
+	}
+}
+
 // unreachable answers a request that was let through but could not be forwarded.
 func unreachable(w http.ResponseWriter, r *http.Request, err error) {
-	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+	f, _ := w.(*flight)
+	switch {
+	case f != nil && errors.Is(context.Cause(r.Context()), errFenced):
+		refuseEntry(w, r, f.slot.Refusal())
 		return
+	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
+		return
+	case f != nil:
+		f.failed = true
 	}
 	problem.New(http.StatusBadGateway, "the app behind the rate limiter did not answer").Write(w, r)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
+	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -29,7 +30,13 @@ import (
 type noLimits struct{}
 
 func (noLimits) Limits() []enforce.LimitState { return nil }
+func (noLimits) Pool() *pools.State           { return nil }
 func (noLimits) Connected() bool              { return false }
+
+// noPool needs no slots.
+type noPool struct{}
+
+func (noPool) Acquire(*http.Request) (pools.Slot, *pools.Refusal) { return pools.Slot{}, nil }
 
 // A decider is a function that decides.
 type decider func(*http.Request) (enforce.Verdict, error)
@@ -66,10 +73,14 @@ func serve(t *testing.T, h http.Handler) string {
 // inFront serves a proxy in front of app and returns its address.
 func inFront(t *testing.T, app string, d decider) string {
 	t.Helper()
-	p := proxy.New(proxy.Config{Target: app, Decider: d, Metrics: metrics.New(noLimits{}), Log: slog.New(slog.DiscardHandler)})
-	address := serve(t, p)
+	return serve(t, newProxy(t, app, noPool{}, d))
+}
+
+func newProxy(t *testing.T, app string, pool proxy.Pool, d proxy.Decider) *proxy.Proxy {
+	t.Helper()
+	p := proxy.New(proxy.Config{Target: app, Pool: pool, Decider: d, Metrics: metrics.New(noLimits{}), Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(p.Close)
-	return address
+	return p
 }
 
 // client returns a client of one protocol.

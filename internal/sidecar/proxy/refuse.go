@@ -39,13 +39,20 @@ func refuse(w http.ResponseWriter, r *http.Request, why *enforce.Refusal) {
 // unavailable says that the limit's counters do not serve for some time.
 func unavailable(w http.ResponseWriter, r *http.Request, why *enforce.Refusal, state string) {
 	problem.RetryAfter(w.Header(), max(why.Decision.RetryAfter, time.Second))
-	problem.Problem{
+	detail := fmt.Sprintf("the counters of limit %q of policy %q %s", why.Limit.Name, why.Policy.Name, state)
+	reducedCapacity(http.StatusServiceUnavailable, why.Limit.Name, detail).Write(w, r)
+}
+
+// reducedCapacity is the problem of a request that somebody refuses who may admit the
+// same one later.
+func reducedCapacity(status int, who, detail string) problem.Problem {
+	return problem.Problem{
 		Type:             problem.TemporaryReducedCapacity,
 		Title:            "Request cannot be satisfied due to temporary server capacity constraints",
-		Status:           http.StatusServiceUnavailable,
-		Detail:           fmt.Sprintf("the counters of limit %q of policy %q %s", why.Limit.Name, why.Policy.Name, state),
-		ViolatedPolicies: []string{why.Limit.Name},
-	}.Write(w, r)
+		Status:           status,
+		Detail:           detail,
+		ViolatedPolicies: []string{who},
+	}
 }
 
 func nameOf(p policy.KeyPart) string {

@@ -5,12 +5,14 @@ import (
 	"sync"
 
 	"github.com/weir-dev/weir/internal/backend"
+	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // A server is an open backend, kept up until it is closed.
 type server struct {
 	backend.Backend
+	divider concurrency.Coordinator
 	version string       // of the secret it was opened with
 	users   sync.RWMutex // read-locked by calls under way
 
@@ -25,7 +27,7 @@ func dial(of policy.Store, secret Secret) (*server, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &server{Backend: b, version: secret.Version, stop: stop}
+	s := &server{Backend: b, divider: b.Coordinator(), version: secret.Version, stop: stop}
 	s.keeping.Go(func() { keepUp(ctx, b) })
 	return s, nil
 }

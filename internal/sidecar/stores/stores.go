@@ -1,62 +1,37 @@
 package stores
 
 import (
-	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
+	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// A Pool opens stores on demand and shares them. All methods may be called
-// concurrently.
+// A Pool shares stores among its users. All methods may be called concurrently.
 type Pool struct {
 	controller *twotier.Gate
+	divider    concurrency.Coordinator // the controller, of concurrency pools
 	observer   Observer
 	log        *slog.Logger
 
 	mu          sync.Mutex
+	users       []*User
 	connections map[policy.Store]*connection // by store without the version of its secret
 	secrets     map[string]Secret            // by name, as they were last learned
 	retiring    sync.WaitGroup
 }
 
-// NewPool returns a pool in which the Controller store is controller.
-func NewPool(controller twotier.Store, o Observer, log *slog.Logger) *Pool {
+// NewPool returns a pool in which the Controller store is controller, and divides
+// concurrency pools as divider.
+func NewPool(controller twotier.Store, divider concurrency.Coordinator, o Observer, log *slog.Logger) *Pool {
 	toward := observed{Store: controller, of: policy.Store{Type: policy.ControllerStore}, observer: o}
 	return &Pool{
-		controller: twotier.NewGate(toward), observer: o, log: log,
+		controller: twotier.NewGate(toward), divider: divider, observer: o, log: log,
 		connections: make(map[policy.Store]*connection),
 	}
-}
-
-// Open returns the store behind its gate, the same for the same store in whatever
-// version of its credentials. It does not wait for a connection. While its
-// credentials have not arrived or are no good, the store is unavailable, and
-// other policies do not suffer from it. It is kept up until
-// Retain closes it. The error names a type of store that is not known.
-func (p *Pool) Open(s policy.Store) (twotier.Store, error) {
-	switch s.Type {
-	case policy.ControllerStore:
-		return p.controller, nil
-	case policy.RedisStore, policy.PostgresStore:
-		return p.open(withoutVersion(s)), nil
-	default:
-		return nil, fmt.Errorf("store type %q is not known to this version of the sidecar", s.Type)
-	}
-}
-
-func (p *Pool) open(s policy.Store) *twotier.Gate {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if c, ok := p.connections[s]; ok {
-		return c.gate
-	}
-	c := newConnection(s, p.observer)
-	p.connections[s] = c
-	p.connect(c)
-	return c.gate
 }
 
 // connect opens the connection's server with the credentials that are known; mu is
@@ -95,17 +70,13 @@ func (p *Pool) Learn(secrets []Secret) {
 	}
 }
 
-// Retain closes the stores that are not in used and ends their upkeep. When none is
-// in use it returns after all are closed.
-func (p *Pool) Retain(used map[policy.Store]bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	kept := make(map[policy.Store]bool, len(used))
-	for s := range used {
-		kept[withoutVersion(s)] = true
-	}
+// retain closes the stores that no user needs and ends their upkeep; mu is held. When
+// none is needed it returns after all are closed.
+func (p *Pool) retain() {
+	needed := 0
 	for key, c := range p.connections {
-		if kept[key] {
+		if p.needs(key) {
+			needed++
 			continue
 		}
 		delete(p.connections, key)
@@ -114,18 +85,17 @@ func (p *Pool) Retain(used map[policy.Store]bool) {
 		}
 		p.observer.Closed(key)
 	}
-	if len(kept) == 0 {
+	if needed == 0 {
 		p.retiring.Wait()
 	}
+}
+
+func (p *Pool) needs(s policy.Store) bool {
+	return slices.ContainsFunc(p.users, func(u *User) bool { return u.used[s] })
 }
 
 func (p *Pool) closed(c *connection, err error) {
 	if err != nil {
 		p.log.Warn("closing a store failed", "store", nameOf(c.of), "error", err)
 	}
-}
-
-func withoutVersion(s policy.Store) policy.Store {
-	s.SecretVersion = ""
-	return s
 }

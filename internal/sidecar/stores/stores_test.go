@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weir-dev/weir/internal/sidecar/stores"
+	conc "github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
@@ -25,6 +26,13 @@ type away struct{}
 
 func (away) Apply(context.Context, store.Key, limiter.Params, limiter.Command) (limiter.Result, error) {
 	return limiter.Result{}, &store.UnavailableError{Store: "away", Cause: errGone}
+}
+
+// noDivider divides nothing.
+type noDivider struct{}
+
+func (noDivider) Apply(context.Context, conc.Key, conc.Params, conc.Command) (conc.Grant, error) {
+	return conc.Grant{}, errGone
 }
 
 // calls is an observer that remembers what became of calls, by store.
@@ -49,14 +57,25 @@ func (c *calls) Closed(s policy.Store) {
 	c.closed = append(c.closed, s)
 }
 
+// A pool is one with a single user.
+type pool struct {
+	*stores.Pool
+	*stores.User
+}
+
+func poolOf(o stores.Observer) pool {
+	p := stores.NewPool(away{}, noDivider{}, o, slog.New(slog.DiscardHandler))
+	return pool{p, p.User()}
+}
+
 // newPool returns a pool that is empty again when the test ends.
-func newPool(t *testing.T) *stores.Pool {
-	p := stores.NewPool(away{}, new(calls), slog.New(slog.DiscardHandler))
+func newPool(t *testing.T) pool {
+	p := poolOf(new(calls))
 	t.Cleanup(func() { p.Retain(nil) })
 	return p
 }
 
-func open(t *testing.T, p *stores.Pool, s policy.Store) twotier.Store {
+func open(t *testing.T, p pool, s policy.Store) twotier.Store {
 	t.Helper()
 	opened, err := p.Open(s)
 	if err != nil {
@@ -106,7 +125,7 @@ func TestAnUnknownStoreIsAnError(t *testing.T) {
 
 func TestCallsAndClosingAreObserved(t *testing.T) {
 	seen := new(calls)
-	p := stores.NewPool(away{}, seen, slog.New(slog.DiscardHandler))
+	p := poolOf(seen)
 	controller, waiting := policy.Store{Type: policy.ControllerStore}, redisAt("127.0.0.1:1")
 	waiting.Secret, waiting.SecretVersion = "shop/db", "7"
 	for _, of := range []policy.Store{controller, waiting} {

@@ -1,0 +1,229 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/pkg/concurrency"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// Config is what a Keeper is made of.
+type Config struct {
+	// Holder is this process: pod UID, a slash and the boot nonce, which is how the
+	// controller names it, too.
+	Holder       string
+	Mode         enforce.Mode
+	Coordinators Coordinators
+}
+
+// A Keeper keeps the guard of the pool in force. All methods may be called
+// concurrently.
+type Keeper struct {
+	cfg     Config
+	current atomic.Pointer[inForce] // nil while no pool applies
+
+	mu      sync.Mutex // guards the rest
+	guards  int64      // that there ever were
+	engines map[identity]*engine
+	leaving map[*engine]bool // that give their share up
+	closed  bool
+	closing sync.WaitGroup // of those that leave
+	told    told
+}
+
+// An identity tells pools apart.
+type identity struct {
+	cluster, namespace, name string
+	coordinator              policy.Store // without what may change: TLS and credentials
+}
+
+func identityOf(cluster string, p *policy.Pool) identity {
+	id := identity{cluster, p.Namespace, p.Name, p.Coordinator}
+	id.coordinator.TLS, id.coordinator.Secret, id.coordinator.SecretVersion = false, "", ""
+	return id
+}
+
+// An engine is a guard that is in force, or retired and waits for its last requests.
+type engine struct {
+	id          identity
+	guard       *concurrency.Guard
+	coordinator *numbered
+	retired     atomic.Bool // changed under Keeper.mu
+	spared      spared
+
+	// Guarded by Keeper.mu.
+	config concurrency.Config
+	before int64        // commands that were sent under other configurations
+	store  policy.Store // whose connections lead to the coordinator, without the version of its secret
+}
+
+// inForce is a pool from one change to the next.
+type inForce struct {
+	*policy.CompiledPool
+	shadow  bool
+	aborts  bool // requests are ended when the share expires
+	engine  *engine
+	tallies tallies
+}
+
+// New returns a Keeper without a pool. Close releases it.
+func New(cfg Config) *Keeper {
+	return &Keeper{cfg: cfg, engines: map[identity]*engine{}, leaving: map[*engine]bool{}}
+}
+
+var errClosed = errors.New("the sidecar is stopping")
+
+// closeTimeout bounds how long a guard without requests may take to give its share up.
+const closeTimeout = 5 * time.Second
+
+// Apply puts the pool of the set in force, or none, and waits for nobody. On an error
+// nothing changes.
+func (k *Keeper) Apply(set *policy.Set) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return errClosed
+	}
+	old := k.current.Load()
+	next, err := k.build(set, old)
+	if err != nil {
+		return err
+	}
+	k.current.Store(next)
+	if old != nil && (next == nil || next.engine != old.engine) {
+		k.retire(old.engine)
+	}
+	return nil
+}
+
+// build returns what is in force by the set, with the guard that runs or a new one.
+func (k *Keeper) build(set *policy.Set, old *inForce) (*inForce, error) {
+	p := set.Pool()
+	if p == nil || k.cfg.Mode == enforce.Bypass {
+		return nil, nil
+	}
+	shadow := p.Shadow() || k.cfg.Mode == enforce.Shadow
+	e, err := k.engine(set.Snapshot.Cluster, p.Pool, shadow)
+	if err != nil {
+		return nil, fmt.Errorf("pool %s/%s: %w", p.Pool.Namespace, p.Pool.Name, err)
+	}
+	next := &inForce{CompiledPool: p, shadow: shadow, aborts: e.config.OnFenced == concurrency.Abort, engine: e}
+	if old != nil && old.engine == e {
+		next.tallies = old.tallies.under(p.Pool)
+	} else {
+		next.tallies = newTallies(p.Pool)
+	}
+	return next, nil
+}
+
+// engine returns the guard of the pool, under its present configuration.
+func (k *Keeper) engine(cluster string, p *policy.Pool, shadow bool) (*engine, error) {
+	cfg := guardConfig(cluster, k.cfg.Holder, p, shadow)
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	coordinator, err := k.cfg.Coordinators.Coordinator(p.Coordinator)
+	if err != nil {
+		return nil, err
+	}
+	id, store := identityOf(cluster, p), p.Coordinator
+	store.SecretVersion = ""
+	e := k.engines[id]
+	if e == nil {
+		e = &engine{id: id, coordinator: number(coordinator, k.guards), config: cfg, store: store}
+		e.guard = concurrency.New(cfg, e.coordinator)
+		k.engines[id] = e
+		k.guards++
+	}
+	e.retired.Store(false)
+	e.adopt(cfg)
+	if store != e.store {
+		e.store = store
+		e.coordinator.reach(coordinator)
+		k.retain()
+	}
+	return e, nil
+}
+
+func (e *engine) adopt(cfg concurrency.Config) {
+	if !reflect.DeepEqual(cfg, e.config) {
+		e.config = cfg
+		e.guard.Reconfigure(cfg)
+		e.before = e.guard.Stats().Beats
+	}
+}
+
+// retire lets the requests of a guard finish; mu is held. They are not ended on
+// account of a pool that does not apply any more.
+func (k *Keeper) retire(e *engine) {
+	e.retired.Store(true)
+	cfg := e.config
+	cfg.OnFenced = concurrency.Drain
+	e.adopt(cfg)
+	k.finish(e)
+}
+
+// finish closes a retired guard that has no requests; mu is held.
+func (k *Keeper) finish(e *engine) {
+	if !e.retired.Load() || k.engines[e.id] != e || !e.idle() {
+		return
+	}
+	delete(k.engines, e.id)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	k.leave(e, func() {
+		defer cancel()
+		e.guard.Close(ctx)
+	})
+}
+
+func (e *engine) idle() bool {
+	s := e.guard.Stats()
+	return s.InFlight == 0 && s.Queued == 0
+}
+
+// leave closes a guard in the background, and then the coordinator that nobody needs
+// any more; mu is held.
+func (k *Keeper) leave(e *engine, closeGuard func()) {
+	k.leaving[e] = true
+	k.closing.Go(func() {
+		closeGuard()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.leaving, e)
+		k.retain()
+	})
+}
+
+// retain closes the coordinators that no guard uses any more; mu is held.
+func (k *Keeper) retain() {
+	used := make(map[policy.Store]bool)
+	for _, e := range k.engines {
+		used[e.store] = true
+	}
+	for e := range k.leaving {
+		used[e.store] = true
+	}
+	k.cfg.Coordinators.Retain(used)
+}
+
+// Close refuses requests from now on, waits until none is in flight, and gives the
+// share up. When ctx is done before, the share is left to expire, since it is in use.
+// The pool can still be reported.
+func (k *Keeper) Close(ctx context.Context) {
+	k.mu.Lock()
+	k.closed = true
+	for id, e := range k.engines {
+		delete(k.engines, id)
+		k.leave(e, func() { e.guard.Close(ctx) })
+	}
+	k.mu.Unlock()
+	k.closing.Wait()
+	k.cfg.Coordinators.Retain(nil)
+}

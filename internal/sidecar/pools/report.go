@@ -1,0 +1,91 @@
+package pools
+
+import (
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/concurrency"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// A State is the pool in force as metrics and people are shown it.
+type State struct {
+	Pool    *policy.Pool
+	Shadow  bool
+	Stats   concurrency.Stats
+	Spared  int64    // requests in flight that were let through without a slot in mode Shadow
+	Tallies []*Tally // of the partitions, in their order, and of requests of none
+}
+
+// State returns the state of the pool in force, nil when there is none.
+func (k *Keeper) State() *State {
+	p := k.current.Load()
+	if p == nil {
+		return nil
+	}
+	return &State{Pool: p.Pool, Shadow: p.shadow, Stats: p.engine.guard.Stats(), Spared: p.engine.spared.inFlight(), Tallies: p.tallies}
+}
+
+// told is the worst that a session was told last. One that broke may not have heard
+// it, so the next is told it again.
+type told struct {
+	of      *engine
+	session uint64
+	worst   worst
+}
+
+// worst is the most since the last report. Spared requests come on top of what the guard
+// saw: they passed because it was full.
+type worst struct {
+	concurrency.Worst
+	spared int64
+}
+
+// worst returns the most since the last report; mu is held.
+func (k *Keeper) worst(e *engine, session uint64) worst {
+	w := worst{e.guard.TakeWorst(), e.spared.takePeak()}
+	if before := k.told; before.of == e && before.session != session {
+		w = worse(w, before.worst)
+	}
+	k.told = told{e, session, w}
+	return w
+}
+
+func worse(a, b worst) worst {
+	out := a
+	out.Peak, out.spared = max(a.Peak, b.Peak), max(a.spared, b.spared)
+	if a.Bound == 0 || b.Bound > 0 && b.Occupied-b.Bound > a.Occupied-a.Bound {
+		out.Occupied, out.Bound = b.Occupied, b.Bound
+	}
+	return out
+}
+
+// Report returns what there is to say of the pool in force to the session.
+func (k *Keeper) Report(session uint64) []*fleetpb.PoolReport {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := k.current.Load()
+	if p == nil {
+		return nil
+	}
+	s, w := p.engine.guard.Stats(), k.worst(p.engine, session)
+	r := &fleetpb.PoolReport{
+		Namespace: p.Pool.Namespace, Pool: p.Pool.Name, Generation: p.Pool.Generation,
+		Share: s.Share, Ceiling: s.Ceiling, Inferred: s.Inferred,
+		InFlight: s.InFlight + p.engine.spared.inFlight(), Peak: w.Peak + w.spared, Spared: w.spared, Queued: s.Queued, Fenced: s.Fenced,
+		BaselineMicros: s.Baseline.Microseconds(), LatencyMicros: s.Latency.Microseconds(),
+		AdmittedTotal: s.Admitted, RefusedTotal: s.Refused, FencedTotal: s.Fences, BeatsTotal: s.Beats,
+		AbortedTotal: s.Aborted,
+		Occupied:     w.Occupied, Bound: w.Bound, QuarantinedMicros: int64(s.Grant.Quarantined),
+	}
+	if s.Grant.Seq > p.engine.before { // an older answer is of another generation
+		r.Limit, r.Holders = s.Grant.Limit, s.Grant.Holders
+	}
+	if s.CoordinatorError != nil {
+		r.CoordinatorError = s.CoordinatorError.Error()
+	}
+	for _, part := range s.Partitions {
+		r.Partitions = append(r.Partitions, &fleetpb.PoolReport_Partition{
+			Name: part.Name, Guaranteed: part.Guaranteed, InFlight: part.InFlight, RefusedTotal: part.Refused,
+		})
+	}
+	return []*fleetpb.PoolReport{r}
+}

@@ -1,0 +1,194 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/weir-dev/weir/internal/sidecar/pools"
+	"github.com/weir-dev/weir/internal/sidecar/problem"
+	"github.com/weir-dev/weir/pkg/concurrency"
+)
+
+// A flight is a request that holds a slot, up to the end of its answer. It stands
+// between the app's answer and the client, and sees what becomes of the request.
+type flight struct {
+	http.ResponseWriter
+	request *http.Request // as it came
+	slot    pools.Slot
+
+	forwarded *http.Request // nil before
+	answered  bool          // to the end
+	failed    bool          // there was no answer to pass on
+	lost      bool          // the client does not take the answer
+	tunnel    bool          // the connection became one
+	status    int
+	grpc      bool
+	messages  messages // of a gRPC answer
+	upload    upload
+}
+
+var errFenced = errors.New("the pod's share of the pool expired")
+
+// takeOff prepares r to be forwarded now; done is to be called when it was.
+func (f *flight) takeOff(r *http.Request) (_ *http.Request, done func()) {
+	f.grpc = problem.IsGRPC(r)
+	if r.Body != nil && r.Body != http.NoBody {
+		f.upload.ReadCloser = r.Body
+		r.Body = &f.upload
+	}
+	done = func() {}
+	if fenced := f.slot.Fenced(); fenced != nil {
+		r, done = endOn(fenced, r)
+	}
+	f.forwarded = r
+	f.slot.Forward()
+	return r, done
+}
+
+// endOn returns r with a context that ends when the share expires. It has ended when
+// the share did while the request waited for its limits.
+func endOn(fenced <-chan struct{}, r *http.Request) (_ *http.Request, done func()) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	select {
+	case <-fenced:
+		cancel(errFenced)
+	default:
+		go func() {
+			select {
+			case <-fenced:
+				cancel(errFenced)
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return r.WithContext(ctx), func() { cancel(nil) }
+}
+
+// land gives the slot back, however the request ended.
+func (f *flight) land() { f.slot.Release(f.outcome()) }
+
+// outcome says what the request tells of how loaded the app is. Its latency is that of
+// the whole answer. How long a tunnel or a stream of events is open is up to those who
+// speak over it, so it tells nothing, and neither does what we or the client ended.
+func (f *flight) outcome() concurrency.Outcome {
+	switch {
+	case f.forwarded == nil, f.gone(), f.tunnel:
+		return concurrency.Ignored
+	case f.failed:
+		return concurrency.Dropped
+	case f.streams():
+		return concurrency.Ignored
+	case !f.answered:
+		return concurrency.Dropped
+	}
+	return f.judgement()
+}
+
+// gone reports whether the request ended before its time and not on the app's account.
+func (f *flight) gone() bool {
+	return f.lost || f.upload.lost.Load() || f.request.Context().Err() != nil ||
+		errors.Is(context.Cause(f.forwarded.Context()), errFenced)
+}
+
+// streams reports whether the answer goes on for as long as there is something to say.
+// A gRPC answer of one message is no stream.
+func (f *flight) streams() bool {
+	return f.messages.seen > 1 || strings.HasPrefix(f.Header().Get("Content-Type"), "text/event-stream")
+}
+
+// judgement is what the app says of itself: that it could not do the work, or not in
+// time. A deadline that the client set says nothing of that.
+func (f *flight) judgement() concurrency.Outcome {
+	dropped := f.status == http.StatusServiceUnavailable || f.status == http.StatusGatewayTimeout
+	if f.grpc {
+		switch problem.GRPCStatus(f.Header()) {
+		case problem.GRPCUnavailable:
+			dropped = true
+		case problem.GRPCDeadlineExceeded:
+			if f.request.Header.Get("Grpc-Timeout") != "" {
+				return concurrency.Ignored
+			}
+			dropped = true
+		}
+	}
+	if dropped {
+		return concurrency.Dropped
+	}
+	return concurrency.Served
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (f *flight) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		f.status = status
+	}
+	f.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (f *flight) Write(p []byte) (int, error) {
+	if f.grpc {
+		f.messages.see(p)
+	}
+	n, err := f.ResponseWriter.Write(p)
+	f.lost = f.lost || err != nil
+	return n, err
+}
+
+// Hijack implements http.Hijacker.
+func (f *flight) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	f.tunnel = true
+	return http.NewResponseController(f.ResponseWriter).Hijack()
+}
+
+// Unwrap returns the writer that an http.ResponseController finds the rest in.
+func (f *flight) Unwrap() http.ResponseWriter { return f.ResponseWriter }
+
+// An upload is the body of a request. The connection to the app reads it, even after
+// the request was answered.
+type upload struct {
+	io.ReadCloser
+	lost atomic.Bool // the client did not send all of it, or not as it should
+}
+
+// Read implements io.Reader.
+func (u *upload) Read(p []byte) (int, error) {
+	n, err := u.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, http.ErrBodyReadAfterClose) {
+		u.lost.Store(true)
+	}
+	return n, err
+}
+
+// messages counts the messages of a gRPC body. Each begins with a flag and its length.
+type messages struct {
+	seen   int
+	prefix [5]byte
+	read   int    // of the prefix
+	left   uint32 // of the message
+}
+
+func (m *messages) see(p []byte) {
+	for len(p) > 0 {
+		if m.left > 0 {
+			n := min(uint64(m.left), uint64(len(p)))
+			m.left -= uint32(n)
+			p = p[n:]
+			continue
+		}
+		n := copy(m.prefix[m.read:], p)
+		m.read += n
+		p = p[n:]
+		if m.read == len(m.prefix) {
+			m.seen++
+			m.read, m.left = 0, binary.BigEndian.Uint32(m.prefix[1:])
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package stores
+
+import (
+	"fmt"
+
+	"github.com/weir-dev/weir/pkg/concurrency"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// A User is one of those that stores are kept open for. All methods may be called
+// concurrently.
+type User struct {
+	pool *Pool
+	used map[policy.Store]bool // without the version of their secrets; guarded by pool.mu
+}
+
+// User returns a new user, which needs nothing yet.
+func (p *Pool) User() *User {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := &User{pool: p, used: make(map[policy.Store]bool)}
+	p.users = append(p.users, u)
+	return u
+}
+
+// Open returns the store behind its gate, the same for the same store in whatever
+// version of its credentials. It does not wait for a connection. While its
+// credentials have not arrived or are no good, the store is unavailable, and
+// other policies do not suffer from it. It is kept up until Retain of every user that
+// opened it. The error names a type of store that is not known.
+func (u *User) Open(s policy.Store) (twotier.Store, error) {
+	switch s.Type {
+	case policy.ControllerStore:
+		return u.pool.controller, nil
+	case policy.RedisStore, policy.PostgresStore:
+		return u.open(s).gate, nil
+	default:
+		return nil, unknown(s)
+	}
+}
+
+// Coordinator returns who divides concurrency pools in the store, the same for the same
+// store, and over the connections that Open has. Otherwise it is as Open.
+func (u *User) Coordinator(s policy.Store) (concurrency.Coordinator, error) {
+	switch s.Type {
+	case policy.ControllerStore:
+		return u.pool.divider, nil
+	case policy.RedisStore, policy.PostgresStore:
+		return dividing{u.open(s)}, nil
+	default:
+		return nil, unknown(s)
+	}
+}
+
+func unknown(s policy.Store) error {
+	return fmt.Errorf("store type %q is not known to this version of the sidecar", s.Type)
+}
+
+// open returns the connection of a store, which it opens when nobody has.
+func (u *User) open(s policy.Store) *connection {
+	s = withoutVersion(s)
+	p := u.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u.used[s] = true
+	if c, ok := p.connections[s]; ok {
+		return c
+	}
+	c := newConnection(s, p.observer)
+	p.connections[s] = c
+	p.connect(c)
+	return c
+}
+
+// Retain says that the user needs no stores but those in used. What nobody needs is
+// closed; when that is all, Retain returns after all are closed.
+func (u *User) Retain(used map[policy.Store]bool) {
+	u.pool.mu.Lock()
+	defer u.pool.mu.Unlock()
+	u.used = make(map[policy.Store]bool, len(used))
+	for s := range used {
+		u.used[withoutVersion(s)] = true
+	}
+	u.pool.retain()
+}
+
+func withoutVersion(s policy.Store) policy.Store {
+	s.SecretVersion = ""
+	return s
+}
