@@ -11,7 +11,8 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// Fleet is what a reconciler needs of the coordinator. Its methods do not block.
+// Fleet is what the reconciler of policies needs of the coordinator. Its methods do not
+// block.
 type Fleet interface {
 	// Refresh makes every connected sidecar of the namespace receive what it has to
 	// enforce now, if that is not what it was sent last.
@@ -29,7 +30,24 @@ type Fleet interface {
 	Now() (limiter.Instant, bool)
 }
 
-var _ Fleet = (*coordinator.Coordinator)(nil)
+// PoolFleet is what the reconciler of pools needs of the coordinator. Its methods do
+// not block.
+type PoolFleet interface {
+	// Refresh is as of Fleet.
+	Refresh(namespace string)
+
+	// ObservePool returns what the sidecars said about one pool.
+	ObservePool(namespace, name string) coordinator.PoolObservation
+
+	// PoolsChanged names pools of which something changed that a condition depends on.
+	// Names may be repeated; the channel is never closed.
+	PoolsChanged() <-chan types.NamespacedName
+}
+
+var (
+	_ Fleet     = (*coordinator.Coordinator)(nil)
+	_ PoolFleet = (*coordinator.Coordinator)(nil)
+)
 
 // StoreProbe asks stores, with the values of the Secret they name. It may block
 // for as long as one attempt takes; an error means that the store could not be

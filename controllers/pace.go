@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
 // How long a status stays as it was written, by what changed.
@@ -17,23 +15,40 @@ const (
 	// progressPace is for messages and pod counts, which move with every
 	// acknowledgement of a rollout.
 	progressPace = time.Second
+	// settlePace is for measurements once after what they follow from changed: the
+	// generation, or among how many something is divided.
+	settlePace = 2 * time.Second
 	// figuresPace is for measurements. figuresJitter, by object, keeps a leader that
 	// took over from writing all of them at once.
 	figuresPace   = 15 * time.Second
 	figuresJitter = 3 * time.Second
 )
 
-// pace returns how long a status that was written since ago has to wait before
-// next replaces it: not at all when a condition turned, and for ever, with
-// changed false, when nothing changed.
-func pace(have, next *v1alpha1.RateLimitPolicyStatus, uid types.UID, since time.Duration) (wait time.Duration, changed bool) {
-	switch {
-	case turned(have, next):
+// A change is the most urgent that differs between two versions of a status.
+type change int
+
+// The changes, from none to the one that does not wait.
+const (
+	unchanged  change = iota
+	figuresNew        // a measurement
+	redivided         // a measurement, and what it follows from
+	progressed        // a message or a count
+	turned            // a condition, or what else is told at once
+)
+
+// pace returns how long a status that was written since ago has to wait before a
+// changed one replaces it; for ever, with changed false, when nothing changed.
+func pace(c change, uid types.UID, since time.Duration) (wait time.Duration, changed bool) {
+	switch c {
+	case turned:
 		return 0, true
-	case progressed(have, next):
+	case progressed:
 		return max(0, progressPace-since), true
-	case figuresDiffer(have, next):
+	case redivided:
+		return max(0, settlePace-since), true
+	case figuresNew:
 		return max(0, figuresEvery(uid)-since), true
+	case unchanged:
 	}
 	return 0, false
 }
@@ -45,43 +60,11 @@ func figuresEvery(uid types.UID) time.Duration {
 	return figuresPace + figuresJitter*time.Duration(h.Sum32()%1024)/1024
 }
 
-// turned reports whether any condition came, went, or has another status, reason
-// or generation, or a move to another store made a step.
-func turned(have, next *v1alpha1.RateLimitPolicyStatus) bool {
-	return have.ObservedGeneration != next.ObservedGeneration || moved(have.Store, next.Store) ||
-		!slices.EqualFunc(have.Conditions, next.Conditions, func(a, b metav1.Condition) bool {
-			a.Message, b.Message = "", ""
-			return equality.Semantic.DeepEqual(a, b)
-		})
-}
-
-func moved(have, next *v1alpha1.StoreStatus) bool {
-	if have == nil || next == nil {
-		return have != next
-	}
-	return have.Phase != next.Phase || have.Failed != next.Failed ||
-		!equality.Semantic.DeepEqual(have.Active, next.Active) || !equality.Semantic.DeepEqual(have.ServesFrom, next.ServesFrom)
-}
-
-func progressed(have, next *v1alpha1.RateLimitPolicyStatus) bool {
-	return !equality.Semantic.DeepEqual(have.Conditions, next.Conditions) ||
-		!equality.Semantic.DeepEqual(have.Enforcement, next.Enforcement) ||
-		!equality.Semantic.DeepEqual(have.Guarantee, next.Guarantee) ||
-		!equality.Semantic.DeepEqual(have.Store, next.Store)
-}
-
-// figuresDiffer ignores when figures were taken: the same figures a moment later
-// are not a change.
-func figuresDiffer(have, next *v1alpha1.RateLimitPolicyStatus) bool {
-	a, b := have.DeepCopy(), next.DeepCopy()
-	for _, s := range []*v1alpha1.RateLimitPolicyStatus{a, b} {
-		s.LastObservationTime = nil
-		for i := range s.Limits {
-			s.Limits[i].WindowEnd = nil
-			for j := range s.Limits[i].HottestKeys {
-				s.Limits[i].HottestKeys[j].MeasuredAt = metav1.Time{}
-			}
-		}
-	}
-	return !equality.Semantic.DeepEqual(a, b)
+// conditionsTurned reports whether any condition came, went, or has another status,
+// reason or generation.
+func conditionsTurned(have, next []metav1.Condition) bool {
+	return !slices.EqualFunc(have, next, func(a, b metav1.Condition) bool {
+		a.Message, b.Message = "", ""
+		return equality.Semantic.DeepEqual(a, b)
+	})
 }

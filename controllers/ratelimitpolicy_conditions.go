@@ -24,46 +24,10 @@ func conditionsOf(s *scope) []metav1.Condition {
 	}
 	return []metav1.Condition{
 		condition.True(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason, strings.Join(append([]string{"the policy is valid"}, s.doubts...), "; ")),
-		programmed(s),
+		s.roster().programmed(),
 		withinBound(s),
 		storeReachable(s),
 	}
-}
-
-// programmed speaks of what sidecars acknowledged, never of what was sent.
-//
-//	enforcers  lagging  uninjected   status  reason
-//	none       –        any          False   NoEnforcers
-//	some       some     any          False   Reconciling
-//	some       none     some         True    PartiallyProgrammed
-//	some       none     none         True    Programmed
-func programmed(s *scope) metav1.Condition {
-	const kind = v1alpha1.ProgrammedCondition
-	enforcers, lagging := len(s.pods.enforcers), s.laggards()
-	switch {
-	case enforcers == 0 && len(s.pods.uninjected) == 0:
-		return condition.False(kind, v1alpha1.NoEnforcersReason, "spec.podSelector selects no running pod")
-	case enforcers == 0:
-		return condition.False(kind, v1alpha1.NoEnforcersReason, "no selected pod has a sidecar"+s.uninjected())
-	case len(lagging) > 0:
-		return condition.False(kind, v1alpha1.ReconcilingReason, fmt.Sprintf("%d of %d enforcers do not run generation %d yet: %s",
-			len(lagging), enforcers, s.policy.Generation, nameSome(lagging))+s.uninjected())
-	case len(s.pods.uninjected) > 0:
-		return condition.True(kind, v1alpha1.PartiallyProgrammedReason, allRun(enforcers, s.policy.Generation)+s.uninjected())
-	}
-	return condition.True(kind, v1alpha1.ProgrammedReason, allRun(enforcers, s.policy.Generation))
-}
-
-func allRun(enforcers int, generation int64) string {
-	return fmt.Sprintf("%d of %d enforcers run generation %d", enforcers, enforcers, generation)
-}
-
-// uninjected names the pods whose requests pass uncounted, and the cure.
-func (s *scope) uninjected() string {
-	if len(s.pods.uninjected) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; running without a sidecar, so not limited: %s; opt them in and restart them, or select fewer pods", nameSome(s.pods.uninjected))
 }
 
 // withinBound reports the verdict that outweighs those of all limits.
@@ -80,7 +44,7 @@ func withinBound(s *scope) metav1.Condition {
 		return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
 			"a sidecar did not report what it let through in the last window: "+eachWith(all, verdict, limitName))
 	case audit.Measured:
-		if unheard := s.unheard(); len(unheard) > 0 {
+		if unheard := s.roster().unheard(); len(unheard) > 0 {
 			return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
 				"nothing is heard of what these sidecars let through, they are not connected: "+nameSome(unheard))
 		}

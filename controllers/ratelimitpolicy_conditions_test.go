@@ -55,13 +55,17 @@ func acknowledged(gen int64, names ...string) func(*scope) {
 	return func(s *scope) {
 		for _, name := range names {
 			s.observation.Sessions = append(s.observation.Sessions,
-				coordinator.Session{Pod: name, PodUID: "uid-" + name, Generation: gen})
+				coordinator.PolicySession{Session: coordinator.Session{Pod: name, PodUID: "uid-" + name, Generation: gen}})
 		}
 	}
 }
 
-func session(change coordinator.Session) func(*scope) {
-	return func(s *scope) { s.observation.Sessions = append(s.observation.Sessions, change) }
+func session(of coordinator.Session) func(*scope) {
+	return policySession(coordinator.PolicySession{Session: of})
+}
+
+func policySession(of coordinator.PolicySession) func(*scope) {
+	return func(s *scope) { s.observation.Sessions = append(s.observation.Sessions, of) }
 }
 
 func figures(limit string, f audit.Figures) func(*scope) {
@@ -150,7 +154,7 @@ func TestProgrammed(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, programmed(tc.scope)); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.scope.roster().programmed()); diff != "" {
 				t.Errorf("programmed (-want +got):\n%s", diff)
 			}
 		})
@@ -229,7 +233,7 @@ func TestStoreReachable(t *testing.T) {
 		return metav1.Condition{Type: v1alpha1.StoreReachableCondition, Status: status, Reason: reason, Message: message}
 	}
 	cutOff := func(pod string) func(*scope) {
-		return session(coordinator.Session{Pod: pod, StoreError: "timeout"})
+		return policySession(coordinator.PolicySession{Session: coordinator.Session{Pod: pod}, StoreError: "timeout"})
 	}
 	tests := map[string]struct {
 		scope *scope

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -20,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/translate"
@@ -49,7 +47,7 @@ func (r *RateLimitPolicyReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		// No predicate: a status that somebody wiped is written again.
 		For(&v1alpha1.RateLimitPolicy{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.policiesOf), builder.WithPredicates(podMatters())).
-		WatchesRawSource(source.Func(r.watchFleet)).
+		WatchesRawSource(named(r.Fleet.Changed())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
@@ -65,25 +63,10 @@ func (r *RateLimitPolicyReconciler) policiesOf(ctx context.Context, pod client.O
 	for _, p := range list.Items {
 		selector, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
 		if err == nil && selector.Matches(labels.Set(pod.GetLabels())) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&p)})
+			requests = append(requests, request(&p))
 		}
 	}
 	return requests
-}
-
-// watchFleet queues the policies the fleet names until ctx is done.
-func (r *RateLimitPolicyReconciler) watchFleet(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case policy := <-r.Fleet.Changed():
-				queue.Add(reconcile.Request{NamespacedName: policy})
-			}
-		}
-	}()
-	return nil
 }
 
 // Reconcile gathers, publishes and reports one policy.
@@ -121,7 +104,7 @@ func (r *RateLimitPolicyReconciler) gather(ctx context.Context, s *scope) error 
 	if s.enforced, err = translate.Policy(s.policy); err != nil {
 		return fmt.Errorf("translating a valid policy: %w", err)
 	}
-	selected, err := listPods(ctx, r.Client, s.policy)
+	selected, err := listPods(ctx, r.Client, s.policy.Namespace, &s.policy.Spec.PodSelector)
 	if err != nil {
 		return err
 	}
@@ -159,7 +142,7 @@ func fingerprint(s *scope) string {
 // look again: figures move without an event.
 func (r *RateLimitPolicyReconciler) report(ctx context.Context, s *scope) (ctrl.Result, error) {
 	name, next := client.ObjectKeyFromObject(s.policy), statusOf(s)
-	wait, changed := pace(&s.policy.Status, &next, s.policy.UID, s.now.Sub(r.memory.written(name)))
+	wait, changed := pace(changeOf(&s.policy.Status, &next), s.policy.UID, s.now.Sub(r.memory.written(name)))
 	switch {
 	case !changed:
 		return ctrl.Result{RequeueAfter: s.again()}, nil
@@ -168,20 +151,15 @@ func (r *RateLimitPolicyReconciler) report(ctx context.Context, s *scope) (ctrl.
 	}
 	before := s.policy.DeepCopy()
 	s.policy.Status = next
-	// The lock refuses a status computed from a policy that the cache held too long.
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	switch err := r.Client.Status().Patch(ctx, s.policy, patch); {
-	case apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	switch stale, err := writeStatus(ctx, r.Client, before, s.policy); {
 	case err != nil:
-		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status: %w", err))
+		return ctrl.Result{}, err
+	case stale:
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
 	r.memory.wrote(name, s.now)
 	return ctrl.Result{RequeueAfter: s.again()}, nil
 }
-
-// staleRetry leaves the cache time to catch up with the object.
-const staleRetry = 200 * time.Millisecond
 
 // again is when the policy's figures are due; zero when there are none to come.
 func (s *scope) again() time.Duration {

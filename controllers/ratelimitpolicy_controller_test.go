@@ -107,7 +107,7 @@ func (w *world) version(generation int64) int64 {
 func acknowledged(generation int64, uids ...string) coordinator.Observation {
 	o := coordinator.Observation{Term: 1}
 	for _, uid := range uids {
-		o.Sessions = append(o.Sessions, coordinator.Session{PodUID: uid, Generation: generation})
+		o.Sessions = append(o.Sessions, coordinator.PolicySession{Session: coordinator.Session{PodUID: uid, Generation: generation}})
 	}
 	return o
 }

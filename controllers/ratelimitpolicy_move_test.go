@@ -25,7 +25,7 @@ func TestWhoHoldsOn(t *testing.T) {
 				for _, c := range change {
 					c(p)
 				}
-				session(coordinator.Session{Pod: name, PodUID: "uid-" + name, Enforced: p})(s)
+				policySession(coordinator.PolicySession{Session: coordinator.Session{Pod: name, PodUID: "uid-" + name}, Enforced: p})(s)
 			}
 		}
 	}

@@ -24,7 +24,7 @@ func statusOf(s *scope) v1alpha1.RateLimitPolicyStatus {
 	}
 	status.Store = s.policy.Status.Store // which nothing may forget
 	if s.invalid == nil {
-		status.Enforcement = enforcement(s)
+		status.Enforcement = s.roster().enforcement()
 		status.Guarantee = guarantee(s)
 		status.Store = storeStatus(s)
 		status.Limits = limits(s)
@@ -34,16 +34,6 @@ func statusOf(s *scope) v1alpha1.RateLimitPolicyStatus {
 	}
 	status.Summary = summary(s, &status)
 	return status
-}
-
-// enforcement counts every running pod that the policy selects, so that one
-// without a sidecar shows.
-func enforcement(s *scope) *v1alpha1.Enforcement {
-	enforcers := len(s.pods.enforcers)
-	return &v1alpha1.Enforcement{
-		Desired: int32(enforcers + len(s.pods.uninjected)),
-		Current: int32(enforcers - len(s.laggards())),
-	}
 }
 
 // guarantee says how firm the bounds are, and of limits whose bound is not the limit

@@ -265,7 +265,7 @@ func TestPace(t *testing.T) {
 			s.observation.Limits = append([]coordinator.LimitFigures(nil), base.observation.Limits...)
 			tc.change(&s)
 			next := statusOf(&s)
-			wait, changed := pace(&have, &next, "uid", tc.since)
+			wait, changed := pace(changeOf(&have, &next), "uid", tc.since)
 			if wait != tc.wait || changed != tc.changed {
 				t.Errorf("pace is (%s, %v), want (%s, %v)", wait, changed, tc.wait, tc.changed)
 			}

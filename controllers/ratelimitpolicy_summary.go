@@ -80,15 +80,19 @@ func overshootColumn(limits []v1alpha1.LimitStatus) string {
 			worst = o
 		}
 	}
+	return overshootInShort(worst)
+}
+
+func overshootInShort(o *v1alpha1.Overshoot) string {
 	switch {
-	case worst == nil:
+	case o == nil || o.Observed == nil:
 		return v1alpha1.NotMeasured
-	case worst.Bound == nil:
-		return fmt.Sprintf("%d ≤ ∞", *worst.Observed)
-	case *worst.Observed > *worst.Bound:
-		return fmt.Sprintf("%d > %d", *worst.Observed, *worst.Bound)
+	case o.Bound == nil:
+		return fmt.Sprintf("%d ≤ ∞", *o.Observed)
+	case *o.Observed > *o.Bound:
+		return fmt.Sprintf("%d > %d", *o.Observed, *o.Bound)
 	}
-	return fmt.Sprintf("%d ≤ %d", *worst.Observed, *worst.Bound)
+	return fmt.Sprintf("%d ≤ %d", *o.Observed, *o.Bound)
 }
 
 // excess orders overshoots: first by how far they break their bound, and an
@@ -103,10 +107,15 @@ func unusedColumn(limits []v1alpha1.LimitStatus) string {
 			worst = max(worst, ptr.Deref(u.ObservedBasisPoints, -1))
 		}
 	}
-	if worst < 0 {
+	return unusedInShort(worst)
+}
+
+// unusedInShort shows basis points; less than none were not measured.
+func unusedInShort(basisPoints int32) string {
+	if basisPoints < 0 {
 		return v1alpha1.NotMeasured
 	}
-	return oneDecimal(float64(worst)/100) + "%"
+	return oneDecimal(float64(basisPoints)/100) + "%"
 }
 
 // tripsColumn is what one round trip to the store decided, over all limits.

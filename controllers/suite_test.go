@@ -2,9 +2,11 @@ package controllers_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,11 +41,12 @@ const (
 
 // What all tests of the suite share: each uses a namespace of its own.
 var (
-	server client.Client // reads from the API server
-	fleet  = newFakeFleet()
-	stores = &fakeStores{}
-	clock  = clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 10, 15, 0, 0, time.UTC))
-	writes atomic.Int64 // of any status
+	server  client.Client // reads from the API server
+	fleet   = newFakeFleet()
+	stores  = &fakeStores{}
+	secrets = &fakeSecrets{}
+	clock   = clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 10, 15, 0, 0, time.UTC))
+	writes  atomic.Int64 // of any status
 )
 
 func TestMain(m *testing.M) {
@@ -112,8 +115,9 @@ func newManager(config *rest.Config) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	reconciler := &controllers.RateLimitPolicyReconciler{Client: mgr.GetClient(), Fleet: fleet, Stores: stores, Secrets: noSecrets{}, Clock: clock}
-	return mgr, reconciler.SetupWithManager(mgr)
+	policies := &controllers.RateLimitPolicyReconciler{Client: mgr.GetClient(), Fleet: fleet, Stores: stores, Secrets: secrets, Clock: clock}
+	pools := &controllers.ConcurrencyPoolReconciler{Client: mgr.GetClient(), Fleet: fleet, Secrets: secrets, Clock: clock}
+	return mgr, errors.Join(policies.SetupWithManager(mgr), pools.SetupWithManager(mgr))
 }
 
 // countingClient counts the status writes that the API server accepted.
@@ -145,10 +149,12 @@ func eventuallyNoLeaks(options []goleak.Option) (found error) {
 
 // fakeFleet is a fleet whose sidecars say what a test tells them to.
 type fakeFleet struct {
-	changed chan types.NamespacedName
+	changed      chan types.NamespacedName
+	poolsChanged chan types.NamespacedName
 
 	mu           sync.Mutex
 	observations map[types.NamespacedName]coordinator.Observation
+	pools        map[types.NamespacedName]coordinator.PoolObservation
 	refreshed    map[string]int // by namespace
 	follows      bool           // somebody else leads
 }
@@ -156,7 +162,9 @@ type fakeFleet struct {
 func newFakeFleet() *fakeFleet {
 	return &fakeFleet{
 		changed:      make(chan types.NamespacedName),
+		poolsChanged: make(chan types.NamespacedName),
 		observations: map[types.NamespacedName]coordinator.Observation{},
+		pools:        map[types.NamespacedName]coordinator.PoolObservation{},
 		refreshed:    map[string]int{},
 	}
 }
@@ -196,6 +204,22 @@ func (f *fakeFleet) say(policy types.NamespacedName, o coordinator.Observation) 
 	f.changed <- policy
 }
 
+func (f *fakeFleet) ObservePool(namespace, name string) coordinator.PoolObservation {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pools[types.NamespacedName{Namespace: namespace, Name: name}]
+}
+
+func (f *fakeFleet) PoolsChanged() <-chan types.NamespacedName { return f.poolsChanged }
+
+// sayOfPool has the fleet say something new of a pool.
+func (f *fakeFleet) sayOfPool(pool types.NamespacedName, o coordinator.PoolObservation) {
+	f.mu.Lock()
+	f.pools[pool] = o
+	f.mu.Unlock()
+	f.poolsChanged <- pool
+}
+
 func (f *fakeFleet) refreshes(namespace string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -226,9 +250,12 @@ func (f *fakeStores) Clock(context.Context, policy.Store, map[string][]byte) (li
 	return limiter.Instant(clock.Now().Add(time.Minute).UnixMicro()), f.err
 }
 
-// noSecrets are those of stores that need none.
-type noSecrets struct{}
+// fakeSecrets need not be read, but for one called missing.
+type fakeSecrets struct{}
 
-func (noSecrets) Data(context.Context, policy.Store) (map[string][]byte, string, error) {
+func (*fakeSecrets) Data(_ context.Context, of policy.Store) (map[string][]byte, string, error) {
+	if strings.HasSuffix(of.Secret, "/missing") {
+		return nil, "", fmt.Errorf("there is no secret %s", of.Secret)
+	}
 	return nil, "", nil
 }

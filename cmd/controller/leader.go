@@ -19,21 +19,27 @@ import (
 	"github.com/weir-dev/weir/internal/storeprobe"
 )
 
-// addLeader adds what only the leader runs: the coordinator, the reconciler, and
+// addLeader adds what only the leader runs: the coordinator, the reconcilers, and
 // the label by which sidecars find both.
 func (p *platform) addLeader(ctx context.Context) error {
 	fleet, err := p.newCoordinator()
 	if err != nil {
 		return err
 	}
-	reconciler := &controllers.RateLimitPolicyReconciler{
+	policies := &controllers.RateLimitPolicyReconciler{
 		Client:  p.manager.GetClient(),
 		Fleet:   fleet,
 		Stores:  storeprobe.New(backend.Open),
 		Secrets: p.secrets,
 		Clock:   clock.RealClock{},
 	}
-	return errors.Join(p.manager.Add(fleet), reconciler.SetupWithManager(p.manager), p.addLabel(ctx))
+	pools := &controllers.ConcurrencyPoolReconciler{
+		Client:  p.manager.GetClient(),
+		Fleet:   fleet,
+		Secrets: p.secrets,
+		Clock:   clock.RealClock{},
+	}
+	return errors.Join(p.manager.Add(fleet), policies.SetupWithManager(p.manager), pools.SetupWithManager(p.manager), p.addLabel(ctx))
 }
 
 func (p *platform) newCoordinator() (*coordinator.Coordinator, error) {

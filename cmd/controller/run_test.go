@@ -188,6 +188,22 @@ func TestRun(t *testing.T) {
 		c.expectReason(t, v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason)
 		c.expectReason(t, v1alpha1.ProgrammedCondition, v1alpha1.NoEnforcersReason)
 	})
+	t.Run("a pool is accepted, and waits for enforcers", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(c.client.Create(t.Context(), &v1alpha1.ConcurrencyPool{
+			ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "backend"},
+			Spec:       v1alpha1.ConcurrencyPoolSpec{Limit: v1alpha1.PoolLimit{Max: 100}},
+		})).To(Succeed())
+		g.Eventually(func() ([]string, error) {
+			var pool v1alpha1.ConcurrencyPool
+			err := c.client.Get(t.Context(), types.NamespacedName{Namespace: shop, Name: "backend"}, &pool)
+			var reasons []string
+			for _, condition := range pool.Status.Conditions {
+				reasons = append(reasons, condition.Reason)
+			}
+			return reasons, err
+		}, patience).Should(ContainElements(v1alpha1.AcceptedReason, v1alpha1.NoEnforcersReason))
+	})
 	t.Run("a pod is injected, and waited for", func(t *testing.T) {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "checkout-0", Labels: map[string]string{"app": "checkout"}},
@@ -221,7 +237,8 @@ func TestRun(t *testing.T) {
 	g.Expect(lease.Spec.HolderIdentity).To(HaveValue(BeEmpty()), "the lease is free for the next leader at once")
 	var term corev1.ConfigMap
 	g.Expect(c.client.Get(t.Context(), types.NamespacedName{Namespace: system, Name: "weir-term"}, &term)).To(Succeed())
-	g.Expect(term.Data).To(HaveKey("stopped"), "the ledger was handed over")
+	g.Expect(term.Data).To(HaveKey("stopped"), "the term ended in order")
+	g.Expect(term.BinaryData).To(And(HaveKey("ledger"), HaveKey("pools")), "what was granted was handed over")
 	http.DefaultClient.CloseIdleConnections()
 	g.Eventually(func() error { return goleak.Find(leaks...) }, patience).Should(Succeed())
 }

@@ -23,7 +23,8 @@ func (p *platform) addWebhooks() {
 			FleetServerName: o.service(fleetService),
 		},
 	}
-	webhook.Register(p.manager.GetWebhookServer(), p.manager.GetScheme(), pods)
+	pools := webhook.PoolValidator{Pools: p.manager.GetCache()}
+	webhook.Register(p.manager.GetWebhookServer(), p.manager.GetScheme(), pods, pools)
 }
 
 // version is that of the module this program was built from.

@@ -104,8 +104,8 @@ func TestLeastPrivilege(t *testing.T) {
 					t.Error("only the webhook changes pods, and only before they exist")
 				case strings.HasSuffix(resource, "webhookconfigurations") && len(g.ResourceNames) == 0:
 					t.Errorf("%s must be limited to the controller's own by name", resource)
-				case resource == "ratelimitpolicies" && sets.New(g.Verbs...).HasAny(writing.UnsortedList()...):
-					t.Error("policies belong to users; the controller writes their status only")
+				case (resource == "ratelimitpolicies" || resource == "concurrencypools") && sets.New(g.Verbs...).HasAny(writing.UnsortedList()...):
+					t.Error("policies and pools belong to users; the controller writes their status only")
 				}
 			}
 		})

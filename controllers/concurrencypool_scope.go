@@ -1,0 +1,139 @@
+package controllers
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/resolve"
+	"github.com/weir-dev/weir/internal/translate"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// poolScope is all that one reconciliation of a pool knows. Everything that is said
+// about the pool is a function of it.
+type poolScope struct {
+	pool        *v1alpha1.ConcurrencyPool
+	invalid     error    // why the pool cannot be enforced; nil when it can
+	doubts      []string // why it may not do what was meant
+	enforced    policy.Pool
+	conflict    string // with an older pool; empty for none
+	pods        pods   // that the pool applies to
+	observation coordinator.PoolObservation
+	credentials credentials
+	now         time.Time
+}
+
+// credentials are those of the coordinator that a pool names.
+type credentials struct {
+	version string
+	err     error // why they cannot be had
+}
+
+// divide takes those of the selected pods that the pool applies to, and notes to which
+// older pool it loses others, or would.
+func (s *poolScope) divide(selected []corev1.Pod, all []v1alpha1.ConcurrencyPool) {
+	var own []corev1.Pod
+	lost := make(map[string][]string) // pods, by the pool that applies to them
+	for i := range selected {
+		pod := &selected[i]
+		winner := s.pool.Name
+		if first := resolve.Pools(all, pod.Namespace, pod.Labels); len(first) > 0 {
+			winner = first[0].Name
+		}
+		switch {
+		case winner == s.pool.Name:
+			own = append(own, *pod)
+		case !finished(pod):
+			lost[winner] = append(lost[winner], pod.Name)
+		}
+	}
+	s.pods = selectPods(own)
+	s.conflict = s.conflictWith(lost, all)
+}
+
+func (s *poolScope) conflictWith(lost map[string][]string, all []v1alpha1.ConcurrencyPool) string {
+	const cure = "; narrow one of the two podSelectors, or delete one of the pools"
+	for _, winner := range slices.Sorted(maps.Keys(lost)) {
+		slices.Sort(lost[winner])
+		return fmt.Sprintf("pool %s is older and applies to pods that both select: %s", winner, nameSome(lost[winner])) + cure
+	}
+	for _, rival := range resolve.Rivals(all, s.pool) {
+		if resolve.Precedence(rival.Pool, s.pool) < 0 {
+			return fmt.Sprintf("pool %s is older and applies to pods that both select, such as those with %s", rival.Pool.Name, labelled(rival.Both)) + cure
+		}
+	}
+	return ""
+}
+
+func labelled(labels map[string]string) string {
+	if len(labels) == 0 {
+		return "no label"
+	}
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		out = append(out, key+"="+labels[key])
+	}
+	return strings.Join(out, ",")
+}
+
+// observe takes over what the fleet said. Figures under another generation are not those
+// of this one.
+func (s *poolScope) observe(o coordinator.PoolObservation) {
+	s.observation = o
+	if o.Figures == nil {
+		return
+	}
+	f := *o.Figures
+	if f.Generation != s.enforced.Generation {
+		if f.Verdict != audit.NoTraffic {
+			f.Verdict = audit.Starting
+		}
+		f.Pending, f.Overshoot, f.UnderUtilization = true, nil, nil
+	}
+	s.observation.Figures = &f
+}
+
+// figures returns what was measured, and false when no sidecar reported.
+func (s *poolScope) figures() (audit.PoolFigures, bool) {
+	if s.observation.Figures == nil || !slices.ContainsFunc(s.observation.Sessions, func(p coordinator.PoolSession) bool { return p.Report != nil }) {
+		return audit.PoolFigures{}, false
+	}
+	return *s.observation.Figures, true
+}
+
+// sessions returns the session that speaks for each pod, by the pod's UID.
+func (s *poolScope) sessions() map[string]coordinator.PoolSession {
+	return speaking(s.observation.Sessions, func(p coordinator.PoolSession) coordinator.Session { return p.Session })
+}
+
+// roster returns who has to enforce the pool.
+func (s *poolScope) roster() *roster {
+	r := &roster{
+		kind: "pool", generation: s.pool.Generation, version: translate.Generation(s.pool),
+		pods: s.pods, sessions: make(map[string]coordinator.Session),
+	}
+	for pod, session := range s.sessions() {
+		r.sessions[pod] = session.Session
+	}
+	return r
+}
+
+// reporting returns the names of the pods whose last report is so.
+func (s *poolScope) reporting(so func(*audit.PoolReport) bool) []string {
+	var names []string
+	for _, session := range s.observation.Sessions {
+		if session.Report != nil && so(session.Report) {
+			names = append(names, session.Pod)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

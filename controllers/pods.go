@@ -1,0 +1,66 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+// pods are the selected pods, each list by name.
+type pods struct {
+	enforcers  []enforcer // carry a sidecar and are not finished
+	leaving    []enforcer // carry a sidecar, run, and are on their way out
+	uninjected []string   // run without a sidecar
+}
+
+// enforcer is a pod that carries a sidecar.
+type enforcer struct {
+	name    string
+	uid     types.UID
+	running bool // its app is, so there may be requests to let through
+}
+
+// selectPods sorts selected pods into those that enforce and those that run past
+// that. Pods that are finished are neither.
+func selectPods(selected []corev1.Pod) pods {
+	var p pods
+	for _, pod := range selected {
+		switch {
+		case pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodRunning && pod.Labels[v1alpha1.EnforcerLabel] == "true":
+			p.leaving = append(p.leaving, enforcer{pod.Name, pod.UID, true})
+		case finished(&pod):
+		case pod.Labels[v1alpha1.EnforcerLabel] == "true":
+			p.enforcers = append(p.enforcers, enforcer{pod.Name, pod.UID, pod.Status.Phase == corev1.PodRunning})
+		case pod.Status.Phase == corev1.PodRunning:
+			p.uninjected = append(p.uninjected, pod.Name)
+		}
+	}
+	slices.SortFunc(p.enforcers, func(a, b enforcer) int { return cmp.Compare(a.name, b.name) })
+	slices.Sort(p.uninjected)
+	return p
+}
+
+func finished(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// listPods returns the pods of the namespace that are selected, from the cache.
+func listPods(ctx context.Context, reader client.Reader, namespace string, selecting *metav1.LabelSelector) ([]corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(selecting)
+	if err != nil {
+		return nil, fmt.Errorf("spec.podSelector: %w", err)
+	}
+	var list corev1.PodList
+	if err := reader.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("listing the selected pods: %w", err)
+	}
+	return list.Items, nil
+}
