@@ -18,12 +18,9 @@ const (
 
 // showLive shows what happens until ctx is done or the time is over, and then
 // sums it up: redrawn on a terminal, a line for each window elsewhere.
-func (d *demo) showLive(ctx context.Context) {
-	if d.duration > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.duration)
-		defer cancel()
-	}
+func (d *policyShow) showLive(ctx context.Context) {
+	ctx, cancel := d.limited(ctx)
+	defer cancel()
 	h := &history{began: time.Now()}
 	var closed []window
 	terminal := isTerminal()
@@ -63,7 +60,7 @@ func isTerminal() bool {
 }
 
 // draw replaces the screen.
-func (d *demo) draw(h *history, view policyView) {
+func (d *policyShow) draw(h *history, view policyView) {
 	var b bytes.Buffer
 	b.WriteString("\x1b[H\x1b[J")
 	fmt.Fprintf(&b, "Weir: %s. Load: %d requests a second.   up %s\n\n", view.title(), overload, time.Since(d.began).Round(time.Second))
@@ -80,7 +77,7 @@ func (d *demo) draw(h *history, view policyView) {
 }
 
 // print writes a line for each window that became final.
-func (d *demo) print(final []window, view policyView) {
+func (d *policyShow) print(final []window, view policyView) {
 	for i := range final {
 		windowTable(d.out, final[i:i+1])
 		d.podTable(d.out, &final[i])
@@ -111,7 +108,7 @@ func windowTable(out io.Writer, windows []window) {
 }
 
 // podTable prints what became of each pod's part of one window.
-func (d *demo) podTable(out io.Writer, v *window) {
+func (d *policyShow) podTable(out io.Writer, v *window) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "pod, window %s\toffered\tadmitted\trefused\tfailed\t\n", v.start.Format(time.TimeOnly))
 	for _, pod := range d.pods.sorted() {

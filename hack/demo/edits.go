@@ -41,13 +41,28 @@ func (s *stores) patch(to v1alpha1.StoreType, without string) string {
 // edits returns the names of the patches.
 func (s *stores) edits() []string { return slices.Sorted(maps.Keys(s.patches())) }
 
-// writeEdits leaves the patches where the hints say.
-func (d *demo) writeEdits() error {
+// poolPatches are merge patches of the demo's pool, by file.
+func poolPatches() map[string]string {
+	return map[string]string{
+		"gradient.yaml":  "spec: {algorithm: {type: Gradient2, backoffPercent: null}, limit: {min: 4, initial: 12, max: 100}}",
+		"aimd.yaml":      "spec: {algorithm: {type: AIMD}, limit: {min: 4, initial: 12, max: 100}}",
+		"fixed.yaml":     "spec: {algorithm: {type: Fixed, baseline: null, tolerancePercent: null, backoffPercent: null}, limit: {min: null, initial: null, max: 12}}",
+		"by-demand.yaml": "spec: {allocation: DemandProportional}",
+		"evenly.yaml":    "spec: {allocation: EqualSplit}",
+		"queue.yaml":     "spec: {queue: {maxLength: 20, maxWait: 200ms}}",
+		"no-queue.yaml":  "spec: {queue: null}",
+		"shadow.yaml":    "spec: {mode: Shadow}",
+		"enforce.yaml":   "spec: {mode: Enforce}",
+	}
+}
+
+// writeEdits leaves patches where the hints say.
+func (d *demo) writeEdits(patches map[string]string) error {
 	dir := filepath.Join(d.dir, "edits")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for name, patch := range d.stores.patches() {
+	for name, patch := range patches {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(patch+"\n"), 0o644); err != nil {
 			return err
 		}

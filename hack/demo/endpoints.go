@@ -36,7 +36,7 @@ func (d *demo) followEndpoints(ctx context.Context) {
 	}
 }
 
-// aimLoad sends the load to the pods of shop.yaml, and to no other injected pod.
+// aimLoad sends the load to the pods of app.yaml, and to no other injected pod.
 func (d *demo) aimLoad(ctx context.Context, endpoints []devcluster.Endpoint) {
 	pods, err := d.cluster.Clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // hints are what to try next.
-func (d *demo) hints() string {
+func (d *policyShow) hints() string {
 	dir := d.dir
 	if relative, err := filepath.Rel(d.root, d.dir); err == nil {
 		dir = relative
@@ -18,7 +18,7 @@ func (d *demo) hints() string {
 		"  export KUBECONFIG=$PWD/%[1]s/kubeconfig PATH=$PWD/%[1]s/bin:$PATH\n"+
 		"  change the limit    kubectl -n shop edit rlp checkout\n"+
 		"  add pods            kubectl -n shop scale deploy checkout --replicas=8\n"+
-		"  bring all back      kubectl apply -f %[1]s/shop.yaml\n"+
+		"  bring all back      kubectl replace -f %[1]s/shop.yaml     (apply it when the policy is deleted)\n"+
 		"  kill a sidecar      kill -9 $(cat %[1]s/pods/shop_checkout-*/weir-sidecar.pid | head -1)\n"+
 		"  kill the controller kill -9 %[2]d\n"+
 		"  send your own load  curl the proxies in %[1]s/endpoints.json\n", dir, d.cluster.Controller.PID())

@@ -4,14 +4,12 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -23,12 +21,6 @@ import (
 	"github.com/weir-dev/weir/internal/devcluster"
 	"github.com/weir-dev/weir/internal/devcluster/traffic"
 )
-
-// overload is how many requests a second are offered; shop.yaml admits 25.
-const overload = 100
-
-//go:embed shop.yaml
-var shop string
 
 func main() {
 	klog.SetLogger(logr.Discard()) // client-go logs the requests that the end of the demo cuts off
@@ -51,15 +43,16 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	defer lock.Close() // the last, when nothing of the demo is left
 	d := &demo{options: opts, out: out, began: time.Now(), pods: newRoster()}
+	d.scene = d.newScene()
 	defer d.cleanUp()
-	if err := d.boot(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil // Ctrl-C while booting
-		}
-		return err
+	err = d.boot(ctx)
+	if err == nil {
+		err = d.scene.play(ctx)
 	}
-	d.showLive(ctx)
-	return nil
+	if ctx.Err() != nil {
+		return nil // Ctrl-C
+	}
+	return err
 }
 
 // demo is everything that runs.
@@ -71,14 +64,31 @@ type demo struct {
 	tally   *traffic.Tally
 	load    *traffic.Load
 	cluster *devcluster.Cluster
-	stores  stores
 	pods    *roster
+	scene   scene
 
 	stop       context.CancelFunc
 	background sync.WaitGroup
 }
 
-// boot starts all parts, a line each.
+// A scene is what the demo shows.
+type scene interface {
+	// prepare starts what the scene needs.
+	prepare(ctx context.Context) error
+	// play applies what the scene shows and shows what happens, until ctx is done.
+	play(ctx context.Context) error
+	// stop ends what was started.
+	stop()
+}
+
+func (d *demo) newScene() scene {
+	if d.options.scene == poolScene {
+		return &poolShow{demo: d}
+	}
+	return &policyShow{demo: d}
+}
+
+// boot starts all parts but the application, a line each.
 func (d *demo) boot(ctx context.Context) (err error) {
 	if d.tally, err = traffic.NewTally(); err != nil {
 		return err
@@ -97,32 +107,30 @@ func (d *demo) boot(ctx context.Context) (err error) {
 	if err := d.linkKubectl(); err != nil {
 		return err
 	}
-	if err := d.stores.start(ctx, filepath.Join(d.dir, "logs"), d.options.store); err != nil {
-		return err
-	}
-	if err := d.writeEdits(); err != nil {
-		return err
-	}
-	d.step("applying hack/demo/shop.yaml: a policy of 500 requests per 20s, counted in %s, and an application of 4 pods", d.stores.name(d.options.store))
-	if err := d.applyShop(ctx); err != nil {
-		return err
-	}
-	d.startBackground()
-	if err := d.awaitPods(ctx, 4); err != nil {
-		return err
-	}
-	d.step("4 pods are ready, each with an injected sidecar; sending %d requests a second", overload)
-	return nil
+	return d.scene.prepare(ctx)
 }
 
-// applyShop applies shop.yaml as this demo needs it, and leaves it in the
-// directory to be applied again by hand.
-func (d *demo) applyShop(ctx context.Context) error {
-	manifest := []byte(strings.NewReplacer("${TALLY}", d.tally.Address(), "${STORE}", d.stores.spec(d.options.store)).Replace(shop))
-	if err := os.WriteFile(filepath.Join(d.dir, "shop.yaml"), manifest, 0o644); err != nil {
+// deploy applies the application and what comes with it, sends it so many requests a
+// second and returns when its pods are ready.
+func (d *demo) deploy(ctx context.Context, manifest string, perSecond float64) error {
+	if err := d.cluster.Apply(ctx, []byte(manifest)); err != nil {
 		return err
 	}
-	return d.cluster.Apply(ctx, manifest)
+	d.startBackground(perSecond)
+	return d.awaitPods(ctx, 4)
+}
+
+// leave writes a file for the user into the demo's directory.
+func (d *demo) leave(name, content string) error {
+	return os.WriteFile(filepath.Join(d.dir, name), []byte(content), 0o644)
+}
+
+// limited returns a context that also ends when the demo is over.
+func (d *demo) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d.duration > 0 {
+		return context.WithTimeout(ctx, d.duration)
+	}
+	return context.WithCancel(ctx)
 }
 
 // program says which local program stands for an image.
@@ -141,10 +149,10 @@ func (d *demo) linkKubectl() error {
 }
 
 // startBackground starts the load and what keeps its targets current.
-func (d *demo) startBackground() {
+func (d *demo) startBackground(perSecond float64) {
 	ctx, stop := context.WithCancel(context.Background())
 	d.stop = stop
-	d.load = traffic.NewLoad(overload)
+	d.load = traffic.NewLoad(perSecond)
 	d.background.Go(func() { d.load.Run(ctx) })
 	d.background.Go(func() { d.followEndpoints(ctx) })
 }
@@ -174,7 +182,7 @@ func (d *demo) cleanUp() {
 	if d.cluster != nil {
 		d.cluster.Stop()
 	}
-	d.stores.stop()
+	d.scene.stop()
 	if d.tally != nil {
 		d.tally.Close()
 	}

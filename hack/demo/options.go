@@ -17,8 +17,15 @@ type options struct {
 	assets   string
 	dir      string
 	duration time.Duration // 0: until Ctrl-C
+	scene    string
 	store    v1alpha1.StoreType
 }
+
+// What the demo can show.
+const (
+	policyScene = "policy"
+	poolScene   = "pool"
+)
 
 func readOptions() (options, error) {
 	root, err := os.Getwd()
@@ -32,8 +39,22 @@ func readOptions() (options, error) {
 	if o.duration, err = readDuration(os.Getenv("DEMO_DURATION")); err != nil {
 		return o, err
 	}
+	if o.scene, err = readScene(os.Getenv("DEMO_SCENE")); err != nil {
+		return o, err
+	}
 	o.store, err = readStore(os.Getenv("DEMO_STORE"))
 	return o, err
+}
+
+func readScene(text string) (string, error) {
+	switch text = strings.ToLower(strings.TrimSpace(text)); text {
+	case "", policyScene:
+		return policyScene, nil
+	case poolScene:
+		return poolScene, nil
+	default:
+		return "", fmt.Errorf("DEMO_SCENE is %q; write policy or pool", text)
+	}
 }
 
 func readDuration(text string) (time.Duration, error) {

@@ -21,6 +21,17 @@ func TestDurationIsPositive(t *testing.T) {
 	}
 }
 
+func TestTheSceneIsOneThatThereIs(t *testing.T) {
+	for text, want := range map[string]string{"": policyScene, " Pool": poolScene, "policy": policyScene} {
+		if got, err := readScene(text); err != nil || got != want {
+			t.Errorf("readScene(%q) = %v, %v; want %v", text, got, err, want)
+		}
+	}
+	if got, err := readScene("pools"); err == nil || !strings.Contains(err.Error(), "policy or pool") {
+		t.Errorf("readScene(pools) = %v, %v; want an error that names the cure", got, err)
+	}
+}
+
 func TestTheStoreIsOneThatThereIs(t *testing.T) {
 	for text, want := range map[string]v1alpha1.StoreType{
 		"": v1alpha1.ControllerStore, "redis": v1alpha1.RedisStoreType, " Postgres ": v1alpha1.PostgresStoreType,

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,20 +41,10 @@ func (v *policyView) title() string {
 	}
 }
 
-// readPolicy asks as kubectl does: for a table with the objects in its rows.
-func (d *demo) readPolicy(ctx context.Context) (policyView, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	raw, err := d.cluster.Clients.RESTClient().Get().
-		AbsPath("/apis/weir.dev/v1alpha1/namespaces", namespace, "ratelimitpolicies").
-		Param("includeObject", "Object").
-		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
-		DoRaw(ctx)
+// readPolicy asks as kubectl does.
+func (d *policyShow) readPolicy(ctx context.Context) (policyView, error) {
+	table, err := d.table(ctx, "ratelimitpolicies")
 	if err != nil {
-		return policyView{}, err
-	}
-	var table metav1.Table
-	if err := json.Unmarshal(raw, &table); err != nil {
 		return policyView{}, err
 	}
 	for i := range table.Rows {
@@ -67,11 +55,11 @@ func (d *demo) readPolicy(ctx context.Context) (policyView, error) {
 		if policy.Name == "checkout" {
 			view, err := viewOf(&policy)
 			view.shared = view.shared || len(table.Rows) > 1
-			view.table = render(&table)
+			view.table = render(table)
 			return view, err
 		}
 	}
-	return policyView{unbounded: "no policy inside it", table: render(&table)}, nil
+	return policyView{unbounded: "no policy inside it", table: render(table)}, nil
 }
 
 func viewOf(p *v1alpha1.RateLimitPolicy) (policyView, error) {
@@ -129,33 +117,4 @@ func unbounded(p *v1alpha1.RateLimitPolicy, window time.Duration) string {
 	default:
 		return ""
 	}
-}
-
-// render prints the columns that kubectl shows without -o wide, "" without rows.
-func render(table *metav1.Table) string {
-	if len(table.Rows) == 0 {
-		return ""
-	}
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	line := func(cell func(int) string) {
-		var cells []string
-		for i, column := range table.ColumnDefinitions {
-			if column.Priority == 0 {
-				cells = append(cells, cell(i))
-			}
-		}
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
-	}
-	line(func(i int) string { return strings.ToUpper(table.ColumnDefinitions[i].Name) })
-	for _, row := range table.Rows {
-		line(func(i int) string {
-			if row.Cells[i] == nil {
-				return ""
-			}
-			return fmt.Sprint(row.Cells[i])
-		})
-	}
-	_ = w.Flush()
-	return b.String()
 }

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// namespace and selector name the pods of shop.yaml, those its policy selects.
+// namespace and selector name the pods of app.yaml, those that are limited.
 const (
 	namespace = "shop"
 	selector  = "app=checkout"
 )
 
-// roster is the names of all pods of shop.yaml there ever were: what a pod that
+// roster is the names of all pods of app.yaml there ever were: what a pod that
 // is gone has admitted still counts.
 type roster struct {
 	mu    sync.Mutex

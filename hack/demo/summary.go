@@ -3,7 +3,7 @@ package main
 import "fmt"
 
 // summarize says how the windows went that were under load from start to end.
-func (d *demo) summarize(closed []window) {
+func (d *policyShow) summarize(closed []window) {
 	var whole, bounded, over, told int
 	var sum float64
 	for i := range closed {

@@ -163,7 +163,7 @@ func (w *window) rule(p policyView) {
 }
 
 // count fills in what became of the requests of a window.
-func (d *demo) count(w *window) {
+func (d *policyShow) count(w *window) {
 	w.admitted = 0
 	for _, pod := range d.pods.sorted() {
 		w.admitted += d.tally.Pod(pod).Between(w.start, w.end())

@@ -1,5 +1,6 @@
-// Command app is the application of the demo and the end-to-end tests: it greets
-// and tells a tally of every request that reached it.
+// Command app is the application of the demo and the end-to-end tests: it tells a
+// tally of every request that reached it, does what takes its time at a backend, if
+// it has one, and greets.
 package main
 
 import (
@@ -27,11 +28,16 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	work := backend(os.Getenv("BACKEND"))
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if err := tally.Reached(time.Now()); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		if err := work(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
 			return
 		}
 		fmt.Fprintf(w, "hello from %s\n", os.Getenv("POD_NAME"))
@@ -49,4 +55,24 @@ func run() error {
 		return err
 	}
 	return <-drained
+}
+
+// backend returns a function that does a request's work at the address; nothing is to
+// be done without one.
+func backend(address string) func(context.Context) error {
+	if address == "" {
+		return func(context.Context) error { return nil }
+	}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024}}
+	return func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", http.NoBody)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	}
 }

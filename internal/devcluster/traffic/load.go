@@ -22,7 +22,7 @@ type Target struct {
 // Outcomes is what became of the requests to one pod, by the time each was to be
 // sent.
 type Outcomes struct {
-	Offered, Admitted, Refused, Failed Series // Failed: neither 2xx nor 429
+	Offered, Admitted, Refused, Failed Series // Admitted: 2xx; Refused: 429 or 503
 }
 
 // A Load sends requests at a fixed rate, whatever the answers: it is open-loop,
@@ -129,7 +129,7 @@ func (l *Load) send(ctx context.Context, target Target, due time.Time) {
 	switch status := l.get(ctx, "http://"+target.Address+"/"); {
 	case status >= 200 && status < 300:
 		o.Admitted.Add(due)
-	case status == http.StatusTooManyRequests:
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
 		o.Refused.Add(due)
 	default:
 		o.Failed.Add(due)
