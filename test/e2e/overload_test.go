@@ -41,7 +41,8 @@ var _ = Describe("A fleet under four times the load that its limit admits", func
 			return v1alpha1.Store{Type: v1alpha1.ControllerStore}
 		}),
 		Entry("with Redis as the store", SpecTimeout(2*time.Minute), func() v1alpha1.Store {
-			return startRedis(context.Background())
+			of, _ := startRedis(context.Background())
+			return of
 		}),
 	)
 })

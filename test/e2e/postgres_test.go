@@ -16,8 +16,9 @@ import (
 )
 
 // startPostgres starts a server for one spec, leaves its credentials in the
-// namespace where the controller may read them, and returns the store it is.
-func startPostgres(ctx context.Context, namespace string) v1alpha1.Store {
+// namespace where the controller may read them, and returns the store it is, and its
+// process.
+func startPostgres(ctx context.Context, namespace string) (v1alpha1.Store, *servers.Server) {
 	GinkgoHelper()
 	server, err := servers.Postgres(ctx, GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
@@ -38,5 +39,5 @@ func startPostgres(ctx context.Context, namespace string) v1alpha1.Store {
 			Address: v1alpha1.HostPort(server.Address), Database: servers.PostgresDatabase, TLS: v1alpha1.TLSDisabled,
 			SecretRef: &v1alpha1.SecretReference{Name: secret},
 		},
-	}
+	}, server
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/weir-dev/weir/internal/devcluster/servers"
 )
 
-// startRedis starts a server for one spec and returns the store it is.
-func startRedis(ctx context.Context) v1alpha1.Store {
+// startRedis starts a server for one spec and returns the store it is, and its
+// process.
+func startRedis(ctx context.Context) (v1alpha1.Store, *servers.Server) {
 	GinkgoHelper()
 	server, err := servers.Redis(ctx, GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
@@ -21,5 +22,5 @@ func startRedis(ctx context.Context) v1alpha1.Store {
 	return v1alpha1.Store{
 		Type:  v1alpha1.RedisStoreType,
 		Redis: &v1alpha1.RedisStore{Address: v1alpha1.HostPort(server.Address), TLS: v1alpha1.TLSDisabled},
-	}
+	}, server
 }

@@ -35,8 +35,9 @@ const (
 // A shop is one namespace with a policy, an application and load on it.
 type shop struct {
 	namespace string
-	policy    *v1alpha1.RateLimitPolicy
+	policy    *v1alpha1.RateLimitPolicy // nil for none
 	window    time.Duration
+	backend   string // that the application works at; empty for none
 	tally     *traffic.Tally
 	load      *traffic.Load
 	stopLoad  context.CancelFunc
@@ -46,11 +47,8 @@ type shop struct {
 // application runs yet.
 func openShop(ctx context.Context, edit func(*v1alpha1.RateLimitPolicySpec)) *shop {
 	GinkgoHelper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "shop-", Labels: map[string]string{v1alpha1.InjectionLabel: v1alpha1.Enabled},
-	}}
-	Expect(kube.Create(ctx, ns)).To(Succeed())
-	s := &shop{namespace: ns.Name, policy: policyIn(ns.Name)}
+	s := openEmptyShop(ctx)
+	s.policy = policyIn(s.namespace)
 	if edit != nil {
 		edit(&s.policy.Spec)
 	}
@@ -58,8 +56,19 @@ func openShop(ctx context.Context, edit func(*v1alpha1.RateLimitPolicySpec)) *sh
 	var err error
 	s.window, err = time.ParseDuration(string(s.policy.Spec.Limits[0].Rates[0].Window))
 	Expect(err).NotTo(HaveOccurred())
-	s.tally, err = traffic.NewTally()
+	return s
+}
+
+// openEmptyShop creates the namespace alone.
+func openEmptyShop(ctx context.Context) *shop {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "shop-", Labels: map[string]string{v1alpha1.InjectionLabel: v1alpha1.Enabled},
+	}}
+	Expect(kube.Create(ctx, ns)).To(Succeed())
+	tally, err := traffic.NewTally()
 	Expect(err).NotTo(HaveOccurred())
+	s := &shop{namespace: ns.Name, tally: tally}
 	DeferCleanup(s.close)
 	return s
 }
@@ -84,7 +93,9 @@ func (s *shop) close(ctx SpecContext) {
 	zero := client.GracePeriodSeconds(0)
 	Expect(kube.DeleteAllOf(ctx, &appsv1.Deployment{}, client.InNamespace(s.namespace))).To(Succeed())
 	Expect(kube.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(s.namespace), zero)).To(Succeed())
-	Expect(kube.Delete(ctx, s.policy)).To(Or(Succeed(), WithTransform(client.IgnoreNotFound, Succeed())))
+	if s.policy != nil {
+		Expect(kube.Delete(ctx, s.policy)).To(Or(Succeed(), WithTransform(client.IgnoreNotFound, Succeed())))
+	}
 	s.tally.Close()
 }
 
@@ -121,6 +132,7 @@ func (s *shop) deployment(name string, replicas int32, labels map[string]string)
 							{Name: "POD_NAME", ValueFrom: field("metadata.name")},
 							{Name: "POD_IP", ValueFrom: field("status.podIP")},
 							{Name: "TALLY", Value: s.tally.Address()},
+							{Name: "BACKEND", Value: s.backend},
 						},
 					}},
 				},

@@ -75,9 +75,11 @@ var _ = Describe("A policy that is changed under load", func() {
 
 	It("admits not one request too many while it goes from store to store", func(ctx SpecContext) {
 		shop := openShop(ctx, nil)
+		redis, _ := startRedis(ctx)
+		postgres, _ := startPostgres(ctx, shop.namespace)
 		shop.goThrough(ctx, []change{
-			store(startRedis(ctx)),
-			store(startPostgres(ctx, shop.namespace)),
+			store(redis),
+			store(postgres),
 			store(v1alpha1.Store{Type: v1alpha1.ControllerStore}),
 		})
 	}, SpecTimeout(3*time.Minute))

@@ -1,0 +1,270 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/devcluster/backend"
+	"github.com/weir-dev/weir/internal/devcluster/servers"
+	"github.com/weir-dev/weir/internal/devcluster/traffic"
+	"github.com/weir-dev/weir/internal/inject"
+)
+
+const (
+	threads    = 12                    // of the backend
+	service    = 50 * time.Millisecond // that a thread takes for a request
+	capacity   = 240                   // requests a second: what all threads bear
+	enough     = capacity * 6 / 10     // of it that is served at least, as a slot is also taken on the way to the backend and back
+	flood      = 400                   // requests a second
+	leaseTTL   = 2 * time.Second       // that pools have by default
+	fixedLimit = threads
+)
+
+// A basin is a shop whose application works at a backend, and a pool in front of
+// that.
+type basin struct {
+	*shop
+	pool   *v1alpha1.ConcurrencyPool
+	server *backend.Backend
+}
+
+// openBasin starts a backend and an application that works at it. No pool is there
+// yet.
+func openBasin(ctx context.Context) *basin {
+	GinkgoHelper()
+	server, err := backend.Start(threads, service)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(server.Close)
+	b := &basin{shop: openEmptyShop(ctx), server: server}
+	b.backend = server.Address()
+	return b
+}
+
+// limit creates the pool.
+func (b *basin) limit(ctx context.Context, spec v1alpha1.ConcurrencyPoolSpec) {
+	GinkgoHelper()
+	spec.PodSelector = metav1.LabelSelector{MatchLabels: map[string]string{"app": "checkout"}}
+	b.pool = &v1alpha1.ConcurrencyPool{ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: b.namespace}, Spec: spec}
+	Expect(kube.Create(ctx, b.pool)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(kube.Delete(ctx, b.pool)).To(Or(Succeed(), WithTransform(client.IgnoreNotFound, Succeed())))
+	})
+}
+
+func fixed(n int64) v1alpha1.ConcurrencyPoolSpec {
+	return v1alpha1.ConcurrencyPoolSpec{
+		Limit:     v1alpha1.PoolLimit{Max: n},
+		Algorithm: v1alpha1.PoolAlgorithm{Type: v1alpha1.FixedAlgorithm},
+	}
+}
+
+// awaitProgrammed returns when every pod acknowledged the pool.
+func (b *basin) awaitProgrammed(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		status := get(ctx, g, b.pool).Status
+		programmed := meta.FindStatusCondition(status.Conditions, v1alpha1.ProgrammedCondition)
+		g.Expect(programmed).To(HaveField("Status", metav1.ConditionTrue), "%v", status.Conditions)
+		g.Expect(status.ObservedGeneration).To(Equal(b.pool.Generation))
+	}, 20*time.Second, 100*time.Millisecond).Should(Succeed())
+}
+
+// flows waits for a while and returns how many requests a second the backend served
+// in it, and the most that it had in flight.
+func (b *basin) flows(ctx context.Context, what string, length time.Duration) (perSecond float64, peak int64) {
+	GinkgoHelper()
+	from := time.Now().Truncate(100 * time.Millisecond).Add(100 * time.Millisecond) // the backend counts in such steps
+	to := from.Add(length)
+	sleepUntil(ctx, to.Add(200*time.Millisecond))
+	peak = b.server.Peak(from, to)
+	n, p99 := b.server.Served(from, to, 0.99)
+	perSecond = float64(n) / length.Seconds()
+	fmt.Fprintf(GinkgoWriter, "%-40s served %3.0f/s, p99 %4d ms, at most %3d in flight\n", what, perSecond, p99.Milliseconds(), peak)
+	return perSecond, peak
+}
+
+// pid returns the process of a pod's sidecar.
+func (b *basin) pid(pod string) int {
+	GinkgoHelper()
+	pid, err := cluster.Pods.PID(b.namespace, pod, inject.ContainerName)
+	Expect(err).NotTo(HaveOccurred())
+	return pid
+}
+
+func (b *basin) scale(ctx context.Context, name string, replicas int32) {
+	GinkgoHelper()
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: b.namespace}}
+	Expect(kube.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
+	d.Spec.Replicas = &replicas
+	Expect(kube.Update(ctx, d)).To(Succeed())
+	b.awaitReady(ctx, int(replicas))
+}
+
+// signal sends a signal to a server and to the processes that serve its connections.
+func signal(server *servers.Server, of syscall.Signal) {
+	GinkgoHelper()
+	pid := server.PID()
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	Expect(err).NotTo(HaveOccurred())
+	for _, field := range append(strings.Fields(string(children)), strconv.Itoa(pid)) {
+		each, err := strconv.Atoi(field)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(syscall.Kill(each, of)).To(Succeed())
+	}
+}
+
+var _ = Describe("A pool of concurrency", func() {
+	It("keeps what the backend has in flight within the limit, whoever dies", func(ctx SpecContext) {
+		b := openBasin(ctx)
+		b.deploy(ctx, "checkout", 4, nil)
+		b.startLoad(flood)
+		_, without := b.flows(ctx, "without a pool", 2*time.Second)
+		Expect(without).To(BeNumerically(">", 4*fixedLimit), "the backend was not overrun")
+
+		b.limit(ctx, fixed(fixedLimit))
+		b.awaitProgrammed(ctx)
+		// What was admitted before the pool was there drains.
+		Eventually(b.server.InFlight, 20*time.Second, 10*time.Millisecond).Should(BeNumerically("<=", fixedLimit))
+		within := func(what string, length time.Duration) float64 {
+			GinkgoHelper()
+			perSecond, peak := b.flows(ctx, what, length)
+			Expect(peak).To(BeNumerically("<=", fixedLimit), what)
+			return perSecond
+		}
+		serves := func(what string) {
+			GinkgoHelper()
+			Expect(within(what, 3*time.Second)).To(BeNumerically(">", enough), what)
+		}
+		serves("with it")
+
+		victim := b.endpoints(ctx)[0].Pod
+		Expect(syscall.Kill(b.pid(victim), syscall.SIGKILL)).To(Succeed())
+		within("while a sidecar is killed", leaseTTL+time.Second)
+		b.awaitReady(ctx, 4)
+		serves("when it is back")
+
+		victim = b.endpoints(ctx)[1].Pod
+		stopped := b.pid(victim)
+		Expect(syscall.Kill(stopped, syscall.SIGSTOP)).To(Succeed())
+		within("while a sidecar is suspended", leaseTTL+time.Second)
+		Expect(syscall.Kill(stopped, syscall.SIGCONT)).To(Succeed())
+		within("when it goes on", time.Second)
+		serves("a second later")
+
+		for _, replicas := range []int32{7, 3} {
+			b.scale(ctx, "checkout", replicas)
+			within(fmt.Sprintf("while it scales to %d pods", replicas), 2*time.Second)
+			serves(fmt.Sprintf("with %d pods", replicas))
+		}
+
+		cluster.Controller.Stop()
+		Expect(cluster.Controller.Start(ctx)).To(Succeed())
+		within("while the controller is replaced", leaseTTL)
+		serves("under its successor")
+
+		cluster.Controller.Kill()
+		within("while no controller leads", 2*time.Second)
+		Expect(cluster.Controller.Start(ctx)).To(Succeed())
+		Eventually(func() float64 { return within("after the controller was killed", time.Second) }, 30*time.Second).
+			Should(BeNumerically(">", enough))
+		serves("under the next")
+	}, SpecTimeout(4*time.Minute))
+
+	DescribeTable("is divided by a server that may stop, whoever leads the controllers",
+		func(ctx SpecContext, start func(context.Context, *basin) (v1alpha1.Store, *servers.Server)) {
+			b := openBasin(ctx)
+			spec := fixed(fixedLimit)
+			var server *servers.Server
+			spec.Coordinator, server = start(ctx, b)
+			b.limit(ctx, spec)
+			b.deploy(ctx, "checkout", 4, nil)
+			b.awaitProgrammed(ctx)
+			b.startLoad(flood)
+			within := func(what string, length time.Duration) float64 {
+				GinkgoHelper()
+				perSecond, peak := b.flows(ctx, what, length)
+				Expect(peak).To(BeNumerically("<=", fixedLimit), what)
+				return perSecond
+			}
+			serves := func(what string) {
+				GinkgoHelper()
+				Eventually(func() float64 { return within(what, time.Second) }, 20*time.Second).Should(BeNumerically(">", enough), what)
+			}
+			serves("at first")
+
+			cluster.Controller.Kill()
+			Expect(within("while no controller leads", 2*leaseTTL)).To(BeNumerically(">", enough))
+			Expect(cluster.Controller.Start(ctx)).To(Succeed())
+
+			signal(server, syscall.SIGSTOP)
+			within("while the server is suspended", 2*leaseTTL)
+			signal(server, syscall.SIGCONT)
+			serves("when it goes on")
+		},
+		Entry("Redis", SpecTimeout(2*time.Minute), func(ctx context.Context, _ *basin) (v1alpha1.Store, *servers.Server) { return startRedis(ctx) }),
+		Entry("Postgres", SpecTimeout(2*time.Minute), func(ctx context.Context, b *basin) (v1alpha1.Store, *servers.Server) {
+			return startPostgres(ctx, b.namespace)
+		}),
+	)
+
+	It("follows a backend whose capacity changes", func(ctx SpecContext) {
+		const largest = 100
+		b := openBasin(ctx)
+		b.limit(ctx, v1alpha1.ConcurrencyPoolSpec{Limit: v1alpha1.PoolLimit{Max: largest}})
+		b.deploy(ctx, "checkout", 4, nil)
+		b.awaitProgrammed(ctx)
+		b.startLoad(flood)
+		for _, phase := range []struct {
+			service time.Duration
+			bears   float64 // requests a second
+		}{{service, capacity}, {3 * service, capacity / 3}, {service, capacity}} {
+			b.server.SetService(phase.service)
+			b.flows(ctx, fmt.Sprintf("the backend begins to take %s", phase.service), 5*time.Second)
+			perSecond, peak := b.flows(ctx, "and then", 5*time.Second)
+			Expect(perSecond).To(BeNumerically(">", phase.bears*8/10))
+			Expect(peak).To(BeNumerically("<=", largest))
+		}
+		Eventually(func(g Gomega) {
+			status := get(ctx, g, b.pool).Status
+			g.Expect(status.Limit).To(HaveField("Current", BeNumerically("<", largest)))
+			g.Expect(status.Overshoot).To(HaveValue(And(
+				HaveField("Observed", HaveValue(BeZero())), HaveField("Worst", HaveValue(BeZero())), HaveField("Bound", HaveValue(BeZero())))))
+			g.Expect(status.Latency).NotTo(BeNil())
+			g.Expect(meta.IsStatusConditionTrue(status.Conditions, v1alpha1.WithinBoundCondition)).To(BeTrue(), "%v", status.Conditions)
+		}, 40*time.Second, 500*time.Millisecond).Should(Succeed())
+		refused := b.load.Sum(time.Now().Add(-5*time.Second), time.Now().Add(-time.Second), func(o *traffic.Outcomes) *traffic.Series { return &o.Refused })
+		Expect(refused).To(BeNumerically(">", 0))
+	}, SpecTimeout(3*time.Minute))
+
+	It("leaves a pod to the older of two pools and names it to the other", func(ctx SpecContext) {
+		b := openBasin(ctx)
+		b.limit(ctx, fixed(fixedLimit))
+		b.deploy(ctx, "checkout", 1, nil)
+		b.awaitProgrammed(ctx)
+		second := b.pool.DeepCopy()
+		second.ObjectMeta = metav1.ObjectMeta{Name: "another", Namespace: b.namespace}
+		Expect(kube.Create(ctx, second)).To(Succeed())
+		Eventually(func(g Gomega) {
+			accepted := meta.FindStatusCondition(get(ctx, g, second).Status.Conditions, v1alpha1.AcceptedCondition)
+			g.Expect(accepted).To(And(HaveField("Reason", v1alpha1.ConflictedReason), HaveField("Message", ContainSubstring("checkout"))))
+		}, 10*time.Second, 100*time.Millisecond).Should(Succeed())
+		Expect(kube.Delete(ctx, b.pool)).To(Succeed())
+		b.pool = second
+		b.awaitProgrammed(ctx)
+	}, SpecTimeout(time.Minute))
+})
