@@ -1,11 +1,11 @@
 ##@ Testing
 
-BENCH ?= ## sections of `make bench`: check parallel memory redis postgres; empty: all
+BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres; empty: all
 FUZZTIME ?= 10s ## budget of each fuzz target of `make fuzz`
 TLA2TOOLS ?= ## path of tla2tools.jar for `make tlc`
 
 # Packages without goroutines, whose searches the race detector would only slow down.
-PURE := ./pkg/limiter ./internal/explore
+PURE := ./pkg/limiter ./internal/explore ./internal/explore/pools
 
 .PHONY: test
 test: test-unit e2e ## Run everything a change must pass

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,13 +21,15 @@ type section struct {
 var sections = []section{
 	{"check", "A decision in memory", check},
 	{"parallel", "One hot key, many goroutines", parallel},
+	{"pool", "A slot of a concurrency pool", overPool},
+	{"pool-quality", "What clients get behind a limit on concurrency", quality},
 	{"memory", "Bytes per key", footprint},
 	{"redis", "Over one Redis", overRedis},
 	{"postgres", "Over one Postgres", overPostgres},
 }
 
 func main() {
-	output := flag.String("o", "", "also write the tables as Markdown to this `file`")
+	output := flag.String("o", "", "also write the tables as Markdown to this `file`, in the place of those of the same sections")
 	flag.Usage = usage
 	flag.Parse()
 	if err := run(os.Stdout, *output, flag.Args()); err != nil {
@@ -40,7 +41,7 @@ func main() {
 func usage() {
 	fmt.Fprintln(os.Stderr, "usage: bench [-o file] [section ...]\n\nsections, all of them without a name:")
 	for _, s := range sections {
-		fmt.Fprintf(os.Stderr, "  %-10s %s\n", s.name, s.title)
+		fmt.Fprintf(os.Stderr, "  %-12s %s\n", s.name, s.title)
 	}
 }
 
@@ -53,37 +54,46 @@ func run(w io.Writer, output string, names []string) error {
 	begin := time.Now()
 	machine := fmt.Sprintf("%s %s/%s, %d processors, %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpu())
 	_, _ = fmt.Fprintln(w, machine)
-	var doc bytes.Buffer
-	_, _ = fmt.Fprintf(&doc, preface, machine)
+	doc := map[string]string{}
 	var failed []error
 	for _, s := range sections {
 		if len(names) > 0 && !slices.Contains(names, s.name) {
 			continue
 		}
-		_, _ = fmt.Fprintf(&doc, "\n## %s\n", s.title)
+		var text strings.Builder
+		_, _ = fmt.Fprintf(&text, "\n%s\n", machine)
 		show := func(t *table) {
 			t.print(w)
-			t.markdown(&doc)
+			t.markdown(&text)
 		}
 		if err := s.run(show); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", s.name, err))
+			continue
 		}
+		doc[s.title] = text.String()
 	}
 	_, _ = fmt.Fprintf(w, "\n%d rounds, %s\n", rounds, time.Since(begin).Round(time.Second))
-	if err := errors.Join(failed...); err != nil || output == "" {
-		return err
+	if output != "" {
+		failed = append(failed, document(output, doc))
 	}
-	return os.WriteFile(output, doc.Bytes(), 0o644) //nolint:gosec // a document for everybody
+	return errors.Join(failed...)
 }
 
-const preface = `# Benchmarks
-
-Written by ` + "`make bench`" + `. Contenders of a table take turns in one process, so
-a noisy moment meets all of them; each figure is the median over the rounds.
-Only ratios within a table carry over to another machine.
-
-%s
-`
+// document puts sections, by title, into the page in a file.
+func document(file string, doc map[string]string) error {
+	p, err := open(file)
+	if err != nil {
+		return err
+	}
+	for title, text := range doc {
+		p.set(title, text)
+	}
+	titles := make([]string, len(sections))
+	for i, s := range sections {
+		titles[i] = s.title
+	}
+	return p.save(titles)
+}
 
 // cpu names the processor where the system tells.
 func cpu() string {
