@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/weir-dev/weir/internal/simulate"
 )
@@ -16,6 +17,7 @@ func main() {
 	windows := flag.Int("windows", 60, "windows of each run")
 	seeds := flag.Int("seeds", 60, "storms for each promise")
 	flag.Parse()
+	debug.SetGCPercent(400) // what a run allocates dies young, and little of it lives
 	if err := run(*out, simulate.Effort{Windows: *windows, Seeds: *seeds}); err != nil {
 		fmt.Fprintln(os.Stderr, "simulate:", err)
 		os.Exit(1)

@@ -29,6 +29,11 @@ var rules = map[string]rule{
 		packages:   []string{"./pkg/limiter"},
 		onlyDirect: []string{"cmp", "errors", "fmt", "math", "math/bits", "slices", "strconv"},
 	},
+	"the cores of pools are pure": {
+		why:        "they must be model-checkable and portable to Lua; of the limiter's they know the units of time",
+		packages:   []string{"./pkg/concurrency/pool", "./pkg/concurrency/slots", "./pkg/concurrency/adaptive"},
+		onlyDirect: []string{"cmp", "errors", "fmt", "maps", "math", "math/bits", "slices", "strconv", "strings", module + "/pkg/limiter"},
+	},
 	"the API imports nothing of ours": {
 		why:      "everybody imports it",
 		packages: []string{"./api"},
@@ -43,6 +48,21 @@ var rules = map[string]rule{
 		why:      "ports stay ports",
 		packages: []string{"./pkg/twotier"},
 		never:    []string{"./pkg/store/memory", "./pkg/store/redis", "./pkg/store/postgres", "./pkg/policy", "./internal", "github.com/redis", "github.com/jackc"},
+	},
+	"pools' engine sees coordinators only through its own interface": {
+		why:      "ports stay ports",
+		packages: []string{"./pkg/concurrency"},
+		except:   []string{"./pkg/concurrency/coordinator"},
+		never: []string{
+			"./pkg/concurrency/coordinator", "./pkg/store/memory", "./pkg/store/redis", "./pkg/store/postgres",
+			"./pkg/twotier", "./pkg/policy", "./internal", "github.com/redis", "github.com/jackc",
+		},
+	},
+	"coordinators of pools know the core and nothing above it": {
+		why:      "a coordinator applies a command; what a holder makes of the answer is the engine's",
+		packages: []string{"./pkg/concurrency/coordinator"},
+		except:   []string{"./pkg/concurrency/coordinator/coordtest"},
+		never:    []string{"./pkg/concurrency/slots", "./pkg/concurrency/adaptive", "./pkg/twotier", "./pkg/policy", "./internal", "./controllers"},
 	},
 	"stores know the core and nothing above it": {
 		why:      "a store applies a command; it does not decide",
@@ -73,7 +93,7 @@ var rules = map[string]rule{
 	"nothing that ships links test code": {
 		why:      "test helpers are not reviewed for production",
 		packages: []string{"./cmd", "./controllers", "./internal/sidecar", "./internal/coordinator"},
-		never:    []string{"./pkg/store/storetest", "./internal/devcluster", "./internal/explore", "./internal/simulate", "testing", "github.com/onsi"},
+		never:    []string{"./pkg/store/storetest", "./pkg/concurrency/coordinator/coordtest", "./internal/devcluster", "./internal/explore", "./internal/simulate", "testing", "github.com/onsi"},
 	},
 }
 
