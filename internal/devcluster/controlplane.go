@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/internal/devcluster/process"
+	"github.com/weir-dev/weir/internal/freeport"
 )
 
 // startTimeout bounds the start of each server.
@@ -168,12 +168,11 @@ func writeSigningKey(dir string) (string, error) {
 func freePorts(n int) ([]string, error) {
 	var ports []string
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // returns at once
+		port, err := freeport.Port()
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() // all are held until the last is found, so none comes twice
-		ports = append(ports, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+		ports = append(ports, strconv.Itoa(port))
 	}
 	return ports, nil
 }

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+
+	"github.com/weir-dev/weir/internal/freeport"
 )
 
 // What every Postgres has.
@@ -46,7 +48,7 @@ func Postgres(ctx context.Context, logs string) (s *Server, err error) {
 			s.remove()
 		}
 	}()
-	if s.Address, err = freeAddress(); err != nil {
+	if s.Address, err = freeport.Address(); err != nil {
 		return nil, err
 	}
 	if err := as.own(dir); err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/weir-dev/weir/internal/freeport"
 )
 
 // Redis starts a redis-server that keeps nothing on disk; it logs to
@@ -15,7 +17,7 @@ func Redis(ctx context.Context, logs string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{}
-	if s.Address, err = freeAddress(); err != nil {
+	if s.Address, err = freeport.Address(); err != nil {
 		return nil, err
 	}
 	log := filepath.Join(logs, "redis-server.log")

@@ -58,15 +58,6 @@ func (s *Server) listens(ctx context.Context) error {
 	return conn.Close()
 }
 
-// freeAddress returns an address that nothing listens on.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // returns at once
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
-
 // find returns the path of a program, which may also be in one of the directories.
 func find(program string, directories ...string) (string, error) {
 	path, err := exec.LookPath(program)

@@ -3,16 +3,18 @@ package redistest
 
 import (
 	"context"
-	"fmt"
 	"net"
+	"os"
 	"os/exec"
-	"strconv"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/weir-dev/weir/internal/freeport"
 )
 
 // startTimeout is how long a server may take to answer after its start.
@@ -187,20 +189,20 @@ func (s *Server) await() {
 		select {
 		case <-tick.C:
 		case <-s.done:
-			s.t.Fatalf("redis-server ended at its start; see %s/redis.log", s.Dir)
+			text, _ := os.ReadFile(filepath.Join(s.Dir, "redis.log"))
+			s.t.Fatalf("redis-server ended at its start: %s", text)
 		case <-deadline:
 			s.t.Fatalf("redis-server at %s does not answer: %v", s.Addr, err)
 		}
 	}
 }
 
-// FreeAddr returns host:port of which nothing listens on.
+// FreeAddr returns host:port that nothing listens on.
 func FreeAddr(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	if err != nil {
-		t.Fatal(fmt.Errorf("find a free port: %w", err))
+		t.Fatal(err)
 	}
-	defer l.Close()
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+	return address
 }
