@@ -147,6 +147,7 @@ type Limit struct {
 
 	Algorithm Algorithm      `json:"algorithm,omitempty"` // empty: FixedWindow
 	Rates     []limiter.Rate `json:"rates"`               // 1 to limiter.MaxRates
+	Budget    *BudgetRef     `json:"budget,omitempty"`    // what several clusters share; nil for a limit of this one alone
 	Any       bool           `json:"any,omitempty"`       // one rate that admits is enough
 	Buckets   int64          `json:"buckets,omitempty"`   // of SlidingWindow
 	MaxDelay  limiter.Micros `json:"maxDelay,omitempty"`  // of LeakyBucket

@@ -1,0 +1,33 @@
+// Package ledger is the coordinator of one budget that several regions share: the
+// pure state machine that divides each window of the budget among its members (L3).
+//
+// A holder, which is one process or one shared escrow of a member, asks for units
+// and is told how many it was granted in the open window altogether. A coordinator
+// applies a command with Step, atomically and by its own clock; what a holder makes of
+// the answer is the business of packages escrow and federation.
+//
+// The bound. What all holders were granted of a window and did not give back, and the
+// slices that members use without asking, never exceed the limit. A grant dies with
+// its window. So what all regions admit in a window of the coordinator's clock is at
+// most the limit, for any number of members and holders, whatever is lost, delayed,
+// repeated or reordered on the way: totals are told instead of differences, so an
+// answer that was lost is told again, and a number that rises with each command of a
+// holder makes one that is late or repeated change nothing.
+//
+// What the bound needs of a holder: it never spends more in a window than the total it
+// was told last; before it gives units back it takes them off its own total, and from
+// then on ignores answers to commands that it sent earlier; it spends them only until
+// the remaining lifetime that came with an answer has passed since it sent the
+// command, by a clock that is not slower than the coordinator's by more than its
+// margin; and it is never two: its name is random and not used again.
+//
+// Memory. A term is one uninterrupted memory of a coordinator. Windows that began
+// before the memory did grant nothing, unless what was granted before is known not to
+// exceed a reservation: with Params.Block a memory grants only from blocks that were
+// set aside in a durable place before, and the next memory takes all that was set
+// aside for granted. A crash so forfeits at most one block, and two memories that
+// believe to serve at once, each from its own blocks, stay within the limit.
+//
+// The package imports nothing but the standard library and limiter's units of time.
+// It knows no clock, context, goroutine or order of a map.
+package ledger

@@ -1,0 +1,55 @@
+package ledger
+
+import "github.com/weir-dev/weir/pkg/limiter"
+
+// Bounds of a budget. They keep every product and sum below 2^53.
+const (
+	MaxMembers = 64
+	MaxWeight  = int64(1000)
+	MaxHolders = 64 // of one member in one window
+)
+
+// Params are what a budget is divided by.
+type Params struct {
+	Limit  int64          // units per window, 1 to limiter.MaxLimit
+	Window limiter.Micros // limiter.MinWindow to limiter.MaxWindow; aligned to multiples of its length
+
+	Members  []Member // 1 to MaxMembers, each once, ordered by name
+	Strategy Strategy
+	// Slices makes what a member keeps for itself (Member.Kept) a slice: units of
+	// each window that it uses without asking, so also while it is cut off. What
+	// changes is handed over: see Command.Slice.
+	Slices bool
+	// Block is how many units a reservation sets aside at once, 0 when the state itself
+	// is durable and needs none.
+	Block int64
+}
+
+// A Member is one region.
+type Member struct {
+	Name   string
+	Weight int64 // 1 to MaxWeight
+	// Nominal is what the member is guaranteed of each window; the sum over all
+	// members is at most Limit. Of it Kept units are never lent to others, even when
+	// the member does not ask: 0 to Nominal.
+	Nominal, Kept int64
+	// Borrowing is the most the member gets beyond Nominal; less than 0 is no bound.
+	Borrowing int64
+}
+
+// Strategy says how much of a window a member may get.
+type Strategy uint8
+
+// The strategies. In each a member's floor is its nominal share and its part, by
+// weight, of what all nominal shares leave.
+const (
+	// FairShare is weighted max-min fairness: what a member wants up to its floor is
+	// kept for it, and what others do not want of theirs is for whoever asks (water
+	// filling; Bertsekas and Gallager, Data Networks, 6.5.2). What a member wants it
+	// says itself, and does not forget from one window to the next.
+	FairShare Strategy = iota
+	// FirstCome keeps only what members never lend.
+	FirstCome
+	// Static gives each member its floor and no more: the baseline without pooling.
+	Static
+)
