@@ -15,14 +15,14 @@ import (
 )
 
 // controllerPorts are the controller's ports on 127.0.0.1.
-type controllerPorts struct{ webhook, fleet, metrics, health string }
+type controllerPorts struct{ webhook, fleet, federation, metrics, health string }
 
 func newControllerPorts() (controllerPorts, error) {
-	p, err := freePorts(4)
+	p, err := freePorts(5)
 	if err != nil {
 		return controllerPorts{}, err
 	}
-	return controllerPorts{webhook: p[0], fleet: p[1], metrics: p[2], health: p[3]}, nil
+	return controllerPorts{webhook: p[0], fleet: p[1], federation: p[2], metrics: p[3], health: p[4]}, nil
 }
 
 // restartPause is how long a controller that died stays away, as a Deployment's
@@ -49,11 +49,16 @@ func newController(cfg Config, d *appsv1.Deployment, kubeconfig string, ports co
 		"--sidecar-image=" + SidecarImage,
 		"--fleet-address=127.0.0.1:" + ports.fleet,
 		"--fleet-bind-address=127.0.0.1:" + ports.fleet,
+		"--federation-bind-address=127.0.0.1:" + ports.federation,
+		"--federation-sans=127.0.0.1",
 		"--webhook-host=127.0.0.1",
 		"--webhook-port=" + ports.webhook,
 		"--certificate-sans=127.0.0.1",
 		"--metrics-bind-address=127.0.0.1:" + ports.metrics,
 		"--health-probe-bind-address=127.0.0.1:" + ports.health,
+	}
+	if cfg.Name != "" {
+		local = append(local, "--cluster-name="+cfg.Name)
 	}
 	return &Controller{
 		spec: process.Spec{
@@ -65,6 +70,9 @@ func newController(cfg Config, d *appsv1.Deployment, kubeconfig string, ports co
 		ports: ports, logs: logs,
 	}
 }
+
+// FederationAddress is where other clusters reach this one as their hub, host:port.
+func (c *Controller) FederationAddress() string { return "127.0.0.1:" + c.ports.federation }
 
 // Start starts the controller and returns when its webhooks serve.
 func (c *Controller) Start(ctx context.Context) error {

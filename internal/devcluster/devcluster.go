@@ -24,6 +24,7 @@ type Config struct {
 	Root   string // of the checkout: manifests are read from its config/default
 	Assets string // directory with etcd and the programs of Kubernetes
 	Dir    string // kubeconfig, pods and logs are kept here; created
+	Name   string // of the cluster among the members of a federation; may be empty
 	// Controller is the program of the control plane, ControllerArgs follow the
 	// arguments of config/manager and win over them.
 	Controller     string

@@ -50,7 +50,7 @@ func openBasin(ctx context.Context) *basin {
 	server, err := backend.Start(threads, service)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Close)
-	b := &basin{shop: openEmptyShop(ctx), server: server}
+	b := &basin{shop: openEmptyShop(ctx, here), server: server}
 	b.backend = server.Address()
 	return b
 }

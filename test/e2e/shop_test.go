@@ -34,6 +34,7 @@ const (
 
 // A shop is one namespace with a policy, an application and load on it.
 type shop struct {
+	*site
 	namespace string
 	policy    *v1alpha1.RateLimitPolicy // nil for none
 	window    time.Duration
@@ -47,12 +48,12 @@ type shop struct {
 // application runs yet.
 func openShop(ctx context.Context, edit func(*v1alpha1.RateLimitPolicySpec)) *shop {
 	GinkgoHelper()
-	s := openEmptyShop(ctx)
+	s := openEmptyShop(ctx, here)
 	s.policy = policyIn(s.namespace)
 	if edit != nil {
 		edit(&s.policy.Spec)
 	}
-	Expect(kube.Create(ctx, s.policy)).To(Succeed())
+	Expect(s.kube.Create(ctx, s.policy)).To(Succeed())
 	var err error
 	s.window, err = time.ParseDuration(string(s.policy.Spec.Limits[0].Rates[0].Window))
 	Expect(err).NotTo(HaveOccurred())
@@ -60,15 +61,15 @@ func openShop(ctx context.Context, edit func(*v1alpha1.RateLimitPolicySpec)) *sh
 }
 
 // openEmptyShop creates the namespace alone.
-func openEmptyShop(ctx context.Context) *shop {
+func openEmptyShop(ctx context.Context, at *site) *shop {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "shop-", Labels: map[string]string{v1alpha1.InjectionLabel: v1alpha1.Enabled},
 	}}
-	Expect(kube.Create(ctx, ns)).To(Succeed())
+	Expect(at.kube.Create(ctx, ns)).To(Succeed())
 	tally, err := traffic.NewTally()
 	Expect(err).NotTo(HaveOccurred())
-	s := &shop{namespace: ns.Name, tally: tally}
+	s := &shop{site: at, namespace: ns.Name, tally: tally}
 	DeferCleanup(s.close)
 	return s
 }
@@ -91,10 +92,10 @@ func (s *shop) close(ctx SpecContext) {
 		s.stopLoad()
 	}
 	zero := client.GracePeriodSeconds(0)
-	Expect(kube.DeleteAllOf(ctx, &appsv1.Deployment{}, client.InNamespace(s.namespace))).To(Succeed())
-	Expect(kube.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(s.namespace), zero)).To(Succeed())
+	Expect(s.kube.DeleteAllOf(ctx, &appsv1.Deployment{}, client.InNamespace(s.namespace))).To(Succeed())
+	Expect(s.kube.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(s.namespace), zero)).To(Succeed())
 	if s.policy != nil {
-		Expect(kube.Delete(ctx, s.policy)).To(Or(Succeed(), WithTransform(client.IgnoreNotFound, Succeed())))
+		Expect(s.kube.Delete(ctx, s.policy)).To(Or(Succeed(), WithTransform(client.IgnoreNotFound, Succeed())))
 	}
 	s.tally.Close()
 }
@@ -102,7 +103,7 @@ func (s *shop) close(ctx SpecContext) {
 // deploy runs the application and returns when all its pods are ready.
 func (s *shop) deploy(ctx context.Context, name string, replicas int32, labels map[string]string) {
 	GinkgoHelper()
-	Expect(kube.Create(ctx, s.deployment(name, replicas, labels))).To(Succeed())
+	Expect(s.kube.Create(ctx, s.deployment(name, replicas, labels))).To(Succeed())
 	s.awaitReady(ctx, int(replicas)+len(s.targets(ctx)))
 }
 
@@ -144,7 +145,7 @@ func (s *shop) deployment(name string, replicas int32, labels map[string]string)
 // endpoints returns the shop's sidecars.
 func (s *shop) endpoints(ctx context.Context) []devcluster.Endpoint {
 	GinkgoHelper()
-	all, err := cluster.Endpoints(ctx)
+	all, err := s.cluster.Endpoints(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	var own []devcluster.Endpoint
 	for _, e := range all {
@@ -181,7 +182,7 @@ func (s *shop) startLoad(perSecond float64) {
 	go func() {
 		defer GinkgoRecover()
 		for ctx.Err() == nil {
-			if endpoints, err := cluster.Endpoints(ctx); err == nil {
+			if endpoints, err := s.cluster.Endpoints(ctx); err == nil {
 				var targets []traffic.Target
 				for _, e := range endpoints {
 					if e.Namespace == s.namespace {
@@ -248,7 +249,8 @@ func (s *shop) leaveCredits(ctx context.Context) time.Time {
 
 // status returns the policy as it is now.
 func (s *shop) status(ctx context.Context, g Gomega) v1alpha1.RateLimitPolicyStatus {
-	return get(ctx, g, s.policy).Status
+	g.Expect(s.kube.Get(ctx, client.ObjectKeyFromObject(s.policy), s.policy)).To(Succeed())
+	return s.policy.Status
 }
 
 func sleepUntil(ctx context.Context, t time.Time) {

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,17 +12,17 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/devcluster"
 )
 
+const assets = "KUBEBUILDER_ASSETS"
+
 // All specs share one cluster and use namespaces of their own.
 var (
+	here    *site
 	cluster *devcluster.Cluster
 	kube    client.Client
 	root    string // of the checkout
@@ -39,27 +38,15 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	root, err = filepath.Abs("../..")
 	Expect(err).NotTo(HaveOccurred())
-	assets := os.Getenv("KUBEBUILDER_ASSETS")
-	Expect(assets).NotTo(BeEmpty(), "KUBEBUILDER_ASSETS is not set: run the suite with `make e2e`")
+	Expect(os.Getenv(assets)).NotTo(BeEmpty(), assets+" is not set: run the suite with `make e2e`")
 	for _, program := range []string{"controller", "sidecar", "demo-app"} {
 		Expect(binary(program)).To(BeARegularFile(), "run the suite with `make e2e`, which builds it")
 	}
 	workDir = filepath.Join(root, ".cache", "e2e")
 	Expect(os.RemoveAll(workDir)).To(Succeed())
-	cluster, err = devcluster.Start(ctx, devcluster.Config{
-		Root: root, Assets: assets, Dir: workDir,
-		Controller: binary("controller"), ControllerArgs: devcluster.QuickLeaderElection,
-		Program: program, Log: slog.New(slog.NewTextHandler(GinkgoWriter, nil)),
-	})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { cluster.Stop() })
-
-	scheme := runtime.NewScheme()
-	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
 	log.SetLogger(GinkgoLogr)
-	kube, err = client.New(cluster.Config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
+	here = openSite(ctx, "eu-west", workDir)
+	cluster, kube = here.cluster, here.kube
 }, NodeTimeout(2*time.Minute))
 
 func binary(name string) string { return filepath.Join(root, "bin", name) }
