@@ -12,7 +12,7 @@ build: ## Build the programs into bin/
 generate: $(TOOLS)/.generators ## Generate deep copies, CRDs, RBAC and protobuf code
 	controller-gen object paths=./api/...
 	controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
-	buf generate --path internal/fleetpb
+	buf generate --path internal/fleetpb --path internal/federationpb
 
 .PHONY: fmt
 fmt: $(TOOLS)/.linter ## Format the Go code
