@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/budget"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -42,6 +43,18 @@ type PoolFleet interface {
 	// PoolsChanged names pools of which something changed that a condition depends on.
 	// Names may be repeated; the channel is never closed.
 	PoolsChanged() <-chan types.NamespacedName
+}
+
+// Budgets is what the reconciler of budgets needs of the regions that this cluster runs.
+// Its methods do not block.
+type Budgets interface {
+	// ObserveBudget returns what is known of the budget of one FederatedBudget.
+	ObserveBudget(namespace, name string) budget.Observation
+
+	// BudgetsChanged names FederatedBudgets of which something changed that a condition
+	// depends on: all of the observation but the ledger and what is counted. Names may
+	// be repeated; the channel is never closed.
+	BudgetsChanged() <-chan types.NamespacedName
 }
 
 var (

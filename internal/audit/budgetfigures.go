@@ -1,0 +1,39 @@
+package audit
+
+import (
+	"time"
+
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+)
+
+// BudgetFigures are what is known of one budget that several clusters share. They
+// follow from what all members reported, so they are the same in every cluster.
+type BudgetFigures struct {
+	Generation int64
+	Verdict    Verdict // never FailOpen
+	// Window is the newest window that is over and that all who took part in it
+	// accounted for; nil for none yet.
+	Window *ledger.Closed
+	// Silent are the members whose reports of the newest window that is due are missing.
+	Silent []string
+
+	Overshoot        *BudgetOvershoot  // nil until a window of this generation was measured
+	UnderUtilization *UnderUtilization // nil until a window of this generation was measured
+
+	// What this cluster's controller asked of the coordinator, averaged over the last
+	// ten to twenty seconds.
+	LeasesPerSecond float64
+	UnitsPerLease   float64 // 0 when nothing was granted
+}
+
+// BudgetOvershoot is Δ of a budget in units: what a window admitted beyond its limit.
+type BudgetOvershoot struct {
+	WindowEnd time.Time // of the window measured last, on the coordinator's clock
+	Observed  int64     // in that window
+	// Bound is what a window may admit beyond its limit: nothing, unless the limit was
+	// lowered after more had been granted of it.
+	Bound      int64
+	Worst      int64 // since the generation began
+	WorstEnd   time.Time
+	WorstBound int64 // of the window with Worst
+}
