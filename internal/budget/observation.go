@@ -17,9 +17,11 @@ type Observation struct {
 	Link       Link
 	Root       Root
 
-	// Learning is until when the ledger grants nothing, because its memory began within
-	// the open window. Zero when it grants.
+	// Learning is until when the ledger grants nothing although it answers, because its
+	// memory began within the open window or, when Behind, because its clock went back.
+	// Zero when it grants.
 	Learning time.Time
+	Behind   bool
 	// Slice is what this member may use of each window without asking.
 	Slice int64
 	// EscrowError says why the place that keeps what the region was granted does not
@@ -54,11 +56,12 @@ const (
 	Starting Problem = "Starting"
 	// Partitioned: it cannot be reached, or does not answer in time.
 	Partitioned Problem = "Partitioned"
-	// NoRoot: it was reached, but keeps no budget now: nobody leads there, or the
-	// durable place that it sets blocks aside in does not answer.
+	// NoRoot: it was reached, but keeps no budget now: nobody leads there, the durable
+	// place that it sets blocks aside in does not answer, or the two do not understand
+	// each other.
 	NoRoot Problem = "NoRoot"
-	// Unauthorized: it refused the certificate or the token, or the Secret with them
-	// cannot be had.
+	// Unauthorized: it refused the certificate or the token, this cluster does not trust
+	// its certificate, or the Secret with the credentials cannot be had.
 	Unauthorized Problem = "Unauthorized"
 	// CertificateExpired: the certificate of one of the two sides has.
 	CertificateExpired Problem = "CertificateExpired"
