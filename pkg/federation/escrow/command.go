@@ -21,12 +21,13 @@ const (
 	// Release prepares to give back what is not taken, but for Keep units: it takes
 	// them off and returns the command to send, as Ask does.
 	Release
-	// Fill brings the coordinator's answer to the command numbered Grant.Seq or, when it
-	// was stale, to a later one.
+	// Fill brings the coordinator's answer to a command that Ask or Release prepared;
+	// Grant.Seq is its number or, when it was stale, that of a later one.
 	Fill
 	// Open begins a window with a slice, without asking the coordinator: Epoch names
-	// it, Slice is what was told for it. A window that is open already, or is over,
-	// changes nothing.
+	// it, Slice is what was told for it, of which no more counts than this escrow was
+	// told itself. A window that is or was open, is over, or began before the escrow's
+	// memory did changes nothing.
 	Open
 	// Peek changes nothing.
 	Peek
@@ -35,52 +36,47 @@ const (
 // A Command is one message of a process of the region.
 type Command struct {
 	Op        Op
-	Min, Want int64  // Take: 1 ≤ Min ≤ Want; Return: Want ≥ 1
-	Keep      int64  // Release: units that stay in hand
-	Holder    string // a new random name, taken when the escrow has none
-	Epoch     ledger.Epoch
-	Slice     int64 // Open
+	Min, Want int64 // Take: 1 ≤ Min ≤ Want; Return: Want ≥ 1
+	Keep      int64 // Release: units that stay in hand
+	// Holder is of Ask and Release a new random name, taken when the escrow has none;
+	// of Fill the Result.Holder that the command was prepared for: what another was
+	// answered changes nothing.
+	Holder string
+	Epoch  ledger.Epoch // Return and Open, which heed the Index only
+	Slice  int64        // Open
 
 	Grant ledger.Grant // Fill
-	// ExpiresIn is how long the window lasts at least: what is left of the lifetime that
-	// the coordinator told, counted from before its command was sent, less the margin
-	// for clocks that differ in rate (twotier.DeadlineOf). Fill and Open.
+	// At is Result.Now of an earlier answer of the escrow, of Fill that of the Ask or
+	// Release. ExpiresIn and Age are as of the receipt of that answer: so no delay on
+	// the way to the escrow lengthens a window. Fill and Open.
+	At limiter.Instant
+	// ExpiresIn is how long the window lasts at least: the lifetime that the coordinator
+	// told, counted from before its command was sent, less the margin for clocks that
+	// differ in rate (twotier.DeadlineOf). It may be below 0. Fill and Open.
 	ExpiresIn limiter.Micros
 	// Age is how long ago the window began at most. Open.
 	Age limiter.Micros
 
-	Since limiter.Instant // start of the escrow's uninterrupted memory, on its clock
+	// Since is when the escrow's uninterrupted memory began, on its clock. The escrow
+	// sets it by itself.
+	Since limiter.Instant
 }
 
 // A Result answers a command.
 type Result struct {
-	Granted int64 // Take: 0 or from Min to Want. Return: what was put back
+	Granted int64           // Take: 0 or from Min to Want. Return: what was put back
+	Now     limiter.Instant // by the escrow's clock
 	// Epoch is the window that is open, zero for none; the rest is of it.
 	Epoch     ledger.Epoch
 	ExpiresIn limiter.Micros // for which what was taken may be spent
 	Remaining int64          // units that can still be taken
 	Taken     int64          // units that processes have taken, returns taken off
 	Asked     int64          // what processes wanted altogether, granted or not
-	// Holder, Seq, Told and From are what Ask and Release tell the coordinator: Told is
-	// ledger.Command.Granted and From its Epoch.
+	// Holder, Seq, Told, From and Slice are what Ask and Release tell the coordinator:
+	// Told is ledger.Command.Granted, From its Epoch and Slice its Slice.
 	Holder string
 	Seq    int64
 	Told   int64
 	From   ledger.Epoch
-}
-
-// State is what is remembered of one escrow. The zero value is that of one never
-// used.
-type State struct {
-	Holder string
-	Seq    int64 // of the last command that was prepared
-	Floor  int64 // answers to commands up to this one came too late: a Release was prepared after
-
-	Epoch   ledger.Epoch    // of the last answer, or of an open slice: then Term is that of the one before
-	Ends    limiter.Instant // from which on nothing of the window is handed on
-	Slice   int64           // units of the window that need no grant
-	Before  int64           // granted in the window by terms before
-	Granted int64           // granted in Epoch
-	Taken   int64
-	Asked   int64
+	Slice  int64
 }
