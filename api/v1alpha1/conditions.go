@@ -1,7 +1,7 @@
 package v1alpha1
 
-// Condition types. Each carries the generation it speaks of, and all but Saturated
-// are good when True. While Accepted is False the others are absent.
+// Condition types. Each carries the generation it speaks of, and all but Saturated and
+// Learning are good when True. While Accepted is False the others are absent.
 const (
 	// AcceptedCondition: the object is valid and is being programmed.
 	AcceptedCondition = "Accepted"
@@ -23,6 +23,14 @@ const (
 
 	// SaturatedCondition, of a ConcurrencyPool: requests find no slot.
 	SaturatedCondition = "Saturated"
+
+	// ConnectedCondition, of a FederatedBudget: this cluster reaches the coordinator,
+	// which takes it for a member.
+	ConnectedCondition = "Connected"
+
+	// LearningCondition, of a FederatedBudget: the coordinator cannot know what was
+	// granted of the open window before, and grants nothing of it.
+	LearningCondition = "Learning"
 )
 
 // PendingReason says that the controller has not looked at this generation yet.
@@ -33,9 +41,13 @@ const PendingReason = "Pending"
 const (
 	AcceptedReason = "Accepted" // True
 	InvalidReason  = "Invalid"  // False: the message names the field and the cure
-	// ConflictedReason, of a ConcurrencyPool: False: an older pool selects the same pods
-	// and applies to them; the message names it.
+	// ConflictedReason: False: of a ConcurrencyPool, an older pool selects the same pods
+	// and applies to them; of a FederatedBudget, an older one has the same id. The
+	// message names it.
 	ConflictedReason = "Conflicted"
+	// BudgetMissingReason, of a RateLimitPolicy: False: there is no FederatedBudget that
+	// a budgetRef names, or it does not count; pods go on with what they have.
+	BudgetMissingReason = "BudgetMissing"
 )
 
 // Reasons of ProgrammedCondition.
@@ -73,4 +85,23 @@ const (
 	AtMaxReason       = "AtMax"       // True: the limit is used up and may not rise
 	AtMinReason       = "AtMin"       // True: the limit is used up and may not fall, though latency says that it should
 	HasHeadroomReason = "HasHeadroom" // False
+)
+
+// Reasons of ConnectedCondition. StartingReason makes it Unknown.
+const (
+	ConnectedReason          = "Connected"          // True
+	PartitionedReason        = "Partitioned"        // False: the coordinator does not answer; the message carries the error
+	NoRootReason             = "NoRoot"             // False: it answers, but no leading controller of the hub serves
+	UnauthorizedReason       = "Unauthorized"       // False: it refuses the credentials of this cluster
+	CertificateExpiredReason = "CertificateExpired" // False
+	UnknownMemberReason      = "UnknownMember"      // False: the budget does not list this cluster there
+	UnknownBudgetReason      = "UnknownBudget"      // False: it has no budget with this id
+	MismatchedReason         = "Mismatched"         // False: it keeps the budget in windows of another length
+)
+
+// Reasons of LearningCondition. StartingReason makes it Unknown.
+const (
+	AmnesiaReason = "Amnesia" // True: the coordinator's memory is younger than the open window
+	BehindReason  = "Behind"  // True: the coordinator's clock went back, and it waits until it has caught up
+	LearnedReason = "Learned" // False
 )

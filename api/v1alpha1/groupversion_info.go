@@ -15,7 +15,11 @@ var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 var AddToScheme = schemeBuilder.AddToScheme
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &RateLimitPolicy{}, &RateLimitPolicyList{}, &ConcurrencyPool{}, &ConcurrencyPoolList{})
+	scheme.AddKnownTypes(GroupVersion,
+		&RateLimitPolicy{}, &RateLimitPolicyList{},
+		&ConcurrencyPool{}, &ConcurrencyPoolList{},
+		&FederatedBudget{}, &FederatedBudgetList{},
+	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -1,22 +1,30 @@
 package v1alpha1
 
 // Limit is one named limit.
-// +kubebuilder:validation:XValidation:rule="self.algorithm in ['TokenBucket', 'GCRA'] || self.rates.all(r, !has(r.burst))",fieldPath=".rates",reason=FieldValueForbidden,message="burst is read only with algorithm TokenBucket or GCRA: remove burst, or set algorithm to TokenBucket"
-// +kubebuilder:validation:XValidation:rule="self.algorithm == 'Quota' || self.rates.all(r, !has(r.cadence))",fieldPath=".rates",reason=FieldValueForbidden,message="cadence is read only with algorithm Quota: write a window instead, or set algorithm to Quota"
+// +kubebuilder:validation:XValidation:rule="self.algorithm in ['TokenBucket', 'GCRA'] || !has(self.rates) || self.rates.all(r, !has(r.burst))",fieldPath=".rates",reason=FieldValueForbidden,message="burst is read only with algorithm TokenBucket or GCRA: remove burst, or set algorithm to TokenBucket"
+// +kubebuilder:validation:XValidation:rule="self.algorithm == 'Quota' || !has(self.rates) || self.rates.all(r, !has(r.cadence))",fieldPath=".rates",reason=FieldValueForbidden,message="cadence is read only with algorithm Quota: write a window instead, or set algorithm to Quota"
 // +kubebuilder:validation:XValidation:rule="self.algorithm == 'Quota' || !has(self.utcOffset)",fieldPath=".utcOffset",reason=FieldValueForbidden,message="utcOffset is read only with algorithm Quota: remove it, or set algorithm to Quota"
 // +kubebuilder:validation:XValidation:rule="self.algorithm == 'SlidingWindow' || !has(self.buckets)",fieldPath=".buckets",reason=FieldValueForbidden,message="buckets is read only with algorithm SlidingWindow: remove it, or set algorithm to SlidingWindow"
 // +kubebuilder:validation:XValidation:rule="self.algorithm == 'LeakyBucket' || !has(self.maxDelay)",fieldPath=".maxDelay",reason=FieldValueForbidden,message="maxDelay is read only with algorithm LeakyBucket: remove it, or set algorithm to LeakyBucket"
 // +kubebuilder:validation:XValidation:rule="self.algorithm != 'LeakyBucket' || has(self.maxDelay)",fieldPath=".maxDelay",reason=FieldValueRequired,message="algorithm LeakyBucket needs to know how long a request may wait: set maxDelay to less than what clients wait for, such as 500ms"
 // +kubebuilder:validation:XValidation:rule="self.algorithm != 'LeakyBucket' || !has(self.cost) || !has(self.cost.responseHeader)",fieldPath=".cost.responseHeader",reason=FieldValueForbidden,message="with algorithm LeakyBucket a request has taken its place in the queue before its response is known: use requestHeader, or another algorithm"
 // +kubebuilder:validation:XValidation:rule="self.algorithm != 'LeakyBucket' || self.combine == 'All'",fieldPath=".combine",message="what waits in a LeakyBucket leaves at one pace, so Any has no meaning: set combine to All"
-// +kubebuilder:validation:XValidation:rule="self.algorithm != 'LeakyBucket' || (self.rates.size() == 1 && (!has(self.overrides) || self.overrides.all(o, o.rates.size() == 1)))",fieldPath=".rates",message="what waits in a LeakyBucket leaves at one pace: keep the slowest of the rates"
-// +kubebuilder:validation:XValidation:rule="has(self.key) || !has(self.overrides)",fieldPath=".overrides",reason=FieldValueForbidden,message="overrides are of values of the key, and this limit has none: set key, or remove overrides"
+// +kubebuilder:validation:XValidation:rule="self.algorithm != 'LeakyBucket' || !has(self.rates) || (self.rates.size() == 1 && (!has(self.overrides) || self.overrides.all(o, o.rates.size() == 1)))",fieldPath=".rates",message="what waits in a LeakyBucket leaves at one pace: keep the slowest of the rates"
+// +kubebuilder:validation:XValidation:rule="has(self.key) || !has(self.overrides) || (has(self.scope) && self.scope == 'Federated')",fieldPath=".overrides",reason=FieldValueForbidden,message="overrides are of values of the key, and this limit has none: set key, or remove overrides"
 // +kubebuilder:validation:XValidation:rule="!has(self.overrides) || self.algorithm in ['TokenBucket', 'GCRA'] || self.overrides.all(o, o.rates.all(r, !has(r.burst)))",fieldPath=".overrides",reason=FieldValueForbidden,message="burst is read only with algorithm TokenBucket or GCRA: remove burst, or set algorithm to TokenBucket"
 // +kubebuilder:validation:XValidation:rule="!has(self.overrides) || self.algorithm == 'Quota' || self.overrides.all(o, o.rates.all(r, !has(r.cadence)))",fieldPath=".overrides",reason=FieldValueForbidden,message="cadence is read only with algorithm Quota: write a window instead, or set algorithm to Quota"
 // +kubebuilder:validation:XValidation:rule="!has(self.overrides) || !has(self.key) || self.overrides.all(o, o.values.all(v, v.parts.size() == self.key.parts.size()))",fieldPath=".overrides",message="a value names another number of parts than the key has: write one string for each of key.parts, in their order"
 // +kubebuilder:validation:XValidation:rule="!has(self.fairness) || self.algorithm in ['FixedWindow', 'Quota']",fieldPath=".fairness",reason=FieldValueForbidden,message="fairness splits a window, and only algorithms FixedWindow and Quota have windows: set algorithm to FixedWindow, or remove fairness and use a key, which limits each tenant by itself"
-// +kubebuilder:validation:XValidation:rule="!has(self.fairness) || (self.rates.size() == 1 && (!has(self.overrides) || self.overrides.all(o, o.rates.size() == 1)))",fieldPath=".fairness",message="fairness splits one window: keep one of the rates, and put the others into a limit of their own"
+// +kubebuilder:validation:XValidation:rule="!has(self.fairness) || !has(self.rates) || (self.rates.size() == 1 && (!has(self.overrides) || self.overrides.all(o, o.rates.size() == 1)))",fieldPath=".fairness",message="fairness splits one window: keep one of the rates, and put the others into a limit of their own"
 // +kubebuilder:validation:XValidation:rule="!has(self.fairness) || self.combine == 'All'",fieldPath=".fairness",message="fairness and combine Any contradict each other: set combine to All, or remove fairness"
+// +kubebuilder:validation:XValidation:rule="(has(self.scope) && self.scope == 'Federated') || has(self.rates)",fieldPath=".rates",reason=FieldValueRequired,message="a limit of this cluster needs to know how much it admits: set rates, or set scope to Federated and budgetRef to share a FederatedBudget with other clusters"
+// +kubebuilder:validation:XValidation:rule="(has(self.scope) && self.scope == 'Federated') || !has(self.budgetRef)",fieldPath=".budgetRef",reason=FieldValueForbidden,message="budgetRef is read only with scope Federated: remove it, or set scope to Federated and remove rates"
+// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || has(self.budgetRef)",fieldPath=".budgetRef",reason=FieldValueRequired,message="scope Federated draws from a budget: set budgetRef.name to a FederatedBudget of this namespace, or set scope to Fleet and rates"
+// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || !has(self.rates)",fieldPath=".rates",reason=FieldValueForbidden,message="with scope Federated the rate is that of the FederatedBudget: remove rates, or set scope to Fleet"
+// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || !has(self.key)",fieldPath=".key",reason=FieldValueForbidden,message="a FederatedBudget is one counter: remove key, or set scope to Fleet"
+// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || !has(self.overrides)",fieldPath=".overrides",reason=FieldValueForbidden,message="a FederatedBudget is one counter with one rate: remove overrides, or set scope to Fleet"
+// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || self.combine == 'All'",fieldPath=".combine",reason=FieldValueForbidden,message="a FederatedBudget has one rate, so there is nothing to combine: remove combine, or set scope to Fleet"
+// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || self.algorithm == 'FixedWindow'",fieldPath=".algorithm",message="a FederatedBudget admits its limit in each window: set algorithm to FixedWindow, or set scope to Fleet"
 type Limit struct {
 	// name identifies the limit in its policy, a DNS label of at most 63 characters.
 	// It names the counters: another name is another count. Clients see it in the
@@ -71,13 +79,27 @@ type Limit struct {
 	// +kubebuilder:default=FixedWindow
 	Algorithm Algorithm `json:"algorithm,omitempty"`
 
-	// rates are 1 to 4 amounts per window; their windows differ. A LeakyBucket has one.
-	// +required
+	// scope says who shares the limit.
+	// Fleet, the default: the selected pods of this cluster, at rates.
+	// Federated: those of several clusters, at the rate of the FederatedBudget that
+	// budgetRef names. The controller of each cluster leases from it for its pods, so the
+	// policy's store is Controller.
+	// +optional
+	Scope LimitScope `json:"scope,omitempty"`
+
+	// budgetRef names the FederatedBudget of scope Federated. Limits that name the same
+	// budget draw from it together.
+	// +optional
+	BudgetRef *BudgetReference `json:"budgetRef,omitempty"`
+
+	// rates are 1 to 4 amounts per window; their windows differ. A LeakyBucket has one,
+	// and a limit of scope Federated none.
+	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=4
 	// +kubebuilder:validation:XValidation:rule="self.exists(r, has(r.window) == has(r.cadence) || (has(r.window) && !r.window.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$'))) || self.all(a, self.exists_one(b, has(a.window) && has(b.window) ? duration(a.window) == duration(b.window) : (has(a.cadence) && has(b.cadence) && a.cadence == b.cadence)))",message="two rates have windows of the same length: keep the one with the smaller limit"
-	Rates []Rate `json:"rates"`
+	Rates []Rate `json:"rates,omitempty"`
 
 	// combine says how many of the rates have to admit a request.
 	// All, the default: every one; it is charged to all.
@@ -125,6 +147,25 @@ type Limit struct {
 	// one rate.
 	// +optional
 	Fairness *Fairness `json:"fairness,omitempty"`
+}
+
+// LimitScope says who shares a limit.
+// +kubebuilder:validation:Enum=Fleet;Federated
+type LimitScope string
+
+// The scopes of a limit.
+const (
+	FleetScope     LimitScope = "Fleet"
+	FederatedScope LimitScope = "Federated"
+)
+
+// BudgetReference names a FederatedBudget in the namespace of the policy.
+type BudgetReference struct {
+	// name of the FederatedBudget.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="not the name of a FederatedBudget: use lower-case letters, digits, dashes and dots, such as checkout"
+	Name string `json:"name"`
 }
 
 // Algorithm says what a rate promises.

@@ -1,0 +1,258 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// FederatedBudgetStatus is what this cluster knows of the budget. Every figure is a
+// measurement; one that could not be taken is absent.
+type FederatedBudgetStatus struct {
+	// observedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions are Accepted, Connected, Learning and WithinBound.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:default={{type: "Accepted", status: "Unknown", reason: "Pending", message: "waiting for the controller", lastTransitionTime: "1970-01-01T00:00:00Z"},{type: "Connected", status: "Unknown", reason: "Pending", message: "waiting for the controller", lastTransitionTime: "1970-01-01T00:00:00Z"}}
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// measuredAt is when the figures of this status were last taken.
+	// +optional
+	MeasuredAt *metav1.Time `json:"measuredAt,omitempty"`
+
+	// self is the member that this cluster is.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Self string `json:"self,omitempty"`
+
+	// root is who divides the limit.
+	// +optional
+	Root *BudgetRoot `json:"root,omitempty"`
+
+	// allocation is how the open window was divided when the coordinator answered last.
+	// +optional
+	Allocation *BudgetDivision `json:"allocation,omitempty"`
+
+	// members are the figures of each member, in the order of their names.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Members []BudgetMemberStatus `json:"members,omitempty"`
+
+	// coordination is what this cluster's share of the budget costs in round trips.
+	// +optional
+	Coordination *BudgetCoordination `json:"coordination,omitempty"`
+
+	// windowEnd is the end of the last closed window that was measured, on the
+	// coordinator's clock.
+	// +optional
+	WindowEnd *metav1.MicroTime `json:"windowEnd,omitempty"`
+
+	// overshoot is what all clusters together admitted beyond the limit.
+	// +optional
+	Overshoot *Overshoot `json:"overshoot,omitempty"`
+
+	// underUtilization is the part of the limit that was there while requests were
+	// refused in some cluster.
+	// +optional
+	UnderUtilization *UnderUtilization `json:"underUtilization,omitempty"`
+
+	// summary holds the columns that kubectl prints.
+	// +optional
+	// +kubebuilder:default={}
+	Summary BudgetSummary `json:"summary,omitzero"`
+}
+
+// BudgetRoot is who divides the limit.
+type BudgetRoot struct {
+	// member is the hub. Absent where the coordinator is a Redis or a Postgres, and
+	// while it is not known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Member string `json:"member,omitempty"`
+
+	// address by which this cluster reaches the coordinator. Absent on the hub.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4352
+	Address string `json:"address,omitempty"`
+
+	// term of the coordinator's memory. It rises with each that begins.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Term int64 `json:"term,omitempty"`
+
+	// since is when that memory began.
+	// +optional
+	Since *metav1.MicroTime `json:"since,omitempty"`
+
+	// state of the root, as this cluster sees it.
+	// Leading: this cluster divides the limit.
+	// Following: another does, or a server.
+	// Learning: it is known who does, and the memory there is younger than the open
+	// window, of which nothing is granted.
+	// Unknown: it did not answer lately.
+	// +required
+	State RootState `json:"state"`
+}
+
+// RootState is how a cluster sees the root of a budget.
+// +kubebuilder:validation:Enum=Leading;Following;Learning;Unknown
+type RootState string
+
+// The states of a root.
+const (
+	RootLeading   RootState = "Leading"
+	RootFollowing RootState = "Following"
+	RootLearning  RootState = "Learning"
+	RootUnknown   RootState = "Unknown"
+)
+
+// BudgetDivision is how the open window is divided.
+type BudgetDivision struct {
+	// window is when the open window began, on the coordinator's clock.
+	// +required
+	Window metav1.MicroTime `json:"window"`
+
+	// limit of the window: the smallest that was in force while it was open.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Limit int64 `json:"limit"`
+
+	// granted is how many units members were granted and did not give back.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Granted int64 `json:"granted"`
+
+	// kept is how many units beyond that are kept for members that may ask for them.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Kept int64 `json:"kept"`
+
+	// unallocated is how many units are left for whoever asks.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Unallocated int64 `json:"unallocated"`
+}
+
+// BudgetMemberStatus is what is known of one member.
+type BudgetMemberStatus struct {
+	// name of the member in the spec.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// state of the member, as the coordinator sees it.
+	// Connected: it was heard of lately.
+	// Silent: it was heard of, and not lately. A member without requests falls silent,
+	// too.
+	// Never: the coordinator's memory has not heard of it.
+	// +required
+	State MemberState `json:"state"`
+
+	// granted is how many units of the open window the member was granted and did not
+	// give back.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Granted *int64 `json:"granted,omitempty"`
+
+	// wanted is how many units of the open window the member says it wants.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Wanted *int64 `json:"wanted,omitempty"`
+
+	// slice is how many units of each window the member may use without asking.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Slice *int64 `json:"slice,omitempty"`
+
+	// used is how many units the member admitted in the window that ended at windowEnd.
+	// Absent until it reported them.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Used *int64 `json:"used,omitempty"`
+
+	// lastSeenTime is when the coordinator heard of it last.
+	// +optional
+	LastSeenTime *metav1.Time `json:"lastSeenTime,omitempty"`
+}
+
+// MemberState is how the coordinator sees a member.
+// +kubebuilder:validation:Enum=Connected;Silent;Never
+type MemberState string
+
+// The states of a member.
+const (
+	MemberConnected MemberState = "Connected"
+	MemberSilent    MemberState = "Silent"
+	MemberNever     MemberState = "Never"
+)
+
+// BudgetCoordination is what a cluster's share of a budget costs in round trips.
+type BudgetCoordination struct {
+	// leasesPerSecond is how often this cluster asks the coordinator, with one decimal.
+	// +optional
+	// +kubebuilder:validation:MaxLength=24
+	LeasesPerSecond string `json:"leasesPerSecond,omitempty"`
+
+	// unitsPerLease is how many units it is granted per round trip, with one decimal.
+	// +optional
+	// +kubebuilder:validation:MaxLength=24
+	UnitsPerLease string `json:"unitsPerLease,omitempty"`
+}
+
+// BudgetSummary holds ready-made strings for the columns that kubectl prints. A value
+// that was not measured is "-".
+type BudgetSummary struct {
+	// limit of the budget, such as 100k/1s.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	Limit string `json:"limit,omitempty"`
+
+	// members that the coordinator heard of lately / members, such as 2/2.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	Members string `json:"members,omitempty"`
+
+	// granted is the part of the limit that was granted in the last window measured,
+	// such as 97%.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	Granted string `json:"granted,omitempty"`
+
+	// used is the part of the limit that all clusters admitted in it, such as 91%.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	Used string `json:"used,omitempty"`
+
+	// overshoot in the last window measured, observed ≤ bound, such as 0 ≤ 0. A question
+	// mark behind it says that a newer window is over and could not be measured.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	Overshoot string `json:"overshoot,omitempty"`
+
+	// unused is the under-utilization, such as 0.9%. A question mark behind it means what
+	// it means in overshoot.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	Unused string `json:"unused,omitempty"`
+
+	// root is who divides the limit: the hub's name, or Redis or Postgres.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	Root string `json:"root,omitempty"`
+
+	// unitsPerLease of this cluster, such as 161.3.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	UnitsPerLease string `json:"unitsPerLease,omitempty"`
+}

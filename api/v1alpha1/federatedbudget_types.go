@@ -1,0 +1,123 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// FederatedBudget is one limit per window that several clusters share. The objects
+// with the same id in all of them are one budget; limits of RateLimitPolicies with
+// scope Federated draw from it. Of two with the same id in one cluster the older
+// counts.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=federatedbudgets,singular=federatedbudget,shortName=fbud,categories=fleetlimits,scope=Namespaced
+// +kubebuilder:selectablefield:JSONPath=`.spec.id`
+// +kubebuilder:printcolumn:name="Limit",type=string,JSONPath=`.status.summary.limit`,description="Units per window, over all clusters"
+// +kubebuilder:printcolumn:name="Members",type=string,JSONPath=`.status.summary.members`,description="Members that the coordinator heard of lately / members"
+// +kubebuilder:printcolumn:name="Granted",type=string,JSONPath=`.status.summary.granted`,description="Part of the limit that was granted in the last window measured"
+// +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.summary.used`,description="Part of the limit that all clusters admitted in that window"
+// +kubebuilder:printcolumn:name="Overshoot",type=string,JSONPath=`.status.summary.overshoot`,description="Admitted beyond the limit in the last window measured ≤ what the configuration guarantees; ? when a newer window is over"
+// +kubebuilder:printcolumn:name="Unused",type=string,JSONPath=`.status.summary.unused`,description="Part of the limit that was there while requests were refused, in the last window measured"
+// +kubebuilder:printcolumn:name="Root",type=string,JSONPath=`.status.summary.root`,description="Who divides the limit"
+// +kubebuilder:printcolumn:name="Connected",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].status`,description="Whether this cluster reaches the coordinator"
+// +kubebuilder:printcolumn:name="Accepted",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`,description="Whether the budget is valid, and no older one has its id"
+// +kubebuilder:printcolumn:name="ID",type=string,priority=1,JSONPath=`.spec.id`,description="The same in all clusters"
+// +kubebuilder:printcolumn:name="Self",type=string,priority=1,JSONPath=`.status.self`,description="The member that this cluster is"
+// +kubebuilder:printcolumn:name="Allocation",type=string,priority=1,JSONPath=`.spec.allocation`,description="How the limit is divided"
+// +kubebuilder:printcolumn:name="InBound",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="WithinBound")].status`,description="Whether every window measured stayed within the bound"
+// +kubebuilder:printcolumn:name="Learning",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Learning")].status`,description="Whether the coordinator has lost its memory and grants nothing of the open window"
+// +kubebuilder:printcolumn:name="Units/Lease",type=string,priority=1,JSONPath=`.status.summary.unitsPerLease`,description="Units per round trip from this cluster to the coordinator"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type FederatedBudget struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the clusters share, and how this one takes part.
+	// +required
+	Spec FederatedBudgetSpec `json:"spec"`
+
+	// status is what this cluster knows of the budget.
+	// +optional
+	// +kubebuilder:default={}
+	Status FederatedBudgetStatus `json:"status,omitzero"`
+}
+
+// FederatedBudgetList is a list of FederatedBudget objects.
+//
+// +kubebuilder:object:root=true
+type FederatedBudgetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []FederatedBudget `json:"items"`
+}
+
+// FederatedBudgetSpec is what the clusters share, and how this one takes part. Id and
+// rate.window have to be the same in all of them. Of the rest of what they share,
+// which is rate.limit, members and allocation, the hub's counts where there is a hub.
+// +kubebuilder:validation:XValidation:rule="self.members.map(m, m.nominal).sum() <= self.rate.limit",fieldPath=".members",message="the nominal of all members add up to more than rate.limit: lower some of them, or raise rate.limit"
+// +kubebuilder:validation:XValidation:rule="!has(self.hub) || (self.coordinator.type == 'Kubernetes' && !has(self.coordinator.blockPercent))",fieldPath=".coordinator",reason=FieldValueForbidden,message="the hub keeps this budget by what its own object says: remove coordinator, or remove hub to keep or reach the budget from this cluster"
+// +kubebuilder:validation:XValidation:rule="self.onCoordinatorOutage.action != 'Nominal' || self.members.exists(m, m.nominal > 0 && (!has(m.lendingLimit) || m.lendingLimit < m.nominal))",fieldPath=".onCoordinatorOutage.action",message="action Nominal goes on with what members keep of their nominal, and none keeps any: set the nominal of members, with a lendingLimit below it or none, or set action to FailClosed"
+// +kubebuilder:validation:XValidation:rule="has(self.hub) || has(oldSelf.hub) || (self.coordinator.type == oldSelf.coordinator.type && (!has(self.coordinator.redis) || !has(oldSelf.coordinator.redis) || ((has(self.coordinator.redis.address) ? has(oldSelf.coordinator.redis.address) && self.coordinator.redis.address == oldSelf.coordinator.redis.address : !has(oldSelf.coordinator.redis.address)) && (has(self.coordinator.redis.sentinel) ? has(oldSelf.coordinator.redis.sentinel) && self.coordinator.redis.sentinel.primary == oldSelf.coordinator.redis.sentinel.primary && self.coordinator.redis.sentinel.addresses == oldSelf.coordinator.redis.sentinel.addresses : !has(oldSelf.coordinator.redis.sentinel)) && (has(self.coordinator.redis.cluster) ? has(oldSelf.coordinator.redis.cluster) && self.coordinator.redis.cluster.addresses == oldSelf.coordinator.redis.cluster.addresses : !has(oldSelf.coordinator.redis.cluster)))) && (!has(self.coordinator.postgres) || !has(oldSelf.coordinator.postgres) || (self.coordinator.postgres.address == oldSelf.coordinator.postgres.address && self.coordinator.postgres.database == oldSelf.coordinator.postgres.database)))",fieldPath=".coordinator",message="the coordinator cannot be changed, because members that still ask the old one would be granted the window a second time: set it back, or delete the budget in every cluster and create it again"
+type FederatedBudgetSpec struct {
+	// id joins the objects of the clusters to one budget: 1 to 128 lower-case letters,
+	// digits, dashes and dots, in parts that slashes separate, such as acme/checkout.
+	// It cannot be changed.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)*$')",message="not an id: use lower-case letters, digits, dashes and dots, in parts that slashes separate, such as acme/checkout"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the id cannot be changed, because the other clusters know the budget by it: set it back, or create another FederatedBudget"
+	ID string `json:"id"`
+
+	// rate is the limit over all clusters together.
+	// +required
+	Rate BudgetRate `json:"rate"`
+
+	// members are the clusters that share the budget, 1 to 64. Each names itself by
+	// the flag --cluster-name of its controller.
+	// +required
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Members []BudgetMember `json:"members"`
+
+	// allocation says how much of a window a member may get. Its floor is its nominal
+	// and its part, by weight, of what all nominal leave of the limit.
+	// FairShare, the default, keeps for each member what it wants up to its floor; what
+	// others do not want of theirs is for whoever asks.
+	// FirstCome keeps only what members never lend.
+	// Static gives each member its floor and no more.
+	// +optional
+	// +kubebuilder:default=FairShare
+	Allocation BudgetAllocation `json:"allocation,omitempty"`
+
+	// hub is the cluster that keeps the budget. Absent on the hub itself, and where all
+	// members reach a coordinator of type Redis or Postgres.
+	// +optional
+	Hub *BudgetHub `json:"hub,omitempty"`
+
+	// coordinator says where the budget is kept when there is no hub. Default: in this
+	// cluster, which is the hub of the others then.
+	// It cannot be changed; only tls, secretRef and blockPercent can.
+	// +optional
+	// +kubebuilder:default={type: Kubernetes}
+	Coordinator BudgetCoordinator `json:"coordinator,omitzero"`
+
+	// escrow says where this cluster keeps what it was granted. Default: in its leading
+	// controller.
+	// +optional
+	// +kubebuilder:default={type: Controller}
+	Escrow BudgetEscrow `json:"escrow,omitzero"`
+
+	// batch says how much this cluster asks for at once. Default: Adaptive.
+	// +optional
+	// +kubebuilder:default={type: Adaptive, size: 16}
+	Batch BudgetBatch `json:"batch,omitzero"`
+
+	// onCoordinatorOutage says what this cluster does while the coordinator does not
+	// answer. Default: FailClosed.
+	// +optional
+	// +kubebuilder:default={action: FailClosed}
+	OnCoordinatorOutage OnBudgetOutage `json:"onCoordinatorOutage,omitzero"`
+}
