@@ -1,0 +1,101 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// A Journal keeps one record of each budget where it survives the process: in the API
+// server. Its methods are safe for concurrent use and block until the answer is
+// there or ctx is done.
+type Journal interface {
+	// Load returns the record of the budget of that id and its version. The error
+	// wraps ErrNotFound when there is none.
+	Load(ctx context.Context, id string) (Record, string, error)
+
+	// Save replaces the record if it still has that version, and returns the new one; it
+	// creates the record when version is "". The error is a *ConflictError when there
+	// is another version or none, then nothing was written. After any other error the
+	// record may have been written or may still be.
+	Save(ctx context.Context, id string, r Record, version string) (string, error)
+}
+
+// ErrNotFound is what Load's error wraps when there is no record.
+var ErrNotFound = errors.New("no record")
+
+// A ConflictError says that somebody else wrote, created or deleted the record.
+type ConflictError struct {
+	ID    string // of the budget
+	Cause error
+}
+
+// Error names the budget and the cause.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("the record of budget %s is not what was read: %v", e.ID, e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *ConflictError) Unwrap() error { return e.Cause }
+
+// A Record is what has to be known of a budget after a crash.
+type Record struct {
+	Window limiter.Micros `json:"window"` // length of the windows
+	Index  int64          `json:"index"`  // of the latest window of which units were set aside
+	Limit  int64          `json:"limit"`  // of that window
+	// Reserved is how many units of the window were set aside, for all memories
+	// altogether.
+	Reserved int64 `json:"reserved"`
+	// Slices are what members were told to use without asking, of any window, until they
+	// give it up.
+	Slices []Slice         `json:"slices,omitempty"`
+	Latest limiter.Instant `json:"latest"` // newest instant served
+
+	// Since is when the budget was first kept here: windows that are older grant
+	// nothing, because another hub may have kept it.
+	Since  limiter.Instant `json:"since"`
+	Term   int64           `json:"term"`   // of the memory that wrote the record
+	Writer string          `json:"writer"` // its name, which no other has
+}
+
+// A Slice is what one member may be using of each window without asking, at most.
+type Slice struct {
+	Member string `json:"member"`
+	Units  int64  `json:"units"`
+}
+
+// ends returns the end of the window of which units were set aside.
+func (r Record) ends() limiter.Instant {
+	return limiter.Instant((r.Index + 1) * int64(r.Window))
+}
+
+// Validate reports a record that no coordinator wrote.
+func (r Record) Validate() error {
+	switch {
+	case r.Window < limiter.MinWindow || r.Window > limiter.MaxWindow:
+		return fmt.Errorf("window of %dµs, must be %d to %d", r.Window, limiter.MinWindow, limiter.MaxWindow)
+	case r.Index < 0 || r.Index > largest/int64(r.Window):
+		return fmt.Errorf("index %d", r.Index)
+	case r.Limit < 1 || r.Limit > limiter.MaxLimit:
+		return fmt.Errorf("limit %d, must be 1 to %d", r.Limit, limiter.MaxLimit)
+	case r.Reserved < 0 || r.Reserved > limiter.MaxLimit:
+		return fmt.Errorf("reserved %d, must be 0 to %d", r.Reserved, limiter.MaxLimit)
+	case min(r.Latest, r.Since) < 0, int64(max(r.Latest, r.Since)) > largest:
+		return fmt.Errorf("latest instant %d, since %d", r.Latest, r.Since)
+	case r.Term < 1 || r.Term >= largest:
+		return fmt.Errorf("term %d", r.Term)
+	case r.Writer == "":
+		return errors.New("no writer")
+	}
+	for i, s := range r.Slices {
+		if s.Units < 1 || s.Units > limiter.MaxLimit || i > 0 && r.Slices[i-1].Member >= s.Member {
+			return fmt.Errorf("slice %d of member %q after %q", s.Units, s.Member, r.Slices[max(0, i-1)].Member)
+		}
+	}
+	return nil
+}
+
+// largest bounds every number: JSON readers may take them for floats.
+const largest = int64(1) << 53
