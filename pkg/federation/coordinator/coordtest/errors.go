@@ -1,0 +1,140 @@
+package coordtest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+func wantUnavailable(t *testing.T, err error) {
+	t.Helper()
+	if unavailable := (*store.UnavailableError)(nil); !errors.As(err, &unavailable) {
+		t.Errorf("the error is %v, want a store.UnavailableError", err)
+	}
+}
+
+// wantInvalid expects a plain error that names the field.
+func wantInvalid(t *testing.T, err error, field string) {
+	t.Helper()
+	unavailable := (*store.UnavailableError)(nil)
+	if err == nil || errors.As(err, &unavailable) || !strings.Contains(err.Error(), field) {
+		t.Errorf("the error is %v, want a plain one that names %s", err, field)
+	}
+}
+
+// fails calls whatever a coordinator does and expects it to be unavailable.
+func (m *holder) fails(ctx context.Context, t *testing.T) (cause error) {
+	t.Helper()
+	_, cause = m.h.Coordinator.Apply(ctx, m.id, m.params, m.asking(1, 1))
+	wantUnavailable(t, cause)
+	_, err := m.h.Coordinator.Observe(ctx, m.id)
+	wantUnavailable(t, err)
+	return cause
+}
+
+func testCancelled(t *testing.T, h *harness) {
+	a := h.open(t, h.firstCome(10))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := a.fails(ctx, t); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v, which hides that the context was cancelled", err)
+	}
+	a.wants(t, 10, 10, ledger.Granted)
+}
+
+func testBroken(t *testing.T, h *harness) {
+	if h.Break == nil {
+		t.Skip("nothing breaks it")
+	}
+	a := h.open(t, h.firstCome(10))
+	h.Break()
+	a.fails(t.Context(), t)
+}
+
+// testSuspended waits for one who does not answer, with and without a deadline.
+func testSuspended(t *testing.T, h *harness) {
+	if h.Suspend == nil {
+		t.Skip("nothing suspends it")
+	}
+	const patience = 10 * time.Second // of callers that name no deadline
+	a := h.open(t, h.firstCome(10))
+	resume := h.Suspend()
+	for name, limit := range map[string]time.Duration{"by the deadline": 200 * time.Millisecond, "by itself": time.Hour} {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		began := time.Now()
+		a.fails(ctx, t)
+		if took := time.Since(began); took > patience {
+			t.Errorf("%s: gave up after %v", name, took)
+		}
+		cancel()
+	}
+	resume()
+	for deadline := time.Now().Add(patience); ; {
+		g, err := h.Coordinator.Apply(t.Context(), a.id, a.params, a.asking(1, 1))
+		if err == nil {
+			if g.Reason != ledger.Granted {
+				t.Errorf("got %+v", g)
+			}
+			return
+		}
+		wantUnavailable(t, err)
+		if time.Now().After(deadline) {
+			t.Fatalf("not served after it was resumed: %v", err)
+		}
+	}
+}
+
+func testInvalidCommand(t *testing.T, h *harness) {
+	a := h.open(t, h.firstCome(10))
+	for field, change := range map[string]func(*ledger.Command){
+		"Op":      func(c *ledger.Command) { c.Op = 0 },
+		"Member":  func(c *ledger.Command) { c.Member = "" },
+		"Holder":  func(c *ledger.Command) { c.Holder = "" },
+		"Seq":     func(c *ledger.Command) { c.Seq = 0 },
+		"Granted": func(c *ledger.Command) { c.Granted = -1 },
+		"Min":     func(c *ledger.Command) { c.Min = 0 },
+		"Want":    func(c *ledger.Command) { c.Want = 0 },
+		"Demand":  func(c *ledger.Command) { c.Demand = -1 },
+		"Weight":  func(c *ledger.Command) { c.Weight = -1 },
+		"Slice":   func(c *ledger.Command) { c.Slice = -1 },
+		"Usage": func(c *ledger.Command) {
+			c.Op, c.Min, c.Want, c.Usage = ledger.Report, 0, 0, make([]ledger.Usage, ledger.MaxClosed+1)
+		},
+	} {
+		c := a.asking(1, 1)
+		change(&c)
+		_, err := h.Coordinator.Apply(t.Context(), a.id, a.params, c)
+		wantInvalid(t, err, field)
+	}
+	reserve := ledger.Command{Op: ledger.Reserve, Granted: 5, Memory: ledger.Memory{Term: 1 << 50}}
+	_, err := h.Coordinator.Apply(t.Context(), a.id, a.params, reserve)
+	wantInvalid(t, err, "Op") // only the coordinator itself reserves
+	a.wants(t, 10, 10, ledger.Granted)
+}
+
+func testInvalidParams(t *testing.T, h *harness) {
+	a := h.open(t, h.firstCome(10))
+	for field, change := range map[string]func(*ledger.Params){
+		"Limit":     func(p *ledger.Params) { p.Limit = 0 },
+		"Window":    func(p *ledger.Params) { p.Window = 1 },
+		"Members":   func(p *ledger.Params) { p.Members = nil },
+		"Weight":    func(p *ledger.Params) { p.Members[0].Weight = 0 },
+		"Nominal":   func(p *ledger.Params) { p.Members[0].Nominal = 11 },
+		"Kept":      func(p *ledger.Params) { p.Members[0].Kept = 1 },
+		"Borrowing": func(p *ledger.Params) { p.Members[0].Borrowing = 1 << 60 },
+		"Strategy":  func(p *ledger.Params) { p.Strategy = 99 },
+		"Block":     func(p *ledger.Params) { p.Block = -1 },
+	} {
+		p := h.firstCome(10)
+		p.Window = a.params.Window
+		change(&p)
+		_, err := h.Coordinator.Apply(t.Context(), a.id, p, a.asking(1, 1))
+		wantInvalid(t, err, field)
+	}
+	a.wants(t, 10, 10, ledger.Granted)
+}

@@ -1,0 +1,117 @@
+package coordtest
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+)
+
+// testFollowsCore compares every answer of random timelines, and all that is
+// remembered after it, with the core's.
+func testFollowsCore(t *testing.T, h *harness) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			follow(t, h, rand.New(rand.NewPCG(seed, 4)).Uint64, 400)
+		})
+	}
+}
+
+// Fuzz does the same with a subject whose clock can be set. The input makes the choices
+// until it ends, and a seed of them the rest.
+func Fuzz(f *testing.F, start func(testing.TB) Subject) {
+	for seed := range byte(16) {
+		f.Add([]byte{seed})
+	}
+	h := &harness{start(f)}
+	budgets := 0
+	f.Fuzz(func(t *testing.T, choices []byte) {
+		budgets++
+		var rest [32]byte
+		copy(rest[:], choices)
+		random := rand.NewChaCha8(rest)
+		dice := func() uint64 {
+			if len(choices) == 0 {
+				return random.Uint64()
+			}
+			chosen := choices[0]
+			choices = choices[1:]
+			return uint64(chosen)
+		}
+		t.Run(fmt.Sprint(budgets), func(t *testing.T) { follow(t, h, dice, 200) })
+	})
+}
+
+func follow(t *testing.T, h *harness, d Dice, steps int) {
+	line := NewTimeline(d, 1_790_000_000_000_000, h.Block)
+	f := follower{h: h, id: t.Name()}
+	for i := range steps {
+		if h.Set != nil && len(h.Forget) > 0 && i > 0 && d.one(80) {
+			if err := f.forget(t, oneOf(d, slices.Sorted(maps.Keys(h.Forget)))); err != nil {
+				t.Fatalf("step %d, a loss: %v", i, err)
+			}
+		}
+		c := line.Next(f.core)
+		if err := f.follow(t, c); err != nil {
+			t.Fatalf("step %d, %+v: %v", i, c, err)
+		}
+	}
+}
+
+// A follower runs a coordinator and the core side by side.
+type follower struct {
+	h    *harness
+	id   string
+	core ledger.State
+}
+
+// forget goes on with what is left after a loss.
+func (f *follower) forget(t *testing.T, how string) (err error) {
+	f.h.Coordinator = f.h.Forget[how]()
+	f.core, err = f.h.Coordinator.Observe(t.Context(), f.id)
+	return err
+}
+
+func (f *follower) follow(t *testing.T, call Call) error {
+	if f.h.Set != nil {
+		f.h.Set(call.Now)
+	}
+	got, err := f.h.Coordinator.Apply(t.Context(), f.id, call.Params, call.Command)
+	if err != nil {
+		return err
+	}
+	if f.h.Set != nil && got.Now != call.Now {
+		return fmt.Errorf("the clock shows %d", got.Now)
+	}
+	call.Now, call.Command.Memory = got.Now, f.h.Memory(f.id)
+	want := f.step(call)
+	if got != want {
+		return fmt.Errorf("before: %+v\nanswer (-want +got)\n%s", f.core, cmp.Diff(want, got))
+	}
+	state, err := f.h.Coordinator.Observe(t.Context(), f.id)
+	if err != nil {
+		return err
+	}
+	if diff := cmp.Diff(f.core, state, cmpopts.EquateEmpty()); diff != "" {
+		return fmt.Errorf("what is remembered (-want +got)\n%s", diff)
+	}
+	return nil
+}
+
+// step is what the coordinator has to do, blocks included.
+func (f *follower) step(c Call) ledger.Grant {
+	next, g := f.core.Step(c.Params, c.Now, c.Command)
+	if g.Reason == ledger.Unreserved {
+		reserve := ledger.Command{Op: ledger.Reserve, Granted: g.Reserve, Memory: c.Command.Memory}
+		next, _ = next.Step(c.Params, c.Now, reserve)
+		next, g = next.Step(c.Params, c.Now, c.Command)
+	}
+	f.core = next
+	return g
+}

@@ -1,0 +1,141 @@
+package coordtest
+
+import (
+	"testing"
+
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// A harness adds to a subject what the tests have in common.
+type harness struct{ Subject }
+
+// short is a window that ends within a test, and is long enough for a few commands.
+const short = 3 * limiter.Second
+
+// firstCome returns parameters of a budget whose units go to whoever asks.
+func (h *harness) firstCome(limit int64) ledger.Params {
+	return ledger.Params{
+		Limit: limit, Strategy: ledger.FirstCome, Block: h.Block,
+		Members: []ledger.Member{{Name: "a", Weight: 1, Borrowing: -1}, {Name: "b", Weight: 1, Borrowing: -1}},
+	}
+}
+
+// A holder is one that does as it is told.
+type holder struct {
+	h            *harness
+	id           string
+	params       ledger.Params
+	member, name string
+	seq          int64
+	epoch        ledger.Epoch
+	granted      int64
+}
+
+// open returns a holder of the first member, in a window that has just begun and lasts
+// for a month.
+func (h *harness) open(t *testing.T, p ledger.Params) *holder {
+	t.Helper()
+	p.Window = h.month(t)
+	return h.openFor(t, p)
+}
+
+// openShort is open, with a window that ends soon.
+func (h *harness) openShort(t *testing.T, p ledger.Params) *holder {
+	t.Helper()
+	p.Window = short
+	return h.openFor(t, p)
+}
+
+func (h *harness) openFor(t *testing.T, p ledger.Params) *holder {
+	t.Helper()
+	m := &holder{h: h, id: t.Name(), params: p, member: p.Members[0].Name, name: "first"}
+	h.Advance(m.touch(t).ExpiresIn)
+	return m
+}
+
+// month returns the length of a window that begins in a moment and ends long after the
+// test: among the lengths just below the longest, one of which a multiple is soon.
+func (h *harness) month(t *testing.T) limiter.Micros {
+	t.Helper()
+	const soon = 20 * limiter.Millisecond
+	p := h.firstCome(1)
+	p.Window = limiter.MinWindow
+	clock := holder{h: h, id: t.Name() + ", the clock", params: p, member: "a", name: "clock"}
+	now := clock.touch(t).Now
+	index := int64(now)/int64(limiter.MaxWindow) + 1
+	return limiter.Micros((int64(now.Add(soon)) + index - 1) / index)
+}
+
+// with returns another holder of the same budget.
+func (m *holder) with(member, name string) *holder {
+	return &holder{h: m.h, id: m.id, params: m.params, member: member, name: name}
+}
+
+// next returns what is in every command that the holder sends next.
+func (m *holder) next(op ledger.Op) ledger.Command {
+	m.seq++
+	return ledger.Command{Op: op, Member: m.member, Holder: m.name, Seq: m.seq, Epoch: m.epoch, Granted: m.granted}
+}
+
+// asking returns a command that asks for so much.
+func (m *holder) asking(least, want int64) ledger.Command {
+	c := m.next(ledger.Lease)
+	c.Min, c.Want = least, want
+	return c
+}
+
+// touch makes the coordinator begin to remember the budget, and asks for nothing.
+func (m *holder) touch(t *testing.T) ledger.Grant {
+	t.Helper()
+	return m.apply(t, m.next(ledger.Release))
+}
+
+// lease asks for so much, and takes what is granted.
+func (m *holder) lease(t *testing.T, least, want int64) ledger.Grant {
+	t.Helper()
+	return m.take(m.apply(t, m.asking(least, want)))
+}
+
+// wants leases exactly so much and expects to be granted so much altogether.
+func (m *holder) wants(t *testing.T, units, altogether int64, reason ledger.Reason) ledger.Grant {
+	t.Helper()
+	g := m.lease(t, units, units)
+	if g.Granted != altogether || g.Reason != reason {
+		t.Errorf("%s of %s asked for %d and was granted %d altogether (%v), want %d (%v): %+v",
+			m.name, m.member, units, g.Granted, g.Reason, altogether, reason, g)
+	}
+	return g
+}
+
+// release keeps so much and gives back the rest.
+func (m *holder) release(t *testing.T, keeps int64) ledger.Grant {
+	t.Helper()
+	m.granted = keeps
+	return m.take(m.apply(t, m.next(ledger.Release)))
+}
+
+func (m *holder) take(g ledger.Grant) ledger.Grant {
+	m.epoch, m.granted = g.Epoch, g.Granted
+	return g
+}
+
+// apply sends a command that must be answered.
+func (m *holder) apply(t *testing.T, c ledger.Command) ledger.Grant {
+	t.Helper()
+	g, err := m.h.Coordinator.Apply(t.Context(), m.id, m.params, c)
+	if err != nil {
+		t.Fatalf("Apply(%s, %+v, %+v): %v", m.id, m.params, c, err)
+	}
+	return g
+}
+
+// observe returns what must be told.
+func (m *holder) observe(t *testing.T) ledger.State {
+	t.Helper()
+	s, err := m.h.Coordinator.Observe(t.Context(), m.id)
+	if err != nil {
+		t.Fatalf("Observe(%s): %v", m.id, err)
+	}
+	return s
+}
