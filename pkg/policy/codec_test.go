@@ -13,20 +13,21 @@ import (
 )
 
 func TestEncodeAndDecodeAreInverse(t *testing.T) {
-	want := full()
-	data, version, err := policy.Encode(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if version != policy.Version(data) || !strings.HasPrefix(version, "sha256:") {
-		t.Errorf("version %q does not name the data", version)
-	}
-	got, err := policy.Decode(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("decoded differs (-want +got):\n%s", diff)
+	for _, want := range []policy.Snapshot{full(), shared()} {
+		data, version, err := policy.Encode(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if version != policy.Version(data) || !strings.HasPrefix(version, "sha256:") {
+			t.Errorf("version %q does not name the data", version)
+		}
+		got, err := policy.Decode(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("decoded differs (-want +got):\n%s", diff)
+		}
 	}
 }
 
@@ -81,7 +82,7 @@ func TestUnpackRefusesABomb(t *testing.T) {
 // FuzzDecode checks that whatever decodes also compiles, and encodes to bytes
 // that decode to the same.
 func FuzzDecode(f *testing.F) {
-	for _, s := range []policy.Snapshot{valid(), full(), queued(), carried(), pooled(), fullPool()} {
+	for _, s := range []policy.Snapshot{valid(), full(), queued(), carried(), shared(), pooled(), fullPool()} {
 		data, _, err := policy.Encode(s)
 		if err != nil {
 			f.Fatal(err)

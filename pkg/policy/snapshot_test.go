@@ -89,3 +89,18 @@ func full() policy.Snapshot {
 		})
 	})
 }
+
+// shared returns a snapshot with a limit that draws from a budget, and one that does
+// not.
+func shared(changes ...func(*policy.Policy)) policy.Snapshot {
+	return valid(append([]func(*policy.Policy){func(p *policy.Policy) {
+		p.Limits = append(p.Limits, policy.Limit{
+			Name: "world", Algorithm: policy.FixedWindow,
+			Rates:  []limiter.Rate{{Limit: 100_000, Window: limiter.Second}},
+			Budget: &policy.BudgetRef{ID: "acme/checkout", Name: "checkout-world"},
+			Fairness: &policy.Fairness{
+				Tenant: policy.KeyPart{Type: policy.HeaderKey, Header: "x-tenant"}, DefaultWeight: 1,
+			},
+		})
+	}}, changes...)...)
+}

@@ -28,6 +28,9 @@ func (l *Limit) validate(errs *problems, path string, p *Policy) {
 	if l.Fairness != nil {
 		l.validateFairness(errs, path+".fairness", p.Consistency)
 	}
+	if l.Budget != nil {
+		l.validateBudget(errs, path, p)
+	}
 }
 
 // validateParams checks what the limit, and each of its overrides, is worked by.

@@ -9,7 +9,7 @@ import (
 )
 
 func TestValidateAcceptsEveryField(t *testing.T) {
-	for _, s := range []policy.Snapshot{full(), queued(), carried()} {
+	for _, s := range []policy.Snapshot{full(), queued(), carried(), shared()} {
 		if err := s.Validate(); err != nil {
 			t.Error(err)
 		}

@@ -1,0 +1,56 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+func TestValidateOfABudgetNamesTheField(t *testing.T) {
+	limit := func(change func(*policy.Limit)) func(*policy.Policy) {
+		return func(p *policy.Policy) { change(&p.Limits[1]) }
+	}
+	plain := func(change func(*policy.Limit)) func(*policy.Policy) {
+		return limit(func(l *policy.Limit) { l.Fairness = nil; change(l) })
+	}
+	redis := policy.Store{Type: policy.RedisStore, Address: "r:6379"}
+	for name, tc := range map[string]struct {
+		change func(*policy.Policy)
+		want   string
+	}{
+		"no id":                     {limit(func(l *policy.Limit) { l.Budget.ID = "" }), "limits[1].budget.id is \"\""},
+		"an id with a large letter": {limit(func(l *policy.Limit) { l.Budget.ID = "acme/Checkout" }), "limits[1].budget.id"},
+		"an id with an empty part":  {limit(func(l *policy.Limit) { l.Budget.ID = "acme//checkout" }), "limits[1].budget.id"},
+		"an id of 129 bytes":        {limit(func(l *policy.Limit) { l.Budget.ID = strings.Repeat("a", 129) }), "limits[1].budget.id"},
+		"no name":                   {limit(func(l *policy.Limit) { l.Budget.Name = "" }), "limits[1].budget.name"},
+		"no rate":                   {plain(func(l *policy.Limit) { l.Rates = nil }), "limits[1].rates are not those of a budget"},
+		"two rates": {plain(func(l *policy.Limit) { l.Rates = append(l.Rates, limiter.Rate{Limit: 1, Window: limiter.MaxWindow}) }),
+			"limits[1].rates are not those of a budget"},
+		"a calendar":      {limit(func(l *policy.Limit) { l.Rates[0].Window, l.Rates[0].Monthly = limiter.MaxWindow, true }), "limits[1].rates"},
+		"shifted windows": {limit(func(l *policy.Limit) { l.Rates[0].Offset = limiter.Second }), "limits[1].rates"},
+		"a bucket":        {plain(func(l *policy.Limit) { l.Algorithm, l.Lifetime = policy.GCRA, limiter.Millisecond }), "limits[1].algorithm is GCRA"},
+		"any of one rate": {plain(func(l *policy.Limit) { l.Any = true }), "limits[1].any"},
+		"a key": {limit(func(l *policy.Limit) {
+			l.Key = &policy.Key{Parts: []policy.KeyPart{{Type: policy.PathKey}}, OnMissing: policy.Shared, MaxKeys: 1}
+		}), "limits[1].key"},
+		"another store":       {func(p *policy.Policy) { p.Store = redis }, "limits[1].budget is leased by the controller, not by store Redis"},
+		"leases that outlive": {func(p *policy.Policy) { p.Consistency.Expiry = policy.CarryOver; p.Limits[1].Fairness = nil }, "limits[1].budget is granted by the window"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := shared(tc.change)
+			if err := s.Validate(); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got error %v, want one that says %s", err, tc.want)
+			}
+		})
+	}
+	leaving := shared(func(p *policy.Policy) { p.Store, p.Draining = redis, true })
+	if err := leaving.Validate(); err != nil {
+		t.Errorf("a store of which nothing is asked any more: %v", err)
+	}
+	longest := shared(limit(func(l *policy.Limit) { l.Budget.ID = strings.Repeat("a", 63) + "/" + strings.Repeat("b", 64) }))
+	if err := longest.Validate(); err != nil {
+		t.Errorf("an id of 128 bytes: %v", err)
+	}
+}
