@@ -17,7 +17,7 @@ type BudgetFigures struct {
 	// Silent are the members whose reports of the newest window that is due are missing.
 	Silent []string
 
-	Overshoot        *BudgetOvershoot  // nil until a window of this generation was measured
+	Overshoot        *BudgetOvershoot  // nil until something is known of a window of this generation
 	UnderUtilization *UnderUtilization // nil until a window of this generation was measured
 
 	// What this cluster's controller asked of the coordinator, averaged over the last
@@ -28,12 +28,12 @@ type BudgetFigures struct {
 
 // BudgetOvershoot is Δ of a budget in units: what a window admitted beyond its limit.
 type BudgetOvershoot struct {
-	WindowEnd time.Time // of the window measured last, on the coordinator's clock
+	WindowEnd time.Time // of the window measured last, on the coordinator's clock; zero: only Worst is known
 	Observed  int64     // in that window
 	// Bound is what a window may admit beyond its limit: nothing, unless the limit was
 	// lowered after more had been granted of it.
 	Bound      int64
-	Worst      int64 // since the generation began
+	Worst      int64 // since the generation began, at least
 	WorstEnd   time.Time
 	WorstBound int64 // of the window with Worst
 }

@@ -46,12 +46,10 @@ func (m *meter) roll(now time.Time) {
 }
 
 func (m *meter) flow(now time.Time) Flow {
-	m.roll(now)
-	took := (m.previousTook + now.Sub(m.began)).Seconds()
+	sum, took := m.recent(now)
 	if took == 0 {
 		return Flow{}
 	}
-	sum := m.previous.plus(m.current)
 	flow := Flow{
 		AdmittedPerSecond: float64(sum.Admitted) / took,
 		RejectedPerSecond: float64(sum.Refused) / took,
@@ -60,6 +58,12 @@ func (m *meter) flow(now time.Time) Flow {
 		flow.RequestsPerRoundTrip = float64(sum.Admitted+sum.Refused) / float64(sum.RoundTrips)
 	}
 	return flow
+}
+
+// recent returns what was added in the last two spans, and how many seconds they took.
+func (m *meter) recent(now time.Time) (sum Totals, took float64) {
+	m.roll(now)
+	return m.previous.plus(m.current), (m.previousTook + now.Sub(m.began)).Seconds()
 }
 
 func (t Totals) plus(u Totals) Totals {
