@@ -45,9 +45,12 @@ const (
 	// and applies to them; of a FederatedBudget, an older one has the same id. The
 	// message names it.
 	ConflictedReason = "Conflicted"
-	// BudgetMissingReason, of a RateLimitPolicy: False: there is no FederatedBudget that
+	// NotAMemberReason, of a FederatedBudget: False: none of its members is called like
+	// this cluster; the message says how that is called.
+	NotAMemberReason = "NotAMember"
+	// BudgetNotFoundReason, of a RateLimitPolicy: False: there is no FederatedBudget that
 	// a budgetRef names, or it does not count; pods go on with what they have.
-	BudgetMissingReason = "BudgetMissing"
+	BudgetNotFoundReason = "BudgetNotFound"
 )
 
 // Reasons of ProgrammedCondition.
