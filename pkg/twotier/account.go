@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/sizing"
 )
 
 // An Account is what one process knows of one counter: the credits it has in hand,
@@ -24,7 +25,7 @@ type Account struct {
 	Debt int64   // used beyond what was charged; paid from what is granted next
 	Paid Holding // of the debt, for a decision to tell
 
-	sizer   sizer
+	sizer   sizing.Sizer
 	demand  int64 // cost served since the open windows began, credits in hand included
 	refused int64 // cost refused since the last answer
 }

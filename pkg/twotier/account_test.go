@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/sizing"
 )
 
 // variants are configurations that differ in every rule of an account.
@@ -150,7 +151,7 @@ func compare(t *testing.T, a Account, k *Key, now int64) Account {
 		Carried     int64
 		Debt        int64
 		Refusal     Refusal
-		Sizer       sizer
+		Sizer       sizing.Sizer
 		Demand      int64
 		Refused     int64
 	}
@@ -163,7 +164,7 @@ func compare(t *testing.T, a Account, k *Key, now int64) Account {
 		f.Refusal.Until = max(f.Refusal.Until, now)
 		return f
 	}
-	if diff := cmp.Diff(of(a), of(got), cmp.AllowUnexported(sizer{})); diff != "" {
+	if diff := cmp.Diff(of(a), of(got), cmp.AllowUnexported(sizing.Sizer{})); diff != "" {
 		t.Fatalf("(-account +key):\n%s", diff)
 	}
 	return a

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weir-dev/weir/pkg/sizing"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
@@ -12,13 +13,13 @@ import (
 type Key struct {
 	lease atomic.Pointer[lease] // never nil; written with mu held
 
-	mu     sync.Mutex // guards the rest; taken before the table's
-	busy   *busy      // nil while nobody waits and nothing is asked
-	extra  *extra     // what few keys have; nil when it is all zero
-	sizer  sizer      // learns the size of leases
-	demand int64      // cost served since the open windows began, credits in hand included
-	mark   uint32     // of the lease, when it was last looked at for idleness
-	still  uint8      // how often in a row that found nothing new
+	mu     sync.Mutex   // guards the rest; taken before the table's
+	busy   *busy        // nil while nobody waits and nothing is asked
+	extra  *extra       // what few keys have; nil when it is all zero
+	sizer  sizing.Sizer // learns the size of leases
+	demand int64        // cost served since the open windows began, credits in hand included
+	mark   uint32       // of the lease, when it was last looked at for idleness
+	still  uint8        // how often in a row that found nothing new
 	// evicted says that the key is no longer in the table: decide on the one that is.
 	evicted bool
 	// tenanted says that the name holds a tenant.

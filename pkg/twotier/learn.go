@@ -1,24 +1,27 @@
 package twotier
 
-import "github.com/weir-dev/weir/pkg/limiter"
+import (
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/sizing"
+)
 
 // learns reports whether sizes are learned.
 func (r *Rules) learns() bool { return r.Mode == Leased && r.Size.Type != Fixed }
 
-func (r *Rules) sizingOf() sizing {
+func (r *Rules) sizingOf() sizing.Rule {
 	limit := largestCost(r.Params)
 	high := limit
 	if r.Size.Max > 0 {
 		high = min(r.Size.Max, limit)
 	}
 	low := min(max(r.Size.Min, 1), high)
-	z := sizing{low: low, high: high, start: min(max(r.Size.Batch, low), high), predictive: r.Size.Type == Predictive}
+	z := sizing.Rule{Low: low, High: high, Start: min(max(r.Size.Batch, low), high), Predictive: r.Size.Type == Predictive}
 	if !r.Params.Algorithm.WindowCoupled() {
 		window := r.Params.Rates[0].Window
 		for _, rate := range r.Params.Rates {
 			window = min(window, rate.Window)
 		}
-		z.part, z.longestPause = float64(r.Params.Lifetime)/float64(window), nanos(window)
+		z.Part, z.LongestPause = float64(r.Params.Lifetime)/float64(window), nanos(window)
 	}
 	return z
 }
@@ -37,7 +40,7 @@ func (r *Rules) size(a Account, p limiter.Params, now, holders int64) int64 {
 		if p.Algorithm.WindowCoupled() {
 			life = a.life(now)
 		}
-		size = r.sizing.lease(a.sizer, life)
+		size = r.sizing.Lease(a.sizer, life)
 	}
 	size = min(size, largestCost(p))
 	if guided := p.Algorithm.WindowCoupled() && a.guided(now); holders > 0 && !guided {
@@ -79,7 +82,7 @@ func (r *Rules) learn(a *Account, c limiter.Command, reply Reply) {
 		open := shortest(reply.Windows)
 		if a.Windows.N > 0 && shortest(a.Windows).Index != open.Index {
 			left := a.Front.Credits + a.Back.Credits
-			a.sizer = r.sizing.observe(a.sizer, a.demand-left)
+			a.sizer = r.sizing.Observe(a.sizer, a.demand-left)
 			a.demand = left
 		}
 		if reply.Algorithm.WindowCoupled() {
@@ -87,14 +90,14 @@ func (r *Rules) learn(a *Account, c limiter.Command, reply Reply) {
 		}
 	}
 	a.demand += reply.Granted
-	a.sizer = r.sizing.heard(a.sizer, c.Want, reply.Result, life)
+	a.sizer = r.sizing.Heard(a.sizer, c.Want, reply.Result, life)
 }
 
 // pause returns for how long the store is not asked after the reply to c, because
 // credits come back bit by bit.
 func (r *Rules) pause(a Account, c limiter.Command, reply Reply) int64 {
-	if !r.learns() || reply.Algorithm.WindowCoupled() || !short(c.Want, reply.Result) {
+	if !r.learns() || reply.Algorithm.WindowCoupled() || !sizing.Short(c.Want, reply.Result) {
 		return 0
 	}
-	return r.sizing.pause(a.sizer)
+	return r.sizing.Pause(a.sizer)
 }

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/sizing"
 )
 
 func adaptive(limit int64, size Size) Config {
@@ -41,7 +42,7 @@ func TestSizesAreLearnedFromWhatIsOffered(t *testing.T) {
 					t.Errorf("%d calls for 400 requests, want a few", got)
 				}
 				k := l.single
-				if got := k.look().sizer.forecast; got < 300 || got > 500 {
+				if got := k.look().sizer.Forecast(); got < 300 || got > 500 {
 					t.Errorf("it expects %v units in a window of 400", got)
 				}
 			})
@@ -56,7 +57,7 @@ func TestWhatIsRefusedIsOffered(t *testing.T) {
 		s := newFakeStore()
 		l := open(t, adaptive(20, Size{Type: Adaptive, Batch: 5, Min: 1, Max: 100}), s)
 		windows(t, l, 20, 200)
-		if got := l.single.look().sizer.forecast; got < 150 || got > 250 {
+		if got := l.single.look().sizer.Forecast(); got < 150 || got > 250 {
 			t.Errorf("it expects %v units in a window, want about the 200 that are offered", got)
 		}
 		for _, c := range s.commands {
@@ -87,7 +88,7 @@ func TestAFixedSizeLearnsNothing(t *testing.T) {
 		s := newFakeStore()
 		l := open(t, perSecond(100, 7), s)
 		windows(t, l, 4, 200)
-		if l.single.sizer != (sizer{}) || l.single.demand != 0 || l.single.lease.Load().refused.Load() != 0 {
+		if l.single.sizer != (sizing.Sizer{}) || l.single.demand != 0 || l.single.lease.Load().refused.Load() != 0 {
 			t.Error("it learned something")
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-dev/weir/pkg/sizing"
 )
 
 // A lease is most of a key's account in the form that requests spend from without
@@ -146,6 +148,6 @@ func (e *lease) countRefused(now, cost int64) {
 	case e.refused.Load() < exactly:
 		e.refused.Add(cost)
 	case bits.RotateLeft64(uint64(now)*golden, sampleBits)&(1<<sampleBits-1) == 0:
-		e.refused.Add(min(cost, mostDemand) << sampleBits)
+		e.refused.Add(min(cost, sizing.MostDemand) << sampleBits)
 	}
 }

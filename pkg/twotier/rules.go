@@ -1,12 +1,15 @@
 package twotier
 
-import "github.com/weir-dev/weir/pkg/limiter"
+import (
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/sizing"
+)
 
 // Rules say what becomes of an Account, by a Config and what follows from it. They
 // are immutable.
 type Rules struct {
 	Config
-	sizing sizing
+	sizing sizing.Rule
 	most   int64 // units the largest lease asks for ahead of need
 }
 
@@ -18,7 +21,7 @@ func RulesOf(cfg Config) *Rules {
 		r.Expiry = Coupled
 	}
 	r.sizing = r.sizingOf()
-	r.most = r.sizing.high
+	r.most = r.sizing.High
 	if r.Size.Type == Fixed {
 		r.most = r.Size.Batch
 	}

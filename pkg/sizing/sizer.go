@@ -1,4 +1,4 @@
-package twotier
+package sizing
 
 import (
 	"math"
@@ -6,14 +6,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// How much a key leases at once is learned. What a window costs with a size b when
-// D units are asked for is the round trips and what is stranded at its end, half a
-// lease on average: the economic order quantity of inventory theory (Harris 1913),
-//
-//	cost(b) = roundTrip·D/b + strand·b/2, least at b* = √(2·roundTrip·D/strand).
-//
-// Nothing that is learned is trusted. A size is what a lease asks for; what is
-// granted, and for how long, the store decides.
+// What is weighed against what.
 const (
 	roundTrip = 6.0 // cost of asking the store once
 	strand    = 1.0 // cost of a unit that nobody spends
@@ -43,59 +36,64 @@ const (
 	// enough shortens it by stepsDown. It grows from shortestPause nanoseconds.
 	stepsUp, stepsDown = 3, 1
 	shortestPause      = 0.5e6
-
-	mostDemand = 1e13 // what is counted of the demand of one window
 )
 
-// A sizing is the rule by which sizes are learned. It is the same for all keys of a
-// limiter.
-type sizing struct {
-	// low and high bound a size, 1 <= low <= high. high is at most the limit, which
+// MostDemand is what is counted of the demand of one window, at most.
+const MostDemand = 1e13
+
+// A Rule says how sizes are learned. It is the same for all that a limiter or a region
+// leases.
+type Rule struct {
+	// Low and High bound a size, 1 <= Low <= High. High is at most the limit, which
 	// no lease can exceed.
-	low, high int64
-	// start is the size before anything was learned.
-	start int64
-	// predictive makes the size follow a forecast as far as forecasts prove right.
-	predictive bool
-	// part is the lifetime of time-coupled credits as part of a window, 0 for credits
+	Low, High int64
+	// Start is the size before anything was learned.
+	Start int64
+	// Predictive makes the size follow a forecast as far as forecasts prove right.
+	Predictive bool
+	// Part is the lifetime of time-coupled credits as part of a window, 0 for credits
 	// that live as long as their window.
-	part float64
-	// longestPause bounds the pause between two leases, in nanoseconds.
-	longestPause int64
+	Part float64
+	// LongestPause bounds the pause between two leases, in nanoseconds.
+	LongestPause int64
 }
 
-// A sizer is what has been learned of one key. The zero value has learned nothing.
-// It is a value: whoever holds it guards it.
+// A Sizer is what has been learned of one counter. The zero value has learned nothing.
+// It is a value of 16 bytes: whoever holds it guards it.
 //
-//	s := sizer{}
-//	want := z.lease(s, life)         // for each lease
-//	s = z.heard(s, want, r, life)    // for each answer
-//	pause := z.pause(s)              // after a time-coupled answer that was short
-//	s = z.observe(s, offered)        // once a window, when it is over
+//	s := Sizer{}
+//	want := z.Lease(s, life)         // for each lease
+//	s = z.Heard(s, want, r, life)    // for each answer
+//	pause := z.Pause(s)              // after a time-coupled answer that was short
+//	s = z.Observe(s, offered)        // once a window, when it is over
 //
 // life is the part of the longest time that credits may live for which those of the
 // lease will: what is left of the window, or 1 when they are time-coupled.
 //
 // offered is the cost of all requests of the window, refused ones included: what is
-// served would say of a key without credits that nobody asks for any. A window
-// that is not observed changes nothing, so a key that is idle keeps its size.
-type sizer struct {
+// served would say of a counter without credits that nobody asks for any. A window
+// that is not observed changes nothing, so a counter that is idle keeps its size.
+type Sizer struct {
 	log      float32 // natural logarithm of the size
 	squares  float32 // sum of the squared gradients, 0 before the first; fades
 	forecast float32 // of the demand in the lifetime of a lease
 	debt     int16   // by how much the forecast's sizes cost more than the learned ones, see judge
 	scarcity uint8   // how little of the limit is left over of late, 255 for nothing
-	steps    uint8   // length of the pause, see pause
+	steps    uint8   // length of the pause, see Pause
 }
 
-// lease returns what the next lease asks for, between low and high.
+// Forecast returns how much demand is expected in the lifetime of a lease, 0 before
+// anything was learned.
+func (s Sizer) Forecast() float64 { return float64(s.forecast) }
+
+// Lease returns what the next lease asks for, between Low and High.
 //
 // What they are good for is what is asked for while they live. So that is the most:
 // the number that is asked for with a probability that balances what a round trip
 // costs and a stranded unit (the newsvendor's; Arrow, Harris and Marschak 1951).
 // The number of requests varies by about the root of its mean.
-func (z sizing) lease(s sizer, life float64) int64 {
-	size := z.size(s)
+func (z Rule) Lease(s Sizer, life float64) int64 {
+	size := z.Size(s)
 	if !(s.forecast > 0) || s.squares == 0 {
 		return size
 	}
@@ -105,24 +103,24 @@ func (z sizing) lease(s sizer, life float64) int64 {
 	return int64(math.Round(z.clamp(min(float64(size), most))))
 }
 
-// size returns the size that balances a lifetime, between low and high.
-func (z sizing) size(s sizer) int64 {
+// Size returns the size that balances a lifetime, between Low and High.
+func (z Rule) Size(s Sizer) int64 {
 	b := z.learned(s)
-	if z.predictive && s.forecast > 0 {
+	if z.Predictive && s.forecast > 0 {
 		b = blend(s.debt, z.follow(float64(s.forecast)), b)
 	}
 	return int64(math.Round(z.clamp(b)))
 }
 
-// observe learns from a window in which requests of the given cost were made. The
+// Observe learns from a window in which requests of the given cost were made. The
 // size at most doubles or halves, or nearly so.
-func (z sizing) observe(s sizer, offered int64) sizer {
+func (z Rule) Observe(s Sizer, offered int64) Sizer {
 	if offered < 1 {
 		return s
 	}
-	demand := min(float64(offered), mostDemand)
-	if z.part > 0 {
-		demand *= z.part
+	demand := min(float64(offered), MostDemand)
+	if z.Part > 0 {
+		demand *= z.Part
 	}
 	least := leastCost(demand)
 	if f := float64(s.forecast); f > 0 {
@@ -136,18 +134,18 @@ func (z sizing) observe(s sizer, offered int64) sizer {
 	return s
 }
 
-// heard learns from the answer to a lease of want.
-func (z sizing) heard(s sizer, want int64, r limiter.Result, life float64) sizer {
+// Heard learns from the answer to a lease of want.
+func (z Rule) Heard(s Sizer, want int64, r limiter.Result, life float64) Sizer {
 	if r.Reason == limiter.Exhausted {
 		s = z.refused(s)
 	}
 	switch {
 	case r.Remaining < r.Limit/tight:
 		s.scarcity += (math.MaxUint8 - s.scarcity) / 2
-	case z.part > 0 || life < 1.0/tight:
+	case z.Part > 0 || life < 1.0/tight:
 		s.scarcity -= s.scarcity / relief
 	}
-	if short(want, r) {
+	if Short(want, r) {
 		s.steps += min(stepsUp, math.MaxUint8-s.steps)
 	} else {
 		s.steps -= min(stepsDown, s.steps)
@@ -156,7 +154,7 @@ func (z sizing) heard(s sizer, want int64, r limiter.Result, life float64) sizer
 }
 
 // refused learns that the store had less left than a request needed.
-func (z sizing) refused(s sizer) sizer {
+func (z Rule) refused(s Sizer) Sizer {
 	const dearer = contention * strand / 2
 	b := z.learned(s)
 	if f := float64(s.forecast); f > 0 {
@@ -166,19 +164,19 @@ func (z sizing) refused(s sizer) sizer {
 	return s
 }
 
-// short reports whether an answer brought less than half of what was wanted.
-func short(want int64, r limiter.Result) bool { return 2*r.Granted < want }
+// Short reports whether an answer brought less than half of what was wanted.
+func Short(want int64, r limiter.Result) bool { return 2*r.Granted < want }
 
-// pause returns how long to wait for the next lease when the last was short, in
+// Pause returns how long to wait for the next lease when the last was short, in
 // nanoseconds. Where credits come back bit by bit, a fleet that
 // asks as soon as a unit is there asks for every unit. Pauses double until a lease
 // brings what it is meant to (multiplicative increase and decrease, in steps of a
 // third of an octave).
-func (z sizing) pause(s sizer) int64 {
+func (z Rule) Pause(s Sizer) int64 {
 	if s.steps == 0 {
 		return 0
 	}
-	return int64(min(float64(z.longestPause), shortestPause*math.Exp2(float64(s.steps)/stepsUp)))
+	return int64(min(float64(z.LongestPause), shortestPause*math.Exp2(float64(s.steps)/stepsUp)))
 }
 
 // descend takes a step against the gradient of the cost in the logarithm of the
@@ -188,7 +186,7 @@ func (z sizing) pause(s sizer) int64 {
 // is at most 1/√2, where AdaGrad's first goes all the way that it may. Only a
 // logarithmic number of gradients is cut, so the regret remains O(√T). And the sum
 // fades, so that a demand that changes after long is followed, too.
-func (z sizing) descend(s *sizer, gradient, scale float64) {
+func (z Rule) descend(s *Sizer, gradient, scale float64) {
 	log := math.Log(z.learned(*s))
 	squares := float64(s.squares)
 	if !(squares >= 0 && squares <= math.MaxFloat32/2) {
@@ -204,7 +202,7 @@ func (z sizing) descend(s *sizer, gradient, scale float64) {
 
 // judge notes by how much the size of the forecast cost more than the learned one,
 // in parts of the least cost of a window. Thousandths are counted.
-func (s *sizer) judge(more float64) {
+func (s *Sizer) judge(more float64) {
 	s.debt = int16(max(-mostDebt, min(mostDebt, float64(s.debt)+math.Round(1000*more))))
 }
 
@@ -216,22 +214,22 @@ func blend(debt int16, follow, learned float64) float64 {
 }
 
 // learned returns the size by the gradients alone.
-func (z sizing) learned(s sizer) float64 {
+func (z Rule) learned(s Sizer) float64 {
 	if s.squares == 0 {
-		return z.clamp(float64(z.start))
+		return z.clamp(float64(z.Start))
 	}
 	return z.clamp(math.Exp(float64(s.log)))
 }
 
 // follow returns the best size for a demand that is known.
-func (z sizing) follow(demand float64) float64 { return z.clamp(bestSize(demand)) }
+func (z Rule) follow(demand float64) float64 { return z.clamp(bestSize(demand)) }
 
 // clamp keeps a size within its bounds, whatever it is.
-func (z sizing) clamp(b float64) float64 {
-	if !(b > float64(z.low)) {
-		return float64(z.low)
+func (z Rule) clamp(b float64) float64 {
+	if !(b > float64(z.Low)) {
+		return float64(z.Low)
 	}
-	return min(b, float64(z.high))
+	return min(b, float64(z.High))
 }
 
 func bestSize(demand float64) float64         { return math.Sqrt(2 * roundTrip * demand / strand) }

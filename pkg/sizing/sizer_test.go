@@ -1,4 +1,4 @@
-package twotier
+package sizing
 
 import (
 	"fmt"
@@ -57,33 +57,33 @@ func bestStatic(demands []int64) (total float64) {
 
 // learnedCost returns what the sizes of s cost, which learns from the demands, and
 // what it has learned. guess, if not nil, gives the forecast for each window.
-func learnedCost(z sizing, s sizer, demands []int64, guess func(window int) int64) (float64, sizer) {
+func learnedCost(z Rule, s Sizer, demands []int64, guess func(window int) int64) (float64, Sizer) {
 	var total float64
 	for i, d := range demands {
 		if guess != nil {
 			s.forecast = float32(guess(i))
 		}
-		total += windowCost(float64(z.size(s)), float64(d))
-		s = z.observe(s, d)
+		total += windowCost(float64(z.Size(s)), float64(d))
+		s = z.Observe(s, d)
 	}
 	return total, s
 }
 
 func TestSizeStartsWhereItIsTold(t *testing.T) {
 	for _, predictive := range []bool{false, true} {
-		z := sizing{low: 2, high: 500, start: 17, predictive: predictive}
-		if got := z.size(sizer{}); got != 17 {
+		z := Rule{Low: 2, High: 500, Start: 17, Predictive: predictive}
+		if got := z.Size(Sizer{}); got != 17 {
 			t.Errorf("predictive=%t: first size is %d, want 17", predictive, got)
 		}
 	}
 }
 
 func TestRegretPerWindowVanishes(t *testing.T) {
-	z := sizing{low: 1, high: 1_000_000, start: 1}
+	z := Rule{Low: 1, High: 1_000_000, Start: 1}
 	demands := steady(1, 1000, 1024)
 	regret := func(cost float64, n int) float64 { return (cost - bestStatic(demands[:n])) / float64(n) }
 	ours := func(n int) float64 {
-		cost, _ := learnedCost(z, sizer{}, demands[:n], nil)
+		cost, _ := learnedCost(z, Sizer{}, demands[:n], nil)
 		return regret(cost, n)
 	}
 	books := func(n int) float64 {
@@ -114,9 +114,9 @@ func TestRegretIsWithinTheRootOfTheWindows(t *testing.T) {
 	} {
 		for _, start := range []int64{1, 100, 10_000} {
 			t.Run(fmt.Sprintf("%s from %d", name, start), func(t *testing.T) {
-				z := sizing{low: 1, high: 10_000, start: start}
+				z := Rule{Low: 1, High: 10_000, Start: start}
 				const warm = 64
-				_, s := learnedCost(z, sizer{}, demands[:warm], nil)
+				_, s := learnedCost(z, Sizer{}, demands[:warm], nil)
 				for n := 16; warm+n <= len(demands); n *= 2 {
 					rest := demands[warm : warm+n]
 					cost, _ := learnedCost(z, s, rest, nil)
@@ -147,16 +147,16 @@ func rising(n int) []int64 {
 }
 
 func TestSizeFollowsADemandThatChangesAfterLong(t *testing.T) {
-	z := sizing{low: 1, high: 10_000, start: 1}
-	_, s := learnedCost(z, sizer{}, pattern(20_000, 100_000), nil)
+	z := Rule{Low: 1, High: 10_000, Start: 1}
+	_, s := learnedCost(z, Sizer{}, pattern(20_000, 100_000), nil)
 	for n := range 400 {
-		s = z.observe(s, 50)
-		if got := float64(z.size(s)); got < 2*bestSize(50) {
+		s = z.Observe(s, 50)
+		if got := float64(z.Size(s)); got < 2*bestSize(50) {
 			t.Logf("within a factor of 2 after %d windows", n+1)
 			return
 		}
 	}
-	t.Errorf("size is still %d, where %.0f is best", z.size(s), bestSize(50))
+	t.Errorf("size is still %d, where %.0f is best", z.Size(s), bestSize(50))
 }
 
 func TestPredictionsHelpAsFarAsTheyAreRight(t *testing.T) {
@@ -168,10 +168,10 @@ func TestPredictionsHelpAsFarAsTheyAreRight(t *testing.T) {
 		}
 		return total
 	}
-	z := sizing{low: 1, high: 10_000, start: 100, predictive: true}
+	z := Rule{Low: 1, High: 10_000, Start: 100, Predictive: true}
 	robust := z
-	robust.predictive = false
-	robustCost, _ := learnedCost(robust, sizer{}, swings, nil)
+	robust.Predictive = false
+	robustCost, _ := learnedCost(robust, Sizer{}, swings, nil)
 	for name, tc := range map[string]struct {
 		guess func(int) int64
 		than  float64
@@ -182,7 +182,7 @@ func TestPredictionsHelpAsFarAsTheyAreRight(t *testing.T) {
 		"adversarial, beside the learner":   {func(i int) int64 { return swings[(i+1)%2] }, robustCost, 1.01},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cost, _ := learnedCost(z, sizer{}, swings, tc.guess)
+			cost, _ := learnedCost(z, Sizer{}, swings, tc.guess)
 			ratio := cost / tc.than
 			t.Logf("ratio %.4f", ratio)
 			if ratio > tc.most {
@@ -197,10 +197,10 @@ func TestOwnForecastHelpsWhereDemandHasInertia(t *testing.T) {
 	for _, level := range []int64{30, 9000, 200, 60_000, 5} {
 		demands = append(demands, steady(5, level, 40)...)
 	}
-	z := sizing{low: 1, high: 10_000, start: 100}
-	adaptive, _ := learnedCost(z, sizer{}, demands, nil)
-	z.predictive = true
-	predictive, _ := learnedCost(z, sizer{}, demands, nil)
+	z := Rule{Low: 1, High: 10_000, Start: 100}
+	adaptive, _ := learnedCost(z, Sizer{}, demands, nil)
+	z.Predictive = true
+	predictive, _ := learnedCost(z, Sizer{}, demands, nil)
 	t.Logf("predictive costs %.3f of adaptive", predictive/adaptive)
 	if predictive > adaptive {
 		t.Errorf("predictive sizes cost %.0f, learned ones %.0f", predictive, adaptive)
@@ -240,12 +240,12 @@ func TestNoLockOut(t *testing.T) {
 		}
 	})
 	t.Run("ours is not", func(t *testing.T) {
-		z, s := sizing{low: 1, high: limit, start: 1}, sizer{}
+		z, s := Rule{Low: 1, High: limit, Start: 1}, Sizer{}
 		var last int64
 		for range 50 {
 			last = served(
-				func() int64 { return z.size(s) },
-				func(d int64) { s = z.observe(s, d) },
+				func() int64 { return z.Size(s) },
+				func(d int64) { s = z.Observe(s, d) },
 				func() { s = z.refused(s) })
 		}
 		if last < demand/2 {
@@ -257,12 +257,12 @@ func TestNoLockOut(t *testing.T) {
 func TestRefusalsShrinkTheSizeAndLearningGoesOn(t *testing.T) {
 	for _, predictive := range []bool{false, true} {
 		t.Run(fmt.Sprintf("predictive=%t", predictive), func(t *testing.T) {
-			z := sizing{low: 1, high: 1000, start: 800, predictive: predictive}
-			s := sizer{}
-			sizes := []int64{z.size(s)}
+			z := Rule{Low: 1, High: 1000, Start: 800, Predictive: predictive}
+			s := Sizer{}
+			sizes := []int64{z.Size(s)}
 			for range 30 {
 				s = z.refused(s)
-				sizes = append(sizes, z.size(s))
+				sizes = append(sizes, z.Size(s))
 			}
 			if !slices.IsSortedFunc(sizes, func(a, b int64) int { return int(b - a) }) {
 				t.Errorf("sizes grew by refusals: %v", sizes)
@@ -271,15 +271,15 @@ func TestRefusalsShrinkTheSizeAndLearningGoesOn(t *testing.T) {
 				t.Errorf("sizes by refusals are %v, want half at once and a tenth in the end", sizes)
 			}
 			for range 100 {
-				s = z.observe(s, 1000)
+				s = z.Observe(s, 1000)
 			}
-			if got := float64(z.size(s)); math.Abs(math.Log(got/bestSize(1000))) > 0.2 {
+			if got := float64(z.Size(s)); math.Abs(math.Log(got/bestSize(1000))) > 0.2 {
 				t.Errorf("size is %v after 100 windows, want about %.0f", got, bestSize(1000))
 			}
 			for range 1000 {
-				s = z.refused(z.observe(s, 1000))
+				s = z.refused(z.Observe(s, 1000))
 			}
-			if got, want := float64(z.size(s)), bestSize(1000)/math.Sqrt(1+contention); math.Abs(math.Log(got/want)) > 0.2 {
+			if got, want := float64(z.Size(s)), bestSize(1000)/math.Sqrt(1+contention); math.Abs(math.Log(got/want)) > 0.2 {
 				t.Errorf("size is %v when each window refuses, want about %.0f", got, want)
 			}
 		})
@@ -287,21 +287,21 @@ func TestRefusalsShrinkTheSizeAndLearningGoesOn(t *testing.T) {
 }
 
 func TestLeaseIsNoMoreThanIsLikelyToBeAskedFor(t *testing.T) {
-	z := sizing{low: 1, high: 1000, start: 30}
-	_, plenty := learnedCost(z, sizer{}, pattern(100, 9), nil)
+	z := Rule{Low: 1, High: 1000, Start: 30}
+	_, plenty := learnedCost(z, Sizer{}, pattern(100, 9), nil)
 	scarce := plenty
 	for range 10 {
-		scarce = z.heard(scarce, 3, limiter.Result{Granted: 3, Remaining: 10, Limit: 100}, 0.5)
+		scarce = z.Heard(scarce, 3, limiter.Result{Granted: 3, Remaining: 10, Limit: 100}, 0.5)
 	}
-	if got, want := z.size(plenty), int64(math.Round(bestSize(9))); got != want {
+	if got, want := z.Size(plenty), int64(math.Round(bestSize(9))); got != want {
 		t.Fatalf("size is %d, want %d: the rest tests nothing", got, want)
 	}
 	for name, tc := range map[string]struct {
-		s    sizer
+		s    Sizer
 		life float64
 		want int64
 	}{
-		"nothing learned":                   {sizer{}, 0.01, 30},
+		"nothing learned":                   {Sizer{}, 0.01, 30},
 		"plenty, a whole window":            {plenty, 1, 10},
 		"plenty, a ninth of a window":       {plenty, 1.0 / 9, 2},
 		"scarce, a whole window":            {scarce, 1, 6},
@@ -311,7 +311,7 @@ func TestLeaseIsNoMoreThanIsLikelyToBeAskedFor(t *testing.T) {
 		"a life that is no number":          {plenty, math.NaN(), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := z.lease(tc.s, tc.life); got != tc.want {
+			if got := z.Lease(tc.s, tc.life); got != tc.want {
 				t.Errorf("lease of %d, want %d", got, tc.want)
 			}
 		})
@@ -319,14 +319,14 @@ func TestLeaseIsNoMoreThanIsLikelyToBeAskedFor(t *testing.T) {
 }
 
 func TestScarcityIsForgottenWhenMuchIsLeftOver(t *testing.T) {
-	z := sizing{low: 1, high: 1000, start: 30}
-	tell := func(s sizer, remaining int64, life float64, n int) sizer {
+	z := Rule{Low: 1, High: 1000, Start: 30}
+	tell := func(s Sizer, remaining int64, life float64, n int) Sizer {
 		for range n {
-			s = z.heard(s, 3, limiter.Result{Granted: 3, Remaining: remaining, Limit: 100}, life)
+			s = z.Heard(s, 3, limiter.Result{Granted: 3, Remaining: remaining, Limit: 100}, life)
 		}
 		return s
 	}
-	s := tell(sizer{}, 24, 0.9, 5)
+	s := tell(Sizer{}, 24, 0.9, 5)
 	if s.scarcity < 200 {
 		t.Fatalf("scarcity is %d after 5 answers that little is left", s.scarcity)
 	}
@@ -339,31 +339,31 @@ func TestScarcityIsForgottenWhenMuchIsLeftOver(t *testing.T) {
 }
 
 func TestPauseGrowsUntilLeasesBringEnough(t *testing.T) {
-	z := sizing{low: 1, high: 1000, start: 30, part: 0.05, longestPause: 1e9}
-	s := sizer{}
-	if got := z.pause(s); got != 0 {
+	z := Rule{Low: 1, High: 1000, Start: 30, Part: 0.05, LongestPause: 1e9}
+	s := Sizer{}
+	if got := z.Pause(s); got != 0 {
 		t.Fatalf("pause is %d before anything was short", got)
 	}
 	var pauses []int64
 	for range 20 {
-		s = z.heard(s, 10, limiter.Result{Granted: 4, Limit: 100}, 1)
-		pauses = append(pauses, z.pause(s))
+		s = z.Heard(s, 10, limiter.Result{Granted: 4, Limit: 100}, 1)
+		pauses = append(pauses, z.Pause(s))
 	}
 	if pauses[0] != 1e6 || pauses[1] != 2e6 || pauses[19] != 1e9 || !slices.IsSorted(pauses) {
 		t.Errorf("pauses are %v, want 1 ms, doubling, up to 1 s", pauses)
 	}
 	for range 300 {
-		s = z.heard(s, 10, limiter.Result{Granted: 5, Limit: 100}, 1)
+		s = z.Heard(s, 10, limiter.Result{Granted: 5, Limit: 100}, 1)
 	}
-	if got := z.pause(s); got != 0 {
+	if got := z.Pause(s); got != 0 {
 		t.Errorf("pause is %d after leases that brought enough", got)
 	}
 }
 
 func TestOneWindowDoesNotSpanTheRange(t *testing.T) {
 	for _, d := range []int64{1, 60, 1_000_000, math.MaxInt64} {
-		z := sizing{low: 1, high: 1_000_000, start: 1000}
-		if got := z.size(z.observe(sizer{}, d)); got < 450 || got > 2100 {
+		z := Rule{Low: 1, High: 1_000_000, Start: 1000}
+		if got := z.Size(z.Observe(Sizer{}, d)); got < 450 || got > 2100 {
 			t.Errorf("size went from 1000 to %d by a demand of %d", got, d)
 		}
 		a := newTextbook(1, 1_000_000, 1000)
@@ -375,12 +375,12 @@ func TestOneWindowDoesNotSpanTheRange(t *testing.T) {
 }
 
 func TestSizerIsSmallAndAllocatesNothing(t *testing.T) {
-	if got := unsafe.Sizeof(sizer{}); got != 16 {
-		t.Errorf("a sizer takes %d bytes, want 16", got)
+	if got := unsafe.Sizeof(Sizer{}); got != 16 {
+		t.Errorf("a Sizer takes %d bytes, want 16", got)
 	}
-	z, s := sizing{low: 1, high: 1000, start: 10, predictive: true}, sizer{}
+	z, s := Rule{Low: 1, High: 1000, Start: 10, Predictive: true}, Sizer{}
 	if n := testing.AllocsPerRun(100, func() {
-		s = z.refused(z.observe(s, z.size(s)))
+		s = z.refused(z.Observe(s, z.Size(s)))
 	}); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
@@ -395,24 +395,24 @@ func FuzzSizeStaysWithinItsBounds(f *testing.F) {
 	f.Add(int64(1), int64(1_000_000_000_000), int64(1), true, -inf, float32(math.MaxFloat32), inf, int16(32767), uint8(7), uint8(250), math.Inf(-1), int64(0), int64(1))
 	f.Fuzz(func(t *testing.T, low, high, start int64, predictive bool, a, b, c float32, d int16, e, g uint8, life float64, demand, next int64) {
 		low = max(1, low%1_000_000_000_001)
-		z := sizing{low: low, high: max(low, high%1_000_000_000_001), start: start, predictive: predictive, part: life, longestPause: 1e9}
-		s := sizer{log: a, squares: b, forecast: c, debt: d, scarcity: e, steps: g}
+		z := Rule{Low: low, High: max(low, high%1_000_000_000_001), Start: start, Predictive: predictive, Part: life, LongestPause: 1e9}
+		s := Sizer{log: a, squares: b, forecast: c, debt: d, scarcity: e, steps: g}
 		check := func(after string) {
-			for _, got := range []int64{z.size(s), z.lease(s, life)} {
-				if got < z.low || got > z.high {
-					t.Fatalf("size %d after %s is outside %d to %d; state %+v", got, after, z.low, z.high, s)
+			for _, got := range []int64{z.Size(s), z.Lease(s, life)} {
+				if got < z.Low || got > z.High {
+					t.Fatalf("size %d after %s is outside %d to %d; state %+v", got, after, z.Low, z.High, s)
 				}
 			}
-			if got := z.pause(s); got < 0 || got > z.longestPause {
-				t.Fatalf("pause %d after %s is outside 0 to %d; state %+v", got, after, z.longestPause, s)
+			if got := z.Pause(s); got < 0 || got > z.LongestPause {
+				t.Fatalf("pause %d after %s is outside 0 to %d; state %+v", got, after, z.LongestPause, s)
 			}
 		}
 		check("nothing")
-		s = z.observe(s, demand)
+		s = z.Observe(s, demand)
 		check("a window")
-		s = z.heard(s, start, limiter.Result{Reason: limiter.Exhausted, Remaining: next, Limit: demand}, life)
+		s = z.Heard(s, start, limiter.Result{Reason: limiter.Exhausted, Remaining: next, Limit: demand}, life)
 		check("a refusal")
-		s = z.observe(s, next)
+		s = z.Observe(s, next)
 		check("another window")
 	})
 }
