@@ -47,7 +47,7 @@ func TestRequestsBeyondTheThreadsWait(t *testing.T) {
 }
 
 func TestARequestThatIsGivenUpLeavesTheQueue(t *testing.T) {
-	b, err := Start(1, 300*time.Millisecond)
+	b, err := Start(1, 2*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestARequestThatIsGivenUpLeavesTheQueue(t *testing.T) {
 	began := time.Now()
 	get(ctx, t, b)
 	for b.InFlight() > 1 {
-		if time.Since(began) > 250*time.Millisecond {
+		if time.Since(began) > 1500*time.Millisecond {
 			t.Fatal("the request still waits")
 		}
 		time.Sleep(time.Millisecond)

@@ -86,6 +86,13 @@ func (w *world) used() map[policy.Store]bool {
 	return w.retained
 }
 
+// last returns whose connections the last command came over.
+func (w *world) last() policy.Store {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.over
+}
+
 // set changes how the coordinator behaves.
 func (w *world) set(change func(w *world)) {
 	w.mu.Lock()

@@ -298,7 +298,7 @@ func TestAGuardGoesOnOverOtherConnections(t *testing.T) {
 		if used := s.world.used(); !used[want] || len(used) != 1 {
 			t.Errorf("%v are kept, want %v", used, want)
 		}
-		if over := s.world.over; over != encrypted.Coordinator {
+		if over := s.world.last(); over != encrypted.Coordinator {
 			t.Errorf("the last beat went over %v", over)
 		}
 		slot.Release(concurrency.Served)
