@@ -45,3 +45,9 @@ func (s *State) read(now limiter.Instant) {
 	}
 	s.Latest = now
 }
+
+// Keep returns the instant up to which an escrow is to be remembered. It is the
+// longest window after the last command and after the window's end: no window that it
+// knew can be open then, so whoever begins with another name and memory finds nothing
+// that it could use twice. The slice has to be told again.
+func (s *State) Keep() limiter.Instant { return max(s.Latest, s.Ends).Add(limiter.MaxWindow) }
