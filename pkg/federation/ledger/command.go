@@ -49,8 +49,8 @@ type Command struct {
 	// Demand is what the member expects to want of a whole window, 0 when it does not
 	// know. It guides what is kept for it and is never trusted.
 	Demand int64
-	// Weight stands for the member's weight from now on when it is above 0: the sum of
-	// the weights of the tenants that are active there. So tenants share by weight
+	// Weight stands for the member's weight from now on when it is above 0, up to
+	// MaxClaim: the sum of the weights of the tenants that are active there. So tenants share by weight
 	// across regions (Parekh and Gallager 1993: a parent weighs what its children do).
 	Weight int64
 	// Slice is what the member uses without asking from the next window on, at most:

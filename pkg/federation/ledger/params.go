@@ -5,8 +5,13 @@ import "github.com/weir-dev/weir/pkg/limiter"
 // Bounds of a budget. They keep every product and sum below 2^53.
 const (
 	MaxMembers = 64
-	MaxWeight  = int64(1000)
-	MaxHolders = 64 // of one member in one window
+	MaxWeight  = int64(1000)    // that a member is given
+	MaxClaim   = int64(1) << 21 // of its tenants, which are a thousand at most
+	MaxHolders = 64             // of one member in one window
+	MaxName    = 253            // bytes of the name of a member or holder
+
+	maxIndex = int64(limiter.MaxInstant) / int64(limiter.MinWindow)
+	maxCount = int64(1) << 46 // that one member reports of a window
 )
 
 // Params are what a budget is divided by.

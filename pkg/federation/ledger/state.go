@@ -39,6 +39,8 @@ type Standing struct {
 	// Slice is what it may be using without asking of the open window, Next what it was
 	// told for later ones and has not given up yet.
 	Slice, Next int64
+	// Told is the window in which the member was told all of Next last, or may have been.
+	Told int64
 }
 
 // Closed is a window that is over.
