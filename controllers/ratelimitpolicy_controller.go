@@ -96,12 +96,12 @@ func (r *RateLimitPolicyReconciler) forget(policy types.NamespacedName) {
 
 // gather fills the scope.
 func (r *RateLimitPolicyReconciler) gather(ctx context.Context, s *scope) error {
-	doubts, errs := translate.Validate(s.policy)
+	doubts, errs := translate.Validate(s.policy, nil)
 	if s.doubts, s.invalid = doubts, errs.ToAggregate(); len(errs) > 0 {
 		return nil
 	}
 	var err error
-	if s.enforced, err = translate.Policy(s.policy); err != nil {
+	if s.enforced, err = translate.Policy(s.policy, nil); err != nil {
 		return fmt.Errorf("translating a valid policy: %w", err)
 	}
 	selected, err := listPods(ctx, r.Client, s.policy.Namespace, &s.policy.Spec.PodSelector)

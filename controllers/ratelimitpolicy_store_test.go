@@ -16,7 +16,7 @@ import (
 // told is what the fleet says when each pod enforces the policy as it is now.
 func (w *world) told(pods ...string) coordinator.Observation {
 	w.Helper()
-	enforced, err := translate.Policy(w.get())
+	enforced, err := translate.Policy(w.get(), nil)
 	w.Expect(err).NotTo(HaveOccurred())
 	o := acknowledged(enforced.Generation, pods...)
 	for i := range o.Sessions {
@@ -188,7 +188,7 @@ func TestAStatusThatIsWipedDuringAMoveForgetsNoCaution(t *testing.T) {
 		o.Sessions[1].Enforced.Draining = false
 		fleet.say(w.policy, o)
 		w.Consistently(w.phase).Should(BeEmpty())
-		enforced, err := translate.Policy(w.get())
+		enforced, err := translate.Policy(w.get(), nil)
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(enforced.Draining).To(BeTrue(), "nothing may be asked")
 	}

@@ -23,8 +23,7 @@ func (p *platform) addWebhooks() {
 			FleetServerName: o.service(fleetService),
 		},
 	}
-	pools := webhook.PoolValidator{Pools: p.manager.GetCache()}
-	webhook.Register(p.manager.GetWebhookServer(), p.manager.GetScheme(), pods, pools)
+	webhook.Register(p.manager.GetWebhookServer(), p.manager.GetScheme(), pods, p.manager.GetCache(), o.clusterName)
 }
 
 // version is that of the module this program was built from.

@@ -64,7 +64,7 @@ func (d *policyShow) readPolicy(ctx context.Context) (policyView, error) {
 
 func viewOf(p *v1alpha1.RateLimitPolicy) (policyView, error) {
 	limit := &p.Spec.Limits[0]
-	enforced, err := translate.Policy(p)
+	enforced, err := translate.Policy(p, nil)
 	if err != nil {
 		return policyView{}, err
 	}

@@ -2,10 +2,13 @@ package resolve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,34 +21,37 @@ const (
 	catchUpTime  = 10 * time.Second
 )
 
-// CatchUp returns once the cache knows every policy and every pool as it is at the
-// API server at the time of the call, or as it was later. A process that has just
+// CatchUp returns once the cache knows every policy, every pool and every budget as it
+// is at the API server at the time of the call, or as it was later. A process that has just
 // begun to lead may see less in its cache than the leader before has written, and
-// would tell sidecars to go back to a store that they have let go of, or take shares
-// of a pool for shorter than they last. It blocks for at most ten seconds; the error
+// would tell sidecars to go back to a store that they have let go of, take shares of a
+// pool for shorter than they last, or divide a budget that another cluster divides now. It blocks for at most ten seconds; the error
 // names what it waits for.
 func CatchUp(ctx context.Context, live, cache client.Reader) error {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
-	var policies v1alpha1.RateLimitPolicyList
-	if err := live.List(ctx, &policies); err != nil {
-		return fmt.Errorf("listing the policies: %w", err)
+	return errors.Join(
+		catchUp(ctx, live, cache, "policy", &v1alpha1.RateLimitPolicyList{}, &v1alpha1.RateLimitPolicy{}),
+		catchUp(ctx, live, cache, "pool", &v1alpha1.ConcurrencyPoolList{}, &v1alpha1.ConcurrencyPool{}),
+		catchUp(ctx, live, cache, "budget", &v1alpha1.FederatedBudgetList{}, &v1alpha1.FederatedBudget{}),
+	)
+}
+
+// catchUp does so for one kind. It reads into all and known.
+func catchUp(ctx context.Context, live, cache client.Reader, kind string, all client.ObjectList, known client.Object) error {
+	if err := live.List(ctx, all); err != nil {
+		return fmt.Errorf("listing each %s: %w", kind, err)
 	}
-	for i := range policies.Items {
-		if err := awaitKnown(ctx, live, cache, &policies.Items[i], &v1alpha1.RateLimitPolicy{}); err != nil {
-			return fmt.Errorf("waiting for the cache to know policy %s: %w", client.ObjectKeyFromObject(&policies.Items[i]), err)
+	return meta.EachListItem(all, func(item runtime.Object) error {
+		object, ok := item.(client.Object)
+		if !ok {
+			return fmt.Errorf("a list of each %s holds a %T", kind, item)
 		}
-	}
-	var pools v1alpha1.ConcurrencyPoolList
-	if err := live.List(ctx, &pools); err != nil {
-		return fmt.Errorf("listing the pools: %w", err)
-	}
-	for i := range pools.Items {
-		if err := awaitKnown(ctx, live, cache, &pools.Items[i], &v1alpha1.ConcurrencyPool{}); err != nil {
-			return fmt.Errorf("waiting for the cache to know pool %s: %w", client.ObjectKeyFromObject(&pools.Items[i]), err)
+		if err := awaitKnown(ctx, live, cache, object, known); err != nil {
+			return fmt.Errorf("waiting for the cache to know %s %s: %w", kind, client.ObjectKeyFromObject(object), err)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // awaitKnown blocks until the cache has the object as it is given, or newer, or knows

@@ -1,9 +1,7 @@
 package resolve
 
 import (
-	"cmp"
 	"maps"
-	"math"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,16 +28,7 @@ func Pools(all []v1alpha1.ConcurrencyPool, namespace string, podLabels map[strin
 // Precedence compares which of two pools of a namespace applies to the pods that both
 // select: the older one, and of two of the same second the one whose name comes first.
 // A pool that was not created yet is the youngest.
-func Precedence(a, b *v1alpha1.ConcurrencyPool) int {
-	return cmp.Or(cmp.Compare(created(a), created(b)), cmp.Compare(a.Name, b.Name))
-}
-
-func created(p *v1alpha1.ConcurrencyPool) int64 {
-	if p.CreationTimestamp.IsZero() {
-		return math.MaxInt64
-	}
-	return p.CreationTimestamp.Unix()
-}
+func Precedence(a, b *v1alpha1.ConcurrencyPool) int { return precedence(a, b) }
 
 func selects(p *v1alpha1.ConcurrencyPool, podLabels map[string]string) bool {
 	selector, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)

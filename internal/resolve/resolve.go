@@ -3,6 +3,7 @@ package resolve
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +22,8 @@ const syncTimeout = time.Second
 // ByLabels resolves what a pod with given labels would enforce. It is safe for
 // concurrent use when its cache is.
 type ByLabels struct {
-	Cluster string        // that counters are named after
-	Cache   client.Reader // of policies and pools; it must not answer before it is synced
+	Cluster string        // that counters are named after, and this cluster as a member of budgets
+	Cache   client.Reader // of policies, pools and budgets; it must not answer before it is synced
 }
 
 // Snapshot returns what pods of the namespace with these labels enforce. While
@@ -42,7 +43,24 @@ func (r ByLabels) Snapshot(ctx context.Context, namespace string, labels map[str
 	if selecting := Pools(pools.Items, namespace, labels); len(selecting) > 0 {
 		pool = selecting[0]
 	}
-	return translate.Snapshot(r.Cluster, policies.Items, pool, namespace, labels)
+	budgets, err := r.budgets(ctx, namespace, policies.Items)
+	if err != nil {
+		return policy.Snapshot{}, err
+	}
+	return translate.Snapshot(r.Cluster, policies.Items, budgets, pool, namespace, labels)
+}
+
+// budgets returns what the policies of the namespace may draw from. Where none of them
+// does the cache is not asked.
+func (r ByLabels) budgets(ctx context.Context, namespace string, policies []v1alpha1.RateLimitPolicy) (translate.Budgets, error) {
+	if !slices.ContainsFunc(policies, func(p v1alpha1.RateLimitPolicy) bool { return translate.Draws(&p) }) {
+		return nil, nil
+	}
+	all, err := ReadBudgets(ctx, r.Cache, r.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	return all.In(namespace), nil
 }
 
 // ByPod resolves what an existing pod enforces. It is safe for concurrent use
@@ -62,7 +80,7 @@ func (r ByPod) Secret(ctx context.Context, s policy.Store) (map[string][]byte, e
 // credentials have, none when they cannot be read. It fails when the cache does not know
 // the pod (yet), when the name belongs to a pod with another UID
 // (*OtherPodError), and when a policy that selects the pod, or the pool that applies to
-// it, cannot be translated.
+// it, cannot be translated, or a budget that such a policy draws from does not count.
 func (r ByPod) Snapshot(ctx context.Context, namespace, pod, podUID string) (policy.Snapshot, error) {
 	name := types.NamespacedName{Namespace: namespace, Name: pod}
 	var p corev1.Pod

@@ -23,7 +23,7 @@ const secretFreshFor = 10 * time.Second
 // secretKeptFor is how long one is kept that nobody asks for.
 const secretKeptFor = 10 * secretFreshFor
 
-// Secrets reads the credentials of stores. The controller may read a Secret only
+// Secrets reads the credentials of stores and hubs. The controller may read a Secret only
 // where it was granted to, and watches none. It is safe for concurrent use.
 type Secrets struct {
 	reader client.Reader // not cached
@@ -52,10 +52,33 @@ func newSecrets(reader client.Reader, c clock.PassiveClock) *Secrets {
 // when it names none. It may ask the API server. The values are shared and must
 // not be changed. An error says why they cannot be had, and the cure.
 func (s *Secrets) Data(ctx context.Context, of policy.Store) (data map[string][]byte, version string, err error) {
-	if of.Secret == "" {
+	return s.named(ctx, of.Secret)
+}
+
+// HubData does the same for the credentials by which a member reaches its hub.
+func (s *Secrets) HubData(ctx context.Context, of policy.Hub) (data map[string][]byte, version string, err error) {
+	return s.named(ctx, of.Secret)
+}
+
+// SetVersions sets which versions the credentials of the budget's hub, coordinator and
+// escrow have, none where they cannot be read. It may ask the API server. The hub is
+// replaced, not written to.
+func (s *Secrets) SetVersions(ctx context.Context, b *policy.FederatedBudget) {
+	_, b.Coordinator.SecretVersion, _ = s.Data(ctx, b.Coordinator)
+	_, b.Escrow.SecretVersion, _ = s.Data(ctx, b.Escrow)
+	if b.Hub != nil {
+		of := *b.Hub
+		_, of.SecretVersion, _ = s.HubData(ctx, of)
+		b.Hub = &of
+	}
+}
+
+// named returns the values of a Secret "namespace/name" and their version.
+func (s *Secrets) named(ctx context.Context, secret string) (data map[string][]byte, version string, err error) {
+	if secret == "" {
 		return nil, "", nil
 	}
-	namespace, name, _ := strings.Cut(of.Secret, "/")
+	namespace, name, _ := strings.Cut(secret, "/")
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	s.mu.Lock()
 	known, ok := s.byName[key]

@@ -57,7 +57,7 @@ func TestCalendars(t *testing.T) {
 func rateOf(t *testing.T, cadence, offset string) limiter.Rate {
 	t.Helper()
 	spec := fmt.Sprintf(`{podSelector: {}, limits: [{name: all, algorithm: Quota, utcOffset: %q, rates: [{limit: 1, cadence: %s}]}]}`, offset, cadence)
-	p, err := translate.Policy(defaulted(t, []byte(`{metadata: {name: checkout, namespace: shop}, spec: `+spec+`}`)))
+	p, err := translate.Policy(defaulted(t, []byte(`{metadata: {name: checkout, namespace: shop}, spec: `+spec+`}`)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

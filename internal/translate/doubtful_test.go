@@ -123,7 +123,7 @@ func TestValidateDoubts(t *testing.T) {
 	for name, tc := range doubtfulPolicies {
 		t.Run(name, func(t *testing.T) {
 			p := defaulted(t, []byte(`{metadata: {name: checkout, namespace: shop}, spec: `+tc.spec+`}`))
-			warnings, errs := translate.Validate(p)
+			warnings, errs := translate.Validate(p, nil)
 			if len(errs) > 0 {
 				t.Fatalf("it is refused: %v", errs)
 			}
@@ -155,7 +155,7 @@ func TestValidateDoubtsNot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := defaulted(t, []byte(`{metadata: {name: checkout, namespace: shop}, spec: `+spec+`}`))
-			if warnings, errs := translate.Validate(p); len(errs) > 0 || len(warnings) > 0 {
+			if warnings, errs := translate.Validate(p, nil); len(errs) > 0 || len(warnings) > 0 {
 				t.Errorf("Validate = %q, %v; want neither warnings nor errors", warnings, errs)
 			}
 		})

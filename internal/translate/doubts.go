@@ -55,7 +55,7 @@ func (d limitDoubts) all() []string {
 		encodedPaths(d.path.Child("match"), d.limit.Match),
 		encodedPaths(d.path.Child("exempt"), d.limit.Exempt),
 		d.unleased(),
-		d.rates(d.path.Child("rates"), d.spec.Rates, d.limit.Rates),
+		d.ownRates(),
 		d.wait(),
 		d.costs(),
 		d.lonelyTenants(),
@@ -64,6 +64,15 @@ func (d limitDoubts) all() []string {
 		warnings = append(warnings, d.rates(d.path.Child("overrides").Index(i).Child("rates"), d.spec.Overrides[i].Rates, o.Rates)...)
 	}
 	return warnings
+}
+
+// ownRates are about the rates that the policy names; those of a budget are its own
+// matter.
+func (d limitDoubts) ownRates() []string {
+	if d.limit.Budget != nil {
+		return nil
+	}
+	return d.rates(d.path.Child("rates"), d.spec.Rates, d.limit.Rates)
 }
 
 func (d limitDoubts) mode() []string {

@@ -31,11 +31,11 @@ type goldenPolicy struct {
 func TestPolicy(t *testing.T) {
 	golden(t, "policy", func(t *testing.T, in []byte) any {
 		p := defaulted(t, in)
-		translated, err := translate.Policy(p)
+		translated, err := translate.Policy(p, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		warnings, errs := translate.Validate(p)
+		warnings, errs := translate.Validate(p, nil)
 		if len(errs) > 0 {
 			t.Fatalf("Validate refuses what Policy translates: %v", errs)
 		}
@@ -86,7 +86,7 @@ func TestSnapshot(t *testing.T) {
 		if pod.Pool != nil {
 			pool = defaultedPool(t, marshal(t, pod.Pool))
 		}
-		snapshot, err := translate.Snapshot("east", policies, pool, pod.Namespace, pod.Labels)
+		snapshot, err := translate.Snapshot("east", policies, nil, pool, pod.Namespace, pod.Labels)
 		if err != nil {
 			t.Fatal(err)
 		}

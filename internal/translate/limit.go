@@ -33,7 +33,11 @@ func (t *translator) limit(path *field.Path, l *v1alpha1.Limit) policy.Limit {
 	default: // has nothing of its own
 	}
 	offset := t.offset(path.Child("utcOffset"), l.UTCOffset)
-	out.Rates = t.rates(path.Child("rates"), &out, l.Rates, offset)
+	if l.Scope == v1alpha1.FederatedScope {
+		t.draw(path, l, &out)
+	} else {
+		out.Rates = t.rates(path.Child("rates"), &out, l.Rates, offset)
+	}
 	out.Overrides = t.overrides(path.Child("overrides"), &out, l.Overrides, offset)
 	out.Cost = t.cost(path.Child("cost"), &out, l.Cost)
 	out.Fairness = t.fairness(path.Child("fairness"), l.Fairness)

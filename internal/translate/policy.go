@@ -8,20 +8,24 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// Policy returns what a sidecar enforces for p. The object is one that the API
-// server defaulted. The error names every field that is wrong, with its cure.
-func Policy(p *v1alpha1.RateLimitPolicy) (policy.Policy, error) {
-	translated, errs := translate(p)
-	return translated, errs.ToAggregate()
+// Policy returns what a sidecar enforces for p, given the budgets of its namespace. The
+// object is one that the API server defaulted. The error names every field that is
+// wrong, with its cure. When Validate finds nothing wrong, what is wrong is a budget:
+// then the policy is to be enforced as it was before, or not yet, and never without the
+// limit that draws from it.
+func Policy(p *v1alpha1.RateLimitPolicy, budgets Budgets) (policy.Policy, error) {
+	translated, unmet, errs := translate(p, budgets)
+	return translated, append(errs, unmet...).ToAggregate()
 }
 
-// translate returns the translation of p and all that is wrong with it. Where it
-// returns errors the translation is of no use.
-func translate(p *v1alpha1.RateLimitPolicy) (policy.Policy, field.ErrorList) {
+// translate returns the translation of p, which of its budgets cannot be drawn from,
+// and all that is wrong with it. Where it returns errors the translation is of no use;
+// where it returns unmet references that is so of the limits that have them.
+func translate(p *v1alpha1.RateLimitPolicy, budgets Budgets) (translated policy.Policy, unmet, errs field.ErrorList) {
 	spec := field.NewPath("spec")
-	t := translator{errs: validateSelector(&p.Spec.PodSelector, spec.Child("podSelector"))}
+	t := translator{budgets: budgets, errs: validateSelector(&p.Spec.PodSelector, spec.Child("podSelector"))}
 	lease := spec.Child("consistency", "lease")
-	translated := policy.Policy{
+	translated = policy.Policy{
 		Namespace:          p.Namespace,
 		Name:               p.Name,
 		Generation:         Generation(p),
@@ -34,13 +38,16 @@ func translate(p *v1alpha1.RateLimitPolicy) (policy.Policy, field.ErrorList) {
 	for i := range p.Spec.Limits {
 		translated.Limits = append(translated.Limits, t.limit(spec.Child("limits").Index(i), &p.Spec.Limits[i]))
 	}
+	if Draws(p) {
+		t.leave(spec.Child("store", "type"), p, &translated)
+	}
 	if len(t.errs) == 0 && translated.Consistency.Mode == policy.Leased {
 		t.lifetimes(lease.Child("lifetime"), p, &translated)
 	}
 	if len(t.errs) == 0 {
 		t.errs = accepted(spec, policy.Snapshot{Policies: []policy.Policy{translated}})
 	}
-	return translated, t.errs
+	return translated, t.unmet, t.errs
 }
 
 // accepted reports whether sidecars would accept a snapshot of that alone. One object
@@ -70,7 +77,9 @@ func clientIP(c *v1alpha1.ClientIP) policy.ClientIP {
 
 // A translator collects what is wrong on the way.
 type translator struct {
-	errs field.ErrorList
+	budgets Budgets
+	errs    field.ErrorList
+	unmet   field.ErrorList // references to budgets that do not count here
 }
 
 // invalid notes what is wrong with a field, and the cure. The value is shown where

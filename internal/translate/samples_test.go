@@ -42,7 +42,7 @@ func validateSample(t *testing.T, text []byte) (warnings []string, errs field.Er
 	case "RateLimitPolicy":
 		p := defaulted(t, text)
 		p.Namespace = "default"
-		return translate.Validate(p)
+		return translate.Validate(p, nil)
 	case "ConcurrencyPool":
 		p := defaultedPool(t, text)
 		p.Namespace = "default"

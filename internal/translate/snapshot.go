@@ -15,13 +15,14 @@ import (
 
 // Snapshot returns everything that a pod with these labels enforces: the
 // policies of its namespace that select it, ordered by name, and the pool that
-// applies to it, nil for none. Cluster names the counters' owner and is not empty. It
-// does not change what it is given.
+// applies to it, nil for none. Budgets are those of the namespace. Cluster names the
+// counters' owner and is not empty. It does not change what it is given.
 //
-// It fails when one of those policies or the pool does not translate, or when it
+// It fails when one of those policies or the pool does not translate, which it does
+// not either when a budget is missing that one of its limits draws from, or when it
 // cannot be known whether a policy selects the pod. Then nothing is to be pushed: a
 // snapshot without them would lift a limit.
-func Snapshot(cluster string, all []v1alpha1.RateLimitPolicy, pool *v1alpha1.ConcurrencyPool, namespace string, podLabels map[string]string) (policy.Snapshot, error) {
+func Snapshot(cluster string, all []v1alpha1.RateLimitPolicy, budgets Budgets, pool *v1alpha1.ConcurrencyPool, namespace string, podLabels map[string]string) (policy.Snapshot, error) {
 	snapshot := policy.Snapshot{Cluster: cluster}
 	var errs []error
 	for i := range all {
@@ -33,7 +34,7 @@ func Snapshot(cluster string, all []v1alpha1.RateLimitPolicy, pool *v1alpha1.Con
 		if err == nil && !selector.Matches(labels.Set(podLabels)) {
 			continue
 		}
-		translated, err := Policy(p)
+		translated, err := Policy(p, budgets)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("RateLimitPolicy %s/%s: %w", p.Namespace, p.Name, err))
 			continue

@@ -44,7 +44,7 @@ func TestSnapshotOfABrokenPolicy(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			all := []v1alpha1.RateLimitPolicy{named(t, "shop", "good", sound), tc.policy}
-			snapshot, err := translate.Snapshot("east", all, nil, "shop", map[string]string{"app": "checkout"})
+			snapshot, err := translate.Snapshot("east", all, nil, nil, "shop", map[string]string{"app": "checkout"})
 			if tc.wantErr == "" {
 				if err != nil || len(snapshot.Policies) != 1 || snapshot.Policies[0].Name != "good" {
 					t.Errorf("Snapshot = %v, %v; want the good policy alone", snapshot, err)
@@ -63,7 +63,7 @@ func TestSnapshotOfABrokenPolicy(t *testing.T) {
 
 func TestSnapshotOfABrokenPool(t *testing.T) {
 	pool := defaultedPool(t, []byte(`{metadata: {name: bad, namespace: shop}, spec: {podSelector: {}, limit: {max: 0}}}`))
-	snapshot, err := translate.Snapshot("east", []v1alpha1.RateLimitPolicy{named(t, "shop", "good", sound)}, pool, "shop", nil)
+	snapshot, err := translate.Snapshot("east", []v1alpha1.RateLimitPolicy{named(t, "shop", "good", sound)}, nil, pool, "shop", nil)
 	if want := "ConcurrencyPool shop/bad: "; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Snapshot failed with %v, want %q", err, want)
 	}
@@ -88,7 +88,7 @@ func TestSnapshotDoesNotDependOnTheOrderOfPolicies(t *testing.T) {
 
 func version(t *testing.T, all []v1alpha1.RateLimitPolicy) string {
 	t.Helper()
-	snapshot, err := translate.Snapshot("east", all, nil, "shop", nil)
+	snapshot, err := translate.Snapshot("east", all, nil, nil, "shop", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,16 @@ func Serving(p *v1alpha1.RateLimitPolicy) (of policy.Store, since limiter.Instan
 // Wanted returns the store that spec.store names.
 func Wanted(p *v1alpha1.RateLimitPolicy) policy.Store { return store(p.Namespace, p.Spec.Store) }
 
+// leave says what becomes of a store that counted for a policy before limits of it
+// drew from a budget, of which only the controller knows: nothing is asked of it any
+// more, so that its counters can be let go of.
+func (t *translator) leave(path *field.Path, p *v1alpha1.RateLimitPolicy, out *policy.Policy) {
+	if p.Spec.Store.Type != v1alpha1.ControllerStore {
+		t.invalid(path, p.Spec.Store.Type, "a limit of scope Federated is leased by the controller: set it to Controller, or move that limit to a policy of its own")
+	}
+	out.Draining = out.Draining || out.Store.Type != policy.ControllerStore
+}
+
 // store returns the store of a policy in that namespace.
 func store(namespace string, s v1alpha1.Store) policy.Store {
 	out := policy.Store{Type: policy.StoreType(s.Type)}

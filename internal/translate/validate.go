@@ -18,13 +18,18 @@ const maxValue = 1024
 
 // Validate returns what is wrong with p, so that it cannot be enforced, and what
 // is doubtful, so that it may not do what was meant. Every message names the
-// field and the cure. Warnings are only given for a policy without errors.
-func Validate(p *v1alpha1.RateLimitPolicy) (warnings []string, errs field.ErrorList) {
-	translated, errs := translate(p)
+// field and the cure. Warnings are only given for a policy without errors. A budget
+// that does not count is no fault of p, which may well be applied before it: it is
+// warned of, and Policy fails until it does.
+func Validate(p *v1alpha1.RateLimitPolicy, budgets Budgets) (warnings []string, errs field.ErrorList) {
+	translated, unmet, errs := translate(p, budgets)
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	return doubts(p, translated), nil
+	for _, reference := range unmet {
+		warnings = append(warnings, warn(field.NewPath(reference.Field), "%s", reference.Detail))
+	}
+	return append(warnings, doubts(p, translated)...), nil
 }
 
 // ValidatePool does the same for a pool.
@@ -34,6 +39,16 @@ func ValidatePool(p *v1alpha1.ConcurrencyPool) (warnings []string, errs field.Er
 		return nil, errs
 	}
 	return poolDoubts(p, translated), nil
+}
+
+// ValidateBudget does the same for a budget in the cluster of that name. A cluster that
+// is none of the members is warned of, since the flag that names it may follow.
+func ValidateBudget(b *v1alpha1.FederatedBudget, self string) (warnings []string, errs field.ErrorList) {
+	translated, errs := translateBudget(b)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return budgetDoubts(b, translated, self), nil
 }
 
 var selectorOperators = []metav1.LabelSelectorOperator{

@@ -190,14 +190,14 @@ func TestValidateRefuses(t *testing.T) {
 	for name, tc := range invalidPolicies {
 		t.Run(name, func(t *testing.T) {
 			p := defaulted(t, []byte(`{metadata: {name: checkout, namespace: shop}, spec: `+tc.spec+`}`))
-			warnings, errs := translate.Validate(p)
+			warnings, errs := translate.Validate(p, nil)
 			if len(errs) != 1 || errs[0].Field != tc.field || !strings.Contains(errs[0].Error(), tc.message) {
 				t.Errorf("Validate = %v\nwant one error about %s that says %q", errs, tc.field, tc.message)
 			}
 			if len(warnings) > 0 {
 				t.Errorf("an invalid policy has warnings: %q", warnings)
 			}
-			if _, err := translate.Policy(p); err == nil {
+			if _, err := translate.Policy(p, nil); err == nil {
 				t.Error("Policy translates what Validate refuses")
 			}
 		})
@@ -222,7 +222,7 @@ spec:
 		"spec.limits[0].match[0].headers[0].value",
 		"spec.limits[1].rates[0].window",
 	}
-	_, errs := translate.Validate(p)
+	_, errs := translate.Validate(p, nil)
 	if got := fields(errs); strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("faults in %q, want %q", got, want)
 	}

@@ -371,7 +371,7 @@ func (s *apiServer) serve(t *testing.T, environment *envtest.Environment) (stop 
 	server := webhook.NewServer(webhook.Options{Host: where.LocalServingHost, Port: where.LocalServingPort, CertDir: where.LocalServingCertDir})
 	injector, _ := newInjector()
 	injector.Namespaces, injector.LiveNamespaces = s.Client, s.Client
-	Register(countingServer{server, &s.calls}, s.Scheme(), injector, PoolValidator{Pools: s.Client})
+	Register(countingServer{server, &s.calls}, s.Scheme(), injector, s.Client, "eu-west")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)

@@ -2,24 +2,31 @@ package webhook
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/resolve"
 	"github.com/weir-dev/weir/internal/translate"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // PolicyValidator tells the author of a RateLimitPolicy what is wrong with it and
-// what is doubtful.
-type PolicyValidator struct{}
+// what is doubtful, budgets that are not there among it.
+type PolicyValidator struct {
+	Cluster string        // this cluster as a member of budgets
+	Budgets client.Reader // of the cache, which may be behind
+}
 
 var _ admission.Validator[*v1alpha1.RateLimitPolicy] = PolicyValidator{}
 
 // ValidateCreate refuses a policy that cannot be enforced, naming every field.
-func (PolicyValidator) ValidateCreate(_ context.Context, p *v1alpha1.RateLimitPolicy) (admission.Warnings, error) {
-	warnings, faults := translate.Validate(p)
+func (v PolicyValidator) ValidateCreate(ctx context.Context, p *v1alpha1.RateLimitPolicy) (admission.Warnings, error) {
+	warnings, faults := translate.Validate(p, v.budgets(ctx, p))
 	if len(faults) > 0 {
 		kind := v1alpha1.GroupVersion.WithKind("RateLimitPolicy").GroupKind()
 		return warnings, apierrors.NewInvalid(kind, p.Name, faults)
@@ -39,4 +46,21 @@ func (v PolicyValidator) ValidateUpdate(ctx context.Context, old, p *v1alpha1.Ra
 // ValidateDelete has nothing against a deletion.
 func (PolicyValidator) ValidateDelete(context.Context, *v1alpha1.RateLimitPolicy) (admission.Warnings, error) {
 	return nil, nil
+}
+
+// budgets returns those that the policy may draw from. That they cannot be read is no
+// fault of the policy.
+func (v PolicyValidator) budgets(ctx context.Context, p *v1alpha1.RateLimitPolicy) translate.Budgets {
+	if !translate.Draws(p) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	all, err := resolve.ReadBudgets(ctx, v.Budgets, v.Cluster)
+	if err != nil {
+		return func(string) (policy.FederatedBudget, error) {
+			return policy.FederatedBudget{}, fmt.Errorf("it is not known whether it exists (%w): see the condition Accepted", err)
+		}
+	}
+	return all.In(p.Namespace)
 }

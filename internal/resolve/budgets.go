@@ -1,0 +1,157 @@
+package resolve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/translate"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// A Budget is what became of one FederatedBudget of this cluster.
+type Budget struct {
+	Object types.NamespacedName
+	ID     string
+	Budget policy.FederatedBudget // of no use with an error; without the versions of its credentials
+	// Err says why it does not count, and the cure: *ConflictError when an older object
+	// has its id, else what cannot be translated.
+	Err error
+}
+
+// Budgets are all FederatedBudgets of a cluster, resolved. It is a value that nobody
+// changes, and safe for concurrent use.
+type Budgets struct {
+	self   string
+	all    []Budget // in the order of precedence
+	byName map[types.NamespacedName]int
+	byID   map[string]int // the one that has the id
+}
+
+// ReadBudgets resolves the FederatedBudgets that the reader lists for the cluster of
+// that name, which is what --cluster-name says.
+func ReadBudgets(ctx context.Context, from client.Reader, self string) (*Budgets, error) {
+	var all v1alpha1.FederatedBudgetList
+	if err := from.List(ctx, &all); err != nil {
+		return nil, fmt.Errorf("listing the budgets: %w", err)
+	}
+	return NewBudgets(all.Items, self), nil
+}
+
+// NewBudgets resolves all FederatedBudgets of the cluster of that name. Of those with
+// one id the oldest has it, also when it cannot be translated: two that count at once
+// would be two limits. Of two of the same second it is the one whose namespace, then
+// name, comes first.
+func NewBudgets(all []v1alpha1.FederatedBudget, self string) *Budgets {
+	b := &Budgets{self: self, byName: make(map[types.NamespacedName]int), byID: make(map[string]int)}
+	ordered := slices.Clone(all)
+	slices.SortFunc(ordered, func(a, b v1alpha1.FederatedBudget) int { return precedence(&a, &b) })
+	for i := range ordered {
+		resolved := b.resolve(&ordered[i])
+		if _, taken := b.byID[resolved.ID]; !taken {
+			b.byID[resolved.ID] = i
+		}
+		b.byName[resolved.Object] = i
+		b.all = append(b.all, resolved)
+	}
+	return b
+}
+
+// resolve resolves an object that all that were resolved before come before.
+func (b *Budgets) resolve(object *v1alpha1.FederatedBudget) Budget {
+	out := Budget{Object: client.ObjectKeyFromObject(object), ID: object.Spec.ID}
+	if older, taken := b.byID[out.ID]; taken {
+		out.Err = &ConflictError{ID: out.ID, Older: b.all[older].Object}
+		return out
+	}
+	out.Budget, out.Err = translate.Budget(object, b.self)
+	return out
+}
+
+// All returns what became of every object, ordered by namespace and name.
+func (b *Budgets) All() []Budget {
+	return slices.SortedFunc(slices.Values(b.all), func(x, y Budget) int { return compareNames(x.Object, y.Object) })
+}
+
+// Counting returns the budgets that this cluster takes part in, one for each id, ordered
+// by it.
+func (b *Budgets) Counting() []policy.FederatedBudget {
+	var counting []policy.FederatedBudget
+	for i := range b.all {
+		if b.all[i].Err == nil {
+			counting = append(counting, b.all[i].Budget)
+		}
+	}
+	slices.SortFunc(counting, func(x, y policy.FederatedBudget) int { return cmp.Compare(x.ID, y.ID) })
+	return counting
+}
+
+// Named returns what became of one object. There may be none: *NoBudgetError.
+func (b *Budgets) Named(object types.NamespacedName) Budget {
+	if i, ok := b.byName[object]; ok {
+		return b.all[i]
+	}
+	return Budget{Object: object, Err: &NoBudgetError{Object: object}}
+}
+
+// Of returns what became of the object that has the id; false when none has.
+func (b *Budgets) Of(id string) (Budget, bool) {
+	i, ok := b.byID[id]
+	if !ok {
+		return Budget{}, false
+	}
+	return b.all[i], true
+}
+
+// Sharing returns the namespaces with objects of that id, each once, ordered. When one
+// of these changes, or is gone, another may begin to count, so the pods of all of them
+// may have to enforce something else.
+func (b *Budgets) Sharing(id string) []string {
+	var namespaces []string
+	for i := range b.all {
+		if b.all[i].ID == id {
+			namespaces = append(namespaces, b.all[i].Object.Namespace)
+		}
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
+}
+
+// In returns the budgets that policies of the namespace may draw from.
+func (b *Budgets) In(namespace string) translate.Budgets {
+	return func(name string) (policy.FederatedBudget, error) {
+		found := b.Named(types.NamespacedName{Namespace: namespace, Name: name})
+		var missing *NoBudgetError
+		if found.Err == nil || errors.As(found.Err, &missing) {
+			return found.Budget, found.Err
+		}
+		return policy.FederatedBudget{}, fmt.Errorf("FederatedBudget %s does not count: %w", found.Object, found.Err)
+	}
+}
+
+// NoBudgetError says that there is no FederatedBudget of that name.
+type NoBudgetError struct {
+	Object types.NamespacedName
+}
+
+// Error names the object, and the cure.
+func (e *NoBudgetError) Error() string {
+	return fmt.Sprintf("there is no FederatedBudget %s: create it, or name another in budgetRef", e.Object)
+}
+
+// ConflictError says that an older FederatedBudget has the same id.
+type ConflictError struct {
+	ID    string
+	Older types.NamespacedName
+}
+
+// Error names the older object, and the cure.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("FederatedBudget %s has the id %s, too; it is older and counts: delete one of the two", e.Older, e.ID)
+}

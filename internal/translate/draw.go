@@ -1,0 +1,60 @@
+package translate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// Budgets returns what the FederatedBudget of that name, in the namespace of a policy,
+// is. An error says why it does not count in this cluster, and the cure. It is nil
+// where no budget can be known.
+type Budgets func(name string) (policy.FederatedBudget, error)
+
+var errNoBudgets = errors.New("no FederatedBudget is known here")
+
+func (b Budgets) named(name string) (policy.FederatedBudget, error) {
+	if b == nil {
+		return policy.FederatedBudget{}, errNoBudgets
+	}
+	return b(name)
+}
+
+// unknownBudget stands for a budget that is not there, so that the rest of a policy
+// can be checked: nothing is too large for it, or lasts too long.
+var unknownBudget = policy.FederatedBudget{
+	ID:     "unknown",
+	Params: ledger.Params{Limit: limiter.MaxLimit, Window: limiter.MaxWindow},
+}
+
+// draw sets what a limit of scope Federated draws from, and the rate of that.
+func (t *translator) draw(path *field.Path, l *v1alpha1.Limit, out *policy.Limit) {
+	if l.BudgetRef == nil {
+		t.invalid(path.Child("budgetRef"), field.OmitValueType{}, "scope Federated draws from a budget: set budgetRef.name to a FederatedBudget of this namespace")
+		return
+	}
+	name := l.BudgetRef.Name
+	budget, err := t.budgets.named(name)
+	if err != nil {
+		t.unmet = append(t.unmet, field.Invalid(path.Child("budgetRef", "name"), name, err.Error()))
+		budget = unknownBudget
+	}
+	out.Budget = &policy.BudgetRef{ID: budget.ID, Name: name}
+	out.Rates = []limiter.Rate{{Limit: budget.Params.Limit, Window: budget.Params.Window}}
+	if l.Fairness != nil && budget.Escrow.Type == policy.RedisStore {
+		t.invalid(path.Child("fairness"), field.OmitValueType{}, fmt.Sprintf(
+			"FederatedBudget %s keeps its units in Redis, where they cannot be split over tenants: set its escrow.type to Controller, or remove fairness", name))
+	}
+}
+
+// Draws reports whether a limit of p draws from a FederatedBudget.
+func Draws(p *v1alpha1.RateLimitPolicy) bool {
+	return slices.ContainsFunc(p.Spec.Limits, func(l v1alpha1.Limit) bool { return l.Scope == v1alpha1.FederatedScope })
+}
