@@ -3,6 +3,8 @@ package ledger
 import (
 	"cmp"
 	"slices"
+
+	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 // report notes what a member counted. It is answered as a command that asks for
@@ -11,7 +13,7 @@ func (s *State) report(p *Params, m Member, c *Command) Grant {
 	s.attend(p, m, c)
 	s.Closed = slices.Clone(s.Closed)
 	for _, u := range c.Usage {
-		if i, ok := s.closed(u.Index); ok {
+		if i, ok := s.closed(p, c, u.Index); ok {
 			s.Closed[i].count(c.Member, u)
 		}
 	}
@@ -20,42 +22,44 @@ func (s *State) report(p *Params, m Member, c *Command) Grant {
 
 // closed returns where a window that is over is remembered. One in which nobody asked
 // for anything was not noticed: members may have used their slices of it.
-func (s *State) closed(index int64) (int, bool) {
-	i, ok := slices.BinarySearchFunc(s.Closed, index, func(c Closed, index int64) int { return cmp.Compare(index, c.Index) })
+func (s *State) closed(p *Params, c *Command, index int64) (int, bool) {
+	i, ok := slices.BinarySearchFunc(s.Closed, index, func(o Closed, index int64) int { return cmp.Compare(index, o.Index) })
 	switch {
 	case ok:
 		return i, true
-	case index >= s.Index || index < s.Index-MaxClosed:
+	case index >= s.Index, index < s.Index-MaxClosed, i == MaxClosed:
+		return 0, false
+	case limiter.Instant(index*int64(s.Window)) < c.Memory.Since:
 		return 0, false
 	}
-	s.Closed = slices.Insert(s.Closed, i, s.quiet(index))
-	s.Closed = s.Closed[:min(len(s.Closed), MaxClosed)]
-	return i, i < MaxClosed
+	closed := make([]Closed, 0, len(s.Closed)+1)
+	closed = append(closed, s.Closed[:i]...)
+	closed = append(closed, s.quiet(p, index))
+	closed = append(closed, s.Closed[i:]...)
+	s.Closed = closed[:min(len(closed), MaxClosed)]
+	return i, true
 }
 
-// quiet returns a window that is over and in which nobody asked for anything.
-func (s *State) quiet(index int64) Closed {
-	c := Closed{Index: index, Limit: s.Limit}
-	for _, t := range s.Standings {
-		if t.Slice > 0 {
-			c.Granted += t.Slice
-			c.Usage = append(c.Usage, MemberUsage{Member: t.Member, Granted: t.Slice})
-		}
+// member returns the usage of a member, which is added when it is not there.
+func (c *Closed) member(name string) *MemberUsage {
+	i, ok := slices.BinarySearchFunc(c.Usage, name, func(u MemberUsage, n string) int { return cmp.Compare(u.Member, n) })
+	if !ok {
+		c.Usage = slices.Insert(c.Usage, i, MemberUsage{Member: name})
 	}
-	return c
+	return &c.Usage[i]
+}
+
+// use adds to what a member had of the window.
+func (c *Closed) use(name string, units int64) {
+	c.member(name).Granted += units
+	c.Granted += units
 }
 
 // count replaces what a member reported before. The list is copied. What is complete
 // is not replaced by what is not: that was sent before.
-func (c *Closed) count(member string, u Usage) {
-	i, ok := slices.BinarySearchFunc(c.Usage, member, func(u MemberUsage, n string) int { return cmp.Compare(u.Member, n) })
-	usage := make([]MemberUsage, len(c.Usage), len(c.Usage)+1)
-	copy(usage, c.Usage)
-	if !ok {
-		usage = slices.Insert(usage, i, MemberUsage{Member: member})
-	}
-	if of := &usage[i]; u.Complete || !of.Complete {
+func (c *Closed) count(name string, u Usage) {
+	c.Usage = slices.Clone(c.Usage)
+	if of := c.member(name); u.Complete || !of.Complete {
 		of.Admitted, of.Refused, of.Reported, of.Complete = u.Admitted, u.Refused, true, u.Complete
 	}
-	c.Usage = usage
 }

@@ -69,7 +69,7 @@ func (s *State) handOver(p *Params, t *Standing, meant int64, c *Command) {
 // that it has. The list is copied.
 func (s *State) tell(i int, meant int64) int64 {
 	t := s.Standings[i]
-	if meant < t.Next || t.Told == s.Index {
+	if meant < t.Next || t.Told == s.Index || t.Next == 0 {
 		return min(meant, t.Next)
 	}
 	standings := make([]Standing, len(s.Standings))

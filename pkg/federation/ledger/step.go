@@ -21,8 +21,8 @@ import "github.com/weir-dev/weir/pkg/limiter"
 //	Reserve of an epoch that is not open               Forfeited
 //	Reserve otherwise                                  Granted
 //
-// Behind and Mismatched tell nothing of any window, so there is nothing in them for
-// the holder to take.
+// Behind and Mismatched tell nothing of any window and let the member keep what it
+// was told, so there is nothing in them to take.
 //
 // Whoever ports Step follows its files in this order: window.go brings the state to
 // the open window, account.go and standing.go find what is known of a holder and of
@@ -32,7 +32,7 @@ import "github.com/weir-dev/weir/pkg/limiter"
 // every quotient is of integers that are not negative, rounded down.
 func (s State) Step(p Params, now limiter.Instant, c Command) (State, Grant) {
 	if reason, wait := s.refuses(&p, now, &c); reason != 0 {
-		return s, Grant{Reason: reason, Now: now, RetryAfter: wait}
+		return s, Grant{Reason: reason, Slice: c.Slice, Now: now, RetryAfter: wait}
 	}
 	next := s
 	next.advance(&p, now, &c)

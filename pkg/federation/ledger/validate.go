@@ -7,7 +7,8 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// Validate reports what is wrong with the parameters.
+// Validate reports the first thing that is wrong with the parameters as an
+// *InvalidError.
 func (p Params) Validate() error {
 	switch {
 	case p.Limit < 1 || p.Limit > limiter.MaxLimit:
@@ -15,49 +16,51 @@ func (p Params) Validate() error {
 	case p.Window < limiter.MinWindow || p.Window > limiter.MaxWindow:
 		return outside("window", int64(p.Window), int64(limiter.MinWindow), int64(limiter.MaxWindow))
 	case p.Strategy > Static:
-		return fmt.Errorf("strategy is %d: choose FairShare (%d), FirstCome (%d) or Static (%d)", p.Strategy, FairShare, FirstCome, Static)
+		return invalid("strategy", "is %d: choose FairShare (%d), FirstCome (%d) or Static (%d)", p.Strategy, FairShare, FirstCome, Static)
 	case p.Block < 0 || p.Block > limiter.MaxLimit:
 		return outside("block", p.Block, 0, limiter.MaxLimit)
 	case len(p.Members) < 1 || len(p.Members) > MaxMembers:
-		return fmt.Errorf("members has %d entries: name 1 to %d", len(p.Members), MaxMembers)
+		return invalid("members", "has %d entries: name 1 to %d", len(p.Members), MaxMembers)
 	}
 	var nominal int64
 	for i, m := range p.Members {
+		at := fmt.Sprintf("members[%d].", i)
 		if i > 0 && m.Name <= p.Members[i-1].Name {
-			return fmt.Errorf("members[%d].name %q is not after %q: order the members by name, each once", i, m.Name, p.Members[i-1].Name)
+			return invalid(at+"name", "%q is not after %q: order the members by name, each once", m.Name, p.Members[i-1].Name)
 		}
-		if err := m.validate(); err != nil {
-			return fmt.Errorf("members[%d].%w", i, err)
+		if err := m.validate(at); err != nil {
+			return err
 		}
 		nominal += min(m.Nominal, limiter.MaxLimit)
 	}
 	if nominal > p.Limit {
-		return fmt.Errorf("members: the nominal shares add up to %d: lower them to the limit of %d", nominal, p.Limit)
+		return invalid("members", "have nominal shares of %d altogether: lower them to the limit of %d", nominal, p.Limit)
 	}
 	return nil
 }
 
-func (m Member) validate() error {
+func (m Member) validate(at string) error {
 	switch {
 	case !named(m.Name):
-		return fmt.Errorf("name has %d bytes: choose 1 to %d", len(m.Name), MaxName)
+		return invalid(at+"name", "has %d bytes: choose 1 to %d", len(m.Name), MaxName)
 	case m.Weight < 1 || m.Weight > MaxWeight:
-		return outside("weight", m.Weight, 1, MaxWeight)
+		return outside(at+"weight", m.Weight, 1, MaxWeight)
 	case m.Nominal < 0 || m.Nominal > limiter.MaxLimit:
-		return outside("nominal", m.Nominal, 0, limiter.MaxLimit)
+		return outside(at+"nominal", m.Nominal, 0, limiter.MaxLimit)
 	case m.Kept < 0 || m.Kept > m.Nominal:
-		return outside("kept", m.Kept, 0, m.Nominal)
+		return outside(at+"kept", m.Kept, 0, m.Nominal)
 	case m.Borrowing > limiter.MaxLimit:
-		return outside("borrowing", m.Borrowing, -1, limiter.MaxLimit)
+		return outside(at+"borrowing", m.Borrowing, -1, limiter.MaxLimit)
 	}
 	return nil
 }
 
-// Validate reports a command that no caller may send.
+// Validate reports the first thing for which no caller may send the command as an
+// *InvalidError.
 func (c Command) Validate() error {
 	switch {
 	case c.Op < Lease || c.Op > Reserve:
-		return fmt.Errorf("op is %d: choose Lease (%d), Release (%d), Report (%d) or Reserve (%d)", c.Op, Lease, Release, Report, Reserve)
+		return invalid("op", "is %d: choose Lease (%d), Release (%d), Report (%d) or Reserve (%d)", c.Op, Lease, Release, Report, Reserve)
 	case c.Memory.Term < 1 || c.Memory.Term > limiter.MaxExact:
 		return outside("memory.term", c.Memory.Term, 1, limiter.MaxExact)
 	case c.Memory.Since < 0 || c.Memory.Since > limiter.MaxInstant:
@@ -68,12 +71,14 @@ func (c Command) Validate() error {
 		return outside("epoch.term", c.Epoch.Term, 0, limiter.MaxExact)
 	case c.Granted < 0 || c.Granted > limiter.MaxLimit:
 		return outside("granted", c.Granted, 0, limiter.MaxLimit)
+	case c.Op == Reserve && c.Epoch.Term == 0:
+		return outside("epoch.term", c.Epoch.Term, 1, limiter.MaxExact)
 	case c.Op == Reserve:
 		return nil
 	case !named(c.Member):
-		return fmt.Errorf("member has %d bytes: name the region in 1 to %d", len(c.Member), MaxName)
+		return invalid("member", "has %d bytes: name the region in 1 to %d", len(c.Member), MaxName)
 	case !named(c.Holder):
-		return fmt.Errorf("holder has %d bytes: name the process in 1 to %d", len(c.Holder), MaxName)
+		return invalid("holder", "has %d bytes: name the process in 1 to %d", len(c.Holder), MaxName)
 	case c.Demand < 0 || c.Demand > limiter.MaxLimit:
 		return outside("demand", c.Demand, 0, limiter.MaxLimit)
 	case c.Weight < 0 || c.Weight > MaxClaim:
@@ -94,25 +99,22 @@ func (c Command) Validate() error {
 
 func (c *Command) validateUsage() error {
 	if len(c.Usage) > MaxClosed {
-		return fmt.Errorf("usage has %d windows: report at most %d at once", len(c.Usage), MaxClosed)
+		return invalid("usage", "has %d windows: report at most %d at once", len(c.Usage), MaxClosed)
 	}
 	for i, u := range c.Usage {
+		at := fmt.Sprintf("usage[%d].", i)
 		switch {
 		case u.Index < 0 || u.Index > maxIndex:
-			return fmt.Errorf("usage[%d].%w", i, outside("index", u.Index, 0, maxIndex))
+			return outside(at+"index", u.Index, 0, maxIndex)
 		case u.Admitted < 0 || u.Admitted > maxCount:
-			return fmt.Errorf("usage[%d].%w", i, outside("admitted", u.Admitted, 0, maxCount))
+			return outside(at+"admitted", u.Admitted, 0, maxCount)
 		case u.Refused < 0 || u.Refused > maxCount:
-			return fmt.Errorf("usage[%d].%w", i, outside("refused", u.Refused, 0, maxCount))
+			return outside(at+"refused", u.Refused, 0, maxCount)
 		case slices.ContainsFunc(c.Usage[:i], func(o Usage) bool { return o.Index == u.Index }):
-			return fmt.Errorf("usage[%d].index %d is there twice: report a window once", i, u.Index)
+			return invalid(at+"index", "is %d, as before: report a window once", u.Index)
 		}
 	}
 	return nil
 }
 
 func named(name string) bool { return len(name) > 0 && len(name) <= MaxName }
-
-func outside(field string, got, low, high int64) error {
-	return fmt.Errorf("%s is %d: choose %d to %d", field, got, low, high)
-}

@@ -38,7 +38,7 @@ func (s *State) advance(p *Params, now limiter.Instant, c *Command) {
 	later := c.Memory.Term > s.Term
 	switch {
 	case s.Window != p.Window || index != s.Index:
-		s.open(p, index)
+		s.open(p, index, c)
 	case later:
 		s.Before = max(s.Reserved, s.Before+s.granted())
 		s.Accounts = nil
@@ -53,10 +53,10 @@ func (s *State) advance(p *Params, now limiter.Instant, c *Command) {
 }
 
 // open ends the window before and begins another, with nothing granted yet.
-func (s *State) open(p *Params, index int64) {
+func (s *State) open(p *Params, index int64, c *Command) {
 	same, following := s.Window == p.Window, index == s.Index+1
 	if same {
-		s.close()
+		s.close(p, c)
 	} else {
 		s.Closed = nil // told by indices of another length
 	}
@@ -78,12 +78,33 @@ func (s *State) open(p *Params, index int64) {
 	s.Before, s.Reserved, s.Accounts, s.Standings = 0, 0, nil, standings
 }
 
-// close remembers the open window as one that is over.
-func (s *State) close() {
-	over := Closed{Index: s.Index, Limit: s.Limit, Granted: s.Before + s.granted()}
-	for _, t := range s.Standings {
-		over.Granted += t.Slice
-		over.Usage = append(over.Usage, MemberUsage{Member: t.Member, Granted: s.grantedTo(t.Member) + t.Slice})
+// close remembers the open window as one that is over, unless what was granted of it
+// is not known.
+func (s *State) close(p *Params, c *Command) {
+	if s.forgot(c) {
+		return
+	}
+	over := s.quiet(p, s.Index)
+	over.Granted += s.Before
+	for i := range over.Usage {
+		granted := s.grantedTo(over.Usage[i].Member)
+		over.Usage[i].Granted += granted
+		over.Granted += granted
 	}
 	s.Closed = append([]Closed{over}, s.Closed[:min(len(s.Closed), MaxClosed-1)]...)
+}
+
+// quiet returns a window of which nothing was granted but slices. A member never heard
+// of may have used one by what a memory before told it.
+func (s *State) quiet(p *Params, index int64) Closed {
+	over := Closed{Index: index, Limit: s.Limit}
+	for _, t := range s.Standings {
+		over.use(t.Member, t.Slice)
+	}
+	for _, m := range p.Members {
+		if _, heard := s.standing(m.Name); !heard && p.slice(m) > 0 {
+			over.use(m.Name, p.slice(m))
+		}
+	}
+	return over
 }
