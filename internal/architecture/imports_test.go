@@ -34,6 +34,37 @@ var rules = map[string]rule{
 		packages:   []string{"./pkg/concurrency/pool", "./pkg/concurrency/slots", "./pkg/concurrency/adaptive"},
 		onlyDirect: []string{"cmp", "errors", "fmt", "maps", "math", "math/bits", "slices", "strconv", "strings", module + "/pkg/limiter"},
 	},
+	"the cores of budgets are pure": {
+		why:        "they must be model-checkable and portable to Lua and SQL",
+		packages:   []string{"./pkg/federation/ledger", "./pkg/federation/escrow"},
+		except:     []string{"./pkg/federation/escrow/memory", "./pkg/federation/escrow/redis", "./pkg/federation/escrow/escrowtest"},
+		onlyDirect: []string{"cmp", "errors", "fmt", "math", "math/bits", "slices", "strings", module + "/pkg/limiter", module + "/pkg/federation/ledger"},
+	},
+	"learning is pure": {
+		why:        "what is learned is tried in virtual time, and is never trusted",
+		packages:   []string{"./pkg/sizing"},
+		onlyDirect: []string{"cmp", "math", "slices", module + "/pkg/limiter"},
+	},
+	"a region sees coordinators and shared escrows only through its own interfaces": {
+		why:      "ports stay ports",
+		packages: []string{"./pkg/federation"},
+		except:   []string{"./pkg/federation/coordinator", "./pkg/federation/escrow"},
+		never: []string{
+			"./pkg/federation/coordinator", "./pkg/federation/escrow/redis", "./pkg/store/memory", "./pkg/store/redis", "./pkg/store/postgres",
+			"./pkg/policy", "./internal", "github.com/redis", "github.com/jackc",
+		},
+	},
+	"coordinators of budgets know the core and nothing above it": {
+		why:      "a coordinator applies a command; what a region makes of the answer is the engine's",
+		packages: []string{"./pkg/federation/coordinator", "./pkg/federation/escrow"},
+		except:   []string{"./pkg/federation/coordinator/coordtest", "./pkg/federation/escrow/escrowtest"},
+		never:    []string{"./pkg/twotier", "./pkg/policy", "./internal", "./controllers", "k8s.io"},
+	},
+	"sidecars know nothing of other clusters": {
+		why:      "a pod holds no credentials of a hub, and asks only its own controller",
+		packages: []string{"./internal/sidecar", "./cmd/sidecar"},
+		never:    []string{"./internal/hub", "./internal/region", "./internal/federationpb", "./pkg/federation/coordinator"},
+	},
 	"the API imports nothing of ours": {
 		why:      "everybody imports it",
 		packages: []string{"./api"},
@@ -93,7 +124,7 @@ var rules = map[string]rule{
 	"nothing that ships links test code": {
 		why:      "test helpers are not reviewed for production",
 		packages: []string{"./cmd", "./controllers", "./internal/sidecar", "./internal/coordinator"},
-		never:    []string{"./pkg/store/storetest", "./pkg/concurrency/coordinator/coordtest", "./internal/devcluster", "./internal/explore", "./internal/simulate", "testing", "github.com/onsi"},
+		never:    []string{"./pkg/store/storetest", "./pkg/concurrency/coordinator/coordtest", "./pkg/federation/coordinator/coordtest", "./pkg/federation/escrow/escrowtest", "./internal/devcluster", "./internal/explore", "./internal/simulate", "testing", "github.com/onsi"},
 	},
 }
 
