@@ -44,7 +44,7 @@ func (t *Timeline) Next(s ledger.State) Call {
 	}
 	c := Call{Now: t.later(s), Params: t.Params}
 	if t.dice.one(24) { // a peer that is behind
-		c.Params.Limit += t.dice.below(5)
+		c.Params.Limit = min(c.Params.Limit+t.dice.below(5), limiter.MaxLimit)
 	}
 	c.Command = t.command(s)
 	return c
@@ -157,9 +157,12 @@ func (t *Timeline) ask(c *ledger.Command, s ledger.State) {
 	switch d.below(8) {
 	case 0:
 		c.Op = ledger.Report
-		for range d.below(1 + min(ledger.MaxClosed, 4)) {
-			u := ledger.Usage{Index: max(0, s.Index-d.below(ledger.MaxClosed+2)), Admitted: d.below(50), Refused: d.below(9), Complete: d.one(2)}
-			c.Usage = append(c.Usage, u)
+		for back := range int64(ledger.MaxClosed + 2) {
+			if len(c.Usage) < ledger.MaxClosed && d.one(3) && s.Index >= back {
+				c.Usage = append(c.Usage, ledger.Usage{
+					Index: s.Index - back, Admitted: d.below(50), Refused: d.below(9), Complete: d.one(2),
+				})
+			}
 		}
 	case 1:
 		c.Op = ledger.Release

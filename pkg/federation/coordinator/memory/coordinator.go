@@ -1,0 +1,109 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// name is what users call this coordinator.
+const name = "the process's coordinator"
+
+// Options configure a Coordinator.
+type Options struct {
+	// Clock returns the coordinator's time. It may step back: nothing is granted then
+	// until it has caught up.
+	Clock func() limiter.Instant
+	// Term is of its memory, at least 1. It is above the terms of all coordinators
+	// before.
+	Term int64
+	// First says that no coordinator ever kept these budgets, so that nothing can have
+	// been granted of the windows that are open when this one begins.
+	First bool
+}
+
+// A Coordinator keeps budgets. It is safe for concurrent use and never blocks for long.
+type Coordinator struct {
+	clock func() limiter.Instant
+
+	mu      sync.Mutex // guards all below
+	memory  ledger.Memory
+	budgets map[string]ledger.State
+}
+
+// New returns a coordinator whose memory begins now.
+func New(o Options) *Coordinator {
+	c := &Coordinator{clock: o.Clock, memory: ledger.Memory{Term: o.Term}, budgets: map[string]ledger.State{}}
+	if !o.First {
+		c.memory.Since = o.Clock() + 1 // at this very instant another may have granted
+	}
+	return c
+}
+
+// Apply implements federation.Coordinator. The error is a *store.UnavailableError when
+// ctx is done or the holder has heard of a coordinator with a later term; any other names
+// what is wrong with p or cmd.
+func (c *Coordinator) Apply(ctx context.Context, id string, p ledger.Params, cmd ledger.Command) (ledger.Grant, error) {
+	if err := ctx.Err(); err != nil {
+		return ledger.Grant{}, unavailable(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.Block = 0 // what was granted is remembered for as long as the windows are open
+	cmd.Memory = c.memory
+	if err := validate(&p, &cmd); err != nil {
+		return ledger.Grant{}, fmt.Errorf("%s: budget %s: %w", name, id, err)
+	}
+	if cmd.Epoch.Term > c.memory.Term {
+		return ledger.Grant{}, unavailable(fmt.Errorf("budget %s is kept by a later one, of term %d", id, cmd.Epoch.Term))
+	}
+	now := c.clock()
+	s, known := c.budgets[id]
+	if !known {
+		c.forget(now)
+		cmd.Memory = c.memory
+	}
+	next, g := s.Step(p, now, cmd)
+	c.budgets[id] = next
+	return g, nil
+}
+
+func validate(p *ledger.Params, c *ledger.Command) error {
+	if c.Op == ledger.Reserve {
+		return errors.New("op is Reserve: nothing is set aside here, send Lease, Release or Report")
+	}
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	return c.Validate()
+}
+
+// Observe implements federation.Coordinator. The error is a *store.UnavailableError
+// when ctx is done.
+func (c *Coordinator) Observe(ctx context.Context, id string) (ledger.State, error) {
+	if err := ctx.Err(); err != nil {
+		return ledger.State{}, unavailable(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.budgets[id], nil
+}
+
+// forget drops the budgets of which nothing is worth keeping and that nobody asked for in
+// as long as the longest window lasts. No window is served again of which grants are
+// forgotten so, also when the clock is set back.
+func (c *Coordinator) forget(now limiter.Instant) {
+	for id, s := range c.budgets {
+		if s.KeepFor(now) == 0 && now.Sub(s.Latest) > limiter.MaxWindow {
+			c.memory.Since = max(c.memory.Since, s.Latest+1)
+			delete(c.budgets, id)
+		}
+	}
+}
+
+func unavailable(cause error) error { return &store.UnavailableError{Store: name, Cause: cause} }

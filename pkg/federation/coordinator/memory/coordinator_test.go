@@ -1,0 +1,92 @@
+package memory_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weir-dev/weir/pkg/federation/coordinator/coordtest"
+	"github.com/weir-dev/weir/pkg/federation/coordinator/memory"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const epoch = limiter.Instant(1_790_000_000_000_000)
+
+// A clock stands still until it is moved.
+type clock struct {
+	mu  sync.Mutex
+	now limiter.Instant
+}
+
+func (c *clock) Now() limiter.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Set(now limiter.Instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+}
+
+func (c *clock) Advance(d limiter.Micros) { c.Set(c.Now().Add(d)) }
+
+func TestConformance(t *testing.T) {
+	for name, first := range map[string]bool{"the first coordinator": true, "a later one": false} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.Run(t, func(*testing.T) coordtest.Subject {
+				now := &clock{now: epoch}
+				s := subject(now.Now, first)
+				s.Advance, s.Set = now.Advance, now.Set
+				return s
+			})
+		})
+	}
+}
+
+// TestConformanceByAClockThatCannotBeSet is for the suite: what a coordinator's clock
+// cannot be told, it waits for.
+func TestConformanceByAClockThatCannotBeSet(t *testing.T) {
+	t.Parallel()
+	coordtest.Run(t, func(t *testing.T) coordtest.Subject {
+		t.Parallel()
+		return running()
+	})
+}
+
+func TestNoLossGrantsTooMuch(t *testing.T) {
+	t.Parallel()
+	s := running()
+	var c switched
+	c.set(s.Coordinator)
+	crash := func() { c.set(s.Forget["a crash"]()) }
+	s.Coordinator = &c
+	coordtest.Storm(t, s, []func(){crash, crash, crash})
+}
+
+func running() coordtest.Subject {
+	s := subject(func() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) }, true)
+	s.Advance = func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) }
+	return s
+}
+
+// subject returns one by a clock.
+func subject(now func() limiter.Instant, first bool) coordtest.Subject {
+	c := memory.New(memory.Options{Clock: now, Term: 1, First: first})
+	return coordtest.Subject{
+		Coordinator: c,
+		Memory:      func(string) ledger.Memory { return c.Memory() },
+		Forget: map[string]func() coordtest.Coordinator{
+			"a crash": func() coordtest.Coordinator {
+				c = memory.New(memory.Options{Clock: now, Term: c.Memory().Term + 1})
+				return c
+			},
+		},
+	}
+}
