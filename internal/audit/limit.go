@@ -96,9 +96,10 @@ type Limit struct {
 	keyed      bool
 	before     legacy
 
-	// since is when the audit began to know every holder, or the generation began.
-	// Of windows that began before it tells only what they admitted at least.
-	since time.Time
+	// known is when the audit began to know every holder, and since that or when the
+	// generation began. Of windows that began before since it tells only what they
+	// admitted at least.
+	known, since time.Time
 	// changed is when a holder last began to enforce another generation; windows
 	// that began before mix promises.
 	changed time.Time
@@ -134,7 +135,8 @@ type legacy struct {
 // A member is a holder that enforces the limit.
 type member struct {
 	rounds     int       // of reports that arrived since it joined
-	round      time.Time // when the last of them began
+	round      time.Time // when the last of them began,
+	before     time.Time // and the one before, zero for none
 	reported   bool      // the limit was spoken of; the fields below are as it was last
 	generation int64
 	totals     Totals
@@ -151,6 +153,7 @@ type member struct {
 func New(interval time.Duration, c Config, since time.Time) *Limit {
 	l := &Limit{
 		interval: interval,
+		known:    since,
 		since:    since,
 		members:  map[Holder]*member{},
 		losses:   map[Holder]time.Time{},
@@ -293,7 +296,7 @@ func (l *Limit) Pass(h Holder, now time.Time) {
 func (m *member) hear(now time.Time, interval time.Duration) {
 	if m.rounds == 0 || now.Sub(m.round) >= interval/2 {
 		m.rounds++
-		m.round = now
+		m.before, m.round = m.round, now
 	}
 }
 

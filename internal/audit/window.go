@@ -97,6 +97,9 @@ func (w *window) replace(h Holder, old Row, resent bool, row Row) {
 	}
 }
 
+// complete reports whether all that holders let through is in their rows.
+func (w *window) complete() bool { return len(w.missing) == 0 && !w.unplaced }
+
 func (w *window) reopen() { w.measured, w.query = false, nil }
 
 func (w *window) openRows(h Holder) int {
@@ -189,7 +192,7 @@ type measurement struct {
 func (w *window) measure(of ceilings, carry int64) measurement {
 	m := measurement{
 		end:   time.UnixMicro(int64(w.id.end())),
-		known: len(w.missing) == 0 && !w.unplaced && (w.query == nil || !w.query.unknown),
+		known: w.complete() && (w.query == nil || !w.query.unknown),
 	}
 	var all KeyCount
 	for _, t := range w.tallies {

@@ -19,8 +19,9 @@ const bookKept = time.Hour
 type books struct {
 	since time.Time // when every holder is known
 
-	mu     sync.Mutex
-	byName map[types.NamespacedName]*book
+	mu      sync.Mutex
+	byName  map[types.NamespacedName]*book
+	sources *sources
 }
 
 // A book is the audit of one policy.
@@ -34,7 +35,7 @@ type book struct {
 // newBooks returns the audits of a term. Holders come back to a new leader until
 // since; what is counted of windows before is not all there is.
 func newBooks(since time.Time) *books {
-	return &books{since: since, byName: map[types.NamespacedName]*book{}}
+	return &books{since: since, byName: map[types.NamespacedName]*book{}, sources: newSources()}
 }
 
 // enforce makes h account for what it is sent. Of the rest of what it enforced
@@ -59,6 +60,7 @@ func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName
 			b.byName[name] = entry
 		}
 		entry.adopt(p, now, b.since)
+		b.sources.adopt(p, now)
 		entry.holders[h] = struct{}{}
 		for _, l := range entry.limits {
 			l.Join(h)
@@ -196,9 +198,11 @@ type inquiry struct {
 func (b *books) advance(now time.Time) (ask []inquiry, changed []types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.sources.sweep(now)
 	for name, entry := range b.byName {
 		if len(entry.holders) == 0 && now.Sub(entry.idle) > bookKept {
 			delete(b.byName, name)
+			b.sources.forget(name)
 			continue
 		}
 		for limit, l := range entry.limits {

@@ -40,8 +40,9 @@ type published struct {
 	longest limiter.Micros            // the length of the longest window of them all
 	scope   store.Scope
 	keyed   bool
-	most    int  // counters it may have
-	here    bool // counters are in this controller's store
+	most    int               // counters it may have
+	here    bool              // counters are in this controller's store
+	budget  *policy.BudgetRef // nil: the counters are all there is
 }
 
 // of returns what the counter of that hash works by.
@@ -88,6 +89,7 @@ func (c *config) add(p *policy.Policy) {
 			keyed:   l.Key != nil,
 			most:    1,
 			here:    p.Store.Type == policy.ControllerStore,
+			budget:  l.Budget,
 		}
 		for value, params := range l.Overridden(p) {
 			limit.own[store.HashValue(value)] = params

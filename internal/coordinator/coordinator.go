@@ -60,6 +60,11 @@ type Config struct {
 	Terms         TermStore
 	Leadership    Leadership            // nil: leadership is held until Start's context is done
 	Registerer    prometheus.Registerer // nil: metrics are not exposed
+	// Budgets makes what hands on this cluster's parts of the budgets that it shares with
+	// others, for one term. What sidecars counted of a budget comes from usage; changed is
+	// told the FederatedBudgets of which something changed, and does not block. Nil: the
+	// cluster shares none.
+	Budgets func(usage Usage, changed func(types.NamespacedName)) Budgets
 	// CatchUp returns once the Resolver knows all that leaders before have written;
 	// nil when it always does. Nobody is served before.
 	CatchUp func(context.Context) error
@@ -69,11 +74,12 @@ type Config struct {
 // safe for concurrent use.
 type Coordinator struct {
 	Config
-	metrics     *metrics
-	notices     *notices // of policies
-	poolNotices *notices
-	present     atomic.Pointer[term] // nil while this process does not lead
-	listen      func(ctx context.Context, address string) (net.Listener, error)
+	metrics       *metrics
+	notices       *notices // of policies
+	poolNotices   *notices
+	budgetNotices *notices
+	present       atomic.Pointer[term] // nil while this process does not lead
+	listen        func(ctx context.Context, address string) (net.Listener, error)
 
 	// reconnect is how long sidecars need to reach a new leader: reconnectTime.
 	reconnect limiter.Micros
@@ -82,11 +88,12 @@ type Coordinator struct {
 // New returns a Coordinator that does nothing until Start.
 func New(c Config) *Coordinator {
 	return &Coordinator{
-		Config:      c,
-		reconnect:   reconnectTime,
-		metrics:     newMetrics(c.Registerer),
-		notices:     newNotices(),
-		poolNotices: newNotices(),
+		Config:        c,
+		reconnect:     reconnectTime,
+		metrics:       newMetrics(c.Registerer),
+		notices:       newNotices(),
+		poolNotices:   newNotices(),
+		budgetNotices: newNotices(),
 		listen: func(ctx context.Context, address string) (net.Listener, error) {
 			return new(net.ListenConfig).Listen(ctx, "tcp", address)
 		},
@@ -151,6 +158,10 @@ func (c *Coordinator) Changed() <-chan types.NamespacedName { return c.notices.o
 // PoolsChanged names pools of which something changed that a condition depends on,
 // as Changed does policies.
 func (c *Coordinator) PoolsChanged() <-chan types.NamespacedName { return c.poolNotices.out }
+
+// BudgetsChanged names FederatedBudgets of which something changed that a condition
+// depends on, as Changed does policies.
+func (c *Coordinator) BudgetsChanged() <-chan types.NamespacedName { return c.budgetNotices.out }
 
 // Now returns the time of the controller's own store, and false while this process
 // does not lead.

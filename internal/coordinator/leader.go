@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
@@ -34,6 +35,8 @@ type term struct {
 	sessions  *sessions
 	books     *books
 	poolBooks *poolBooks
+	budgets   Budgets
+	draws     *draws
 	tasks     workqueue.TypedRateLimitingInterface[task]
 	configs   configs // of the publisher alone
 }
@@ -66,7 +69,7 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 			logger.Error(err, "starting without the predecessor's pools; until its shares expired, holders only keep what they use")
 		}
 	}
-	return &term{
+	t := &term{
 		Coordinator: c,
 		number:      begun.Term,
 		began:       now,
@@ -78,9 +81,15 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 		sessions:    newSessions(),
 		books:       newBooks(now.Add(returnTime)),
 		poolBooks:   newPoolBooks(),
+		budgets:     noBudgets{},
+		draws:       newDraws(),
 		tasks:       workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](retryAfter, retryAtMost)),
 		configs:     configs{},
 	}
+	if c.Budgets != nil {
+		t.budgets = c.Budgets(t.books.usage, func(name types.NamespacedName) { t.budgetNotices.add(name) })
+	}
+	return t
 }
 
 // run serves until ctx is done, then hands over.
@@ -95,6 +104,9 @@ func (t *term) run(ctx context.Context, listener net.Listener) error {
 	running.Go(func() { t.audit(background) })
 	running.Go(func() { t.notices.run(background) })
 	running.Go(func() { t.poolNotices.run(background) })
+	running.Go(func() { t.budgetNotices.run(background) })
+	sharing, part := context.WithCancel(background)
+	running.Go(func() { t.budgets.Run(sharing) })
 	server := t.newServer()
 	failed := make(chan error, 1)
 	running.Go(func() { failed <- server.Serve(listener) })
@@ -103,10 +115,10 @@ func (t *term) run(ctx context.Context, listener net.Listener) error {
 
 	select {
 	case err := <-failed:
-		t.stepDown(server)
+		t.stepDown(server, part)
 		return fmt.Errorf("serve sidecars: %w", err)
 	case <-ctx.Done():
-		t.stepDown(server)
+		t.stepDown(server, part)
 		return nil
 	}
 }
@@ -127,9 +139,10 @@ func (t *term) newServer() *grpc.Server {
 	return server
 }
 
-// stepDown grants nothing any more, tells the holders, hands over, and ends every
-// session.
-func (t *term) stepDown(server *grpc.Server) {
+// stepDown grants nothing any more, gives back to budgets what was not handed on, tells
+// the holders, hands over, and ends every session.
+func (t *term) stepDown(server *grpc.Server, part context.CancelFunc) {
+	part()
 	t.store.Seal()
 	t.pools.Seal()
 	t.sessions.part("this controller no longer leads")

@@ -13,11 +13,31 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// lease applies a holder's command to the store and returns the answer; nil for a
-// return, which has none.
-func (t *term) lease(ctx context.Context, s *session, r *fleetpb.LeaseRequest) *fleetpb.ToHolder {
+// serveLease answers a lease. What draws from a budget may wait for another cluster:
+// the session's other messages go on meanwhile.
+func (t *term) serveLease(ctx context.Context, s *session, r *fleetpb.LeaseRequest) {
+	s.awaitConfig(ctx)
+	limit, err := s.limit(r)
+	answer := func() {
+		if reply := t.lease(ctx, limit, err, r); reply != nil {
+			s.answer(ctx, reply)
+		}
+	}
+	if limit == nil || !t.draws.may(limit) {
+		answer()
+		return
+	}
+	s.aside(ctx, answer)
+}
+
+// lease applies a holder's command to the limit, nil for the error, and returns the
+// answer; nil for a return, which has none.
+func (t *term) lease(ctx context.Context, limit *published, err error, r *fleetpb.LeaseRequest) *fleetpb.ToHolder {
 	reply := &fleetpb.LeaseReply{Id: r.GetId(), Term: t.number}
-	res, err := t.apply(ctx, s, r)
+	var res limiter.Result
+	if err == nil {
+		res, err = t.apply(ctx, limit, r)
+	}
 	if err != nil {
 		t.metrics.leases.WithLabelValues("Error").Inc()
 		_, outage := errors.AsType[*store.UnavailableError](err)
@@ -37,12 +57,7 @@ func (t *term) lease(ctx context.Context, s *session, r *fleetpb.LeaseRequest) *
 	return &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lease{Lease: reply}}
 }
 
-func (t *term) apply(ctx context.Context, s *session, r *fleetpb.LeaseRequest) (limiter.Result, error) {
-	s.awaitConfig(ctx)
-	limit, err := s.limit(r)
-	if err != nil {
-		return limiter.Result{}, err
-	}
+func (t *term) apply(ctx context.Context, limit *published, r *fleetpb.LeaseRequest) (limiter.Result, error) {
 	c, err := command(r)
 	if err != nil {
 		return limiter.Result{}, err
@@ -57,7 +72,7 @@ func (t *term) apply(ctx context.Context, s *session, r *fleetpb.LeaseRequest) (
 		// would be taken for an outage and cut the limit's other keys off as well.
 		return limiter.Result{Reason: limiter.Exhausted, RetryAfter: limiter.Second, Now: now}, nil
 	}
-	res, err := t.store.Apply(ctx, store.Key{Scope: limit.scope, Hash: hash}, params, c)
+	res, err := t.decide(ctx, limit, store.Key{Scope: limit.scope, Hash: hash}, params, c)
 	if err != nil {
 		return limiter.Result{}, err
 	}
@@ -92,10 +107,14 @@ func (s *session) limit(r *fleetpb.LeaseRequest) (*published, error) {
 		return nil, unavailable("limit %q of policy %s does not apply to this pod", name.limit, name.policy)
 	case !limit.here:
 		return nil, unavailable("policy %s does not keep its counters in this controller", name.policy)
+	case key.GetHash() != "" && !limit.keyed && r.GetGeneration() < limit.params.Generation:
+		return nil, unavailable("limit %q of policy %s has no key any more", name.limit, name.policy)
 	case key.GetHash() != "" && (!limit.keyed || !validHash(key.GetHash())):
 		return nil, fmt.Errorf("limit %q of policy %s has no counter %q", name.limit, name.policy, key.GetHash())
 	case r.GetGeneration() > limit.params.Generation:
 		return nil, unavailable("generation %d of policy %s is not known to this controller yet", r.GetGeneration(), name.policy)
+	case limit.budget != nil:
+		return limit, nil // its rate is the budget's, which is edited by itself
 	case r.GetGeneration() == limit.params.Generation && !slices.Equal(ratesFrom(r.GetRates()), limit.of(key.GetHash()).Rates):
 		return nil, fmt.Errorf("limit %q of policy %s has other rates", name.limit, name.policy)
 	}

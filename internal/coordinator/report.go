@@ -141,6 +141,7 @@ func (t *term) audit(ctx context.Context) {
 			t.notices.add(changed...)
 			t.poolNotices.add(t.poolBooks.advance(now)...)
 			t.counters.sweep(t.clock.Now())
+			t.draws.sweep(t.clock.Now())
 			t.metrics.audit.Observe(time.Since(now).Seconds())
 		}
 	}

@@ -21,6 +21,8 @@ const (
 	// configTime is how long the leases of a session that has just begun wait for
 	// its policies. Holders wait 100 ms for a lease.
 	configTime = 50 * time.Millisecond
+	// maxAside is how many leases of one holder may wait for other clusters.
+	maxAside = 64
 )
 
 // Why a session ended, other than by its stream.
@@ -44,6 +46,9 @@ type session struct {
 	queue chan *fleetpb.ToHolder
 	known chan struct{}           // closed when it is known what the holder has to enforce
 	close context.CancelCauseFunc // first cause wins
+
+	slots   chan struct{} // a token for each lease that waits aside
+	waiting sync.WaitGroup
 
 	// reporting is held while a report is entered, which keeps their order; early
 	// holds those that came before the session was sent anything.
@@ -70,6 +75,7 @@ func newSession(id Identity, hello *fleetpb.Hello, stop context.CancelCauseFunc)
 		queue:       make(chan *fleetpb.ToHolder, queueSize),
 		known:       make(chan struct{}),
 		close:       stop,
+		slots:       make(chan struct{}, maxAside),
 		storeErrors: map[limitName]string{},
 		questions:   map[uint64]question{},
 		told:        map[types.NamespacedName]int64{},
@@ -105,6 +111,20 @@ func (s *session) answer(ctx context.Context, m *fleetpb.ToHolder) {
 	case <-stalled.C:
 		s.close(errSlow)
 	}
+}
+
+// aside calls f while receive goes on, once fewer than maxAside others are waited for.
+// Only receive calls it.
+func (s *session) aside(ctx context.Context, f func()) {
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	s.waiting.Go(func() {
+		defer func() { <-s.slots }()
+		f()
+	})
 }
 
 // awaitConfig waits until it is known what the holder has to enforce. It does not
@@ -198,6 +218,7 @@ func (s *session) send(ctx context.Context, stream fleetpb.Fleet_ConnectServer) 
 func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_ConnectServer) {
 	silence := time.AfterFunc(silenceTimeout, func() { s.close(errSilent) })
 	defer silence.Stop()
+	defer s.waiting.Wait()
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -218,9 +239,7 @@ func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_Con
 func (t *term) handle(ctx context.Context, s *session, m *fleetpb.FromHolder) error {
 	switch m := m.GetMessage().(type) {
 	case *fleetpb.FromHolder_Lease:
-		if reply := t.lease(ctx, s, m.Lease); reply != nil {
-			s.answer(ctx, reply)
-		}
+		t.serveLease(ctx, s, m.Lease)
 		return nil
 	case *fleetpb.FromHolder_Heartbeat:
 		s.answer(ctx, t.beat(ctx, s, m.Heartbeat))

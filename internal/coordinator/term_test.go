@@ -119,21 +119,22 @@ func changeLeader(t *testing.T, rng *rand.Rand, terms *memoryTerms, p policy.Pol
 	s := newSession(pod("shop", "web-0"), &fleetpb.Hello{BootNonce: "1"}, func(error) {})
 	s.sent = config
 	began := term.clock.Now()
-	limit := p.Limits[0].Rates[0].Limit
+	most := p.Limits[0].Rates[0].Limit
 	for range rng.IntN(30) {
 		time.Sleep(time.Duration(rng.Int64N(int64(300 * time.Millisecond))))
 		request := &fleetpb.LeaseRequest{
 			Id: 1, Key: &fleetpb.Key{Namespace: "shop", Policy: "checkout", Limit: "all"}, Generation: 1,
-			Rates: []*fleetpb.Rate{{Limit: limit, WindowMicros: int64(limiter.Second)}}, Min: 1, Want: 1 + rng.Int64N(limit),
+			Rates: []*fleetpb.Rate{{Limit: most, WindowMicros: int64(limiter.Second)}}, Min: 1, Want: 1 + rng.Int64N(most),
 		}
-		reply := term.lease(t.Context(), s, request).GetLease()
+		limit, err := s.limit(request)
+		reply := term.lease(t.Context(), limit, err, request).GetLease()
 		if reply.GetError() != "" {
 			t.Fatal(reply.GetError())
 		}
 		if reply.GetGranted() > 0 {
 			granted[reply.GetWindows()[0].GetIndex()] += reply.GetGranted()
 		}
-		window := limiter.OpenWindow{Rate: limiter.Rate{Limit: limit, Window: limiter.Second}, Index: int64(term.clock.Now()) / int64(limiter.Second)}
+		window := limiter.OpenWindow{Rate: limiter.Rate{Limit: most, Window: limiter.Second}, Index: int64(term.clock.Now()) / int64(limiter.Second)}
 		if reason := limiter.Reason(reply.GetReason()); reason == limiter.Amnesia && window.Start() > began.Add(reconnectTime) {
 			t.Errorf("a window that began when sidecars were back is refused: %v", reply)
 		}

@@ -1,0 +1,120 @@
+package coordinator
+
+import (
+	"context"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// A limit whose scope is edited from Fleet to Federated, or back, has two places that
+// grant for it, the term's store and a budget, and neither knows what the other
+// granted. So that no window admits twice, the store is asked first in either scope,
+// and says which contract is in force. Of a limit that draws from a budget it is asked
+// by parameters of its own, the mark: windows as long as the budget's, and without a
+// limit that matters. What an edit of rates is to the store then holds for an edit of
+// the scope, too:
+//
+//	the store has        the limit draws from      in force
+//	nothing              a budget                  the budget
+//	windows of the store a budget                  the store's windows until the last of them ends
+//	the mark's windows   a budget                  the budget
+//	the mark's windows   the store                 the budget it drew from until the mark's window
+//	                                               ends; nothing when that is not known
+//
+// The mark is in the ledger that a leader hands over. What a crash loses it loses of the
+// store's windows as well, which then grant nothing; a limit that draws from a budget
+// goes on, for its budget forgets nothing.
+
+// markOffset tells the mark's windows from any that a policy can name. They end just
+// before the store's, so that no window of the store begins while the mark is in force.
+const markOffset limiter.Micros = 1
+
+// mark returns what the store is asked by when the limit draws from a budget.
+func mark(p limiter.Params) limiter.Params {
+	return limiter.Params{
+		Rates: []limiter.Rate{{Limit: limiter.MaxLimit, Window: p.Rates[0].Window, Offset: markOffset}},
+		Since: p.Since, Generation: p.Generation,
+	}
+}
+
+// marked returns the window of the mark that is in force, and false when another
+// contract is.
+func marked(w limiter.Windows) (limiter.OpenWindow, bool) {
+	return w.Open[0], w.N == 1 && w.Open[0].Offset == markOffset && w.Open[0].Limit == limiter.MaxLimit
+}
+
+// decide has the command decided by the contract in force.
+func (t *term) decide(ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
+	asked := p
+	if l.budget != nil {
+		asked = mark(p)
+	}
+	res, err := t.store.Apply(ctx, key, asked, c)
+	if err != nil {
+		return res, err
+	}
+	if c.Op == limiter.Return {
+		return t.giveBack(ctx, l, key, p, c, res)
+	}
+	open, isMark := marked(res.Windows)
+	switch {
+	case res.Reason == limiter.StaleGeneration || res.Reason == limiter.ClockBehind:
+		return res, nil
+	case !isMark:
+		t.draws.end(key.Scope)
+		return res, nil
+	case res.Reason == limiter.Amnesia && open.Start() < p.Since:
+		return res, nil // another store may have granted of this window
+	}
+	return t.draw(ctx, l, key, p, c, open, res.Now)
+}
+
+// draw asks the budget that the limit draws from or, until the mark's window ends, drew
+// from.
+func (t *term) draw(
+	ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command, open limiter.OpenWindow, now limiter.Instant,
+) (limiter.Result, error) {
+	from := drawn{scope: key.Scope}
+	if l.budget != nil {
+		from.budget, from.rate, from.fairness = *l.budget, p.Rates[0], p.Fairness
+	} else if last, ok := t.draws.last(key.Scope); ok {
+		from = last
+	} else {
+		return limiter.Result{Reason: limiter.Exhausted, RetryAfter: open.End().Sub(now), Now: now}, nil
+	}
+	res, err := t.budgets.Apply(ctx, key.Scope.Namespace, from.budget, key, from.params(p), c)
+	if err == nil && res.Windows.N > 0 && c.Op == limiter.Take {
+		t.draws.note(from, res.Windows.Open[0].Index, open.End())
+	}
+	return res, err
+}
+
+// giveBack returns units to the budget that the limit draws from, unless they may be of
+// the store or of another budget: those of the window in which it began to draw are
+// forfeited. res is what the store says.
+func (t *term) giveBack(
+	ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command, res limiter.Result,
+) (limiter.Result, error) {
+	from, ok := t.draws.last(key.Scope)
+	if res.Reason != limiter.Forfeited || !ok || l.budget != nil && *l.budget != from.budget || c.Windows.Open[0].Index <= from.first {
+		return res, nil
+	}
+	return t.budgets.Apply(ctx, key.Scope.Namespace, from.budget, key, from.params(p), c)
+}
+
+// A drawn is a limit that draws from a budget.
+type drawn struct {
+	scope    store.Scope
+	budget   policy.BudgetRef
+	rate     limiter.Rate
+	fairness limiter.Fairness
+	first    int64           // window of the budget in which it began to
+	ends     limiter.Instant // of the mark's window in which it did last
+}
+
+// params returns what the budget hands on by.
+func (d *drawn) params(p limiter.Params) limiter.Params {
+	return limiter.Params{Rates: []limiter.Rate{d.rate}, Fairness: d.fairness, Generation: p.Generation}
+}
