@@ -109,3 +109,13 @@ func (c Config) normalize() Config {
 	}
 	return c
 }
+
+// kept returns how much of its nominal share the member never lends.
+func (c *Config) kept() int64 {
+	for _, m := range c.Params.Members {
+		if m.Name == c.Member {
+			return m.Kept
+		}
+	}
+	return 0
+}

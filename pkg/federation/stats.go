@@ -34,3 +34,29 @@ type Stats struct {
 	Refused  int64 // units that were asked for in vain
 	Outages  int64 // how often the coordinator went away
 }
+
+// counts are since the region was made.
+type counts struct{ commands, granted, taken, refused, outages int64 }
+
+// Stats returns the present figures.
+func (r *Region) Stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock.Now()
+	v := r.vault()
+	s := Stats{
+		Connected: r.link.answered && r.link.cause == nil, Err: r.link.cause, Since: r.link.since,
+		Learning:  r.link.grant.Reason == ledger.Amnesia,
+		EscrowErr: r.access.cause,
+		Epoch:     r.link.epoch, Limit: r.link.grant.Limit, Slice: r.link.slice,
+		Grant: r.link.grant, Heard: r.link.heard,
+		Commands: r.counts.commands, Granted: r.counts.granted, Taken: r.counts.taken,
+		Refused: r.counts.refused, Outages: r.counts.outages,
+	}
+	if r.deadline(v) > now {
+		s.Remaining = v.seen.remaining
+	}
+	o := r.outlook(now)
+	s.Demand = int64(o.whole)
+	return s
+}
