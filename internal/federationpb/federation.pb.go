@@ -160,6 +160,7 @@ const (
 	Refusal_REASON_INVALID        Refusal_Reason = 5 // no holder may send that command
 	Refusal_REASON_UNAVAILABLE    Refusal_Reason = 6 // the hub cannot answer now
 	Refusal_REASON_NOT_LEADING    Refusal_Reason = 7 // another replica leads the hub
+	Refusal_REASON_EXPIRED        Refusal_Reason = 8 // the certificate of the connection is not valid any more
 )
 
 // Enum value maps for Refusal_Reason.
@@ -173,6 +174,7 @@ var (
 		5: "REASON_INVALID",
 		6: "REASON_UNAVAILABLE",
 		7: "REASON_NOT_LEADING",
+		8: "REASON_EXPIRED",
 	}
 	Refusal_Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":    0,
@@ -183,6 +185,7 @@ var (
 		"REASON_INVALID":        5,
 		"REASON_UNAVAILABLE":    6,
 		"REASON_NOT_LEADING":    7,
+		"REASON_EXPIRED":        8,
 	}
 )
 
@@ -889,6 +892,7 @@ type Standing struct {
 	Before        int64                  `protobuf:"varint,5,opt,name=before,proto3" json:"before,omitempty"`
 	Slice         int64                  `protobuf:"varint,6,opt,name=slice,proto3" json:"slice,omitempty"`
 	Next          int64                  `protobuf:"varint,7,opt,name=next,proto3" json:"next,omitempty"`
+	Told          int64                  `protobuf:"varint,8,opt,name=told,proto3" json:"told,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -968,6 +972,13 @@ func (x *Standing) GetSlice() int64 {
 func (x *Standing) GetNext() int64 {
 	if x != nil {
 		return x.Next
+	}
+	return 0
+}
+
+func (x *Standing) GetTold() int64 {
+	if x != nil {
+		return x.Told
 	}
 	return 0
 }
@@ -1251,7 +1262,7 @@ const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x16\n" +
 	"\x06holder\x18\x02 \x01(\tR\x06holder\x12\x10\n" +
 	"\x03seq\x18\x03 \x01(\x03R\x03seq\x12\x18\n" +
-	"\agranted\x18\x04 \x01(\x03R\agranted\"\xb5\x01\n" +
+	"\agranted\x18\x04 \x01(\x03R\agranted\"\xc9\x01\n" +
 	"\bStanding\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x1f\n" +
 	"\vseen_micros\x18\x02 \x01(\x03R\n" +
@@ -1260,7 +1271,8 @@ const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\x06demand\x18\x04 \x01(\x03R\x06demand\x12\x16\n" +
 	"\x06before\x18\x05 \x01(\x03R\x06before\x12\x14\n" +
 	"\x05slice\x18\x06 \x01(\x03R\x05slice\x12\x12\n" +
-	"\x04next\x18\a \x01(\x03R\x04next\"\x85\x01\n" +
+	"\x04next\x18\a \x01(\x03R\x04next\x12\x12\n" +
+	"\x04told\x18\b \x01(\x03R\x04told\"\x85\x01\n" +
 	"\x06Closed\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x03R\x05index\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x03R\x05limit\x12\x18\n" +
@@ -1272,9 +1284,9 @@ const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\badmitted\x18\x03 \x01(\x03R\badmitted\x12\x18\n" +
 	"\arefused\x18\x04 \x01(\x03R\arefused\x12\x1a\n" +
 	"\breported\x18\x05 \x01(\bR\breported\x12\x1a\n" +
-	"\bcomplete\x18\x06 \x01(\bR\bcomplete\"\x92\x02\n" +
+	"\bcomplete\x18\x06 \x01(\bR\bcomplete\"\xa6\x02\n" +
 	"\aRefusal\x12:\n" +
-	"\x06reason\x18\x01 \x01(\x0e2\".weir.federation.v1.Refusal.ReasonR\x06reason\"\xca\x01\n" +
+	"\x06reason\x18\x01 \x01(\x0e2\".weir.federation.v1.Refusal.ReasonR\x06reason\"\xde\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13REASON_UNAUTHORIZED\x10\x01\x12\x19\n" +
@@ -1283,7 +1295,8 @@ const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\x11REASON_MISMATCHED\x10\x04\x12\x12\n" +
 	"\x0eREASON_INVALID\x10\x05\x12\x16\n" +
 	"\x12REASON_UNAVAILABLE\x10\x06\x12\x16\n" +
-	"\x12REASON_NOT_LEADING\x10\a2\x9c\x01\n" +
+	"\x12REASON_NOT_LEADING\x10\a\x12\x12\n" +
+	"\x0eREASON_EXPIRED\x10\b2\x9c\x01\n" +
 	"\n" +
 	"Federation\x12D\n" +
 	"\x05Apply\x12 .weir.federation.v1.ApplyRequest\x1a\x19.weir.federation.v1.Grant\x12H\n" +

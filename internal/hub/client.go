@@ -2,19 +2,118 @@ package hub
 
 import (
 	"context"
+	"sync"
+	"time"
 
-	"github.com/weir-dev/weir/pkg/federation"
+	"google.golang.org/grpc"
+	grpcbackoff "google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/weir-dev/weir/internal/federationpb"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 )
 
-// Connections are those of this process to hubs: one for each endpoint and content of
-// the Secret. The zero value has none. They are safe for concurrent use.
-type Connections struct{}
+const (
+	connectTimeout = 3 * time.Second
+	// The pause between attempts to connect is short: a new leader serves at once.
+	firstPause, longestPause = 100 * time.Millisecond, time.Second
+	// A connection on which nothing is heard for this long is asked for a sign of
+	// life, and given up when there is none for half as long.
+	silence  = 10 * time.Second
+	maxState = 4 << 20 // bytes of an answer
+)
 
 // A Client is a hub as a coordinator. It is safe for concurrent use.
-type Client struct{}
+type Client struct {
+	*connection
+	release func() // called once
+}
 
-var _ federation.Coordinator = (*Client)(nil)
+var _ Coordinator = (*Client)(nil)
+
+// A connection is shared by the clients of one hub with the same credentials.
+type connection struct {
+	identity
+	endpoint string
+	conn     *grpc.ClientConn
+	calls    federationpb.FederationClient
+	verdict  verdict
+	clients  int // guarded by Connections.mu
+}
+
+// Member returns the name that the certificate proves.
+func (c *Client) Member() string { return c.member() }
+
+// Apply implements federation.Coordinator. The error is a *RefusedError when the hub is
+// there and does not serve this member.
+func (c *Client) Apply(ctx context.Context, id string, p ledger.Params, cmd ledger.Command) (ledger.Grant, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	answer, err := c.calls.Apply(ctx, &federationpb.ApplyRequest{Budget: id, WindowMicros: int64(p.Window), Command: commandTo(cmd)})
+	if err != nil {
+		return ledger.Grant{}, c.typed(err)
+	}
+	g, err := grantFrom(answer)
+	if err != nil {
+		return ledger.Grant{}, c.misunderstood(err)
+	}
+	return g, nil
+}
+
+// Observe implements federation.Coordinator. The error is that of Apply.
+func (c *Client) Observe(ctx context.Context, id string) (ledger.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	answer, err := c.calls.Observe(ctx, &federationpb.ObserveRequest{Budget: id})
+	if err != nil {
+		return ledger.State{}, c.typed(err)
+	}
+	s, err := stateFrom(answer)
+	if err != nil {
+		return ledger.State{}, c.misunderstood(err)
+	}
+	return s, nil
+}
+
+// Close closes the connection, and so ends what is under way, when no other client uses
+// it. It may be called more than once.
+func (c *Client) Close() { c.release() }
+
+// misunderstood is of an answer that no hub of this version gives.
+func (c *connection) misunderstood(err error) error {
+	return &RefusedError{
+		Endpoint: c.endpoint, Reason: Invalid,
+		Message: "the answer is not one that a hub gives, run the same version of Weir in both clusters: " + err.Error(),
+	}
+}
+
+func dial(endpoint string, own identity) (*connection, error) {
+	c := &connection{identity: own, endpoint: endpoint}
+	conn, err := grpc.NewClient("dns:///"+endpoint,
+		grpc.WithTransportCredentials(&witness{TransportCredentials: credentials.NewTLS(own.tls()), verdict: &c.verdict}),
+		grpc.WithPerRPCCredentials(own.token),
+		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: connectTimeout, Backoff: grpcbackoff.Config{
+			BaseDelay: firstPause, Multiplier: 2, Jitter: 0.2, MaxDelay: longestPause,
+		}}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: silence, Timeout: silence / 2, PermitWithoutStream: true}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxState)),
+		grpc.WithContextDialer(c.verdict.dial),
+		grpc.WithDisableServiceConfig(),
+	)
+	if err != nil {
+		return nil, err
+	}
+	c.conn, c.calls = conn, federationpb.NewFederationClient(conn)
+	return c, nil
+}
+
+// Connections are those of this process to hubs: one for each endpoint and content of
+// the Secret. The zero value has none. They are safe for concurrent use.
+type Connections struct {
+	mu   sync.Mutex
+	open map[string]*connection // by endpoint and digest of the Secret
+}
 
 // Open returns a client of the hub at endpoint, host:port, that proves who it is by
 // the data of a Secret: ca.crt, tls.crt, tls.key and token. It does not wait for a
@@ -24,23 +123,37 @@ var _ federation.Coordinator = (*Client)(nil)
 //
 // The error names what is wrong with the endpoint or the Secret, and the cure.
 func (c *Connections) Open(endpoint string, secret map[string][]byte) (*Client, error) {
-	panic("hub: not built")
+	if err := checkEndpoint(endpoint); err != nil {
+		return nil, err
+	}
+	own, err := newIdentity(secret)
+	if err != nil {
+		return nil, err
+	}
+	name := endpoint + " " + own.digest
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	shared, ok := c.open[name]
+	if !ok {
+		if shared, err = dial(endpoint, own); err != nil {
+			return nil, err
+		}
+		if c.open == nil {
+			c.open = map[string]*connection{}
+		}
+		c.open[name] = shared
+	}
+	shared.clients++
+	return &Client{connection: shared, release: sync.OnceFunc(func() { c.leave(name) })}, nil
 }
 
-// Member returns the name that the certificate proves.
-func (c *Client) Member() string { panic("hub: not built") }
-
-// Apply implements [federation.Coordinator]. The error is a *RefusedError when the
-// hub does not serve this member.
-func (c *Client) Apply(ctx context.Context, id string, p ledger.Params, cmd ledger.Command) (ledger.Grant, error) {
-	panic("hub: not built")
+// leave closes a connection that its last client leaves.
+func (c *Connections) leave(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	shared := c.open[name]
+	if shared.clients--; shared.clients == 0 {
+		delete(c.open, name)
+		_ = shared.conn.Close() // fails only when it is closed already
+	}
 }
-
-// Observe implements [federation.Coordinator].
-func (c *Client) Observe(ctx context.Context, id string) (ledger.State, error) {
-	panic("hub: not built")
-}
-
-// Close ends what is under way, and closes the connection when no other client uses
-// it. It may be called more than once.
-func (c *Client) Close() { panic("hub: not built") }

@@ -2,10 +2,29 @@ package hub
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/weir-dev/weir/internal/certs"
+)
+
+// AuthoritySecret is the name of the Secret of the federation's authority and of the
+// server's certificate, in the controller's namespace. Its key never leaves the hub.
+const AuthoritySecret = "weir-federation"
+
+const (
+	defaultInterval = 30 * time.Second
+	firstRetry      = time.Second // doubles with each further failure, up to the interval
 )
 
 // CredentialsConfig is what Credentials work with.
@@ -23,19 +42,119 @@ type CredentialsConfig struct {
 }
 
 // Credentials keep the authority of the federation, the server's certificate and a
-// Secret for each member.
+// Secret for each member. Nothing is made before a budget has another member than the
+// hub. Secrets of members that no budget lists any more stay: the server refuses them,
+// and their tokens are good again when they return.
 type Credentials struct {
-	config CredentialsConfig
+	config    CredentialsConfig
+	authority *certs.Manager
+	keys      *keyring
+	wake      chan struct{}
 }
 
 // NewCredentials returns Credentials that do nothing until Start.
-func NewCredentials(c CredentialsConfig) *Credentials { return &Credentials{config: c} }
+func NewCredentials(c CredentialsConfig) *Credentials {
+	if c.Interval == 0 {
+		c.Interval = defaultInterval
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	out := &Credentials{
+		config: c,
+		authority: certs.New(c.Client, certs.Options{
+			Secret: types.NamespacedName{Namespace: c.Namespace, Name: AuthoritySecret},
+			Names:  c.Names, Interval: c.Interval, Clock: c.Clock,
+		}),
+		wake: make(chan struct{}, 1),
+	}
+	out.keys = newKeyring(out.token, c.Clock)
+	return out
+}
 
 // NeedLeaderElection reports that only the leader writes.
 func (*Credentials) NeedLeaderElection() bool { return true }
 
 // Refresh makes Start look at once whether a member is new. It does not block.
-func (c *Credentials) Refresh() {}
+func (c *Credentials) Refresh() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
 
-// Start keeps the Secrets until ctx is done and then returns nil.
-func (c *Credentials) Start(ctx context.Context) error { panic("hub: not built") }
+// Start keeps the Secrets until ctx is done and then returns nil. A failure is logged
+// and tried again: what members have stays good for months. It is called once.
+func (c *Credentials) Start(ctx context.Context) error {
+	logger := log.FromContext(ctx).WithName("federation-credentials")
+	var authority sync.WaitGroup
+	defer authority.Wait()
+	begin := sync.OnceFunc(func() {
+		authority.Go(func() { _ = c.authority.Start(ctx) })
+	})
+	retry := firstRetry
+	for {
+		wait := c.config.Interval
+		if members := c.members(); len(members) > 0 {
+			begin()
+			if err := c.reconcile(ctx, members); err == nil {
+				retry = firstRetry
+			} else if ctx.Err() == nil {
+				wait = min(retry, c.config.Interval)
+				retry = 2 * wait
+				logger.Error(err, "The credentials of members are not as they should be, trying again", "after", wait.String())
+			}
+		}
+		timer := c.config.Clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-c.wake:
+			timer.Stop()
+		case <-timer.C():
+		}
+	}
+}
+
+// members returns the names of those who need credentials, each once.
+func (c *Credentials) members() []string {
+	names := slices.Sorted(slices.Values(c.config.Budgets.Members()))
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == c.config.Self })
+}
+
+func (c *Credentials) reconcile(ctx context.Context, members []string) error {
+	select {
+	case <-c.authority.Ready():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	errs := make([]error, len(members))
+	for i, member := range members {
+		if err := c.ensure(ctx, member); err != nil {
+			errs[i] = fmt.Errorf("the Secret of member %s: %w", member, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// serverTLS returns how the server proves who it is, and whom it lets in: clients with a
+// certificate of the authority as it is at that moment.
+func (c *Credentials) serverTLS() *tls.Config {
+	base := &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		NextProtos:             []string{"h2"},
+		ClientAuth:             tls.RequireAndVerifyClientCert,
+		GetCertificate:         c.authority.GetCertificate,
+		SessionTicketsDisabled: true,
+		Time:                   c.config.Clock.Now,
+	}
+	outer := base.Clone()
+	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		inner := base.Clone()
+		inner.ClientCAs = x509.NewCertPool()
+		inner.ClientCAs.AppendCertsFromPEM(c.authority.CABundle())
+		return inner, nil
+	}
+	return outer
+}

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,8 +67,8 @@ type Slice struct {
 	Units  int64  `json:"units"`
 }
 
-// ends returns the end of the window of which units were set aside.
-func (r Record) ends() limiter.Instant {
+// Ends returns the end of the window of which units were set aside.
+func (r Record) Ends() limiter.Instant {
 	return limiter.Instant((r.Index + 1) * int64(r.Window))
 }
 
@@ -99,3 +100,5 @@ func (r Record) Validate() error {
 
 // largest bounds every number: JSON readers may take them for floats.
 const largest = int64(1) << 53
+
+func (s Slice) compare(member string) int { return cmp.Compare(s.Member, member) }

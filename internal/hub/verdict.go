@@ -1,0 +1,119 @@
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// A verdict is why the last attempt to connect was refused by either side, as opposed to
+// one that failed. gRPC calls both unavailable.
+type verdict struct{ last atomic.Pointer[error] }
+
+// refused returns why the hub cannot be talked to until somebody changes something; nil
+// when that is not known.
+func (c *connection) refused() error {
+	leaf := c.certificate.Leaf
+	out := &RefusedError{Endpoint: c.endpoint}
+	last := c.verdict.last.Load()
+	switch {
+	case last == nil && time.Now().After(leaf.NotAfter), last != nil && alert(*last) == "expired certificate":
+		out.Reason, out.Message = CertificateExpired, expired(c.member(), leaf)
+	case last == nil:
+		return nil
+	case alert(*last) != "":
+		out.Reason = Unauthorized
+		out.Message = "it refuses the certificate (" + alert(*last) + "): " + copySecret(c.member())
+	default:
+		out.Reason = Untrusted
+		out.Message = "its certificate is not accepted (" + (*last).Error() + "): let --federation-sans of its controller name the host of the endpoint, and copy Secret " +
+			MemberPrefix + c.member() + " anew if it is another hub"
+	}
+	return out
+}
+
+// certificateAlerts are what a server of TLS says when it does not accept a client's
+// certificate, after the "tls: " that crypto/tls puts before.
+var certificateAlerts = []string{
+	"expired certificate", "bad certificate", "unsupported certificate", "revoked certificate", "unknown certificate",
+	"unknown certificate authority", "certificate required", "access denied",
+}
+
+// alert returns what the server said of the certificate; "" when the error is another.
+func alert(err error) string {
+	var remote *net.OpError
+	if !errors.As(err, &remote) || remote.Op != "remote error" {
+		return ""
+	}
+	said := strings.TrimPrefix(remote.Err.Error(), "tls: ")
+	for _, known := range certificateAlerts {
+		if said == known {
+			return said
+		}
+	}
+	return ""
+}
+
+// dial connects. When it fails nobody has refused anything.
+func (v *verdict) dial(ctx context.Context, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		v.last.Store(nil)
+	}
+	return conn, err
+}
+
+// note remembers err if it is a refusal.
+func (v *verdict) note(err error) {
+	untrusted := (*tls.CertificateVerificationError)(nil)
+	if errors.As(err, &untrusted) || alert(err) != "" {
+		v.last.Store(&err)
+	}
+}
+
+// A witness sees what becomes of handshakes.
+type witness struct {
+	credentials.TransportCredentials
+	verdict *verdict
+}
+
+// ClientHandshake implements [credentials.TransportCredentials].
+func (w *witness) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := w.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if err != nil {
+		w.verdict.last.Store(nil)
+		w.verdict.note(err)
+		return nil, nil, err
+	}
+	return &heard{Conn: conn, verdict: w.verdict}, info, nil
+}
+
+// Clone implements [credentials.TransportCredentials].
+func (w *witness) Clone() credentials.TransportCredentials {
+	return &witness{TransportCredentials: w.TransportCredentials.Clone(), verdict: w.verdict}
+}
+
+// A heard connection notes what the server says of the certificate: in TLS 1.3 that
+// comes after the client's handshake, instead of the first bytes.
+type heard struct {
+	net.Conn
+	verdict *verdict
+}
+
+// Read implements [net.Conn].
+func (h *heard) Read(b []byte) (int, error) {
+	n, err := h.Conn.Read(b)
+	switch {
+	case n > 0:
+		h.verdict.last.Store(nil)
+	case err != nil:
+		h.verdict.note(err)
+	}
+	return n, err
+}

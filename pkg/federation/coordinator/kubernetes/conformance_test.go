@@ -1,0 +1,106 @@
+package kubernetes_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/weir-dev/weir/pkg/federation/coordinator/coordtest"
+	"github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const epoch = limiter.Instant(1_790_000_000_000_000)
+
+// A clock stands still until it is moved.
+type clock struct {
+	mu  sync.Mutex
+	now limiter.Instant
+}
+
+func (c *clock) Now() limiter.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Set(now limiter.Instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+}
+
+func (c *clock) Advance(d limiter.Micros) { c.Set(c.Now().Add(d)) }
+
+// settled is a coordinator whose answers come when nothing is under way any more, so
+// that what is set aside ahead is known.
+type settled struct{ *kubernetes.Coordinator }
+
+func (s settled) Apply(ctx context.Context, id string, p ledger.Params, c ledger.Command) (ledger.Grant, error) {
+	defer s.Settle()
+	return s.Coordinator.Apply(ctx, id, p, c)
+}
+
+func TestConformance(t *testing.T) {
+	coordtest.Run(t, func(t *testing.T) coordtest.Subject { return subject(t, &clock{now: epoch}) })
+}
+
+func subject(t *testing.T, now *clock) coordtest.Subject {
+	kept := newJournal()
+	c := kubernetes.New(kubernetes.Options{Journal: kept, Clock: now.Now})
+	next := func() coordtest.Coordinator {
+		c = kubernetes.New(kubernetes.Options{Journal: kept, Clock: now.Now})
+		return settled{c}
+	}
+	return coordtest.Subject{
+		Coordinator: settled{c},
+		Block:       4,
+		Memory: func(id string) ledger.Memory {
+			r, ok := kept.record(id)
+			if !ok {
+				t.Fatalf("no record of %s", id)
+			}
+			return ledger.Memory{Term: r.Term, Since: r.Since}
+		},
+		Advance: now.Advance, Set: now.Set,
+		Forget: map[string]func() coordtest.Coordinator{
+			"the records are deleted, and the leader crashes": func() coordtest.Coordinator {
+				now.Advance(1) // a term is an instant
+				kept.wipe()
+				return next()
+			},
+			"a leader that lives on finds no record": func() coordtest.Coordinator {
+				now.Advance(1)
+				kept.wipe()
+				c.Forget()
+				return settled{c}
+			},
+		},
+		Forfeit: map[string]func() coordtest.Coordinator{
+			"a crash": next,
+			"a hand-over": func() coordtest.Coordinator {
+				c.Seal(t.Context())
+				return next()
+			},
+		},
+		Break: func() { c.Seal(t.Context()) },
+		Suspend: func() func() {
+			resumed := make(chan struct{})
+			c.Forget() // what is set aside is granted without the journal
+			kept.trouble(func(ctx context.Context, _ string) error {
+				select {
+				case <-resumed:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+			return func() { close(resumed) }
+		},
+	}
+}

@@ -1,0 +1,27 @@
+package kubernetes
+
+// Settle waits until no call of the journal is under way.
+func (c *Coordinator) Settle() {
+	c.mu.Lock()
+	budgets := make([]*budget, 0, len(c.budgets))
+	for _, b := range c.budgets {
+		budgets = append(budgets, b)
+	}
+	c.mu.Unlock()
+	for _, b := range budgets {
+		b.mu.Lock()
+		busy := b.busy
+		b.mu.Unlock()
+		if busy != nil {
+			<-busy
+		}
+	}
+}
+
+// Forget makes the coordinator load every record again.
+func (c *Coordinator) Forget() {
+	c.Settle()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.budgets)
+}
