@@ -37,7 +37,7 @@ type OnBudgetOutage struct {
 	// RegionalOnly does the same, but asks ahead for what it expects to need in the rest
 	// of the window, so that an outage within a window is hardly felt.
 	// Nominal goes on with what the member keeps of its nominal, nominal − lendingLimit,
-	// in every window.
+	// in every window. With a hub it has to be the action there, too.
 	// +optional
 	// +kubebuilder:default=FailClosed
 	Action BudgetOutageAction `json:"action,omitempty"`

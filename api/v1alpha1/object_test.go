@@ -19,6 +19,11 @@ func newPool(t *testing.T, spec string) *unstructured.Unstructured {
 	return newObject(t, "ConcurrencyPool", spec)
 }
 
+func newBudget(t *testing.T, spec string) *unstructured.Unstructured {
+	t.Helper()
+	return newObject(t, "FederatedBudget", spec)
+}
+
 // newObject returns an object with the spec that a user wrote as YAML. It is not
 // read into the Go types, so the API server sees what the user wrote.
 func newObject(t *testing.T, kind, spec string) *unstructured.Unstructured {

@@ -127,6 +127,7 @@ func TestPoliciesAreSelectedByMode(t *testing.T) {
 func TestNamesOfTheKinds(t *testing.T) {
 	requireNames(t, "ratelimitpolicies", "rlp")
 	requireNames(t, "concurrencypools", "cpool")
+	requireNames(t, "federatedbudgets", "fbud")
 }
 
 // requireNames wants the server to know the resource by these names.
