@@ -14,17 +14,17 @@ import (
 	"github.com/weir-dev/weir/internal/devcluster/traffic"
 )
 
-func (d *demo) endpointsFile() string { return filepath.Join(d.dir, "endpoints.json") }
+func (s *site) endpointsFile() string { return filepath.Join(s.dir, "endpoints.json") }
 
 // followEndpoints keeps the file and the targets of the load current.
-func (d *demo) followEndpoints(ctx context.Context) {
+func (s *site) followEndpoints(ctx context.Context) {
 	var last []byte
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if endpoints, err := d.cluster.Endpoints(ctx); err == nil {
-			d.aimLoad(ctx, endpoints)
-			if next, err := json.MarshalIndent(endpoints, "", "  "); err == nil && !bytes.Equal(last, next) && d.writeEndpoints(next) == nil {
+		if endpoints, err := s.cluster.Endpoints(ctx); err == nil {
+			s.aimLoad(ctx, endpoints)
+			if next, err := json.MarshalIndent(endpoints, "", "  "); err == nil && !bytes.Equal(last, next) && s.writeEndpoints(next) == nil {
 				last = next
 			}
 		}
@@ -37,8 +37,8 @@ func (d *demo) followEndpoints(ctx context.Context) {
 }
 
 // aimLoad sends the load to the pods of app.yaml, and to no other injected pod.
-func (d *demo) aimLoad(ctx context.Context, endpoints []devcluster.Endpoint) {
-	pods, err := d.cluster.Clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+func (s *site) aimLoad(ctx context.Context, endpoints []devcluster.Endpoint) {
+	pods, err := s.cluster.Clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return
 	}
@@ -46,21 +46,21 @@ func (d *demo) aimLoad(ctx context.Context, endpoints []devcluster.Endpoint) {
 	for i := range pods.Items {
 		present[pods.Items[i].Name] = true
 	}
-	d.pods.add(present)
+	s.pods.add(present)
 	var targets []traffic.Target
 	for _, e := range endpoints {
 		if e.Namespace == namespace && present[e.Pod] && e.Proxy != "" {
 			targets = append(targets, traffic.Target{Pod: e.Pod, Address: e.Proxy})
 		}
 	}
-	d.load.SetTargets(targets)
+	s.load.SetTargets(targets)
 }
 
 // writeEndpoints replaces the file, so that readers never see half of it.
-func (d *demo) writeEndpoints(content []byte) error {
-	fresh := d.endpointsFile() + ".new"
+func (s *site) writeEndpoints(content []byte) error {
+	fresh := s.endpointsFile() + ".new"
 	if err := os.WriteFile(fresh, append(content, '\n'), 0o644); err != nil {
 		return err
 	}
-	return os.Rename(fresh, d.endpointsFile())
+	return os.Rename(fresh, s.endpointsFile())
 }

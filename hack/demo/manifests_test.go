@@ -37,6 +37,11 @@ func TestWhatTheDemoAppliesIsValid(t *testing.T) {
 	t.Run("the pool, and the application at a backend", func(t *testing.T) {
 		server.apply(t, []byte(application("127.0.0.1:80", "127.0.0.1:81")+nextDocument+poolManifest))
 	})
+	t.Run("the budget, in the cluster that keeps it and in another", func(t *testing.T) {
+		for _, endpoint := range []string{"", "127.0.0.1:15040"} {
+			server.apply(t, []byte(application("127.0.0.1:80", "")+nextDocument+budget(endpoint, hubSecret)))
+		}
+	})
 	t.Run("every edit of the pool after every other", func(t *testing.T) {
 		for first, patch := range poolPatches() {
 			for then := range poolPatches() {

@@ -25,6 +25,7 @@ type options struct {
 const (
 	policyScene = "policy"
 	poolScene   = "pool"
+	budgetScene = "budget"
 )
 
 func readOptions() (options, error) {
@@ -50,10 +51,10 @@ func readScene(text string) (string, error) {
 	switch text = strings.ToLower(strings.TrimSpace(text)); text {
 	case "", policyScene:
 		return policyScene, nil
-	case poolScene:
-		return poolScene, nil
+	case poolScene, budgetScene:
+		return text, nil
 	default:
-		return "", fmt.Errorf("DEMO_SCENE is %q; write policy or pool", text)
+		return "", fmt.Errorf("DEMO_SCENE is %q; write policy, pool or budget", text)
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 
 // table asks for objects of the shop as kubectl does: for a table with the objects in
 // its rows.
-func (d *demo) table(ctx context.Context, resource string) (*metav1.Table, error) {
+func (s *site) table(ctx context.Context, resource string) (*metav1.Table, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	raw, err := d.cluster.Clients.RESTClient().Get().
+	raw, err := s.cluster.Clients.RESTClient().Get().
 		AbsPath("/apis/weir.dev/v1alpha1/namespaces", namespace, resource).
 		Param("includeObject", "Object").
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").

@@ -1,7 +1,7 @@
 ##@ Running it
 
 export DEMO_DURATION ?= ## end `make demo` by itself, for example after 60s; empty: until Ctrl-C
-export DEMO_SCENE ?= policy ## what the demo shows: policy (a rate limit) or pool (a concurrency limit in front of a slow backend)
+export DEMO_SCENE ?= policy ## what the demo shows: policy (a rate limit), pool (a concurrency limit in front of a slow backend) or budget (one limit over two clusters)
 export DEMO_STORE ?= Controller ## where the demo counts at first: Controller, Redis or Postgres
 
 .PHONY: demo

@@ -1,0 +1,310 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/devcluster/link"
+)
+
+const (
+	system     = "weir-system"
+	hubSecret  = "weir-hub"
+	budgetName = "checkout-world"
+)
+
+// A federation is one budget over two clusters: a hub and a member that reaches it over
+// a link.
+type federation struct {
+	hub, member *shop
+	link        *link.Link
+}
+
+// federate creates the budget and a shop in both clusters. The member has the
+// credentials that the hub made for it.
+func federate(ctx context.Context, member *site, edit func(*v1alpha1.FederatedBudgetSpec)) *federation {
+	GinkgoHelper()
+	way, err := link.Open(here.cluster.Controller.FederationAddress())
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(way.Close)
+	f := &federation{hub: openEmptyShop(ctx, here), member: openEmptyShop(ctx, member), link: way}
+	id := "acme/" + f.hub.namespace // one budget a spec
+	for _, s := range f.shops() {
+		budget := &v1alpha1.FederatedBudget{
+			ObjectMeta: metav1.ObjectMeta{Name: budgetName, Namespace: s.namespace},
+			Spec: v1alpha1.FederatedBudgetSpec{
+				ID:      id,
+				Rate:    v1alpha1.BudgetRate{Limit: limit, Window: v1alpha1.Duration(perSet.String())},
+				Members: []v1alpha1.BudgetMember{{Name: here.name}, {Name: member.name}},
+			},
+		}
+		if edit != nil {
+			edit(&budget.Spec)
+		}
+		if s == f.member {
+			budget.Spec.Hub = &v1alpha1.BudgetHub{
+				Endpoint: v1alpha1.HostPort(way.Address()), SecretRef: v1alpha1.SecretReference{Name: hubSecret},
+			}
+		}
+		Expect(s.kube.Create(ctx, budget)).To(Succeed())
+		s.draw(ctx)
+		if s == f.hub {
+			f.introduce(ctx, f.member, member.name)
+		}
+	}
+	return f
+}
+
+func (f *federation) shops() []*shop { return []*shop{f.hub, f.member} }
+
+// draw creates a policy that draws from the budget.
+func (s *shop) draw(ctx context.Context) {
+	GinkgoHelper()
+	s.window = perSet
+	s.policy = policyIn(s.namespace)
+	s.policy.Spec.Limits = []v1alpha1.Limit{{
+		Name: "world", Scope: v1alpha1.FederatedScope, BudgetRef: &v1alpha1.BudgetReference{Name: budgetName},
+	}}
+	Expect(s.kube.Create(ctx, s.policy)).To(Succeed())
+}
+
+// introduce copies the Secret that the hub made for a member to where the shop's
+// budget names it, and lets the shop's controller read it.
+func (f *federation) introduce(ctx context.Context, s *shop, as string) {
+	GinkgoHelper()
+	var made corev1.Secret
+	Eventually(func() error {
+		return f.hub.kube.Get(ctx, client.ObjectKey{Namespace: system, Name: "weir-member-" + as}, &made)
+	}, 20*time.Second, 100*time.Millisecond).Should(Succeed())
+	Expect(s.kube.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: hubSecret, Namespace: s.namespace}, Type: made.Type, Data: made.Data,
+	})).To(Succeed())
+	Expect(s.kube.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "weir-secrets", Namespace: s.namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "weir-store-credentials"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: system, Name: "weir-controller"}},
+	})).To(Succeed())
+}
+
+// deploy runs two pods in each cluster, under the given loads.
+func (f *federation) deploy(ctx context.Context, hub, member float64) {
+	GinkgoHelper()
+	for i, rate := range []float64{hub, member} {
+		s := f.shops()[i]
+		s.deploy(ctx, "checkout", 2, nil)
+		s.startLoad(rate)
+	}
+}
+
+// A split is what the clusters admitted in one window.
+type split struct{ Hub, Member int }
+
+func (s split) sum() int { return s.Hub + s.Member }
+
+// windows returns what was admitted in each of n windows from start on.
+func (f *federation) windows(ctx context.Context, start time.Time, n int) []split {
+	var counts []split
+	for i := range n {
+		at := start.Add(time.Duration(i) * perSet)
+		counts = append(counts, split{f.hub.admitted(ctx, at), f.member.admitted(ctx, at)})
+	}
+	fmt.Fprintf(GinkgoWriter, "hub and member: %v\n", counts)
+	return counts
+}
+
+// connected returns when both clusters say that they take part.
+func (f *federation) connected(ctx context.Context) {
+	GinkgoHelper()
+	for _, s := range f.shops() {
+		Eventually(s.budgetCondition, 40*time.Second, 200*time.Millisecond).
+			WithContext(ctx).WithArguments(v1alpha1.ConnectedCondition).
+			Should(HaveField("Status", metav1.ConditionTrue))
+	}
+}
+
+// budget reads the shop's budget.
+func (s *shop) budget(ctx context.Context) (*v1alpha1.FederatedBudget, error) {
+	var b v1alpha1.FederatedBudget
+	return &b, s.kube.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: budgetName}, &b)
+}
+
+// budgetCondition returns a condition of the shop's budget.
+func (s *shop) budgetCondition(ctx context.Context, name string) (metav1.Condition, error) {
+	b, err := s.budget(ctx)
+	if err != nil {
+		return metav1.Condition{}, err
+	}
+	if c := meta.FindStatusCondition(b.Status.Conditions, name); c != nil {
+		return *c, nil
+	}
+	return metav1.Condition{}, fmt.Errorf("no condition %s yet", name)
+}
+
+// within expects that no window admitted more than the limit.
+func within(windows []split) {
+	GinkgoHelper()
+	for _, w := range windows {
+		Expect(w.sum()).To(BeNumerically("<=", limit), "%v", windows)
+	}
+}
+
+var _ = Describe("A budget over two clusters", Ordered, func() {
+	var member *site
+	BeforeAll(func(ctx SpecContext) {
+		member = openSite(ctx, "us-east", filepath.Join(workDir, "us-east"))
+	}, NodeTimeout(2*time.Minute))
+
+	It("is one limit, whoever asks for it", func(ctx SpecContext) {
+		f := federate(ctx, member, nil)
+		f.deploy(ctx, overload/2, overload/2)
+		f.connected(ctx)
+		start := f.hub.warmUp(ctx)
+		both := f.windows(ctx, start, 3)
+		within(both)
+		for _, w := range both {
+			Expect(w.sum()).To(BeNumerically(">=", limit*98/100), "%v", both)
+			Expect(w.Hub).To(BeNumerically("~", limit/2, limit/20), "equal weights, equal parts")
+		}
+
+		f.hub.load.SetRate(1)
+		skewed := f.windows(ctx, f.hub.nextWindow().Add(perSet), 2)
+		within(skewed)
+		for _, w := range skewed {
+			Expect(w.Member).To(BeNumerically(">=", limit*96/100), "what one does not want is the other's")
+		}
+
+		for _, s := range f.shops() {
+			Eventually(func(g Gomega) {
+				b, err := s.budget(ctx)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(b.Status.Summary).To(HaveField("Members", "2/2"))
+				g.Expect(b.Status.Overshoot.Observed).To(HaveValue(BeZero()))
+				g.Expect(b.Status.Overshoot.Worst).To(HaveValue(BeZero()))
+				g.Expect(meta.IsStatusConditionTrue(b.Status.Conditions, v1alpha1.WithinBoundCondition)).To(BeTrue(), "%v", b.Status.Conditions)
+			}, 40*time.Second, time.Second).Should(Succeed())
+		}
+	}, SpecTimeout(3*time.Minute))
+
+	It("holds while a region is cut off, and is whole again when it is back", func(ctx SpecContext) {
+		f := federate(ctx, member, nil)
+		f.deploy(ctx, overload/2, overload/2)
+		f.connected(ctx)
+		sleepUntil(ctx, f.hub.warmUp(ctx).Add(300*time.Millisecond))
+		began := f.hub.windowAt(time.Now())
+		f.link.Cut()
+		cut := f.windows(ctx, began, 3)
+		within(cut)
+		for _, w := range cut[1:] {
+			Expect(w.Member).To(BeZero(), "a region that fails closed has nothing of a new window")
+			Expect(w.Hub).To(BeNumerically(">=", limit*98/100), "the others go on with all of it")
+		}
+		Eventually(f.member.budgetCondition, 20*time.Second, 200*time.Millisecond).
+			WithContext(ctx).WithArguments(v1alpha1.ConnectedCondition).
+			Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("FailClosed"))))
+
+		f.link.Heal()
+		f.connected(ctx)
+		healed := f.windows(ctx, f.hub.nextWindow().Add(perSet), 2)
+		within(healed)
+		for _, w := range healed {
+			Expect(w.sum()).To(BeNumerically(">=", limit*98/100))
+			Expect(w.Member).To(BeNumerically("~", limit/2, limit/10))
+		}
+	}, SpecTimeout(3*time.Minute))
+
+	It("leaves a region that is cut off its slice, and no more", func(ctx SpecContext) {
+		const slice = limit / 5
+		f := federate(ctx, member, func(spec *v1alpha1.FederatedBudgetSpec) {
+			spec.Members[1].Nominal = slice
+			spec.OnCoordinatorOutage.Action = v1alpha1.BudgetNominalAction
+		})
+		f.deploy(ctx, overload/2, overload/2)
+		f.connected(ctx)
+		sleepUntil(ctx, f.hub.warmUp(ctx).Add(300*time.Millisecond))
+		began := f.hub.windowAt(time.Now())
+		f.link.Cut()
+		cut := f.windows(ctx, began, 3)
+		within(cut)
+		for _, w := range cut[1:] {
+			Expect(w.Member).To(BeNumerically("~", slice, 2))
+			Expect(w.Hub).To(BeNumerically("~", limit-slice, 10))
+		}
+	}, SpecTimeout(3*time.Minute))
+
+	DescribeTable("survives its hub's controller",
+		func(ctx SpecContext, end func()) {
+			f := federate(ctx, member, nil)
+			f.deploy(ctx, overload/2, overload/2)
+			f.connected(ctx)
+			start := f.hub.warmUp(ctx)
+			sleepUntil(ctx, start.Add(time.Second))
+			end()
+			Expect(here.cluster.Controller.Start(ctx)).To(Succeed())
+			counts := f.windows(ctx, start, 4)
+			within(counts)
+			Expect(counts[3].sum()).To(BeNumerically(">=", limit*98/100))
+		},
+		Entry("when it is stopped in good order", SpecTimeout(3*time.Minute), func() { here.cluster.Controller.Stop() }),
+		Entry("when it is killed", SpecTimeout(3*time.Minute), func() { here.cluster.Controller.Kill() }),
+	)
+
+	It("moves to another hub", func(ctx SpecContext) {
+		f := federate(ctx, member, nil)
+		f.deploy(ctx, overload/2, overload/2)
+		f.connected(ctx)
+		start := f.hub.warmUp(ctx)
+
+		old, err := f.hub.budget(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(f.hub.kube.Delete(ctx, old)).To(Succeed())
+		moved, err := f.member.budget(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		moved.Spec.Hub = nil
+		Expect(f.member.kube.Update(ctx, moved)).To(Succeed())
+		back := &federation{hub: f.member, member: f.hub}
+		back.introduce(ctx, f.hub, here.name)
+		again := &v1alpha1.FederatedBudget{ObjectMeta: metav1.ObjectMeta{Name: budgetName, Namespace: f.hub.namespace}, Spec: moved.Spec}
+		again.Spec.Hub = &v1alpha1.BudgetHub{
+			Endpoint:  v1alpha1.HostPort(member.cluster.Controller.FederationAddress()),
+			SecretRef: v1alpha1.SecretReference{Name: hubSecret},
+		}
+		Expect(f.hub.kube.Create(ctx, again)).To(Succeed())
+		f.connected(ctx)
+		windows := int(time.Since(start)/perSet) + 3
+		counts := f.windows(ctx, start, windows)
+		within(counts)
+		Expect(counts[windows-1].sum()).To(BeNumerically(">=", limit*98/100))
+	}, SpecTimeout(3*time.Minute))
+
+	It("gives nothing to a cluster with another's credentials", func(ctx SpecContext) {
+		f := federate(ctx, member, func(spec *v1alpha1.FederatedBudgetSpec) {
+			spec.Members = append(spec.Members, v1alpha1.BudgetMember{Name: "ap-south"})
+		})
+		f.deploy(ctx, 20, 20)
+		f.connected(ctx)
+		var other corev1.Secret
+		Expect(here.kube.Get(ctx, client.ObjectKey{Namespace: system, Name: "weir-member-ap-south"}, &other)).To(Succeed())
+		var own corev1.Secret
+		Expect(member.kube.Get(ctx, client.ObjectKey{Namespace: f.member.namespace, Name: hubSecret}, &own)).To(Succeed())
+		own.Data = other.Data
+		Expect(member.kube.Update(ctx, &own)).To(Succeed())
+		Eventually(f.member.budgetCondition, 60*time.Second, 200*time.Millisecond).
+			WithContext(ctx).WithArguments(v1alpha1.ConnectedCondition).
+			Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", v1alpha1.UnauthorizedReason)))
+		counts := f.windows(ctx, f.hub.nextWindow(), 1)
+		Expect(counts[0].Member).To(BeZero())
+	}, SpecTimeout(3*time.Minute))
+})
