@@ -19,8 +19,12 @@ const namedAtMost = 5
 // conditionsOf returns every condition of the policy. A policy that is not
 // accepted has no other.
 func conditionsOf(s *scope) []metav1.Condition {
-	if s.invalid != nil {
+	switch {
+	case s.invalid != nil:
 		return []metav1.Condition{condition.False(v1alpha1.AcceptedCondition, v1alpha1.InvalidReason, s.invalid.Error())}
+	case s.unmet != nil:
+		return []metav1.Condition{condition.False(v1alpha1.AcceptedCondition, v1alpha1.BudgetNotFoundReason,
+			s.unmet.Error()+"; until then pods enforce what they were told before, if anything")}
 	}
 	return []metav1.Condition{
 		condition.True(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason, strings.Join(append([]string{"the policy is valid"}, s.doubts...), "; ")),
@@ -48,7 +52,7 @@ func withinBound(s *scope) metav1.Condition {
 			return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
 				"nothing is heard of what these sidecars let through, they are not connected: "+nameSome(unheard))
 		}
-		return condition.True(kind, v1alpha1.MeasuredReason, s.measured())
+		return condition.True(kind, v1alpha1.MeasuredReason, s.measured()+s.elsewhere())
 	case audit.Starting:
 		return condition.Unknown(kind, v1alpha1.StartingReason,
 			"no window was measured yet since this controller took over or the policy changed")
@@ -131,7 +135,7 @@ func storeReachable(s *scope) metav1.Condition {
 	if s.move.remote() {
 		return condition.True(kind, v1alpha1.ReachableReason, storeName(s.policy, s.move.serving)+" answers"+s.moving())
 	}
-	return condition.True(kind, v1alpha1.ReachableReason, "the leading controller keeps the counters"+s.moving())
+	return condition.True(kind, v1alpha1.ReachableReason, "the leading controller keeps the counters"+s.leased()+s.moving())
 }
 
 // nameSome joins the first items of a sorted list and counts the rest, so that a

@@ -32,6 +32,7 @@ const workers = 4
 // fleet acknowledged and measured. It runs on the leader only.
 type RateLimitPolicyReconciler struct {
 	Client  client.Client // reads from a cache with CacheOptions
+	Cluster string        // as the flag --cluster-name calls it
 	Fleet   Fleet
 	Stores  StoreProbe
 	Secrets Secrets
@@ -41,12 +42,13 @@ type RateLimitPolicyReconciler struct {
 }
 
 // SetupWithManager registers the reconciler for policies, for pods that policies
-// select, and for what the fleet reports.
+// select, for budgets that they draw from, and for what the fleet reports.
 func (r *RateLimitPolicyReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		// No predicate: a status that somebody wiped is written again.
 		For(&v1alpha1.RateLimitPolicy{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.policiesOf), builder.WithPredicates(podMatters())).
+		Watches(&v1alpha1.FederatedBudget{}, handler.EnqueueRequestsFromMapFunc(r.policiesDrawing), builder.WithPredicates(budgetMatters())).
 		WatchesRawSource(named(r.Fleet.Changed())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
@@ -96,13 +98,17 @@ func (r *RateLimitPolicyReconciler) forget(policy types.NamespacedName) {
 
 // gather fills the scope.
 func (r *RateLimitPolicyReconciler) gather(ctx context.Context, s *scope) error {
-	doubts, errs := translate.Validate(s.policy, nil)
+	budgets, err := r.gatherBudgets(ctx, s)
+	if err != nil {
+		return err
+	}
+	doubts, errs := translate.Validate(s.policy, budgets)
 	if s.doubts, s.invalid = doubts, errs.ToAggregate(); len(errs) > 0 {
 		return nil
 	}
-	var err error
-	if s.enforced, err = translate.Policy(s.policy, nil); err != nil {
-		return fmt.Errorf("translating a valid policy: %w", err)
+	// All that can be wrong with a policy that is valid is a budget.
+	if s.enforced, s.unmet = translate.Policy(s.policy, budgets); s.unmet != nil {
+		return nil
 	}
 	selected, err := listPods(ctx, r.Client, s.policy.Namespace, &s.policy.Spec.PodSelector)
 	if err != nil {
@@ -128,9 +134,14 @@ func (r *RateLimitPolicyReconciler) publish(s *scope) {
 // changed because of this policy.
 func fingerprint(s *scope) string {
 	var b strings.Builder
-	_, _ = fmt.Fprintf(&b, "%s/%d/%s", s.policy.UID, s.policy.Generation, s.store.version)
+	_, _ = fmt.Fprintf(&b, "%s/%d/%s/%v", s.policy.UID, s.policy.Generation, s.store.version, s.unmet == nil)
 	if of := s.policy.Status.Store; of != nil {
 		_, _ = fmt.Fprintf(&b, "/%v/%s/%v", of.Active, of.Phase, of.ServesFrom)
+	}
+	for _, l := range s.enforced.Limits {
+		if l.Budget != nil {
+			_, _ = fmt.Fprintf(&b, "/%s=%v", l.Budget.ID, l.Rates)
+		}
 	}
 	for _, e := range s.pods.enforcers {
 		b.WriteString("/" + string(e.uid))
@@ -163,7 +174,7 @@ func (r *RateLimitPolicyReconciler) report(ctx context.Context, s *scope) (ctrl.
 
 // again is when the policy's figures are due; zero when there are none to come.
 func (s *scope) again() time.Duration {
-	if s.invalid != nil || len(s.pods.enforcers) == 0 && len(s.observation.Sessions) == 0 {
+	if !s.accepted() || len(s.pods.enforcers) == 0 && len(s.observation.Sessions) == 0 {
 		return s.move.step.Again
 	}
 	return sooner(figuresEvery(s.policy.UID), s.move.step.Again)

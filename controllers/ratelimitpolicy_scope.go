@@ -16,8 +16,10 @@ import (
 type scope struct {
 	policy      *v1alpha1.RateLimitPolicy
 	invalid     error         // why the policy cannot be enforced; nil when it can
+	unmet       error         // why a budget that it names cannot be drawn from; nil when all can
+	budgets     []drawn       // that it draws from, by name
 	doubts      []string      // why it may not do what was meant
-	enforced    policy.Policy // as sidecars enforce it; the zero value while it is invalid
+	enforced    policy.Policy // as sidecars enforce it; of no use while it is not accepted
 	pods        pods
 	observation coordinator.Observation
 	store       probed // zero while the controller itself is the store
@@ -31,6 +33,9 @@ type probed struct {
 	guarantee v1alpha1.Guarantee
 	err       error
 }
+
+// accepted reports whether pods are to enforce the policy as it is.
+func (s *scope) accepted() bool { return s.invalid == nil && s.unmet == nil }
 
 // observe takes over what the fleet said. Figures of limits that the spec no longer
 // has are left out, and of those measured under another generation only the flow

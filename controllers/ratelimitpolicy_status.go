@@ -23,7 +23,7 @@ func statusOf(s *scope) v1alpha1.RateLimitPolicyStatus {
 		Conditions:         condition.Merge(s.policy.Status.Conditions, conditionsOf(s), s.policy.Generation, s.now),
 	}
 	status.Store = s.policy.Status.Store // which nothing may forget
-	if s.invalid == nil {
+	if s.accepted() {
 		status.Enforcement = s.roster().enforcement()
 		status.Guarantee = guarantee(s)
 		status.Store = storeStatus(s)
@@ -40,6 +40,9 @@ func statusOf(s *scope) v1alpha1.RateLimitPolicyStatus {
 // itself what it is. It is absent while the store that it rests on cannot be asked.
 func guarantee(s *scope) *v1alpha1.Guarantee {
 	g := firmness(s)
+	if g != nil {
+		g = s.weakened(g)
+	}
 	if g == nil {
 		return nil
 	}
@@ -78,12 +81,16 @@ func firmness(s *scope) *v1alpha1.Guarantee {
 // that no sidecar reported has none.
 func limits(s *scope) []v1alpha1.LimitStatus {
 	statuses := make([]v1alpha1.LimitStatus, 0, len(s.policy.Spec.Limits))
-	for _, limit := range s.policy.Spec.Limits {
-		status := v1alpha1.LimitStatus{Name: limit.Name, Rates: ratesInShort(limit.Rates)}
+	for i := range s.policy.Spec.Limits {
+		limit := &s.policy.Spec.Limits[i]
+		status := v1alpha1.LimitStatus{Name: limit.Name, Rates: strings.Join(s.rates(limit), " ")}
 		if f, ok := s.figures(limit.Name); ok {
 			describe(f, &status)
 			if status.Overshoot != nil && s.unsettled(limit.Name) {
 				status.Overshoot.Bound = nil // also while a window without a bound was not measured yet
+			}
+			if limit.BudgetRef != nil {
+				status.UnderUtilization = nil // what is left here may have been used in another cluster
 			}
 			status.HottestKeys = hottest(f.Hottest, s.now)
 		}
@@ -141,14 +148,6 @@ func microTime(t time.Time) *metav1.MicroTime {
 		return nil
 	}
 	return &metav1.MicroTime{Time: t}
-}
-
-func ratesInShort(rates []v1alpha1.Rate) string {
-	short := make([]string, len(rates))
-	for i, r := range rates {
-		short[i] = rateInShort(r)
-	}
-	return strings.Join(short, " ")
 }
 
 func rateInShort(r v1alpha1.Rate) string {

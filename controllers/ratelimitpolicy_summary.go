@@ -14,7 +14,7 @@ import (
 // summary returns the columns that kubectl prints.
 func summary(s *scope, status *v1alpha1.RateLimitPolicyStatus) v1alpha1.Summary {
 	return v1alpha1.Summary{
-		Limits:               limitsColumn(s.policy.Spec.Limits),
+		Limits:               s.limitsColumn(),
 		Pods:                 podsColumn(status.Enforcement),
 		Admitted:             perSecond(status.Limits, func(l v1alpha1.LimitStatus) *int64 { return l.AdmittedPerSecond }),
 		Rejected:             perSecond(status.Limits, func(l v1alpha1.LimitStatus) *int64 { return l.RejectedPerSecond }),
@@ -25,18 +25,18 @@ func summary(s *scope, status *v1alpha1.RateLimitPolicyStatus) v1alpha1.Summary 
 }
 
 // limitsColumn is the first rate and the number of further ones.
-func limitsColumn(limits []v1alpha1.Limit) string {
-	var rates []v1alpha1.Rate
-	for _, l := range limits {
-		rates = append(rates, l.Rates...)
+func (s *scope) limitsColumn() string {
+	var rates []string
+	for i := range s.policy.Spec.Limits {
+		rates = append(rates, s.rates(&s.policy.Spec.Limits[i])...)
 	}
 	switch len(rates) {
 	case 0:
 		return v1alpha1.NotMeasured
 	case 1:
-		return rateInShort(rates[0])
+		return rates[0]
 	}
-	return fmt.Sprintf("%s +%d", rateInShort(rates[0]), len(rates)-1)
+	return fmt.Sprintf("%s +%d", rates[0], len(rates)-1)
 }
 
 func podsColumn(e *v1alpha1.Enforcement) string {

@@ -27,12 +27,15 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/controllers"
+	"github.com/weir-dev/weir/internal/budget"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
 const (
+	cluster = "eu-west" // this one
+
 	patience = 15 * time.Second
 	interval = 20 * time.Millisecond
 	// quiet is how long a test watches that nothing happens.
@@ -115,9 +118,10 @@ func newManager(config *rest.Config) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	policies := &controllers.RateLimitPolicyReconciler{Client: mgr.GetClient(), Fleet: fleet, Stores: stores, Secrets: secrets, Clock: clock}
+	policies := &controllers.RateLimitPolicyReconciler{Client: mgr.GetClient(), Cluster: cluster, Fleet: fleet, Stores: stores, Secrets: secrets, Clock: clock}
 	pools := &controllers.ConcurrencyPoolReconciler{Client: mgr.GetClient(), Fleet: fleet, Secrets: secrets, Clock: clock}
-	return mgr, errors.Join(policies.SetupWithManager(mgr), pools.SetupWithManager(mgr))
+	budgets := &controllers.FederatedBudgetReconciler{Client: mgr.GetClient(), Cluster: cluster, Budgets: fleet, Clock: clock}
+	return mgr, errors.Join(policies.SetupWithManager(mgr), pools.SetupWithManager(mgr), budgets.SetupWithManager(mgr))
 }
 
 // countingClient counts the status writes that the API server accepted.
@@ -149,23 +153,27 @@ func eventuallyNoLeaks(options []goleak.Option) (found error) {
 
 // fakeFleet is a fleet whose sidecars say what a test tells them to.
 type fakeFleet struct {
-	changed      chan types.NamespacedName
-	poolsChanged chan types.NamespacedName
+	changed        chan types.NamespacedName
+	poolsChanged   chan types.NamespacedName
+	budgetsChanged chan types.NamespacedName
 
 	mu           sync.Mutex
 	observations map[types.NamespacedName]coordinator.Observation
 	pools        map[types.NamespacedName]coordinator.PoolObservation
+	budgets      map[types.NamespacedName]budget.Observation
 	refreshed    map[string]int // by namespace
 	follows      bool           // somebody else leads
 }
 
 func newFakeFleet() *fakeFleet {
 	return &fakeFleet{
-		changed:      make(chan types.NamespacedName),
-		poolsChanged: make(chan types.NamespacedName),
-		observations: map[types.NamespacedName]coordinator.Observation{},
-		pools:        map[types.NamespacedName]coordinator.PoolObservation{},
-		refreshed:    map[string]int{},
+		changed:        make(chan types.NamespacedName),
+		poolsChanged:   make(chan types.NamespacedName),
+		budgetsChanged: make(chan types.NamespacedName),
+		observations:   map[types.NamespacedName]coordinator.Observation{},
+		pools:          map[types.NamespacedName]coordinator.PoolObservation{},
+		budgets:        map[types.NamespacedName]budget.Observation{},
+		refreshed:      map[string]int{},
 	}
 }
 
@@ -218,6 +226,22 @@ func (f *fakeFleet) sayOfPool(pool types.NamespacedName, o coordinator.PoolObser
 	f.pools[pool] = o
 	f.mu.Unlock()
 	f.poolsChanged <- pool
+}
+
+func (f *fakeFleet) ObserveBudget(namespace, name string) budget.Observation {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.budgets[types.NamespacedName{Namespace: namespace, Name: name}]
+}
+
+func (f *fakeFleet) BudgetsChanged() <-chan types.NamespacedName { return f.budgetsChanged }
+
+// sayOfBudget has something new be known of a budget.
+func (f *fakeFleet) sayOfBudget(name types.NamespacedName, o budget.Observation) {
+	f.mu.Lock()
+	f.budgets[name] = o
+	f.mu.Unlock()
+	f.budgetsChanged <- name
 }
 
 func (f *fakeFleet) refreshes(namespace string) int {

@@ -79,3 +79,8 @@ type Root struct {
 	Term   int64  // of its memory, 0 while unknown
 	Since  time.Time
 }
+
+// SilentAfter is for how long a coordinator need not hear of a member, three windows if
+// those are longer, before the member counts as silent. A member that is there makes
+// itself heard more often, also when it wants nothing.
+const SilentAfter = 15 * limiter.Second

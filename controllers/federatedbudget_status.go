@@ -1,0 +1,140 @@
+package controllers
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/budget"
+	"github.com/weir-dev/weir/internal/condition"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// budgetStatusOf returns the status that says what the scope knows. Transition times
+// come from the status the budget has now. Figures are either of the open window, all
+// as the coordinator showed it in one answer, or of the last window that was measured.
+func budgetStatusOf(s *budgetScope) v1alpha1.FederatedBudgetStatus {
+	status := v1alpha1.FederatedBudgetStatus{
+		ObservedGeneration: s.budget.Generation,
+		Conditions:         condition.Merge(s.budget.Status.Conditions, budgetConditionsOf(s), s.budget.Generation, s.now),
+	}
+	if s.accepted() {
+		status.Self = s.cluster
+		status.Root = s.rootStatus()
+		s.measured(&status)
+		if l := s.ledger(); l != nil {
+			status.MeasuredAt = &metav1.Time{Time: s.now.Truncate(time.Second)}
+			status.Allocation = division(l, s.enforced.Params)
+			status.Members = s.members(l)
+			status.Coordination = coordination(&s.observation.Figures)
+		}
+	}
+	status.Summary = s.summary(&status)
+	return status
+}
+
+// rootStatus says who divides the limit.
+func (s *budgetScope) rootStatus() *v1alpha1.BudgetRoot {
+	root := &v1alpha1.BudgetRoot{State: s.rootState(), Term: s.observation.Root.Term, Since: microTime(s.observation.Root.Since)}
+	switch {
+	case s.keeps():
+		root.Member = s.cluster
+	case s.enforced.Hub != nil:
+		root.Member, root.Address = s.observation.Root.Member, s.enforced.Hub.Endpoint
+	default:
+		root.Address = s.enforced.Coordinator.Address
+	}
+	return root
+}
+
+func (s *budgetScope) rootState() v1alpha1.RootState {
+	switch {
+	case !s.connected():
+		return v1alpha1.RootUnknown
+	case !s.observation.Learning.IsZero():
+		return v1alpha1.RootLearning
+	case s.keeps():
+		return v1alpha1.RootLeading
+	}
+	return v1alpha1.RootFollowing
+}
+
+// division is how the open window is divided, nil before anybody asked for units.
+func division(l *ledger.State, p ledger.Params) *v1alpha1.BudgetDivision {
+	if l.Term == 0 {
+		return nil
+	}
+	a := l.Allocation(p)
+	return &v1alpha1.BudgetDivision{
+		Window: metav1.MicroTime{Time: time.UnixMicro(l.Index * int64(l.Window))},
+		Limit:  a.Limit, Granted: a.Granted, Kept: a.Kept, Unallocated: a.Free,
+	}
+}
+
+// members returns the figures of each member of the spec, by name.
+func (s *budgetScope) members(l *ledger.State) []v1alpha1.BudgetMemberStatus {
+	out := make([]v1alpha1.BudgetMemberStatus, 0, len(s.enforced.Params.Members))
+	for _, m := range s.enforced.Params.Members {
+		status := v1alpha1.BudgetMemberStatus{
+			Name: m.Name, State: v1alpha1.MemberNever,
+			Granted: new(l.GrantedTo(s.enforced.Params, m.Name)), Used: s.used(m.Name),
+		}
+		if t, heard := l.StandingOf(m.Name); heard {
+			status.State = s.state(m.Name, t.Seen)
+			status.LastSeenTime = &metav1.Time{Time: time.UnixMicro(int64(t.Seen)).Truncate(time.Second)}
+			status.Wanted = new(t.Demand)
+			if s.enforced.Params.Slices {
+				status.Slice = new(t.Slice)
+			}
+		}
+		out = append(out, status)
+	}
+	return out
+}
+
+// state returns that of a member that the coordinator heard of last at an instant of its
+// clock. This cluster is connected, since it was answered.
+func (s *budgetScope) state(member string, seen limiter.Instant) v1alpha1.MemberState {
+	if member == s.cluster || s.observation.Read.Sub(seen) <= max(budget.SilentAfter, 3*s.enforced.Params.Window) {
+		return v1alpha1.MemberConnected
+	}
+	return v1alpha1.MemberSilent
+}
+
+// used returns what a member reported that it admitted in the window measured last.
+func (s *budgetScope) used(member string) *int64 {
+	if w := s.observation.Figures.Window; w != nil {
+		for _, u := range w.Usage {
+			if u.Member == member && u.Reported {
+				return new(u.Admitted)
+			}
+		}
+	}
+	return nil
+}
+
+func coordination(f *audit.BudgetFigures) *v1alpha1.BudgetCoordination {
+	out := &v1alpha1.BudgetCoordination{LeasesPerSecond: oneDecimal(f.LeasesPerSecond)}
+	if f.UnitsPerLease > 0 {
+		out.UnitsPerLease = oneDecimal(f.UnitsPerLease)
+	}
+	return out
+}
+
+// measured writes what was measured of windows that are over. It stays known while the
+// coordinator does not answer.
+func (s *budgetScope) measured(status *v1alpha1.FederatedBudgetStatus) {
+	f := &s.observation.Figures
+	if o := f.Overshoot; o != nil {
+		status.Overshoot = &v1alpha1.Overshoot{Worst: &o.Worst, WorstTime: microTime(o.WorstEnd)}
+		if status.WindowEnd = microTime(o.WindowEnd); status.WindowEnd != nil {
+			status.Overshoot.Observed, status.Overshoot.Bound = &o.Observed, &o.Bound
+		}
+	}
+	if u := f.UnderUtilization; u != nil {
+		status.UnderUtilization = &v1alpha1.UnderUtilization{ObservedBasisPoints: &u.Observed, WorstBasisPoints: &u.Worst}
+	}
+}
