@@ -14,7 +14,8 @@ const smoothing = 0.5
 type demand struct {
 	index          int64 // of the window
 	taken, refused int64 // units of it
-	known          bool  // a window is over
+	claim          claim
+	known          bool // a window is over
 	forecast       float64
 	sizer          sizing.Sizer
 }
@@ -70,4 +71,34 @@ func (d *demand) outlook(left, window float64, asked int64) outlook {
 // ruleOf returns how the size of leases is learned.
 func ruleOf(cfg *Config) sizing.Rule {
 	return sizing.Rule{Low: 1, High: cfg.Params.Limit, Start: min(cfg.Batch.Size, cfg.Params.Limit)}
+}
+
+// A claim is what the coordinator keeps for the region in the window of an epoch: what
+// it said that it wants, or wanted of the window before.
+type claim struct {
+	epoch        int64
+	said, before int64
+}
+
+// tell takes note of what the coordinator was told, and that it heard.
+func (c *claim) tell(index, wants int64, settled bool) {
+	if index > c.epoch {
+		c.before = 0
+		if index == c.epoch+1 {
+			c.before = c.said
+		}
+		c.epoch = index
+	}
+	c.said = wants
+	if settled {
+		c.before = min(c.before, wants)
+	}
+}
+
+// of returns how much is claimed of a window.
+func (c *claim) of(index int64) int64 {
+	if index != c.epoch {
+		return 0
+	}
+	return max(c.said, c.before)
 }

@@ -25,6 +25,7 @@ type order struct {
 
 	min, want int64
 	keep      int64
+	trims     bool  // it is not worth a command when nothing is given up
 	index     int64 // of the window to open
 }
 
@@ -37,8 +38,8 @@ func (r *Region) turn() time.Duration {
 	defer r.mu.Unlock()
 	now := r.clock.Now()
 	o, at := r.due(now)
-	for at <= now && o.op == escrow.Release && o.keep >= o.vault.seen.remaining && o.keep < all {
-		r.link.checked = now // there is nothing to give back
+	for at <= now && o.idle(r) {
+		r.link.checked = now
 		o, at = r.due(now)
 	}
 	if at <= now {
@@ -161,12 +162,13 @@ func (r *Region) begins(now int64) int64 {
 	return r.link.estimate.arrives(start) + jitter
 }
 
-// dueTrim gives back what will not be needed before the window ends. It looks each time
-// that half of the rest has passed, and no more when nobody could make use of it.
+// dueTrim gives up what will not be needed before the window ends: units, and what is
+// kept for the region. It looks each time that half of the rest has passed, and no more
+// when nobody could make use of it.
 func (r *Region) dueTrim(now int64) (order, int64) {
 	v := r.vault()
 	ends := r.deadline(v)
-	if r.link.cause != nil || v.seen.remaining == 0 || ends <= now {
+	if r.link.cause != nil || ends <= now {
 		return order{}, never
 	}
 	since := max(r.link.checked, ends-int64(r.window()))
@@ -175,7 +177,17 @@ func (r *Region) dueTrim(now int64) (order, int64) {
 		return order{}, never
 	}
 	o := r.outlook(now)
-	return order{op: escrow.Release, vault: v, keep: r.need.want + int64(math.Ceil(o.rest+math.Sqrt(o.rest)))}, at
+	return order{op: escrow.Release, vault: v, keep: r.need.want + int64(math.Ceil(o.rest+math.Sqrt(o.rest))), trims: true}, at
+}
+
+// idle reports whether an order would give nothing up.
+func (o *order) idle(r *Region) bool {
+	if !o.trims {
+		return false
+	}
+	seen := &o.vault.seen
+	wants := max(seen.taken+o.keep, seen.taken+seen.remaining)
+	return o.keep >= seen.remaining && r.demand.claim.of(seen.epoch.Index) <= wants
 }
 
 // amount returns what to ask for, and of it the least that is of use.

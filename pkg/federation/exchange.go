@@ -174,6 +174,7 @@ func (r *Region) granted(o order, c ledger.Command, g ledger.Grant, now int64) {
 		brought -= c.Granted
 	}
 	r.counts.granted += max(0, brought)
+	r.demand.claim.tell(g.Epoch.Index, max(c.Demand, g.Granted), c.Op == ledger.Release && g.Reason == ledger.Granted)
 	if c.Op != ledger.Lease {
 		return
 	}
