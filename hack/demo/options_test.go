@@ -22,12 +22,12 @@ func TestDurationIsPositive(t *testing.T) {
 }
 
 func TestTheSceneIsOneThatThereIs(t *testing.T) {
-	for text, want := range map[string]string{"": policyScene, " Pool": poolScene, "policy": policyScene} {
+	for text, want := range map[string]string{"": policyScene, " Pool": poolScene, "budget": budgetScene, "policy": policyScene} {
 		if got, err := readScene(text); err != nil || got != want {
 			t.Errorf("readScene(%q) = %v, %v; want %v", text, got, err, want)
 		}
 	}
-	if got, err := readScene("pools"); err == nil || !strings.Contains(err.Error(), "policy or pool") {
+	if got, err := readScene("pools"); err == nil || !strings.Contains(err.Error(), "policy, pool or budget") {
 		t.Errorf("readScene(pools) = %v, %v; want an error that names the cure", got, err)
 	}
 }
