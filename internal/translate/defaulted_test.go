@@ -19,6 +19,7 @@ import (
 var (
 	policySchema = sync.OnceValues(func() (*schema.Structural, error) { return structural("weir.dev_ratelimitpolicies.yaml") })
 	poolSchema   = sync.OnceValues(func() (*schema.Structural, error) { return structural("weir.dev_concurrencypools.yaml") })
+	budgetSchema = sync.OnceValues(func() (*schema.Structural, error) { return structural("weir.dev_federatedbudgets.yaml") })
 )
 
 func structural(crdFile string) (*schema.Structural, error) {
@@ -52,6 +53,14 @@ func defaultedPool(t *testing.T, in []byte) *v1alpha1.ConcurrencyPool {
 	var p v1alpha1.ConcurrencyPool
 	fillIn(t, poolSchema, in, &p)
 	return &p
+}
+
+// defaultedBudget does the same for a budget.
+func defaultedBudget(t *testing.T, in []byte) *v1alpha1.FederatedBudget {
+	t.Helper()
+	var b v1alpha1.FederatedBudget
+	fillIn(t, budgetSchema, in, &b)
+	return &b
 }
 
 // fillIn reads an object with the defaults of its schema. Fields that the API does not

@@ -64,12 +64,37 @@ func TestPool(t *testing.T) {
 	})
 }
 
+// goldenBudget is what testdata/budget/*.out.yaml holds.
+type goldenBudget struct {
+	Budget   policy.FederatedBudget `json:"budget"`
+	Warnings []string               `json:"warnings,omitempty"`
+}
+
+// self is the member that clusters in golden files are.
+const self = "eu-west"
+
+func TestBudget(t *testing.T) {
+	golden(t, "budget", func(t *testing.T, in []byte) any {
+		b := defaultedBudget(t, in)
+		translated, err := translate.Budget(b, self)
+		if err != nil {
+			t.Fatal(err)
+		}
+		warnings, errs := translate.ValidateBudget(b, self)
+		if len(errs) > 0 {
+			t.Fatalf("ValidateBudget refuses what Budget translates: %v", errs)
+		}
+		return goldenBudget{Budget: translated, Warnings: warnings}
+	})
+}
+
 // goldenPod is what testdata/snapshot/*.in.yaml holds.
 type goldenPod struct {
 	Namespace string            `json:"namespace"`
 	Labels    map[string]string `json:"labels"`
 	Policies  []map[string]any  `json:"policies"`
-	Pool      map[string]any    `json:"pool"` // that applies to the pod; absent: none
+	Budgets   []map[string]any  `json:"budgets"` // of the namespace
+	Pool      map[string]any    `json:"pool"`    // that applies to the pod; absent: none
 }
 
 func TestSnapshot(t *testing.T) {
@@ -82,11 +107,15 @@ func TestSnapshot(t *testing.T) {
 		for _, fields := range pod.Policies {
 			policies = append(policies, *defaulted(t, marshal(t, fields)))
 		}
+		var budgets []*v1alpha1.FederatedBudget
+		for _, fields := range pod.Budgets {
+			budgets = append(budgets, defaultedBudget(t, marshal(t, fields)))
+		}
 		var pool *v1alpha1.ConcurrencyPool
 		if pod.Pool != nil {
 			pool = defaultedPool(t, marshal(t, pod.Pool))
 		}
-		snapshot, err := translate.Snapshot("east", policies, nil, pool, pod.Namespace, pod.Labels)
+		snapshot, err := translate.Snapshot("east", policies, counting(budgets...), pool, pod.Namespace, pod.Labels)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,8 +30,8 @@ func TestSamplesAreFreeOfDoubts(t *testing.T) {
 	}
 }
 
-// validateSample validates a policy or a pool in the namespace that kubectl would give
-// it.
+// validateSample validates a policy, a pool or a budget in the namespace that kubectl
+// would give it, of a cluster that is the second member of every budget.
 func validateSample(t *testing.T, text []byte) (warnings []string, errs field.ErrorList) {
 	t.Helper()
 	var kind metav1.TypeMeta
@@ -42,11 +42,19 @@ func validateSample(t *testing.T, text []byte) (warnings []string, errs field.Er
 	case "RateLimitPolicy":
 		p := defaulted(t, text)
 		p.Namespace = "default"
-		return translate.Validate(p, nil)
+		hub, err := os.ReadFile(filepath.Join("..", "..", "config", "samples", "federated-hub.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return translate.Validate(p, counting(defaultedBudget(t, hub)))
 	case "ConcurrencyPool":
 		p := defaultedPool(t, text)
 		p.Namespace = "default"
 		return translate.ValidatePool(p)
+	case "FederatedBudget":
+		b := defaultedBudget(t, text)
+		b.Namespace = "default"
+		return translate.ValidateBudget(b, "us-east")
 	default:
 		t.Fatalf("it is a %q", kind.Kind)
 		return nil, nil
