@@ -21,6 +21,13 @@ func TestCatchUp(t *testing.T) {
 			return p
 		})
 	})
+	t.Run("budgets", func(t *testing.T) {
+		testCatchUp(t, func(version string) client.Object {
+			b := shared("shop", "checkout", "acme/checkout", time.Unix(1, 0))
+			b.ResourceVersion = version
+			return b
+		})
+	})
 	t.Run("pools", func(t *testing.T) {
 		testCatchUp(t, func(version string) client.Object {
 			p := pooled("checkout", time.Unix(1, 0), nil)
