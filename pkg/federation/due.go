@@ -173,11 +173,11 @@ func (r *Region) dueTrim(now int64) (order, int64) {
 	}
 	since := max(r.link.checked, ends-int64(r.window()))
 	at := since + (ends-since)/2
-	if float64(ends-at) < 2*r.link.trip.most() {
+	if float64(ends-at) < r.link.trip.most() {
 		return order{}, never
 	}
 	o := r.outlook(now)
-	return order{op: escrow.Release, vault: v, keep: r.need.want + int64(math.Ceil(o.rest+math.Sqrt(o.rest))), trims: true}, at
+	return order{op: escrow.Release, vault: v, keep: r.need.want + int64(math.Ceil(o.rest+r.slack()*math.Sqrt(o.rest))), trims: true}, at
 }
 
 // idle reports whether an order would give nothing up.

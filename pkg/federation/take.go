@@ -111,7 +111,7 @@ func (r *Region) want(q *request) (*need, limiter.Result, error) {
 		return nil, r.refuse(q, now, r.link.retryAt), nil
 	case q.Min > r.config.Params.Limit:
 		return nil, r.refuse(q, now, past), nil
-	case now < d.until && q.Min >= d.least:
+	case now < d.until && q.Min >= d.least && !r.closing(now):
 		return nil, r.refuse(q, now, d.tell), nil
 	}
 	n := r.need
@@ -122,6 +122,11 @@ func (r *Region) want(q *request) (*need, limiter.Result, error) {
 	n.want = min(n.want+q.Want, limiter.MaxLimit)
 	r.hurry(now)
 	return n, limiter.Result{}, nil
+}
+
+// closing reports whether the next window begins before another answer could come.
+func (r *Region) closing(now int64) bool {
+	return r.link.estimate.known && float64(r.begins(now)-now) < 2*r.link.trip.most()
 }
 
 // leave ends the wait of a request that has waited for long enough.
