@@ -197,7 +197,7 @@ func (r *Region) learn(c *ledger.Command, g *ledger.Grant, brought int64) {
 // pause returns for how long nothing is asked for after an answer that brought nothing.
 // Others give back what they do not need, most of it late in the window.
 func (r *Region) pause(c *ledger.Command, g *ledger.Grant, now int64) dry {
-	const part = 16 // of the rest of the window
+	const part = 4 // of the rest of the window
 	retry := nanos(g.RetryAfter)
 	if retry <= 0 {
 		retry = int64(time.Second)

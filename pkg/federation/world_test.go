@@ -20,9 +20,8 @@ import (
 )
 
 var (
-	errCut   = &store.UnavailableError{Store: "test", Cause: errors.New("cut off")}
-	key      = store.Key{Scope: store.Scope{Cluster: "c", Namespace: "ns", Policy: "p", Limit: "l"}}
-	errFault = errors.New("fault")
+	errCut = &store.UnavailableError{Store: "test", Cause: errors.New("cut off")}
+	key    = store.Key{Scope: store.Scope{Cluster: "c", Namespace: "ns", Policy: "p", Limit: "l"}}
 )
 
 // A hub is a coordinator in the hands of a test: it can be replaced, be away, and lose
