@@ -36,11 +36,9 @@ func budgetConditionsOf(s *budgetScope) []metav1.Condition {
 func learning(s *budgetScope) metav1.Condition {
 	const kind = v1alpha1.LearningCondition
 	switch until := s.observation.Learning; {
-	case !s.running() || s.connected() && until.IsZero() && s.observation.Ledger == nil:
-		return condition.Unknown(kind, v1alpha1.StartingReason, "the ledger was not read yet")
 	case !s.connected():
 		return condition.Unknown(kind, v1alpha1.StartingReason, "the ledger cannot be read: see condition Connected")
-	case until.IsZero():
+	case !s.learning():
 		return condition.False(kind, v1alpha1.LearnedReason, "the ledger knows what it granted of the open window")
 	case s.observation.Behind:
 		return condition.True(kind, v1alpha1.BehindReason,

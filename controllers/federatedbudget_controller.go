@@ -114,7 +114,7 @@ func (r *FederatedBudgetReconciler) report(ctx context.Context, s *budgetScope) 
 	case !changed:
 		return ctrl.Result{RequeueAfter: s.again()}, nil
 	case wait > 0:
-		return ctrl.Result{RequeueAfter: wait}, nil
+		return ctrl.Result{RequeueAfter: sooner(wait, s.again())}, nil
 	}
 	before := s.budget.DeepCopy()
 	s.budget.Status = next
@@ -132,6 +132,9 @@ func (r *FederatedBudgetReconciler) report(ctx context.Context, s *budgetScope) 
 func (s *budgetScope) again() time.Duration {
 	if !s.accepted() {
 		return 0
+	}
+	if s.learning() {
+		return sooner(s.observation.Learning.Sub(s.now), figuresEvery(s.budget.UID))
 	}
 	return figuresEvery(s.budget.UID)
 }

@@ -61,6 +61,10 @@ func (s *budgetScope) running() bool { return s.observation.Generation != 0 }
 // connected reports whether the coordinator answers.
 func (s *budgetScope) connected() bool { return s.running() && s.observation.Link.Problem == "" }
 
+// learning reports whether the coordinator answers and grants nothing. What it said of
+// a window that is over by now says nothing of the next.
+func (s *budgetScope) learning() bool { return s.connected() && s.observation.Learning.After(s.now) }
+
 // ledger returns the budget as its coordinator shows it, nil while it does not.
 func (s *budgetScope) ledger() *ledger.State {
 	if !s.connected() {

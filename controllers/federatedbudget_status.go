@@ -54,7 +54,7 @@ func (s *budgetScope) rootState() v1alpha1.RootState {
 	switch {
 	case !s.connected():
 		return v1alpha1.RootUnknown
-	case !s.observation.Learning.IsZero():
+	case s.learning():
 		return v1alpha1.RootLearning
 	case s.keeps():
 		return v1alpha1.RootLeading
