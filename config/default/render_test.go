@@ -61,7 +61,7 @@ func TestEverythingIsInstalled(t *testing.T) {
 	rendered := render(t)
 	for _, name := range []string{
 		"Namespace/weir-system",
-		"CustomResourceDefinition/concurrencypools.weir.dev", "CustomResourceDefinition/ratelimitpolicies.weir.dev",
+		"CustomResourceDefinition/concurrencypools.weir.dev", "CustomResourceDefinition/federatedbudgets.weir.dev", "CustomResourceDefinition/ratelimitpolicies.weir.dev",
 		"ServiceAccount/weir-controller",
 		"ClusterRole/weir-controller", "ClusterRoleBinding/weir-controller",
 		"Role/weir-controller", "RoleBinding/weir-controller",

@@ -85,6 +85,9 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// ofUsers are the kinds that the controller reconciles.
+var ofUsers = []string{"concurrencypools", "federatedbudgets", "ratelimitpolicies"}
+
 func TestLeastPrivilege(t *testing.T) {
 	writing := sets.New("create", "update", "patch", "delete", "deletecollection")
 	for _, g := range controllerGrants(t) {
@@ -104,8 +107,10 @@ func TestLeastPrivilege(t *testing.T) {
 					t.Error("only the webhook changes pods, and only before they exist")
 				case strings.HasSuffix(resource, "webhookconfigurations") && len(g.ResourceNames) == 0:
 					t.Errorf("%s must be limited to the controller's own by name", resource)
-				case (resource == "ratelimitpolicies" || resource == "concurrencypools") && sets.New(g.Verbs...).HasAny(writing.UnsortedList()...):
-					t.Error("policies and pools belong to users; the controller writes their status only")
+				case slices.Contains(ofUsers, resource) && sets.New(g.Verbs...).HasAny(writing.UnsortedList()...):
+					t.Errorf("%s belong to users; the controller writes their status only", resource)
+				case resource == "secrets" && sets.New(g.Verbs...).HasAny("list", "watch", "patch", "delete", "deletecollection"):
+					t.Error("the controller knows the names of its Secrets, and an admin deletes them to shut a member out")
 				}
 			}
 		})
