@@ -21,11 +21,12 @@ func (s *State) release(keep int64) {
 	s.Granted -= max(0, min(s.Granted, s.remaining()-keep))
 }
 
-// fill takes what the coordinator answered. The totals of one epoch only grow, but for
-// what a release takes off, so of two answers the larger total is the later one.
+// fill takes what the coordinator answered; without an epoch that is nothing. The totals
+// of one epoch only grow, but for what a release takes off, so of two answers the larger
+// total is the later one.
 func (s *State) fill(c *Command) {
 	g := &c.Grant
-	if c.Holder != s.Holder || g.Seq > s.Seq || g.Reason == ledger.Mismatched {
+	if c.Holder != s.Holder || g.Seq > s.Seq || g.Epoch.Term == 0 {
 		return
 	}
 	s.hear(g)

@@ -8,7 +8,7 @@ import (
 // seed of one that fails is in its name.
 func TestNoWindowIsTakenTwice(t *testing.T) {
 	happened := map[string]int{}
-	for seed := range uint64(200) {
+	for seed := range uint64(400) {
 		w := newWorld(seed, rules{})
 		for i := range 6000 {
 			if err := w.step(); err != nil {
@@ -29,18 +29,16 @@ func TestNoWindowIsTakenTwice(t *testing.T) {
 			t.Errorf("%s only %d times", what, happened[what])
 		}
 	}
-	t.Log(happened)
 }
 
 // TestWhatIsAskedOfProcessesIsNeeded breaks one rule at a time and finds that the
 // bound does not hold any more.
 func TestWhatIsAskedOfProcessesIsNeeded(t *testing.T) {
 	for name, r := range map[string]rules{
-		"what an answer took on its way is counted":    {slow: true},
-		"a slice is of a window that began later":      {eager: true, eternal: true},
-		"answers are brought to the escrow that asked": {mixed: true},
-		"a slice is what the escrow itself was told":   {eager: true},
-		"what is given back is given back once":        {twice: true},
+		"what an answer took on its way is counted":                          {slow: true},
+		"a slice is what this memory was told, of a window that began later": {eager: true, eternal: true, frail: true},
+		"answers are brought to the escrow that asked":                       {mixed: true, frail: true},
+		"what is given back is given back once":                              {twice: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !breaks(r) {

@@ -357,9 +357,9 @@ func TestASliceIsWhatTheEscrowWasTold(t *testing.T) {
 
 func TestAnAnswerIsOfTheEscrowThatAsked(t *testing.T) {
 	for name, change := range map[string]func(*escrow.Command){
-		"to one that was lost":                      func(c *escrow.Command) { c.Holder = "lost" },
-		"to a command that was never prepared":      func(c *escrow.Command) { c.Grant.Seq++ },
-		"by a coordinator of windows of other size": func(c *escrow.Command) { c.Grant.Reason = ledger.Mismatched },
+		"to one that was lost":                 func(c *escrow.Command) { c.Holder = "lost" },
+		"to a command that was never prepared": func(c *escrow.Command) { c.Grant.Seq++ },
+		"by a coordinator that tells no epoch": func(c *escrow.Command) { c.Grant.Epoch = ledger.Epoch{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)

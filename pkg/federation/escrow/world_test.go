@@ -21,7 +21,8 @@ type world struct {
 	now     limiter.Instant
 	offset  limiter.Micros // of the coordinator's clock
 	hub     *escrowtest.Coordinator
-	edits   bool // slices change
+	slice   int64 // of each member, from now on
+	edits   bool  // it changes
 	regions []*region
 	born    int // names so far
 
@@ -41,6 +42,7 @@ type rules struct {
 	mixed   bool // answers are brought that another escrow asked for
 	eager   bool // windows are opened with what was told, whatever the escrow was
 	twice   bool // what is given back to an escrow comes twice
+	frail   bool // its memory is lost often
 }
 
 const (
@@ -97,10 +99,11 @@ func newWorld(seed uint64, r rules) *world {
 		rules: r, dice: rand.New(rand.NewPCG(seed, 1)), now: 1 << 50,
 		taken: map[int64]int64{}, happened: map[string]int{},
 	}
-	w.hub = escrowtest.NewCoordinator(limit, most*w.dice.Int64N(2), window)
-	w.offset, w.edits = w.skew(), w.one(2)
+	w.hub = escrowtest.NewCoordinator(limit, window, 3)
+	w.offset, w.edits, w.slice = w.skew(), w.one(2), most*w.dice.Int64N(2)
+	w.hub.Slice(w.slice)
 	for i := range 3 {
-		w.regions = append(w.regions, &region{name: fmt.Sprint("r", i), offset: w.skew()})
+		w.regions = append(w.regions, &region{name: escrowtest.Member(i), offset: w.skew()})
 		w.regions[i].since = w.now.Add(w.regions[i].offset)
 	}
 	return w
@@ -137,6 +140,9 @@ func (w *world) step() error {
 
 // seldom lets one of the things happen that rarely do.
 func (w *world) seldom(r *region) {
+	if w.frail && w.one(4) {
+		w.lose(r)
+	}
 	switch w.dice.IntN(40) {
 	case 0:
 		w.lose(r)
@@ -145,7 +151,8 @@ func (w *world) seldom(r *region) {
 		w.happened["the coordinator lost its memory"]++
 	case 2, 10, 11:
 		if w.edits {
-			w.hub.Slice = most - w.hub.Slice
+			w.slice = most - w.slice
+			w.hub.Slice(w.slice)
 		}
 	case 3:
 		w.drop()

@@ -98,3 +98,10 @@ func TestABudgetThatNobodyAsksForIsForgotten(t *testing.T) {
 }
 
 func BenchmarkApply(b *testing.B) { escrowtest.Benchmark(b, memory.New(memory.Options{})) }
+
+// TestProcessesTakeNoMoreThanTheLimit has no losses, only haste.
+func TestProcessesTakeNoMoreThanTheLimit(t *testing.T) {
+	t.Parallel()
+	idle := func() { <-time.After(300 * time.Millisecond) }
+	escrowtest.Storm(t, memory.New(memory.Options{}), []func(){idle, idle})
+}

@@ -12,7 +12,7 @@ import (
 // encode returns the command, without the holder, as lua/wire.lua reads it.
 func encode(c *escrow.Command) []byte {
 	g := &c.Grant
-	b := append(make([]byte, 0, 2+13*8), byte(c.Op), byte(g.Reason))
+	b := append(make([]byte, 0, 1+13*8), byte(c.Op))
 	return appendInts(b,
 		c.Min, c.Want, c.Keep, c.Epoch.Index, c.Slice, int64(c.At), int64(c.ExpiresIn), int64(c.Age),
 		g.Seq, g.Epoch.Index, g.Epoch.Term, g.Granted, g.Slice,

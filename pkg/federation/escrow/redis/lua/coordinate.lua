@@ -24,7 +24,7 @@ local function hear()
 end
 
 local function fill()
-  if holder ~= s.holder or g_seq > s.seq or reason == MISMATCHED then return end
+  if holder ~= s.holder or g_seq > s.seq or g_term == 0 then return end
   hear()
   if g_seq <= s.floor or older() then return end
   if g_index > s.index then
