@@ -113,7 +113,7 @@ func (f *follower) follow(t *testing.T, call Call) error {
 func (f *follower) step(c Call) ledger.Grant {
 	next, g := f.core.Step(c.Params, c.Now, c.Command)
 	if g.Reason == ledger.Unreserved {
-		reserve := ledger.Command{Op: ledger.Reserve, Granted: g.Reserve, Memory: c.Command.Memory}
+		reserve := ledger.Command{Op: ledger.Reserve, Epoch: g.Epoch, Granted: g.Reserve, Memory: c.Command.Memory}
 		next, _ = next.Step(c.Params, c.Now, reserve)
 		next, g = next.Step(c.Params, c.Now, c.Command)
 	}

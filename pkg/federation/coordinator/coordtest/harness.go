@@ -1,6 +1,7 @@
 package coordtest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -36,35 +37,42 @@ type holder struct {
 // for a month.
 func (h *harness) open(t *testing.T, p ledger.Params) *holder {
 	t.Helper()
-	p.Window = h.month(t)
-	return h.openFor(t, p)
+	for try := 0; ; try++ {
+		p.Window = h.month(t)
+		m := h.holder(t, fmt.Sprint(" ", try), p)
+		if left := m.touch(t).ExpiresIn; left <= soon {
+			h.Advance(left)
+			return m
+		} // the machine was busy until the window had begun
+	}
 }
 
 // openShort is open, with a window that ends soon.
 func (h *harness) openShort(t *testing.T, p ledger.Params) *holder {
 	t.Helper()
 	p.Window = short
-	return h.openFor(t, p)
-}
-
-func (h *harness) openFor(t *testing.T, p ledger.Params) *holder {
-	t.Helper()
-	m := &holder{h: h, id: t.Name(), params: p, member: p.Members[0].Name, name: "first"}
+	m := h.holder(t, "", p)
 	h.Advance(m.touch(t).ExpiresIn)
 	return m
 }
+
+// holder returns one of a budget that is named after the test.
+func (h *harness) holder(t *testing.T, suffix string, p ledger.Params) *holder {
+	return &holder{h: h, id: t.Name() + suffix, params: p, member: p.Members[0].Name, name: "first"}
+}
+
+// soon is how far ahead the windows begin that last for a month.
+const soon = 50 * limiter.Millisecond
 
 // month returns the length of a window that begins in a moment and ends long after the
 // test: among the lengths just below the longest, one of which a multiple is soon.
 func (h *harness) month(t *testing.T) limiter.Micros {
 	t.Helper()
-	const soon = 20 * limiter.Millisecond
 	p := h.firstCome(1)
 	p.Window = limiter.MinWindow
-	clock := holder{h: h, id: t.Name() + ", the clock", params: p, member: "a", name: "clock"}
-	now := clock.touch(t).Now
+	now := h.holder(t, ", the clock", p).touch(t).Now
 	index := int64(now)/int64(limiter.MaxWindow) + 1
-	return limiter.Micros((int64(now.Add(soon)) + index - 1) / index)
+	return limiter.Micros(int64(now.Add(soon)) / index)
 }
 
 // with returns another holder of the same budget.

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -46,8 +45,8 @@ func New(o Options) *Coordinator {
 }
 
 // Apply implements federation.Coordinator. The error is a *store.UnavailableError when
-// ctx is done or the holder has heard of a coordinator with a later term; any other names
-// what is wrong with p or cmd.
+// ctx is done or the holder has heard of a coordinator with a later term; any other
+// wraps a *ledger.InvalidError.
 func (c *Coordinator) Apply(ctx context.Context, id string, p ledger.Params, cmd ledger.Command) (ledger.Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return ledger.Grant{}, unavailable(err)
@@ -75,7 +74,7 @@ func (c *Coordinator) Apply(ctx context.Context, id string, p ledger.Params, cmd
 
 func validate(p *ledger.Params, c *ledger.Command) error {
 	if c.Op == ledger.Reserve {
-		return errors.New("op is Reserve: nothing is set aside here, send Lease, Release or Report")
+		return &ledger.InvalidError{Field: "op", Why: "is Reserve: nothing is set aside here, send Lease, Release or Report"}
 	}
 	if err := p.Validate(); err != nil {
 		return err

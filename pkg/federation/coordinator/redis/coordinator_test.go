@@ -1,0 +1,121 @@
+package redis
+
+import (
+	"context"
+	_ "embed"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weir-dev/weir/pkg/federation/coordinator/coordtest"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store/redis"
+	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+//go:embed testdata/frozen.lua
+var frozen string
+
+// dial returns a store on a server that is closed when the test ends.
+func dial(t testing.TB, server *redistest.Server) *redis.Store {
+	return open(t, redis.Options{Addresses: []string{server.Addr}})
+}
+
+// open returns a store that is closed when the test ends.
+func open(t testing.TB, o redis.Options) *redis.Store {
+	t.Helper()
+	s, err := redis.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	for name, subject := range map[string]func(*testing.T) coordtest.Subject{
+		"by the server's clock":        running,
+		"by a clock that is told time": func(t *testing.T) coordtest.Subject { return told(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			coordtest.Run(t, func(t *testing.T) coordtest.Subject {
+				t.Parallel() // it waits for windows
+				return subject(t)
+			})
+		})
+	}
+}
+
+func FuzzStep(f *testing.F) { coordtest.Fuzz(f, told) }
+
+func running(t *testing.T) coordtest.Subject {
+	server := redistest.Start(t)
+	s := subject(server, New(dial(t, server)))
+	s.Advance = func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) }
+	after := func(loss func()) func() coordtest.Coordinator {
+		return func() coordtest.Coordinator { loss(); return s.Coordinator }
+	}
+	s.Forget = map[string]func() coordtest.Coordinator{
+		"kill -9 and a restart":     after(server.Restart),
+		"FLUSHALL":                  after(server.Flush),
+		"FLUSHALL and SCRIPT FLUSH": after(func() { server.Flush(); server.FlushScripts() }),
+		"a restart from a dump":     after(func() { server.Do("SAVE"); server.Restart() }),
+	}
+	return s
+}
+
+// told returns a subject whose clock is told the time.
+func told(t testing.TB) coordtest.Subject {
+	server := redistest.Start(t)
+	s := subject(server, newCoordinator(dial(t, server), frozen))
+	client := server.Client()
+	var now limiter.Instant
+	s.Set = func(at limiter.Instant) {
+		now = at
+		if err := client.Set(context.Background(), "clock", int64(now), 0).Err(); err != nil {
+			panic(err) // a fuzz target may not use its parent
+		}
+	}
+	s.Set(1_790_000_000_000_000)
+	s.Advance = func(d limiter.Micros) { s.Set(now.Add(d)) }
+	forget := func(lose func()) func() coordtest.Coordinator {
+		return func() coordtest.Coordinator {
+			now++ // no two memories begin at one instant
+			lose()
+			s.Set(now)
+			return s.Coordinator
+		}
+	}
+	flush := func() {
+		if err := client.FlushAll(context.Background()).Err(); err != nil {
+			panic(err)
+		}
+	}
+	s.Forget = map[string]func() coordtest.Coordinator{"FLUSHALL": forget(flush)}
+	return s
+}
+
+func subject(server *redistest.Server, c *Coordinator) coordtest.Subject {
+	client := server.Client()
+	return coordtest.Subject{
+		Coordinator: c,
+		Memory: func(id string) ledger.Memory {
+			m, err := memoryOf(client, id)
+			if err != nil {
+				panic(err)
+			}
+			return m
+		},
+		Keep: map[string]func() coordtest.Coordinator{
+			"SCRIPT FLUSH":        func() coordtest.Coordinator { server.FlushScripts(); return c },
+			"another coordinator": func() coordtest.Coordinator { return &Coordinator{c.store, c.step, c.observe} },
+		},
+		Break:   server.Kill,
+		Suspend: func() func() { server.Pause(); return server.Resume },
+	}
+}
