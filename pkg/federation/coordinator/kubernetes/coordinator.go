@@ -56,7 +56,7 @@ func New(o Options) *Coordinator {
 // while the record is loaded, and when it asks for more than is set aside. The error
 // is a *store.UnavailableError when the journal could not be reached in time, somebody
 // else wrote the record, ctx is done or the coordinator is sealed. Any other error
-// names what is wrong with p or cmd.
+// wraps a *ledger.InvalidError.
 func (c *Coordinator) Apply(ctx context.Context, id string, p ledger.Params, cmd ledger.Command) (ledger.Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return ledger.Grant{}, unavailable(err)
@@ -83,10 +83,10 @@ func validate(p ledger.Params, cmd ledger.Command) error {
 		return err
 	}
 	if p.Block == 0 {
-		return errors.New("block is 0: this coordinator grants from blocks, choose at least 1")
+		return &ledger.InvalidError{Field: "block", Why: "is 0: this coordinator grants from blocks, choose at least 1"}
 	}
 	if cmd.Op == ledger.Reserve {
-		return errors.New("op is Reserve: the coordinator sets aside itself, send Lease, Release or Report")
+		return &ledger.InvalidError{Field: "op", Why: "is Reserve: the coordinator sets aside itself, send Lease, Release or Report"}
 	}
 	cmd.Memory = ledger.Memory{Term: 1} // filled in later
 	return cmd.Validate()

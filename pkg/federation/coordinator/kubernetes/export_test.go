@@ -1,5 +1,7 @@
 package kubernetes
 
+import "time"
+
 // Settle waits until no call of the journal is under way.
 func (c *Coordinator) Settle() {
 	c.mu.Lock()
@@ -24,4 +26,16 @@ func (c *Coordinator) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.budgets)
+}
+
+// Resume lets the next command try the journal at once after a failure.
+func (c *Coordinator) Resume() {
+	c.Settle()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, b := range c.budgets {
+		b.mu.Lock()
+		b.retry = time.Time{}
+		b.mu.Unlock()
+	}
 }

@@ -21,8 +21,7 @@ type journal struct {
 	// before is called with each call, outside of the lock, and may block; its error is
 	// the answer, and nothing was done.
 	before func(ctx context.Context, op string) error
-	// after is called when a record was written; its error is the answer all the same.
-	after func() error
+	losing bool // the answers of writes are lost
 }
 
 var _ kubernetes.Journal = (*journal)(nil)
@@ -73,10 +72,8 @@ func (j *journal) Save(ctx context.Context, id string, r kubernetes.Record, vers
 	j.next++
 	j.records[id], j.version[id] = r, j.next
 	j.writes++
-	if j.after != nil {
-		if err := j.after(); err != nil {
-			return "", err
-		}
+	if j.losing {
+		return "", errors.New("the answer was lost")
 	}
 	return strconv.Itoa(j.next), nil
 }
@@ -100,4 +97,11 @@ func (j *journal) trouble(before func(ctx context.Context, op string) error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.before = before
+}
+
+// lose makes the answers of writes be lost, or not any more.
+func (j *journal) lose(losing bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.losing = losing
 }
