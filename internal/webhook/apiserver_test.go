@@ -63,6 +63,7 @@ func TestRealAPIServer(t *testing.T) {
 	t.Run("every golden pod is valid", s.testGolden)
 	t.Run("policies", s.testPolicies)
 	t.Run("pools", s.testPools)
+	t.Run("budgets", s.testBudgets)
 	s.down()
 	t.Run("while no webhook answers", s.testDown)
 }
@@ -247,6 +248,29 @@ func (s *apiServer) testPools(t *testing.T) {
 	}
 }
 
+func (s *apiServer) testBudgets(t *testing.T) {
+	// The first question about a kind takes longer, as the client learns of it.
+	if err := s.List(t.Context(), &v1alpha1.FederatedBudgetList{}); err != nil {
+		t.Fatal(err)
+	}
+	s.warnings.reset()
+	early := drawing("checkout", nil)
+	early.Name = "early"
+	s.mustCreate(t, early)
+	if got := s.warnings.text(); !strings.Contains(got, "there is no FederatedBudget shop/checkout: create it") {
+		t.Errorf("warnings %q of a policy before its budget do not name the cure", got)
+	}
+	s.warnings.reset()
+	s.mustCreate(t, aBudget("checkout", time.Time{}))
+	if got := s.warnings.text(); got != "" {
+		t.Errorf("warnings %q of a budget that is alone with its id", got)
+	}
+	s.mustCreate(t, aBudget("checkout-2", time.Time{})) // of the same second, so the name decides
+	if got := s.warnings.text(); !strings.Contains(got, "FederatedBudget shop/checkout has the id acme/checkout, too; it is older") {
+		t.Errorf("warnings %q do not name the budget that counts", got)
+	}
+}
+
 // testDown: only those who asked for limits wait for us.
 func (s *apiServer) testDown(t *testing.T) {
 	for name, pod := range map[string]*corev1.Pod{
@@ -269,10 +293,10 @@ func (s *apiServer) testDown(t *testing.T) {
 			t.Errorf("error %v, want one that names the webhook", err)
 		}
 	})
-	t.Run("policies and pools can be edited", func(t *testing.T) {
+	t.Run("policies, pools and budgets can be edited", func(t *testing.T) {
 		p := aPolicy("1s", "/a")
 		p.Name = "while-down"
-		s.mustCreate(t, p, aPool("while-down", time.Time{}, ""))
+		s.mustCreate(t, p, aPool("while-down", time.Time{}, ""), aBudget("while-down", time.Time{}))
 	})
 }
 
