@@ -54,13 +54,18 @@ type Command struct {
 	// across regions (Parekh and Gallager 1993: a parent weighs what its children do).
 	Weight int64
 	// Slice is what the member uses without asking from the next window on, at most:
-	// what it was told last.
+	// what it was told last. A holder that does not keep its member's slice says
+	// NoSlice.
 	Slice int64
 
 	Usage []Usage // Report: at most MaxClosed windows
 
 	Memory Memory // what the coordinator that runs the machine still remembers
 }
+
+// NoSlice is what a holder says that does not know its member's slice. One process of
+// a member at a time says another.
+const NoSlice = limiter.MaxLimit
 
 // MaxClosed is how many windows that are over a ledger remembers.
 const MaxClosed = 8
@@ -76,7 +81,8 @@ type Usage struct {
 // Memory is what a coordinator knows of its own past.
 type Memory struct {
 	Term int64 // at least 1; above the terms of all memories before
-	// Since is when it began. Windows that are older grant nothing; 0 remembers all.
+	// Since is when it began, after all that memories before it served by their clocks.
+	// Windows that are older grant nothing; 0 remembers all.
 	Since limiter.Instant
 }
 

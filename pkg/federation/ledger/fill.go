@@ -12,34 +12,31 @@ type claim struct {
 
 // fill divides a whole by weighted max-min fairness: each gets its nominal share and,
 // by weight, of what those that want less than their part leave, but at least low and
-// at most high. Shares are found in rounds. Each settles either those that get more
-// than their share or those that want less of it, whichever move more, since they
-// change the shares of the rest in one direction only (CSS Flexible Box Layout, 9.7).
+// at most high. Shares are found in rounds. When what all would get is more than there
+// is, those are settled that get more than their share, otherwise those that want
+// less of it: that changes the shares of the rest in one direction only (CSS Flexible
+// Box Layout, 9.7).
 func fill(claims []claim, whole int64) {
 	for range claims {
-		divide(claims, whole)
-		var beyond int64
+		beyond := -divide(claims, whole)
 		for i := range claims {
 			if c := &claims[i]; !c.settled {
 				c.gets = max(c.low, min(c.high, c.share))
-				beyond += c.gets - c.share
+				beyond += c.gets
 			}
 		}
 		for i := range claims {
-			c := &claims[i]
-			if beyond >= 0 && c.gets > c.share || beyond <= 0 && c.gets < c.share {
+			if c := &claims[i]; beyond > 0 && c.gets > c.share || beyond <= 0 && c.gets < c.share {
 				c.settled = true
 			}
-		}
-		if beyond == 0 {
-			return
 		}
 	}
 }
 
-// divide finds the shares of those that are not settled in what the others leave:
-// nominal shares first, the rest by weight. What rounding leaves is nobody's.
-func divide(claims []claim, whole int64) {
+// divide finds the shares of those that are not settled in what the others leave,
+// which it returns: nominal shares first, the rest by weight. What rounding leaves is
+// nobody's.
+func divide(claims []claim, whole int64) int64 {
 	rest, nominal, weights := whole, int64(0), int64(0)
 	for i := range claims {
 		if c := &claims[i]; c.settled {
@@ -60,6 +57,7 @@ func divide(claims []claim, whole int64) {
 			c.share = c.nominal + part(rest-nominal, c.weight, weights)
 		}
 	}
+	return rest
 }
 
 // part returns ⌊whole · weight / weights⌋. The product might not be exact; those of

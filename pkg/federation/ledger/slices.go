@@ -50,8 +50,11 @@ func (s *State) spare(p *Params) int64 {
 // newcomer returns the standing of a member that this memory did not hear of. What it
 // says that it was told, a memory before told it.
 func (s *State) newcomer(p *Params, m Member, c *Command) Standing {
-	meant := p.slice(m)
-	slice := max(min(c.Slice, s.Limit), min(meant, max(0, s.Limit-s.taken(p)+meant)))
+	meant, said := p.slice(m), c.Slice
+	if said == NoSlice {
+		said = 0
+	}
+	slice := max(min(said, s.Limit), min(meant, max(0, s.Limit-s.taken(p)+meant)))
 	return Standing{Member: m.Name, Slice: slice, Next: slice, Told: s.Index}
 }
 
