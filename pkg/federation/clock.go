@@ -54,7 +54,7 @@ func (e estimate) latest(now int64) limiter.Instant {
 // sure, perhaps the one from which on it may.
 func (e estimate) surely(t limiter.Instant) int64 {
 	at := nanos(limiter.Micros(t)) - e.low
-	return at + drift(2*max(0, at-e.at)) + int64(time.Microsecond)
+	return at + max(0, at-e.at)/(perDrift-1) + int64(2*time.Microsecond)
 }
 
 func (e estimate) perhaps(t limiter.Instant) int64 {
@@ -73,7 +73,9 @@ func (e estimate) bounds(now int64) (low, high int64) {
 
 // drift returns by how much two clocks may part in a time of length d: 200 ppm, as
 // deadlines allow for (twotier.DeadlineOf).
-func drift(d int64) int64 { return d / 5000 }
+func drift(d int64) int64 { return d / perDrift }
+
+const perDrift = 5000
 
 // nanos and micros convert between the units of the clock and of the coordinator.
 // micros rounds down.

@@ -38,13 +38,12 @@ func (r *Region) turn() time.Duration {
 	defer r.mu.Unlock()
 	now := r.clock.Now()
 	o, at := r.due(now)
-	for at <= now && o.idle(r) {
-		r.link.checked = now
-		o, at = r.due(now)
-	}
-	if at <= now {
-		r.start(o, now)
-		at = never
+	for ; at <= now; o, at = r.due(now) {
+		if o.idle(r) {
+			r.link.checked = now
+		} else {
+			r.start(o, now)
+		}
 	}
 	r.timed = at
 	return time.Duration(min(at-now, longestSleep))
@@ -58,14 +57,20 @@ func (r *Region) hurry(now int64) {
 	}
 }
 
-// due returns what is to be done next, and when.
-func (r *Region) due(now int64) (next order, at int64) {
-	at = never
-	if r.busy || r.closed {
+// due returns what is to be done next, and when. A window that begins with the slice does
+// not wait for the command under way.
+func (r *Region) due(now int64) (order, int64) {
+	if r.closed {
+		return order{}, never
+	}
+	next, at := r.dueOpen(now)
+	if at <= now || r.busy {
 		return next, at
 	}
-	for _, f := range [...]func(int64) (order, int64){r.dueVisit, r.dueOpen, r.dueCall, r.dueLease, r.dueTrim} {
+	held := r.held(now)
+	for _, f := range [...]func(int64) (order, int64){r.dueVisit, r.dueCall, r.dueLease, r.dueTrim} {
 		o, when := f(now)
+		when = max(when, held)
 		if when <= now {
 			return o, when
 		}
@@ -90,7 +95,7 @@ func (r *Region) dueVisit(now int64) (order, int64) {
 
 // dueOpen begins a window with the slice as soon as it surely is one.
 func (r *Region) dueOpen(now int64) (order, int64) {
-	if !r.slices() {
+	if r.opening || !r.slices() {
 		return order{}, never
 	}
 	open := int64(r.link.estimate.earliest(now)) / int64(r.config.Params.Window)
@@ -100,6 +105,26 @@ func (r *Region) dueOpen(now int64) (order, int64) {
 		return order{}, never // nobody knows the coordinator's clock well enough any more
 	}
 	return order{op: escrow.Open, vault: r.main, index: index}, at
+}
+
+// held returns until when nothing is sent because the answer might begin a window before
+// its slice does, which then could not be used.
+func (r *Region) held(now int64) int64 {
+	e := &r.link.estimate
+	if !r.slices() {
+		return now
+	}
+	index := int64(e.latest(now+int64(r.link.trip.most()))) / int64(r.config.Params.Window)
+	begun := max(r.main.seen.epoch.Index, r.link.opened) >= index
+	at := e.surely(r.opens(index)) + 1
+	switch {
+	case r.opening:
+		return never
+	case begun || at >= e.perhaps(r.end(index)):
+		return now
+	default:
+		return max(now, at)
+	}
 }
 
 // slices reports whether windows can be begun without asking.
@@ -124,8 +149,8 @@ func (r *Region) dueCall(now int64) (order, int64) {
 // dueLease asks for what is needed, and ahead of need when the escrow runs low or a
 // window has begun.
 func (r *Region) dueLease(now int64) (order, int64) {
-	if r.link.cause != nil {
-		return order{}, never
+	if r.link.cause != nil || r.looking > 0 {
+		return order{}, never // those who look what an answer brought say what they still need
 	}
 	v, at := r.vault(), now
 	o := r.outlook(now)
@@ -155,11 +180,8 @@ func (r *Region) begins(now int64) int64 {
 	if !r.link.estimate.known {
 		return now
 	}
-	start := r.opens(max(r.vault().seen.epoch.Index, r.link.epoch.Index) + 1)
-	if r.slices() {
-		return r.link.estimate.surely(start) + 1 // after it was begun with the slice
-	}
-	return r.link.estimate.arrives(start) + jitter
+	index := max(r.vault().seen.epoch.Index, r.link.epoch.Index) + 1
+	return r.link.estimate.arrives(r.opens(index)) + jitter
 }
 
 // dueTrim gives up what will not be needed before the window ends: units, and what is
@@ -173,7 +195,7 @@ func (r *Region) dueTrim(now int64) (order, int64) {
 	}
 	since := max(r.link.checked, ends-int64(r.window()))
 	at := since + (ends-since)/2
-	if float64(ends-at) < r.link.trip.most() {
+	if float64(ends-at) < max(r.link.trip.most(), float64(jitter)) {
 		return order{}, never
 	}
 	o := r.outlook(now)
@@ -219,11 +241,16 @@ func (r *Region) slack() float64 {
 	return 1
 }
 
-// low returns how many units the escrow has when the next are asked for, so that it does
-// not run out before they come.
+// low returns how many units the escrow has when the next are asked for: so that it does
+// not run out before they come or, where an outage is to be hardly felt, before the
+// window is over.
 func (r *Region) low(o *outlook) int64 {
 	ahead := o.rate * r.link.trip.most()
-	return int64(math.Ceil(ahead + math.Sqrt(ahead)))
+	low := math.Ceil(ahead + math.Sqrt(ahead))
+	if r.config.Outage == RegionalOnly {
+		low = max(low, o.rest-math.Sqrt(o.rest))
+	}
+	return int64(low)
 }
 
 // outlook returns what is expected of the rest of the window, or of the next one when

@@ -16,12 +16,13 @@ import (
 
 // start carries an order out beside its caller: there is one at a time.
 func (r *Region) start(o order, now int64) {
-	r.busy = true
 	switch o.op {
 	case escrow.Open:
-		r.link.opened = o.index
+		r.opening, r.link.opened = true, o.index
 	case escrow.Release:
-		r.link.checked = now
+		r.busy, r.link.checked = true, now
+	default:
+		r.busy = true
 	}
 	r.work.Go(func() {
 		switch o.op {
@@ -65,7 +66,9 @@ func (r *Region) open(o order) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.noted(o.vault, a, err)
-	r.done()
+	r.opening = false
+	r.settle()
+	r.hurry(r.clock.Now())
 }
 
 // exchange asks the escrow what to tell the coordinator, sends that, and brings the

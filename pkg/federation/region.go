@@ -35,10 +35,13 @@ type Region struct {
 	need   *need
 	demand demand
 	split  split
-	busy   bool  // a command is under way
-	timed  int64 // when the loop wakes up
-	closed bool
-	counts counts
+	// looking is how many look what the last order brought.
+	looking int
+	busy    bool  // a command is under way
+	opening bool  // a window is being begun with the slice
+	timed   int64 // when the loop wakes up
+	closed  bool
+	counts  counts
 }
 
 // New returns a region that asks c for units and keeps them in e; e is nil when the

@@ -19,7 +19,8 @@ var ErrClosed = errors.New("the region is closed")
 type need struct {
 	waiters     int
 	least, want int64 // the smallest of the one, the sum of the other
-	done        chan struct{}
+	settled     bool
+	done        chan struct{} // closed when settled
 }
 
 func newNeed() *need { return &need{done: make(chan struct{})} }
@@ -27,6 +28,8 @@ func newNeed() *need { return &need{done: make(chan struct{})} }
 // settle has all who wait look again.
 func (r *Region) settle() {
 	close(r.need.done)
+	r.need.settled = true
+	r.looking += r.need.waiters
 	r.need = newNeed()
 }
 
@@ -69,12 +72,14 @@ type request struct {
 // take hands on what the escrow has, and waits for more when that is not enough.
 func (r *Region) take(ctx context.Context, q *request) (limiter.Result, error) {
 	var patience <-chan time.Time
+	looks := false
 	for {
 		res, decided, err := r.draw(ctx, q)
 		if decided || err != nil {
+			r.looked(looks)
 			return res, err
 		}
-		wait, res, err := r.want(q)
+		wait, res, err := r.want(q, looks)
 		if wait == nil {
 			return res, err
 		}
@@ -87,6 +92,7 @@ func (r *Region) take(ctx context.Context, q *request) (limiter.Result, error) {
 		}
 		select {
 		case <-wait.done:
+			looks = true
 		case <-patience:
 			return r.leave(q, wait), nil
 		case <-ctx.Done():
@@ -96,8 +102,20 @@ func (r *Region) take(ctx context.Context, q *request) (limiter.Result, error) {
 	}
 }
 
+// looked notes that one who looked what an order brought needs no more.
+func (r *Region) looked(looks bool) {
+	if !looks {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.looking--
+	r.hurry(r.clock.Now())
+}
+
 // want has the request wait for the next order, unless that would be in vain.
-func (r *Region) want(q *request) (*need, limiter.Result, error) {
+func (r *Region) want(q *request, looks bool) (*need, limiter.Result, error) {
+	defer r.looked(looks)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.clock.Now()
@@ -133,9 +151,14 @@ func (r *Region) closing(now int64) bool {
 func (r *Region) leave(q *request, n *need) limiter.Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n.waiters--
-	n.want = max(0, n.want-q.Want)
 	now := r.clock.Now()
+	if n.settled {
+		r.looking--
+		r.hurry(now)
+	} else {
+		n.waiters--
+		n.want = max(0, n.want-q.Want)
+	}
 	return r.refuse(q, now, now+int64(firstRetry))
 }
 

@@ -1,0 +1,159 @@
+package federation_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/federation"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// holders returns how many accounts there are in the open window.
+func holders(t *testing.T, h *hub) int {
+	t.Helper()
+	s, err := h.get().Observe(t.Context(), "acme/checkout")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(s.Accounts)
+}
+
+func TestProcessesShareOneEscrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := budget(300, limiter.Second, 1)
+		d := newDesk()
+		n := newCount(h, p)
+		var work sync.WaitGroup
+		until := time.Now().Add(10 * time.Second)
+		for i := range 4 {
+			r := open(t, config(p, 0), newLine(h, time.Duration(i)*time.Millisecond), d)
+			work.Go(func() {
+				for time.Now().Before(until) {
+					n.add(take(t, r, p, 1, 3).Granted)
+					time.Sleep(7 * time.Millisecond)
+				}
+			})
+		}
+		time.Sleep(5500 * time.Millisecond)
+		if got := holders(t, h); got != 1 {
+			t.Errorf("%d holders", got)
+		}
+		work.Wait()
+		if total := n.check(t, p.Limit); total < 9*300*98/100 {
+			t.Errorf("admitted %d, of 3000", total)
+		}
+	})
+}
+
+func TestWithoutItsEscrowARegionLeasesForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := budget(100, 10*limiter.Second, 1)
+		d := newDesk()
+		cfg := config(p, 0)
+		cfg.Batch = federation.Batch{Fixed: true, Size: 10}
+		r := open(t, cfg, newLine(h, time.Millisecond), d)
+		nextWindow(h, p)
+		takes(t, r, p, 3, 3)
+		d.set(func() { d.away = true })
+		takes(t, r, p, 4, 4)
+		if got := holders(t, h); got != 2 {
+			t.Errorf("%d holders", got)
+		}
+		if s := r.Stats(); s.EscrowErr == nil || !s.Connected {
+			t.Errorf("got %+v", s)
+		}
+		d.set(func() { d.away = false })
+		pass(3 * time.Second)
+		if s := r.Stats(); s.EscrowErr != nil {
+			t.Errorf("got %+v", s)
+		}
+		var got int64 = 7
+		for range 100 {
+			got += take(t, r, p, 1, 1).Granted
+		}
+		if got < 99 || got > 100 {
+			t.Errorf("got %d of the limit of 100; %+v", got, r.Stats())
+		}
+	})
+}
+
+// TestTenantsShareByWeightOverRegions has two tenants in one region and one in the other,
+// all of which want everything. The first weighs as much as the others together.
+func TestTenantsShareByWeightOverRegions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := budget(400, limiter.Second, 2)
+		params := limitOf(p)
+		params.Fairness = limiter.Fairness{Weights: []limiter.Weight{{Tenant: "a", Weight: 2}}, Default: 1}
+		n := newCount(h, p)
+		rng := rand.New(rand.NewPCG(1, 1))
+		var mu sync.Mutex
+		got := map[string]int64{}
+		var work sync.WaitGroup
+		nextWindow(h, p)
+		until := time.Now().Add(20 * time.Second)
+		for i, tenants := range [][]string{{"a", "b"}, {"c"}} {
+			r := open(t, config(p, i), newLine(h, time.Millisecond), nil)
+			for _, tenant := range tenants {
+				pause := time.Duration(1+rng.IntN(3)) * time.Millisecond
+				work.Go(func() {
+					for time.Now().Before(until) {
+						res, err := r.Apply(t.Context(), key, params, limiter.Command{Op: limiter.Take, Min: 1, Want: 2, Tenant: tenant})
+						if err != nil {
+							t.Error(err)
+						}
+						n.add(res.Granted)
+						if until.Sub(time.Now()) < 10*time.Second {
+							mu.Lock()
+							got[tenant] += res.Granted
+							mu.Unlock()
+						}
+						time.Sleep(pause)
+					}
+				})
+			}
+		}
+		work.Wait()
+		n.check(t, p.Limit)
+		t.Logf("in 10 windows of 400: %v", got)
+		for tenant, want := range map[string]int64{"a": 2000, "b": 1000, "c": 1000} {
+			if g := got[tenant]; g < want*93/100 || g > want*107/100 {
+				t.Errorf("%s got %d, want about %d", tenant, g, want)
+			}
+		}
+	})
+}
+
+// TestAFloodOfOneTenantLeavesTheOthersTheirs starts the second tenant in the middle of a
+// window that the first could use up.
+func TestAFloodOfOneTenantLeavesTheOthersTheirs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := budget(100, 10*limiter.Second, 1)
+		params := limitOf(p)
+		params.Fairness = limiter.Fairness{Weights: []limiter.Weight{{Tenant: "a", Weight: 1}, {Tenant: "b", Weight: 1}}, Default: 1}
+		r := open(t, config(p, 0), newLine(h, time.Millisecond), nil)
+		nextWindow(h, p)
+		ask := func(tenant string) int64 {
+			res, err := r.Apply(t.Context(), key, params, limiter.Command{Op: limiter.Take, Min: 1, Want: 1, Tenant: tenant})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res.Granted
+		}
+		got := map[string]int64{}
+		for _, tenant := range []string{"a", "b"} {
+			for range 200 {
+				got[tenant] += ask(tenant)
+			}
+		}
+		if got["a"] > 51 || got["b"] < 49 {
+			t.Errorf("got %v", got)
+		}
+	})
+}

@@ -1,0 +1,272 @@
+package federation_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/federation"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// refused expects a refusal that says when to come again, and no error.
+func refused(t *testing.T, r *federation.Region, p ledger.Params) limiter.Result {
+	t.Helper()
+	res := take(t, r, p, 1, 1)
+	if res.Granted != 0 || res.Reason != limiter.Exhausted || res.RetryAfter <= 0 {
+		t.Errorf("got %+v, want a refusal; %+v", res, r.Stats())
+	}
+	return res
+}
+
+func TestCutOffARegionHandsOnWhatItHasAndThenRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := budget(100, 10*limiter.Second, 2)
+		l := newLine(h, time.Millisecond)
+		cfg := config(p, 0)
+		cfg.Batch = federation.Batch{Fixed: true, Size: 16}
+		r := open(t, cfg, l, nil)
+		nextWindow(h, p)
+		takes(t, r, p, 1, 1)
+		pass(time.Second)
+		left := r.Stats().Remaining
+		if left < 1 {
+			t.Fatalf("nothing was leased ahead: %+v", r.Stats())
+		}
+		l.set(func() { l.cut = true })
+		for range left {
+			takes(t, r, p, 1, 1)
+		}
+		pass(2 * time.Second) // the command is given up
+		for range 3 {
+			refused(t, r, p)
+		}
+		if s := r.Stats(); s.Connected || s.Err == nil || s.Outages != 1 {
+			t.Errorf("got %+v", s)
+		}
+		l.set(func() { l.cut = false })
+		pass(2 * time.Second)
+		takes(t, r, p, 1, 1)
+		if s := r.Stats(); !s.Connected || s.Err != nil {
+			t.Errorf("got %+v", s)
+		}
+	})
+}
+
+func TestTheCoordinatorIsDownAcrossABoundary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := budget(100, limiter.Second, 1)
+		r := open(t, config(p, 0), newLine(h, time.Millisecond), nil)
+		nextWindow(h, p)
+		takes(t, r, p, 5, 5)
+		h.stop()
+		nextWindow(h, p)
+		pass(200 * time.Millisecond)
+		refused(t, r, p) // nothing of the window before is good any more
+		pass(3 * time.Second)
+		refused(t, r, p)
+		h.restart(false)
+		nextWindow(h, p)
+		pass(7 * time.Second)
+		nextWindow(h, p)
+		if res := take(t, r, p, 100, 100); res.Granted != 100 {
+			t.Errorf("got %+v; %+v", res, r.Stats())
+		}
+		refused(t, r, p)
+	})
+}
+
+// TestATermThatBeginsInAWindow loses the memory of the coordinator.
+func TestATermThatBeginsInAWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := budget(100, 10*limiter.Second, 1)
+		cfg := config(p, 0)
+		cfg.Batch = federation.Batch{Fixed: true, Size: 16}
+		r := open(t, cfg, newLine(h, time.Millisecond), nil)
+		nextWindow(h, p)
+		takes(t, r, p, 4, 4)
+		pass(100 * time.Millisecond)
+		left := r.Stats().Remaining
+		h.restart(false)
+		got := int64(0)
+		for {
+			res := take(t, r, p, 1, 1)
+			if res.Granted == 0 {
+				if res.RetryAfter < 5*limiter.Second {
+					t.Errorf("the window is not served again, but %+v", res)
+				}
+				break
+			}
+			got++
+		}
+		if got != left {
+			t.Errorf("got %d of the %d that were granted before", got, left)
+		}
+		if s := r.Stats(); !s.Learning || !s.Connected || s.Epoch.Term != 2 {
+			t.Errorf("got %+v", s)
+		}
+		nextWindow(h, p)
+		takes(t, r, p, 50, 50)
+		if s := r.Stats(); s.Learning {
+			t.Errorf("got %+v", s)
+		}
+	})
+}
+
+// TestAnEarlierTermHasNoSay has the coordinator that was replaced answer again.
+func TestAnEarlierTermHasNoSay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := budget(100, 10*limiter.Second, 1)
+		cfg := config(p, 0)
+		cfg.Batch = federation.Batch{Fixed: true, Size: 1}
+		r := open(t, cfg, newLine(h, time.Millisecond), nil)
+		nextWindow(h, p)
+		takes(t, r, p, 4, 4)
+		first := h.get()
+		h.restart(true)
+		takes(t, r, p, 30, 30)
+		h.mu.Lock()
+		h.to = first
+		h.mu.Unlock()
+		res := take(t, r, p, 40, 90)
+		if s := r.Stats(); res.Granted != 0 || s.Connected || s.Epoch.Term != 2 {
+			t.Errorf("got %+v; %+v", res, s)
+		}
+	})
+}
+
+func TestAnErrorOnlyBeforeAnythingWasKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := budget(100, limiter.Second, 1)
+		h.stop()
+		r := open(t, config(p, 0), newLine(h, time.Millisecond), nil)
+		pass(50 * time.Millisecond)
+		_, err := r.Apply(t.Context(), key, limitOf(p), limiter.Command{Op: limiter.Take, Min: 1, Want: 1})
+		if _, away := errors.AsType[*store.UnavailableError](err); !away {
+			t.Errorf("got %v", err)
+		}
+		h.restart(true)
+		pass(time.Second)
+		takes(t, r, p, 1, 1)
+		h.stop()
+		pass(2 * time.Second)
+		refused(t, r, p)
+	})
+}
+
+// TestRegionalOnlyLeasesAhead cuts a region off in the middle of a window.
+func TestRegionalOnlyLeasesAhead(t *testing.T) {
+	served := func(action federation.Outage) (n int64) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHub(0)
+			p := budget(1000, 10*limiter.Second, 2)
+			cfg := config(p, 0)
+			cfg.Outage = action
+			l := newLine(h, time.Millisecond)
+			r := open(t, cfg, l, nil)
+			nextWindow(h, p)
+			for range 3 * 100 { // 10 a second, in three windows
+				takes(t, r, p, 1, 1)
+				time.Sleep(100 * time.Millisecond)
+			}
+			for range 50 {
+				takes(t, r, p, 1, 1)
+				time.Sleep(100 * time.Millisecond)
+			}
+			l.set(func() { l.cut = true })
+			for range 40 {
+				n += take(t, r, p, 1, 1).Granted
+				time.Sleep(100 * time.Millisecond)
+			}
+		})
+		return n
+	}
+	closed, regional := served(federation.FailClosed), served(federation.RegionalOnly)
+	t.Logf("of 40 in the outage: %d by FailClosed, %d by RegionalOnly", closed, regional)
+	if closed >= 35 || regional < 38 {
+		t.Errorf("of 40 in the outage: %d by FailClosed, %d by RegionalOnly", closed, regional)
+	}
+}
+
+// TestALateAnswerIsOfNoUse lets an answer arrive after its window.
+func TestALateAnswerIsOfNoUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := budget(100, limiter.Second, 1)
+		cfg := config(p, 0)
+		cfg.Timeout = 10 * time.Second
+		l := newLine(h, time.Millisecond)
+		n := newCount(h, p)
+		r := open(t, cfg, l, nil)
+		nextWindow(h, p)
+		l.set(func() { l.back = func() time.Duration { return 1500 * time.Millisecond } })
+		for range 8 {
+			res := take(t, r, p, 1, 100)
+			if res.Granted > 0 && !res.Windows.Open[0].Contains(h.now()) {
+				t.Errorf("got %+v at %d", res, h.now())
+			}
+			n.add(res.Granted)
+		}
+		n.check(t, p.Limit)
+		l.set(func() { l.back = func() time.Duration { return time.Millisecond } })
+		pass(2 * time.Second)
+		nextWindow(h, p)
+		takes(t, r, p, 50, 50)
+	})
+}
+
+// TestASuspendedMachineUsesNothingOld moves the clock as the watchdog does after a resume.
+func TestASuspendedMachineUsesNothingOld(t *testing.T) {
+	for name, shared := range map[string]bool{"own escrow": false, "an escrow whose clock stood still": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHub(0)
+				p := budget(100, 10*limiter.Second, 1)
+				cfg := config(p, 0)
+				cfg.Batch = federation.Batch{Fixed: true, Size: 50}
+				l := newLine(h, time.Millisecond)
+				var e federation.Escrow
+				if shared {
+					e = newDesk()
+				}
+				r := open(t, cfg, l, e)
+				nextWindow(h, p)
+				takes(t, r, p, 1, 1)
+				pass(100 * time.Millisecond)
+				if r.Stats().Remaining == 0 {
+					t.Fatalf("nothing was leased ahead: %+v", r.Stats())
+				}
+				l.set(func() { l.cut = true })
+				cfg.Clock.Skip(11 * time.Second)
+				refused(t, r, p)
+			})
+		})
+	}
+}
+
+// TestARegionKeepsInTouch counts the commands of a region that nobody asks for anything.
+func TestARegionKeepsInTouch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := budget(100, limiter.Second, 1)
+		l := newLine(h, time.Millisecond)
+		r := open(t, config(p, 0), l, nil)
+		pass(61 * time.Second)
+		if s := r.Stats(); s.Commands < 12 || s.Commands > 14 || !s.Connected || s.Granted != 0 {
+			t.Errorf("got %+v, want a command every 5 s", s)
+		}
+		h.stop()
+		pass(10 * time.Second)
+		if s := r.Stats(); s.Connected || s.Err == nil {
+			t.Errorf("got %+v", s)
+		}
+	})
+}
