@@ -38,6 +38,7 @@ func TestWhatIsAskedOfProcessesIsNeeded(t *testing.T) {
 		"what an answer took on its way is counted":                          {slow: true},
 		"a slice is what this memory was told, of a window that began later": {eager: true, eternal: true, frail: true},
 		"answers are brought to the escrow that asked":                       {mixed: true, frail: true},
+		"a name is used once":                                                {namesake: true, frail: true},
 		"what is given back is given back once":                              {twice: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,12 +37,13 @@ type world struct {
 
 // Rules are what an escrow or its processes do not heed.
 type rules struct {
-	slow    bool // what an answer took on its way is not counted
-	eternal bool // the escrow does not know when its memory began
-	mixed   bool // answers are brought that another escrow asked for
-	eager   bool // windows are opened with what was told, whatever the escrow was
-	twice   bool // what is given back to an escrow comes twice
-	frail   bool // its memory is lost often
+	slow     bool // what an answer took on its way is not counted
+	eternal  bool // the escrow does not know when its memory began
+	mixed    bool // answers are brought that another escrow asked for
+	eager    bool // windows are opened with what was told, whatever the escrow was
+	twice    bool // what is given back to an escrow comes twice
+	namesake bool // names are used again
+	frail    bool // its memory is lost often
 }
 
 const (
@@ -121,7 +122,7 @@ func (w *world) step() error {
 	case n < 8:
 		w.send(r, escrow.Command{Op: escrow.Take, Min: 1 + w.dice.Int64N(2), Want: 2 + w.dice.Int64N(10)})
 	case n < 12:
-		w.send(r, escrow.Command{Op: escrow.Ask, Holder: w.name()})
+		w.send(r, escrow.Command{Op: escrow.Ask, Holder: w.name(r)})
 	case n < 13:
 		w.seldom(r)
 	case n < 14:
@@ -157,11 +158,14 @@ func (w *world) seldom(r *region) {
 	case 3:
 		w.drop()
 	case 4, 5, 6, 7, 8, 9:
-		w.send(r, escrow.Command{Op: escrow.Release, Holder: w.name(), Keep: w.dice.Int64N(4)})
+		w.send(r, escrow.Command{Op: escrow.Release, Holder: w.name(r), Keep: w.dice.Int64N(4)})
 	}
 }
 
-func (w *world) name() string {
+func (w *world) name(r *region) string {
+	if w.namesake {
+		return r.name
+	}
 	w.born++
 	return fmt.Sprint("h", w.born)
 }
