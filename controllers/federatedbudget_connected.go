@@ -93,14 +93,20 @@ func (s *budgetScope) trouble(p budget.Problem) trouble {
 	case budget.CertificateExpired:
 		return trouble{v1alpha1.CertificateExpiredReason, fmt.Sprintf("a certificate between this cluster and %s is not valid any more", root), s.renew()}
 	case budget.UnknownBudget:
-		return trouble{v1alpha1.UnknownBudgetReason, fmt.Sprintf("%s keeps no budget with the id %s", root, s.budget.Spec.ID),
-			"apply a FederatedBudget with this id, without spec.hub, in the hub's cluster, or correct spec.hub.endpoint"}
+		return trouble{
+			v1alpha1.UnknownBudgetReason, fmt.Sprintf("%s keeps no budget with the id %s", root, s.budget.Spec.ID),
+			"apply a FederatedBudget with this id, without spec.hub, in the hub's cluster, or correct spec.hub.endpoint",
+		}
 	case budget.UnknownMember:
-		return trouble{v1alpha1.UnknownMemberReason, fmt.Sprintf("%s keeps the budget, and lists no member %s", root, self),
-			fmt.Sprintf("add %s to spec.members of the FederatedBudget there", self)}
+		return trouble{
+			v1alpha1.UnknownMemberReason, fmt.Sprintf("%s keeps the budget, and lists no member %s", root, self),
+			fmt.Sprintf("add %s to spec.members of the FederatedBudget there", self),
+		}
 	case budget.Mismatched:
-		return trouble{v1alpha1.MismatchedReason, fmt.Sprintf("%s keeps the budget in windows of another length than %s", root, s.budget.Spec.Rate.Window),
-			"set rate.window to the same in every cluster; it counts once the open window is over"}
+		return trouble{
+			v1alpha1.MismatchedReason, fmt.Sprintf("%s keeps the budget in windows of another length than %s", root, s.budget.Spec.Rate.Window),
+			"set rate.window to the same in every cluster; it counts once the open window is over",
+		}
 	case budget.Partitioned, budget.Starting:
 	}
 	return trouble{v1alpha1.PartitionedReason, root + " does not answer", s.reach()}

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/translate"
 )
 
 // workers is how many policies are reconciled at once. Each may wait for probes of
@@ -102,12 +101,7 @@ func (r *RateLimitPolicyReconciler) gather(ctx context.Context, s *scope) error 
 	if err != nil {
 		return err
 	}
-	doubts, errs := translate.Validate(s.policy, budgets)
-	if s.doubts, s.invalid = doubts, errs.ToAggregate(); len(errs) > 0 {
-		return nil
-	}
-	// All that can be wrong with a policy that is valid is a budget.
-	if s.enforced, s.unmet = translate.Policy(s.policy, budgets); s.unmet != nil {
+	if s.judge(budgets); !s.accepted() {
 		return nil
 	}
 	selected, err := listPods(ctx, r.Client, s.policy.Namespace, &s.policy.Spec.PodSelector)

@@ -34,6 +34,15 @@ type probed struct {
 	err       error
 }
 
+// judge notes what pods are to enforce, or what is wrong. All that can be wrong with a
+// policy that is valid is a budget.
+func (s *scope) judge(budgets translate.Budgets) {
+	doubts, errs := translate.Validate(s.policy, budgets)
+	if s.doubts, s.invalid = doubts, errs.ToAggregate(); len(errs) == 0 {
+		s.enforced, s.unmet = translate.Policy(s.policy, budgets)
+	}
+}
+
 // accepted reports whether pods are to enforce the policy as it is.
 func (s *scope) accepted() bool { return s.invalid == nil && s.unmet == nil }
 

@@ -119,7 +119,7 @@ func (b *Budget) review(c *ledger.Closed, highest int64) review {
 	var admitted, refused int64
 	for _, u := range c.Usage {
 		admitted, refused = admitted+u.Admitted, refused+u.Refused
-		if (u.Granted > 0 || u.Reported) && !(u.Reported && u.Complete) {
+		if took, told := u.Granted > 0 || u.Reported, u.Reported && u.Complete; took && !told {
 			r.silent = append(r.silent, u.Member)
 		}
 	}
