@@ -1,7 +1,6 @@
 package ledger_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -318,7 +317,7 @@ func TestPoolingBeatsAStaticPartition(t *testing.T) {
 		}
 		used[strategy] = float64(granted) / float64(wanted)
 	}
-	t.Log(fmt.Sprintf("used by FairShare %.3f, FirstCome %.3f, Static %.3f", used[ledger.FairShare], used[ledger.FirstCome], used[ledger.Static]))
+	t.Logf("used by FairShare %.3f, FirstCome %.3f, Static %.3f", used[ledger.FairShare], used[ledger.FirstCome], used[ledger.Static])
 	if used[ledger.FirstCome] != 1 || used[ledger.Static] != 0.4 || used[ledger.FairShare] < 0.5 {
 		t.Errorf("used %v", used)
 	}

@@ -46,12 +46,12 @@ func TestASliceShrinksWhenItsMemberKnows(t *testing.T) {
 	slice(t, w, g, 10, 50)
 	old.Holder = "a-repeated"
 	slice(t, w, w.at(limiter.Second, "a", old), 10, 50)
-	slice(t, w, w.at(limiter.Second, "b", lease(1, 1)), 48, 20) // what there is beside 50 and two units
+	slice(t, w, w.at(limiter.Second, "b", lease(1, 1)), 50, 20) // what there is beside 50
 
 	c.Slice, c = g.Slice, told(c, g)
 	g = w.at(limiter.Second+1, "a", c) // sent after the answer of the second window
 	slice(t, w, g, 10, 50)
-	slice(t, w, w.at(2*limiter.Second, "b", lease(1, 1)), 80, 48)
+	slice(t, w, w.at(2*limiter.Second, "b", lease(1, 1)), 80, 50)
 	slice(t, w, w.at(2*limiter.Second, "a", lease(1, 1)), 10, 10)
 }
 
