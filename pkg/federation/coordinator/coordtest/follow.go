@@ -71,7 +71,11 @@ type follower struct {
 	h    *harness
 	id   string
 	core ledger.State
+	late int // commands that were not answered in time
 }
+
+// mostLate is how many commands a busy machine may leave without an answer.
+const mostLate = 10
 
 // forget goes on with what is left after a loss.
 func (f *follower) forget(t *testing.T, how string) (err error) {
@@ -85,8 +89,8 @@ func (f *follower) follow(t *testing.T, call Call) error {
 		f.h.Set(call.Now)
 	}
 	got, err := f.h.Coordinator.Apply(t.Context(), f.id, call.Params, call.Command)
-	if unavailable := (*store.UnavailableError)(nil); errors.As(err, &unavailable) && call.Command.Epoch.Term > f.core.Term {
-		return nil // it may leave the budget to one with a later memory
+	if unavailable := (*store.UnavailableError)(nil); errors.As(err, &unavailable) {
+		return f.unanswered(t, call, err)
 	}
 	if err != nil {
 		return err
@@ -107,6 +111,19 @@ func (f *follower) follow(t *testing.T, call Call) error {
 		return fmt.Errorf("what is remembered (-want +got)\n%s", diff)
 	}
 	return nil
+}
+
+// unanswered goes on after a command that may have been carried out or not. One that
+// names a later memory may be left to that.
+func (f *follower) unanswered(t *testing.T, call Call, err error) error {
+	if call.Command.Epoch.Term > f.core.Term {
+		return nil
+	}
+	if f.late++; f.late > mostLate {
+		return err
+	}
+	f.core, err = f.h.Coordinator.Observe(t.Context(), f.id)
+	return err
 }
 
 // step is what the coordinator has to do, blocks included.

@@ -2,6 +2,7 @@ package coordtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // testParallel lets 32 holders lease, use and give back at once, and counts what they
@@ -45,14 +47,26 @@ func (m *holder) use(ctx context.Context, dice *rand.Rand) (used int64, err erro
 			m.granted = used + dice.Int64N(m.granted-used+1)
 			c = m.next(ledger.Release)
 		}
-		g, err := m.h.Coordinator.Apply(ctx, m.id, m.params, c)
-		if err != nil {
+		if err := m.persist(ctx, c); err != nil {
 			return used, err
 		}
-		m.take(g)
 		used += dice.Int64N(m.granted - used + 1)
 	}
 	m.granted = used
-	_, err = m.h.Coordinator.Apply(ctx, m.id, m.params, m.next(ledger.Release))
-	return used, err
+	return used, m.persist(ctx, m.next(ledger.Release))
+}
+
+// persist sends a command until it is answered: the machine may be too busy to do that
+// in time for all.
+func (m *holder) persist(ctx context.Context, c ledger.Command) error {
+	for {
+		g, err := m.h.Coordinator.Apply(ctx, m.id, m.params, c)
+		if err == nil {
+			m.take(g)
+			return nil
+		}
+		if unavailable := (*store.UnavailableError)(nil); !errors.As(err, &unavailable) || ctx.Err() != nil {
+			return err
+		}
+	}
 }

@@ -129,6 +129,9 @@ func (t *Timeline) command(s ledger.State) ledger.Command {
 	if i := slices.IndexFunc(s.Standings, func(of ledger.Standing) bool { return of.Member == c.Member }); i >= 0 {
 		c.Slice = oneOf(d, []int64{s.Standings[i].Next, s.Standings[i].Next, s.Standings[i].Slice, 0, d.below(t.Params.Limit + 1)})
 	}
+	if d.one(6) {
+		c.Slice = ledger.NoSlice
+	}
 	t.ask(&c, s)
 	return c
 }

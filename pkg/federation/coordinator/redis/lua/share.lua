@@ -25,22 +25,26 @@ local function divide(claims, whole)
       o.share = o.nominal + part(rest - nominal, o.weight, weights)
     end
   end
+  return rest
 end
 
+-- fill ends when a round settles nobody: those that would follow find the same.
 local function fill(claims, whole)
-  for _ = 1, #claims do
-    divide(claims, whole)
-    local beyond = 0
+  local moved = true
+  while moved do
+    local beyond = -divide(claims, whole)
     for _, o in ipairs(claims) do
       if not o.settled then
         o.gets = larger(o.low, smaller(o.high, o.share))
-        beyond = beyond + o.gets - o.share
+        beyond = beyond + o.gets
       end
     end
+    moved = false
     for _, o in ipairs(claims) do
-      if beyond >= 0 and o.gets > o.share or beyond <= 0 and o.gets < o.share then o.settled = true end
+      if not o.settled and (beyond > 0 and o.gets > o.share or beyond <= 0 and o.gets < o.share) then
+        o.settled, moved = true, true
+      end
     end
-    if beyond == 0 then return end
   end
 end
 

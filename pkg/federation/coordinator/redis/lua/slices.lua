@@ -19,8 +19,8 @@ local function taken()
 end
 
 local function newcomer(m)
-  local meant = slice_of(m)
-  local slice = larger(smaller(c.slice, s.limit), smaller(meant, larger(0, s.limit - taken() + meant)))
+  local meant, said = slice_of(m), c.slice < NO_SLICE and c.slice or 0
+  local slice = larger(smaller(said, s.limit), smaller(meant, larger(0, s.limit - taken() + meant)))
   return {
     member = m.name, seen = 0, weight = 0, demand = 0, before = 0, slice = slice, next = slice, told = s.index,
     granted = 0, holders = 0,

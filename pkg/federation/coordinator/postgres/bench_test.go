@@ -1,0 +1,12 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/weir-dev/weir/pkg/federation/coordinator/coordtest"
+	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
+)
+
+func BenchmarkApply(b *testing.B) {
+	coordtest.Benchmark(b, coordtest.Subject{Coordinator: New(dial(b, postgrestest.Start(b)))})
+}

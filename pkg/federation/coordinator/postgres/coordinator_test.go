@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+
+	"github.com/weir-dev/weir/pkg/federation/coordinator/coordtest"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store/postgres"
+	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+//go:embed testdata/clock.sql
+var toldClock string
+
+// dial returns a store of the superuser that is closed when the test ends.
+func dial(t testing.TB, server *postgrestest.Server) *postgres.Store {
+	t.Helper()
+	s, err := postgres.Dial(postgres.Options{Address: server.Addr, Database: postgrestest.Database, User: postgrestest.User})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	coordtest.Run(t, func(t *testing.T) coordtest.Subject {
+		server.Do("DROP SCHEMA IF EXISTS weir CASCADE")
+		c := New(dial(t, server))
+		s := subject(t, server, c)
+		s.Advance = func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) }
+		s.Forget["a restart"] = func() coordtest.Coordinator { server.Restart(); return c }
+		s.Forget["kill -9"] = func() coordtest.Coordinator { server.Crash(); return c }
+		return s
+	})
+}
+
+// TestConformanceByAToldClock compares with the core what a clock decides, too.
+func TestConformanceByAToldClock(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	coordtest.Run(t, func(t *testing.T) coordtest.Subject { return told(t, server) })
+}
+
+func FuzzStep(f *testing.F) {
+	server := postgrestest.Start(f)
+	coordtest.Fuzz(f, func(t testing.TB) coordtest.Subject { return told(t, server) })
+}
+
+// told returns a subject whose clock is told the time.
+func told(t testing.TB, server *postgrestest.Server) coordtest.Subject {
+	server.Do("DROP SCHEMA IF EXISTS weir CASCADE")
+	server.Do("DROP TABLE IF EXISTS public.clock")
+	server.Do("CREATE TABLE public.clock AS SELECT 0::bigint AS now")
+	s := subject(t, server, newCoordinator(dial(t, server), toldClock))
+	clock := connect(t, server)
+	var now limiter.Instant
+	s.Set = func(at limiter.Instant) {
+		now = at
+		if _, err := clock.Exec(context.Background(), "UPDATE public.clock SET now = $1", int64(now)); err != nil {
+			panic(err) // a fuzz target may not use its parent
+		}
+	}
+	s.Set(1_790_000_000_000_000)
+	s.Advance = func(d limiter.Micros) { s.Set(now.Add(d)) }
+	return s
+}
+
+// connect returns connections that are closed when the test ends.
+func connect(t testing.TB, server *postgrestest.Server) *pgxpool.Pool {
+	t.Helper()
+	url := fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", postgrestest.User, server.Addr, postgrestest.Database)
+	connections, err := pgxpool.New(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(connections.Close)
+	return connections
+}
+
+// subject returns one with what can happen to a server that runs on.
+func subject(t testing.TB, server *postgrestest.Server, c *Coordinator) coordtest.Subject {
+	connections := connect(t, server)
+	after := func(sql string) func() coordtest.Coordinator {
+		return func() coordtest.Coordinator {
+			if _, err := connections.Exec(context.Background(), sql); err != nil {
+				panic(err)
+			}
+			return c
+		}
+	}
+	return coordtest.Subject{
+		Coordinator: c,
+		Memory: func(id string) (m ledger.Memory) {
+			const sql = "SELECT memory, since FROM weir.budgets WHERE budget = $1"
+			if err := connections.QueryRow(context.Background(), sql, []byte(id)).Scan(&m.Term, &m.Since); err != nil {
+				panic(err)
+			}
+			return m
+		},
+		Forget: map[string]func() coordtest.Coordinator{
+			"TRUNCATE of the members":  after("TRUNCATE weir.budget_members"),
+			"TRUNCATE of the holders":  after("TRUNCATE weir.budget_holders"),
+			"TRUNCATE of the budgets":  after("TRUNCATE weir.budgets"),
+			"DROP of the holders":      after("DROP TABLE weir.budget_holders CASCADE"),
+			"DROP of the schema":       after("DROP SCHEMA weir CASCADE"),
+			"a dump, loaded once more": after("CREATE TABLE public.dump AS SELECT * FROM weir.budgets; DELETE FROM weir.budgets; INSERT INTO weir.budgets SELECT * FROM public.dump; DROP TABLE public.dump"),
+		},
+		Keep: map[string]func() coordtest.Coordinator{
+			"another coordinator": func() coordtest.Coordinator { return &Coordinator{c.store, c.program, c.step, c.observe} },
+		},
+		Break: func() {
+			server.Kill()
+			t.Cleanup(server.Crash)
+		},
+		Suspend: func() func() { server.Pause(); return server.Resume },
+	}
+}

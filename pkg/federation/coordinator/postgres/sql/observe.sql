@@ -1,0 +1,27 @@
+-- observe returns State in JSON. What a budget that was lost left behind is not of it.
+CREATE OR REPLACE FUNCTION weir.observe$build(name bytea) RETURNS json LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN s.budget IS NULL THEN '{}' ELSE json_build_object(
+        'Window', s.length, 'Index', s.index, 'Term', s.term, 'Limit', s.units, 'Latest', s.latest, 'Before', s.before,
+        'Accounts', (
+            SELECT json_agg(json_build_object(
+                'Member', encode(h.member, 'base64'), 'Holder', encode(h.holder, 'base64'), 'Seq', h.seq, 'Granted', h.granted
+            ) ORDER BY h.member, h.holder)
+            FROM weir.budget_holders h WHERE h.budget = name),
+        'Standings', (
+            SELECT json_agg(json_build_object(
+                'Member', encode(t.member, 'base64'), 'Seen', t.seen, 'Weight', t.weight, 'Demand', t.demand,
+                'Before', t.before, 'Slice', t.slice, 'Next', t.next, 'Told', t.told
+            ) ORDER BY t.member)
+            FROM weir.budget_members t WHERE t.budget = name),
+        'Closed', (
+            SELECT json_agg(json_build_object('Index', w.index, 'Limit', w.units, 'Granted', w.granted, 'Usage', (
+                SELECT json_agg(json_build_object(
+                    'Member', encode(u.member, 'base64'), 'Granted', u.had, 'Admitted', u.admitted,
+                    'Refused', u.refused, 'Reported', u.reported, 'Complete', u.complete
+                ) ORDER BY u.member)
+                FROM unnest(w.members, w.had, w.admitted, w.refused, w.reported, w.complete)
+                AS u (member, had, admitted, refused, reported, complete)
+            )) ORDER BY w.index DESC)
+            FROM weir.budget_closed w WHERE w.budget = name)) END
+    FROM (SELECT) AS one LEFT JOIN weir.budgets s ON s.budget = name
+$$;

@@ -1,0 +1,111 @@
+-- share.go and fill.go.
+
+-- part returns the weight's part of a whole, rounded down. Products are exact: none of
+-- Step's is above 2^53 where it divides first, and no bigint overflows by dividing last.
+CREATE OR REPLACE FUNCTION weir.part$build(whole bigint, weight bigint, weights bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT whole / weights * weight + whole % weights * weight / weights
+$$;
+
+-- divided returns one's share, of whom nobody is settled.
+CREATE OR REPLACE FUNCTION weir.divided$build(rest bigint, nominal bigint, weight bigint, nominals bigint, weights bigint)
+RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE
+        WHEN rest < nominals THEN least(nominal, weir.part$build(rest, weight, weights))
+        ELSE nominal + weir.part$build(rest - nominals, weight, weights)
+    END
+$$;
+
+-- fill returns what each gets of a whole. It ends when a round settles nobody: those
+-- that would follow find the same.
+CREATE OR REPLACE FUNCTION weir.fill$build(whole bigint, nominal bigint[], weight bigint[], low bigint[], high bigint[])
+RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    n       CONSTANT int := cardinality(low);
+    gets    bigint[]  := low;
+    share   bigint[]  := low;
+    settled boolean[] := array_fill(false, ARRAY[n]);
+    moved   boolean   := true;
+    rest    bigint;
+    nominals bigint;
+    weights bigint;
+    beyond  bigint;
+BEGIN
+    WHILE moved LOOP
+        rest := whole;
+        nominals := 0;
+        weights := 0;
+        FOR i IN 1..n LOOP
+            IF settled[i] THEN
+                rest := rest - gets[i];
+            ELSE
+                nominals := nominals + nominal[i];
+                weights := weights + weight[i];
+            END IF;
+        END LOOP;
+        rest := greatest(0, rest);
+        beyond := -rest;
+        FOR i IN 1..n LOOP
+            CONTINUE WHEN settled[i];
+            share[i] := weir.divided$build(rest, nominal[i], weight[i], nominals, weights);
+            gets[i] := greatest(low[i], least(high[i], share[i]));
+            beyond := beyond + gets[i];
+        END LOOP;
+        moved := false;
+        FOR i IN 1..n LOOP
+            CONTINUE WHEN settled[i] OR NOT (beyond > 0 AND gets[i] > share[i] OR beyond <= 0 AND gets[i] < share[i]);
+            settled[i] := true;
+            moved := true;
+        END LOOP;
+    END LOOP;
+    RETURN gets;
+END
+$$;
+
+-- room returns how much more the member that sent the command may be granted now.
+CREATE OR REPLACE FUNCTION weir.room$build(s weir.budgets, p weir.params$build, o weir.others$build, t weir.budget_members)
+RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    self    CONSTANT bigint := p.self;
+    free    bigint;
+    whole   bigint;
+    own     bigint;
+    nominals bigint;
+    weights bigint;
+    low     bigint[];
+    high    bigint[];
+    gets    bigint[];
+BEGIN
+    IF self IS NULL THEN
+        RETURN 0;
+    END IF;
+    own := t.granted + greatest(t.slice, t.next);
+    o.has[self] := own;
+    o.wants[self] := greatest(t.demand, t.before);
+    o.weight[self] := CASE WHEN t.weight > 0 THEN t.weight ELSE p.weight[self] END;
+    free := weir.free$build(s, o, t, 0);
+    SELECT free + sum(n.has), sum(n.nominal), sum(n.weight) INTO whole, nominals, weights
+    FROM unnest(o.has, p.nominal, o.weight) AS n (has, nominal, weight);
+    IF p.strategy = 2 THEN -- Static
+        free := least(free, weir.divided$build(greatest(0, whole), p.nominal[self], o.weight[self], nominals, weights) - own);
+    ELSE
+        SELECT array_agg(CASE WHEN nominals <= whole THEN greatest(n.has, n.kept) ELSE n.has END ORDER BY n.place),
+               array_agg(greatest(n.has, n.kept,
+                   CASE WHEN n.borrowing < 0 THEN n.wants ELSE least(n.wants, n.nominal + n.borrowing) END) ORDER BY n.place)
+        INTO low, high
+        FROM unnest(o.has, o.wants, p.kept, p.nominal, p.borrowing)
+        WITH ORDINALITY AS n (has, wants, kept, nominal, borrowing, place);
+        gets := low;
+        IF p.strategy = 0 THEN -- FairShare
+            high[self] := greatest(own, whole);
+            gets := weir.fill$build(whole, p.nominal, o.weight, low, high);
+        END IF;
+        SELECT free - coalesce(sum(n.gets - n.has), 0) INTO free
+        FROM unnest(gets, o.has) WITH ORDINALITY AS n (gets, has, place) WHERE n.place <> self;
+    END IF;
+    IF p.borrowing[self] >= 0 THEN
+        free := least(free, p.nominal[self] + p.borrowing[self] - own);
+    END IF;
+    RETURN greatest(0, free);
+END
+$$;
