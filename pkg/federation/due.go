@@ -175,12 +175,18 @@ func (r *Region) dueLease(now int64) (order, int64) {
 	return order{op: escrow.Ask, vault: v, min: least, want: want}, at
 }
 
-// begins returns when the next window can be asked for.
+// begins returns when the next window can be asked for that the escrow does not know.
 func (r *Region) begins(now int64) int64 {
 	if !r.link.estimate.known {
 		return now
 	}
-	index := max(r.vault().seen.epoch.Index, r.link.epoch.Index) + 1
+	index := r.vault().seen.epoch.Index + 1
+	if index <= r.link.epoch.Index {
+		index = r.link.epoch.Index // the window is open that this escrow knows nothing of
+		if r.link.estimate.perhaps(r.end(index)) <= now {
+			index++
+		}
+	}
 	return r.link.estimate.arrives(r.opens(index)) + jitter
 }
 

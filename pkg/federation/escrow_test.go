@@ -129,8 +129,8 @@ func TestTenantsShareByWeightOverRegions(t *testing.T) {
 	})
 }
 
-// TestAFloodOfOneTenantLeavesTheOthersTheirs starts the second tenant in the middle of a
-// window that the first could use up.
+// TestAFloodOfOneTenantLeavesTheOthersTheirs has the first tenant ask for all before the
+// second asks for anything.
 func TestAFloodOfOneTenantLeavesTheOthersTheirs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(0)
@@ -146,6 +146,8 @@ func TestAFloodOfOneTenantLeavesTheOthersTheirs(t *testing.T) {
 			}
 			return res.Granted
 		}
+		ask("b")
+		nextWindow(h, p)
 		got := map[string]int64{}
 		for _, tenant := range []string{"a", "b"} {
 			for range 200 {

@@ -17,9 +17,10 @@ type split map[store.Key]*division
 // A division is of one limit.
 type division struct {
 	state  limiter.State
-	index  int64 // of the window
-	weight int64 // of the tenants that asked in it,
-	before int64 // and in the one before
+	index  int64               // of the window
+	weight int64               // of the tenants that asked in it,
+	before int64               // and in the one before
+	last   []limiter.TenantUse // the tenants of the one before
 }
 
 // A portion is what can be divided.
@@ -64,20 +65,28 @@ func (d *division) roll(index int64) {
 	if d.index == index {
 		return
 	}
-	d.before = 0
+	d.before, d.last = 0, nil
 	if d.index+1 == index {
-		d.before = d.weight
+		d.before, d.last = d.weight, d.state.Tenants
 	}
 	d.index, d.weight = index, 0
 }
 
 // params returns the parameters by which the division goes: the limit is what the region
-// has of the window and may still get.
+// has of the window and may still get. Nothing is kept for a declared tenant that asked
+// neither in the window nor in the one before: it asks elsewhere, where its weight counts.
 func (d *division) params(q *request, of portion) limiter.Params {
 	p, rate := q.params, of.rate
 	rate.Limit = max(1, min(d.used(of.index)+of.units+of.more, limiter.MaxLimit))
 	p.Rates = []limiter.Rate{rate}
+	p.Fairness.Weights = slices.DeleteFunc(slices.Clone(p.Fairness.Weights), func(w limiter.Weight) bool {
+		return w.Tenant != q.Tenant && !asked(d.state.Tenants, w.Tenant) && !asked(d.last, w.Tenant)
+	})
 	return p
+}
+
+func asked(tenants []limiter.TenantUse, name string) bool {
+	return slices.ContainsFunc(tenants, func(t limiter.TenantUse) bool { return t.Tenant == name })
 }
 
 // used returns what was handed on of the window.

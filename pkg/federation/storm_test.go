@@ -90,11 +90,11 @@ func newStorm(t *testing.T, seed uint64) *storm {
 	for range s.params.Members {
 		l := newLine(s.hub, 0)
 		l.there, l.back = s.delay, s.delay
-		l.lose = func() bool { return s.one(20) }
-		l.twice = func() bool { return s.one(20) }
+		l.lose = func() bool { return s.one(60) }
+		l.twice = func() bool { return s.one(60) }
 		s.lines = append(s.lines, l)
 		d := newDesk()
-		d.lose = func() bool { return s.one(50) }
+		d.lose = func() bool { return s.one(100) }
 		s.desks = append(s.desks, d)
 	}
 	return s
@@ -236,7 +236,7 @@ func (s *storm) run(d time.Duration) {
 			})
 		}
 	}
-	for wait(ctx, 100*time.Millisecond) && ctx.Err() == nil {
+	for wait(ctx, 250*time.Millisecond) && ctx.Err() == nil {
 		s.fault()
 	}
 	work.Wait()

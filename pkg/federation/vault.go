@@ -69,7 +69,7 @@ func (v *vault) ask(ctx context.Context, timeout time.Duration, c escrow.Command
 // of the later one are newer.
 func (w *view) see(a answer) {
 	switch {
-	case a.Now < w.at:
+	case a.Now < w.at && w.at.Sub(a.Now) < limiter.Second: // otherwise its clock was set back
 		return
 	case a.Epoch.Index == 0:
 		w.at, w.deadline, w.remaining = a.Now, past, 0
