@@ -60,6 +60,7 @@ type Budgets interface {
 var (
 	_ Fleet     = (*coordinator.Coordinator)(nil)
 	_ PoolFleet = (*coordinator.Coordinator)(nil)
+	_ Budgets   = (*coordinator.Coordinator)(nil)
 )
 
 // StoreProbe asks stores, with the values of the Secret they name. It may block
