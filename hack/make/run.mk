@@ -16,3 +16,8 @@ demo-programs:
 .PHONY: simulate
 simulate: ## Simulate fleets in virtual time, and write docs/simulation.md with its plot
 	@go run ./hack/simulate
+
+.PHONY: eval-federation
+eval-federation: deps assets build ## Measure three regions on one budget over every coordinator (about 7 minutes); writes docs/federation-evaluation.md
+	@mkdir -p .cache && go build -o .cache/evalfederation ./hack/evalfederation
+	@KUBEBUILDER_ASSETS=$(ASSETS) .cache/evalfederation

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
+	"github.com/weir-dev/weir/internal/plot"
 	"github.com/weir-dev/weir/internal/simulate"
 )
 
@@ -33,7 +34,7 @@ func run(out string, effort simulate.Effort) error {
 	if err := os.WriteFile(filepath.Join(out, "simulation.md"), []byte(preamble+report.Markdown()), 0o644); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(out, "simulation.svg"), []byte(simulate.Plot(report.Panels)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(out, "simulation.svg"), []byte(plot.Draw(report.Panels)), 0o644); err != nil {
 		return err
 	}
 	fmt.Printf("%d events; the tables are in %s, the plot beside them\n", report.Events, filepath.Join(out, "simulation.md"))

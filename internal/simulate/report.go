@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-dev/weir/internal/plot"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
@@ -12,7 +13,7 @@ import (
 // A Report is what Measure measured.
 type Report struct {
 	Tables []Table
-	Panels []Panel
+	Panels []plot.Panel
 	// Overshoot is the most that any run admitted beyond a promise that Weir makes.
 	Overshoot int64
 	Events    int64

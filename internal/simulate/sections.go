@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-dev/weir/internal/plot"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
@@ -38,9 +39,9 @@ func (m *measurement) fleets() func() {
 				"published trips", "all or nothing trips", "**Weir trips**", "goal", "carry-over Δ", "**Weir Δ**",
 			},
 		}
-		lines := map[string]*[3]Line{}
+		lines := map[string]*[3]plot.Line{}
 		for _, name := range []string{"Weir", "all or nothing, coupled", "all or nothing, carried over", "static"} {
-			lines[name] = &[3]Line{{Name: name}, {Name: name}, {Name: name}}
+			lines[name] = &[3]plot.Line{{Name: name}, {Name: name}, {Name: name}}
 		}
 		for _, n := range sizes {
 			r, s := all[n], said[n]
@@ -59,17 +60,17 @@ func (m *measurement) fleets() func() {
 			}
 		}
 		m.table(t)
-		panels := []Panel{
-			{Title: "Δ, units admitted beyond the limit"},
-			{Title: "Utilization", Top: 1},
-			{Title: "Round trips per window", Log: true},
+		panels := []plot.Panel{
+			{Title: "Δ, units admitted beyond the limit", Axis: "holders"},
+			{Title: "Utilization", Axis: "holders", Top: 1},
+			{Title: "Round trips per window", Axis: "holders", Log: true},
 		}
 		for i := range panels {
 			for _, name := range []string{"Weir", "all or nothing, coupled", "all or nothing, carried over", "static"} {
 				panels[i].Lines = append(panels[i].Lines, lines[name][i])
 			}
 		}
-		var bound Line
+		var bound plot.Line
 		for _, n := range sizes {
 			bound.X, bound.Y = append(bound.X, float64(n)), append(bound.Y, goal(n))
 		}

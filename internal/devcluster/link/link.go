@@ -24,8 +24,11 @@ type Link struct {
 
 // Open opens a link to a server, host:port, on a free port of the loopback address.
 // It has to be closed.
-func Open(server string) (*Link, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // returns at once
+func Open(server string) (*Link, error) { return OpenAt("127.0.0.1", server) }
+
+// OpenAt is Open on a free port of another address of this machine.
+func OpenAt(host, server string) (*Link, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0")) //nolint:noctx // returns at once
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,5 @@
-package simulate
+// Package plot draws the charts of pages that programs write.
+package plot
 
 import (
 	"encoding/xml"
@@ -8,10 +9,13 @@ import (
 	"strings"
 )
 
-// A Panel is one chart: lines over numbers of holders, whose axis is logarithmic.
+// A Panel is one chart: lines over a common axis.
 type Panel struct {
 	Title string
+	Axis  string // what the horizontal axis says
 	Lines []Line
+	// Linear makes the horizontal axis linear; it is logarithmic otherwise.
+	Linear bool
 	// Log makes the vertical axis logarithmic; it then begins at 1.
 	Log bool
 	// Top is where the vertical axis ends; 0 means at the largest value.
@@ -34,8 +38,8 @@ const (
 // colours are told apart by most people who see few colours (Okabe and Ito 2008).
 var colours = []string{"#0072b2", "#009e73", "#56b4e9", "#d55e00", "#cc79a7", "#e69f00", "#666666"}
 
-// Plot draws panels side by side as an SVG image.
-func Plot(panels []Panel) string {
+// Draw draws panels side by side as an SVG image.
+func Draw(panels []Panel) string {
 	var names []string
 	colourOf := map[string]string{}
 	for _, p := range panels {
@@ -96,7 +100,7 @@ func (d *drawing) panel(p Panel, colourOf map[string]string) {
 		d.addf(`<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#999"/>`, at, panelHeight-below, at, panelHeight-below+4)
 		d.text(int(at), panelHeight-below+16, "middle", label(n))
 	}
-	d.text((left+panelWidth-right)/2, panelHeight-8, "middle", "holders")
+	d.text((left+panelWidth-right)/2, panelHeight-8, "middle", p.Axis)
 	for _, l := range slices.Backward(p.Lines) { // the first is on top
 		var points, dots strings.Builder
 		for i := range l.X {
@@ -127,7 +131,7 @@ func (p Panel) axes() (x, y axis) {
 		highest = p.Top
 	}
 	xs := p.Lines[0].X
-	x = axis{from: xs[0], to: xs[len(xs)-1], at: left + 8, end: panelWidth - right - 8, log: true}
+	x = axis{from: xs[0], to: xs[len(xs)-1], at: left + 8, end: panelWidth - right - 8, log: !p.Linear}
 	y = axis{to: highest, at: panelHeight - below, end: top, log: p.Log}
 	if p.Log {
 		y.from = 1
