@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/coordtest"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -14,6 +15,8 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var _ federation.Coordinator = coordtest.Coordinator(nil) // what passes the suite is one
 
 const epoch = limiter.Instant(1_790_000_000_000_000)
 
