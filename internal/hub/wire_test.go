@@ -1,0 +1,110 @@
+package hub
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weir-dev/weir/internal/federationpb"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+)
+
+var everyCommand = []ledger.Command{
+	{Op: ledger.Lease, Member: "b", Holder: "h", Seq: 3, Epoch: ledger.Epoch{Index: 4, Term: 5}, Granted: 6, Min: 7, Want: 8, Demand: 9, Weight: 10, Slice: 11},
+	{Op: ledger.Release, Member: "b", Holder: "h", Seq: 3, Epoch: ledger.Epoch{Index: 4, Term: 5}, Granted: 6},
+	{Op: ledger.Report, Member: "b", Holder: "h", Usage: []ledger.Usage{{Index: 1, Admitted: 2, Refused: 3, Complete: true}}},
+}
+
+// TestCommandsOnTheWire come out as they were put in.
+func TestCommandsOnTheWire(t *testing.T) {
+	for _, want := range everyCommand {
+		got, err := commandFrom(commandTo(want))
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%v\n%s", err, diff)
+		}
+	}
+	reserve := commandTo(everyCommand[0])
+	reserve.Op = federationpb.Command_Op(ledger.Reserve)
+	if _, err := commandFrom(reserve); err == nil {
+		t.Error("a member may set units aside")
+	}
+}
+
+// TestGrantsOnTheWire come out as they were put in, for every reason that is a member's.
+func TestGrantsOnTheWire(t *testing.T) {
+	for reason := ledger.Granted; reason <= ledger.Forfeited; reason++ {
+		want := ledger.Grant{
+			Reason: reason, Seq: 1, Epoch: ledger.Epoch{Index: 2, Term: 3}, Granted: 4, Slice: 5, NowSlice: 6, Limit: 7,
+			Remaining: 8, ExpiresIn: 9, RetryAfter: 10, Now: 11,
+		}
+		got, err := grantFrom(grantTo(want))
+		if own := reason == ledger.Unreserved; (err != nil) != own {
+			t.Errorf("reason %d: %v", reason, err)
+		} else if !own && got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+	if _, err := grantFrom(&federationpb.Grant{Reason: federationpb.Grant_REASON_GRANTED, Granted: -1}); err == nil {
+		t.Error("a negative grant is believed")
+	}
+}
+
+// FuzzCommand decodes what members may send: what is accepted is valid, is what was
+// sent, and can be applied.
+func FuzzCommand(f *testing.F) {
+	for _, c := range everyCommand {
+		data, err := proto.Marshal(commandTo(c))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	p := params(100, "a", "b")
+	state, _ := ledger.State{}.Step(p, 1_790_000_000_000_000, ledger.Command{
+		Op: ledger.Lease, Member: "b", Holder: "h", Seq: 1, Min: 1, Want: 1, Memory: ledger.Memory{Term: 1},
+	})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var in federationpb.Command
+		if proto.Unmarshal(data, &in) != nil {
+			return
+		}
+		c, err := commandFrom(&in)
+		if err != nil {
+			return
+		}
+		again, err := commandFrom(commandTo(c))
+		if diff := cmp.Diff(c, again, cmpopts.EquateEmpty()); err != nil || diff != "" {
+			t.Fatalf("%v\n%s", err, diff)
+		}
+		c.Memory.Term = 1
+		next, _ := state.Step(p, 1_790_000_000_000_001, c)
+		sent, err := stateFrom(stateTo(next))
+		if diff := cmp.Diff(next, sent, cmpopts.EquateEmpty()); err != nil || diff != "" {
+			t.Fatalf("%v\n%s", err, diff)
+		}
+	})
+}
+
+// FuzzAnswer decodes what a hub may answer.
+func FuzzAnswer(f *testing.F) {
+	data, err := proto.Marshal(grantTo(ledger.Grant{Reason: ledger.Granted, Granted: 3}))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var grant federationpb.Grant
+		if proto.Unmarshal(data, &grant) == nil {
+			if g, err := grantFrom(&grant); err == nil && (g.Granted < 0 || g.ExpiresIn < 0 || g.Reason == 0) {
+				t.Fatalf("accepted %+v", g)
+			}
+		}
+		var state federationpb.State
+		if proto.Unmarshal(data, &state) == nil {
+			_, _ = stateFrom(&state) // no more than that it ends
+		}
+	})
+}
