@@ -93,45 +93,6 @@ func (r *Region) dueVisit(now int64) (order, int64) {
 	}
 }
 
-// dueOpen begins a window with the slice as soon as it surely is one.
-func (r *Region) dueOpen(now int64) (order, int64) {
-	if r.opening || !r.slices() {
-		return order{}, never
-	}
-	open := int64(r.link.estimate.earliest(now)) / int64(r.config.Params.Window)
-	index := max(open, max(r.main.seen.epoch.Index, r.link.opened)+1)
-	at := r.link.estimate.surely(r.opens(index))
-	if at >= r.link.estimate.perhaps(r.end(index)) {
-		return order{}, never // nobody knows the coordinator's clock well enough any more
-	}
-	return order{op: escrow.Open, vault: r.main, index: index}, at
-}
-
-// held returns until when nothing is sent because the answer might begin a window before
-// its slice does, which then could not be used.
-func (r *Region) held(now int64) int64 {
-	e := &r.link.estimate
-	if !r.slices() {
-		return now
-	}
-	index := int64(e.latest(now+int64(r.link.trip.most()))) / int64(r.config.Params.Window)
-	begun := max(r.main.seen.epoch.Index, r.link.opened) >= index
-	at := e.surely(r.opens(index)) + 1
-	switch {
-	case r.opening:
-		return never
-	case begun || at >= e.perhaps(r.end(index)):
-		return now
-	default:
-		return max(now, at)
-	}
-}
-
-// slices reports whether windows can be begun without asking.
-func (r *Region) slices() bool {
-	return r.config.Outage == Nominal && r.link.slice > 0 && r.link.estimate.known && r.vault() == r.main
-}
-
 // dueCall tries a coordinator that is away, and makes sure that one is not which has not
 // been asked for anything.
 func (r *Region) dueCall(now int64) (order, int64) {
@@ -216,58 +177,6 @@ func (o *order) idle(r *Region) bool {
 	seen := &o.vault.seen
 	wants := max(seen.taken+o.keep, seen.taken+seen.remaining)
 	return o.keep >= seen.remaining && r.demand.claim.of(seen.epoch.Index) <= wants
-}
-
-// amount returns what to ask for, and of it the least that is of use.
-func (r *Region) amount(o *outlook, now int64) (least, want int64) {
-	v := r.vault()
-	var remaining int64
-	if r.deadline(v) > now {
-		remaining = v.seen.remaining
-	}
-	size := r.config.Batch.Size
-	if !r.config.Batch.Fixed {
-		size = max(r.rule.Lease(r.demand.sizer, o.life), int64(math.Ceil(2*o.rate*r.link.trip.most())))
-	}
-	level := r.low(o) + size
-	if most := int64(math.Ceil(o.rest + r.slack()*math.Sqrt(o.rest))); o.known && (level > most || r.config.Outage == RegionalOnly) {
-		level = most
-	}
-	want = min(r.need.want+max(0, level-remaining), r.config.Params.Limit)
-	least = max(1, min(r.need.least-remaining, want))
-	return least, want
-}
-
-// slack is by how many roots of what is expected more is held than that: none when
-// little is left for others.
-func (r *Region) slack() float64 {
-	if r.link.grant.Remaining < r.link.grant.Limit/4 {
-		return 0
-	}
-	return 1
-}
-
-// low returns how many units the escrow has when the next are asked for: so that it does
-// not run out before they come or, where an outage is to be hardly felt, before the
-// window is over.
-func (r *Region) low(o *outlook) int64 {
-	ahead := o.rate * r.link.trip.most()
-	low := math.Ceil(ahead + math.Sqrt(ahead))
-	if r.config.Outage == RegionalOnly {
-		low = max(low, o.rest-math.Sqrt(o.rest))
-	}
-	return int64(low)
-}
-
-// outlook returns what is expected of the rest of the window, or of the next one when
-// none is open.
-func (r *Region) outlook(now int64) outlook {
-	v := r.vault()
-	left := r.deadline(v) - now
-	if left <= 0 {
-		return r.demand.outlook(r.window(), r.window(), 0)
-	}
-	return r.demand.outlook(float64(left), r.window(), r.demand.asked())
 }
 
 // window returns the length of a window in nanoseconds.

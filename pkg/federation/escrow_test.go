@@ -108,7 +108,7 @@ func TestTenantsShareByWeightOverRegions(t *testing.T) {
 							t.Error(err)
 						}
 						n.add(res.Granted)
-						if until.Sub(time.Now()) < 10*time.Second {
+						if time.Until(until) < 10*time.Second {
 							mu.Lock()
 							got[tenant] += res.Granted
 							mu.Unlock()

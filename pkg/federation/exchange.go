@@ -45,32 +45,6 @@ func (r *Region) visit(o order) {
 	r.done()
 }
 
-// open begins a window with the slice. How long it lasts is told as of an answer of the
-// escrow's, so that no delay on the way to it lengthens the window.
-func (r *Region) open(o order) {
-	ctx, timeout := r.ctx, r.timeout()
-	a, err := o.vault.ask(ctx, timeout, escrow.Command{Op: escrow.Peek})
-	if err == nil {
-		r.mu.Lock()
-		now := r.clock.Now()
-		e, slice := r.link.estimate, r.link.slice
-		start, end := r.opens(o.index), r.end(o.index)
-		r.mu.Unlock()
-		if e.earliest(now) >= start && e.perhaps(end) > now {
-			a, err = o.vault.ask(ctx, timeout, escrow.Command{
-				Op: escrow.Open, Epoch: ledger.Epoch{Index: o.index}, Slice: slice, At: a.Now,
-				ExpiresIn: micros(e.perhaps(end) - now), Age: e.latest(now).Sub(start),
-			})
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.noted(o.vault, a, err)
-	r.opening = false
-	r.settle()
-	r.hurry(r.clock.Now())
-}
-
 // exchange asks the escrow what to tell the coordinator, sends that, and brings the
 // answer back.
 func (r *Region) exchange(ctx context.Context, o order) {
@@ -150,78 +124,6 @@ func (r *Region) apply(ctx context.Context, c ledger.Command) (ledger.Grant, err
 		return g, fmt.Errorf("federation: %w", err)
 	}
 	return g, nil
-}
-
-// heard takes note of an answer of the coordinator, unless it is of one that another
-// followed.
-func (r *Region) heard(g ledger.Grant, sent, received int64) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.link.older(&g) {
-		return &store.UnavailableError{Store: "the coordinator of budget " + r.config.ID, Cause: errOlder}
-	}
-	r.link.hear(g, sent, received)
-	return nil
-}
-
-// granted goes on with an answer that was brought to the escrow.
-func (r *Region) granted(o order, c ledger.Command, g ledger.Grant, now int64) {
-	if o.vault == r.main {
-		r.link.slice, r.link.told = g.Slice, max(r.link.told, g.Slice)
-	}
-	if o.vault == r.spare && r.access.cause == nil {
-		r.spare = nil // it is empty
-	}
-	brought := g.Granted
-	if g.Epoch == c.Epoch {
-		brought -= c.Granted
-	}
-	r.counts.granted += max(0, brought)
-	r.demand.claim.tell(g.Epoch.Index, max(c.Demand, g.Granted), c.Op == ledger.Release && g.Reason == ledger.Granted)
-	if c.Op != ledger.Lease {
-		return
-	}
-	r.learn(&c, &g, brought)
-	r.link.dry = dry{until: past}
-	if g.Reason != ledger.Granted {
-		r.link.dry = r.pause(&c, &g, now)
-	}
-}
-
-// learn learns the size of leases from an answer.
-func (r *Region) learn(c *ledger.Command, g *ledger.Grant, brought int64) {
-	res := limiter.Result{Granted: max(0, brought), Remaining: g.Remaining, Limit: g.Limit}
-	if g.Reason == ledger.Exhausted || g.Reason == ledger.Kept {
-		res.Reason = limiter.Exhausted
-	}
-	r.demand.sizer = r.rule.Heard(r.demand.sizer, c.Want, res, float64(g.ExpiresIn)/float64(r.config.Params.Window))
-}
-
-// pause returns for how long nothing is asked for after an answer that brought nothing.
-// Others give back what they do not need, most of it late in the window.
-func (r *Region) pause(c *ledger.Command, g *ledger.Grant, now int64) dry {
-	const part = 4 // of the rest of the window
-	retry := nanos(g.RetryAfter)
-	if retry <= 0 {
-		retry = int64(time.Second)
-	}
-	wait := max(nanos(g.ExpiresIn)/part, int64(r.link.trip.mean), int64(time.Millisecond))
-	if g.ExpiresIn == 0 {
-		wait = retry
-	}
-	d := dry{least: c.Min, until: now + min(wait, retry), tell: now + retry}
-	if g.Reason == ledger.Exhausted || g.Reason == ledger.Kept {
-		d.tell = d.until
-	}
-	return d
-}
-
-// failed goes on without the coordinator.
-func (r *Region) failed(now int64, err error) {
-	if r.link.cause == nil {
-		r.counts.outages++
-	}
-	r.link.fail(now, err, r.config.Probe)
 }
 
 // noted takes note of what an escrow answered. While it is away the region leases into

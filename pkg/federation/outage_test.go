@@ -1,7 +1,9 @@
 package federation_test
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,11 +131,12 @@ func TestAnEarlierTermHasNoSay(t *testing.T) {
 		r := open(t, cfg, newLine(h, time.Millisecond), nil)
 		nextWindow(h, p)
 		takes(t, r, p, 4, 4)
-		first := h.get()
-		h.restart(true)
+		h.mu.Lock()
+		h.to = &naive{h: h, term: 2}
+		h.mu.Unlock()
 		takes(t, r, p, 30, 30)
 		h.mu.Lock()
-		h.to = first
+		h.to = &naive{h: h, term: 1}
 		h.mu.Unlock()
 		res := take(t, r, p, 40, 90)
 		if s := r.Stats(); res.Granted != 0 || s.Connected || s.Epoch.Term != 2 {
@@ -141,6 +144,27 @@ func TestAnEarlierTermHasNoSay(t *testing.T) {
 		}
 	})
 }
+
+// naive is a coordinator that does not know when another followed it.
+type naive struct {
+	h    *hub
+	term int64
+
+	mu    sync.Mutex
+	state ledger.State // guarded by mu
+}
+
+// Apply implements federation.Coordinator.
+func (n *naive) Apply(_ context.Context, _ string, p ledger.Params, c ledger.Command) (g ledger.Grant, _ error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c.Memory = ledger.Memory{Term: n.term}
+	n.state, g = n.state.Step(p, n.h.now(), c)
+	return g, nil
+}
+
+// Observe implements federation.Coordinator.
+func (n *naive) Observe(context.Context, string) (ledger.State, error) { return n.state, nil }
 
 func TestAnErrorOnlyBeforeAnythingWasKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
