@@ -48,7 +48,8 @@ func TestWhatIsNotReadableIsRefused(t *testing.T) {
 	send(t, c, "acme/checkout", ledger.Command{Op: ledger.Lease, Seq: 1, Min: 1, Want: 1})
 	key := server.Do("KEYS", "weir:*").([]any)[0]
 	server.Do("HSET", key, "memory", "\x02 of a later version")
-	if g, err := c.Apply(t.Context(), "acme/checkout", params, ledger.Command{Op: ledger.Lease, Member: "a", Holder: "h", Seq: 2, Min: 1, Want: 1}); err == nil {
+	again := ledger.Command{Op: ledger.Lease, Member: "a", Holder: "h", Seq: 2, Min: 1, Want: 1}
+	if g, err := c.Apply(t.Context(), "acme/checkout", params, again); err == nil {
 		t.Errorf("got %+v", g)
 	}
 	if s, err := c.Observe(t.Context(), "acme/checkout"); err == nil {

@@ -83,20 +83,15 @@ func told(t testing.TB) coordtest.Subject {
 	}
 	s.Set(1_790_000_000_000_000)
 	s.Advance = func(d limiter.Micros) { s.Set(now.Add(d)) }
-	forget := func(lose func()) func() coordtest.Coordinator {
-		return func() coordtest.Coordinator {
-			now++ // no two memories begin at one instant
-			lose()
+	s.Forget = map[string]func() coordtest.Coordinator{
+		"FLUSHALL": func() coordtest.Coordinator {
+			if err := client.FlushAll(context.Background()).Err(); err != nil {
+				panic(err)
+			}
 			s.Set(now)
 			return s.Coordinator
-		}
+		},
 	}
-	flush := func() {
-		if err := client.FlushAll(context.Background()).Err(); err != nil {
-			panic(err)
-		}
-	}
-	s.Forget = map[string]func() coordtest.Coordinator{"FLUSHALL": forget(flush)}
 	return s
 }
 
