@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"errors"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -9,10 +10,13 @@ import (
 )
 
 // heard takes note of an answer of the coordinator, unless it is of one that another
-// followed.
-func (r *Region) heard(g ledger.Grant, sent, received int64) error {
+// followed, or tells of windows of a length that is not in force any more.
+func (r *Region) heard(v *vault, g ledger.Grant, sent, received int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if v != r.main && v != r.spare {
+		return errReplaced
+	}
 	if r.link.older(&g) {
 		return &store.UnavailableError{Store: "the coordinator of budget " + r.config.ID, Cause: errOlder}
 	}
@@ -74,6 +78,9 @@ func (r *Region) pause(c *ledger.Command, g *ledger.Grant, now int64) dry {
 
 // failed goes on without the coordinator.
 func (r *Region) failed(now int64, err error) {
+	if errors.Is(err, errReplaced) {
+		return
+	}
 	if r.link.cause == nil {
 		r.counts.outages++
 	}

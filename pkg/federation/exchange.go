@@ -64,7 +64,7 @@ func (r *Region) exchange(ctx context.Context, o order) {
 	g, err := r.apply(ctx, c)
 	received := r.clock.Now()
 	if err == nil {
-		err = r.heard(g, sent, received)
+		err = r.heard(o.vault, g, sent, received)
 	}
 	var filled answer
 	var fault error

@@ -17,6 +17,9 @@ const firstRetry = 100 * time.Millisecond
 // not count: of one window the later term has the say.
 var errOlder = errors.New("an earlier memory of the coordinator answered; the one after it has served already")
 
+// errReplaced is why an answer is of no use that came after Reconfigure.
+var errReplaced = errors.New("the windows have another length by now")
+
 // A link is what is known of the coordinator.
 type link struct {
 	outage

@@ -107,14 +107,24 @@ func (r *Region) Close(ctx context.Context) {
 	stop := context.AfterFunc(ctx, r.cancel)
 	defer stop()
 	r.work.Wait()
-	for _, v := range []*vault{r.main, r.spare} {
-		if v != nil && r.link.cause == nil && v.seen.remaining > 0 && v.seen.open(r.clock.Now()) {
-			r.work.Add(1)
-			r.exchange(r.ctx, order{op: escrow.Release, vault: v})
-		}
+	for _, v := range r.leftover() {
+		r.exchange(r.ctx, order{op: escrow.Release, vault: v})
 	}
 	r.cancel()
 	r.unwatch()
+}
+
+// leftover returns the escrows that have something to give back, if anybody can be told.
+func (r *Region) leftover() (vaults []*vault) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock.Now()
+	for _, v := range []*vault{r.main, r.spare} {
+		if v != nil && r.link.cause == nil && v.seen.remaining > 0 && v.seen.open(now) {
+			vaults = append(vaults, v)
+		}
+	}
+	return vaults
 }
 
 // wake makes the loop look at what is due.

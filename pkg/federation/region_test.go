@@ -300,6 +300,30 @@ func TestReconfigure(t *testing.T) {
 	})
 }
 
+// TestAnAnswerOfWindowsOfAnotherLength arrives after Reconfigure.
+func TestAnAnswerOfWindowsOfAnotherLength(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := budget(100, limiter.Second, 1)
+		cfg := config(p, 0)
+		l := newLine(h, 20*time.Millisecond)
+		r := open(t, cfg, l, nil)
+		nextWindow(h, p)
+		go func() {
+			_, _ = r.Apply(t.Context(), key, limitOf(p), limiter.Command{Op: limiter.Take, Min: 1, Want: 1})
+		}()
+		pass(30 * time.Millisecond)
+		cfg.Params.Window = 10 * limiter.Second
+		r.Reconfigure(cfg)
+		pass(2 * time.Second)
+		nextWindow(h, cfg.Params)
+		pass(time.Second)
+		if res := take(t, r, cfg.Params, 50, 50); res.Granted != 50 {
+			t.Errorf("got %+v; %+v", res, r.Stats())
+		}
+	})
+}
+
 func TestABadConfigurationIsNamed(t *testing.T) {
 	p := budget(100, limiter.Second, 2)
 	for name, c := range map[string]struct {
