@@ -8,6 +8,10 @@ import (
 	"github.com/weir-dev/weir/pkg/concurrency"
 	postgrespool "github.com/weir-dev/weir/pkg/concurrency/coordinator/postgres"
 	redispool "github.com/weir-dev/weir/pkg/concurrency/coordinator/redis"
+	"github.com/weir-dev/weir/pkg/federation"
+	postgresbudget "github.com/weir-dev/weir/pkg/federation/coordinator/postgres"
+	redisbudget "github.com/weir-dev/weir/pkg/federation/coordinator/redis"
+	redisescrow "github.com/weir-dev/weir/pkg/federation/escrow/redis"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
@@ -27,6 +31,12 @@ type Backend interface {
 	// Coordinator returns who divides concurrency pools in the store, over the same
 	// connections.
 	Coordinator() concurrency.Coordinator
+	// Budgets returns who keeps budgets that clusters share in the store, over the same
+	// connections.
+	Budgets() federation.Coordinator
+	// Escrow returns where a cluster keeps in the store what it was granted of such
+	// budgets, over the same connections; nil where that is not possible.
+	Escrow() federation.Escrow
 	// Close ends the calls under way. Nothing may be called afterwards.
 	Close() error
 }
@@ -68,6 +78,18 @@ func (b inRedis) Coordinator() concurrency.Coordinator { return redispool.New(b.
 
 // Coordinator implements Backend.
 func (b inPostgres) Coordinator() concurrency.Coordinator { return postgrespool.New(b.Store) }
+
+// Budgets implements Backend.
+func (b inRedis) Budgets() federation.Coordinator { return redisbudget.New(b.Store) }
+
+// Budgets implements Backend.
+func (b inPostgres) Budgets() federation.Coordinator { return postgresbudget.New(b.Store) }
+
+// Escrow implements Backend.
+func (b inRedis) Escrow() federation.Escrow { return redisescrow.New(b.Store) }
+
+// Escrow implements Backend.
+func (inPostgres) Escrow() federation.Escrow { return nil }
 
 func (s credentials) redis() (*redis.Store, error) {
 	encryption, err := s.encryption()

@@ -1,0 +1,70 @@
+package region
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// connect connects the part's lines to where b is kept, in the present version of the
+// credentials. A connection stays when another cannot be made.
+func (s *Set) connect(ctx context.Context, p *part, b *policy.FederatedBudget) {
+	s.reach(ctx, p.ledger, ledgerOf(b), true)
+	if p.escrow != nil {
+		s.reach(ctx, p.escrow, escrowOf(b), false)
+	}
+}
+
+// reach connects a line to a place, if it is not, to find budgets there or escrows.
+func (s *Set) reach(ctx context.Context, l *line, to place, budgets bool) {
+	if at, connected := l.place(); connected && at == to {
+		return
+	}
+	c := s.connections.known(to)
+	if c == nil {
+		var err error
+		if c, err = s.open(ctx, to); err != nil {
+			s.unreached(l, err)
+			return
+		}
+		s.connections.add(c)
+	}
+	if !budgets && c.escrow == nil {
+		s.connections.release(c)
+		s.unreached(l, fmt.Errorf("%s keeps no escrows: name a Redis", to))
+		return
+	}
+	s.connections.release(l.connect(c, nil))
+}
+
+// unreached notes why the line is not connected as it should be.
+func (s *Set) unreached(l *line, err error) {
+	if l.fail(err) {
+		s.Log.Error(err, "what keeps a budget cannot be reached", "place", l.to)
+	}
+}
+
+// open opens a place. It asks the API server for the credentials and waits for nothing
+// else.
+func (s *Set) open(ctx context.Context, to place) (*connection, error) {
+	if to.own() {
+		return &connection{place: to, ledger: s.Keeper, close: func() error { return nil }}, nil
+	}
+	secret, err := s.Source.Secret(ctx, to.credentials())
+	if err != nil {
+		return nil, &CredentialsError{Secret: to.credentials().Secret, Cause: err}
+	}
+	if to.hub.Endpoint != "" {
+		h, err := s.Dial(to.hub, secret)
+		if err != nil {
+			return nil, &CredentialsError{Secret: to.hub.Secret, Cause: err}
+		}
+		return &connection{place: to, ledger: h, close: func() error { h.Close(); return nil }}, nil
+	}
+	b, err := s.Open(to.store, secret)
+	if err != nil {
+		return nil, &CredentialsError{Secret: to.store.Secret, Cause: err}
+	}
+	return &connection{place: to, ledger: b.Budgets(), escrow: b.Escrow(), close: b.Close}, nil
+}

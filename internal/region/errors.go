@@ -1,0 +1,25 @@
+package region
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	errNotYet = errors.New("it was not opened yet")
+	errClosed = errors.New("it is no longer used")
+)
+
+// A CredentialsError says that a place cannot be opened with the Secret it names.
+type CredentialsError struct {
+	Secret string // as "namespace/name", empty when none is named
+	Cause  error
+}
+
+// Error says what is wrong, and does not show a value.
+func (e *CredentialsError) Error() string {
+	return fmt.Sprintf("the credentials are no good: %v", e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *CredentialsError) Unwrap() error { return e.Cause }

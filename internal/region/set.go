@@ -1,0 +1,232 @@
+package region
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+const (
+	// followEvery is how often the budgets are read again. Secrets change unseen.
+	followEvery = 2 * time.Second
+	// readTime bounds one reading, in which the API server may be asked for Secrets.
+	readTime = 10 * time.Second
+	// closeTime bounds how long an engine may take to give units back, and the
+	// coordinator of this cluster to give up what is set aside.
+	closeTime = 2 * time.Second
+)
+
+// A Set is the budgets that a leading controller takes part in. Its methods are safe
+// for concurrent use.
+type Set struct {
+	Config
+	usage   Usage
+	changed func(types.NamespacedName)
+	wake    chan struct{}
+
+	connections connections
+	closing     sync.WaitGroup // parts that give back what they have
+
+	mu    sync.RWMutex
+	parts map[string]*part // by id
+	names map[types.NamespacedName]*part
+}
+
+// New returns a Set of nothing, until Run. What is told to coordinators comes from
+// usage; changed is told the names of FederatedBudgets of which something changed that a
+// condition depends on, and does not block.
+func New(c Config, usage Usage, changed func(types.NamespacedName)) *Set {
+	s := &Set{
+		Config: c.normalize(), usage: usage, changed: changed,
+		wake:  make(chan struct{}, 1),
+		parts: map[string]*part{}, names: map[types.NamespacedName]*part{},
+	}
+	s.connections.open = map[place]*connection{}
+	s.connections.failed = func(of place, err error) {
+		s.Log.Error(err, "closing a connection failed", "to", of.String())
+	}
+	return s
+}
+
+// Run takes part in budgets until ctx is done. Then it gives back what was not handed
+// on, which takes a few seconds at most, and seals the keeper.
+func (s *Set) Run(ctx context.Context) {
+	again := time.NewTicker(followEvery)
+	defer again.Stop()
+	for {
+		s.follow(ctx)
+		select {
+		case <-ctx.Done():
+			s.close()
+			return
+		case <-s.wake:
+		case <-again.C:
+		}
+	}
+}
+
+// Refresh has the budgets read again soon. It does not block.
+func (s *Set) Refresh() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// follow brings the parts in line with the budgets of the cluster.
+func (s *Set) follow(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	budgets, err := s.Source.FederatedBudgets(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		s.Log.Error(err, "budgets stay as they are; trying again")
+		return
+	}
+	wanted := make(map[string]*policy.FederatedBudget, len(budgets))
+	for i := range budgets {
+		wanted[budgets[i].ID] = &budgets[i]
+	}
+	for id, p := range s.all() {
+		if b := wanted[id]; b == nil || !p.goesOn(b) {
+			s.drop(p)
+		}
+	}
+	for id, b := range wanted {
+		s.take(ctx, id, b)
+	}
+}
+
+// all returns the parts by id.
+func (s *Set) all() map[string]*part {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make(map[string]*part, len(s.parts))
+	for id, p := range s.parts {
+		out[id] = p
+	}
+	return out
+}
+
+// take goes on with a budget, or begins to take part in it. Only Run calls it, and
+// drop.
+func (s *Set) take(ctx context.Context, id string, b *policy.FederatedBudget) {
+	s.mu.RLock()
+	p := s.parts[id]
+	s.mu.RUnlock()
+	switch {
+	case p == nil:
+		if err := engineConfig(b).Validate(); err != nil {
+			s.Log.Error(err, "cannot take part in a budget", "budget", nameOf(b).String())
+			return
+		}
+		p = newPart(*b)
+		s.connect(ctx, p, b)
+		p.begin(&s.Config, s.usage, s.changed)
+		s.enter(p)
+	default:
+		before := p.name()
+		s.connect(ctx, p, b)
+		if p.differs(b) {
+			if err := engineConfig(b).Validate(); err != nil {
+				s.Log.Error(err, "a budget stays as it was", "budget", nameOf(b).String())
+				return
+			}
+			p.adopt(*b)
+		}
+		if before != nameOf(b) {
+			s.rename(p, before)
+		}
+	}
+}
+
+// differs reports whether the part works by anything but b.
+func (p *part) differs(b *policy.FederatedBudget) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !reflect.DeepEqual(p.budget, *b)
+}
+
+func (s *Set) enter(p *part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts[p.id], s.names[p.name()] = p, p
+}
+
+// rename files the part under the name of the object that counts now.
+func (s *Set) rename(p *part, before types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names[before] == p {
+		delete(s.names, before)
+	}
+	s.names[p.name()] = p
+}
+
+// drop ends a part. It gives back what it has in the background.
+func (s *Set) drop(p *part) {
+	s.mu.Lock()
+	delete(s.parts, p.id)
+	if name := p.name(); s.names[name] == p {
+		delete(s.names, name)
+	}
+	s.mu.Unlock()
+	s.closing.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+		defer cancel()
+		p.close(ctx)
+		s.connections.release(p.ledger.connect(nil, errClosed))
+		if p.escrow != nil {
+			s.connections.release(p.escrow.connect(nil, errClosed))
+		}
+	})
+}
+
+// close ends every part, and then the keeper, which takes back what parts release.
+func (s *Set) close() {
+	for _, p := range s.all() {
+		s.drop(p)
+	}
+	s.closing.Wait()
+	s.connections.closing.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	s.Keeper.Seal(ctx)
+}
+
+// Apply asks for units of a budget, gives them back, or looks how many there are, on
+// behalf of the limit with that key in the namespace; see federation.Region.Apply. A
+// policy draws from a budget only through the FederatedBudget of its namespace that
+// counts in this cluster.
+func (s *Set) Apply(
+	ctx context.Context, namespace string, of policy.BudgetRef, key store.Key, p limiter.Params, c limiter.Command,
+) (limiter.Result, error) {
+	s.mu.RLock()
+	part := s.parts[of.ID]
+	s.mu.RUnlock()
+	name := types.NamespacedName{Namespace: namespace, Name: of.Name}
+	if part == nil || part.name() != name {
+		return limiter.Result{}, &store.UnavailableError{
+			Store: fmt.Sprintf("budget %q", of.ID),
+			Cause: fmt.Errorf("this controller takes no part in FederatedBudget %s", name),
+		}
+	}
+	return part.engine.Apply(ctx, key, p, c)
+}
+
+// find returns the part of a FederatedBudget, nil when it has none.
+func (s *Set) find(name types.NamespacedName) *part {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.names[name]
+}

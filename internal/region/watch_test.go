@@ -1,0 +1,211 @@
+package region
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-dev/weir/internal/budget"
+	"github.com/weir-dev/weir/internal/hub"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// window returns the number of the second that is open.
+func window() int64 { return int64(wall()) / int64(limiter.Second) }
+
+// count has the audit say so much of a window.
+func (w *world) count(u ledger.Usage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counted[u.Index] = u
+}
+
+// reported returns what the ledger has been told of a window.
+func (w *world) reported(id string, index int64) (ledger.MemberUsage, bool) {
+	w.t.Helper()
+	s, err := w.keeper.Coordinator.Observe(w.t.Context(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, c := range s.Closed {
+		for _, u := range c.Usage {
+			if c.Index == index && u.Member == "a" {
+				return u, true
+			}
+		}
+	}
+	return ledger.MemberUsage{}, false
+}
+
+func TestWhatWasCountedIsReportedOnceAndUntilItArrived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := own("acme/checkout", 100)
+		w := start(t, b)
+		defer w.end()
+		spend := func(seconds int) { // so that windows pass
+			for range seconds {
+				w.takes(b, 1)
+				time.Sleep(time.Second)
+			}
+		}
+		first := window()
+		w.count(ledger.Usage{Index: first, Admitted: 40, Refused: 2})
+		spend(3)
+		if u, _ := w.reported(b.ID, first); u.Admitted != 40 || u.Refused != 2 || u.Complete {
+			t.Errorf("reported %+v, want what is known so far", u)
+		}
+		w.count(ledger.Usage{Index: first, Admitted: 41, Refused: 2, Complete: true})
+		spend(2)
+		if u, _ := w.reported(b.ID, first); u.Admitted != 41 || !u.Complete {
+			t.Errorf("reported %+v, want all of it", u)
+		}
+		w.count(ledger.Usage{Index: first, Admitted: 7})
+		spend(2)
+		if u, _ := w.reported(b.ID, first); u.Admitted != 41 || !u.Complete {
+			t.Errorf("reported %+v, want what was complete to stay", u)
+		}
+		if n := len(w.keeper.sent(ledger.Report)); n != 2 {
+			t.Errorf("%d reports were sent, want one for each change", n)
+		}
+
+		late := window() - 1
+		w.keeper.lose(ledger.Report)
+		w.count(ledger.Usage{Index: late, Admitted: 1, Complete: true})
+		spend(2)
+		w.keeper.lose(0)
+		spend(2)
+		if u, _ := w.reported(b.ID, late); !u.Complete {
+			t.Errorf("reported %+v, want what was lost to be sent again", u)
+		}
+		if f := w.set.Observe("shop", "budget").Figures; f.LeasesPerSecond <= 0 || f.Window == nil {
+			t.Errorf("figures %+v, want leases and a window that was measured", f)
+		}
+	})
+}
+
+func TestWhatIsWrongWithACoordinatorIsTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		own  bool
+		want budget.Problem
+	}{
+		"cut off":                {err: errCut, want: budget.Partitioned},
+		"its journal is away":    {err: errCut, own: true, want: budget.NoRoot},
+		"refused credentials":    {err: &hub.RefusedError{Reason: hub.Unauthorized}, want: budget.Unauthorized},
+		"somebody else answers":  {err: &hub.RefusedError{Reason: hub.Untrusted}, want: budget.Unauthorized},
+		"an expired certificate": {err: &hub.RefusedError{Reason: hub.CertificateExpired}, want: budget.CertificateExpired},
+		"no such budget":         {err: &hub.RefusedError{Reason: hub.UnknownBudget}, want: budget.UnknownBudget},
+		"no such member":         {err: &hub.RefusedError{Reason: hub.UnknownMember}, want: budget.UnknownMember},
+		"another length":         {err: &hub.RefusedError{Reason: hub.Mismatched}, want: budget.Mismatched},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := own("acme/checkout", 100)
+				if !tc.own {
+					b = at(b, "hub:1")
+				}
+				w := start(t, b)
+				defer w.end()
+				to := w.keeper
+				if !tc.own {
+					to = w.root("hub:1")
+				}
+				w.takes(b, 1)
+				time.Sleep(3 * time.Second)
+				if got := w.set.Observe("shop", "budget").Link; got.Problem != "" {
+					t.Fatalf("while it answers: %+v", got)
+				}
+				told := len(w.changed)
+				began := time.Now()
+				to.fail(tc.err)
+				time.Sleep(8 * time.Second)
+				got := w.set.Observe("shop", "budget")
+				if got.Link.Problem != tc.want || got.Link.Detail != tc.err.Error() || got.Link.Since.Before(began) {
+					t.Errorf("got %+v, want %s since the failure", got.Link, tc.want)
+				}
+				if len(w.changed) == told {
+					t.Error("nobody was told")
+				}
+				to.fail(nil)
+				time.Sleep(8 * time.Second)
+				if got := w.set.Observe("shop", "budget").Link; got.Problem != "" || got.Detail != "" {
+					t.Errorf("afterwards: %+v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAMemberThatTheLedgerDoesNotListIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := at(own("acme/checkout", 100), "hub:1")
+		w := start(t, b)
+		defer w.end()
+		w.root("hub:1").only = "b"
+		_ = second(w.apply("shop", b, one))
+		time.Sleep(3 * time.Second)
+		if got := w.set.Observe("shop", "budget").Link.Problem; got != budget.UnknownMember {
+			t.Errorf("problem %q, want UnknownMember", got)
+		}
+	})
+}
+
+func TestWhatIsKnownOfABudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := own("acme/checkout", 100)
+		w := start(t, b)
+		defer w.end()
+		if got := w.set.Observe("shop", "none"); got.Generation != 0 {
+			t.Errorf("of what is not there: %+v", got)
+		}
+		w.takes(b, 1)
+		time.Sleep(1500 * time.Millisecond)
+		got := w.set.Observe("shop", "budget")
+		if got.Generation != 1 || got.Root.Member != "a" || got.Root.Term != 1 || got.Root.Since.IsZero() || got.Ledger == nil {
+			t.Errorf("got %+v", got)
+		}
+		if off := wall().Sub(got.Read); off < 0 || off > 2*limiter.Second {
+			t.Errorf("the ledger was read %dµs ago", off)
+		}
+	})
+}
+
+func TestMissingCredentialsAreAProblemOfTheirs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		defer w.end()
+		w.secret("shop/hub", "")
+		w.has(at(own("acme/checkout", 100), "hub:1"))
+		time.Sleep(3 * time.Second)
+		if got := w.set.Observe("shop", "budget").Link.Problem; got != budget.Unauthorized {
+			t.Errorf("problem %q, want Unauthorized", got)
+		}
+	})
+}
+
+func TestHowOftenTheLedgerIsLookedAt(t *testing.T) {
+	for window, want := range map[limiter.Micros]time.Duration{
+		limiter.MinWindow: lookOften, 4 * limiter.Second: 2 * time.Second, limiter.Day: lookSeldom,
+	} {
+		if got := pace(window); got != want {
+			t.Errorf("windows of %dµs: every %v, want %v", window, got, want)
+		}
+	}
+}
+
+// TestWordsOfAPolicy holds the engine's configuration to the policy's.
+func TestWordsOfAPolicy(t *testing.T) {
+	for _, action := range []policy.BudgetOutage{policy.BudgetFailClosed, policy.BudgetRegionalOnly, policy.BudgetNominal} {
+		b := own("acme/checkout", 100)
+		b.OnCoordinatorOutage = action
+		b.Params.Slices = action == policy.BudgetNominal
+		if err := engineConfig(&b).Validate(); err != nil {
+			t.Errorf("%s: %v", action, err)
+		}
+		if _, known := outages[action]; !known {
+			t.Errorf("%s is not known", action)
+		}
+	}
+}
