@@ -71,6 +71,7 @@ type limitState struct {
 	Algorithm       string     `json:"algorithm"`
 	Consistency     string     `json:"consistency"`
 	Shadow          bool       `json:"shadow"`
+	Budget          string     `json:"budget,omitempty"`
 	ActiveKeys      int        `json:"activeKeys"`
 	StoreRoundTrips int64      `json:"storeRoundTrips"`
 	StoreAwaySince  *time.Time `json:"storeAwaySince,omitempty"`
@@ -87,6 +88,7 @@ func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
 		state := limitState{
 			Namespace: l.Namespace, Policy: l.Policy, Limit: l.Limit,
 			Algorithm: string(l.Algorithm), Consistency: string(l.Consistency), Shadow: l.Mode == policy.Shadow,
+			Budget:     l.Budget,
 			ActiveKeys: l.Stats.ActiveKeys, StoreRoundTrips: l.Stats.RoundTrips,
 		}
 		if l.Stats.CutOff != nil {

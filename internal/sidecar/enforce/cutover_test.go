@@ -34,6 +34,7 @@ func (w *watched) Apply(ctx context.Context, key store.Key, p limiter.Params, c 
 type stock map[string]*twotier.Gate
 
 func (s stock) Open(of policy.Store) (twotier.Store, error) { return s[of.Address], nil }
+func (stock) Budget() twotier.Store                         { return nil }
 func (stock) Retain(map[policy.Store]bool)                  {}
 
 // TestAPolicyMovesBetweenStoresUnderLoad moves a policy as the controller does, while

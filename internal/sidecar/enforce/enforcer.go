@@ -25,9 +25,11 @@ const (
 	Bypass  Mode = "bypass"  // nothing: requests pass uncounted
 )
 
-// Stores opens the stores that policies name. Retain closes those not named.
+// Stores opens the stores that policies name. Retain closes those not named. Budget
+// returns what hands on a budget that clusters share, a new one each time.
 type Stores interface {
 	Open(s policy.Store) (twotier.Store, error)
+	Budget() twotier.Store
 	Retain(used map[policy.Store]bool)
 }
 
@@ -100,11 +102,10 @@ func (e *Enforcer) Apply(set *policy.Set, version string) error {
 func (e *Enforcer) build(set *policy.Set, version string, old *table) (*table, error) {
 	next := &table{set: set, version: version, byScope: make(map[store.Scope]*limit)}
 	for _, compiled := range set.Limits {
-		s, err := e.cfg.Stores.Open(compiled.Policy.Store)
-		if err != nil {
+		l := newLimit(set.Snapshot.Cluster, compiled, e.cfg.Mode == Shadow)
+		if err := l.open(e.cfg.Stores, old.byScope[l.scope]); err != nil {
 			return nil, fmt.Errorf("policy %s/%s: %w", compiled.Policy.Namespace, compiled.Policy.Name, err)
 		}
-		l := newLimit(set.Snapshot.Cluster, compiled, s, e.cfg.Mode == Shadow)
 		next.limits = append(next.limits, l)
 		next.byScope[l.scope] = l
 	}

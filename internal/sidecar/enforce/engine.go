@@ -24,6 +24,29 @@ type Limiter interface {
 	Close(ctx context.Context)
 }
 
+// open gives the limit its store: that of its policy or, when it draws from a budget,
+// what hands that on, which stays as long as the budget does. An engine never takes what
+// one of them granted for the other's: so an edit of the scope exchanges the store.
+func (l *limit) open(stores Stores, running *limit) (err error) {
+	switch {
+	case l.Limit.Budget == nil:
+		l.store, err = stores.Open(l.Policy.Store)
+	case running != nil && running.budget() == l.budget():
+		l.store = running.store
+	default:
+		l.store = stores.Budget()
+	}
+	return err
+}
+
+// budget returns the id of the budget that the limit draws from, empty for none.
+func (l *limit) budget() string {
+	if l.Limit.Budget == nil {
+		return ""
+	}
+	return l.Limit.Budget.ID
+}
+
 // work gives the limit its engine: that of the limit that ran in its place, nil when
 // none did, or a new one.
 func (l *limit) work(cfg twotier.Config, running *limit, newLimiter func(twotier.Config, twotier.Store) Limiter) {
@@ -54,9 +77,20 @@ func (l *limit) engineConfig(holders int64) twotier.Config {
 		ReturnIdleAfter: time.Duration(c.ReturnIdleAfter) * time.Microsecond,
 		Draining:        l.Policy.Draining,
 		MaxKeys:         l.maxPairs(),
-		OnUnavailable:   actions[l.Policy.OnStoreUnavailable],
+		OnUnavailable:   l.onUnavailable(),
 		Holders:         holders,
 	}
+}
+
+// onUnavailable returns what the limit does while its store is away. Of a budget that
+// clusters share a pod does not know what is left for it alone, so there is no share to
+// enforce.
+func (l *limit) onUnavailable() twotier.Action {
+	action := actions[l.Policy.OnStoreUnavailable]
+	if l.Limit.Budget != nil && action == twotier.LocalShare {
+		return twotier.Deny
+	}
+	return action
 }
 
 var modes = map[policy.ConsistencyMode]twotier.Mode{

@@ -45,6 +45,8 @@ type fixed struct {
 
 func (f fixed) Open(policy.Store) (twotier.Store, error) { return f.store, nil }
 
+func (f fixed) Budget() twotier.Store { return twotier.NewGate(f.store) }
+
 func (f fixed) Retain(used map[policy.Store]bool) {
 	if f.retained != nil {
 		f.retained <- used

@@ -40,6 +40,7 @@ type LimitState struct {
 	Algorithm   policy.Algorithm
 	Consistency policy.ConsistencyMode
 	Mode        policy.Mode
+	Budget      string // the FederatedBudget that it draws from, by its name; empty for none
 	Counts      *count.Limit
 	Stats       twotier.Stats
 }
@@ -59,6 +60,9 @@ func (e *Enforcer) Limits() []LimitState {
 		}
 		if l.shadow {
 			states[i].Mode = policy.Shadow
+		}
+		if l.Limit.Budget != nil {
+			states[i].Budget = l.Limit.Budget.Name
 		}
 	}
 	return states

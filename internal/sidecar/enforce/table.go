@@ -42,14 +42,14 @@ type limit struct {
 	counts        *count.Limit
 }
 
-func newLimit(cluster string, l *policy.CompiledLimit, s twotier.Store, shadow bool) *limit {
+// newLimit returns the limit without a store and an engine.
+func newLimit(cluster string, l *policy.CompiledLimit, shadow bool) *limit {
 	return &limit{
 		CompiledLimit: l,
 		scope:         store.Scope{Cluster: cluster, Namespace: l.Policy.Namespace, Policy: l.Policy.Name, Limit: l.Limit.Name},
 		shadow:        shadow || l.Shadow(),
 		windowCoupled: l.Limit.Params(l.Policy).Algorithm.WindowCoupled(),
 		overrides:     l.Limit.Overridden(l.Policy),
-		store:         s,
 	}
 }
 

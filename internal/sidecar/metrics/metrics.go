@@ -58,7 +58,7 @@ var (
 	requests = prometheus.NewDesc("weir_requests_total",
 		"Requests by what a limit decided.", append(limitLabels[:3:3], "decision"), nil)
 	info = prometheus.NewDesc("weir_limit_info",
-		"1 for each limit in force, with how it works.", append(limitLabels[:3:3], "algorithm", "consistency", "mode"), nil)
+		"1 for each limit in force, with how it works; budget names the FederatedBudget that it draws from.", append(limitLabels[:3:3], "algorithm", "consistency", "mode", "budget"), nil)
 	roundTrips = prometheus.NewDesc("weir_store_round_trips_total",
 		"Calls to the store.", limitLabels, nil)
 	storeUp = prometheus.NewDesc("weir_store_up",
@@ -86,7 +86,7 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(connected, one(l.source.Connected()))
 	for _, s := range l.source.Limits() {
-		gauge(info, 1, s.Namespace, s.Policy, s.Limit, string(s.Algorithm), string(s.Consistency), string(s.Mode))
+		gauge(info, 1, s.Namespace, s.Policy, s.Limit, string(s.Algorithm), string(s.Consistency), string(s.Mode), s.Budget)
 		for _, o := range count.Outcomes() {
 			counter(requests, float64(s.Counts.Requests(o)), s.Namespace, s.Policy, s.Limit, o.String())
 		}

@@ -46,6 +46,7 @@ func (open) Close(context.Context) {}
 type noStores struct{}
 
 func (noStores) Open(policy.Store) (twotier.Store, error) { return nil, nil }
+func (noStores) Budget() twotier.Store                    { return nil }
 func (noStores) Retain(map[policy.Store]bool)             {}
 
 // TestKeysAddNoSeries sends requests with ever new keys: the number of series
@@ -84,9 +85,9 @@ func TestKeysAddNoSeries(t *testing.T) {
 	if err != nil || after != before {
 		t.Errorf("%d series became %d, %v", before, after, err)
 	}
-	const want = `# HELP weir_limit_info 1 for each limit in force, with how it works.
+	const want = `# HELP weir_limit_info 1 for each limit in force, with how it works; budget names the FederatedBudget that it draws from.
 # TYPE weir_limit_info gauge
-weir_limit_info{algorithm="FixedWindow",consistency="Strict",limit="all",mode="Enforce",namespace="shop",policy="checkout"} 1
+weir_limit_info{algorithm="FixedWindow",budget="",consistency="Strict",limit="all",mode="Enforce",namespace="shop",policy="checkout"} 1
 # HELP weir_store_round_trips_total Calls to the store.
 # TYPE weir_store_round_trips_total counter
 weir_store_round_trips_total{limit="all",namespace="shop",policy="checkout"} 3

@@ -12,6 +12,7 @@ import (
 
 // A Pool shares stores among its users. All methods may be called concurrently.
 type Pool struct {
+	toward     twotier.Store // the controller, observed
 	controller *twotier.Gate
 	divider    concurrency.Coordinator // the controller, of concurrency pools
 	observer   Observer
@@ -29,7 +30,7 @@ type Pool struct {
 func NewPool(controller twotier.Store, divider concurrency.Coordinator, o Observer, log *slog.Logger) *Pool {
 	toward := observed{Store: controller, of: policy.Store{Type: policy.ControllerStore}, observer: o}
 	return &Pool{
-		controller: twotier.NewGate(toward), divider: divider, observer: o, log: log,
+		toward: toward, controller: twotier.NewGate(toward), divider: divider, observer: o, log: log,
 		connections: make(map[policy.Store]*connection),
 	}
 }

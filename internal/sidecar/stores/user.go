@@ -40,6 +40,11 @@ func (u *User) Open(s policy.Store) (twotier.Store, error) {
 	}
 }
 
+// Budget returns the controller as it hands on a budget that clusters share, behind a new
+// gate: windows are by the clock of whoever keeps the budget, and what one budget
+// granted is never taken for another's or for the controller's.
+func (u *User) Budget() twotier.Store { return twotier.NewGate(u.pool.toward) }
+
 // Coordinator returns who divides concurrency pools in the store, the same for the same
 // store, and over the connections that Open has. Otherwise it is as Open.
 func (u *User) Coordinator(s policy.Store) (concurrency.Coordinator, error) {
