@@ -82,6 +82,34 @@ func TestWithoutItsEscrowARegionLeasesForItself(t *testing.T) {
 	})
 }
 
+// TestTheSpareEscrowDoesNotGiveUpTheSlice looks what is said of it in its place.
+func TestTheSpareEscrowDoesNotGiveUpTheSlice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := nominal(budget(90, limiter.Second, 3))
+		cfg := config(p, 0)
+		cfg.Outage = federation.Nominal
+		d, l := newDesk(), newLine(h, time.Millisecond)
+		r := open(t, cfg, l, d)
+		nextWindow(h, p)
+		takes(t, r, p, 1, 1)
+		d.set(func() { d.away = true })
+		l.set(func() { l.commands = nil })
+		pass(time.Second)
+		take(t, r, p, 1, 1)
+		l.set(func() {
+			if len(l.commands) == 0 {
+				t.Error("nothing was asked for")
+			}
+			for _, c := range l.commands {
+				if c.Slice != 30 {
+					t.Errorf("the slice of 30 is said to be %d: %+v", c.Slice, c)
+				}
+			}
+		})
+	})
+}
+
 // TestTenantsShareByWeightOverRegions has two tenants in one region and one in the other,
 // all of which want everything. The first weighs as much as the others together.
 func TestTenantsShareByWeightOverRegions(t *testing.T) {

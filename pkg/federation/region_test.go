@@ -266,11 +266,21 @@ func TestReportsReachTheCoordinator(t *testing.T) {
 }
 
 func TestReconfigure(t *testing.T) {
+	for name, shared := range map[string]bool{"own escrow": false, "shared escrow": true} {
+		t.Run(name, func(t *testing.T) { reconfigure(t, shared) })
+	}
+}
+
+func reconfigure(t *testing.T, shared bool) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(0)
 		p := budget(100, limiter.Second, 1)
 		cfg := config(p, 0)
-		r := open(t, cfg, newLine(h, time.Millisecond), nil)
+		var e federation.Escrow
+		if shared {
+			e = newDesk()
+		}
+		r := open(t, cfg, newLine(h, time.Millisecond), e)
 		nextWindow(h, p)
 		takes(t, r, p, 40, 40)
 		cfg.Params.Limit = 50
