@@ -19,7 +19,7 @@ import (
 // that waits to lead keeps the cache warm, too.
 func (p *platform) addHealth(ctx context.Context) error {
 	var informers []cache.Informer
-	for _, kind := range []client.Object{&corev1.Namespace{}, &corev1.Pod{}, &v1alpha1.RateLimitPolicy{}, &v1alpha1.ConcurrencyPool{}} {
+	for _, kind := range []client.Object{&corev1.Namespace{}, &corev1.Pod{}, &v1alpha1.RateLimitPolicy{}, &v1alpha1.ConcurrencyPool{}, &v1alpha1.FederatedBudget{}} {
 		informer, err := p.manager.GetCache().GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watching %T: %w", kind, err)

@@ -19,15 +19,20 @@ import (
 	"github.com/weir-dev/weir/internal/storeprobe"
 )
 
-// addLeader adds what only the leader runs: the coordinator, the reconcilers, and
-// the label by which sidecars find both.
+// addLeader adds what only the leader runs: the coordinator, the hub, the reconcilers,
+// and the label by which others find it.
 func (p *platform) addLeader(ctx context.Context) error {
-	fleet, err := p.newCoordinator()
+	shared, err := p.newFederation()
+	if err != nil {
+		return err
+	}
+	fleet, err := p.newCoordinator(shared)
 	if err != nil {
 		return err
 	}
 	policies := &controllers.RateLimitPolicyReconciler{
 		Client:  p.manager.GetClient(),
+		Cluster: p.options.clusterName,
 		Fleet:   fleet,
 		Stores:  storeprobe.New(backend.Open),
 		Secrets: p.secrets,
@@ -39,10 +44,20 @@ func (p *platform) addLeader(ctx context.Context) error {
 		Secrets: p.secrets,
 		Clock:   clock.RealClock{},
 	}
-	return errors.Join(p.manager.Add(fleet), policies.SetupWithManager(p.manager), pools.SetupWithManager(p.manager), p.addLabel(ctx))
+	budgets := &controllers.FederatedBudgetReconciler{
+		Client:  p.manager.GetClient(),
+		Budgets: fleet,
+		Cluster: p.options.clusterName,
+		Clock:   clock.RealClock{},
+	}
+	return errors.Join(
+		p.manager.Add(fleet), p.addHub(shared),
+		policies.SetupWithManager(p.manager), pools.SetupWithManager(p.manager), budgets.SetupWithManager(p.manager),
+		p.addLabel(ctx),
+	)
 }
 
-func (p *platform) newCoordinator() (*coordinator.Coordinator, error) {
+func (p *platform) newCoordinator(shared *federation) (*coordinator.Coordinator, error) {
 	clients, err := kubernetes.NewForConfig(p.config)
 	if err != nil {
 		return nil, fmt.Errorf("API client of the coordinator: %w", err)
@@ -54,6 +69,7 @@ func (p *platform) newCoordinator() (*coordinator.Coordinator, error) {
 		Resolver:      resolve.ByPod{ByLabels: p.snapshots, Secrets: p.secrets},
 		Terms:         coordinator.NewConfigMapTerms(clients.CoreV1().ConfigMaps(p.options.namespace)),
 		Registerer:    metrics.Registry,
+		Budgets:       shared.parts,
 		CatchUp:       func(ctx context.Context) error { return resolve.CatchUp(ctx, p.live, p.manager.GetCache()) },
 	}
 	if p.lock != nil {

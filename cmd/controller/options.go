@@ -23,6 +23,9 @@ type options struct {
 	fleetBindAddress string
 	sidecarImage     string
 
+	federationBindAddress string // empty or 0: members are not served
+	federationSANs        []string
+
 	webhookHost       string
 	webhookPort       int
 	mutatingWebhook   string
@@ -57,11 +60,14 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 
 	flags.StringVar(&o.kubeconfig, "kubeconfig", env("KUBECONFIG"), "kubeconfig `file`; by default $KUBECONFIG, else the service account of the pod")
 	flags.StringVar(&o.namespace, "namespace", cmp.Or(env("POD_NAMESPACE"), "weir-system"), "namespace the controller runs in: its lease, its certificates")
-	flags.StringVar(&o.clusterName, "cluster-name", "", "`name` that prefixes every counter, so that clusters never share one; default: UID of the namespace kube-system")
+	flags.StringVar(&o.clusterName, "cluster-name", "", "`name` that prefixes every counter, so that clusters never share one, and that FederatedBudgets list as a member; default: UID of the namespace kube-system")
 
 	flags.StringVar(&o.fleetAddress, "fleet-address", "", "`host:port` that injected sidecars connect to; default: weir-fleet.<namespace>.svc:15030")
 	flags.StringVar(&o.fleetBindAddress, "fleet-bind-address", ":15030", "`address` the leader serves sidecars on")
 	flags.StringVar(&o.sidecarImage, "sidecar-image", "", "`image` of injected sidecars; pin it by digest (required)")
+
+	flags.StringVar(&o.federationBindAddress, "federation-bind-address", ":15040", "`address` the leader serves other clusters on, members of the FederatedBudgets that it keeps; 0 turns it off")
+	flags.StringSliceVar(&o.federationSANs, "federation-sans", nil, "further DNS `names` or IP addresses under which other clusters reach this hub, comma-separated")
 
 	flags.StringVar(&o.webhookHost, "webhook-host", "", "`address` the webhooks listen on; default: all")
 	flags.IntVar(&o.webhookPort, "webhook-port", 9443, "`port` the webhooks listen on")
@@ -102,6 +108,8 @@ func (o *options) validate() error {
 	}
 	check(o.sidecarImage != "", "--sidecar-image is empty: name the image that injected pods run")
 	check(isHostPort(o.fleetAddress), "--fleet-address is %q: write host:port, as sidecars can reach it", o.fleetAddress)
+	check(!o.servesMembers() || isBindAddress(o.federationBindAddress),
+		"--federation-bind-address is %q: write host:port or :port, or 0 to serve no other cluster", o.federationBindAddress)
 	check(isPort(o.webhookPort), "--webhook-port is %d: write a port from 1 to 65535", o.webhookPort)
 	check(o.logFormat == "json" || o.logFormat == "text", "--log-format is %q: write json or text", o.logFormat)
 	check(o.renewDeadline < o.leaseDuration,
@@ -109,6 +117,18 @@ func (o *options) validate() error {
 	check(o.retryPeriod > 0 && o.retryPeriod < o.renewDeadline,
 		"--leader-elect-retry-period is %s: it must be positive and shorter than the renew deadline %s", o.retryPeriod, o.renewDeadline)
 	return errors.Join(errs...)
+}
+
+// servesMembers reports whether the leader serves other clusters.
+func (o *options) servesMembers() bool {
+	return o.federationBindAddress != "" && o.federationBindAddress != "0"
+}
+
+// isBindAddress reports whether one can listen there; port 0 is any that is free.
+func isBindAddress(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	n, notNumber := strconv.Atoi(port)
+	return err == nil && notNumber == nil && (n == 0 || isPort(n))
 }
 
 func isHostPort(address string) bool {

@@ -26,6 +26,7 @@ func TestDefaults(t *testing.T) {
 		"kubeconfig":    {o.kubeconfig, "/etc/kubeconfig"},
 		"fleet address": {o.fleetAddress, "weir-fleet.limits.svc:15030"},
 		"webhook name":  {o.service(webhookService), "weir-webhook.limits.svc"},
+		"hub address":   {o.federationBindAddress, ":15040"},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s is %q, want %q", what, pair[0], pair[1])
@@ -43,6 +44,7 @@ func TestRefusedOptions(t *testing.T) {
 		"unknown flags are refused":              {[]string{"--image=x"}, "unknown flag"},
 		"an address needs a port":                {[]string{"--fleet-address=weir-fleet"}, `--fleet-address is "weir-fleet"`},
 		"an address needs a host":                {[]string{"--fleet-address=:15030"}, `--fleet-address is ":15030"`},
+		"other clusters need a port":             {[]string{"--federation-bind-address=hub"}, `--federation-bind-address is "hub"`},
 		"a port is a number of 16 bits":          {[]string{"--webhook-port=70000"}, "--webhook-port is 70000"},
 		"the deadline lies within the lease":     {[]string{"--leader-elect-renew-deadline=15s"}, "two leaders overlap"},
 		"a pause lies within the deadline":       {[]string{"--leader-elect-retry-period=10s"}, "--leader-elect-retry-period is 10s"},
@@ -60,12 +62,21 @@ func TestRefusedOptions(t *testing.T) {
 	}
 }
 
+func TestServingOtherClustersCanBeTurnedOff(t *testing.T) {
+	for address, want := range map[string]bool{":15040": true, "127.0.0.1:0": true, "": false, "0": false} {
+		o, err := parse([]string{"--sidecar-image=x", "--federation-bind-address=" + address}, environment(nil), &bytes.Buffer{})
+		if err != nil || o.servesMembers() != want {
+			t.Errorf("%q: serves %t, %v; want %t", address, o.servesMembers(), err, want)
+		}
+	}
+}
+
 func TestHelp(t *testing.T) {
 	var out bytes.Buffer
 	if _, err := parse([]string{"--help"}, environment(nil), &out); !errors.Is(err, pflag.ErrHelp) {
 		t.Errorf("error is %v, want ErrHelp", err)
 	}
-	for _, flag := range []string{"--sidecar-image", "--fleet-address", "--certificate-sans", "POD_NAME"} {
+	for _, flag := range []string{"--sidecar-image", "--fleet-address", "--certificate-sans", "--federation-sans", "POD_NAME"} {
 		if !strings.Contains(out.String(), flag) {
 			t.Errorf("the help does not name %s", flag)
 		}

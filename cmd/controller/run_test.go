@@ -126,7 +126,7 @@ func freePort(t *testing.T) int {
 // start to its orderly end.
 func TestRun(t *testing.T) {
 	g := NewWithT(t)
-	webhookPort, healthPort := freePort(t), freePort(t)
+	webhookPort, healthPort, hubPort := freePort(t), freePort(t), freePort(t)
 	c := newCluster(t, webhookPort)
 	leaks := []goleak.Option{
 		goleak.IgnoreCurrent(),
@@ -145,6 +145,8 @@ func TestRun(t *testing.T) {
 		"--kubeconfig=" + c.kubeconfig(t),
 		"--sidecar-image=weir-sidecar:test",
 		"--fleet-bind-address=127.0.0.1:" + strconv.Itoa(freePort(t)),
+		"--cluster-name=eu-west",
+		"--federation-bind-address=127.0.0.1:" + strconv.Itoa(hubPort), "--federation-sans=127.0.0.1",
 		"--webhook-host=127.0.0.1", "--webhook-port=" + strconv.Itoa(webhookPort),
 		"--certificate-sans=127.0.0.1",
 		"--metrics-bind-address=0",
@@ -202,6 +204,9 @@ func TestRun(t *testing.T) {
 			}
 			return reasons, err
 		}, patience).Should(ContainElements(v1alpha1.AcceptedReason, v1alpha1.NoEnforcersReason))
+	})
+	t.Run("a budget is kept for the clusters that share it", func(t *testing.T) {
+		c.expectHub(t, fmt.Sprintf("127.0.0.1:%d", hubPort))
 	})
 	t.Run("a pod is injected, and waited for", func(t *testing.T) {
 		pod := &corev1.Pod{

@@ -67,7 +67,7 @@ func TestEverythingIsInstalled(t *testing.T) {
 		"Role/weir-controller", "RoleBinding/weir-controller",
 		"ClusterRole/weir-policy-viewer", "ClusterRole/weir-policy-editor",
 		"Deployment/weir-controller", "PodDisruptionBudget/weir-controller",
-		"Service/weir-webhook", "Service/weir-fleet",
+		"Service/weir-webhook", "Service/weir-fleet", "Service/weir-hub",
 		"MutatingWebhookConfiguration/weir-injector", "ValidatingWebhookConfiguration/weir-validator",
 	} {
 		if rendered[name] == nil {
@@ -98,12 +98,15 @@ func TestSelectorsFindTheController(t *testing.T) {
 	follower := labels.Set(template.Labels)
 	leader := labels.Merge(follower, labels.Set{"weir.dev/leader": "true"})
 
-	webhook, fleet := as[corev1.Service](t, rendered, "Service/weir-webhook"), as[corev1.Service](t, rendered, "Service/weir-fleet")
+	service := func(name string) *corev1.Service { return as[corev1.Service](t, rendered, "Service/"+name) }
+	webhook, fleet, hub := service("weir-webhook"), service("weir-fleet"), service("weir-hub")
 	if !labels.SelectorFromSet(webhook.Spec.Selector).Matches(follower) {
 		t.Error("the webhooks' Service does not select every replica")
 	}
-	if s := labels.SelectorFromSet(fleet.Spec.Selector); s.Matches(follower) || !s.Matches(leader) {
-		t.Error("the fleet's Service does not select exactly the leader")
+	for _, of := range []*corev1.Service{fleet, hub} {
+		if s := labels.SelectorFromSet(of.Spec.Selector); s.Matches(follower) || !s.Matches(leader) {
+			t.Errorf("Service %s does not select exactly the leader", of.Name)
+		}
 	}
 	budget := as[policyv1.PodDisruptionBudget](t, rendered, "PodDisruptionBudget/weir-controller")
 	if s, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector); err != nil || !s.Matches(follower) {
@@ -114,7 +117,7 @@ func TestSelectorsFindTheController(t *testing.T) {
 	for _, port := range template.Spec.Containers[0].Ports {
 		ports[port.Name] = true
 	}
-	for _, service := range []*corev1.Service{webhook, fleet} {
+	for _, service := range []*corev1.Service{webhook, fleet, hub} {
 		for _, port := range service.Spec.Ports {
 			if !ports[port.TargetPort.StrVal] {
 				t.Errorf("Service %s targets port %q; which the controller does not have", service.Name, port.TargetPort.String())

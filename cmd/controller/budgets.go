@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"sync/atomic"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/internal/hub"
+	"github.com/weir-dev/weir/internal/region"
+	"github.com/weir-dev/weir/internal/resolve"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// budgets are those that the cluster takes part in, with the present versions of their
+// credentials. Of those that it keeps itself it remembers what it read last, which is
+// what other members are served by. It is safe for concurrent use.
+type budgets struct {
+	cluster string
+	cache   client.Reader
+	secrets *resolve.Secrets
+	changed func() // is told when what the cluster keeps is not what it was; nil: nobody is
+
+	known chan struct{} // closed once it was read what the cluster keeps
+	first sync.Once
+	kept  atomic.Pointer[map[string]ledger.Params] // by id
+}
+
+var (
+	_ region.Source = (*budgets)(nil)
+	_ hub.Budgets   = (*budgets)(nil)
+)
+
+func newBudgets(cluster string, cache client.Reader, secrets *resolve.Secrets) *budgets {
+	b := &budgets{cluster: cluster, cache: cache, secrets: secrets, known: make(chan struct{})}
+	b.kept.Store(&map[string]ledger.Params{})
+	return b
+}
+
+// FederatedBudgets implements region.Source.
+func (b *budgets) FederatedBudgets(ctx context.Context) ([]policy.FederatedBudget, error) {
+	all, err := resolve.ReadBudgets(ctx, b.cache, b.cluster)
+	if err != nil {
+		return nil, err
+	}
+	counting, kept := all.Counting(), map[string]ledger.Params{}
+	for i := range counting {
+		b.setVersions(ctx, &counting[i])
+		if of := &counting[i]; of.Hub == nil && of.Coordinator.Type == policy.ControllerStore {
+			kept[of.ID] = of.Params
+		}
+	}
+	before := b.kept.Swap(&kept)
+	b.first.Do(func() { close(b.known) })
+	if b.changed != nil && !reflect.DeepEqual(*before, kept) {
+		b.changed()
+	}
+	return counting, nil
+}
+
+// setVersions sets which versions the credentials have, none of those that cannot be
+// read: Secret says why.
+func (b *budgets) setVersions(ctx context.Context, of *policy.FederatedBudget) {
+	if of.Hub != nil {
+		at := *of.Hub
+		_, at.SecretVersion, _ = b.secrets.Data(ctx, policy.Store{Secret: at.Secret})
+		of.Hub = &at
+	}
+	for _, s := range []*policy.Store{&of.Coordinator, &of.Escrow} {
+		_, s.SecretVersion, _ = b.secrets.Data(ctx, *s)
+	}
+}
+
+// Secret implements region.Source.
+func (b *budgets) Secret(ctx context.Context, s policy.Store) (map[string][]byte, error) {
+	data, _, err := b.secrets.Data(ctx, s)
+	return data, err
+}
+
+// Budget implements hub.Budgets.
+func (b *budgets) Budget(id string) (ledger.Params, bool) {
+	p, ok := (*b.kept.Load())[id]
+	return p, ok
+}
+
+// Members implements hub.Budgets.
+func (b *budgets) Members() []string {
+	var names []string
+	for _, p := range *b.kept.Load() {
+		for _, m := range p.Members {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/hub"
+	"github.com/weir-dev/weir/internal/region"
+	keeper "github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// hubService is the Service of the leader's port for members of budgets.
+const hubService = "weir-hub"
+
+// A federation is what the leader runs for budgets that clusters share.
+type federation struct {
+	budgets *budgets
+	journal *hub.Journal
+	keeper  *keeper.Coordinator
+}
+
+// newFederation returns one that keeps records through a client of its own: others of
+// this process must not use up the rate of one that is written every half a block.
+func (p *platform) newFederation() (*federation, error) {
+	clients, err := kubernetes.NewForConfig(rest.CopyConfig(p.config))
+	if err != nil {
+		return nil, fmt.Errorf("API client of the hub: %w", err)
+	}
+	f := &federation{
+		budgets: newBudgets(p.options.clusterName, p.manager.GetCache(), p.secrets),
+		journal: hub.NewJournal(clients.CoreV1().ConfigMaps(p.options.namespace)),
+	}
+	f.keeper = keeper.New(keeper.Options{
+		Journal: f.journal,
+		Clock:   func() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) },
+	})
+	return f, nil
+}
+
+// parts returns what hands on this cluster's parts of budgets for one term.
+func (f *federation) parts(usage coordinator.Usage, changed func(types.NamespacedName)) coordinator.Budgets {
+	return region.New(region.Config{
+		Source: f.budgets, Cluster: f.budgets.cluster, Keeper: f.keeper, Log: log.Log.WithName("federation"),
+	}, usage, changed)
+}
+
+// addHub has the leader serve other clusters, unless that is turned off.
+func (p *platform) addHub(f *federation) error {
+	o := p.options
+	add := func(r manager.Runnable) error { return p.manager.Add(&onceKnown{Runnable: r, known: f.budgets.known}) }
+	if err := add(&hub.Sweeper{Journal: f.journal, Budgets: f.budgets}); err != nil || !o.servesMembers() {
+		return err
+	}
+	credentials := hub.NewCredentials(hub.CredentialsConfig{
+		Client: p.live, Namespace: o.namespace, Self: o.clusterName, Budgets: f.budgets,
+		Names: append([]string{o.service(hubService)}, o.federationSANs...),
+	})
+	f.budgets.changed = credentials.Refresh
+	config := hub.ServerConfig{
+		Address: o.federationBindAddress, Coordinator: f.keeper, Budgets: f.budgets, Credentials: credentials,
+		Registerer: metrics.Registry,
+	}
+	if p.lock != nil {
+		config.Leadership = p.lock
+	}
+	if err := add(credentials); err != nil {
+		return err
+	}
+	return add(hub.NewServer(config))
+}
+
+// onceKnown runs something of the leader once it is known which budgets it keeps:
+// members would be told that theirs are not.
+type onceKnown struct {
+	manager.Runnable
+	known <-chan struct{}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (*onceKnown) NeedLeaderElection() bool { return true }
+
+// Start implements manager.Runnable.
+func (o *onceKnown) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-o.known:
+		return o.Runnable.Start(ctx)
+	}
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/hub"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// expectHub creates a budget of eu-west, which this cluster is, and us-east. It leases as
+// us-east does, with the credentials that the hub made, and expects that what was
+// granted is on record and that the budget's status says that its coordinator answers.
+func (c *cluster) expectHub(t *testing.T, address string) {
+	g := NewWithT(t)
+	g.Expect(c.client.Create(t.Context(), &v1alpha1.FederatedBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "world"},
+		Spec: v1alpha1.FederatedBudgetSpec{
+			ID: "acme/checkout", Rate: v1alpha1.BudgetRate{Limit: 1000, Window: "1s"},
+			Members: []v1alpha1.BudgetMember{{Name: "eu-west"}, {Name: "us-east"}},
+		},
+	})).To(Succeed())
+	var secret corev1.Secret
+	g.Eventually(func() error {
+		return c.client.Get(t.Context(), types.NamespacedName{Namespace: system, Name: hub.MemberPrefix + "us-east"}, &secret)
+	}, patience).Should(Succeed())
+
+	var hubs hub.Connections
+	member, err := hubs.Open(address, secret.Data)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer member.Close()
+	lease := ledger.Command{Op: ledger.Lease, Member: "us-east", Holder: "test", Min: 1, Want: 10}
+	g.Eventually(func() (int64, error) {
+		lease.Seq++
+		grant, err := member.Apply(t.Context(), "acme/checkout", ledger.Params{Window: limiter.Second}, lease)
+		lease.Epoch, lease.Granted = grant.Epoch, grant.Granted
+		return grant.Granted, err
+	}, patience, 100*time.Millisecond).Should(BeNumerically(">", 0))
+
+	var record corev1.ConfigMap
+	g.Expect(c.client.Get(t.Context(), types.NamespacedName{Namespace: system, Name: hub.RecordName("acme/checkout")}, &record)).To(Succeed())
+	g.Eventually(func() (string, error) {
+		var budget v1alpha1.FederatedBudget
+		if err := c.client.Get(t.Context(), types.NamespacedName{Namespace: shop, Name: "world"}, &budget); err != nil {
+			return "", err
+		}
+		if condition := meta.FindStatusCondition(budget.Status.Conditions, v1alpha1.ConnectedCondition); condition != nil {
+			return condition.Reason, nil
+		}
+		return "", nil
+	}, patience).Should(Equal(v1alpha1.ConnectedReason))
+}
