@@ -5,7 +5,7 @@ FUZZTIME ?= 10s ## budget of each fuzz target of `make fuzz`
 TLA2TOOLS ?= ## path of tla2tools.jar for `make tlc`
 
 # Packages without goroutines, whose searches the race detector would only slow down.
-PURE := ./pkg/limiter ./internal/explore ./internal/explore/pools
+PURE := ./pkg/limiter ./internal/explore ./internal/explore/pools ./internal/explore/federation
 
 .PHONY: test
 test: test-unit e2e ## Run everything a change must pass

@@ -1,0 +1,153 @@
+package federation_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weir-dev/weir/internal/explore"
+	"github.com/weir-dev/weir/pkg/federation/escrow"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// A commonwealth is a model of what the modules leave out: messages that take any
+// time, are lost, repeated and overtake each other, processes below an escrow, clocks
+// that differ, memories that are lost, slices and edits.
+type commonwealth struct {
+	params  []ledger.Params // an edit is a step to the next
+	regions int
+	windows int64 // that pass
+	ticks   int64 // in a window: how finely the clock is told
+	sends   int   // commands of a region, at most
+	others  int   // of all but the first, when it is not 0
+	repeats int   // messages that arrive twice, at most
+	crashes int   // memories that are lost, at most
+	keeps   bool  // a record with all that is set aside; else a memory that is lost knows nothing
+	offset  limiter.Micros
+	release bool // regions give back
+	batch   int64
+	hands   bool // processes take batches of the escrow and spend them later
+
+	rules rules
+	spare int64
+	bound int
+}
+
+// rules are what processes and coordinators keep to. A weakening replaces one.
+type rules struct {
+	step  func(ledger.State, ledger.Params, limiter.Instant, ledger.Command) (ledger.State, ledger.Grant)
+	fill  func(*escrow.State, *escrow.Command, limiter.Instant) // changes what an answer finds
+	given func(before, after *escrow.State)                     // changes what a release left
+	lost  func(*ledger.State)                                   // changes what a memory begins with
+	since func(limiter.Instant) limiter.Instant
+	alive func(until, now int64) bool // of what a process has in hand
+	old   bool                        // an overtaken memory may set units aside
+}
+
+func production() rules {
+	return rules{
+		step:  ledger.State.Step,
+		fill:  func(*escrow.State, *escrow.Command, limiter.Instant) {},
+		given: func(_, _ *escrow.State) {},
+		lost:  func(*ledger.State) {},
+		since: func(now limiter.Instant) limiter.Instant { return now },
+		alive: func(until, now int64) bool { return now < until },
+	}
+}
+
+// A world is a state of it.
+type world struct {
+	now      int64 // ticks
+	edits    int
+	memories []coordinator
+	record   ledger.State
+	version  int
+	regions  []region
+	mail     []letter
+	repeats  int
+	crashes  int
+	admitted []int64 // of each window that the coordinator's clock showed
+}
+
+type coordinator struct {
+	state   ledger.State
+	knows   ledger.Memory
+	version int
+}
+
+type region struct {
+	escrow escrow.State
+	sent   int
+	hand   int64 // units that a process took
+	until  int64 // tick from which on it may not spend them
+	slice  int64 // told last
+}
+
+// A letter is a command, or its answer.
+type letter struct {
+	region  int
+	asked   limiter.Instant // by the escrow's clock
+	sent    int64           // tick
+	command ledger.Command
+	grant   ledger.Grant
+	answer  bool
+}
+
+func (c *commonwealth) model() explore.Model[world, string] {
+	w := world{memories: []coordinator{{knows: ledger.Memory{Term: 1}}}, regions: make([]region, c.regions), admitted: make([]int64, c.windows)}
+	return explore.Model[world, string]{
+		Init: []world{w}, Next: c.next, Encode: c.encode, Bound: max(c.bound, 600_000),
+		Check: func(w world) error {
+			for i, n := range w.admitted {
+				if n > c.params[0].Limit-c.spare {
+					return fmt.Errorf("%d admitted in window %d of %d", n, i, c.params[0].Limit)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// encode tells all that matters. What is for status only is left out.
+func (c *commonwealth) encode(b []byte, w world) []byte {
+	strip := func(s ledger.State) ledger.State {
+		s.Closed = nil
+		s.Standings = slices.Clone(s.Standings)
+		for i := range s.Standings {
+			s.Standings[i].Seen = 0
+		}
+		return s
+	}
+	b = fmt.Append(b, w.now, w.edits, strip(w.record), w.version, w.repeats, w.crashes, w.admitted)
+	for _, m := range w.memories {
+		b = fmt.Append(b, strip(m.state), m.knows, m.version)
+	}
+	mail := slices.Clone(w.mail)
+	told := make([]string, len(mail))
+	for i, l := range mail {
+		told[i] = fmt.Sprint(l)
+	}
+	slices.Sort(told)
+	return fmt.Append(b, w.regions, told)
+}
+
+// clone returns a copy that may be written to.
+func (w world) clone() world {
+	w.memories = slices.Clone(w.memories)
+	w.regions = slices.Clone(w.regions)
+	w.mail = slices.Clone(w.mail)
+	w.admitted = slices.Clone(w.admitted)
+	return w
+}
+
+func (c *commonwealth) tick() limiter.Micros { return c.params[0].Window / limiter.Micros(c.ticks) }
+
+// instant is what the coordinator's clock shows, which began in window 10.
+func (c *commonwealth) instant(now int64) limiter.Instant {
+	return limiter.Instant(10*int64(c.params[0].Window)) + limiter.Instant(now*int64(c.tick()))
+}
+
+// local is what the clock of the region shows.
+func (c *commonwealth) local(now int64, n int) limiter.Instant {
+	return c.instant(now).Add(c.offset * limiter.Micros(1-2*(n%2)))
+}
