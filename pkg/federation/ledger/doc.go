@@ -19,7 +19,17 @@
 // then on ignores answers to commands that it sent earlier; it spends them only until
 // the remaining lifetime that came with an answer has passed since it sent the
 // command, by a clock that is not slower than the coordinator's by more than its
-// margin; and it is never two: its name is random and not used again.
+// margin; and it is never two: its name is random and not used again. Windows of
+// another length are another budget to it, so it begins anew.
+//
+// Slices need more. One holder of a member at a time keeps its slice, and others say
+// NoSlice. It raises the slice only by the answer to the command that it sent last, and
+// takes none of an earlier term. It uses it of windows that have begun by the
+// coordinator's clock, that began after its own memory did, and in which no holder
+// before it did. Then a slice that shrinks counts as long as somebody may use it. A
+// ledger that forgot slices takes members for using what they never lend, or what they
+// say that they were told: so slices should not be edited while a memory is lost
+// without a record. A slice outlives its member, until that acknowledges to have none.
 //
 // Memory. A term is one uninterrupted memory of a coordinator. Windows that began
 // before the memory did grant nothing, unless what was granted before is known not to
