@@ -50,6 +50,9 @@ func (m *holder) use(ctx context.Context, dice *rand.Rand) (used int64, err erro
 		if err := m.persist(ctx, c); err != nil {
 			return used, err
 		}
+		if m.granted < used {
+			return used, fmt.Errorf("%s has %d units, of which it used %d already", m.name, m.granted, used)
+		}
 		used += dice.Int64N(m.granted - used + 1)
 	}
 	m.granted = used

@@ -47,7 +47,8 @@ func TestWhatIsNotReadableIsRefused(t *testing.T) {
 	c := New(dial(t, server))
 	send(t, c, "acme/checkout", ledger.Command{Op: ledger.Lease, Seq: 1, Min: 1, Want: 1})
 	key := server.Do("KEYS", "weir:*").([]any)[0]
-	server.Do("HSET", key, "memory", "\x02 of a later version")
+	head := server.Do("HGET", key, "memory").(string)
+	server.Do("HSET", key, "memory", "\x02"+head[1:])
 	again := ledger.Command{Op: ledger.Lease, Member: "a", Holder: "h", Seq: 2, Min: 1, Want: 1}
 	if g, err := c.Apply(t.Context(), "acme/checkout", params, again); err == nil {
 		t.Errorf("got %+v", g)

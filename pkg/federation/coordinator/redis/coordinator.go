@@ -20,7 +20,7 @@ func New(s *redis.Store) *Coordinator { return newCoordinator(s) }
 func newCoordinator(s *redis.Store, before ...string) *Coordinator {
 	return &Coordinator{
 		store:   s,
-		step:    redis.NewProgram(append(before, parts("wire", "memory", "account", "slices", "window", "share", "lease", "report", "step")...)...),
+		step:    redis.NewProgram(append(before, parts(stepFiles...)...)...),
 		observe: redis.NewProgram(parts("observe")...),
 	}
 }

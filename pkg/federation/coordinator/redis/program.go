@@ -8,6 +8,9 @@ import "embed"
 //go:embed lua
 var lua embed.FS
 
+// stepFiles are those of Step, in order.
+var stepFiles = []string{"wire", "memory", "account", "slices", "window", "share", "lease", "report", "step"}
+
 // parts returns files of lua/.
 func parts(names ...string) []string {
 	var texts []string

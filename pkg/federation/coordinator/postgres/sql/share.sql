@@ -1,13 +1,13 @@
 -- share.go and fill.go.
 
--- part returns the weight's part of a whole, rounded down. Products are exact: none of
--- Step's is above 2^53 where it divides first, and no bigint overflows by dividing last.
+-- part returns the weight's part of a whole, rounded down as part of fill.go does it.
 CREATE OR REPLACE FUNCTION weir.part$build(whole bigint, weight bigint, weights bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT whole / weights * weight + whole % weights * weight / weights
 $$;
 
--- divided returns one's share, of whom nobody is settled.
+-- divided returns the share of one of those that are not settled, in what the others
+-- leave: of that their nominal shares and their weights are so much altogether.
 CREATE OR REPLACE FUNCTION weir.divided$build(rest bigint, nominal bigint, weight bigint, nominals bigint, weights bigint)
 RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE

@@ -23,7 +23,7 @@ DECLARE
     current boolean; -- the command names the open epoch
     forgot  boolean; -- the open window began before the memory did
     had     bigint;
-    least_  bigint;
+    minimum bigint;
     more    bigint;
     free    bigint;
     units   bigint;  -- that the holder is to have, NULL when its account stays
@@ -73,7 +73,7 @@ BEGIN
             units := CASE WHEN current THEN least(h.granted, c[5]) ELSE h.granted END;
             units := CASE WHEN h.holder IS NOT NULL THEN units END;
         ELSE
-            least_ := greatest(0, CASE WHEN current THEN c[5] ELSE 0 END + c[6] - had);
+            minimum := greatest(0, CASE WHEN current THEN c[5] ELSE 0 END + c[6] - had);
             more := greatest(0, CASE WHEN current THEN c[5] ELSE 0 END + c[7] - had);
             t.demand := greatest(t.granted + greatest(t.slice, t.next) + more, CASE WHEN c[8] > 0 THEN c[8] ELSE t.demand END);
             IF forgot THEN
@@ -82,9 +82,9 @@ BEGIN
                 reason := 8; -- Crowded
             ELSE
                 free := greatest(0, weir.free$build(s, o, t, means));
-                units := least(more, weir.room$build(s, p, o, t), greatest(least_, weir.guide$build(free, o, t)));
-                reason := CASE WHEN units >= least_ THEN 1 WHEN free < least_ THEN 2 ELSE 3 END; -- Granted, Exhausted, Kept
-                units := had + CASE WHEN units >= least_ THEN units ELSE 0 END;
+                units := least(more, weir.room$build(s, p, o, t), greatest(minimum, weir.guide$build(free, o, t)));
+                reason := CASE WHEN units >= minimum THEN 1 WHEN free < minimum THEN 2 ELSE 3 END; -- Granted, Exhausted, Kept
+                units := had + CASE WHEN units >= minimum THEN units ELSE 0 END;
             END IF;
         END IF;
     END IF;
