@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/federation"
+	escrowmemory "github.com/weir-dev/weir/pkg/federation/escrow/memory"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
@@ -78,6 +79,30 @@ func TestWithoutItsEscrowARegionLeasesForItself(t *testing.T) {
 		}
 		if got < 99 || got > 100 {
 			t.Errorf("got %d of the limit of 100; %+v", got, r.Stats())
+		}
+	})
+}
+
+// TestAnEscrowThatLostItsMemoryHasAnotherName flushes the escrow of a window, every unit
+// of which was handed on: told its total again, it would hand them on a second time.
+func TestAnEscrowThatLostItsMemoryHasAnotherName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := budget(100, 10*limiter.Second, 1)
+		d := newDesk()
+		r := open(t, config(p, 0), newLine(h, time.Millisecond), d)
+		nextWindow(h, p)
+		n := newCount(h, p)
+		n.add(take(t, r, p, 60, 60).Granted)
+		d.set(func() { d.to = escrowmemory.New(escrowmemory.Options{}) })
+		for range 100 {
+			n.add(take(t, r, p, 1, 1).Granted)
+		}
+		if total := n.check(t, p.Limit); total < 90 {
+			t.Errorf("admitted %d of 100", total)
+		}
+		if got := holders(t, h); got != 2 {
+			t.Errorf("%d holders", got)
 		}
 	})
 }

@@ -19,7 +19,7 @@ import (
 type vault struct {
 	Escrow
 	id     string // of the budget's windows of one length: numbers of others are not comparable
-	name   string // offered to an escrow that has none; random and never used again
+	name   string // of this process, for what it reports
 	shared bool
 	clock  *monotonic.Clock
 	seen   view // guarded by Region.mu
@@ -55,7 +55,9 @@ func (v *vault) ask(ctx context.Context, timeout time.Duration, c escrow.Command
 	call, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if c.Op == escrow.Ask || c.Op == escrow.Release {
-		c.Holder = v.name
+		// For an escrow that has none. One that lost its memory must not take a name again
+		// under which it was granted units before: it would be told of them once more.
+		c.Holder = rand.Text()
 	}
 	sent := v.clock.Now()
 	r, err := v.Apply(call, v.id, c)
