@@ -19,5 +19,5 @@ simulate: ## Simulate fleets in virtual time, and write docs/simulation.md with 
 
 .PHONY: eval-federation
 eval-federation: deps assets build ## Measure three regions on one budget over every coordinator (about 7 minutes); writes docs/federation-evaluation.md
-	@mkdir -p .cache && go build -o .cache/evalfederation ./hack/evalfederation
-	@KUBEBUILDER_ASSETS=$(ASSETS) .cache/evalfederation
+	@go build -o bin/evalfederation ./hack/evalfederation
+	@KUBEBUILDER_ASSETS=$(ASSETS) bin/evalfederation
