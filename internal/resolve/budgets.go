@@ -127,8 +127,7 @@ func (b *Budgets) Sharing(id string) []string {
 func (b *Budgets) In(namespace string) translate.Budgets {
 	return func(name string) (policy.FederatedBudget, error) {
 		found := b.Named(types.NamespacedName{Namespace: namespace, Name: name})
-		var missing *NoBudgetError
-		if found.Err == nil || errors.As(found.Err, &missing) {
+		if _, missing := errors.AsType[*NoBudgetError](found.Err); missing || found.Err == nil {
 			return found.Budget, found.Err
 		}
 		return policy.FederatedBudget{}, fmt.Errorf("FederatedBudget %s does not count: %w", found.Object, found.Err)

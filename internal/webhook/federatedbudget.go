@@ -59,8 +59,7 @@ func (v BudgetValidator) conflicts(ctx context.Context, b *v1alpha1.FederatedBud
 	}
 	name := client.ObjectKeyFromObject(b)
 	resolved := resolve.NewBudgets(with(all.Items, b), v.Cluster)
-	var conflict *resolve.ConflictError
-	if errors.As(resolved.Named(name).Err, &conflict) {
+	if conflict, ok := errors.AsType[*resolve.ConflictError](resolved.Named(name).Err); ok {
 		return []string{fmt.Sprintf("spec.id: %v", conflict)}
 	}
 	for _, other := range resolved.All() {

@@ -26,8 +26,10 @@ func TestValidateOfABudgetNamesTheField(t *testing.T) {
 		"an id of 129 bytes":        {limit(func(l *policy.Limit) { l.Budget.ID = strings.Repeat("a", 129) }), "limits[1].budget.id"},
 		"no name":                   {limit(func(l *policy.Limit) { l.Budget.Name = "" }), "limits[1].budget.name"},
 		"no rate":                   {plain(func(l *policy.Limit) { l.Rates = nil }), "limits[1].rates are not those of a budget"},
-		"two rates": {plain(func(l *policy.Limit) { l.Rates = append(l.Rates, limiter.Rate{Limit: 1, Window: limiter.MaxWindow}) }),
-			"limits[1].rates are not those of a budget"},
+		"two rates": {
+			plain(func(l *policy.Limit) { l.Rates = append(l.Rates, limiter.Rate{Limit: 1, Window: limiter.MaxWindow}) }),
+			"limits[1].rates are not those of a budget",
+		},
 		"a calendar":      {limit(func(l *policy.Limit) { l.Rates[0].Window, l.Rates[0].Monthly = limiter.MaxWindow, true }), "limits[1].rates"},
 		"shifted windows": {limit(func(l *policy.Limit) { l.Rates[0].Offset = limiter.Second }), "limits[1].rates"},
 		"a bucket":        {plain(func(l *policy.Limit) { l.Algorithm, l.Lifetime = policy.GCRA, limiter.Millisecond }), "limits[1].algorithm is GCRA"},
