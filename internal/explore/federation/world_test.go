@@ -80,7 +80,6 @@ type region struct {
 	sent   int
 	hand   int64 // units that a process took
 	until  int64 // tick from which on it may not spend them
-	slice  int64 // told last
 }
 
 // A letter is a command, or its answer.
