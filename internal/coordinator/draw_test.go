@@ -1,0 +1,397 @@
+package coordinator
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/budget"
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// shared is Budgets with so many units of each second for every budget. It outlives
+// terms.
+type shared struct {
+	limit int64
+	asked chan struct{} // blocks Apply until it is read from; nil: nothing does
+
+	mu       sync.Mutex
+	granted  map[string]map[int64]int64 // by budget and window
+	returned int64
+	params   limiter.Params // of the last command
+}
+
+func newShared(limit int64) *shared {
+	return &shared{limit: limit, granted: map[string]map[int64]int64{}}
+}
+
+func (s *shared) make(Usage, func(types.NamespacedName)) Budgets { return s }
+
+func (s *shared) Run(ctx context.Context) { <-ctx.Done() }
+func (s *shared) Refresh()                {}
+func (s *shared) Observe(_, name string) budget.Observation {
+	return budget.Observation{Generation: int64(len(name))}
+}
+
+func (s *shared) Apply(
+	_ context.Context, _ string, of policy.BudgetRef, _ store.Key, p limiter.Params, c limiter.Command,
+) (limiter.Result, error) {
+	if s.asked != nil {
+		s.asked <- struct{}{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.params = p
+	now := limiter.Instant(time.Now().UnixMicro())
+	open := p.Rates[0].WindowAt(now)
+	if s.granted[of.ID] == nil {
+		s.granted[of.ID] = map[int64]int64{}
+	}
+	used := s.granted[of.ID]
+	res := limiter.Result{Now: now, ExpiresIn: open.End().Sub(now), Limit: p.Rates[0].Limit}
+	if c.Op == limiter.Return {
+		s.returned += c.Want
+		used[c.Windows.Open[0].Index] -= c.Want
+		return res, nil
+	}
+	res.Granted = min(c.Want, s.limit-used[open.Index])
+	if res.Granted < c.Min {
+		res.Granted, res.Reason, res.RetryAfter = 0, limiter.Exhausted, res.ExpiresIn
+	}
+	if c.Op == limiter.Take {
+		used[open.Index] += res.Granted
+	}
+	res.Remaining = s.limit - used[open.Index]
+	res.Windows.N, res.Windows.Open[0] = 1, open
+	return res, nil
+}
+
+// federated returns p with its limit drawing from the budget of that id.
+func federated(p policy.Policy, id string) policy.Policy {
+	p.Limits = []policy.Limit{p.Limits[0]}
+	p.Limits[0].Budget = &policy.BudgetRef{ID: id, Name: "world"}
+	return p
+}
+
+// A caller is a term with a session, without a server.
+type caller struct {
+	t    *testing.T
+	term *term
+	s    *session
+	p    policy.Policy
+}
+
+func newCaller(t *testing.T, terms *memoryTerms, b *shared, p policy.Policy) *caller {
+	t.Helper()
+	begun, err := terms.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(Config{Terms: terms, Budgets: b.make})
+	c.reconnect = 0
+	k := &caller{t: t, term: newTerm(c, begun, logr.Discard())}
+	k.s = newSession(pod("shop", "web-0"), &fleetpb.Hello{BootNonce: "1"}, func(error) {})
+	close(k.s.known)
+	k.edit(p)
+	return k
+}
+
+// edit publishes p.
+func (k *caller) edit(p policy.Policy) {
+	k.t.Helper()
+	config, err := newConfig(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p}}, nil)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	k.p, k.s.sent = p, config
+}
+
+// end ends the term in good order.
+func (k *caller) end() {
+	k.term.stepDownForTest()
+	k.term.tasks.ShutDown()
+}
+
+// send sends a command by the generation that is published.
+func (k *caller) send(r *fleetpb.LeaseRequest) *fleetpb.LeaseReply {
+	k.t.Helper()
+	rate := k.p.Limits[0].Rates[0]
+	r.Id, r.Key, r.Generation = 1, &fleetpb.Key{Namespace: "shop", Policy: "checkout", Limit: "all"}, k.p.Generation
+	r.Rates = []*fleetpb.Rate{{Limit: rate.Limit, WindowMicros: int64(rate.Window)}}
+	limit, err := k.s.limit(r)
+	reply := k.term.lease(k.t.Context(), limit, err, r).GetLease()
+	if reply.GetError() != "" {
+		k.t.Fatal(reply.GetError())
+	}
+	return reply
+}
+
+func (k *caller) take(n int64) *fleetpb.LeaseReply {
+	k.t.Helper()
+	return k.send(&fleetpb.LeaseRequest{Op: int32(limiter.Take), Min: 1, Want: n})
+}
+
+// giveBack returns so many units of a reply.
+func (k *caller) giveBack(n int64, of *fleetpb.LeaseReply) {
+	k.t.Helper()
+	k.send(&fleetpb.LeaseRequest{Op: int32(limiter.Return), Want: n, Windows: of.GetWindows(), AtMicros: of.GetNowMicros()})
+}
+
+// next waits until the next second has begun.
+func next() { time.Sleep(time.Second - time.Duration(time.Now().Nanosecond())) }
+
+// TestAnEditOfTheScopeAdmitsOnce edits the scope at random moments, with changes of the
+// leader in between: while a window is open of which one granted, the other does not.
+func TestAnEditOfTheScopeAdmitsOnce(t *testing.T) {
+	for seed := range uint64(300) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 7))
+			lengths := []limiter.Micros{limiter.Second, limiter.Second, 3 * limiter.Second}
+			fleet := limited("shop", 1, 20, lengths[rng.IntN(len(lengths))])
+			world := federated(limited("shop", 1, 50, limiter.Second), "acme/checkout")
+			b, terms := newShared(50), &memoryTerms{}
+			k := newCaller(t, terms, b, fleet)
+			defer func() { k.end() }()
+			stored := map[limiter.OpenWindow]int64{} // granted by the store
+			for generation := int64(2); generation < 12; generation++ {
+				for range rng.IntN(20) {
+					time.Sleep(time.Duration(rng.Int64N(int64(200 * time.Millisecond))))
+					before := b.total()
+					reply := k.take(1 + rng.Int64N(10))
+					drew := b.total() - before
+					if drew != 0 && drew != reply.GetGranted() {
+						t.Fatalf("seed %d: granted %d, of which the budget %d", seed, reply.GetGranted(), drew)
+					}
+					back := int64(0)
+					if rng.IntN(4) == 0 && reply.GetGranted() > 0 {
+						back = 1
+						k.giveBack(back, reply)
+					}
+					now := limiter.Instant(time.Now().UnixMicro())
+					open := fleet.Limits[0].Rates[0].WindowAt(now)
+					switch second := int64(now) / int64(limiter.Second); {
+					case reply.GetGranted() == 0:
+					case drew > 0 && stored[open] > 0:
+						t.Fatalf("seed %d: the budget grants while a window is open of which the store granted %d", seed, stored[open])
+					case drew == 0 && b.granted["acme/checkout"][second] > 0:
+						t.Fatalf("seed %d: the store grants while a second is open of which the budget granted %d", seed, b.granted["acme/checkout"][second])
+					case drew == 0:
+						if stored[open] += reply.GetGranted() - back; stored[open] > open.Limit {
+							t.Fatalf("seed %d: %d units of %+v are of the store", seed, stored[open], open)
+						}
+					}
+				}
+				if rng.IntN(3) == 0 {
+					k.end()
+					k = newCaller(t, terms, b, k.p)
+				}
+				p := [...]policy.Policy{fleet, world}[rng.IntN(2)]
+				p.Generation = generation
+				k.edit(p)
+			}
+		})
+	}
+}
+
+// total returns what all budgets granted, returns not taken off.
+func (s *shared) total() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := s.returned
+	for _, windows := range s.granted {
+		for _, n := range windows {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// TestTheBudgetServesUntilItsWindowEnds: an edit refuses nobody.
+func TestTheBudgetServesUntilItsWindowEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared(50)
+		k := newCaller(t, &memoryTerms{}, b, federated(limited("shop", 1, 50, limiter.Second), "acme/checkout"))
+		defer k.end()
+		next()
+		k.take(5)
+		k.edit(limited("shop", 2, 20, limiter.Second))
+		if reply := k.take(5); reply.GetGranted() != 5 || b.total() != 10 {
+			t.Errorf("in the window of the edit: %v, %d units of the budget", reply, b.total())
+		}
+		next()
+		if reply := k.take(50); reply.GetGranted() != 20 || b.total() != 10 {
+			t.Errorf("in the next window: %v, %d units of the budget", reply, b.total())
+		}
+		k.edit(federated(limited("shop", 3, 50, limiter.Second), "acme/checkout"))
+		if reply := k.take(5); reply.GetGranted() != 0 || reply.GetRetryAfterMicros() <= 0 {
+			t.Errorf("the store's window is used up: %v", reply)
+		}
+		next()
+		if reply := k.take(50); reply.GetGranted() != 50 {
+			t.Errorf("after it: %v", reply)
+		}
+	})
+}
+
+// TestANewLeaderDoesNotGrantWhatABudgetDid: the mark is handed over; of which budget is
+// not known.
+func TestANewLeaderDoesNotGrantWhatABudgetDid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, terms := newShared(50), &memoryTerms{}
+		k := newCaller(t, terms, b, federated(limited("shop", 1, 50, limiter.Second), "acme/checkout"))
+		next()
+		time.Sleep(100 * time.Millisecond)
+		k.take(5)
+		k.end()
+		k = newCaller(t, terms, b, limited("shop", 2, 20, limiter.Second))
+		defer k.end()
+		if reply := k.take(5); reply.GetGranted() != 0 || reply.GetRetryAfterMicros() <= 0 {
+			t.Errorf("in the window of the budget: %v", reply)
+		}
+	})
+}
+
+// TestUnitsGoBackWhereTheyCameFrom: in the window in which the scope is edited nobody
+// can tell, so they are forfeited.
+func TestUnitsGoBackWhereTheyCameFrom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared(50)
+		k := newCaller(t, &memoryTerms{}, b, federated(limited("shop", 1, 50, limiter.Second), "acme/checkout"))
+		defer k.end()
+		next()
+		k.giveBack(2, k.take(5))
+		if b.returned != 0 {
+			t.Errorf("%d units of the first window were given back", b.returned)
+		}
+		next()
+		k.giveBack(2, k.take(5))
+		if b.returned != 2 {
+			t.Errorf("%d units were given back, want 2", b.returned)
+		}
+		last := k.take(5)
+		k.edit(federated(limited("shop", 2, 50, limiter.Second), "acme/search"))
+		k.giveBack(2, last)
+		k.take(5)
+		k.giveBack(2, last)
+		if b.returned != 2 {
+			t.Errorf("%d units went to another budget", b.returned-2)
+		}
+		next()
+		k.edit(limited("shop", 3, 50, limiter.Second))
+		next()
+		stored := k.take(5)
+		k.edit(federated(limited("shop", 4, 50, limiter.Second), "acme/search"))
+		k.giveBack(5, stored)
+		if b.returned != 2 {
+			t.Errorf("%d units of the store went to a budget", b.returned-2)
+		}
+		if reply := k.take(100); reply.GetGranted() != 50 {
+			t.Errorf("got %v, want all of the store's window: what came back is granted again", reply)
+		}
+	})
+}
+
+func TestAnOlderStoreIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := federated(limited("shop", 1, 50, limiter.Second), "acme/checkout")
+		next()
+		p.Since = limiter.Instant(time.Now().UnixMicro()).Add(limiter.Second / 2) // it was another until then
+		b := newShared(50)
+		k := newCaller(t, &memoryTerms{}, b, p)
+		defer k.end()
+		time.Sleep(700 * time.Millisecond)
+		if reply := k.take(5); reply.GetGranted() != 0 || b.total() != 0 {
+			t.Errorf("in the window of the move: %v", reply)
+		}
+		next()
+		if reply := k.take(5); reply.GetGranted() != 5 {
+			t.Errorf("after it: %v", reply)
+		}
+	})
+}
+
+func TestABudgetIsAskedByItsOwnRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared(50)
+		p := federated(limited("shop", 1, 50, limiter.Second), "acme/checkout")
+		k := newCaller(t, &memoryTerms{}, b, p)
+		defer k.end()
+		k.p.Limits[0].Rates = []limiter.Rate{{Limit: 7, Window: limiter.Second}} // as the holder knows it
+		if reply := k.take(5); reply.GetGranted() != 5 || b.params.Rates[0].Limit != 50 {
+			t.Errorf("got %v by %+v, want what was published to count", reply, b.params.Rates)
+		}
+	})
+}
+
+func TestAnotherClusterIsWaitedForAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newShared(50)
+		slow.asked = make(chan struct{})
+		here := limited("shop", 1, 10, limiter.Second)
+		there := federated(limited("shop", 1, 50, limiter.Second), "acme/checkout")
+		there.Name = "world"
+		l := lead(t, &memoryTerms{}, publishing(here, there), func(c *Config) { c.Budgets = slow.make })
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.config()
+		time.Sleep(time.Second)
+		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Lease{Lease: &fleetpb.LeaseRequest{
+			Id: 100, Key: &fleetpb.Key{Namespace: "shop", Policy: "world", Limit: "all"}, Generation: 1, Min: 1, Want: 1,
+		}}})
+		if reply := s.lease(here, here.Limits[0]); reply.GetId() == 100 || reply.GetGranted() != 1 {
+			t.Errorf("got %v, want the limit of this cluster first", reply)
+		}
+		<-slow.asked
+		if reply := s.recv().GetLease(); reply.GetId() != 100 || reply.GetGranted() != 1 {
+			t.Errorf("got %v, want a unit of the budget", reply)
+		}
+	})
+}
+
+func TestABudgetGrantsNothingOutsideTheFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := true
+		p := federated(limited("shop", 1, 50, limiter.Second), "acme/checkout")
+		l := lead(t, &memoryTerms{}, publishing(p), func(c *Config) {
+			c.Budgets, c.Leadership = newShared(50).make, &leadership{held: &held}
+		})
+		defer l.end()
+		if got := l.ObserveBudget("shop", "world").Generation; got == 0 {
+			t.Error("the budget is not observed")
+		}
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.config()
+		for _, held = range []bool{true, false} {
+			time.Sleep(time.Second)
+			if reply := s.lease(p, p.Limits[0]); (reply.GetGranted() == 1) != held || (reply.GetError() == "") != held {
+				t.Errorf("held %t: %v", held, reply)
+			}
+		}
+	})
+}
+
+func TestWithoutBudgetsALimitOfOneIsAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := federated(limited("shop", 1, 50, limiter.Second), "acme/checkout")
+		l := lead(t, &memoryTerms{}, publishing(p))
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.config()
+		time.Sleep(time.Second)
+		if reply := s.lease(p, p.Limits[0]); reply.GetError() == "" || reply.GetDefect() {
+			t.Errorf("got %v, want an outage", reply)
+		}
+	})
+}
