@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -52,12 +53,10 @@ func alert(err error) string {
 		return ""
 	}
 	said := strings.TrimPrefix(remote.Err.Error(), "tls: ")
-	for _, known := range certificateAlerts {
-		if said == known {
-			return said
-		}
+	if !slices.Contains(certificateAlerts, said) {
+		return ""
 	}
-	return ""
+	return said
 }
 
 // dial connects. When it fails nobody has refused anything.

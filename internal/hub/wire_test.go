@@ -3,10 +3,9 @@ package hub
 import (
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weir-dev/weir/internal/federationpb"
 	"github.com/weir-dev/weir/pkg/federation/ledger"

@@ -79,7 +79,6 @@ type holder struct {
 	seq          int64
 	last         ledger.Grant
 	granted      map[ledger.Epoch]int64
-	slices       map[int64]int64 // told for the windows from this index on
 }
 
 func newHolder(i int) *holder {
@@ -117,7 +116,7 @@ func granted(holders []*holder) map[int64]int64 {
 	return sums
 }
 
-// require checks that no window was granted beyond its limit.
+// requireWithin checks that no window was granted beyond its limit.
 func requireWithin(t *testing.T, holders []*holder, limit int64) {
 	t.Helper()
 	for index, units := range granted(holders) {

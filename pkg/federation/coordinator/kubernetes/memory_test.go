@@ -228,8 +228,10 @@ func TestObserveBeforeServing(t *testing.T) {
 
 // TestDamagedRecords are refused before anything is granted by them.
 func TestDamagedRecords(t *testing.T) {
-	good := kubernetes.Record{Window: limiter.Second, Index: 5, Limit: 10, Reserved: 3, Term: 1, Writer: "w",
-		Slices: []kubernetes.Slice{{Member: "a", Units: 1}, {Member: "b", Units: 1}}}
+	good := kubernetes.Record{
+		Window: limiter.Second, Index: 5, Limit: 10, Reserved: 3, Term: 1, Writer: "w",
+		Slices: []kubernetes.Slice{{Member: "a", Units: 1}, {Member: "b", Units: 1}},
+	}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}
