@@ -253,3 +253,26 @@ func TestTheEndOfATermIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// TestAConnectionIsClosedAfterItsLastCall changes the Secret while a command is on its
+// way; a server that is closed may not be used.
+func TestAConnectionIsClosedAfterItsLastCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := at(own("acme/checkout", 100), "hub:1")
+		w := start(t, b)
+		defer w.end()
+		w.takes(b, 1)
+		to := w.root("hub:1")
+		to.hang()
+		go func() { _ = second(w.apply("shop", b, limiter.Command{Op: limiter.Take, Min: 50, Want: 50})) }()
+		time.Sleep(10 * time.Millisecond)
+		w.secret("shop/hub", "2")
+		if len(w.closed) != 0 {
+			t.Errorf("closed %v under a call", w.closed)
+		}
+		time.Sleep(5 * time.Second)
+		if !slices.Equal(w.closed, []string{"hub:1@1"}) {
+			t.Errorf("closed %v, want the one that is no longer used", w.closed)
+		}
+	})
+}
