@@ -60,7 +60,7 @@ func (r *Region) peek(ctx context.Context, q *request) (limiter.Result, error) {
 	defer r.mu.Unlock()
 	now := r.clock.Now()
 	deadline := r.bounded(a.Epoch, a.deadline)
-	if now >= deadline {
+	if now >= deadline || v.id != r.main.id {
 		return r.refusal(q, now, now), nil
 	}
 	of := r.portion(a, now, deadline)
@@ -73,11 +73,11 @@ func (r *Region) peek(ctx context.Context, q *request) (limiter.Result, error) {
 // putBack gives units back that a holder did not spend.
 func (r *Region) putBack(ctx context.Context, q *request) (limiter.Result, error) {
 	r.mu.Lock()
-	v, timeout := r.vault(), r.config.Timeout
+	v, timeout, window := r.vault(), r.config.Timeout, r.config.Params.Window
 	r.mu.Unlock()
 	res := limiter.Result{Reason: limiter.Forfeited, Algorithm: limiter.FixedWindow}
 	w := q.Windows
-	if w.N != 1 || w.Open[0].Window != r.config.Params.Window || w.Open[0].Index < 0 {
+	if w.N != 1 || w.Open[0].Window != window || w.Open[0].Index < 0 {
 		return res, nil
 	}
 	index := w.Open[0].Index
@@ -89,7 +89,7 @@ func (r *Region) putBack(ctx context.Context, q *request) (limiter.Result, error
 	defer r.mu.Unlock()
 	now := r.clock.Now()
 	r.noted(v, a, nil)
-	if a.Granted == 0 {
+	if a.Granted == 0 || v.id != r.main.id {
 		return res, nil
 	}
 	of := r.portion(a, now, a.deadline)

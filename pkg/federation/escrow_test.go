@@ -83,6 +83,59 @@ func TestWithoutItsEscrowARegionLeasesForItself(t *testing.T) {
 	})
 }
 
+// TestASlowEscrowCostsNoMoreThanPatience has an escrow answer, but later than holders wait.
+func TestASlowEscrowCostsNoMoreThanPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := budget(1000, 10*limiter.Second, 1)
+		d := newDesk()
+		cfg := config(p, 0)
+		cfg.Patience = 50 * time.Millisecond
+		r := open(t, cfg, newLine(h, time.Millisecond), d)
+		nextWindow(h, p)
+		takes(t, r, p, 3, 3)
+		d.set(func() { d.slow = 300 * time.Millisecond })
+		var got int64
+		for range 20 {
+			began := time.Now()
+			got += take(t, r, p, 1, 1).Granted
+			if waited := time.Since(began); waited > cfg.Patience {
+				t.Errorf("a request waited for %v", waited)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if got < 10 {
+			t.Errorf("got %d of 20: the region leases for itself too seldom", got)
+		}
+	})
+}
+
+// TestUnitsOfWindowsOfAnotherLengthAreNotHandedOn edits the budget while the escrow is
+// asked: the numbers of the windows it knows are not those of the new ones.
+func TestUnitsOfWindowsOfAnotherLengthAreNotHandedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(0)
+		p := budget(1000, 10*limiter.Second, 1)
+		d := newDesk()
+		r := open(t, config(p, 0), newLine(h, time.Millisecond), d)
+		nextWindow(h, p)
+		takes(t, r, p, 3, 3)
+		d.set(func() { d.slow = 20 * time.Millisecond })
+		edited := p
+		edited.Window = 60 * limiter.Second
+		time.AfterFunc(10*time.Millisecond, func() { r.Reconfigure(config(edited, 0)) })
+		if res := take(t, r, p, 1, 1); res.Granted > 0 {
+			t.Errorf("got %+v", res)
+		}
+		d.set(func() { d.slow = 0 })
+		nextWindow(h, edited)
+		takes(t, r, edited, 3, 3)
+		if got := r.Stats().Demand; got > 100 {
+			t.Errorf("%d units are expected to be wanted of a window, of which 3 were", got)
+		}
+	})
+}
+
 // TestAnEscrowThatLostItsMemoryHasAnotherName flushes the escrow of a window, every unit
 // of which was handed on: told its total again, it would hand them on a second time.
 func TestAnEscrowThatLostItsMemoryHasAnotherName(t *testing.T) {

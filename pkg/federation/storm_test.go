@@ -25,7 +25,8 @@ type desk struct {
 	mu   sync.Mutex
 	to   *escrowmemory.Escrow
 	away bool
-	lose func() bool // answers
+	slow time.Duration // until it answers
+	lose func() bool   // answers
 }
 
 func newDesk() *desk {
@@ -41,10 +42,13 @@ func (d *desk) set(f func()) {
 // Apply implements federation.Escrow.
 func (d *desk) Apply(ctx context.Context, id string, c escrow.Command) (escrow.Result, error) {
 	d.mu.Lock()
-	to, away, lost := d.to, d.away, d.lose()
+	to, away, slow, lost := d.to, d.away, d.slow, d.lose()
 	d.mu.Unlock()
 	if away {
 		return escrow.Result{}, errCut
+	}
+	if !wait(ctx, slow) {
+		return escrow.Result{}, &store.UnavailableError{Store: "test", Cause: ctx.Err()}
 	}
 	r, err := to.Apply(ctx, id, c)
 	if lost {

@@ -11,9 +11,9 @@ import (
 // take hands on what the escrow has, and waits for more when that is not enough.
 func (r *Region) take(ctx context.Context, q *request) (limiter.Result, error) {
 	var patience <-chan time.Time
-	looks := false
+	until, looks := r.patient(), false
 	for {
-		res, decided, err := r.draw(ctx, q)
+		res, decided, err := r.draw(ctx, q, until, looks)
 		if decided || err != nil {
 			r.looked(looks)
 			return res, err
@@ -23,9 +23,7 @@ func (r *Region) take(ctx context.Context, q *request) (limiter.Result, error) {
 			return res, err
 		}
 		if patience == nil {
-			r.mu.Lock()
-			t := time.NewTimer(r.config.Patience)
-			r.mu.Unlock()
+			t := time.NewTimer(time.Duration(until - r.clock.Now()))
 			defer t.Stop()
 			patience = t.C
 		}
@@ -41,17 +39,30 @@ func (r *Region) take(ctx context.Context, q *request) (limiter.Result, error) {
 	}
 }
 
-// draw takes from the escrow. It is decided unless that has too little.
-func (r *Region) draw(ctx context.Context, q *request) (limiter.Result, bool, error) {
+// patient returns the instant up to which a request that comes now waits.
+func (r *Region) patient() int64 {
 	r.mu.Lock()
-	v, timeout, closed := r.vault(), r.config.Timeout, r.closed
+	defer r.mu.Unlock()
+	return r.clock.Now() + int64(r.config.Patience)
+}
+
+// draw takes from the escrow. It is decided unless that has too little. An escrow that is
+// slower than requests are patient is as good as away; one that was asked anew by a
+// request that looks what an order brought may only have had too little time.
+func (r *Region) draw(ctx context.Context, q *request, until int64, looks bool) (limiter.Result, bool, error) {
+	r.mu.Lock()
+	v, closed := r.vault(), r.closed
+	timeout := min(r.config.Timeout, time.Duration(until-r.clock.Now()))
 	r.mu.Unlock()
 	if closed {
 		return limiter.Result{}, false, r.unavailable(ErrClosed)
 	}
 	a, err := v.ask(ctx, timeout, escrow.Command{Op: escrow.Take, Min: q.Min, Want: q.Want})
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return limiter.Result{}, false, r.unavailable(ctx.Err())
+	case err != nil && looks && r.clock.Now() >= until:
+		return limiter.Result{}, false, nil
 	}
 	res, decided := r.handOn(v, q, a, err)
 	if rest := a.Granted - res.Granted; decided && rest > 0 {
@@ -72,7 +83,7 @@ func (r *Region) handOn(v *vault, q *request, a answer, err error) (limiter.Resu
 	r.noted(v, a, err)
 	defer r.hurry(now)
 	deadline := r.bounded(a.Epoch, a.deadline)
-	if err != nil || a.Granted == 0 || now >= deadline {
+	if err != nil || a.Granted == 0 || now >= deadline || v.id != r.main.id {
 		return limiter.Result{}, false
 	}
 	res := r.split.take(q, r.portion(a, now, deadline))
