@@ -26,23 +26,25 @@ func wantInvalid(t *testing.T, err error, field string) {
 	}
 }
 
-// fails calls whatever a coordinator does and expects it to be unavailable.
-func (m *holder) fails(ctx context.Context, t *testing.T) (cause error) {
+// fails calls whatever a coordinator does and expects it to be unavailable, with a cause
+// unless that is nil.
+func (m *holder) fails(ctx context.Context, t *testing.T, cause error) {
 	t.Helper()
-	_, cause = m.h.Coordinator.Apply(ctx, m.id, m.params, m.asking(1, 1))
-	wantUnavailable(t, cause)
-	_, err := m.h.Coordinator.Observe(ctx, m.id)
-	wantUnavailable(t, err)
-	return cause
+	_, applied := m.h.Coordinator.Apply(ctx, m.id, m.params, m.asking(1, 1))
+	_, observed := m.h.Coordinator.Observe(ctx, m.id)
+	for _, err := range []error{applied, observed} {
+		wantUnavailable(t, err)
+		if cause != nil && !errors.Is(err, cause) {
+			t.Errorf("the error is %v, which hides %v", err, cause)
+		}
+	}
 }
 
 func testCancelled(t *testing.T, h *harness) {
 	a := h.open(t, h.firstCome(10))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := a.fails(ctx, t); !errors.Is(err, context.Canceled) {
-		t.Errorf("the error is %v, which hides that the context was cancelled", err)
-	}
+	a.fails(ctx, t, context.Canceled)
 	a.wants(t, 10, 10, ledger.Granted)
 }
 
@@ -52,7 +54,7 @@ func testBroken(t *testing.T, h *harness) {
 	}
 	a := h.open(t, h.firstCome(10))
 	h.Break()
-	a.fails(t.Context(), t)
+	a.fails(t.Context(), t, nil)
 }
 
 // testSuspended waits for one who does not answer, with and without a deadline.
@@ -66,7 +68,7 @@ func testSuspended(t *testing.T, h *harness) {
 	for name, limit := range map[string]time.Duration{"by the deadline": 200 * time.Millisecond, "by itself": time.Hour} {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		began := time.Now()
-		a.fails(ctx, t)
+		a.fails(ctx, t, nil)
 		if took := time.Since(began); took > patience {
 			t.Errorf("%s: gave up after %v", name, took)
 		}

@@ -25,9 +25,13 @@ func encode(id string, p *ledger.Params, c *ledger.Command) []any {
 		usage = append(usage, []int64{u.Index, u.Admitted, u.Refused, flag(u.Complete)})
 	}
 	return []any{
-		[]byte(id), []int64{p.Limit, int64(p.Window), int64(p.Strategy)}, names, weight, nominal, kept, borrowing, meant,
+		[]byte(id),
+		[]int64{p.Limit, int64(p.Window), int64(p.Strategy)},
+		names, weight, nominal, kept, borrowing, meant,
 		[]int64{int64(c.Op), c.Seq, c.Epoch.Index, c.Epoch.Term, c.Granted, c.Min, c.Want, c.Demand, c.Weight, c.Slice},
-		[]byte(c.Member), []byte(c.Holder), usage,
+		[]byte(c.Member),
+		[]byte(c.Holder),
+		usage,
 	}
 }
 
