@@ -1,0 +1,82 @@
+package failuremodes_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write docs/failure-modes.md anew")
+
+const page = "../../docs/failure-modes.md"
+
+// TestThePageIsTheTable compares the page with the rows.
+func TestThePageIsTheTable(t *testing.T) {
+	if *update {
+		if err := os.WriteFile(page, []byte(render()), 0o644); err != nil { //nolint:gosec // a page is for everybody
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(render(), string(text)); diff != "" {
+		t.Errorf("%s says something else than the rows (-rows +page); run go test ./internal/failuremodes -update:\n%s", page, diff)
+	}
+}
+
+var braces = regexp.MustCompile(`\{(\w+)\}`)
+
+// TestRowsTellTheirFigures finds figures that no words tell, words that tell none of the
+// row's, digits that nobody measures, and names that are used twice.
+func TestRowsTellTheirFigures(t *testing.T) {
+	ids := map[string]bool{}
+	for _, s := range sections {
+		for _, r := range s.rows {
+			told := map[string]bool{}
+			for _, found := range braces.FindAllStringSubmatch(r.words(), -1) {
+				told[found[1]] = true
+			}
+			want := slices.Sorted(maps.Keys(r.figures))
+			if got := slices.Sorted(maps.Keys(told)); !slices.Equal(got, want) {
+				t.Errorf("%s tells %v, and measures %v", r.id, got, want)
+			}
+			if words := r.does + r.lost + r.heals; strings.ContainsAny(braces.ReplaceAllString(words, ""), "0123456789") {
+				t.Errorf("%s tells a figure that is not measured: %s", r.id, words)
+			}
+			if ids[r.id] {
+				t.Errorf("%s is two rows", r.id)
+			}
+			ids[r.id] = true
+		}
+	}
+}
+
+// render returns the page.
+func render() string {
+	var b strings.Builder
+	b.WriteString(preface())
+	for _, s := range sections {
+		fmt.Fprintf(&b, "\n## %s\n\n", s.title)
+		if s.about != "" {
+			fmt.Fprintf(&b, "%s\n\n", s.about)
+		}
+		b.WriteString("| what happens | meanwhile | what is lost | how it recovers | Δ | test |\n|---|---|---|---|---|---|\n")
+		for _, r := range s.rows {
+			mark := ""
+			if r.runs != virtual {
+				mark = " (" + r.runs.String() + ")"
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | 0 | `%s`%s |\n", r.fault, r.told(r.does), r.told(r.lost), r.told(r.heals), r.id, mark)
+		}
+	}
+	return b.String()
+}
