@@ -58,14 +58,19 @@ func (f *federation) parts(usage coordinator.Usage, changed func(types.Namespace
 func (p *platform) addHub(f *federation) error {
 	o := p.options
 	add := func(r manager.Runnable) error { return p.manager.Add(&onceKnown{Runnable: r, known: f.budgets.known}) }
-	if err := add(&hub.Sweeper{Journal: f.journal, Budgets: f.budgets}); err != nil || !o.servesMembers() {
+	sweeper := hub.NewSweeper(f.journal, f.budgets)
+	f.budgets.changed = sweeper.Refresh
+	if err := add(sweeper); err != nil || !o.servesMembers() {
 		return err
 	}
 	credentials := hub.NewCredentials(hub.CredentialsConfig{
 		Client: p.live, Namespace: o.namespace, Self: o.clusterName, Budgets: f.budgets,
 		Names: append([]string{o.service(hubService)}, o.federationSANs...),
 	})
-	f.budgets.changed = credentials.Refresh
+	f.budgets.changed = func() {
+		sweeper.Refresh()
+		credentials.Refresh()
+	}
 	config := hub.ServerConfig{
 		Address: o.federationBindAddress, Coordinator: f.keeper, Budgets: f.budgets, Credentials: credentials,
 		Registerer: metrics.Registry,

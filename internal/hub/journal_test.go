@@ -106,8 +106,12 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, kept := range map[string]bool{budgetID: true, "gone": false, "gone a moment ago": true, "gone, with slices": true} {
-		if _, _, err := j.Load(t.Context(), id); errors.Is(err, kubernetes.ErrNotFound) == kept {
+		r, _, err := j.Load(t.Context(), id)
+		if errors.Is(err, kubernetes.ErrNotFound) == kept {
 			t.Errorf("%s: %v", id, err)
+		}
+		if want := id == budgetID; err == nil && r.Kept() != want {
+			t.Errorf("%s: another hub may keep it: %t, want %t", id, !r.Kept(), !want)
 		}
 	}
 	w.budgets.drop(budgetID)

@@ -54,8 +54,8 @@ type Record struct {
 	Slices []Slice         `json:"slices,omitempty"`
 	Latest limiter.Instant `json:"latest"` // newest instant served
 
-	// Since is when the budget was first kept here: windows that are older grant
-	// nothing, because another hub may have kept it.
+	// Since is when the budget was first kept here, without a break: windows that are
+	// older grant nothing, because another hub may have kept it.
 	Since  limiter.Instant `json:"since"`
 	Term   int64           `json:"term"`   // of the memory that wrote the record
 	Writer string          `json:"writer"` // its name, which no other has
@@ -66,6 +66,17 @@ type Slice struct {
 	Member string `json:"member"`
 	Units  int64  `json:"units"`
 }
+
+// Ceased returns the record of a budget that is not kept here any more, so that another
+// hub may keep it from now on. Who keeps it in memory finds out that it was overtaken. Of
+// who keeps it here again the memory begins then, but for the slices.
+func (r Record) Ceased() Record {
+	r.Since, r.Writer = limiter.Instant(largest), "nobody"
+	return r
+}
+
+// Kept reports whether the record is of a budget that has not ceased to be kept.
+func (r Record) Kept() bool { return int64(r.Since) < largest }
 
 // Ends returns the end of the window of which units were set aside.
 func (r Record) Ends() limiter.Instant {

@@ -21,9 +21,13 @@ func (b *budget) load(p ledger.Params) {
 	defer cancel()
 	b.counts.loads.Add(1)
 	r, version, err := b.journal.Load(ctx, b.id)
-	if errors.Is(err, ErrNotFound) {
+	switch {
+	case errors.Is(err, ErrNotFound):
 		r, version, err = first(p, b.clock()), "", nil
-	} else {
+	case !r.Kept():
+		r.Since = b.clock() + 1 // as of the first record
+		fallthrough
+	default:
 		r.Term++
 	}
 	r.Writer = rand.Text()
