@@ -37,7 +37,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
 	coordtest.Run(t, func(t *testing.T) coordtest.Subject {
-		server.Do("DROP SCHEMA IF EXISTS weir CASCADE")
+		must(connect(t, server), "DROP SCHEMA IF EXISTS weir CASCADE")
 		c := New(dial(t, server))
 		s := subject(t, server, c)
 		s.Advance = func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) }
@@ -61,17 +61,15 @@ func FuzzStep(f *testing.F) {
 
 // told returns a subject whose clock is told the time.
 func told(t testing.TB, server *postgrestest.Server) coordtest.Subject {
-	server.Do("DROP SCHEMA IF EXISTS weir CASCADE")
-	server.Do("DROP TABLE IF EXISTS public.clock")
-	server.Do("CREATE TABLE public.clock AS SELECT 0::bigint AS now")
-	s := subject(t, server, newCoordinator(dial(t, server), toldClock))
 	clock := connect(t, server)
+	must(clock, "DROP SCHEMA IF EXISTS weir CASCADE")
+	must(clock, "DROP TABLE IF EXISTS public.clock")
+	must(clock, "CREATE TABLE public.clock AS SELECT 0::bigint AS now")
+	s := subject(t, server, newCoordinator(dial(t, server), toldClock))
 	var now limiter.Instant
 	s.Set = func(at limiter.Instant) {
 		now = at
-		if _, err := clock.Exec(context.Background(), "UPDATE public.clock SET now = $1", int64(now)); err != nil {
-			panic(err) // a fuzz target may not use its parent
-		}
+		must(clock, "UPDATE public.clock SET now = $1", int64(now))
 	}
 	s.Set(1_790_000_000_000_000)
 	s.Advance = func(d limiter.Micros) { s.Set(now.Add(d)) }
@@ -90,14 +88,22 @@ func connect(t testing.TB, server *postgrestest.Server) *pgxpool.Pool {
 	return connections
 }
 
+// must runs SQL, which may take as long as a busy machine does. It panics, because a fuzz
+// target may not use its parent.
+func must(c *pgxpool.Pool, sql string, args ...any) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if _, err := c.Exec(ctx, sql, args...); err != nil {
+		panic(fmt.Errorf("%s: %w", sql, err))
+	}
+}
+
 // subject returns one with what can happen to a server that runs on.
 func subject(t testing.TB, server *postgrestest.Server, c *Coordinator) coordtest.Subject {
 	connections := connect(t, server)
 	after := func(sql string) func() coordtest.Coordinator {
 		return func() coordtest.Coordinator {
-			if _, err := connections.Exec(context.Background(), sql); err != nil {
-				panic(err)
-			}
+			must(connections, sql)
 			return c
 		}
 	}
