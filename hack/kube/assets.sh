@@ -20,9 +20,10 @@ missing() {
     done
 }
 
+# The link itself may be what is given: it must not come to point at itself.
 point() {
     mkdir -p "$(dirname "$link")"
-    ln -sfn "$1" "$link"
+    ln -sfn "$(cd "$1" && pwd -P)" "$link"
 }
 
 given=${KUBEBUILDER_ASSETS:-}
