@@ -85,6 +85,9 @@ func TestSecretsOfMembers(t *testing.T) {
 			if err := usable("b", w.creds.authority.CABundle(), after, w.clock.Now()); err != nil || len(after[TokenKey]) < leastToken {
 				t.Errorf("the Secret is not mended: %v", err)
 			}
+			if own, err := newIdentity(after); err != nil || own.member() != "b" {
+				t.Errorf("the certificate is of member %q, %v", own.member(), err)
+			}
 		})
 	}
 }

@@ -3,6 +3,7 @@ package hub
 import (
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -10,36 +11,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-var apiServer *rest.Config // a real one, that all tests share
+// environment is a real API server, which begins with the first test that needs it and
+// is shared by all.
+var environment envtest.Environment
+
+var apiServer = sync.OnceValues(func() (*rest.Config, error) {
+	config, err := environment.Start()
+	if err != nil {
+		return nil, fmt.Errorf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make assets`): %w", err)
+	}
+	config.QPS = -1 // tests wait for nothing
+	return config, nil
+})
 
 func TestMain(m *testing.M) {
-	code, err := runSuite(m)
-	if err != nil {
+	code := m.Run()
+	if err := environment.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
+	}
+	if code == 0 {
+		code = leaks()
 	}
 	os.Exit(code)
 }
 
-func runSuite(m *testing.M) (code int, err error) {
-	environment := &envtest.Environment{}
-	defer func() { // also after a failed start, which may leave processes behind
-		if stopErr := environment.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
-	if apiServer, err = environment.Start(); err != nil {
-		return 0, fmt.Errorf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make assets`): %w", err)
-	}
-	apiServer.QPS = -1 // tests wait for nothing
-	leaks := []goleak.Option{
-		goleak.IgnoreCurrent(),
+func leaks() int {
+	err := goleak.Find(
 		// client-go shares idle connections for the life of the process.
 		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
 		goleak.IgnoreAnyFunction("net/http.(*http2clientConnReadLoop).run"),
+	)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	if code = m.Run(); code == 0 {
-		err = goleak.Find(leaks...)
-	}
-	return code, err
+	return 0
 }

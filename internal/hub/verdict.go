@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -82,15 +83,23 @@ type witness struct {
 	verdict *verdict
 }
 
-// ClientHandshake implements [credentials.TransportCredentials].
+// ClientHandshake implements [credentials.TransportCredentials]. In TLS 1.3 the server
+// looks at the certificate when the client has finished: only its first byte, which a
+// server of gRPC sends unasked, says that it accepts it. Nothing is sent before, because
+// what it says instead would be lost with a connection that it resets.
 func (w *witness) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	w.verdict.last.Store(nil)
 	conn, info, err := w.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
-		w.verdict.last.Store(nil)
 		w.verdict.note(err)
 		return nil, nil, err
 	}
-	return &heard{Conn: conn, verdict: w.verdict}, info, nil
+	accepted := &accepted{Conn: conn}
+	if err := accepted.await(ctx); err != nil {
+		w.verdict.note(err)
+		return nil, nil, errors.Join(err, conn.Close())
+	}
+	return accepted, info, nil
 }
 
 // Clone implements [credentials.TransportCredentials].
@@ -98,21 +107,33 @@ func (w *witness) Clone() credentials.TransportCredentials {
 	return &witness{TransportCredentials: w.TransportCredentials.Clone(), verdict: w.verdict}
 }
 
-// A heard connection notes what the server says of the certificate: in TLS 1.3 that
-// comes after the client's handshake, instead of the first bytes.
-type heard struct {
+// An accepted connection has its first byte already.
+type accepted struct {
 	net.Conn
-	verdict *verdict
+	first []byte // until it is read
+}
+
+// await reads the first byte, until ctx is done at most.
+func (a *accepted) await(ctx context.Context) error {
+	undone := context.AfterFunc(ctx, func() { _ = a.SetReadDeadline(time.Now()) }) // fails when it is closed
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(a.Conn, first); err != nil {
+		undone()
+		return err
+	}
+	a.first = first
+	if !undone() {
+		return ctx.Err()
+	}
+	return nil
 }
 
 // Read implements [net.Conn].
-func (h *heard) Read(b []byte) (int, error) {
-	n, err := h.Conn.Read(b)
-	switch {
-	case n > 0:
-		h.verdict.last.Store(nil)
-	case err != nil:
-		h.verdict.note(err)
+func (a *accepted) Read(b []byte) (int, error) {
+	if len(a.first) == 0 {
+		return a.Conn.Read(b)
 	}
-	return n, err
+	n := copy(b, a.first)
+	a.first = a.first[n:]
+	return n, nil
 }

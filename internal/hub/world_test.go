@@ -111,7 +111,11 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	kube, err := client.New(apiServer, client.Options{})
+	config, err := apiServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kube, err := client.New(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +123,7 @@ func newWorld(t *testing.T) *world {
 	if err := kube.Create(t.Context(), ns); err != nil {
 		t.Fatal(err)
 	}
-	core, err := corev1client.NewForConfig(apiServer)
+	core, err := corev1client.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,10 +82,11 @@ func TestTwoAtOnce(t *testing.T) {
 	dice := seeded(t)
 	p := params(limit, block)
 	kept := newJournal()
-	clocks := make([]*clock, 4)
+	var conflicts, units uint64
+	now, clocks := epoch, make([]*clock, 4)
 	runs := make([]*process, len(clocks))
 	for i := range runs {
-		clocks[i] = &clock{now: epoch.Add(limiter.Micros(i) * 100 * limiter.Millisecond)}
+		clocks[i] = &clock{now: now}
 		runs[i] = start(kept, clocks[i], 1<<30, false)
 	}
 	holders := make([]*holder, 8)
@@ -106,15 +107,16 @@ func TestTwoAtOnce(t *testing.T) {
 		}
 		all.Wait()
 		requireWithin(t, holders, limit)
+		now = now.Add(limiter.Micros(dice.Int64N(int64(limiter.Second))))
 		for i := range clocks {
-			clocks[i].Advance(limiter.Micros(dice.Int64N(int64(limiter.Second))))
+			clocks[i].Set(now.Add(limiter.Micros(dice.Int64N(int64(200 * limiter.Millisecond)))))
+			runs[i].Resume()
 		}
-		if gone := dice.IntN(len(runs)); dice.IntN(4) == 0 {
-			runs[gone].Settle()
+		if gone := dice.IntN(len(runs)); dice.IntN(8) == 0 {
+			conflicts += runs[gone].Stats().Conflicts
 			runs[gone] = start(kept, clocks[gone], 1<<30, false)
 		}
 	}
-	var conflicts, units uint64
 	for _, run := range runs {
 		run.Settle()
 		conflicts += run.Stats().Conflicts
