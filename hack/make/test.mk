@@ -1,6 +1,6 @@
 ##@ Testing
 
-BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres; empty: all
+BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres federation; empty: all
 FUZZTIME ?= 10s ## budget of each fuzz target of `make fuzz`
 TLA2TOOLS ?= ## path of tla2tools.jar for `make tlc`
 
@@ -24,8 +24,8 @@ fuzz: ## Fuzz every target for FUZZTIME each
 	@hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: deps ## Set the cost of a decision beside other limiters, in memory and over stores; writes docs/benchmarks.md
-	go -C test/bench run . -o $(CURDIR)/docs/benchmarks.md $(BENCH)
+bench: deps assets ## Set the cost of a decision beside other limiters, in memory and over stores; writes docs/benchmarks.md
+	KUBEBUILDER_ASSETS=$(ASSETS) go -C test/bench run . -o $(CURDIR)/docs/benchmarks.md $(BENCH)
 
 .PHONY: tlc
 tlc: ## Check the TLA+ modules in spec/ with TLC, given TLA2TOOLS

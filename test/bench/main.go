@@ -26,6 +26,7 @@ var sections = []section{
 	{"memory", "Bytes per key", footprint},
 	{"redis", "Over one Redis", overRedis},
 	{"postgres", "Over one Postgres", overPostgres},
+	{"federation", "Leases of a federated budget", overFederation},
 }
 
 func main() {
