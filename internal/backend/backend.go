@@ -31,12 +31,10 @@ type Backend interface {
 	// Coordinator returns who divides concurrency pools in the store, over the same
 	// connections.
 	Coordinator() concurrency.Coordinator
-	// Budgets returns who keeps budgets that clusters share in the store, over the same
-	// connections.
-	Budgets() federation.Coordinator
-	// Escrow returns where a cluster keeps in the store what it was granted of such
-	// budgets, over the same connections; nil where that is not possible.
-	Escrow() federation.Escrow
+	// Federation returns who keeps budgets that clusters share in the store, and where a
+	// cluster keeps in it what it was granted of such budgets, nil where that is not
+	// possible; both over the same connections.
+	Federation() (federation.Coordinator, federation.Escrow)
 	// Close ends the calls under way. Nothing may be called afterwards.
 	Close() error
 }
@@ -79,17 +77,15 @@ func (b inRedis) Coordinator() concurrency.Coordinator { return redispool.New(b.
 // Coordinator implements Backend.
 func (b inPostgres) Coordinator() concurrency.Coordinator { return postgrespool.New(b.Store) }
 
-// Budgets implements Backend.
-func (b inRedis) Budgets() federation.Coordinator { return redisbudget.New(b.Store) }
+// Federation implements Backend.
+func (b inRedis) Federation() (federation.Coordinator, federation.Escrow) {
+	return redisbudget.New(b.Store), redisescrow.New(b.Store)
+}
 
-// Budgets implements Backend.
-func (b inPostgres) Budgets() federation.Coordinator { return postgresbudget.New(b.Store) }
-
-// Escrow implements Backend.
-func (b inRedis) Escrow() federation.Escrow { return redisescrow.New(b.Store) }
-
-// Escrow implements Backend.
-func (inPostgres) Escrow() federation.Escrow { return nil }
+// Federation implements Backend.
+func (b inPostgres) Federation() (federation.Coordinator, federation.Escrow) {
+	return postgresbudget.New(b.Store), nil
+}
 
 func (s credentials) redis() (*redis.Store, error) {
 	encryption, err := s.encryption()

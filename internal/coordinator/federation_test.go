@@ -36,6 +36,7 @@ type membership policy.FederatedBudget
 func (b membership) FederatedBudgets(context.Context) ([]policy.FederatedBudget, error) {
 	return []policy.FederatedBudget{policy.FederatedBudget(b)}, nil
 }
+
 func (membership) Secret(context.Context, policy.Store) (map[string][]byte, error) { return nil, nil }
 
 // A cluster is a member of the budget acme/checkout, with sidecars under overload.

@@ -43,8 +43,10 @@ func (b *ledgerBook) publish(policies ...policy.Policy) {
 func row(admitted, refused int64) audit.Report {
 	var w limiter.Windows
 	w.N, w.Open[0] = 1, limiter.OpenWindow{Rate: limiter.Rate{Limit: 10, Window: limiter.Second}, Index: 100}
-	return audit.Report{Generation: 1, Totals: audit.Totals{Admitted: admitted},
-		Rows: []audit.Row{{Windows: w, Final: true, Admitted: admitted, Refused: refused}}}
+	return audit.Report{
+		Generation: 1, Totals: audit.Totals{Admitted: admitted},
+		Rows: []audit.Row{{Windows: w, Final: true, Admitted: admitted, Refused: refused}},
+	}
 }
 
 // federatedOf returns a policy with limits that draw from budgets by their names.

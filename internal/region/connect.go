@@ -66,5 +66,6 @@ func (s *Set) open(ctx context.Context, to place) (*connection, error) {
 	if err != nil {
 		return nil, &CredentialsError{Secret: to.store.Secret, Cause: err}
 	}
-	return &connection{place: to, ledger: b.Budgets(), escrow: b.Escrow(), close: b.Close}, nil
+	budgets, escrows := b.Federation()
+	return &connection{place: to, ledger: budgets, escrow: escrows, close: b.Close}, nil
 }

@@ -44,7 +44,7 @@ type world struct {
 	escrows *escrows.Escrow        // of every store
 
 	escrowed string // id of the escrow used last
-	changed []types.NamespacedName
+	changed  []types.NamespacedName
 }
 
 // A root is a coordinator that can be cut off.
@@ -300,9 +300,9 @@ type server struct {
 	kept keeping
 }
 
-func (s server) Budgets() federation.Coordinator { return s.way }
-func (s server) Escrow() federation.Escrow       { return s.kept }
-func (s server) Close() error                    { s.way.Close(); return nil }
+func (s server) Federation() (federation.Coordinator, federation.Escrow) { return s.way, s.kept }
+
+func (s server) Close() error { s.way.Close(); return nil }
 
 // keeping notes of which budgets escrows are kept.
 type keeping struct {

@@ -3,6 +3,7 @@ package region
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"sync"
 	"time"
@@ -111,11 +112,7 @@ func (s *Set) follow(ctx context.Context) {
 func (s *Set) all() map[string]*part {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	out := make(map[string]*part, len(s.parts))
-	for id, p := range s.parts {
-		out[id] = p
-	}
-	return out
+	return maps.Clone(s.parts)
 }
 
 // take goes on with a budget, or begins to take part in it. Only Run calls it, and
@@ -124,30 +121,38 @@ func (s *Set) take(ctx context.Context, id string, b *policy.FederatedBudget) {
 	s.mu.RLock()
 	p := s.parts[id]
 	s.mu.RUnlock()
-	switch {
-	case p == nil:
-		if err := engineConfig(b).Validate(); err != nil {
-			s.Log.Error(err, "cannot take part in a budget", "budget", nameOf(b).String())
-			return
-		}
-		p = newPart(*b)
-		s.connect(ctx, p, b)
-		p.begin(&s.Config, s.usage, s.changed)
-		s.enter(p)
-	default:
-		before := p.name()
-		s.connect(ctx, p, b)
-		if p.differs(b) {
-			if err := engineConfig(b).Validate(); err != nil {
-				s.Log.Error(err, "a budget stays as it was", "budget", nameOf(b).String())
-				return
-			}
-			p.adopt(*b)
-		}
-		if before != nameOf(b) {
-			s.rename(p, before)
-		}
+	if p == nil {
+		s.begin(ctx, b)
+		return
 	}
+	before := p.name()
+	s.connect(ctx, p, b)
+	if p.differs(b) && s.workable(b) {
+		p.adopt(*b)
+	}
+	if before != p.name() {
+		s.rename(p, before)
+	}
+}
+
+// begin takes part in another budget.
+func (s *Set) begin(ctx context.Context, b *policy.FederatedBudget) {
+	if !s.workable(b) {
+		return
+	}
+	p := newPart(*b)
+	s.connect(ctx, p, b)
+	p.begin(&s.Config, s.usage, s.changed)
+	s.enter(p)
+}
+
+// workable reports whether an engine can work by b. What cannot be is as it was before.
+func (s *Set) workable(b *policy.FederatedBudget) bool {
+	err := engineConfig(b).Validate()
+	if err != nil {
+		s.Log.Error(err, "a budget cannot be worked by", "budget", nameOf(b).String())
+	}
+	return err == nil
 }
 
 // differs reports whether the part works by anything but b.

@@ -21,7 +21,7 @@ import (
 type oneStore struct{ *twotier.Gate }
 
 func (s oneStore) Open(policy.Store) (twotier.Store, error) { return s.Gate, nil }
-func (s oneStore) Budget() twotier.Store                   { return s.Gate }
+func (s oneStore) Budget() twotier.Store                    { return s.Gate }
 func (oneStore) Retain(map[policy.Store]bool)               {}
 
 func now() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) }
