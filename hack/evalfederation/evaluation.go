@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,14 +58,14 @@ func (e *evaluation) open(ctx context.Context, root, dir string) (err error) {
 	if e.postgres, err = servers.Postgres(ctx, logs); err != nil {
 		return err
 	}
-	names := "127.0.0.1"
+	names := []string{"127.0.0.1"}
 	for i := range regions {
-		names += "," + address(i, 1)
+		names = append(names, address(i, 1))
 	}
 	e.cluster, err = devcluster.Start(ctx, devcluster.Config{
 		Root: root, Assets: os.Getenv("KUBEBUILDER_ASSETS"), Dir: dir, Name: hubMember,
 		Controller:     filepath.Join(root, "bin", "controller"),
-		ControllerArgs: append([]string{"--federation-sans=" + names}, devcluster.QuickLeaderElection...),
+		ControllerArgs: append([]string{"--federation-sans=" + strings.Join(names, ",")}, devcluster.QuickLeaderElection...),
 		Program:        func(*corev1.Pod, string) (string, bool) { return "", false },
 		Log:            slog.New(slog.DiscardHandler),
 	})

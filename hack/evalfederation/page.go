@@ -54,15 +54,15 @@ func write(dir string, n *network, results []result) error {
 }
 
 // find returns the result of a run, whatever its number of windows.
-func find(results []result, like run) (result, bool) {
+func find(results []result, like run) result {
 	for i := range results {
 		r := results[i].run
 		r.Windows = 0
 		if r == like {
-			return results[i], true
+			return results[i]
 		}
 	}
-	return result{}, false
+	return result{}
 }
 
 func skewRun(kind string, skew float64, batch int64, static bool) run {
@@ -78,12 +78,12 @@ func skewTable(results []result) string {
 	}
 	b.WriteString(" Δ |\n|---|---|---|---|" + strings.Repeat("---|---|", len(kinds)) + "---|\n")
 	for i, skew := range skews {
-		static, _ := find(results, skewRun(redisKind, skew, 0, true))
+		static := find(results, skewRun(redisKind, skew, 0, true))
 		over := static.over
 		fmt.Fprintf(&b, "| %.2f | %.3f | %.3f | %.3f (%d) |", skew, published.static[i], static.used(), published.federated[i], published.commands[i]/2)
 		for _, kind := range kinds {
 			for _, batch := range []int64{8, 0} {
-				r, _ := find(results, skewRun(kind, skew, batch, false))
+				r := find(results, skewRun(kind, skew, batch, false))
 				over = max(over, r.over)
 				fmt.Fprintf(&b, " %.3f (%d) |", r.used(), r.perWindow())
 			}
@@ -102,12 +102,12 @@ func latencyTable(results []result) string {
 		fmt.Fprintf(&b, " batch 16, %s | adaptive, %s |", kind, kind)
 	}
 	b.WriteString(" Δ |\n|---|---|" + strings.Repeat("---|---|", len(kinds)) + "---|\n")
-	for i, ms := range []time.Duration{1, 10, 50, 100} {
-		fmt.Fprintf(&b, "| %d ms | %s |", ms, published.slow[i])
+	for i, latency := range latencies {
+		fmt.Fprintf(&b, "| %d ms | %s |", latency.Milliseconds(), published.slow[i])
 		var over int64
 		for _, kind := range kinds {
 			for _, batch := range []int64{16, 0} {
-				r, _ := find(results, run{Kind: kind, Skew: 1, Batch: batch, Latency: ms * time.Millisecond, Window: 10 * time.Second})
+				r := find(results, run{Kind: kind, Skew: 1, Batch: batch, Latency: latency, Window: 10 * time.Second})
 				over = max(over, r.over)
 				fmt.Fprintf(&b, " %.3f: %s |", r.used(), r.quantiles())
 			}
@@ -137,7 +137,7 @@ func panels(results []result) []plot.Panel {
 	for _, kind := range kinds {
 		line, cost := plot.Line{Name: "adaptive, " + kind, X: skews}, plot.Line{Name: "adaptive, " + kind, X: skews}
 		for _, skew := range skews {
-			r, _ := find(results, skewRun(kind, skew, 0, false))
+			r := find(results, skewRun(kind, skew, 0, false))
 			line.Y, cost.Y = append(line.Y, r.used()), append(cost.Y, float64(r.perWindow()))
 		}
 		used.Lines, commands.Lines = append(used.Lines, line), append(commands.Lines, cost)

@@ -37,6 +37,8 @@ func (r *run) offered(region int) int {
 // the coordinator's memory, and sizes are learned.
 const warmUp = 3
 
+var latencies = []time.Duration{time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}
+
 var skews = []float64{0, 0.25, 0.5, 0.75, 1}
 
 // plan returns the runs of one kind of coordinator.
@@ -53,8 +55,8 @@ func plan(kind string) []run {
 			runs = append(runs, static)
 		}
 	}
-	for _, latency := range []time.Duration{1, 10, 50, 100} {
-		slow := run{Kind: kind, Skew: 1, Latency: latency * time.Millisecond, Window: 10 * time.Second, Windows: 2}
+	for _, latency := range latencies {
+		slow := run{Kind: kind, Skew: 1, Latency: latency, Window: 10 * time.Second, Windows: 2}
 		fixed := slow
 		fixed.Batch = 16
 		runs = append(runs, fixed, slow)
