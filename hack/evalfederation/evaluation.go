@@ -165,4 +165,6 @@ func (e *evaluation) fetch(ctx context.Context, kind string) error {
 	return nil
 }
 
-func (e *evaluation) secret(kind string, i int) map[string][]byte { return e.secrets[kind+"/"+memberName(i)] }
+func (e *evaluation) secret(kind string, i int) map[string][]byte {
+	return e.secrets[kind+"/"+memberName(i)]
+}

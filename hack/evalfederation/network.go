@@ -75,7 +75,9 @@ func (n *network) host(i int) string {
 }
 
 // link opens the way of a region to a server.
-func (n *network) link(i int, server string) (*link.Link, error) { return link.OpenAt(n.host(i), server) }
+func (n *network) link(i int, server string) (*link.Link, error) {
+	return link.OpenAt(n.host(i), server)
+}
 
 // play runs a region's process where it belongs.
 func (n *network) play(ctx context.Context, i int, o order) (report, error) {
