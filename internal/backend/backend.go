@@ -8,10 +8,6 @@ import (
 	"github.com/weir-dev/weir/pkg/concurrency"
 	postgrespool "github.com/weir-dev/weir/pkg/concurrency/coordinator/postgres"
 	redispool "github.com/weir-dev/weir/pkg/concurrency/coordinator/redis"
-	"github.com/weir-dev/weir/pkg/federation"
-	postgresbudget "github.com/weir-dev/weir/pkg/federation/coordinator/postgres"
-	redisbudget "github.com/weir-dev/weir/pkg/federation/coordinator/redis"
-	redisescrow "github.com/weir-dev/weir/pkg/federation/escrow/redis"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
@@ -31,10 +27,6 @@ type Backend interface {
 	// Coordinator returns who divides concurrency pools in the store, over the same
 	// connections.
 	Coordinator() concurrency.Coordinator
-	// Federation returns who keeps budgets that clusters share in the store, and where a
-	// cluster keeps in it what it was granted of such budgets, nil where that is not
-	// possible; both over the same connections.
-	Federation() (federation.Coordinator, federation.Escrow)
 	// Close ends the calls under way. Nothing may be called afterwards.
 	Close() error
 }
@@ -45,13 +37,12 @@ type Backend interface {
 // refuses the credentials, is an error of Apply. The error names the value that is
 // wrong, never shows one, and says what to put instead. The caller closes the Backend.
 func Open(of policy.Store, secret map[string][]byte) (Backend, error) {
-	s := credentials{of: of, values: secret}
 	switch of.Type {
 	case policy.RedisStore:
-		r, err := s.redis()
+		r, err := Redis(of, secret)
 		return opened(inRedis{r}, err)
 	case policy.PostgresStore:
-		p, err := s.postgres()
+		p, err := Postgres(of, secret)
 		return opened(inPostgres{p}, err)
 	default:
 		return nil, fmt.Errorf("store type %q is not one that this version can open", of.Type)
@@ -77,14 +68,14 @@ func (b inRedis) Coordinator() concurrency.Coordinator { return redispool.New(b.
 // Coordinator implements Backend.
 func (b inPostgres) Coordinator() concurrency.Coordinator { return postgrespool.New(b.Store) }
 
-// Federation implements Backend.
-func (b inRedis) Federation() (federation.Coordinator, federation.Escrow) {
-	return redisbudget.New(b.Store), redisescrow.New(b.Store)
+// Redis is Open of a store of type Redis, as it is.
+func Redis(of policy.Store, secret map[string][]byte) (*redis.Store, error) {
+	return credentials{of: of, values: secret}.redis()
 }
 
-// Federation implements Backend.
-func (b inPostgres) Federation() (federation.Coordinator, federation.Escrow) {
-	return postgresbudget.New(b.Store), nil
+// Postgres is Open of a store of type Postgres, as it is.
+func Postgres(of policy.Store, secret map[string][]byte) (*postgres.Store, error) {
+	return credentials{of: of, values: secret}.postgres()
 }
 
 func (s credentials) redis() (*redis.Store, error) {

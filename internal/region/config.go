@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/internal/hub"
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -67,7 +66,7 @@ type Config struct {
 
 	// Dial opens the way to a hub, Open a store, and New an engine. Nil: the real ones.
 	Dial func(of policy.Hub, secret map[string][]byte) (Hub, error)
-	Open func(of policy.Store, secret map[string][]byte) (backend.Backend, error)
+	Open func(of policy.Store, secret map[string][]byte) (Server, error)
 	New  func(cfg federation.Config, c federation.Coordinator, e federation.Escrow) Engine
 }
 
@@ -78,7 +77,7 @@ func (c Config) normalize() Config {
 		c.Dial = func(of policy.Hub, secret map[string][]byte) (Hub, error) { return hubs.Open(of.Endpoint, secret) }
 	}
 	if c.Open == nil {
-		c.Open = backend.Open
+		c.Open = openServer
 	}
 	if c.New == nil {
 		c.New = func(cfg federation.Config, k federation.Coordinator, e federation.Escrow) Engine {

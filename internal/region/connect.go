@@ -62,10 +62,9 @@ func (s *Set) open(ctx context.Context, to place) (*connection, error) {
 		}
 		return &connection{place: to, ledger: h, close: func() error { h.Close(); return nil }}, nil
 	}
-	b, err := s.Open(to.store, secret)
+	server, err := s.Open(to.store, secret)
 	if err != nil {
 		return nil, &CredentialsError{Secret: to.store.Secret, Cause: err}
 	}
-	budgets, escrows := b.Federation()
-	return &connection{place: to, ledger: budgets, escrow: escrows, close: b.Close}, nil
+	return &connection{place: to, ledger: server.Ledger, escrow: server.Escrow, close: server.Close}, nil
 }

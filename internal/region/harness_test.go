@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,7 +13,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/pkg/federation"
 	coordinator "github.com/weir-dev/weir/pkg/federation/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/federation/escrow"
@@ -119,6 +119,13 @@ func (r *root) lose(op ledger.Op) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.loses = op
+}
+
+// lists makes one member the only one.
+func (r *root) lists(member string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.only = member
 }
 
 // hang lets calls wait until their callers give up.
@@ -293,17 +300,6 @@ func (w *world) dial(of policy.Hub, secret map[string][]byte) (Hub, error) {
 	return w.way(of.Endpoint, secret), nil
 }
 
-// A server is an open store with budgets and escrows.
-type server struct {
-	backend.Backend
-	way  *way
-	kept keeping
-}
-
-func (s server) Federation() (federation.Coordinator, federation.Escrow) { return s.way, s.kept }
-
-func (s server) Close() error { s.way.Close(); return nil }
-
 // keeping notes of which budgets escrows are kept.
 type keeping struct {
 	*escrows.Escrow
@@ -318,9 +314,23 @@ func (k keeping) Apply(ctx context.Context, id string, c escrow.Command) (escrow
 	return k.Escrow.Apply(ctx, id, c)
 }
 
-func (w *world) open(of policy.Store, secret map[string][]byte) (backend.Backend, error) {
+func (w *world) open(of policy.Store, secret map[string][]byte) (Server, error) {
 	v := w.way(of.Address, secret)
-	return server{way: v, kept: keeping{Escrow: w.escrows, of: v}}, nil
+	return Server{Ledger: v, Escrow: keeping{Escrow: w.escrows, of: v}, Close: func() error { v.Close(); return nil }}, nil
+}
+
+// told returns how often somebody was told of a change.
+func (w *world) told() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.changed)
+}
+
+// shut returns the ways that were closed, in order.
+func (w *world) shut() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.closed)
 }
 
 func (w *world) usage(_ string, open limiter.OpenWindow, _, _ time.Time) ledger.Usage {

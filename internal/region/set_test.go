@@ -148,8 +148,8 @@ func TestNewCredentialsReplaceTheConnectionAndNotTheEngine(t *testing.T) {
 		w.secret("shop/hub", "2")
 		w.takes(b, 60)
 		w.takes(other, 60)
-		if !slices.Equal(w.opened, []string{"hub:1@1", "hub:1@2"}) || !slices.Equal(w.closed, []string{"hub:1@1"}) {
-			t.Errorf("opened %v and closed %v", w.opened, w.closed)
+		if !slices.Equal(w.opened, []string{"hub:1@1", "hub:1@2"}) || !slices.Equal(w.shut(), []string{"hub:1@1"}) {
+			t.Errorf("opened %v and closed %v", w.opened, w.shut())
 		}
 		if holders := names(w.root("hub:1").sent(ledger.Lease)); len(holders) != 2 {
 			t.Errorf("holders %v asked, want one a budget: what they have stays good", holders)
@@ -159,8 +159,8 @@ func TestNewCredentialsReplaceTheConnectionAndNotTheEngine(t *testing.T) {
 		w.secret("shop/hub", "3")
 		w.has(at(own("acme/checkout", 100), "hub:2"))
 		time.Sleep(time.Second)
-		if want := []string{"hub:1@1", "hub:1@2", "hub:1@3"}; !slices.Equal(w.closed, want) {
-			t.Errorf("closed %v, want %v", w.closed, want)
+		if want := []string{"hub:1@1", "hub:1@2", "hub:1@3"}; !slices.Equal(w.shut(), want) {
+			t.Errorf("closed %v, want %v", w.shut(), want)
 		}
 	})
 }
@@ -215,8 +215,8 @@ func TestAnEscrowInRedisOutlivesTheTerm(t *testing.T) {
 		if want := "cluster-a/acme/checkout"; !strings.HasPrefix(w.escrowed, want) {
 			t.Errorf("the escrow is that of %q, want %q: clusters may share a server", w.escrowed, want)
 		}
-		if !slices.Equal(w.closed, []string{"redis:1@1"}) {
-			t.Errorf("closed %v", w.closed)
+		if !slices.Equal(w.shut(), []string{"redis:1@1"}) {
+			t.Errorf("closed %v", w.shut())
 		}
 	})
 }
@@ -267,12 +267,12 @@ func TestAConnectionIsClosedAfterItsLastCall(t *testing.T) {
 		go func() { _ = second(w.apply("shop", b, limiter.Command{Op: limiter.Take, Min: 50, Want: 50})) }()
 		time.Sleep(10 * time.Millisecond)
 		w.secret("shop/hub", "2")
-		if len(w.closed) != 0 {
-			t.Errorf("closed %v under a call", w.closed)
+		if len(w.shut()) != 0 {
+			t.Errorf("closed %v under a call", w.shut())
 		}
 		time.Sleep(5 * time.Second)
-		if !slices.Equal(w.closed, []string{"hub:1@1"}) {
-			t.Errorf("closed %v, want the one that is no longer used", w.closed)
+		if !slices.Equal(w.shut(), []string{"hub:1@1"}) {
+			t.Errorf("closed %v, want the one that is no longer used", w.shut())
 		}
 	})
 }

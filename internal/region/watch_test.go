@@ -117,7 +117,7 @@ func TestWhatIsWrongWithACoordinatorIsTold(t *testing.T) {
 				if got := w.set.Observe("shop", "budget").Link; got.Problem != "" {
 					t.Fatalf("while it answers: %+v", got)
 				}
-				told := len(w.changed)
+				told := w.told()
 				began := time.Now()
 				to.fail(tc.err)
 				time.Sleep(8 * time.Second)
@@ -125,7 +125,7 @@ func TestWhatIsWrongWithACoordinatorIsTold(t *testing.T) {
 				if got.Link.Problem != tc.want || got.Link.Detail != tc.err.Error() || got.Link.Since.Before(began) {
 					t.Errorf("got %+v, want %s since the failure", got.Link, tc.want)
 				}
-				if len(w.changed) == told {
+				if w.told() == told {
 					t.Error("nobody was told")
 				}
 				to.fail(nil)
@@ -143,7 +143,7 @@ func TestAMemberThatTheLedgerDoesNotListIsTold(t *testing.T) {
 		b := at(own("acme/checkout", 100), "hub:1")
 		w := start(t, b)
 		defer w.end()
-		w.root("hub:1").only = "b"
+		w.root("hub:1").lists("b")
 		_ = second(w.apply("shop", b, one))
 		time.Sleep(3 * time.Second)
 		if got := w.set.Observe("shop", "budget").Link.Problem; got != budget.UnknownMember {
