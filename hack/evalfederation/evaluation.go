@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,8 @@ type evaluation struct {
 	cluster  *devcluster.Cluster
 	kube     client.Client
 	memory   *memoryHub
-	secrets  map[string]map[string][]byte // by kind and member
+	mu       sync.Mutex
+	secrets  map[string]map[string][]byte // by kind and member; guarded by mu
 }
 
 // open starts the coordinators. The caller closes the evaluation, also after an error.
@@ -146,6 +148,8 @@ func (e *evaluation) fetch(ctx context.Context, kind string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for i := range regions {
 		name := kind + "/" + memberName(i)
 		for e.secrets[name] == nil {
@@ -166,5 +170,7 @@ func (e *evaluation) fetch(ctx context.Context, kind string) error {
 }
 
 func (e *evaluation) secret(kind string, i int) map[string][]byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	return e.secrets[kind+"/"+memberName(i)]
 }

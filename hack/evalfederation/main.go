@@ -69,19 +69,23 @@ func evaluate(ctx context.Context) (err error) {
 	return err
 }
 
-// runAll measures all kinds at once, each one run after the other. The load is small, so
-// they do not disturb each other.
+// runAll measures all rows at once. The load is small, so they disturb each other
+// little.
 func (e *evaluation) runAll(ctx context.Context) ([]result, error) {
 	var total, done int
 	var mu sync.Mutex
-	byKind := make([][]result, len(kinds))
+	var rows [][]run
+	for _, kind := range kinds {
+		rows = append(rows, plan(kind)...)
+	}
+	measuredIn := make([][]result, len(rows))
 	all, ctx := errgroup.WithContext(ctx)
-	for i, kind := range kinds {
-		runs := plan(kind)
-		total += len(runs)
+	for i, row := range rows {
+		total += len(row)
 		all.Go(func() error {
-			for n, r := range runs {
-				id, err := e.announce(ctx, r, n)
+			for n, r := range row {
+				kind := r.Kind
+				id, err := e.announce(ctx, r, i*100+n)
 				if err != nil {
 					return fmt.Errorf("%s: %w", kind, err)
 				}
@@ -89,7 +93,7 @@ func (e *evaluation) runAll(ctx context.Context) ([]result, error) {
 				if err != nil {
 					return fmt.Errorf("%s: %w", kind, err)
 				}
-				byKind[i] = append(byKind[i], measured)
+				measuredIn[i] = append(measuredIn[i], measured)
 				mu.Lock()
 				done++
 				fmt.Printf("%3d of %d  %s\n", done, total, measured.line())
@@ -99,7 +103,7 @@ func (e *evaluation) runAll(ctx context.Context) ([]result, error) {
 		})
 	}
 	err := all.Wait()
-	return slices.Concat(byKind...), err
+	return slices.Concat(measuredIn...), err
 }
 
 func (r *result) line() string {

@@ -35,14 +35,20 @@ func (r *run) offered(region int) int {
 
 // warmUp is how many windows pass before those that count: the first began before
 // the coordinator's memory, and sizes are learned.
-const warmUp = 3
+const warmUp = 2
 
 var latencies = []time.Duration{time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}
 
 var skews = []float64{0, 0.25, 0.5, 0.75, 1}
 
-// plan returns the runs of one kind of coordinator.
-func plan(kind string) []run {
+// plan returns the runs of one kind of coordinator, in rows that are measured one after
+// the other.
+func plan(kind string) [][]run {
+	return [][]run{skewed(kind), distant(kind)}
+}
+
+// skewed are the runs of the table of skews.
+func skewed(kind string) []run {
 	var runs []run
 	for _, skew := range skews {
 		base := run{Kind: kind, Skew: skew, Latency: 2 * time.Millisecond, Window: 5 * time.Second, Windows: 2}
@@ -55,6 +61,12 @@ func plan(kind string) []run {
 			runs = append(runs, static)
 		}
 	}
+	return runs
+}
+
+// distant are the runs of the table of latencies.
+func distant(kind string) []run {
+	var runs []run
 	for _, latency := range latencies {
 		slow := run{Kind: kind, Skew: 1, Latency: latency, Window: 10 * time.Second, Windows: 2}
 		fixed := slow

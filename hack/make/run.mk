@@ -18,6 +18,6 @@ simulate: ## Simulate fleets in virtual time, and write docs/simulation.md with 
 	@go run ./hack/simulate
 
 .PHONY: eval-federation
-eval-federation: deps assets build ## Measure three regions on one budget over every coordinator (about 7 minutes); writes docs/federation-evaluation.md
+eval-federation: deps assets build ## Measure three regions on one budget over every coordinator (about 8 minutes); writes docs/federation-evaluation.md
 	@go build -o bin/evalfederation ./hack/evalfederation
 	@KUBEBUILDER_ASSETS=$(ASSETS) bin/evalfederation
