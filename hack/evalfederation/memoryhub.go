@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,7 +45,7 @@ func startMemoryHub(ctx context.Context, kube client.Client, n *network) (*memor
 		names = append(names, n.host(i))
 	}
 	credentials := hub.NewCredentials(hub.CredentialsConfig{
-		Client: kube, Namespace: memoryNamespace, Self: hubMember, Budgets: h, Names: names,
+		Client: kube, Namespace: memoryNamespace, Self: hubMember, Budgets: h, Names: names, Interval: time.Second,
 	})
 	clock := storememory.NewClock(0)
 	server := hub.NewServer(hub.ServerConfig{
