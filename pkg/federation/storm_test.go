@@ -250,7 +250,7 @@ func (s *storm) run(d time.Duration) {
 // coordinator's clock.
 func TestNoWindowAdmitsMoreThanTheLimit(t *testing.T) {
 	var total, most, outages, runs int64
-	for seed := range uint64(240) {
+	for seed := range uint64(storms) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStorm(t, seed)
