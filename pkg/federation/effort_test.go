@@ -1,0 +1,6 @@
+//go:build !race
+
+package federation_test
+
+// storms is how many there are.
+const storms = 240
