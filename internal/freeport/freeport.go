@@ -2,11 +2,15 @@
 package freeport
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 )
 
 // The ports lie below those that the kernel lends to outgoing connections (32768
@@ -20,22 +24,27 @@ const (
 // tries is how many ports are looked at before there seems to be none.
 const tries = 200
 
-var given struct {
+// claims are the files that say which ports this process has. The kernel gives them up
+// when it ends.
+var claims struct {
 	sync.Mutex
 
-	ports map[int]bool
+	files []*os.File
 }
 
 // Port returns a port of the loopback address that nothing listens on, and that
-// this process did not get before. Processes that ask at the same time choose at
-// random among 20,000.
+// nobody who asks here gets while this process lives, whatever process it is of.
 func Port() (int, error) {
-	given.Lock()
-	defer given.Unlock()
-	var last error
+	claims.Lock()
+	defer claims.Unlock()
+	last := errors.New("other processes have them all")
 	for range tries {
 		port := first + rand.IntN(end-first) //nolint:gosec // not a secret
-		if given.ports[port] {
+		claimed, err := claim(port)
+		if err != nil {
+			return 0, fmt.Errorf("find a free port: %w", err)
+		}
+		if !claimed {
 			continue
 		}
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) //nolint:noctx // returns at once
@@ -46,13 +55,26 @@ func Port() (int, error) {
 		if err := l.Close(); err != nil {
 			return 0, fmt.Errorf("find a free port: %w", err)
 		}
-		if given.ports == nil {
-			given.ports = map[int]bool{}
-		}
-		given.ports[port] = true
 		return port, nil
 	}
 	return 0, fmt.Errorf("find a free port from %d to %d: %w", first, end-1, last)
+}
+
+// claim reports whether the port is this process's now, and was not before.
+func claim(port int) (bool, error) {
+	dir := filepath.Join(os.TempDir(), "weir-ports")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return false, err
+	}
+	file, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(port)), os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return false, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return false, file.Close()
+	}
+	claims.files = append(claims.files, file)
+	return true, nil
 }
 
 // Address returns the loopback address with such a port.
