@@ -152,8 +152,7 @@ func TestFiguresOfAPoolWaitAndConditionsDoNot(t *testing.T) {
 
 	say(healthy(200))
 	w.Consistently(func() string { return w.pool("db").Status.Summary.Limit }).Should(Equal("100"))
-	clock.SetTime(clock.Now().Add(18 * time.Second))
-	say(healthy(300))
+	elapse(18*time.Second, func() { say(healthy(300)) })
 	w.Eventually(func() string { return w.pool("db").Status.Summary.Limit }).Should(Equal("300"))
 
 	full := healthy(300)
@@ -181,8 +180,7 @@ func TestFiguresOfAPoolSettle(t *testing.T) {
 	say := func(version int64, f audit.PoolFigures) { fleet.sayOfPool(w.name("db"), dividing(version, f, a)) }
 	limit := func() string { return w.pool("db").Status.Summary.Limit }
 	pass := func(d time.Duration, f audit.PoolFigures) {
-		clock.SetTime(clock.Now().Add(d))
-		say(w.poolVersion("db"), f)
+		elapse(d, func() { say(w.poolVersion("db"), f) })
 	}
 	pass(0, healthy(100))
 	w.Eventually(limit).Should(Equal("100"))

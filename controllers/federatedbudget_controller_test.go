@@ -140,8 +140,7 @@ func TestFiguresOfABudgetWaitAndConditionsDoNot(t *testing.T) {
 
 	w.say("world", 20)
 	w.Consistently(granted).Should(BeEquivalentTo(10))
-	clock.SetTime(clock.Now().Add(18 * time.Second))
-	w.say("world", 30)
+	elapse(18*time.Second, func() { w.say("world", 30) })
 	w.Eventually(granted).Should(BeEquivalentTo(30))
 
 	w.say("world", 30, func(o *budget.Observation) {
