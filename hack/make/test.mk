@@ -8,16 +8,16 @@ TLA2TOOLS ?= ## path of tla2tools.jar for `make tlc`
 PURE := ./pkg/limiter ./internal/explore ./internal/explore/pools ./internal/explore/federation
 
 .PHONY: test
-test: test-unit e2e ## Run everything a change must pass
+test: test-unit test-fleet ## Run everything a change must pass that needs no cluster
 
 .PHONY: test-unit
 test-unit: deps assets ## Run all packages, under the race detector where goroutines are, with real servers
 	go test -timeout 15m $(PURE)
 	KUBEBUILDER_ASSETS=$(ASSETS) go test -race -timeout 15m $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 
-.PHONY: e2e
-e2e: deps assets build demo-programs ## Run the whole system as processes on this machine and prove its promises
-	KUBEBUILDER_ASSETS=$(ASSETS) go test -v -tags e2e -count 1 -timeout 20m ./test/e2e -ginkgo.v -ginkgo.no-color
+.PHONY: test-fleet
+test-fleet: deps assets build demo-programs ## Run the whole system as processes on this machine and prove its promises
+	KUBEBUILDER_ASSETS=$(ASSETS) go test -v -tags fleet -count 1 -timeout 20m ./test/fleet -ginkgo.v -ginkgo.no-color
 
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME each

@@ -1,6 +1,6 @@
-//go:build e2e
+//go:build fleet
 
-package e2e
+package fleet
 
 import (
 	"context"

@@ -1,6 +1,6 @@
-//go:build e2e
+//go:build fleet
 
-package e2e
+package fleet
 
 import (
 	"context"
@@ -38,11 +38,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	root, err = filepath.Abs("../..")
 	Expect(err).NotTo(HaveOccurred())
-	Expect(os.Getenv(assets)).NotTo(BeEmpty(), assets+" is not set: run the suite with `make e2e`")
+	Expect(os.Getenv(assets)).NotTo(BeEmpty(), assets+" is not set: run the suite with `make test-fleet`")
 	for _, program := range []string{"controller", "sidecar", "demo-app"} {
-		Expect(binary(program)).To(BeARegularFile(), "run the suite with `make e2e`, which builds it")
+		Expect(binary(program)).To(BeARegularFile(), "run the suite with `make test-fleet`, which builds it")
 	}
-	workDir = filepath.Join(root, ".cache", "e2e")
+	workDir = filepath.Join(root, ".cache", "fleet")
 	Expect(os.RemoveAll(workDir)).To(Succeed())
 	log.SetLogger(GinkgoLogr)
 	here = openSite(ctx, "eu-west", workDir)

@@ -1,6 +1,6 @@
-//go:build e2e
+//go:build fleet
 
-package e2e
+package fleet
 
 import (
 	"context"
@@ -64,7 +64,10 @@ func openShop(ctx context.Context, edit func(*v1alpha1.RateLimitPolicySpec)) *sh
 func openEmptyShop(ctx context.Context, at *site) *shop {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "shop-", Labels: map[string]string{v1alpha1.InjectionLabel: v1alpha1.Enabled},
+		GenerateName: "shop-",
+		Labels:       map[string]string{v1alpha1.InjectionLabel: v1alpha1.Enabled},
+		// A process has no network of its own whose packets could be redirected.
+		Annotations: map[string]string{v1alpha1.CaptureAnnotation: "port"},
 	}}
 	Expect(at.kube.Create(ctx, ns)).To(Succeed())
 	tally, err := traffic.NewTally()
