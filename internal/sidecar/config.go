@@ -26,6 +26,7 @@ type config struct {
 	checkAddress string
 	adminAddress string
 	grace        time.Duration
+	otlpEndpoint string // host:port of a collector of traces; empty to trace nothing
 
 	namespace, pod, podUID string
 	mode                   enforce.Mode
@@ -53,6 +54,8 @@ Flags:
                                  served (default %s)
   --shutdown-grace-period TIME   how long requests may take to finish after SIGTERM
                                  (default %s)
+  --otlp-endpoint HOST:PORT      collector that traces are sent to, over gRPC; without it,
+                                 nothing is traced
 
 Environment:
   WEIR_POD_NAMESPACE             namespace of the pod; always needed
@@ -92,6 +95,7 @@ func loadConfig(args []string, getenv func(string) string) (config, error) {
 	flags.StringVar(&c.checkAddress, "check-address", defaultCheck, "")
 	flags.StringVar(&c.adminAddress, "admin-address", defaultAdmin, "")
 	flags.DurationVar(&c.grace, "shutdown-grace-period", defaultGrace, "")
+	flags.StringVar(&c.otlpEndpoint, "otlp-endpoint", "", "")
 	flags.Func("inbound", "", func(pair string) error {
 		ports = append(ports, pair)
 		return nil
@@ -182,6 +186,9 @@ func (c *config) validate() error {
 	}
 	if c.grace < 0 {
 		errs = append(errs, fmt.Errorf("--shutdown-grace-period is %s: use 0s or more", c.grace))
+	}
+	if host, port, err := net.SplitHostPort(c.otlpEndpoint); c.otlpEndpoint != "" && (err != nil || host == "" || !isPort(port)) {
+		errs = append(errs, fmt.Errorf("--otlp-endpoint is %q: write HOST:PORT without a scheme, such as collector.monitoring:4317", c.otlpEndpoint))
 	}
 	if c.fleetAddress == "" {
 		return errors.Join(errs...)

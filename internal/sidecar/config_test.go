@@ -31,12 +31,14 @@ func TestLoadConfig(t *testing.T) {
 		"--fleet-address=weir-fleet.weir-system.svc:15030", "--fleet-server-name=weir-fleet.weir-system.svc",
 		"--inbound=15006:8080", "--inbound=15007:9090", "--check-address=127.0.0.1:15010", "--admin-address=:15020",
 		"--token-file=/var/run/secrets/weir.dev/token", "--shutdown-grace-period=30s",
+		"--otlp-endpoint=collector.monitoring:4317",
 	}
 	want := config{
 		fleetAddress: "weir-fleet.weir-system.svc:15030", fleetServerName: "weir-fleet.weir-system.svc",
 		tokenFile: "/var/run/secrets/weir.dev/token", caBundle: "pem",
 		inbound:      []inbound{{":15006", "127.0.0.1:8080"}, {":15007", "127.0.0.1:9090"}},
 		checkAddress: "127.0.0.1:15010", adminAddress: ":15020", grace: 30 * time.Second,
+		otlpEndpoint: "collector.monitoring:4317",
 		namespace: "shop", pod: "checkout-1", podUID: "uid", mode: enforce.Enforce,
 	}
 	sandboxed := want
@@ -80,6 +82,7 @@ func TestLoadConfigNamesTheFieldAndTheCure(t *testing.T) {
 		"no UID":                    {[]string{"--fleet-address=a:1"}, pod("WEIR_POD_UID", ""), []string{"WEIR_POD_UID", "set it"}},
 		"no certificates":           {[]string{"--fleet-address=a:1"}, pod("WEIR_CA_BUNDLE", ""), []string{"WEIR_CA_BUNDLE", "PEM"}},
 		"no port of the controller": {[]string{"--fleet-address=a"}, pod(), []string{"--fleet-address", "HOST:PORT"}},
+		"a collector by URL":        {[]string{"--otlp-endpoint=http://a:4317"}, pod(), []string{"--otlp-endpoint", "HOST:PORT", "scheme"}},
 		"an unknown mode":           {nil, pod("WEIR_MODE", "Shadow"), []string{"WEIR_MODE", "shadow"}},
 		"a broken snapshot":         {nil, pod("WEIR_SNAPSHOT", "x"), []string{"WEIR_SNAPSHOT", "same version"}},
 		"a sandbox without address": {nil, pod("WEIR_SANDBOX_IP", "localhost"), []string{"WEIR_SANDBOX_IP", "IP address"}},
