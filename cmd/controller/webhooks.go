@@ -1,9 +1,8 @@
 package main
 
 import (
-	"runtime/debug"
-
 	"github.com/weir-dev/weir/internal/inject"
+	"github.com/weir-dev/weir/internal/version"
 	"github.com/weir-dev/weir/internal/webhook"
 )
 
@@ -17,19 +16,11 @@ func (p *platform) addWebhooks() {
 		Events:         p.manager.GetEventRecorder("weir-injector"),
 		CABundle:       p.certificates.CABundle,
 		Config: inject.Config{
-			Version:         version(),
+			Version:         version.String(),
 			Image:           o.sidecarImage,
 			FleetAddress:    o.fleetAddress,
 			FleetServerName: o.service(fleetService),
 		},
 	}
 	webhook.Register(p.manager.GetWebhookServer(), p.manager.GetScheme(), pods, p.manager.GetCache(), o.clusterName)
-}
-
-// version is that of the module this program was built from.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
-	}
-	return "(devel)"
 }

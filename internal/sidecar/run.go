@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/stores"
+	"github.com/weir-dev/weir/internal/version"
 	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
@@ -73,7 +73,7 @@ func newProcess(cfg config, log *slog.Logger) (*process, error) {
 			Address: cfg.fleetAddress, ServerName: cfg.fleetServerName, CABundle: []byte(cfg.caBundle),
 			TokenFile: cfg.tokenFile, Log: log,
 			Identity: fleet.Identity{
-				Namespace: cfg.namespace, Pod: cfg.pod, PodUID: cfg.podUID, BootNonce: nonce, Version: buildVersion(),
+				Namespace: cfg.namespace, Pod: cfg.pod, PodUID: cfg.podUID, BootNonce: nonce, Version: version.String(),
 			},
 		})
 		if err != nil {
@@ -165,11 +165,4 @@ func (p *process) release(ctx context.Context) {
 	both.Go(func() { p.pools.Close(ctx) })
 	both.Go(func() { p.enforcer.Close(ctx) })
 	both.Wait()
-}
-
-func buildVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
-	}
-	return ""
 }

@@ -1,0 +1,2 @@
+// Package version tells which version of Weir a program is.
+package version
