@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -12,6 +13,8 @@ import (
 // maxInFlight bounds the requests of one Load that wait for an answer. Where a
 // system is so slow that it is reached, requests count as failed, not as unsent.
 const maxInFlight = 2048
+
+var errTooSlow = fmt.Errorf("%d requests wait for an answer already", maxInFlight)
 
 // A Target is one proxy that load is sent to.
 type Target struct {
@@ -28,6 +31,9 @@ type Outcomes struct {
 // A Load sends requests at a fixed rate, whatever the answers: it is open-loop,
 // so a slow answer delays no later request.
 type Load struct {
+	// OnFailure, when set, is told why a request counts as failed.
+	OnFailure func(error)
+
 	client   *http.Client
 	interval atomic.Int64 // nanoseconds between two requests
 	inFlight chan struct{}
@@ -123,30 +129,39 @@ func (l *Load) send(ctx context.Context, target Target, due time.Time) {
 	case l.inFlight <- struct{}{}:
 		defer func() { <-l.inFlight }()
 	default:
-		o.Failed.Add(due)
+		l.fail(o, due, errTooSlow)
 		return
 	}
-	switch status := l.get(ctx, "http://"+target.Address+"/"); {
+	switch status, err := l.get(ctx, "http://"+target.Address+"/"); {
+	case err != nil:
+		l.fail(o, due, err)
 	case status >= 200 && status < 300:
 		o.Admitted.Add(due)
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
 		o.Refused.Add(due)
 	default:
-		o.Failed.Add(due)
+		l.fail(o, due, fmt.Errorf("%s answered %d", target.Address, status))
 	}
 }
 
-// get returns the status of an answer, 0 when there was none.
-func (l *Load) get(ctx context.Context, url string) int {
+func (l *Load) fail(o *Outcomes, due time.Time, why error) {
+	o.Failed.Add(due)
+	if l.OnFailure != nil {
+		l.OnFailure(why)
+	}
+}
+
+// get returns the status of a whole answer.
+func (l *Load) get(ctx context.Context, url string) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	resp, err := l.client.Do(req)
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, err
 }

@@ -25,9 +25,12 @@ type Tally struct {
 	wg   sync.WaitGroup
 }
 
-// NewTally listens for applications until it is closed.
-func NewTally() (*Tally, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // returns at once
+// NewTally listens for applications of this machine until it is closed.
+func NewTally() (*Tally, error) { return Listen("127.0.0.1:0") }
+
+// Listen listens for applications at an address until it is closed.
+func Listen(address string) (*Tally, error) {
+	l, err := net.Listen("tcp", address) //nolint:noctx // returns at once
 	if err != nil {
 		return nil, err
 	}

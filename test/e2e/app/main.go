@@ -1,0 +1,37 @@
+// Command app is every program that the end-to-end tests run in pods, but Weir
+// itself: an application, the tally it reports to, a source of load, and a client
+// that asks once.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// roles are what the first argument chooses from.
+var roles = map[string]func(context.Context) error{
+	"serve": serve,
+	"tally": tally,
+	"load":  load,
+	"fetch": fetch,
+}
+
+func main() {
+	if len(os.Args) < 2 || roles[os.Args[1]] == nil {
+		fmt.Fprintf(os.Stderr, "usage: app %s\n", strings.Join(slices.Sorted(maps.Keys(roles)), "|"))
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	err := roles[os.Args[1]](ctx)
+	stop()
+	if err != nil {
+		log.Fatal(err)
+	}
+}
