@@ -44,6 +44,14 @@ func admissionOf(taken []share) *Admission {
 	return &Admission{delay: delay, shares: slices.Clone(taken)}
 }
 
+// Delay returns how long the request has to wait for its turn: 0 for a nil Admission.
+func (a *Admission) Delay() time.Duration {
+	if a == nil {
+		return 0
+	}
+	return a.delay
+}
+
 // Wait returns when it is the request's turn, and only then is the request
 // counted. When ctx is done before, it gives back what the request was granted,
 // though not its place in a queue, behind which others stand, and returns the error
