@@ -39,7 +39,7 @@ func TestLoadConfig(t *testing.T) {
 		inbound:      []inbound{{":15006", "127.0.0.1:8080"}, {":15007", "127.0.0.1:9090"}},
 		checkAddress: "127.0.0.1:15010", adminAddress: ":15020", grace: 30 * time.Second,
 		otlpEndpoint: "collector.monitoring:4317",
-		namespace: "shop", pod: "checkout-1", podUID: "uid", mode: enforce.Enforce,
+		namespace:    "shop", pod: "checkout-1", podUID: "uid", mode: enforce.Enforce,
 	}
 	sandboxed := want
 	sandboxed.tokenFile = "/tmp/pod/var/run/secrets/weir.dev/token"
