@@ -15,13 +15,13 @@ func byClient(ip policy.ClientIP) func(*policy.Policy) {
 	}
 }
 
-func from(peer string, forwarded ...string) policy.Request {
+func from(peer string, forwarded ...string) *policy.Request {
 	r := request("GET /")
 	r.RemoteAddr = peer
 	if len(forwarded) > 0 {
 		r.Header["X-Forwarded-For"] = forwarded
 	}
-	return policy.NewRequest(r)
+	return view(r)
 }
 
 func TestClientAddress(t *testing.T) {
@@ -116,7 +116,7 @@ func TestRotatingOtherHeadersOpensNoBucket(t *testing.T) {
 		r := request("GET /")
 		r.RemoteAddr = "10.0.0.1:99"
 		r.Header = http.Header{name: {"198.51.100.7"}, "X-Forwarded-For": {"203.0.113.9"}}
-		if got, _, _ := l.Value(policy.NewRequest(r)); got != "203.0.113.9" {
+		if got, _, _ := l.Value(view(r)); got != "203.0.113.9" {
 			t.Errorf("%s: counted as %q", name, got)
 		}
 	}

@@ -14,11 +14,14 @@ func compileCost(c *Cost) costHeaders {
 }
 
 // Cost returns what r costs: what it is charged before it is let through. It is at
-// least 1.
-func (l *CompiledLimit) Cost(r Request) int64 {
+// least 1. A descriptor has no header that could say it.
+func (l *CompiledLimit) Cost(r *Request) int64 {
 	c := l.Limit.Cost
 	if c == nil {
 		return 1
+	}
+	if r.http == nil {
+		return c.Default
 	}
 	if amount, ok := amountOf(r.http.Header, l.costs.request, c.Max); ok && amount > 0 {
 		return amount

@@ -34,7 +34,7 @@ func TestCost(t *testing.T) {
 		"the first of several":                    {byHeader, "GET / X-Cost:7 X-Cost:8", 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := limitOf(t, tc.policy).Cost(policy.NewRequest(request(tc.request))); got != tc.want {
+			if got := limitOf(t, tc.policy).Cost(view(request(tc.request))); got != tc.want {
 				t.Errorf("it costs %d, want %d", got, tc.want)
 			}
 		})
@@ -72,7 +72,7 @@ func TestSettle(t *testing.T) {
 
 func TestReadingACostDoesNotAllocate(t *testing.T) {
 	l := limitOf(t, costing(policy.Cost{Default: 1, Max: 50, RequestHeader: "x-my-own-cost", ResponseHeader: "x-my-own-use"}))
-	r, response := policy.NewRequest(request("GET / X-My-Own-Cost:7")), http.Header{"X-My-Own-Use": {"5"}}
+	r, response := view(request("GET / X-My-Own-Cost:7")), http.Header{"X-My-Own-Use": {"5"}}
 	if n := testing.AllocsPerRun(100, func() { l.Settle(response, l.Cost(r)) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -25,7 +25,7 @@ var missingValue = "missing" + strings.Repeat(".", maxPart)
 
 // Value returns the value that r is counted under, and the part that is missing
 // when the outcome is Rejected. Only a limit without a key has the empty value.
-func (l *CompiledLimit) Value(r Request) (value string, outcome Outcome, missing KeyPart) {
+func (l *CompiledLimit) Value(r *Request) (value string, outcome Outcome, missing KeyPart) {
 	return l.key.value(r)
 }
 
@@ -84,7 +84,7 @@ func compileKey(k *Key, ip ClientIP) (keyer, error) {
 	return c, nil
 }
 
-func (k *keyer) value(r Request) (string, Outcome, KeyPart) {
+func (k *keyer) value(r *Request) (string, Outcome, KeyPart) {
 	if len(k.parts) == 0 {
 		return "", Counted, KeyPart{}
 	}
@@ -110,7 +110,10 @@ func (k *keyer) missing(part KeyPart) (string, Outcome, KeyPart) {
 
 // part returns the part's value, empty when the request lacks it. Of a header
 // that is sent several times the first value counts.
-func (k *keyer) part(p KeyPart, r Request) string {
+func (k *keyer) part(p KeyPart, r *Request) string {
+	if r.http == nil || p.Type == DescriptorKey {
+		return r.entry(p)
+	}
 	switch p.Type {
 	case HeaderKey:
 		if p.Header == "Host" {

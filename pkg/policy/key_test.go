@@ -35,7 +35,7 @@ func TestValue(t *testing.T) {
 		"an empty header is missing":       {keyed(policy.Skip, tenant), "GET / X-Tenant:", "", policy.Skipped},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, outcome, missing := limitOf(t, tc.key).Value(policy.NewRequest(request(tc.request)))
+			got, outcome, missing := limitOf(t, tc.key).Value(view(request(tc.request)))
 			if got != tc.want || outcome != tc.outcome {
 				t.Errorf("got %q, %v; want %q, %v", got, outcome, tc.want, tc.outcome)
 			}
@@ -54,13 +54,13 @@ func TestRequestsWithoutTheKeyShareACounterNobodyCanChoose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := limitOf(t, keyed(policy.Shared, parts...))
-			shared, outcome, _ := l.Value(policy.NewRequest(request("GET /")))
+			shared, outcome, _ := l.Value(view(request("GET /")))
 			if shared == "" || outcome != policy.Counted {
 				t.Fatalf("got %q, %v", shared, outcome)
 			}
 			r := request("GET /")
 			r.Header.Set("X-Tenant", shared)
-			if chosen, _, _ := l.Value(policy.NewRequest(r)); chosen == shared {
+			if chosen, _, _ := l.Value(view(r)); chosen == shared {
 				t.Error("a request chose the shared counter")
 			}
 			if policy.JoinParts(shared) == shared {
@@ -86,7 +86,7 @@ func TestLongPartsAreCutAndStayApart(t *testing.T) {
 
 func TestKeysOfOnePartDoNotAllocate(t *testing.T) {
 	l := limitOf(t, keyed(policy.Shared, policy.KeyPart{Type: policy.HeaderKey, Header: "x-tenant"}))
-	r := policy.NewRequest(request("GET / X-Tenant:gold"))
+	r := view(request("GET / X-Tenant:gold"))
 	if n := testing.AllocsPerRun(100, func() { l.Value(r) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

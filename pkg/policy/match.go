@@ -33,14 +33,17 @@ type CompiledLimit struct {
 }
 
 // Compile validates s and returns it ready for use. The set keeps s: the caller
-// no longer changes it.
+// no longer changes it. A policy of the set that says nothing of responses has the
+// DefaultResponse.
 func Compile(s Snapshot) (*Set, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
+	s.Policies = slices.Clone(s.Policies) // the responses of which are filled in
 	set := &Set{Snapshot: s, byName: make(map[limitName]*CompiledLimit)}
 	for i := range s.Policies {
 		p := &s.Policies[i]
+		p.Response = p.Response.orDefault()
 		for j := range p.Limits {
 			l, err := compileLimit(p, &p.Limits[j])
 			if err != nil {
@@ -86,25 +89,12 @@ func compileLimit(p *Policy, l *Limit) (*CompiledLimit, error) {
 // Shadow reports whether refusals of the limit are counted and let pass.
 func (l *CompiledLimit) Shadow() bool { return l.Policy.Mode == Shadow || l.Limit.Mode == Shadow }
 
-// A Request is an HTTP request as limits see it.
-type Request struct {
-	http *http.Request
-	path string
-}
-
-// NewRequest returns the view limits have of r. Paths are compared decoded and
-// without dot segments and repeated slashes, so that no other spelling of a path
-// escapes a limit or opens a second counter.
-func NewRequest(r *http.Request) Request {
-	return Request{http: r, path: cleanPath(r.URL.Path)}
-}
-
 // Matches reports whether the limit applies to r.
-func (l *CompiledLimit) Matches(r Request) bool {
+func (l *CompiledLimit) Matches(r *Request) bool {
 	return (len(l.matches) == 0 || anyMatches(l.matches, r)) && !anyMatches(l.exempt, r)
 }
 
-func anyMatches(ms []matcher, r Request) bool {
+func anyMatches(ms []matcher, r *Request) bool {
 	for i := range ms {
 		if ms[i].matches(r) {
 			return true
@@ -117,6 +107,8 @@ type matcher struct {
 	methods []string
 	paths   []pathMatcher
 	headers []headerMatcher
+
+	descriptors []DescriptorMatch // of calls, which have nothing else
 }
 
 func compileMatches(name string, ms []Match) ([]matcher, error) {
@@ -132,7 +124,7 @@ func compileMatches(name string, ms []Match) ([]matcher, error) {
 }
 
 func compileMatch(m *Match) (matcher, error) {
-	c := matcher{methods: m.Methods}
+	c := matcher{methods: m.Methods, descriptors: m.Descriptors}
 	for _, p := range m.Paths {
 		compiled, err := compilePath(p)
 		if err != nil {
@@ -150,7 +142,10 @@ func compileMatch(m *Match) (matcher, error) {
 	return c, nil
 }
 
-func (m *matcher) matches(r Request) bool {
+func (m *matcher) matches(r *Request) bool {
+	if r.http == nil || len(m.descriptors) > 0 {
+		return m.matchesDescriptor(r)
+	}
 	if len(m.methods) > 0 && !slices.Contains(m.methods, r.http.Method) {
 		return false
 	}

@@ -38,14 +38,14 @@ func compilePool(p *Pool) (*CompiledPool, error) {
 func (c *CompiledPool) Shadow() bool { return c.Pool.Mode == Shadow }
 
 // Exempt reports whether r needs no slot.
-func (c *CompiledPool) Exempt(r Request) bool { return anyMatches(c.exempt, r) }
+func (c *CompiledPool) Exempt(r *Request) bool { return anyMatches(c.exempt, r) }
 
 // Ignore reports whether the latency of r says nothing of the backend's load.
-func (c *CompiledPool) Ignore(r Request) bool { return anyMatches(c.ignore, r) }
+func (c *CompiledPool) Ignore(r *Request) bool { return anyMatches(c.ignore, r) }
 
 // Partition returns the index of the partition that r belongs to, the first that
 // matches it, and slots.Rest when none does.
-func (c *CompiledPool) Partition(r Request) int {
+func (c *CompiledPool) Partition(r *Request) int {
 	for i, matches := range c.partitions {
 		if len(matches) == 0 || anyMatches(matches, r) {
 			return i

@@ -68,11 +68,17 @@ func TestMatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := limitOf(t, matching(tc.match...))
-			if got := l.Matches(policy.NewRequest(request(tc.request))); got != tc.want {
+			if got := l.Matches(view(request(tc.request))); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
 	}
+}
+
+// view returns the view limits have of r.
+func view(r *http.Request) *policy.Request {
+	seen := policy.NewRequest(r)
+	return &seen
 }
 
 // request returns a request from a line of method, target and headers.
@@ -104,7 +110,7 @@ func TestExempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := limitOf(t, func(p *policy.Policy) { p.Limits[0].Match, p.Limits[0].Exempt = tc.match, tc.exempt })
-			if got := l.Matches(policy.NewRequest(request(tc.request))); got != tc.want {
+			if got := l.Matches(view(request(tc.request))); got != tc.want {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -127,7 +133,7 @@ func TestLookup(t *testing.T) {
 func TestMatchingDoesNotAllocate(t *testing.T) {
 	l := limitOf(t, matching(full().Policies[0].Limits[1].Match...))
 	r := request("POST /v1/orders/7 X-Tenant:gold")
-	if n := testing.AllocsPerRun(100, func() { l.Matches(policy.NewRequest(r)) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { l.Matches(view(r)) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -147,7 +153,7 @@ func FuzzMatches(f *testing.F) {
 			matches := func(target string) bool {
 				r := request("GET /")
 				r.URL.Path = target
-				return set.Limits[0].Matches(policy.NewRequest(r))
+				return set.Limits[0].Matches(view(r))
 			}
 			if matches("/"+target) != matches("//x/.././/"+target) {
 				t.Errorf("%s %q matches another spelling of %q differently", kind, pattern, target)

@@ -55,7 +55,7 @@ func TestOverriddenIsNamedLikeRequests(t *testing.T) {
 	} {
 		r := request("GET / X-Tenant:" + tc.tenant)
 		r.RemoteAddr = tc.peer
-		value, _, _ := l.Value(policy.NewRequest(r))
+		value, _, _ := l.Value(view(r))
 		got, ok := params[value]
 		if ok != (tc.want != 0) || ok && (got.Rates[0].Limit != tc.want || got.Generation != 4) {
 			t.Errorf("%s at %s is worked by %+v", tc.tenant, tc.peer, got)

@@ -213,7 +213,7 @@ func TestRequestsOfAPool(t *testing.T) {
 		"GET /other":     {partition: slots.Rest},
 	} {
 		t.Run(line, func(t *testing.T) {
-			p, r := set.Pool(), policy.NewRequest(request(line))
+			p, r := set.Pool(), view(request(line))
 			if p.Exempt(r) != want.exempt || p.Ignore(r) != want.ignored || p.Partition(r) != want.partition {
 				t.Errorf("exempt %t, ignored %t, partition %d; want %+v", p.Exempt(r), p.Ignore(r), p.Partition(r), want)
 			}
@@ -229,7 +229,7 @@ func TestAPartitionWithoutMatchTakesTheRest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := set.Pool().Partition(policy.NewRequest(request("GET /x"))); got != 1 {
+	if got := set.Pool().Partition(view(request("GET /x"))); got != 1 {
 		t.Errorf("the request belongs to partition %d, want 1", got)
 	}
 	if !set.Pool().Shadow() {

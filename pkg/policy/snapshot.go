@@ -31,7 +31,8 @@ type Policy struct {
 	OnStoreUnavailable Action `json:"onStoreUnavailable"`
 
 	ClientIP ClientIP `json:"clientIP,omitzero"`
-	Limits   []Limit  `json:"limits"` // 1 to 32, in the order of the object
+	Response Response `json:"response,omitzero"` // zero: DefaultResponse, which Compile fills in
+	Limits   []Limit  `json:"limits"`            // 1 to 32, in the order of the object
 }
 
 // Mode says what a refusal does.
@@ -207,68 +208,3 @@ type Weight struct {
 	Tenant string `json:"tenant"`
 	Weight int64  `json:"weight"` // 1 to limiter.MaxWeight
 }
-
-// A Match selects requests. Every field that is set must match.
-type Match struct {
-	Methods []string      `json:"methods,omitempty"` // one of
-	Paths   []PathMatch   `json:"paths,omitempty"`   // one of
-	Headers []HeaderMatch `json:"headers,omitempty"` // all of
-}
-
-// MatchType says how a value is compared.
-type MatchType string
-
-// The match types.
-const (
-	Exact             MatchType = "Exact"
-	PathPrefix        MatchType = "PathPrefix"        // by whole path segments
-	RegularExpression MatchType = "RegularExpression" // RE2, the whole value
-	Present           MatchType = "Present"           // a header with any value
-)
-
-// A PathMatch compares the request's path: Exact, PathPrefix or RegularExpression.
-type PathMatch struct {
-	Type  MatchType `json:"type"`
-	Value string    `json:"value"`
-}
-
-// A HeaderMatch compares a header: Exact, RegularExpression or Present.
-type HeaderMatch struct {
-	Type  MatchType `json:"type"`
-	Name  string    `json:"name"`
-	Value string    `json:"value,omitempty"`
-}
-
-// A Key splits a limit into one counter for each value of its parts.
-type Key struct {
-	Parts     []KeyPart `json:"parts"` // 1 to 4
-	OnMissing OnMissing `json:"onMissing"`
-	MaxKeys   int       `json:"maxKeys"` // most values a sidecar tracks; the rest share one counter
-}
-
-// KeySource names what a key part is taken from.
-type KeySource string
-
-// The key sources.
-const (
-	HeaderKey   KeySource = "Header"
-	ClientIPKey KeySource = "ClientIP" // IPv6 addresses count by their /64
-	PathKey     KeySource = "Path"
-	MethodKey   KeySource = "Method"
-)
-
-// A KeyPart is one component of a key.
-type KeyPart struct {
-	Type   KeySource `json:"type"`
-	Header string    `json:"header,omitempty"` // of HeaderKey
-}
-
-// OnMissing says what happens to a request that lacks a part of the key.
-type OnMissing string
-
-// What happens to requests without the key.
-const (
-	Shared OnMissing = "Shared" // all of them share one counter
-	Skip   OnMissing = "Skip"   // the limit does not apply
-	Reject OnMissing = "Reject" // refuse with 400
-)

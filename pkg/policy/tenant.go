@@ -28,7 +28,7 @@ func compileTenants(f *Fairness, ip ClientIP) (tenants, error) {
 // Tenant returns the hash, by store.HashValue, of the tenant that r belongs to;
 // empty for a limit without fairness. Requests that name none belong to one
 // tenant together.
-func (l *CompiledLimit) Tenant(r Request) string {
+func (l *CompiledLimit) Tenant(r *Request) string {
 	if l.Limit.Fairness == nil {
 		return ""
 	}

@@ -21,7 +21,7 @@ var byTenant = policy.KeyPart{Type: policy.HeaderKey, Header: "x-tenant"}
 
 func TestTenant(t *testing.T) {
 	l := limitOf(t, fair(byTenant, "gold"))
-	tenant := func(line string) string { return l.Tenant(policy.NewRequest(request(line))) }
+	tenant := func(line string) string { return l.Tenant(view(request(line))) }
 	if got, want := tenant("GET / X-Tenant:gold"), store.HashValue("gold"); got != want {
 		t.Errorf("a declared tenant is %s, want %s", got, want)
 	}
@@ -32,7 +32,7 @@ func TestTenant(t *testing.T) {
 	if nobody == "" || nobody != tenant("POST /x X-Tenant:") {
 		t.Error("requests without a tenant are several tenants")
 	}
-	if got := limitOf(t).Tenant(policy.NewRequest(request("GET / X-Tenant:gold"))); got != "" {
+	if got := limitOf(t).Tenant(view(request("GET / X-Tenant:gold"))); got != "" {
 		t.Errorf("a limit without fairness charges %q", got)
 	}
 }
@@ -50,7 +50,7 @@ func TestTheCoreKnowsTenantsByTheirHash(t *testing.T) {
 		weights[w.Tenant] = w.Weight
 	}
 	for name, want := range map[string]int64{"gold": 2, "silver": 3, "bronze": 4} {
-		if got := weights[l.Tenant(policy.NewRequest(request("GET / X-Tenant:"+name)))]; got != want {
+		if got := weights[l.Tenant(view(request("GET / X-Tenant:"+name)))]; got != want {
 			t.Errorf("%s weighs %d, want %d", name, got, want)
 		}
 	}
@@ -59,7 +59,7 @@ func TestTheCoreKnowsTenantsByTheirHash(t *testing.T) {
 func TestDeclaredTenantsDoNotAllocate(t *testing.T) {
 	l := limitOf(t, fair(byTenant, "gold"))
 	for _, line := range []string{"GET / X-Tenant:gold", "GET /"} {
-		r := policy.NewRequest(request(line))
+		r := view(request(line))
 		if n := testing.AllocsPerRun(100, func() { l.Tenant(r) }); n > 0 {
 			t.Errorf("%q: %v allocations", line, n)
 		}

@@ -68,6 +68,7 @@ func (p *Policy) validate(errs *problems, path string) {
 	p.Consistency.validate(errs, path+".consistency")
 	oneOf(errs, path+".onStoreUnavailable", p.OnStoreUnavailable, LocalShare, Allow, Deny)
 	p.ClientIP.validate(errs, path+".clientIP")
+	p.Response.validate(errs, path+".response")
 	errs.count(path+".limits", len(p.Limits), 1, MaxLimits)
 	for i := range p.Limits {
 		limit := &p.Limits[i]
@@ -121,6 +122,13 @@ func (p *problems) pattern(path, value string) {
 	}
 }
 
+// text checks a value that is compared as it is.
+func (p *problems) text(path, value string, least int) {
+	if len(value) < least || len(value) > maxPattern {
+		p.add(path, "has %d bytes, outside %d to %d", len(value), least, maxPattern)
+	}
+}
+
 func (p *problems) within(path string, value, least, most int64) {
 	if value < least || value > most {
 		p.add(path, "is %d, outside %d to %d", value, least, most)
@@ -131,6 +139,16 @@ func (p *problems) matches(path string, ms []Match) {
 	p.count(path, len(ms), 0, MaxMatches)
 	for i := range ms {
 		ms[i].validate(p, entry(path, i))
+	}
+}
+
+// requestMatches are matches of requests alone: a descriptor needs no slot of a pool.
+func (p *problems) requestMatches(path string, ms []Match) {
+	p.matches(path, ms)
+	for i := range ms {
+		if len(ms[i].Descriptors) > 0 {
+			p.add(entry(path, i)+".descriptors", "match no request that needs a slot of a pool: remove them")
+		}
 	}
 }
 

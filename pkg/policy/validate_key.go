@@ -17,7 +17,12 @@ func (k *Key) validate(errs *problems, path string) {
 }
 
 func (p KeyPart) validate(errs *problems, path string) {
-	oneOf(errs, path+".type", p.Type, HeaderKey, ClientIPKey, PathKey, MethodKey)
+	oneOf(errs, path+".type", p.Type, HeaderKey, ClientIPKey, PathKey, MethodKey, DescriptorKey)
+	if p.Type == DescriptorKey {
+		errs.text(path+".name", p.Name, 1)
+	} else if p.Name != "" {
+		errs.add(path+".name", "is %q: only type Descriptor has a name", p.Name)
+	}
 	if p.Type == HeaderKey {
 		errs.header(path+".header", p.Header)
 	} else if p.Header != "" {

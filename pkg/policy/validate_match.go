@@ -21,6 +21,18 @@ func (m *Match) validate(errs *problems, path string) {
 	for i, match := range m.Headers {
 		match.validate(errs, path+entry(".headers", i))
 	}
+	m.validateDescriptors(errs, path+".descriptors")
+}
+
+func (m *Match) validateDescriptors(errs *problems, path string) {
+	errs.count(path, len(m.Descriptors), 0, MaxMatches)
+	if len(m.Descriptors) > 0 && len(m.Methods)+len(m.Paths)+len(m.Headers) > 0 {
+		errs.add(path, "stand beside fields of HTTP requests, so nothing matches: move them to an entry of their own")
+	}
+	for i, d := range m.Descriptors {
+		errs.text(entry(path, i)+".key", d.Key, 1)
+		errs.text(entry(path, i)+".value", d.Value, 0)
+	}
 }
 
 func (m PathMatch) validate(errs *problems, path string) {

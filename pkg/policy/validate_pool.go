@@ -35,7 +35,7 @@ func (p *Pool) validate(errs *problems, path string) {
 	p.Heartbeat.validate(errs, path+".heartbeat")
 	p.SelfFence.validate(errs, path+".selfFence", p.Heartbeat)
 	oneOf(errs, path+".onCoordinatorOutage", p.OnCoordinatorOutage, FailClosed, LocalOnly)
-	errs.matches(path+".exempt", p.Exempt)
+	errs.requestMatches(path+".exempt", p.Exempt)
 	p.validatePartitions(errs, path+".partitions")
 	if p.Queue != nil {
 		errs.within(path+".queue.maxLength", int64(p.Queue.MaxLength), 1, MaxQueue)
@@ -75,7 +75,7 @@ func (a *LimitAlgorithm) validate(errs *problems, path string) {
 	} else {
 		a.Baseline.validate(errs, path+".baseline")
 	}
-	errs.matches(path+".ignore", a.Ignore)
+	errs.requestMatches(path+".ignore", a.Ignore)
 }
 
 func (a *LimitAlgorithm) validateFixed(errs *problems, path string) {
@@ -118,7 +118,7 @@ func (p *Pool) validatePartitions(errs *problems, path string) {
 		partition, at := &p.Partitions[i], entry(path, i)
 		errs.name(at+".name", partition.Name, labelName)
 		errs.within(at+".guaranteedPercent", int64(partition.GuaranteedPercent), 0, 100)
-		errs.matches(at+".match", partition.Match)
+		errs.requestMatches(at+".match", partition.Match)
 		guaranteed += partition.GuaranteedPercent
 		if slices.ContainsFunc(p.Partitions[:i], func(q Partition) bool { return q.Name == partition.Name }) {
 			errs.add(at+".name", "is %q a second time: rename one of them", partition.Name)

@@ -64,33 +64,52 @@ func (e *Enforcer) Decide(ctx context.Context, r *http.Request) (Verdict, error)
 	taken := few[:0]
 	request := policy.NewRequest(r)
 	for _, l := range t.asked {
-		if !l.Matches(request) {
+		if !l.Matches(&request) {
 			continue
 		}
-		s, refusal, err := l.ask(ctx, request)
-		switch {
-		case err != nil && l.shadow && ctx.Err() == nil:
-			e.cfg.Log.Error("a limit in shadow did not decide", "limit", l.scope.String(), "error", err)
-		case err != nil:
+		s, refusal, err := l.ask(ctx, &request)
+		if err = e.undecided(ctx, l, err); err != nil {
 			cancel(taken)
-			return Verdict{}, fmt.Errorf("limit %s/%s/%s: %w", l.Policy.Namespace, l.Policy.Name, l.Limit.Name, err)
-		case refusal != nil:
+			return Verdict{}, err
+		}
+		if refusal != nil {
 			cancel(taken)
 			return Verdict{Refusal: refusal}, nil
-		case s.limit != nil:
+		}
+		if s.limit != nil {
 			taken = append(taken, s)
 		}
 	}
+	return Verdict{Allowed: true, Admission: admit(taken)}, nil
+}
+
+// undecided returns the error of a decision that the limit did not reach. Without one
+// in shadow the others decide.
+func (e *Enforcer) undecided(ctx context.Context, l *limit, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case l.shadow && ctx.Err() == nil:
+		e.cfg.Log.Error("a limit in shadow did not decide", "limit", l.scope.String(), "error", err)
+		return nil
+	default:
+		return fmt.Errorf("limit %s/%s/%s: %w", l.Policy.Namespace, l.Policy.Name, l.Limit.Name, err)
+	}
+}
+
+// admit counts a request that all limits admitted, unless its turn is still to come,
+// and returns what is left to do for it.
+func admit(taken []share) *Admission {
 	admission := admissionOf(taken)
-	if admission == nil || admission.delay == 0 {
+	if admission.Delay() == 0 {
 		countAll(taken)
 	}
-	return Verdict{Allowed: true, Admission: admission}, nil
+	return admission
 }
 
 // ask asks the limit about a request. The share is empty when the limit has no say
 // in it.
-func (l *limit) ask(ctx context.Context, r policy.Request) (s share, refusal *Refusal, err error) {
+func (l *limit) ask(ctx context.Context, r *policy.Request) (s share, refusal *Refusal, err error) {
 	value, outcome, missing := l.Value(r)
 	switch outcome {
 	case policy.Skipped:
@@ -98,23 +117,35 @@ func (l *limit) ask(ctx context.Context, r policy.Request) (s share, refusal *Re
 	case policy.Rejected:
 		return share{}, l.reject(&Refusal{Cause: KeyMissing, Missing: missing}, count.KeyMissing), nil
 	default:
+		return l.acquire(ctx, twotier.Request{Value: value, Tenant: l.Tenant(r), Cost: l.Cost(r)})
 	}
-	s = share{limit: l, value: value, cost: l.Cost(r)}
-	s.decision, err = l.engine.Acquire(ctx, twotier.Request{Value: value, Tenant: l.Tenant(r), Cost: s.cost})
-	switch {
-	case err != nil:
+}
+
+// acquire asks the counter of a value.
+func (l *limit) acquire(ctx context.Context, r twotier.Request) (share, *Refusal, error) {
+	d, err := l.engine.Acquire(ctx, r)
+	if err != nil {
 		return share{}, nil, err
+	}
+	s, refusal := l.judge(share{limit: l, value: r.Value, cost: r.Cost, decision: d})
+	return s, refusal, nil
+}
+
+// judge makes a share that the counter refused a refusal, unless the limit is in
+// shadow.
+func (l *limit) judge(s share) (share, *Refusal) {
+	switch {
 	case s.decision.Allowed:
-		return s, nil, nil
-	case l.neverAdmits(value, s.cost, s.decision):
-		return share{}, l.reject(&Refusal{Cause: CostTooLarge, Cost: s.cost, Most: l.params(value).MostAtOnce()}, count.CostTooLarge), nil
+		return s, nil
+	case l.neverAdmits(s.value, s.cost, s.decision):
+		return share{}, l.reject(&Refusal{Cause: CostTooLarge, Cost: s.cost, Most: l.params(s.value).MostAtOnce()}, count.CostTooLarge)
 	case l.shadow:
-		return s, nil, nil
+		return s, nil
 	default:
 		l.counts.Count(time.Now(), s.event())
 		return share{}, l.refuse(&Refusal{
-			Cause: causeOf(s.decision), Decision: s.decision, Params: l.params(value),
-		}), nil
+			Cause: causeOf(s.decision), Decision: s.decision, Params: l.params(s.value),
+		})
 	}
 }
 

@@ -37,10 +37,10 @@ func (k *Keeper) Acquire(r *http.Request) (Slot, *Refusal) {
 // guard was closed meanwhile.
 func (k *Keeper) ask(p *inForce, r *http.Request) (s Slot, refusal *Refusal, decided bool) {
 	request := policy.NewRequest(r)
-	if p.Exempt(request) {
+	if p.Exempt(&request) {
 		return Slot{}, nil, true
 	}
-	partition, ignore := p.Partition(request), p.Ignore(request) // before there is a slot to lose
+	partition, ignore := p.Partition(&request), p.Ignore(&request) // before there is a slot to lose
 	slot, verdict := p.engine.guard.Acquire(r.Context(), concurrency.Request{Partition: partition})
 	if verdict == concurrency.Closed && k.current.Load() != p {
 		return Slot{}, nil, false

@@ -1,0 +1,38 @@
+package policy
+
+// A Key splits a limit into one counter for each value of its parts.
+type Key struct {
+	Parts     []KeyPart `json:"parts"` // 1 to 4
+	OnMissing OnMissing `json:"onMissing"`
+	MaxKeys   int       `json:"maxKeys"` // most values a sidecar tracks; the rest share one counter
+}
+
+// KeySource names what a key part is taken from.
+type KeySource string
+
+// The key sources.
+const (
+	HeaderKey   KeySource = "Header"
+	ClientIPKey KeySource = "ClientIP" // IPv6 addresses count by their /64
+	PathKey     KeySource = "Path"
+	MethodKey   KeySource = "Method"
+
+	DescriptorKey KeySource = "Descriptor" // the value of an entry; HTTP requests have none
+)
+
+// A KeyPart is one component of a key.
+type KeyPart struct {
+	Type   KeySource `json:"type"`
+	Header string    `json:"header,omitempty"` // of HeaderKey
+	Name   string    `json:"name,omitempty"`   // of DescriptorKey: the key of the entry
+}
+
+// OnMissing says what happens to a request that lacks a part of the key.
+type OnMissing string
+
+// What happens to requests without the key.
+const (
+	Shared OnMissing = "Shared" // all of them share one counter
+	Skip   OnMissing = "Skip"   // the limit does not apply
+	Reject OnMissing = "Reject" // refuse with 400
+)
