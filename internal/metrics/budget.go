@@ -1,0 +1,57 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+var (
+	budgetLabels = []string{"namespace", "budget"}
+	memberLabels = []string{"namespace", "budget", "member"}
+
+	budgetLimit       = prometheus.NewDesc("weir_budget_limit", "Units of the open window.", budgetLabels, nil)
+	budgetGranted     = prometheus.NewDesc("weir_budget_granted", "Units of the open window that members were granted and did not give back.", budgetLabels, nil)
+	budgetUnallocated = prometheus.NewDesc("weir_budget_unallocated", "Units of the open window that are left for whoever asks.", budgetLabels, nil)
+	budgetOvershoot   = prometheus.NewDesc("weir_budget_overshoot", "Units that all clusters admitted beyond the limit in the window measured last.", budgetLabels, nil)
+	budgetWorst       = prometheus.NewDesc("weir_budget_overshoot_worst", "The most units that all clusters admitted beyond the limit in one window since the budget changed.", budgetLabels, nil)
+	budgetBound       = prometheus.NewDesc("weir_budget_overshoot_bound", "Units that the configuration allows beyond the limit in one window.", budgetLabels, nil)
+	budgetUnused      = prometheus.NewDesc("weir_budget_underutilization_ratio", "Part of the limit that was left while requests were refused in some cluster, in the window measured last.", budgetLabels, nil)
+
+	memberGranted = prometheus.NewDesc("weir_budget_member_granted", "Units of the open window that the member was granted and did not give back.", memberLabels, nil)
+	memberUsed    = prometheus.NewDesc("weir_budget_member_used", "Units that the member admitted in the window measured last.", memberLabels, nil)
+	memberUp      = prometheus.NewDesc("weir_budget_member_connected", "1 while the coordinator has heard of the member lately; one without requests falls silent, too.", memberLabels, nil)
+
+	budgetDescs = []*prometheus.Desc{
+		budgetLimit, budgetGranted, budgetUnallocated, budgetOvershoot, budgetWorst, budgetBound, budgetUnused,
+		memberGranted, memberUsed, memberUp,
+	}
+)
+
+func tellBudget(out chan<- prometheus.Metric, b *v1alpha1.FederatedBudget) {
+	s := &b.Status
+	if s.ObservedGeneration != b.Generation {
+		return // nothing is known of this one
+	}
+	labels := []string{b.Namespace, b.Name}
+	if a := s.Allocation; a != nil {
+		tell(out, budgetLimit, float64(a.Limit), labels...)
+		tell(out, budgetGranted, float64(a.Granted), labels...)
+		tell(out, budgetUnallocated, float64(a.Unallocated), labels...)
+	}
+	if o := s.Overshoot; o != nil {
+		tellKnown(out, budgetOvershoot, o.Observed, labels...)
+		tellKnown(out, budgetWorst, o.Worst, labels...)
+		tellKnown(out, budgetBound, o.Bound, labels...)
+	}
+	if u := s.UnderUtilization; u != nil {
+		tellRatio(out, budgetUnused, u.ObservedBasisPoints, labels...)
+	}
+	for i := range s.Members {
+		m := &s.Members[i]
+		labels := []string{b.Namespace, b.Name, m.Name}
+		tell(out, memberUp, one(m.State == v1alpha1.MemberConnected), labels...)
+		tellKnown(out, memberGranted, m.Granted, labels...)
+		tellKnown(out, memberUsed, m.Used, labels...)
+	}
+}

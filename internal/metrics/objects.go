@@ -1,0 +1,114 @@
+package metrics
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+// readTimeout bounds a scrape: the cache of a process that has just started blocks.
+const readTimeout = 2 * time.Second
+
+// Objects exports the status of policies, pools and budgets. All fields are needed.
+type Objects struct {
+	Cache client.Reader
+	Leads func() bool // whether this process measures; it does not block
+}
+
+var _ prometheus.Collector = (*Objects)(nil)
+
+var (
+	leader = prometheus.NewDesc("weir_leader",
+		"1 on the controller that leads, 0 on the others.", nil, nil)
+	conditions = prometheus.NewDesc("weir_condition",
+		"1 for the status that a condition of an object has: True, False or Unknown.",
+		[]string{"kind", "namespace", "name", "condition", "status"}, nil)
+)
+
+// Describe implements [prometheus.Collector].
+func (*Objects) Describe(out chan<- *prometheus.Desc) {
+	out <- leader
+	out <- conditions
+	for _, table := range [][]*prometheus.Desc{policyDescs, poolDescs, budgetDescs} {
+		for _, d := range table {
+			out <- d
+		}
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (o *Objects) Collect(out chan<- prometheus.Metric) {
+	leads := o.Leads()
+	tell(out, leader, one(leads))
+	if !leads {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+	defer cancel()
+	var policies v1alpha1.RateLimitPolicyList
+	var pools v1alpha1.ConcurrencyPoolList
+	var budgets v1alpha1.FederatedBudgetList
+	for _, list := range []client.ObjectList{&policies, &pools, &budgets} {
+		if err := o.Cache.List(ctx, list); err != nil {
+			out <- prometheus.NewInvalidMetric(conditions, err) // a scrape that fails, rather than zeros
+			return
+		}
+	}
+	for i := range policies.Items {
+		p := &policies.Items[i]
+		tellConditions(out, "RateLimitPolicy", p, p.Status.Conditions)
+		tellPolicy(out, p)
+	}
+	for i := range pools.Items {
+		p := &pools.Items[i]
+		tellConditions(out, "ConcurrencyPool", p, p.Status.Conditions)
+		tellPool(out, p)
+	}
+	for i := range budgets.Items {
+		b := &budgets.Items[i]
+		tellConditions(out, "FederatedBudget", b, b.Status.Conditions)
+		tellBudget(out, b)
+	}
+}
+
+// tellConditions tells each condition that the object has.
+func tellConditions(out chan<- prometheus.Metric, kind string, of client.Object, all []metav1.Condition) {
+	for _, c := range all {
+		for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
+			tell(out, conditions, one(c.Status == status), kind, of.GetNamespace(), of.GetName(), c.Type, string(status))
+		}
+	}
+}
+
+func tell(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+// A whole is how figures are kept in a status.
+type whole interface{ ~int32 | ~int64 }
+
+// tellKnown tells a figure unless it is not known.
+func tellKnown[T whole](out chan<- prometheus.Metric, d *prometheus.Desc, figure *T, labels ...string) {
+	if figure != nil {
+		tell(out, d, float64(*figure), labels...)
+	}
+}
+
+// tellRatio tells basis points as a part of 1, unless they are not known.
+func tellRatio(out chan<- prometheus.Metric, d *prometheus.Desc, basisPoints *int32, labels ...string) {
+	if basisPoints != nil {
+		tell(out, d, float64(*basisPoints)/10_000, labels...)
+	}
+}
+
+func one(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,58 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+var (
+	policyLabels = []string{"namespace", "policy"}
+	limitLabels  = []string{"namespace", "policy", "limit"}
+
+	enforcers = prometheus.NewDesc("weir_enforcers",
+		"Pods that enforce the present generation of the policy.", policyLabels, nil)
+	enforcersDesired = prometheus.NewDesc("weir_enforcers_desired",
+		"Running pods that the policy selects.", policyLabels, nil)
+	overshoot = prometheus.NewDesc("weir_overshoot",
+		"Units admitted beyond the limit in the window measured last.", limitLabels, nil)
+	overshootWorst = prometheus.NewDesc("weir_overshoot_worst",
+		"The most units admitted beyond the limit in one window since the policy changed.", limitLabels, nil)
+	overshootBound = prometheus.NewDesc("weir_overshoot_bound",
+		"Units that the configuration allows beyond the limit in one window; absent while nothing bounds them.", limitLabels, nil)
+	underutilization = prometheus.NewDesc("weir_underutilization_ratio",
+		"Part of the limit that was left while requests were refused, in the window measured last.", limitLabels, nil)
+	admitted = prometheus.NewDesc("weir_admitted_per_second",
+		"Units that the fleet admits in a second.", limitLabels, nil)
+	rejected = prometheus.NewDesc("weir_rejected_per_second",
+		"Units that the fleet refuses in a second or, in mode Shadow, would refuse.", limitLabels, nil)
+
+	policyDescs = []*prometheus.Desc{
+		enforcers, enforcersDesired, overshoot, overshootWorst, overshootBound, underutilization, admitted, rejected,
+	}
+)
+
+func tellPolicy(out chan<- prometheus.Metric, p *v1alpha1.RateLimitPolicy) {
+	s := &p.Status
+	if s.ObservedGeneration != p.Generation {
+		return // nothing is known of this one
+	}
+	if e := s.Enforcement; e != nil {
+		tell(out, enforcers, float64(e.Current), p.Namespace, p.Name)
+		tell(out, enforcersDesired, float64(e.Desired), p.Namespace, p.Name)
+	}
+	for i := range s.Limits {
+		l := &s.Limits[i]
+		labels := []string{p.Namespace, p.Name, l.Name}
+		tellKnown(out, admitted, l.AdmittedPerSecond, labels...)
+		tellKnown(out, rejected, l.RejectedPerSecond, labels...)
+		if o := l.Overshoot; o != nil {
+			tellKnown(out, overshoot, o.Observed, labels...)
+			tellKnown(out, overshootWorst, o.Worst, labels...)
+			tellKnown(out, overshootBound, o.Bound, labels...)
+		}
+		if u := l.UnderUtilization; u != nil {
+			tellRatio(out, underutilization, u.ObservedBasisPoints, labels...)
+		}
+	}
+}
