@@ -24,6 +24,7 @@ type config struct {
 
 	inbound      []inbound
 	checkAddress string
+	rlsAddress   string // empty: not served
 	adminAddress string
 	grace        time.Duration
 	otlpEndpoint string // host:port of a collector of traces; empty to trace nothing
@@ -50,6 +51,8 @@ Flags:
                                  (default %s)
   --inbound LISTENPORT:APPPORT   serve LISTENPORT in front of the app's APPPORT; repeatable
   --check-address HOST:PORT      where the app asks POST /v1/check (default %s)
+  --rls-address HOST:PORT        where an Envoy in the pod asks its rate limit service,
+                                 version 3; empty to serve none (default %s)
   --admin-address HOST:PORT      where /metrics, /readyz, /livez and /debug/config are
                                  served (default %s)
   --shutdown-grace-period TIME   how long requests may take to finish after SIGTERM
@@ -73,12 +76,13 @@ Environment:
 const (
 	defaultToken = "/var/run/secrets/weir.dev/token" //nolint:gosec // a path and no credential
 	defaultCheck = "127.0.0.1:15010"
+	defaultRLS   = "127.0.0.1:15011"
 	defaultAdmin = ":15020"
 	defaultGrace = 30 * time.Second
 )
 
 func printUsage(w io.Writer) error {
-	_, err := fmt.Fprintf(w, usage, defaultToken, defaultCheck, defaultAdmin, defaultGrace)
+	_, err := fmt.Fprintf(w, usage, defaultToken, defaultCheck, defaultRLS, defaultAdmin, defaultGrace)
 	return err
 }
 
@@ -93,6 +97,7 @@ func loadConfig(args []string, getenv func(string) string) (config, error) {
 	flags.StringVar(&c.fleetServerName, "fleet-server-name", "", "")
 	flags.StringVar(&c.tokenFile, "token-file", defaultToken, "")
 	flags.StringVar(&c.checkAddress, "check-address", defaultCheck, "")
+	flags.StringVar(&c.rlsAddress, "rls-address", defaultRLS, "")
 	flags.StringVar(&c.adminAddress, "admin-address", defaultAdmin, "")
 	flags.DurationVar(&c.grace, "shutdown-grace-period", defaultGrace, "")
 	flags.StringVar(&c.otlpEndpoint, "otlp-endpoint", "", "")
@@ -153,9 +158,13 @@ func (c *config) readPorts(pairs []string, sandboxIP string) error {
 		c.inbound = append(c.inbound, inbound{listen: net.JoinHostPort(listen, from), app: net.JoinHostPort(app, to)})
 	}
 	for _, address := range []struct {
-		flag  string
-		value *string
-	}{{"--check-address", &c.checkAddress}, {"--admin-address", &c.adminAddress}} {
+		flag     string
+		value    *string
+		optional bool
+	}{{"--check-address", &c.checkAddress, false}, {"--rls-address", &c.rlsAddress, true}, {"--admin-address", &c.adminAddress, false}} {
+		if address.optional && *address.value == "" {
+			continue
+		}
 		_, port, err := net.SplitHostPort(*address.value)
 		if err != nil || port != "0" && !isPort(port) {
 			errs = append(errs, fmt.Errorf("%s is %q: write HOST:PORT, such as %s", address.flag, *address.value, defaultCheck))

@@ -29,7 +29,7 @@ func pod(changes ...string) map[string]string {
 func TestLoadConfig(t *testing.T) {
 	args := []string{
 		"--fleet-address=weir-fleet.weir-system.svc:15030", "--fleet-server-name=weir-fleet.weir-system.svc",
-		"--inbound=15006:8080", "--inbound=15007:9090", "--check-address=127.0.0.1:15010", "--admin-address=:15020",
+		"--inbound=15006:8080", "--inbound=15007:9090", "--check-address=127.0.0.1:15010", "--rls-address=127.0.0.1:15011", "--admin-address=:15020",
 		"--token-file=/var/run/secrets/weir.dev/token", "--shutdown-grace-period=30s",
 		"--otlp-endpoint=collector.monitoring:4317",
 	}
@@ -37,14 +37,14 @@ func TestLoadConfig(t *testing.T) {
 		fleetAddress: "weir-fleet.weir-system.svc:15030", fleetServerName: "weir-fleet.weir-system.svc",
 		tokenFile: "/var/run/secrets/weir.dev/token", caBundle: "pem",
 		inbound:      []inbound{{":15006", "127.0.0.1:8080"}, {":15007", "127.0.0.1:9090"}},
-		checkAddress: "127.0.0.1:15010", adminAddress: ":15020", grace: 30 * time.Second,
+		checkAddress: "127.0.0.1:15010", rlsAddress: "127.0.0.1:15011", adminAddress: ":15020", grace: 30 * time.Second,
 		otlpEndpoint: "collector.monitoring:4317",
 		namespace:    "shop", pod: "checkout-1", podUID: "uid", mode: enforce.Enforce,
 	}
 	sandboxed := want
 	sandboxed.tokenFile = "/tmp/pod/var/run/secrets/weir.dev/token"
 	sandboxed.inbound = []inbound{{"127.0.0.9:15006", "127.0.0.9:8080"}, {"127.0.0.9:15007", "127.0.0.9:9090"}}
-	sandboxed.checkAddress, sandboxed.adminAddress = "127.0.0.9:15010", "127.0.0.9:15020"
+	sandboxed.checkAddress, sandboxed.rlsAddress, sandboxed.adminAddress = "127.0.0.9:15010", "127.0.0.9:15011", "127.0.0.9:15020"
 	for name, tc := range map[string]struct {
 		env  map[string]string
 		want config

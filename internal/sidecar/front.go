@@ -9,14 +9,16 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/admin"
 	"github.com/weir-dev/weir/internal/sidecar/check"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
+	"github.com/weir-dev/weir/internal/sidecar/rls"
 )
 
 // A front is everything that listens.
 type front struct {
 	admin    *admin.Server
 	proxies  []*proxy.Proxy
-	deciding []*server // the proxies' and the check API's
-	watched  *server   // the admin port: it stays open while the others drain
+	deciding []*server   // the proxies' and the check API's
+	calls    *rls.Server // nil when none is served
+	watched  *server     // the admin port: it stays open while the others drain
 	running  sync.WaitGroup
 }
 
@@ -45,16 +47,29 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 	if err := add(p.cfg.checkAddress, &check.Handler{Checker: p.enforcer, Metrics: p.metrics, Log: p.log}); err != nil {
 		return f, err
 	}
+	if p.cfg.rlsAddress != "" {
+		f.calls, err = rls.Listen(ctx, rls.Config{Address: p.cfg.rlsAddress, Decider: p.enforcer, Metrics: p.metrics, Log: p.log})
+		if err != nil {
+			return f, err
+		}
+	}
 	f.watched, err = listen(ctx, p.cfg.adminAddress, f.admin, p.log)
 	return f, err
 }
 
 // serve starts all servers. The channel holds the first failure of one.
 func (f *front) serve() <-chan error {
-	failed := make(chan error, len(f.deciding)+1)
+	var all []func() error
 	for _, s := range append(slices.Clip(f.deciding), f.watched) {
+		all = append(all, s.serve)
+	}
+	if f.calls != nil {
+		all = append(all, f.calls.Serve)
+	}
+	failed := make(chan error, len(all))
+	for _, serve := range all {
 		f.running.Go(func() {
-			if err := s.serve(); err != nil {
+			if err := serve(); err != nil {
 				failed <- err
 			}
 		})
@@ -68,6 +83,9 @@ func (f *front) drain(ctx context.Context) {
 	for _, s := range f.deciding {
 		all.Go(func() { s.drain(ctx) })
 	}
+	if f.calls != nil {
+		all.Go(func() { f.calls.Drain(ctx) })
+	}
 	all.Wait()
 }
 
@@ -75,6 +93,9 @@ func (f *front) drain(ctx context.Context) {
 func (f *front) close() {
 	for _, s := range f.deciding {
 		s.close()
+	}
+	if f.calls != nil {
+		f.calls.Close()
 	}
 	if f.watched != nil {
 		f.watched.close()

@@ -1,0 +1,188 @@
+package enforce
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/weir-dev/weir/internal/sidecar/count"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// A Descriptor is one of the descriptors of a call of Envoy's rate limit service.
+type Descriptor struct {
+	Request policy.Request // of policy.NewDescriptor
+	// Hits is what it costs, at least 0. With 0 it asks whether one more would be
+	// admitted, and takes nothing.
+	Hits int64
+}
+
+// A Ruling answers a call. The zero ruling refuses.
+type Ruling struct {
+	Allowed bool
+	Known   bool // whether the domain names policies of the pod
+	// Standings say of each descriptor which limit binds it: of those that refused
+	// it the one that does so longest, or else the one with the least left.
+	Standings []Standing
+	Admission *Admission // as Verdict's
+}
+
+// DecideDescriptors decides all descriptors of a call as one request: it asks every
+// limit that applies to one of them and belongs to a policy of the domain, which is
+// the name of a policy in the pod's namespace, namespace/name, or "*" or nothing for
+// all policies of the pod. A counter that several descriptors fall under is asked
+// once, for the most that one of them costs. Other than Decide it goes on after a
+// refusal, for the standings of the other descriptors; what was admitted is then
+// taken back all the same. Of a domain that is not known everything is admitted.
+// Errors are as Decide's.
+func (e *Enforcer) DecideDescriptors(ctx context.Context, domain string, ds []Descriptor) (Ruling, error) {
+	ruling := Ruling{Allowed: true, Known: true, Standings: make([]Standing, len(ds))}
+	if e.cfg.Mode == Bypass {
+		return ruling, nil
+	}
+	t := e.enter()
+	defer t.leave()
+	if t.closed {
+		return Ruling{}, errClosed
+	}
+	in := e.domain(domain)
+	if ruling.Known = in.known(t.set); !ruling.Known {
+		return ruling, nil
+	}
+	var few [4]share
+	taken := few[:0]
+	for _, l := range t.asked {
+		if l.shadow && !ruling.Allowed {
+			break // they come last
+		}
+		if !in.covers(l.Policy) {
+			continue
+		}
+		for _, c := range l.charges(ds) {
+			s, refusal, err := l.charge(ctx, c)
+			if err = e.undecided(ctx, l, err); err != nil {
+				cancel(taken)
+				return Ruling{}, err
+			}
+			ruling.note(c.of, s, refusal)
+			if s.limit != nil && !(c.Cost == 0 && s.decision.Allowed) {
+				taken = append(taken, s)
+			}
+		}
+	}
+	if !ruling.Allowed {
+		cancel(taken)
+		return ruling, nil
+	}
+	ruling.Admission = admit(taken)
+	return ruling, nil
+}
+
+// note takes down what the limit that was asked says of the descriptors.
+func (r *Ruling) note(of []int, s share, refusal *Refusal) {
+	if refusal != nil {
+		r.Allowed = false
+	}
+	told := standingOf(s, refusal)
+	if told.Limit == nil {
+		return
+	}
+	for _, i := range of {
+		if told.Binds(r.Standings[i]) {
+			r.Standings[i] = told
+		}
+	}
+}
+
+// A charge is what descriptors ask of one counter, or lack for its key.
+type charge struct {
+	twotier.Request                // its cost is 0 to take nothing
+	rejected        bool           // the key lacks the part
+	missing         policy.KeyPart // of a key that is rejected
+	of              []int          // the descriptors
+}
+
+// charges returns what the descriptors ask of the limit, in their order.
+func (l *limit) charges(ds []Descriptor) []charge {
+	var all []charge
+	for i := range ds {
+		r := &ds[i].Request
+		if !l.Matches(r) {
+			continue
+		}
+		value, outcome, missing := l.Value(r)
+		if outcome == policy.Skipped {
+			continue
+		}
+		c := charge{Request: twotier.Request{Value: value, Tenant: l.Tenant(r)}, rejected: outcome == policy.Rejected}
+		if c.rejected {
+			c.missing = missing
+		}
+		at := slices.IndexFunc(all, c.same)
+		if at < 0 {
+			at, all = len(all), append(all, c)
+		}
+		all[at].Cost = max(all[at].Cost, ds[i].Hits)
+		all[at].of = append(all[at].of, i)
+	}
+	return all
+}
+
+// same reports whether both ask the same of the same counter, but for the cost.
+func (c *charge) same(other charge) bool {
+	return c.Value == other.Value && c.Tenant == other.Tenant && c.rejected == other.rejected && c.missing == other.missing
+}
+
+// charge asks the limit.
+func (l *limit) charge(ctx context.Context, c charge) (share, *Refusal, error) {
+	switch {
+	case c.rejected:
+		return share{}, l.reject(&Refusal{Cause: KeyMissing, Missing: c.missing}, count.KeyMissing), nil
+	case c.Cost == 0:
+		return l.look(ctx, twotier.Request{Value: c.Value, Tenant: c.Tenant, Cost: 1})
+	default:
+		return l.acquire(ctx, c.Request)
+	}
+}
+
+// look asks the counter of a value, and takes nothing. While the store is away its
+// failure action answers.
+func (l *limit) look(ctx context.Context, r twotier.Request) (share, *Refusal, error) {
+	d, err := l.engine.Peek(ctx, r)
+	if away := new(store.UnavailableError); errors.As(err, &away) {
+		if d, err = l.engine.Acquire(ctx, r); err == nil {
+			d.Cancel()
+		}
+	}
+	if err != nil {
+		return share{}, nil, err
+	}
+	s, refusal := l.judge(share{limit: l, value: r.Value, cost: r.Cost, decision: d})
+	return s, refusal, nil
+}
+
+// A domain selects policies by name.
+type domain struct{ namespace, name string } // empty for all
+
+// domain reads the domain of a call.
+func (e *Enforcer) domain(s string) domain {
+	if s == "" || s == "*" {
+		return domain{}
+	}
+	if namespace, name, ok := strings.Cut(s, "/"); ok {
+		return domain{namespace, name}
+	}
+	return domain{e.cfg.Namespace, s}
+}
+
+func (d domain) covers(p *policy.Policy) bool {
+	return d == domain{} || d == domain{p.Namespace, p.Name}
+}
+
+// known reports whether the domain is one of the set's.
+func (d domain) known(set *policy.Set) bool {
+	return d == domain{} || slices.ContainsFunc(set.Snapshot.Policies, func(p policy.Policy) bool { return d.covers(&p) })
+}

@@ -1,0 +1,123 @@
+package quota
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/problem"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// A Field is one header field.
+type Field struct{ Name, Value string }
+
+// Fields returns what clients are told of a standing: how much is left when the
+// policy says so, and of a refusal when to come back.
+func Fields(s enforce.Standing) []Field {
+	var fields []Field
+	if shows(s) {
+		if s.Policy.Response.IETF {
+			fields = append(fields, ietf(s)...)
+		}
+		if s.Policy.Response.XRateLimit {
+			fields = append(fields, xRateLimit(s)...)
+		}
+	}
+	if wait := comeBack(s); wait > 0 {
+		fields = append(fields, Field{"Retry-After", seconds(jittered(wait, s.Policy.Response.Jitter))})
+	}
+	return fields
+}
+
+// shows reports whether the client is told what is left. A refusal for another reason
+// than the quota does not know.
+func shows(s enforce.Standing) bool {
+	switch {
+	case s.Limit == nil:
+		return false
+	case s.Refusal != nil:
+		return s.Refusal.Cause == enforce.QuotaExceeded
+	case s.Policy.Response.Quota == policy.Always:
+		return s.Decision.Limit > 0
+	case s.Policy.Response.Quota == policy.NearLimit:
+		return 4*s.Decision.Remaining < s.Decision.Limit
+	default:
+		return false
+	}
+}
+
+// ietf returns the fields of the draft. What it has no parameter for is prefixed with
+// our name, as it asks.
+func ietf(s enforce.Standing) []Field {
+	name := strconv.Quote(s.Limit.Name)
+	left := name + ";r=" + strconv.FormatInt(s.Decision.Remaining, 10)
+	if t := untilMore(s); t > 0 {
+		left += ";t=" + seconds(t)
+	}
+	return []Field{{"RateLimit-Policy", name + promise(s)}, {"RateLimit", left}}
+}
+
+// promise describes the rate that binds: the quota, its unit unless that is a
+// request, its window unless that is no whole number of seconds, and the burst.
+func promise(s enforce.Standing) string {
+	rate := BindingRate(s)
+	p := ";q=" + strconv.FormatInt(rate.Limit, 10)
+	if s.Limit.Cost != nil {
+		p += `;qu="weir-cost"`
+	}
+	if !rate.Monthly && rate.Window%limiter.Second == 0 {
+		p += ";w=" + strconv.FormatInt(int64(rate.Window/limiter.Second), 10)
+	}
+	if rate.Burst != 0 {
+		p += ";weir-burst=" + strconv.FormatInt(rate.Burst, 10)
+	}
+	return p
+}
+
+// xRateLimit returns the fields that many services send. Their reset is in seconds
+// from now.
+func xRateLimit(s enforce.Standing) []Field {
+	fields := []Field{
+		{"X-RateLimit-Limit", strconv.FormatInt(BindingRate(s).Limit, 10)},
+		{"X-RateLimit-Remaining", strconv.FormatInt(s.Decision.Remaining, 10)},
+	}
+	if t := untilMore(s); t > 0 {
+		fields = append(fields, Field{"X-RateLimit-Reset", seconds(t)})
+	}
+	return fields
+}
+
+// untilMore returns how long it takes until more may be admitted. Of windows that
+// is when they end; other algorithms admit again as soon as there is room.
+func untilMore(s enforce.Standing) time.Duration {
+	if s.Params.Algorithm.WindowCoupled() {
+		return max(s.Decision.RetryAfter, s.Decision.ResetAfter)
+	}
+	return s.Decision.RetryAfter
+}
+
+// comeBack returns how long to wait before it makes sense to come back, 0 when it
+// never does or the request was admitted.
+func comeBack(s enforce.Standing) time.Duration {
+	if s.Refusal == nil {
+		return 0
+	}
+	switch s.Refusal.Cause {
+	case enforce.StoreUnavailable, enforce.StoreDraining:
+		return max(s.Decision.RetryAfter, time.Second)
+	default:
+		return s.Decision.RetryAfter
+	}
+}
+
+// jittered adds up to so many percent, so that those who were refused together do not
+// come back together.
+func jittered(wait time.Duration, percent int) time.Duration {
+	most := float64(wait) * float64(percent) / 100
+	return wait + time.Duration(rand.Float64()*most) //nolint:gosec // it spreads clients and guards nothing
+}
+
+func seconds(d time.Duration) string { return strconv.FormatInt(problem.Seconds(d), 10) }

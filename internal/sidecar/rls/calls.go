@@ -1,0 +1,62 @@
+package rls
+
+import (
+	"slices"
+
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
+)
+
+// What becomes of a call.
+const (
+	ok            = "ok"
+	overLimit     = "over_limit"
+	unknownDomain = "unknown_domain" // answered with OK
+	invalid       = "invalid"        // the caller's fault
+	abandoned     = "abandoned"      // the caller did not wait for the answer
+	failed        = "failed"         // a defect
+)
+
+// calls are the metrics of calls. What limits decided about them is counted with the
+// limits.
+type calls struct {
+	results   *prometheus.CounterVec
+	overrides prometheus.Counter
+}
+
+func newCalls(r prometheus.Registerer) *calls {
+	c := &calls{
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_rls_calls_total", Help: "Calls of Envoy's rate limit service by what became of them.",
+		}, []string{"result"}),
+		overrides: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_rls_ignored_overrides_total", Help: "Calls that said what the limit is, which only policies do.",
+		}),
+	}
+	for _, result := range []string{ok, overLimit, unknownDomain, invalid, abandoned, failed} {
+		c.results.WithLabelValues(result)
+	}
+	r.MustRegister(c.results, c.overrides)
+	return c
+}
+
+func (c *calls) count(result string) { c.results.WithLabelValues(result).Inc() }
+
+// note counts a call that was decided.
+func (c *calls) note(in *ratelimitv3.RateLimitRequest, r enforce.Ruling) {
+	overrides := func(d *commonv3.RateLimitDescriptor) bool { return d.GetLimit() != nil }
+	if slices.ContainsFunc(in.GetDescriptors(), overrides) {
+		c.overrides.Inc()
+	}
+	switch {
+	case !r.Known:
+		c.count(unknownDomain)
+	case r.Allowed:
+		c.count(ok)
+	default:
+		c.count(overLimit)
+	}
+}
