@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/internal/leadership"
+	exported "github.com/weir-dev/weir/internal/metrics"
 	"github.com/weir-dev/weir/internal/resolve"
 	"github.com/weir-dev/weir/internal/storeprobe"
 )
@@ -50,7 +51,9 @@ func (p *platform) addLeader(ctx context.Context) error {
 		Cluster: p.options.clusterName,
 		Clock:   clock.RealClock{},
 	}
+	leads := func() bool { _, ok := fleet.Now(); return ok }
 	return errors.Join(
+		metrics.Registry.Register(&exported.Objects{Cache: p.manager.GetCache(), Leads: leads}),
 		p.manager.Add(fleet), p.addHub(shared),
 		policies.SetupWithManager(p.manager), pools.SetupWithManager(p.manager), budgets.SetupWithManager(p.manager),
 		p.addLabel(ctx),
