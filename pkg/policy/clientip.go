@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -20,25 +21,56 @@ type clientFinder struct {
 }
 
 func compileClientIP(c ClientIP) (clientFinder, error) {
-	f := clientFinder{hops: c.TrustedHops}
-	for i, cidr := range c.TrustedCIDRs {
+	networks, err := compileNetworks(c.TrustedCIDRs)
+	if err != nil {
+		return clientFinder{}, fmt.Errorf("clientIP.trustedCIDRs%w", err)
+	}
+	return clientFinder{hops: c.TrustedHops, networks: networks}, nil
+}
+
+func compileNetworks(cidrs []string) ([]netip.Prefix, error) {
+	var networks []netip.Prefix
+	for i, cidr := range cidrs {
 		network, err := netip.ParsePrefix(cidr)
 		if err != nil {
-			return clientFinder{}, fmt.Errorf("clientIP.trustedCIDRs[%d]: %w", i, err)
+			return nil, fmt.Errorf("[%d]: %w", i, err)
 		}
-		f.networks = append(f.networks, network.Masked())
+		networks = append(networks, network.Masked())
 	}
-	return f, nil
+	return networks, nil
 }
 
 // find returns the client's address as a key part: IPv4 addresses as they are,
 // IPv6 addresses as their /64. It is empty when the peer has no IP address.
 func (f *clientFinder) find(r *http.Request) string {
-	peer, ok := parseHop(r.RemoteAddr)
+	addr, ok := f.addr(r)
 	if !ok {
 		return ""
 	}
-	return partOf(f.client(peer, r.Header["X-Forwarded-For"]))
+	return partOf(addr)
+}
+
+// text returns the client's address, empty when the peer has no IP address.
+func (f *clientFinder) text(r *http.Request) string {
+	addr, ok := f.addr(r)
+	if !ok {
+		return ""
+	}
+	return addr.String()
+}
+
+func (f *clientFinder) addr(r *http.Request) (netip.Addr, bool) {
+	peer, ok := parseHop(r.RemoteAddr)
+	if !ok {
+		return netip.Addr{}, false
+	}
+	return f.client(peer, r.Header["X-Forwarded-For"]), true
+}
+
+// within reports whether the client's address is in one of the networks.
+func (f *clientFinder) within(r *http.Request, networks []netip.Prefix) bool {
+	addr, ok := f.addr(r)
+	return ok && slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(addr) })
 }
 
 func partOf(addr netip.Addr) string {

@@ -3,9 +3,12 @@ package policy
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/google/cel-go/cel"
 )
 
 // An Outcome says what a limit's key makes of a request.
@@ -63,23 +66,33 @@ func shorten(part string) string {
 }
 
 type keyer struct {
-	parts     []KeyPart // headers canonical; none for a limit without a key
+	parts     []part // none for a limit without a key
 	onMissing OnMissing
 	client    clientFinder
 }
 
-func compileKey(k *Key, ip ClientIP) (keyer, error) {
+// A part is a KeyPart with its header in canonical form.
+type part struct {
+	KeyPart
+
+	program cel.Program // of ExpressionKey
+}
+
+func compileKey(k *Key, client clientFinder) (keyer, error) {
 	if k == nil {
 		return keyer{}, nil
 	}
-	client, err := compileClientIP(ip)
-	if err != nil {
-		return keyer{}, err
-	}
 	c := keyer{onMissing: k.OnMissing, client: client}
-	for _, p := range k.Parts {
+	for i, p := range k.Parts {
 		p.Header = http.CanonicalHeaderKey(p.Header)
-		c.parts = append(c.parts, p)
+		compiled := part{KeyPart: p}
+		if p.Type == ExpressionKey {
+			var err error
+			if compiled.program, err = programs.of(p.Expression, cel.StringType); err != nil {
+				return keyer{}, fmt.Errorf("%s: %w", entry("key.parts", i), err)
+			}
+		}
+		c.parts = append(c.parts, compiled)
 	}
 	return c, nil
 }
@@ -89,9 +102,9 @@ func (k *keyer) value(r *Request) (string, Outcome, KeyPart) {
 		return "", Counted, KeyPart{}
 	}
 	var found [MaxParts]string
-	for i, part := range k.parts {
-		if found[i] = k.part(part, r); found[i] == "" {
-			return k.missing(part)
+	for i := range k.parts {
+		if found[i] = k.part(&k.parts[i], r); found[i] == "" {
+			return k.missing(k.parts[i].KeyPart)
 		}
 	}
 	return JoinParts(found[:len(k.parts)]...), Counted, KeyPart{}
@@ -108,26 +121,39 @@ func (k *keyer) missing(part KeyPart) (string, Outcome, KeyPart) {
 	}
 }
 
-// part returns the part's value, empty when the request lacks it. Of a header
-// that is sent several times the first value counts.
-func (k *keyer) part(p KeyPart, r *Request) string {
+// part returns the part's value, empty when the request lacks it.
+func (k *keyer) part(p *part, r *Request) string {
 	if r.http == nil || p.Type == DescriptorKey {
-		return r.entry(p)
+		return r.entry(p.KeyPart)
 	}
 	switch p.Type {
 	case HeaderKey:
-		if p.Header == "Host" {
-			return r.http.Host
-		}
-		if values := r.http.Header[p.Header]; len(values) > 0 {
-			return values[0]
-		}
-		return ""
+		return headerOf(r.http, p.Header)
 	case ClientIPKey:
 		return k.client.find(r.http)
 	case PathKey:
 		return r.path
+	case HostKey:
+		return hostOf(r.http.Host)
+	case QueryParamKey:
+		return parameter(r.http.URL.RawQuery, p.Name)
+	case JWTClaimKey:
+		text, _ := claimText(claimAt(r.known().claims(p.Header), p.Name))
+		return text
+	case ExpressionKey:
+		return evaluate(p.program, r, &k.client)
 	default:
 		return r.http.Method
 	}
+}
+
+// headerOf returns a header's value; of one that is sent several times the first.
+func headerOf(r *http.Request, name string) string {
+	if name == "Host" {
+		return r.Host
+	}
+	if values := r.Header[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
 }

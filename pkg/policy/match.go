@@ -2,92 +2,9 @@ package policy
 
 import (
 	"fmt"
-	"net/http"
-	"path"
-	"regexp"
+	"net/netip"
 	"slices"
-	"strings"
 )
-
-// A Set is a snapshot compiled for the request path. It is immutable.
-type Set struct {
-	Snapshot Snapshot
-	Limits   []*CompiledLimit // in the order of the snapshot
-
-	byName map[limitName]*CompiledLimit
-	pool   *CompiledPool
-}
-
-type limitName struct{ namespace, policy, limit string }
-
-// A CompiledLimit is one limit of a set, ready to judge requests.
-type CompiledLimit struct {
-	Policy *Policy
-	Limit  *Limit
-
-	matches []matcher
-	exempt  []matcher
-	key     keyer
-	tenants tenants
-	costs   costHeaders
-}
-
-// Compile validates s and returns it ready for use. The set keeps s: the caller
-// no longer changes it. A policy of the set that says nothing of responses has the
-// DefaultResponse.
-func Compile(s Snapshot) (*Set, error) {
-	if err := s.Validate(); err != nil {
-		return nil, err
-	}
-	s.Policies = slices.Clone(s.Policies) // the responses of which are filled in
-	set := &Set{Snapshot: s, byName: make(map[limitName]*CompiledLimit)}
-	for i := range s.Policies {
-		p := &s.Policies[i]
-		p.Response = p.Response.orDefault()
-		for j := range p.Limits {
-			l, err := compileLimit(p, &p.Limits[j])
-			if err != nil {
-				return nil, fmt.Errorf("policies[%d].limits[%d]: %w", i, j, err)
-			}
-			set.Limits = append(set.Limits, l)
-			set.byName[limitName{p.Namespace, p.Name, l.Limit.Name}] = l
-		}
-	}
-	if s.Pool != nil {
-		var err error
-		if set.pool, err = compilePool(s.Pool); err != nil {
-			return nil, fmt.Errorf("pool.%w", err)
-		}
-	}
-	return set, nil
-}
-
-// Pool returns the pool that requests need a slot of, nil when there is none.
-func (s *Set) Pool() *CompiledPool { return s.pool }
-
-// Lookup returns the limit of that name, nil when there is none.
-func (s *Set) Lookup(namespace, policy, limit string) *CompiledLimit {
-	return s.byName[limitName{namespace, policy, limit}]
-}
-
-func compileLimit(p *Policy, l *Limit) (*CompiledLimit, error) {
-	c := &CompiledLimit{Policy: p, Limit: l, costs: compileCost(l.Cost)}
-	var err error
-	if c.matches, err = compileMatches("match", l.Match); err != nil {
-		return nil, err
-	}
-	if c.exempt, err = compileMatches("exempt", l.Exempt); err != nil {
-		return nil, err
-	}
-	if c.key, err = compileKey(l.Key, p.ClientIP); err != nil {
-		return nil, err
-	}
-	c.tenants, err = compileTenants(l.Fairness, p.ClientIP)
-	return c, err
-}
-
-// Shadow reports whether refusals of the limit are counted and let pass.
-func (l *CompiledLimit) Shadow() bool { return l.Policy.Mode == Shadow || l.Limit.Mode == Shadow }
 
 // Matches reports whether the limit applies to r.
 func (l *CompiledLimit) Matches(r *Request) bool {
@@ -108,13 +25,29 @@ type matcher struct {
 	paths   []pathMatcher
 	headers []headerMatcher
 
+	hosts     []hostMatcher
+	rpc       *pathMatcher
+	query     []namedMatcher
+	networks  []netip.Prefix
+	claims    []claimMatcher
+	client    clientFinder
+	condition *condition
+
 	descriptors []DescriptorMatch // of calls, which have nothing else
 }
 
-func compileMatches(name string, ms []Match) ([]matcher, error) {
+// matching is what the entries of one list have in common.
+type matching struct {
+	client clientFinder
+	// unknown is what an expression says that has no value for a request. It errs on
+	// the side of the limit: a request that cannot be judged is counted.
+	unknown bool
+}
+
+func compileMatches(name string, ms []Match, how matching) ([]matcher, error) {
 	var compiled []matcher
 	for i := range ms {
-		m, err := compileMatch(&ms[i])
+		m, err := compileMatch(&ms[i], how)
 		if err != nil {
 			return nil, fmt.Errorf("%s[%d]: %w", name, i, err)
 		}
@@ -123,23 +56,43 @@ func compileMatches(name string, ms []Match) ([]matcher, error) {
 	return compiled, nil
 }
 
-func compileMatch(m *Match) (matcher, error) {
-	c := matcher{methods: m.Methods, descriptors: m.Descriptors}
-	for _, p := range m.Paths {
-		compiled, err := compilePath(p)
-		if err != nil {
-			return matcher{}, err
-		}
-		c.paths = append(c.paths, compiled)
+func compileMatch(m *Match, how matching) (c matcher, err error) {
+	c = matcher{methods: m.Methods, descriptors: m.Descriptors, client: how.client}
+	for _, host := range m.Hosts {
+		c.hosts = append(c.hosts, compileHost(host))
 	}
-	for _, h := range m.Headers {
-		compiled, err := compileHeader(h)
-		if err != nil {
-			return matcher{}, err
-		}
-		c.headers = append(c.headers, compiled)
+	if m.GRPC != nil {
+		c.rpc = m.GRPC.path()
 	}
-	return c, nil
+	if c.paths, err = compileEach(m.Paths, compilePath); err != nil {
+		return c, err
+	}
+	if c.headers, err = compileEach(m.Headers, compileHeader); err != nil {
+		return c, err
+	}
+	if c.query, err = compileEach(m.QueryParams, compileQuery); err != nil {
+		return c, err
+	}
+	if c.claims, err = compileEach(m.JWTClaims, compileClaim); err != nil {
+		return c, err
+	}
+	if c.networks, err = compileNetworks(m.SourceCIDRs); err != nil || m.Expression == "" {
+		return c, err
+	}
+	c.condition, err = compileCondition(m.Expression, how)
+	return c, err
+}
+
+func compileEach[From, To any](all []From, compile func(From) (To, error)) ([]To, error) {
+	var compiled []To
+	for _, one := range all {
+		c, err := compile(one)
+		if err != nil {
+			return nil, err
+		}
+		compiled = append(compiled, c)
+	}
+	return compiled, nil
 }
 
 func (m *matcher) matches(r *Request) bool {
@@ -157,102 +110,32 @@ func (m *matcher) matches(r *Request) bool {
 			return false
 		}
 	}
-	return true
+	return m.matchesTarget(r) && m.matchesSender(r) && (m.condition == nil || m.condition.matches(r))
 }
 
-type pathMatcher struct {
-	kind    MatchType
-	value   string
-	pattern *regexp.Regexp
-}
-
-func compilePath(p PathMatch) (m pathMatcher, err error) {
-	m = pathMatcher{kind: p.Type, value: p.Value}
-	switch p.Type {
-	case RegularExpression:
-		m.pattern, err = compilePattern(p.Value)
-	case PathPrefix:
-		m.value = strings.TrimRight(cleanPath(p.Value), "/")
-	default:
-		m.value = cleanPath(p.Value)
+// matchesTarget compares what the request asks for.
+func (m *matcher) matchesTarget(r *Request) bool {
+	if len(m.hosts) > 0 {
+		host := hostOf(r.http.Host)
+		if !slices.ContainsFunc(m.hosts, func(h hostMatcher) bool { return h.matches(host) }) {
+			return false
+		}
 	}
-	return m, err
-}
-
-func (m *pathMatcher) matches(path string) bool {
-	switch m.kind {
-	case RegularExpression:
-		return m.pattern.MatchString(path)
-	case PathPrefix:
-		rest, ok := strings.CutPrefix(path, m.value)
-		return ok && (rest == "" || rest[0] == '/')
-	default:
-		return path == m.value
+	for i := range m.query {
+		if !m.query[i].matchesQuery(r.http.URL.RawQuery) {
+			return false
+		}
 	}
+	return m.rpc == nil || m.rpc.matches(r.path)
 }
 
-type headerMatcher struct {
-	kind    MatchType
-	name    string // canonical
-	value   string
-	pattern *regexp.Regexp
-}
-
-func compileHeader(h HeaderMatch) (m headerMatcher, err error) {
-	m = headerMatcher{kind: h.Type, name: http.CanonicalHeaderKey(h.Name), value: h.Value}
-	if h.Type == RegularExpression {
-		m.pattern, err = compilePattern(h.Value)
-	}
-	return m, err
-}
-
-// matches reports whether one of the header's values matches.
-func (m *headerMatcher) matches(r *http.Request) bool {
-	if m.name == "Host" {
-		return m.matchesValue(r.Host)
-	}
-	return slices.ContainsFunc(r.Header[m.name], m.matchesValue)
-}
-
-func (m *headerMatcher) matchesValue(value string) bool {
-	switch m.kind {
-	case RegularExpression:
-		return m.pattern.MatchString(value)
-	case Present:
-		return true
-	default:
-		return value == m.value
-	}
-}
-
-// compilePattern compiles an expression that has to match the whole value.
-func compilePattern(expression string) (*regexp.Regexp, error) {
-	// By itself first: ")(" must not become valid between our brackets.
-	if _, err := regexp.Compile(expression); err != nil {
-		return nil, err
-	}
-	return regexp.Compile(`\A(?:` + expression + `)\z`)
-}
-
-// cleanPath returns p rooted, without dot segments and repeated slashes, and
-// with its trailing slash if it had one. It does not allocate when p is clean.
-func cleanPath(p string) string {
-	if isClean(p) {
-		return p
-	}
-	clean := path.Clean("/" + p)
-	if clean != "/" && (strings.HasSuffix(p, "/") || strings.HasSuffix(p, "/.") || strings.HasSuffix(p, "/..")) {
-		clean += "/"
-	}
-	return clean
-}
-
-func isClean(p string) bool {
-	if p == "" || p[0] != '/' {
+// matchesSender compares whom the request comes from.
+func (m *matcher) matchesSender(r *Request) bool {
+	if len(m.networks) > 0 && !m.client.within(r.http, m.networks) {
 		return false
 	}
-	for i := 0; i+1 < len(p); i++ {
-		if p[i] == '/' && (p[i+1] == '/' || p[i+1] == '.') {
+	for i := range m.claims {
+		if c := &m.claims[i]; !c.matches(r.known().claims(c.header)) {
 			return false
 		}
 	}

@@ -18,14 +18,14 @@ type CompiledPool struct {
 func compilePool(p *Pool) (*CompiledPool, error) {
 	c := &CompiledPool{Pool: p}
 	var err error
-	if c.exempt, err = compileMatches("exempt", p.Exempt); err != nil {
+	if c.exempt, err = compileMatches("exempt", p.Exempt, matching{}); err != nil {
 		return nil, err
 	}
-	if c.ignore, err = compileMatches("algorithm.ignore", p.Algorithm.Ignore); err != nil {
+	if c.ignore, err = compileMatches("algorithm.ignore", p.Algorithm.Ignore, matching{}); err != nil {
 		return nil, err
 	}
 	for i := range p.Partitions {
-		matches, err := compileMatches("match", p.Partitions[i].Match)
+		matches, err := compileMatches("match", p.Partitions[i].Match, matching{})
 		if err != nil {
 			return nil, fmt.Errorf("%s.%w", entry("partitions", i), err)
 		}

@@ -8,6 +8,7 @@ type Request struct {
 	http    *http.Request // nil for a descriptor
 	path    string
 	entries []Entry // of a descriptor
+	facts   *facts  // nil until a limit asks for more
 }
 
 // NewRequest returns the view limits have of r. Paths are compared decoded and

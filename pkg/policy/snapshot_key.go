@@ -16,15 +16,22 @@ const (
 	ClientIPKey KeySource = "ClientIP" // IPv6 addresses count by their /64
 	PathKey     KeySource = "Path"
 	MethodKey   KeySource = "Method"
+	HostKey     KeySource = "Host" // in lower case, without a port
 
+	QueryParamKey KeySource = "QueryParam" // the first value of a parameter
+	JWTClaimKey   KeySource = "JWTClaim"   // of a token that nobody has verified
+	ExpressionKey KeySource = "Expression" // the value of an expression
 	DescriptorKey KeySource = "Descriptor" // the value of an entry; HTTP requests have none
 )
 
 // A KeyPart is one component of a key.
 type KeyPart struct {
 	Type   KeySource `json:"type"`
-	Header string    `json:"header,omitempty"` // of HeaderKey
-	Name   string    `json:"name,omitempty"`   // of DescriptorKey: the key of the entry
+	Header string    `json:"header,omitempty"` // of HeaderKey; of JWTClaimKey: what carries the token
+	// Name is the parameter of QueryParamKey, the path of the claim of JWTClaimKey, and
+	// the key of the entry of DescriptorKey.
+	Name       string `json:"name,omitempty"`
+	Expression string `json:"expression,omitempty"` // of ExpressionKey: a string
 }
 
 // OnMissing says what happens to a request that lacks a part of the key.

@@ -6,6 +6,15 @@ type Match struct {
 	Paths   []PathMatch   `json:"paths,omitempty"`   // one of
 	Headers []HeaderMatch `json:"headers,omitempty"` // all of
 
+	Hosts       []string     `json:"hosts,omitempty"`       // one of: a host, or *.suffix for all below it; in lower case, without a port
+	QueryParams []QueryMatch `json:"queryParams,omitempty"` // all of
+	SourceCIDRs []string     `json:"sourceCIDRs,omitempty"` // one of: networks of the client's address; of a pool that of the TCP peer
+	JWTClaims   []ClaimMatch `json:"jwtClaims,omitempty"`   // all of
+	GRPC        *GRPCMatch   `json:"grpc,omitempty"`
+	// Expression is of the Common Expression Language, and true or false. Where it has
+	// no value for a request it counts as true in Limit.Match, and as false elsewhere.
+	Expression string `json:"expression,omitempty"`
+
 	// Descriptors, all of them, match the calls that NewDescriptor stands for, which
 	// have nothing else that could match; so no other field may be set.
 	Descriptors []DescriptorMatch `json:"descriptors,omitempty"`
@@ -19,7 +28,7 @@ const (
 	Exact             MatchType = "Exact"
 	PathPrefix        MatchType = "PathPrefix"        // by whole path segments
 	RegularExpression MatchType = "RegularExpression" // RE2, the whole value
-	Present           MatchType = "Present"           // a header with any value
+	Present           MatchType = "Present"           // any value
 )
 
 // A PathMatch compares the request's path: Exact, PathPrefix or RegularExpression.
@@ -39,4 +48,28 @@ type HeaderMatch struct {
 type DescriptorMatch struct {
 	Key   string `json:"key"`
 	Value string `json:"value,omitempty"` // empty: any value
+}
+
+// A QueryMatch compares a decoded parameter of the query: Exact, RegularExpression or
+// Present.
+type QueryMatch struct {
+	Type  MatchType `json:"type"`
+	Name  string    `json:"name"`
+	Value string    `json:"value,omitempty"`
+}
+
+// A ClaimMatch compares a claim of a JSON Web Token that nobody has verified: Exact,
+// RegularExpression or Present. Of a claim that is a list one entry has to match.
+type ClaimMatch struct {
+	Type   MatchType `json:"type"`
+	Header string    `json:"header"` // that carries the token
+	Claim  string    `json:"claim"`  // path, by dots
+	Value  string    `json:"value,omitempty"`
+}
+
+// A GRPCMatch compares the path of a call: the service by its full name, and the
+// method, or every one when it is empty.
+type GRPCMatch struct {
+	Service string `json:"service"`
+	Method  string `json:"method,omitempty"`
 }

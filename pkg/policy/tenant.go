@@ -8,11 +8,11 @@ type tenants struct {
 	declared map[string]string // hash by name, so that the known ones cost no hash
 }
 
-func compileTenants(f *Fairness, ip ClientIP) (tenants, error) {
+func compileTenants(f *Fairness, client clientFinder) (tenants, error) {
 	if f == nil {
 		return tenants{}, nil
 	}
-	part, err := compileKey(&Key{Parts: []KeyPart{f.Tenant}, OnMissing: Shared}, ip)
+	part, err := compileKey(&Key{Parts: []KeyPart{f.Tenant}, OnMissing: Shared}, client)
 	if err != nil {
 		return tenants{}, err
 	}

@@ -27,6 +27,7 @@ const (
 	MaxAddresses   = 16 // of one store
 	MaxHops        = 64
 	maxPattern     = 1024 // bytes of a compared value
+	maxHost        = 253
 )
 
 var (
@@ -86,11 +87,7 @@ func (c ClientIP) validate(errs *problems, path string) {
 	if c.TrustedHops < 0 || c.TrustedHops > MaxHops {
 		errs.add(path+".trustedHops", "is %d, outside 0 to %d", c.TrustedHops, MaxHops)
 	}
-	for i, cidr := range c.TrustedCIDRs {
-		if _, err := netip.ParsePrefix(cidr); err != nil {
-			errs.add(path+entry(".trustedCIDRs", i), "is %q: write a network such as 10.0.0.0/8", cidr)
-		}
-	}
+	errs.networks(path+".trustedCIDRs", c.TrustedCIDRs)
 }
 
 // problems collects errors about fields.
@@ -119,6 +116,21 @@ func (p *problems) pattern(path, value string) {
 	}
 	if _, err := compilePattern(value); err != nil {
 		p.add(path, "is no RE2 expression: %w", err)
+	}
+}
+
+func (p *problems) networks(path string, cidrs []string) {
+	for i, cidr := range cidrs {
+		if _, err := netip.ParsePrefix(cidr); err != nil {
+			p.add(entry(path, i), "is %q: write a network such as 10.0.0.0/8", cidr)
+		}
+	}
+}
+
+// expression notes why an expression does not compile, if it does not.
+func (p *problems) expression(path string, err error) {
+	if err != nil {
+		p.add(path, "%w", err)
 	}
 }
 

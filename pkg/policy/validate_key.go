@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"golang.org/x/net/http/httpguts"
 )
@@ -17,16 +18,51 @@ func (k *Key) validate(errs *problems, path string) {
 }
 
 func (p KeyPart) validate(errs *problems, path string) {
-	oneOf(errs, path+".type", p.Type, HeaderKey, ClientIPKey, PathKey, MethodKey, DescriptorKey)
-	if p.Type == DescriptorKey {
-		errs.text(path+".name", p.Name, 1)
-	} else if p.Name != "" {
-		errs.add(path+".name", "is %q: only type Descriptor has a name", p.Name)
-	}
-	if p.Type == HeaderKey {
+	oneOf(errs, path+".type", p.Type, HeaderKey, ClientIPKey, PathKey, MethodKey,
+		HostKey, QueryParamKey, JWTClaimKey, ExpressionKey, DescriptorKey)
+	switch p.Type {
+	case HeaderKey, JWTClaimKey:
 		errs.header(path+".header", p.Header)
-	} else if p.Header != "" {
-		errs.add(path+".header", "is %q: only type Header has a header", p.Header)
+	default:
+		errs.absent(path+".header", p.Header, p.Type)
+	}
+	switch p.Type {
+	case JWTClaimKey:
+		errs.claim(path+".name", p.Name)
+	case QueryParamKey, DescriptorKey:
+		errs.text(path+".name", p.Name, 1)
+	default:
+		errs.absent(path+".name", p.Name, p.Type)
+	}
+	if p.Type == ExpressionKey {
+		errs.expression(path+".expression", ValidateValue(p.Expression))
+	} else {
+		errs.absent(path+".expression", p.Expression, p.Type)
+	}
+}
+
+// absent refuses a setting that parts of the type do not have.
+func (p *problems) absent(path, value string, of KeySource) {
+	if value != "" {
+		p.add(path, "is %q, which type %s does not read: remove it", value, of)
+	}
+}
+
+// String names the part, as in "header X-Tenant", for messages to people.
+func (p KeyPart) String() string {
+	switch p.Type {
+	case HeaderKey:
+		return "header " + p.Header
+	case ClientIPKey:
+		return "client address"
+	case QueryParamKey:
+		return "query parameter " + p.Name
+	case JWTClaimKey:
+		return "claim " + p.Name + " of the token in header " + p.Header
+	case DescriptorKey:
+		return "descriptor entry " + p.Name
+	default:
+		return strings.ToLower(string(p.Type))
 	}
 }
 
@@ -50,6 +86,11 @@ func (p KeyPart) Canonical(value string) (string, error) {
 			return "", fmt.Errorf("is %q: write a method such as GET", value)
 		}
 		return value, nil
+	case HostKey:
+		if host := hostOf(value); host != "" {
+			return host, nil
+		}
+		return "", fmt.Errorf("is %q: write a host such as shop.example.com", value)
 	default:
 		return value, nil
 	}

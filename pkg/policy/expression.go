@@ -1,0 +1,120 @@
+package policy
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+)
+
+// Bounds of an expression.
+const (
+	maxExpression = 1024 // characters
+
+	// maxCost is the most that an evaluation may cost, in units of the Common
+	// Expression Language, and the most that it may be estimated to cost.
+	maxCost = 10_000
+)
+
+// environment is what expressions are compiled in: the standard functions, and the
+// variables that are an evaluation's.
+var environment = sync.OnceValues(func() (*cel.Env, error) {
+	text := cel.MapType(cel.StringType, cel.StringType)
+	return cel.NewEnv(
+		cel.CustomTypeAdapter(adapter{types.DefaultTypeAdapter}),
+		cel.ParserExpressionSizeLimit(maxExpression),
+		cel.ParserRecursionLimit(50),
+		cel.Variable(varMethod, cel.StringType),
+		cel.Variable(varPath, cel.StringType),
+		cel.Variable(varHost, cel.StringType),
+		cel.Variable(varClientIP, cel.StringType),
+		cel.Variable(varHeaders, text),
+		cel.Variable(varQuery, text),
+		cel.Variable(varJWT, cel.MapType(cel.StringType, cel.DynType)),
+	)
+})
+
+// ValidateCondition reports why source is no expression that says whether a request
+// matches.
+func ValidateCondition(source string) error {
+	_, err := programs.of(source, cel.BoolType)
+	return err
+}
+
+// ValidateValue reports why source is no expression whose value requests are counted
+// by.
+func ValidateValue(source string) error {
+	_, err := programs.of(source, cel.StringType)
+	return err
+}
+
+// cures say what to do about an expression of another type.
+var cures = map[string]string{
+	cel.BoolType.String():   "compare it with a value, as in request.jwt.admin == true",
+	cel.StringType.String(): "convert it, as in string(request.jwt.sub)",
+}
+
+func compileExpression(source string, want *cel.Type) (cel.Program, error) {
+	env, err := environment()
+	if err != nil {
+		return nil, fmt.Errorf("set up the expression language: %w", err)
+	}
+	ast, issues := env.Compile(source)
+	if issues.Err() != nil {
+		return nil, explain(issues)
+	}
+	if !ast.OutputType().IsExactType(want) {
+		return nil, fmt.Errorf("is of type %s, not %s: %s", ast.OutputType(), want, cures[want.String()])
+	}
+	estimate, err := env.EstimateCost(ast, sizes{})
+	if err != nil {
+		return nil, fmt.Errorf("has no cost that could be estimated: %w", err)
+	}
+	if estimate.Max > maxCost {
+		return nil, fmt.Errorf("may cost %d units for one request, more than %d: do not search in searches", estimate.Max, maxCost)
+	}
+	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
+	if err != nil {
+		return nil, fmt.Errorf("cannot be evaluated: %w", err)
+	}
+	return program, nil
+}
+
+// explain returns what is wrong with an expression, in one line.
+func explain(issues *cel.Issues) error {
+	first := issues.Errors()[0]
+	return fmt.Errorf("is no expression over request.method, path, host, clientIP, headers, query and jwt: character %d: %s",
+		first.Location.Column()+1, first.Message)
+}
+
+// A condition is an expression that is true or false.
+type condition struct {
+	program cel.Program
+	how     matching
+}
+
+func compileCondition(source string, how matching) (*condition, error) {
+	program, err := programs.of(source, cel.BoolType)
+	return &condition{program: program, how: how}, err
+}
+
+// matches reports whether the expression is true of r. It has no value when r lacks
+// what it reads, or is so large that reading it costs too much.
+func (c *condition) matches(r *Request) bool {
+	value, _, err := c.program.Eval(&variables{facts: r.known(), client: &c.how.client})
+	if err != nil {
+		return c.how.unknown
+	}
+	return value == types.True
+}
+
+// evaluate returns the value of an expression that is a string, empty when it has none.
+func evaluate(program cel.Program, r *Request, client *clientFinder) string {
+	value, _, err := program.Eval(&variables{facts: r.known(), client: client})
+	if err != nil {
+		return ""
+	}
+	text, _ := value.(types.String)
+	return string(text)
+}

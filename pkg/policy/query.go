@@ -1,0 +1,60 @@
+package policy
+
+import (
+	"iter"
+	"net/url"
+	"strings"
+)
+
+// parameters yields the parameters of a query, decoded, in their order. What cannot be
+// decoded stays as it is written: a parameter that somebody else may be able to read is
+// not passed over.
+func parameters(query string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for pair := range strings.SplitSeq(query, "&") {
+			name, value, _ := strings.Cut(pair, "=")
+			if pair != "" && !yield(unescape(name), unescape(value)) {
+				return
+			}
+		}
+	}
+}
+
+func unescape(s string) string {
+	if decoded, err := url.QueryUnescape(s); err == nil {
+		return decoded
+	}
+	return s
+}
+
+// A namedMatcher compares the values of a parameter or a claim.
+type namedMatcher struct {
+	valueMatcher
+
+	name string
+}
+
+func compileQuery(q QueryMatch) (namedMatcher, error) {
+	value, err := compileValue(q.Type, q.Value)
+	return namedMatcher{value, q.Name}, err
+}
+
+// matchesQuery reports whether one of the parameter's values matches.
+func (m *namedMatcher) matchesQuery(query string) bool {
+	for name, value := range parameters(query) {
+		if name == m.name && m.valueMatcher.matches(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// parameter returns the first value of a parameter, empty when the query lacks it.
+func parameter(query, wanted string) string {
+	for name, value := range parameters(query) {
+		if name == wanted {
+			return value
+		}
+	}
+	return ""
+}

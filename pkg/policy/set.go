@@ -1,0 +1,89 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A Set is a snapshot compiled for the request path. It is immutable.
+type Set struct {
+	Snapshot Snapshot
+	Limits   []*CompiledLimit // in the order of the snapshot
+
+	byName map[limitName]*CompiledLimit
+	pool   *CompiledPool
+}
+
+type limitName struct{ namespace, policy, limit string }
+
+// A CompiledLimit is one limit of a set, ready to judge requests.
+type CompiledLimit struct {
+	Policy *Policy
+	Limit  *Limit
+
+	matches []matcher
+	exempt  []matcher
+	key     keyer
+	tenants tenants
+	costs   costHeaders
+}
+
+// Compile validates s and returns it ready for use. The set keeps s: the caller
+// no longer changes it. A policy of the set that says nothing of responses has the
+// DefaultResponse.
+func Compile(s Snapshot) (*Set, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	s.Policies = slices.Clone(s.Policies) // the responses of which are filled in
+	set := &Set{Snapshot: s, byName: make(map[limitName]*CompiledLimit)}
+	for i := range s.Policies {
+		p := &s.Policies[i]
+		p.Response = p.Response.orDefault()
+		for j := range p.Limits {
+			l, err := compileLimit(p, &p.Limits[j])
+			if err != nil {
+				return nil, fmt.Errorf("policies[%d].limits[%d]: %w", i, j, err)
+			}
+			set.Limits = append(set.Limits, l)
+			set.byName[limitName{p.Namespace, p.Name, l.Limit.Name}] = l
+		}
+	}
+	if s.Pool != nil {
+		var err error
+		if set.pool, err = compilePool(s.Pool); err != nil {
+			return nil, fmt.Errorf("pool.%w", err)
+		}
+	}
+	return set, nil
+}
+
+// Pool returns the pool that requests need a slot of, nil when there is none.
+func (s *Set) Pool() *CompiledPool { return s.pool }
+
+// Lookup returns the limit of that name, nil when there is none.
+func (s *Set) Lookup(namespace, policy, limit string) *CompiledLimit {
+	return s.byName[limitName{namespace, policy, limit}]
+}
+
+func compileLimit(p *Policy, l *Limit) (*CompiledLimit, error) {
+	c := &CompiledLimit{Policy: p, Limit: l, costs: compileCost(l.Cost)}
+	client, err := compileClientIP(p.ClientIP)
+	if err != nil {
+		return nil, err
+	}
+	if c.matches, err = compileMatches("match", l.Match, matching{client, true}); err != nil {
+		return nil, err
+	}
+	if c.exempt, err = compileMatches("exempt", l.Exempt, matching{client, false}); err != nil {
+		return nil, err
+	}
+	if c.key, err = compileKey(l.Key, client); err != nil {
+		return nil, err
+	}
+	c.tenants, err = compileTenants(l.Fairness, client)
+	return c, err
+}
+
+// Shadow reports whether refusals of the limit are counted and let pass.
+func (l *CompiledLimit) Shadow() bool { return l.Policy.Mode == Shadow || l.Limit.Mode == Shadow }
