@@ -1,0 +1,82 @@
+package trace
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	api "go.opentelemetry.io/otel/trace"
+)
+
+// methods are those that name a span. Others, which a client may make up, share a
+// name.
+var methods = []string{
+	http.MethodConnect, http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodOptions,
+	http.MethodPatch, http.MethodPost, http.MethodPut, http.MethodTrace,
+}
+
+// Handler returns a handler that has a span around next.
+func (t *Tracer) Handler(next http.Handler) http.Handler {
+	if t == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { t.serve(next, w, r) })
+}
+
+func (t *Tracer) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	header := propagation.HeaderCarrier(r.Header)
+	name := r.Method
+	if !slices.Contains(methods, name) {
+		name = "HTTP"
+	}
+	ctx, span := t.tracer.Start(t.propagate.Extract(r.Context(), header), name, api.WithSpanKind(api.SpanKindServer))
+	defer span.End() // also when the proxy cuts the connection by a panic
+	t.propagate.Inject(ctx, header)
+	r = r.WithContext(ctx)
+	if !span.IsRecording() {
+		next.ServeHTTP(w, r)
+		return
+	}
+	span.SetAttributes(
+		attribute.String("http.request.method", r.Method),
+		attribute.String("url.path", r.URL.Path),
+		attribute.String("network.protocol.name", "http"),
+		attribute.String("network.protocol.version", strings.TrimPrefix(r.Proto, "HTTP/")),
+	)
+	seen := &response{ResponseWriter: w}
+	next.ServeHTTP(seen, r)
+	if seen.status != 0 {
+		span.SetAttributes(attribute.Int("http.response.status_code", seen.status))
+	}
+	if seen.status >= http.StatusInternalServerError {
+		span.SetStatus(codes.Error, "")
+	}
+}
+
+// A response sees which status it is answered with.
+type response struct {
+	http.ResponseWriter
+	status int // 0 before the answer
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *response) WriteHeader(status int) {
+	if r.status < http.StatusOK { // what comes before the answer is none
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (r *response) Write(p []byte) (int, error) {
+	if r.status < http.StatusOK && r.status != http.StatusSwitchingProtocols {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(p)
+}
+
+// Unwrap returns the writer that an http.ResponseController finds the rest in.
+func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
