@@ -151,38 +151,43 @@ func (l *limit) charge(ctx context.Context, c charge) (share, *Refusal, error) {
 // look asks the counter of a value, and takes nothing. While the store is away its
 // failure action answers.
 func (l *limit) look(ctx context.Context, r twotier.Request) (share, *Refusal, error) {
-	d, err := l.engine.Peek(ctx, r)
-	if away := new(store.UnavailableError); errors.As(err, &away) {
-		if d, err = l.engine.Acquire(ctx, r); err == nil {
-			d.Cancel()
+	s := share{limit: l, value: r.Value, cost: r.Cost}
+	var err error
+	s.decision, err = l.engine.Peek(ctx, r)
+	if _, away := errors.AsType[*store.UnavailableError](err); away {
+		if s.decision, err = l.engine.Acquire(ctx, r); s.decision.Allowed {
+			cancel([]share{s})
 		}
 	}
 	if err != nil {
 		return share{}, nil, err
 	}
-	s, refusal := l.judge(share{limit: l, value: r.Value, cost: r.Cost, decision: d})
+	s, refusal := l.judge(s)
 	return s, refusal, nil
 }
 
-// A domain selects policies by name.
-type domain struct{ namespace, name string } // empty for all
+// A domain selects policies.
+type domain struct {
+	all             bool
+	namespace, name string
+}
 
 // domain reads the domain of a call.
 func (e *Enforcer) domain(s string) domain {
 	if s == "" || s == "*" {
-		return domain{}
+		return domain{all: true}
 	}
 	if namespace, name, ok := strings.Cut(s, "/"); ok {
-		return domain{namespace, name}
+		return domain{namespace: namespace, name: name}
 	}
-	return domain{e.cfg.Namespace, s}
+	return domain{namespace: e.cfg.Namespace, name: s}
 }
 
 func (d domain) covers(p *policy.Policy) bool {
-	return d == domain{} || d == domain{p.Namespace, p.Name}
+	return d.all || d.namespace == p.Namespace && d.name == p.Name
 }
 
 // known reports whether the domain is one of the set's.
 func (d domain) known(set *policy.Set) bool {
-	return d == domain{} || slices.ContainsFunc(set.Snapshot.Policies, func(p policy.Policy) bool { return d.covers(&p) })
+	return d.all || slices.ContainsFunc(set.Snapshot.Policies, func(p policy.Policy) bool { return d.covers(&p) })
 }
