@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
 )
 
 // Time-outs and bounds of a server that faces clients.
@@ -17,6 +19,22 @@ const (
 	idleTimeout   = 75 * time.Second
 	maxHeader     = 32 << 10
 )
+
+// http2 are the bounds of HTTP/2 connections, which net/http also uses to answer rapid
+// resets: handlers of streams that were reset count until they return. A connection
+// holds no more than a window of what its streams receive, and one whose peer is gone or
+// does not read is closed, which gives slots and the app's connections back.
+var http2 = http.HTTP2Config{
+	MaxConcurrentStreams:          250,
+	MaxDecoderHeaderTableSize:     4 << 10,
+	MaxEncoderHeaderTableSize:     4 << 10,
+	MaxReadFrameSize:              64 << 10,
+	MaxReceiveBufferPerConnection: 1 << 20,
+	MaxReceiveBufferPerStream:     256 << 10,
+	SendPingTimeout:               30 * time.Second,
+	PingTimeout:                   15 * time.Second,
+	WriteByteTimeout:              30 * time.Second,
+}
 
 // A server serves one listener. Requests on it are in flight until their handler
 // returned, also after they became a tunnel that net/http no longer counts.
@@ -34,7 +52,7 @@ func listen(ctx context.Context, address string, h http.Handler, log *slog.Logge
 		return nil, fmt.Errorf("listen on %s: %w: free the port or choose another", address, err)
 	}
 	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
-	s := &server{listener: listener, abort: abort}
+	s := &server{listener: framing.Listen(listener), abort: abort}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -44,12 +62,15 @@ func listen(ctx context.Context, address string, h http.Handler, log *slog.Logge
 			defer s.inFlight.Done()
 			h.ServeHTTP(w, r)
 		}),
-		Protocols:         protocols,
-		ReadHeaderTimeout: headerTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		BaseContext:       func(net.Listener) context.Context { return requests },
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Protocols:                    protocols,
+		HTTP2:                        &http2,
+		ReadHeaderTimeout:            headerTimeout,
+		IdleTimeout:                  idleTimeout,
+		MaxHeaderBytes:               maxHeader,
+		DisableGeneralOptionsHandler: true, // "OPTIONS *" is for the app
+		BaseContext:                  func(net.Listener) context.Context { return requests },
+		ConnContext:                  framing.Context,
+		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return s, nil
 }

@@ -31,6 +31,7 @@ func newTransport(http2 bool) *http.Transport {
 // the app no longer sees for itself, it passes as it came.
 func rewrite(pr *httputil.ProxyRequest, target string) {
 	pr.Out.URL.Scheme, pr.Out.URL.Host = "http", target
+	pr.Out.URL.Opaque = pathOf(pr.In.RequestURI)
 	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as it came, even where it does not parse
 	pr.Out.Trailer = pr.In.Trailer           // filled when the body has been read
 	for _, name := range []string{"Forwarded", "X-Forwarded-Host", "X-Forwarded-Proto"} {
@@ -47,8 +48,24 @@ func rewrite(pr *httputil.ProxyRequest, target string) {
 	}
 }
 
+// pathOf returns the path of a target as it came: written anew, it may be escaped another
+// way. It is empty where net/url has no place for it: it takes two slashes for a host.
+func pathOf(target string) string {
+	path, _, _ := strings.Cut(target, "?")
+	if _, rest, absolute := strings.Cut(path, "://"); absolute && path[0] != '/' {
+		path = rest[len(rest)-len(strings.TrimLeftFunc(rest, func(c rune) bool { return c != '/' })):]
+	}
+	if strings.HasPrefix(path, "//") || !strings.HasPrefix(path, "/") {
+		return ""
+	}
+	return path
+}
+
 // ownPrefix begins the names of headers that only we set.
 const ownPrefix = "X-Weir-"
+
+// websocket is the one protocol that a connection may become.
+const websocket = "websocket"
 
 // sanitize removes from a request what its sender has no say in: our own headers,
 // and a change of protocol other than to WebSocket. A connection that the app
@@ -59,7 +76,7 @@ func sanitize(h http.Header) {
 			delete(h, name)
 		}
 	}
-	if upgrade := h["Upgrade"]; len(upgrade) > 0 && (len(upgrade) > 1 || !strings.EqualFold(upgrade[0], "websocket")) {
+	if upgrade := h["Upgrade"]; len(upgrade) > 0 && (len(upgrade) > 1 || !strings.EqualFold(upgrade[0], websocket)) {
 		h.Del("Upgrade")
 		h.Del("Http2-Settings")
 	}

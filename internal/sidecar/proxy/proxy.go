@@ -14,6 +14,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
 )
 
 // A Decider decides requests; see enforce.Enforcer.
@@ -69,6 +70,11 @@ func (p *Proxy) Close() {
 // ServeHTTP lets r through to the app, when it has a slot of the pool and it is its
 // turn, or refuses it. A panic before that is an answer of 500 and never an admission.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if wrong := malformed(r); wrong != nil {
+		w.Header().Set("Connection", "close")
+		wrong.Write(w, r)
+		return
+	}
 	sanitize(r.Header)
 	slot, refusal, err := p.enter(r)
 	switch {
@@ -154,7 +160,12 @@ func (p *Proxy) survive(err *error) {
 // unreachable answers a request that was let through but could not be forwarded.
 func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	f, _ := w.(*flight)
+	var wrong *framing.Error
 	switch {
+	case errors.As(err, &wrong):
+		w.Header().Set("Connection", "close")
+		problem.New(http.StatusBadRequest, "the body of the request is malformed").Write(w, r)
+		return
 	case f != nil && errors.Is(context.Cause(r.Context()), errFenced):
 		refuseEntry(w, r, f.slot.Refusal())
 		return

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
 )
 
 // admissionKey is the key of a request's admission in its context.
@@ -20,6 +22,12 @@ func admitted(r *http.Request, a *enforce.Admission) *http.Request {
 // settle charges a request what its response says it cost. What the header does not
 // say a trailer may: gRPC servers know the cost of a stream at its end.
 func settle(res *http.Response) error {
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		if !strings.EqualFold(res.Request.Header.Get("Upgrade"), websocket) || !strings.EqualFold(res.Header.Get("Upgrade"), websocket) {
+			return errors.New("the app switches to a protocol that it was not asked for")
+		}
+		framing.Tunnel(res.Request.Context())
+	}
 	a, ok := res.Request.Context().Value(admissionKey{}).(*enforce.Admission)
 	if !ok || a.Settle(res.Header) {
 		return nil

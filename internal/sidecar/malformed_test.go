@@ -1,0 +1,303 @@
+package sidecar
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/metrics"
+	"github.com/weir-dev/weir/internal/sidecar/pools"
+	"github.com/weir-dev/weir/internal/sidecar/proxy"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/framing/framingtest"
+)
+
+// malformedRequests is how many streams that no strict parser reads to their end are
+// sent at least.
+const malformedRequests = 2000
+
+// TestNothingMalformedReachesTheApp sends streams of requests through a sidecar's port
+// to an app that speaks no HTTP but what RFC 9112 prints. Both ends are plain sockets.
+func TestNothingMalformedReachesTheApp(t *testing.T) {
+	const seed = 9112 // fixed: the set is the same in every run
+	random := rand.New(rand.NewPCG(seed, 0))
+	streams := framingtest.Known()
+	for malformed := 0; malformed < malformedRequests; malformed++ {
+		stream := framingtest.Mutant(random)
+		if _, v := framingtest.ReadAll([]byte(stream)); v == framingtest.Complete {
+			malformed--
+		}
+		streams = append(streams, stream)
+	}
+	var tally strictTally
+	work := make(chan string)
+	var workers sync.WaitGroup
+	for range 8 {
+		workers.Go(func() {
+			for stream := range work {
+				tryStream(t, stream, &tally)
+			}
+		})
+	}
+	for _, stream := range streams {
+		work <- stream
+	}
+	close(work)
+	workers.Wait()
+	t.Logf("%d streams, %d of them malformed: %d requests forwarded, %d refused", len(streams), tally.malformed.Load(), tally.forwarded.Load(), tally.refused.Load())
+	if n := tally.malformed.Load(); n < malformedRequests {
+		t.Errorf("only %d streams were malformed", n)
+	}
+}
+
+// FuzzStream looks for a stream of requests of which more reach the app, or others, than
+// a strict parser reads.
+func FuzzStream(f *testing.F) {
+	for i, stream := range framingtest.Known() {
+		if i%60 == 0 && len(stream) < 1000 {
+			f.Add(stream)
+		}
+	}
+	f.Fuzz(func(t *testing.T, stream string) {
+		if len(stream) < maxHeader {
+			tryStream(t, stream, new(strictTally))
+		}
+	})
+}
+
+type strictTally struct{ malformed, forwarded, refused atomic.Int64 }
+
+// tryStream sends one stream through a sidecar of its own.
+func tryStream(t *testing.T, stream string, tally *strictTally) {
+	t.Helper()
+	app := newStrictApp(t)
+	var counted, panics atomic.Int64
+	m := metrics.New(new(process))
+	p := proxy.New(proxy.Config{Target: app.listener.Addr().String(), Pool: unlimited{}, Metrics: m, Log: slog.New(slog.DiscardHandler), Decider: counting{&counted}})
+	watched := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if reason := recover(); reason != nil {
+				if reason != http.ErrAbortHandler { //nolint:errorlint // what was panicked with
+					panics.Add(1)
+				}
+				panic(reason)
+			}
+		}()
+		p.ServeHTTP(w, r)
+	})
+	s, err := listen(t.Context(), "127.0.0.1:0", watched, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = s.serve() })
+
+	all, verdict := framingtest.ReadAll([]byte(stream))
+	answers := sendStream(t, s.listener.Addr().String(), stream, len(all), verdict)
+	s.drain(t.Context())
+	serving.Wait()
+	p.Close()
+	app.close()
+
+	if verdict != framingtest.Complete {
+		tally.malformed.Add(1)
+	}
+	tally.forwarded.Add(int64(len(app.requests)))
+	tally.refused.Add(int64(answers.refused))
+	complain := func(what string) {
+		t.Errorf("%s\nstream: %.500q\nread strictly: %d requests, verdict %d\nthe app read %d: %.300q\ncounted %d", what, stream, len(all), verdict, len(app.requests), targets(app.requests), counted.Load())
+	}
+	switch {
+	case panics.Load() > 0:
+		complain("a handler panicked")
+	case answers.stuck:
+		complain("the sidecar neither answered nor closed")
+	case app.broken != "":
+		complain("the app was sent what is malformed: " + app.broken)
+	case len(app.requests) > len(all):
+		complain("more requests reached the app than there are")
+	case int(counted.Load()) < len(app.requests):
+		complain("requests were forwarded that were not counted")
+	case answers.answered > len(app.requests):
+		complain("there are more answers than requests")
+	case verdict == framingtest.Complete && !refusedOnPurpose(all) && (len(app.requests) != len(all) || int(counted.Load()) != len(all)):
+		complain("well-formed requests were not forwarded, each once")
+	}
+	for i, got := range app.requests {
+		if i < len(all) && !sameRequest(&got, &all[i]) {
+			complain("the app was sent another request")
+		}
+	}
+}
+
+// refusedOnPurpose reports whether there is one among the requests that is well-formed
+// and refused all the same.
+func refusedOnPurpose(all []framingtest.Message) bool {
+	for i := range all {
+		m := &all[i]
+		expect := strings.Join(m.Values("Expect"), ",")
+		if m.Method == http.MethodConnect || m.Method == "PRI" || m.HeadBytes >= maxHeader || m.TrailerBytes > 4000 || m.ChunkLineBytes > 4000 || expect != "" && !strings.EqualFold(expect, "100-continue") {
+			return true
+		}
+	}
+	return false
+}
+
+func targets(requests []framingtest.Message) (all []string) {
+	for i := range requests {
+		all = append(all, requests[i].Target)
+	}
+	return all
+}
+
+func sameRequest(got, want *framingtest.Message) bool {
+	target := want.Target
+	if scheme, rest, absolute := strings.Cut(target, "://"); absolute && !strings.HasPrefix(scheme, "/") {
+		target = "/"
+		if i := strings.IndexAny(rest, "/?"); i >= 0 {
+			target = "/" + strings.TrimPrefix(rest[i:], "/")
+		}
+	}
+	return got.Method == want.Method && got.Target == target && got.Body == want.Body
+}
+
+type streamAnswers struct {
+	answered, refused int  // by the app and by us
+	stuck             bool // a deadline passed
+}
+
+// sendStream sends a stream, reads answers until there are as many as requests, or until
+// the connection is closed, and closes it.
+func sendStream(t *testing.T, address, stream string, requests int, verdict framingtest.Verdict) (a streamAnswers) {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Error(err)
+		return a
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(headerTimeout - time.Second))
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	writing.Go(func() { _, _ = io.WriteString(conn, stream) }) // what is refused need not be taken
+	reader := bufio.NewReader(conn)
+	for {
+		if a.answered == requests && verdict != framingtest.Malformed {
+			writing.Wait()
+			_ = conn.(*net.TCPConn).CloseWrite()
+		}
+		res, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			a.stuck = errors.Is(err, os.ErrDeadlineExceeded)
+			return a
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		switch {
+		case res.StatusCode == http.StatusNoContent:
+			a.answered++
+		case res.StatusCode >= http.StatusOK:
+			a.refused++
+		}
+	}
+}
+
+// A strictApp reads what it is sent as strictly as can be, and answers each request.
+type strictApp struct {
+	listener net.Listener
+	serving  sync.WaitGroup
+
+	mu       sync.Mutex
+	open     map[net.Conn]bool
+	requests []framingtest.Message
+	broken   string // what it could not read
+}
+
+func newStrictApp(t *testing.T) *strictApp {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &strictApp{listener: listener, open: map[net.Conn]bool{}}
+	a.serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			a.mu.Lock()
+			a.open[conn] = true
+			a.mu.Unlock()
+			a.serving.Go(func() { a.serve(conn) })
+		}
+	})
+	return a
+}
+
+func (a *strictApp) serve(conn net.Conn) {
+	defer conn.Close()
+	var got []byte
+	buffer := make([]byte, 4<<10)
+	for {
+		n, err := conn.Read(buffer)
+		got = append(got, buffer[:n]...)
+		for {
+			m, rest, v := framingtest.Read(got)
+			if v == framingtest.Malformed {
+				a.mu.Lock()
+				a.broken = string(bytes.ToValidUTF8(got[:min(len(got), 500)], []byte("?")))
+				a.mu.Unlock()
+				return
+			}
+			if v != framingtest.Complete {
+				break
+			}
+			a.mu.Lock()
+			a.requests = append(a.requests, m)
+			a.mu.Unlock()
+			got = rest
+			if _, err := io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n"); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (a *strictApp) close() {
+	a.listener.Close()
+	a.mu.Lock()
+	for conn := range a.open {
+		conn.Close()
+	}
+	a.mu.Unlock()
+	a.serving.Wait()
+}
+
+// unlimited is a pool without a limit, and counting a decider that admits and counts.
+type unlimited struct{}
+
+func (unlimited) Acquire(*http.Request) (pools.Slot, *pools.Refusal) { return pools.Slot{}, nil }
+
+type counting struct{ n *atomic.Int64 }
+
+func (c counting) Decide(context.Context, *http.Request) (enforce.Verdict, error) {
+	c.n.Add(1)
+	return enforce.Verdict{Allowed: true}, nil
+}

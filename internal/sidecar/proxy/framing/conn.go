@@ -1,0 +1,94 @@
+package framing
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+)
+
+// Listen returns a listener whose connections are checked. HTTP/2 with prior knowledge
+// passes unchecked: its frames have one reading only.
+func Listen(l net.Listener) net.Listener { return listener{l} }
+
+type listener struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{Conn: c}, nil
+}
+
+// A Conn is a connection that is checked as it is read. A Read returns what comes before
+// the first line that is malformed, and from then on an *Error.
+//
+// Where a head is malformed, bytes that no head may have come before the error: the
+// parser may be reading ahead, and would take an error for the end of a client that it
+// still works for, while it answers these in their turn.
+type Conn struct {
+	net.Conn
+	scanner scanner // of the one goroutine that reads
+	tunnel  atomic.Bool
+	refuse  []byte // what comes before err
+	err     error  // of the scanner, for good
+}
+
+var inNoHead = []byte("\x00\r\n\r\n")
+
+// Read implements net.Conn.
+func (c *Conn) Read(p []byte) (int, error) {
+	if c.err != nil {
+		return c.end(p)
+	}
+	n, err := c.Conn.Read(p)
+	if n == 0 || c.tunnel.Load() {
+		return n, err
+	}
+	good, malformed := c.scanner.scan(p[:n])
+	if malformed == nil {
+		return n, err
+	}
+	c.err = malformed
+	if c.scanner.inHead() {
+		c.refuse = inNoHead
+	}
+	if good == 0 {
+		return c.end(p)
+	}
+	return good, nil
+}
+
+// end reads what follows the last good line.
+func (c *Conn) end(p []byte) (int, error) {
+	if len(c.refuse) == 0 {
+		return 0, c.err
+	}
+	n := copy(p, c.refuse)
+	c.refuse = c.refuse[n:]
+	return n, nil
+}
+
+// CloseWrite tells the peer that nothing more comes, when the connection can.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+type contextKey struct{}
+
+// Context returns ctx with the connection, for Tunnel; see http.Server.ConnContext.
+func Context(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, contextKey{}, c)
+}
+
+// Tunnel ends the checks of the connection that the request with this context came over.
+// Call it before the client is told that the protocol changes.
+func Tunnel(ctx context.Context) {
+	if c, ok := ctx.Value(contextKey{}).(*Conn); ok {
+		c.tunnel.Store(true)
+	}
+}

@@ -1,0 +1,133 @@
+package framing
+
+import (
+	"bytes"
+	"math"
+)
+
+// A head is what the scanner keeps of the head of a request.
+type head struct {
+	http10  bool
+	hosts   int
+	lengths int
+	codings int
+	length  uint64
+	chunked bool
+}
+
+// request checks a request line. What a target may be is for those to say who read it,
+// as long as it is one word of printable characters.
+func (h *head) request(line []byte) (reason string) {
+	method, rest, _ := bytes.Cut(line, []byte(" "))
+	target, version, _ := bytes.Cut(rest, []byte(" "))
+	switch {
+	case !isToken(method):
+		return "the method is no token"
+	case !isPrintable(target):
+		return "the target has other than printable characters"
+	case string(version) == "HTTP/1.0":
+		h.http10 = true
+	case string(version) != "HTTP/1.1":
+		return "the version is neither HTTP/1.1 nor HTTP/1.0"
+	}
+	return ""
+}
+
+func isPrintable(word []byte) bool {
+	for _, c := range word {
+		if c <= ' ' || c >= 0x7f {
+			return false
+		}
+	}
+	return len(word) > 0
+}
+
+// field checks a field line, and keeps what says how the message is framed.
+func (h *head) field(line []byte) (reason string) {
+	name, value, reason := splitField(line)
+	if reason != "" {
+		return reason
+	}
+	switch len(name) {
+	case len("Host"):
+		if bytes.EqualFold(name, []byte("Host")) {
+			h.hosts++
+			if !IsAuthority(string(value)) {
+				return "Host is no name or address"
+			}
+		}
+	case len("Content-Length"):
+		if bytes.EqualFold(name, []byte("Content-Length")) {
+			h.lengths++
+			return h.contentLength(value)
+		}
+	case len("Transfer-Encoding"):
+		if bytes.EqualFold(name, []byte("Transfer-Encoding")) {
+			h.codings++
+			if h.chunked = bytes.EqualFold(value, []byte("chunked")); !h.chunked {
+				return "the transfer coding is not chunked"
+			}
+		}
+	}
+	return ""
+}
+
+func (h *head) contentLength(value []byte) (reason string) {
+	if len(value) == 0 {
+		return "Content-Length is empty"
+	}
+	for _, c := range value {
+		if c < '0' || c > '9' {
+			return "Content-Length is no number"
+		}
+		if h.length = h.length*10 + uint64(c-'0'); h.length > math.MaxInt64/16 {
+			return "Content-Length is too large"
+		}
+	}
+	return ""
+}
+
+// framing reports what the fields together leave open.
+func (h *head) framing() (reason string) {
+	switch {
+	case h.hosts > 1, h.hosts == 0 && !h.http10:
+		return "there is not one Host"
+	case h.lengths > 1:
+		return "there is more than one Content-Length"
+	case h.codings > 1:
+		return "there is more than one Transfer-Encoding"
+	case h.codings > 0 && h.lengths > 0:
+		return "there are both Transfer-Encoding and Content-Length"
+	case h.codings > 0 && h.http10:
+		return "HTTP/1.0 has no Transfer-Encoding"
+	}
+	return ""
+}
+
+// splitField splits a field line. Between the name and the colon there is nothing, and a
+// line that continues another one begins with space, which no name does.
+func splitField(line []byte) (name, value []byte, reason string) {
+	colon := bytes.IndexByte(line, ':')
+	if colon < 0 || !isToken(line[:colon]) {
+		return nil, nil, "the name of a field is no token"
+	}
+	for _, c := range line[colon+1:] {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return nil, nil, "the value of a field has a control character"
+		}
+	}
+	return line[:colon], bytes.Trim(line[colon+1:], " \t"), ""
+}
+
+// tchar are the characters of a token; see RFC 9110, section 5.6.2.
+var tchar = func() (set [256]bool) {
+	for _, c := range []byte("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+		set[c] = true
+	}
+	return set
+}()
+
+func isToken(word []byte) bool {
+	rest, ok := cutToken(word)
+	return ok && len(rest) == 0
+}
