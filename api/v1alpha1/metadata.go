@@ -41,9 +41,16 @@ const (
 // Annotations that tune the sidecar of a pod, or of the pods of a namespace that
 // do not say otherwise.
 const (
-	// CaptureAnnotation says how requests come to the sidecar: port (it takes over
-	// the name of the app's port) or explicit (the app asks the check API).
+	// CaptureAnnotation says how requests come to the sidecar: redirect (the pod's
+	// network leads connections to it), port (it takes over the name of the app's
+	// port), explicit (the app asks the check API) or auto (redirect where the pod
+	// may have it, else port).
 	CaptureAnnotation = "config.weir.dev/capture"
+
+	// NativeSidecarAnnotation says in which form the sidecar is put in: enabled (an
+	// init container that keeps running), disabled (the classic form, a container
+	// beside the app's) or auto (the former where the cluster knows it).
+	NativeSidecarAnnotation = "config.weir.dev/native-sidecar"
 
 	// InboundPortsAnnotation lists the app's ports to limit, numbers or names
 	// separated by commas. Absent: the ports that speak HTTP by name or appProtocol.

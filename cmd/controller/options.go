@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/weir-dev/weir/internal/inject"
 )
 
 // options is the command line.
@@ -22,6 +25,7 @@ type options struct {
 	fleetAddress     string
 	fleetBindAddress string
 	sidecarImage     string
+	defaultCapture   string
 
 	federationBindAddress string // empty or 0: members are not served
 	federationSANs        []string
@@ -66,6 +70,8 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 	flags.StringVar(&o.fleetBindAddress, "fleet-bind-address", ":15030", "`address` the leader serves sidecars on")
 	flags.StringVar(&o.sidecarImage, "sidecar-image", "", "`image` of injected sidecars; pin it by digest (required)")
 
+	flags.StringVar(&o.defaultCapture, "default-capture", string(inject.CaptureAuto), "`kind` of capture where neither the pod nor its namespace chooses one: auto, redirect, port or explicit. Choose port where something besides namespace labels forbids NET_ADMIN")
+
 	flags.StringVar(&o.federationBindAddress, "federation-bind-address", ":15040", "`address` the leader serves other clusters on, members of the FederatedBudgets that it keeps; 0 turns it off")
 	flags.StringSliceVar(&o.federationSANs, "federation-sans", nil, "further DNS `names` or IP addresses under which other clusters reach this hub, comma-separated")
 
@@ -107,6 +113,8 @@ func (o *options) validate() error {
 		}
 	}
 	check(o.sidecarImage != "", "--sidecar-image is empty: name the image that injected pods run")
+	check(slices.Contains(inject.Captures, inject.Capture(o.defaultCapture)),
+		"--default-capture is %q: write auto, redirect, port or explicit", o.defaultCapture)
 	check(isHostPort(o.fleetAddress), "--fleet-address is %q: write host:port, as sidecars can reach it", o.fleetAddress)
 	check(!o.servesMembers() || isBindAddress(o.federationBindAddress),
 		"--federation-bind-address is %q: write host:port or :port, or 0 to serve no other cluster", o.federationBindAddress)

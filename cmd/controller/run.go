@@ -47,8 +47,7 @@ func start(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	p.addWebhooks()
-	if err := errors.Join(p.addHealth(ctx), p.addLeader(ctx)); err != nil {
+	if err := errors.Join(p.addWebhooks(), p.addHealth(ctx), p.addLeader(ctx)); err != nil {
 		return err
 	}
 	return p.manager.Start(ctx)

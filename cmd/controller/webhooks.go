@@ -1,14 +1,24 @@
 package main
 
 import (
+	"fmt"
+
+	apiversion "k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
 	"github.com/weir-dev/weir/internal/inject"
 	"github.com/weir-dev/weir/internal/version"
 	"github.com/weir-dev/weir/internal/webhook"
 )
 
 // addWebhooks has every replica serve the admission webhooks.
-func (p *platform) addWebhooks() {
+func (p *platform) addWebhooks() error {
 	o := p.options
+	minor, err := kubernetesMinor(p.config)
+	if err != nil {
+		return err
+	}
 	pods := &webhook.PodInjector{
 		Namespaces:     p.manager.GetClient(),
 		LiveNamespaces: p.live,
@@ -20,7 +30,29 @@ func (p *platform) addWebhooks() {
 			Image:           o.sidecarImage,
 			FleetAddress:    o.fleetAddress,
 			FleetServerName: o.service(fleetService),
+			Capture:         inject.Capture(o.defaultCapture),
+			KubernetesMinor: minor,
 		},
 	}
 	webhook.Register(p.manager.GetWebhookServer(), p.manager.GetScheme(), pods, p.manager.GetCache(), o.clusterName)
+	return nil
+}
+
+// kubernetesMinor asks the API server for its minor version, 34 for 1.34. It changes
+// with an upgrade, after which nodes may still be older: until this process starts
+// again, pods get what the older version knows.
+func kubernetesMinor(config *rest.Config) (int, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return 0, fmt.Errorf("discovery client: %w", err)
+	}
+	info, err := client.ServerVersion()
+	if err != nil {
+		return 0, fmt.Errorf("asking the API server for its version: %w", err)
+	}
+	v, err := apiversion.ParseGeneric(info.GitVersion)
+	if err != nil {
+		return 0, fmt.Errorf("the API server's version: %w", err)
+	}
+	return int(v.Minor()), nil
 }

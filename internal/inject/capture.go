@@ -1,100 +1,69 @@
 package inject
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
-// takeNames frees the names of the ports for the sidecar. Kubernetes looks a name
-// up in the app's containers first, so every container that has one must let go.
-func takeNames(spec *corev1.PodSpec, ports []Port) {
-	for c := range serving(spec) {
-		freed := map[string]int32{}
-		for i := range c.Ports {
-			p := &c.Ports[i]
-			if !isTCP(p) || !slices.ContainsFunc(ports, func(q Port) bool { return q.Name == p.Name }) {
-				continue
-			}
-			freed[p.Name] = p.ContainerPort
-			p.Name = replacement(c, ports, p.Name)
-		}
-		useNumbers(c, freed)
+const (
+	enforcedProfile  = "pod-security.kubernetes.io/enforce"
+	profileOfNothing = "privileged"
+
+	// dataplaneMode is the label by which Istio takes the traffic of a pod, or of the
+	// pods of a namespace, without a container in them.
+	dataplaneMode = "istio.io/dataplane-mode"
+)
+
+// effective decides how requests come to the sidecar.
+//
+//	wanted     a mesh takes the pod's traffic   the profile forbids NET_ADMIN   result
+//	port       any                              any                             port
+//	explicit   any                              any                             explicit
+//	auto       no                               no                              redirect
+//	auto       either is so                                                     port
+//	redirect   yes                              any                             port, with a warning
+//	redirect   no                               yes                             redirect, with a warning
+//	redirect   no                               no                              redirect
+//
+// What a mesh hands to the app comes by the loopback device, where nothing is
+// redirected: limits would count nothing and nobody would see it. A profile that
+// forbids the pod is seen by everybody, and may have an exemption that is not
+// known here, so there the choice is the user's.
+func effective(wanted Capture, pod *corev1.Pod, ns NamespaceFacts, a *annotated) Capture {
+	if wanted != CaptureAuto && wanted != CaptureRedirect {
+		return wanted
 	}
+	mesh := meshOf(pod, ns)
+	profile := ns.Labels[enforcedProfile]
+	forbidden := profile != "" && profile != profileOfNothing // what cannot be read is enforced as restricted
+	switch {
+	case wanted == CaptureAuto && (mesh != "" || forbidden):
+		return CapturePort
+	case mesh != "":
+		a.warn("%s is %s, which cannot work beside %s: it takes the pod's traffic first and hands it past the sidecar; %s is used",
+			v1alpha1.CaptureAnnotation, CaptureRedirect, mesh, CapturePort)
+		return CapturePort
+	case forbidden:
+		a.warn("%s is %s and the namespace enforces pod security %s, which refuses the capability NET_ADMIN: use %s, or exempt the pod",
+			v1alpha1.CaptureAnnotation, CaptureRedirect, profile, CapturePort)
+	}
+	return CaptureRedirect
 }
 
-// replacement returns a name that tells people which port this was, or none
-// where Kubernetes would refuse it.
-func replacement(c *corev1.Container, ports []Port, name string) string {
-	name += "-app"
-	taken := slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == name }) ||
-		slices.ContainsFunc(ports, func(p Port) bool { return p.Name == name })
-	if taken || len(name) > maxPortName {
-		return ""
-	}
-	return name
-}
-
-// useNumbers makes probes and lifecycle hooks that name a freed port say its
-// number, so that the kubelet keeps asking the app itself: its probes neither
-// spend the limit nor see a refusal.
-func useNumbers(c *corev1.Container, freed map[string]int32) {
-	rewrite := func(port *intstr.IntOrString) {
-		if number, ok := freed[port.StrVal]; ok && port.Type == intstr.String {
-			*port = intstr.FromInt32(number)
+// meshOf returns what takes the pod's traffic before anything else can, or "".
+func meshOf(pod *corev1.Pod, ns NamespaceFacts) string {
+	for c := range containers(&pod.Spec) {
+		if meshes[c.Name].takesInbound {
+			return c.Name
 		}
 	}
-	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
-		if probe != nil {
-			rewriteAction(probe.HTTPGet, probe.TCPSocket, rewrite)
-		}
+	mode, ok := pod.Labels[dataplaneMode]
+	if !ok {
+		mode = ns.Labels[dataplaneMode]
 	}
-	if c.Lifecycle == nil {
-		return
+	if mode == "ambient" {
+		return "Istio's ambient mode"
 	}
-	for _, hook := range []*corev1.LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop} {
-		if hook != nil {
-			rewriteAction(hook.HTTPGet, hook.TCPSocket, rewrite)
-		}
-	}
-}
-
-func rewriteAction(get *corev1.HTTPGetAction, socket *corev1.TCPSocketAction, rewrite func(*intstr.IntOrString)) {
-	if get != nil {
-		rewrite(&get.Port)
-	}
-	if socket != nil {
-		rewrite(&socket.Port)
-	}
-}
-
-// warnOfBypass says where requests reach the app without the sidecar although the
-// user may not expect it.
-func warnOfBypass(spec *corev1.PodSpec, ports []Port, a *annotated) {
-	for _, p := range ports {
-		if _, named := byName(spec, p.Name); !named {
-			a.warn("port %d has no name by which Services reach it: target the port name %s to limit its requests", p.App, p.Name)
-		}
-		if host := hostPort(spec, p.App); host != 0 {
-			a.warn("host port %d leads to the app's port %d and past the sidecar: remove it to limit its requests", host, p.App)
-		}
-	}
-	if len(ports) == 0 {
-		a.warn("no HTTP port found: only requests for which the app asks the check API on 127.0.0.1:%d are limited;"+
-			" name the port http or list it in %s", checkPort, v1alpha1.InboundPortsAnnotation)
-	}
-}
-
-func hostPort(spec *corev1.PodSpec, number int32) int32 {
-	for c := range serving(spec) {
-		for i := range c.Ports {
-			if p := &c.Ports[i]; p.ContainerPort == number && p.HostPort != 0 && isTCP(p) {
-				return p.HostPort
-			}
-		}
-	}
-	return 0
+	return ""
 }

@@ -41,19 +41,24 @@ func serving(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
 	}
 }
 
-// meshPorts holds, by the name of their container, the sidecars of other
-// projects and the ports they open without declaring them. Their ports serve the
-// mesh and are never taken for the app's.
-var meshPorts = map[string][]int32{
-	"istio-proxy":      {15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090},
-	"linkerd-proxy":    {4140, 4143, 4190, 4191},
-	"kuma-sidecar":     {9901, 15001, 15006},
-	"consul-dataplane": {15001, 20000},
-	"daprd":            {3500, 9090, 50001, 50002},
+// A mesh is the sidecar of another project.
+type mesh struct {
+	ports        []int32 // that it opens without declaring them
+	takesInbound bool    // what comes to the pod goes to it first
+}
+
+// meshes holds them by the name of their container. Their ports serve the mesh and
+// are never taken for the app's.
+var meshes = map[string]mesh{
+	"istio-proxy":      {ports: []int32{15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090}, takesInbound: true},
+	"linkerd-proxy":    {ports: []int32{4140, 4143, 4190, 4191}, takesInbound: true},
+	"kuma-sidecar":     {ports: []int32{9901, 15001, 15006}, takesInbound: true},
+	"consul-dataplane": {ports: []int32{15001, 20000}, takesInbound: true},
+	"daprd":            {ports: []int32{3500, 9090, 50001, 50002}},
 }
 
 func isMesh(c *corev1.Container) bool {
-	_, ok := meshPorts[c.Name]
+	_, ok := meshes[c.Name]
 	return ok
 }
 
@@ -69,7 +74,7 @@ func ownerOfPort(spec *corev1.PodSpec, number int32) string {
 				return c.Name
 			}
 		}
-		if slices.Contains(meshPorts[c.Name], number) {
+		if slices.Contains(meshes[c.Name].ports, number) {
 			return c.Name
 		}
 	}

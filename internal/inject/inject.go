@@ -31,6 +31,13 @@ type Config struct {
 	FleetServerName string // that its certificate must carry
 	CABundle        string // PEM of the authority that signed it
 
+	// Capture is for the pods that choose none, nor their namespace. Empty: CaptureAuto.
+	Capture Capture
+
+	// KubernetesMinor is the minor version of the API server, 34 for 1.34. It decides
+	// on the form of the sidecar.
+	KubernetesMinor int
+
 	// Snapshot is the value of WEIR_SNAPSHOT for this pod: what the sidecar
 	// enforces until it hears from the controller. Empty: nothing.
 	Snapshot string
@@ -47,64 +54,52 @@ func Inject(pod *corev1.Pod, ns NamespaceFacts, cfg Config) (*corev1.Pod, Report
 	if reason != Injected {
 		return out, Report{Reason: reason, Message: message}
 	}
-
 	a := &annotated{pod: pod.Annotations, namespace: ns.Annotations}
-	a.warnOfUnknown()
-	t := a.tuning()
-	var ports []Port
-	if t.capture == CapturePort {
-		ports = choosePorts(&out.Spec, a)
-		warnOfBypass(&out.Spec, ports, a)
+	p := newPlan(pod, ns, cfg, a)
+	if p.form == Classic && finishes(pod) {
+		return out, Report{Reason: RunsToCompletion, Message: completionMessage, Warnings: a.warnings}
 	}
-	ports, admin := assign(&out.Spec, ports)
-	takeNames(&out.Spec, ports)
-
-	volume := volumeName(&out.Spec)
-	container := sidecar(&out.Spec, cfg, t, ports, admin, volume)
-	out.Spec.InitContainers = append(out.Spec.InitContainers, container)
-	out.Spec.Volumes = append(out.Spec.Volumes, tokenVolume(volume))
-
-	report := Report{Injected: true, Reason: Injected, Capture: CapturePort, Ports: ports, Warnings: a.warnings}
-	if len(ports) == 0 {
-		report.Capture = CaptureExplicit
-	}
+	p.apply(&out.Spec)
+	report := Report{Injected: true, Reason: Injected, Capture: p.capture, Form: p.form, Ports: p.ports, Warnings: a.warnings}
 	report.Message = sentence(report)
-	mark(out, status{Version: cfg.Version, Capture: report.Capture, Ports: ports, Hash: hash(container)})
+	mark(out, pod, status{Version: cfg.Version, Capture: p.capture, Form: p.form, Ports: p.ports, Hash: p.hash()})
 	return out, report
 }
+
+const completionMessage = "the pod is to finish, from which a sidecar in the classic form would keep it: run it on Kubernetes 1.29 or newer," +
+	" and set " + v1alpha1.NativeSidecarAnnotation + " to auto"
 
 // status is the JSON of the annotation on an injected pod.
 type status struct {
 	Version string  `json:"version"`
 	Capture Capture `json:"capture"`
+	Form    Form    `json:"form"`
 	Ports   []Port  `json:"ports,omitempty"`
-	Hash    string  `json:"hash"` // of the sidecar, but for its snapshot
+	Hash    string  `json:"hash"` // of our containers, but for the snapshot
 }
 
-func mark(pod *corev1.Pod, s status) {
-	if pod.Labels == nil {
-		pod.Labels = map[string]string{}
+// mark writes on the injected pod what it is. The pod as it was knows the app's
+// first container.
+func mark(out, pod *corev1.Pod, s status) {
+	if out.Labels == nil {
+		out.Labels = map[string]string{}
 	}
-	if pod.Annotations == nil {
-		pod.Annotations = map[string]string{}
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
 	}
-	pod.Labels[v1alpha1.EnforcerLabel] = "true"
-	pod.Annotations[v1alpha1.InjectedAnnotation] = string(mustMarshal(s))
+	out.Labels[v1alpha1.EnforcerLabel] = "true"
+	out.Annotations[v1alpha1.InjectedAnnotation] = string(mustMarshal(s))
 	if len(pod.Spec.Containers) > 0 {
-		pod.Annotations[defaultContainer] = cmp.Or(pod.Annotations[defaultContainer], pod.Spec.Containers[0].Name)
+		out.Annotations[defaultContainer] = cmp.Or(out.Annotations[defaultContainer], pod.Spec.Containers[0].Name)
 	}
 }
 
 // hash tells sidecars of one rendering from those of another. The snapshot is
 // left out: it changes with every policy and the sidecar follows without a restart.
-func hash(c corev1.Container) string {
-	c = *c.DeepCopy()
-	for i := range c.Env {
-		if c.Env[i].Name == snapshotEnv {
-			c.Env[i].Value = ""
-		}
-	}
-	sum := sha256.Sum256(mustMarshal(c))
+func (p *plan) hash() string {
+	without := *p
+	without.cfg.Snapshot = ""
+	sum := sha256.Sum256(mustMarshal(append(without.initContainers(), without.sidecar())))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -118,12 +113,20 @@ func mustMarshal(v any) []byte {
 }
 
 func sentence(r Report) string {
-	if r.Capture == CaptureExplicit {
-		return "the sidecar answers the app's questions and stands in front of no port"
-	}
 	var fronts []string
 	for _, p := range r.Ports {
-		fronts = append(fronts, fmt.Sprintf("%s (%d)", p.Name, p.App))
+		if p.Name == "" {
+			fronts = append(fronts, fmt.Sprint(p.App))
+		} else {
+			fronts = append(fronts, fmt.Sprintf("%s (%d)", p.Name, p.App))
+		}
 	}
-	return "the sidecar stands in front of " + strings.Join(fronts, ", ")
+	switch r.Capture {
+	case CaptureRedirect:
+		return "the sidecar gets all connections to " + strings.Join(fronts, ", ")
+	case CapturePort:
+		return "the sidecar stands in front of " + strings.Join(fronts, ", ")
+	default:
+		return "the sidecar answers the app's questions and stands in front of no port"
+	}
 }

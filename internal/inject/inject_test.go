@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
@@ -23,7 +24,7 @@ func TestHundredContainers(t *testing.T) {
 		})
 		pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: fmt.Sprintf("init-%d", i)})
 	}
-	requireProperties(t, pod, optedInNamespace)
+	requireProperties(t, pod, optedInNamespace, testConfig)
 	_, report := Inject(pod, optedInNamespace, testConfig)
 	if len(report.Ports) != 1 || report.Ports[0].App != 8000 {
 		t.Errorf("ports %v, want the first container's http alone", report.Ports)
@@ -50,15 +51,16 @@ func TestHashIgnoresSnapshot(t *testing.T) {
 // FuzzAnnotations gives every annotation arbitrary values: whatever they are, the
 // properties hold and the sidecar stays ours.
 func FuzzAnnotations(f *testing.F) {
-	f.Add("", "", "", "", "", "")
-	f.Add("shadow", "port", "http,8080,http", "9090", "1h", "64Mi")
-	f.Add("$(X)", "explicit", "65535,1,0", "-1", "999999h", "1e30")
-	f.Add("enforce", "port", "15006,15010,15020", ",", "-1s", "0")
-	f.Fuzz(func(t *testing.T, mode, capture, inbound, skip, grace, quantity string) {
+	f.Add("", "", "", "", "", "", "", "")
+	f.Add("shadow", "port", "disabled", "http,8080,http", "9090", "1h", "64Mi", "/ready?a=1")
+	f.Add("$(X)", "explicit", "enabled", "65535,1,0", "-1", "999999h", "1e30", "$(WEIR_MODE)")
+	f.Add("enforce", "redirect", "auto", "15006,15010,15020", ",", "-1s", "0", "\"}")
+	f.Fuzz(func(t *testing.T, mode, capture, native, inbound, skip, grace, quantity, path string) {
 		pod := &corev1.Pod{}
 		pod.Annotations = map[string]string{
 			v1alpha1.ModeAnnotation:                 mode,
 			v1alpha1.CaptureAnnotation:              capture,
+			v1alpha1.NativeSidecarAnnotation:        native,
 			v1alpha1.InboundPortsAnnotation:         inbound,
 			v1alpha1.SkipInboundPortsAnnotation:     skip,
 			v1alpha1.ShutdownGracePeriodAnnotation:  grace,
@@ -70,8 +72,13 @@ func FuzzAnnotations(f *testing.F) {
 			{Name: "app", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}, {Name: "web", ContainerPort: 80}}},
 			{Name: "admin", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 9090}}},
 		}
+		pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromString("http"), Path: path},
+		}}
 		harden(&pod.Spec)
-		requireProperties(t, pod, optedInNamespace)
+		for _, cfg := range variants() {
+			requireProperties(t, pod, optedInNamespace, cfg)
+		}
 	})
 }
 
@@ -79,7 +86,7 @@ func FuzzAnnotations(f *testing.F) {
 // wrong, and what to write, helps nobody.
 func TestEveryMalformedValueIsNamed(t *testing.T) {
 	for _, key := range []string{
-		v1alpha1.ModeAnnotation, v1alpha1.CaptureAnnotation, v1alpha1.InboundPortsAnnotation,
+		v1alpha1.ModeAnnotation, v1alpha1.CaptureAnnotation, v1alpha1.NativeSidecarAnnotation, v1alpha1.InboundPortsAnnotation,
 		v1alpha1.SkipInboundPortsAnnotation, v1alpha1.ShutdownGracePeriodAnnotation,
 		v1alpha1.SidecarCPURequestAnnotation, v1alpha1.SidecarCPULimitAnnotation,
 		v1alpha1.SidecarMemoryRequestAnnotation, v1alpha1.SidecarMemoryLimitAnnotation,
@@ -105,7 +112,7 @@ func TestEveryMalformedValueIsNamed(t *testing.T) {
 // TestUnknownTuningIsNamed: a misspelt annotation would otherwise do nothing and
 // nobody would learn why.
 func TestUnknownTuningIsNamed(t *testing.T) {
-	const known = "; known are capture, inbound-ports, skip-inbound-ports, shutdown-grace-period, " +
+	const known = "; known are capture, native-sidecar, inbound-ports, skip-inbound-ports, shutdown-grace-period, " +
 		"sidecar-cpu-request, sidecar-cpu-limit, sidecar-memory-request, sidecar-memory-limit"
 	tests := map[string]struct {
 		pod, namespace map[string]string

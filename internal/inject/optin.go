@@ -52,11 +52,13 @@ func podChoice(pod *corev1.Pod) (kind, value string, found bool) {
 
 // injectable decides whether a sidecar can work in the pod.
 func injectable(pod *corev1.Pod) (Reason, string) {
-	switch {
-	case hasSidecar(pod):
+	if hasSidecar(pod) {
 		return AlreadyInjected, "the pod already carries the sidecar"
-	case nameTaken(pod):
-		return NameTaken, fmt.Sprintf("the pod has a container named %s that is not Weir's: rename it", ContainerName)
+	}
+	name := takenName(pod)
+	switch {
+	case name != "":
+		return NameTaken, fmt.Sprintf("the pod has a container named %s that is not Weir's: rename it", name)
 	case pod.Spec.HostNetwork:
 		return HostNetwork, "the pod uses the host's network, where the sidecar's ports would be the node's"
 	case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
@@ -76,21 +78,22 @@ func hasSidecar(pod *corev1.Pod) bool {
 	if pod.Annotations[v1alpha1.InjectedAnnotation] == "" {
 		return false
 	}
-	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; c.Name == ContainerName && isNativeSidecar(c) {
+	for c := range serving(&pod.Spec) {
+		if c.Name == ContainerName {
 			return true
 		}
 	}
 	return false
 }
 
-func nameTaken(pod *corev1.Pod) bool {
+// takenName returns the name of a container that is to be ours, or "".
+func takenName(pod *corev1.Pod) string {
 	for c := range containers(&pod.Spec) {
-		if c.Name == ContainerName {
-			return true
+		if c.Name == ContainerName || c.Name == CaptureContainerName {
+			return c.Name
 		}
 	}
-	return false
+	return ""
 }
 
 func runsOnWindows(pod *corev1.Pod) bool {

@@ -14,6 +14,7 @@ import (
 const (
 	firstInboundPort = 15006
 	checkPort        = 15010
+	rlsPort          = 15011
 	firstAdminPort   = 15020
 
 	maxInboundPorts = 4
@@ -21,10 +22,13 @@ const (
 )
 
 // choosePorts returns the app's ports to stand in front of, without listeners.
-func choosePorts(spec *corev1.PodSpec, a *annotated) []Port {
+func choosePorts(spec *corev1.PodSpec, capture Capture, a *annotated) []Port {
 	ports, ok := listedPorts(spec, a)
 	if !ok {
 		ports = declaredHTTP(spec, skipped(spec, a))
+	}
+	if capture == CaptureRedirect {
+		ports = byApp(ports)
 	}
 	if len(ports) > maxInboundPorts {
 		a.warn("the pod declares %d HTTP ports and the sidecar takes the first %d, without %s: choose them with %s",
@@ -106,8 +110,10 @@ func byNumber(spec *corev1.PodSpec, number int32) Port {
 			}
 		}
 	}
-	return Port{Name: fmt.Sprintf("weir-%d", number), App: number}
+	return Port{Name: madeUpName(number), App: number}
 }
+
+func madeUpName(number int32) string { return fmt.Sprintf("weir-%d", number) }
 
 // skipped resolves the annotation that lists ports to leave alone.
 func skipped(spec *corev1.PodSpec, a *annotated) []Port {
@@ -147,6 +153,22 @@ func declaredHTTP(spec *corev1.PodSpec, skip []Port) []Port {
 	return ports
 }
 
+// byApp keeps one of the ports with one number: connections are led by that alone.
+// The name that is none of the pod's goes, as no Service has to use it.
+func byApp(ports []Port) []Port {
+	var unique []Port
+	for _, p := range ports {
+		if slices.ContainsFunc(unique, func(q Port) bool { return q.App == p.App }) {
+			continue
+		}
+		if p.Name == madeUpName(p.App) {
+			p.Name = ""
+		}
+		unique = append(unique, p)
+	}
+	return unique
+}
+
 // saysHTTP reports whether a port of this name speaks HTTP in clear. TLS ends in
 // the app there, so the sidecar could not read what passes.
 func saysHTTP(name string) bool {
@@ -163,7 +185,7 @@ func saysHTTP(name string) bool {
 // the ports and the admin port. Another project's sidecar may hold the usual ones.
 func assign(spec *corev1.PodSpec, ports []Port) (_ []Port, admin int32) {
 	inUse := func(number int32) bool {
-		return number == checkPort || number == admin || ownerOfPort(spec, number) != "" ||
+		return number == checkPort || number == rlsPort || number == admin || ownerOfPort(spec, number) != "" ||
 			slices.ContainsFunc(ports, func(p Port) bool { return p.App == number || p.Listen == number })
 	}
 	next := func(number int32) int32 {

@@ -15,8 +15,9 @@ const (
 	HostNetwork         Reason = "HostNetwork"         // the sidecar's ports would be the node's
 	StaticPod           Reason = "StaticPod"           // the kubelet runs it from a file, which admission cannot change
 	WindowsPod          Reason = "WindowsPod"          // the sidecar is a Linux program
-	NameTaken           Reason = "NameTaken"           // another container has the sidecar's name
+	NameTaken           Reason = "NameTaken"           // another container has the name of one of ours
 	PortTaken           Reason = "PortTaken"           // another container declares the check API's port
+	RunsToCompletion    Reason = "RunsToCompletion"    // a sidecar in the classic form would keep the pod from finishing
 )
 
 // Capture says how requests come to the sidecar.
@@ -24,15 +25,32 @@ type Capture string
 
 // The kinds of capture.
 const (
+	CaptureRedirect Capture = "redirect" // the pod's network leads connections to it
 	CapturePort     Capture = "port"     // by the name of the app's port
 	CaptureExplicit Capture = "explicit" // only where the app asks the check API
+
+	// CaptureAuto is a choice and no kind: redirect where the pod may have it, else
+	// port.
+	CaptureAuto Capture = "auto"
+)
+
+// Captures are the values that a user may choose.
+var Captures = []Capture{CaptureAuto, CaptureRedirect, CapturePort, CaptureExplicit}
+
+// Form says as what the sidecar is in the pod.
+type Form string
+
+// The forms.
+const (
+	Native  Form = "native"  // an init container that keeps running
+	Classic Form = "classic" // the first of the containers
 )
 
 // A Port is one port of the app that the sidecar stands in front of.
 type Port struct {
-	Name   string `json:"name"`   // that Services target
-	Listen int32  `json:"listen"` // of the sidecar
-	App    int32  `json:"app"`    // of the app
+	Name   string `json:"name,omitempty"` // that Services target; always there with CapturePort
+	Listen int32  `json:"listen"`         // of the sidecar
+	App    int32  `json:"app"`            // of the app
 }
 
 // A Report says what Inject did and why.
@@ -42,7 +60,8 @@ type Report struct {
 	Message  string `json:"message"` // a sentence for people
 
 	Capture Capture `json:"capture,omitempty"` // of an injected pod
-	Ports   []Port  `json:"ports,omitempty"`   // of CapturePort, in the order of their listeners
+	Form    Form    `json:"form,omitempty"`    // of an injected pod
+	Ports   []Port  `json:"ports,omitempty"`   // of CaptureRedirect and CapturePort, in the order of their listeners
 
 	// Warnings are sentences on values that were not used, and on traffic that
 	// goes past the sidecar. They do not prevent injection.

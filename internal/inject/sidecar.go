@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -27,6 +29,11 @@ const (
 	// apiTokenDirectory is where the API server mounts the pod's API credentials
 	// into every container that has nothing there.
 	apiTokenDirectory = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+	// program is the sidecar in its image. Only a hook has to name it.
+	program = "/sidecar"
+
+	podIPEnv = "WEIR_POD_IP"
 
 	uid = 65532 // of nobody in particular: at least 10000, so it is no user of the node
 )
@@ -56,55 +63,88 @@ func tokenVolume(name string) corev1.Volume {
 
 // sidecar renders the container. It has no preStop hook: the kubelet stops a
 // native sidecar after the app, and the sidecar finishes by itself on SIGTERM.
-func sidecar(spec *corev1.PodSpec, cfg Config, t tuning, ports []Port, admin int32, volume string) corev1.Container {
-	return corev1.Container{
+func (p *plan) sidecar() corev1.Container {
+	c := corev1.Container{
 		Name:            ContainerName,
-		Image:           cfg.Image,
-		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
-		Args:            args(cfg, t, ports, admin),
-		Env:             env(cfg, t),
-		Ports:           containerPorts(ports, admin),
-		Resources:       t.requirements(spec),
+		Image:           p.cfg.Image,
+		Args:            p.args(),
+		Env:             p.env(),
+		Ports:           p.containerPorts(),
+		Resources:       p.resources,
 		SecurityContext: securityContext(),
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: volume, MountPath: tokenDirectory, ReadOnly: true},
-			// Something stands here so that the API server does not mount the app's
-			// API credentials: the sidecar has no business with the API.
-			{Name: volume, MountPath: apiTokenDirectory, ReadOnly: true},
+			{Name: p.volume, MountPath: tokenDirectory, ReadOnly: true},
+			noAPIToken(p.volume),
 		},
 		// The app starts once the first probe has passed, so it comes often.
-		StartupProbe:             probe("/readyz", admin, 1, 60),
-		ReadinessProbe:           probe("/readyz", admin, 2, 3),
-		LivenessProbe:            probe("/livez", admin, 10, 3),
+		StartupProbe:             adminProbe("/readyz", p.admin, 1, 60),
+		ReadinessProbe:           adminProbe("/readyz", p.admin, 2, 3),
+		LivenessProbe:            adminProbe("/livez", p.admin, 10, 3),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
+	if p.form == Native {
+		c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+		return c
+	}
+	// The kubelet starts the next container, the app's, when this one's hook is done.
+	c.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{
+		Command: []string{program, "wait", fmt.Sprintf("--admin-address=127.0.0.1:%d", p.admin)},
+	}}}
+	return c
 }
 
-func args(cfg Config, t tuning, ports []Port, admin int32) []string {
+// noAPIToken stands where the API server would mount the app's API credentials: our
+// containers have no business with the API.
+func noAPIToken(volume string) corev1.VolumeMount {
+	return corev1.VolumeMount{Name: volume, MountPath: apiTokenDirectory, ReadOnly: true}
+}
+
+func (p *plan) args() []string {
 	args := []string{
-		"--fleet-address=" + cfg.FleetAddress,
-		"--fleet-server-name=" + cfg.FleetServerName,
+		"--fleet-address=" + p.cfg.FleetAddress,
+		"--fleet-server-name=" + p.cfg.FleetServerName,
 	}
-	for _, p := range ports {
-		args = append(args, fmt.Sprintf("--inbound=%d:%d", p.Listen, p.App))
+	for _, port := range p.ports {
+		args = append(args, fmt.Sprintf("--inbound=%d:%d", port.Listen, port.App))
 	}
-	return append(args,
+	if p.capture == CaptureRedirect {
+		// An app that listens on the loopback device alone is out of others' reach,
+		// which redirection must not change.
+		args = append(args, "--app-address=$("+podIPEnv+")")
+	}
+	for i := range p.probes {
+		args = append(args, "--probe="+strings.ReplaceAll(string(mustMarshal(p.probes[i])), "$", "$$"))
+	}
+	args = append(args,
 		fmt.Sprintf("--check-address=127.0.0.1:%d", checkPort),
-		fmt.Sprintf("--admin-address=:%d", admin),
+		"--rls-address="+p.rlsAddress,
+		fmt.Sprintf("--admin-address=:%d", p.admin),
 		"--token-file="+tokenFile,
-		"--shutdown-grace-period="+t.shutdownGracePeriod.String(),
+		"--shutdown-grace-period="+p.shutdownGracePeriod.String(),
 	)
+	if p.form == Classic {
+		args = append(args, "--linger="+p.linger().String())
+	}
+	return args
 }
 
-func env(cfg Config, t tuning) []corev1.EnvVar {
+// linger is how long a classic sidecar goes on accepting requests when the pod ends.
+// It is told to stop at the same time as the app, which may take requests until the
+// pod is killed; a little of that time is left to give credits back in.
+func (p *plan) linger() time.Duration {
+	const farewell = 5 * time.Second
+	return max(0, min(p.shutdownGracePeriod, p.podGrace-farewell))
+}
+
+func (p *plan) env() []corev1.EnvVar {
 	return []corev1.EnvVar{
 		fieldEnv("WEIR_POD_NAME", "metadata.name"),
 		fieldEnv("WEIR_POD_NAMESPACE", "metadata.namespace"),
 		fieldEnv("WEIR_POD_UID", "metadata.uid"),
-		fieldEnv("WEIR_POD_IP", "status.podIP"),
-		{Name: "WEIR_CA_BUNDLE", Value: cfg.CABundle},
-		{Name: snapshotEnv, Value: cfg.Snapshot},
-		{Name: "WEIR_MODE", Value: t.mode},
+		fieldEnv(podIPEnv, "status.podIP"),
+		{Name: "WEIR_CA_BUNDLE", Value: p.cfg.CABundle},
+		{Name: snapshotEnv, Value: p.cfg.Snapshot},
+		{Name: "WEIR_MODE", Value: p.mode},
 	}
 }
 
@@ -114,12 +154,16 @@ func fieldEnv(name, path string) corev1.EnvVar {
 	}}
 }
 
-func containerPorts(ports []Port, admin int32) []corev1.ContainerPort {
+// containerPorts declares the listeners that others address: under redirection they
+// go on addressing the app's ports.
+func (p *plan) containerPorts() []corev1.ContainerPort {
 	var list []corev1.ContainerPort
-	for _, p := range ports {
-		list = append(list, corev1.ContainerPort{Name: p.Name, ContainerPort: p.Listen, Protocol: corev1.ProtocolTCP})
+	if p.capture == CapturePort {
+		for _, port := range p.ports {
+			list = append(list, corev1.ContainerPort{Name: port.Name, ContainerPort: port.Listen, Protocol: corev1.ProtocolTCP})
+		}
 	}
-	return append(list, corev1.ContainerPort{Name: AdminPortName, ContainerPort: admin, Protocol: corev1.ProtocolTCP})
+	return append(list, corev1.ContainerPort{Name: AdminPortName, ContainerPort: p.admin, Protocol: corev1.ProtocolTCP})
 }
 
 // securityContext is that of the restricted profile, whatever the pod's own is.
@@ -135,7 +179,7 @@ func securityContext() *corev1.SecurityContext {
 	}
 }
 
-func probe(path string, port, periodSeconds, failureThreshold int32) *corev1.Probe {
+func adminProbe(path string, port, periodSeconds, failureThreshold int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{
 			HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(port), Scheme: corev1.URISchemeHTTP},

@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 const (
 	defaultShutdownGracePeriod = 30 * time.Second
 	maxShutdownGracePeriod     = time.Hour
+	defaultPodGrace            = 30 * time.Second // set by Kubernetes
 )
 
 // The default resources are requested always: an autoscaler that reads a pod's
@@ -30,7 +32,8 @@ type amounts struct{ request, limit resource.Quantity }
 // tuning is what annotations choose about the sidecar.
 type tuning struct {
 	mode                string
-	capture             Capture
+	wantedCapture       Capture
+	native              string // auto, enabled or disabled
 	shutdownGracePeriod time.Duration
 	cpu, memory         amounts
 }
@@ -47,6 +50,7 @@ const tuningPrefix = "config.weir.dev/"
 
 var tuningKeys = []string{
 	v1alpha1.CaptureAnnotation,
+	v1alpha1.NativeSidecarAnnotation,
 	v1alpha1.InboundPortsAnnotation,
 	v1alpha1.SkipInboundPortsAnnotation,
 	v1alpha1.ShutdownGracePeriodAnnotation,
@@ -92,10 +96,11 @@ func (a *annotated) warn(format string, args ...any) {
 	a.warnings = append(a.warnings, fmt.Sprintf(format, args...))
 }
 
-func (a *annotated) tuning() tuning {
+func (a *annotated) tuning(capture Capture) tuning {
 	return tuning{
 		mode:                a.mode(),
-		capture:             a.capture(),
+		wantedCapture:       a.capture(cmp.Or(capture, CaptureAuto)),
+		native:              a.nativeSidecar(),
 		shutdownGracePeriod: a.shutdownGracePeriod(),
 		cpu:                 a.amounts(v1alpha1.SidecarCPURequestAnnotation, v1alpha1.SidecarCPULimitAnnotation, defaultCPU),
 		memory:              a.amounts(v1alpha1.SidecarMemoryRequestAnnotation, v1alpha1.SidecarMemoryLimitAnnotation, defaultMemory),
@@ -117,16 +122,16 @@ func (a *annotated) mode() string {
 	return v1alpha1.ModeEnforce
 }
 
-func (a *annotated) capture() Capture {
+func (a *annotated) capture(fallback Capture) Capture {
 	value, ok := a.lookup(v1alpha1.CaptureAnnotation)
 	switch {
 	case !ok:
-		return CapturePort
-	case Capture(value) == CapturePort, Capture(value) == CaptureExplicit:
+		return fallback
+	case slices.Contains(Captures, Capture(value)):
 		return Capture(value)
 	}
-	a.warn("%s is %q: use port or explicit; port is used", v1alpha1.CaptureAnnotation, value)
-	return CapturePort
+	a.warn("%s is %q: use auto, redirect, port or explicit; %s is used", v1alpha1.CaptureAnnotation, value, fallback)
+	return fallback
 }
 
 func (a *annotated) shutdownGracePeriod() time.Duration {

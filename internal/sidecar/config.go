@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/probe"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -23,10 +24,13 @@ type config struct {
 	caBundle        string
 
 	inbound      []inbound
+	appAddress   string // host that the app is found at
+	probes       []probe.Target
 	checkAddress string
 	rlsAddress   string // empty: not served
 	adminAddress string
 	grace        time.Duration
+	linger       time.Duration
 	otlpEndpoint string // host:port of a collector of traces; empty to trace nothing
 
 	namespace, pod, podUID string
@@ -41,6 +45,11 @@ const usage = `Weir sidecar: limits requests to the app in its pod.
 
 Usage:
   sidecar [flags]
+  sidecar capture --redirect APPPORT:LISTENPORT ...
+  sidecar wait [--admin-address HOST:PORT]
+
+The second form has the pod's connections redirected to the sidecar and ends; the third
+ends when the sidecar at the address is ready. Both tell more with --help.
 
 Flags:
   --fleet-address HOST:PORT      controller to take policies from; without it, policies
@@ -50,6 +59,9 @@ Flags:
   --token-file PATH              token to authenticate to the controller with
                                  (default %s)
   --inbound LISTENPORT:APPPORT   serve LISTENPORT in front of the app's APPPORT; repeatable
+  --app-address HOST             where the app is (default %s)
+  --probe JSON                   a question that the kubelet puts by way of the admin port;
+                                 repeatable; written by the injector
   --check-address HOST:PORT      where the app asks POST /v1/check (default %s)
   --rls-address HOST:PORT        where an Envoy in the pod asks its rate limit service,
                                  version 3; empty to serve none (default %s)
@@ -57,6 +69,9 @@ Flags:
                                  served (default %s)
   --shutdown-grace-period TIME   how long requests may take to finish after SIGTERM
                                  (default %s)
+  --linger TIME                  how long requests are accepted after SIGTERM, before that,
+                                 while the app accepts them; for a sidecar that is told to
+                                 stop at the same time as the app (default 0s)
   --otlp-endpoint HOST:PORT      collector that traces are sent to, over gRPC; without it,
                                  nothing is traced
 
@@ -75,6 +90,7 @@ Environment:
 
 const (
 	defaultToken = "/var/run/secrets/weir.dev/token" //nolint:gosec // a path and no credential
+	defaultApp   = "127.0.0.1"
 	defaultCheck = "127.0.0.1:15010"
 	defaultRLS   = "127.0.0.1:15011"
 	defaultAdmin = ":15020"
@@ -82,7 +98,7 @@ const (
 )
 
 func printUsage(w io.Writer) error {
-	_, err := fmt.Fprintf(w, usage, defaultToken, defaultCheck, defaultRLS, defaultAdmin, defaultGrace)
+	_, err := fmt.Fprintf(w, usage, defaultToken, defaultApp, defaultCheck, defaultRLS, defaultAdmin, defaultGrace)
 	return err
 }
 
@@ -96,14 +112,21 @@ func loadConfig(args []string, getenv func(string) string) (config, error) {
 	flags.StringVar(&c.fleetAddress, "fleet-address", "", "")
 	flags.StringVar(&c.fleetServerName, "fleet-server-name", "", "")
 	flags.StringVar(&c.tokenFile, "token-file", defaultToken, "")
+	flags.StringVar(&c.appAddress, "app-address", defaultApp, "")
 	flags.StringVar(&c.checkAddress, "check-address", defaultCheck, "")
 	flags.StringVar(&c.rlsAddress, "rls-address", defaultRLS, "")
 	flags.StringVar(&c.adminAddress, "admin-address", defaultAdmin, "")
 	flags.DurationVar(&c.grace, "shutdown-grace-period", defaultGrace, "")
+	flags.DurationVar(&c.linger, "linger", 0, "")
 	flags.StringVar(&c.otlpEndpoint, "otlp-endpoint", "", "")
 	flags.Func("inbound", "", func(pair string) error {
 		ports = append(ports, pair)
 		return nil
+	})
+	flags.Func("probe", "", func(text string) error {
+		target, err := probe.Parse(text)
+		c.probes = append(c.probes, target)
+		return err
 	})
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -144,9 +167,9 @@ func (c *config) readPorts(pairs []string, sandboxIP string) error {
 	if sandboxIP != "" && net.ParseIP(sandboxIP) == nil {
 		return fmt.Errorf("WEIR_SANDBOX_IP is %q: write an IP address", sandboxIP)
 	}
-	listen, app := sandboxIP, sandboxIP
-	if app == "" {
-		app = "127.0.0.1"
+	listen := sandboxIP
+	if sandboxIP != "" {
+		c.appAddress = sandboxIP
 	}
 	var errs []error
 	for _, pair := range pairs {
@@ -155,7 +178,7 @@ func (c *config) readPorts(pairs []string, sandboxIP string) error {
 			errs = append(errs, fmt.Errorf("--inbound is %q: write LISTENPORT:APPPORT, such as 15006:8080", pair))
 			continue
 		}
-		c.inbound = append(c.inbound, inbound{listen: net.JoinHostPort(listen, from), app: net.JoinHostPort(app, to)})
+		c.inbound = append(c.inbound, inbound{listen: net.JoinHostPort(listen, from), app: net.JoinHostPort(c.appAddress, to)})
 	}
 	for _, address := range []struct {
 		flag     string
@@ -198,6 +221,12 @@ func (c *config) validate() error {
 	}
 	if host, port, err := net.SplitHostPort(c.otlpEndpoint); c.otlpEndpoint != "" && (err != nil || host == "" || !isPort(port)) {
 		errs = append(errs, fmt.Errorf("--otlp-endpoint is %q: write HOST:PORT without a scheme, such as collector.monitoring:4317", c.otlpEndpoint))
+	}
+	if c.linger < 0 {
+		errs = append(errs, fmt.Errorf("--linger is %s: use 0s or more", c.linger))
+	}
+	if c.appAddress == "" {
+		errs = append(errs, errors.New("--app-address is empty: write the address of the pod"))
 	}
 	if c.fleetAddress == "" {
 		return errors.Join(errs...)

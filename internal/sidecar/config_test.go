@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/probe"
 )
 
 func environment(vars map[string]string) func(string) string {
@@ -30,30 +32,38 @@ func TestLoadConfig(t *testing.T) {
 	args := []string{
 		"--fleet-address=weir-fleet.weir-system.svc:15030", "--fleet-server-name=weir-fleet.weir-system.svc",
 		"--inbound=15006:8080", "--inbound=15007:9090", "--check-address=127.0.0.1:15010", "--rls-address=127.0.0.1:15011", "--admin-address=:15020",
-		"--token-file=/var/run/secrets/weir.dev/token", "--shutdown-grace-period=30s",
+		"--token-file=/var/run/secrets/weir.dev/token", "--shutdown-grace-period=30s", "--linger=25s",
+		`--probe={"container":"app","kind":"readiness","timeoutSeconds":1,"tcp":{"port":8080}}`,
 		"--otlp-endpoint=collector.monitoring:4317",
 	}
 	want := config{
 		fleetAddress: "weir-fleet.weir-system.svc:15030", fleetServerName: "weir-fleet.weir-system.svc",
 		tokenFile: "/var/run/secrets/weir.dev/token", caBundle: "pem",
-		inbound:      []inbound{{":15006", "127.0.0.1:8080"}, {":15007", "127.0.0.1:9090"}},
+		inbound: []inbound{{":15006", "127.0.0.1:8080"}, {":15007", "127.0.0.1:9090"}}, appAddress: "127.0.0.1", linger: 25 * time.Second,
+		probes:       []probe.Target{{Container: "app", Kind: probe.Readiness, TimeoutSeconds: 1, TCP: &probe.TCP{Port: 8080}}},
 		checkAddress: "127.0.0.1:15010", rlsAddress: "127.0.0.1:15011", adminAddress: ":15020", grace: 30 * time.Second,
 		otlpEndpoint: "collector.monitoring:4317",
 		namespace:    "shop", pod: "checkout-1", podUID: "uid", mode: enforce.Enforce,
 	}
+	redirected := want
+	redirected.appAddress = "fd00::7"
+	redirected.inbound = []inbound{{":15006", "[fd00::7]:8080"}, {":15007", "[fd00::7]:9090"}}
 	sandboxed := want
+	sandboxed.appAddress = "127.0.0.9"
 	sandboxed.tokenFile = "/tmp/pod/var/run/secrets/weir.dev/token"
 	sandboxed.inbound = []inbound{{"127.0.0.9:15006", "127.0.0.9:8080"}, {"127.0.0.9:15007", "127.0.0.9:9090"}}
 	sandboxed.checkAddress, sandboxed.rlsAddress, sandboxed.adminAddress = "127.0.0.9:15010", "127.0.0.9:15011", "127.0.0.9:15020"
 	for name, tc := range map[string]struct {
+		args []string
 		env  map[string]string
 		want config
 	}{
-		"in a pod":     {pod(), want},
-		"in a sandbox": {pod("WEIR_SANDBOX_DIR", "/tmp/pod", "WEIR_SANDBOX_IP", "127.0.0.9"), sandboxed},
+		"in a pod":                        {nil, pod(), want},
+		"in a pod whose app is elsewhere": {[]string{"--app-address=fd00::7"}, pod(), redirected},
+		"in a sandbox":                    {nil, pod("WEIR_SANDBOX_DIR", "/tmp/pod", "WEIR_SANDBOX_IP", "127.0.0.9"), sandboxed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := loadConfig(args, environment(tc.env))
+			got, err := loadConfig(append(slices.Clip(args), tc.args...), environment(tc.env))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,6 +87,9 @@ func TestLoadConfigNamesTheFieldAndTheCure(t *testing.T) {
 		"no port to check at":       {[]string{"--check-address=localhost"}, pod(), []string{"--check-address", "HOST:PORT"}},
 		"no time":                   {[]string{"--shutdown-grace-period=30"}, pod(), []string{"shutdown-grace-period"}},
 		"time that runs backwards":  {[]string{"--shutdown-grace-period=-1s"}, pod(), []string{"--shutdown-grace-period", "0s or more"}},
+		"a linger backwards":        {[]string{"--linger=-1s"}, pod(), []string{"--linger", "0s or more"}},
+		"no app":                    {[]string{"--app-address="}, pod(), []string{"--app-address", "the pod"}},
+		"a probe of nothing":        {[]string{`--probe={"container":"app","kind":"liveness"}`}, pod(), []string{"-probe", "set one"}},
 		"no namespace":              {nil, pod("WEIR_POD_NAMESPACE", ""), []string{"WEIR_POD_NAMESPACE", "set it"}},
 		"no pod":                    {[]string{"--fleet-address=a:1"}, pod("WEIR_POD_NAME", ""), []string{"WEIR_POD_NAME", "set it"}},
 		"no UID":                    {[]string{"--fleet-address=a:1"}, pod("WEIR_POD_UID", ""), []string{"WEIR_POD_UID", "set it"}},

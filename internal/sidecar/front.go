@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/admin"
 	"github.com/weir-dev/weir/internal/sidecar/check"
+	"github.com/weir-dev/weir/internal/sidecar/probe"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
 	"github.com/weir-dev/weir/internal/sidecar/rls"
 )
@@ -25,6 +26,7 @@ type front struct {
 // open listens on every port. On an error nothing listens.
 func (p *process) open(ctx context.Context) (f *front, err error) {
 	f = &front{admin: admin.New(p.cfg.mode, p, p.metrics.Registry)}
+	f.admin.Handle("GET /probe/", probe.New(p.cfg.appAddress, p.cfg.probes))
 	defer func() {
 		if err != nil {
 			f.close()
@@ -38,9 +40,9 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 		return err
 	}
 	for _, in := range p.cfg.inbound {
-		side := proxy.New(proxy.Config{Target: in.app, Pool: p.pools, Decider: p.enforcer, Metrics: p.metrics, Log: p.log})
+		side := proxy.New(proxy.Config{Target: in.app, Pool: p.traces.Pool(p.pools), Decider: p.traces.Decider(p.enforcer), Metrics: p.metrics, Log: p.log})
 		f.proxies = append(f.proxies, side)
-		if err := add(in.listen, side); err != nil {
+		if err := add(in.listen, p.traces.Handler(side)); err != nil {
 			return f, err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/stores"
+	"github.com/weir-dev/weir/internal/sidecar/trace"
 	"github.com/weir-dev/weir/internal/version"
 	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/twotier"
@@ -56,6 +57,7 @@ type process struct {
 	pools    *pools.Keeper
 	enforcer *enforce.Enforcer
 	fleet    *fleet.Client // nil when no controller is configured
+	traces   *trace.Tracer // nil when no collector is
 
 	told    chan struct{} // closed when the controller has said what to enforce
 	telling sync.Once
@@ -65,6 +67,9 @@ type process struct {
 func newProcess(cfg config, log *slog.Logger) (*process, error) {
 	p := &process{cfg: cfg, log: log, told: make(chan struct{})}
 	p.metrics = metrics.New(p)
+	if err := p.trace(); err != nil {
+		return nil, err
+	}
 	nonce := rand.Text()
 	var controller twotier.Store = unconfigured{}
 	var divider concurrency.Coordinator = undivided{}
@@ -97,6 +102,18 @@ func newProcess(cfg config, log *slog.Logger) (*process, error) {
 	return p, nil
 }
 
+// trace has requests traced when there is a collector.
+func (p *process) trace() (err error) {
+	if p.cfg.otlpEndpoint == "" {
+		return nil
+	}
+	p.traces, err = trace.New(context.Background(), trace.Config{
+		Endpoint: p.cfg.otlpEndpoint, Namespace: p.cfg.namespace, Pod: p.cfg.pod, PodUID: p.cfg.podUID,
+		Version: version.String(), Mode: string(p.cfg.mode), Log: p.log,
+	})
+	return err
+}
+
 // run serves until ctx is done or a server fails, and stops in good order.
 func (p *process) run(ctx context.Context) error {
 	f, err := p.open(ctx)
@@ -121,6 +138,9 @@ func (p *process) run(ctx context.Context) error {
 	case err = <-failed:
 	}
 	f.admin.SetReady(false)
+	if err == nil {
+		err = p.linger(context.WithoutCancel(ctx), f, failed)
+	}
 	p.stop(context.WithoutCancel(ctx), f)
 	hangUp()
 	stream.Wait()
@@ -159,10 +179,15 @@ func (p *process) stop(ctx context.Context, f *front) {
 	}
 }
 
-// release gives back what the sidecar holds. No request is in flight any more.
+// release gives back what the sidecar holds, and sends the last traces. No request is in flight any more.
 func (p *process) release(ctx context.Context) {
-	var both sync.WaitGroup
-	both.Go(func() { p.pools.Close(ctx) })
-	both.Go(func() { p.enforcer.Close(ctx) })
-	both.Wait()
+	var all sync.WaitGroup
+	all.Go(func() { p.pools.Close(ctx) })
+	all.Go(func() { p.enforcer.Close(ctx) })
+	all.Go(func() {
+		if err := p.traces.Close(ctx); err != nil {
+			p.log.Warn("the last traces are lost", "error", err)
+		}
+	})
+	all.Wait()
 }

@@ -56,7 +56,7 @@ func TestEveryWarningBecomesAnEvent(t *testing.T) {
 		create(map[string]string{v1alpha1.ModeAnnotation: "off"})
 
 		want := []string{
-			"pod checkout-7d9c: config.weir.dev/capture is \"iptables\": use port or explicit; port is used",
+			"pod checkout-7d9c: config.weir.dev/capture is \"iptables\": use auto, redirect, port or explicit; port is used",
 			"pod checkout-7d9c: the sidecar stands in front of http (8080)",
 			"pod checkout-7d9c: weir.dev/mode is \"off\": use enforce, shadow or bypass; enforce is used",
 			"pod checkout-7d9c: weir.dev/mode is \"on\": use enforce, shadow or bypass; enforce is used",

@@ -68,7 +68,7 @@ func newInjector() (*PodInjector, *recorder) {
 		Snapshots:      snapshots{snapshot: aSnapshot(1)},
 		Events:         events,
 		CABundle:       func() []byte { return []byte("a CA bundle") },
-		Config:         inject.Config{Image: "weir-sidecar:test"},
+		Config:         inject.Config{Image: "weir-sidecar:test", Capture: inject.CapturePort, KubernetesMinor: 34},
 	}, events
 }
 

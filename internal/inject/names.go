@@ -1,0 +1,70 @@
+package inject
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// takeNames frees the names of the ports for the sidecar. Kubernetes looks a name
+// up in the app's containers first, so every container that has one must let go.
+func takeNames(spec *corev1.PodSpec, ports []Port) {
+	for c := range serving(spec) {
+		freed := map[string]int32{}
+		for i := range c.Ports {
+			p := &c.Ports[i]
+			if !isTCP(p) || !slices.ContainsFunc(ports, func(q Port) bool { return q.Name == p.Name }) {
+				continue
+			}
+			freed[p.Name] = p.ContainerPort
+			p.Name = replacement(c, ports, p.Name)
+		}
+		useNumbers(c, freed)
+	}
+}
+
+// replacement returns a name that tells people which port this was, or none
+// where Kubernetes would refuse it.
+func replacement(c *corev1.Container, ports []Port, name string) string {
+	name += "-app"
+	taken := slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == name }) ||
+		slices.ContainsFunc(ports, func(p Port) bool { return p.Name == name })
+	if taken || len(name) > maxPortName {
+		return ""
+	}
+	return name
+}
+
+// useNumbers makes probes and lifecycle hooks that name a freed port say its
+// number, so that the kubelet keeps asking the app itself: its probes neither
+// spend the limit nor see a refusal.
+func useNumbers(c *corev1.Container, freed map[string]int32) {
+	rewrite := func(port *intstr.IntOrString) {
+		if number, ok := freed[port.StrVal]; ok && port.Type == intstr.String {
+			*port = intstr.FromInt32(number)
+		}
+	}
+	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		if probe != nil {
+			rewriteAction(probe.HTTPGet, probe.TCPSocket, rewrite)
+		}
+	}
+	if c.Lifecycle == nil {
+		return
+	}
+	for _, hook := range []*corev1.LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop} {
+		if hook != nil {
+			rewriteAction(hook.HTTPGet, hook.TCPSocket, rewrite)
+		}
+	}
+}
+
+func rewriteAction(get *corev1.HTTPGetAction, socket *corev1.TCPSocketAction, rewrite func(*intstr.IntOrString)) {
+	if get != nil {
+		rewrite(&get.Port)
+	}
+	if socket != nil {
+		rewrite(&socket.Port)
+	}
+}

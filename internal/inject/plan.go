@@ -1,0 +1,71 @@
+package inject
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/weir-dev/weir/internal/sidecar/probe"
+)
+
+// A plan is all that decides what is put into a pod.
+type plan struct {
+	cfg Config
+	tuning
+
+	capture   Capture // the effective one
+	form      Form
+	ports     []Port
+	admin     int32
+	volume    string
+	probes    []probe.Target // that the sidecar makes in the kubelet's place
+	resources corev1.ResourceRequirements
+	podGrace  time.Duration // from the request to end to the kill
+
+	rlsAddress string // of Envoy's rate limit service; empty where another container has the port
+}
+
+// newPlan decides and warns; the pod stays as it is.
+func newPlan(pod *corev1.Pod, ns NamespaceFacts, cfg Config, a *annotated) *plan {
+	a.warnOfUnknown()
+	p := &plan{cfg: cfg, tuning: a.tuning(cfg.Capture)}
+	p.capture = effective(p.wantedCapture, pod, ns, a)
+	if p.capture != CaptureExplicit {
+		p.ports = choosePorts(&pod.Spec, p.capture, a)
+		warnOfBypass(&pod.Spec, p.capture, p.ports, a)
+	}
+	if len(p.ports) == 0 {
+		p.capture = CaptureExplicit
+	}
+	p.form = formOf(p.native, pod, p.capture, cfg.KubernetesMinor, a)
+	p.ports, p.admin = assign(&pod.Spec, p.ports)
+	if ownerOfPort(&pod.Spec, rlsPort) == "" {
+		p.rlsAddress = fmt.Sprintf("127.0.0.1:%d", rlsPort)
+	}
+	p.volume = volumeName(&pod.Spec)
+	p.resources = p.requirements(&pod.Spec)
+	p.podGrace = defaultPodGrace
+	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		p.podGrace = time.Duration(*seconds) * time.Second
+	}
+	return p
+}
+
+// apply changes the pod.
+func (p *plan) apply(spec *corev1.PodSpec) {
+	switch p.capture {
+	case CapturePort:
+		takeNames(spec, p.ports)
+	case CaptureRedirect:
+		p.probes = takeProbes(spec, p.ports, p.admin)
+	}
+	spec.InitContainers = append(spec.InitContainers, p.initContainers()...)
+	if p.form == Native {
+		spec.InitContainers = append(spec.InitContainers, p.sidecar())
+	} else {
+		spec.Containers = slices.Concat([]corev1.Container{p.sidecar()}, spec.Containers)
+	}
+	spec.Volumes = append(spec.Volumes, tokenVolume(p.volume))
+}

@@ -1,0 +1,14 @@
+// Package probe makes the kubelet's probes in its place.
+//
+// Where all connections to the app's port are redirected to the sidecar, those of
+// the kubelet are too, and nothing in them says whose they are. So the injector has
+// the kubelet ask the sidecar's admin port instead, at /probe/CONTAINER/KIND, and
+// the sidecar asks the app as the kubelet would have done: by HTTP, HTTPS without
+// looking at the certificate, TCP or gRPC. Such a question is no request to the app
+// for any limit, pool or metric.
+//
+// The answer is 200, or 503 with the cause as text; nothing that the app says is
+// passed on. Only what was declared is asked, at the app's own address, and never
+// twice at a time: whoever comes while a question is on its way gets its answer. So
+// the path opens no way around a limit.
+package probe

@@ -1,0 +1,71 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+const waitUsage = `Waits until the sidecar is ready, so that the app beside it starts after it.
+
+Usage:
+  sidecar wait [--admin-address HOST:PORT] [--timeout TIME]
+`
+
+// waitPause is the time from one question to the next.
+const waitPause = 50 * time.Millisecond
+
+// wait returns when the sidecar at an admin address is ready. The error names what is
+// in the way when it is not in time.
+func wait(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("wait", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	address := flags.String("admin-address", "127.0.0.1:15020", "")
+	timeout := flags.Duration("timeout", time.Minute, "")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		_, err = io.WriteString(out, waitUsage)
+		return err
+	case err != nil:
+		return fmt.Errorf("%w: sidecar wait --help lists the flags", err)
+	case flags.NArg() > 0:
+		return fmt.Errorf("argument %q is no flag: sidecar wait --help lists the flags", flags.Arg(0))
+	}
+	ctx, cancel := context.WithTimeout(ctx, *timeout)
+	defer cancel()
+	pause := time.NewTicker(waitPause)
+	defer pause.Stop()
+	for {
+		err := ready(ctx, *address)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the sidecar at %s is not ready after %s: %w: its log says why", *address, *timeout, err)
+		}
+	}
+}
+
+// ready asks once.
+func ready(ctx context.Context, address string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close() // nothing in it matters
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answers %s", response.Status)
+	}
+	return nil
+}
