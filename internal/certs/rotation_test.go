@@ -7,13 +7,22 @@ import (
 	"sync"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestNoHandshakeFailsAcrossRotations connects without a pause while the clock
-// runs through years of rotations, trusting only what was published at the start.
+// TestNoHandshakeFailsAcrossRotations connects 10,400 times without a pause while the
+// clock runs through seven years of rotations, the authority's among them. Half of the
+// clients trust what was published at the start, as sidecars do, and half what is
+// published now, as the API server does.
 func TestNoHandshakeFailsAcrossRotations(t *testing.T) {
-	const clients, rotations, handshakesPerRotation = 2, 50, 20
+	const rotations = 130
+	handshakesPerRotation := 40 // of each of two clients
+	if testing.Short() {
+		handshakesPerRotation = 4
+	}
 	clk := clocktesting.NewFakeClock(epoch)
 	o := options()
 	o.Clock = clk
@@ -23,16 +32,20 @@ func TestNoHandshakeFailsAcrossRotations(t *testing.T) {
 	mustReconcile(t, serving)
 	mustReconcile(t, other)
 	address := serve(t, serving)
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(serving.CABundle()) {
-		t.Fatal("the CA bundle holds no certificate")
+	trusting := func(bundle []byte) *tls.Config {
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(bundle) {
+			t.Fatal("the CA bundle holds no certificate")
+		}
+		return &tls.Config{RootCAs: roots, ServerName: names[0], Time: clk.Now, MinVersion: tls.VersionTLS13}
 	}
-	config := &tls.Config{RootCAs: roots, ServerName: names[0], Time: clk.Now, MinVersion: tls.VersionTLS13}
+	first := trusting(serving.CABundle())
 
-	serials := map[string]bool{}
+	serials, authorities := map[string]bool{}, map[string]bool{}
 	for range rotations {
 		var done sync.WaitGroup
-		for range clients {
+		authorities[string(other.CABundle())] = true
+		for _, config := range []*tls.Config{first, trusting(published(t, c))} {
 			done.Go(func() {
 				for range handshakesPerRotation {
 					handshake(t, address, config)
@@ -45,9 +58,22 @@ func TestNoHandshakeFailsAcrossRotations(t *testing.T) {
 		done.Wait()
 		serials[serving.memory().serving.certificate.SerialNumber.String()] = true
 	}
+	if len(authorities) != 2 {
+		t.Errorf("the authority had %d certificates, want that of the start and one more", len(authorities))
+	}
 	if len(serials) != rotations {
 		t.Errorf("%d certificates were served after the first, want %d", len(serials), rotations)
 	}
+}
+
+// published returns what the API server is told to trust.
+func published(t *testing.T, c client.Client) []byte {
+	t.Helper()
+	var injector admissionv1.MutatingWebhookConfiguration
+	if err := c.Get(t.Context(), types.NamespacedName{Name: "weir-injector"}, &injector); err != nil {
+		t.Fatal(err)
+	}
+	return injector.Webhooks[0].ClientConfig.CABundle
 }
 
 func handshake(t *testing.T, address string, config *tls.Config) {
