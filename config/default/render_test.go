@@ -1,64 +1,40 @@
 package default_test
 
 import (
-	"bytes"
-	"errors"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	podsecurity "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
+
+	"github.com/weir-dev/weir/internal/rendered"
 )
 
-// manifests are the rendered objects by kind and name.
-type manifests map[string]*unstructured.Unstructured
-
-// render returns what kubectl apply -k config/default would apply.
-func render(t *testing.T) manifests {
+// render returns what kubectl apply -k of a directory of config would apply.
+func render(t *testing.T, directory string) rendered.Objects {
 	t.Helper()
-	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
-	out, err := exec.Command(kubectl, "kustomize", ".").Output()
+	objects, err := rendered.Kustomize(directory)
 	if err != nil {
-		t.Fatalf("%v (KUBEBUILDER_ASSETS must name the directory of kubectl, see `make assets`)", err)
+		t.Fatal(err)
 	}
-	rendered := manifests{}
-	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(out), 4096); ; {
-		var object unstructured.Unstructured
-		if err := decoder.Decode(&object); errors.Is(err, io.EOF) {
-			return rendered
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		rendered[object.GetKind()+"/"+object.GetName()] = &object
-	}
+	return objects
 }
 
-func as[T any](t *testing.T, m manifests, name string) *T {
+func as[T any](t *testing.T, objects rendered.Objects, name string) *T {
 	t.Helper()
-	object, ok := m[name]
-	if !ok {
-		t.Fatalf("%s is not rendered", name)
+	object, err := rendered.As[T](objects, name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	into := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, into, true); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return into
+	return object
 }
 
 func TestEverythingIsInstalled(t *testing.T) {
-	rendered := render(t)
+	objects := render(t, ".")
 	for _, name := range []string{
 		"Namespace/weir-system",
 		"CustomResourceDefinition/concurrencypools.weir.dev", "CustomResourceDefinition/federatedbudgets.weir.dev", "CustomResourceDefinition/ratelimitpolicies.weir.dev",
@@ -70,35 +46,42 @@ func TestEverythingIsInstalled(t *testing.T) {
 		"Service/weir-webhook", "Service/weir-fleet", "Service/weir-hub",
 		"MutatingWebhookConfiguration/weir-injector", "ValidatingWebhookConfiguration/weir-validator",
 	} {
-		if rendered[name] == nil {
+		if objects[name] == nil {
 			t.Errorf("%s is missing", name)
 		}
 	}
 }
 
-func TestTheControllerIsRestricted(t *testing.T) {
-	deployment := as[appsv1.Deployment](t, render(t), "Deployment/weir-controller")
+// controller is the Deployment that config/default installs.
+func controller(t *testing.T) *appsv1.Deployment {
+	t.Helper()
+	return as[appsv1.Deployment](t, render(t, "."), "Deployment/weir-controller")
+}
+
+func TestPodsAreRestricted(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	level := podsecurity.LevelVersion{Level: podsecurity.LevelRestricted, Version: podsecurity.LatestVersion()}
-	template := deployment.Spec.Template
-	for _, result := range evaluator.EvaluatePod(level, &template.ObjectMeta, &template.Spec) {
-		if !result.Allowed {
-			t.Errorf("restricted pod security forbids the controller: %s: %s", result.ForbiddenReason, result.ForbiddenDetail)
+	for _, deployment := range []*appsv1.Deployment{controller(t), as[appsv1.Deployment](t, render(t, "../trial-redis"), "Deployment/redis")} {
+		template := deployment.Spec.Template
+		for _, result := range evaluator.EvaluatePod(level, &template.ObjectMeta, &template.Spec) {
+			if !result.Allowed {
+				t.Errorf("restricted pod security forbids %s: %s: %s", deployment.Name, result.ForbiddenReason, result.ForbiddenDetail)
+			}
 		}
 	}
 }
 
 func TestSelectorsFindTheController(t *testing.T) {
-	rendered := render(t)
-	deployment := as[appsv1.Deployment](t, rendered, "Deployment/weir-controller")
+	objects := render(t, ".")
+	deployment := as[appsv1.Deployment](t, objects, "Deployment/weir-controller")
 	template := deployment.Spec.Template
 	follower := labels.Set(template.Labels)
 	leader := labels.Merge(follower, labels.Set{"weir.dev/leader": "true"})
 
-	service := func(name string) *corev1.Service { return as[corev1.Service](t, rendered, "Service/"+name) }
+	service := func(name string) *corev1.Service { return as[corev1.Service](t, objects, "Service/"+name) }
 	webhook, fleet, hub := service("weir-webhook"), service("weir-fleet"), service("weir-hub")
 	if !labels.SelectorFromSet(webhook.Spec.Selector).Matches(follower) {
 		t.Error("the webhooks' Service does not select every replica")
@@ -108,7 +91,7 @@ func TestSelectorsFindTheController(t *testing.T) {
 			t.Errorf("Service %s does not select exactly the leader", of.Name)
 		}
 	}
-	budget := as[policyv1.PodDisruptionBudget](t, rendered, "PodDisruptionBudget/weir-controller")
+	budget := as[policyv1.PodDisruptionBudget](t, objects, "PodDisruptionBudget/weir-controller")
 	if s, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector); err != nil || !s.Matches(follower) {
 		t.Errorf("the disruption budget does not select the controller (%v)", err)
 	}

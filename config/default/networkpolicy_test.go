@@ -1,0 +1,77 @@
+package default_test
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/rendered"
+)
+
+// TestTheNetworkPolicyAdmitsWhatIsServed compares it with what the controller listens on:
+// everything but the probes, which come from the node.
+func TestTheNetworkPolicyAdmitsWhatIsServed(t *testing.T) {
+	template := controller(t).Spec.Template
+	policy := as[networkingv1.NetworkPolicy](t, render(t, "../networkpolicy"), "NetworkPolicy/weir-controller")
+	if s, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector); err != nil || !s.Matches(labels.Set(template.Labels)) {
+		t.Errorf("it does not select the controller (%v)", err)
+	}
+	var admitted, served []string
+	for _, rule := range policy.Spec.Ingress {
+		for _, port := range rule.Ports {
+			admitted = append(admitted, port.Port.StrVal)
+		}
+	}
+	for _, port := range template.Spec.Containers[0].Ports {
+		if port.Name != "health" {
+			served = append(served, port.Name)
+		}
+	}
+	slices.Sort(admitted)
+	slices.Sort(served)
+	if !slices.Equal(admitted, served) {
+		t.Errorf("it admits %q, the controller serves %q", admitted, served)
+	}
+}
+
+func TestTheExampleSelectsInjectedPods(t *testing.T) {
+	example, err := os.ReadFile("../networkpolicy/injected-pods.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := rendered.Decode(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := as[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy/only-through-weir")
+	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !selector.Matches(labels.Set{v1alpha1.EnforcerLabel: "true"}) || selector.Matches(labels.Set{}) {
+		t.Errorf("%s does not select exactly the pods with a sidecar", selector)
+	}
+}
+
+func TestTheTrialRedisIsWhereTheSamplesLook(t *testing.T) {
+	objects := render(t, "../trial-redis")
+	service := as[corev1.Service](t, objects, "Service/redis")
+	sample, err := os.ReadFile("../samples/redis.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies, err := rendered.Decode(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := as[v1alpha1.RateLimitPolicy](t, policies, "RateLimitPolicy/redis")
+	if got, want := string(policy.Spec.Store.Redis.Address), service.Name+"."+service.Namespace+".svc:6379"; got != want {
+		t.Errorf("the sample looks at %q, the trial Redis is at %q", got, want)
+	}
+}

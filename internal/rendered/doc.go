@@ -1,0 +1,2 @@
+// Package rendered reads what kubectl and Helm would install, for tests.
+package rendered

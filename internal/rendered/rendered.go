@@ -1,0 +1,72 @@
+package rendered
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// Objects are rendered objects by kind and name, for example Service/weir-hub.
+type Objects map[string]*unstructured.Unstructured
+
+// Kustomize returns what `kubectl apply -k directory` would apply.
+func Kustomize(directory string) (Objects, error) {
+	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
+	out, err := exec.Command(kubectl, "kustomize", directory).Output() //nolint:noctx // it only reads files
+	if err != nil {
+		return nil, fmt.Errorf("%w (KUBEBUILDER_ASSETS must name the directory of kubectl, see `make assets`)%s", err, said(err))
+	}
+	return Decode(out)
+}
+
+// Decode reads a stream of YAML documents. Two objects of one kind and name are an error,
+// and so is one without a kind or a name.
+func Decode(stream []byte) (Objects, error) {
+	objects := Objects{}
+	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096); ; {
+		var object unstructured.Unstructured
+		if err := decoder.Decode(&object); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if len(object.Object) == 0 {
+			continue
+		}
+		name := object.GetKind() + "/" + object.GetName()
+		if object.GetName() == "" || objects[name] != nil {
+			return nil, fmt.Errorf("%s has no name or is there twice", name)
+		}
+		objects[name] = &object
+	}
+}
+
+// As returns the object of a name as a Go type, of which it must have no unknown field.
+func As[T any](objects Objects, name string) (*T, error) {
+	object, ok := objects[name]
+	if !ok {
+		return nil, fmt.Errorf("%s is not rendered", name)
+	}
+	into := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, into, true); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return into, nil
+}
+
+// said is what a program that failed wrote to its standard error.
+func said(err error) string {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return ": " + string(exit.Stderr)
+	}
+	return ""
+}
