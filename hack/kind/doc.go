@@ -1,0 +1,12 @@
+// Command kind runs a Kubernetes cluster in containers on this machine, and
+// provides what that needs: a Docker engine and a node image.
+//
+//	go run ./hack/kind up    [-name weir] [-workers 2] [-pods PREFIX] [-kubeconfig FILE]
+//	go run ./hack/kind down  [-name weir] [-kubeconfig FILE]
+//	go run ./hack/kind check
+//	go run ./hack/kind image
+//
+// Up creates a cluster, in the place of one that has the name. Down deletes it.
+// Check tells whether this machine can run one. Image provides the node image
+// and prints its name. Progress goes to standard error.
+package main

@@ -1,0 +1,31 @@
+// Package progress tells a person who waits what is being done, how long it
+// usually takes and how long it took.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// Log writes one line for every event. The zero value is silent.
+type Log struct{ W io.Writer }
+
+// Say writes a line.
+func (l Log) Say(format string, args ...any) {
+	if l.W != nil {
+		fmt.Fprintf(l.W, "kind: "+format+"\n", args...)
+	}
+}
+
+// Do says what begins and how long it usually takes, runs it, and says how long
+// it took. The step's error is returned with what was being done.
+func (l Log) Do(what, usual string, step func() error) error {
+	l.Say("%s (%s)", what, usual)
+	began := time.Now()
+	if err := step(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	l.Say("%s: done in %s", what, time.Since(began).Round(100*time.Millisecond))
+	return nil
+}
