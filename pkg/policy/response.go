@@ -40,6 +40,21 @@ func DefaultResponse() Response {
 	return Response{IETF: true, Quota: NearLimit, StatusCode: http.StatusTooManyRequests, Jitter: 10, Body: ProblemJSON}
 }
 
+// Tells reports whether the answer to a request that was admitted says what is left of a
+// limit.
+func (r Response) Tells(remaining, limit int64) bool {
+	switch {
+	case !r.IETF && !r.XRateLimit:
+		return false
+	case r.Quota == Always:
+		return limit > 0
+	case r.Quota == NearLimit:
+		return 4*remaining < limit
+	default:
+		return false
+	}
+}
+
 // IsZero reports whether r says what goes without saying. Such a response is no part
 // of an encoded snapshot, so that sidecars read it that do not know of responses.
 func (r Response) IsZero() bool { return r == Response{} || r == DefaultResponse() }

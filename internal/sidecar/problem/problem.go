@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // Types of the registry of HTTP problem types. Other problems are told apart by
@@ -15,7 +16,7 @@ const (
 	TemporaryReducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 )
 
-// A Problem is the body of a refusal.
+// A Problem says why a request is refused.
 type Problem struct {
 	Type   string `json:"type,omitempty"` // absent means about:blank
 	Title  string `json:"title"`
@@ -23,6 +24,12 @@ type Problem struct {
 	Detail string `json:"detail,omitempty"`
 	// ViolatedPolicies are the names of the limits that refused.
 	ViolatedPolicies []string `json:"violated-policies,omitempty"`
+
+	Body policy.BodyType `json:"-"` // empty: ProblemJSON
+
+	Code   int               `json:"-"` // of gRPC; 0: as Status
+	Reason string            `json:"-"` // for programs, in capitals; gRPC clients find it in ErrorInfo
+	Source map[string]string `json:"-"` // what refused, for ErrorInfo
 }
 
 // New returns a problem that its status tells apart.
@@ -37,80 +44,28 @@ func (p Problem) Write(w http.ResponseWriter, r *http.Request) {
 		p.writeGRPC(w)
 		return
 	}
-	body, err := json.Marshal(p)
-	if err != nil {
-		http.Error(w, p.Title, p.Status)
-		return
+	contentType, body := p.body()
+	if contentType != "" {
+		w.Header().Set("Content-Type", contentType)
 	}
-	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(body, '\n')) // nobody is left to tell when the client is gone
+	_, _ = w.Write(body) // nobody is left to tell when the client is gone
 }
 
-// Codes of gRPC.
-const (
-	grpcUnknown           = 2
-	grpcInvalidArgument   = 3
-	GRPCDeadlineExceeded  = 4
-	grpcResourceExhausted = 8
-	grpcInternal          = 13
-	GRPCUnavailable       = 14
-)
-
-var grpcCodes = map[int]int{
-	http.StatusBadRequest:          grpcInvalidArgument,
-	http.StatusTooManyRequests:     grpcResourceExhausted,
-	http.StatusInternalServerError: grpcInternal,
-	http.StatusBadGateway:          GRPCUnavailable,
-	http.StatusServiceUnavailable:  GRPCUnavailable,
-}
-
-// IsGRPC reports whether r is a gRPC call. gRPC-Web is not: it travels as a body.
-func IsGRPC(r *http.Request) bool {
-	rest, ok := strings.CutPrefix(r.Header.Get("Content-Type"), "application/grpc")
-	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
-}
-
-// GRPCStatus returns the code that ended a gRPC answer, by the header of its writer, or
-// -1 when there is none.
-func GRPCStatus(h http.Header) int {
-	for _, field := range []string{"Grpc-Status", http.TrailerPrefix + "Grpc-Status"} {
-		if value := h[field]; len(value) == 1 {
-			if code, err := strconv.Atoi(value[0]); err == nil {
-				return code
-			}
+func (p Problem) body() (contentType string, body []byte) {
+	switch p.Body {
+	case policy.NoBody:
+		return "", nil
+	case policy.TextBody:
+		return "text/plain; charset=utf-8", []byte(p.Title + ": " + p.Detail + "\n")
+	default:
+		body, err := json.Marshal(p)
+		if err != nil { // it has nothing that has no JSON
+			return "text/plain; charset=utf-8", []byte(p.Title + "\n")
 		}
+		return "application/problem+json", append(body, '\n')
 	}
-	return -1
-}
-
-// writeGRPC answers with a response of trailers only.
-func (p Problem) writeGRPC(w http.ResponseWriter) {
-	code, ok := grpcCodes[p.Status]
-	if !ok {
-		code = grpcUnknown
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/grpc")
-	h.Set("Grpc-Status", strconv.Itoa(code))
-	h.Set("Grpc-Message", percentEncode(p.Detail))
-	w.WriteHeader(http.StatusOK)
-}
-
-// percentEncode writes a status message as the gRPC protocol wants it.
-func percentEncode(s string) string {
-	const digits = "0123456789ABCDEF"
-	var b strings.Builder
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '%' {
-			b.WriteByte('%')
-			b.WriteByte(digits[c>>4])
-			b.WriteByte(digits[c&15])
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
 }
 
 // Seconds returns d in whole seconds, rounded up, at least 1: a client that waits

@@ -30,6 +30,12 @@ func now() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) }
 // address and the enforcer.
 func enforcing(t *testing.T, app string, l policy.Limit) (string, *enforce.Enforcer) {
 	t.Helper()
+	return enforcingAll(t, app, policy.Enforce, policy.DefaultResponse(), l)
+}
+
+// enforcingAll serves a proxy in front of app that enforces a policy, as enforcing does.
+func enforcingAll(t *testing.T, app string, mode policy.Mode, response policy.Response, limits ...policy.Limit) (string, *enforce.Enforcer) {
+	t.Helper()
 	e := enforce.New(enforce.Config{
 		Namespace: "shop", Mode: enforce.Enforce, Log: slog.New(slog.DiscardHandler),
 		Stores:     oneStore{twotier.NewGate(memory.New(memory.Options{Clock: now, First: true}))},
@@ -37,8 +43,8 @@ func enforcing(t *testing.T, app string, l policy.Limit) (string, *enforce.Enfor
 	})
 	t.Cleanup(func() { e.Close(context.Background()) }) // t.Context is done by then
 	set, err := policy.Compile(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{{
-		Namespace: "shop", Name: "checkout", Mode: policy.Enforce, Store: policy.Store{Type: policy.ControllerStore},
-		Consistency: policy.Consistency{Mode: policy.Strict}, OnStoreUnavailable: policy.Deny, Limits: []policy.Limit{l},
+		Namespace: "shop", Name: "checkout", Mode: mode, Response: response, Store: policy.Store{Type: policy.ControllerStore},
+		Consistency: policy.Consistency{Mode: policy.Strict}, OnStoreUnavailable: policy.Deny, Limits: limits,
 	}}})
 	if err != nil {
 		t.Fatal(err)

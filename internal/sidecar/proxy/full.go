@@ -19,7 +19,9 @@ func refuseEntry(w http.ResponseWriter, r *http.Request, why *pools.Refusal) {
 	slotFields(w.Header(), why)
 	problem.RetryAfter(w.Header(), max(why.RetryAfter, time.Second))
 	detail := fmt.Sprintf("pool %q %s", why.Pool.Name, slotDetail(why))
-	reducedCapacity(why.Pool.StatusCode, why.Pool.Name, detail).Write(w, r)
+	p := reducedCapacity(why.Pool.StatusCode, why.Pool.Name, detail)
+	p.Reason, p.Source = "NO_SLOT", map[string]string{"namespace": why.Pool.Namespace, "pool": why.Pool.Name}
+	p.Write(w, r)
 }
 
 // slotFields sets the fields of the IETF draft "RateLimit header fields for HTTP", whose

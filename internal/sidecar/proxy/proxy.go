@@ -50,7 +50,7 @@ func New(cfg Config) *Proxy {
 			Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, cfg.Target) },
 			Transport:      t,
 			BufferPool:     buffers,
-			ModifyResponse: settle,
+			ModifyResponse: answer,
 			ErrorHandler:   unreachable,
 			ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 		}
@@ -96,7 +96,9 @@ func (p *Proxy) decide(w http.ResponseWriter, r *http.Request) {
 	verdict, err := p.judge(r)
 	if verdict.Admission != nil && err == nil {
 		err = verdict.Admission.Wait(r.Context())
-		r = admitted(r, verdict.Admission)
+	}
+	if verdict.Admission != nil || verdict.Told != nil {
+		r = admitted(r, verdict)
 	}
 	switch {
 	case err != nil:

@@ -261,12 +261,19 @@ func TestNoOtherProtocolOpensATunnel(t *testing.T) {
 	}
 }
 
+// unjittered is what policies say to clients by default, but for the jitter.
+func unjittered() policy.Response {
+	r := policy.DefaultResponse()
+	r.Jitter = 0
+	return r
+}
+
 // refusal returns a decider that refuses.
 func refusal(cause enforce.Cause, d twotier.Decision, rates ...limiter.Rate) decider {
 	return func(*http.Request) (enforce.Verdict, error) {
 		return enforce.Verdict{Refusal: &enforce.Refusal{
 			Cause: cause, Decision: d, Missing: policy.KeyPart{Type: policy.HeaderKey, Header: "X-Tenant"},
-			Policy: &policy.Policy{Name: "checkout"},
+			Policy: &policy.Policy{Namespace: "shop", Name: "checkout", Response: unjittered()},
 			Limit:  &policy.Limit{Name: "per-tenant", Rates: rates, Cost: &policy.Cost{RequestHeader: "X-Cost"}},
 			Params: limiter.Params{Rates: rates},
 			Cost:   7, Most: 5,

@@ -3,44 +3,63 @@ package proxy
 import (
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
+	"github.com/weir-dev/weir/internal/sidecar/quota"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// refuse answers a request that a limit did not admit.
+// refuse answers a request that a limit did not admit, as its policy says.
 func refuse(w http.ResponseWriter, r *http.Request, why *enforce.Refusal) {
+	for _, f := range quota.Fields(why.Standing()) {
+		w.Header()[f.Name] = []string{f.Value} // as the draft spells it
+	}
+	p := problemOf(why)
+	p.Body = why.Policy.Response.Body
+	p.Source = map[string]string{"namespace": why.Policy.Namespace, "policy": why.Policy.Name, "limit": why.Limit.Name}
+	p.Write(w, r)
+}
+
+func problemOf(why *enforce.Refusal) problem.Problem {
 	switch why.Cause {
 	case enforce.QuotaExceeded:
-		quotaFields(w.Header(), why)
-		problem.RetryAfter(w.Header(), why.Decision.RetryAfter)
-		problem.Problem{
+		p := problem.Problem{
 			Type:             problem.QuotaExceeded,
 			Title:            "Request cannot be satisfied as assigned quota has been exceeded",
-			Status:           http.StatusTooManyRequests,
+			Status:           why.Policy.Response.StatusCode,
 			Detail:           quotaDetail(why),
 			ViolatedPolicies: []string{why.Limit.Name},
-		}.Write(w, r)
+			Reason:           "QUOTA_EXCEEDED",
+			Code:             problem.GRPCResourceExhausted,
+		}
+		if why.Policy.Response.GRPCUnavailable {
+			p.Code = problem.GRPCUnavailable
+		}
+		return p
 	case enforce.StoreUnavailable:
-		unavailable(w, r, why, "cannot be reached, and the policy refuses requests meanwhile")
+		return unavailable(why, "cannot be reached, and the policy refuses requests meanwhile", "STORE_UNAVAILABLE")
 	case enforce.StoreDraining:
-		unavailable(w, r, why, "are moving to another store, and requests are refused until it serves")
+		return unavailable(why, "are moving to another store, and requests are refused until it serves", "STORE_DRAINING")
 	case enforce.CostTooLarge:
-		problem.New(http.StatusBadRequest, fmt.Sprintf("the request costs %d, and limit %q of policy %q never admits more than %d: send a smaller %s",
-			why.Cost, why.Limit.Name, why.Policy.Name, why.Most, why.Limit.Cost.RequestHeader)).Write(w, r)
-	case enforce.KeyMissing:
-		problem.New(http.StatusBadRequest, fmt.Sprintf("limit %q of policy %q counts by %s: send it",
-			why.Limit.Name, why.Policy.Name, nameOf(why.Missing))).Write(w, r)
+		p := problem.New(http.StatusBadRequest, fmt.Sprintf("the request costs %d, and limit %q of policy %q never admits more than %d: send a smaller %s",
+			why.Cost, why.Limit.Name, why.Policy.Name, why.Most, why.Limit.Cost.RequestHeader))
+		p.Reason = "COST_TOO_LARGE"
+		return p
+	default: // enforce.KeyMissing
+		p := problem.New(http.StatusBadRequest, fmt.Sprintf("limit %q of policy %q counts by %s: send it",
+			why.Limit.Name, why.Policy.Name, nameOf(why.Missing)))
+		p.Reason = "KEY_MISSING"
+		return p
 	}
 }
 
 // unavailable says that the limit's counters do not serve for some time.
-func unavailable(w http.ResponseWriter, r *http.Request, why *enforce.Refusal, state string) {
-	problem.RetryAfter(w.Header(), max(why.Decision.RetryAfter, time.Second))
+func unavailable(why *enforce.Refusal, state, reason string) problem.Problem {
 	detail := fmt.Sprintf("the counters of limit %q of policy %q %s", why.Limit.Name, why.Policy.Name, state)
-	reducedCapacity(http.StatusServiceUnavailable, why.Limit.Name, detail).Write(w, r)
+	p := reducedCapacity(http.StatusServiceUnavailable, why.Limit.Name, detail)
+	p.Reason = reason
+	return p
 }
 
 // reducedCapacity is the problem of a request that somebody refuses who may admit the
@@ -61,6 +80,16 @@ func nameOf(p policy.KeyPart) string {
 		return "header " + p.Header
 	case policy.ClientIPKey:
 		return "client address"
+	case policy.QueryParamKey:
+		return "query parameter " + p.Name
+	case policy.JWTClaimKey:
+		return "claim " + p.Name + " of the token in header " + p.Header
+	case policy.DescriptorKey:
+		return "descriptor " + p.Name
+	case policy.ExpressionKey:
+		return "an expression, which this request has no value for"
+	case policy.HostKey:
+		return "host"
 	case policy.PathKey:
 		return "path"
 	default:

@@ -8,7 +8,6 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // A Field is one header field.
@@ -40,12 +39,8 @@ func shows(s enforce.Standing) bool {
 		return false
 	case s.Refusal != nil:
 		return s.Refusal.Cause == enforce.QuotaExceeded
-	case s.Policy.Response.Quota == policy.Always:
-		return s.Decision.Limit > 0
-	case s.Policy.Response.Quota == policy.NearLimit:
-		return 4*s.Decision.Remaining < s.Decision.Limit
 	default:
-		return false
+		return s.Policy.Response.Tells(s.Decision.Remaining, s.Decision.Limit)
 	}
 }
 

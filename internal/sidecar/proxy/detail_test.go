@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/quota"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/twotier"
@@ -72,14 +73,16 @@ func TestTheFieldsOfEveryAlgorithm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			why := &enforce.Refusal{
-				Policy: &policy.Policy{Name: "p"}, Limit: &policy.Limit{Name: "l", Cost: tc.cost},
-				Params: tc.params, Decision: tc.decision,
+				Policy: &policy.Policy{Name: "p", Response: policy.Response{IETF: true}}, Limit: &policy.Limit{Name: "l", Cost: tc.cost},
+				Params: tc.params, Decision: tc.decision, Cause: enforce.QuotaExceeded,
 			}
 			if tc.cost != nil {
 				why.Decision.ResetAfter, why.Decision.RetryAfter = 0, 0
 			}
 			h := http.Header{}
-			quotaFields(h, why)
+			for _, f := range quota.Fields(why.Standing()) {
+				h[f.Name] = []string{f.Value}
+			}
 			if got := first(h, "RateLimit-Policy"); got != tc.policy {
 				t.Errorf("RateLimit-Policy is %s, want %s", got, tc.policy)
 			}

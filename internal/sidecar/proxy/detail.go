@@ -1,0 +1,40 @@
+package proxy
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/quota"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// quotaDetail says which quota was exceeded.
+func quotaDetail(why *enforce.Refusal) string {
+	detail := fmt.Sprintf("limit %q of policy %q admits %s", why.Limit.Name, why.Policy.Name, promiseOf(why))
+	if why.Decision.Reason == limiter.Amnesia {
+		detail += "; its store started anew and may have forgotten what it granted, so the window that is open grants no more"
+	}
+	return detail
+}
+
+// promiseOf says what the rate that binds admits.
+func promiseOf(why *enforce.Refusal) string {
+	rate := quota.BindingRate(why.Standing())
+	per := quota.Length(rate).String()
+	if rate.Monthly {
+		per = "calendar month"
+	}
+	switch why.Params.Algorithm {
+	case limiter.SlidingWindow, limiter.SlidingLog:
+		return fmt.Sprintf("%d in any %s", rate.Limit, per)
+	case limiter.TokenBucket, limiter.GCRA:
+		return fmt.Sprintf("%d per %s and bursts of %d", rate.Limit, per, cmp.Or(rate.Burst, rate.Limit))
+	case limiter.LeakyBucket:
+		return fmt.Sprintf("%d per %s, evenly, and lets none wait longer than %s", rate.Limit, per,
+			time.Duration(why.Params.MaxDelay)*time.Microsecond)
+	default:
+		return fmt.Sprintf("%d per %s", rate.Limit, per)
+	}
+}
