@@ -21,6 +21,7 @@ type Limiter interface {
 	Swap(cfg twotier.Config, s twotier.Store)
 	SetHolders(n int64)
 	Stats() twotier.Stats
+	Credits() int64
 	Close(ctx context.Context)
 }
 

@@ -176,6 +176,7 @@ func (*engine) Reconfigure(twotier.Config)               {}
 func (e *engine) Swap(_ twotier.Config, s twotier.Store) { e.swapped = append(e.swapped, s) }
 func (*engine) SetHolders(int64)                         {}
 func (*engine) Stats() twotier.Stats                     { return twotier.Stats{} }
+func (*engine) Credits() int64                           { return 0 }
 func (e *engine) Close(context.Context)                  { close(e.closed) }
 
 // scripted makes every limit decide by f.

@@ -43,6 +43,7 @@ type LimitState struct {
 	Budget      string // the FederatedBudget that it draws from, by its name; empty for none
 	Counts      *count.Limit
 	Stats       twotier.Stats
+	Credits     int64 // units in hand, over all keys
 }
 
 // Limits returns the limits in force.
@@ -57,6 +58,7 @@ func (e *Enforcer) Limits() []LimitState {
 			Mode:        policy.Enforce,
 			Counts:      l.counts,
 			Stats:       l.engine.Stats(),
+			Credits:     l.engine.Credits(),
 		}
 		if l.shadow {
 			states[i].Mode = policy.Shadow

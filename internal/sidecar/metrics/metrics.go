@@ -25,7 +25,8 @@ type Metrics struct {
 	Panics, Errors prometheus.Counter
 	Decision       prometheus.Histogram
 
-	calls *prometheus.HistogramVec
+	calls   *prometheus.HistogramVec
+	refills *refills
 }
 
 // New returns metrics that read what they do not count themselves from s.
@@ -42,9 +43,10 @@ func New(s Source) *Metrics {
 			Name: "weir_decision_seconds", Help: "Time to decide a request, calls to the store included.",
 			Buckets: []float64{1e-6, 2e-6, 5e-6, 1e-5, 1e-4, 1e-3, 5e-3, 2e-2, 1e-1},
 		}),
-		calls: newCalls(),
+		calls:   newCalls(),
+		refills: newRefills(s),
 	}
-	m.Registry.MustRegister(m.Panics, m.Errors, m.Decision, m.calls, &limits{source: s}, &pool{source: s},
+	m.Registry.MustRegister(m.Panics, m.Errors, m.Decision, m.calls, m.refills, &limits{source: s}, &pool{source: s},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -65,13 +67,15 @@ var (
 		"1 while the limit's store is thought reachable.", limitLabels, nil)
 	activeKeys = prometheus.NewDesc("weir_active_keys",
 		"Values of the key that have a counter of their own here.", limitLabels, nil)
+	leaseCredits = prometheus.NewDesc("weir_lease_credits",
+		"Units in hand that requests are admitted from without a call to the store.", limitLabels, nil)
 	connected = prometheus.NewDesc("weir_fleet_connected",
 		"1 while the stream to the controller is open.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (l *limits) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{info, requests, roundTrips, storeUp, activeKeys, connected} {
+	for _, d := range []*prometheus.Desc{info, requests, roundTrips, storeUp, activeKeys, leaseCredits, connected} {
 		out <- d
 	}
 }
@@ -93,6 +97,7 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 		counter(roundTrips, float64(s.Stats.RoundTrips), s.Namespace, s.Policy, s.Limit)
 		gauge(storeUp, one(s.Stats.CutOff == nil), s.Namespace, s.Policy, s.Limit)
 		gauge(activeKeys, float64(s.Stats.ActiveKeys), s.Namespace, s.Policy, s.Limit)
+		gauge(leaseCredits, float64(s.Credits), s.Namespace, s.Policy, s.Limit)
 	}
 }
 

@@ -41,6 +41,7 @@ func (open) Acquire(context.Context, twotier.Request) (twotier.Decision, error) 
 	return twotier.Decision{Allowed: true}, nil
 }
 func (open) Stats() twotier.Stats  { return twotier.Stats{RoundTrips: 3, ActiveKeys: 2} }
+func (open) Credits() int64        { return 7 }
 func (open) Close(context.Context) {}
 
 type noStores struct{}
@@ -72,6 +73,7 @@ func TestKeysAddNoSeries(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := metrics.New(source{e})
+	m.Refilled(store.Scope{Cluster: "test", Namespace: "shop", Policy: "checkout", Limit: "all"}, time.Millisecond)
 	before, err := testutil.GatherAndCount(m.Registry)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +87,10 @@ func TestKeysAddNoSeries(t *testing.T) {
 	if err != nil || after != before {
 		t.Errorf("%d series became %d, %v", before, after, err)
 	}
-	const want = `# HELP weir_limit_info 1 for each limit in force, with how it works; budget names the FederatedBudget that it draws from.
+	const want = `# HELP weir_lease_credits Units in hand that requests are admitted from without a call to the store.
+# TYPE weir_lease_credits gauge
+weir_lease_credits{limit="all",namespace="shop",policy="checkout"} 7
+# HELP weir_limit_info 1 for each limit in force, with how it works; budget names the FederatedBudget that it draws from.
 # TYPE weir_limit_info gauge
 weir_limit_info{algorithm="FixedWindow",budget="",consistency="Strict",limit="all",mode="Enforce",namespace="shop",policy="checkout"} 1
 # HELP weir_store_round_trips_total Calls to the store.
@@ -95,8 +100,17 @@ weir_store_round_trips_total{limit="all",namespace="shop",policy="checkout"} 3
 # TYPE weir_store_up gauge
 weir_store_up{limit="all",namespace="shop",policy="checkout"} 1
 `
-	if err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), "weir_limit_info", "weir_store_round_trips_total", "weir_store_up"); err != nil {
+	if err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), "weir_lease_credits", "weir_limit_info", "weir_store_round_trips_total", "weir_store_up"); err != nil {
 		t.Error(err)
+	}
+	if n, err := testutil.GatherAndCount(m.Registry, "weir_lease_refill_seconds"); err != nil || n != 1 {
+		t.Errorf("%d series of refills, %v; want that of the limit", n, err)
+	}
+	if err := e.Apply(new(policy.Set), "none"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := testutil.GatherAndCount(m.Registry, "weir_lease_refill_seconds", "weir_lease_credits"); err != nil || n != 0 {
+		t.Errorf("%d series of a limit that is gone, %v", n, err)
 	}
 	if problems, err := testutil.GatherAndLint(m.Registry, "weir_requests_total", "weir_active_keys", "weir_fleet_connected", "weir_store_call_seconds"); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)

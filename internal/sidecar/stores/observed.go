@@ -14,6 +14,8 @@ import (
 type Observer interface {
 	// Called says how long a call of the store took and what its error was.
 	Called(s policy.Store, took time.Duration, err error)
+	// Refilled says how long it took to be told what a limit is granted, if anything.
+	Refilled(limit store.Scope, took time.Duration)
 	// Closed says that the store is no longer used.
 	Closed(s policy.Store)
 }
@@ -29,6 +31,10 @@ type observed struct {
 func (o observed) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	start := time.Now()
 	r, err := o.Store.Apply(ctx, key, p, c)
-	o.observer.Called(o.of, time.Since(start), err)
+	took := time.Since(start)
+	o.observer.Called(o.of, took, err)
+	if c.Op == limiter.Take && err == nil {
+		o.observer.Refilled(key.Scope, took)
+	}
 	return r, err
 }

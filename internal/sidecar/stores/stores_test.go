@@ -37,9 +37,10 @@ func (noDivider) Apply(context.Context, conc.Key, conc.Params, conc.Command) (co
 
 // calls is an observer that remembers what became of calls, by store.
 type calls struct {
-	mu     sync.Mutex
-	errs   map[policy.Store][]error
-	closed []policy.Store
+	mu       sync.Mutex
+	errs     map[policy.Store][]error
+	closed   []policy.Store
+	refilled []store.Scope
 }
 
 func (c *calls) Called(s policy.Store, took time.Duration, err error) {
@@ -49,6 +50,12 @@ func (c *calls) Called(s policy.Store, took time.Duration, err error) {
 		c.errs = make(map[policy.Store][]error)
 	}
 	c.errs[s] = append(c.errs[s], err)
+}
+
+func (c *calls) Refilled(limit store.Scope, _ time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refilled = append(c.refilled, limit)
 }
 
 func (c *calls) Closed(s policy.Store) {
