@@ -13,15 +13,14 @@
             echo "/etc/alternatives/$command$suffix"
         done
     done
-    for program in /usr/sbin/xtables-nft-multi /usr/sbin/xtables-legacy-multi; do
-        echo "$program"
-        ldd "$program" | awk '/=> \//{print $3} $1 ~ /^\//{print $1}' | while read -r library; do
+    for object in /usr/sbin/xtables-{nft,legacy}-multi /usr/lib/*/xtables/*.so; do
+        echo "$object"
+        ldd "$object" | awk '/=> \//{print $3} $1 ~ /^\//{print $1}' | while read -r library; do
             readlink -f "$library"
             real=$(readlink -f "$(dirname "$library")")
             echo "$real/$(basename "$library")"
         done
     done
-    dirname /usr/lib/*/xtables/libxt_tcp.so
     echo /etc/protocols
 } | sort -u | while read -r path; do
     if [ -e "$path" ] || [ -L "$path" ]; then
