@@ -68,13 +68,16 @@ func (e *Enforcer) DecideDescriptors(ctx context.Context, domain string, ds []De
 				return Ruling{}, err
 			}
 			ruling.note(c.of, s, refusal)
-			if s.limit != nil && !(c.Cost == 0 && s.decision.Allowed) {
+			if s.limit != nil && s.cost > 0 {
 				taken = append(taken, s)
 			}
 		}
 	}
 	if !ruling.Allowed {
 		cancel(taken)
+		for i := range ruling.Standings {
+			ruling.Standings[i].giveBack()
+		}
 		return ruling, nil
 	}
 	ruling.Admission = admit(taken)
@@ -163,6 +166,9 @@ func (l *limit) look(ctx context.Context, r twotier.Request) (share, *Refusal, e
 		return share{}, nil, err
 	}
 	s, refusal := l.judge(s)
+	if s.decision.Allowed {
+		s.cost = 0 // nothing was taken
+	}
 	return s, refusal, nil
 }
 

@@ -74,7 +74,7 @@ func TestDescriptorsAreOneDecision(t *testing.T) {
 		limit   string
 		refused bool
 		left    int64
-	}{{"users", false, 3}, {"paths", true, 0}, {"users", false, 3}} {
+	}{{"users", false, 4}, {"paths", true, 0}, {"users", false, 4}} {
 		s := r.Standings[i]
 		if s.Limit.Name != want.limit || (s.Refusal != nil) != want.refused || s.Decision.Remaining != want.left {
 			t.Errorf("descriptor %d: limit %s, refusal %v, %d left; want %+v", i, s.Limit.Name, s.Refusal, s.Decision.Remaining, want)

@@ -14,6 +14,7 @@ type Standing struct {
 	Params   limiter.Params // what the limit works the counter by
 	Decision twotier.Decision
 	Refusal  *Refusal // nil when the limit admits the descriptor
+	cost     int64    // that was taken
 }
 
 // standingOf returns what the limit says whose answer that is. In shadow it says
@@ -25,7 +26,7 @@ func standingOf(s share, refusal *Refusal) Standing {
 	case s.limit == nil || s.limit.shadow:
 		return Standing{}
 	default:
-		return Standing{Policy: s.limit.Policy, Limit: s.limit.Limit, Params: s.limit.params(s.value), Decision: s.decision}
+		return Standing{Policy: s.limit.Policy, Limit: s.limit.Limit, Params: s.limit.params(s.value), Decision: s.decision, cost: s.cost}
 	}
 }
 
@@ -43,6 +44,12 @@ func (s Standing) Binds(other Standing) bool {
 	default:
 		return !other.forGood() && (s.forGood() || s.Decision.RetryAfter > other.Decision.RetryAfter)
 	}
+}
+
+// giveBack tells of an admission how it stands once what was taken is given back.
+func (s *Standing) giveBack() {
+	s.Decision.Remaining += s.cost
+	s.cost = 0
 }
 
 // forGood reports whether it does not help to wait.
