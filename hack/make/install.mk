@@ -1,10 +1,31 @@
 ##@ Installing it in a cluster
 
+ARCHITECTURES ?= amd64,arm64 ## architectures of `make images`, comma-separated
+
 IMAGES := $(CURDIR)/dist/images
 PACK := go -C hack/image run . -source $(CURDIR) -out $(IMAGES) -version $(VERSION)
-ARCHITECTURES ?= amd64,arm64 ## architectures of `make images`, comma-separated
 
 .PHONY: images
 images: ## Build the container images of both programs into dist/images, for each of ARCHITECTURES
 	@$(PACK) -architectures $(ARCHITECTURES) -name weir-sidecar -package ./cmd/sidecar -tags grpcnotrace
 	@$(PACK) -architectures $(ARCHITECTURES) -name weir-controller -package ./cmd/controller -tags grpcnotrace
+
+.PHONY: install-manifest
+install-manifest: assets ## Write dist/install.yaml, all that config/default installs, with images of VERSION
+	@KUBECTL=$(ASSETS)/kubectl hack/install-manifest.sh $(VERSION) dist/install.yaml
+
+.PHONY: chart
+chart: chart-files $(TOOLS)/.helm ## Pack charts/weir into dist/, with images of VERSION
+	@helm package charts/weir --app-version $(VERSION) --destination dist
+
+# The chart holds copies, because Helm reads nothing outside of it.
+.PHONY: chart-files
+chart-files: assets ## Copy the CRDs, and what config/monitoring renders, into charts/weir
+	@rm -rf charts/weir/files && mkdir -p charts/weir/files/crds charts/weir/files/monitoring
+	@cp config/crd/bases/*.yaml charts/weir/files/crds
+	@[ ! -d config/monitoring ] || $(ASSETS)/kubectl kustomize config/monitoring -o charts/weir/files/monitoring
+
+.PHONY: test-install
+test-install: assets $(TOOLS)/.helm ## Check that the chart installs what config/ does, and that images are reproducible
+	KUBEBUILDER_ASSETS=$(ASSETS) go test -tags helm ./charts/...
+	go -C hack/image test -timeout 20m ./...

@@ -12,7 +12,7 @@ assets: ## Provide etcd and the programs of Kubernetes: given, cached, or built 
 	@hack/kube/assets.sh $(ASSETS)
 
 .PHONY: tools
-tools: $(TOOLS)/.generators $(TOOLS)/.linter ## Build the pinned generators and linters into .cache/bin
+tools: $(TOOLS)/.generators $(TOOLS)/.linter $(TOOLS)/.helm ## Build the pinned generators, linters and Helm into .cache/bin
 
 $(TOOLS)/.generators: hack/tools/go.mod hack/tools/go.sum
 	@echo "building the code generators into .cache/bin (about 2 minutes the first time)"
@@ -22,4 +22,9 @@ $(TOOLS)/.generators: hack/tools/go.mod hack/tools/go.sum
 $(TOOLS)/.linter: hack/tools/golangci/go.mod hack/tools/golangci/go.sum
 	@echo "building golangci-lint into .cache/bin (about 4 minutes the first time)"
 	@GOBIN=$(TOOLS) go -C hack/tools/golangci install tool
+	@touch $@
+
+$(TOOLS)/.helm: hack/tools/helm/go.mod hack/tools/helm/go.sum
+	@echo "building helm into .cache/bin (about 4 minutes the first time)"
+	@GOBIN=$(TOOLS) go -C hack/tools/helm install tool
 	@touch $@
