@@ -15,6 +15,8 @@ include hack/make/setup.mk
 include hack/make/code.mk
 include hack/make/test.mk
 include hack/make/run.mk
+include hack/make/install.mk
+include hack/make/kind.mk
 
 .PHONY: help
 help: ## Show this list

@@ -4,6 +4,8 @@ BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory re
 FUZZTIME ?= 10s ## budget of each fuzz target of `make fuzz`
 TLA2TOOLS ?= ## path of tla2tools.jar for `make tlc`
 
+GINKGO := go run github.com/onsi/ginkgo/v2/ginkgo -v --no-color
+
 # Packages without goroutines, whose searches the race detector would only slow down.
 PURE := ./pkg/limiter ./internal/explore ./internal/explore/pools ./internal/explore/federation
 
@@ -17,7 +19,20 @@ test-unit: deps assets ## Run all packages, under the race detector where gorout
 
 .PHONY: test-fleet
 test-fleet: deps assets build demo-programs ## Run the whole system as processes on this machine and prove its promises
-	KUBEBUILDER_ASSETS=$(ASSETS) go test -v -tags fleet -count 1 -timeout 20m ./test/fleet -ginkgo.v -ginkgo.no-color
+	KUBEBUILDER_ASSETS=$(ASSETS) $(GINKGO) --procs 2 --timeout 20m --tags fleet ./test/fleet
+
+.PHONY: e2e
+e2e: e2e-ready ## Create a kind cluster, install Weir, and prove its promises with real pods (E2E_KEEP=1 leaves the cluster of a spec that failed)
+	IMAGE_VERSION=$(VERSION) $(GINKGO) --timeout 45m --label-filter '!extended' --tags e2e ./test/e2e
+
+.PHONY: e2e-extended
+e2e-extended: e2e-ready ## Run what `make e2e` runs, and what needs several nodes or clusters
+	IMAGE_VERSION=$(VERSION) $(GINKGO) --timeout 60m --tags e2e ./test/e2e
+
+.PHONY: e2e-ready
+e2e-ready: deps assets $(TOOLS)/.helm install-manifest
+	@$(MAKE) images ARCHITECTURES=$$(go env GOARCH)
+	@$(PACK) -architectures $$(go env GOARCH) -name weir-test-app -package ./test/e2e/app
 
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME each

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 
 const assets = "KUBEBUILDER_ASSETS"
 
-// All specs share one cluster and use namespaces of their own.
+// All specs of a process share one cluster and use namespaces of their own.
 var (
 	here    *site
 	cluster *devcluster.Cluster
@@ -42,7 +43,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, program := range []string{"controller", "sidecar", "demo-app"} {
 		Expect(binary(program)).To(BeARegularFile(), "run the suite with `make test-fleet`, which builds it")
 	}
-	workDir = filepath.Join(root, ".cache", "fleet")
+	workDir = filepath.Join(root, ".cache", "fleet", strconv.Itoa(GinkgoParallelProcess()))
 	Expect(os.RemoveAll(workDir)).To(Succeed())
 	log.SetLogger(GinkgoLogr)
 	here = openSite(ctx, "eu-west", workDir)

@@ -1,0 +1,68 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+// limitTo applies the smallest policy there is, with more of its spec if need be.
+func (s *shop) limitTo(ctx context.Context, n int, more ...string) {
+	GinkgoHelper()
+	policy := fmt.Sprintf(`
+apiVersion: weir.dev/v1alpha1
+kind: RateLimitPolicy
+metadata: {name: checkout, namespace: %s}
+spec:
+  podSelector: {matchLabels: {app: checkout}}
+  limits: [{name: all, rates: [{limit: %d, window: %s}]}]
+`, s.namespace, n, window)
+	for _, m := range more {
+		policy += "  " + m + "\n"
+	}
+	apply(ctx, policy)
+}
+
+func (s *shop) status(ctx context.Context, g Gomega) v1alpha1.RateLimitPolicyStatus {
+	p := &v1alpha1.RateLimitPolicy{ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: s.namespace}}
+	return get(ctx, g, p).Status
+}
+
+// awaitProgrammed returns when exactly n pods acknowledged the policy, and no pod that
+// it selects is without a sidecar.
+func (s *shop) awaitProgrammed(ctx context.Context, n int) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		status := s.status(ctx, g)
+		g.Expect(status.Enforcement).To(HaveValue(Equal(v1alpha1.Enforcement{Desired: int32(n), Current: int32(n)})))
+		c := meta.FindStatusCondition(status.Conditions, v1alpha1.ProgrammedCondition)
+		g.Expect(c).To(HaveValue(HaveField("Reason", v1alpha1.ProgrammedReason)))
+	}, 30*time.Second, 200*time.Millisecond).Should(Succeed())
+}
+
+// awaitExact returns when the status says of a window after an instant that nothing was
+// admitted beyond the limit, and never was.
+func (s *shop) awaitExact(ctx context.Context, after time.Time) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		status := s.status(ctx, g)
+		g.Expect(meta.IsStatusConditionTrue(status.Conditions, v1alpha1.WithinBoundCondition)).To(BeTrue(), "%v", status.Conditions)
+		g.Expect(status.Limits).To(HaveLen(1))
+		o := status.Limits[0].Overshoot
+		g.Expect(o).NotTo(BeNil())
+		g.Expect(o.Observed).To(HaveValue(BeZero()))
+		g.Expect(o.Worst).To(HaveValue(BeZero()))
+		g.Expect(o.Bound).To(HaveValue(BeZero()))
+		g.Expect(status.Limits[0].WindowEnd).NotTo(BeNil())
+		g.Expect(status.Limits[0].WindowEnd.Time).To(BeTemporally(">", after))
+	}, 40*time.Second, 500*time.Millisecond).Should(Succeed())
+}

@@ -1,0 +1,53 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var _ = Describe("With Redis in the cluster as the store", func() {
+	It("its death costs a window or two and never admits more", func(ctx SpecContext) {
+		loadRedis(ctx)
+		s := openShop(ctx)
+		redis := func() *corev1.Pod {
+			pod := s.bystander("redis", "redis")
+			c := &pod.Spec.Containers[0]
+			c.Image, c.Args = redisImage, []string{"--save", "", "--protected-mode", "no"}
+			c.ReadinessProbe.ProbeHandler = tcpOn(6379)
+			return pod
+		}
+		Expect(kube.Create(ctx, redis())).To(Succeed())
+		Expect(kube.Create(ctx, &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "redis", Namespace: s.namespace},
+			Spec:       corev1.ServiceSpec{Selector: map[string]string{"role": "redis"}, Ports: []corev1.ServicePort{{Port: 6379}}},
+		})).To(Succeed())
+		Expect(kube.Create(ctx, s.service("checkout", "checkout", 80, 8080))).To(Succeed())
+		s.awaitReady(ctx, "role=redis", 1)
+		s.limitTo(ctx, limit,
+			"store: {type: Redis, redis: {address: 'redis."+s.namespace+".svc:6379', tls: Disabled}}",
+			"onStoreUnavailable: {action: Deny}")
+		s.deploy(ctx, 4)
+		s.awaitProgrammed(ctx, 4)
+		s.startLoad(ctx, overload)
+		start := nextWindow().Add(window)
+		Expect(s.windows(ctx, start, 2)).To(HaveEach(limit))
+
+		Expect(kube.Delete(ctx, redis(), client.GracePeriodSeconds(0))).To(Succeed())
+		killed := nextWindow()
+		Expect(s.windows(ctx, killed, 1)).To(HaveEach(BeZero()), "nothing grants")
+		Expect(kube.Create(ctx, redis())).To(Succeed())
+		s.awaitReady(ctx, "role=redis", 1)
+		again := nextWindow()
+		Expect(s.windows(ctx, again, 3)).To(HaveEach(BeNumerically("<=", limit)))
+		Expect(s.windows(ctx, nextWindow().Add(window), 1)).To(HaveEach(limit))
+		s.nobodyMissed(ctx, start)
+		s.awaitExact(ctx, again)
+	}, SpecTimeout(4*time.Minute))
+})

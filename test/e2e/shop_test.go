@@ -1,0 +1,224 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+const (
+	limit  = 200
+	window = 5 * time.Second
+	// overload is four times what the limit admits, over two clients.
+	overload = 4 * limit / int(window/time.Second) / 2
+
+	// settle is how long after its end a window's counts are final: until the
+	// requests admitted in it are answered.
+	settle = time.Second
+)
+
+// A shop is a namespace with an application in it, the tally that it reports to, and
+// clients.
+type shop struct {
+	namespace string
+	clients   []string // pods that send load
+}
+
+// openShop makes the namespace, opted in, and its tally.
+func openShop(ctx context.Context, mutate ...func(*corev1.Namespace)) *shop {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "shop-",
+		Labels:       map[string]string{v1alpha1.InjectionLabel: v1alpha1.Enabled},
+		Annotations:  map[string]string{},
+	}}
+	for _, m := range mutate {
+		m(ns)
+	}
+	Expect(kube.Create(ctx, ns)).To(Succeed())
+	s := &shop{namespace: ns.Name}
+	DeferCleanup(s.close)
+	Expect(kube.Create(ctx, s.bystander("tally", "tally"))).To(Succeed())
+	Expect(kube.Create(ctx, s.service("tally", "tally", 9000, 9000))).To(Succeed())
+	s.awaitReady(ctx, "role=tally", 1)
+	return s
+}
+
+// close removes the namespace, and shows first what happened in it when the spec
+// failed.
+func (s *shop) close(ctx SpecContext) {
+	if CurrentSpecReport().Failed() {
+		s.show(ctx)
+		if keep() {
+			return
+		}
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	Expect(kube.Delete(ctx, ns, client.GracePeriodSeconds(0))).To(Succeed())
+}
+
+func (s *shop) show(ctx context.Context) {
+	for _, args := range [][]string{
+		{"get", "pods,services,ratelimitpolicies,jobs", "-o", "wide"},
+		{"describe", "ratelimitpolicies"},
+		{"get", "events", "--sort-by=.lastTimestamp"},
+		{"logs", "-l", "app=checkout", "--all-containers", "--prefix", "--tail", "15", "--ignore-errors"},
+		{"logs", "-l", "role=load", "--prefix", "--tail", "15", "--ignore-errors"},
+		{"-n", system, "logs", "-l", "app.kubernetes.io/component=controller", "--prefix", "--tail", "30"},
+	} {
+		func() {
+			defer func() { _ = recover() }() // one that fails must not keep the others from being shown
+			fmt.Fprintf(GinkgoWriter, "\n== kubectl %v\n%s", args, kubectl(ctx, append([]string{"-n", s.namespace}, args...)...))
+		}()
+	}
+}
+
+// bystander is a pod without a sidecar.
+func (s *shop) bystander(name, role string, env ...corev1.EnvVar) *corev1.Pod {
+	template := s.template(role)
+	template.Labels = map[string]string{"role": role, v1alpha1.InjectKey: v1alpha1.Disabled}
+	container := &template.Spec.Containers[0]
+	container.Args = []string{role}
+	container.Env = append(container.Env, env...)
+	container.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: tcpOn(8080)}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace, Labels: template.Labels}, Spec: template.Spec}
+}
+
+// startLoad sends load through the Service from two pods.
+func (s *shop) startLoad(ctx context.Context, perClient int) {
+	GinkgoHelper()
+	for i := range 2 {
+		name := fmt.Sprintf("client-%d", i)
+		Expect(kube.Create(ctx, s.bystander(name, "load",
+			corev1.EnvVar{Name: "TARGET", Value: "checkout." + s.namespace + ".svc:80"},
+			corev1.EnvVar{Name: "RATE", Value: strconv.Itoa(perClient)},
+		))).To(Succeed())
+		s.clients = append(s.clients, name)
+	}
+	s.awaitReady(ctx, "role=load", 2)
+}
+
+// awaitReady returns when exactly n pods with the label are ready.
+func (s *shop) awaitReady(ctx context.Context, selector string, n int) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		pods, err := clientset.CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		g.Expect(err).NotTo(HaveOccurred())
+		var ready []string
+		for i := range pods.Items {
+			if isReady(&pods.Items[i]) {
+				ready = append(ready, pods.Items[i].Name)
+			}
+		}
+		g.Expect(ready).To(HaveLen(n), "ready pods with %s", selector)
+	}, time.Minute, 200*time.Millisecond).Should(Succeed())
+}
+
+func isReady(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// ask asks a bystander about an interval.
+func (s *shop) ask(ctx context.Context, pod, path string, from, to time.Time) map[string]int64 {
+	GinkgoHelper()
+	var counts map[string]int64
+	Eventually(func(g Gomega) {
+		body, err := clientset.CoreV1().Pods(s.namespace).ProxyGet("http", pod, "8080", path, map[string]string{
+			"from": strconv.FormatInt(from.UnixMicro(), 10), "to": strconv.FormatInt(to.UnixMicro(), 10),
+		}).DoRaw(ctx)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(json.Unmarshal(body, &counts)).To(Succeed())
+	}, 10*time.Second, 200*time.Millisecond).Should(Succeed())
+	return counts
+}
+
+// reached returns how many requests reached each pod of the application.
+func (s *shop) reached(ctx context.Context, from, to time.Time) map[string]int64 {
+	GinkgoHelper()
+	return s.ask(ctx, "tally", "between", from, to)
+}
+
+// outcomes returns what became of the clients' requests.
+func (s *shop) outcomes(ctx context.Context, from, to time.Time) map[string]int64 {
+	GinkgoHelper()
+	sum := map[string]int64{}
+	for _, c := range s.clients {
+		for kind, n := range s.ask(ctx, c, "outcomes", from, to) {
+			sum[kind] += n
+		}
+	}
+	return sum
+}
+
+// nextWindow returns the start of the next store window: all clocks are this
+// machine's, and windows are aligned to multiples of their length.
+func nextWindow() time.Time {
+	length := window.Microseconds()
+	return time.UnixMicro(time.Now().UnixMicro()/length*length + length)
+}
+
+// admitted waits until a window is over and returns what reached the application in it.
+func (s *shop) admitted(ctx context.Context, start time.Time) int {
+	GinkgoHelper()
+	end := start.Add(window)
+	sleepUntil(ctx, end.Add(settle))
+	var n int64
+	for _, m := range s.reached(ctx, start, end) {
+		n += m
+	}
+	fmt.Fprintf(GinkgoWriter, "window %s: admitted %d, clients %v\n", start.Format("15:04:05"), n, s.outcomes(ctx, start, end))
+	return int(n)
+}
+
+// windows returns what was admitted in each of n windows from start on.
+func (s *shop) windows(ctx context.Context, start time.Time, n int) []int {
+	GinkgoHelper()
+	var counts []int
+	for i := range n {
+		counts = append(counts, s.admitted(ctx, start.Add(time.Duration(i)*window)))
+	}
+	return counts
+}
+
+// nobodyMissed says how the clients fared since an instant: nothing but answers.
+func (s *shop) nobodyMissed(ctx context.Context, since time.Time) {
+	GinkgoHelper()
+	o := s.outcomes(ctx, since, time.Now())
+	fmt.Fprintf(GinkgoWriter, "since %s: %v\n", since.Format("15:04:05"), o)
+	Expect(o["offered"]).To(BeNumerically(">", 0))
+	Expect(o["failed"]).To(BeZero(), "the clients' logs say why: kubectl -n %s logs -l role=load", s.namespace)
+}
+
+func sleepUntil(ctx context.Context, t time.Time) {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		Fail("the time of the spec is up: " + ctx.Err().Error())
+	}
+}
+
+// isGone reports whether an object is not there.
+func isGone(err error) bool { return apierrors.IsNotFound(err) }

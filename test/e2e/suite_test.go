@@ -1,0 +1,96 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/hack/kind/cluster"
+)
+
+// All specs share one cluster and use namespaces of their own.
+var (
+	kind       *cluster.Cluster
+	kube       client.Client
+	clientset  kubernetes.Interface // for what kube cannot: a pod's log, and the way to its ports
+	kubeconfig string
+	root       string // of the checkout
+)
+
+func TestEndToEnd(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Weir on a real cluster")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	root, err = filepath.Abs("../..")
+	Expect(err).NotTo(HaveOccurred())
+	log.SetLogger(GinkgoLogr)
+	kubeconfig = filepath.Join(root, ".cache", "e2e", "kubeconfig")
+	Expect(os.MkdirAll(filepath.Dir(kubeconfig), 0o755)).To(Succeed())
+
+	began := time.Now()
+	kind, err = cluster.Create(ctx, cluster.Config{Name: "weir-e2e", Kubeconfig: kubeconfig, Progress: GinkgoWriter})
+	var unavailable *cluster.UnavailableError
+	if errors.As(err, &unavailable) {
+		Fail("this machine cannot run a cluster: " + unavailable.Error())
+	}
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) {
+		if !keep() {
+			Expect(kind.Delete(ctx)).To(Succeed())
+		}
+	}, NodeTimeout(time.Minute))
+	AddReportEntry("a cluster stands after", time.Since(began).Round(time.Second).String())
+
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	config.QPS, config.Burst = 100, 200
+	scheme := runtime.NewScheme()
+	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	kube, err = client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	clientset, err = kubernetes.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+
+	began = time.Now()
+	Expect(kind.Load(ctx, images()...)).To(Succeed())
+	install(ctx)
+	AddReportEntry("Weir is installed after", time.Since(began).Round(time.Second).String())
+}, NodeTimeout(35*time.Minute)) // the first time a machine builds the node image
+
+// keep reports whether the cluster is left for a person to look at.
+func keep() bool { return os.Getenv("E2E_KEEP") != "" }
+
+func images() []string {
+	var archives []string
+	for _, name := range []string{"weir-controller", "weir-sidecar", "weir-test-app"} {
+		archive := filepath.Join(root, "dist", "images", name+".tar")
+		Expect(archive).To(BeARegularFile(), "run the suite with `make e2e`, which packs it")
+		archives = append(archives, archive)
+	}
+	return archives
+}
+
+// get reads an object again.
+func get[T client.Object](ctx context.Context, g Gomega, o T) T {
+	g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
+	return o
+}

@@ -1,0 +1,69 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Uninstalling", func() {
+	It("leaves nothing behind, and the other way of installing works", func(ctx SpecContext) {
+		s := openShop(ctx)
+		s.limitTo(ctx, limit)
+		s.deploy(ctx, 1)
+		s.awaitProgrammed(ctx, 1)
+
+		helm(ctx, "uninstall", release, "--namespace", system, "--wait", "--timeout", "1m")
+		kubectl(ctx, "delete", "namespace", system, "--wait")
+		Expect(kubectl(ctx, "get", "pods", "-n", s.namespace, "-l", "app=checkout")).To(ContainSubstring("2/2"), "pods keep what they were given")
+		removeDefinitions(ctx)
+		Expect(leftBehind(ctx)).To(BeEmpty())
+
+		apply(ctx, installManifest())
+		awaitRollout(ctx, controller())
+		again := openShop(ctx)
+		again.limitTo(ctx, limit)
+		again.deploy(ctx, 1)
+		again.awaitProgrammed(ctx, 1)
+	}, SpecTimeout(4*time.Minute))
+})
+
+// removeDefinitions removes the kinds, and with them every policy. Helm leaves that to
+// a person.
+func removeDefinitions(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "delete", "crd", "ratelimitpolicies.weir.dev", "concurrencypools.weir.dev", "federatedbudgets.weir.dev")
+}
+
+// leftBehind lists what has our name among all kinds that are not namespaced, but for
+// the nodes, which have it from the cluster. What was namespaced went with its namespace.
+func leftBehind(ctx context.Context) []string {
+	GinkgoHelper()
+	var left []string
+	for resource := range strings.FieldsSeq(kubectl(ctx, "api-resources", "--verbs=list", "--namespaced=false", "-o", "name")) {
+		for object := range strings.FieldsSeq(kubectl(ctx, "get", resource, "-o", "name")) {
+			_, name, _ := strings.Cut(object, "/")
+			if strings.Contains(name, "weir") && !slices.Contains(kind.Nodes(), name) {
+				left = append(left, object)
+			}
+		}
+	}
+	return left
+}
+
+// installManifest is the one file that `make install-manifest` writes, with the images
+// of this version.
+func installManifest() string {
+	GinkgoHelper()
+	manifest, err := os.ReadFile(filepath.Join(root, "dist", "install.yaml"))
+	Expect(err).NotTo(HaveOccurred(), "run the suite with `make e2e`, which writes it")
+	return string(manifest)
+}
