@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"github.com/google/go-containerregistry/pkg/name"
 )
 
 func main() {
@@ -28,6 +30,7 @@ func main() {
 type order struct {
 	program
 	name          string
+	tag           name.Tag // of name and version
 	out           string
 	architectures []string
 	limit         int64 // bytes that are pulled, per architecture
@@ -81,6 +84,11 @@ func parse(args []string, errOut io.Writer) (order, error) {
 	}
 	if o.pkg == "" {
 		errs = append(errs, errors.New("-package is empty: name the main package, for example ./cmd/controller"))
+	}
+	if tag, err := name.NewTag(o.name + ":" + o.version); err == nil {
+		o.tag = tag
+	} else if o.name != "" {
+		errs = append(errs, fmt.Errorf("-name %q and -version %q make no tag: %w", o.name, o.version, err))
 	}
 	if flags.NArg() > 0 {
 		errs = append(errs, fmt.Errorf("unexpected argument %q: there are flags only", flags.Arg(0)))

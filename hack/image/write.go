@@ -1,11 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
@@ -33,11 +31,7 @@ func (o *order) archive(images []*image) error {
 	if mine == nil {
 		return os.RemoveAll(file) // rather than one of another version
 	}
-	tag, err := name.NewTag(o.name + ":" + o.version)
-	if err != nil {
-		return fmt.Errorf("-name %q and -version %q make no tag: %w", o.name, o.version, err)
-	}
-	return tarball.WriteToFile(file, tag, mine)
+	return tarball.WriteToFile(file, o.tag, mine)
 }
 
 func (o *order) layout(images []*image) (v1.Hash, error) {
