@@ -155,14 +155,21 @@ func (h *hopList) next() (string, bool) {
 
 // parseHop reads an address with or without a port.
 func parseHop(s string) (netip.Addr, bool) {
-	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
-		s = s[1 : len(s)-1]
+	addr, err := parseAddr(s)
+	return addr.Unmap().WithZone(""), err == nil
+}
+
+// parseAddr looks for a port first, since to fail at parsing costs an allocation. An
+// IPv6 address has one only behind brackets.
+func parseAddr(s string) (netip.Addr, error) {
+	bracketed := strings.HasPrefix(s, "[")
+	switch {
+	case bracketed && strings.HasSuffix(s, "]"):
+		return netip.ParseAddr(s[1 : len(s)-1])
+	case bracketed || strings.Count(s, ":") == 1:
+		addrPort, err := netip.ParseAddrPort(s)
+		return addrPort.Addr(), err
+	default:
+		return netip.ParseAddr(s)
 	}
-	if addr, err := netip.ParseAddr(s); err == nil {
-		return addr.Unmap().WithZone(""), true
-	}
-	if addrPort, err := netip.ParseAddrPort(s); err == nil {
-		return addrPort.Addr().Unmap().WithZone(""), true
-	}
-	return netip.Addr{}, false
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestEncodeAndDecodeAreInverse(t *testing.T) {
-	for _, want := range []policy.Snapshot{full(), shared()} {
+	for _, want := range []policy.Snapshot{full(), shared(), selective()} {
 		data, version, err := policy.Encode(want)
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +82,7 @@ func TestUnpackRefusesABomb(t *testing.T) {
 // FuzzDecode checks that whatever decodes also compiles, and encodes to bytes
 // that decode to the same.
 func FuzzDecode(f *testing.F) {
-	for _, s := range []policy.Snapshot{valid(), full(), queued(), carried(), shared(), pooled(), fullPool()} {
+	for _, s := range []policy.Snapshot{valid(), full(), queued(), carried(), shared(), selective(), pooled(), fullPool()} {
 		data, _, err := policy.Encode(s)
 		if err != nil {
 			f.Fatal(err)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -50,11 +51,13 @@ func (m *hostMatcher) matches(host string) bool {
 	return host == m.value
 }
 
-func (p *problems) host(path, value string) {
-	if _, err := netip.ParseAddr(value); err == nil && hostOf(value) == value {
-		return
+// ValidateHost reports why host is not one that Match.Hosts may have.
+func ValidateHost(host string) error {
+	if addr, err := netip.ParseAddr(host); err == nil && addr.String() == hostOf(host) {
+		return nil
 	}
-	if len(value) > maxHost || !hostPattern.MatchString(value) {
-		p.add(path, "is %q: write a host in lower case and without a port, such as shop.example.com or *.example.com", value)
+	if len(host) > maxHost || !hostPattern.MatchString(host) {
+		return fmt.Errorf("is %q: write a host in lower case and without a port, such as shop.example.com or *.example.com", host)
 	}
+	return nil
 }

@@ -104,3 +104,32 @@ func shared(changes ...func(*policy.Policy)) policy.Snapshot {
 		})
 	}}, changes...)...)
 }
+
+// selective returns a snapshot with a limit that selects by all that requests have, one
+// of descriptors, and a response of its own.
+func selective() policy.Snapshot {
+	return valid(func(p *policy.Policy) {
+		p.Response = policy.Response{XRateLimit: true, Quota: policy.Always, GRPCUnavailable: true, StatusCode: 503, Jitter: 100, Body: policy.NoBody}
+		p.Limits[0].Match = []policy.Match{{
+			Hosts:       []string{"shop.example.com", "*.example.org", "fd00::1"},
+			QueryParams: []policy.QueryMatch{{Type: policy.Exact, Name: "q", Value: "1"}},
+			SourceCIDRs: []string{"192.0.2.0/24", "2001:db8::/32"},
+			JWTClaims:   []policy.ClaimMatch{{Type: policy.RegularExpression, Header: "Authorization", Claim: "realm.roles", Value: "a.*"}},
+			GRPC:        &policy.GRPCMatch{Service: "shop.v1.Orders", Method: "Create"},
+			Expression:  "request.method == 'POST'",
+		}}
+		p.Limits[0].Key = &policy.Key{
+			Parts: []policy.KeyPart{
+				{Type: policy.HostKey}, {Type: policy.QueryParamKey, Name: "q"},
+				{Type: policy.JWTClaimKey, Header: "X-Token", Name: "sub"}, {Type: policy.ExpressionKey, Expression: "request.path"},
+			},
+			OnMissing: policy.Shared, MaxKeys: 10,
+		}
+		p.Limits = append(p.Limits, policy.Limit{
+			Name:  "calls",
+			Match: []policy.Match{{Descriptors: []policy.DescriptorMatch{{Key: "client", Value: "web"}, {Key: "user"}}}},
+			Key:   &policy.Key{Parts: []policy.KeyPart{{Type: policy.DescriptorKey, Name: "user"}}, OnMissing: policy.Skip, MaxKeys: 10},
+			Rates: p.Limits[0].Rates,
+		})
+	})
+}

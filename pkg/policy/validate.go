@@ -127,8 +127,8 @@ func (p *problems) networks(path string, cidrs []string) {
 	}
 }
 
-// expression notes why an expression does not compile, if it does not.
-func (p *problems) expression(path string, err error) {
+// failed notes an error, if it is one.
+func (p *problems) failed(path string, err error) {
 	if err != nil {
 		p.add(path, "%w", err)
 	}

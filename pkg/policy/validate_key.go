@@ -35,7 +35,7 @@ func (p KeyPart) validate(errs *problems, path string) {
 		errs.absent(path+".name", p.Name, p.Type)
 	}
 	if p.Type == ExpressionKey {
-		errs.expression(path+".expression", ValidateValue(p.Expression))
+		errs.failed(path+".expression", ValidateValue(p.Expression))
 	} else {
 		errs.absent(path+".expression", p.Expression, p.Type)
 	}

@@ -24,7 +24,7 @@ func (m *Match) validate(errs *problems, path string) {
 	}
 	errs.count(path+".hosts", len(m.Hosts), 0, MaxMatches)
 	for i, host := range m.Hosts {
-		errs.host(path+entry(".hosts", i), host)
+		errs.failed(path+entry(".hosts", i), ValidateHost(host))
 	}
 	errs.count(path+".queryParams", len(m.QueryParams), 0, MaxMatches)
 	for i, match := range m.QueryParams {
@@ -40,7 +40,7 @@ func (m *Match) validate(errs *problems, path string) {
 		m.GRPC.validate(errs, path+".grpc")
 	}
 	if m.Expression != "" {
-		errs.expression(path+".expression", ValidateCondition(m.Expression))
+		errs.failed(path+".expression", ValidateCondition(m.Expression))
 	}
 	m.validateDescriptors(errs, path+".descriptors")
 }

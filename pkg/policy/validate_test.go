@@ -9,7 +9,7 @@ import (
 )
 
 func TestValidateAcceptsEveryField(t *testing.T) {
-	for _, s := range []policy.Snapshot{full(), queued(), carried(), shared()} {
+	for _, s := range []policy.Snapshot{full(), queued(), carried(), shared(), selective()} {
 		if err := s.Validate(); err != nil {
 			t.Error(err)
 		}
