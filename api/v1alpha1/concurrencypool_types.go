@@ -140,6 +140,7 @@ type ConcurrencyPoolSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="!self.exists(m, has(m.descriptors))",reason=FieldValueForbidden,message="descriptors are of calls of the rate limit service, which need no slot: remove them, or move them to a RateLimitPolicy"
 	Exempt []Match `json:"exempt,omitempty"`
 
 	// partitions keep parts of every pod's share for some requests, also while these do

@@ -18,7 +18,20 @@ func TestDefaults(t *testing.T) {
 		"the whole of the smallest policy": {
 			`{` + selectAll + `, ` + oneLimit + `}`, nil,
 			`{podSelector: {}, mode: Enforce, limits: [{name: all, algorithm: FixedWindow, combine: All, rates: [{limit: 1, window: 1s}]}],
-			  consistency: {mode: Leased}, store: {type: Controller}, onStoreUnavailable: {action: LocalShare}}`,
+			  consistency: {mode: Leased}, store: {type: Controller}, onStoreUnavailable: {action: LocalShare},
+			  response: {headers: [IETF], quotaFields: NearLimit, retryAfterJitterPercent: 10, statusCode: 429, grpcStatus: ResourceExhausted, body: {type: ProblemJSON}}}`,
+		},
+		"a response keeps what is given": {
+			withSpec(`response: {headers: [], retryAfterJitterPercent: 0, body: {type: None}}`),
+			[]string{"response"},
+			`{headers: [], quotaFields: NearLimit, retryAfterJitterPercent: 0, statusCode: 429, grpcStatus: ResourceExhausted, body: {type: None}}`,
+		},
+		"a token is in Authorization, and values are exact": {
+			withLimit(`match: [{queryParams: [{name: a, value: b}], jwtClaims: [{claim: a, value: b}]}], key: {parts: [{type: JWTClaim, jwtClaim: {claim: sub}}]}`),
+			[]string{"limits"},
+			`[{name: all, algorithm: FixedWindow, combine: All, rates: [{limit: 1, window: 1s}],
+			   match: [{queryParams: [{type: Exact, name: a, value: b}], jwtClaims: [{header: Authorization, type: Exact, claim: a, value: b}]}],
+			   key: {parts: [{type: JWTClaim, jwtClaim: {claim: sub, header: Authorization}}], onMissing: Shared, maxKeys: 100000}}]`,
 		},
 		"a mode that is given stays": {withSpec(`mode: Shadow`), []string{"mode"}, `Shadow`},
 		"a path is a prefix, a header exact, keys are bounded and shared when missing": {

@@ -14,7 +14,7 @@ const (
 var invalidLimits = map[string]invalid{
 	"an algorithm that does not exist": {withAlgorithm(`Fixed`, aRate), "spec.limits[0].algorithm", `supported values: "FixedWindow", "SlidingWindow", "SlidingLog", "TokenBucket", "GCRA", "LeakyBucket", "Quota"`},
 	"a limit in a mode of its own":     {withLimit(`mode: DryRun`), "spec.limits[0].mode", `supported values: "Enforce", "Shadow"`},
-	"an exemption of everything":       {withLimit(`exempt: [{}]`), "spec.limits[0].exempt[0]", "set at least one of methods, paths and headers"},
+	"an exemption of everything":       {withLimit(`exempt: [{}]`), "spec.limits[0].exempt[0]", "set at least one of methods, paths, headers, hosts"},
 	"nine exemptions":                  {withLimit(`exempt: ` + repeat(9, `{methods: [GET]}`)), "spec.limits[0].exempt", "must have at most 8 items"},
 	"rates that half combine":          {withLimit(`combine: Some`), "spec.limits[0].combine", `supported values: "All", "Any"`},
 

@@ -133,7 +133,7 @@ var invalidSpecs = map[string]invalid{
 
 	"an empty list of matches":         {withLimit(`match: []`), "spec.limits[0].match", "should have at least 1 items"},
 	"nine matches":                     {withLimit(`match: ` + repeat(9, `{methods: [GET]}`)), "spec.limits[0].match", "must have at most 8 items"},
-	"a match of nothing":               {withMatch(``), "spec.limits[0].match[0]", "set at least one of methods, paths and headers, or remove it (the list, too, when nothing else is in it)"},
+	"a match of nothing":               {withMatch(``), "spec.limits[0].match[0]", "descriptors and expression, or remove it (the list, too, when nothing else is in it)"},
 	"an empty list of methods":         {withMatch(`methods: []`), "spec.limits[0].match[0].methods", "should have at least 1 items"},
 	"17 methods":                       {withMatch(`methods: ` + repeat(17, `M%d`)), "spec.limits[0].match[0].methods", "must have at most 16 items"},
 	"a method twice":                   {withMatch(`methods: [GET, GET]`), "spec.limits[0].match[0].methods[1]", "Duplicate value"},
@@ -199,7 +199,7 @@ var invalidSpecs = map[string]invalid{
 }
 
 func TestInvalidPoliciesAreRefused(t *testing.T) {
-	for name, tc := range merged(t, invalidSpecs, invalidLimits, invalidStores) {
+	for name, tc := range merged(t, invalidSpecs, invalidLimits, invalidStores, invalidMatches, invalidResponses) {
 		t.Run(name, func(t *testing.T) {
 			requireRefused(t, newPolicy(t, tc.spec), tc)
 		})

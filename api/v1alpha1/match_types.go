@@ -1,7 +1,8 @@
 package v1alpha1
 
 // Match selects requests. Every field that is set must match.
-// +kubebuilder:validation:XValidation:rule="has(self.methods) || has(self.paths) || has(self.headers)",message="it names no request: set at least one of methods, paths and headers, or remove it (the list, too, when nothing else is in it)"
+// +kubebuilder:validation:XValidation:rule="has(self.methods) || has(self.paths) || has(self.headers) || has(self.hosts) || has(self.queryParams) || has(self.sourceCIDRs) || has(self.jwtClaims) || has(self.grpc) || has(self.descriptors) || has(self.expression)",message="it names no request: set at least one of methods, paths, headers, hosts, queryParams, sourceCIDRs, jwtClaims, grpc, descriptors and expression, or remove it (the list, too, when nothing else is in it)"
+// +kubebuilder:validation:XValidation:rule="!has(self.descriptors) || !(has(self.methods) || has(self.paths) || has(self.headers) || has(self.hosts) || has(self.queryParams) || has(self.sourceCIDRs) || has(self.jwtClaims) || has(self.grpc) || has(self.expression))",fieldPath=".descriptors",reason=FieldValueForbidden,message="a descriptor is no HTTP request, so nothing matches this and the other fields: move descriptors to an entry of their own"
 type Match struct {
 	// methods match when the request's method is one of them. At most 16.
 	// +optional
@@ -24,6 +25,71 @@ type Match struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Headers []HeaderMatch `json:"headers,omitempty"`
+
+	// hosts match when one of them is the host that the request is sent to, whatever
+	// its port. *.example.com is every host below example.com, not that one itself. At
+	// most 16.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Hosts []HostMatch `json:"hosts,omitempty"`
+
+	// queryParams match when all of them match. At most 16.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	QueryParams []QueryParamMatch `json:"queryParams,omitempty"`
+
+	// sourceCIDRs match when the client's address, which spec.clientIP says how to
+	// find, is in one of the networks. In a ConcurrencyPool it is the address of the
+	// TCP peer. At most 16.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	SourceCIDRs []CIDR `json:"sourceCIDRs,omitempty"`
+
+	// jwtClaims match when all of them match what a JSON Web Token of the request
+	// claims. The signature, the issuer and the time of a token are NOT verified:
+	// whoever sends a request writes what it claims, unless the gateway in front of
+	// the pods, or the application in them, refuses tokens that were not issued. So
+	// never exempt requests by a claim that nobody in front of the pods verifies. At
+	// most 16.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	JWTClaims []JWTClaimMatch `json:"jwtClaims,omitempty"`
+
+	// grpc matches the calls of a gRPC service.
+	// +optional
+	GRPC *GRPCMatch `json:"grpc,omitempty"`
+
+	// descriptors match when all of them match the descriptor of a call of Envoy's
+	// rate limit service. HTTP requests have no descriptor, so no other field may be
+	// set beside them. A ConcurrencyPool cannot have them. At most 16.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Descriptors []DescriptorMatch `json:"descriptors,omitempty"`
+
+	// expression matches when it is true. It is of the Common Expression Language, of
+	// at most 1024 characters, over request.method, request.path, request.host (in
+	// lower case, without port), request.clientIP, request.headers (by name in lower
+	// case; the values of one name joined by a comma and a space), request.query (the
+	// first value of each name) and request.jwt (claims of the bearer token, not
+	// verified), as in request.headers['x-plan'] != 'gold'. Where a request lacks what
+	// the expression reads, or is too large to evaluate it, it has no value: then a
+	// limit's match takes the request in, while exempt, and every list of a
+	// ConcurrencyPool, leaves it out. 'x-plan' in request.headers and
+	// has(request.jwt.plan) tell whether there is something to read.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Expression string `json:"expression,omitempty"`
 }
 
 // Method is an HTTP method in upper case.

@@ -37,6 +37,7 @@ var validPools = map[string]string{
 	"guarantees of 100 percent":         partitions(`[{name: live, guaranteedPercent: 80, match: [{methods: [GET]}]}, {name: batch, guaranteedPercent: 20}]`),
 	"a partition of all that is left":   partitions(`[{name: live, guaranteedPercent: 80, match: [{methods: [GET]}]}, {name: rest}]`),
 	"one partition of all":              partitions(`[{name: rest, guaranteedPercent: 100}]`),
+	"an exemption of every other match": poolWith(`exempt: [{` + strings.ReplaceAll(aMatch, "%d", "0") + `}]`),
 	"a queue of one for a moment":       poolWith(`queue: {maxLength: 1, maxWait: 1ms}`),
 	"a long queue for an hour":          poolWith(`queue: {maxLength: 10000, maxWait: 1h}`),
 	"a refusal that blames the client":  poolWith(`response: {statusCode: 429}`),

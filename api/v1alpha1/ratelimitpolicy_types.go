@@ -73,8 +73,8 @@ type RateLimitPolicySpec struct {
 	Mode PolicyMode `json:"mode,omitempty"`
 
 	// clientIP says which proxies in front of the pods are believed when they name
-	// the client's address, for key parts of type ClientIP. Without it only the
-	// address of the TCP peer counts.
+	// the client's address, for key parts of type ClientIP, sourceCIDRs and
+	// request.clientIP. Without it only the address of the TCP peer counts.
 	// +optional
 	ClientIP *ClientIP `json:"clientIP,omitempty"`
 
@@ -109,6 +109,12 @@ type RateLimitPolicySpec struct {
 	// +optional
 	// +kubebuilder:default={action: LocalShare}
 	OnStoreUnavailable OnStoreUnavailable `json:"onStoreUnavailable,omitzero"`
+
+	// response says what clients are told: how they are refused, and when they hear
+	// what is left.
+	// +optional
+	// +kubebuilder:default={headers: {IETF}, quotaFields: NearLimit, retryAfterJitterPercent: 10, statusCode: 429, grpcStatus: ResourceExhausted, body: {type: ProblemJSON}}
+	Response PolicyResponse `json:"response,omitzero"`
 }
 
 // PolicyMode says what a refusal does.

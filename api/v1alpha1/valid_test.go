@@ -70,12 +70,14 @@ var validSpecs = map[string]string{
 }
 
 func TestValidPoliciesAreAccepted(t *testing.T) {
-	for name, spec := range validSpecs {
-		t.Run(name, func(t *testing.T) {
-			if err := server.Create(t.Context(), newPolicy(t, spec), client.DryRunAll, client.FieldValidation("Strict")); err != nil {
-				t.Error(err)
-			}
-		})
+	for _, table := range []map[string]string{validSpecs, validMatches} {
+		for name, spec := range table {
+			t.Run(name, func(t *testing.T) {
+				if err := server.Create(t.Context(), newPolicy(t, spec), client.DryRunAll, client.FieldValidation("Strict")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }
 

@@ -151,6 +151,8 @@ func TestValidateDoubtsNot(t *testing.T) {
 		"a sliding window just below shorter ones":      asked(`algorithm: SlidingWindow, rates: [{limit: 10, window: 1s}, {limit: 49, window: 5s}]`),
 		"a month that February may just touch once more": `{podSelector: {}, consistency: {mode: Strict}, store: {type: Redis, redis: {address: "r:1"}},
 			limits: [{name: all, algorithm: Quota, rates: [{limit: 10, cadence: Month}, {limit: 29, window: 744h}]}]}`,
+		"clients that are exempt":  `{podSelector: {}, clientIP: {trustedHops: 1}, consistency: {mode: Strict}, limits: [{name: all, ` + aRate + `, exempt: [{sourceCIDRs: [10.0.0.0/8]}]}]}`,
+		"clients in an expression": `{podSelector: {}, clientIP: {trustedHops: 1}, consistency: {mode: Strict}, limits: [{name: all, ` + aRate + `, match: [{expression: "request.clientIP != ''"}]}]}`,
 		"clients that are tenants": `{podSelector: {}, clientIP: {trustedHops: 1}, consistency: {mode: Strict}, limits: [{name: all, ` + aRate + `, fairness: {tenant: {type: ClientIP}}}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,12 +33,21 @@ func unusedClientIP(spec *field.Path, p *v1alpha1.RateLimitPolicy) []string {
 	if p.Spec.ClientIP == nil || slices.ContainsFunc(p.Spec.Limits, usesClientIP) {
 		return nil
 	}
-	return []string{warn(spec.Child("clientIP"), "no limit has a key part of type ClientIP, so this has no effect: add one or remove clientIP")}
+	return []string{warn(spec.Child("clientIP"), "no limit has a key part of type ClientIP, sourceCIDRs or an expression over request.clientIP, so this has no effect: add one or remove clientIP")}
 }
 
 func usesClientIP(l v1alpha1.Limit) bool {
-	isClientIP := func(part v1alpha1.KeyPart) bool { return part.Type == v1alpha1.ClientIPPart }
-	return l.Key != nil && slices.ContainsFunc(l.Key.Parts, isClientIP) || l.Fairness != nil && isClientIP(l.Fairness.Tenant)
+	return l.Key != nil && slices.ContainsFunc(l.Key.Parts, isOfClient) ||
+		l.Fairness != nil && isOfClient(l.Fairness.Tenant) ||
+		slices.ContainsFunc(l.Match, selectsClients) || slices.ContainsFunc(l.Exempt, selectsClients)
+}
+
+func isOfClient(p v1alpha1.KeyPart) bool {
+	return p.Type == v1alpha1.ClientIPPart || strings.Contains(p.Expression, "clientIP")
+}
+
+func selectsClients(m v1alpha1.Match) bool {
+	return len(m.SourceCIDRs) > 0 || strings.Contains(m.Expression, "clientIP")
 }
 
 // limitDoubts are about one limit.

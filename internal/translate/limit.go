@@ -19,7 +19,7 @@ func (t *translator) limit(path *field.Path, l *v1alpha1.Limit) policy.Limit {
 		Mode:      policy.Mode(l.Mode),
 		Match:     t.matches(path.Child("match"), l.Match),
 		Exempt:    t.matches(path.Child("exempt"), l.Exempt),
-		Key:       key(l.Key),
+		Key:       t.key(path.Child("key"), l.Key),
 		Algorithm: policy.Algorithm(l.Algorithm),
 		Any:       l.Combine == v1alpha1.CombineAny,
 	}
@@ -44,25 +44,6 @@ func (t *translator) limit(path *field.Path, l *v1alpha1.Limit) policy.Limit {
 	return out
 }
 
-func key(k *v1alpha1.Key) *policy.Key {
-	if k == nil {
-		return nil
-	}
-	out := &policy.Key{OnMissing: policy.OnMissing(k.OnMissing), MaxKeys: int(k.MaxKeys)}
-	for _, part := range k.Parts {
-		out.Parts = append(out.Parts, keyPart(part))
-	}
-	return out
-}
-
-func keyPart(p v1alpha1.KeyPart) policy.KeyPart {
-	out := policy.KeyPart{Type: policy.KeySource(p.Type)}
-	if p.Header != nil {
-		out.Header = string(p.Header.Name)
-	}
-	return out
-}
-
 func (t *translator) overrides(path *field.Path, l *policy.Limit, overrides []v1alpha1.Override, offset limiter.Micros) []policy.Override {
 	var out []policy.Override
 	seen := make(map[string]*field.Path)
@@ -82,26 +63,6 @@ func (t *translator) overrides(path *field.Path, l *policy.Limit, overrides []v1
 		out = append(out, translated)
 	}
 	return out
-}
-
-// keyValue returns a value as requests have it.
-func (t *translator) keyValue(path *field.Path, k *policy.Key, v v1alpha1.KeyValue) policy.Value {
-	var value policy.Value
-	for i, part := range v.Parts {
-		if k != nil && i < len(k.Parts) {
-			part = t.part(path.Child("parts").Index(i), k.Parts[i], part)
-		}
-		value = append(value, part)
-	}
-	return value
-}
-
-func (t *translator) part(path *field.Path, p policy.KeyPart, value string) string {
-	canonical, err := p.Canonical(value)
-	if err != nil {
-		t.invalid(path, field.OmitValueType{}, err.Error())
-	}
-	return canonical
 }
 
 func (t *translator) cost(path *field.Path, l *policy.Limit, c *v1alpha1.Cost) *policy.Cost {
@@ -124,7 +85,7 @@ func (t *translator) fairness(path *field.Path, f *v1alpha1.Fairness) *policy.Fa
 	if f == nil {
 		return nil
 	}
-	out := &policy.Fairness{Tenant: keyPart(f.Tenant), DefaultWeight: int64(f.DefaultWeight)}
+	out := &policy.Fairness{Tenant: t.keyPart(path.Child("tenant"), f.Tenant), DefaultWeight: int64(f.DefaultWeight)}
 	seen := make(map[string]bool)
 	for i, w := range f.Weights {
 		at := path.Child("weights").Index(i).Child("tenant")

@@ -33,6 +33,7 @@ func translate(p *v1alpha1.RateLimitPolicy, budgets Budgets) (translated policy.
 		Consistency:        t.consistency(lease, p.Spec.Consistency),
 		OnStoreUnavailable: policy.Action(p.Spec.OnStoreUnavailable.Action),
 		ClientIP:           clientIP(p.Spec.ClientIP),
+		Response:           response(&p.Spec.Response),
 	}
 	translated.Store, translated.Since, translated.Draining = Serving(p)
 	for i := range p.Spec.Limits {
@@ -95,36 +96,4 @@ func (t *translator) micros(path *field.Path, d string) limiter.Micros {
 		t.invalid(path, d, err.Error())
 	}
 	return length
-}
-
-func (t *translator) matches(path *field.Path, ms []v1alpha1.Match) []policy.Match {
-	var out []policy.Match
-	for i := range ms {
-		out = append(out, t.match(path.Index(i), &ms[i]))
-	}
-	return out
-}
-
-func (t *translator) match(path *field.Path, m *v1alpha1.Match) policy.Match {
-	var out policy.Match
-	for _, method := range m.Methods {
-		out.Methods = append(out.Methods, string(method))
-	}
-	for i, p := range m.Paths {
-		t.value(path.Child("paths").Index(i).Child("value"), p.Value, p.Type == v1alpha1.PathRegularExpression)
-		out.Paths = append(out.Paths, policy.PathMatch{Type: policy.MatchType(p.Type), Value: p.Value})
-	}
-	for i, h := range m.Headers {
-		t.value(path.Child("headers").Index(i).Child("value"), h.Value, h.Type == v1alpha1.HeaderRegularExpression)
-		out.Headers = append(out.Headers, policy.HeaderMatch{Type: policy.MatchType(h.Type), Name: string(h.Name), Value: h.Value})
-	}
-	return out
-}
-
-// value checks a value that requests are compared with.
-func (t *translator) value(path *field.Path, value string, expression bool) {
-	err := validateValue(path, value, expression)
-	if err != nil {
-		t.errs = append(t.errs, err)
-	}
 }

@@ -71,6 +71,38 @@ var invalidPolicies = map[string]invalid{
 		matching(`{headers: [{name: x-region, value: "` + strings.Repeat("é", 600) + `"}]}`),
 		"spec.limits[0].match[0].headers[0].value", "takes 1200 bytes: shorten it to at most 1024",
 	},
+	"a host that only looks like one": {
+		matching(`{hosts: [a, "a..b"]}`),
+		"spec.limits[0].match[0].hosts[1]", "write a host in lower case and without a port",
+	},
+	"a parameter expression that does not compile": {
+		matching(`{queryParams: [{type: RegularExpression, name: q, value: "("}]}`),
+		"spec.limits[0].match[0].queryParams[0].value", "missing closing )",
+	},
+	"a claim expression that does not compile": {
+		matching(`{jwtClaims: [{type: RegularExpression, claim: sub, value: "("}]}`),
+		"spec.limits[0].match[0].jwtClaims[0].value", "missing closing )",
+	},
+	"a descriptor's value that takes more bytes": {
+		matching(`{descriptors: [{key: k, value: "` + strings.Repeat("é", 600) + `"}]}`),
+		"spec.limits[0].match[0].descriptors[0].value", "takes 1200 bytes: shorten it to at most 1024",
+	},
+	"a condition that does not compile": {
+		matching(`{expression: "request.verb == 'GET'"}`),
+		"spec.limits[0].match[0].expression", "is no expression over request.method, path, host, clientIP, headers, query and jwt: character 1: undeclared reference",
+	},
+	"a condition that is a string": {
+		`{podSelector: {}, limits: [{name: all, exempt: [{expression: request.path}], rates: [{limit: 1, window: 1s}]}]}`,
+		"spec.limits[0].exempt[0].expression", "is of type string, not bool: compare it with a value",
+	},
+	"a key that is true or false": {
+		`{podSelector: {}, limits: [{name: all, key: {parts: [{type: Path}, {type: Expression, expression: "true"}]}, rates: [{limit: 1, window: 1s}]}]}`,
+		"spec.limits[0].key.parts[1].expression", "is of type bool, not string: convert it",
+	},
+	"a tenant of any type": {
+		`{podSelector: {}, limits: [{name: all, fairness: {tenant: {type: Expression, expression: request.jwt.org}}, rates: [{limit: 1, window: 1s}]}]}`,
+		"spec.limits[0].fairness.tenant.expression", "convert it, as in string(request.jwt.sub)",
+	},
 	"a window with a fraction, past the schema": {
 		`{podSelector: {}, limits: [{name: all, rates: [{limit: 1, window: 1.5s}]}]}`,
 		"spec.limits[0].rates[0].window", "write whole numbers of h, m, s and ms",
