@@ -19,7 +19,7 @@ const (
 // cache is of policies, pools and budgets and may be behind; cluster is this one's name
 // as a member of budgets.
 func Register(server webhook.Server, scheme *runtime.Scheme, pods *PodInjector, cache client.Reader, cluster string) {
-	server.Register(InjectPath, &admission.Webhook{Handler: pods})
+	server.Register(InjectPath, &admission.Webhook{Handler: counted{pods}})
 	server.Register(ValidatePolicyPath, admission.WithValidator(scheme, PolicyValidator{Cluster: cluster, Budgets: cache}))
 	server.Register(ValidatePoolPath, admission.WithValidator(scheme, PoolValidator{Pools: cache}))
 	server.Register(ValidateBudgetPath, admission.WithValidator(scheme, BudgetValidator{Cluster: cluster, Cache: cache}))

@@ -1,0 +1,38 @@
+package webhook
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+var injections = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+	Name: "weir_injections_total",
+	Help: "Pods that the API server asked about: injected, skipped, skipped though their author seems to have meant otherwise (warned), or failed, which refuses the pod.",
+}, []string{"result"})
+
+// counted counts what becomes of pods.
+type counted struct{ admission.Handler }
+
+// Handle implements admission.Handler.
+func (c counted) Handle(ctx context.Context, req admission.Request) admission.Response {
+	r := c.Handler.Handle(ctx, req)
+	injections.WithLabelValues(resultOf(&r)).Inc()
+	return r
+}
+
+func resultOf(r *admission.Response) string {
+	switch {
+	case !r.Allowed:
+		return "failed"
+	case len(r.Patches) > 0:
+		return "injected"
+	case len(r.Warnings) > 0:
+		return "warned"
+	default:
+		return "skipped"
+	}
+}
