@@ -186,30 +186,35 @@ func (s *apiServer) testGolden(t *testing.T) {
 			if s.Create(t.Context(), pod.DeepCopy(), client.DryRunAll) != nil {
 				return
 			}
-			out, report := inject.Inject(pod, inject.NamespaceFacts{Labels: enabled}, inject.Config{Image: "weir-sidecar:test"})
-			if err := s.Create(t.Context(), out, client.DryRunAll); err != nil {
-				t.Errorf("the pod is valid and what injection makes of it is not: %v", err)
-			}
-			if report.Injected {
-				accepted++
+			for _, cfg := range []inject.Config{
+				{Image: "weir-sidecar:test", Capture: inject.CaptureRedirect, KubernetesMinor: 34},
+				{Image: "weir-sidecar:test", Capture: inject.CapturePort, KubernetesMinor: 34},
+				{Image: "weir-sidecar:test", KubernetesMinor: 28},
+			} {
+				out, report := inject.Inject(pod, inject.NamespaceFacts{Labels: enabled}, cfg)
+				if err := s.Create(t.Context(), out, client.DryRunAll); err != nil {
+					t.Errorf("the pod is valid and what injection makes of it is not: %v", err)
+				}
+				if report.Injected {
+					accepted++
+				}
 			}
 		})
 	}
-	if accepted < 45 {
+	if accepted < 250 {
 		t.Errorf("only %d pods were accepted once injected, so little is proved", accepted)
 	}
 }
 
-// readPod reads the second document of a golden input.
+// readPod reads the second document of a golden input, whose third is no matter here.
 func readPod(t *testing.T, path string) *corev1.Pod {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, document, _ := bytes.Cut(data, []byte("\n---\n"))
 	pod := &corev1.Pod{}
-	if err := yaml.UnmarshalStrict(document, pod); err != nil {
+	if err := yaml.UnmarshalStrict(bytes.Split(data, []byte("\n---\n"))[1], pod); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
 	return pod
