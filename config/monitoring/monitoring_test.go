@@ -1,0 +1,287 @@
+// Package monitoring checks the rules and the dashboard against what the programs
+// export.
+package monitoring
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	strict "sigs.k8s.io/yaml"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/certs"
+	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/hub"
+	"github.com/weir-dev/weir/internal/inject"
+	exported "github.com/weir-dev/weir/internal/metrics"
+	sidecar "github.com/weir-dev/weir/internal/sidecar/metrics"
+	_ "github.com/weir-dev/weir/internal/webhook" // its metrics register themselves
+	keeper "github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
+)
+
+var descPattern = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
+
+// known returns the labels of every metric that the programs export, by its name.
+func known(t *testing.T) map[string][]string {
+	t.Helper()
+	controller := prometheus.NewRegistry()
+	controller.MustRegister(&exported.Objects{}, certs.New(nil, certs.Options{}))
+	coordinator.New(coordinator.Config{Registerer: controller})
+	hub.Expose(controller, func() keeper.Stats { return keeper.Stats{} })
+	own, ok := metrics.Registry.(prometheus.Collector)
+	if !ok {
+		t.Fatal("the registry of controller-runtime does not describe itself")
+	}
+	labels := make(map[string][]string)
+	for _, registry := range []prometheus.Collector{controller, own, sidecar.New(nil).Registry} {
+		descs := make(chan *prometheus.Desc)
+		go func() {
+			defer close(descs)
+			registry.Describe(descs)
+		}()
+		for d := range descs {
+			if m := descPattern.FindStringSubmatch(d.String()); m != nil {
+				labels[m[1]] = strings.Split(m[2], ",")
+			}
+		}
+	}
+	if len(labels["weir_overshoot"]) != 3 || labels["weir_requests_total"] == nil || labels["weir_injections_total"] == nil {
+		t.Fatalf("the registries tell of %d metrics and not of those one knows", len(labels))
+	}
+	return labels
+}
+
+// A rule is an alert.
+type rule struct {
+	Alert       string            `json:"alert"`
+	Expr        string            `json:"expr"`
+	For         string            `json:"for"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+type object struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec json.RawMessage `json:"spec"`
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func objects(t *testing.T, path string) []object {
+	t.Helper()
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(read(t, path))))
+	var all []object
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		var o object
+		if err := errors.Join(err, strict.UnmarshalStrict(document, &o)); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		all = append(all, o)
+	}
+}
+
+func rules(t *testing.T) []rule {
+	t.Helper()
+	var spec struct {
+		Groups []struct {
+			Name  string `json:"name"`
+			Rules []rule `json:"rules"`
+		} `json:"groups"`
+	}
+	all := objects(t, "rules.yaml")
+	if len(all) != 1 || all[0].APIVersion != "monitoring.coreos.com/v1" || all[0].Kind != "PrometheusRule" {
+		t.Fatalf("objects %v, want one PrometheusRule", all)
+	}
+	if err := strict.UnmarshalStrict(all[0].Spec, &spec); err != nil {
+		t.Fatal(err)
+	}
+	var out []rule
+	for _, g := range spec.Groups {
+		out = append(out, g.Rules...)
+	}
+	return out
+}
+
+var (
+	metricPattern  = regexp.MustCompile(`\b(weir_[a-z0-9_]+)(?:\{([^}]*)\})?`)
+	matcherPattern = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)\s*"`)
+	suffixes       = []string{"_bucket", "_sum", "_count"}
+)
+
+// check finds metrics and labels that nobody exports, and brackets without a partner.
+func check(t *testing.T, where, expr string, labels map[string][]string) {
+	t.Helper()
+	found := metricPattern.FindAllStringSubmatch(expr, -1)
+	if len(found) == 0 {
+		t.Errorf("%s: %q asks for nothing of ours", where, expr)
+	}
+	for _, m := range found {
+		name := m[1]
+		for _, s := range suffixes {
+			if base := strings.TrimSuffix(name, s); labels[base] != nil {
+				name = base
+			}
+		}
+		if labels[name] == nil {
+			t.Errorf("%s: nobody exports %s", where, name)
+			continue
+		}
+		for _, matcher := range matcherPattern.FindAllStringSubmatch(m[2], -1) {
+			if !slices.Contains(labels[name], matcher[1]) {
+				t.Errorf("%s: %s has no label %s", where, name, matcher[1])
+			}
+		}
+	}
+	bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(expr, "")
+	if strings.Contains(bare, `"`) {
+		t.Errorf("%s: %q has a quote too many", where, expr)
+	}
+	for _, pair := range []string{"()", "{}", "[]"} {
+		if strings.Count(bare, pair[:1]) != strings.Count(bare, pair[1:]) {
+			t.Errorf("%s: %q has a %s without its partner", where, expr, pair)
+		}
+	}
+}
+
+// TestRules: every alert asks for what is exported, and says what to do.
+func TestRules(t *testing.T) {
+	labels := known(t)
+	names := map[string]bool{}
+	for _, r := range rules(t) {
+		check(t, r.Alert, r.Expr, labels)
+		if names[r.Alert] {
+			t.Errorf("%s is there twice", r.Alert)
+		}
+		names[r.Alert] = true
+		if s := r.Labels["severity"]; s != "warning" && s != "critical" {
+			t.Errorf("%s: severity %q", r.Alert, s)
+		}
+		if text := r.Annotations["summary"]; strings.Count(text, ". ")+strings.Count(text, "; ") == 0 {
+			t.Errorf("%s: %q says what is wrong and not what to do", r.Alert, text)
+		}
+		guide := string(read(t, "../../docs/operations.md"))
+		if !strings.Contains(guide, r.Alert) {
+			t.Errorf("docs/operations.md does not speak of %s", r.Alert)
+		}
+	}
+	for _, must := range []string{
+		"WeirOvershootBeyondBound", "WeirNotWithinBound", "WeirStoreUnreachable", "WeirNotProgrammed", "WeirPodsUninjected",
+		"WeirCertificateNearExpiry", "WeirNoLeader", "WeirPoolSaturated", "WeirSidecarPanics",
+	} {
+		if !names[must] {
+			t.Errorf("there is no alert %s", must)
+		}
+	}
+}
+
+// TestDashboard: every panel asks for what is exported, and none lies over another.
+func TestDashboard(t *testing.T) {
+	labels := known(t)
+	var dashboard struct {
+		Panels []struct {
+			ID      int
+			Title   string
+			Type    string
+			GridPos struct{ X, Y, W, H int }
+			Targets []struct{ RefID, Expr string }
+		}
+	}
+	if err := json.Unmarshal(read(t, "weir.json"), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	ids, cells := map[int]bool{}, map[[2]int]string{}
+	for _, p := range dashboard.Panels {
+		if ids[p.ID] {
+			t.Errorf("%s: id %d is taken", p.Title, p.ID)
+		}
+		ids[p.ID] = true
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other := cells[[2]int{x, y}]; other != "" {
+					t.Fatalf("%s lies over %s", p.Title, other)
+				}
+				cells[[2]int{x, y}] = p.Title
+			}
+		}
+		if p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("%s shows nothing", p.Title)
+		}
+		for _, target := range p.Targets {
+			check(t, p.Title, target.Expr, labels)
+		}
+	}
+	if len(dashboard.Panels) < 15 {
+		t.Errorf("only %d panels", len(dashboard.Panels))
+	}
+}
+
+// TestPodMonitors: they name ports and labels that the manifests and the injector give
+// pods, and let an object's namespace win over the pod's.
+func TestPodMonitors(t *testing.T) {
+	deployment := string(read(t, "../manager/deployment.yaml"))
+	for _, o := range objects(t, "podmonitors.yaml") {
+		var spec struct {
+			NamespaceSelector struct {
+				Any bool `json:"any"`
+			} `json:"namespaceSelector"`
+			Selector struct {
+				MatchLabels map[string]string `json:"matchLabels"`
+			} `json:"selector"`
+			PodMetricsEndpoints []struct {
+				Port        string `json:"port"`
+				HonorLabels bool   `json:"honorLabels"`
+				Interval    string `json:"interval"`
+			} `json:"podMetricsEndpoints"`
+		}
+		if err := strict.UnmarshalStrict(o.Spec, &spec); err != nil || o.Kind != "PodMonitor" || len(spec.PodMetricsEndpoints) != 1 {
+			t.Fatalf("%s: %v, %+v", o.Metadata.Name, err, spec)
+		}
+		endpoint, selects := spec.PodMetricsEndpoints[0], spec.Selector.MatchLabels
+		if !endpoint.HonorLabels {
+			t.Errorf("%s: the label namespace would be the pod's", o.Metadata.Name)
+		}
+		switch o.Metadata.Name {
+		case "weir-controller":
+			if !strings.Contains(deployment, "name: "+endpoint.Port+",") {
+				t.Errorf("the controller has no port %s", endpoint.Port)
+			}
+			for key, value := range selects {
+				if !strings.Contains(deployment, key+": "+value) {
+					t.Errorf("the controller has no label %s=%s", key, value)
+				}
+			}
+		case "weir-sidecars":
+			if endpoint.Port != inject.AdminPortName || selects[v1alpha1.EnforcerLabel] != "true" || !spec.NamespaceSelector.Any {
+				t.Errorf("injected pods are not found: %+v", spec)
+			}
+		default:
+			t.Errorf("nobody checks %s", o.Metadata.Name)
+		}
+	}
+}
