@@ -8,16 +8,23 @@
 // The sidecar is a native one (an init container that keeps running) and comes
 // last among the init containers. The others therefore run as if it were not
 // there: none waits for its image or its probe, and none loses its network,
-// because traffic is captured by port name and not by rewriting packets. A
-// mesh's native sidecar, which our connections may have to pass, is up before
-// ours and goes down after it. The app starts after all of them.
+// because only what comes to the pod is captured. A mesh's native sidecar, which
+// our connections may have to pass, is up before ours and goes down after it. The
+// app starts after all of them. Where the cluster cannot have that, the sidecar
+// has its classic form: the first of the containers, whose hook keeps the app from
+// starting before it is ready.
 //
-// Capture by port name: the sidecar takes over the name of the app's HTTP port.
-// Services that target the port by name follow it; the app keeps listening on
-// its number, where the kubelet's probes still find it and which stays reachable
-// for whoever addresses the pod by number.
+// There are two ways to capture requests. Redirection has an init container lead
+// the connections to the app's ports to the sidecar, see package capture; names and
+// numbers of ports stay, and the kubelet's probes go by way of the sidecar, see
+// package probe. Capture by port name has the sidecar take over the name of the
+// app's HTTP port: Services that target the port by name follow it, and the app
+// keeps listening on its number, where the kubelet's probes still find it and which
+// stays reachable for whoever addresses the pod by number. That needs no right that
+// the restricted profile denies.
 //
-// A pod's annotations choose ports and amounts. They never reach the sidecar's
-// image, command, security context or volumes, which come from the injector's
-// configuration alone.
+// A pod's annotations choose ports and amounts. They never reach the image, command,
+// security context or volumes of our containers, which come from the injector's
+// configuration alone. What its probes ask reaches the sidecar as data, and is asked
+// of the pod's own captured ports only.
 package inject

@@ -10,12 +10,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/devcluster/process"
+	"github.com/weir-dev/weir/internal/inject"
 )
 
 // program returns what stands for the container: the program of its image with
 // the arguments and the environment of its spec.
 func (c *container) program() (process.Spec, error) {
+	if c.spec.Name == inject.CaptureContainerName {
+		return process.Spec{}, fmt.Errorf("container %s would redirect packets, and pods that run as processes have no network of their own:"+
+			" annotate the namespace %s: port", c.spec.Name, v1alpha1.CaptureAnnotation)
+	}
 	path, ok := c.pod.Program(c.pod.object, c.spec.Image)
 	if !ok {
 		return process.Spec{}, fmt.Errorf("no local program stands for image %q", c.spec.Image)

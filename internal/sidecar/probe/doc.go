@@ -7,8 +7,8 @@
 // looking at the certificate, TCP or gRPC. Such a question is no request to the app
 // for any limit, pool or metric.
 //
-// The answer is 200, or 503 with the cause as text; nothing that the app says is
-// passed on. Only what was declared is asked, at the app's own address, and never
+// The answer is 200, or 503 with the cause as text; no body of the
+// app's is passed on. Only what was declared is asked, at the app's own address, and never
 // twice at a time: whoever comes while a question is on its way gets its answer. So
 // the path opens no way around a limit.
 package probe

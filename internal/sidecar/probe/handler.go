@@ -7,14 +7,11 @@ import (
 )
 
 // A Handler answers at the path of each target.
-type Handler struct {
-	app     string // host
-	targets map[string]*question
-}
+type Handler struct{ targets map[string]*question }
 
 // New returns the handler for the targets of the app at the host.
 func New(app string, targets []Target) *Handler {
-	h := &Handler{app: app, targets: map[string]*question{}}
+	h := &Handler{targets: map[string]*question{}}
 	for _, t := range targets {
 		h.targets[t.Path()] = &question{put: func(ctx context.Context) error { return ask(ctx, app, &t) }}
 	}
