@@ -100,6 +100,18 @@ func aPod(annotations map[string]string) *corev1.Pod {
 	}
 }
 
+func aJobsPod() *corev1.Pod {
+	pod := aPod(nil)
+	pod.GenerateName, pod.Spec.RestartPolicy = "import-", corev1.RestartPolicyNever
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "import", UID: "2", Controller: new(true)}}
+	return pod
+}
+
+func besideIstio(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "istio-proxy", Image: "istio"})
+	return pod
+}
+
 func encode(t *testing.T, v any) []byte {
 	t.Helper()
 	data, err := json.Marshal(v)
@@ -172,6 +184,21 @@ func TestHandle(t *testing.T) {
 			pod:          &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "job-"}, Spec: aPod(nil).Spec},
 			wantInjected: true,
 			wantEvents:   []string{"Pod/job in shop: Normal Injected Inject: pod job: the sidecar stands in front of http (8080)"},
+		},
+		"a pod of a Job in a cluster without native sidecars": {
+			pod:    aJobsPod(),
+			change: func(i *PodInjector) { i.Config.KubernetesMinor = 28 },
+			wantEvents: []string{"Job/import in shop: Warning InjectionSkipped Inject: pod import: RunsToCompletion: the pod is to finish, " +
+				"from which a sidecar in the classic form would keep it: run it on Kubernetes 1.29 or newer, and set config.weir.dev/native-sidecar to auto"},
+			wantWarnings: []string{"weir: no sidecar: the pod is to finish, from which a sidecar in the classic form would keep it: " +
+				"run it on Kubernetes 1.29 or newer, and set config.weir.dev/native-sidecar to auto"},
+		},
+		"redirection that the mesh would make void": {
+			pod: besideIstio(aPod(map[string]string{v1alpha1.CaptureAnnotation: "redirect"})), wantInjected: true,
+			wantEvents: []string{injected, about + "Warning InjectionWarning Inject: pod checkout-7d9c: config.weir.dev/capture is redirect, which " +
+				"cannot work beside istio-proxy: it takes the pod's traffic first and hands it past the sidecar; port is used"},
+			wantWarnings: []string{"weir: config.weir.dev/capture is redirect, which cannot work beside istio-proxy: " +
+				"it takes the pod's traffic first and hands it past the sidecar; port is used"},
 		},
 		"a malformed inject value": {
 			pod: aPod(map[string]string{v1alpha1.InjectKey: "true"}),
