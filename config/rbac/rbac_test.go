@@ -116,3 +116,14 @@ func TestLeastPrivilege(t *testing.T) {
 		})
 	}
 }
+
+// TestNothingLastsOutsideItsNamespace is why deleting the namespace removes all that the
+// controller ever made: elsewhere it creates what is not kept, or expires.
+func TestNothingLastsOutsideItsNamespace(t *testing.T) {
+	passing := sets.New("tokenreviews", "events")
+	for _, g := range controllerGrants(t) {
+		if g.namespace == "" && slices.Contains(g.Verbs, "create") && !passing.HasAll(g.Resources...) {
+			t.Errorf("%s: what it creates outlives an uninstallation", g)
+		}
+	}
+}
