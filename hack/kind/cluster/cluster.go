@@ -128,9 +128,6 @@ func (c *Cluster) attach(provider *cluster.Provider) error {
 // the Kubernetes nodes and of the engine's containers.
 func (c *Cluster) Nodes() []string { return slices.Clone(c.names) }
 
-// Pods is the range of all pods' addresses.
-func (c *Cluster) Pods() netip.Prefix { return c.config.Pods }
-
 // Delete removes the nodes, their volumes and the credentials from the
 // kubeconfig file, and the file when nothing else is in it. The last cluster
 // takes kind's network of the engine with it. The engine goes on running.

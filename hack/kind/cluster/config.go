@@ -33,16 +33,16 @@ var nameFormat = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?$`)
 func (c Config) validate() error {
 	var errs []error
 	if !nameFormat.MatchString(c.Name) {
-		errs = append(errs, fmt.Errorf("Name %q: use 1 to 50 lower case letters, digits and inner dashes", c.Name))
+		errs = append(errs, fmt.Errorf("cluster.Config.Name %q: use 1 to 50 lower case letters, digits and inner dashes", c.Name))
 	}
 	if c.Workers < 0 || c.Workers > 9 {
-		errs = append(errs, fmt.Errorf("Workers %d: use 0 to 9", c.Workers))
+		errs = append(errs, fmt.Errorf("cluster.Config.Workers %d: use 0 to 9", c.Workers))
 	}
 	if c.Pods.IsValid() && (!c.Pods.Addr().Is4() || c.Pods != c.Pods.Masked() || c.Pods.Bits() < 8 || c.Pods.Bits() > 20) {
-		errs = append(errs, fmt.Errorf("Pods %s: use an IPv4 prefix of 8 to 20 bits without host bits, for example 10.244.0.0/16", c.Pods))
+		errs = append(errs, fmt.Errorf("cluster.Config.Pods %s: use an IPv4 prefix of 8 to 20 bits without host bits, for example 10.244.0.0/16", c.Pods))
 	}
 	if c.Kubeconfig == "" {
-		errs = append(errs, errors.New("Kubeconfig: name the file that the credentials shall be written to"))
+		errs = append(errs, errors.New("cluster.Config.Kubeconfig is empty: name the file that the credentials shall be written to"))
 	}
 	return errors.Join(errs...)
 }

@@ -34,7 +34,7 @@ func TestValidate(t *testing.T) {
 			c := valid()
 			test.change(&c)
 			err := c.validate()
-			if test.field == "" && err != nil || test.field != "" && (err == nil || !strings.HasPrefix(err.Error(), test.field)) {
+			if test.field == "" && err != nil || test.field != "" && (err == nil || !strings.HasPrefix(err.Error(), "cluster.Config."+test.field)) {
 				t.Errorf("got %v, want an error of %q", err, test.field)
 			}
 		})

@@ -61,9 +61,10 @@ func removeNetwork(ctx context.Context, provider *cluster.Provider) error {
 	if err != nil || len(left) > 0 {
 		return err
 	}
-	if _, err := docker.Output(ctx, "network", "inspect", engineNetwork); err != nil {
-		return nil // it is gone, or never was
+	id, err := docker.Output(ctx, "network", "ls", "--quiet", "--filter", "name=^"+engineNetwork+"$")
+	if err != nil || id == "" {
+		return err
 	}
-	_, err = docker.Output(ctx, "network", "rm", engineNetwork)
+	_, err = docker.Output(ctx, "network", "rm", id)
 	return err
 }

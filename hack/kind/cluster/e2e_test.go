@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func TestTwoClusters(t *testing.T) {
 		if version := s.ask(t, caller, "/api"); !strings.Contains(version, "gitVersion") {
 			t.Errorf("the API server answers %q", version)
 		}
-		for _, other := range append(append([]string{}, first.pods...), second.pods...) {
+		for _, other := range slices.Concat(first.pods, second.pods) {
 			seen := s.ask(t, caller, "/fetch?url="+url.QueryEscape("http://"+other+":8080/caller"))
 			if host, _, _ := net.SplitHostPort(seen); host != caller {
 				t.Errorf("%s is called by %q, want %s", other, seen, caller)
@@ -150,13 +151,13 @@ func (s site) ask(t *testing.T, pod, path string) string {
 // packApp builds the program into an image FROM scratch.
 func packApp(t *testing.T) string {
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "app"), "./testapp")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "app"), "./testapp")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	layer := filepath.Join(dir, "layer.tar")
-	if out, err := exec.Command("tar", "--create", "--file", layer, "-C", dir, "app").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "tar", "--create", "--file", layer, "-C", dir, "app").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	archive := filepath.Join(dir, "image.tar")
@@ -174,7 +175,7 @@ func packApp(t *testing.T) string {
 
 // deleteAll deletes a cluster and looks for what it may have left.
 func deleteAll(t *testing.T, c *cluster.Cluster, name, kubeconfig string) {
-	ctx := context.Background() // the test's has ended
+	ctx := context.WithoutCancel(t.Context()) // it has ended
 	volumes, err := docker.Output(ctx, append([]string{"inspect", "--format", "{{range .Mounts}}{{.Name}} {{end}}"}, c.Nodes()...)...)
 	if err != nil || volumes == "" {
 		t.Errorf("volumes of the nodes: %q, %v", volumes, err)

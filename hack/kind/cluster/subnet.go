@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 )
@@ -20,7 +21,7 @@ func candidates(yield func(netip.Prefix) bool) {
 func choose(wanted netip.Prefix, taken []netip.Prefix) (netip.Prefix, error) {
 	if wanted.IsValid() {
 		if other, ok := overlapping(wanted, taken); ok {
-			return netip.Prefix{}, fmt.Errorf("Pods %s overlaps %s, which is in use on this machine: choose another range, or none", wanted, other)
+			return netip.Prefix{}, fmt.Errorf("cluster.Config.Pods %s overlaps %s, which is in use on this machine: choose another range, or none", wanted, other)
 		}
 		return wanted, nil
 	}
@@ -29,7 +30,7 @@ func choose(wanted netip.Prefix, taken []netip.Prefix) (netip.Prefix, error) {
 			return candidate, nil
 		}
 	}
-	return netip.Prefix{}, fmt.Errorf("every range for pods overlaps a network of this machine: delete a cluster, or set Pods")
+	return netip.Prefix{}, errors.New("every range for pods overlaps a network of this machine: delete a cluster, or set cluster.Config.Pods")
 }
 
 func overlapping(prefix netip.Prefix, others []netip.Prefix) (netip.Prefix, bool) {

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -99,7 +100,7 @@ var podSubnet = regexp.MustCompile(`(?m)^\s*podSubnet: "?([0-9./]+)`)
 func parsePods(kubeadm string) (netip.Prefix, error) {
 	match := podSubnet.FindStringSubmatch(kubeadm)
 	if match == nil {
-		return netip.Prefix{}, fmt.Errorf("kubeadm's configuration names no podSubnet")
+		return netip.Prefix{}, errors.New("kubeadm's configuration names no podSubnet")
 	}
 	return netip.ParsePrefix(match[1])
 }

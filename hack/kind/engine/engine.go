@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,10 +34,12 @@ func Ensure(ctx context.Context, log progress.Log) error {
 	if machine.EngineAnswers(ctx) {
 		return nil // the other process has started it
 	}
-	for _, program := range []string{"dockerd", "docker"} {
-		if err := machine.Install(ctx, program, "docker.io"); err != nil {
-			return err
-		}
+	if err := machine.Install(ctx, "dockerd", "docker.io"); err != nil {
+		return err
+	}
+	// From Debian 13 on the command is a package of its own.
+	if err := machine.Install(ctx, "docker", "docker-cli"); err != nil {
+		return err
 	}
 	return log.Do("starting a Docker engine", "about 5 seconds", func() error { return start(ctx) })
 }
@@ -57,20 +58,20 @@ func start(ctx context.Context) error {
 	if bounded != "" {
 		args = append(args, "--add-runtime", "bounded="+bounded, "--default-runtime", "bounded")
 	}
-	path, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the engine's log: %w", err)
 	}
-	defer path.Close()
-	daemon := exec.Command("dockerd", args...) // outlives this program, so it is not bound to its context
-	daemon.Stdout, daemon.Stderr = path, path
+	defer log.Close()
+	daemon := exec.CommandContext(context.WithoutCancel(ctx), "dockerd", args...) // it outlives this program
+	daemon.Stdout, daemon.Stderr = log, log
 	daemon.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := daemon.Start(); err != nil {
 		return fmt.Errorf("start dockerd: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- daemon.Wait() }()
-	return await(ctx, ended, path.Name())
+	return await(ctx, ended, log.Name())
 }
 
 // await returns when the engine answers, or with the end of its log when it
@@ -83,7 +84,7 @@ func await(ctx context.Context, ended <-chan error, log string) error {
 	for {
 		select {
 		case err := <-ended:
-			return fmt.Errorf("dockerd ended: %w; the end of %s: %s", errors.Join(err), log, tail(log))
+			return fmt.Errorf("dockerd ended (%v); the end of %s: %s", err, log, tail(log))
 		case <-deadline.Done():
 			return fmt.Errorf("dockerd does not answer after %s; the end of %s: %s", patience, log, tail(log))
 		case <-again.C:

@@ -28,11 +28,9 @@ func (w *workshop) importImages(ctx context.Context) (err error) {
 		return err
 	}
 	base := w.image() + "-base"
-	container := "weir-node-" + w.key
 	scraps := []string{base}
 	defer func() {
-		clear := context.WithoutCancel(ctx)
-		_, gone := docker.Output(clear, append([]string{"image", "rm"}, scraps...)...)
+		_, gone := docker.Output(context.WithoutCancel(ctx), append([]string{"image", "rm"}, scraps...)...)
 		err = errors.Join(err, gone)
 	}()
 	if err := tarImport(ctx, base, nil, "-C", w.root, "."); err != nil {
@@ -43,21 +41,27 @@ func (w *workshop) importImages(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	return w.stock(ctx, base, names)
+}
+
+// stock runs a container of the base, reads the named images into its store and
+// makes the node image of it.
+func (w *workshop) stock(ctx context.Context, base string, names []string) (err error) {
+	container := "weir-node-" + w.key
 	defer func() {
 		_, gone := docker.Output(context.WithoutCancel(ctx), "rm", "--force", "--volumes", container)
 		err = errors.Join(err, gone)
 	}()
-	archive, importer := io.Pipe()
+	archive, writer := io.Pipe()
 	saved := make(chan error, 1)
 	go func() {
-		err := docker.Pipe(ctx, nil, importer, append([]string{"save"}, names...)...)
-		saved <- errors.Join(err, importer.CloseWithError(err))
+		err := docker.Pipe(ctx, nil, writer, append([]string{"save"}, names...)...)
+		saved <- errors.Join(err, writer.CloseWithError(err))
 	}()
 	err = docker.Pipe(ctx, archive, nil, "run", "--interactive", "--name", container, "--privileged", "--tmpfs", "/run", "--tmpfs", "/tmp",
 		"--stop-signal", "SIGRTMIN+3", // what systemd ends on; the image inherits it
 		"--entrypoint", "bash", base, "-euo", "pipefail", "-c", importScript)
-	archive.CloseWithError(err)
-	if err := errors.Join(err, <-saved); err != nil {
+	if err := errors.Join(err, archive.CloseWithError(err), <-saved); err != nil {
 		return err
 	}
 	_, err = docker.Output(ctx, "commit",

@@ -19,9 +19,9 @@ const patience = 5 * time.Second
 func main() {
 	http.HandleFunc("/caller", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RemoteAddr) })
 	http.HandleFunc("/fetch", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, &http.Client{Timeout: patience}, r.FormValue("url"))
+		answer(w, r, &http.Client{Timeout: patience}, r.FormValue("url"))
 	})
-	http.HandleFunc("/api", func(w http.ResponseWriter, _ *http.Request) {
+	http.HandleFunc("/api", func(w http.ResponseWriter, r *http.Request) {
 		authority, err := os.ReadFile(credentials + "ca.crt")
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -30,7 +30,7 @@ func main() {
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(authority)
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}}
-		answer(w, &http.Client{Timeout: patience, Transport: transport}, "https://kubernetes.default.svc/version")
+		answer(w, r, &http.Client{Timeout: patience, Transport: transport}, "https://kubernetes.default.svc/version")
 	})
 	server := &http.Server{Addr: ":8080", ReadHeaderTimeout: patience}
 	fmt.Fprintln(os.Stderr, server.ListenAndServe())
@@ -38,8 +38,13 @@ func main() {
 }
 
 // answer passes on what an address answers.
-func answer(w http.ResponseWriter, client *http.Client, url string) {
-	response, err := client.Get(url)
+func answer(w http.ResponseWriter, r *http.Request, client *http.Client, url string) {
+	request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
