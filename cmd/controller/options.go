@@ -87,7 +87,7 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "elect one leader among the replicas; turn off only for a single replica")
 	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long the others wait for a silent leader")
 	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long the leader tries to renew before it steps down")
-	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "pause between tries")
+	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", time.Second, "pause between tries; a leader that stops in order is followed within 2.2 of them")
 
 	flags.StringVar(&o.logFormat, "log-format", "json", "`format`: json or text")
 	flags.IntVar(&o.logLevel, "log-level", 0, "0 for what operators need, higher for more")

@@ -144,17 +144,11 @@ func (p *platform) newManager(scheme *runtime.Scheme) (manager.Manager, error) {
 		HealthProbeBindAddress: o.healthAddress,
 		WebhookServer:          webhook.NewServer(webhook.Options{Host: o.webhookHost, Port: o.webhookPort, TLSOpts: []func(*tls.Config){p.secure}}),
 
-		LeaderElection: o.leaderElect,
-		LeaseDuration:  &o.leaseDuration,
-		RenewDeadline:  &o.renewDeadline,
-		RetryPeriod:    &o.retryPeriod,
-		// The lease is given back only after everything that needs it has stopped: the
-		// coordinator seals its ledger before it returns, and nothing cuts that short.
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       &forever,
+		// The coordinator seals its ledger before it returns, and nothing cuts that short.
+		GracefulShutdownTimeout: &forever,
 	}
 	if p.lock != nil {
-		options.LeaderElectionResourceLockInterface = p.lock
+		leadership.Elect(&options, p.lock, leadership.Timing{Lease: o.leaseDuration, Renew: o.renewDeadline, Retry: o.retryPeriod})
 	}
 	return ctrl.NewManager(p.config, options)
 }

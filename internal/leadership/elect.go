@@ -1,0 +1,28 @@
+package leadership
+
+import (
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Timing says how fast leadership changes hands. A leader that stops in order is followed
+// within 2.2 retries, which client-go stretches at random by up to 1.2 times; one that
+// crashes within a lease and as much.
+type Timing struct {
+	Lease time.Duration // how long the others wait for a silent leader
+	Renew time.Duration // how long the leader tries to renew before it steps down
+	Retry time.Duration // pause between tries
+}
+
+// Elect has a manager elect its leader by the lock. The lease is given back only after
+// everything that needs it has stopped, however long that takes: the coordinator seals
+// its ledger before it returns, and whoever leads next relies on that.
+func Elect(options *manager.Options, lock *Lock, t Timing) {
+	forever := time.Duration(-1)
+	options.LeaderElection = true
+	options.LeaderElectionResourceLockInterface = lock
+	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = &t.Lease, &t.Renew, &t.Retry
+	options.LeaderElectionReleaseOnCancel = true
+	options.GracefulShutdownTimeout = &forever
+}
