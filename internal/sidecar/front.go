@@ -46,7 +46,10 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 			return f, err
 		}
 	}
-	if err := add(p.cfg.checkAddress, &check.Handler{Checker: p.enforcer, Metrics: p.metrics, Log: p.log}); err != nil {
+	asked := http.NewServeMux()
+	asked.Handle("/", &check.Handler{Checker: p.enforcer, Metrics: p.metrics, Log: p.log})
+	asked.HandleFunc("POST "+leavePath, f.leaving)
+	if err := add(p.cfg.checkAddress, asked); err != nil {
 		return f, err
 	}
 	if p.cfg.rlsAddress != "" {

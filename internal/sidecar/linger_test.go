@@ -20,6 +20,9 @@ func (s *sandbox) ownApp(t *testing.T, h http.Handler) (app *httptest.Server, po
 	app = httptest.NewUnstartedServer(h)
 	app.Listener.Close()
 	app.Listener = listener
+	app.Config.Protocols = new(http.Protocols)
+	app.Config.Protocols.SetHTTP1(true)
+	app.Config.Protocols.SetUnencryptedHTTP2(true)
 	app.Start()
 	t.Cleanup(app.Close)
 	_, port, _ = net.SplitHostPort(listener.Addr().String())

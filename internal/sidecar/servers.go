@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
@@ -42,6 +43,7 @@ type server struct {
 	http     *http.Server
 	listener net.Listener
 	inFlight sync.WaitGroup
+	leaving  atomic.Bool        // connections end with the request they are at
 	abort    context.CancelFunc // ends the requests in flight
 }
 
@@ -60,6 +62,9 @@ func listen(ctx context.Context, address string, h http.Handler, log *slog.Logge
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.inFlight.Add(1)
 			defer s.inFlight.Done()
+			if s.leaving.Load() && r.Header.Get("Upgrade") == "" {
+				w.Header().Set("Connection", "close") // of HTTP/2 it becomes GOAWAY
+			}
 			h.ServeHTTP(w, r)
 		}),
 		Protocols:                    protocols,
