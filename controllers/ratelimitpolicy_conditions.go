@@ -127,15 +127,21 @@ func storeReachable(s *scope) metav1.Condition {
 	}
 	if len(failures) > 0 {
 		slices.Sort(failures)
-		return condition.False(kind, v1alpha1.UnreachableReason, "the store does not answer "+nameSome(slices.Compact(failures))+s.moving())
+		return condition.False(kind, v1alpha1.UnreachableReason, "the store does not answer "+nameSome(slices.Compact(failures))+s.meanwhile()+s.moving())
 	}
 	if s.store.err != nil {
-		return condition.False(kind, v1alpha1.UnreachableReason, fmt.Sprintf("the store does not answer the controller (%v)", s.store.err)+s.moving())
+		return condition.False(kind, v1alpha1.UnreachableReason, fmt.Sprintf("the store does not answer the controller (%v)", s.store.err)+s.meanwhile()+s.moving())
 	}
 	if s.move.remote() {
 		return condition.True(kind, v1alpha1.ReachableReason, storeName(s.policy, s.move.serving)+" answers"+s.moving())
 	}
 	return condition.True(kind, v1alpha1.ReachableReason, "the leading controller keeps the counters"+s.leased()+s.moving())
+}
+
+// meanwhile says what pods do that are cut off, and where to look.
+func (s *scope) meanwhile() string {
+	return fmt.Sprintf("; pods that are cut off follow spec.onStoreUnavailable.action %s; check the server, its Secret and network policies",
+		s.policy.Spec.OnStoreUnavailable.Action)
 }
 
 // nameSome joins the first items of a sorted list and counts the rest, so that a

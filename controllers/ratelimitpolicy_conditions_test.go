@@ -249,11 +249,11 @@ func TestStoreReachable(t *testing.T) {
 		},
 		"sidecars that are cut off are named, sorted": {
 			newScope(cutOff("b"), cutOff("a"), acknowledged(4, "c")),
-			is("False", "Unreachable", "the store does not answer a (timeout), b (timeout)"),
+			is("False", "Unreachable", "the store does not answer a (timeout), b (timeout)"+cutOffCure),
 		},
 		"Redis does not answer the controller": {
 			newScope(onRedis(v1alpha1.Guarantee{}, errors.New("connection refused")), acknowledged(4, "a")),
-			is("False", "Unreachable", "the store does not answer the controller (connection refused)"),
+			is("False", "Unreachable", "the store does not answer the controller (connection refused)"+cutOffCure),
 		},
 	}
 	for name, tc := range tests {
@@ -285,3 +285,5 @@ func TestConditionsOf(t *testing.T) {
 		t.Errorf("condition types (-want +got):\n%s", diff)
 	}
 }
+
+const cutOffCure = "; pods that are cut off follow spec.onStoreUnavailable.action LocalShare; check the server, its Secret and network policies"
