@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,8 +18,12 @@ import (
 // Objects are rendered objects by kind and name, for example Service/weir-hub.
 type Objects map[string]*unstructured.Unstructured
 
-// Kustomize returns what `kubectl apply -k directory` would apply.
+// Kustomize returns what `kubectl apply -k directory` would apply. The bases of the
+// directory are beside it.
 func Kustomize(directory string) (Objects, error) {
+	if err := note(filepath.Join(directory, "..")); err != nil {
+		return nil, err
+	}
 	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
 	out, err := exec.Command(kubectl, "kustomize", directory).Output() //nolint:noctx // it only reads files
 	if err != nil {
@@ -60,6 +65,21 @@ func As[T any](objects Objects, name string) (*T, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return into, nil
+}
+
+// note opens every file below a directory, so that the go command knows that the result
+// of a test depends on them: it does not see what other programs read.
+func note(directory string) error {
+	return filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	})
 }
 
 // said is what a program that failed wrote to its standard error.
