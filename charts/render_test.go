@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/weir-dev/weir/internal/rendered"
 )
@@ -117,6 +119,7 @@ func TestItInstallsIntoAnyNamespace(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // controller-runtime complains when nobody chose
 	// No configuration of the user's, no plugins, no repositories.
 	home, err := os.MkdirTemp("", "helm-")
 	if err != nil {
