@@ -117,6 +117,7 @@ func TestValidateNamesTheFieldOfAPool(t *testing.T) {
 		change []func(*policy.Pool)
 		want   string // a part of the error
 	}{
+		"an exemption of descriptors": {[]func(*policy.Pool){func(p *policy.Pool) { p.Exempt = []policy.Match{{Descriptors: []policy.DescriptorMatch{{Key: "a"}}}} }}, "pool.exempt[0].descriptors"},
 		"a name in upper case":        {[]func(*policy.Pool){func(p *policy.Pool) { p.Name = "Checkout" }}, "pool.name"},
 		"no namespace":                {[]func(*policy.Pool){func(p *policy.Pool) { p.Namespace = "" }}, "pool.namespace"},
 		"a negative generation":       {[]func(*policy.Pool){func(p *policy.Pool) { p.Generation = -1 }}, "pool.generation"},

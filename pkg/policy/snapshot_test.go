@@ -120,8 +120,10 @@ func selective() policy.Snapshot {
 		}}
 		p.Limits[0].Key = &policy.Key{
 			Parts: []policy.KeyPart{
-				{Type: policy.HostKey}, {Type: policy.QueryParamKey, Name: "q"},
-				{Type: policy.JWTClaimKey, Header: "X-Token", Name: "sub"}, {Type: policy.ExpressionKey, Expression: "request.path"},
+				{Type: policy.HostKey},
+				{Type: policy.QueryParamKey, Name: "q"},
+				{Type: policy.JWTClaimKey, Header: "X-Token", Name: "sub"},
+				{Type: policy.ExpressionKey, Expression: "request.path"},
 			},
 			OnMissing: policy.Shared, MaxKeys: 10,
 		}

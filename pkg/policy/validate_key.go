@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"golang.org/x/net/http/httpguts"
 )
@@ -45,24 +44,6 @@ func (p KeyPart) validate(errs *problems, path string) {
 func (p *problems) absent(path, value string, of KeySource) {
 	if value != "" {
 		p.add(path, "is %q, which type %s does not read: remove it", value, of)
-	}
-}
-
-// String names the part, as in "header X-Tenant", for messages to people.
-func (p KeyPart) String() string {
-	switch p.Type {
-	case HeaderKey:
-		return "header " + p.Header
-	case ClientIPKey:
-		return "client address"
-	case QueryParamKey:
-		return "query parameter " + p.Name
-	case JWTClaimKey:
-		return "claim " + p.Name + " of the token in header " + p.Header
-	case DescriptorKey:
-		return "descriptor entry " + p.Name
-	default:
-		return strings.ToLower(string(p.Type))
 	}
 }
 
