@@ -15,8 +15,7 @@ if [ "$before" != "$after" ]; then
 fi
 
 buf lint
-for module in . hack/kube hack/tools hack/tools/golangci test/bench; do
-    [ -f "$module/go.mod" ] || continue
+for module in $(git ls-files '*go.mod' | xargs -n1 dirname); do
     echo "checking module $module"
     if ! changes=$(go -C "$module" mod tidy -diff); then
         head -20 <<<"$changes" >&2

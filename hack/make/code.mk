@@ -13,6 +13,7 @@ generate: $(TOOLS)/.generators ## Generate deep copies, CRDs, RBAC and protobuf 
 	controller-gen object paths=./api/...
 	controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	buf generate --path internal/fleetpb --path internal/federationpb
+	@$(MAKE) chart-files
 
 .PHONY: fmt
 fmt: $(TOOLS)/.linter ## Format the Go code

@@ -10,7 +10,7 @@ GINKGO := go run github.com/onsi/ginkgo/v2/ginkgo -v --no-color
 PURE := ./pkg/limiter ./internal/explore ./internal/explore/pools ./internal/explore/federation
 
 .PHONY: test
-test: test-unit test-fleet ## Run everything a change must pass that needs no cluster
+test: test-unit test-install test-fleet ## Run everything a change must pass that needs no cluster
 
 .PHONY: test-unit
 test-unit: deps assets ## Run all packages, under the race detector where goroutines are, with real servers

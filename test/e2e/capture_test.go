@@ -45,11 +45,11 @@ var _ = Describe("A pod's requests", func() {
 		func(ctx SpecContext, opens func(*corev1.Namespace), target any, capture string, mutate func(*corev1.PodTemplateSpec)) {
 			s := openShop(ctx, opens)
 			Expect(kube.Create(ctx, s.service("checkout", "checkout", 80, target))).To(Succeed())
-			s.limitTo(ctx, limit)
+			s.limitTo(ctx, limit, deny)
 			s.deploy(ctx, 2, mutate)
 			s.awaitProgrammed(ctx, 2)
 			s.startLoad(ctx, overload)
-			Expect(s.windows(ctx, nextWindow().Add(window), 2)).To(HaveEach(limit))
+			s.awaitFull(ctx, nextWindow().Add(window), 2)
 
 			pods, err := clientset.CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=checkout"})
 			Expect(err).NotTo(HaveOccurred())

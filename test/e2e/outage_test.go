@@ -18,15 +18,15 @@ var _ = Describe("With no controller at all", Ordered, func() {
 	It("pods that did not opt in are created at once, the others wait for it, and limits hold", func(ctx SpecContext) {
 		s := openShop(ctx)
 		Expect(kube.Create(ctx, s.service("checkout", "checkout", 80, 8080))).To(Succeed())
-		s.limitTo(ctx, limit)
+		s.limitTo(ctx, limit, deny)
 		s.deploy(ctx, 2)
 		s.awaitProgrammed(ctx, 2)
 		s.startLoad(ctx, overload)
 		start := nextWindow().Add(window)
-		Expect(s.admitted(ctx, start)).To(Equal(limit))
+		s.awaitFull(ctx, start, 1)
 
 		scale(ctx, 0)
-		DeferCleanup(scale, 2)
+		DeferCleanup(scale, int32(2))
 		Eventually(func(g Gomega) {
 			pods, err := clientset.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=controller"})
 			g.Expect(err).NotTo(HaveOccurred())
@@ -54,7 +54,7 @@ var _ = Describe("With no controller at all", Ordered, func() {
 		Eventually(func() error { return kube.Create(ctx, late.DeepCopy()) }, time.Minute, time.Second).Should(Succeed())
 		s.awaitReady(ctx, "app=checkout", 3)
 		s.awaitProgrammed(ctx, 3)
-		Expect(s.windows(ctx, nextWindow().Add(window), 1)).To(HaveEach(limit))
+		s.awaitFull(ctx, nextWindow().Add(window), 1)
 	}, SpecTimeout(4*time.Minute))
 })
 

@@ -11,16 +11,16 @@ import (
 )
 
 var _ = Describe("A newcomer", func() {
-	It("labels a namespace, applies five lines, and sees the limit held exactly", func(ctx SpecContext) {
+	It("labels a namespace, applies a few lines, and sees the limit held exactly", func(ctx SpecContext) {
 		s := openShop(ctx)
 		s.deploy(ctx, 4)
 		Expect(kube.Create(ctx, s.service("checkout", "checkout", 80, 8080))).To(Succeed())
-		s.limitTo(ctx, limit)
+		s.limitTo(ctx, limit, deny)
 		s.awaitProgrammed(ctx, 4)
 		s.startLoad(ctx, overload)
 
 		start := nextWindow().Add(window) // the store grants nothing in a window that began before it
-		Expect(s.windows(ctx, start, 3)).To(HaveEach(limit))
+		s.awaitFull(ctx, start, 3)
 		s.nobodyMissed(ctx, start)
 		s.awaitExact(ctx, start.Add(window))
 

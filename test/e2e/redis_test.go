@@ -32,12 +32,12 @@ var _ = Describe("With Redis in the cluster as the store", func() {
 		s.awaitReady(ctx, "role=redis", 1)
 		s.limitTo(ctx, limit,
 			"store: {type: Redis, redis: {address: 'redis."+s.namespace+".svc:6379', tls: Disabled}}",
-			"onStoreUnavailable: {action: Deny}")
+			deny)
 		s.deploy(ctx, 4)
 		s.awaitProgrammed(ctx, 4)
 		s.startLoad(ctx, overload)
 		start := nextWindow().Add(window)
-		Expect(s.windows(ctx, start, 2)).To(HaveEach(limit))
+		s.awaitFull(ctx, start, 2)
 
 		Expect(kube.Delete(ctx, redis(), client.GracePeriodSeconds(0))).To(Succeed())
 		killed := nextWindow()
@@ -46,7 +46,7 @@ var _ = Describe("With Redis in the cluster as the store", func() {
 		s.awaitReady(ctx, "role=redis", 1)
 		again := nextWindow()
 		Expect(s.windows(ctx, again, 3)).To(HaveEach(BeNumerically("<=", limit)))
-		Expect(s.windows(ctx, nextWindow().Add(window), 1)).To(HaveEach(limit))
+		s.awaitFull(ctx, nextWindow().Add(window), 1)
 		s.nobodyMissed(ctx, start)
 		s.awaitExact(ctx, again)
 	}, SpecTimeout(4*time.Minute))

@@ -17,7 +17,7 @@ import (
 var _ = Describe("Uninstalling", func() {
 	It("leaves nothing behind, and the other way of installing works", func(ctx SpecContext) {
 		s := openShop(ctx)
-		s.limitTo(ctx, limit)
+		s.limitTo(ctx, limit, deny)
 		s.deploy(ctx, 1)
 		s.awaitProgrammed(ctx, 1)
 

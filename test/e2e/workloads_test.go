@@ -16,7 +16,7 @@ import (
 var _ = Describe("Workloads of every kind", func() {
 	It("are injected and limited together", func(ctx SpecContext) {
 		s := openShop(ctx)
-		s.limitTo(ctx, limit)
+		s.limitTo(ctx, limit, deny)
 		object := metav1.ObjectMeta{Name: "checkout", Namespace: s.namespace}
 		selecting := func(name string) *metav1.LabelSelector {
 			return &metav1.LabelSelector{MatchLabels: map[string]string{"workload": name}}
