@@ -61,8 +61,9 @@ func tokenVolume(name string) corev1.Volume {
 	}}
 }
 
-// sidecar renders the container. It has no preStop hook: the kubelet stops a
-// native sidecar after the app, and the sidecar finishes by itself on SIGTERM.
+// sidecar renders the container. The kubelet runs the preStop hook of a native sidecar
+// when it begins to end the pod, stops the sidecar after the app, and the sidecar
+// finishes by itself on SIGTERM. So the hook ends nothing: it has clients move on.
 func (p *plan) sidecar() corev1.Container {
 	c := corev1.Container{
 		Name:            ContainerName,
@@ -84,6 +85,9 @@ func (p *plan) sidecar() corev1.Container {
 	}
 	if p.form == Native {
 		c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+		c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{
+			Command: []string{program, "leave", fmt.Sprintf("--check-address=127.0.0.1:%d", checkPort)},
+		}}}
 		return c
 	}
 	// The kubelet starts the next container, the app's, when this one's hook is done.
