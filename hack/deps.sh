@@ -14,6 +14,7 @@ has_postgres() {
 missing=()
 command -v redis-server >/dev/null || missing+=(redis-server)
 has_postgres || missing+=(postgresql)
+command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ] || missing+=(haproxy)
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 as_root=()
@@ -28,5 +29,5 @@ if command -v apt-get >/dev/null && "${as_root[@]}" true 2>/dev/null; then
         apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
     exit 0
 fi
-echo "missing: ${missing[*]}. Install it with your system's package manager (brew install redis postgresql@17, apt-get install redis-server postgresql, dnf install redis postgresql-server)." >&2
+echo "missing: ${missing[*]}. Install it with your system's package manager (brew install redis postgresql@17 haproxy, apt-get install redis-server postgresql haproxy, dnf install redis postgresql-server haproxy)." >&2
 exit 1
