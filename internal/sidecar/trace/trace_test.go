@@ -193,7 +193,9 @@ func TestTheCallerSamples(t *testing.T) {
 	for range n {
 		h.ServeHTTP(httptest.NewRecorder(), request(t, http.MethodGet, unsampled))
 	}
-	tracer.provider.ForceFlush(t.Context()) //nolint:errcheck // what is missing shows below
+	if err := tracer.provider.ForceFlush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	collector.mu.Lock()
 	if len(collector.spans) != 0 {
 		t.Errorf("%d spans of traces that nobody wants", len(collector.spans))
