@@ -55,10 +55,10 @@ func newPlan(pod *corev1.Pod, ns NamespaceFacts, cfg Config, a *annotated) *plan
 
 // apply changes the pod.
 func (p *plan) apply(spec *corev1.PodSpec) {
-	switch p.capture {
-	case CapturePort:
+	if p.capture == CapturePort {
 		takeNames(spec, p.ports)
-	case CaptureRedirect:
+	}
+	if p.capture == CaptureRedirect {
 		p.probes = takeProbes(spec, p.ports, p.admin)
 	}
 	spec.InitContainers = append(spec.InitContainers, p.initContainers()...)

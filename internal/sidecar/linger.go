@@ -21,7 +21,7 @@ func (p *process) linger(ctx context.Context, f *front, failed <-chan error) err
 		return nil
 	}
 	for _, s := range f.deciding {
-		s.http.SetKeepAlivesEnabled(false)
+		s.leaving.Store(true)
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.linger)
 	defer cancel()

@@ -83,7 +83,7 @@ func (n *network) serve(t *testing.T, port int, name string) {
 	t.Helper()
 	var listener net.Listener
 	if err := n.do(func() (err error) {
-		listener, err = net.Listen("tcp", fmt.Sprintf(":%d", port)) //nolint:noctx // returns at once
+		listener, err = net.Listen("tcp", fmt.Sprintf(":%d", port))
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func (n *network) serve(t *testing.T, port int, name string) {
 func (n *network) ask(address string) string {
 	var name []byte
 	if err := n.do(func() error {
-		conn, err := net.DialTimeout("tcp", address, 5*time.Second) //nolint:noctx // it has a time-out
+		conn, err := net.DialTimeout("tcp", address, 5*time.Second)
 		if err != nil {
 			return err
 		}

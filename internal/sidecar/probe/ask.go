@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -77,9 +76,8 @@ func (h *HTTP) get(ctx context.Context, app string) error {
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		var wrapped *url.Error // whose text would repeat the address and the method
-		if errors.As(err, &wrapped) {
-			err = wrapped.Err
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
+			return wrapped.Err // its text does not repeat the address and the method
 		}
 		return err
 	}
@@ -137,8 +135,7 @@ func (c *TCP) connect(ctx context.Context, app string) error {
 
 func (g *GRPC) check(ctx context.Context, app string) error {
 	conn, err := grpc.NewClient("passthrough:///"+address(app, g.Port),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUserAgent(userAgent), grpc.WithNoProxy(),
-		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second}))
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUserAgent(userAgent), grpc.WithNoProxy())
 	if err != nil {
 		return err
 	}
