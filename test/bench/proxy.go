@@ -99,15 +99,25 @@ func (w *ways) table(perSecond int, taken []latencies) *table {
 		p99, _, _ := median(taken[i].p99)
 		cells := []string{way.name, micros(p50), micros(p99), "", "", "", "", ""}
 		if i != straight {
-			r50, r99 := added50[i]/added50[barely], added99[i]/added99[barely]
-			cells = append(cells[:3], micros(added50[i]), fmt.Sprintf("%.2f", r50), micros(added99[i]), fmt.Sprintf("%.2f", r99), "")
+			r50, reached50 := beyond(added50[i], added50[barely], medianGoal)
+			r99, reached99 := beyond(added99[i], added99[barely], tailGoal)
+			cells = append(cells[:3], micros(added50[i]), r50, micros(added99[i]), r99, "")
 			if i == sidecar {
-				cells[7] = fmt.Sprintf("goals ≤ %.2f: %s, ≤ %.2f: %s", medianGoal, met(r50 <= medianGoal), tailGoal, met(r99 <= tailGoal))
+				cells[7] = fmt.Sprintf("goals ≤ %.2f: %s, ≤ %.2f: %s", medianGoal, reached50, tailGoal, reached99)
 			}
 		}
 		t.add(cells...)
 	}
 	return t
+}
+
+// beyond returns the ratio of two additions, and whether it reaches a goal. Where even the
+// bare proxy adds nothing, the machine was too noisy to tell.
+func beyond(added, bare, goal float64) (ratio, reached string) {
+	if bare <= 0 {
+		return "", "lost in noise"
+	}
+	return fmt.Sprintf("%.2f", added/bare), met(added <= goal*bare)
 }
 
 // addedTo returns the median over the rounds of what one figure exceeds another by.

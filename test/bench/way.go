@@ -128,7 +128,7 @@ func (w *ways) startSidecar(app string) error {
 	data, _, err := policy.Encode(policy.Snapshot{Cluster: "bench", Policies: []policy.Policy{{
 		Namespace: "bench", Name: "wide", Generation: 1, Mode: policy.Enforce,
 		Store:              policy.Store{Type: policy.RedisStore, Address: store.Address},
-		Consistency:        policy.Consistency{Mode: policy.Leased, Size: policy.Adaptive, Min: 1, Max: 1_000_000, LowWater: 20},
+		Consistency:        policy.Consistency{Mode: policy.Leased, Size: policy.Adaptive, Batch: 1000, Min: 1, Max: 1_000_000, LowWater: 20, Expiry: policy.Coupled},
 		OnStoreUnavailable: policy.Deny,
 		Limits:             []policy.Limit{{Name: "all", Rates: []limiter.Rate{{Limit: plenty, Window: limiter.Second}}}},
 	}}})
