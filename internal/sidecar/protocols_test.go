@@ -3,6 +3,7 @@ package sidecar
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -326,7 +327,7 @@ func TestConnectionsEndWhenAsked(t *testing.T) {
 			t.Errorf("%q: got %q, closing %t", step.request, body, res.Close)
 		}
 	}
-	if _, err := reader.ReadByte(); err != io.EOF { //nolint:errorlint // a plain end
+	if _, err := reader.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Errorf("the connection goes on: %v", err)
 	}
 }

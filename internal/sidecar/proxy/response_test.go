@@ -45,16 +45,19 @@ func TestRefusalsAreAsThePolicySays(t *testing.T) {
 			map[string]string{"RateLimit": `"per-tenant";r=0;t=20`, "RateLimit-Policy": `"per-tenant";q=5;w=60`, "Retry-After": "20", "X-RateLimit-Limit": ""},
 		},
 		"in text": {
-			policy.Response{IETF: true, Quota: policy.OnRejection, StatusCode: 503, Body: policy.TextBody}, 503, "text/plain; charset=utf-8",
+			policy.Response{IETF: true, Quota: policy.OnRejection, StatusCode: 503, Body: policy.TextBody},
+			503, "text/plain; charset=utf-8",
 			"Request cannot be satisfied as assigned quota has been exceeded: limit \"per-tenant\" of policy \"checkout\" admits 5 per 1m0s\n",
 			map[string]string{"RateLimit": `"per-tenant";r=0;t=20`, "Retry-After": "20"},
 		},
 		"without a body": {
-			policy.Response{XRateLimit: true, Quota: policy.OnRejection, StatusCode: 429, Body: policy.NoBody}, 429, "", "",
+			policy.Response{XRateLimit: true, Quota: policy.OnRejection, StatusCode: 429, Body: policy.NoBody},
+			429, "", "",
 			map[string]string{"RateLimit": "", "RateLimit-Policy": "", "X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "20", "Retry-After": "20", "Content-Length": "0"},
 		},
 		"without fields": {
-			policy.Response{Quota: policy.OnRejection, StatusCode: 429, Body: policy.NoBody}, 429, "", "",
+			policy.Response{Quota: policy.OnRejection, StatusCode: 429, Body: policy.NoBody},
+			429, "", "",
 			map[string]string{"RateLimit": "", "X-RateLimit-Limit": "", "Retry-After": "20"},
 		},
 	} {

@@ -81,6 +81,12 @@ const (
 	extension = `;` + token + `(?:=(?:` + token + `|` + quoted + `))?` // without bad white space
 )
 
+// The methods that have targets of their own.
+const (
+	connect = "CONNECT"
+	options = "OPTIONS"
+)
+
 var (
 	requestLine = regexp.MustCompile(`\A(` + token + `) ([\x21-\x7e]+) (HTTP/1\.[01])\r\n\z`)
 	fieldLine   = regexp.MustCompile(`\A` + field + `\z`)
@@ -152,13 +158,13 @@ func (m *Message) wellAddressed() bool {
 	if len(hosts) > 1 || len(hosts) == 0 && m.Version == "HTTP/1.1" || len(hosts) == 1 && !isAuthority(hosts[0]) {
 		return false
 	}
-	if m.Method == "CONNECT" {
+	if m.Method == connect { //nolint:usestdlibvars // nothing here is net/http's
 		return isAuthority(m.Target)
 	}
 	if parts := absolute.FindStringSubmatch(m.Target); parts != nil {
 		return isAuthority(parts[1])
 	}
-	return originForm.MatchString(m.Target) || m.Method == "OPTIONS" && m.Target == "*"
+	return originForm.MatchString(m.Target) || m.Method == options && m.Target == "*" //nolint:usestdlibvars // nothing here is net/http's
 }
 
 func isAuthority(s string) bool {
