@@ -158,13 +158,13 @@ func (m *Message) wellAddressed() bool {
 	if len(hosts) > 1 || len(hosts) == 0 && m.Version == "HTTP/1.1" || len(hosts) == 1 && !isAuthority(hosts[0]) {
 		return false
 	}
-	if m.Method == connect { //nolint:usestdlibvars // nothing here is net/http's
+	if m.Method == connect {
 		return isAuthority(m.Target)
 	}
 	if parts := absolute.FindStringSubmatch(m.Target); parts != nil {
 		return isAuthority(parts[1])
 	}
-	return originForm.MatchString(m.Target) || m.Method == options && m.Target == "*" //nolint:usestdlibvars // nothing here is net/http's
+	return originForm.MatchString(m.Target) || m.Method == options && m.Target == "*"
 }
 
 func isAuthority(s string) bool {
