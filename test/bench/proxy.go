@@ -86,7 +86,7 @@ func (w *ways) table(perSecond int, taken []latencies) *table {
 	t := &table{
 		title: fmt.Sprintf("Through a proxy, %d requests/s", perSecond),
 		note: fmt.Sprintf("Open loop over %d connections that stay open, HTTP/1.1, every proxy and the app a process of its own, one after the other in each of %d rounds. "+
-			"Added is what a way takes longer than the direct one in the same round, beside it its ratio to what the bare ReverseProxy adds.", callers, proxyRounds),
+			"The sidecar leases from a Redis, of which it is asked rarely. Added is what a way takes longer than the direct one in the same round, beside it its ratio to what the bare ReverseProxy adds.", callers, proxyRounds),
 		head: []string{"", "p50 µs", "p99 µs", "p50 added µs", "ratio", "p99 added µs", "ratio", ""},
 	}
 	added50, added99 := make([]float64, len(taken)), make([]float64, len(taken))
