@@ -35,7 +35,7 @@ func dial(address string) ([]caller, error) {
 		}
 		all[i] = caller{conn, bufio.NewReader(conn)}
 		if err := all[i].call(); err != nil {
-			return nil, err
+			return nil, errors.Join(err, conn.Close())
 		}
 	}
 	return all, nil

@@ -106,13 +106,14 @@ func (w *ways) start(name string, env []string, program string, args func(listen
 		_ = run.Wait()
 	})
 	opened := &way{name: name, address: listen, pid: run.Process.Pid}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	// A store that is new serves no window that began before it.
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		if opened.callers, err = dial(listen); err == nil {
 			w.all = append(w.all, opened)
 			return opened, nil
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("%s does not listen: %w", name, err)
+			return nil, fmt.Errorf("%s does not serve: %w", name, err)
 		}
 	}
 }
@@ -130,7 +131,7 @@ func (w *ways) startSidecar(app string) error {
 		Store:              policy.Store{Type: policy.RedisStore, Address: store.Address},
 		Consistency:        policy.Consistency{Mode: policy.Leased, Size: policy.Adaptive, Batch: 1000, Min: 1, Max: 1_000_000, LowWater: 20, Expiry: policy.Coupled},
 		OnStoreUnavailable: policy.Deny,
-		Limits:             []policy.Limit{{Name: "all", Rates: []limiter.Rate{{Limit: plenty, Window: 3600 * limiter.Second}}}},
+		Limits:             []policy.Limit{{Name: "all", Rates: []limiter.Rate{{Limit: plenty, Window: 5 * limiter.Second}}}},
 	}}})
 	if err != nil {
 		return err
