@@ -26,6 +26,7 @@ type options struct {
 	fleetBindAddress string
 	sidecarImage     string
 	defaultCapture   string
+	traceCollector   string // host:port; empty: sidecars trace nothing
 
 	federationBindAddress string // empty or 0: members are not served
 	federationSANs        []string
@@ -72,6 +73,8 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 
 	flags.StringVar(&o.defaultCapture, "default-capture", string(inject.CaptureAuto), "`kind` of capture where neither the pod nor its namespace chooses one: auto, redirect, port or explicit. Choose port where something besides namespace labels forbids NET_ADMIN")
 
+	flags.StringVar(&o.traceCollector, "sidecar-otlp-endpoint", "", "`host:port` of an OpenTelemetry collector that injected sidecars send traces to, over gRPC without encryption; empty: no traces")
+
 	flags.StringVar(&o.federationBindAddress, "federation-bind-address", ":15040", "`address` the leader serves other clusters on, members of the FederatedBudgets that it keeps; 0 turns it off")
 	flags.StringSliceVar(&o.federationSANs, "federation-sans", nil, "further DNS `names` or IP addresses under which other clusters reach this hub, comma-separated")
 
@@ -115,6 +118,8 @@ func (o *options) validate() error {
 	check(o.sidecarImage != "", "--sidecar-image is empty: name the image that injected pods run")
 	check(slices.Contains(inject.Captures, inject.Capture(o.defaultCapture)),
 		"--default-capture is %q: write auto, redirect, port or explicit", o.defaultCapture)
+	check(o.traceCollector == "" || isHostPort(o.traceCollector),
+		"--sidecar-otlp-endpoint is %q: write host:port without a scheme, such as collector.monitoring:4317", o.traceCollector)
 	check(isHostPort(o.fleetAddress), "--fleet-address is %q: write host:port, as sidecars can reach it", o.fleetAddress)
 	check(!o.servesMembers() || isBindAddress(o.federationBindAddress),
 		"--federation-bind-address is %q: write host:port or :port, or 0 to serve no other cluster", o.federationBindAddress)

@@ -31,6 +31,7 @@ func (p *platform) addWebhooks() error {
 			FleetAddress:    o.fleetAddress,
 			FleetServerName: o.service(fleetService),
 			Capture:         inject.Capture(o.defaultCapture),
+			TraceCollector:  o.traceCollector,
 			KubernetesMinor: minor,
 		},
 	}

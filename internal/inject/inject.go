@@ -34,6 +34,10 @@ type Config struct {
 	// Capture is for the pods that choose none, nor their namespace. Empty: CaptureAuto.
 	Capture Capture
 
+	// TraceCollector is host:port of an OpenTelemetry collector that sidecars send
+	// traces to. Empty: they trace nothing.
+	TraceCollector string
+
 	// KubernetesMinor is the minor version of the API server, 34 for 1.34. It decides
 	// on the form of the sidecar.
 	KubernetesMinor int

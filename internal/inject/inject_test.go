@@ -144,3 +144,20 @@ func TestUnknownTuningIsNamed(t *testing.T) {
 		})
 	}
 }
+
+func TestTracesGoWhereTheConfigurationSays(t *testing.T) {
+	for _, collector := range []string{"", "collector.monitoring:4317"} {
+		cfg := testConfig
+		cfg.TraceCollector = collector
+		out, _ := Inject(&corev1.Pod{}, optedInNamespace, cfg)
+		var got string
+		for _, arg := range out.Spec.InitContainers[0].Args {
+			if value, ok := strings.CutPrefix(arg, "--otlp-endpoint="); ok {
+				got = value
+			}
+		}
+		if got != collector {
+			t.Errorf("sidecars send traces to %q, want %q", got, collector)
+		}
+	}
+}

@@ -126,6 +126,9 @@ func (p *plan) args() []string {
 		"--token-file="+tokenFile,
 		"--shutdown-grace-period="+p.shutdownGracePeriod.String(),
 	)
+	if p.cfg.TraceCollector != "" {
+		args = append(args, "--otlp-endpoint="+p.cfg.TraceCollector)
+	}
 	if p.form == Classic {
 		args = append(args, "--linger="+p.linger().String())
 	}
