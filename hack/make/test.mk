@@ -23,11 +23,7 @@ test-fleet: deps assets build demo-programs ## Run the whole system as processes
 
 .PHONY: e2e
 e2e: e2e-ready ## Create a kind cluster, install Weir, and prove its promises with real pods (E2E_KEEP=1 leaves the cluster of a spec that failed)
-	IMAGE_VERSION=$(VERSION) $(GINKGO) --timeout 45m --label-filter '!extended' --tags e2e ./test/e2e
-
-.PHONY: e2e-extended
-e2e-extended: e2e-ready ## Run what `make e2e` runs, and what needs several nodes or clusters
-	IMAGE_VERSION=$(VERSION) $(GINKGO) --timeout 60m --tags e2e ./test/e2e
+	IMAGE_VERSION=$(VERSION) $(GINKGO) --timeout 45m --tags e2e ./test/e2e
 
 .PHONY: e2e-ready
 e2e-ready: deps assets $(TOOLS)/.helm install-manifest

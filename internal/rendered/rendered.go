@@ -84,8 +84,7 @@ func note(directory string) error {
 
 // said is what a program that failed wrote to its standard error.
 func said(err error) string {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return ": " + string(exit.Stderr)
 	}
 	return ""

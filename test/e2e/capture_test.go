@@ -27,17 +27,15 @@ var _ = Describe("A pod's requests", func() {
 	probed := func(pod *corev1.PodTemplateSpec) {
 		c := &pod.Spec.Containers[0]
 		c.Ports = append(c.Ports, corev1.ContainerPort{Name: "grpc", ContainerPort: 9090})
-		c.StartupProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 30, ProbeHandler: corev1.ProbeHandler{
-			HTTPGet: &corev1.HTTPGetAction{Scheme: corev1.URISchemeHTTPS, Path: "/healthz", Port: intstr.FromInt(8443)},
-		}}
+		c.StartupProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 30, ProbeHandler: tcpOn(8080)}
 		c.LivenessProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 2, ProbeHandler: corev1.ProbeHandler{
 			GRPC: &corev1.GRPCAction{Port: 9090},
 		}}
 		second := *c.DeepCopy()
-		second.Name, second.Ports, second.Args, second.LivenessProbe = "second", nil, []string{"tally"}, nil
-		second.StartupProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 30, ProbeHandler: tcpOn(8080)}
-		second.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: tcpOn(9000)}
-		second.Args = []string{"hear"}
+		second.Name, second.Ports, second.Args, second.LivenessProbe = "second", nil, []string{"idle"}, nil
+		second.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{Scheme: corev1.URISchemeHTTPS, Path: "/healthz", Port: intstr.FromInt(8443)},
+		}}
 		pod.Spec.Containers = append(pod.Spec.Containers, second)
 	}
 

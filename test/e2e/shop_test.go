@@ -12,7 +12,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -240,6 +239,3 @@ func sleepUntil(ctx context.Context, t time.Time) {
 		Fail("the time of the spec is up: " + ctx.Err().Error())
 	}
 }
-
-// isGone reports whether an object is not there.
-func isGone(err error) bool { return apierrors.IsNotFound(err) }

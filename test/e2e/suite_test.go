@@ -47,8 +47,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	began := time.Now()
 	kind, err = cluster.Create(ctx, cluster.Config{Name: "weir-e2e", Kubeconfig: kubeconfig, Progress: GinkgoWriter})
-	var unavailable *cluster.UnavailableError
-	if errors.As(err, &unavailable) {
+	if unavailable, ok := errors.AsType[*cluster.UnavailableError](err); ok {
 		Fail("this machine cannot run a cluster: " + unavailable.Error())
 	}
 	Expect(err).NotTo(HaveOccurred())

@@ -28,7 +28,6 @@ type Cluster struct {
 
 	network []nodeNetwork // in the order of names
 	engine  netip.Prefix  // the engine's network that the nodes are in
-
 }
 
 // UnavailableError says why this machine cannot run a cluster, and the cure.

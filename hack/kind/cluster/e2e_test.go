@@ -188,7 +188,7 @@ func deleteAll(t *testing.T, c *cluster.Cluster, name, kubeconfig string) {
 	if left, err := docker.Output(ctx, "ps", "--all", "--quiet", "--filter", "label=io.x-k8s.kind.cluster="+name); err != nil || left != "" {
 		t.Errorf("containers left: %q, %v", left, err)
 	}
-	for _, volume := range strings.Fields(volumes) {
+	for volume := range strings.FieldsSeq(volumes) {
 		if _, err := docker.Output(ctx, "volume", "inspect", volume); err == nil {
 			t.Errorf("volume left: %s", volume)
 		}

@@ -63,7 +63,7 @@ func engineNetworks(ctx context.Context) ([]netip.Prefix, error) {
 		return nil, err
 	}
 	var prefixes []netip.Prefix
-	for _, subnet := range strings.Fields(out) {
+	for subnet := range strings.FieldsSeq(out) {
 		prefix, err := netip.ParsePrefix(subnet)
 		if err != nil {
 			return nil, fmt.Errorf("a network of the engine: %w", err)

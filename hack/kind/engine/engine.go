@@ -84,7 +84,7 @@ func await(ctx context.Context, ended <-chan error, log string) error {
 	for {
 		select {
 		case err := <-ended:
-			return fmt.Errorf("dockerd ended (%v); the end of %s: %s", err, log, tail(log))
+			return fmt.Errorf("dockerd ended (%w); the end of %s: %s", err, log, tail(log))
 		case <-deadline.Done():
 			return fmt.Errorf("dockerd does not answer after %s; the end of %s: %s", patience, log, tail(log))
 		case <-again.C:

@@ -73,15 +73,20 @@ func (e *Enforcer) DecideDescriptors(ctx context.Context, domain string, ds []De
 			}
 		}
 	}
-	if !ruling.Allowed {
-		cancel(taken)
-		for i := range ruling.Standings {
-			ruling.Standings[i].giveBack()
-		}
-		return ruling, nil
-	}
-	ruling.Admission = admit(taken)
+	ruling.conclude(taken)
 	return ruling, nil
+}
+
+// conclude lets the call pass with what was taken, or takes that back.
+func (r *Ruling) conclude(taken []share) {
+	if r.Allowed {
+		r.Admission = admit(taken)
+		return
+	}
+	cancel(taken)
+	for i := range r.Standings {
+		r.Standings[i].giveBack()
+	}
 }
 
 // note takes down what the limit that was asked says of the descriptors.

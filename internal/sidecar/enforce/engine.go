@@ -8,6 +8,12 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
+// A Watched engine tells of itself; see twotier.Limiter.
+type Watched interface {
+	Stats() twotier.Stats
+	Credits() int64
+}
+
 // A Decider decides requests; see twotier.Limiter.
 type Decider interface {
 	Acquire(ctx context.Context, r twotier.Request) (twotier.Decision, error)
@@ -17,11 +23,10 @@ type Decider interface {
 // A Limiter is what a limit needs of its engine; see twotier.Limiter.
 type Limiter interface {
 	Decider
+	Watched
 	Reconfigure(cfg twotier.Config)
 	Swap(cfg twotier.Config, s twotier.Store)
 	SetHolders(n int64)
-	Stats() twotier.Stats
-	Credits() int64
 	Close(ctx context.Context)
 }
 

@@ -59,8 +59,11 @@ func TestFields(t *testing.T) {
 		"a refusal without either kind":   {refused(standing(0, policy.Response{Quota: policy.Always}), enforce.QuotaExceeded), []quota.Field{{"Retry-After", "3"}}},
 		"admitted without a word of left": {func() enforce.Standing { s := standing(0, always); s.Decision.Limit = 0; return s }(), nil},
 		"both kinds, always": {standing(99, always), []quota.Field{
-			{"RateLimit-Policy", `"all";q=100;w=60`}, {"RateLimit", `"all";r=99;t=30`},
-			{"X-RateLimit-Limit", "100"}, {"X-RateLimit-Remaining", "99"}, {"X-RateLimit-Reset", "30"},
+			{"RateLimit-Policy", `"all";q=100;w=60`},
+			{"RateLimit", `"all";r=99;t=30`},
+			{"X-RateLimit-Limit", "100"},
+			{"X-RateLimit-Remaining", "99"},
+			{"X-RateLimit-Reset", "30"},
 		}},
 		"a refusal": {refused(standing(0, ietf), enforce.QuotaExceeded), []quota.Field{
 			{"RateLimit-Policy", `"all";q=100;w=60`}, {"RateLimit", `"all";r=0;t=30`}, {"Retry-After", "3"},

@@ -1,6 +1,6 @@
 // Command app is every program that the end-to-end tests run in pods, but Weir
-// itself: an application, the tally it reports to, a source of load, and a client
-// that asks once.
+// itself: an application, the tally it reports to, a source of load, a client that
+// asks once, and one that does nothing.
 package main
 
 import (
@@ -21,6 +21,13 @@ var roles = map[string]func(context.Context) error{
 	"tally": tally,
 	"load":  load,
 	"fetch": fetch,
+	"idle":  idle,
+}
+
+// idle does nothing until it is told to stop.
+func idle(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
 }
 
 func main() {
