@@ -32,6 +32,11 @@ func run(ctx context.Context, args []string) error {
 		return up(ctx, o)
 	case "down":
 		return cluster.Delete(ctx, o.config.Name, o.config.Kubeconfig, os.Stderr)
+	case "load":
+		return cluster.Load(ctx, o.config.Name, os.Stderr, o.archives...)
+	case "kubeconfig":
+		fmt.Println(o.config.Kubeconfig)
+		return nil
 	case "check":
 		return cluster.Check(ctx)
 	default:

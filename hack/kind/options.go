@@ -14,16 +14,17 @@ import (
 	"github.com/weir-dev/weir/hack/kind/machine"
 )
 
-const usage = "usage: kind up|down|check|image [-name weir] [-workers 2] [-pods PREFIX] [-kubeconfig FILE]"
+const usage = "usage: kind up|down|load|kubeconfig|check|image [-name weir] [-workers 2] [-pods PREFIX] [-kubeconfig FILE] [ARCHIVE ...]"
 
 type options struct {
-	command string
-	config  cluster.Config
+	command  string
+	config   cluster.Config
+	archives []string // of load
 }
 
 func parse(args []string) (options, error) {
 	o := options{config: cluster.Config{Progress: os.Stderr}}
-	if len(args) == 0 || !slices.Contains([]string{"up", "down", "check", "image"}, args[0]) {
+	if len(args) == 0 || !slices.Contains([]string{"up", "down", "load", "kubeconfig", "check", "image"}, args[0]) {
 		return o, errors.New(usage)
 	}
 	o.command = args[0]
@@ -39,7 +40,9 @@ func parse(args []string) (options, error) {
 	if err := flags.Parse(args[1:]); err != nil {
 		return o, fmt.Errorf("%w; %s", err, usage)
 	}
-	if flags.NArg() > 0 {
+	if o.command == "load" {
+		o.archives = flags.Args()
+	} else if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected %q; %s", flags.Arg(0), usage)
 	}
 	if o.config.Kubeconfig == "" {

@@ -7,6 +7,14 @@ export KIND_WORKERS ?= 2 ## its nodes beside the control plane's
 kind: ## Create a kind cluster, with Docker and the node image provided (the first time about 10 minutes, then one)
 	@go run ./hack/kind up -name $(KIND_NAME) -workers $(KIND_WORKERS)
 
+.PHONY: kind-install
+kind-install: assets $(TOOLS)/.helm ## Build Weir's images, load them into that cluster, and install Weir there with Helm
+	@$(MAKE) images ARCHITECTURES=$$(go env GOARCH)
+	@go run ./hack/kind load -name $(KIND_NAME) $(IMAGES)/weir-controller.tar $(IMAGES)/weir-sidecar.tar
+	@KUBECONFIG=$$(go run ./hack/kind kubeconfig -name $(KIND_NAME)) helm upgrade weir charts/weir --install \
+		--namespace weir-system --create-namespace --wait \
+		--set images.controller.tag=$(VERSION) --set images.sidecar.tag=$(VERSION)
+
 .PHONY: test-kind
 test-kind: ## Prove that pods of several nodes and of two clusters reach each other (some minutes)
 	go test -v -tags e2e -count 1 -timeout 30m ./hack/kind/cluster
