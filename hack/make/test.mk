@@ -1,6 +1,6 @@
 ##@ Testing
 
-BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres federation; empty: all
+BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres federation proxy; empty: all
 FUZZTIME ?= 10s ## budget of each fuzz target of `make fuzz`
 TLA2TOOLS ?= ## path of tla2tools.jar for `make tlc`
 

@@ -79,7 +79,7 @@ func (w *ways) close() {
 // build compiles a program of a module, without symbols, as images have it. Its
 // directory is relative to this module's.
 func (w *ways) build(module, program string) error {
-	build := exec.Command("go", "-C", module, "build", "-ldflags=-s -w", "-o", w.dir+"/", program) //nolint:gosec,noctx // our own
+	build := exec.Command("go", "-C", module, "build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w", "-o", w.dir+"/", program) //nolint:gosec,noctx // our own
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", program, err, out)
 	}
@@ -183,17 +183,34 @@ func (w *ways) startHAProxy(app string) error {
 	return err
 }
 
-// resident returns the bytes of a process that are in memory.
-func resident(pid int) (float64, error) {
+// A residence is what a process has in memory, in bytes.
+type residence struct {
+	resident float64
+	own      float64 // of that, not pages of the program's file, which a node holds once
+}
+
+// larger returns the larger figures of two residences.
+func (r residence) larger(o residence) residence {
+	return residence{resident: max(r.resident, o.resident), own: max(r.own, o.own)}
+}
+
+func residenceOf(pid int) (r residence, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0, err
+		return r, err
 	}
 	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 64)
-			return kib * 1024, err
+		name, rest, _ := strings.Cut(line, ":")
+		kib, _ := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 64)
+		switch name {
+		case "VmRSS":
+			r.resident = kib * 1024
+		case "RssAnon":
+			r.own = kib * 1024
 		}
 	}
-	return 0, fmt.Errorf("process %d does not say how large it is", pid)
+	if r.resident == 0 {
+		return r, fmt.Errorf("process %d does not say how large it is", pid)
+	}
+	return r, nil
 }
