@@ -71,7 +71,7 @@ func TestLingerEnds(t *testing.T) {
 			if !inbound {
 				s.args = nil
 			}
-			s.args = append(s.args, "--linger=3s")
+			s.args = append(s.args, "--linger=6s")
 			s.start(t)
 			s.stop()
 			s.requireStopping(t)
