@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -170,7 +171,7 @@ func contents(t *testing.T, i v1.Image) map[string][]byte {
 	defer all.Close()
 	for r := tar.NewReader(all); ; {
 		header, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return files
 		}
 		if err != nil {
