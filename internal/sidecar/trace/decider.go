@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -43,7 +44,10 @@ func (d decider) Decide(ctx context.Context, r *http.Request) (enforce.Verdict, 
 	switch {
 	case err != nil:
 		span.SetAttributes(attribute.String("weir.decision", "failed"))
-		span.RecordError(err)
+		span.AddEvent("exception", api.WithAttributes(
+			attribute.String("exception.type", fmt.Sprintf("%T", err)),
+			attribute.String("exception.message", text(err.Error())), // which may quote the request
+		))
 	case verdict.Refusal != nil:
 		refused(span, verdict.Refusal)
 	default:

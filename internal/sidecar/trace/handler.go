@@ -32,7 +32,8 @@ func (t *Tracer) serve(next http.Handler, w http.ResponseWriter, r *http.Request
 	if !slices.Contains(methods, name) {
 		name = "HTTP"
 	}
-	ctx, span := t.tracer.Start(t.propagate.Extract(r.Context(), header), name, api.WithSpanKind(api.SpanKindServer))
+	caller := withoutLongState(t.propagate.Extract(r.Context(), header))
+	ctx, span := t.tracer.Start(caller, name, api.WithSpanKind(api.SpanKindServer))
 	defer span.End() // also when the proxy cuts the connection by a panic
 	t.propagate.Inject(ctx, header)
 	r = r.WithContext(ctx)
@@ -41,10 +42,10 @@ func (t *Tracer) serve(next http.Handler, w http.ResponseWriter, r *http.Request
 		return
 	}
 	span.SetAttributes(
-		attribute.String("http.request.method", r.Method),
-		attribute.String("url.path", r.URL.Path),
+		attribute.String("http.request.method", text(r.Method)),
+		attribute.String("url.path", text(r.URL.EscapedPath())),
 		attribute.String("network.protocol.name", "http"),
-		attribute.String("network.protocol.version", strings.TrimPrefix(r.Proto, "HTTP/")),
+		attribute.String("network.protocol.version", text(strings.TrimPrefix(r.Proto, "HTTP/"))),
 	)
 	seen := &response{ResponseWriter: w}
 	next.ServeHTTP(seen, r)
