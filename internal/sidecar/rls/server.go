@@ -51,16 +51,18 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w: free the port or choose another", cfg.Address, err)
 	}
+	answers := newService(cfg)
 	s := &Server{
 		listener: listener,
 		grpc: grpc.NewServer(
+			grpc.ForceServerCodecV2(newCodec(answers.defect)),
 			grpc.MaxRecvMsgSize(maxMessage),
 			grpc.MaxHeaderListSize(maxHeaders),
 			grpc.MaxConcurrentStreams(maxCalls),
 			grpc.ConnectionTimeout(connectionTimeout),
 		),
 	}
-	ratelimitv3.RegisterRateLimitServiceServer(s.grpc, newService(cfg))
+	ratelimitv3.RegisterRateLimitServiceServer(s.grpc, answers)
 	return s, nil
 }
 

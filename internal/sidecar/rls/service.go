@@ -72,8 +72,13 @@ func (s *service) failed(ctx context.Context, err error) error {
 		s.calls.count(abandoned)
 		return status.FromContextError(ctx.Err()).Err()
 	}
+	s.defect(err)
+	return status.Error(codes.Internal, "the rate limiter failed")
+}
+
+// defect tells of a call that was not decided by nobody's choice.
+func (s *service) defect(err error) {
 	s.calls.count(failed)
 	s.metrics.Errors.Inc()
 	s.log.Error("a call was not decided", "error", err)
-	return status.Error(codes.Internal, "the rate limiter failed")
 }
