@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weir-dev/weir/internal/sidecar/admin"
 	"github.com/weir-dev/weir/internal/sidecar/check"
 	"github.com/weir-dev/weir/internal/sidecar/probe"
@@ -23,7 +25,8 @@ type front struct {
 	running  sync.WaitGroup
 }
 
-// open listens on every port. On an error nothing listens.
+// open listens on every port; that of Envoy's rate limit service may be taken. On an
+// error nothing listens.
 func (p *process) open(ctx context.Context) (f *front, err error) {
 	f = &front{admin: admin.New(p.cfg.mode, p, p.metrics.Registry)}
 	f.admin.Handle("GET /probe/", probe.New(p.cfg.appAddress, p.cfg.probes))
@@ -53,13 +56,26 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 		return f, err
 	}
 	if p.cfg.rlsAddress != "" {
-		f.calls, err = rls.Listen(ctx, rls.Config{Address: p.cfg.rlsAddress, Decider: p.enforcer, Metrics: p.metrics, Log: p.log})
-		if err != nil {
-			return f, err
-		}
+		f.calls = p.openRLS(ctx)
 	}
 	f.watched, err = listen(ctx, p.cfg.adminAddress, f.admin, p.log)
 	return f, err
+}
+
+// openRLS returns nil when it cannot listen. Every pod has the service, few have an
+// Envoy that asks it, and an app that has taken its port needs all the rest.
+func (p *process) openRLS(ctx context.Context) *rls.Server {
+	listening := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "weir_rls_listening", Help: "1 when Envoy's rate limit service is served, 0 when its port could not be opened.",
+	})
+	p.metrics.Registry.MustRegister(listening)
+	s, err := rls.Listen(ctx, rls.Config{Address: p.cfg.rlsAddress, Decider: p.enforcer, Metrics: p.metrics, Log: p.log})
+	if err != nil {
+		p.log.Error("Envoy's rate limit service is not served, the rest is: free the port, or choose another or none by --rls-address", "error", err)
+		return nil
+	}
+	listening.Set(1)
+	return s
 }
 
 // serve starts all servers. The channel holds the first failure of one.

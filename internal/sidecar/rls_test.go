@@ -1,7 +1,6 @@
 package sidecar
 
 import (
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -56,6 +55,9 @@ func TestEnvoyIsAnsweredFromTheCountersOfRequests(t *testing.T) {
 	if _, body, err := get(t, s.url(15020, "/metrics")); err != nil || !strings.Contains(body, `weir_rls_calls_total{result="over_limit"} 1`) {
 		t.Errorf("metrics: %v, %s", err, body)
 	}
+	if got := listening(t, s); got != "1" {
+		t.Errorf("weir_rls_listening is %q", got)
+	}
 }
 
 func TestTheRateLimitServiceCanBeOff(t *testing.T) {
@@ -65,8 +67,13 @@ func TestTheRateLimitServiceCanBeOff(t *testing.T) {
 	if code, err := askAsEnvoy(t, s); err == nil {
 		t.Errorf("it answers %v", code)
 	}
+	if got := listening(t, s); got != "" {
+		t.Errorf("weir_rls_listening is %s of a service that nobody wants", got)
+	}
 }
 
+// TestThePortOfTheRateLimitServiceIsInUse: the app has it. Requests are served all the
+// same, and both the log and the metrics tell.
 func TestThePortOfTheRateLimitServiceIsInUse(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
 	listener, err := net.Listen("tcp", net.JoinHostPort(s.ip, "15011"))
@@ -74,8 +81,28 @@ func TestThePortOfTheRateLimitServiceIsInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	err = Run(t.Context(), s.args, environment(s.env), io.Discard, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), ":15011") || !strings.Contains(err.Error(), "free the port") {
-		t.Errorf("got %v", err)
+	s.start(t)
+	if status, _, err := get(t, s.url(15006, "/")); err != nil || status != http.StatusOK {
+		t.Errorf("a request got %d, %v", status, err)
 	}
+	if log := s.log.String(); !strings.Contains(log, ":15011") || !strings.Contains(log, "free the port") || !strings.Contains(log, "--rls-address") {
+		t.Errorf("the log does not name the cure: %s", log)
+	}
+	if got := listening(t, s); got != "0" {
+		t.Errorf("weir_rls_listening is %q", got)
+	}
+	s.stop()
+	s.wait(t)
+}
+
+// listening returns the value of weir_rls_listening, empty without it.
+func listening(t *testing.T, s *sandbox) string {
+	t.Helper()
+	_, body, err := get(t, s.url(15020, "/metrics"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(body, "\nweir_rls_listening ")
+	value, _, _ := strings.Cut(after, "\n")
+	return value
 }
