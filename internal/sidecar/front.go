@@ -36,7 +36,7 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 		}
 	}()
 	add := func(address string, h http.Handler) error {
-		s, err := listen(ctx, address, h, p.log)
+		s, err := listen(ctx, address, h, p.metrics.Malformed, p.log)
 		if err == nil {
 			f.deciding = append(f.deciding, s)
 		}
@@ -58,7 +58,7 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 	if p.cfg.rlsAddress != "" {
 		f.calls = p.openRLS(ctx)
 	}
-	f.watched, err = listen(ctx, p.cfg.adminAddress, f.admin, p.log)
+	f.watched, err = listen(ctx, p.cfg.adminAddress, f.admin, p.metrics.Malformed, p.log)
 	return f, err
 }
 

@@ -10,12 +10,15 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
@@ -62,6 +65,58 @@ func TestNothingMalformedReachesTheApp(t *testing.T) {
 	}
 }
 
+// TestMalformedRequestsAreCounted once each, whoever finds out.
+func TestMalformedRequestsAreCounted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stream string
+		want   float64
+	}{
+		"a head":           {"GET / HTTP/1.1\nHost: a\r\n\r\n", 1},
+		"a chunk":          {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", 1},
+		"a target":         {"GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n", 1},
+		"an unusual query": {"GET /caf\xc3\xa9?\"<> HTTP/1.1\r\nHost: a\r\n\r\n", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := newStrictApp(t)
+			defer app.close()
+			m := metrics.New(new(process))
+			_, address := inFrontOfPooled(t, app.listener.Addr().String(), unlimited{}, m)
+			sendStream(t, address, tc.stream, 1, framingtest.Complete)
+			if got := testutil.ToFloat64(m.Malformed); got != tc.want {
+				t.Errorf("%v are counted, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestAMalformedRequestSparesTheOthersOfItsConnection where streams share it: over HTTP/2.
+func TestAMalformedRequestSparesTheOthersOfItsConnection(t *testing.T) {
+	overBoth(t, func(t *testing.T, c *http.Client) {
+		_, address := inFrontOf(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		for i, path := range []string{"/", "/a\\b", "/"} {
+			var reused bool
+			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { reused = c.Reused }})
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.URL.Opaque = path
+			res, err := c.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+			if refused := res.StatusCode == http.StatusBadRequest; refused != (i == 1) {
+				t.Errorf("%q is answered with %s", path, res.Status)
+			}
+			if ofOne := i == 1 || i == 2 && res.ProtoMajor == 2; reused != ofOne {
+				t.Errorf("request %d over %s reuses the connection: %t", i, res.Proto, reused)
+			}
+		}
+	})
+}
+
 // FuzzStream looks for a stream of requests of which more reach the app, or others, than
 // a strict parser reads.
 func FuzzStream(f *testing.F) {
@@ -97,7 +152,7 @@ func tryStream(t *testing.T, stream string, tally *strictTally) {
 		}()
 		p.ServeHTTP(w, r)
 	})
-	s, err := listen(t.Context(), "127.0.0.1:0", watched, slog.New(slog.DiscardHandler))
+	s, err := listen(t.Context(), "127.0.0.1:0", watched, m.Malformed, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Error(err)
 		return

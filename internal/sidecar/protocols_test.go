@@ -38,8 +38,13 @@ func inFrontOf(t *testing.T, app http.Handler) (*server, string) {
 
 func inFrontOfAddress(t *testing.T, app string) (*server, string) {
 	t.Helper()
-	p := proxy.New(proxy.Config{Target: app, Pool: unlimited{}, Decider: counting{new(atomic.Int64)}, Metrics: metrics.New(new(process)), Log: slog.New(slog.DiscardHandler)})
-	s, err := listen(t.Context(), "127.0.0.1:0", p, slog.New(slog.DiscardHandler))
+	return inFrontOfPooled(t, app, unlimited{}, metrics.New(new(process)))
+}
+
+func inFrontOfPooled(t *testing.T, app string, pool proxy.Pool, m *metrics.Metrics) (*server, string) {
+	t.Helper()
+	p := proxy.New(proxy.Config{Target: app, Pool: pool, Decider: counting{new(atomic.Int64)}, Metrics: m, Log: slog.New(slog.DiscardHandler)})
+	s, err := listen(t.Context(), "127.0.0.1:0", p, m.Malformed, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

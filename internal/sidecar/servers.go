@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
 )
 
@@ -47,14 +49,15 @@ type server struct {
 	abort    context.CancelFunc // ends the requests in flight
 }
 
-// listen opens address and returns a server that does not serve yet.
-func listen(ctx context.Context, address string, h http.Handler, log *slog.Logger) (*server, error) {
+// listen opens address and returns a server that does not serve yet. It counts the
+// connections that malformed framing broke off.
+func listen(ctx context.Context, address string, h http.Handler, malformed prometheus.Counter, log *slog.Logger) (*server, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w: free the port or choose another", address, err)
 	}
 	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
-	s := &server{listener: framing.Listen(listener), abort: abort}
+	s := &server{listener: framing.Listen(listener, malformed.Inc), abort: abort}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,14 +23,21 @@ import (
 
 // tunnelApp echoes what it hears over a connection that changed its protocol.
 func tunnelApp(w http.ResponseWriter, _ *http.Request) {
-	conn, rw, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
+	if conn := switchProtocols(w); conn != nil {
+		defer conn.Close()
+		_, _ = io.Copy(conn, conn)
 	}
-	defer conn.Close()
-	_, _ = rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nwelcome\n")
-	_ = rw.Flush()
-	_, _ = io.Copy(conn, rw)
+}
+
+// switchProtocols greets the client over a connection that is no HTTP from then on. It is
+// nil when there is none.
+func switchProtocols(w http.ResponseWriter) net.Conn {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil
+	}
+	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nwelcome\n")
+	return conn
 }
 
 // openTunnel changes the protocol, and reads the app's greeting.
@@ -96,6 +104,50 @@ func TestTunnelsAreCutAtTheEndOfTheGracePeriod(t *testing.T) {
 	draining.Wait()
 	if _, err := reader.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Errorf("the tunnel goes on: %v", err)
+	}
+}
+
+// TestClientsOfTunnelsHoldUpNoDrain though they neither end their connection nor read.
+func TestClientsOfTunnelsHoldUpNoDrain(t *testing.T) {
+	gone := func(conn net.Conn, _ func()) { conn.Close() }
+	floods := func(conn net.Conn, stuck func()) {
+		defer conn.Close()
+		for chunk, err := make([]byte, 1<<20), error(nil); err == nil; {
+			waits := time.AfterFunc(200*time.Millisecond, stuck)
+			_, err = conn.Write(chunk)
+			waits.Stop()
+		}
+	}
+	for name, app := range map[string]func(net.Conn, func()){"silent, and the app is gone": gone, "not reading": floods} {
+		t.Run(name, func(t *testing.T) {
+			ready := make(chan struct{})
+			stuck := sync.OnceFunc(func() { close(ready) })
+			s, address := inFrontOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if conn := switchProtocols(w); conn != nil {
+					app(conn, stuck)
+				}
+			}))
+			_, reader := openTunnel(t, address)
+			if strings.HasPrefix(name, "silent") {
+				if _, err := reader.ReadByte(); !errors.Is(err, io.EOF) {
+					t.Fatalf("the end of the app is told as %v", err)
+				}
+				stuck()
+			}
+			<-ready
+			grace, end := context.WithCancel(t.Context())
+			end()
+			drained := make(chan struct{})
+			go func() {
+				s.drain(grace)
+				close(drained)
+			}()
+			select {
+			case <-drained:
+			case <-time.After(3 * time.Second): // less than a silent client has
+				t.Fatal("the drain goes on")
+			}
+		})
 	}
 }
 

@@ -23,7 +23,9 @@ type Metrics struct {
 	// Panics counts defects that became an answer of 500, Errors decisions that
 	// failed otherwise. Neither ever admits.
 	Panics, Errors prometheus.Counter
-	Decision       prometheus.Histogram
+	// Malformed counts requests that were refused before any limit was asked.
+	Malformed prometheus.Counter
+	Decision  prometheus.Histogram
 
 	calls   *prometheus.HistogramVec
 	refills *refills
@@ -39,6 +41,9 @@ func New(s Source) *Metrics {
 		Errors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_errors_total", Help: "Requests answered with 500 because no decision was reached.",
 		}),
+		Malformed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_malformed_requests_total", Help: "Requests refused as malformed before any limit was asked.",
+		}),
 		Decision: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "weir_decision_seconds", Help: "Time to decide a request, calls to the store included.",
 			Buckets: []float64{1e-6, 2e-6, 5e-6, 1e-5, 1e-4, 1e-3, 5e-3, 2e-2, 1e-1},
@@ -46,7 +51,7 @@ func New(s Source) *Metrics {
 		calls:   newCalls(),
 		refills: newRefills(s),
 	}
-	m.Registry.MustRegister(m.Panics, m.Errors, m.Decision, m.calls, m.refills, &limits{source: s}, &pool{source: s},
+	m.Registry.MustRegister(m.Panics, m.Errors, m.Malformed, m.Decision, m.calls, m.refills, &limits{source: s}, &pool{source: s},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

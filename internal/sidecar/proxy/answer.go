@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
-	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
 	"github.com/weir-dev/weir/internal/sidecar/quota"
 )
 
@@ -27,7 +26,6 @@ func answer(res *http.Response) error {
 		if !strings.EqualFold(res.Request.Header.Get("Upgrade"), websocket) || !strings.EqualFold(res.Header.Get("Upgrade"), websocket) {
 			return errors.New("the app switches to a protocol that it was not asked for")
 		}
-		framing.Tunnel(res.Request.Context())
 	}
 	v, ok := res.Request.Context().Value(verdictKey{}).(*enforce.Verdict)
 	if !ok {

@@ -145,7 +145,7 @@ func (f *flight) Write(p []byte) (int, error) {
 // Hijack implements http.Hijacker.
 func (f *flight) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	f.tunnel = true
-	return http.NewResponseController(f.ResponseWriter).Hijack()
+	return hijack(f.ResponseWriter, f.forwarded)
 }
 
 // Unwrap returns the writer that an http.ResponseController finds the rest in.

@@ -71,7 +71,10 @@ func (p *Proxy) Close() {
 // turn, or refuses it. A panic before that is an answer of 500 and never an admission.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if wrong := malformed(r); wrong != nil {
-		w.Header().Set("Connection", "close")
+		p.cfg.Metrics.Malformed.Inc()
+		if r.ProtoMajor == 1 { // of HTTP/2 it would become GOAWAY, to all clients that share the connection
+			w.Header().Set("Connection", "close")
+		}
 		wrong.Write(w, r)
 		return
 	}
@@ -117,12 +120,12 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	}
 	f, ok := w.(*flight)
 	if !ok {
-		side.ServeHTTP(w, r)
+		side.ServeHTTP(&slotless{w, r}, r)
 		return
 	}
 	r, done := f.takeOff(r)
 	defer done()
-	side.ServeHTTP(w, r)
+	side.ServeHTTP(f, r)
 	f.answered = true
 }
 

@@ -32,8 +32,8 @@ func malformed(r *http.Request) *problem.Problem {
 }
 
 // isTarget reports whether the target is as RFC 9112, section 3.2, wants it. Of the
-// characters that are in no URI it lets pass what browsers send: RFC 3986 is older than
-// the URL Standard, and stricter.
+// characters that are in no URI it lets pass what clients send: RFC 3986 is older than the
+// URL Standard, and stricter, and bytes beyond ASCII are no part of any framing.
 func isTarget(r *http.Request) bool {
 	target := r.RequestURI
 	if target == "*" {
@@ -55,7 +55,7 @@ func isTarget(r *http.Request) bool {
 	query := false
 	for i := range len(target) {
 		switch c := target[i]; {
-		case c <= ' ', c >= 0x7f, c == '"', c == '<', c == '>', c == '#', c == '\\' && !query:
+		case c <= ' ', c == 0x7f, c == '#', !query && strings.IndexByte("\"<>\\", c) >= 0:
 			return false
 		case c == '?':
 			query = true

@@ -6,7 +6,9 @@ import (
 )
 
 // parseChunk reads the line in front of a chunk: its size in hexadecimal and extensions,
-// which are for nobody and have to be well-formed all the same.
+// which are for nobody and have to be well-formed all the same. White space behind a size
+// without extensions is what servers that pad sizes send, and net/http trims it. Between a
+// size and extensions net/http takes it for an error, and so it is one.
 func parseChunk(line []byte) (size uint64, reason string) {
 	i := 0
 	for ; i < len(line); i++ {
@@ -21,7 +23,11 @@ func parseChunk(line []byte) (size uint64, reason string) {
 	if i == 0 || i > 16 {
 		return 0, "the size of a chunk is no number"
 	}
-	for rest := line[i:]; len(rest) > 0; {
+	rest := line[i:]
+	if len(bytes.TrimRight(rest, " \t")) == 0 {
+		return size, ""
+	}
+	for len(rest) > 0 {
 		var ok bool
 		if rest, ok = cutExtension(rest); !ok {
 			return 0, "the extension of a chunk is malformed"

@@ -2,15 +2,24 @@ package framing
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync/atomic"
+	"time"
 )
 
-// Listen returns a listener whose connections are checked. HTTP/2 with prior knowledge
-// passes unchecked: its frames have one reading only.
-func Listen(l net.Listener) net.Listener { return listener{l} }
+// silence is how long a client has to end a tunnel that the app has ended.
+const silence = 5 * time.Second
 
-type listener struct{ net.Listener }
+// Listen returns a listener whose connections are checked, and which calls refused for
+// each that is malformed. HTTP/2 with prior knowledge passes unchecked: its frames have
+// one reading only.
+func Listen(l net.Listener, refused func()) net.Listener { return listener{l, refused} }
+
+type listener struct {
+	net.Listener
+	refused func()
+}
 
 // Accept implements net.Listener.
 func (l listener) Accept() (net.Conn, error) {
@@ -18,7 +27,7 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{Conn: c}, nil
+	return &Conn{Conn: c, refused: l.refused}, nil
 }
 
 // A Conn is a connection that is checked as it is read. A Read returns what comes before
@@ -29,6 +38,7 @@ func (l listener) Accept() (net.Conn, error) {
 // still works for, while it answers these in their turn.
 type Conn struct {
 	net.Conn
+	refused func()
 	scanner scanner // of the one goroutine that reads
 	tunnel  atomic.Bool
 	refuse  []byte // what comes before err
@@ -51,6 +61,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 		return n, err
 	}
 	c.err = malformed
+	c.refused()
 	if c.scanner.inHead() {
 		c.refuse = inNoHead
 	}
@@ -70,8 +81,15 @@ func (c *Conn) end(p []byte) (int, error) {
 	return n, nil
 }
 
-// CloseWrite tells the peer that nothing more comes, when the connection can.
+// CloseWrite tells the peer that nothing more comes, when the connection can. Who reads
+// from a tunnel cannot tell a peer that ignores this from one that has more to say, so
+// what comes later than 5 seconds from then on is not read.
 func (c *Conn) CloseWrite() error {
+	if c.tunnel.Load() {
+		if err := c.SetReadDeadline(time.Now().Add(silence)); err != nil {
+			return fmt.Errorf("bound the end of a tunnel: %w", err)
+		}
+	}
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

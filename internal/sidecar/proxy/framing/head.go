@@ -7,6 +7,7 @@ import (
 
 // A head is what the scanner keeps of the head of a request.
 type head struct {
+	post    bool
 	http10  bool
 	hosts   int
 	lengths int
@@ -16,15 +17,16 @@ type head struct {
 }
 
 // request checks a request line. What a target may be is for those to say who read it,
-// as long as it is one word of printable characters.
+// as long as it is one word without control characters.
 func (h *head) request(line []byte) (reason string) {
 	method, rest, _ := bytes.Cut(line, []byte(" "))
 	target, version, _ := bytes.Cut(rest, []byte(" "))
+	h.post = string(method) == "POST"
 	switch {
 	case !isToken(method):
 		return "the method is no token"
-	case !isPrintable(target):
-		return "the target has other than printable characters"
+	case !isWord(target):
+		return "the target is empty or has control characters"
 	case string(version) == "HTTP/1.0":
 		h.http10 = true
 	case string(version) != "HTTP/1.1":
@@ -33,9 +35,11 @@ func (h *head) request(line []byte) (reason string) {
 	return ""
 }
 
-func isPrintable(word []byte) bool {
+// isWord reports whether word is one without white space and other control characters.
+// Bytes beyond ASCII are those of a target that its client did not escape.
+func isWord(word []byte) bool {
 	for _, c := range word {
-		if c <= ' ' || c >= 0x7f {
+		if c <= ' ' || c == 0x7f {
 			return false
 		}
 	}

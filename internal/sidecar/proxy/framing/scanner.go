@@ -106,7 +106,11 @@ func (s *scanner) line(line []byte) (reason string) {
 	}
 	switch s.next {
 	case requestLine:
+		afterPost := s.head.post
 		s.head = head{}
+		if afterPost && len(content) == 0 {
+			return "" // old clients send one; net/http forgives it here and nowhere else
+		}
 		s.next = headerField
 		return s.head.request(content)
 	case headerField:

@@ -72,7 +72,7 @@ func framesWrong(stream []byte) bool {
 		if v != framingtest.Complete || m.Last() {
 			return false
 		}
-		rest = next
+		rest = m.Skip(next)
 	}
 	return false
 }
@@ -81,7 +81,7 @@ func framesWrong(stream []byte) bool {
 // of the connection, as far as it has lines for them.
 func plain(head []byte) []byte {
 	lines := bytes.Split(head, []byte("\r\n"))
-	if parts := bytes.Split(lines[0], []byte(" ")); len(parts) == 3 && len(parts[1]) > 0 && isPrintable(parts[1]) {
+	if parts := bytes.Split(lines[0], []byte(" ")); len(parts) == 3 && len(parts[1]) > 0 && isWord(parts[1]) {
 		lines[0] = bytes.Join([][]byte{[]byte("GET"), []byte("/"), parts[2]}, []byte(" "))
 		if !isToken(parts[0]) {
 			lines[0][0] = '('

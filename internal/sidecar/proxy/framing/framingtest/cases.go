@@ -64,7 +64,7 @@ func Known() []string {
 	// Chunks.
 	for _, body := range []string{
 		"5\nhello\r\n0\r\n\r\n", "5\r\nhello\n0\r\n\r\n", "5\r\nhello0\r\n\r\n", "5\r\nhello!\r\n0\r\n\r\n", "4\r\nhello\r\n0\r\n\r\n", "0x5\r\nhello\r\n0\r\n\r\n", "+5\r\nhello\r\n0\r\n\r\n", "-5\r\nhello\r\n0\r\n\r\n",
-		" 5\r\nhello\r\n0\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n", "5\t\r\nhello\r\n0\r\n\r\n", "5;\r\nhello\r\n0\r\n\r\n", "5;a\r\nhello\r\n0\r\n\r\n", "5;a=\r\nhello\r\n0\r\n\r\n", "5;a=\"\r\nhello\r\n0\r\n\r\n", "5;a\nhello\r\n0\r\n\r\n", "5;a\rb\r\nhello\r\n0\r\n\r\n",
+		" 5\r\nhello\r\n0\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n", "5\t\r\nhello\r\n0\r\n\r\n", "5;\r\nhello\r\n0\r\n\r\n", "5;a\r\nhello\r\n0\r\n\r\n", "5;a=\r\nhello\r\n0\r\n\r\n", "5;a=\"\r\nhello\r\n0\r\n\r\n", "5;a\nhello\r\n0\r\n\r\n", "5 \t \r\nhello\r\n0 \r\n\r\n", "5;a \r\nhello\r\n0\r\n\r\n", "5;a=\"b\" \r\nhello\r\n0\r\n\r\n", "5 \x0b\r\nhello\r\n0\r\n\r\n", "5;a\rb\r\nhello\r\n0\r\n\r\n",
 		"5;a\x00\r\nhello\r\n0\r\n\r\n", "5 ;a\r\nhello\r\n0\r\n\r\n", "5; a\r\nhello\r\n0\r\n\r\n", "5;a =b\r\nhello\r\n0\r\n\r\n", "5 a\r\nhello\r\n0\r\n\r\n", "\r\nhello\r\n0\r\n\r\n", "g\r\nhello\r\n0\r\n\r\n", "5g\r\nhello\r\n0\r\n\r\n", "10000000000000005\r\nhello\r\n0\r\n\r\n", "ffffffffffffffff\r\nhello", "8000000000000000\r\n", "000000000000000000005\r\nhello\r\n0\r\n\r\n",
 		"00005\r\nhello\r\n0\r\n\r\n", "5\r\nhello\r\n0\r\n", "5\r\nhello\r\n0\n\n", "5\r\nhello\r\n0\r\n\n", "5\r\nhello\r\n-0\r\n\r\n", "5\r\nhello\r\n0;a=b\r\n\r\n", "5\r\nhello\r\n0\r\nX: y\r\n\r\n", "5\r\nhello\r\n0\r\nX: y\n\r\n", "5\r\nhello\r\n0\r\nX : y\r\n\r\n", "5\r\nhello\r\n0\r\n X: y\r\n\r\n",
 		"5\r\nhello\r\n0\r\nX: y\r\n z\r\n\r\n", "5\r\nhello\r\n0\r\nX: \x00\r\n\r\n", "5\r\nhello\r\n0\r\nContent-Length: 9\r\n\r\n", "5\r\nhello\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n", "5\r\nhello\r\n0\r\nHost: b\r\n\r\n", "5\r\nhello\r\n0\r\nno field\r\n\r\n",
@@ -72,9 +72,15 @@ func Known() []string {
 	} {
 		add(with(te)+body+smuggled, with(te, "Trailer: X")+body+smuggled)
 	}
+	// Empty lines in front of a request line.
+	for _, body := range []string{with(cl) + "hello", with(te) + chunks, with(), strings.Replace(with(cl), "POST", "PUT", 1) + "hello", strings.Replace(with(cl), "POST", "post", 1) + "hello"} {
+		for _, empty := range []string{"\r\n", "\r\n\r\n", "\n", "\r", "\r\n\n", "\r\n\r", "\r\n ", "\r\n\r\n\r\n"} {
+			add(body+empty+smuggled, body+empty, body+empty+smuggled+empty+smuggled)
+		}
+	}
 	// Targets, methods and versions.
 	for _, target := range []string{
-		"", "*", "/*", "a", "a/b", "//a/b", "/#", "/a#b", "/a\\b", "/a?b\\c", "/%", "/%2", "/%zz", "/%00", "/a?%zz", "/a%2Fb", "/%2e%2e/x", "/../x", "/./x", "/\xc3\xa9", "/a b", "/a\tb", "/a\x00b", "/a\x7fb", "/\"", "/<x>", "/{x}|[y]^`", "/?{x}|[y]^`",
+		"", "*", "/*", "a", "a/b", "//a/b", "/#", "/a#b", "/a\\b", "/a?b\\c", "/?\"", "/?<x>", "/caf\xc3\xa9?\xe9", "http://a/\xff?\x80", "http://\xc3\xa9/", "/\x7f", "/%", "/%2", "/%zz", "/%00", "/a?%zz", "/a%2Fb", "/%2e%2e/x", "/../x", "/./x", "/\xc3\xa9", "/a b", "/a\tb", "/a\x00b", "/a\x7fb", "/\"", "/<x>", "/{x}|[y]^`", "/?{x}|[y]^`",
 		"http://", "http:///x", "http://a", "http://a?x", "http://other/x", "HTTP://a/", "https://a/x", "ftp://a/x", "http:/a", "http://u@a/", "http://u:p@a/", "http://a:b/", "http://[::1]/", "http://[::1/", "http://a\\b/", "javascript:x", "a:80", "?x", "/?x?y", "/;a=b", "/" + strings.Repeat("a", 8000), "/" + strings.Repeat("a", 40000),
 	} {
 		for _, method := range []string{"GET", "OPTIONS", "CONNECT"} {

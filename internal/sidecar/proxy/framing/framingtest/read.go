@@ -71,30 +71,34 @@ const (
 	value = `[^\x00-\x08\x0a-\x1f\x7f]*`
 	field = token + `:` + value + `\r\n`
 	// What URIs hold, and in them the characters that the URL Standard leaves as they
-	// are: [ ] ^ | { } and the grave accent, and a backslash and any % in a query.
-	path      = "(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@/\\[\\]^|{}`-]|%[0-9A-Fa-f]{2})*)"
-	query     = "(?:\\?[A-Za-z0-9._~!$&'()*+,;=:@/?\\[\\]^|{}`%\\\\-]*)?"
-	name      = "(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})"
-	address   = `\[[0-9A-Fa-f:.]+\]` // a closer look is netip's
-	port      = `(?::[0-9]*)?`
-	quoted    = `"(?:[^\x00-\x08\x0a-\x1f\x7f"\\]|\\[^\x00-\x08\x0a-\x1f\x7f])*"`
-	extension = `;` + token + `(?:=(?:` + token + `|` + quoted + `))?` // without bad white space
+	// are: [ ] ^ | { } and the grave accent, and a backslash and any % in a query. Some
+	// clients write a target as it was typed: bytes beyond ASCII, and in a query " < and >.
+	// None of these ends a word or a line for anybody.
+	path    = "(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@/\\[\\]^|{}`-]|[^\\x00-\\x7f]|%[0-9A-Fa-f]{2})*)"
+	query   = "(?:\\?(?:[A-Za-z0-9._~!$&'()*+,;=:@/?\\[\\]^|{}`%\\\\\"<>-]|[^\\x00-\\x7f])*)?"
+	name    = "(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})"
+	address = `\[[0-9A-Fa-f:.]+\]` // a closer look is netip's
+	port    = `(?::[0-9]*)?`
+	quoted  = `"(?:[^\x00-\x08\x0a-\x1f\x7f"\\]|\\[^\x00-\x08\x0a-\x1f\x7f])*"`
+	// Extensions are without bad white space; behind a size that has none, some pad.
+	extension = `;` + token + `(?:=(?:` + token + `|` + quoted + `))?`
 )
 
-// The methods that have targets of their own.
+// The methods that have targets of their own, and the one that an empty line may follow.
 const (
 	connect = "CONNECT"
 	options = "OPTIONS"
+	post    = "POST"
 )
 
 var (
-	requestLine = regexp.MustCompile(`\A(` + token + `) ([\x21-\x7e]+) (HTTP/1\.[01])\r\n\z`)
+	requestLine = regexp.MustCompile(`\A(` + token + `) ([^\x00-\x20\x7f]+) (HTTP/1\.[01])\r\n\z`)
 	fieldLine   = regexp.MustCompile(`\A` + field + `\z`)
 	originForm  = regexp.MustCompile(`\A` + path + query + `\z`)
 	absolute    = regexp.MustCompile(`\A(?i:https?)://((?:` + address + `|` + name + `+)` + port + `)` + path + `?` + query + `\z`)
 	authority   = regexp.MustCompile(`\A(?:(` + address + `)|` + name + `*)` + port + `\z`)
 	digits      = regexp.MustCompile(`\A[0-9]{1,18}\z`)
-	chunkLine   = regexp.MustCompile(`\A([0-9A-Fa-f]{1,15})(?:` + extension + `)*\r\n\z`)
+	chunkLine   = regexp.MustCompile(`\A([0-9A-Fa-f]{1,15})(?:[ \t]*|(?:` + extension + `)*)\r\n\z`)
 	// ofConnection are the fields that a Connection may name.
 	ofConnection = regexp.MustCompile(`\A(?i:close|keep-alive|upgrade|te|trailer|http2-settings|transfer-encoding|proxy-connection|proxy-authenticate|proxy-authorization)\z`)
 	// notInTrailers are the fields that would change what was read already.
@@ -257,6 +261,15 @@ func (m *Message) readTrailer(stream, rest []byte) (Message, []byte, Verdict) {
 	}
 }
 
+// Skip skips the empty line that old clients send behind the body of a POST. Section 2.2
+// has servers ignore one in front of any request line, which none has to send.
+func (m *Message) Skip(rest []byte) []byte {
+	if m.Method == post {
+		return bytes.TrimPrefix(rest, []byte("\r\n"))
+	}
+	return rest
+}
+
 // ReadAll reads the requests of a stream one after another, up to the last of its
 // connection. The verdict is about what follows them: Complete says that nothing does.
 func ReadAll(stream []byte) (all []Message, v Verdict) {
@@ -269,7 +282,7 @@ func ReadAll(stream []byte) (all []Message, v Verdict) {
 		if m.Last() {
 			return all, Complete
 		}
-		rest = next
+		rest = m.Skip(next)
 	}
 	return all, Complete
 }
