@@ -9,8 +9,10 @@
 // last among the init containers. The others therefore run as if it were not
 // there: none waits for its image or its probe, and none loses its network,
 // because only what comes to the pod is captured. A mesh's native sidecar, which
-// our connections may have to pass, is up before ours and goes down after it. The
-// app starts after all of them. Where the cluster cannot have that, the sidecar
+// our connections may have to pass, is up before ours and goes down after it. A
+// native sidecar of the app's that is probed by way of ours needs it to start, so
+// ours then comes before it, though not before a mesh's. The app starts after all of
+// them. Where the cluster cannot have that, the sidecar
 // has its classic form: the first of the containers, whose hook keeps the app from
 // starting before it is ready.
 //

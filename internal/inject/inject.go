@@ -45,6 +45,11 @@ type Config struct {
 	// Snapshot is the value of WEIR_SNAPSHOT for this pod: what the sidecar
 	// enforces until it hears from the controller. Empty: nothing.
 	Snapshot string
+
+	// ProbeToken is a part of the path that the kubelet asks this pod's sidecar at, for
+	// nobody else to guess. Text of 128 random bits that is fit for a path. Without it
+	// a sidecar that has probes to make does not start.
+	ProbeToken string
 }
 
 // Inject returns a copy of the pod with the sidecar in it and says what it did.
@@ -79,7 +84,7 @@ type status struct {
 	Capture Capture `json:"capture"`
 	Form    Form    `json:"form"`
 	Ports   []Port  `json:"ports,omitempty"`
-	Hash    string  `json:"hash"` // of our containers, but for the snapshot
+	Hash    string  `json:"hash"` // of our containers, but for the snapshot and the token
 }
 
 // mark writes on the injected pod what it is. The pod as it was knows the app's
@@ -100,9 +105,10 @@ func mark(out, pod *corev1.Pod, s status) {
 
 // hash tells sidecars of one rendering from those of another. The snapshot is
 // left out: it changes with every policy and the sidecar follows without a restart.
+// So is the token, which every pod has its own of.
 func (p *plan) hash() string {
 	without := *p
-	without.cfg.Snapshot = ""
+	without.cfg.Snapshot, without.cfg.ProbeToken = "", ""
 	sum := sha256.Sum256(mustMarshal(append(without.initContainers(), without.sidecar())))
 	return hex.EncodeToString(sum[:8])
 }

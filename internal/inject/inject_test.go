@@ -2,6 +2,7 @@ package inject
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +46,32 @@ func TestHashIgnoresSnapshot(t *testing.T) {
 	}
 	if got := mark(func(c *Config) { c.Image = "other" }); got == base {
 		t.Error("another image left the mark as it was")
+	}
+}
+
+// TestTokenIsOfThePodAlone: the kubelet asks by the token that the sidecar has, and
+// pods that differ in nothing else carry the same mark.
+func TestTokenIsOfThePodAlone(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "app", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
+		ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(8080)}}},
+	}}}}
+	var marks []string
+	for _, token := range []string{"ONE", "OTHER"} {
+		cfg := testConfig
+		cfg.Capture, cfg.ProbeToken = CaptureRedirect, token
+		out, _ := Inject(pod, optedInNamespace, cfg)
+		marks = append(marks, out.Annotations[v1alpha1.InjectedAnnotation])
+		if got, want := out.Spec.Containers[0].ReadinessProbe.HTTPGet.Path, "/probe/"+token+"/app/readiness"; got != want {
+			t.Errorf("the kubelet asks at %s, want %s", got, want)
+		}
+		env := out.Spec.InitContainers[1].Env
+		if want := (corev1.EnvVar{Name: "WEIR_PROBE_TOKEN", Value: token}); !slices.Contains(env, want) {
+			t.Errorf("the sidecar has %v, want %v among it", env, want)
+		}
+	}
+	if marks[0] != marks[1] {
+		t.Errorf("the token changed the mark from %s to %s", marks[0], marks[1])
 	}
 }
 

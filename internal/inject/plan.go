@@ -58,14 +58,16 @@ func (p *plan) apply(spec *corev1.PodSpec) {
 	if p.capture == CapturePort {
 		takeNames(spec, p.ports)
 	}
+	place := p.place(spec)
 	if p.capture == CaptureRedirect {
-		p.probes = takeProbes(spec, p.ports, p.admin)
+		p.takeProbes(spec, place)
 	}
-	spec.InitContainers = append(spec.InitContainers, p.initContainers()...)
+	ours := p.initContainers()
 	if p.form == Native {
-		spec.InitContainers = append(spec.InitContainers, p.sidecar())
+		ours = append(ours, p.sidecar())
 	} else {
 		spec.Containers = slices.Concat([]corev1.Container{p.sidecar()}, spec.Containers)
 	}
+	spec.InitContainers = slices.Insert(spec.InitContainers, place, ours...)
 	spec.Volumes = append(spec.Volumes, tokenVolume(p.volume))
 }

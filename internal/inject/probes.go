@@ -9,49 +9,73 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/probe"
 )
 
-// takeProbes has the sidecar make the probes and the hooks that would be redirected
-// to it, and returns them. What goes to other ports, or to another host than the
-// pod, stays as it is. See package probe.
-func takeProbes(spec *corev1.PodSpec, ports []Port, admin int32) []probe.Target {
-	var taken []probe.Target
-	take := func(t probe.Target) *corev1.HTTPGetAction {
-		taken = append(taken, t)
-		return &corev1.HTTPGetAction{Path: t.Path(), Port: intstr.FromInt32(admin), Scheme: corev1.URISchemeHTTP}
-	}
-	for c := range serving(spec) {
-		for _, p := range []struct {
-			kind  string
-			probe *corev1.Probe
-		}{{probe.Startup, c.StartupProbe}, {probe.Readiness, c.ReadinessProbe}, {probe.Liveness, c.LivenessProbe}} {
-			if p.probe == nil {
-				continue
-			}
-			target := probe.Target{Container: c.Name, Kind: p.kind, TimeoutSeconds: max(1, p.probe.TimeoutSeconds)}
-			if question(&target, &p.probe.ProbeHandler, c, ports) {
-				p.probe.ProbeHandler = corev1.ProbeHandler{HTTPGet: take(target)}
-			}
-		}
-		if c.Lifecycle == nil {
-			continue
-		}
-		for _, h := range []struct {
-			kind string
-			hook *corev1.LifecycleHandler
-		}{{probe.PostStart, c.Lifecycle.PostStart}, {probe.PreStop, c.Lifecycle.PreStop}} {
-			if h.hook == nil {
-				continue
-			}
-			target := probe.Target{Container: c.Name, Kind: h.kind}
-			if question(&target, &corev1.ProbeHandler{HTTPGet: h.hook.HTTPGet}, c, ports) {
-				h.hook.HTTPGet = take(target)
-			}
-		}
-	}
-	return taken
+// A question is a probe or a hook of a container that would be redirected to the
+// sidecar.
+type question struct {
+	probe.Target
+	replace func(*corev1.HTTPGetAction) // makes the kubelet ask this instead
 }
 
-// question says what is asked, if it is asked of one of the ports.
-func question(t *probe.Target, h *corev1.ProbeHandler, c *corev1.Container, ports []Port) bool {
+// starts reports whether the container counts as started only after the answer.
+func (q *question) starts() bool { return q.Kind == probe.Startup || q.Kind == probe.PostStart }
+
+// takeProbes has the sidecar put the questions of all containers. What goes to other
+// ports, or to another host than the pod, stays as it is. So does what the init
+// containers before the sidecar, of which there are place, are asked until they have
+// started: nothing is redirected yet when they are asked it first, and there is no
+// sidecar to ask. See package probe.
+func (p *plan) takeProbes(spec *corev1.PodSpec, place int) {
+	for c := range serving(spec) {
+		before := slices.ContainsFunc(spec.InitContainers[:place], func(i corev1.Container) bool { return i.Name == c.Name })
+		for _, q := range questions(c, p.ports) {
+			if before && q.starts() {
+				continue
+			}
+			p.probes = append(p.probes, q.Target)
+			q.replace(&corev1.HTTPGetAction{
+				Path: q.Path(p.cfg.ProbeToken), Port: intstr.FromInt32(p.admin), Scheme: corev1.URISchemeHTTP,
+			})
+		}
+	}
+}
+
+// questions lists what the container is asked at one of the ports.
+func questions(c *corev1.Container, ports []Port) []question {
+	var list []question
+	for _, k := range []struct {
+		kind  string
+		probe *corev1.Probe
+	}{{probe.Startup, c.StartupProbe}, {probe.Readiness, c.ReadinessProbe}, {probe.Liveness, c.LivenessProbe}} {
+		if k.probe == nil {
+			continue
+		}
+		target := probe.Target{Container: c.Name, Kind: k.kind, TimeoutSeconds: max(1, k.probe.TimeoutSeconds)}
+		if describe(&target, &k.probe.ProbeHandler, c, ports) {
+			list = append(list, question{target, func(get *corev1.HTTPGetAction) {
+				k.probe.ProbeHandler = corev1.ProbeHandler{HTTPGet: get}
+			}})
+		}
+	}
+	if c.Lifecycle == nil {
+		return list
+	}
+	for _, k := range []struct {
+		kind string
+		hook *corev1.LifecycleHandler
+	}{{probe.PostStart, c.Lifecycle.PostStart}, {probe.PreStop, c.Lifecycle.PreStop}} {
+		if k.hook == nil {
+			continue
+		}
+		target := probe.Target{Container: c.Name, Kind: k.kind}
+		if describe(&target, &corev1.ProbeHandler{HTTPGet: k.hook.HTTPGet}, c, ports) {
+			list = append(list, question{target, func(get *corev1.HTTPGetAction) { k.hook.HTTPGet = get }})
+		}
+	}
+	return list
+}
+
+// describe says what is asked, if it is asked of one of the ports.
+func describe(t *probe.Target, h *corev1.ProbeHandler, c *corev1.Container, ports []Port) bool {
 	captured := func(host string, port intstr.IntOrString) bool {
 		number := numberOf(c, port)
 		return host == "" && slices.ContainsFunc(ports, func(p Port) bool { return p.App == number })

@@ -2,6 +2,7 @@ package inject
 
 import (
 	"bytes"
+	stdcmp "cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -69,6 +70,7 @@ func requireProperties(t *testing.T, pod *corev1.Pod, ns NamespaceFacts, cfg Con
 		return
 	}
 	requireOurs(t, pod, once, report)
+	requireStarts(t, once, report)
 	requireCaptured(t, once, report)
 	requireValid(t, once)
 	requireProfile(t, pod, once, report.Capture)
@@ -103,7 +105,7 @@ func requireIdempotent(t *testing.T, once *corev1.Pod, ns NamespaceFacts, cfg Co
 func requireOurs(t *testing.T, pod, out *corev1.Pod, report Report) {
 	t.Helper()
 	var ours []*corev1.Container
-	inits := len(pod.Spec.InitContainers)
+	inits := slices.IndexFunc(out.Spec.InitContainers, isOurs)
 	if report.Capture == CaptureRedirect {
 		ours = append(ours, &out.Spec.InitContainers[inits])
 		inits++
@@ -114,13 +116,14 @@ func requireOurs(t *testing.T, pod, out *corev1.Pod, report Report) {
 		requireWaits(t, ours[len(ours)-1])
 	} else {
 		ours = append(ours, &out.Spec.InitContainers[inits])
-		inits++
 		if !isNativeSidecar(ours[len(ours)-1]) {
 			t.Error("the sidecar is no native one")
 		}
 	}
-	if len(out.Spec.InitContainers) != inits || len(out.Spec.Containers)+inits != len(pod.Spec.Containers)+len(pod.Spec.InitContainers)+len(ours) {
-		t.Error("containers came or went besides ours")
+	for _, lists := range [][2][]corev1.Container{{pod.Spec.InitContainers, out.Spec.InitContainers}, {pod.Spec.Containers, out.Spec.Containers}} {
+		if want, got := names(lists[0]), names(slices.DeleteFunc(slices.Clone(lists[1]), isOurs)); !slices.Equal(want, got) {
+			t.Errorf("containers besides ours are %q, want %q", got, want)
+		}
 	}
 	volume := out.Spec.Volumes[len(out.Spec.Volumes)-1]
 	if diff := cmp.Diff(append(slices.Clip(pod.Spec.Volumes), tokenVolume(volume.Name)), out.Spec.Volumes); diff != "" {
@@ -139,6 +142,55 @@ func requireOurs(t *testing.T, pod, out *corev1.Pod, report Report) {
 			t.Errorf("container %s mounts volume %s: %t; it is for ours alone", c.Name, volume.Name, mounts)
 		}
 	}
+}
+
+func isOurs(c corev1.Container) bool {
+	return c.Name == ContainerName || c.Name == CaptureContainerName
+}
+
+func names(list []corev1.Container) (names []string) {
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
+	return names
+}
+
+// requireStarts follows the kubelet from one init container to the next: none is kept
+// from starting by a question to a sidecar that starts after it, no mesh starts after
+// the sidecar, and the sidecar starts no sooner than that takes.
+func requireStarts(t *testing.T, out *corev1.Pod, report Report) {
+	t.Helper()
+	inits := out.Spec.InitContainers
+	at := slices.IndexFunc(inits, func(c corev1.Container) bool { return c.Name == ContainerName })
+	if report.Form == Classic {
+		at = len(inits)
+	}
+	for i := range inits {
+		c := &inits[i]
+		starts, others := askedOfSidecar(c)
+		switch {
+		case i < at && starts:
+			t.Errorf("container %s never starts: it waits for a sidecar that starts after it", c.Name)
+		case i < at && others && report.Form == Native && !isMesh(&inits[at-2]): // between them is weir-capture
+			t.Errorf("container %s is asked by way of a sidecar that starts later than it has to", c.Name)
+		case i > at && isMesh(c):
+			t.Errorf("the mesh %s starts after the sidecar", c.Name)
+		case i == at+1 && !starts && !others && (at < 2 || !isMesh(&inits[at-2])):
+			t.Errorf("the sidecar starts before container %s, which does not need it", c.Name)
+		}
+	}
+}
+
+// askedOfSidecar reports whether the kubelet asks the sidecar before the container
+// counts as started, and whether it asks it for anything else.
+func askedOfSidecar(c *corev1.Container) (starts, others bool) {
+	taken := func(get *corev1.HTTPGetAction) bool {
+		return get != nil && strings.HasPrefix(get.Path, "/probe/"+testConfig.ProbeToken+"/"+c.Name+"/")
+	}
+	of := func(p *corev1.Probe) bool { return p != nil && taken(p.HTTPGet) }
+	hook := func(h *corev1.LifecycleHandler) bool { return h != nil && taken(h.HTTPGet) }
+	lifecycle := stdcmp.Or(c.Lifecycle, &corev1.Lifecycle{})
+	return of(c.StartupProbe) || hook(lifecycle.PostStart), of(c.ReadinessProbe) || of(c.LivenessProbe) || hook(lifecycle.PreStop)
 }
 
 // requireWaits checks that the next container starts when the sidecar is ready.
@@ -174,7 +226,7 @@ func requireCaptured(t *testing.T, out *corev1.Pod, report Report) {
 				t.Errorf("container %s and the sidecar both listen on %d", c.Name, p.ContainerPort)
 			}
 		}
-		requireProbes(t, c, report)
+		requireProbes(t, c, afterSidecar(out, c), report)
 	}
 }
 
@@ -231,11 +283,22 @@ func targetPort(pod *corev1.Pod, name string) int32 {
 	return 0
 }
 
+// afterSidecar reports whether the container starts after the sidecar.
+func afterSidecar(out *corev1.Pod, c *corev1.Container) bool {
+	order := slices.Concat(names(out.Spec.InitContainers), names(out.Spec.Containers))
+	return slices.Index(order, c.Name) > slices.Index(order, ContainerName)
+}
+
 // requireProbes checks that the kubelet finds every port that it is to ask, and that
-// none leads it to where requests go.
-func requireProbes(t *testing.T, c *corev1.Container, report Report) {
+// none leads it to where requests go. What starts before the sidecar is asked by the
+// kubelet until it has started.
+func requireProbes(t *testing.T, c *corev1.Container, afterSidecar bool, report Report) {
 	t.Helper()
-	for _, p := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+	probes := []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe}
+	if afterSidecar {
+		probes = append(probes, c.StartupProbe)
+	}
+	for _, p := range probes {
 		if p == nil {
 			continue
 		}

@@ -35,6 +35,10 @@ const (
 
 	podIPEnv = "WEIR_POD_IP"
 
+	// probeTokenEnv is no argument: containers that share the pod's processes may read
+	// those.
+	probeTokenEnv = "WEIR_PROBE_TOKEN"
+
 	uid = 65532 // of nobody in particular: at least 10000, so it is no user of the node
 )
 
@@ -144,7 +148,7 @@ func (p *plan) linger() time.Duration {
 }
 
 func (p *plan) env() []corev1.EnvVar {
-	return []corev1.EnvVar{
+	list := []corev1.EnvVar{
 		fieldEnv("WEIR_POD_NAME", "metadata.name"),
 		fieldEnv("WEIR_POD_NAMESPACE", "metadata.namespace"),
 		fieldEnv("WEIR_POD_UID", "metadata.uid"),
@@ -153,6 +157,10 @@ func (p *plan) env() []corev1.EnvVar {
 		{Name: snapshotEnv, Value: p.cfg.Snapshot},
 		{Name: "WEIR_MODE", Value: p.mode},
 	}
+	if len(p.probes) > 0 {
+		list = append(list, corev1.EnvVar{Name: probeTokenEnv, Value: p.cfg.ProbeToken})
+	}
+	return list
 }
 
 func fieldEnv(name, path string) corev1.EnvVar {

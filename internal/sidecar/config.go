@@ -26,6 +26,7 @@ type config struct {
 	inbound      []inbound
 	appAddress   string // host that the app is found at
 	probes       []probe.Target
+	probeToken   string // that who asks for one of the probes has to name
 	checkAddress string
 	rlsAddress   string // empty: not served
 	adminAddress string
@@ -80,6 +81,8 @@ Environment:
   WEIR_POD_NAME, WEIR_POD_UID    the pod; needed with --fleet-address
   WEIR_CA_BUNDLE                 PEM certificates that the controller's is checked against;
                                  needed with --fleet-address
+  WEIR_PROBE_TOKEN               part of the path that --probe is answered at, for nobody
+                                 to guess; needed with --probe
   WEIR_SNAPSHOT                  policies to begin with, encoded, gzip, base64
   WEIR_MODE                      enforce, shadow (count refusals only) or bypass (do
                                  nothing) (default enforce)
@@ -142,6 +145,7 @@ func loadConfig(args []string, getenv func(string) string) (config, error) {
 func (c *config) readEnv(getenv func(string) string) error {
 	c.namespace, c.pod, c.podUID = getenv("WEIR_POD_NAMESPACE"), getenv("WEIR_POD_NAME"), getenv("WEIR_POD_UID")
 	c.caBundle = getenv("WEIR_CA_BUNDLE")
+	c.probeToken = getenv("WEIR_PROBE_TOKEN")
 	if dir := getenv("WEIR_SANDBOX_DIR"); dir != "" {
 		c.tokenFile = filepath.Join(dir, c.tokenFile)
 	}
@@ -211,6 +215,9 @@ func (c *config) validate() error {
 		}
 	}
 	need("WEIR_POD_NAMESPACE", c.namespace, "set it to the namespace of the pod")
+	if len(c.probes) > 0 {
+		need("WEIR_PROBE_TOKEN", c.probeToken, "with --probe, set it to a random text that is fit for a path")
+	}
 	switch c.mode {
 	case enforce.Enforce, enforce.Shadow, enforce.Bypass:
 	default:

@@ -20,7 +20,7 @@ func environment(vars map[string]string) func(string) string {
 // pod is what the control plane sets for every sidecar.
 func pod(changes ...string) map[string]string {
 	vars := map[string]string{
-		"WEIR_POD_NAMESPACE": "shop", "WEIR_POD_NAME": "checkout-1", "WEIR_POD_UID": "uid", "WEIR_CA_BUNDLE": "pem",
+		"WEIR_POD_NAMESPACE": "shop", "WEIR_POD_NAME": "checkout-1", "WEIR_POD_UID": "uid", "WEIR_CA_BUNDLE": "pem", "WEIR_PROBE_TOKEN": "T0KEN",
 	}
 	for i := 0; i < len(changes); i += 2 {
 		vars[changes[i]] = changes[i+1]
@@ -40,7 +40,7 @@ func TestLoadConfig(t *testing.T) {
 		fleetAddress: "weir-fleet.weir-system.svc:15030", fleetServerName: "weir-fleet.weir-system.svc",
 		tokenFile: "/var/run/secrets/weir.dev/token", caBundle: "pem",
 		inbound: []inbound{{":15006", "127.0.0.1:8080"}, {":15007", "127.0.0.1:9090"}}, appAddress: "127.0.0.1", linger: 25 * time.Second,
-		probes:       []probe.Target{{Container: "app", Kind: probe.Readiness, TimeoutSeconds: 1, TCP: &probe.TCP{Port: 8080}}},
+		probes: []probe.Target{{Container: "app", Kind: probe.Readiness, TimeoutSeconds: 1, TCP: &probe.TCP{Port: 8080}}}, probeToken: "T0KEN",
 		checkAddress: "127.0.0.1:15010", rlsAddress: "127.0.0.1:15011", adminAddress: ":15020", grace: 30 * time.Second,
 		otlpEndpoint: "collector.monitoring:4317",
 		namespace:    "shop", pod: "checkout-1", podUID: "uid", mode: enforce.Enforce,
@@ -90,6 +90,7 @@ func TestLoadConfigNamesTheFieldAndTheCure(t *testing.T) {
 		"a linger backwards":        {[]string{"--linger=-1s"}, pod(), []string{"--linger", "0s or more"}},
 		"no app":                    {[]string{"--app-address="}, pod(), []string{"--app-address", "the pod"}},
 		"a probe of nothing":        {[]string{`--probe={"container":"app","kind":"liveness"}`}, pod(), []string{"-probe", "set one"}},
+		"a probe for anybody":       {[]string{`--probe={"container":"app","kind":"liveness","tcp":{"port":1}}`}, pod("WEIR_PROBE_TOKEN", ""), []string{"WEIR_PROBE_TOKEN", "--probe", "set it"}},
 		"no namespace":              {nil, pod("WEIR_POD_NAMESPACE", ""), []string{"WEIR_POD_NAMESPACE", "set it"}},
 		"no pod":                    {[]string{"--fleet-address=a:1"}, pod("WEIR_POD_NAME", ""), []string{"WEIR_POD_NAME", "set it"}},
 		"no UID":                    {[]string{"--fleet-address=a:1"}, pod("WEIR_POD_UID", ""), []string{"WEIR_POD_UID", "set it"}},

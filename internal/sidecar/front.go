@@ -29,7 +29,7 @@ type front struct {
 // error nothing listens.
 func (p *process) open(ctx context.Context) (f *front, err error) {
 	f = &front{admin: admin.New(p.cfg.mode, p, p.metrics.Registry)}
-	f.admin.Handle("GET /probe/", probe.New(p.cfg.appAddress, p.cfg.probes))
+	f.admin.Handle("GET /probe/", probe.New(p.cfg.appAddress, p.cfg.probeToken, p.cfg.probes))
 	defer func() {
 		if err != nil {
 			f.close()

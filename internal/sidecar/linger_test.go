@@ -91,18 +91,22 @@ func TestProbesAreNoRequests(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
 	app, port := s.ownApp(t, http.HandlerFunc(hello))
 	s.args = append(s.args, fmt.Sprintf(`--probe={"container":"app","kind":"readiness","timeoutSeconds":1,"http":{"port":%s}}`, port))
+	s.env["WEIR_PROBE_TOKEN"] = "T0KEN"
 	_, _, s.env["WEIR_SNAPSHOT"] = snapshotOf(t, policy.Store{Type: policy.RedisStore, Address: silence(t)}, 1)
 	s.start(t)
 	if status, _, err := get(t, s.url(15006, "/")); err != nil || status != http.StatusServiceUnavailable {
 		t.Fatalf("a request: %d, %v; want a refusal, or this proves nothing", status, err)
 	}
 	for range 20 {
-		if status, body, err := get(t, s.url(15020, "/probe/app/readiness")); err != nil || status != http.StatusOK {
+		if status, body, err := get(t, s.url(15020, "/probe/T0KEN/app/readiness")); err != nil || status != http.StatusOK {
 			t.Fatalf("a probe: %d %q, %v", status, body, err)
 		}
 	}
+	if status, _, err := get(t, s.url(15020, "/probe/another/app/readiness")); err != nil || status != http.StatusNotFound {
+		t.Errorf("a probe by who does not know the token: %d, %v", status, err)
+	}
 	app.Close()
-	if status, _, err := get(t, s.url(15020, "/probe/app/readiness")); err != nil || status != http.StatusServiceUnavailable {
+	if status, _, err := get(t, s.url(15020, "/probe/T0KEN/app/readiness")); err != nil || status != http.StatusServiceUnavailable {
 		t.Errorf("a probe of an app that is gone: %d, %v", status, err)
 	}
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -41,7 +42,7 @@ type PodInjector struct {
 	Events    Events
 	CABundle  func() []byte // PEM of the authority that sidecars shall trust
 
-	// Config is what every sidecar gets; CABundle and Snapshot are set per pod.
+	// Config is what every sidecar gets; CABundle, Snapshot and ProbeToken are set per pod.
 	Config inject.Config
 }
 
@@ -54,7 +55,7 @@ func (i *PodInjector) Handle(ctx context.Context, req admission.Request) admissi
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode the pod: %w", err))
 	}
 	cfg := i.Config
-	cfg.CABundle = string(i.CABundle())
+	cfg.CABundle, cfg.ProbeToken = string(i.CABundle()), rand.Text()
 	snapshot, snapshotErr := i.snapshot(ctx, req.Namespace, pod)
 	cfg.Snapshot = snapshot
 

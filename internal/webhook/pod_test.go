@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -363,6 +364,34 @@ func TestReinvocationIsSilent(t *testing.T) {
 	response := injector.Handle(t.Context(), request(once))
 	if len(response.Patches) != 0 || len(response.Warnings) != 0 || len(events.lines) != 0 {
 		t.Errorf("the second call: patches %v, warnings %v, events %v", response.Patches, response.Warnings, events.lines)
+	}
+}
+
+// TestEveryPodHasItsOwnToken, the one by which the kubelet asks its sidecar, and keeps
+// it when it is admitted once more.
+func TestEveryPodHasItsOwnToken(t *testing.T) {
+	injector, _ := newInjector()
+	injector.Config.Capture = inject.CaptureRedirect
+	pod := aPod(nil)
+	pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}}}
+	raw := encode(t, pod)
+	tokens := map[string]bool{}
+	for range 3 {
+		once := patched(t, raw, injector.Handle(t.Context(), request(raw)))
+		token := env(sidecarOf(t, once), "WEIR_PROBE_TOKEN")
+		if len(token) < 26 { // of 32 signs each, for 128 bits
+			t.Errorf("token %q can be guessed", token)
+		}
+		tokens[token] = true
+		if path := `"/probe/` + token + `/app/liveness"`; !strings.Contains(string(once), path) {
+			t.Errorf("the kubelet does not ask at %s: %s", path, once)
+		}
+		if again := injector.Handle(t.Context(), request(once)); len(again.Patches) != 0 {
+			t.Errorf("the second call: patches %v", again.Patches)
+		}
+	}
+	if len(tokens) != 3 {
+		t.Errorf("3 pods have %d tokens", len(tokens))
 	}
 }
 

@@ -2,8 +2,8 @@
 //
 // Where all connections to the app's port are redirected to the sidecar, those of
 // the kubelet are too, and nothing in them says whose they are. So the injector has
-// the kubelet ask the sidecar's admin port instead, at /probe/CONTAINER/KIND, and
-// the sidecar asks the app as the kubelet would have done: by HTTP, HTTPS without
+// the kubelet ask the sidecar's admin port instead, at /probe/TOKEN/CONTAINER/KIND,
+// and the sidecar asks the app as the kubelet would have done: by HTTP, HTTPS without
 // looking at the certificate, TCP or gRPC. Such a question is no request to the app
 // for any limit, pool or metric.
 //
@@ -11,4 +11,9 @@
 // app's is passed on. Only what was declared is asked, at the app's own address, and never
 // twice at a time: whoever comes while a question is on its way gets its answer. So
 // the path opens no way around a limit.
+//
+// A hook may end the app, and a question may carry credentials in its headers, while
+// anybody may reach the admin port. So the path holds a token, which the injector makes
+// for each pod and nobody can guess. It keeps out other pods, and not those who may
+// read this one's object, where it is written down.
 package probe

@@ -2,27 +2,33 @@ package probe
 
 import (
 	"context"
+	"crypto/subtle"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // A Handler answers at the path of each target.
-type Handler struct{ targets map[string]*question }
+type Handler struct {
+	token   []byte
+	targets map[string]*question // by what follows the token in the path
+}
 
-// New returns the handler for the targets of the app at the host.
-func New(app string, targets []Target) *Handler {
-	h := &Handler{targets: map[string]*question{}}
+// New returns the handler for the targets of the app at the host. Only who names the
+// token is answered.
+func New(app, token string, targets []Target) *Handler {
+	h := &Handler{token: []byte(token), targets: map[string]*question{}}
 	for _, t := range targets {
-		h.targets[t.Path()] = &question{put: func(ctx context.Context) error { return ask(ctx, app, &t) }}
+		h.targets[t.name()] = &question{put: func(ctx context.Context) error { return ask(ctx, app, &t) }}
 	}
 	return h
 }
 
 // ServeHTTP puts the question and answers 200, or 503 with the cause.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q, ok := h.targets[r.URL.Path]
-	if !ok {
-		http.Error(w, "no probe of this container and kind was taken over by the injector", http.StatusNotFound)
+	q := h.find(r.URL.Path)
+	if q == nil {
+		http.Error(w, "no probe of this token, container and kind was taken over by the injector", http.StatusNotFound)
 		return
 	}
 	if err := q.ask(r.Context()); err != nil {
@@ -30,4 +36,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _ = fmt.Fprintln(w, "ok") // nobody is left to tell when the kubelet is gone
+}
+
+// find returns the question at the path, or nil. How long that takes says nothing of
+// the token, nor of what was declared to who does not have it.
+func (h *Handler) find(path string) *question {
+	token, name, _ := strings.Cut(strings.TrimPrefix(path, prefix), "/")
+	if len(h.token) == 0 || subtle.ConstantTimeCompare([]byte(token), h.token) != 1 {
+		return nil
+	}
+	return h.targets[name]
 }

@@ -16,7 +16,10 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-const app = "127.0.0.1"
+const (
+	app   = "127.0.0.1"
+	token = "T0KEN"
+)
 
 func portOf(t *testing.T, a net.Addr) int32 {
 	t.Helper()
@@ -123,7 +126,7 @@ func TestProbes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.target.Container, tc.target.Kind = "checkout", Readiness
-			status, body := get(t.Context(), New(app, []Target{tc.target}), "/probe/checkout/readiness")
+			status, body := get(t.Context(), New(app, token, []Target{tc.target}), "/probe/T0KEN/checkout/readiness")
 			if want := map[bool]int{true: 200, false: 503}[tc.cause == ""]; status != want || !strings.Contains(body, tc.cause) {
 				t.Errorf("the answer is %d %q, want %d with %q", status, body, want, tc.cause)
 			}
@@ -159,7 +162,7 @@ func TestRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := Target{Container: "c", Kind: Liveness, HTTP: &HTTP{Port: port, Path: tc.path, Headers: tc.headers}}
-			if status, body := get(t.Context(), New(app, []Target{target}), target.Path()); status != http.StatusOK {
+			if status, body := get(t.Context(), New(app, token, []Target{target}), target.Path(token)); status != http.StatusOK {
 				t.Fatalf("%d %s", status, body)
 			}
 			is := strings.Join([]string{got.Host, got.RequestURI, got.UserAgent(), got.Header.Get("Accept"), "[" + strings.Join(got.Header["X-A"], " ") + "]"}, " ")
@@ -178,16 +181,24 @@ func TestOnlyWhatWasDeclared(t *testing.T) {
 		asked.Add(1)
 		_, _ = io.WriteString(w, "secret")
 	})
-	h := New(app, []Target{{Container: "c", Kind: Liveness, HTTP: &HTTP{Port: port, Path: "/alive"}}})
-	for _, path := range []string{"/probe/c/readiness", "/probe/d/liveness", "/probe/c/liveness/", "/probe/c/liveness/../liveness", "/probe/"} {
+	targets := []Target{{Container: "c", Kind: Liveness, HTTP: &HTTP{Port: port, Path: "/alive"}}}
+	h := New(app, token, targets)
+	for _, path := range []string{
+		"/probe/T0KEN/c/readiness", "/probe/T0KEN/d/liveness", "/probe/T0KEN/c/liveness/", "/probe/T0KEN/c/liveness/../liveness",
+		"/probe/T0KEN", "/probe/T0KEN/", "/probe/",
+		"/probe/c/liveness", "/probe//c/liveness", "/probe/T0KEM/c/liveness", "/probe/t0ken/c/liveness", "/probe/T0KE/c/liveness", "/probe/T0KENN/c/liveness",
+	} {
 		if status, _ := get(t.Context(), h, path); status != http.StatusNotFound {
 			t.Errorf("%s: status %d, want 404", path, status)
 		}
 	}
+	if status, _ := get(t.Context(), New(app, "", targets), "/probe//c/liveness"); status != http.StatusNotFound {
+		t.Errorf("without a token: status %d, want 404", status)
+	}
 	if n := asked.Load(); n != 0 {
 		t.Fatalf("the app was asked %d times", n)
 	}
-	if status, body := get(t.Context(), h, "/probe/c/liveness?path=/other"); status != http.StatusOK || strings.Contains(body, "secret") || asked.Load() != 1 {
+	if status, body := get(t.Context(), h, "/probe/T0KEN/c/liveness?path=/other"); status != http.StatusOK || strings.Contains(body, "secret") || asked.Load() != 1 {
 		t.Errorf("status %d, body %q, asked %d times", status, body, asked.Load())
 	}
 }

@@ -56,8 +56,12 @@ type GRPC struct {
 	Service string `json:"service,omitempty"` // empty: the server as a whole
 }
 
-// Path is where the admin port answers for the target.
-func (t *Target) Path() string { return "/probe/" + t.Container + "/" + t.Kind }
+const prefix = "/probe/"
+
+// Path is where the admin port answers for the target whoever has the token.
+func (t *Target) Path(token string) string { return prefix + token + "/" + t.name() }
+
+func (t *Target) name() string { return t.Container + "/" + t.Kind }
 
 // Parse reads a target from its JSON form. The error names the field and the cure.
 func Parse(text string) (Target, error) {
