@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("When a process dies under load", func() {
-	It("a sidecar's crash costs at most the credits it held", func(ctx SpecContext) {
+	It("a sidecar's crash costs at most the credits it held", more, func(ctx SpecContext) {
 		shop := openShop(ctx, nil)
 		shop.deploy(ctx, "checkout", 4, nil)
 		shop.startLoad(overload)
@@ -59,7 +59,7 @@ var _ = Describe("When a process dies under load", func() {
 			}
 			Expect(short).To(BeNumerically("<=", 1), "windows that lost budget")
 		},
-		Entry("when it is stopped in good order", SpecTimeout(2*time.Minute), func() { cluster.Controller.Stop() }),
+		Entry("when it is stopped in good order", more, SpecTimeout(2*time.Minute), func() { cluster.Controller.Stop() }),
 		Entry("when it is killed", SpecTimeout(2*time.Minute), func() { cluster.Controller.Kill() }),
 	)
 })

@@ -263,7 +263,7 @@ var _ = Describe("A budget over two clusters", Ordered, ContinueOnFailure, func(
 			within(counts)
 			Expect(counts[3].sum()).To(BeNumerically(">=", mostly))
 		},
-		Entry("when it is stopped in good order", SpecTimeout(3*time.Minute), func() { here.cluster.Controller.Stop() }),
+		Entry("when it is stopped in good order", more, SpecTimeout(3*time.Minute), func() { here.cluster.Controller.Stop() }),
 		Entry("when it is killed", SpecTimeout(3*time.Minute), func() { here.cluster.Controller.Kill() }),
 	)
 
@@ -278,8 +278,9 @@ var _ = Describe("A budget over two clusters", Ordered, ContinueOnFailure, func(
 		Expect(f.hub.kube.Delete(ctx, old)).To(Succeed())
 		moved, err := f.member.budget(ctx)
 		Expect(err).NotTo(HaveOccurred())
+		linked := moved.DeepCopy()
 		moved.Spec.Hub = nil
-		Expect(f.member.kube.Update(ctx, moved)).To(Succeed())
+		Expect(f.member.kube.Patch(ctx, moved, client.MergeFrom(linked))).To(Succeed())
 		back := &federation{hub: f.member, member: f.hub}
 		back.introduce(ctx, f.hub, here.name)
 		again := &v1alpha1.FederatedBudget{ObjectMeta: metav1.ObjectMeta{Name: budgetName, Namespace: f.hub.namespace}, Spec: moved.Spec}
@@ -305,8 +306,9 @@ var _ = Describe("A budget over two clusters", Ordered, ContinueOnFailure, func(
 		Expect(here.kube.Get(ctx, client.ObjectKey{Namespace: system, Name: "weir-member-ap-south"}, &other)).To(Succeed())
 		var own corev1.Secret
 		Expect(member.kube.Get(ctx, client.ObjectKey{Namespace: f.member.namespace, Name: hubSecret}, &own)).To(Succeed())
+		before := own.DeepCopy()
 		own.Data = other.Data
-		Expect(member.kube.Update(ctx, &own)).To(Succeed())
+		Expect(member.kube.Patch(ctx, &own, client.MergeFrom(before))).To(Succeed())
 		Eventually(f.member.budgetCondition, 60*time.Second, 200*time.Millisecond).
 			WithContext(ctx).WithArguments(v1alpha1.ConnectedCondition).
 			Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", v1alpha1.UnauthorizedReason)))

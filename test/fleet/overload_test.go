@@ -37,10 +37,10 @@ var _ = Describe("A fleet under four times the load that its limit admits", func
 				g.Expect(perTrip).To(BeNumerically(">=", 50))
 			}, 40*time.Second, time.Second).Should(Succeed())
 		},
-		Entry("with the controller as the store", SpecTimeout(2*time.Minute), func() v1alpha1.Store {
+		Entry("with the controller as the store", more, SpecTimeout(2*time.Minute), func() v1alpha1.Store {
 			return v1alpha1.Store{Type: v1alpha1.ControllerStore}
 		}),
-		Entry("with Redis as the store", SpecTimeout(2*time.Minute), func() v1alpha1.Store {
+		Entry("with Redis as the store", more, SpecTimeout(2*time.Minute), func() v1alpha1.Store {
 			of, _ := startRedis(context.Background())
 			return of
 		}),

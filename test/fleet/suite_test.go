@@ -21,6 +21,10 @@ import (
 
 const assets = "KUBEBUILDER_ASSETS"
 
+// more labels what `make test-fleet-more` alone runs: the suite on a real cluster shows
+// the like.
+var more = Label("more")
+
 // All specs of a process share one cluster and use namespaces of their own.
 var (
 	here    *site
