@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the servers that the tests start themselves and that no Go module
-# holds. Where it may not install, it says what to install.
+# holds, and further programs by name: deps.sh [PROGRAM ...]. Where it may not
+# install, it says what to install.
 set -euo pipefail
 
 # Packages put the programs of Postgres where the PATH does not look.
@@ -14,7 +15,9 @@ has_postgres() {
 missing=()
 command -v redis-server >/dev/null || missing+=(redis-server)
 has_postgres || missing+=(postgresql)
-command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ] || missing+=(haproxy)
+for program in "$@"; do # what only some targets need, named as its package
+    command -v "$program" >/dev/null || [ -x "/usr/sbin/$program" ] || missing+=("$program")
+done
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 as_root=()
@@ -29,5 +32,5 @@ if command -v apt-get >/dev/null && "${as_root[@]}" true 2>/dev/null; then
         apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
     exit 0
 fi
-echo "missing: ${missing[*]}. Install it with your system's package manager (brew install redis postgresql@17 haproxy, apt-get install redis-server postgresql haproxy, dnf install redis postgresql-server haproxy)." >&2
+echo "missing: ${missing[*]}. Install it with your system's package manager (brew install redis postgresql@17, apt-get install redis-server postgresql, dnf install redis postgresql-server)." >&2
 exit 1

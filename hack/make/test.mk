@@ -27,7 +27,7 @@ test-fleet-more: deps assets build demo-programs ## The same with the specs whos
 
 .PHONY: e2e
 e2e: e2e-ready ## Create a kind cluster, install Weir, and prove its promises with real pods (E2E_KEEP=1 leaves the cluster of a spec that failed)
-	IMAGE_VERSION=$(VERSION) $(GINKGO) --timeout 45m --tags e2e ./test/e2e
+	IMAGE_VERSION=$(VERSION) $(GINKGO) --timeout 45m --flake-attempts 2 --tags e2e ./test/e2e
 
 .PHONY: e2e-ready
 e2e-ready: deps assets $(TOOLS)/.helm install-manifest
@@ -39,8 +39,12 @@ fuzz: ## Fuzz every target for FUZZTIME each
 	@hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: deps assets ## Set the cost of a decision beside other limiters, in memory and over stores; writes docs/benchmarks.md
+bench: deps assets bench-deps ## Set the cost of a decision beside other limiters, in memory and over stores; writes docs/benchmarks.md
 	KUBEBUILDER_ASSETS=$(ASSETS) go -C test/bench run . -o $(CURDIR)/docs/benchmarks.md $(BENCH)
+
+.PHONY: bench-deps
+bench-deps:
+	@hack/deps.sh haproxy
 
 .PHONY: tlc
 tlc: ## Check the TLA+ modules in spec/ with TLC, given TLA2TOOLS
