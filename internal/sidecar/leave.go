@@ -2,7 +2,6 @@ package sidecar
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -32,16 +31,9 @@ const (
 // nobody. So each of them ends with the request it is at.
 func leave(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("leave", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
 	address := flags.String("check-address", defaultCheck, "")
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		_, err = io.WriteString(out, leaveUsage)
+	if over, err := parsed(flags, args, leaveUsage, out); over {
 		return err
-	case err != nil:
-		return fmt.Errorf("%w: sidecar leave --help lists the flags", err)
-	case flags.NArg() > 0:
-		return fmt.Errorf("argument %q is no flag: sidecar leave --help lists the flags", flags.Arg(0))
 	}
 	ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
 	defer cancel()

@@ -2,7 +2,6 @@ package sidecar
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -23,17 +22,10 @@ const waitPause = 50 * time.Millisecond
 // in the way when it is not in time.
 func wait(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("wait", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
 	address := flags.String("admin-address", "127.0.0.1:15020", "")
 	timeout := flags.Duration("timeout", time.Minute, "")
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		_, err = io.WriteString(out, waitUsage)
+	if over, err := parsed(flags, args, waitUsage, out); over {
 		return err
-	case err != nil:
-		return fmt.Errorf("%w: sidecar wait --help lists the flags", err)
-	case flags.NArg() > 0:
-		return fmt.Errorf("argument %q is no flag: sidecar wait --help lists the flags", flags.Arg(0))
 	}
 	ctx, cancel := context.WithTimeout(ctx, *timeout)
 	defer cancel()
