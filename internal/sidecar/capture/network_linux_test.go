@@ -20,9 +20,20 @@ type network struct {
 	path string
 }
 
+// holds reports whether this process has a capability; root in a container may not.
+func holds(t *testing.T, capability int) bool {
+	t.Helper()
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		t.Fatal(err)
+	}
+	return data[capability/32].Effective&(1<<(capability%32)) != 0
+}
+
 func newNetwork(t *testing.T) *network {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || !holds(t, unix.CAP_SYS_ADMIN) || !holds(t, unix.CAP_NET_ADMIN) {
 		t.Skip("needs root to make network namespaces: run it as root, for instance in a container with SYS_ADMIN and NET_ADMIN")
 	}
 	n := &network{work: make(chan func())}
