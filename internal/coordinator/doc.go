@@ -1,6 +1,7 @@
 // Package coordinator is the leading controller's side of the fleet stream. Every
 // sidecar keeps one stream to it: configuration goes down, and acknowledgements,
-// leases and reports come up.
+// leases and reports come up. A session is such a stream, from a holder's hello to its
+// end, and what the holder said on it; the newest speaks for its pod.
 //
 // It serves only while its process leads. A term of leadership begins by raising
 // the recorded term and taking over the ledger that a predecessor left; it ends
