@@ -62,8 +62,10 @@ func (k *Key) fetch(c *call) {
 
 // take asks for a grant until one can be used: one whose deadline has passed
 // when it arrives is dropped, for its windows may be over. Its next attempt
-// comes when they are, unless other settings are in force by then: who has said to
-// enforce them does not ask by the old ones.
+// comes when they surely are: counted from when the command was sent, it could reach
+// the store once more just before their end, and again. It does not come when other
+// settings are in force by then: who has said to enforce them does not ask by the old
+// ones.
 func (k *Key) take(ctx context.Context, cfg *settings, take limiter.Command, asks int) (Reply, error) {
 	l := k.limiter()
 	for range asks {
@@ -71,7 +73,7 @@ func (k *Key) take(ctx context.Context, cfg *settings, take limiter.Command, ask
 		if err != nil || r.Granted == 0 || asks == 1 || !r.Late(l.clock.now()) {
 			return r.Reply, err
 		}
-		over := r.Sent + nanos(r.ExpiresIn)
+		over := r.Received + nanos(r.ExpiresIn)
 		if err := l.clock.sleep(ctx, time.Duration(over-l.clock.now())); err != nil {
 			return r.Reply, err
 		}

@@ -48,3 +48,19 @@ func TestARequestThatIsCancelledSpendsNothingOfWhatItFetched(t *testing.T) {
 		}
 	})
 }
+
+// A command that travels faster than the one before may reach the store before the
+// window ends in which that one's grant was too late.
+func TestAWindowsEndIsMissedOnceHoweverLongCommandsTravel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nextWindow()
+		s := newFakeStore()
+		travel := 20 * time.Millisecond
+		s.there = func() time.Duration { travel /= 2; return travel }
+		l := open(t, perSecond(100, 10), s)
+		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second - 18*time.Millisecond)))
+		if d := acquire(t, l, "", 1); !d.Allowed || s.count(limiter.Take) != 2 {
+			t.Errorf("got %+v after %d calls, want it admitted by the second", d, s.count(limiter.Take))
+		}
+	})
+}
