@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/weir-dev/weir/pkg/monotonic"
 )
 
 // run is the whole process but for its exit code: it returns when ctx is done and
@@ -27,6 +29,11 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 	logger := newLogger(&o, out)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
+	if deaf, err := monotonic.Process.Listen(); err == nil {
+		defer deaf()
+	} else {
+		logger.Info("the kernel does not tell of resumes, so the clocks are compared all the time", "interval", monotonic.WatchInterval.String(), "reason", err.Error())
+	}
 	if err := start(ctrl.LoggerInto(ctx, logger), &o); err != nil {
 		return fmt.Errorf("stopped: %w", err)
 	}

@@ -18,15 +18,18 @@ type Clock struct {
 	suspended func() time.Duration // nil: there is nothing to watch
 	slept     atomic.Int64         // nanoseconds the machine was known to be suspended
 
-	mu       sync.Mutex
-	watchers map[*watcher]struct{} // guarded by mu
-	stop     chan struct{}         // guarded by mu: ends the watchdog
-	done     chan struct{}         // guarded by mu: closed when the watchdog has ended
+	mu       sync.Mutex // guards the rest
+	watchers map[*watcher]struct{}
+	told     bool          // the kernel tells of resumes
+	patrol   *patrol       // nil while nobody watches, or the kernel tells
+	seen     time.Duration // what suspended returned when somebody looked last
 }
 
 // New returns a clock of a machine that was suspended for what suspended returns, since
 // some start. It never shrinks by more than readings wander.
-func New(suspended func() time.Duration) *Clock { return &Clock{suspended: suspended} }
+func New(suspended func() time.Duration) *Clock {
+	return &Clock{suspended: suspended, seen: suspended()}
+}
 
 // Now reads the clock. It is small enough to become a part of its caller, where a
 // decision spends most of its time.
@@ -34,3 +37,24 @@ func (c *Clock) Now() int64 { return int64(time.Since(epoch)) + c.slept.Load() }
 
 // Skip moves the clock forward by d.
 func (c *Clock) Skip(d time.Duration) { c.slept.Add(int64(d)) }
+
+// look moves the clock on by what the machine was suspended longer than when somebody
+// looked last, and tells the watchers. Every deadline counted on the clock then comes as
+// early as it should.
+func (c *Clock) look() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// Readings wander by microseconds; a suspension takes longer than that.
+	now := c.suspended()
+	slept := now - c.seen
+	if slept < time.Millisecond {
+		return
+	}
+	c.seen = now
+	c.Skip(slept)
+	for w := range c.watchers {
+		if w.jumped != nil {
+			w.jumped()
+		}
+	}
+}

@@ -72,19 +72,20 @@ func TestWatchdogRunsWhileAnybodyWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(func() time.Duration { return 0 })
 		a, b := c.Watch(nil), c.Watch(nil)
-		done := c.done
+		first := c.patrol
 		a()
 		select {
-		case <-done:
+		case <-first.done:
 			t.Error("the watchdog ended with somebody still watching")
 		default:
 		}
 		b()
-		<-done
-		c.Watch(nil)()
-		if <-c.done; c.done == done {
-			t.Error("no watchdog ran for who came later")
+		<-first.done
+		stop := c.Watch(nil)
+		if c.patrol == nil || c.patrol == first {
+			t.Error("no watchdog runs for who came later")
 		}
+		stop()
 	})
 }
 

@@ -3,8 +3,9 @@
 //
 // The monotonic clock of the system stands still while the machine is suspended, so a
 // deadline that is counted on it would come too late. A watchdog compares it with the
-// clock that does not stand still, every 10 ms on Linux, and moves instants forward by
-// what they part. What happens between a resume and the next comparison still sees
-// the instant of the suspension. Elsewhere, and where a hypervisor stops a machine
-// without telling it, a suspension is not noticed.
+// clock that does not stand still, and moves instants forward by what they part. On
+// Linux it does so when the kernel tells of a resume, if the program listens, and else
+// every 10 ms. What happens between a resume and the comparison still sees the instant
+// of the suspension. Elsewhere, and where a hypervisor stops a machine without telling
+// it, a suspension is not noticed.
 package monotonic

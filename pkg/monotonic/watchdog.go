@@ -2,8 +2,9 @@ package monotonic
 
 import "time"
 
-// WatchInterval is how often the watchdog looks. What is done between a resume and the
-// next look is the residue that remains of a suspension.
+// WatchInterval is how often the watchdog looks where the kernel does not tell of
+// resumes. What is done between a resume and the next look is the residue that remains
+// of a suspension.
 const WatchInterval = 10 * time.Millisecond
 
 // A watcher is one who needs the watchdog.
@@ -13,7 +14,8 @@ type watcher struct {
 
 // Watch keeps the watchdog running until the returned function is called, once. Unless
 // it is nil, jumped is called after each jump of the clock, by the watchdog: it must
-// not block. The last to stop returns when the watchdog has ended.
+// not block, and call no method of the clock but Now. The last to stop returns when the
+// watchdog has ended.
 func (c *Clock) Watch(jumped func()) (stop func()) {
 	w := &watcher{jumped}
 	c.mu.Lock()
@@ -22,56 +24,95 @@ func (c *Clock) Watch(jumped func()) (stop func()) {
 		c.watchers = map[*watcher]struct{}{}
 	}
 	c.watchers[w] = struct{}{}
-	if len(c.watchers) == 1 && c.suspended != nil {
-		c.stop, c.done = make(chan struct{}), make(chan struct{})
-		go c.watch(c.suspended(), c.stop, c.done)
+	c.post()
+	return func() {
+		c.mu.Lock()
+		delete(c.watchers, w)
+		relieved := c.post()
+		c.mu.Unlock()
+		relieved.end()
 	}
-	return func() { c.leave(w) }
 }
 
-func (c *Clock) leave(w *watcher) {
-	c.mu.Lock()
-	delete(c.watchers, w)
-	var done chan struct{}
-	if len(c.watchers) == 0 && c.suspended != nil {
-		close(c.stop)
-		done = c.done
+// Listen has the kernel tell of resumes until stop is called, once. The watchdog then
+// looks when it is told and at no other time, so that an idle process stays asleep. An
+// error says that this kernel does not tell; the watchdog goes on looking every
+// WatchInterval. The zero Clock has nothing to listen for.
+func (c *Clock) Listen() (stop func(), err error) {
+	if c.suspended == nil {
+		return func() {}, nil
 	}
-	c.mu.Unlock()
-	if done != nil {
+	resumes, err := listen()
+	if err != nil {
+		return nil, err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for resumes.await() {
+			c.look()
+		}
+	}()
+	c.tell(true)
+	return func() {
+		c.tell(false)
+		resumes.close()
 		<-done
-	}
+	}, nil
 }
 
-// watch advances the clock by what the machine was suspended longer than before, until
-// stop is closed. Every deadline counted on the clock then comes as early as it should.
-func (c *Clock) watch(before time.Duration, stop <-chan struct{}, done chan<- struct{}) {
-	defer close(done)
+// tell notes whether the kernel tells of resumes.
+func (c *Clock) tell(told bool) {
+	c.mu.Lock()
+	c.told = told
+	relieved := c.post()
+	c.mu.Unlock()
+	relieved.end()
+}
+
+// post begins a patrol where one is needed and there is none; mu is held. One that is
+// not needed any more is returned: its end may have to wait for a look, which takes mu.
+func (c *Clock) post() (relieved *patrol) {
+	switch needed := len(c.watchers) > 0 && !c.told && c.suspended != nil; {
+	case needed && c.patrol == nil:
+		c.patrol = begin(c.look)
+	case !needed:
+		relieved, c.patrol = c.patrol, nil
+	}
+	return relieved
+}
+
+// A patrol looks every WatchInterval.
+type patrol struct {
+	stop chan struct{}
+	done chan struct{} // closed when it has ended
+}
+
+func begin(look func()) *patrol {
+	p := &patrol{make(chan struct{}), make(chan struct{})}
+	go p.walk(look)
+	return p
+}
+
+func (p *patrol) walk(look func()) {
+	defer close(p.done)
 	tick := time.NewTicker(WatchInterval)
 	defer tick.Stop()
 	for {
 		select {
-		case <-stop:
+		case <-p.stop:
 			return
 		case <-tick.C:
-		}
-		// Readings wander by microseconds; a suspension takes longer than that.
-		now := c.suspended()
-		if slept := now - before; slept >= time.Millisecond {
-			before = now
-			c.Skip(slept)
-			c.tell()
+			look()
 		}
 	}
 }
 
-// tell calls the watchers.
-func (c *Clock) tell() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for w := range c.watchers {
-		if w.jumped != nil {
-			w.jumped()
-		}
+// end returns when the patrol has ended, if there is one.
+func (p *patrol) end() {
+	if p == nil {
+		return
 	}
+	close(p.stop)
+	<-p.done
 }

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package monotonic
+
+import "errors"
+
+// resumes are not told on this system.
+type resumes struct{}
+
+func listen() (*resumes, error) { return nil, errors.ErrUnsupported }
+
+func (*resumes) await() bool { return false }
+func (*resumes) close()      {}
