@@ -14,11 +14,13 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
+	"github.com/weir-dev/weir/internal/sidecar/pages"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/stores"
 	"github.com/weir-dev/weir/internal/sidecar/trace"
 	"github.com/weir-dev/weir/internal/version"
 	"github.com/weir-dev/weir/pkg/concurrency"
+	"github.com/weir-dev/weir/pkg/monotonic"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -41,6 +43,11 @@ func Run(ctx context.Context, args []string, getenv func(string) string, out, er
 		return err
 	}
 	log := slog.New(slog.NewJSONHandler(errOut, nil))
+	if deaf, err := monotonic.Process.Listen(); err == nil {
+		defer deaf()
+	} else {
+		log.Info("the kernel does not tell of resumes, so the clocks are compared all the time", "interval", monotonic.WatchInterval.String(), "reason", err)
+	}
 	p, err := newProcess(cfg, log)
 	if err != nil {
 		return err
@@ -127,6 +134,9 @@ func (p *process) run(ctx context.Context) error {
 	if p.fleet != nil {
 		stream.Go(func() { p.fleet.Run(streaming, handler{p}) })
 		p.awaitWord(ctx)
+	}
+	if _, err := pages.Release(); err != nil {
+		p.log.Info("the memory that only the start needed is kept", "reason", err)
 	}
 	failed := f.serve()
 	f.admin.SetReady(true)
