@@ -8,10 +8,18 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/weir-dev/weir/internal/heap"
 	"github.com/weir-dev/weir/internal/sidecar"
 )
 
+// growth of the heap between collections, in percent. Twice what is usual costs about
+// 4 MiB and collects half as often, which clients see in their slowest requests.
+const growth = 200
+
 func main() {
+	if err := heap.Fit(growth); err != nil {
+		fmt.Fprintln(os.Stderr, "sidecar: how much memory the container has is unknown:", err)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if err := sidecar.Execute(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr); err != nil {

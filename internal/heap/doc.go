@@ -1,0 +1,2 @@
+// Package heap fits the garbage collector to the container that a program runs in.
+package heap

@@ -1,0 +1,24 @@
+package heap
+
+import (
+	"os"
+	"runtime/debug"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+)
+
+// part of the container's memory that the heap may take. The rest is for the program's
+// file and what the kernel keeps for its connections.
+const part = 0.8
+
+// Fit lets the heap grow by percent of what lives in it before garbage is collected, and
+// collects more often when the heap comes near the limit of the container: it is slower
+// then, which is better than to be killed. GOGC and GOMEMLIMIT go before. It returns an
+// error when the limit cannot be read, and none when there is no limit.
+func Fit(percent int) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+	_, err := memlimit.Set(memlimit.WithRatio(part))
+	return err
+}
