@@ -76,10 +76,11 @@ func (w *ways) close() {
 	}
 }
 
-// build compiles a program of a module, without symbols, as images have it. Its
-// directory is relative to this module's.
+// build compiles a program of a module, static and without symbols, as images have it.
+// Its directory is relative to this module's.
 func (w *ways) build(module, program string) error {
 	build := exec.Command("go", "-C", module, "build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w", "-o", w.dir+"/", program) //nolint:gosec,noctx // our own
+	build.Env = append(build.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", program, err, out)
 	}
