@@ -53,6 +53,7 @@ func openShop(ctx context.Context, mutate ...func(*corev1.Namespace)) *shop {
 	}
 	Expect(kube.Create(ctx, ns)).To(Succeed())
 	s := &shop{namespace: ns.Name}
+	DeferOnFailure(s.show)
 	DeferCleanup(s.close)
 	Expect(kube.Create(ctx, s.bystander("tally", "tally"))).To(Succeed())
 	Expect(kube.Create(ctx, s.service("tally", "tally", 9000, 9000))).To(Succeed())
@@ -60,20 +61,17 @@ func openShop(ctx context.Context, mutate ...func(*corev1.Namespace)) *shop {
 	return s
 }
 
-// close removes the namespace, and shows first what happened in it when the spec
-// failed.
+// close removes the namespace, and does not wait until its pods are gone.
 func (s *shop) close(ctx SpecContext) {
-	if CurrentSpecReport().Failed() {
-		s.show(ctx)
-		if keep() {
-			return
-		}
+	if CurrentSpecReport().Failed() && keep() {
+		return
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	Expect(kube.Delete(ctx, ns, client.GracePeriodSeconds(0))).To(Succeed())
 }
 
-func (s *shop) show(ctx context.Context) {
+// show tells what happened in the namespace.
+func (s *shop) show(ctx SpecContext) {
 	for _, args := range [][]string{
 		{"get", "pods,services,ratelimitpolicies,jobs", "-o", "wide"},
 		{"describe", "ratelimitpolicies"},
@@ -174,12 +172,15 @@ func (s *shop) outcomes(ctx context.Context, from, to time.Time) map[string]int6
 	return sum
 }
 
-// nextWindow returns the start of the next store window: all clocks are this
+// thisWindow returns the start of the present store window: all clocks are this
 // machine's, and windows are aligned to multiples of their length.
-func nextWindow() time.Time {
+func thisWindow() time.Time {
 	length := window.Microseconds()
-	return time.UnixMicro(time.Now().UnixMicro()/length*length + length)
+	return time.UnixMicro(time.Now().UnixMicro() / length * length)
 }
+
+// nextWindow returns the start of the window after it.
+func nextWindow() time.Time { return thisWindow().Add(window) }
 
 // admitted waits until a window is over and returns what reached the application in it.
 func (s *shop) admitted(ctx context.Context, start time.Time) int {
