@@ -27,7 +27,7 @@ test-fleet-more: deps assets build demo-programs ## The same with the specs whos
 
 .PHONY: e2e
 e2e: e2e-ready ## Create a kind cluster, install Weir, and prove its promises with real pods (E2E_KEEP=1 leaves the cluster of a spec that failed)
-	IMAGE_VERSION=$(VERSION) $(GINKGO) --timeout 45m --flake-attempts 2 --tags e2e ./test/e2e
+	IMAGE_VERSION=$(VERSION) $(GINKGO) --procs 2 --timeout 45m --flake-attempts 2 --tags e2e ./test/e2e
 
 .PHONY: e2e-ready
 e2e-ready: deps assets $(TOOLS)/.helm install-manifest

@@ -28,7 +28,7 @@ var _ = Describe("A pod's requests", func() {
 		c := &pod.Spec.Containers[0]
 		c.Ports = append(c.Ports, corev1.ContainerPort{Name: "grpc", ContainerPort: 9090})
 		c.StartupProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 30, ProbeHandler: tcpOn(8080)}
-		c.LivenessProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 2, ProbeHandler: corev1.ProbeHandler{
+		c.LivenessProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 5, ProbeHandler: corev1.ProbeHandler{
 			GRPC: &corev1.GRPCAction{Port: 9090},
 		}}
 		second := *c.DeepCopy()
@@ -47,7 +47,7 @@ var _ = Describe("A pod's requests", func() {
 			s.deploy(ctx, 2, mutate)
 			s.awaitProgrammed(ctx, 2)
 			s.startLoad(ctx, overload)
-			s.awaitFull(ctx, nextWindow().Add(window), 2)
+			s.awaitFull(ctx, nextWindow(), 2)
 
 			pods, err := clientset.CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=checkout"})
 			Expect(err).NotTo(HaveOccurred())

@@ -17,6 +17,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/weir-dev/weir/hack/kind/cluster"
 )
 
 const redisImage = "weir-test-redis:local"
@@ -35,7 +37,7 @@ func loadRedis(ctx context.Context) {
 	}
 	archive := filepath.Join(GinkgoT().TempDir(), "redis.tar")
 	Expect(os.WriteFile(archive, imageOf(files, server), 0o644)).To(Succeed())
-	Expect(kind.Load(ctx, archive)).To(Succeed())
+	Expect(cluster.Load(ctx, clusterName, GinkgoWriter, archive)).To(Succeed())
 }
 
 // imageOf packs files into an image of one layer, in the format of `docker save`.

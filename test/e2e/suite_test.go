@@ -24,12 +24,17 @@ import (
 )
 
 // All specs share one cluster and use namespaces of their own.
+const clusterName = "weir-e2e"
+
 var (
-	kind       *cluster.Cluster
 	kube       client.Client
 	clientset  kubernetes.Interface // for what kube cannot: a pod's log, and the way to its ports
 	kubeconfig string
 	root       string // of the checkout
+
+	// kind is the cluster on the process that created it, where the Serial specs run
+	// too, and nil on the others.
+	kind *cluster.Cluster
 )
 
 func TestEndToEnd(t *testing.T) {
@@ -37,16 +42,34 @@ func TestEndToEnd(t *testing.T) {
 	RunSpecs(t, "Weir on a real cluster")
 }
 
-var _ = BeforeSuite(func(ctx SpecContext) {
+var _ = SynchronizedBeforeSuite(func(ctx SpecContext) {
+	locate()
+	createCluster(ctx)
+	began := time.Now()
+	Expect(kind.Load(ctx, images()...)).To(Succeed())
+	install(ctx)
+	AddReportEntry("Weir is installed after", time.Since(began).Round(time.Second).String())
+}, func(SpecContext) {
+	locate()
+	log.SetLogger(GinkgoLogr)
+	connect()
+}, NodeTimeout(35*time.Minute)) // the first time a machine builds the node image
+
+// locate finds the checkout and what belongs into it.
+func locate() {
+	GinkgoHelper()
 	var err error
 	root, err = filepath.Abs("../..")
 	Expect(err).NotTo(HaveOccurred())
-	log.SetLogger(GinkgoLogr)
 	kubeconfig = filepath.Join(root, ".cache", "e2e", "kubeconfig")
-	Expect(os.MkdirAll(filepath.Dir(kubeconfig), 0o755)).To(Succeed())
+}
 
+func createCluster(ctx context.Context) {
+	GinkgoHelper()
+	Expect(os.MkdirAll(filepath.Dir(kubeconfig), 0o755)).To(Succeed())
 	began := time.Now()
-	kind, err = cluster.Create(ctx, cluster.Config{Name: "weir-e2e", Kubeconfig: kubeconfig, Progress: GinkgoWriter})
+	var err error
+	kind, err = cluster.Create(ctx, cluster.Config{Name: clusterName, Kubeconfig: kubeconfig, Progress: GinkgoWriter})
 	if unavailable, ok := errors.AsType[*cluster.UnavailableError](err); ok {
 		Fail("this machine cannot run a cluster: " + unavailable.Error())
 	}
@@ -57,7 +80,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		}
 	}, NodeTimeout(time.Minute))
 	AddReportEntry("a cluster stands after", time.Since(began).Round(time.Second).String())
+}
 
+func connect() {
+	GinkgoHelper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
 	config.QPS, config.Burst = 100, 200
@@ -68,12 +94,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	clientset, err = kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
-
-	began = time.Now()
-	Expect(kind.Load(ctx, images()...)).To(Succeed())
-	install(ctx)
-	AddReportEntry("Weir is installed after", time.Since(began).Round(time.Second).String())
-}, NodeTimeout(35*time.Minute)) // the first time a machine builds the node image
+}
 
 // keep reports whether the cluster is left for a person to look at.
 func keep() bool { return os.Getenv("E2E_KEEP") != "" }

@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Uninstalling", func() {
+var _ = Describe("Uninstalling", Serial, func() {
 	It("leaves nothing behind, and the other way of installing works", func(ctx SpecContext) {
 		s := openShop(ctx)
 		s.limitTo(ctx, limit, deny)
