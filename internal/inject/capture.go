@@ -13,6 +13,12 @@ const (
 	// dataplaneMode is the label by which Istio takes the traffic of a pod, or of the
 	// pods of a namespace, without a container in them.
 	dataplaneMode = "istio.io/dataplane-mode"
+
+	// captureEnv is no argument: a sidecar that is older than the injector would not
+	// start with one that it does not know.
+	captureEnv = "WEIR_CAPTURE"
+
+	captureNone Capture = "none" // as the sidecar is told it: see plan.told
 )
 
 // effective decides how requests come to the sidecar.
@@ -66,4 +72,14 @@ func meshOf(pod *corev1.Pod, ns NamespaceFacts) string {
 		return "Istio's ambient mode"
 	}
 	return ""
+}
+
+// told is what the sidecar is told of its capture, for the controller to know. Whether
+// explicit was chosen, or is what is left without a port, makes a difference: to the
+// latter pod no request may ever be limited, and nobody wanted that.
+func (p *plan) told() Capture {
+	if p.aside {
+		return captureNone
+	}
+	return p.capture
 }

@@ -16,6 +16,7 @@ type plan struct {
 	tuning
 
 	capture   Capture // the effective one
+	aside     bool    // no request comes to the sidecar, and nobody chose that
 	form      Form
 	ports     []Port
 	admin     int32
@@ -37,6 +38,7 @@ func newPlan(pod *corev1.Pod, ns NamespaceFacts, cfg Config, a *annotated) *plan
 		warnOfBypass(&pod.Spec, p.capture, p.ports, a)
 	}
 	if len(p.ports) == 0 {
+		p.aside = p.capture != CaptureExplicit
 		p.capture = CaptureExplicit
 	}
 	p.form = formOf(p.native, pod, p.capture, cfg.KubernetesMinor, a)

@@ -156,6 +156,7 @@ func (p *plan) env() []corev1.EnvVar {
 		{Name: "WEIR_CA_BUNDLE", Value: p.cfg.CABundle},
 		{Name: snapshotEnv, Value: p.cfg.Snapshot},
 		{Name: "WEIR_MODE", Value: p.mode},
+		{Name: captureEnv, Value: string(p.told())},
 	}
 	if len(p.probes) > 0 {
 		list = append(list, corev1.EnvVar{Name: probeTokenEnv, Value: p.cfg.ProbeToken})
