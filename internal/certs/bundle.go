@@ -118,17 +118,24 @@ func newServing(authority *pair, names []string, now time.Time) (*pair, error) {
 }
 
 func sign(template *x509.Certificate, key crypto.Signer, by *pair) (*pair, error) {
+	certificate, err := certify(template, key.Public(), by)
+	if err != nil {
+		return nil, err
+	}
+	return &pair{certificate: certificate, key: key}, nil
+}
+
+func certify(template *x509.Certificate, key crypto.PublicKey, by *pair) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, err
 	}
 	template.SerialNumber = serial
-	der, err := x509.CreateCertificate(rand.Reader, template, by.certificate, key.Public(), by.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, by.certificate, key, by.key)
 	if err != nil {
 		return nil, err
 	}
-	certificate, err := x509.ParseCertificate(der)
-	return &pair{certificate: certificate, key: key}, err
+	return x509.ParseCertificate(der)
 }
 
 // valid reports whether the certificate is there and in force at now.

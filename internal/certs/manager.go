@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,6 +43,7 @@ type Options struct {
 type Manager struct {
 	client  client.Client
 	options Options
+	expiry  *prometheus.Desc
 
 	current atomic.Pointer[serving] // nil until ready
 	ready   chan struct{}           // closed when current is first set
@@ -67,7 +69,7 @@ func New(c client.Client, options Options) *Manager {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Manager{client: c, options: options, ready: make(chan struct{})}
+	return &Manager{client: c, options: options, expiry: Expiry(options.Secret.String()), ready: make(chan struct{})}
 }
 
 // NeedLeaderElection says that every replica runs a Manager.

@@ -329,8 +329,8 @@ func TestExpiryMetric(t *testing.T) {
 	want := `
 # HELP weir_certificate_expiry_timestamp_seconds When the certificate that this replica uses ends, in Unix time.
 # TYPE weir_certificate_expiry_timestamp_seconds gauge
-weir_certificate_expiry_timestamp_seconds{certificate="authority"} 2.0825856e+09
-weir_certificate_expiry_timestamp_seconds{certificate="serving"} 1.7698176e+09
+weir_certificate_expiry_timestamp_seconds{certificate="authority",secret="weir-system/weir-certificates"} 2.0825856e+09
+weir_certificate_expiry_timestamp_seconds{certificate="serving",secret="weir-system/weir-certificates"} 1.7698176e+09
 `
 	if err := testutil.CollectAndCompare(m, bytes.NewBufferString(want)); err != nil {
 		t.Error(err)

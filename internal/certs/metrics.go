@@ -2,16 +2,20 @@ package certs
 
 import "github.com/prometheus/client_golang/prometheus"
 
-var expiry = prometheus.NewDesc(
-	"weir_certificate_expiry_timestamp_seconds",
-	"When the certificate that this replica uses ends, in Unix time.",
-	[]string{"certificate"}, nil,
-)
+// Expiry returns what describes the ends of the certificates that a Secret,
+// "namespace/name", holds for this process.
+func Expiry(secret string) *prometheus.Desc {
+	return prometheus.NewDesc(
+		"weir_certificate_expiry_timestamp_seconds",
+		"When the certificate that this replica uses ends, in Unix time.",
+		[]string{"certificate"}, prometheus.Labels{"secret": secret},
+	)
+}
 
 var _ prometheus.Collector = (*Manager)(nil)
 
 // Describe implements [prometheus.Collector].
-func (m *Manager) Describe(ch chan<- *prometheus.Desc) { ch <- expiry }
+func (m *Manager) Describe(ch chan<- *prometheus.Desc) { ch <- m.expiry }
 
 // Collect implements [prometheus.Collector]. It has nothing to say before the
 // Manager is ready.
@@ -21,6 +25,6 @@ func (m *Manager) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	for name, p := range map[string]*pair{"authority": s.bundle.authority, "serving": s.bundle.serving} {
-		ch <- prometheus.MustNewConstMetric(expiry, prometheus.GaugeValue, float64(p.certificate.NotAfter.Unix()), name)
+		ch <- prometheus.MustNewConstMetric(m.expiry, prometheus.GaugeValue, float64(p.certificate.NotAfter.Unix()), name)
 	}
 }
