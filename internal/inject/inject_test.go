@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -131,42 +130,6 @@ func TestEveryMalformedValueIsNamed(t *testing.T) {
 			delete(got.Annotations, key)
 			if asYAML(t, want) != asYAML(t, got) {
 				t.Error("the malformed value changed the pod, want the default")
-			}
-		})
-	}
-}
-
-// TestUnknownTuningIsNamed: a misspelt annotation would otherwise do nothing and
-// nobody would learn why.
-func TestUnknownTuningIsNamed(t *testing.T) {
-	const known = "; known are capture, native-sidecar, inbound-ports, skip-inbound-ports, shutdown-grace-period, " +
-		"sidecar-cpu-request, sidecar-cpu-limit, sidecar-memory-request, sidecar-memory-limit"
-	tests := map[string]struct {
-		pod, namespace map[string]string
-		want           []string
-	}{
-		"keys of others mean nothing here": {
-			pod: map[string]string{"config.example.com/nope": "1", "weir.dev/nope": "1"},
-		},
-		"a key of the pod": {
-			pod:  map[string]string{"config.weir.dev/nope": "1"},
-			want: []string{"config.weir.dev/nope is not known" + known},
-		},
-		"several keys are named once each": {
-			pod:       map[string]string{"config.weir.dev/nope": "1", "config.weir.dev/capture": "port"},
-			namespace: map[string]string{"config.weir.dev/nope": "1", "config.weir.dev/mode": "shadow"},
-			want:      []string{"config.weir.dev/mode, config.weir.dev/nope are not known" + known},
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
-				{Name: "app", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}},
-			}}}
-			pod.Annotations = tc.pod
-			_, report := Inject(pod, NamespaceFacts{Labels: optedInNamespace.Labels, Annotations: tc.namespace}, testConfig)
-			if diff := cmp.Diff(tc.want, report.Warnings); diff != "" {
-				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -95,8 +95,3 @@ func takenName(pod *corev1.Pod) string {
 	}
 	return ""
 }
-
-func runsOnWindows(pod *corev1.Pod) bool {
-	return (pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows) ||
-		pod.Spec.NodeSelector[corev1.LabelOSStable] == string(corev1.Windows)
-}

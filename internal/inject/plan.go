@@ -30,7 +30,7 @@ type plan struct {
 
 // newPlan decides and warns; the pod stays as it is.
 func newPlan(pod *corev1.Pod, ns NamespaceFacts, cfg Config, a *annotated) *plan {
-	a.warnOfUnknown()
+	a.warnOfUnknown(pod.Labels)
 	p := &plan{cfg: cfg, tuning: a.tuning(cfg.Capture)}
 	p.capture = effective(p.wantedCapture, pod, ns, a)
 	if p.capture != CaptureExplicit {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,45 +42,6 @@ type tuning struct {
 type annotated struct {
 	pod, namespace map[string]string
 	warnings       []string
-}
-
-// tuningPrefix is that of every annotation in tuningKeys, and of no other.
-const tuningPrefix = "config.weir.dev/"
-
-var tuningKeys = []string{
-	v1alpha1.CaptureAnnotation,
-	v1alpha1.NativeSidecarAnnotation,
-	v1alpha1.InboundPortsAnnotation,
-	v1alpha1.SkipInboundPortsAnnotation,
-	v1alpha1.ShutdownGracePeriodAnnotation,
-	v1alpha1.SidecarCPURequestAnnotation,
-	v1alpha1.SidecarCPULimitAnnotation,
-	v1alpha1.SidecarMemoryRequestAnnotation,
-	v1alpha1.SidecarMemoryLimitAnnotation,
-}
-
-// warnOfUnknown names the annotations that mean nothing although they look like
-// tuning: most are misspelt.
-func (a *annotated) warnOfUnknown() {
-	var unknown []string
-	for _, annotations := range []map[string]string{a.pod, a.namespace} {
-		for key := range annotations {
-			if strings.HasPrefix(key, tuningPrefix) && !slices.Contains(tuningKeys, key) {
-				unknown = append(unknown, key)
-			}
-		}
-	}
-	if len(unknown) == 0 {
-		return
-	}
-	slices.Sort(unknown)
-	unknown = slices.Compact(unknown)
-	verb := "is"
-	if len(unknown) > 1 {
-		verb = "are"
-	}
-	known := strings.ReplaceAll(strings.Join(tuningKeys, ", "), tuningPrefix, "")
-	a.warn("%s %s not known; known are %s", strings.Join(unknown, ", "), verb, known)
 }
 
 func (a *annotated) lookup(key string) (string, bool) {
