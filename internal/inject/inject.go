@@ -25,14 +25,26 @@ type NamespaceFacts struct {
 
 // Config is what the injector puts into every pod.
 type Config struct {
-	Version         string // of Weir, recorded on the pod
-	Image           string // of the sidecar
+	Version string // of Weir, recorded on the pod
+	Image   string // of the sidecar
+
+	// ImagePullPolicy is how nodes pull it. Empty: Kubernetes chooses by the tag.
+	ImagePullPolicy corev1.PullPolicy
+
+	// ImagePullSecrets are names of Secrets that pods are given beside their own to pull
+	// it with. One that a pod's namespace lacks does no harm.
+	ImagePullSecrets []string
+
 	FleetAddress    string // host:port where the leading controller serves sidecars
 	FleetServerName string // that its certificate must carry
 	CABundle        string // PEM of the authority that signed it
 
 	// Capture is for the pods that choose none, nor their namespace. Empty: CaptureAuto.
 	Capture Capture
+
+	// Resources are those of sidecars in pods that choose none. The zero value means
+	// DefaultResources.
+	Resources corev1.ResourceRequirements
 
 	// TraceCollector is host:port of an OpenTelemetry collector that sidecars send
 	// traces to. Empty: they trace nothing.

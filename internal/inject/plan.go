@@ -31,7 +31,7 @@ type plan struct {
 // newPlan decides and warns; the pod stays as it is.
 func newPlan(pod *corev1.Pod, ns NamespaceFacts, cfg Config, a *annotated) *plan {
 	a.warnOfUnknown(pod.Labels)
-	p := &plan{cfg: cfg, tuning: a.tuning(cfg.Capture)}
+	p := &plan{cfg: cfg, tuning: a.tuning(&cfg)}
 	p.capture = effective(p.wantedCapture, pod, ns, a)
 	if p.capture != CaptureExplicit {
 		p.ports = choosePorts(&pod.Spec, p.capture, a)
@@ -72,4 +72,9 @@ func (p *plan) apply(spec *corev1.PodSpec) {
 	}
 	spec.InitContainers = slices.Insert(spec.InitContainers, place, ours...)
 	spec.Volumes = append(spec.Volumes, tokenVolume(p.volume))
+	for _, name := range p.cfg.ImagePullSecrets {
+		if secret := (corev1.LocalObjectReference{Name: name}); !slices.Contains(spec.ImagePullSecrets, secret) {
+			spec.ImagePullSecrets = append(spec.ImagePullSecrets, secret)
+		}
+	}
 }

@@ -23,9 +23,11 @@ const (
 
 // choosePorts returns the app's ports to stand in front of, without listeners.
 func choosePorts(spec *corev1.PodSpec, capture Capture, a *annotated) []Port {
-	ports, ok := listedPorts(spec, a)
-	if !ok {
-		ports = declaredHTTP(spec, skipped(spec, a))
+	ports, listed := listedPorts(spec, a)
+	if skip := skipped(spec, a); listed {
+		warnOfContradiction(ports, skip, a)
+	} else {
+		ports = declaredHTTP(spec, skip)
 	}
 	if capture == CaptureRedirect {
 		ports = byApp(ports)
@@ -130,6 +132,16 @@ func skipped(spec *corev1.PodSpec, a *annotated) []Port {
 	return ports
 }
 
+// warnOfContradiction names the ports that are both listed and to be left alone.
+func warnOfContradiction(listed, skip []Port, a *annotated) {
+	for _, p := range listed {
+		if slices.ContainsFunc(skip, func(q Port) bool { return q.App == p.App }) {
+			a.warn("%s lists port %d and %s leaves it out: it is captured; take it out of one of them",
+				v1alpha1.InboundPortsAnnotation, p.App, v1alpha1.SkipInboundPortsAnnotation)
+		}
+	}
+}
+
 // declaredHTTP returns the ports whose names say HTTP. Of several with one name
 // only the first counts: it is the one that Services resolve the name to.
 func declaredHTTP(spec *corev1.PodSpec, skip []Port) []Port {
@@ -169,11 +181,14 @@ func byApp(ports []Port) []Port {
 	return unique
 }
 
-// saysHTTP reports whether a port of this name speaks HTTP in clear. TLS ends in
-// the app there, so the sidecar could not read what passes.
+// saysHTTP reports whether a port of this name speaks HTTP in clear, for clients. Where
+// TLS ends in the app the sidecar could not read what passes, and what collectors and
+// operators ask by a port of its own must neither spend a limit nor be refused.
 func saysHTTP(name string) bool {
 	switch {
 	case strings.HasPrefix(name, "https"), strings.HasPrefix(name, "grpcs"):
+		return false
+	case name == "http-metrics", name == "http-admin":
 		return false
 	case name == "web", name == "h2c":
 		return true

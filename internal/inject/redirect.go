@@ -21,9 +21,10 @@ func (p *plan) initContainers() []corev1.Container {
 		args = append(args, fmt.Sprintf("--redirect=%d:%d", port.App, port.Listen))
 	}
 	return []corev1.Container{{
-		Name:  CaptureContainerName,
-		Image: p.cfg.Image,
-		Args:  args,
+		Name:            CaptureContainerName,
+		Image:           p.cfg.Image,
+		ImagePullPolicy: p.cfg.ImagePullPolicy,
+		Args:            args,
 		// Those of the sidecar, with which it never runs at a time: the pod asks for no
 		// more than before.
 		Resources:                p.resources,

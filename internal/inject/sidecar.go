@@ -72,6 +72,7 @@ func (p *plan) sidecar() corev1.Container {
 	c := corev1.Container{
 		Name:            ContainerName,
 		Image:           p.cfg.Image,
+		ImagePullPolicy: p.cfg.ImagePullPolicy,
 		Args:            p.args(),
 		Env:             p.env(),
 		Ports:           p.containerPorts(),

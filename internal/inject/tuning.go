@@ -18,15 +18,22 @@ const (
 	defaultPodGrace            = 30 * time.Second // set by Kubernetes
 )
 
-// The default resources are requested always: an autoscaler that reads a pod's
-// use against its requests needs them on every container.
-var (
-	defaultCPU    = amounts{request: resource.MustParse("25m")}
-	defaultMemory = amounts{request: resource.MustParse("32Mi"), limit: resource.MustParse("128Mi")}
-)
+// DefaultResources are those of a sidecar of which nobody chose any. They are requested
+// always: an autoscaler that reads a pod's use against its requests needs them on every
+// container.
+func DefaultResources() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("25m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")},
+	}
+}
 
 // amounts are what the sidecar asks of one resource. A zero limit means none.
 type amounts struct{ request, limit resource.Quantity }
+
+func amountsOf(r *corev1.ResourceRequirements, name corev1.ResourceName) amounts {
+	return amounts{request: r.Requests[name], limit: r.Limits[name]}
+}
 
 // tuning is what annotations choose about the sidecar.
 type tuning struct {
@@ -56,14 +63,18 @@ func (a *annotated) warn(format string, args ...any) {
 	a.warnings = append(a.warnings, fmt.Sprintf(format, args...))
 }
 
-func (a *annotated) tuning(capture Capture) tuning {
+func (a *annotated) tuning(cfg *Config) tuning {
+	resources := cfg.Resources
+	if resources.Requests == nil {
+		resources = DefaultResources()
+	}
 	return tuning{
 		mode:                a.mode(),
-		wantedCapture:       a.capture(cmp.Or(capture, CaptureAuto)),
+		wantedCapture:       a.capture(cmp.Or(cfg.Capture, CaptureAuto)),
 		native:              a.nativeSidecar(),
 		shutdownGracePeriod: a.shutdownGracePeriod(),
-		cpu:                 a.amounts(v1alpha1.SidecarCPURequestAnnotation, v1alpha1.SidecarCPULimitAnnotation, defaultCPU),
-		memory:              a.amounts(v1alpha1.SidecarMemoryRequestAnnotation, v1alpha1.SidecarMemoryLimitAnnotation, defaultMemory),
+		cpu:                 a.amounts(v1alpha1.SidecarCPURequestAnnotation, v1alpha1.SidecarCPULimitAnnotation, amountsOf(&resources, corev1.ResourceCPU)),
+		memory:              a.amounts(v1alpha1.SidecarMemoryRequestAnnotation, v1alpha1.SidecarMemoryLimitAnnotation, amountsOf(&resources, corev1.ResourceMemory)),
 	}
 }
 

@@ -9,10 +9,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-var injections = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+// results are the values of the label.
+var results = []string{"injected", "skipped", "warned", "failed"}
+
+var injections = counterOf(results, promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "weir_injections_total",
 	Help: "Pods that the API server asked about: injected, skipped, skipped though their author seems to have meant otherwise (warned), or failed, which refuses the pod.",
-}, []string{"result"})
+}, []string{"result"}))
+
+// counterOf has the counter begin at 0 for each value: a series that begins with its first
+// event hides that event from whoever asks by how much it rose.
+func counterOf(values []string, counter *prometheus.CounterVec) *prometheus.CounterVec {
+	for _, value := range values {
+		counter.WithLabelValues(value)
+	}
+	return counter
+}
 
 // counted counts what becomes of pods.
 type counted struct{ admission.Handler }

@@ -11,6 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
+// TestEveryResultHasASeries: it runs before any pod was decided on, or counts the
+// same ones again.
+func TestEveryResultHasASeries(t *testing.T) {
+	if n := testutil.CollectAndCount(injections); n != len(results) {
+		t.Errorf("%d series, want one for each of %q", n, results)
+	}
+}
+
 func TestDecisionsAreCounted(t *testing.T) {
 	for result, answer := range map[string]admission.Response{
 		"injected": admission.Patched("", jsonpatch.NewOperation("add", "/spec", nil)).WithWarnings("the image is old"),
