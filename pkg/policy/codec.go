@@ -38,28 +38,6 @@ func Version(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Decode returns the snapshot that Encode wrote. It refuses unknown fields,
-// since enforcing half of a policy is not enforcing it, and whatever does not
-// validate.
-func Decode(data []byte) (Snapshot, error) {
-	if len(data) > MaxSize {
-		return Snapshot{}, fmt.Errorf("the snapshot has %d bytes, more than %d", len(data), MaxSize)
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	var s Snapshot
-	if err := dec.Decode(&s); err != nil {
-		return Snapshot{}, fmt.Errorf("decode snapshot: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Snapshot{}, errors.New("decode snapshot: more data follows the snapshot")
-	}
-	if err := s.Validate(); err != nil {
-		return Snapshot{}, err
-	}
-	return s, nil
-}
-
 // Pack compresses an encoded snapshot into text for an environment variable.
 func Pack(data []byte) (string, error) {
 	var packed bytes.Buffer

@@ -39,20 +39,26 @@ var (
 // field. Whatever it accepts, Compile compiles.
 func (s *Snapshot) Validate() error {
 	var p problems
-	if s.Cluster == "" || len(s.Cluster) > 253 || strings.ContainsFunc(s.Cluster, notInName) {
-		p.add("cluster", "is %q: name the cluster with 1 to 253 printable characters other than a slash", s.Cluster)
-	}
+	s.validateFrame(&p)
 	for i := range s.Policies {
-		path := entry("policies", i)
-		s.Policies[i].validate(&p, path)
-		if i > 0 && s.Policies[i].compare(&s.Policies[i-1]) <= 0 {
-			p.add(path, "is out of order: sort by namespace and name and keep one of each")
-		}
+		s.Policies[i].validate(&p, entry("policies", i))
 	}
 	if s.Pool != nil {
 		s.Pool.validate(&p, "pool")
 	}
 	return errors.Join(p...)
+}
+
+// validateFrame looks at all but the policies and the pool themselves.
+func (s *Snapshot) validateFrame(p *problems) {
+	if s.Cluster == "" || len(s.Cluster) > 253 || strings.ContainsFunc(s.Cluster, notInName) {
+		p.add("cluster", "is %q: name the cluster with 1 to 253 printable characters other than a slash", s.Cluster)
+	}
+	for i := 1; i < len(s.Policies); i++ {
+		if s.Policies[i].compare(&s.Policies[i-1]) <= 0 {
+			p.add(entry("policies", i), "is out of order: sort by namespace and name and keep one of each")
+		}
+	}
 }
 
 func (p *Policy) compare(q *Policy) int {
