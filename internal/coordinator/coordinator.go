@@ -86,11 +86,11 @@ type Coordinator struct {
 }
 
 // New returns a Coordinator that does nothing until Start.
-func New(c Config) *Coordinator {
-	return &Coordinator{
-		Config:        c,
+func New(config Config) *Coordinator {
+	c := &Coordinator{
+		Config:        config,
 		reconnect:     reconnectTime,
-		metrics:       newMetrics(c.Registerer),
+		metrics:       newMetrics(config.Registerer),
 		notices:       newNotices(),
 		poolNotices:   newNotices(),
 		budgetNotices: newNotices(),
@@ -98,6 +98,10 @@ func New(c Config) *Coordinator {
 			return new(net.ListenConfig).Listen(ctx, "tcp", address)
 		},
 	}
+	if config.Registerer != nil {
+		config.Registerer.MustRegister(versions{c})
+	}
+	return c
 }
 
 // NeedLeaderElection reports that only the leader serves.

@@ -486,7 +486,7 @@ func TestBeatsAreCounted(t *testing.T) {
 	})
 }
 
-// byLabel returns the counters of a metric with one label, by its value.
+// byLabel returns the figures of a metric with one label, by its value.
 func byLabel(t *testing.T, registry *prometheus.Registry, name string) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -497,7 +497,7 @@ func byLabel(t *testing.T, registry *prometheus.Registry, name string) map[strin
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if f.GetName() == name {
-				out[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+				out[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
 	}

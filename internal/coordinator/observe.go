@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -25,8 +26,10 @@ type Session struct {
 	Nonce       string // of the process
 	Version     string // of the sidecar's build
 	Since       time.Time
-	Generation  int64  // of what the sidecar enforces, as it acknowledged; 0 for nothing
-	Error       string // why the sidecar does not enforce what it was sent last
+	Capture     fleetpb.Capture // how the pod's requests come to the sidecar
+	Mode        fleetpb.Mode    // of the pod
+	Generation  int64           // of what the sidecar enforces, as it acknowledged; 0 for nothing
+	Error       string          // why the sidecar does not enforce what it was sent last
 }
 
 // A PolicySession is a Session that has to do with a policy.
@@ -89,6 +92,6 @@ func (s *session) observe(name types.NamespacedName) (PolicySession, bool) {
 func (s *session) view(generation int64) Session {
 	return Session{
 		Pod: s.Pod, PodUID: s.PodUID, Nonce: s.nonce, Version: s.version, Since: s.since,
-		Generation: generation, Error: s.refusal,
+		Capture: s.capture, Mode: s.mode, Generation: generation, Error: s.refusal,
 	}
 }

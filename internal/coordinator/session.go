@@ -40,6 +40,8 @@ type session struct {
 	Identity
 	nonce   string
 	version string // of the sidecar's build
+	capture fleetpb.Capture
+	mode    fleetpb.Mode
 	since   time.Time
 	offered string // config version it enforced when it connected
 
@@ -70,6 +72,8 @@ func newSession(id Identity, hello *fleetpb.Hello, stop context.CancelCauseFunc)
 		Identity:    id,
 		nonce:       hello.GetBootNonce(),
 		version:     hello.GetVersion(),
+		capture:     hello.GetCapture(),
+		mode:        hello.GetMode(),
 		since:       time.Now(),
 		offered:     hello.GetConfigVersion(),
 		queue:       make(chan *fleetpb.ToHolder, queueSize),

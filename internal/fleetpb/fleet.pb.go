@@ -25,6 +25,115 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Capture is how the requests of a pod come to its sidecar.
+type Capture int32
+
+const (
+	Capture_CAPTURE_UNSPECIFIED Capture = 0 // the sidecar does not say
+	Capture_CAPTURE_REDIRECT    Capture = 1 // the pod's network leads connections to it
+	Capture_CAPTURE_PORT        Capture = 2 // by the name of the app's port
+	Capture_CAPTURE_EXPLICIT    Capture = 3 // as the user chose: the app asks
+	Capture_CAPTURE_NONE        Capture = 4 // nobody chose that the app asks, but no port to capture was found
+)
+
+// Enum value maps for Capture.
+var (
+	Capture_name = map[int32]string{
+		0: "CAPTURE_UNSPECIFIED",
+		1: "CAPTURE_REDIRECT",
+		2: "CAPTURE_PORT",
+		3: "CAPTURE_EXPLICIT",
+		4: "CAPTURE_NONE",
+	}
+	Capture_value = map[string]int32{
+		"CAPTURE_UNSPECIFIED": 0,
+		"CAPTURE_REDIRECT":    1,
+		"CAPTURE_PORT":        2,
+		"CAPTURE_EXPLICIT":    3,
+		"CAPTURE_NONE":        4,
+	}
+)
+
+func (x Capture) Enum() *Capture {
+	p := new(Capture)
+	*p = x
+	return p
+}
+
+func (x Capture) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Capture) Descriptor() protoreflect.EnumDescriptor {
+	return file_internal_fleetpb_fleet_proto_enumTypes[0].Descriptor()
+}
+
+func (Capture) Type() protoreflect.EnumType {
+	return &file_internal_fleetpb_fleet_proto_enumTypes[0]
+}
+
+func (x Capture) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Capture.Descriptor instead.
+func (Capture) EnumDescriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{0}
+}
+
+// Mode is what a pod's sidecar does, whatever its policies say.
+type Mode int32
+
+const (
+	Mode_MODE_UNSPECIFIED Mode = 0 // the sidecar does not say
+	Mode_MODE_ENFORCE     Mode = 1
+	Mode_MODE_SHADOW      Mode = 2 // it refuses nothing, and counts what it would have refused
+	Mode_MODE_BYPASS      Mode = 3 // it lets everything pass
+)
+
+// Enum value maps for Mode.
+var (
+	Mode_name = map[int32]string{
+		0: "MODE_UNSPECIFIED",
+		1: "MODE_ENFORCE",
+		2: "MODE_SHADOW",
+		3: "MODE_BYPASS",
+	}
+	Mode_value = map[string]int32{
+		"MODE_UNSPECIFIED": 0,
+		"MODE_ENFORCE":     1,
+		"MODE_SHADOW":      2,
+		"MODE_BYPASS":      3,
+	}
+)
+
+func (x Mode) Enum() *Mode {
+	p := new(Mode)
+	*p = x
+	return p
+}
+
+func (x Mode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Mode) Descriptor() protoreflect.EnumDescriptor {
+	return file_internal_fleetpb_fleet_proto_enumTypes[1].Descriptor()
+}
+
+func (Mode) Type() protoreflect.EnumType {
+	return &file_internal_fleetpb_fleet_proto_enumTypes[1]
+}
+
+func (x Mode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Mode.Descriptor instead.
+func (Mode) EnumDescriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{1}
+}
+
 type FromHolder struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -359,6 +468,8 @@ type Hello struct {
 	Version       string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`                                  // of the sidecar's build
 	ConfigVersion string                 `protobuf:"bytes,6,opt,name=config_version,json=configVersion,proto3" json:"config_version,omitempty"` // what it enforces now, empty for nothing
 	Term          uint64                 `protobuf:"varint,7,opt,name=term,proto3" json:"term,omitempty"`                                       // highest leadership term it has seen
+	Capture       Capture                `protobuf:"varint,8,opt,name=capture,proto3,enum=weir.fleet.v1.Capture" json:"capture,omitempty"`
+	Mode          Mode                   `protobuf:"varint,9,opt,name=mode,proto3,enum=weir.fleet.v1.Mode" json:"mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -440,6 +551,20 @@ func (x *Hello) GetTerm() uint64 {
 		return x.Term
 	}
 	return 0
+}
+
+func (x *Hello) GetCapture() Capture {
+	if x != nil {
+		return x.Capture
+	}
+	return Capture_CAPTURE_UNSPECIFIED
+}
+
+func (x *Hello) GetMode() Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return Mode_MODE_UNSPECIFIED
 }
 
 type Welcome struct {
@@ -1066,8 +1191,11 @@ type LeaseReply struct {
 	ResetAfterMicros int64 `protobuf:"varint,13,opt,name=reset_after_micros,json=resetAfterMicros,proto3" json:"reset_after_micros,omitempty"`
 	DelayMicros      int64 `protobuf:"varint,14,opt,name=delay_micros,json=delayMicros,proto3" json:"delay_micros,omitempty"`
 	Algorithm        int32 `protobuf:"varint,15,opt,name=algorithm,proto3" json:"algorithm,omitempty"` // limiter.Algorithm
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The error speaks for the limit of the request alone: others of this store are
+	// served. Unset, as by controllers that do not know the field, it speaks for the store.
+	OfLimit       bool `protobuf:"varint,16,opt,name=of_limit,json=ofLimit,proto3" json:"of_limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LeaseReply) Reset() {
@@ -1203,6 +1331,13 @@ func (x *LeaseReply) GetAlgorithm() int32 {
 		return x.Algorithm
 	}
 	return 0
+}
+
+func (x *LeaseReply) GetOfLimit() bool {
+	if x != nil {
+		return x.OfLimit
+	}
+	return false
 }
 
 // Report is what a holder counted by itself, sent every report interval and
@@ -2542,7 +2677,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x05audit\x18\x05 \x01(\v2\x19.weir.fleet.v1.AuditQueryH\x00R\x05audit\x122\n" +
 	"\agoodbye\x18\x06 \x01(\v2\x16.weir.fleet.v1.GoodbyeH\x00R\agoodbye\x12,\n" +
 	"\x05share\x18\a \x01(\v2\x14.weir.fleet.v1.ShareH\x00R\x05shareB\t\n" +
-	"\amessage\"\xc4\x01\n" +
+	"\amessage\"\x9f\x02\n" +
 	"\x05Hello\x12\x17\n" +
 	"\apod_uid\x18\x01 \x01(\tR\x06podUid\x12\x1d\n" +
 	"\n" +
@@ -2551,7 +2686,9 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x03pod\x18\x04 \x01(\tR\x03pod\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\tR\aversion\x12%\n" +
 	"\x0econfig_version\x18\x06 \x01(\tR\rconfigVersion\x12\x12\n" +
-	"\x04term\x18\a \x01(\x04R\x04term\"S\n" +
+	"\x04term\x18\a \x01(\x04R\x04term\x120\n" +
+	"\acapture\x18\b \x01(\x0e2\x16.weir.fleet.v1.CaptureR\acapture\x12'\n" +
+	"\x04mode\x18\t \x01(\x0e2\x13.weir.fleet.v1.ModeR\x04mode\"S\n" +
 	"\aWelcome\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x124\n" +
 	"\x16report_interval_millis\x18\x02 \x01(\x03R\x14reportIntervalMillis\"o\n" +
@@ -2604,7 +2741,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\tat_micros\x18\t \x01(\x03R\batMicros\x12\x14\n" +
 	"\x05first\x18\n" +
 	" \x01(\bR\x05first\x12\x16\n" +
-	"\x06tenant\x18\v \x01(\tR\x06tenant\"\xdd\x03\n" +
+	"\x06tenant\x18\v \x01(\tR\x06tenant\"\xf8\x03\n" +
 	"\n" +
 	"LeaseReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
@@ -2623,7 +2760,8 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x05limit\x18\f \x01(\x03R\x05limit\x12,\n" +
 	"\x12reset_after_micros\x18\r \x01(\x03R\x10resetAfterMicros\x12!\n" +
 	"\fdelay_micros\x18\x0e \x01(\x03R\vdelayMicros\x12\x1c\n" +
-	"\talgorithm\x18\x0f \x01(\x05R\talgorithm\"m\n" +
+	"\talgorithm\x18\x0f \x01(\x05R\talgorithm\x12\x19\n" +
+	"\bof_limit\x18\x10 \x01(\bR\aofLimit\"m\n" +
 	"\x06Report\x122\n" +
 	"\x06limits\x18\x01 \x03(\v2\x1a.weir.fleet.v1.LimitReportR\x06limits\x12/\n" +
 	"\x05pools\x18\x02 \x03(\v2\x19.weir.fleet.v1.PoolReportR\x05pools\"\xc2\x03\n" +
@@ -2755,7 +2893,18 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\rrefused_total\x18\x04 \x01(\x03R\frefusedTotal\"\a\n" +
 	"\x05Leave\"!\n" +
 	"\aGoodbye\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason2J\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason*r\n" +
+	"\aCapture\x12\x17\n" +
+	"\x13CAPTURE_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10CAPTURE_REDIRECT\x10\x01\x12\x10\n" +
+	"\fCAPTURE_PORT\x10\x02\x12\x14\n" +
+	"\x10CAPTURE_EXPLICIT\x10\x03\x12\x10\n" +
+	"\fCAPTURE_NONE\x10\x04*P\n" +
+	"\x04Mode\x12\x14\n" +
+	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fMODE_ENFORCE\x10\x01\x12\x0f\n" +
+	"\vMODE_SHADOW\x10\x02\x12\x0f\n" +
+	"\vMODE_BYPASS\x10\x032J\n" +
 	"\x05Fleet\x12A\n" +
 	"\aConnect\x12\x19.weir.fleet.v1.FromHolder\x1a\x17.weir.fleet.v1.ToHolder(\x010\x01B+Z)github.com/weir-dev/weir/internal/fleetpbb\x06proto3"
 
@@ -2771,76 +2920,81 @@ func file_internal_fleetpb_fleet_proto_rawDescGZIP() []byte {
 	return file_internal_fleetpb_fleet_proto_rawDescData
 }
 
+var file_internal_fleetpb_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_internal_fleetpb_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_internal_fleetpb_fleet_proto_goTypes = []any{
-	(*FromHolder)(nil),           // 0: weir.fleet.v1.FromHolder
-	(*ToHolder)(nil),             // 1: weir.fleet.v1.ToHolder
-	(*Hello)(nil),                // 2: weir.fleet.v1.Hello
-	(*Welcome)(nil),              // 3: weir.fleet.v1.Welcome
-	(*Config)(nil),               // 4: weir.fleet.v1.Config
-	(*Secret)(nil),               // 5: weir.fleet.v1.Secret
-	(*Acknowledge)(nil),          // 6: weir.fleet.v1.Acknowledge
-	(*Holders)(nil),              // 7: weir.fleet.v1.Holders
-	(*Key)(nil),                  // 8: weir.fleet.v1.Key
-	(*Rate)(nil),                 // 9: weir.fleet.v1.Rate
-	(*Window)(nil),               // 10: weir.fleet.v1.Window
-	(*LeaseRequest)(nil),         // 11: weir.fleet.v1.LeaseRequest
-	(*LeaseReply)(nil),           // 12: weir.fleet.v1.LeaseReply
-	(*Report)(nil),               // 13: weir.fleet.v1.Report
-	(*LimitReport)(nil),          // 14: weir.fleet.v1.LimitReport
-	(*HotKey)(nil),               // 15: weir.fleet.v1.HotKey
-	(*WindowReport)(nil),         // 16: weir.fleet.v1.WindowReport
-	(*KeyCount)(nil),             // 17: weir.fleet.v1.KeyCount
-	(*AuditQuery)(nil),           // 18: weir.fleet.v1.AuditQuery
-	(*AuditReply)(nil),           // 19: weir.fleet.v1.AuditReply
-	(*Heartbeat)(nil),            // 20: weir.fleet.v1.Heartbeat
-	(*Share)(nil),                // 21: weir.fleet.v1.Share
-	(*PoolReport)(nil),           // 22: weir.fleet.v1.PoolReport
-	(*Leave)(nil),                // 23: weir.fleet.v1.Leave
-	(*Goodbye)(nil),              // 24: weir.fleet.v1.Goodbye
-	nil,                          // 25: weir.fleet.v1.Secret.DataEntry
-	(*Holders_Count)(nil),        // 26: weir.fleet.v1.Holders.Count
-	(*PoolReport_Partition)(nil), // 27: weir.fleet.v1.PoolReport.Partition
+	(Capture)(0),                 // 0: weir.fleet.v1.Capture
+	(Mode)(0),                    // 1: weir.fleet.v1.Mode
+	(*FromHolder)(nil),           // 2: weir.fleet.v1.FromHolder
+	(*ToHolder)(nil),             // 3: weir.fleet.v1.ToHolder
+	(*Hello)(nil),                // 4: weir.fleet.v1.Hello
+	(*Welcome)(nil),              // 5: weir.fleet.v1.Welcome
+	(*Config)(nil),               // 6: weir.fleet.v1.Config
+	(*Secret)(nil),               // 7: weir.fleet.v1.Secret
+	(*Acknowledge)(nil),          // 8: weir.fleet.v1.Acknowledge
+	(*Holders)(nil),              // 9: weir.fleet.v1.Holders
+	(*Key)(nil),                  // 10: weir.fleet.v1.Key
+	(*Rate)(nil),                 // 11: weir.fleet.v1.Rate
+	(*Window)(nil),               // 12: weir.fleet.v1.Window
+	(*LeaseRequest)(nil),         // 13: weir.fleet.v1.LeaseRequest
+	(*LeaseReply)(nil),           // 14: weir.fleet.v1.LeaseReply
+	(*Report)(nil),               // 15: weir.fleet.v1.Report
+	(*LimitReport)(nil),          // 16: weir.fleet.v1.LimitReport
+	(*HotKey)(nil),               // 17: weir.fleet.v1.HotKey
+	(*WindowReport)(nil),         // 18: weir.fleet.v1.WindowReport
+	(*KeyCount)(nil),             // 19: weir.fleet.v1.KeyCount
+	(*AuditQuery)(nil),           // 20: weir.fleet.v1.AuditQuery
+	(*AuditReply)(nil),           // 21: weir.fleet.v1.AuditReply
+	(*Heartbeat)(nil),            // 22: weir.fleet.v1.Heartbeat
+	(*Share)(nil),                // 23: weir.fleet.v1.Share
+	(*PoolReport)(nil),           // 24: weir.fleet.v1.PoolReport
+	(*Leave)(nil),                // 25: weir.fleet.v1.Leave
+	(*Goodbye)(nil),              // 26: weir.fleet.v1.Goodbye
+	nil,                          // 27: weir.fleet.v1.Secret.DataEntry
+	(*Holders_Count)(nil),        // 28: weir.fleet.v1.Holders.Count
+	(*PoolReport_Partition)(nil), // 29: weir.fleet.v1.PoolReport.Partition
 }
 var file_internal_fleetpb_fleet_proto_depIdxs = []int32{
-	2,  // 0: weir.fleet.v1.FromHolder.hello:type_name -> weir.fleet.v1.Hello
-	6,  // 1: weir.fleet.v1.FromHolder.acknowledge:type_name -> weir.fleet.v1.Acknowledge
-	11, // 2: weir.fleet.v1.FromHolder.lease:type_name -> weir.fleet.v1.LeaseRequest
-	13, // 3: weir.fleet.v1.FromHolder.report:type_name -> weir.fleet.v1.Report
-	19, // 4: weir.fleet.v1.FromHolder.audit:type_name -> weir.fleet.v1.AuditReply
-	23, // 5: weir.fleet.v1.FromHolder.leave:type_name -> weir.fleet.v1.Leave
-	20, // 6: weir.fleet.v1.FromHolder.heartbeat:type_name -> weir.fleet.v1.Heartbeat
-	3,  // 7: weir.fleet.v1.ToHolder.welcome:type_name -> weir.fleet.v1.Welcome
-	4,  // 8: weir.fleet.v1.ToHolder.config:type_name -> weir.fleet.v1.Config
-	7,  // 9: weir.fleet.v1.ToHolder.holders:type_name -> weir.fleet.v1.Holders
-	12, // 10: weir.fleet.v1.ToHolder.lease:type_name -> weir.fleet.v1.LeaseReply
-	18, // 11: weir.fleet.v1.ToHolder.audit:type_name -> weir.fleet.v1.AuditQuery
-	24, // 12: weir.fleet.v1.ToHolder.goodbye:type_name -> weir.fleet.v1.Goodbye
-	21, // 13: weir.fleet.v1.ToHolder.share:type_name -> weir.fleet.v1.Share
-	5,  // 14: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
-	25, // 15: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
-	26, // 16: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
-	9,  // 17: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
-	8,  // 18: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
-	9,  // 19: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
-	10, // 20: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
-	10, // 21: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
-	14, // 22: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
-	22, // 23: weir.fleet.v1.Report.pools:type_name -> weir.fleet.v1.PoolReport
-	16, // 24: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
-	15, // 25: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
-	10, // 26: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
-	17, // 27: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
-	10, // 28: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
-	17, // 29: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
-	27, // 30: weir.fleet.v1.PoolReport.partitions:type_name -> weir.fleet.v1.PoolReport.Partition
-	0,  // 31: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
-	1,  // 32: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
-	32, // [32:33] is the sub-list for method output_type
-	31, // [31:32] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	4,  // 0: weir.fleet.v1.FromHolder.hello:type_name -> weir.fleet.v1.Hello
+	8,  // 1: weir.fleet.v1.FromHolder.acknowledge:type_name -> weir.fleet.v1.Acknowledge
+	13, // 2: weir.fleet.v1.FromHolder.lease:type_name -> weir.fleet.v1.LeaseRequest
+	15, // 3: weir.fleet.v1.FromHolder.report:type_name -> weir.fleet.v1.Report
+	21, // 4: weir.fleet.v1.FromHolder.audit:type_name -> weir.fleet.v1.AuditReply
+	25, // 5: weir.fleet.v1.FromHolder.leave:type_name -> weir.fleet.v1.Leave
+	22, // 6: weir.fleet.v1.FromHolder.heartbeat:type_name -> weir.fleet.v1.Heartbeat
+	5,  // 7: weir.fleet.v1.ToHolder.welcome:type_name -> weir.fleet.v1.Welcome
+	6,  // 8: weir.fleet.v1.ToHolder.config:type_name -> weir.fleet.v1.Config
+	9,  // 9: weir.fleet.v1.ToHolder.holders:type_name -> weir.fleet.v1.Holders
+	14, // 10: weir.fleet.v1.ToHolder.lease:type_name -> weir.fleet.v1.LeaseReply
+	20, // 11: weir.fleet.v1.ToHolder.audit:type_name -> weir.fleet.v1.AuditQuery
+	26, // 12: weir.fleet.v1.ToHolder.goodbye:type_name -> weir.fleet.v1.Goodbye
+	23, // 13: weir.fleet.v1.ToHolder.share:type_name -> weir.fleet.v1.Share
+	0,  // 14: weir.fleet.v1.Hello.capture:type_name -> weir.fleet.v1.Capture
+	1,  // 15: weir.fleet.v1.Hello.mode:type_name -> weir.fleet.v1.Mode
+	7,  // 16: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
+	27, // 17: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
+	28, // 18: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
+	11, // 19: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
+	10, // 20: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
+	11, // 21: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
+	12, // 22: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
+	12, // 23: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
+	16, // 24: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
+	24, // 25: weir.fleet.v1.Report.pools:type_name -> weir.fleet.v1.PoolReport
+	18, // 26: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
+	17, // 27: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
+	12, // 28: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
+	19, // 29: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
+	12, // 30: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
+	19, // 31: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
+	29, // 32: weir.fleet.v1.PoolReport.partitions:type_name -> weir.fleet.v1.PoolReport.Partition
+	2,  // 33: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
+	3,  // 34: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
+	34, // [34:35] is the sub-list for method output_type
+	33, // [33:34] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_internal_fleetpb_fleet_proto_init() }
@@ -2871,13 +3025,14 @@ func file_internal_fleetpb_fleet_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_fleetpb_fleet_proto_rawDesc), len(file_internal_fleetpb_fleet_proto_rawDesc)),
-			NumEnums:      0,
+			NumEnums:      2,
 			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_internal_fleetpb_fleet_proto_goTypes,
 		DependencyIndexes: file_internal_fleetpb_fleet_proto_depIdxs,
+		EnumInfos:         file_internal_fleetpb_fleet_proto_enumTypes,
 		MessageInfos:      file_internal_fleetpb_fleet_proto_msgTypes,
 	}.Build()
 	File_internal_fleetpb_fleet_proto = out.File

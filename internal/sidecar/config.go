@@ -35,6 +35,7 @@ type config struct {
 	otlpEndpoint string // host:port of a collector of traces; empty to trace nothing
 
 	namespace, pod, podUID string
+	capture                string // how requests come to the sidecar, for the controller to know
 	mode                   enforce.Mode
 	snapshot               []byte // encoded, nil for none
 }
@@ -86,6 +87,9 @@ Environment:
   WEIR_SNAPSHOT                  policies to begin with, encoded, gzip, base64
   WEIR_MODE                      enforce, shadow (count refusals only) or bypass (do
                                  nothing) (default enforce)
+  WEIR_CAPTURE                   how requests come here, which the controller is told:
+                                 redirect, port, explicit (the user has the app ask) or
+                                 none (no port was found); written by the injector
   WEIR_SANDBOX_DIR               directory put before --token-file; to run without a pod
   WEIR_SANDBOX_IP                address to listen on and to find the app at, instead of
                                  the pod's; to run without a pod
@@ -149,6 +153,7 @@ func (c *config) readEnv(getenv func(string) string) error {
 	if dir := getenv("WEIR_SANDBOX_DIR"); dir != "" {
 		c.tokenFile = filepath.Join(dir, c.tokenFile)
 	}
+	c.capture = getenv("WEIR_CAPTURE")
 	c.mode = enforce.Mode(getenv("WEIR_MODE"))
 	if c.mode == "" {
 		c.mode = enforce.Enforce

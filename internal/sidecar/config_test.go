@@ -45,6 +45,8 @@ func TestLoadConfig(t *testing.T) {
 		otlpEndpoint: "collector.monitoring:4317",
 		namespace:    "shop", pod: "checkout-1", podUID: "uid", mode: enforce.Enforce,
 	}
+	taken := want
+	taken.capture = "redirect"
 	redirected := want
 	redirected.appAddress = "fd00::7"
 	redirected.inbound = []inbound{{":15006", "[fd00::7]:8080"}, {":15007", "[fd00::7]:9090"}}
@@ -59,6 +61,7 @@ func TestLoadConfig(t *testing.T) {
 		want config
 	}{
 		"in a pod":                        {nil, pod(), want},
+		"in a pod that is captured":       {nil, pod("WEIR_CAPTURE", "redirect"), taken},
 		"in a pod whose app is elsewhere": {[]string{"--app-address=fd00::7"}, pod(), redirected},
 		"in a sandbox":                    {nil, pod("WEIR_SANDBOX_DIR", "/tmp/pod", "WEIR_SANDBOX_IP", "127.0.0.9"), sandboxed},
 	} {

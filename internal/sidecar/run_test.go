@@ -401,7 +401,7 @@ func TestALife(t *testing.T) {
 	if want := `weir_requests_total{decision="admitted",limit="per-tenant",namespace="shop",policy="checkout"} 11`; !strings.Contains(metrics, want) {
 		t.Errorf("metrics lack %s", want)
 	}
-	_, shown, _ := get(t, s.url(15020, "/debug/config"))
+	_, shown, _ := get(t, s.url(15010, "/debug/config"))
 	for _, want := range []string{version, `"connected": true`, `"term": 1`} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("/debug/config lacks %s", want)
@@ -501,7 +501,7 @@ func TestABypassedPodSaysThatItDoesNotEnforce(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
 	c, address, ca := serveController(t)
 	c.config.Snapshot, c.config.Version, _ = snapshotOf(t, policy.Store{Type: policy.ControllerStore}, 1)
-	s.env["WEIR_CA_BUNDLE"], s.env["WEIR_MODE"] = ca, "bypass"
+	s.env["WEIR_CA_BUNDLE"], s.env["WEIR_MODE"], s.env["WEIR_CAPTURE"] = ca, "bypass", "port"
 	s.args = append(s.args, "--fleet-address="+address, "--fleet-server-name=example.com")
 	s.start(t)
 	eventually(t, "nothing is acknowledged", func() bool {
@@ -518,5 +518,8 @@ func TestABypassedPodSaysThatItDoesNotEnforce(t *testing.T) {
 	defer c.mu.Unlock()
 	if !strings.Contains(c.acks[0].GetError(), "bypass") {
 		t.Errorf("acknowledged %v, which reads as enforced", c.acks[0])
+	}
+	if hello := c.hellos[0]; hello.GetMode() != fleetpb.Mode_MODE_BYPASS || hello.GetCapture() != fleetpb.Capture_CAPTURE_PORT {
+		t.Errorf("it introduced itself by %v", hello)
 	}
 }

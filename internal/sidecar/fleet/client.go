@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,10 @@ type Identity struct {
 	Namespace, Pod, PodUID string
 	BootNonce              string // random, new with every start of the process
 	Version                string // of the build
+	// Capture says how requests come to the sidecar, as WEIR_CAPTURE does, and Mode what
+	// it does, as WEIR_MODE does. The controller is not told of what has no word in the
+	// protocol.
+	Capture, Mode string
 }
 
 // A Handler does what the controller asks for. Its methods are called one at a
@@ -129,6 +134,8 @@ func (c *Client) hello(version string) *fleetpb.Hello {
 	return &fleetpb.Hello{
 		PodUid: id.PodUID, BootNonce: id.BootNonce, Namespace: id.Namespace, Pod: id.Pod,
 		Version: id.Version, ConfigVersion: version, Term: c.term,
+		Capture: fleetpb.Capture(fleetpb.Capture_value["CAPTURE_"+strings.ToUpper(id.Capture)]),
+		Mode:    fleetpb.Mode(fleetpb.Mode_value["MODE_"+strings.ToUpper(id.Mode)]),
 	}
 }
 

@@ -73,6 +73,12 @@ func (h *handler) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply {
 func start(t *testing.T, c *controller) (client *fleet.Client, h *handler, tokenFile string) {
 	t.Helper()
 	cfg, tokenFile := c.config(t)
+	client, h = run(t, cfg)
+	return client, h, tokenFile
+}
+
+func run(t *testing.T, cfg fleet.Config) (client *fleet.Client, h *handler) {
+	t.Helper()
 	client, err := fleet.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +94,7 @@ func start(t *testing.T, c *controller) (client *fleet.Client, h *handler, token
 		stop()
 		<-done
 	})
-	return client, h, tokenFile
+	return client, h
 }
 
 var (
@@ -132,12 +138,25 @@ func TestHelloSaysWhoAndWhat(t *testing.T) {
 	s, hello := c.welcome(t, 7)
 	want := &fleetpb.Hello{
 		PodUid: "uid", BootNonce: "nonce", Namespace: "shop", Pod: "checkout-1", Version: "v1", ConfigVersion: "sha256:before",
+		Capture: fleetpb.Capture_CAPTURE_NONE, Mode: fleetpb.Mode_MODE_BYPASS,
 	}
 	if diff := cmp.Diff(want, hello, protocmp.Transform()); diff != "" {
 		t.Errorf("hello differs (-want +got):\n%s", diff)
 	}
 	if s.token != "Bearer first" {
 		t.Errorf("authorization is %q", s.token)
+	}
+}
+
+// An injector may be newer than its sidecars.
+func TestHelloIsSilentOnWordsOfLaterVersions(t *testing.T) {
+	c := newController(t)
+	cfg, _ := c.config(t)
+	cfg.Identity.Capture, cfg.Identity.Mode = "quantum", ""
+	run(t, cfg)
+	_, hello := c.welcome(t, 7)
+	if hello.GetCapture() != fleetpb.Capture_CAPTURE_UNSPECIFIED || hello.GetMode() != fleetpb.Mode_MODE_UNSPECIFIED {
+		t.Errorf("hello says %v and %v", hello.GetCapture(), hello.GetMode())
 	}
 }
 

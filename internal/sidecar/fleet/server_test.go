@@ -123,7 +123,7 @@ func (c *controller) config(t *testing.T) (cfg fleet.Config, tokenFile string) {
 	writeToken(t, tokenFile, "first")
 	return fleet.Config{
 		Address: c.address, ServerName: serverName, CABundle: c.ca, TokenFile: tokenFile,
-		Identity: fleet.Identity{Namespace: "shop", Pod: "checkout-1", PodUID: "uid", BootNonce: "nonce", Version: "v1"},
+		Identity: fleet.Identity{Namespace: "shop", Pod: "checkout-1", PodUID: "uid", BootNonce: "nonce", Version: "v1", Capture: "none", Mode: "bypass"},
 		Log:      slog.New(slog.DiscardHandler),
 	}, tokenFile
 }

@@ -1,0 +1,91 @@
+package coordinator
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// introduce opens a session with this hello.
+func (l *leader) introduce(id Identity, change func(*fleetpb.Hello)) *sidecar {
+	l.t.Helper()
+	hello := id.hello("nonce")
+	change(hello)
+	s := l.dial(id.token())
+	s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: hello}})
+	if m := s.recv(); m.GetWelcome() == nil {
+		l.t.Fatalf("got %v, want a welcome", m)
+	}
+	return s
+}
+
+func TestVersionsAreThoseOfConnectedSidecars(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := prometheus.NewRegistry()
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)), func(c *Config) { c.Registerer = registry })
+		var all []*sidecar
+		for i, version := range []string{"v1.0.0", "v1.1.0", "v1.1.0"} {
+			all = append(all, l.introduce(pod("shop", fmt.Sprintf("web-%d", i)), func(h *fleetpb.Hello) { h.Version = version }))
+		}
+		read := func(want map[string]float64) {
+			t.Helper()
+			if diff := cmp.Diff(want, byLabel(t, registry, "weir_sidecars")); diff != "" {
+				t.Errorf("weir_sidecars (-want +got):\n%s", diff)
+			}
+		}
+		read(map[string]float64{"v1.0.0": 1, "v1.1.0": 2})
+		all[0].close()
+		read(map[string]float64{"v1.1.0": 2})
+		for _, s := range all[1:] {
+			s.close()
+		}
+		l.end()
+		read(map[string]float64{})
+	})
+}
+
+func TestVersionsAreBounded(t *testing.T) {
+	many, want := map[string]int{"v1.0.0": 1}, map[string]int{"other": 2}
+	for i := range maxVersions {
+		many[fmt.Sprintf("v2.%d.0", i)], want[fmt.Sprintf("v2.%d.0", i)] = 5, 5
+	}
+	many["v1.9.0"] = 1
+	for name, tc := range map[string]struct{ counts, want map[string]int }{
+		"none":                   {nil, map[string]int{}},
+		"the rarest are added":   {many, want},
+		"what builds are called": {map[string]int{"(devel)": 1, "v1.2.3+dirty": 2, "9966001-dirty": 3}, map[string]int{"(devel)": 1, "v1.2.3+dirty": 2, "9966001-dirty": 3}},
+		"what no build is called": {
+			map[string]int{"": 1, "v1\n": 2, "a b": 4, "\xff": 8, strings.Repeat("v", 65): 16, "other": 32, "v1": 64},
+			map[string]int{"v1": 64, "other": 63},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, mostFrequent(tc.counts)); diff != "" {
+				t.Errorf("mostFrequent (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestASessionSaysWhatTheSidecarSaidOfItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		s := l.introduce(pod("shop", "web-0"), func(h *fleetpb.Hello) {
+			h.Version, h.Capture, h.Mode = "v1.2.3", fleetpb.Capture_CAPTURE_NONE, fleetpb.Mode_MODE_BYPASS
+		})
+		defer s.close()
+		s.config()
+		got := l.Observe("shop", "checkout").Sessions
+		if len(got) != 1 || got[0].Version != "v1.2.3" || got[0].Capture != fleetpb.Capture_CAPTURE_NONE || got[0].Mode != fleetpb.Mode_MODE_BYPASS {
+			t.Errorf("sessions = %+v", got)
+		}
+	})
+}
