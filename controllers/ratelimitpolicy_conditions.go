@@ -146,9 +146,11 @@ func (s *scope) meanwhile() string {
 
 // nameSome joins the first items of a sorted list and counts the rest, so that a
 // message stays short for any fleet.
-func nameSome[T any](items []T) string {
+func nameSome[T any](items []T) string { return nameUpTo(namedAtMost, items) }
+
+func nameUpTo[T any](most int, items []T) string {
 	var names []string
-	for _, item := range items[:min(len(items), namedAtMost)] {
+	for _, item := range items[:min(len(items), most)] {
 		names = append(names, fmt.Sprint(item))
 	}
 	if more := len(items) - len(names); more > 0 {

@@ -82,7 +82,7 @@ func (s *scope) carry(limit string) int64 {
 // roster returns who has to enforce the policy.
 func (s *scope) roster() *roster {
 	r := &roster{
-		kind: "policy", generation: s.policy.Generation, version: translate.Generation(s.policy),
+		kind: "policy", checked: true, generation: s.policy.Generation, version: translate.Generation(s.policy),
 		pods: s.pods, sessions: make(map[string]coordinator.Session),
 	}
 	for pod, session := range s.sessions() {

@@ -13,6 +13,7 @@ import (
 // A roster is who has to enforce a version of an object, and who says that it does.
 type roster struct {
 	kind       string // as messages call the object
+	checked    bool   // the check API decides by it
 	generation int64  // as users know it
 	version    int64  // as sidecars know it
 	pods       pods
@@ -21,30 +22,33 @@ type roster struct {
 
 // programmed speaks of what sidecars acknowledged, never of what was sent.
 //
-//	enforcers  lagging  uninjected   status  reason
-//	none       –        any          False   NoEnforcers
-//	some       some     any          False   Reconciling
-//	some       none     some         True    PartiallyProgrammed
-//	some       none     none         True    Programmed
+//	enforcers  lagging  idle  uninjected   status  reason
+//	none       –        –     any          False   NoEnforcers
+//	some       some     any   any          False   Reconciling
+//	some       none     some  any          False   PartiallyProgrammed
+//	some       none     none  some         True    PartiallyProgrammed
+//	some       none     none  none         True    Programmed
 func (r *roster) programmed() metav1.Condition {
 	const kind = v1alpha1.ProgrammedCondition
-	enforcers, lagging := len(r.pods.enforcers), r.laggards()
+	m := r.muster()
+	beside := m.idle() + m.asked() + r.uninjected()
 	switch {
-	case enforcers == 0 && len(r.pods.uninjected) == 0:
+	case m.enforcers == 0 && len(r.pods.uninjected) == 0:
 		return condition.False(kind, v1alpha1.NoEnforcersReason, "spec.podSelector selects no running pod")
-	case enforcers == 0:
-		return condition.False(kind, v1alpha1.NoEnforcersReason, "no selected pod has a sidecar"+r.uninjected())
-	case len(lagging) > 0:
+	case m.enforcers == 0:
+		return condition.False(kind, v1alpha1.NoEnforcersReason, "no selected pod has a sidecar"+beside)
+	case len(m.lagging) > 0:
 		return condition.False(kind, v1alpha1.ReconcilingReason, fmt.Sprintf("%d of %d enforcers do not run generation %d yet: %s",
-			len(lagging), enforcers, r.generation, nameSome(lagging))+r.uninjected())
-	case len(r.pods.uninjected) > 0:
-		return condition.True(kind, v1alpha1.PartiallyProgrammedReason, allRun(enforcers, r.generation)+r.uninjected())
+			len(m.lagging), m.enforcers, r.generation, nameSome(m.lagging))+beside)
 	}
-	return condition.True(kind, v1alpha1.ProgrammedReason, allRun(enforcers, r.generation))
-}
-
-func allRun(enforcers int, generation int64) string {
-	return fmt.Sprintf("%d of %d enforcers run generation %d", enforcers, enforcers, generation)
+	run := fmt.Sprintf("%d of %d enforcers run generation %d", m.current(), m.enforcers, r.generation) + beside
+	switch {
+	case m.current() < m.enforcers:
+		return condition.False(kind, v1alpha1.PartiallyProgrammedReason, run)
+	case len(r.pods.uninjected) > 0:
+		return condition.True(kind, v1alpha1.PartiallyProgrammedReason, run)
+	}
+	return condition.True(kind, v1alpha1.ProgrammedReason, run)
 }
 
 // uninjected names the pods whose requests pass uncounted, and the cure.
@@ -55,31 +59,14 @@ func (r *roster) uninjected() string {
 	return fmt.Sprintf("; running without a sidecar, so not limited: %s; opt them in and restart them, or select fewer pods", nameSome(r.pods.uninjected))
 }
 
-// enforcement counts every running pod, so that one without a sidecar shows.
+// enforcement counts every running pod, so that one without a sidecar, or with one that
+// limits nothing, shows.
 func (r *roster) enforcement() *v1alpha1.Enforcement {
-	enforcers := len(r.pods.enforcers)
+	m := r.muster()
 	return &v1alpha1.Enforcement{
-		Desired: int32(enforcers + len(r.pods.uninjected)),
-		Current: int32(enforcers - len(r.laggards())),
+		Desired: int32(m.enforcers + len(r.pods.uninjected)),
+		Current: int32(m.current()),
 	}
-}
-
-// laggard is an enforcer that does not run the version.
-type laggard struct{ pod, why string }
-
-// String names the pod and says why it lags.
-func (l laggard) String() string { return l.pod + " (" + l.why + ")" }
-
-// laggards returns the enforcers that have not acknowledged the version, by name.
-func (r *roster) laggards() []laggard {
-	var lagging []laggard
-	for _, e := range r.pods.enforcers {
-		session, connected := r.sessions[string(e.uid)]
-		if why := lags(session, connected, r.version, r.kind); why != "" {
-			lagging = append(lagging, laggard{e.name, why})
-		}
-	}
-	return lagging
 }
 
 // unheard returns the names of the running enforcers that nothing is heard of. A
@@ -105,20 +92,4 @@ func speaking[S any](all []S, session func(S) coordinator.Session) map[string]S 
 		}
 	}
 	return byPod
-}
-
-// lags says why a session does not stand for an enforced generation; empty when
-// it does.
-func lags(s coordinator.Session, connected bool, version int64, kind string) string {
-	switch {
-	case !connected:
-		return "not connected"
-	case s.Error != "":
-		return "refused it: " + s.Error
-	case s.Generation == 0:
-		return "has not acknowledged the " + kind
-	case s.Generation != version:
-		return "runs an earlier generation"
-	}
-	return ""
 }

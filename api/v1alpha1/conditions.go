@@ -55,10 +55,12 @@ const (
 
 // Reasons of ProgrammedCondition.
 const (
-	ProgrammedReason          = "Programmed"          // True: every selected pod enforces this generation
-	PartiallyProgrammedReason = "PartiallyProgrammed" // True: some do; the message names those that do not
-	ReconcilingReason         = "Reconciling"         // False: sidecars still run something older
-	NoEnforcersReason         = "NoEnforcers"         // False: no selected pod has a sidecar
+	ProgrammedReason = "Programmed" // True: every selected pod enforces this generation
+	// PartiallyProgrammedReason: True: every sidecar enforces it, and pods without one run
+	// beside them; False: there are sidecars that limit nothing. The message names the pods.
+	PartiallyProgrammedReason = "PartiallyProgrammed"
+	ReconcilingReason         = "Reconciling" // False: sidecars still run something older
+	NoEnforcersReason         = "NoEnforcers" // False: no selected pod has a sidecar
 )
 
 // Reasons of WithinBoundCondition.
