@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/weir-dev/weir/internal/inject"
 )
@@ -25,6 +27,9 @@ type options struct {
 	fleetAddress     string
 	fleetBindAddress string
 	sidecarImage     string
+	sidecarPull      string   // Always, IfNotPresent or Never; empty: Kubernetes chooses
+	sidecarSecrets   []string // names of pull secrets
+	sidecar          resourceFlags
 	defaultCapture   string
 	traceCollector   string // host:port; empty: sidecars trace nothing
 
@@ -45,6 +50,9 @@ type options struct {
 	logFormat         string
 	logLevel          int
 }
+
+// pullPolicies are what may be chosen for the sidecar's image.
+var pullPolicies = []corev1.PullPolicy{"", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}
 
 const usage = `The control plane of Weir: webhooks on every replica, reconciler and coordinator on the leader.
 
@@ -70,6 +78,9 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 	flags.StringVar(&o.fleetAddress, "fleet-address", "", "`host:port` that injected sidecars connect to; default: weir-fleet.<namespace>.svc:15030")
 	flags.StringVar(&o.fleetBindAddress, "fleet-bind-address", ":15030", "`address` the leader serves sidecars on")
 	flags.StringVar(&o.sidecarImage, "sidecar-image", "", "`image` of injected sidecars; pin it by digest (required)")
+	flags.StringVar(&o.sidecarPull, "sidecar-image-pull-policy", "", "`policy` by which nodes pull it: Always, IfNotPresent or Never; empty: Kubernetes chooses by the tag")
+	flags.StringSliceVar(&o.sidecarSecrets, "sidecar-image-pull-secrets", nil, "`names` of Secrets that injected pods are given beside their own to pull it with, comma-separated; each namespace needs one of its own")
+	o.sidecar.add(flags)
 
 	flags.StringVar(&o.defaultCapture, "default-capture", string(inject.CaptureAuto), "`kind` of capture where neither the pod nor its namespace chooses one: auto, redirect, port or explicit. Choose port where something besides namespace labels forbids NET_ADMIN")
 
@@ -116,6 +127,14 @@ func (o *options) validate() error {
 		}
 	}
 	check(o.sidecarImage != "", "--sidecar-image is empty: name the image that injected pods run")
+	check(slices.Contains(pullPolicies, corev1.PullPolicy(o.sidecarPull)),
+		"--sidecar-image-pull-policy is %q: write Always, IfNotPresent or Never", o.sidecarPull)
+	for _, name := range o.sidecarSecrets {
+		check(len(validation.IsDNS1123Subdomain(name)) == 0, "--sidecar-image-pull-secrets has %q: write names of Secrets", name)
+	}
+	for _, err := range o.sidecar.mistakes() {
+		check(false, "%w", err)
+	}
 	check(slices.Contains(inject.Captures, inject.Capture(o.defaultCapture)),
 		"--default-capture is %q: write auto, redirect, port or explicit", o.defaultCapture)
 	check(o.traceCollector == "" || isHostPort(o.traceCollector),

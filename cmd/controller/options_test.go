@@ -7,6 +7,11 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/weir-dev/weir/internal/inject"
 )
 
 func environment(values map[string]string) func(string) string {
@@ -52,6 +57,12 @@ func TestRefusedOptions(t *testing.T) {
 		"a pause lies within the deadline":       {[]string{"--leader-elect-retry-period=10s"}, "--leader-elect-retry-period is 10s"},
 		"a pause is positive":                    {[]string{"--leader-elect-retry-period=0s"}, "--leader-elect-retry-period is 0s"},
 		"logs are JSON or text":                  {[]string{"--log-format=xml"}, `--log-format is "xml"`},
+		"a pull policy is one of three":          {[]string{"--sidecar-image-pull-policy=always"}, `--sidecar-image-pull-policy is "always"`},
+		"a pull secret has a name":               {[]string{"--sidecar-image-pull-secrets=registry,My Secret"}, `--sidecar-image-pull-secrets has "My Secret"`},
+		"sidecars request CPU":                   {[]string{"--sidecar-cpu-request=0"}, `--sidecar-cpu-request is "0"`},
+		"a quantity is one":                      {[]string{"--sidecar-memory-request=64MB!"}, `--sidecar-memory-request is "64MB!"`},
+		"a limit is not negative":                {[]string{"--sidecar-cpu-limit=-1"}, `--sidecar-cpu-limit is "-1"`},
+		"a request is within its limit":          {[]string{"--sidecar-memory-request=256Mi"}, "--sidecar-memory-request is 256Mi, above --sidecar-memory-limit 128Mi"},
 		"every option that is wrong is reported": {[]string{"--log-format=xml", "--webhook-port=0"}, "--webhook-port is 0"},
 	}
 	for name, tc := range tests {
@@ -61,6 +72,30 @@ func TestRefusedOptions(t *testing.T) {
 				t.Errorf("error is %v, want one with %q", err, tc.want)
 			}
 		})
+	}
+}
+
+func TestResourcesOfSidecars(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want corev1.ResourceRequirements
+	}{
+		"as ever": {nil, inject.DefaultResources()},
+		"chosen": {
+			[]string{"--sidecar-cpu-request=50m", "--sidecar-cpu-limit=1", "--sidecar-memory-request=64Mi", "--sidecar-memory-limit=0"},
+			corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+				Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+			},
+		},
+	} {
+		o, err := parse(append(tc.args, "--sidecar-image=x"), environment(nil), &bytes.Buffer{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.sidecar.requirements(); !equality.Semantic.DeepEqual(got, tc.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
 	}
 }
 
@@ -78,7 +113,7 @@ func TestHelp(t *testing.T) {
 	if _, err := parse([]string{"--help"}, environment(nil), &out); !errors.Is(err, pflag.ErrHelp) {
 		t.Errorf("error is %v, want ErrHelp", err)
 	}
-	for _, flag := range []string{"--sidecar-image", "--fleet-address", "--certificate-sans", "--federation-sans", "POD_NAME"} {
+	for _, flag := range []string{"--sidecar-image", "--sidecar-memory-limit", "--fleet-address", "--certificate-sans", "--federation-sans", "POD_NAME"} {
 		if !strings.Contains(out.String(), flag) {
 			t.Errorf("the help does not name %s", flag)
 		}

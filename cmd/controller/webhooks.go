@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apiversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -26,13 +27,16 @@ func (p *platform) addWebhooks() error {
 		Events:         p.manager.GetEventRecorder("weir-injector"),
 		CABundle:       p.certificates.CABundle,
 		Config: inject.Config{
-			Version:         version.String(),
-			Image:           o.sidecarImage,
-			FleetAddress:    o.fleetAddress,
-			FleetServerName: o.service(fleetService),
-			Capture:         inject.Capture(o.defaultCapture),
-			TraceCollector:  o.traceCollector,
-			KubernetesMinor: minor,
+			Version:          version.String(),
+			Image:            o.sidecarImage,
+			ImagePullPolicy:  corev1.PullPolicy(o.sidecarPull),
+			ImagePullSecrets: o.sidecarSecrets,
+			FleetAddress:     o.fleetAddress,
+			FleetServerName:  o.service(fleetService),
+			Capture:          inject.Capture(o.defaultCapture),
+			Resources:        o.sidecar.requirements(),
+			TraceCollector:   o.traceCollector,
+			KubernetesMinor:  minor,
 		},
 	}
 	webhook.Register(p.manager.GetWebhookServer(), p.manager.GetScheme(), pods, p.manager.GetCache(), o.clusterName)
