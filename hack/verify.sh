@@ -15,6 +15,16 @@ if [ "$before" != "$after" ]; then
 fi
 
 buf lint
+# hack/protocol holds the protocols as minor versions released them. A release adds its
+# own, and the last before a release is written anew:
+#   buf build --exclude-source-info -o hack/protocol/vMAJOR.MINOR.binpb
+for released in hack/protocol/v*.binpb; do
+    echo "comparing the protocols with $released"
+    if ! buf breaking --against "$released"; then
+        echo "programs of that version would not be understood any more: add fields beside those that are there" >&2
+        exit 1
+    fi
+done
 for module in $(git ls-files '*go.mod' | xargs -n1 dirname); do
     echo "checking module $module"
     if ! changes=$(go -C "$module" mod tidy -diff); then
