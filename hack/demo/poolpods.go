@@ -34,7 +34,7 @@ func (d *poolShow) askPods(ctx context.Context) []podState {
 	var all sync.WaitGroup
 	for i, e := range endpoints {
 		if e.Namespace == namespace {
-			all.Go(func() { answers[i] = askPod(ctx, e.Admin) })
+			all.Go(func() { answers[i] = askPod(ctx, e.Check) })
 		}
 	}
 	all.Wait()
@@ -49,8 +49,8 @@ func (d *poolShow) askPods(ctx context.Context) []podState {
 }
 
 // askPod returns nil when the sidecar has no pool or does not answer.
-func askPod(ctx context.Context, admin string) *podState {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/debug/config", http.NoBody)
+func askPod(ctx context.Context, check string) *podState {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+check+"/debug/config", http.NoBody)
 	if err != nil {
 		return nil
 	}

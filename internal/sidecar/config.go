@@ -13,7 +13,6 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/probe"
-	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // config is all that a sidecar is told when it starts.
@@ -37,7 +36,7 @@ type config struct {
 	namespace, pod, podUID string
 	capture                string // how requests come to the sidecar, for the controller to know
 	mode                   enforce.Mode
-	snapshot               []byte // encoded, nil for none
+	snapshot               string // packed, empty for none
 }
 
 // An inbound is a port that is served in front of one of the app's.
@@ -49,9 +48,11 @@ Usage:
   sidecar [flags]
   sidecar capture --redirect APPPORT:LISTENPORT ...
   sidecar wait [--admin-address HOST:PORT]
+  sidecar leave [--check-address HOST:PORT]
 
 The second form has the pod's connections redirected to the sidecar and ends; the third
-ends when the sidecar at the address is ready. Both tell more with --help.
+ends when the sidecar at the address is ready; the fourth tells it that its pod is about
+to end. Each tells more with --help.
 
 Flags:
   --fleet-address HOST:PORT      controller to take policies from; without it, policies
@@ -64,11 +65,12 @@ Flags:
   --app-address HOST             where the app is (default %s)
   --probe JSON                   a question that the kubelet puts by way of the admin port;
                                  repeatable; written by the injector
-  --check-address HOST:PORT      where the app asks POST /v1/check (default %s)
+  --check-address HOST:PORT      where the app asks POST /v1/check, and who has access to
+                                 the pod GET /debug/config (default %s)
   --rls-address HOST:PORT        where an Envoy in the pod asks its rate limit service,
                                  version 3; empty to serve none (default %s)
-  --admin-address HOST:PORT      where /metrics, /readyz, /livez and /debug/config are
-                                 served (default %s)
+  --admin-address HOST:PORT      where /metrics, /readyz and /livez are served
+                                 (default %s)
   --shutdown-grace-period TIME   how long requests may take to finish after SIGTERM
                                  (default %s)
   --linger TIME                  how long requests are accepted after SIGTERM, before that,
@@ -84,7 +86,8 @@ Environment:
                                  needed with --fleet-address
   WEIR_PROBE_TOKEN               part of the path that --probe is answered at, for nobody
                                  to guess; needed with --probe
-  WEIR_SNAPSHOT                  policies to begin with, encoded, gzip, base64
+  WEIR_SNAPSHOT                  policies to begin with, encoded, gzip, base64; what is not
+                                 understood of them the controller is asked for
   WEIR_MODE                      enforce, shadow (count refusals only) or bypass (do
                                  nothing) (default enforce)
   WEIR_CAPTURE                   how requests come here, which the controller is told:
@@ -143,10 +146,11 @@ func loadConfig(args []string, getenv func(string) string) (config, error) {
 	case flags.NArg() > 0:
 		return config{}, fmt.Errorf("argument %q is no flag: sidecar --help lists the flags", flags.Arg(0))
 	}
-	return c, errors.Join(c.readEnv(getenv), c.readPorts(ports, getenv("WEIR_SANDBOX_IP")), c.validate())
+	c.readEnv(getenv)
+	return c, errors.Join(c.readPorts(ports, getenv("WEIR_SANDBOX_IP")), c.validate())
 }
 
-func (c *config) readEnv(getenv func(string) string) error {
+func (c *config) readEnv(getenv func(string) string) {
 	c.namespace, c.pod, c.podUID = getenv("WEIR_POD_NAMESPACE"), getenv("WEIR_POD_NAME"), getenv("WEIR_POD_UID")
 	c.caBundle = getenv("WEIR_CA_BUNDLE")
 	c.probeToken = getenv("WEIR_PROBE_TOKEN")
@@ -158,16 +162,7 @@ func (c *config) readEnv(getenv func(string) string) error {
 	if c.mode == "" {
 		c.mode = enforce.Enforce
 	}
-	packed := getenv("WEIR_SNAPSHOT")
-	if packed == "" {
-		return nil
-	}
-	data, err := policy.Unpack(packed)
-	if err != nil {
-		return fmt.Errorf("WEIR_SNAPSHOT: %w: write it with the control plane of the same version", err)
-	}
-	c.snapshot = data
-	return nil
+	c.snapshot = getenv("WEIR_SNAPSHOT")
 }
 
 // readPorts reads the --inbound pairs. In a sandbox every listener moves to its

@@ -101,7 +101,6 @@ func TestLoadConfigNamesTheFieldAndTheCure(t *testing.T) {
 		"no port of the controller": {[]string{"--fleet-address=a"}, pod(), []string{"--fleet-address", "HOST:PORT"}},
 		"a collector by URL":        {[]string{"--otlp-endpoint=http://a:4317"}, pod(), []string{"--otlp-endpoint", "HOST:PORT", "scheme"}},
 		"an unknown mode":           {nil, pod("WEIR_MODE", "Shadow"), []string{"WEIR_MODE", "shadow"}},
-		"a broken snapshot":         {nil, pod("WEIR_SNAPSHOT", "x"), []string{"WEIR_SNAPSHOT", "same version"}},
 		"a sandbox without address": {nil, pod("WEIR_SANDBOX_IP", "localhost"), []string{"WEIR_SANDBOX_IP", "IP address"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ type front struct {
 // open listens on every port; that of Envoy's rate limit service may be taken. On an
 // error nothing listens.
 func (p *process) open(ctx context.Context) (f *front, err error) {
-	f = &front{admin: admin.New(p.cfg.mode, p, p.metrics.Registry)}
+	f = &front{admin: admin.New(p.metrics.Registry)}
 	f.admin.Handle("GET /probe/", probe.New(p.cfg.appAddress, p.cfg.probeToken, p.cfg.probes))
 	defer func() {
 		if err != nil {
@@ -52,6 +52,7 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 	asked := http.NewServeMux()
 	asked.Handle("/", &check.Handler{Checker: p.enforcer, Metrics: p.metrics, Log: p.log})
 	asked.HandleFunc("POST "+leavePath, f.leaving)
+	asked.Handle("GET "+admin.ConfigPath, &admin.Config{Mode: p.cfg.mode, Source: p})
 	if err := add(p.cfg.checkAddress, asked); err != nil {
 		return f, err
 	}

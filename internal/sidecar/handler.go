@@ -22,29 +22,36 @@ type handler struct{ p *process }
 
 var _ fleet.Handler = handler{}
 
-// Version is empty while the pod's mode keeps the policies from being enforced, and
-// until the controller has said what to enforce: it does not say what is in force.
+// Version is empty while the pod's mode keeps the policies from being enforced, while a
+// part of them is refused, and until the controller has said what to enforce: it does not
+// say what is in force.
 func (h handler) Version() string {
 	select {
 	case <-h.p.told:
 	default:
 		return ""
 	}
-	if h.p.cfg.mode != enforce.Enforce {
+	_, version := h.p.enforcer.Set()
+	if h.p.cfg.mode != enforce.Enforce || len(h.p.Refused()) > 0 {
 		return ""
 	}
-	_, version := h.p.enforcer.Set()
 	return version
 }
 
-// Apply puts the snapshot in force, with the credentials of its stores. A pod whose mode keeps policies from being
-// enforced says so: acknowledged would read as enforced.
+// Apply puts the snapshot in force, with the credentials of its stores. The controller is
+// told of every part that is not: acknowledged would read as enforced. So is it of a mode
+// that keeps policies from being enforced.
 func (h handler) Apply(version string, snapshot []byte, secrets []*fleetpb.Secret) error {
 	defer h.p.telling.Do(func() { close(h.p.told) })
 	h.p.stores.Learn(secretsOf(secrets))
-	if err := h.p.adopt(snapshot); err != nil {
+	refused, err := h.p.adopt(snapshot)
+	switch {
+	case err != nil:
 		h.p.log.Error("a snapshot was refused; the last good one stays", "version", version, "error", err)
 		return err
+	case len(refused) > 0:
+		h.p.log.Error("a part of the policies was refused; the rest is in force", "version", version, "error", refused)
+		return refused
 	}
 	h.p.log.Info("policies are in force", "version", version)
 	if mode := h.p.cfg.mode; mode != enforce.Enforce {
@@ -71,24 +78,16 @@ func secretsOf(in []*fleetpb.Secret) []stores.Secret {
 	return out
 }
 
-// adopt puts an encoded snapshot in force.
-func (p *process) adopt(data []byte) error {
-	snapshot, err := policy.Decode(data)
-	if err != nil {
-		return err
-	}
-	set, err := policy.Compile(snapshot)
-	if err != nil {
-		return err
-	}
-	if err := p.pools.Apply(set); err != nil {
-		return err
-	}
-	return p.enforcer.Apply(set, policy.Version(data))
-}
-
 // Set returns the policies in force and their version.
 func (p *process) Set() (*policy.Set, string) { return p.enforcer.Set() }
+
+// Refused returns what of the newest snapshot is not in force.
+func (p *process) Refused() policy.Refusals {
+	if refused := p.refused.Load(); refused != nil {
+		return *refused
+	}
+	return nil
+}
 
 // Limits returns the limits in force.
 func (p *process) Limits() []enforce.LimitState { return p.enforcer.Limits() }

@@ -161,7 +161,7 @@ type shown struct {
 func shownPool(t *testing.T, s *sandbox) shown {
 	t.Helper()
 	var got struct{ Pool shown }
-	_, body, err := get(t, s.url(15020, "/debug/config"))
+	_, body, err := get(t, s.url(15010, "/debug/config"))
 	if err != nil {
 		t.Fatal(err)
 	}

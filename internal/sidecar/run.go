@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
@@ -21,6 +22,7 @@ import (
 	"github.com/weir-dev/weir/internal/version"
 	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/monotonic"
+	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -63,8 +65,9 @@ type process struct {
 	stores   *stores.Pool
 	pools    *pools.Keeper
 	enforcer *enforce.Enforcer
-	fleet    *fleet.Client // nil when no controller is configured
-	traces   *trace.Tracer // nil when no collector is
+	fleet    *fleet.Client                   // nil when no controller is configured
+	traces   *trace.Tracer                   // nil when no collector is
+	refused  atomic.Pointer[policy.Refusals] // of the newest snapshot; nil before the first
 
 	told    chan struct{} // closed when the controller has said what to enforce
 	telling sync.Once
@@ -101,11 +104,9 @@ func newProcess(cfg config, log *slog.Logger) (*process, error) {
 		Stores:     p.stores.User(),
 		NewLimiter: func(c twotier.Config, s twotier.Store) enforce.Limiter { return twotier.New(c, s) },
 	})
-	if cfg.snapshot == nil {
-		return p, nil
-	}
-	if err := p.adopt(cfg.snapshot); err != nil {
-		return nil, fmt.Errorf("WEIR_SNAPSHOT: %w", err)
+	if err := p.begin(); err != nil {
+		p.release(context.Background())
+		return nil, err
 	}
 	return p, nil
 }

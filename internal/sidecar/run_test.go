@@ -401,7 +401,7 @@ func TestALife(t *testing.T) {
 	if want := `weir_requests_total{decision="admitted",limit="per-tenant",namespace="shop",policy="checkout"} 11`; !strings.Contains(metrics, want) {
 		t.Errorf("metrics lack %s", want)
 	}
-	_, shown, _ := get(t, s.url(15020, "/debug/config"))
+	_, shown, _ := get(t, s.url(15010, "/debug/config"))
 	for _, want := range []string{version, `"connected": true`, `"term": 1`} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("/debug/config lacks %s", want)

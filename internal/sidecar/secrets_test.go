@@ -47,11 +47,12 @@ func TestCredentialsAreNeverShown(t *testing.T) {
 			}
 			defer p.enforcer.Close(t.Context())
 			shown := func() string {
-				s := admin.New(p.cfg.mode, p, p.metrics.Registry)
 				var all strings.Builder
-				for _, path := range []string{"/debug/config", "/metrics"} {
+				for path, h := range map[string]http.Handler{
+					admin.ConfigPath: &admin.Config{Mode: p.cfg.mode, Source: p}, "/metrics": admin.New(p.metrics.Registry),
+				} {
 					w := httptest.NewRecorder()
-					s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+					h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 					all.WriteString(w.Body.String())
 				}
 				return all.String() + log.String()

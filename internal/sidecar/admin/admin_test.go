@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,10 @@ func (source) Set() (*policy.Set, string) {
 	return &policy.Set{Snapshot: policy.Snapshot{Cluster: "test"}}, "sha256:1"
 }
 
+func (source) Refused() policy.Refusals {
+	return policy.Refusals{{Part: policy.PolicyPart, Namespace: "shop", Name: "new", Cause: errors.New("too new")}}
+}
+
 func (s source) Limits() []enforce.LimitState {
 	return []enforce.LimitState{{
 		Name:  count.Name{Namespace: "shop", Policy: "checkout", Limit: "all"},
@@ -48,14 +53,14 @@ func (source) Pool() *pools.State {
 
 func (source) Fleet() *fleet.State { return &fleet.State{Address: "weir:15030", Error: "refused"} }
 
-func ask(s *admin.Server, method, path string) *httptest.ResponseRecorder {
+func ask(s http.Handler, method, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, httptest.NewRequest(method, path, nil))
 	return w
 }
 
 func TestReadinessFollowsTheSidecarAndLivenessDoesNot(t *testing.T) {
-	s := admin.New(enforce.Enforce, source{}, prometheus.NewRegistry())
+	s := admin.New(prometheus.NewRegistry())
 	for _, ready := range []bool{false, true, false} {
 		want := http.StatusServiceUnavailable
 		if s.SetReady(ready); ready {
@@ -72,9 +77,10 @@ func TestReadinessFollowsTheSidecarAndLivenessDoesNot(t *testing.T) {
 
 func TestConfigShowsWhatIsInForceAndWhichStoreIsAway(t *testing.T) {
 	since := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	w := ask(admin.New(enforce.Shadow, source{since}, prometheus.NewRegistry()), http.MethodGet, "/debug/config")
+	w := ask(&admin.Config{Mode: enforce.Shadow, Source: source{since}}, http.MethodGet, admin.ConfigPath)
 	var got struct {
 		Mode, Version string
+		Refused       []string
 		Fleet         fleet.State
 		Limits        []struct {
 			Limit, StoreError string
@@ -94,6 +100,9 @@ func TestConfigShowsWhatIsInForceAndWhichStoreIsAway(t *testing.T) {
 	if got.Mode != "shadow" || got.Version != "sha256:1" || got.Fleet.Error != "refused" || got.Snapshot.Cluster != "test" {
 		t.Errorf("got %+v", got)
 	}
+	if r := got.Refused; len(r) != 1 || !strings.Contains(r[0], "shop/new") || !strings.Contains(r[0], "too new") {
+		t.Errorf("got refused %q", r)
+	}
 	p := got.Pool
 	if p.Name != "checkout" || p.Algorithm != "AIMD" || p.Share != 3 || p.Limit != 12 || p.Holders != 4 || !p.Fenced ||
 		p.LatencyMicros != 2000 || p.QuarantinedMicros != 5 || p.CoordinatorError != "gone" || len(p.Partitions) != 1 {
@@ -104,14 +113,15 @@ func TestConfigShowsWhatIsInForceAndWhichStoreIsAway(t *testing.T) {
 	}
 }
 
+// TestNothingElseIsServed: the port is open to every pod, so it shows no configuration.
 func TestNothingElseIsServed(t *testing.T) {
-	s := admin.New(enforce.Enforce, source{}, prometheus.NewRegistry())
-	for _, path := range []string{"/", "/debug/pprof/", "/debug"} {
+	s := admin.New(prometheus.NewRegistry())
+	for _, path := range []string{"/", "/debug/pprof/", "/debug", admin.ConfigPath} {
 		if got := ask(s, http.MethodGet, path).Code; got != http.StatusNotFound {
 			t.Errorf("%s: got %d", path, got)
 		}
 	}
-	if got := ask(s, http.MethodPost, "/debug/config").Code; got != http.StatusMethodNotAllowed {
+	if got := ask(s, http.MethodPost, "/readyz").Code; got != http.StatusMethodNotAllowed {
 		t.Errorf("POST: got %d", got)
 	}
 }
