@@ -10,21 +10,34 @@ import (
 	"time"
 )
 
+// How long a connection to the app may be idle. Over HTTP/1.1 an app closes one without a
+// word, after 2 seconds or 5 as servers come, so ours are gone before: to open one costs
+// little within a pod, and those that are in use at least once a second stay. Over HTTP/2
+// an app announces it and says what it has not begun.
+const (
+	idleHTTP1 = time.Second
+	idleHTTP2 = time.Minute
+)
+
 // newTransport returns the connections to the app, which is spoken to in the
 // protocol that the client spoke to us.
 func newTransport(http2 bool) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!http2)
 	protocols.SetUnencryptedHTTP2(http2)
-	return &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+	t := &http.Transport{
+		DialContext:         checked(toApp.DialContext),
 		Protocols:           protocols,
 		MaxIdleConnsPerHost: 256,
-		IdleConnTimeout:     60 * time.Second,
+		IdleConnTimeout:     idleHTTP1,
 		DisableCompression:  true, // bodies pass as they are
 		// Waiting for the app's "100 Continue" is up to the client's patience.
 		ExpectContinueTimeout: time.Second,
 	}
+	if http2 {
+		t.DialContext, t.IdleConnTimeout = toApp.DialContext, idleHTTP2
+	}
+	return t
 }
 
 // rewrite addresses a request to the app. Apart from the peer's address, which
@@ -34,6 +47,7 @@ func rewrite(pr *httputil.ProxyRequest, target string) {
 	pr.Out.URL.Opaque = pathOf(pr.In.RequestURI)
 	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as it came, even where it does not parse
 	pr.Out.Trailer = pr.In.Trailer           // filled when the body has been read
+	sendAgain(pr.Out)
 	for _, name := range []string{"Forwarded", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if values, ok := pr.In.Header[name]; ok {
 			pr.Out.Header[name] = values
