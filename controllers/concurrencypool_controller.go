@@ -29,6 +29,7 @@ type ConcurrencyPoolReconciler struct {
 	Client  client.Client // reads from a cache with CacheOptions
 	Fleet   PoolFleet
 	Secrets Secrets
+	Events  Events
 	Clock   clock.PassiveClock
 
 	memory memory
@@ -169,6 +170,7 @@ func (r *ConcurrencyPoolReconciler) report(ctx context.Context, s *poolScope) (c
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
 	r.memory.wrote(name, s.now)
+	tell(r.Events, s.pool, "ConcurrencyPool", before.Status.Conditions, s.pool.Status.Conditions)
 	settling = unsettles(&before.Status, &next) || settling && c != redivided
 	r.memory.settle(name, settling)
 	return ctrl.Result{RequeueAfter: s.again(settling)}, nil

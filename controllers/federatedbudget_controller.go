@@ -29,6 +29,7 @@ type FederatedBudgetReconciler struct {
 	Client  client.Client // reads from a cache with CacheOptions
 	Budgets Budgets
 	Cluster string // as the flag --cluster-name calls it
+	Events  Events
 	Clock   clock.PassiveClock
 
 	memory memory
@@ -125,6 +126,7 @@ func (r *FederatedBudgetReconciler) report(ctx context.Context, s *budgetScope) 
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
 	r.memory.wrote(name, s.now)
+	tell(r.Events, s.budget, "FederatedBudget", before.Status.Conditions, s.budget.Status.Conditions)
 	return ctrl.Result{RequeueAfter: s.again()}, nil
 }
 

@@ -35,6 +35,7 @@ type RateLimitPolicyReconciler struct {
 	Fleet   Fleet
 	Stores  StoreProbe
 	Secrets Secrets
+	Events  Events
 	Clock   clock.PassiveClock
 
 	memory memory
@@ -163,6 +164,7 @@ func (r *RateLimitPolicyReconciler) report(ctx context.Context, s *scope) (ctrl.
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
 	r.memory.wrote(name, s.now)
+	tell(r.Events, s.policy, "RateLimitPolicy", before.Status.Conditions, s.policy.Status.Conditions)
 	return ctrl.Result{RequeueAfter: s.again()}, nil
 }
 

@@ -118,9 +118,10 @@ func newManager(config *rest.Config) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	policies := &controllers.RateLimitPolicyReconciler{Client: mgr.GetClient(), Cluster: cluster, Fleet: fleet, Stores: stores, Secrets: secrets, Clock: clock}
-	pools := &controllers.ConcurrencyPoolReconciler{Client: mgr.GetClient(), Fleet: fleet, Secrets: secrets, Clock: clock}
-	budgets := &controllers.FederatedBudgetReconciler{Client: mgr.GetClient(), Cluster: cluster, Budgets: fleet, Clock: clock}
+	events := mgr.GetEventRecorder("weir-controller")
+	policies := &controllers.RateLimitPolicyReconciler{Client: mgr.GetClient(), Cluster: cluster, Fleet: fleet, Stores: stores, Secrets: secrets, Events: events, Clock: clock}
+	pools := &controllers.ConcurrencyPoolReconciler{Client: mgr.GetClient(), Fleet: fleet, Secrets: secrets, Events: events, Clock: clock}
+	budgets := &controllers.FederatedBudgetReconciler{Client: mgr.GetClient(), Cluster: cluster, Budgets: fleet, Events: events, Clock: clock}
 	return mgr, errors.Join(policies.SetupWithManager(mgr), pools.SetupWithManager(mgr), budgets.SetupWithManager(mgr))
 }
 

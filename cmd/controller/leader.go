@@ -31,24 +31,28 @@ func (p *platform) addLeader(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	events := p.manager.GetEventRecorder("weir-controller")
 	policies := &controllers.RateLimitPolicyReconciler{
 		Client:  p.manager.GetClient(),
 		Cluster: p.options.clusterName,
 		Fleet:   fleet,
 		Stores:  storeprobe.New(backend.Open),
 		Secrets: p.secrets,
+		Events:  events,
 		Clock:   clock.RealClock{},
 	}
 	pools := &controllers.ConcurrencyPoolReconciler{
 		Client:  p.manager.GetClient(),
 		Fleet:   fleet,
 		Secrets: p.secrets,
+		Events:  events,
 		Clock:   clock.RealClock{},
 	}
 	budgets := &controllers.FederatedBudgetReconciler{
 		Client:  p.manager.GetClient(),
 		Budgets: fleet,
 		Cluster: p.options.clusterName,
+		Events:  events,
 		Clock:   clock.RealClock{},
 	}
 	leads := func() bool { _, ok := fleet.Now(); return ok }

@@ -1,0 +1,61 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+// maxNote is how long the text of an Event may be, in bytes; set by Kubernetes.
+const maxNote = 1024
+
+// Events is the part of an events.EventRecorder that reconcilers use. It must not block.
+type Events interface {
+	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
+}
+
+var (
+	// eventful are the conditions whose turns are told: whether the object is in force,
+	// and by whom. Others follow traffic and stores, and have metrics.
+	eventful = []string{v1alpha1.AcceptedCondition, v1alpha1.ProgrammedCondition, v1alpha1.ConnectedCondition}
+	// normal are the reasons that nobody has to act upon.
+	normal = []string{v1alpha1.AcceptedReason, v1alpha1.ProgrammedReason, v1alpha1.ReconcilingReason, v1alpha1.ConnectedReason}
+)
+
+// tell writes an Event for each condition of the object that got another status or
+// reason than it had. Counts and names in messages change all the time and are no news;
+// neither is that a condition cannot be judged, as after every change of the leader.
+func tell(to Events, object client.Object, kind string, had, has []metav1.Condition) {
+	about := &corev1.ObjectReference{ // without a resource version, which would make each Event another
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
+	}
+	// Recorders count what is alike in all but its note as one Event: a condition that
+	// turns to and fro under one generation adds no more.
+	action := fmt.Sprintf("Reconcile-%d", object.GetGeneration())
+	for _, c := range has {
+		old := meta.FindStatusCondition(had, c.Type)
+		if !slices.Contains(eventful, c.Type) || c.Status == metav1.ConditionUnknown || old != nil && old.Status == c.Status && old.Reason == c.Reason {
+			continue
+		}
+		eventType := corev1.EventTypeWarning
+		if slices.Contains(normal, c.Reason) {
+			eventType = corev1.EventTypeNormal
+		}
+		to.Eventf(about, nil, eventType, c.Reason, action, "%s", note(c.Message))
+	}
+}
+
+func note(message string) string {
+	if len(message) > maxNote {
+		return strings.ToValidUTF8(message[:maxNote], "")
+	}
+	return message
+}

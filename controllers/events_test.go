@@ -1,0 +1,92 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/condition"
+)
+
+// told collects Events as text.
+type told struct {
+	regarding []runtime.Object
+	events    []string
+}
+
+func (t *told) Eventf(regarding, _ runtime.Object, eventtype, reason, action, note string, args ...any) {
+	t.regarding = append(t.regarding, regarding)
+	t.events = append(t.events, fmt.Sprintf("%s %s %s: %s", eventtype, reason, action, fmt.Sprintf(note, args...)))
+}
+
+func TestTell(t *testing.T) {
+	accepted, programmed := condition.True("Accepted", "Accepted", "valid"), condition.True("Programmed", "Programmed", "2 of 2")
+	reconciling := condition.False("Programmed", "Reconciling", "1 of 2")
+	all := func(c ...metav1.Condition) []metav1.Condition { return c }
+	tests := map[string]struct {
+		had, has []metav1.Condition
+		want     []string
+	}{
+		"the first verdicts": {
+			all(condition.Unknown("Accepted", "Pending", ""), condition.Unknown("Programmed", "Pending", "")), all(accepted, reconciling),
+			[]string{"Normal Accepted Reconcile-4: valid", "Normal Reconciling Reconcile-4: 1 of 2"},
+		},
+		"a turn": {all(accepted, reconciling), all(accepted, programmed), []string{"Normal Programmed Reconcile-4: 2 of 2"}},
+		"another reason under the same status": {
+			all(programmed), all(condition.True("Programmed", "PartiallyProgrammed", "2 of 3; a 100% cure")),
+			[]string{"Warning PartiallyProgrammed Reconcile-4: 2 of 3; a 100% cure"},
+		},
+		"the same reason under another status": {
+			all(condition.True("Programmed", "PartiallyProgrammed", "")), all(condition.False("Programmed", "PartiallyProgrammed", "0 of 3")),
+			[]string{"Warning PartiallyProgrammed Reconcile-4: 0 of 3"},
+		},
+		"what is refused":                     {all(accepted, programmed), all(condition.False("Accepted", "Invalid", "spec.limits")), []string{"Warning Invalid Reconcile-4: spec.limits"}},
+		"a hub that is lost":                  {all(condition.True("Connected", "Connected", "")), all(condition.False("Connected", "Partitioned", "gone")), []string{"Warning Partitioned Reconcile-4: gone"}},
+		"a count in a message is no news":     {all(reconciling), all(condition.False("Programmed", "Reconciling", "1 of 3")), nil},
+		"nor is what cannot be judged":        {all(condition.True("Connected", "Connected", "")), all(condition.Unknown("Connected", "Starting", "")), nil},
+		"nor what follows traffic and stores": {nil, all(condition.False("WithinBound", "BoundExceeded", ""), condition.False("StoreReachable", "Unreachable", ""), condition.True("Saturated", "AtMax", "")), nil},
+	}
+	policy := &v1alpha1.RateLimitPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "uid", Generation: 4, ResourceVersion: "7"}}
+	about := &corev1.ObjectReference{APIVersion: "weir.dev/v1alpha1", Kind: "RateLimitPolicy", Namespace: "shop", Name: "checkout", UID: "uid"}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var to told
+			tell(&to, policy, "RateLimitPolicy", tc.had, tc.has)
+			if diff := cmp.Diff(tc.want, to.events); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			for _, regarding := range to.regarding {
+				if diff := cmp.Diff(runtime.Object(about), regarding); diff != "" {
+					t.Errorf("what changes with each write makes each Event another (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func TestNotesFitAnEvent(t *testing.T) {
+	for _, length := range []int{0, maxNote - 1, maxNote, maxNote + 1, 3 * maxNote} {
+		message := strings.Repeat("é", length/2) + strings.Repeat("x", length%2)
+		got := note(message)
+		if len(got) > maxNote || !utf8.ValidString(got) || !strings.HasPrefix(message, got) || len(got) < min(length, maxNote-1) {
+			t.Errorf("of %d bytes it tells %d", length, len(got))
+		}
+	}
+}
+
+func TestEventfulConditionsExist(t *testing.T) {
+	conditions := conditionsOf(newScope())
+	for _, kind := range eventful[:2] {
+		if !slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.Type == kind }) {
+			t.Errorf("policies have no condition %s", kind)
+		}
+	}
+}
