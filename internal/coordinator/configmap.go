@@ -18,27 +18,28 @@ import (
 // TermConfigMap is the name of the ConfigMap that records the term.
 const TermConfigMap = "weir-term"
 
-// maxHandover keeps the ConfigMap below the API server's limit of 1 MiB.
-const maxHandover = 1000 << 10
-
 // The keys of the ConfigMap.
 const (
 	termKey    = "term"
-	stoppedKey = "stopped" // microseconds since the Unix epoch
+	stoppedKey = "stopped"      // microseconds since the Unix epoch
+	partsKey   = "ledger-parts" // how many other ConfigMaps go on with the ledger
+	sumKey     = "ledger-sha256"
 	poolsKey   = "pools"
-	ledgerKey  = "ledger"
+	ledgerKey  = "ledger" // its beginning
 )
 
 // ConfigMapTerms is the TermStore in a ConfigMap. The API server's
 // resourceVersion makes each change a compare-and-swap, so of two leaders only
-// the later can write.
+// the later can write. A ledger for which there is no room goes on in parts, which
+// are written before and mean nothing until the ConfigMap names them.
 type ConfigMapTerms struct {
 	client corev1client.ConfigMapInterface
+	most   int // bytes in one ConfigMap
 }
 
 // NewConfigMapTerms returns the store in the namespace of client.
 func NewConfigMapTerms(client corev1client.ConfigMapInterface) *ConfigMapTerms {
-	return &ConfigMapTerms{client: client}
+	return &ConfigMapTerms{client: client, most: maxConfigMap}
 }
 
 // Begin implements TermStore. When the ConfigMap does not exist, the term starts
@@ -64,7 +65,7 @@ func (t *ConfigMapTerms) begin(ctx context.Context) (Handover, error) {
 	if apierrors.IsNotFound(err) {
 		begun := Handover{Term: uint64(time.Now().Unix()), First: true}
 		recorded = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: TermConfigMap}}
-		record(recorded, Handover{Term: begun.Term})
+		record(recorded, Handover{Term: begun.Term}, 0, 0)
 		_, err = t.client.Create(ctx, recorded, metav1.CreateOptions{})
 		return begun, err
 	}
@@ -75,42 +76,68 @@ func (t *ConfigMapTerms) begin(ctx context.Context) (Handover, error) {
 	if err != nil {
 		return Handover{}, err
 	}
+	if err := t.complete(ctx, recorded, &begun); err != nil {
+		return Handover{}, err
+	}
 	begun.Term++
-	record(recorded, Handover{Term: begun.Term})
+	record(recorded, Handover{Term: begun.Term}, 0, 0)
 	_, err = t.client.Update(ctx, recorded, metav1.UpdateOptions{})
 	return begun, err
 }
 
 // End implements TermStore.
 func (t *ConfigMapTerms) End(ctx context.Context, h Handover) error {
-	err := retry.OnError(retry.DefaultBackoff, raced, func() error {
-		recorded, err := t.client.Get(ctx, TermConfigMap, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if now, err := recall(recorded); err != nil || now.Term != h.Term {
-			return fmt.Errorf("%w: %d is recorded", ErrFenced, now.Term)
-		}
-		record(recorded, h)
-		_, err = t.client.Update(ctx, recorded, metav1.UpdateOptions{})
-		return err
-	})
-	if err != nil {
+	if err := t.end(ctx, h); err != nil {
 		return fmt.Errorf("end term %d in ConfigMap %s: %w", h.Term, TermConfigMap, err)
 	}
 	return nil
 }
 
-func record(into *corev1.ConfigMap, h Handover) {
+func (t *ConfigMapTerms) end(ctx context.Context, h Handover) error {
+	if _, err := t.present(ctx, h.Term); err != nil {
+		return err // nothing else need be written
+	}
+	here := min(len(h.Ledger), t.most-len(h.Pools))
+	parts, err := t.writeParts(ctx, h.Term, h.Ledger[here:])
+	if err != nil {
+		return err
+	}
+	return retry.OnError(retry.DefaultBackoff, raced, func() error {
+		recorded, err := t.present(ctx, h.Term)
+		if err != nil {
+			return err
+		}
+		record(recorded, h, here, parts)
+		_, err = t.client.Update(ctx, recorded, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// present returns the ConfigMap, if no later term has begun.
+func (t *ConfigMapTerms) present(ctx context.Context, term uint64) (*corev1.ConfigMap, error) {
+	recorded, err := t.client.Get(ctx, TermConfigMap, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if now, err := recall(recorded); err != nil || now.Term != term {
+		return nil, fmt.Errorf("%w: %d is recorded", ErrFenced, now.Term)
+	}
+	return recorded, nil
+}
+
+// record enters h, of whose ledger so many bytes are here, and the rest in parts.
+func record(into *corev1.ConfigMap, h Handover, here, parts int) {
 	into.Data = map[string]string{termKey: strconv.FormatUint(h.Term, 10)}
 	into.BinaryData = map[string][]byte{}
 	if h.Stopped > 0 {
 		into.Data[stoppedKey] = strconv.FormatInt(int64(h.Stopped), 10)
 	}
-	for key, data := range map[string][]byte{poolsKey: h.Pools, ledgerKey: h.Ledger} {
-		if data != nil {
-			into.BinaryData[key] = data
-		}
+	if h.Pools != nil {
+		into.BinaryData[poolsKey] = h.Pools
+	}
+	if h.Ledger != nil {
+		into.BinaryData[ledgerKey] = h.Ledger[:here]
+		into.Data[partsKey], into.Data[sumKey] = strconv.Itoa(parts), sumOf(h.Ledger)
 	}
 }
 

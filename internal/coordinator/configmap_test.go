@@ -3,7 +3,10 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,25 +16,45 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// configMaps holds one ConfigMap as an API server does. Before each update it runs
-// the next of disturb.
+// configMaps holds ConfigMaps as an API server does. Before each update it runs the
+// next of disturb.
 type configMaps struct {
 	corev1client.ConfigMapInterface
-	held    *corev1.ConfigMap // nil while it does not exist
+	mu      sync.Mutex
+	held    map[string]*corev1.ConfigMap
 	version int
 	disturb []func()
+	failure error // of whatever is asked
 }
 
-func (c *configMaps) Get(context.Context, string, metav1.GetOptions) (*corev1.ConfigMap, error) {
-	if c.held == nil {
-		return nil, apierrors.NewNotFound(corev1.Resource("configmaps"), TermConfigMap)
+func holding(all ...*corev1.ConfigMap) *configMaps {
+	c := &configMaps{held: map[string]*corev1.ConfigMap{}}
+	for _, m := range all {
+		c.held[m.Name] = m
 	}
-	return c.held.DeepCopy(), nil
+	return c
+}
+
+func (c *configMaps) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.ConfigMap, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failure != nil {
+		return nil, c.failure
+	}
+	if c.held[name] == nil {
+		return nil, apierrors.NewNotFound(corev1.Resource("configmaps"), name)
+	}
+	return c.held[name].DeepCopy(), nil
 }
 
 func (c *configMaps) Create(_ context.Context, m *corev1.ConfigMap, _ metav1.CreateOptions) (*corev1.ConfigMap, error) {
-	if c.held != nil {
-		return nil, apierrors.NewAlreadyExists(corev1.Resource("configmaps"), TermConfigMap)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failure != nil {
+		return nil, c.failure
+	}
+	if c.held[m.Name] != nil {
+		return nil, apierrors.NewAlreadyExists(corev1.Resource("configmaps"), m.Name)
 	}
 	return c.write(m), nil
 }
@@ -42,17 +65,44 @@ func (c *configMaps) Update(_ context.Context, m *corev1.ConfigMap, _ metav1.Upd
 		c.disturb = c.disturb[1:]
 		next()
 	}
-	if m.ResourceVersion != c.held.ResourceVersion {
-		return nil, apierrors.NewConflict(corev1.Resource("configmaps"), TermConfigMap, errors.New("it has changed"))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.ResourceVersion != c.held[m.Name].ResourceVersion {
+		return nil, apierrors.NewConflict(corev1.Resource("configmaps"), m.Name, errors.New("it has changed"))
 	}
 	return c.write(m), nil
 }
 
+func (c *configMaps) List(_ context.Context, o metav1.ListOptions) (*corev1.ConfigMapList, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := &corev1.ConfigMapList{}
+	for _, name := range slices.Sorted(maps.Keys(c.held)) {
+		switch m := c.held[name]; {
+		case m.Labels[o.LabelSelector] == "" || name <= o.Continue:
+		case len(out.Items) == int(o.Limit):
+			out.Continue = out.Items[len(out.Items)-1].Name
+			return out, nil
+		default:
+			out.Items = append(out.Items, *m.DeepCopy())
+		}
+	}
+	return out, nil
+}
+
+func (c *configMaps) Delete(_ context.Context, name string, _ metav1.DeleteOptions) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.held, name)
+	return nil
+}
+
 func (c *configMaps) write(m *corev1.ConfigMap) *corev1.ConfigMap {
 	c.version++
-	c.held = m.DeepCopy()
-	c.held.ResourceVersion = strconv.Itoa(c.version)
-	return c.held.DeepCopy()
+	held := m.DeepCopy()
+	held.ResourceVersion = strconv.Itoa(c.version)
+	c.held[m.Name] = held
+	return held.DeepCopy()
 }
 
 func begin(t *testing.T, terms *ConfigMapTerms) Handover {
@@ -65,7 +115,7 @@ func begin(t *testing.T, terms *ConfigMapTerms) Handover {
 }
 
 func TestTermsRiseAndHandOverOnce(t *testing.T) {
-	terms := NewConfigMapTerms(&configMaps{})
+	terms := NewConfigMapTerms(holding())
 	first := begin(t, terms)
 	if !first.First {
 		t.Error("the first term is not said to be the first")
@@ -84,7 +134,7 @@ func TestTermsRiseAndHandOverOnce(t *testing.T) {
 }
 
 func TestALowerTermIsFenced(t *testing.T) {
-	terms := NewConfigMapTerms(&configMaps{})
+	terms := NewConfigMapTerms(holding())
 	first := begin(t, terms)
 	second := begin(t, terms)
 	if err := terms.End(t.Context(), Handover{Term: first.Term, Ledger: []byte{1}}); !errors.Is(err, ErrFenced) {
@@ -97,7 +147,7 @@ func TestALowerTermIsFenced(t *testing.T) {
 
 // A term that begins between another's reading and writing fences it.
 func TestALowerTermIsFencedInTheMiddleOfItsEnd(t *testing.T) {
-	held := &configMaps{}
+	held := holding()
 	terms := NewConfigMapTerms(held)
 	first := begin(t, terms)
 	held.disturb = []func(){func() { begin(t, terms) }}
@@ -110,7 +160,7 @@ func TestALowerTermIsFencedInTheMiddleOfItsEnd(t *testing.T) {
 }
 
 func TestTermsThatBeginAtOnceDiffer(t *testing.T) {
-	held := &configMaps{}
+	held := holding()
 	terms := NewConfigMapTerms(held)
 	first := begin(t, terms)
 	if err := terms.End(t.Context(), Handover{Term: first.Term, Ledger: []byte{1}}); err != nil {
@@ -131,7 +181,7 @@ func TestARecordThatIsNoTermIsAnError(t *testing.T) {
 		"a stop without number": {termKey: "1", stoppedKey: "noon"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			terms := NewConfigMapTerms(&configMaps{held: &corev1.ConfigMap{Data: data}})
+			terms := NewConfigMapTerms(holding(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: TermConfigMap}, Data: data}))
 			if _, err := terms.Begin(t.Context()); err == nil {
 				t.Error("Begin = nil, want an error")
 			}

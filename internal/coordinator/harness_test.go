@@ -322,6 +322,8 @@ func (m *memoryTerms) End(_ context.Context, h Handover) error {
 	return nil
 }
 
+func (m *memoryTerms) Clear(context.Context, uint64) error { return nil }
+
 var certificate, roots = selfSigned()
 
 // selfSigned returns a certificate that is valid in real time and in the bubbles

@@ -54,13 +54,14 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 	if floor == 0 {
 		floor = crashed
 	}
+	lost := begun.Lost
 	if begun.Ledger != nil {
-		var err error
-		if ledger, err = memory.Decode(begun.Ledger); err != nil {
-			logger.Error(err, "starting without the predecessor's ledger; open windows grant nothing more")
-		} else {
+		if ledger, lost = memory.Decode(begun.Ledger); lost == nil {
 			floor = max(floor, ledger.Sealed())
 		}
+	}
+	if lost != nil {
+		logger.Error(lost, "starting without the predecessor's ledger; open windows grant nothing more")
 	}
 	clock, now, first := memory.NewClock(floor), time.Now(), begun.First && crashed == 0
 	divided := pools.New(pools.Options{Clock: clock.Now, Term: int64(begun.Term), First: first})
@@ -96,10 +97,13 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 func (t *term) run(ctx context.Context, listener net.Listener) error {
 	t.metrics.term.Set(float64(t.number))
 	defer t.metrics.term.Set(0)
+	t.tellForgotten()
+	defer t.metrics.forgotten.Reset()
 	t.log.Info("leading", "address", listener.Addr().String())
 
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
+	running.Go(func() { t.clear(background) })
 	running.Go(func() { t.publish(background) })
 	running.Go(func() { t.audit(background) })
 	running.Go(func() { t.notices.run(background) })
@@ -150,24 +154,4 @@ func (t *term) stepDown(server *grpc.Server, part context.CancelFunc) {
 	late := time.AfterFunc(partTimeout, server.Stop)
 	defer late.Stop()
 	server.GracefulStop()
-}
-
-// end records what the successor needs. When that fails, the successor finds what
-// it would after a crash.
-func (t *term) end() {
-	h := Handover{Term: t.number, Stopped: t.clock.Now()}
-	var err error
-	if h.Pools, err = t.pools.Export(maxHandover); err != nil { // first: they are small
-		t.log.Error(err, "the pools are not handed over; until their shares expired, holders only keep what they use")
-	}
-	if h.Ledger, err = t.store.Export(maxHandover - len(h.Pools)); err != nil {
-		t.log.Error(err, "the ledger is not handed over; open windows grant nothing more")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
-	defer cancel()
-	if err := t.Terms.End(ctx, h); err != nil {
-		t.log.Error(err, "the end of the term is not recorded; the next leader begins as after a crash")
-		return
-	}
-	t.log.Info("handed over", "stopped", h.Stopped, "bytes", len(h.Pools)+len(h.Ledger))
 }

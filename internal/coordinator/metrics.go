@@ -5,9 +5,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics have labels of a fixed set of values only.
+// metrics have labels of a fixed set of values only, but for policies that were too
+// large to be handed over.
 type metrics struct {
 	term            prometheus.Gauge
+	forgotten       *prometheus.GaugeVec
 	sessions        prometheus.Gauge
 	closed          *prometheus.CounterVec
 	authentications *prometheus.CounterVec
@@ -26,6 +28,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		term: f.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_coordinator_term", Help: "The leadership term; 0 while this replica does not lead.",
 		}),
+		forgotten: f.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_coordinator_forgotten_keys",
+			Help: "Counters of a policy for which a leader before had no room when it handed over; those windows that were open then grant nothing.",
+		}, []string{"namespace", "policy"}),
 		sessions: f.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_coordinator_sessions", Help: "Connected sidecars.",
 		}),

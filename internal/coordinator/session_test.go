@@ -193,3 +193,4 @@ type noTerms struct{}
 
 func (noTerms) Begin(context.Context) (Handover, error) { return Handover{}, errNotSynced }
 func (noTerms) End(context.Context, Handover) error     { return errNotSynced }
+func (noTerms) Clear(context.Context, uint64) error     { return errNotSynced }

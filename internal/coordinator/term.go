@@ -19,6 +19,10 @@ type TermStore interface {
 	// End records that a term stopped and what it hands over, unless a later term
 	// has begun: then it changes nothing and returns ErrFenced.
 	End(ctx context.Context, h Handover) error
+
+	// Clear deletes what is left of the hand-overs to terms up to this one, which has
+	// begun. What it does not reach costs room only, and the next term finds it.
+	Clear(ctx context.Context, term uint64) error
 }
 
 // A Handover is what one term leaves to the next.
@@ -35,4 +39,7 @@ type Handover struct {
 	// Pools is what the Export of the pools' memory wrote, and Ledger that of the
 	// store's; nil when there is none.
 	Pools, Ledger []byte
+	// Lost says why Ledger is nil although the predecessor handed one over. Only Begin
+	// sets it.
+	Lost error
 }

@@ -208,7 +208,7 @@ func TestNothingIsGrantedWhileSidecarsComeBack(t *testing.T) {
 // emptyLedger is that of a predecessor which stopped before the bubbles begin.
 func emptyLedger(t *testing.T) []byte {
 	t.Helper()
-	ledger, err := memory.New(memory.Options{Clock: func() limiter.Instant { return 1 }}).Export(maxHandover)
+	ledger, _, err := memory.New(memory.Options{Clock: func() limiter.Instant { return 1 }}).Export(maxHandover)
 	if err != nil {
 		t.Fatal(err)
 	}

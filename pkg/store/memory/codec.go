@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
@@ -18,17 +20,22 @@ import (
 // The stream holds, as unsigned varints and strings after their length:
 //
 //	sealed, since, number of gaps, each gap's from and to,
+//	number of policies that are forgotten, and each one's names, since and keys,
 //	number of counters, and for each counter
 //	  the five parts of its key, those equal to the previous key's left out by
 //	  a leading count of equal parts; and its limiter.State, field by field,
 //	  tenants, meters and the entries of their logs after their number.
-const version = 2
+//
+// A hash, which nothing makes smaller, is 16 bytes after a zero, or a string after
+// a one when it is not hexadecimal.
+const version = 3
 
 // Bounds of what Decode accepts, so that no input makes it use memory out of
 // proportion to a real ledger.
 const (
 	maxDecoded = 256 << 20 // bytes of the stream
 	maxGaps    = 1 << 12
+	maxOwners  = 1 << 20
 	maxString  = 1 << 10
 	maxEntries = 1 << 11 // of a list in a state
 )
@@ -55,17 +62,33 @@ func Decode(data []byte) (*Ledger, error) {
 	return l, nil
 }
 
-func (l *Ledger) encode() ([]byte, error) {
+// sizes are numbers of bytes of a stream.
+type sizes struct {
+	all int
+	of  map[owner]int
+}
+
+func (l *Ledger) encode() ([]byte, sizes, error) {
 	var out bytes.Buffer
 	out.WriteByte(version)
-	stream := gzip.NewWriter(&out)
-	e := encoder{w: bufio.NewWriter(stream)}
-	e.ledger(l)
-	if err := errors.Join(e.w.Flush(), stream.Close()); err != nil {
-		return nil, err
+	// Faster is better than smaller: nobody is served meanwhile.
+	stream, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	if err != nil {
+		return nil, sizes{}, err
 	}
-	return out.Bytes(), nil
+	e := encoder{w: bufio.NewWriterSize(stream, 1<<16)}
+	of := e.ledger(l)
+	if err := errors.Join(e.w.Flush(), stream.Close()); err != nil {
+		return nil, sizes{}, err
+	}
+	return out.Bytes(), sizes{all: e.written, of: of}, nil
 }
+
+// hashPart is the last of the parts of a key: two of one scope differ in it.
+const (
+	hashPart  = 4
+	hashBytes = 16
+)
 
 // keyParts are a key's strings from the one that changes least.
 func keyParts(k *store.Key) [5]*string {
@@ -76,11 +99,13 @@ func keyParts(k *store.Key) [5]*string {
 type encoder struct {
 	w       *bufio.Writer
 	scratch []byte
+	written int // bytes
 }
 
 func (e *encoder) integer(v int64) {
 	e.scratch = binary.AppendUvarint(e.scratch[:0], uint64(v))
 	e.w.Write(e.scratch)
+	e.written += len(e.scratch)
 }
 
 func (e *encoder) integers(list ...int64) {
@@ -92,35 +117,76 @@ func (e *encoder) integers(list ...int64) {
 func (e *encoder) text(s string) {
 	e.integer(int64(len(s)))
 	e.w.WriteString(s)
+	e.written += len(s)
 }
 
-func (e *encoder) ledger(l *Ledger) {
+// ledger writes l and returns how many bytes each policy took.
+func (e *encoder) ledger(l *Ledger) map[owner]int {
 	e.integers(int64(l.sealed), int64(l.memory.Since), int64(len(l.memory.Gaps)))
 	for _, g := range l.memory.Gaps {
 		e.integers(int64(g.From), int64(g.To))
 	}
+	e.integer(int64(len(l.forgotten)))
+	for _, f := range l.forgotten {
+		e.text(f.Cluster)
+		e.text(f.Namespace)
+		e.text(f.Policy)
+		e.integers(int64(f.Since), int64(f.Keys))
+	}
 	e.integer(int64(len(l.counters)))
+	of := map[owner]int{}
 	var previous store.Key
-	for _, c := range l.counters {
+	before := e.written
+	for i, c := range l.counters {
+		if i > 0 && c.key.Scope != previous.Scope { // those of a policy are next to each other
+			of[ownerOf(previous.Scope)] += e.written - before
+			before = e.written
+		}
 		e.key(previous, c.key)
-		e.state(c.State)
+		e.state(&c.State)
 		previous = c.key
 	}
+	if len(l.counters) > 0 {
+		of[ownerOf(previous.Scope)] += e.written - before
+	}
+	return of
 }
 
 func (e *encoder) key(previous, k store.Key) {
 	before, parts := keyParts(&previous), keyParts(&k)
 	same := 0
-	for same < len(parts) && *before[same] == *parts[same] {
+	for same < hashPart && *before[same] == *parts[same] {
 		same++
 	}
 	e.integer(int64(same))
-	for _, part := range parts[same:] {
+	for _, part := range parts[same:hashPart] {
 		e.text(*part)
 	}
+	e.hash(k.Hash)
 }
 
-func (e *encoder) state(s limiter.State) {
+func (e *encoder) hash(h string) {
+	packed, ok := pack(h)
+	if !ok {
+		e.integer(1)
+		e.text(h)
+		return
+	}
+	e.integer(0)
+	e.w.Write(packed)
+	e.written += len(packed)
+}
+
+// pack returns the bytes of a hash as store.HashValue makes it.
+func pack(h string) ([]byte, bool) {
+	if len(h) != 2*hashBytes || strings.ToLower(h) != h {
+		return nil, false
+	}
+	packed, err := hex.DecodeString(h)
+	return packed, err == nil
+}
+
+func (e *encoder) state(s *limiter.State) {
 	e.integers(s.Generation, int64(s.Algorithm), int64(s.Expires), int64(s.Began), s.Pulse, s.Asked, s.Before)
 	e.integer(int64(len(s.Tenants)))
 	for _, t := range s.Tenants {
@@ -193,9 +259,15 @@ func (d *decoder) ledger() *Ledger {
 	for range d.integer("number of gaps", 0, maxGaps) {
 		l.memory.Gaps = append(l.memory.Gaps, limiter.Gap{From: d.instant("gap"), To: d.instant("gap")})
 	}
+	for range d.integer("number of forgotten policies", 0, maxOwners) {
+		if d.err != nil {
+			break
+		}
+		l.forgotten = append(l.forgotten, d.forgotten())
+	}
 	var previous store.Key
 	for range d.integer("number of counters", 0, maxDecoded) {
-		c := counter{key: d.key(previous), State: d.state()}
+		c := &counter{key: d.key(previous), State: d.state()}
 		if d.err != nil {
 			break
 		}
@@ -211,10 +283,29 @@ func (d *decoder) ledger() *Ledger {
 
 func (d *decoder) key(previous store.Key) store.Key {
 	parts := keyParts(&previous)
-	for _, part := range parts[d.integer("number of equal key parts", 0, int64(len(parts))):] {
+	for _, part := range parts[d.integer("number of equal key parts", 0, hashPart):hashPart] {
 		*part = d.text("key")
 	}
+	previous.Hash = d.hash()
 	return previous
+}
+
+func (d *decoder) hash() string {
+	if d.integer("kind of hash", 0, 1) == 1 {
+		return d.text("hash")
+	}
+	var packed [hashBytes]byte
+	if _, err := io.ReadFull(d.r, packed[:]); err != nil {
+		d.fail("hash: %w", err)
+	}
+	return hex.EncodeToString(packed[:])
+}
+
+func (d *decoder) forgotten() Forgotten {
+	return Forgotten{
+		Cluster: d.text("cluster"), Namespace: d.text("namespace"), Policy: d.text("policy"),
+		Since: d.instant("since"), Keys: int(d.integer("keys", 0, maxDecoded)),
+	}
 }
 
 func (d *decoder) state() limiter.State {

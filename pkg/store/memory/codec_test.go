@@ -18,7 +18,7 @@ func TestDecodeRefusesStatesThatNoStepMade(t *testing.T) {
 	} {
 		bad := s
 		change(&bad)
-		data, err := (&Ledger{counters: []counter{{State: bad}}}).encode()
+		data, _, err := (&Ledger{counters: []*counter{{State: bad}}}).encode()
 		if err != nil {
 			t.Fatal(err)
 		}

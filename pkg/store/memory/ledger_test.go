@@ -40,7 +40,7 @@ func lease(most int64) limiter.Command { return limiter.Command{Min: 1, Want: mo
 // succeed hands the store over to one that starts after so long a time.
 func succeed(t *testing.T, s *memory.Store, clock *fakeClock, away limiter.Micros) *memory.Store {
 	t.Helper()
-	data, err := s.Export(unbounded)
+	data, _, err := s.Export(unbounded)
 	if err != nil {
 		t.Fatalf("Export: %v", err)
 	}
@@ -175,7 +175,7 @@ func TestExportLeavesOutEndedCounters(t *testing.T) {
 	apply(t, s, counterOf("short"), perWindow(1, limiter.Second), lease(1))
 	apply(t, s, counterOf("long"), perWindow(1, 60*limiter.Second), lease(1))
 	clock.Advance(2 * limiter.Second)
-	data, err := s.Export(unbounded)
+	data, _, err := s.Export(unbounded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,21 +190,10 @@ func TestExportLeavesOutEndedCounters(t *testing.T) {
 
 func TestExportNamesTheSizeItIsTooBigBy(t *testing.T) {
 	s := memory.New(memory.Options{Clock: newFakeClock(epoch).Now})
-	for i := range 1000 {
-		apply(t, s, counterOf(store.HashValue(fmt.Sprint(i))), perWindow(1, limiter.Second), lease(1))
-	}
-	data, err := s.Export(unbounded)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d bytes for 1000 keys", len(data))
-	_, err = s.Export(len(data) - 1)
+	_, _, err := s.Export(10)
 	var tooBig *memory.TooBigError
-	if !errors.As(err, &tooBig) {
-		t.Fatalf("error is %v, want a *TooBigError", err)
-	}
-	if diff := cmp.Diff(&memory.TooBigError{Bytes: len(data), Max: len(data) - 1}, tooBig); diff != "" {
-		t.Error(diff)
+	if !errors.As(err, &tooBig) || tooBig.Max != 10 || tooBig.Bytes <= 10 {
+		t.Errorf("error is %v, want a *TooBigError that names both sizes", err)
 	}
 }
 
@@ -215,8 +204,8 @@ func TestDecodeRefusesWhatItCannotTrust(t *testing.T) {
 		want string
 	}{
 		"nothing":             {nil, "empty"},
-		"another version":     {append([]byte{3}, valid[1:]...), "version 3"},
-		"no gzip stream":      {[]byte{2, 2, 3}, "damaged"},
+		"another version":     {append([]byte{2}, valid[1:]...), "version 2"},
+		"no gzip stream":      {[]byte{3, 2, 3}, "damaged"},
 		"a version alone":     {valid[:1], "damaged"},
 		"half a ledger":       {valid[:len(valid)/2], "damaged"},
 		"a cut checksum":      {valid[:len(valid)-4], "damaged"},
@@ -255,7 +244,7 @@ func FuzzDecode(f *testing.F) {
 			serveAnything(t, s, p)
 			clock.Advance(limiter.Second / 3)
 		}
-		again, err := s.Export(unbounded)
+		again, _, err := s.Export(unbounded)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -313,7 +302,7 @@ func exportOf(t testing.TB, hashes ...string) []byte {
 			t.Fatal(err)
 		}
 	}
-	data, err := s.Export(unbounded)
+	data, _, err := s.Export(unbounded)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,10 +54,8 @@ func (s *shard) state(key store.Key) limiter.State {
 }
 
 // sweep drops ended counters among the next few. Every call of a store does a
-// little of it, so there is no pause and no timer.
+// little of it, so there is no pause and no timer. The caller holds mu.
 func (s *shard) sweep(now limiter.Instant) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for range min(sweepStep, len(s.counters)) {
 		s.hand %= len(s.counters)
 		if s.counters[s.hand].ended(now) {

@@ -45,12 +45,13 @@ type Options struct {
 // A Store applies commands to counters in memory. It is safe for concurrent use
 // and never blocks for long.
 type Store struct {
-	clock  func() limiter.Instant
-	memory limiter.Memory
-	seed   maphash.Seed
-	sealed atomic.Bool   // set once; decisions read it under their shard's lock
-	swept  atomic.Uint32 // calls so far: which shard the next one sweeps
-	shards [shards]shard
+	clock     func() limiter.Instant
+	memory    limiter.Memory
+	forgotten map[owner]Forgotten // not written to after New
+	seed      maphash.Seed
+	sealed    atomic.Bool   // set once; decisions read it under their shard's lock
+	swept     atomic.Uint32 // calls so far: which shard the next one sweeps
+	shards    [shards]shard
 }
 
 // New returns a store whose memory begins now or, with a ledger, where the
@@ -58,7 +59,7 @@ type Store struct {
 func New(o Options) *Store {
 	now := o.Clock() + 1 // a predecessor may have served up to this very instant
 	back := now.Add(o.Return)
-	s := &Store{clock: o.Clock, memory: limiter.Memory{Since: back}, seed: maphash.MakeSeed()}
+	s := &Store{clock: o.Clock, memory: limiter.Memory{Since: back}, forgotten: map[owner]Forgotten{}, seed: maphash.MakeSeed()}
 	for i := range s.shards {
 		s.shards[i].slots = map[store.Key]int{}
 	}
@@ -81,8 +82,10 @@ func (s *Store) adopt(l *Ledger, now, back limiter.Instant) {
 		Since: l.memory.Since,
 		Gaps:  append(gaps, limiter.Gap{From: l.sealed, To: back}),
 	}
-	for _, c := range l.counters {
-		*s.shard(c.key).counter(c.key) = c
+	s.forget(l.forgotten, now)
+	for i, c := range l.counters {
+		*s.shard(c.key).counter(c.key) = *c
+		l.counters[i] = nil // never are all there twice
 	}
 }
 
@@ -96,13 +99,23 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 	if err := errors.Join(p.Validate(), c.Validate()); err != nil {
 		return limiter.Result{}, fmt.Errorf("%s: %s: %w", name, key, err)
 	}
-	c.Memory = s.memory
+	c.Memory = s.memoryOf(key.Scope)
 	res, err := s.decide(key, p, c)
 	if err != nil {
 		return limiter.Result{}, err
 	}
-	s.shards[s.swept.Add(1)%shards].sweep(res.Now)
+	s.sweep(res.Now)
 	return res, nil
+}
+
+// sweep has one shard look for what has ended. A sealed store does not change.
+func (s *Store) sweep(now limiter.Instant) {
+	sh := &s.shards[s.swept.Add(1)%shards]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if !s.sealed.Load() {
+		sh.sweep(now)
+	}
 }
 
 func (s *Store) decide(key store.Key, p limiter.Params, c limiter.Command) (res limiter.Result, err error) {
@@ -122,7 +135,8 @@ func (s *Store) decide(key store.Key, p limiter.Params, c limiter.Command) (res 
 	return res, nil
 }
 
-// Seal makes every later Apply fail with ErrSealed and waits for those under way.
+// Seal makes every later Apply fail with ErrSealed and waits for those under way:
+// nothing changes any more.
 // It may be called more than once.
 func (s *Store) Seal() {
 	s.sealed.Store(true)
