@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -32,8 +33,25 @@ import (
 
 var descPattern = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
 
-// known returns the labels of every metric that the programs export, by its name.
+// known returns the labels of every metric that is exported, by its name.
 func known(t *testing.T) map[string][]string {
+	t.Helper()
+	ofController, ofSidecars := ofPrograms(t)
+	labels := map[string][]string{
+		// The API server's, from k8s.io/apiserver/pkg/admission/metrics.
+		"apiserver_admission_webhook_rejection_count": {"name", "type", "operation", "error_type", "rejection_code"},
+		"apiserver_admission_webhook_fail_open_count": {"name", "type"},
+	}
+	maps.Copy(labels, ofController)
+	maps.Copy(labels, ofSidecars)
+	if len(labels["weir_overshoot"]) != 3 || labels["weir_requests_total"] == nil || labels["weir_injections_total"] == nil {
+		t.Fatalf("the registries tell of %d metrics and not of those one knows", len(labels))
+	}
+	return labels
+}
+
+// ofPrograms returns what the controller exports and what sidecars do.
+func ofPrograms(t *testing.T) (ofController, ofSidecars map[string][]string) {
 	t.Helper()
 	controller := prometheus.NewRegistry()
 	controller.MustRegister(&exported.Objects{}, certs.New(nil, certs.Options{}))
@@ -43,21 +61,22 @@ func known(t *testing.T) map[string][]string {
 	if !ok {
 		t.Fatal("the registry of controller-runtime does not describe itself")
 	}
+	ofController, ofSidecars = described(controller), described(sidecar.New(nil).Registry)
+	maps.Copy(ofController, described(own))
+	return ofController, ofSidecars
+}
+
+func described(registry prometheus.Collector) map[string][]string {
 	labels := make(map[string][]string)
-	for _, registry := range []prometheus.Collector{controller, own, sidecar.New(nil).Registry} {
-		descs := make(chan *prometheus.Desc)
-		go func() {
-			defer close(descs)
-			registry.Describe(descs)
-		}()
-		for d := range descs {
-			if m := descPattern.FindStringSubmatch(d.String()); m != nil {
-				labels[m[1]] = strings.Split(m[2], ",")
-			}
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descs)
+		registry.Describe(descs)
+	}()
+	for d := range descs {
+		if m := descPattern.FindStringSubmatch(d.String()); m != nil {
+			labels[m[1]] = strings.Split(m[2], ",")
 		}
-	}
-	if len(labels["weir_overshoot"]) != 3 || labels["weir_requests_total"] == nil || labels["weir_injections_total"] == nil {
-		t.Fatalf("the registries tell of %d metrics and not of those one knows", len(labels))
 	}
 	return labels
 }
@@ -129,7 +148,7 @@ func rules(t *testing.T) []rule {
 }
 
 var (
-	metricPattern  = regexp.MustCompile(`\b(weir_[a-z0-9_]+)(?:\{([^}]*)\})?`)
+	metricPattern  = regexp.MustCompile(`\b((?:weir|apiserver)_[a-z0-9_]+)(?:\{([^}]*)\})?`)
 	matcherPattern = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)\s*"`)
 	suffixes       = []string{"_bucket", "_sum", "_count"}
 )
@@ -192,10 +211,20 @@ func TestRules(t *testing.T) {
 	}
 	for _, must := range []string{
 		"WeirOvershootBeyondBound", "WeirNotWithinBound", "WeirStoreUnreachable", "WeirNotProgrammed", "WeirPodsUninjected",
-		"WeirCertificateNearExpiry", "WeirNoLeader", "WeirPoolSaturated", "WeirSidecarPanics",
+		"WeirCertificateNearExpiry", "WeirWebhooksUnreachable", "WeirNoLeader", "WeirPoolSaturated", "WeirSidecarPanics",
 	} {
 		if !names[must] {
 			t.Errorf("there is no alert %s", must)
+		}
+	}
+}
+
+// TestMetricsAreExplained: whoever meets a metric finds it in the guide.
+func TestMetricsAreExplained(t *testing.T) {
+	guide := string(read(t, "../../docs/operations.md"))
+	for name := range known(t) {
+		if explained := regexp.MustCompile("`" + name + "[`{]"); strings.HasPrefix(name, "weir_") && !explained.MatchString(guide) {
+			t.Errorf("docs/operations.md does not speak of %s", name)
 		}
 	}
 }
@@ -241,47 +270,92 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestPodMonitors: they name ports and labels that the manifests and the injector give
-// pods, and let an object's namespace win over the pod's.
-func TestPodMonitors(t *testing.T) {
-	deployment := string(read(t, "../manager/deployment.yaml"))
+// A podMonitor is what is used of one.
+type podMonitor struct {
+	NamespaceSelector struct {
+		Any bool `json:"any"`
+	} `json:"namespaceSelector"`
+	Selector struct {
+		MatchLabels map[string]string `json:"matchLabels"`
+	} `json:"selector"`
+	PodMetricsEndpoints []endpoint `json:"podMetricsEndpoints"`
+}
+
+type endpoint struct {
+	Port              string       `json:"port"`
+	HonorLabels       bool         `json:"honorLabels"`
+	Interval          string       `json:"interval"`
+	MetricRelabelings []relabeling `json:"metricRelabelings"`
+}
+
+type relabeling struct {
+	Action       string   `json:"action"`
+	SourceLabels []string `json:"sourceLabels"`
+	Regex        string   `json:"regex"`
+}
+
+// monitor returns a PodMonitor, which has one endpoint.
+func monitor(t *testing.T, name string) podMonitor {
+	t.Helper()
 	for _, o := range objects(t, "podmonitors.yaml") {
-		var spec struct {
-			NamespaceSelector struct {
-				Any bool `json:"any"`
-			} `json:"namespaceSelector"`
-			Selector struct {
-				MatchLabels map[string]string `json:"matchLabels"`
-			} `json:"selector"`
-			PodMetricsEndpoints []struct {
-				Port        string `json:"port"`
-				HonorLabels bool   `json:"honorLabels"`
-				Interval    string `json:"interval"`
-			} `json:"podMetricsEndpoints"`
+		var m podMonitor
+		if err := strict.UnmarshalStrict(o.Spec, &m); err != nil || o.Kind != "PodMonitor" || len(m.PodMetricsEndpoints) != 1 {
+			t.Fatalf("%s: %v, %+v", o.Metadata.Name, err, m)
 		}
-		if err := strict.UnmarshalStrict(o.Spec, &spec); err != nil || o.Kind != "PodMonitor" || len(spec.PodMetricsEndpoints) != 1 {
-			t.Fatalf("%s: %v, %+v", o.Metadata.Name, err, spec)
+		if o.Metadata.Name == name {
+			return m
 		}
-		endpoint, selects := spec.PodMetricsEndpoints[0], spec.Selector.MatchLabels
-		if !endpoint.HonorLabels {
-			t.Errorf("%s: the label namespace would be the pod's", o.Metadata.Name)
+	}
+	t.Fatalf("there is no PodMonitor %s", name)
+	return podMonitor{}
+}
+
+// TestTheControllerIsMonitored: its monitor names a port and labels that the manifest
+// has, and lets an object's namespace win over the pod's.
+func TestTheControllerIsMonitored(t *testing.T) {
+	deployment, m := string(read(t, "../manager/deployment.yaml")), monitor(t, "weir-controller")
+	endpoint := m.PodMetricsEndpoints[0]
+	if !endpoint.HonorLabels || m.NamespaceSelector.Any {
+		t.Errorf("the label namespace is the pod's, or that of a pod of anybody: %+v", m)
+	}
+	if !strings.Contains(deployment, "name: "+endpoint.Port+",") {
+		t.Errorf("the controller has no port %s", endpoint.Port)
+	}
+	for key, value := range m.Selector.MatchLabels {
+		if !strings.Contains(deployment, key+": "+value) {
+			t.Errorf("the controller has no label %s=%s", key, value)
 		}
-		switch o.Metadata.Name {
-		case "weir-controller":
-			if !strings.Contains(deployment, "name: "+endpoint.Port+",") {
-				t.Errorf("the controller has no port %s", endpoint.Port)
+	}
+}
+
+// TestSidecarsTellOfThemselvesAlone: they are found by the label that the injector writes,
+// all that they export is taken, and a pod that bears the label without being one can
+// speak neither for another namespace nor for the controller.
+func TestSidecarsTellOfThemselvesAlone(t *testing.T) {
+	m := monitor(t, "weir-sidecars")
+	endpoint := m.PodMetricsEndpoints[0]
+	if endpoint.Port != inject.AdminPortName || m.Selector.MatchLabels[v1alpha1.EnforcerLabel] != "true" || !m.NamespaceSelector.Any {
+		t.Errorf("injected pods are not found: %+v", m)
+	}
+	if endpoint.HonorLabels {
+		t.Error("a pod may claim any namespace")
+	}
+	keep, drop := endpoint.MetricRelabelings[0], endpoint.MetricRelabelings[1]
+	if keep.Action != "keep" || !slices.Equal(keep.SourceLabels, []string{"__name__"}) || drop.Action != "labeldrop" {
+		t.Fatalf("rules %+v", endpoint.MetricRelabelings)
+	}
+	kept := regexp.MustCompile("^(?:" + keep.Regex + ")$")
+	ofController, ofSidecars := ofPrograms(t)
+	for name := range ofSidecars {
+		for _, suffix := range append(suffixes, "") {
+			if !kept.MatchString(name + suffix) {
+				t.Errorf("%s is not taken", name+suffix)
 			}
-			for key, value := range selects {
-				if !strings.Contains(deployment, key+": "+value) {
-					t.Errorf("the controller has no label %s=%s", key, value)
-				}
-			}
-		case "weir-sidecars":
-			if endpoint.Port != inject.AdminPortName || selects[v1alpha1.EnforcerLabel] != "true" || !spec.NamespaceSelector.Any {
-				t.Errorf("injected pods are not found: %+v", spec)
-			}
-		default:
-			t.Errorf("nobody checks %s", o.Metadata.Name)
+		}
+	}
+	for name := range ofController {
+		if ofSidecars[name] == nil && strings.HasPrefix(name, "weir_") && kept.MatchString(name) {
+			t.Errorf("%s is taken from sidecars, which do not have it", name)
 		}
 	}
 }
