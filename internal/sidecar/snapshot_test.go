@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )
@@ -188,25 +189,39 @@ func TestAPolicyTooNewHoldsNothingElseUp(t *testing.T) {
 	}
 }
 
-// TestTheBrakesThatNeedNoRestart are spec.mode Shadow and the deletion of a policy.
+// TestTheBrakesThatNeedNoRestart are spec.mode Shadow and the deletion, of a policy and
+// of a pool, whose store and coordinator are away.
 func TestTheBrakesThatNeedNoRestart(t *testing.T) {
-	for name, brake := range map[string]func(data []byte) []byte{
-		"Shadow":  func(data []byte) []byte { return []byte(strings.Replace(string(data), `"Enforce"`, `"Shadow"`, 1)) },
-		"deleted": func([]byte) []byte { return of(t, 0) },
+	pool, _, _ := poolSnapshot(t, 1)
+	shadow := func(data []byte) []byte { return []byte(strings.Replace(string(data), `"Enforce"`, `"Shadow"`, 1)) }
+	deleted := func([]byte) []byte { return of(t, 0) }
+	for name, tc := range map[string]struct {
+		data  []byte
+		brake func(data []byte) []byte
+	}{
+		"a policy in Shadow":       {of(t, 1, "a"), shadow},
+		"a policy that is deleted": {of(t, 1, "a"), deleted},
+		"a pool in Shadow":         {pool, shadow},
+		"a pool that is deleted":   {pool, deleted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := newProcess(config{namespace: "shop", mode: enforce.Enforce}, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer p.enforcer.Close(t.Context())
-			for i, data := range [][]byte{of(t, 1, "a"), brake(of(t, 1, "a"))} {
+			defer p.release(t.Context())
+			for i, data := range [][]byte{tc.data, tc.brake(tc.data)} {
 				if err := (handler{p}).Apply(policy.Version(data), data, nil); err != nil {
 					t.Fatal(err)
 				}
-				verdict, err := p.enforcer.Decide(t.Context(), httptest.NewRequest(http.MethodGet, "/a", nil))
-				if err != nil || verdict.Allowed != (i == 1) {
-					t.Errorf("push %d: %+v, %v", i+1, verdict, err)
+				request := httptest.NewRequest(http.MethodGet, "/a", nil)
+				slot, full := p.pools.Acquire(request)
+				if full == nil {
+					slot.Release(concurrency.Served)
+				}
+				verdict, err := p.enforcer.Decide(t.Context(), request)
+				if passes := full == nil && verdict.Allowed; err != nil || passes != (i == 1) {
+					t.Errorf("push %d: passes %t, %+v, %v, %v", i+1, passes, verdict, full, err)
 				}
 			}
 		})
