@@ -13,7 +13,7 @@ func main() {
 	if err := heap.Fit(100); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "controller: how much memory the container has is unknown:", err)
 	}
-	if err := run(ctrl.SetupSignalHandler(), os.Args[1:], os.Getenv, os.Stderr); err != nil {
+	if err := run(ctrl.SetupSignalHandler(), os.Args[1:], os.Getenv, os.Stdout, os.Stderr); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "controller:", err)
 		os.Exit(1)
 	}

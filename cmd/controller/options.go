@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/weir-dev/weir/internal/inject"
+	"github.com/weir-dev/weir/internal/version"
 )
 
 // options is the command line.
@@ -62,8 +63,11 @@ weir.dev/leader=true, which is what the Service weir-fleet selects.
 Flags:
 `
 
-// parse reads the command line. It returns pflag.ErrHelp after writing the help
-// to out.
+// errVersion is what parse returns when nothing but the version is asked for.
+var errVersion = errors.New("the version is asked for")
+
+// parse reads the command line. It returns pflag.ErrHelp after writing the help to out,
+// and errVersion after writing the version.
 func parse(args []string, env func(string) string, out io.Writer) (options, error) {
 	o := options{podName: env("POD_NAME")}
 	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
@@ -106,8 +110,13 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 	flags.StringVar(&o.logFormat, "log-format", "json", "`format`: json or text")
 	flags.IntVar(&o.logLevel, "log-level", 0, "0 for what operators need, higher for more")
 
+	asked := flags.Bool("version", false, "print the version and exit")
+
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
+	}
+	if *asked {
+		return options{}, cmp.Or(printVersion(out), errVersion)
 	}
 	if flags.NArg() > 0 {
 		return options{}, fmt.Errorf("unexpected argument %q: the controller takes flags only", flags.Arg(0))
@@ -116,6 +125,11 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 		o.fleetAddress = "weir-fleet." + o.namespace + ".svc:15030"
 	}
 	return o, o.validate()
+}
+
+func printVersion(out io.Writer) error {
+	_, err := fmt.Fprintln(out, version.String())
+	return err
 }
 
 // validate reports every option that cannot work, with its cure.

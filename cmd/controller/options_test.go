@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/weir-dev/weir/internal/inject"
+	"github.com/weir-dev/weir/internal/version"
 )
 
 func environment(values map[string]string) func(string) string {
@@ -118,7 +119,17 @@ func TestHelp(t *testing.T) {
 			t.Errorf("the help does not name %s", flag)
 		}
 	}
-	if err := run(t.Context(), []string{"--help"}, environment(nil), &out); err != nil {
+	if err := run(t.Context(), []string{"--help"}, environment(nil), &out, &out); err != nil {
 		t.Errorf("asking for help is an error: %v", err)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	var out, errOut bytes.Buffer
+	if err := run(t.Context(), []string{"--version"}, environment(nil), &out, &errOut); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); got != version.String()+"\n" || errOut.Len() > 0 {
+		t.Errorf("it prints %q and logs %q", got, errOut.String())
 	}
 }

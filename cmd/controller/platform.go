@@ -28,6 +28,7 @@ import (
 	"github.com/weir-dev/weir/internal/certs"
 	"github.com/weir-dev/weir/internal/leadership"
 	"github.com/weir-dev/weir/internal/resolve"
+	"github.com/weir-dev/weir/internal/version"
 )
 
 // Names of what the controller keeps in its namespace.
@@ -87,7 +88,7 @@ func newPlatform(ctx context.Context, o *options) (*platform, error) {
 	}
 	p.secrets = resolve.NewSecrets(p.live)
 	p.snapshots = resolve.ByLabels{Cluster: o.clusterName, Cache: p.manager.GetCache()}
-	return p, errors.Join(p.manager.Add(p.certificates), metrics.Registry.Register(p.certificates))
+	return p, errors.Join(p.manager.Add(p.certificates), metrics.Registry.Register(p.certificates), metrics.Registry.Register(version.Metric()))
 }
 
 func newScheme() (*runtime.Scheme, error) {

@@ -17,16 +17,17 @@ import (
 )
 
 // run is the whole process but for its exit code: it returns when ctx is done and
-// everything has stopped, or when something failed that a restart may cure.
-func run(ctx context.Context, args []string, env func(string) string, out io.Writer) error {
+// everything has stopped, or when something failed that a restart may cure. What is
+// asked for goes to out, the log to errOut.
+func run(ctx context.Context, args []string, env func(string) string, out, errOut io.Writer) error {
 	o, err := parse(args, env, out)
-	if errors.Is(err, pflag.ErrHelp) {
+	if errors.Is(err, pflag.ErrHelp) || errors.Is(err, errVersion) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	logger := newLogger(&o, out)
+	logger := newLogger(&o, errOut)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	if deaf, err := monotonic.Process.Listen(); err == nil {

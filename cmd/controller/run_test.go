@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -26,6 +28,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/freeport"
@@ -159,7 +162,7 @@ func TestRun(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		result = run(ctx, args, environment(map[string]string{"POD_NAME": "weir-controller-0"}), &logs)
+		result = run(ctx, args, environment(map[string]string{"POD_NAME": "weir-controller-0"}), io.Discard, &logs)
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -217,16 +220,18 @@ func TestRun(t *testing.T) {
 		g.Expect(c.client.Create(t.Context(), pod)).To(Succeed())
 		g.Expect(pod.Labels).To(HaveKeyWithValue(v1alpha1.EnforcerLabel, "true"))
 		g.Expect(pod.Spec.InitContainers).To(HaveLen(1))
+		pod.Status.Phase = corev1.PodRunning
+		g.Expect(c.client.Status().Update(t.Context(), pod)).To(Succeed())
 		c.expectReason(t, v1alpha1.ProgrammedCondition, v1alpha1.ReconcilingReason)
-		g.Eventually(func() ([]string, error) {
-			var events eventsv1.EventList
-			err := c.client.List(t.Context(), &events, client.InNamespace(shop))
-			var reasons []string
-			for _, event := range events.Items {
-				reasons = append(reasons, event.Reason)
-			}
-			return reasons, err
-		}, patience).Should(ContainElement("Injected"))
+		g.Eventually(c.events).WithContext(t.Context()).WithTimeout(patience).Should(ContainElement("Pod Injected"))
+	})
+	t.Run("its rights suffice to write Events", func(t *testing.T) {
+		NewWithT(t).Eventually(c.events).WithContext(t.Context()).WithTimeout(patience).Should(ContainElements(
+			"RateLimitPolicy Accepted", "RateLimitPolicy NoEnforcers", "RateLimitPolicy Reconciling", "ConcurrencyPool Accepted", "FederatedBudget Accepted"))
+	})
+	t.Run("its version is a metric", func(t *testing.T) {
+		n, err := testutil.GatherAndCount(metrics.Registry, "weir_build_info")
+		NewWithT(t).Expect(n, err).To(Equal(1))
 	})
 	t.Run("the leader's pod is labelled", func(t *testing.T) {
 		NewWithT(t).Eventually(c.leaders).WithContext(t.Context()).WithTimeout(patience).Should(Equal([]string{"weir-controller-0"}))
@@ -278,6 +283,17 @@ func (c *cluster) expectReason(t *testing.T, kind, reason string) {
 		}
 		return "", nil
 	}, patience).Should(Equal(reason))
+}
+
+// events are kinds of what the Events of the namespace shop are about, and their reasons.
+func (c *cluster) events(ctx context.Context) ([]string, error) {
+	var list eventsv1.EventList
+	err := c.client.List(ctx, &list, client.InNamespace(shop))
+	var events []string
+	for _, event := range list.Items {
+		events = append(events, event.Regarding.Kind+" "+event.Reason)
+	}
+	return events, err
 }
 
 // leaders are the pods that the Service weir-fleet selects.

@@ -78,6 +78,7 @@ Flags:
                                  stop at the same time as the app (default 0s)
   --otlp-endpoint HOST:PORT      collector that traces are sent to, over gRPC; without it,
                                  nothing is traced
+  --version                      print the version and end
 
 Environment:
   WEIR_POD_NAMESPACE             namespace of the pod; always needed
@@ -112,8 +113,11 @@ func printUsage(w io.Writer) error {
 	return err
 }
 
-// loadConfig reads flags and environment. The error is flag.ErrHelp when help is
-// asked for, and names each field and its cure otherwise.
+// errVersion is what loadConfig returns when nothing but the version is asked for.
+var errVersion = errors.New("the version is asked for")
+
+// loadConfig reads flags and environment. The error is flag.ErrHelp or errVersion when
+// that is asked for, and names each field and its cure otherwise.
 func loadConfig(args []string, getenv func(string) string) (config, error) {
 	var c config
 	var ports []string
@@ -138,6 +142,7 @@ func loadConfig(args []string, getenv func(string) string) (config, error) {
 		c.probes = append(c.probes, target)
 		return err
 	})
+	asked := flags.Bool("version", false, "")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return config{}, flag.ErrHelp
@@ -145,6 +150,8 @@ func loadConfig(args []string, getenv func(string) string) (config, error) {
 		return config{}, fmt.Errorf("%w: sidecar --help lists the flags", err)
 	case flags.NArg() > 0:
 		return config{}, fmt.Errorf("argument %q is no flag: sidecar --help lists the flags", flags.Arg(0))
+	case *asked:
+		return config{}, errVersion
 	}
 	c.readEnv(getenv)
 	return c, errors.Join(c.readPorts(ports, getenv("WEIR_SANDBOX_IP")), c.validate())

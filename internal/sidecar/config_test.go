@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/probe"
+	"github.com/weir-dev/weir/internal/version"
 )
 
 func environment(vars map[string]string) func(string) string {
@@ -114,6 +115,16 @@ func TestLoadConfigNamesTheFieldAndTheCure(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	var out, errOut bytes.Buffer
+	if err := Run(t.Context(), []string{"--version"}, environment(nil), &out, &errOut); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); got != version.String()+"\n" || errOut.Len() > 0 {
+		t.Errorf("it prints %q and logs %q", got, errOut.String())
 	}
 }
 

@@ -34,12 +34,16 @@ const (
 )
 
 // Run is the sidecar. It serves until ctx is done, then drains: requests in
-// flight finish, credits are given back, the controller is told. With --help it
-// prints to out and returns at once. The log goes to errOut, as JSON.
+// flight finish, credits are given back, the controller is told. With --help
+// or --version it prints to out and returns at once. The log goes to errOut, as JSON.
 func Run(ctx context.Context, args []string, getenv func(string) string, out, errOut io.Writer) error {
 	cfg, err := loadConfig(args, getenv)
-	if errors.Is(err, flag.ErrHelp) {
+	switch {
+	case errors.Is(err, flag.ErrHelp):
 		return printUsage(out)
+	case errors.Is(err, errVersion):
+		_, err = fmt.Fprintln(out, version.String())
+		return err
 	}
 	if err != nil {
 		return err

@@ -1,10 +1,14 @@
 package version_test
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weir-dev/weir/internal/version"
 )
@@ -12,6 +16,16 @@ import (
 func TestAProgramAlwaysHasAVersion(t *testing.T) {
 	if version.String() == "" {
 		t.Error("this test's program has no version")
+	}
+}
+
+func TestTheMetricTellsIt(t *testing.T) {
+	want := fmt.Sprintf(`# HELP weir_build_info 1, with the version of the program and of Go that it was built with.
+# TYPE weir_build_info gauge
+weir_build_info{goversion=%q,version=%q} 1
+`, runtime.Version(), version.String())
+	if err := testutil.CollectAndCompare(version.Metric(), strings.NewReader(want)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/count"
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
+	"github.com/weir-dev/weir/internal/version"
 )
 
 // A Source is what the metrics of limits, of the pool and of the connection are read
@@ -51,7 +52,7 @@ func New(s Source) *Metrics {
 		calls:   newCalls(),
 		refills: newRefills(s),
 	}
-	m.Registry.MustRegister(m.Panics, m.Errors, m.Malformed, m.Decision, m.calls, m.refills, &limits{source: s}, &pool{source: s},
+	m.Registry.MustRegister(m.Panics, m.Errors, m.Malformed, m.Decision, m.calls, m.refills, &limits{source: s}, &pool{source: s}, version.Metric(),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

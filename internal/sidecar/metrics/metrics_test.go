@@ -103,6 +103,9 @@ weir_store_up{limit="all",namespace="shop",policy="checkout"} 1
 	if err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), "weir_lease_credits", "weir_limit_info", "weir_store_round_trips_total", "weir_store_up"); err != nil {
 		t.Error(err)
 	}
+	if n, err := testutil.GatherAndCount(m.Registry, "weir_build_info"); err != nil || n != 1 {
+		t.Errorf("%d series of the build, %v; want one", n, err)
+	}
 	if n, err := testutil.GatherAndCount(m.Registry, "weir_lease_refill_seconds"); err != nil || n != 1 {
 		t.Errorf("%d series of refills, %v; want that of the limit", n, err)
 	}
