@@ -27,7 +27,7 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{Conn: c, refused: l.refused}, nil
+	return newConn(c, l.refused), nil
 }
 
 // A Conn is a connection that is checked as it is read. A Read returns what comes before
@@ -41,8 +41,17 @@ type Conn struct {
 	refused func()
 	scanner scanner // of the one goroutine that reads
 	tunnel  atomic.Bool
+	http2   atomic.Bool
+	began   time.Time
+	moved   atomic.Int64 // nanoseconds from began to when the deadline of writes was moved
 	refuse  []byte // what comes before err
 	err     error  // of the scanner, for good
+}
+
+func newConn(c net.Conn, refused func()) *Conn {
+	checked := &Conn{Conn: c, refused: refused, began: time.Now()}
+	checked.moved.Store(-int64(moving)) // never
+	return checked
 }
 
 var inNoHead = []byte("\x00\r\n\r\n")
@@ -53,11 +62,14 @@ func (c *Conn) Read(p []byte) (int, error) {
 		return c.end(p)
 	}
 	n, err := c.Conn.Read(p)
-	if n == 0 || c.tunnel.Load() {
+	if n == 0 || c.tunnel.Load() || c.http2.Load() {
 		return n, err
 	}
 	good, malformed := c.scanner.scan(p[:n])
 	if malformed == nil {
+		if c.scanner.next == otherProtocol {
+			c.http2.Store(true)
+		}
 		return n, err
 	}
 	c.err = malformed

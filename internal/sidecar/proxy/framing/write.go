@@ -1,0 +1,77 @@
+package framing
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+const (
+	// patience is how long a peer may take nothing of what is written.
+	patience = 30 * time.Second
+	// moving is how often the deadline of writes moves, which it need not at each: it is
+	// late by as much.
+	moving = time.Second
+)
+
+// Write implements net.Conn. It fails when the peer takes nothing for 30 seconds, up to a
+// few more, so that one that does not read gives back what it holds: a handler, a slot, a
+// connection to the app. One that reads slowly stays. Of HTTP/2 net/http sees to that.
+//
+// Whoever writes is told of room only once there is much of it, so a write that timed
+// out is tried again before it has failed.
+func (c *Conn) Write(p []byte) (n int, err error) {
+	if c.http2.Load() {
+		return c.Conn.Write(p)
+	}
+	if err := c.move(); err != nil {
+		return 0, err
+	}
+	for again := false; ; {
+		taken, err := c.Conn.Write(p[n:])
+		n += taken
+		late := errors.Is(err, os.ErrDeadlineExceeded)
+		if !late || again && taken == 0 {
+			return n, err
+		}
+		left := patience
+		if again = taken == 0; again {
+			left = moving
+		}
+		if err := c.bound(left); err != nil {
+			return n, err
+		}
+	}
+}
+
+// move moves the deadline of writes unless it was moved just now.
+func (c *Conn) move() error {
+	now := time.Since(c.began)
+	if now-time.Duration(c.moved.Load()) < moving {
+		return nil
+	}
+	c.moved.Store(int64(now))
+	return c.bound(patience + moving)
+}
+
+func (c *Conn) bound(left time.Duration) error {
+	if err := c.Conn.SetWriteDeadline(time.Now().Add(left)); err != nil {
+		return fmt.Errorf("bound a write: %w", err)
+	}
+	return nil
+}
+
+// SetWriteDeadline sets the deadline of writes for HTTP/2. Otherwise it is the
+// connection's own: net/http takes it away after each request.
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	if c.http2.Load() {
+		return c.Conn.SetWriteDeadline(t)
+	}
+	return nil
+}
+
+// SetDeadline sets both deadlines, as far as they may be.
+func (c *Conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
