@@ -19,6 +19,9 @@ func (s Scope) String() string {
 	return strings.Join([]string{s.Cluster, s.Namespace, s.Policy, s.Limit}, "/")
 }
 
+// Has reports whether the counter is one of the limit's: a Scope is a Part.
+func (s Scope) Has(k Key) bool { return k.Scope == s }
+
 // A Key names one counter.
 type Key struct {
 	Scope Scope
@@ -29,6 +32,10 @@ type Key struct {
 
 // String returns the key as stores use it.
 func (k Key) String() string { return k.Scope.String() + "/" + k.Hash }
+
+// Overflow is the value that stands for all those of a limit that are too many to have
+// counters of their own.
+const Overflow = "\x00overflow"
 
 // HashValue returns the first 128 bits of the value's SHA-256 in hexadecimal: a
 // key of fixed length that carries no byte of what a client sent.

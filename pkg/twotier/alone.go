@@ -32,7 +32,7 @@ func (k *Key) began(now int64) bool {
 		return false
 	}
 	own := k.extra.own
-	clock, _, _ := k.limiter().settings.Load().gate.storeClock()
+	clock := k.limiter().settings.Load().gate.storeClock()
 	if own.over(clock, now) {
 		k.extra.own = nil
 		k.trim()
@@ -66,7 +66,7 @@ func (k *Key) share(cfg *settings, cost, now int64) Decision {
 	if holders == 0 {
 		return l.withoutStore(cfg, now) // a share of unknown size is none
 	}
-	clock, seen, _ := cfg.gate.storeClock()
+	clock, seen := cfg.gate.granted(k.storeKey(cfg))
 	var o own
 	if k.extra != nil && k.extra.own != nil {
 		o = *k.extra.own
@@ -93,10 +93,9 @@ func (k *Key) share(cfg *settings, cost, now int64) Decision {
 
 // withoutStore returns the refusal of a limiter that cannot ask the store.
 func (l *Limiter) withoutStore(cfg *settings, now int64) Decision {
-	clock, _, retryAt := cfg.gate.storeClock()
 	d := l.refused(cfg)
-	d.Windows = l.windowsAt(cfg.Params, clock, now)
-	d.RetryAfter = time.Duration(max(retryAt-now, int64(firstRetry)))
+	d.Windows = l.windowsAt(cfg.Params, cfg.gate.storeClock(), now)
+	d.RetryAfter = time.Duration(max(cfg.gate.retryAt(cfg.Scope)-now, int64(firstRetry)))
 	return d
 }
 

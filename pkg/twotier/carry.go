@@ -10,8 +10,7 @@ import (
 // the instant now, as well as the store's clock is known. They are of the same
 // lengths as the last ones.
 func (l *Limiter) openWindows(cfg *settings, last limiter.Windows, now int64) Holding {
-	clock, _, _ := cfg.gate.storeClock()
-	at := clock.middle(now)
+	at := cfg.gate.storeClock().middle(now)
 	var w limiter.Windows
 	ends := limiter.MaxWindow
 	for _, v := range last.Slice() {

@@ -110,15 +110,11 @@ func (k *Key) settle(cfg *settings, take limiter.Command, r Reply) {
 	}
 }
 
-// ask calls the store once and counts the call.
+// ask asks the store and counts the calls.
 func (l *Limiter) ask(ctx context.Context, k *Key, cfg *settings, c limiter.Command) (reply, error) {
 	c.Tenant = k.tenant()
 	r, err := cfg.gate.ask(ctx, k.storeKey(cfg), cfg.ParamsOf(k.value()), c, cfg.Timeout)
-	if r.asked {
-		l.roundTrips.Add(1)
-		if err != nil {
-			l.failures.Add(1)
-		}
-	}
+	l.roundTrips.Add(r.calls)
+	l.failures.Add(r.failures)
 	return r, err
 }

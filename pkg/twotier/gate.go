@@ -10,37 +10,32 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// How long a gate stays shut after a failure: shortly at first, then at least a
-// second between two probes. Up to half as much again is added at random, so
-// that a fleet does not return in step.
-const (
-	firstRetry   = 100 * time.Millisecond
-	longestRetry = time.Second
-)
-
 // A Gate stands before a store that may become unavailable. While it is, one
 // request at a time finds out whether it still is, and the others fail at once
 // instead of each waiting for a time-out. The limiters of one store share one
-// gate. It also learns what the store's clock reads.
+// gate; what only a part of the store fails to serve is shut by itself. It also learns
+// what the store's clock reads.
+//
+// One failure is none: a take is sent a second time while its time lasts, and the gate
+// shuts when that fails, too. Of a store that never answered one failure is enough.
 type Gate struct {
 	store Store
 	clock *clock
 
-	mu       sync.Mutex // guards the rest
-	cause    error      // why the store is unavailable, nil while it is not
-	since    time.Time  // since when it is unavailable
-	failures int        // in a row
-	retryAt  int64      // instant of the next probe
-	probing  bool       // a probe is under way
-	era      int        // counts changes between available and unavailable
-	offset   offset
-	seen     limiter.Instant // the latest time the store told
+	mu     sync.Mutex // guards the rest
+	whole  door
+	parts  map[store.Part]*door // that failed since they last answered
+	offset offset
+	seen   limiter.Instant // the latest time the store told
+	slow   int64           // how long slow replies take, by the latest ones; 0 before the first
 }
 
 // NewGate returns a gate before s, which is thought available.
 func NewGate(s Store) *Gate { return newGate(s, &process) }
 
-func newGate(s Store, c *clock) *Gate { return &Gate{store: s, clock: c} }
+func newGate(s Store, c *clock) *Gate {
+	return &Gate{store: s, clock: c, whole: door{failures: enough - 1}, parts: make(map[store.Part]*door)}
+}
 
 // gateOf returns s if it is a gate, and otherwise a gate before it with the clock.
 func gateOf(s Store, c *clock) *Gate {
@@ -59,16 +54,51 @@ func (g *Gate) Apply(ctx context.Context, key store.Key, p limiter.Params, c lim
 	return r.Result, err
 }
 
-// A reply is what became of a call.
+// A reply is what became of a command.
 type reply struct {
 	Reply
-	asked bool // the store was called; false when the gate was shut
+	asked           bool  // the store was called; false when the gate was shut
+	calls, failures int64 // of the store
 }
 
-// ask is Apply with a time-out, if positive. Only a failure of the store shuts
-// the gate, not a caller that gave up.
+// ask is Apply with a time-out, if positive, of all that it does. Only a failure of the
+// store shuts the gate, not a caller that gave up.
+//
+// A take that fails is sent once more, over another connection if the store has any. At
+// worst the first one was carried out, and what it granted is stranded until it expires.
+// A return would count twice, so it is sent once.
 func (g *Gate) ask(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command, timeout time.Duration) (reply, error) {
-	era, err := g.enter()
+	if c.Op != limiter.Take && c.Op != limiter.Peek {
+		return g.call(ctx, key, p, c, timeout)
+	}
+	first, began := timeout, g.clock.now()
+	if g.isFast(timeout) {
+		first = timeout / 2
+	}
+	r, err := g.call(ctx, key, p, c, first)
+	left := timeout - time.Duration(g.clock.now()-began)
+	if _, lost := unavailableBy(err); !lost || !r.asked || timeout > 0 && left <= 0 || ctx.Err() != nil {
+		return r, err
+	}
+	again, cause := g.call(ctx, key, p, c, left)
+	if !again.asked { // the gate is shut by now
+		return r, err
+	}
+	again.calls, again.failures = again.calls+r.calls, again.failures+r.failures
+	return again, cause
+}
+
+// isFast reports whether half of the time-out is ample for the store, by the time that
+// slow replies took of late.
+func (g *Gate) isFast(timeout time.Duration) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.slow > 0 && 4*g.slow <= int64(timeout)
+}
+
+// call asks the store once.
+func (g *Gate) call(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command, timeout time.Duration) (reply, error) {
+	v, err := g.enter(key)
 	if err != nil {
 		return reply{}, err
 	}
@@ -81,105 +111,160 @@ func (g *Gate) ask(ctx context.Context, key store.Key, p limiter.Params, c limit
 	told := false
 	defer func() {
 		if !told { // nothing about the store, even by a panic
-			g.left(era)
+			g.left(v)
 		}
 	}()
 	// The deadline of what is granted counts from here, before anything is sent.
-	r := reply{Reply: Reply{Sent: g.clock.now()}, asked: true}
+	r := reply{Reply: Reply{Sent: g.clock.now()}, asked: true, calls: 1}
 	r.Result, err = g.store.Apply(call, key, p, c)
 	r.Received = g.clock.now()
 
-	_, unavailable := errors.AsType[*store.UnavailableError](err)
+	part, unavailable := unavailableBy(err)
 	switch {
 	case err == nil && r.Now > 0: // a return that gets no answer tells no time
 		told = true
-		g.succeeded(r)
+		g.succeeded(v, r)
 	case unavailable && ctx.Err() == nil:
 		told = true
-		g.failed(era, err)
+		g.failed(v, part, err)
+	}
+	if err != nil {
+		r.failures = 1
 	}
 	return r, err
 }
 
-// enter admits a call, and returns the era it belongs to, or says why not.
-func (g *Gate) enter() (era int, err error) {
+// unavailableBy reports whether the error says that the store is unavailable, and of
+// which part it speaks, nil for all of it.
+func unavailableBy(err error) (part store.Part, ok bool) {
+	u, ok := errors.AsType[*store.UnavailableError](err)
+	if !ok {
+		return nil, false
+	}
+	return u.Part, true
+}
+
+// A visit is a call that the gate let through.
+type visit struct {
+	key  store.Key
+	era  int
+	part *door // of the part that the key is in, nil when none such has failed
+	was  int   // its era
+}
+
+// enter admits a call for the key, or says why not.
+func (g *Gate) enter(key store.Key) (visit, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.shut(); err != nil {
-		return 0, err
+	now, v := g.clock.now(), visit{key: key, part: g.doorOf(key)}
+	if err := g.whole.shut(now); err != nil {
+		return v, err
 	}
-	g.probing = g.cause != nil
-	return g.era, nil
+	if v.part != nil {
+		if err := v.part.shut(now); err != nil {
+			return v, err
+		}
+		v.was = v.part.enter()
+	}
+	v.era = g.whole.enter()
+	return v, nil
 }
 
-// shut returns why no call is admitted now; mu is held.
-func (g *Gate) shut() error {
-	if g.cause != nil && (g.probing || g.clock.now() < g.retryAt) {
-		return g.cause
-	}
-	return nil
-}
-
-// closed returns why a call would fail at once, nil when it would not.
+// closed returns why every call would fail at once, nil when one would not.
 func (g *Gate) closed() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.shut()
+	return g.whole.shut(g.clock.now())
 }
 
-func (g *Gate) succeeded(r reply) {
+func (g *Gate) succeeded(v visit, r reply) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.offset = g.offset.observe(r.Sent, r.Received, r.Now)
 	g.seen = max(g.seen, r.Now)
-	if g.cause != nil {
-		g.cause, g.failures, g.probing = nil, 0, false
-		g.era++
+	g.slow = max(r.Received-r.Sent, g.slow-g.slow/8, 1)
+	g.whole.succeeded()
+	for part := range g.parts {
+		if part.Has(v.key) {
+			delete(g.parts, part)
+		}
 	}
 }
 
-// failed shuts the gate for some time. Calls that began before the gate last
-// opened or shut say nothing new.
-func (g *Gate) failed(era int, err error) {
+// failed enters a failure of the part, nil for the whole store.
+func (g *Gate) failed(v visit, part store.Part, cause error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if era != g.era {
+	now := g.clock.now()
+	if part == nil {
+		g.whole.failed(v.era, cause, now, g.clock.random)
+		g.leftPart(v)
 		return
 	}
-	if g.cause == nil {
-		g.since = time.Now()
-		g.era++
+	g.whole.left(v.era)
+	d := g.parts[part]
+	if d != v.part { // it failed meanwhile, or answered: this says nothing new
+		g.leftPart(v)
+		return
 	}
-	g.cause, g.probing = err, false
-	wait := min(firstRetry<<min(g.failures, 10), longestRetry)
-	g.failures++
-	g.retryAt = g.clock.now() + int64(wait) + g.clock.random(int64(wait)/2)
+	if d == nil {
+		g.forget(now)
+		d = &door{seen: g.seen}
+		g.parts[part] = d
+	}
+	d.failed(v.was, cause, now, g.clock.random)
 }
 
 // left ends a call that says nothing about the store.
-func (g *Gate) left(era int) {
+func (g *Gate) left(v visit) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if era == g.era {
-		g.probing = false
+	g.whole.left(v.era)
+	g.leftPart(v)
+}
+
+func (g *Gate) leftPart(v visit) {
+	if v.part != nil {
+		v.part.left(v.was)
 	}
 }
 
-// state returns since when and why the store is unavailable; the time is zero
-// while it is not.
-func (g *Gate) state() (since time.Time, cause error) {
+// state returns since when and why the store, or a part of it that may be of the limit,
+// is unavailable; the time is zero while it is not.
+func (g *Gate) state(limit store.Scope) (since time.Time, cause error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.cause == nil {
-		return time.Time{}, nil
-	}
-	return g.since, g.cause
+	g.concern(limit, func(d *door) {
+		if d.cause != nil && (cause == nil || d.since.Before(since)) {
+			since, cause = d.since, d.cause
+		}
+	})
+	return since, cause
 }
 
-// storeClock returns what is known of the store's clock, the latest time it
-// told, and the instant at which a shut gate lets the next probe through.
-func (g *Gate) storeClock() (o offset, seen limiter.Instant, retryAt int64) {
+// retryAt returns the instant at which calls for the limit may get through again.
+func (g *Gate) retryAt(limit store.Scope) (at int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.offset, g.seen, g.retryAt
+	g.concern(limit, func(d *door) { at = max(at, d.retryAt) })
+	return at
+}
+
+// storeClock returns what is known of the store's clock.
+func (g *Gate) storeClock() offset {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.offset
+}
+
+// granted returns what is known of the store's clock, and the latest time it told that
+// it may have granted units of the counter at. While only the part that the counter is in
+// is away, what the others are told does not move it on.
+func (g *Gate) granted(key store.Key) (o offset, seen limiter.Instant) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if d := g.doorOf(key); d != nil {
+		return g.offset, d.seen
+	}
+	return g.offset, g.seen
 }

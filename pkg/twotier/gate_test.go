@@ -97,10 +97,10 @@ func TestAReturnWithoutAnAnswerTellsNothing(t *testing.T) {
 			_, _ = g.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: op, Min: 1, Want: 1}, time.Minute)
 		}
 		ask(limiter.Take)
-		clock, seen, _ := g.storeClock()
+		clock, seen := g.granted(storeKey)
 		s.set(func() { s.hook = func(limiter.Command, limiter.Result) limiter.Result { return limiter.Result{} } })
 		ask(limiter.Return)
-		if c, at, _ := g.storeClock(); c != clock || at != seen {
+		if c, at := g.granted(storeKey); c != clock || at != seen {
 			t.Errorf("the store's clock is now thought %+v, seen at %d; was %+v, %d", c, at, clock, seen)
 		}
 		s.set(func() { s.down = errDown })
@@ -108,12 +108,12 @@ func TestAReturnWithoutAnAnswerTellsNothing(t *testing.T) {
 		s.set(func() { s.down = nil })
 		time.Sleep(time.Second)
 		ask(limiter.Return)
-		if since, cause := g.state(); cause == nil || since.IsZero() {
+		if since, cause := g.state(storeKey.Scope); cause == nil || since.IsZero() {
 			t.Error("the gate opened although the store answered nothing")
 		}
 		s.set(func() { s.hook = func(_ limiter.Command, r limiter.Result) limiter.Result { return r } })
 		ask(limiter.Take)
-		if _, cause := g.state(); cause != nil {
+		if _, cause := g.state(storeKey.Scope); cause != nil {
 			t.Errorf("the return kept the gate shut: %v", cause)
 		}
 	})

@@ -339,7 +339,7 @@ func TestOneCallersCancellationDoesNotFailOthers(t *testing.T) {
 		if got := s.count(limiter.Take); got != 1 {
 			t.Errorf("%d store calls, want 1", got)
 		}
-		if since, _ := l.settings.Load().gate.state(); !since.IsZero() {
+		if since, _ := l.settings.Load().gate.state(l.settings.Load().Scope); !since.IsZero() {
 			t.Error("the gate took a caller that gave up for an outage")
 		}
 	})

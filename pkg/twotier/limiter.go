@@ -101,7 +101,8 @@ type Stats struct {
 // Stats returns the present figures.
 func (l *Limiter) Stats() Stats {
 	s := Stats{RoundTrips: l.roundTrips.Load(), Errors: l.failures.Load(), ActiveKeys: l.keys.size()}
-	s.CutOffSince, s.CutOff = l.settings.Load().gate.state()
+	cfg := l.settings.Load()
+	s.CutOffSince, s.CutOff = cfg.gate.state(cfg.Scope)
 	return s
 }
 

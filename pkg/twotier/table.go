@@ -2,10 +2,9 @@ package twotier
 
 import (
 	"sync"
-)
 
-// overflowValue names the counter shared by all values beyond the bound.
-const overflowValue = "\x00overflow"
+	"github.com/weir-dev/weir/pkg/store"
+)
 
 // sweepStep is how many keys each new key looks at in search of idle ones, among
 // sweepSlots slots at most. Two would make the sweep faster than the growth; as many
@@ -30,7 +29,7 @@ type table struct {
 
 func (t *table) init(l *Limiter, maxKeys int) {
 	t.index, t.limiter, t.max = newIndex(), l, maxKeys
-	t.overflow = newKey(l, overflowValue, false)
+	t.overflow = newKey(l, store.Overflow, false)
 }
 
 // bound changes how many keys the table takes.
@@ -48,7 +47,7 @@ func (t *table) insert(value, tenant string) *Key {
 		return e.key
 	}
 	t.sweep()
-	if t.live >= t.max || value == overflowValue {
+	if t.live >= t.max || value == store.Overflow {
 		return t.overflow
 	}
 	k := newKey(t.limiter, nameOf(value, tenant), tenant != "")
