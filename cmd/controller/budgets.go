@@ -21,6 +21,7 @@ import (
 type budgets struct {
 	cluster string
 	cache   client.Reader
+	writer  client.Client // of the members' Secrets; asks the API server
 	secrets *resolve.Secrets
 	changed func() // is told when what the cluster keeps is not what it was; nil: nobody is
 
@@ -34,8 +35,8 @@ var (
 	_ hub.Budgets   = (*budgets)(nil)
 )
 
-func newBudgets(cluster string, cache client.Reader, secrets *resolve.Secrets) *budgets {
-	b := &budgets{cluster: cluster, cache: cache, secrets: secrets, known: make(chan struct{})}
+func newBudgets(cluster string, cache client.Reader, writer client.Client, secrets *resolve.Secrets) *budgets {
+	b := &budgets{cluster: cluster, cache: cache, writer: writer, secrets: secrets, known: make(chan struct{})}
 	b.kept.Store(&map[string]ledger.Params{})
 	return b
 }
@@ -78,6 +79,11 @@ func (b *budgets) setVersions(ctx context.Context, of *policy.FederatedBudget) {
 func (b *budgets) Secret(ctx context.Context, s policy.Store) (map[string][]byte, error) {
 	data, _, err := b.secrets.Data(ctx, s)
 	return data, err
+}
+
+// Keep implements region.Source.
+func (b *budgets) Keep(ctx context.Context, of policy.Hub, r hub.Renewal) error {
+	return hub.Keep(ctx, b.writer, of.Secret, r)
 }
 
 // Budget implements hub.Budgets.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,6 +28,8 @@ type federation struct {
 	budgets *budgets
 	journal *hub.Journal
 	keeper  *keeper.Coordinator
+	// certificates are those by which this cluster is a member elsewhere.
+	certificates region.Certificates
 }
 
 // newFederation returns one that keeps records through a client of its own: others of
@@ -37,20 +40,21 @@ func (p *platform) newFederation() (*federation, error) {
 		return nil, fmt.Errorf("API client of the hub: %w", err)
 	}
 	f := &federation{
-		budgets: newBudgets(p.options.clusterName, p.manager.GetCache(), p.secrets),
+		budgets: newBudgets(p.options.clusterName, p.manager.GetCache(), p.live, p.secrets),
 		journal: hub.NewJournal(clients.CoreV1().ConfigMaps(p.options.namespace)),
 	}
 	f.keeper = keeper.New(keeper.Options{
 		Journal: f.journal,
 		Clock:   func() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) },
 	})
-	return f, nil
+	return f, metrics.Registry.Register(&f.certificates)
 }
 
 // parts returns what hands on this cluster's parts of budgets for one term.
 func (f *federation) parts(usage coordinator.Usage, changed func(types.NamespacedName)) coordinator.Budgets {
 	return region.New(region.Config{
 		Source: f.budgets, Cluster: f.budgets.cluster, Keeper: f.keeper, Log: log.Log.WithName("federation"),
+		Certificates: &f.certificates,
 	}, usage, changed)
 }
 
@@ -78,7 +82,7 @@ func (p *platform) addHub(f *federation) error {
 	if p.lock != nil {
 		config.Leadership = p.lock
 	}
-	if err := add(credentials); err != nil {
+	if err := errors.Join(add(credentials), metrics.Registry.Register(credentials)); err != nil {
 		return err
 	}
 	return add(hub.NewServer(config))

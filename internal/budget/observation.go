@@ -16,6 +16,8 @@ type Observation struct {
 	Generation int64
 	Link       Link
 	Root       Root
+	// Certificate is the one by which this cluster proves to a hub who it is.
+	Certificate Certificate
 
 	// Learning is until when the ledger grants nothing although it answers, because its
 	// memory began within the open window or, when Behind, because its clock went back.
@@ -72,6 +74,14 @@ const (
 	// Mismatched: it keeps the budget in windows of another length.
 	Mismatched Problem = "Mismatched"
 )
+
+// A Certificate is renewed by itself when two thirds of its life are over.
+type Certificate struct {
+	Ends time.Time // zero: there is none, or it was not read yet
+	// Problem says why it is not renewed although it is time, and the cure; empty when it
+	// is, or there is time.
+	Problem string
+}
 
 // A Root is who keeps the ledger of a budget.
 type Root struct {

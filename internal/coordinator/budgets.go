@@ -18,8 +18,6 @@ type Budgets interface {
 	// Run works until ctx is done, then gives back what was not handed on, which is
 	// bounded in time.
 	Run(ctx context.Context)
-	// Refresh has the budgets of the cluster read again soon.
-	Refresh()
 	// Apply decides a command of a limit of the namespace that draws from the budget, and
 	// may wait for another cluster.
 	Apply(ctx context.Context, namespace string, of policy.BudgetRef, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error)
@@ -36,9 +34,6 @@ type noBudgets struct{}
 
 // Run implements Budgets.
 func (noBudgets) Run(context.Context) {}
-
-// Refresh implements Budgets.
-func (noBudgets) Refresh() {}
 
 // Apply implements Budgets.
 func (noBudgets) Apply(

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/fleetpb"
+	wire "github.com/weir-dev/weir/internal/hub"
 	"github.com/weir-dev/weir/internal/region"
 	hub "github.com/weir-dev/weir/pkg/federation/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -38,6 +39,7 @@ func (b membership) FederatedBudgets(context.Context) ([]policy.FederatedBudget,
 }
 
 func (membership) Secret(context.Context, policy.Store) (map[string][]byte, error) { return nil, nil }
+func (membership) Keep(context.Context, policy.Hub, wire.Renewal) error            { return nil }
 
 // A cluster is a member of the budget acme/checkout, with sidecars under overload.
 type cluster struct {

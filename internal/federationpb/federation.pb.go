@@ -73,7 +73,7 @@ func (x Command_Op) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Command_Op.Descriptor instead.
 func (Command_Op) EnumDescriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{2, 0}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{4, 0}
 }
 
 type Grant_Reason int32
@@ -146,7 +146,7 @@ func (x Grant_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Grant_Reason.Descriptor instead.
 func (Grant_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{5, 0}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{7, 0}
 }
 
 type Refusal_Reason int32
@@ -213,7 +213,7 @@ func (x Refusal_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Refusal_Reason.Descriptor instead.
 func (Refusal_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{11, 0}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{13, 0}
 }
 
 type ApplyRequest struct {
@@ -320,6 +320,102 @@ func (x *ObserveRequest) GetBudget() string {
 	return ""
 }
 
+type RenewRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Csr           []byte                 `protobuf:"bytes,1,opt,name=csr,proto3" json:"csr,omitempty"` // a PKCS #10 request in DER, signed by an ECDSA key that stays with the member
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewRequest) Reset() {
+	*x = RenewRequest{}
+	mi := &file_internal_federationpb_federation_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewRequest) ProtoMessage() {}
+
+func (x *RenewRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_federationpb_federation_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
+func (*RenewRequest) Descriptor() ([]byte, []int) {
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *RenewRequest) GetCsr() []byte {
+	if x != nil {
+		return x.Csr
+	}
+	return nil
+}
+
+type RenewResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Certificate   []byte                 `protobuf:"bytes,1,opt,name=certificate,proto3" json:"certificate,omitempty"` // PEM
+	Authority     []byte                 `protobuf:"bytes,2,opt,name=authority,proto3" json:"authority,omitempty"`     // PEM of those whom the member trusts from now on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewResponse) Reset() {
+	*x = RenewResponse{}
+	mi := &file_internal_federationpb_federation_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewResponse) ProtoMessage() {}
+
+func (x *RenewResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_federationpb_federation_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewResponse.ProtoReflect.Descriptor instead.
+func (*RenewResponse) Descriptor() ([]byte, []int) {
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RenewResponse) GetCertificate() []byte {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+func (x *RenewResponse) GetAuthority() []byte {
+	if x != nil {
+		return x.Authority
+	}
+	return nil
+}
+
 // Command is ledger.Command.
 type Command struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -341,7 +437,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[2]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -353,7 +449,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[2]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -366,7 +462,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{2}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Command) GetOp() Command_Op {
@@ -463,7 +559,7 @@ type Epoch struct {
 
 func (x *Epoch) Reset() {
 	*x = Epoch{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[3]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -475,7 +571,7 @@ func (x *Epoch) String() string {
 func (*Epoch) ProtoMessage() {}
 
 func (x *Epoch) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[3]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -488,7 +584,7 @@ func (x *Epoch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Epoch.ProtoReflect.Descriptor instead.
 func (*Epoch) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{3}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Epoch) GetIndex() int64 {
@@ -517,7 +613,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[4]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -529,7 +625,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[4]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -542,7 +638,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{4}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Usage) GetIndex() int64 {
@@ -593,7 +689,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -605,7 +701,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -618,7 +714,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{5}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Grant) GetReason() Grant_Reason {
@@ -717,7 +813,7 @@ type State struct {
 
 func (x *State) Reset() {
 	*x = State{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -729,7 +825,7 @@ func (x *State) String() string {
 func (*State) ProtoMessage() {}
 
 func (x *State) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -742,7 +838,7 @@ func (x *State) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use State.ProtoReflect.Descriptor instead.
 func (*State) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{6}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *State) GetWindowMicros() int64 {
@@ -827,7 +923,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -839,7 +935,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -852,7 +948,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{7}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Account) GetMember() string {
@@ -899,7 +995,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -911,7 +1007,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -924,7 +1020,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{8}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Standing) GetMember() string {
@@ -995,7 +1091,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1007,7 +1103,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1020,7 +1116,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{9}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Closed) GetIndex() int64 {
@@ -1065,7 +1161,7 @@ type MemberUsage struct {
 
 func (x *MemberUsage) Reset() {
 	*x = MemberUsage{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +1173,7 @@ func (x *MemberUsage) String() string {
 func (*MemberUsage) ProtoMessage() {}
 
 func (x *MemberUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,7 +1186,7 @@ func (x *MemberUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberUsage.ProtoReflect.Descriptor instead.
 func (*MemberUsage) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{10}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *MemberUsage) GetMember() string {
@@ -1145,7 +1241,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1157,7 +1253,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1170,7 +1266,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{11}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Refusal) GetReason() Refusal_Reason {
@@ -1190,7 +1286,12 @@ const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\rwindow_micros\x18\x02 \x01(\x03R\fwindowMicros\x125\n" +
 	"\acommand\x18\x03 \x01(\v2\x1b.weir.federation.v1.CommandR\acommand\"(\n" +
 	"\x0eObserveRequest\x12\x16\n" +
-	"\x06budget\x18\x01 \x01(\tR\x06budget\"\xaa\x03\n" +
+	"\x06budget\x18\x01 \x01(\tR\x06budget\" \n" +
+	"\fRenewRequest\x12\x10\n" +
+	"\x03csr\x18\x01 \x01(\fR\x03csr\"O\n" +
+	"\rRenewResponse\x12 \n" +
+	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12\x1c\n" +
+	"\tauthority\x18\x02 \x01(\fR\tauthority\"\xaa\x03\n" +
 	"\aCommand\x12.\n" +
 	"\x02op\x18\x01 \x01(\x0e2\x1e.weir.federation.v1.Command.OpR\x02op\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12\x16\n" +
@@ -1296,11 +1397,12 @@ const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\x0eREASON_INVALID\x10\x05\x12\x16\n" +
 	"\x12REASON_UNAVAILABLE\x10\x06\x12\x16\n" +
 	"\x12REASON_NOT_LEADING\x10\a\x12\x12\n" +
-	"\x0eREASON_EXPIRED\x10\b2\x9c\x01\n" +
+	"\x0eREASON_EXPIRED\x10\b2\xea\x01\n" +
 	"\n" +
 	"Federation\x12D\n" +
 	"\x05Apply\x12 .weir.federation.v1.ApplyRequest\x1a\x19.weir.federation.v1.Grant\x12H\n" +
-	"\aObserve\x12\".weir.federation.v1.ObserveRequest\x1a\x19.weir.federation.v1.StateB0Z.github.com/weir-dev/weir/internal/federationpbb\x06proto3"
+	"\aObserve\x12\".weir.federation.v1.ObserveRequest\x1a\x19.weir.federation.v1.State\x12L\n" +
+	"\x05Renew\x12 .weir.federation.v1.RenewRequest\x1a!.weir.federation.v1.RenewResponseB0Z.github.com/weir-dev/weir/internal/federationpbb\x06proto3"
 
 var (
 	file_internal_federationpb_federation_proto_rawDescOnce sync.Once
@@ -1315,42 +1417,46 @@ func file_internal_federationpb_federation_proto_rawDescGZIP() []byte {
 }
 
 var file_internal_federationpb_federation_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_internal_federationpb_federation_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_internal_federationpb_federation_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_internal_federationpb_federation_proto_goTypes = []any{
 	(Command_Op)(0),        // 0: weir.federation.v1.Command.Op
 	(Grant_Reason)(0),      // 1: weir.federation.v1.Grant.Reason
 	(Refusal_Reason)(0),    // 2: weir.federation.v1.Refusal.Reason
 	(*ApplyRequest)(nil),   // 3: weir.federation.v1.ApplyRequest
 	(*ObserveRequest)(nil), // 4: weir.federation.v1.ObserveRequest
-	(*Command)(nil),        // 5: weir.federation.v1.Command
-	(*Epoch)(nil),          // 6: weir.federation.v1.Epoch
-	(*Usage)(nil),          // 7: weir.federation.v1.Usage
-	(*Grant)(nil),          // 8: weir.federation.v1.Grant
-	(*State)(nil),          // 9: weir.federation.v1.State
-	(*Account)(nil),        // 10: weir.federation.v1.Account
-	(*Standing)(nil),       // 11: weir.federation.v1.Standing
-	(*Closed)(nil),         // 12: weir.federation.v1.Closed
-	(*MemberUsage)(nil),    // 13: weir.federation.v1.MemberUsage
-	(*Refusal)(nil),        // 14: weir.federation.v1.Refusal
+	(*RenewRequest)(nil),   // 5: weir.federation.v1.RenewRequest
+	(*RenewResponse)(nil),  // 6: weir.federation.v1.RenewResponse
+	(*Command)(nil),        // 7: weir.federation.v1.Command
+	(*Epoch)(nil),          // 8: weir.federation.v1.Epoch
+	(*Usage)(nil),          // 9: weir.federation.v1.Usage
+	(*Grant)(nil),          // 10: weir.federation.v1.Grant
+	(*State)(nil),          // 11: weir.federation.v1.State
+	(*Account)(nil),        // 12: weir.federation.v1.Account
+	(*Standing)(nil),       // 13: weir.federation.v1.Standing
+	(*Closed)(nil),         // 14: weir.federation.v1.Closed
+	(*MemberUsage)(nil),    // 15: weir.federation.v1.MemberUsage
+	(*Refusal)(nil),        // 16: weir.federation.v1.Refusal
 }
 var file_internal_federationpb_federation_proto_depIdxs = []int32{
-	5,  // 0: weir.federation.v1.ApplyRequest.command:type_name -> weir.federation.v1.Command
+	7,  // 0: weir.federation.v1.ApplyRequest.command:type_name -> weir.federation.v1.Command
 	0,  // 1: weir.federation.v1.Command.op:type_name -> weir.federation.v1.Command.Op
-	6,  // 2: weir.federation.v1.Command.epoch:type_name -> weir.federation.v1.Epoch
-	7,  // 3: weir.federation.v1.Command.usage:type_name -> weir.federation.v1.Usage
+	8,  // 2: weir.federation.v1.Command.epoch:type_name -> weir.federation.v1.Epoch
+	9,  // 3: weir.federation.v1.Command.usage:type_name -> weir.federation.v1.Usage
 	1,  // 4: weir.federation.v1.Grant.reason:type_name -> weir.federation.v1.Grant.Reason
-	6,  // 5: weir.federation.v1.Grant.epoch:type_name -> weir.federation.v1.Epoch
-	10, // 6: weir.federation.v1.State.accounts:type_name -> weir.federation.v1.Account
-	11, // 7: weir.federation.v1.State.standings:type_name -> weir.federation.v1.Standing
-	12, // 8: weir.federation.v1.State.closed:type_name -> weir.federation.v1.Closed
-	13, // 9: weir.federation.v1.Closed.usage:type_name -> weir.federation.v1.MemberUsage
+	8,  // 5: weir.federation.v1.Grant.epoch:type_name -> weir.federation.v1.Epoch
+	12, // 6: weir.federation.v1.State.accounts:type_name -> weir.federation.v1.Account
+	13, // 7: weir.federation.v1.State.standings:type_name -> weir.federation.v1.Standing
+	14, // 8: weir.federation.v1.State.closed:type_name -> weir.federation.v1.Closed
+	15, // 9: weir.federation.v1.Closed.usage:type_name -> weir.federation.v1.MemberUsage
 	2,  // 10: weir.federation.v1.Refusal.reason:type_name -> weir.federation.v1.Refusal.Reason
 	3,  // 11: weir.federation.v1.Federation.Apply:input_type -> weir.federation.v1.ApplyRequest
 	4,  // 12: weir.federation.v1.Federation.Observe:input_type -> weir.federation.v1.ObserveRequest
-	8,  // 13: weir.federation.v1.Federation.Apply:output_type -> weir.federation.v1.Grant
-	9,  // 14: weir.federation.v1.Federation.Observe:output_type -> weir.federation.v1.State
-	13, // [13:15] is the sub-list for method output_type
-	11, // [11:13] is the sub-list for method input_type
+	5,  // 13: weir.federation.v1.Federation.Renew:input_type -> weir.federation.v1.RenewRequest
+	10, // 14: weir.federation.v1.Federation.Apply:output_type -> weir.federation.v1.Grant
+	11, // 15: weir.federation.v1.Federation.Observe:output_type -> weir.federation.v1.State
+	6,  // 16: weir.federation.v1.Federation.Renew:output_type -> weir.federation.v1.RenewResponse
+	14, // [14:17] is the sub-list for method output_type
+	11, // [11:14] is the sub-list for method input_type
 	11, // [11:11] is the sub-list for extension type_name
 	11, // [11:11] is the sub-list for extension extendee
 	0,  // [0:11] is the sub-list for field type_name
@@ -1367,7 +1473,7 @@ func file_internal_federationpb_federation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_federationpb_federation_proto_rawDesc), len(file_internal_federationpb_federation_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

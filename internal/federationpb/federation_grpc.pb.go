@@ -24,6 +24,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Federation_Apply_FullMethodName   = "/weir.federation.v1.Federation/Apply"
 	Federation_Observe_FullMethodName = "/weir.federation.v1.Federation/Observe"
+	Federation_Renew_FullMethodName   = "/weir.federation.v1.Federation/Renew"
 )
 
 // FederationClient is the client API for Federation service.
@@ -38,6 +39,9 @@ type FederationClient interface {
 	Apply(ctx context.Context, in *ApplyRequest, opts ...grpc.CallOption) (*Grant, error)
 	// Observe returns what the hub remembers of a budget.
 	Observe(ctx context.Context, in *ObserveRequest, opts ...grpc.CallOption) (*State, error)
+	// Renew returns another certificate for the member who calls, whatever name the
+	// request bears. Those before stay good until they end.
+	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error)
 }
 
 type federationClient struct {
@@ -68,6 +72,16 @@ func (c *federationClient) Observe(ctx context.Context, in *ObserveRequest, opts
 	return out, nil
 }
 
+func (c *federationClient) Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RenewResponse)
+	err := c.cc.Invoke(ctx, Federation_Renew_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FederationServer is the server API for Federation service.
 // All implementations must embed UnimplementedFederationServer
 // for forward compatibility.
@@ -80,6 +94,9 @@ type FederationServer interface {
 	Apply(context.Context, *ApplyRequest) (*Grant, error)
 	// Observe returns what the hub remembers of a budget.
 	Observe(context.Context, *ObserveRequest) (*State, error)
+	// Renew returns another certificate for the member who calls, whatever name the
+	// request bears. Those before stay good until they end.
+	Renew(context.Context, *RenewRequest) (*RenewResponse, error)
 	mustEmbedUnimplementedFederationServer()
 }
 
@@ -95,6 +112,9 @@ func (UnimplementedFederationServer) Apply(context.Context, *ApplyRequest) (*Gra
 }
 func (UnimplementedFederationServer) Observe(context.Context, *ObserveRequest) (*State, error) {
 	return nil, status.Error(codes.Unimplemented, "method Observe not implemented")
+}
+func (UnimplementedFederationServer) Renew(context.Context, *RenewRequest) (*RenewResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Renew not implemented")
 }
 func (UnimplementedFederationServer) mustEmbedUnimplementedFederationServer() {}
 func (UnimplementedFederationServer) testEmbeddedByValue()                    {}
@@ -153,6 +173,24 @@ func _Federation_Observe_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Federation_Renew_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenewRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FederationServer).Renew(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Federation_Renew_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FederationServer).Renew(ctx, req.(*RenewRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Federation_ServiceDesc is the grpc.ServiceDesc for Federation service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -167,6 +205,10 @@ var Federation_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Observe",
 			Handler:    _Federation_Observe_Handler,
+		},
+		{
+			MethodName: "Renew",
+			Handler:    _Federation_Renew_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -15,6 +15,7 @@ import (
 // An identity is what a member proves who it is by, and whom it trusts.
 type identity struct {
 	certificate tls.Certificate
+	pem         []byte // of the certificate
 	roots       *x509.CertPool
 	token       token
 	digest      string // of all that
@@ -32,6 +33,7 @@ func newIdentity(secret map[string][]byte) (identity, error) {
 	if i.certificate, err = tls.X509KeyPair(secret[CertificateKey], secret[PrivateKey]); err != nil {
 		return i, wrong(CertificateKey+" and "+PrivateKey, "are not a certificate and its key in PEM")
 	}
+	i.pem = secret[CertificateKey]
 	i.token = token(strings.TrimSpace(string(secret[TokenKey])))
 	if i.token == "" || strings.ContainsFunc(string(i.token), func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return i, wrong(TokenKey, "is not a token")

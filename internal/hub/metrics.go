@@ -42,3 +42,12 @@ func Expose(r prometheus.Registerer, stats func() kubernetes.Stats) {
 		f.NewCounterFunc(prometheus.CounterOpts{Name: c.name, Help: c.help}, func() float64 { return float64(c.value(stats())) })
 	}
 }
+
+var _ prometheus.Collector = (*Credentials)(nil)
+
+// Describe implements [prometheus.Collector].
+func (c *Credentials) Describe(ch chan<- *prometheus.Desc) { c.authority.Describe(ch) }
+
+// Collect implements [prometheus.Collector]: it tells when the federation's authority and
+// the server's certificate end. It has nothing to say before they are there.
+func (c *Credentials) Collect(ch chan<- prometheus.Metric) { c.authority.Collect(ch) }

@@ -24,6 +24,10 @@ type Source interface {
 	// Secret returns the values of the credentials that the store names, in the version
 	// it names or a later one. It may ask the API server.
 	Secret(ctx context.Context, s policy.Store) (map[string][]byte, error)
+
+	// Keep writes a renewed certificate into the Secret that the hub names. The error says
+	// why it cannot, and the cure.
+	Keep(ctx context.Context, of policy.Hub, r hub.Renewal) error
 }
 
 // Usage is the audit: it returns what the sidecars of this cluster counted by
@@ -52,6 +56,10 @@ type Keeper interface {
 // way.
 type Hub interface {
 	federation.Coordinator
+	// Renewable returns from when on this cluster's certificate should be renewed, and
+	// when it ends.
+	Renewable() (from, until time.Time)
+	Renew(ctx context.Context) (hub.Renewal, error)
 	Close()
 }
 
@@ -63,6 +71,9 @@ type Config struct {
 	// Keeper keeps the budgets of which this cluster is the hub; the Set seals it.
 	Keeper Keeper
 	Log    logr.Logger
+	// Certificates tell when those of this cluster end, while the Set runs. Nil: nobody
+	// is told.
+	Certificates *Certificates
 
 	// Dial opens the way to a hub, Open a store, and New an engine. Nil: the real ones.
 	Dial func(of policy.Hub, secret map[string][]byte) (Hub, error)

@@ -60,7 +60,7 @@ func (s *Set) open(ctx context.Context, to place) (*connection, error) {
 		if err != nil {
 			return nil, &CredentialsError{Secret: to.hub.Secret, Cause: err}
 		}
-		return &connection{place: to, ledger: h, close: func() error { h.Close(); return nil }}, nil
+		return &connection{place: to, ledger: h, hub: h, close: func() error { h.Close(); return nil }}, nil
 	}
 	server, err := s.Open(to.store, secret)
 	if err != nil {

@@ -11,6 +11,7 @@ type connection struct {
 	place
 	ledger federation.Coordinator
 	escrow federation.Escrow // nil where nothing can be kept
+	hub    Hub               // nil where there is none
 	close  func() error      // nothing is called afterwards
 
 	uses  int            // lines that it serves; guarded by connections.mu
@@ -35,6 +36,20 @@ func (cs *connections) known(p place) *connection {
 		c.uses++
 	}
 	return c
+}
+
+// hubs returns the connections to hubs, each counted as used once more.
+func (cs *connections) hubs() []*connection {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	var out []*connection
+	for _, c := range cs.open {
+		if c.hub != nil {
+			c.uses++
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // add enters a new connection, which is used once.

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/internal/hub"
 	"github.com/weir-dev/weir/pkg/federation"
 	coordinator "github.com/weir-dev/weir/pkg/federation/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/federation/escrow"
@@ -42,6 +43,12 @@ type world struct {
 	closed  []string
 	counted map[int64]ledger.Usage // by window
 	escrows *escrows.Escrow        // of every store
+
+	life    func(version string) (from, until time.Time) // of certificates
+	renewed []time.Time                                  // when a certificate was asked for
+	refusal error                                        // of the hub, when it is asked for one
+	unkept  error                                        // why the Secret cannot be written
+	undoes  bool                                         // somebody puts the old Secret back
 
 	escrowed string // id of the escrow used last
 	changed  []types.NamespacedName
@@ -174,6 +181,7 @@ func start(t *testing.T, budgets ...policy.FederatedBudget) *world {
 		t: t, keeper: newRoot(), budgets: budgets, done: make(chan struct{}),
 		secrets: map[string]string{"shop/hub": "1", "shop/redis": "1"}, roots: map[string]*root{}, counted: map[int64]ledger.Usage{},
 		escrows: escrows.New(escrows.Options{Clock: wall}),
+		life:    func(string) (from, until time.Time) { return time.Now().Add(time.Hour), time.Now().Add(2 * time.Hour) },
 	}
 	w.set = New(Config{
 		Source: w, Cluster: "cluster-a", Keeper: w.keeper, Log: logr.Discard(),
@@ -200,7 +208,12 @@ func (w *world) has(budgets ...policy.FederatedBudget) {
 	w.mu.Lock()
 	w.budgets = budgets
 	w.mu.Unlock()
-	w.set.Refresh()
+	w.follow()
+}
+
+// follow waits until the budgets and Secrets were read again.
+func (w *world) follow() {
+	time.Sleep(followEvery)
 	synctest.Wait()
 }
 
@@ -209,8 +222,7 @@ func (w *world) secret(name, version string) {
 	w.mu.Lock()
 	w.secrets[name] = version
 	w.mu.Unlock()
-	w.set.Refresh()
-	synctest.Wait()
+	w.follow()
 }
 
 func (w *world) FederatedBudgets(context.Context) ([]policy.FederatedBudget, error) {
@@ -260,14 +272,15 @@ func (w *world) root(address string) *root {
 // A way is an open connection to a root.
 type way struct {
 	*root
-	w    *world
-	name string
-	mu   sync.Mutex
-	over bool
+	w       *world
+	name    string
+	version string
+	mu      sync.Mutex
+	over    bool
 }
 
 func (w *world) way(address string, secret map[string][]byte) *way {
-	v := &way{root: w.root(address), w: w, name: address + "@" + string(secret["token"])}
+	v := &way{root: w.root(address), w: w, name: address + "@" + string(secret["token"]), version: string(secret["token"])}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.opened = append(w.opened, v.name)
@@ -294,6 +307,37 @@ func (v *way) Close() {
 	v.w.mu.Lock()
 	defer v.w.mu.Unlock()
 	v.w.closed = append(v.w.closed, v.name)
+}
+
+// Renewable implements Hub: the version of the Secret says which certificate it is.
+func (v *way) Renewable() (from, until time.Time) {
+	v.w.mu.Lock()
+	defer v.w.mu.Unlock()
+	return v.w.life(v.version)
+}
+
+// Renew implements Hub.
+func (v *way) Renew(ctx context.Context) (hub.Renewal, error) {
+	v.alive()
+	v.w.mu.Lock()
+	v.w.renewed = append(v.w.renewed, time.Now())
+	err := v.w.refusal
+	v.w.mu.Unlock()
+	time.Sleep(time.Millisecond) // on the way
+	return hub.Renewal{Before: []byte(v.version)}, errors.Join(err, ctx.Err())
+}
+
+// Keep implements Source.
+func (w *world) Keep(_ context.Context, of policy.Hub, r hub.Renewal) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unkept != nil {
+		return w.unkept
+	}
+	if w.secrets[of.Secret] == string(r.Before) && !w.undoes {
+		w.secrets[of.Secret] += "+"
+	}
+	return nil
 }
 
 func (w *world) dial(of policy.Hub, secret map[string][]byte) (Hub, error) {

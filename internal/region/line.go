@@ -3,6 +3,7 @@ package region
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/escrow"
@@ -58,6 +59,18 @@ func (l *line) place() (p place, connected bool) {
 		return place{}, false
 	}
 	return l.on.place, true
+}
+
+// certified returns when the certificate ends by which this cluster proves who it is; zero
+// where it needs none.
+func (l *line) certified() time.Time {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.on == nil || l.on.hub == nil {
+		return time.Time{}
+	}
+	_, until := l.on.hub.Renewable()
+	return until
 }
 
 // A ledgerLine is a line to who keeps a budget.

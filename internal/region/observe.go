@@ -55,7 +55,9 @@ func (s *Set) Observe(namespace, name string) budget.Observation {
 	if p == nil {
 		return budget.Observation{}
 	}
-	return p.observe()
+	out := p.observe()
+	out.Certificate.Problem = s.renewals.problem(p.kept[0])
+	return out
 }
 
 func (p *part) observe() budget.Observation {
@@ -73,6 +75,7 @@ func (p *part) observe() budget.Observation {
 		Figures:     p.audit.Figures(time.Now()),
 	}
 	out.Link.Since = p.face.since
+	out.Certificate.Ends = p.ledger.certified()
 	if p.kept[0].own() {
 		out.Root.Member = p.member
 	}

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// followEvery is how often the budgets are read again. Secrets change unseen.
+	// followEvery is how often the budgets are read again, so an edit counts that late.
+	// Secrets change unseen, so nothing could say when to look.
 	followEvery = 2 * time.Second
 	// readTime bounds one reading, in which the API server may be asked for Secrets.
 	readTime = 10 * time.Second
@@ -31,10 +32,10 @@ type Set struct {
 	Config
 	usage   Usage
 	changed func(types.NamespacedName)
-	wake    chan struct{}
 
 	connections connections
-	closing     sync.WaitGroup // parts that give back what they have
+	renewals    renewals
+	closing     sync.WaitGroup // parts that give back what they have, and renewals
 
 	mu    sync.RWMutex
 	parts map[string]*part // by id
@@ -47,10 +48,9 @@ type Set struct {
 func New(c Config, usage Usage, changed func(types.NamespacedName)) *Set {
 	s := &Set{
 		Config: c.normalize(), usage: usage, changed: changed,
-		wake:  make(chan struct{}, 1),
 		parts: map[string]*part{}, names: map[types.NamespacedName]*part{},
 	}
-	s.connections.open = map[place]*connection{}
+	s.connections.open, s.renewals.of = map[place]*connection{}, map[place]*renewal{}
 	s.connections.failed = func(of place, err error) {
 		s.Log.Error(err, "closing a connection failed", "to", of.String())
 	}
@@ -62,23 +62,16 @@ func New(c Config, usage Usage, changed func(types.NamespacedName)) *Set {
 func (s *Set) Run(ctx context.Context) {
 	again := time.NewTicker(followEvery)
 	defer again.Stop()
+	defer s.Certificates.of(s)()
 	for {
 		s.follow(ctx)
+		s.renew(ctx)
 		select {
 		case <-ctx.Done():
 			s.close()
 			return
-		case <-s.wake:
 		case <-again.C:
 		}
-	}
-}
-
-// Refresh has the budgets read again soon. It does not block.
-func (s *Set) Refresh() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
 	}
 }
 

@@ -79,8 +79,7 @@ func TestAnEditThatCannotBeWorkedByChangesNothing(t *testing.T) {
 		w.mu.Lock()
 		w.budgets, w.failure = nil, errors.New("the cache is not synced")
 		w.mu.Unlock()
-		w.set.Refresh()
-		synctest.Wait()
+		w.follow()
 		w.takes(b, 5)
 	})
 }
