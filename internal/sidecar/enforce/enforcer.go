@@ -88,6 +88,7 @@ func (e *Enforcer) Apply(set *policy.Set, version string) error {
 		old.wait()
 	}
 	e.book.Retain(next.names(), time.Now())
+	e.forget(set)
 	e.closing.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
@@ -144,6 +145,25 @@ func (e *Enforcer) SetHolders(namespace, name string, n int64) {
 			l.engine.SetHolders(n)
 		}
 	}
+}
+
+// maxGone is of how many policies that are gone the number of holders is kept.
+const maxGone = 256
+
+// forget drops the holders of policies that are gone once they are many; mu is held. One
+// that soon comes back needs them: a session is told a number only when it changes.
+func (e *Enforcer) forget(set *policy.Set) {
+	if len(e.holders) <= len(set.Snapshot.Policies)+maxGone {
+		return
+	}
+	known := make(map[policyName]int64, len(set.Snapshot.Policies))
+	for i := range set.Snapshot.Policies {
+		name := policyName{set.Snapshot.Policies[i].Namespace, set.Snapshot.Policies[i].Name}
+		if n, ok := e.holders[name]; ok {
+			known[name] = n
+		}
+	}
+	e.holders = known
 }
 
 // retainStores closes the stores that no limit uses any more.

@@ -88,12 +88,14 @@ func (l *limit) name() count.Name {
 	return count.Name{Namespace: l.Policy.Namespace, Policy: l.Policy.Name, Limit: l.Limit.Name}
 }
 
-// enter returns the table in force; leave it after the decision. It ends since a
-// table that is replaced is replaced by one that is in force.
+// enter returns the table in force; leave it after the decision. It waits for nobody: a
+// table that cannot be read-locked was replaced, by one that is in force.
 func (e *Enforcer) enter() *table {
 	for {
 		t := e.current.Load()
-		t.users.RLock()
+		if !t.users.TryRLock() {
+			continue
+		}
 		if e.current.Load() == t {
 			return t
 		}
@@ -110,10 +112,9 @@ func (t *table) wait() {
 }
 
 // close waits for the decisions that use t, which is no longer in force, and
-// closes the engines that next does not have.
+// closes the engines that next does not have, which holds no lock.
 func (t *table) close(ctx context.Context, next *table) {
-	t.users.Lock()
-	defer t.users.Unlock()
+	t.wait()
 	var engines sync.WaitGroup
 	for scope, l := range t.byScope {
 		if _, kept := next.byScope[scope]; !kept {
