@@ -55,16 +55,21 @@ func (v Verdict) String() string {
 // only in the queue: at most for its MaxWait, until ctx is done, or until the guard is
 // closed.
 func (g *Guard) Acquire(ctx context.Context, r Request) (Slot, Verdict) {
-	g.mu.Lock()
-	slot, verdict, w := g.ask(r)
-	g.mu.Unlock()
+	slot, verdict, w := g.enter(r)
 	if w == nil {
 		return slot, verdict
 	}
 	return g.wait(ctx, w)
 }
 
-// ask decides a request, or puts it into the queue and returns who waits.
+// enter asks under the lock, which a request that panics does not keep from the others.
+func (g *Guard) enter(r Request) (Slot, Verdict, *waiter) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ask(r)
+}
+
+// ask decides a request, or puts it into the queue and returns who waits; mu is held.
 func (g *Guard) ask(r Request) (Slot, Verdict, *waiter) {
 	if g.closed {
 		return Slot{}, g.refuse(r.Partition, Closed), nil

@@ -226,3 +226,26 @@ func TestVerdictsHaveNames(t *testing.T) {
 		seen[v.String()] = true
 	}
 }
+
+// TestAPanicKeepsNobodyFromAsking takes the guard's clock away for one request.
+func TestAPanicKeepsNobodyFromAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, fixed("a", 4), constant(4))
+		clock := g.clock
+		g.clock = nil
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("there was no panic to survive")
+				}
+			}()
+			g.Acquire(t.Context(), Request{})
+		}()
+		g.clock = clock
+		if !g.mu.TryLock() {
+			t.Fatal("the guard stays locked")
+		}
+		g.mu.Unlock()
+		release(take(t, g, 1))
+	})
+}
