@@ -8,19 +8,20 @@ import (
 )
 
 const (
-	// patience is how long a peer may take nothing of what is written.
-	patience = 30 * time.Second
+	// A write has failed when the peer took nothing in so many turns of it.
+	turns = 3
+	turn  = 10 * time.Second
 	// moving is how often the deadline of writes moves, which it need not at each: it is
 	// late by as much.
 	moving = time.Second
 )
 
-// Write implements net.Conn. It fails when the peer takes nothing for 30 seconds, up to a
-// few more, so that one that does not read gives back what it holds: a handler, a slot, a
-// connection to the app. One that reads slowly stays. Of HTTP/2 net/http sees to that.
+// Write implements net.Conn. It fails when the peer takes nothing for 30 seconds, and not
+// much later, so that one that does not read gives back what it holds: a handler, a slot,
+// a connection to the app. One that reads slowly stays. Of HTTP/2 net/http sees to that.
 //
-// Whoever writes is told of room only once there is much of it, so a write that timed
-// out is tried again before it has failed.
+// Whoever waits to write is told of room only once there is much of it, but each turn
+// begins with what there is.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	if c.http2.Load() {
 		return c.Conn.Write(p)
@@ -28,18 +29,19 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	if err := c.move(); err != nil {
 		return 0, err
 	}
-	for again := false; ; {
+	for vain := 0; ; {
 		taken, err := c.Conn.Write(p[n:])
 		n += taken
-		late := errors.Is(err, os.ErrDeadlineExceeded)
-		if !late || again && taken == 0 {
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
-		left := patience
-		if again = taken == 0; again {
-			left = moving
+		if vain++; taken > 0 {
+			vain = 0
 		}
-		if err := c.bound(left); err != nil {
+		if vain == turns {
+			return n, err
+		}
+		if err := c.bound(turn); err != nil {
 			return n, err
 		}
 	}
@@ -52,7 +54,7 @@ func (c *Conn) move() error {
 		return nil
 	}
 	c.moved.Store(int64(now))
-	return c.bound(patience + moving)
+	return c.bound(turn + moving)
 }
 
 func (c *Conn) bound(left time.Duration) error {

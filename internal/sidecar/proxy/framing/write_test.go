@@ -13,6 +13,8 @@ import (
 	"time"
 )
 
+const patience = turns * turn
+
 // write writes n bytes to a peer that reads as read does, and returns what became of it
 // and how long it took.
 func write(t *testing.T, n int, read func(peer net.Conn)) (taken int, took time.Duration, err error) {
@@ -40,7 +42,7 @@ func TestAWriteEndsWhenThePeerReadsNothing(t *testing.T) {
 			if !errors.Is(err, os.ErrDeadlineExceeded) || int64(taken) != first {
 				t.Errorf("wrote %d bytes and then %v, want %d and a time-out", taken, err, first)
 			}
-			if most := 2*patience + 2*moving; took < patience || took > most {
+			if most := patience + turn + moving; took < patience || took > most {
 				t.Errorf("took %v, want %v to %v", took, patience, most)
 			}
 		})
@@ -96,7 +98,7 @@ func TestAWriteThatTimedOutFindsRoom(t *testing.T) {
 // the write before.
 func TestAConnectionMayBeIdleAsLongAsItLikes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const slow = 20 * time.Second
+		const slow = 25 * time.Second
 		near, peer := net.Pipe()
 		c := newConn(near, func() {})
 		go func() {
@@ -170,7 +172,7 @@ func TestAClientThatDoesNotReadGivesItsHandlerBack(t *testing.T) {
 				start := time.Now()
 				select {
 				case at := <-ended:
-					if took := at.Sub(start); took < patience || took > patience+2*moving {
+					if took := at.Sub(start); took < patience || took > patience+turn+moving {
 						t.Errorf("ended after %v", took)
 					}
 				case <-time.After(time.Hour):
