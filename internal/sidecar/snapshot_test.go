@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -128,7 +129,9 @@ func TestWithoutAControllerASnapshotHasToBeUnderstood(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSandbox(t, http.HandlerFunc(hello))
 			s.env["WEIR_SNAPSHOT"] = tc.snapshot
-			err := Run(t.Context(), s.args, environment(s.env), io.Discard, io.Discard)
+			ctx, cancel := context.WithTimeout(t.Context(), readyTime)
+			defer cancel()
+			err := Run(ctx, s.args, environment(s.env), io.Discard, io.Discard)
 			for _, want := range []string{"WEIR_SNAPSHOT", tc.want, "--fleet-address"} {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("got error %v, want one that says %q", err, want)
