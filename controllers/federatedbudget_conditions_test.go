@@ -143,6 +143,18 @@ func TestConditionsOfABudget(t *testing.T) {
 			newBudgetScope(ofHub, func(s *budgetScope) { s.observation.Root.Member = "" }),
 			condition.True("Connected", "Connected", "the hub at hub.example:15040 keeps the budget and grants this cluster its part"),
 		},
+		"the certificate is not renewed": {
+			newBudgetScope(ofHub, func(s *budgetScope) {
+				s.observation.Certificate = budget.Certificate{Ends: now.Add(time.Hour), Problem: "the Secret is immutable"}
+			}),
+			condition.True("Connected", "Connected", "the hub us-east at hub.example:15040 keeps the budget and grants this cluster its part; "+
+				"this cluster's certificate ends at 2026-11-20T11:15:00Z and is not renewed (the Secret is immutable): unless another try succeeds before, "+
+				"copy the Secret weir-member-eu-west of the hub's controller into Secret weir-hub of namespace shop once more, and let the controller read it"),
+		},
+		"the certificate is good": {
+			newBudgetScope(ofHub, func(s *budgetScope) { s.observation.Certificate.Ends = now.Add(time.Hour) }),
+			condition.True("Connected", "Connected", "the hub us-east at hub.example:15040 keeps the budget and grants this cluster its part"),
+		},
 		"a server answers": {
 			newBudgetScope(inRedis), condition.True("Connected", "Connected", "Redis at redis:6379 keeps the budget and grants this cluster its part"),
 		},

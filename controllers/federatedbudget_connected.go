@@ -22,7 +22,7 @@ func connected(s *budgetScope) metav1.Condition {
 	case link.Problem == budget.Starting:
 		return condition.Unknown(kind, v1alpha1.StartingReason, s.root()+" was not heard of yet")
 	case link.Problem == "":
-		return condition.True(kind, v1alpha1.ConnectedReason, s.answering()+s.difference()+s.escrow())
+		return condition.True(kind, v1alpha1.ConnectedReason, s.answering()+s.difference()+s.certificate()+s.escrow())
 	}
 	said := s.trouble(link.Problem)
 	message := said.wrong
@@ -64,6 +64,16 @@ func (s *budgetScope) escrow() string {
 	}
 	return fmt.Sprintf("; the escrow, %s at %s, does not answer (%s), so the leading controller keeps what it is granted in its memory meanwhile",
 		s.enforced.Escrow.Type, s.enforced.Escrow.Address, s.observation.EscrowError)
+}
+
+// certificate says that the one by which this cluster is a member is not renewed although
+// it is time, and the cure.
+func (s *budgetScope) certificate() string {
+	c := s.observation.Certificate
+	if c.Problem == "" {
+		return ""
+	}
+	return fmt.Sprintf("; this cluster's certificate ends at %s and is not renewed (%s): unless another try succeeds before, %s", moment(c.Ends), c.Problem, s.renew())
 }
 
 // meanwhile says what this cluster does while it is granted nothing.

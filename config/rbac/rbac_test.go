@@ -45,7 +45,13 @@ func (g grant) String() string {
 // controllerGrants reads the roles that the controller's account is bound to.
 func controllerGrants(t *testing.T) []grant {
 	t.Helper()
-	data, err := os.ReadFile("role.yaml")
+	return grantsOf(t, "role.yaml")
+}
+
+// grantsOf reads the roles of a file.
+func grantsOf(t *testing.T, file string) []grant {
+	t.Helper()
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,6 +130,23 @@ func TestNothingLastsOutsideItsNamespace(t *testing.T) {
 	for _, g := range controllerGrants(t) {
 		if g.namespace == "" && slices.Contains(g.Verbs, "create") && !passing.HasAll(g.Resources...) {
 			t.Errorf("%s: what it creates outlives an uninstallation", g)
+		}
+	}
+}
+
+// TestSecretsAreWrittenByName: what users bind for the controller lets it read the Secrets
+// of a namespace, and rewrite only the one that a member of a budget has.
+func TestSecretsAreWrittenByName(t *testing.T) {
+	for _, g := range grantsOf(t, "policy_roles.yaml") {
+		if !slices.Contains(g.Resources, "secrets") {
+			continue
+		}
+		allowed := sets.New("get")
+		if slices.Equal(g.ResourceNames, []string{"weir-hub"}) {
+			allowed.Insert("update")
+		}
+		if !allowed.HasAll(g.Verbs...) {
+			t.Errorf("%s: at most %v", g, sets.List(allowed))
 		}
 	}
 }
