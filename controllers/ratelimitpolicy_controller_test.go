@@ -17,6 +17,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/translate"
 )
 
@@ -183,6 +184,39 @@ func TestPodsWithoutASidecarAreNamed(t *testing.T) {
 	w.Expect(server.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.policy.Namespace, Name: "bare"}},
 		client.GracePeriodSeconds(0))).To(Succeed())
 	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ProgrammedReason)
+}
+
+func TestPodsThatLimitNothingAreNamed(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.enforcer("a"), w.enforcer("b")
+	o := acknowledged(w.version(1), a, b)
+	o.Sessions[1].Capture = fleetpb.Capture_CAPTURE_NONE
+	fleet.say(w.policy, o)
+	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.PartiallyProgrammedReason)
+	w.Expect(w.condition(v1alpha1.ProgrammedCondition)).To(And(
+		HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("no port of theirs is captured: b; name it http"))))
+	w.Expect(w.get().Status.Summary.Pods).To(Equal("1/2"))
+
+	fleet.say(w.policy, acknowledged(w.version(1), a, b))
+	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ProgrammedReason)
+}
+
+func TestAPodThatWaitsForANodeHoldsNothingUp(t *testing.T) {
+	w := newWorld(t)
+	a := w.enforcer("a")
+	w.Expect(server.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.policy.Namespace, Name: "waits", Labels: map[string]string{"app": "checkout", v1alpha1.EnforcerLabel: "true"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+	})).To(Succeed())
+	fleet.say(w.policy, acknowledged(w.version(1), a))
+	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ProgrammedReason)
+	w.Expect(w.get().Status.Summary.Pods).To(Equal("1/1"))
+
+	waits := &corev1.Pod{}
+	w.Expect(server.Get(t.Context(), types.NamespacedName{Namespace: w.policy.Namespace, Name: "waits"}, waits)).To(Succeed())
+	waits.Status.Phase = corev1.PodRunning
+	w.Expect(server.Status().Update(t.Context(), waits)).To(Succeed())
+	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ReconcilingReason)
 }
 
 func TestAPodThatIsRelabelledLeavesThePolicy(t *testing.T) {
