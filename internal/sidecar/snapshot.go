@@ -38,8 +38,8 @@ func (p *process) begin() error {
 	return nil
 }
 
-// adopt puts an encoded snapshot in force. Of what is refused in it the last good version
-// stays.
+// adopt puts an encoded snapshot in force, or leaves all as it is. Of what is refused in
+// it the last good version stays.
 func (p *process) adopt(data []byte) (policy.Refusals, error) {
 	snapshot, refused, err := policy.DecodeParts(data)
 	if err != nil {
@@ -51,12 +51,15 @@ func (p *process) adopt(data []byte) (policy.Refusals, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.pools.Apply(set); err != nil {
+	pool, err := p.pools.Prepare(set)
+	if err != nil {
 		return nil, err
 	}
 	if err := p.enforcer.Apply(set, policy.Version(data)); err != nil {
+		pool.Abandon()
 		return nil, err
 	}
+	pool.Commit()
 	p.refused.Store(&refused)
 	return refused, nil
 }

@@ -33,6 +33,7 @@ type Keeper struct {
 	guards  int64      // that there ever were
 	engines map[identity]*engine
 	leaving map[*engine]bool // that give their share up
+	ready   *Change          // not in force yet; nil for none
 	closed  bool
 	closing sync.WaitGroup // of those that leave
 	told    told
@@ -83,73 +84,108 @@ var errClosed = errors.New("the sidecar is stopping")
 // closeTimeout bounds how long a guard without requests may take to give its share up.
 const closeTimeout = 5 * time.Second
 
-// Apply puts the pool of the set in force, or none, and waits for nobody. On an error
-// nothing changes.
-func (k *Keeper) Apply(set *policy.Set) error {
+// A Change is a pool, or none, that is ready to be put in force.
+type Change struct {
+	keeper      *Keeper
+	set         *policy.Set
+	config      concurrency.Config
+	coordinator concurrency.Coordinator
+}
+
+// Prepare looks whether the pool of the set can be kept, and changes nothing. Commit or
+// Abandon what it returns.
+func (k *Keeper) Prepare(set *policy.Set) (*Change, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
-		return errClosed
+		return nil, errClosed
 	}
-	old := k.current.Load()
-	next, err := k.build(set, old)
+	c := &Change{keeper: k, set: set}
+	if !k.applies(set) {
+		return c, nil
+	}
+	p := set.Pool()
+	var err error
+	c.config = guardConfig(set.Snapshot.Cluster, k.cfg.Holder, p.Pool, k.shadows(p))
+	if err = c.config.Validate(); err == nil {
+		c.coordinator, err = k.cfg.Coordinators.Coordinator(p.Pool.Coordinator)
+	}
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("pool %s/%s: %w", p.Pool.Namespace, p.Pool.Name, err)
 	}
+	k.ready = c
+	return c, nil
+}
+
+func (k *Keeper) applies(set *policy.Set) bool {
+	return set.Pool() != nil && k.cfg.Mode != enforce.Bypass
+}
+
+func (k *Keeper) shadows(p *policy.CompiledPool) bool {
+	return p.Shadow() || k.cfg.Mode == enforce.Shadow
+}
+
+// Commit puts the pool in force, or none, and waits for nobody. After Close it does
+// nothing.
+func (c *Change) Commit() {
+	k := c.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return
+	}
+	k.ready = nil
+	old := k.current.Load()
+	next := k.build(c, old)
 	k.current.Store(next)
 	if old != nil && (next == nil || next.engine != old.engine) {
 		k.retire(old.engine)
 	}
-	return nil
 }
 
-// build returns what is in force by the set, with the guard that runs or a new one.
-func (k *Keeper) build(set *policy.Set, old *inForce) (*inForce, error) {
-	p := set.Pool()
-	if p == nil || k.cfg.Mode == enforce.Bypass {
-		return nil, nil
+// Abandon closes the coordinator that was opened for the pool, if nobody else needs it.
+func (c *Change) Abandon() {
+	c.keeper.mu.Lock()
+	defer c.keeper.mu.Unlock()
+	c.keeper.ready = nil
+	c.keeper.retain()
+}
+
+// build returns what is in force by the change, with the guard that runs or a new one.
+func (k *Keeper) build(c *Change, old *inForce) *inForce {
+	if !k.applies(c.set) {
+		return nil
 	}
-	shadow := p.Shadow() || k.cfg.Mode == enforce.Shadow
-	e, err := k.engine(set.Snapshot.Cluster, p.Pool, shadow)
-	if err != nil {
-		return nil, fmt.Errorf("pool %s/%s: %w", p.Pool.Namespace, p.Pool.Name, err)
-	}
-	next := &inForce{CompiledPool: p, shadow: shadow, aborts: e.config.OnFenced == concurrency.Abort, engine: e}
+	p := c.set.Pool()
+	e := k.engine(c, p.Pool)
+	next := &inForce{CompiledPool: p, shadow: k.shadows(p), aborts: e.config.OnFenced == concurrency.Abort, engine: e}
 	if old != nil && old.engine == e {
 		next.tallies = old.tallies.under(p.Pool)
 	} else {
 		next.tallies = newTallies(p.Pool)
 	}
-	return next, nil
+	return next
 }
 
 // engine returns the guard of the pool, under its present configuration.
-func (k *Keeper) engine(cluster string, p *policy.Pool, shadow bool) (*engine, error) {
-	cfg := guardConfig(cluster, k.cfg.Holder, p, shadow)
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	coordinator, err := k.cfg.Coordinators.Coordinator(p.Coordinator)
-	if err != nil {
-		return nil, err
-	}
-	id, store := identityOf(cluster, p), p.Coordinator
+func (k *Keeper) engine(c *Change, p *policy.Pool) *engine {
+	id, store := identityOf(c.set.Snapshot.Cluster, p), p.Coordinator
 	store.SecretVersion = ""
 	e := k.engines[id]
 	if e == nil {
-		e = &engine{id: id, coordinator: number(coordinator, k.guards), config: cfg, store: store}
-		e.guard = concurrency.New(cfg, e.coordinator)
+		e = &engine{id: id, coordinator: number(c.coordinator, k.guards), config: c.config, store: store}
+		e.guard = concurrency.New(c.config, e.coordinator)
 		k.engines[id] = e
 		k.guards++
 	}
 	e.retired.Store(false)
-	e.adopt(cfg)
+	e.adopt(c.config)
 	if store != e.store {
 		e.store = store
-		e.coordinator.reach(coordinator)
+		e.coordinator.reach(c.coordinator)
 		k.retain()
 	}
-	return e, nil
+	return e
 }
 
 func (e *engine) adopt(cfg concurrency.Config) {
@@ -209,6 +245,11 @@ func (k *Keeper) retain() {
 	}
 	for e := range k.leaving {
 		used[e.store] = true
+	}
+	if k.ready != nil && k.ready.coordinator != nil {
+		store := k.ready.set.Pool().Pool.Coordinator
+		store.SecretVersion = ""
+		used[store] = true
 	}
 	k.cfg.Coordinators.Retain(used)
 }

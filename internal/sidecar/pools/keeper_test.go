@@ -258,6 +258,44 @@ func TestAPoolThatCannotBeDividedChangesNothing(t *testing.T) {
 	})
 }
 
+// TestAPoolThatIsReadyChangesNothing: until it is put in force, the one before is kept, and
+// nobody closes what the next one needs.
+func TestAPoolThatIsReadyChangesNothing(t *testing.T) {
+	inBubble(t, enforce.Enforce, func(t *testing.T, s *sidecar) {
+		other, next := newPool(1, func(p *policy.Pool) { p.Name = "other" }), newPool(5, inRedis(""))
+		set, err := policy.Compile(policy.Snapshot{Cluster: "test", Pool: next})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.apply(newPool(1))
+		held := s.hold()
+		s.apply(other)
+		c, err := s.Prepare(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held.Release(concurrency.Served) // the last of the first pool
+		synctest.Wait()
+		if got := s.State().Pool.Name; got != "other" {
+			t.Errorf("pool %s is in force", got)
+		}
+		if !s.world.used()[next.Coordinator] {
+			t.Error("the coordinator of the next pool was closed")
+		}
+		c.Abandon()
+		if s.world.used()[next.Coordinator] {
+			t.Error("a coordinator that nobody needs stays open")
+		}
+		if c, err = s.Prepare(set); err != nil {
+			t.Fatal(err)
+		}
+		c.Commit()
+		if got := s.State().Pool.Coordinator.Type; got != policy.RedisStore {
+			t.Errorf("the pool is divided by %s", got)
+		}
+	})
+}
+
 // TestACoordinatorStaysOpenUntilItsPoolsAreLeft also sees that it is closed then.
 func TestACoordinatorStaysOpenUntilItsPoolsAreLeft(t *testing.T) {
 	inBubble(t, enforce.Enforce, func(t *testing.T, s *sidecar) {

@@ -79,7 +79,11 @@ func adopt(k *pools.Keeper, p *policy.Pool) error {
 	if err != nil {
 		return err
 	}
-	return k.Apply(set)
+	c, err := k.Prepare(set)
+	if err == nil {
+		c.Commit()
+	}
+	return err
 }
 
 func eventually(t *testing.T, complaint string, ok func() bool) {

@@ -44,8 +44,8 @@ type Conn struct {
 	http2   atomic.Bool
 	began   time.Time
 	moved   atomic.Int64 // nanoseconds from began to when the deadline of writes was moved
-	refuse  []byte // what comes before err
-	err     error  // of the scanner, for good
+	refuse  []byte       // what comes before err
+	err     error        // of the scanner, for good
 }
 
 func newConn(c net.Conn, refused func()) *Conn {
