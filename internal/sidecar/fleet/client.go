@@ -56,8 +56,9 @@ type Config struct {
 // A Client keeps the stream to the leading controller open, and is the
 // Controller store while it is.
 type Client struct {
-	cfg  Config
-	dial dialer
+	cfg    Config
+	dial   dialer
+	outage outage
 
 	requests atomic.Uint64 // ids of lease requests and beats
 	sessions atomic.Uint64
@@ -78,25 +79,25 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{cfg: cfg, dial: dial, up: make(chan struct{}), cause: errors.New("not connected yet")}, nil
+	return &Client{cfg: cfg, dial: dial, outage: outage{log: cfg.Log.With("address", cfg.Address)}, up: make(chan struct{}), cause: errors.New("not connected yet")}, nil
 }
 
 // Run keeps a stream open until ctx is done or the client has left, and lets h do
 // what comes over it. Call it once.
 func (c *Client) Run(ctx context.Context, h Handler) {
 	var pause backoff
+	defer c.outage.stop()
 	for {
 		welcomed, err := c.connect(ctx, h)
 		if c.disconnected(err) || ctx.Err() != nil {
 			return
 		}
+		c.outage.lost(err)
 		if welcomed {
 			pause.reset()
 		}
-		wait := pause.next()
-		c.cfg.Log.Warn("disconnected from the controller", "address", c.cfg.Address, "retryIn", wait.String(), "error", err)
 		select {
-		case <-time.After(wait):
+		case <-time.After(pause.next()):
 		case <-ctx.Done():
 			return
 		}
@@ -123,7 +124,7 @@ func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err err
 	if !c.connected(l) {
 		return true, nil
 	}
-	c.cfg.Log.Info("connected to the controller", "address", c.cfg.Address, "term", welcome.GetTerm())
+	c.outage.began(welcome.GetTerm())
 	return true, l.run(ctx, h, intervalOf(welcome))
 }
 
