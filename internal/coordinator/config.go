@@ -29,20 +29,16 @@ type limitName struct {
 	limit  string
 }
 
-// sharedCounters are those of a limit with a key that stand for many values:
-// requests without one, and those beyond Key.MaxKeys.
-const sharedCounters = 2
-
 // published is what a limit's counters work by.
 type published struct {
-	params  limiter.Params            // of every counter that has none of its own
-	own     map[string]limiter.Params // by hash
-	longest limiter.Micros            // the length of the longest window of them all
-	scope   store.Scope
-	keyed   bool
-	most    int               // counters it may have
-	here    bool              // counters are in this controller's store
-	budget  *policy.BudgetRef // nil: the counters are all there is
+	params limiter.Params            // of every counter that has none of its own
+	own    map[string]limiter.Params // by hash
+	span   limiter.Rate              // of params, with the longest window
+	scope  store.Scope
+	keyed  bool
+	most   int               // values that a sidecar tracks
+	here   bool              // counters are in this controller's store
+	budget *policy.BudgetRef // nil: the counters are all there is
 }
 
 // of returns what the counter of that hash works by.
@@ -82,21 +78,19 @@ func (c *config) add(p *policy.Policy) {
 	c.policies[name] = p
 	for _, l := range p.Limits {
 		limit := &published{
-			params:  l.Params(p),
-			own:     make(map[string]limiter.Params),
-			longest: longest(l.Params(p)),
-			scope:   store.Scope{Cluster: c.snapshot.Cluster, Namespace: p.Namespace, Policy: p.Name, Limit: l.Name},
-			keyed:   l.Key != nil,
-			most:    1,
-			here:    p.Store.Type == policy.ControllerStore,
-			budget:  l.Budget,
+			params: l.Params(p),
+			own:    make(map[string]limiter.Params),
+			span:   longest(l.Params(p)),
+			scope:  store.Scope{Cluster: c.snapshot.Cluster, Namespace: p.Namespace, Policy: p.Name, Limit: l.Name},
+			keyed:  l.Key != nil,
+			here:   p.Store.Type == policy.ControllerStore,
+			budget: l.Budget,
 		}
 		for value, params := range l.Overridden(p) {
 			limit.own[store.HashValue(value)] = params
-			limit.longest = max(limit.longest, longest(params))
 		}
 		if limit.keyed {
-			limit.most = l.Key.MaxKeys + sharedCounters
+			limit.most = l.Key.MaxKeys
 		}
 		c.limits[limitName{policy: name, limit: l.Name}] = limit
 	}

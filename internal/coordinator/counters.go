@@ -7,27 +7,43 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
+// fleetKeys bounds how many values of a limit have counters of their own in one span,
+// unless the policy lets a single sidecar track more.
+const fleetKeys = 100_000
+
+// overflowHash names the counter that the values beyond a bound share, those beyond a
+// sidecar's and those beyond the fleet's.
+var overflowHash = store.HashValue(store.Overflow)
+
 // counters bounds how many counters each limit has in the store, so that no
-// tenant can fill the memory that all share.
+// tenant can fill the memory that all share: two for each place, one for each value
+// with rates of its own, and two that values share.
 type counters struct {
 	mu      sync.Mutex
 	byScope map[store.Scope]*hashes
 }
 
-// hashes are the counters of one limit that may be alive. A counter is dropped
-// when its longest window has ended twice over, so those asked for during two
-// such spans are all there can be.
+// hashes are the values of a limit that have counters of their own. Time is cut into
+// spans, the longest windows of the limit. A place is taken in one span, and free in
+// the next for whoever comes first; its counter is dropped a span later.
 type hashes struct {
-	span        limiter.Micros
-	turn        limiter.Instant // when now becomes before
-	now, before map[string]struct{}
+	begins, ends limiter.Instant // of the span
+	gone         limiter.Instant // the counters of the span are, too
+	now          map[string]struct{}
+	before       map[string]struct{} // had one in the span before, and were not asked for in this one
+	// full says that the shared counter is in use. It stays so for the span: who was
+	// granted from it gets no second budget in the same window.
+	full, fullBefore bool
 }
 
 func newCounters() *counters { return &counters{byScope: map[store.Scope]*hashes{}} }
 
-// admit reports whether the limit may have the counter: it has it already, or
-// fewer than most.
-func (c *counters) admit(l *published, hash string, now limiter.Instant) bool {
+// of returns the hash of the counter that a command of a value's is applied to, when so
+// many sidecars ask. It is false for a return that may be of another counter.
+func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars func() int, now limiter.Instant) (string, bool) {
+	if _, own := l.own[hash]; own || hash == "" || hash == overflowHash {
+		return hash, true
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.byScope[l.scope]
@@ -35,28 +51,59 @@ func (c *counters) admit(l *published, hash string, now limiter.Instant) bool {
 		h = &hashes{}
 		c.byScope[l.scope] = h
 	}
-	h.span = max(h.span, 2*l.longest) // an edit may leave a longer window in force
-	h.advance(now)
-	if _, known := h.now[hash]; known {
-		return true
+	h.advance(l.span, now)
+	_, known := h.now[hash]
+	_, knew := h.before[hash]
+	switch {
+	case cmd.Op == limiter.Return:
+		return hash, (known || knew || !h.full) && !(h.fullBefore && grantedBefore(cmd, h.begins))
+	case known:
+		return hash, true
+	case !knew && (h.full || !h.hasPlace(l.most, sidecars)):
+		h.full = h.full || cmd.Op == limiter.Take
+		return overflowHash, true
+	case cmd.Op == limiter.Take:
+		delete(h.before, hash)
+		h.now[hash] = struct{}{}
 	}
-	if _, known := h.before[hash]; !known && len(h.now)+len(h.before) >= l.most {
-		return false
-	}
-	delete(h.before, hash)
-	h.now[hash] = struct{}{}
-	return true
+	return hash, true
 }
 
-func (h *hashes) advance(now limiter.Instant) {
-	if now < h.turn {
+// hasPlace reports whether there is a place left: as many as the sidecars may track, most
+// each.
+func (h *hashes) hasPlace(most int, sidecars func() int) bool {
+	if len(h.now) < most && len(h.now)+len(h.before) < 2*most {
+		return true
+	}
+	places := min(most*max(1, sidecars()), max(most, fleetKeys))
+	return len(h.now) < places && len(h.now)+len(h.before) < 2*places
+}
+
+// advance begins the next span when the last one is over. An edit of the windows waits
+// until then, as it does at the store.
+func (h *hashes) advance(r limiter.Rate, now limiter.Instant) {
+	if now < h.ends {
 		return
 	}
-	h.before = h.now
-	if now >= h.turn.Add(h.span) {
-		h.before = nil
+	h.before, h.fullBefore = h.now, h.full
+	if now >= h.gone {
+		h.before, h.fullBefore = nil, false
 	}
-	h.now, h.turn = map[string]struct{}{}, now.Add(h.span)
+	span := r.WindowAt(now)
+	h.begins, h.ends = max(h.ends, span.Start()), span.End()
+	h.gone = h.ends.Add(r.Window)
+	h.now, h.full = map[string]struct{}{}, false
+}
+
+// grantedBefore reports whether a return may be of units that were granted before the
+// instant.
+func grantedBefore(c limiter.Command, at limiter.Instant) bool {
+	for _, w := range c.Windows.Slice() {
+		if w.Start() < at {
+			return true
+		}
+	}
+	return c.Windows.N == 0 && c.At < at
 }
 
 // sweep forgets limits whose counters are all gone.
@@ -64,17 +111,19 @@ func (c *counters) sweep(now limiter.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for scope, h := range c.byScope {
-		if now >= h.turn.Add(h.span) {
+		if now >= h.gone {
 			delete(c.byScope, scope)
 		}
 	}
 }
 
-// longest returns the length of the longest window.
-func longest(p limiter.Params) limiter.Micros {
-	var length limiter.Micros
-	for _, r := range p.Rates {
-		length = max(length, r.Window)
+// longest returns the rate with the longest window.
+func longest(p limiter.Params) limiter.Rate {
+	r := p.Rates[0]
+	for _, other := range p.Rates[1:] {
+		if other.Window > r.Window {
+			r = other
+		}
 	}
-	return length
+	return r
 }

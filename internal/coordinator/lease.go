@@ -40,8 +40,8 @@ func (t *term) lease(ctx context.Context, limit *published, err error, r *fleetp
 	}
 	if err != nil {
 		t.metrics.leases.WithLabelValues("Error").Inc()
-		_, outage := errors.AsType[*store.UnavailableError](err)
-		reply.Error, reply.Defect = err.Error(), !outage
+		outage, ok := errors.AsType[*store.UnavailableError](err)
+		reply.Error, reply.Defect, reply.OfLimit = err.Error(), !ok, ok && outage.Part != nil
 	} else {
 		t.metrics.leases.WithLabelValues(res.Reason.String()).Inc()
 		reply.Granted, reply.Remaining = res.Granted, res.Remaining
@@ -62,19 +62,17 @@ func (t *term) apply(ctx context.Context, limit *published, r *fleetpb.LeaseRequ
 	if err != nil {
 		return limiter.Result{}, err
 	}
+	hash, ok := t.counters.of(limit, r.GetKey().GetHash(), c, t.sessions.len, t.clock.Now())
+	if !ok {
+		return limiter.Result{Reason: limiter.Forfeited}, nil
+	}
 	// An older generation works by the present rates until a holder asked with a
 	// newer one; from then on Step refuses it.
-	hash := r.GetKey().GetHash()
 	params := limit.of(hash)
 	params.Generation = r.GetGeneration()
-	if now := t.clock.Now(); !t.counters.admit(limit, hash, now) {
-		// One key too many is refused like a key whose budget is used up. An error
-		// would be taken for an outage and cut the limit's other keys off as well.
-		return limiter.Result{Reason: limiter.Exhausted, RetryAfter: limiter.Second, Now: now}, nil
-	}
 	res, err := t.decide(ctx, limit, store.Key{Scope: limit.scope, Hash: hash}, params, c)
 	if err != nil {
-		return limiter.Result{}, err
+		return limiter.Result{}, t.ofLimit(limit, err)
 	}
 	// Leadership is looked at after the grant was made: if it is held now, it was
 	// held then, however long this process was suspended in between.
@@ -82,6 +80,16 @@ func (t *term) apply(ctx context.Context, limit *published, r *fleetpb.LeaseRequ
 		return limiter.Result{}, unavailable("term %d may have ended", t.number)
 	}
 	return res, nil
+}
+
+// ofLimit returns the error of a decision. One that may be of a budget speaks for the
+// limits that draw from it: the others of the holder need nothing but this controller.
+func (t *term) ofLimit(limit *published, err error) error {
+	outage, ok := errors.AsType[*store.UnavailableError](err)
+	if !ok || !t.draws.may(limit) {
+		return err
+	}
+	return &store.UnavailableError{Store: outage.Store, Cause: outage.Cause, Part: limit.scope}
 }
 
 // limit returns what the request's counter works by. A holder reaches only the
@@ -104,15 +112,15 @@ func (s *session) limit(r *fleetpb.LeaseRequest) (*published, error) {
 	limit := sent.limits[name]
 	switch {
 	case limit == nil:
-		return nil, unavailable("limit %q of policy %s does not apply to this pod", name.limit, name.policy)
+		return nil, notServed(name, "limit %q of policy %s does not apply to this pod", name.limit, name.policy)
 	case !limit.here:
-		return nil, unavailable("policy %s does not keep its counters in this controller", name.policy)
+		return nil, notServed(name, "policy %s does not keep its counters in this controller", name.policy)
 	case key.GetHash() != "" && !limit.keyed && r.GetGeneration() < limit.params.Generation:
-		return nil, unavailable("limit %q of policy %s has no key any more", name.limit, name.policy)
+		return nil, notServed(name, "limit %q of policy %s has no key any more", name.limit, name.policy)
 	case key.GetHash() != "" && (!limit.keyed || !validHash(key.GetHash())):
 		return nil, fmt.Errorf("limit %q of policy %s has no counter %q", name.limit, name.policy, key.GetHash())
 	case r.GetGeneration() > limit.params.Generation:
-		return nil, unavailable("generation %d of policy %s is not known to this controller yet", r.GetGeneration(), name.policy)
+		return nil, notServed(name, "generation %d of policy %s is not known to this controller yet", r.GetGeneration(), name.policy)
 	case limit.budget != nil:
 		return limit, nil // its rate is the budget's, which is edited by itself
 	case r.GetGeneration() == limit.params.Generation && !slices.Equal(ratesFrom(r.GetRates()), limit.of(key.GetHash()).Rates):
@@ -121,8 +129,14 @@ func (s *session) limit(r *fleetpb.LeaseRequest) (*published, error) {
 	return limit, nil
 }
 
-// unavailable says why there is no decision now although the request is sound: the
-// holder and this controller may know different versions of the policies.
+// notServed says why there is no decision on a limit now although the request is sound:
+// the holder and this controller may know different versions of its policy.
+func notServed(name limitName, format string, args ...any) error {
+	limit := store.Scope{Namespace: name.policy.Namespace, Policy: name.policy.Name, Limit: name.limit}
+	return &store.UnavailableError{Store: "the controller's store", Cause: fmt.Errorf(format, args...), Part: limit}
+}
+
+// unavailable says why there is no decision on any limit now.
 func unavailable(format string, args ...any) error {
 	return &store.UnavailableError{Store: "the controller's store", Cause: fmt.Errorf(format, args...)}
 }

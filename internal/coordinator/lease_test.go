@@ -21,6 +21,8 @@ func TestLeasesAreOfWhatWasPublishedToThePod(t *testing.T) {
 	onRedis.Name, onRedis.Store = "on-redis", policy.Store{Type: policy.RedisStore, Address: "redis:6379"}
 	perIP := keyed(limited("shop", 1, 10, limiter.Second), 2)
 	perIP.Name = "per-ip"
+	drawing := limited("shop", 1, 10, limiter.Second)
+	drawing.Name, drawing.Limits[0].Budget = "with-budget", &policy.BudgetRef{ID: "b", Name: "b"}
 	of := func(p policy.Policy) policy.Policy { return p }
 
 	tests := map[string]struct {
@@ -59,7 +61,8 @@ func TestLeasesAreOfWhatWasPublishedToThePod(t *testing.T) {
 		"a counter that is no hash": {
 			policy: of(perIP), change: func(r *fleetpb.LeaseRequest) { r.Key.Hash = "x" }, want: "has no counter",
 		},
-		"a policy that uses another store": {policy: of(onRedis), want: "does not keep its counters in this controller", outage: true},
+		"a policy that uses another store":              {policy: of(onRedis), want: "does not keep its counters in this controller", outage: true},
+		"a budget of which this controller has no part": {policy: of(drawing), want: "takes no part", outage: true},
 		"an operation that does not exist": {
 			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Op = 256 }, want: "op 256",
 		},
@@ -79,7 +82,7 @@ func TestLeasesAreOfWhatWasPublishedToThePod(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := lead(t, &memoryTerms{}, publishing(bank, shop, onRedis, perIP))
+				l := lead(t, &memoryTerms{}, publishing(bank, shop, onRedis, perIP, drawing))
 				defer l.end()
 				s := l.connect(pod("shop", "web-0"), "1")
 				defer s.close()
@@ -94,6 +97,8 @@ func TestLeasesAreOfWhatWasPublishedToThePod(t *testing.T) {
 					t.Errorf("reply = %v, want one unit of term 1", reply)
 				case tc.want != "" && reply.GetDefect() == tc.outage:
 					t.Errorf("reply = %v, want it to be an outage: %t", reply, tc.outage)
+				case reply.GetOfLimit() != tc.outage:
+					t.Errorf("reply = %v, want it to speak for the limit alone: %t", reply, tc.outage)
 				case tc.want != "" && (!strings.Contains(reply.GetError(), tc.want) || reply.GetGranted() != 0):
 					t.Errorf("reply = %v, want an error with %q", reply, tc.want)
 				}
@@ -192,8 +197,8 @@ func TestNothingIsGrantedBeforeThePoliciesAreKnown(t *testing.T) {
 		defer l.end()
 		s := l.connect(pod("shop", "web-0"), "1")
 		defer s.close()
-		if reply := s.lease(p, p.Limits[0]); reply.GetError() == "" {
-			t.Errorf("reply = %v, want an error", reply)
+		if reply := s.lease(p, p.Limits[0]); reply.GetError() == "" || reply.GetOfLimit() {
+			t.Errorf("reply = %v, want an error of every limit", reply)
 		}
 	})
 }
@@ -219,10 +224,11 @@ func TestALeaseWaitsForThePoliciesOfItsSession(t *testing.T) {
 	})
 }
 
-func TestCountersOfALimitAreBounded(t *testing.T) {
+// TestValuesBeyondTheBoundShareACounter: none is refused while that has something left.
+func TestValuesBeyondTheBoundShareACounter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const maxKeys = 3
-		p := keyed(limited("shop", 1, 10, limiter.Second), maxKeys)
+		const maxKeys, limit = 3, 10
+		p := keyed(limited("shop", 1, limit, limiter.Second), maxKeys)
 		l := lead(t, &memoryTerms{}, publishing(p))
 		defer l.end()
 		s := l.connect(pod("shop", "web-0"), "1")
@@ -241,18 +247,20 @@ func TestCountersOfALimitAreBounded(t *testing.T) {
 				granted++
 			}
 		}
-		if granted != maxKeys+sharedCounters {
-			t.Errorf("%d counters were served, want %d", granted, maxKeys+sharedCounters)
+		if granted != maxKeys+limit {
+			t.Errorf("%d values were served, want %d on counters of their own and %d on a shared one", granted, maxKeys, limit)
 		}
 		if reply := ask(0); reply.GetGranted() == 0 {
 			t.Errorf("reply = %v, want a known counter to be served", reply)
 		}
-		for range 5 { // until the counters have ended
-			time.Sleep(time.Second)
-			s.report()
+		time.Sleep(time.Second) // the next window
+		for range limit {
+			if reply := ask(1000); reply.GetGranted() == 0 {
+				t.Errorf("reply = %v, want a counter of its own in the place of an ended one", reply)
+			}
 		}
-		if reply := ask(1000); reply.GetGranted() == 0 {
-			t.Errorf("reply = %v, want a new counter in the place of ended ones", reply)
+		if reply := ask(2000); reply.GetGranted() == 0 {
+			t.Errorf("reply = %v, want another one", reply)
 		}
 	})
 }
@@ -271,8 +279,8 @@ func TestNothingIsGrantedOutsideTheFence(t *testing.T) {
 			t.Errorf("reply = %v, want one unit", reply)
 		}
 		held = false
-		if reply := s.lease(p, p.Limits[0]); reply.GetGranted() != 0 || reply.GetError() == "" {
-			t.Errorf("reply = %v, want an error", reply)
+		if reply := s.lease(p, p.Limits[0]); reply.GetGranted() != 0 || reply.GetError() == "" || reply.GetOfLimit() {
+			t.Errorf("reply = %v, want an error of every limit", reply)
 		}
 	})
 }

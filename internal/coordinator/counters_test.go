@@ -1,0 +1,181 @@
+package coordinator
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// midnight is the begin of a window of a day.
+const midnight = limiter.Instant(20_000 * int64(limiter.Day))
+
+func daily(most int) *published {
+	return &published{span: limiter.Rate{Limit: 100, Window: limiter.Day}, most: most, keyed: true}
+}
+
+var (
+	taking     = limiter.Command{Op: limiter.Take, Min: 1, Want: 1}
+	oneSidecar = func() int { return 1 }
+)
+
+// own reports whether a take of the value's is decided on a counter of its own.
+func (c *counters) own(t *testing.T, l *published, value string, sidecars int, now limiter.Instant) bool {
+	t.Helper()
+	hash := store.HashValue(value)
+	got, ok := c.of(l, hash, taking, func() int { return sidecars }, now)
+	if !ok || got != hash && got != overflowHash {
+		t.Fatalf("value %q is decided on counter %q, %t", value, got, ok)
+	}
+	return got == hash
+}
+
+// TestPlacesAreFreeWhenTheirWindowsAreOver with other values in every window.
+func TestPlacesAreFreeWhenTheirWindowsAreOver(t *testing.T) {
+	const most = 25
+	c, l := newCounters(), daily(most)
+	for d := range 8 {
+		begin, own := midnight.Add(limiter.Micros(d)*limiter.Day), 0
+		for i := range 2 * most {
+			if c.own(t, l, fmt.Sprintf("%d/%d", d, i), 1, begin.Add(limiter.Micros(i)*limiter.Second)) {
+				own++
+			}
+		}
+		if own != most {
+			t.Errorf("day %d: %d values have counters of their own, want %d", d, own, most)
+		}
+	}
+}
+
+// TestThePlacesFitTheFleet, up to a bound that a fleet of any size keeps to.
+func TestThePlacesFitTheFleet(t *testing.T) {
+	for _, tc := range []struct{ most, sidecars, want int }{
+		{10, 0, 10},
+		{10, 1, 10},
+		{10, 7, 70},
+		{fleetKeys / 2, 500, fleetKeys},
+		{fleetKeys + 10, 500, fleetKeys + 10},
+	} {
+		c, l, own := newCounters(), daily(tc.most), 0
+		for i := range tc.want + 10 {
+			if c.own(t, l, fmt.Sprint(i), tc.sidecars, midnight) {
+				own++
+			}
+		}
+		if own != tc.want {
+			t.Errorf("%d sidecars of %d keys: %d places, want %d", tc.sidecars, tc.most, own, tc.want)
+		}
+	}
+}
+
+// TestAValueKeepsToOneCounterInAWindow, though sidecars come and make room: what it was
+// granted from the shared one counts there only.
+func TestAValueKeepsToOneCounterInAWindow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 0))
+	c, l := newCounters(), daily(5)
+	for d := range 50 {
+		was := map[string]bool{}
+		for i := range 200 {
+			now := midnight.Add(limiter.Micros(d)*limiter.Day + limiter.Micros(i)*limiter.Second)
+			value := fmt.Sprint(rng.IntN(30))
+			own := c.own(t, l, value, 1+i/50, now)
+			if before, asked := was[value]; asked && before != own {
+				t.Fatalf("day %d: value %s changed to a counter of its own: %t", d, value, own)
+			}
+			was[value] = own
+			if h := c.byScope[l.scope]; len(h.now)+len(h.before) > 2*5*4 {
+				t.Fatalf("day %d: %d values of this day and %d of the one before have counters", d, len(h.now), len(h.before))
+			}
+		}
+	}
+}
+
+// TestThePlacesOfTwoWindowsAreBounded: values that are asked for on and on keep their
+// counters, and leave no room for ever more.
+func TestThePlacesOfTwoWindowsAreBounded(t *testing.T) {
+	const most = 5
+	c, l := newCounters(), daily(most)
+	for d := range 4 {
+		for i := range (d + 1) * most { // those of the days before last
+			c.own(t, l, fmt.Sprint((d*most+i)%((d+1)*most)), 1, midnight.Add(limiter.Micros(d)*limiter.Day))
+		}
+		if h := c.byScope[l.scope]; len(h.now)+len(h.before) > 2*most {
+			t.Errorf("day %d: %d values have counters, want at most %d", d, len(h.now)+len(h.before), 2*most)
+		}
+	}
+}
+
+func TestSharedCountersAndValuesWithRatesOfTheirOwnNeedNoPlace(t *testing.T) {
+	c, l, vip := newCounters(), daily(1), store.HashValue("vip")
+	l.own = map[string]limiter.Params{vip: {}}
+	c.own(t, l, "a", 1, midnight)
+	if c.own(t, l, "b", 1, midnight) {
+		t.Fatal("there is a second place")
+	}
+	for _, hash := range []string{"", overflowHash, vip} {
+		if got, ok := c.of(l, hash, taking, oneSidecar, midnight); got != hash || !ok {
+			t.Errorf("counter %q is decided on %q, %t", hash, got, ok)
+		}
+	}
+}
+
+func TestALookTakesNoPlace(t *testing.T) {
+	c, l := newCounters(), daily(1)
+	peek := limiter.Command{Op: limiter.Peek, Min: 1, Want: 1}
+	for _, value := range []string{"a", "b"} {
+		if got, _ := c.of(l, store.HashValue(value), peek, oneSidecar, midnight); got != store.HashValue(value) {
+			t.Errorf("value %s is looked up on another counter", value)
+		}
+	}
+	c.own(t, l, "c", 1, midnight)
+	if got, _ := c.of(l, store.HashValue("d"), peek, oneSidecar, midnight); got != overflowHash {
+		t.Error("a value without a place is not looked up on the shared counter")
+	}
+	if h := c.byScope[l.scope]; h.full {
+		t.Error("who looks uses the shared counter")
+	}
+}
+
+// TestReturnsGoWhereTheyCameFrom, or nowhere when that is not sure.
+func TestReturnsGoWhereTheyCameFrom(t *testing.T) {
+	c, l := newCounters(), daily(2)
+	back := func(value string, now limiter.Instant, w limiter.Instant) bool {
+		cmd := limiter.Command{Op: limiter.Return, Want: 1, Windows: limiter.Windows{N: 1}}
+		cmd.Windows.Open[0] = l.span.WindowAt(w)
+		got, ok := c.of(l, store.HashValue(value), cmd, oneSidecar, now)
+		return ok && got == store.HashValue(value)
+	}
+	if !back("handed over", midnight, midnight) {
+		t.Error("what the leader before granted does not go back while no counter is shared")
+	}
+	for _, value := range []string{"a", "b", "c"} {
+		c.own(t, l, value, 1, midnight)
+	}
+	for value, want := range map[string]bool{"a": true, "b": true, "c": false, "handed over": false} {
+		if got := back(value, midnight, midnight); got != want {
+			t.Errorf("what %s gives back is taken: %t, want %t", value, got, want)
+		}
+	}
+	next := midnight.Add(limiter.Day)
+	c.own(t, l, "c", 1, next)
+	if back("c", next, midnight) {
+		t.Error("what was granted from the shared counter goes back to the value's own")
+	}
+	if !back("c", next, next) {
+		t.Error("what the value's own counter granted does not go back")
+	}
+}
+
+func TestLimitsThatNobodyAsksForAreForgotten(t *testing.T) {
+	c, l := newCounters(), daily(2)
+	c.own(t, l, "a", 1, midnight)
+	c.sweep(midnight.Add(2*limiter.Day - 1))
+	if len(c.byScope) != 1 {
+		t.Error("forgotten while counters are kept")
+	}
+	if c.sweep(midnight.Add(2 * limiter.Day)); len(c.byScope) != 0 {
+		t.Error("not forgotten when all counters are gone")
+	}
+}
