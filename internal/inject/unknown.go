@@ -60,11 +60,10 @@ func (a *annotated) warnOfUnknown(podLabels map[string]string) {
 
 func (a *annotated) unknown(kind, of string, values map[string]string, known []marker) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
-			continue
-		}
-		if meant := nearest(marker{kind, key}, known); meant != (marker{kind, key}) {
-			a.warn("%s %s%s is not known: %s", kind, key, of, hint(meant))
+		m := marker{kind, key}
+		ours := slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+		if ours && !slices.Contains(known, m) {
+			a.warn("%s %s%s is not known: %s", kind, key, of, hint(nearest(m, known)))
 		}
 	}
 }
@@ -85,14 +84,11 @@ func hint(meant marker) string {
 // known, and none when more than a third of the name would have to change. Another
 // prefix, or the other kind, is one change.
 func nearest(m marker, known []marker) (best marker) {
-	prefix, name, _ := strings.Cut(m.key, "/")
+	_, name, _ := strings.Cut(m.key, "/")
 	least := max(1, len(name)/3) + 1
 	for _, k := range known {
-		p, n, _ := strings.Cut(k.key, "/")
-		changes := distance(name, n)
-		if p != prefix {
-			changes++
-		}
+		_, meant, _ := strings.Cut(k.key, "/")
+		changes := distance(name, meant)
 		if k.kind != m.kind {
 			changes++
 		}

@@ -45,6 +45,10 @@ func TestUnknownKeysAreNamed(t *testing.T) {
 				"annotation weir.dev/capture is not known: did you mean the annotation config.weir.dev/capture?",
 			},
 		},
+		"the prefix of another key, and a letter": {
+			annotations: values{"config.weir.dev/mod": "bypass"},
+			want:        []string{"annotation config.weir.dev/mod is not known: did you mean the annotation weir.dev/mode?"},
+		},
 		"an annotation as label": {
 			labels: values{"weir.dev/mode": "bypass"},
 			want:   []string{"label weir.dev/mode is not known: did you mean the annotation weir.dev/mode?"},
