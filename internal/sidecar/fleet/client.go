@@ -215,14 +215,19 @@ func (c *Client) Apply(ctx context.Context, key store.Key, p limiter.Params, cmd
 		return limiter.Result{}, c.unavailable(err)
 	case reply.GetDefect():
 		return limiter.Result{}, fmt.Errorf("the controller refuses the request: %s", reply.GetError())
+	case reply.GetOfLimit():
+		return limiter.Result{}, c.notServed(key.Scope, errors.New(reply.GetError()))
 	case reply.GetError() != "":
 		return limiter.Result{}, c.unavailable(errors.New(reply.GetError()))
 	}
 	return resultOf(reply)
 }
 
-func (c *Client) unavailable(cause error) error {
-	return &store.UnavailableError{Store: "controller at " + c.cfg.Address, Cause: cause}
+func (c *Client) unavailable(cause error) error { return c.notServed(nil, cause) }
+
+// notServed says that a part of the store is unavailable, nil for all of it.
+func (c *Client) notServed(part store.Part, cause error) error {
+	return &store.UnavailableError{Store: "controller at " + c.cfg.Address, Cause: cause, Part: part}
 }
 
 // Leave sends the final reports, says good-bye and waits until the controller

@@ -261,9 +261,20 @@ func TestErrorsOfTheControllerAreOutages(t *testing.T) {
 	c := newController(t)
 	client, _, _ := start(t, c)
 	s, _ := c.welcome(t, 7)
-	go answerWith(t, s, &fleetpb.LeaseReply{Term: 7, Error: "not yet"})
-	_, err := lease(t, client)
-	wantUnavailable(t, err)
+	for name, tc := range map[string]struct {
+		reply *fleetpb.LeaseReply
+		part  store.Part
+	}{
+		"of the store":       {&fleetpb.LeaseReply{Term: 7, Error: "not yet"}, nil},
+		"of the limit alone": {&fleetpb.LeaseReply{Term: 7, Error: "not yet", OfLimit: true}, key.Scope},
+	} {
+		go answerWith(t, s, tc.reply)
+		_, err := lease(t, client)
+		wantUnavailable(t, err)
+		if away, _ := errors.AsType[*store.UnavailableError](err); away != nil && away.Part != tc.part {
+			t.Errorf("%s: it speaks for %v, want %v", name, away.Part, tc.part)
+		}
+	}
 }
 
 func answerWith(t *testing.T, s *session, r *fleetpb.LeaseReply) {
