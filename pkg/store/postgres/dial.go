@@ -21,8 +21,10 @@ const (
 	// installTimeout bounds how long the first call to a database may take in addition,
 	// which makes what it lacks.
 	installTimeout = 10 * time.Second
-	// idleTimeout is how long a connection is kept that nobody uses.
-	idleTimeout = 5 * time.Minute
+	// idleTimeout is how long a connection is kept that nobody uses; the pool looks every
+	// minute. Many a load balancer or NAT forgets it after four minutes and drops without
+	// a word what is sent later.
+	idleTimeout = 2 * time.Minute
 	// defaultConnections is how many connections there are at most: sidecars are
 	// many, and each connection is a process of the server.
 	defaultConnections = 4

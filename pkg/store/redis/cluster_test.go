@@ -2,11 +2,13 @@ package redis_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
@@ -108,9 +110,31 @@ func TestANodeThatHangsHoldsUpNobodyElse(t *testing.T) {
 			t.Errorf("counter %s: %v", hash, err)
 		}
 	}
+	speaksForItsPart(t, s, hanging, served)
 	if waiting.Load() == 0 {
 		t.Error("calls to nodes that serve waited until none was left for the one that hangs")
 	}
 	cancel()
 	crowd.Wait()
+}
+
+// speaksForItsPart asks for a counter that hangs, and wants an error that speaks for none
+// that is served.
+func speaksForItsPart(t *testing.T, s *redis.Store, hanging map[string]bool, served []string) {
+	t.Helper()
+	for hash := range hanging {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := s.Apply(ctx, counterOf(hash), perWindow(1000, limiter.Second), lease)
+		away, _ := errors.AsType[*store.UnavailableError](err)
+		if away == nil || away.Part == nil || !away.Part.Has(counterOf(hash)) {
+			t.Fatalf("the error of counter %s is %v, want one of its part", hash, err)
+		}
+		for _, other := range served {
+			if away.Part.Has(counterOf(other)) {
+				t.Errorf("the error of counter %s speaks for %s, which another node serves", hash, other)
+			}
+		}
+		return
+	}
 }

@@ -20,6 +20,9 @@ const (
 	// callTimeout bounds a call whose context has no earlier deadline, and how
 	// long a cancelled call may linger.
 	callTimeout = time.Second
+	// idleTimeout is how long a connection is kept that nobody uses. Many a load balancer
+	// or NAT forgets it after four minutes and drops without a word what is sent later.
+	idleTimeout = 2 * time.Minute
 	// bufferBytes holds one command or reply: sidecars keep several connections
 	// and little memory.
 	bufferBytes = 4 << 10
@@ -167,6 +170,7 @@ func (o Options) single() *goredis.Options {
 		ReadTimeout:              callTimeout,
 		WriteTimeout:             callTimeout,
 		PoolTimeout:              callTimeout,
+		ConnMaxIdleTime:          idleTimeout,
 		MaxRetries:               -1,
 		ReadBufferSize:           bufferBytes,
 		WriteBufferSize:          bufferBytes,
@@ -194,6 +198,7 @@ func (o Options) failover() *goredis.FailoverOptions {
 		ReadTimeout:             callTimeout,
 		WriteTimeout:            callTimeout,
 		PoolTimeout:             callTimeout,
+		ConnMaxIdleTime:         idleTimeout,
 		MaxRetries:              -1,
 		ReadBufferSize:          bufferBytes,
 		WriteBufferSize:         bufferBytes,
@@ -216,6 +221,7 @@ func (o Options) cluster() *goredis.ClusterOptions {
 		ReadTimeout:              callTimeout,
 		WriteTimeout:             callTimeout,
 		PoolTimeout:              callTimeout,
+		ConnMaxIdleTime:          idleTimeout,
 		MaxRetries:               -1,
 		ReadBufferSize:           bufferBytes,
 		WriteBufferSize:          bufferBytes,

@@ -2,11 +2,13 @@ package redis_test
 
 import (
 	"crypto/tls"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/redis"
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
@@ -52,6 +54,9 @@ func TestAnAddressWithAPasswordIsNotRepeated(t *testing.T) {
 	wantUnavailable(t, err)
 	if strings.Contains(err.Error(), "secret") {
 		t.Errorf("error %q tells the password", err)
+	}
+	if away, _ := errors.AsType[*store.UnavailableError](err); away != nil && away.Part != nil {
+		t.Errorf("error %q speaks for a part of a single server", err)
 	}
 }
 

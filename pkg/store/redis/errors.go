@@ -32,6 +32,25 @@ var unable = []struct{ prefix, meaning string }{
 	{"max number of clients", "it has no connection left (maxclients)"},
 }
 
+// A part is the counters of one partition, which one node of a cluster serves.
+type part uint32
+
+// Has implements store.Part.
+func (p part) Has(k store.Key) bool { return partition(k.String()) == uint32(p) }
+
+// explainOf is explain for a call of one partition. In a cluster other partitions may be
+// served although it is not.
+func (s *Store) explainOf(partition uint32, err error) error {
+	err = s.explain(err)
+	if _, cluster := s.client.(*goredis.ClusterClient); !cluster {
+		return err
+	}
+	if away, ok := errors.AsType[*store.UnavailableError](err); ok {
+		away.Part = part(partition)
+	}
+	return err
+}
+
 // explain turns an error of the client into one of this package: unavailable when
 // no answer came, or one that the server cannot serve.
 func (s *Store) explain(err error) error {

@@ -52,8 +52,9 @@ func (s *Store) Close() error { return s.lanes.close(s.client) }
 // Apply runs c for one counter in one round trip, two after the server lost its
 // script cache; calls that come while many are under way share theirs. Refusals are
 // results. The error is a *store.UnavailableError when the server could not be
-// reached, was not able to decide, or ctx was done; any other error names what is
-// wrong with p or c, or is a defect.
+// reached, was not able to decide, or ctx was done; in a cluster it speaks for the
+// partition of the counter. Any other error names what is wrong with p or c, or is a
+// defect.
 //
 // A call whose error is unavailable may still have been carried out: a lost reply
 // strands what it granted, until the window ends.
@@ -64,13 +65,13 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 	if err := c.Validate(); err != nil {
 		return limiter.Result{}, fmt.Errorf("%s: %s: %w", s.name, key, err)
 	}
-	if err := ctx.Err(); err != nil {
-		return limiter.Result{}, s.explain(err)
-	}
 	keys, partition := keysOf(key)
+	if err := ctx.Err(); err != nil {
+		return limiter.Result{}, s.explainOf(partition, err)
+	}
 	reply, err := s.step.run(ctx, s.lanes.of(partition), keys, encode(p, c))
 	if err != nil {
-		return limiter.Result{}, s.explain(err)
+		return limiter.Result{}, s.explainOf(partition, err)
 	}
 	res, began, err := decode(reply, p)
 	if err != nil {
