@@ -61,7 +61,7 @@ func startCluster(t *testing.T) *cluster {
 // helm runs Helm on the release, and returns what it printed.
 func (c *cluster) helm(t *testing.T, args ...string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "helm", append(args, "--namespace", namespace, "--kubeconfig", c.kubeconfig)...)
+	command := exec.CommandContext(t.Context(), "helm", append([]string{"--namespace", namespace, "--kubeconfig", c.kubeconfig}, args...)...)
 	var said bytes.Buffer
 	command.Stderr = &said
 	out, err := command.Output()
@@ -119,8 +119,11 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	c.get(t, &apiextensionsv1.CustomResourceDefinition{}, "ratelimitpolicies.weir.dev")
-	// Kinds that stayed must not be in the way of the next release.
+	// Kinds that stayed must not be in the way of the next release, be it in another
+	// namespace.
 	c.helm(t, "install", "weir", chart)
+	c.helm(t, "uninstall", "weir")
+	c.helm(t, "install", "weir", chart, "--create-namespace", "--take-ownership", "--namespace", "limits")
 }
 
 // applyFirstPolicy creates the policy that the notes lead to, as their reader would.

@@ -3,6 +3,7 @@
 package charts_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/weir-dev/weir/internal/rendered"
 )
@@ -57,6 +59,102 @@ func TestValuesReachTheController(t *testing.T) {
 	}
 }
 
+// TestPortsMoveTogether: one value moves the listener and the container's port, and what
+// finds that by its name, the Services, probes and the NetworkPolicy, follows.
+func TestPortsMoveTogether(t *testing.T) {
+	objects := install(t, "--set", "networkPolicy.enabled=true,controller.hostNetwork=true",
+		"--set", "controller.ports.webhook=10250,controller.ports.fleet=16030,controller.ports.hub=16040,controller.ports.metrics=16080,controller.ports.health=16081")
+	deployment := as[appsv1.Deployment](t, objects, "Deployment/weir-controller")
+	pod := deployment.Spec.Template.Spec
+	container := pod.Containers[0]
+	wantArgs := []string{
+		"--sidecar-image=$(SIDECAR_IMAGE)", "--fleet-bind-address=:16030", "--health-probe-bind-address=:16081",
+		"--federation-bind-address=:16040", "--metrics-bind-address=:16080", "--webhook-port=10250",
+	}
+	if !slices.Equal(container.Args, wantArgs) {
+		t.Errorf("arguments %q, want %q", container.Args, wantArgs)
+	}
+	ports := map[string]int32{}
+	for _, port := range container.Ports {
+		ports[port.Name] = port.ContainerPort
+	}
+	if want := map[string]int32{"webhook": 10250, "fleet": 16030, "hub": 16040, "metrics": 16080, "health": 16081}; !maps.Equal(ports, want) {
+		t.Errorf("ports %v, want %v", ports, want)
+	}
+	if l, r := container.LivenessProbe.HTTPGet.Port.StrVal, container.ReadinessProbe.HTTPGet.Port.StrVal; l != "health" || r != "health" {
+		t.Errorf("the probes ask the ports %q and %q", l, r)
+	}
+	for _, name := range []string{"webhook", "fleet", "hub"} {
+		port := as[corev1.Service](t, objects, "Service/weir-"+name).Spec.Ports[0]
+		if port.TargetPort.StrVal != name {
+			t.Errorf("Service weir-%s targets %s", name, port.TargetPort.String())
+		}
+	}
+	for _, rule := range as[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy/weir-controller").Spec.Ingress {
+		for _, port := range rule.Ports {
+			if ports[port.Port.StrVal] == 0 {
+				t.Errorf("the NetworkPolicy admits %s", port.Port.String())
+			}
+		}
+	}
+	// A node has each of these ports once, so an update cannot begin with one pod more.
+	if rolling := deployment.Spec.Strategy.RollingUpdate; !pod.HostNetwork || pod.DNSPolicy != corev1.DNSClusterFirstWithHostNet || rolling.MaxSurge.IntValue() != 0 || rolling.MaxUnavailable.IntValue() != 1 {
+		t.Errorf("host network %t with DNS %s, rolling by %+v", pod.HostNetwork, pod.DNSPolicy, rolling)
+	}
+}
+
+// TestPlacementReachesTheController: what decides where its pods are, and how others see them.
+func TestPlacementReachesTheController(t *testing.T) {
+	usual := as[appsv1.Deployment](t, install(t), "Deployment/weir-controller").Spec.Template
+	template := as[appsv1.Deployment](t, install(
+		t,
+		"--set", "controller.podLabels.team=platform,controller.podAnnotations.note=a",
+		"--set", "controller.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey=rack",
+		"--set", "controller.topologySpreadConstraints[0].topologyKey=zone,controller.topologySpreadConstraints[0].maxSkew=1,controller.topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule",
+	), "Deployment/weir-controller").Spec.Template
+	for key, value := range usual.Labels {
+		if template.Labels[key] != value {
+			t.Errorf("the pods lost the label %s", key)
+		}
+	}
+	affinity := template.Spec.Affinity.PodAntiAffinity
+	for what, ok := range map[string]bool{
+		"labels":      template.Labels["team"] == "platform",
+		"annotations": template.Annotations["note"] == "a" && template.Annotations["kubectl.kubernetes.io/default-container"] == "controller",
+		"affinity":    affinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey == "rack" && affinity.PreferredDuringSchedulingIgnoredDuringExecution == nil,
+		"spread":      template.Spec.TopologySpreadConstraints[0].TopologyKey == "zone",
+	} {
+		if !ok {
+			t.Errorf("%s: not as the values say: %+v", what, template)
+		}
+	}
+}
+
+func TestValuesReachTheSidecars(t *testing.T) {
+	objects := install(
+		t,
+		"--set", "sidecar.imagePullPolicy=Always,sidecar.imagePullSecrets[0].name=registry,sidecar.imagePullSecrets[1].name=mirror",
+		"--set", "sidecar.resources.requests.cpu=50m,sidecar.resources.limits.memory=0,sidecar.defaultCapture=port",
+	)
+	got := as[appsv1.Deployment](t, objects, "Deployment/weir-controller").Spec.Template.Spec.Containers[0].Args
+	want := []string{
+		"--sidecar-image=$(SIDECAR_IMAGE)", "--default-capture=port", "--sidecar-image-pull-policy=Always",
+		"--sidecar-image-pull-secrets=registry,mirror", "--sidecar-memory-limit=0", "--sidecar-cpu-request=50m",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("arguments %q, want %q", got, want)
+	}
+}
+
+func TestMonitorsAreLabelled(t *testing.T) {
+	objects := install(t, "--set", "monitoring.enabled=true,monitoring.labels.release=prometheus")
+	for _, name := range []string{"PodMonitor/weir-controller", "PodMonitor/weir-sidecars", "PrometheusRule/weir"} {
+		if l := objects[name].GetLabels(); l["release"] != "prometheus" || l["app.kubernetes.io/part-of"] != "weir" {
+			t.Errorf("%s has the labels %v", name, l)
+		}
+	}
+}
+
 func TestValuesReachTheWebhooks(t *testing.T) {
 	objects := install(t, "--set", "webhook.failurePolicy=Ignore,webhook.timeoutSeconds=3")
 	for _, webhook := range as[admissionregistrationv1.MutatingWebhookConfiguration](t, objects, "MutatingWebhookConfiguration/weir-injector").Webhooks {
@@ -85,6 +183,23 @@ func TestPartsAreLeftOut(t *testing.T) {
 	}
 }
 
+// TestContradictionsAreRefused: what the schema cannot know.
+func TestContradictionsAreRefused(t *testing.T) {
+	for _, tc := range []struct{ set, says string }{
+		{"controller.extraArgs={--webhook-port=10250}", "--webhook-port=10250: set controller.ports.webhook"},
+		{"controller.extraArgs={--log-level=1,--metrics-bind-address=:9090}", "set controller.ports.metrics"},
+		{"controller.extraArgs={--health-probe-bind-address=:9091}", "set controller.ports.health"},
+		{"controller.ports.health=8080", "controller.ports has one number twice"},
+	} {
+		if _, err := rendered.Helm(chart, namespace, "--set", tc.set); err == nil || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: got %v, want an error that says %q", tc.set, err, tc.says)
+		}
+	}
+	if _, err := rendered.Helm(chart, namespace, "--set", "controller.extraArgs={--federation-bind-address=0}"); err != nil {
+		t.Errorf("a listener cannot be turned off: %v", err)
+	}
+}
+
 // TestWrongValuesAreRefused shows that the schema names the value.
 func TestWrongValuesAreRefused(t *testing.T) {
 	for _, tc := range []struct{ set, says string }{
@@ -100,6 +215,11 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"networkPolicy.enabled=maybe", "/networkPolicy/enabled"},
 		{"hub.serviceType=Public", "/hub/serviceType"},
 		{"networkPolicies.enabled=true", "networkPolicies"},
+		{"controller.ports.webhook=443", "/controller/ports/webhook"},
+		{"controller.hostNetwork=yes", "/controller/hostNetwork"},
+		{"sidecar.imagePullPolicy=always", "/sidecar/imagePullPolicy"},
+		{"sidecar.resources.request.cpu=1", "request"},
+		{"monitoring.labels.release=1", "/monitoring/labels/release"},
 	} {
 		t.Run(tc.set, func(t *testing.T) {
 			_, err := rendered.Helm(chart, namespace, "--set", tc.set)

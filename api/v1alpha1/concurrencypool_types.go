@@ -9,7 +9,6 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=concurrencypools,singular=concurrencypool,shortName=cpool,categories=fleetlimits,scope=Namespaced
-// +kubebuilder:metadata:labels="gateway.networking.k8s.io/policy=Direct"
 // +kubebuilder:selectablefield:JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`,description="Enforce refuses requests, Shadow only counts what it would refuse"
 // +kubebuilder:printcolumn:name="Pods",type=string,JSONPath=`.status.summary.pods`,description="Pods that acknowledged this generation / pods the pool applies to"

@@ -9,7 +9,6 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=ratelimitpolicies,singular=ratelimitpolicy,shortName=rlp,categories=fleetlimits,scope=Namespaced
-// +kubebuilder:metadata:labels="gateway.networking.k8s.io/policy=Inherited"
 // +kubebuilder:selectablefield:JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`,description="Enforce refuses requests, Shadow only counts what it would refuse"
 // +kubebuilder:printcolumn:name="Limits",type=string,JSONPath=`.status.summary.limits`,description="First rate, and how many more there are"

@@ -18,3 +18,29 @@ app.kubernetes.io/component: controller
 {{ $image.repository }}:{{ default (last .) $image.tag }}
 {{- end -}}
 {{- end }}
+
+{{/* Where the controller listens: the flag that moves each port, and where it is without. */}}
+{{- define "weir.ports" -}}
+webhook: {flag: webhook-port, usual: 9443}
+fleet: {flag: fleet-bind-address, usual: 15030}
+hub: {flag: federation-bind-address, usual: 15040}
+metrics: {flag: metrics-bind-address, usual: 8080}
+health: {flag: health-probe-bind-address, usual: 8081}
+{{- end }}
+
+{{/*
+A flag that moves a port would leave the Services, the probes and the NetworkPolicy behind.
+One that turns a listener off is as good as any.
+*/}}
+{{- define "weir.refuseMovedPorts" -}}
+{{- range $name, $port := include "weir.ports" . | fromYaml }}
+{{- range $.Values.controller.extraArgs }}
+{{- if and (regexMatch (printf "^--%s(=|$)" $port.flag) .) (ne . (printf "--%s=0" $port.flag)) }}
+{{- fail (printf "controller.extraArgs has %s: set controller.ports.%s, which Services and probes follow" . $name) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if ne (len (values .Values.controller.ports | toStrings | uniq)) (len .Values.controller.ports) }}
+{{- fail "controller.ports has one number twice: every listener needs one of its own" }}
+{{- end }}
+{{- end }}
