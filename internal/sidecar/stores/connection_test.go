@@ -5,15 +5,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
+	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// TestAnIdleStoreLearnsOfALossByItself opens a store and asks it nothing.
+// TestAnIdleStoreLearnsOfALossByItself has a store refuse something for an hour, and asks
+// it nothing more.
 func TestAnIdleStoreLearnsOfALossByItself(t *testing.T) {
 	t.Parallel() // it waits for refreshes
 	server := redistest.Start(t)
 	p := newPool(t)
-	open(t, p, redisAt(server.Addr))
+	refuse(t, open(t, p, redisAt(server.Addr)))
 	for _, loss := range []struct {
 		name   string
 		happen func()
@@ -31,6 +35,16 @@ func TestAnIdleStoreLearnsOfALossByItself(t *testing.T) {
 				t.Fatalf("after %s the store does not begin to remember", loss.name)
 			}
 		}
+	}
+}
+
+func refuse(t *testing.T, s twotier.Store) {
+	t.Helper()
+	key := store.Key{Scope: store.Scope{Cluster: "test", Namespace: "shop", Policy: "p", Limit: "l"}, Hash: "ab"}
+	p := limiter.Params{Rates: []limiter.Rate{{Limit: 1, Window: 3600 * limiter.Second}}, Generation: 1}
+	r, err := s.Apply(t.Context(), key, p, limiter.Command{Op: limiter.Take, Min: 1, Want: 1})
+	if err != nil || r.Remaining > 0 {
+		t.Fatalf("got %+v, %v", r, err)
 	}
 }
 

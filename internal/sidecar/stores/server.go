@@ -6,7 +6,9 @@ import (
 
 	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/pkg/concurrency"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // A server is an open backend, kept up until it is closed.
@@ -16,6 +18,7 @@ type server struct {
 	version string       // of the secret it was opened with
 	users   sync.RWMutex // read-locked by calls under way
 
+	use     *use
 	stop    context.CancelFunc
 	keeping sync.WaitGroup
 }
@@ -27,9 +30,18 @@ func dial(of policy.Store, secret Secret) (*server, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &server{Backend: b, divider: b.Coordinator(), version: secret.Version, stop: stop}
-	s.keeping.Go(func() { keepUp(ctx, b) })
+	s := &server{Backend: b, divider: b.Coordinator(), version: secret.Version, use: newUse(), stop: stop}
+	s.keeping.Go(func() { keepUp(ctx, b, s.use) })
 	return s, nil
+}
+
+// Apply asks the backend.
+func (s *server) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
+	r, err := s.Backend.Apply(ctx, key, p, c)
+	if err == nil {
+		s.use.note(c, r)
+	}
+	return r, err //nolint:wrapcheck // it is the backend's
 }
 
 // close returns when the last call of the upkeep has ended, which closing the
