@@ -100,8 +100,14 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"", "mode", 4}, {"mode", "", 4}, {"mode", "mode", 0}, {"mdoe", "mode", 2},
-		{"kitten", "sitting", 3}, {"injection", "inject", 3}, {"flaw", "lawn", 2},
+		{"", "", 0},
+		{"", "mode", 4},
+		{"mode", "", 4},
+		{"mode", "mode", 0},
+		{"mdoe", "mode", 2},
+		{"kitten", "sitting", 3},
+		{"injection", "inject", 3},
+		{"flaw", "lawn", 2},
 	} {
 		if got := distance(tc.a, tc.b); got != tc.want {
 			t.Errorf("%q to %q is %d, want %d", tc.a, tc.b, got, tc.want)
