@@ -131,10 +131,10 @@ func TestConnectionsToTheAppAreReusedAndSoonClosed(t *testing.T) {
 	opened, closed := make(chan struct{}, 100), make(chan struct{}, 100)
 	app := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
 	app.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-		switch s {
-		case http.StateNew:
+		if s == http.StateNew {
 			opened <- struct{}{}
-		case http.StateClosed:
+		}
+		if s == http.StateClosed {
 			closed <- struct{}{}
 		}
 	}
