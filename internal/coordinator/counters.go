@@ -56,7 +56,10 @@ func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars f
 	_, knew := h.before[hash]
 	switch {
 	case cmd.Op == limiter.Return:
-		return hash, (known || knew || !h.full) && !(h.fullBefore && grantedBefore(cmd, h.begins))
+		if h.fullBefore && grantedBefore(cmd, h.begins) {
+			return hash, false
+		}
+		return hash, known || knew || !h.full
 	case known:
 		return hash, true
 	case !knew && (h.full || !h.hasPlace(l.most, sidecars)):
