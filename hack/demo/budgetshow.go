@@ -87,7 +87,7 @@ func (d *budgetShow) introduce(ctx context.Context) error {
 	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: hubSecret}, Type: made.Type, Data: made.Data}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "weir-hub-credentials"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "weir-store-credentials"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "weir-hub-credentials"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "weir-controller", Namespace: system}},
 	}
 	clients := d.other.cluster.Clients

@@ -98,7 +98,7 @@ func (f *federation) introduce(ctx context.Context, s *shop, as string) {
 	})).To(Succeed())
 	Expect(s.kube.Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "weir-secrets", Namespace: s.namespace},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "weir-store-credentials"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "weir-hub-credentials"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: system, Name: "weir-controller"}},
 	})).To(Succeed())
 }
