@@ -110,7 +110,20 @@ func (r *Rules) Decide(a Account, now, cost int64) (Account, Outcome) {
 func (r *Rules) Ask(a Account, p limiter.Params, now, cost, waiting, holders int64) limiter.Command {
 	short := max(a.Short(now, cost), 1)
 	want := max(short, r.size(a, p, now, holders), waiting) + a.Debt
-	return limiter.Command{Op: limiter.Take, Min: short, Want: min(want, limiter.MaxLimit), First: a.First(now)}
+	least := max(short, a.overdue(p, now, waiting))
+	return limiter.Command{Op: limiter.Take, Min: least, Want: min(want, limiter.MaxLimit), First: a.First(now)}
+}
+
+// overdue returns what a lease has to bring for all that wait. The first of a window
+// brings what the store finds fair, lest few holders strand the budget. What still
+// waits then is spent as soon as it comes: a burst at one holder of many would else
+// take a call for each few units. Half of what was left last is for the others, who
+// have taken some of it meanwhile: who asks for more than there is gets nothing.
+func (a Account) overdue(p limiter.Params, now, waiting int64) int64 {
+	if a.First(now) || !p.Algorithm.WindowCoupled() {
+		return 0
+	}
+	return min(a.Short(now, waiting), (a.Remaining+1)/2, largestCost(p))
 }
 
 // AskAhead returns the command that asks for the next lease ahead of need.
@@ -134,6 +147,15 @@ func (r *Rules) Settle(a Account, now int64, c limiter.Command, reply Reply) (ne
 	a.Answer = a.answered(reply)
 	a.Refusal = r.refusalOf(a, c, reply)
 	return a, lost
+}
+
+// Returned notes that the store has so many units back: it may grant them again, and
+// refuses only what needs more than that.
+func (a Account) Returned(units int64) Account {
+	if !a.Final {
+		a.Need += min(units, math.MaxInt64-a.Need)
+	}
+	return a
 }
 
 // CarryOver is Hand.CarryOver; what is dropped was not asked for.

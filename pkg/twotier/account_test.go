@@ -50,11 +50,11 @@ type exchange struct {
 	reply   Reply
 }
 
-// record notes all that the store of *l is asked for.
+// record notes all that the store of *l is asked for, and what it takes back.
 func record(s *fakeStore, l **Limiter) *[]exchange {
 	log := new([]exchange)
 	s.hook = func(c limiter.Command, res limiter.Result) limiter.Result {
-		if now := (*l).clock.now(); c.Op == limiter.Take {
+		if now := (*l).clock.now(); c.Op == limiter.Take || res.Reason == limiter.Granted {
 			*log = append(*log, exchange{c, Reply{Result: res, Sent: now, Received: now}})
 		}
 		return res
@@ -91,6 +91,7 @@ func shadow(t *testing.T, cfg Config, rng *rand.Rand) {
 		cost := 1 + rng.Int64N(1+rng.Int64N(12))
 		asked, now := len(*log), l.clock.now()
 		d := acquire(t, l, "", cost)
+		synctest.Wait() // for what is given back
 
 		if cfg.Expiry == CarryOver {
 			a = a.CarryOver(now, rules.CarriedMost(), l.openWindows(l.settings.Load(), a.Front.Windows, now))
@@ -98,6 +99,10 @@ func shadow(t *testing.T, cfg Config, rng *rand.Rand) {
 		var out Outcome
 		a, out = rules.Decide(a, now, cost)
 		for _, x := range (*log)[asked:] {
+			if x.command.Op == limiter.Return {
+				a = a.Returned(x.command.Want)
+				continue
+			}
 			if out != Undecided {
 				t.Fatalf("the account is %v, the key asks %+v", out, x.command)
 			}

@@ -13,7 +13,8 @@ func (k *Key) fetchAhead(e *lease) {
 	cfg, now := l.settings.Load(), l.clock.now()
 	switch {
 	case k.lease.Load() != e || k.busy != nil && k.busy.call != nil: // it is being done
-	case cfg.Mode != Leased || cfg.Draining || cfg.LowWater == 0 || k.isAlone(now):
+	case k.evicted: // nobody would find what it brings
+	case cfg.Mode != Leased || cfg.Draining || cfg.LowWater == 0 || k.isAlone(now) || l.slow.outlasts(cfg):
 	case k.extra != nil && k.extra.back.Held(now) > 0:
 	case cfg.gate.closed() != nil:
 	default:

@@ -1,6 +1,7 @@
 package twotier
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,40 @@ func TestCachedDenyRemembersForHowMuchAndHowLong(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		asks(10, true, true)
 	})
+}
+
+// TestWhatIsTakenBackIsNotRefused, whoever hears first that the store has it back.
+func TestWhatIsTakenBackIsNotRefused(t *testing.T) {
+	for name, takeBack := range map[string]func(*Decision){
+		"cancelled": func(d *Decision) { d.Cancel() },
+		"settled":   func(d *Decision) { d.Settle(0) },
+	} {
+		for when, beside := range map[string]bool{"a moment later": false, "beside a call": true} {
+			t.Run(name+", "+when, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newFakeStore()
+					cfg := hourly(10, 1)
+					cfg.Mode = CachedDeny
+					l := open(t, cfg, s)
+					first := acquire(t, l, "", 9)
+					if !beside {
+						acquire(t, l, "", 1)
+					}
+					s.set(func() { s.back = constant(20 * time.Millisecond) })
+					var refused sync.WaitGroup
+					refused.Go(func() { acquire(t, l, "", 2) }) // decided before the store has the others back
+					synctest.Wait()
+					s.set(func() { s.back = constant(0) })
+					takeBack(&first)
+					refused.Wait()
+					synctest.Wait()
+					if d := acquire(t, l, "", 9); !d.Allowed {
+						t.Errorf("refused what was taken back: %+v", d)
+					}
+				})
+			})
+		}
+	}
 }
 
 // TestALargeCostDoesNotShutSmallOnesOut where small ones may be admitted sooner.

@@ -149,16 +149,17 @@ func (k *Key) askForAll(g *group) {
 	}
 	k.mu.Lock()
 	take := limiter.Command{Op: limiter.Take, Min: 1, Want: max(g.size, 1)}
+	c := k.newCall(g.cfg, take, maxAsks)
 	k.mu.Unlock()
-	r, err := k.take(l.ctx, g.cfg, take, maxAsks)
+	r, ok, err := k.take(l.ctx, c)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	defer close(g.done)
-	if g.err = err; err != nil {
+	if g.err = err; !ok {
 		return
 	}
 	// What was granted to those who gave up goes to others, or back.
-	g.verdict, g.ok = k.answer(g.cfg, take, r, 1, g.size)
+	g.verdict, g.ok = k.answer(c, r, 1, g.size)
 	g.dies = DeadlineOf(r.Sent, r.ExpiresIn)
 }
 

@@ -26,9 +26,14 @@ func (d *Decision) Settle(actual int64) (charged int64) {
 
 // charge is Account.Owe for what was charged to the lease e.
 func (k *Key) charge(e *lease, units int64) (charged int64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	l := k.limiter()
+	k.mu.Lock()
+	for k.evicted { // another pays for the same value
+		k.mu.Unlock()
+		k = l.Key(split(k.lease.Load().name, k.tenanted))
+		k.mu.Lock()
+	}
+	defer k.mu.Unlock()
 	cfg, now := l.settings.Load(), l.clock.now()
 	a, charged := k.account().Owe(now, units, largestCost(cfg.ParamsOf(k.value())), e.terms.charge())
 	k.keep(k.lease.Load().terms.settings, a, now)

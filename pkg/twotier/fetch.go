@@ -2,7 +2,9 @@ package twotier
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"runtime/debug"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -13,11 +15,12 @@ const maxAsks = 3
 
 // A call is a store call under way. Requests that miss meanwhile wait for it.
 type call struct {
-	cfg  *settings // by which the store is asked
-	take limiter.Command
-	asks int
-	done chan struct{} // closed when the field below is set
-	err  error
+	cfg      *settings // by which the store is asked
+	take     limiter.Command
+	asks     int           // attempts at most
+	returned int64         // units that the store had got back when it began, see Key.returned
+	done     chan struct{} // closed when the field below is set; nil when nobody shares it
+	err      error
 }
 
 // call begins the one store call of the key, for fetch to carry out; mu is held. It
@@ -27,8 +30,14 @@ func (k *Key) call(cfg *settings, take limiter.Command, asks int) *call {
 	if k.busy == nil {
 		k.busy = new(busy)
 	}
-	k.busy.call = &call{cfg: cfg, take: take, asks: asks, done: make(chan struct{})}
+	k.busy.call = k.newCall(cfg, take, asks)
+	k.busy.call.done = make(chan struct{})
 	return k.busy.call
+}
+
+// newCall returns a call that begins now; mu is held.
+func (k *Key) newCall(cfg *settings, take limiter.Command, asks int) *call {
+	return &call{cfg: cfg, take: take, asks: asks, returned: k.returned()}
 }
 
 // callBeside begins a call and carries it out beside its caller, or returns false
@@ -43,16 +52,20 @@ func (k *Key) callBeside(cfg *settings, take limiter.Command, asks int) bool {
 	return false
 }
 
-// fetch carries out a call.
+// fetch carries out a call. Those who wait for it decide anew when it brings nothing.
 func (k *Key) fetch(c *call) {
-	l := k.limiter()
-	r, err := k.take(l.ctx, c.cfg, c.take, c.asks)
+	r, ok, err := k.take(k.limiter().ctx, c)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err == nil {
-		k.settle(c.cfg, c.take, r)
+	defer k.end(c) // also by a panic
+	if ok {
+		k.settle(c, r)
 	}
 	c.err = err
+}
+
+// end lets those go on who wait for the call; mu is held.
+func (k *Key) end(c *call) {
 	if k.busy != nil && k.busy.call == c { // not, when another store is being asked by now
 		k.busy.call = nil
 		k.rest()
@@ -63,36 +76,46 @@ func (k *Key) fetch(c *call) {
 // take asks for a grant until one can be used: one whose deadline has passed
 // when it arrives is dropped, for its windows may be over. Its next attempt
 // comes when they surely are: counted from when the command was sent, it could reach
-// the store once more just before their end, and again. It does not come when other
-// settings are in force by then: who has said to enforce them does not ask by the old
-// ones.
-func (k *Key) take(ctx context.Context, cfg *settings, take limiter.Command, asks int) (Reply, error) {
-	l := k.limiter()
-	for range asks {
-		r, err := l.ask(ctx, k, cfg, take)
-		if err != nil || r.Granted == 0 || asks == 1 || !r.Late(l.clock.now()) {
-			return r.Reply, err
+// the store once more just before their end, and again. It reports false when there is
+// no reply, or nothing follows from it, and those who wait have to decide anew:
+//
+//   - other settings are in force by then, for who has said to enforce them does not
+//     ask by the old ones;
+//   - what came too late was granted for a time, which does not end for all at once.
+func (k *Key) take(ctx context.Context, c *call) (r Reply, ok bool, err error) {
+	l, take := k.limiter(), c.take
+	for range c.asks {
+		r, err := l.ask(ctx, k, c.cfg, take)
+		if err != nil {
+			return Reply{}, false, err
+		}
+		now := l.clock.now()
+		l.slow.heard(r.Reply, now)
+		switch {
+		case r.Granted == 0 || c.asks == 1 || !r.Late(now):
+			return r.Reply, true, nil
+		case !r.Algorithm.WindowCoupled():
+			return Reply{}, false, nil
 		}
 		over := r.Received + nanos(r.ExpiresIn)
 		if err := l.clock.sleep(ctx, time.Duration(over-l.clock.now())); err != nil {
-			return r.Reply, err
+			return Reply{}, false, err
 		}
-		if l.settings.Load() != cfg {
-			break
+		if l.settings.Load() != c.cfg {
+			return Reply{}, false, nil
 		}
-		take.First = cfg.Mode == Leased
+		take.First = c.cfg.Mode == Leased
 	}
-	// The store answers slower than windows pass: stop using them up. Other settings
-	// do not remember it.
+	// The store answers slower than windows pass: stop using them up.
 	now := l.clock.now()
 	pause := limiter.Micros(relent / time.Microsecond)
-	return Reply{Sent: now, Received: now, Result: limiter.Result{Reason: limiter.Exhausted, RetryAfter: pause}}, nil
+	return Reply{Sent: now, Received: now, Result: limiter.Result{Reason: limiter.Exhausted, RetryAfter: pause}}, true, nil
 }
 
-// settle makes a reply effective; mu is held.
-func (k *Key) settle(cfg *settings, take limiter.Command, r Reply) {
+// settle makes the reply to a call effective; mu is held.
+func (k *Key) settle(c *call, r Reply) {
 	l := k.limiter()
-	now, inForce := l.clock.now(), l.settings.Load()
+	cfg, now, inForce := c.cfg, l.clock.now(), l.settings.Load()
 	switch {
 	case inForce.gate != cfg.gate: // another store serves now
 	case inForce.Draining || inForce.Mode != Leased: // no credits may be held
@@ -103,17 +126,25 @@ func (k *Key) settle(cfg *settings, take limiter.Command, r Reply) {
 		l.giveBack(k, cfg.gate, GrantOf(r.Sent, r.Result))
 	default:
 		k.turn(inForce, now, math.MaxInt64)
-		a, lost := inForce.Settle(k.account(), now, take, r)
+		a, lost := inForce.Settle(k.account(), now, c.take, r)
 		// The refusal is of the parameters that were asked for.
-		k.keep(cfg, a, now)
+		k.keep(cfg, a.Returned(k.returnedSince(c)), now)
 		l.giveBack(k, cfg.gate, lost.Returnable(now))
 	}
 }
 
-// ask asks the store and counts the calls.
-func (l *Limiter) ask(ctx context.Context, k *Key, cfg *settings, c limiter.Command) (reply, error) {
+// ask asks the store and counts the calls. A panic of the store is an error that says
+// where: others than the request that happens to make the call wait for it.
+func (l *Limiter) ask(ctx context.Context, k *Key, cfg *settings, c limiter.Command) (r reply, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			l.roundTrips.Add(1)
+			l.failures.Add(1)
+			r, err = reply{}, fmt.Errorf("a store call panicked: %v\n%s", reason, debug.Stack())
+		}
+	}()
 	c.Tenant = k.tenant()
-	r, err := cfg.gate.ask(ctx, k.storeKey(cfg), cfg.ParamsOf(k.value()), c, cfg.Timeout)
+	r, err = cfg.gate.ask(ctx, k.storeKey(cfg), cfg.ParamsOf(k.value()), c, cfg.Timeout)
 	l.roundTrips.Add(r.calls)
 	l.failures.Add(r.failures)
 	return r, err

@@ -3,11 +3,15 @@ package twotier
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // Whoever misses fetches the lease itself when it has the time. A deadline that is
@@ -47,6 +51,88 @@ func TestARequestThatIsCancelledSpendsNothingOfWhatItFetched(t *testing.T) {
 			}
 		}
 	})
+}
+
+// panicking is a store with a defect that comes and goes.
+type panicking struct {
+	*fakeStore
+	sound atomic.Bool
+}
+
+func (p *panicking) Apply(ctx context.Context, key store.Key, params limiter.Params, c limiter.Command) (limiter.Result, error) {
+	if p.sound.Load() {
+		return p.fakeStore.Apply(ctx, key, params, c)
+	}
+	_ = p.travel(ctx, p.there)
+	panic("a defect")
+}
+
+// Whoever waits for a call that panics gets an error, never an admission, and those
+// who come later ask anew.
+func TestAPanicOfTheStoreIsAFailedCall(t *testing.T) {
+	for mode, m := range modes() {
+		for who, patient := range map[string]bool{"made by a request": true, "made beside": false} {
+			t.Run(mode+", "+who, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &panicking{fakeStore: newFakeStore()}
+					s.there = constant(10 * time.Millisecond)
+					cfg := perSecond(100, 10)
+					cfg.Mode, cfg.OnUnavailable = m, Allow
+					l := open(t, cfg, s)
+					ctx := t.Context()
+					if !patient {
+						var cancel context.CancelFunc
+						ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
+						defer cancel()
+					}
+					var requests sync.WaitGroup
+					for range 5 {
+						requests.Go(func() {
+							d, err := l.Acquire(ctx, Request{Cost: 1})
+							if d.Allowed || err == nil || !strings.Contains(err.Error(), "a defect") {
+								t.Errorf("got %+v and error %v, want that of the panic", d, err)
+							}
+						})
+					}
+					requests.Wait()
+					if got := l.Stats().Errors; got == 0 {
+						t.Error("no call has failed by the figures")
+					}
+					s.sound.Store(true)
+					if d := acquire(t, l, "", 1); !d.Allowed {
+						t.Errorf("got %+v once the store is sound", d)
+					}
+					s.sound.Store(false) // for what is given back at the end
+				})
+			})
+		}
+	}
+}
+
+// What is asked for by old settings comes too late, and the new ones decide.
+func TestNewSettingsDecideWhoWaitsForTheNextWindow(t *testing.T) {
+	for name, mode := range modes() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				nextWindow()
+				s := newFakeStore()
+				s.back = constant(19 * time.Millisecond)
+				cfg := perSecond(100, 10)
+				cfg.Mode = mode
+				l := open(t, cfg, s)
+				time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second - 18*time.Millisecond)))
+				var d Decision
+				var request sync.WaitGroup
+				request.Go(func() { d = acquire(t, l, "", 1) })
+				time.Sleep(25 * time.Millisecond)
+				l.Reconfigure(cfg)
+				request.Wait()
+				if !d.Allowed {
+					t.Errorf("refused far from the limit: %+v", d)
+				}
+			})
+		})
+	}
 }
 
 // A command that travels faster than the one before may reach the store before the

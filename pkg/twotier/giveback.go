@@ -35,8 +35,14 @@ func (e *lease) refund(s Source, cost int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	front := k.lease.Load()
-	if front.terms.settings.gate != e.terms.settings.gate {
+	switch {
+	case front.terms.settings.gate != e.terms.settings.gate:
 		return // another store has granted what is here
+	case k.evicted:
+		if !e.terms.carries { // and is certain to have been charged to its windows
+			e.terms.limiter.giveBack(k, e.terms.settings.gate, Holding{Credits: cost, Charge: charge})
+		}
+		return
 	}
 	if front.terms.charge().Alike(charge) {
 		front.credits.Add(cost) // without draining it: requests find all at any time
@@ -106,5 +112,36 @@ func (l *Limiter) sendBack(ctx context.Context, k *Key, gate *Gate, h Holding) {
 	if cfg.gate != gate {
 		return
 	}
-	_, _ = l.ask(ctx, k, cfg, limiter.Command{Op: limiter.Return, Want: h.Credits, Windows: h.Windows, At: h.At})
+	r, _ := l.ask(ctx, k, cfg, limiter.Command{Op: limiter.Return, Want: h.Credits, Windows: h.Windows, At: h.At})
+	if r.calls > 0 && r.Reason == limiter.Granted { // as far as one knows, without an answer
+		k.gotBack(h.Credits)
+	}
 }
+
+// gotBack notes that the store has so many units back, which it may grant to those it
+// refused before. A call that is under way may have been decided before, too, so that
+// is seen to when it ends.
+func (k *Key) gotBack(units int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.busy != nil {
+		k.busy.returned += units
+	}
+	e, now := k.lease.Load(), k.limiter().clock.now()
+	if now < e.terms.Until && !e.terms.Final {
+		k.keep(e.terms.settings, k.account().Returned(units), now)
+	}
+}
+
+// returned returns how many units the store has got back since the key is busy; mu is
+// held.
+func (k *Key) returned() int64 {
+	if k.busy == nil { // since another store serves
+		return 0
+	}
+	return k.busy.returned
+}
+
+// returnedSince returns how many units the store has got back since the call began;
+// mu is held.
+func (k *Key) returnedSince(c *call) int64 { return max(0, k.returned()-c.returned) }

@@ -88,6 +88,25 @@ func TestRefusalsOutliveWhatIdleKeysGiveBack(t *testing.T) {
 	})
 }
 
+// A refusal is of what the store had left. What goes back to it may be granted again.
+func TestWhatAnIdleKeyGaveBackIsNotRefusedToIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		l := open(t, hourly(10, 10), s) // the batch is the limit: the grant takes the rest
+		acquire(t, l, "", 3)
+		time.Sleep(30 * time.Second)
+		if got := returned(s); got != 7 {
+			t.Fatalf("%d given back, want 7", got)
+		}
+		if d := acquire(t, l, "", 8); d.Allowed || s.count(limiter.Take) != 1 {
+			t.Errorf("got %+v after %d calls, want a refusal of 11 of 10 that is known", d, s.count(limiter.Take))
+		}
+		if d := acquire(t, l, "", 7); !d.Allowed {
+			t.Errorf("refused what was given back: %+v", d)
+		}
+	})
+}
+
 func TestNoOneLooksWhenNothingIsToBeReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()

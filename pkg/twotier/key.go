@@ -32,6 +32,7 @@ type busy struct {
 	cost     int64 // of those
 	call     *call // the one outstanding store call, nil when there is none
 	line     *line // of requests that share calls, nil when no such call is under way
+	returned int64 // units that the store has got back meanwhile
 }
 
 // extra is what a key has at times.
@@ -94,6 +95,14 @@ func (k *Key) publish(e *lease) {
 func (k *Key) account() Account {
 	e := k.lease.Load()
 	return k.accountOf(e, e.drain(), e.refused.Swap(0))
+}
+
+// putBack undoes what account took from the lease, which is still the key's; mu is
+// held.
+func (k *Key) putBack(a Account) {
+	e := k.lease.Load()
+	e.credits.Add(a.Front.Credits)
+	e.refused.Add(a.refused)
 }
 
 // look is account without taking anything.
@@ -169,23 +178,6 @@ func (k *Key) blank(now int64) []Holding {
 	a.Hand, a.Answer = open.Hand, open.Answer
 	k.keep(s, a, now)
 	return back
-}
-
-// evict marks the key as gone when it is idle: nothing it knows of the store
-// matters any more. It reports whether it did. A key that is locked is not idle, and waiting
-// for it here would turn the order of locks around.
-func (k *Key) evict(now int64) bool {
-	if !k.mu.TryLock() {
-		return false
-	}
-	defer k.mu.Unlock()
-	e := k.lease.Load()
-	live := now < e.deadline || now < e.terms.Until || k.extra != nil && k.extra.back.Held(now) > 0
-	if k.busy != nil || live || k.began(now) || k.extra != nil && k.extra.own != nil {
-		return false
-	}
-	k.evicted = true
-	return true
 }
 
 // nameOf returns the name under which a value and a tenant are found. The length

@@ -35,6 +35,7 @@ type Limiter struct {
 	change sync.Mutex // held while settings are replaced; guards the rest
 	idling idling
 
+	slow                 slowness
 	roundTrips, failures atomic.Int64
 }
 
@@ -92,6 +93,9 @@ type Stats struct {
 	RoundTrips int64 // store calls, returns included
 	Errors     int64 // store calls that failed
 	ActiveKeys int   // pairs of value and tenant that have credits of their own
+	// Slow says that the store takes longer than Params.Lifetime, so that it is asked
+	// for each request that is admitted although the mode is Leased.
+	Slow bool
 	// CutOffSince is when the store became unavailable, zero while it is not, and
 	// CutOff why. They are found out by requests: without any, they stay.
 	CutOffSince time.Time
@@ -102,6 +106,7 @@ type Stats struct {
 func (l *Limiter) Stats() Stats {
 	s := Stats{RoundTrips: l.roundTrips.Load(), Errors: l.failures.Load(), ActiveKeys: l.keys.size()}
 	cfg := l.settings.Load()
+	s.Slow = l.slow.outlasts(cfg)
 	s.CutOffSince, s.CutOff = cfg.gate.state(cfg.Scope)
 	return s
 }

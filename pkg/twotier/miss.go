@@ -34,7 +34,7 @@ func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
 		if d, ok := k.tooLarge(cfg, cost); ok {
 			return d, nil
 		}
-		if cfg.Mode != Leased {
+		if cfg.Mode != Leased || l.slow.outlasts(cfg) {
 			d, ok, err := k.ask(ctx, cfg, cost, round)
 			if ok {
 				return d, err

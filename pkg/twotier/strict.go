@@ -7,8 +7,9 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// ask decides one request by the store, in modes Strict and CachedDeny. It reports
-// false when the request has to be decided anew, which tries counts.
+// ask decides one request by the store, in modes Strict and CachedDeny, and in mode
+// Leased when leases come too late. It reports false when the request has to be decided
+// anew, which tries counts.
 func (k *Key) ask(ctx context.Context, cfg *settings, cost int64, tries int) (Decision, bool, error) {
 	l := k.limiter()
 	if d, ok := k.before(cost); ok {
@@ -21,7 +22,7 @@ func (k *Key) ask(ctx context.Context, cfg *settings, cost int64, tries int) (De
 		return Decision{}, false, nil
 	}
 	debt := k.owes()
-	if tries < maxShares && debt == 0 && cfg.shares(cost) {
+	if tries < maxShares && debt == 0 && cfg.shares(cost) && !l.slow.outlasts(cfg) {
 		return k.shareCall(ctx, cfg)
 	}
 	take := limiter.Command{Op: limiter.Take, Min: cost, Want: cost}
@@ -34,14 +35,25 @@ func (k *Key) ask(ctx context.Context, cfg *settings, cost int64, tries int) (De
 // askFor decides one request by a call of its own.
 func (k *Key) askFor(ctx context.Context, cfg *settings, take limiter.Command, cost int64) (Decision, bool, error) {
 	// take returns a grant only while it can be used, which is checked after the
-	// wait for it.
-	r, err := k.take(ctx, cfg, take, maxAsks)
+	// wait for it. What lives too shortly for the store is of use to the request that
+	// was waiting when it was granted.
+	asks, slow := maxAsks, k.limiter().slow.outlasts(cfg)
+	if slow {
+		asks = 1
+	}
+	k.mu.Lock()
+	c := k.newCall(cfg, take, asks)
+	k.mu.Unlock()
+	r, ok, err := k.take(ctx, c)
 	if err != nil {
 		return k.unanswered(ctx, cfg, cost, err)
 	}
+	if !ok || slow && r.Algorithm.WindowCoupled() && r.Late(k.limiter().clock.now()) {
+		return Decision{}, false, nil
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	v, ok := k.answer(cfg, take, r, cost, 1)
+	v, ok := k.answer(c, r, cost, 1)
 	if !ok {
 		return Decision{}, false, nil
 	}
@@ -82,9 +94,9 @@ func (k *Key) before(cost int64) (d Decision, ok bool) {
 // reports false when they have to be decided anew: because another store serves now
 // or is about to, or the open window began on the local share meanwhile. What was
 // granted and pays for none of them goes back.
-func (k *Key) answer(cfg *settings, take limiter.Command, r Reply, cost, requests int64) (verdict, bool) {
+func (k *Key) answer(c *call, r Reply, cost, requests int64) (verdict, bool) {
 	l := k.limiter()
-	now, inForce := l.clock.now(), l.settings.Load()
+	cfg, now, inForce := c.cfg, l.clock.now(), l.settings.Load()
 	grant := GrantOf(r.Sent, r.Result)
 	switch {
 	case inForce.gate != cfg.gate:
@@ -96,11 +108,13 @@ func (k *Key) answer(cfg *settings, take limiter.Command, r Reply, cost, request
 	a := k.account()
 	a.pay(&grant)
 	a.Answer = a.answered(r)
-	a.Refusal = cfg.refusalOf(a, take, r)
+	a.Refusal = cfg.refusalOf(a, c.take, r)
+	a = a.Returned(k.returnedSince(c))
 	t := l.termsOf(cfg, &Account{Answer: a.Answer, Hand: Hand{Front: Holding{Deadline: past, Charge: grant.Charge}}}, now)
-	if cfg.Mode == CachedDeny && inForce == cfg && a.Until > now {
+	if cfg.Mode != Strict && inForce == cfg && a.Until > now {
 		k.keep(cfg, a, now)
-	} else {
+	} else { // a grant may have been made before what is refused since
+		k.putBack(a)
 		k.keepExtra(a)
 	}
 	v := verdict{cost: cost, admits: min(grant.Credits/cost, requests), Decision: Decision{

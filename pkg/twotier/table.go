@@ -2,17 +2,24 @@ package twotier
 
 import (
 	"sync"
+	"time"
 
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// sweepStep is how many keys each new key looks at in search of idle ones, among
-// sweepSlots slots at most. Two would make the sweep faster than the growth; as many
-// again make up for keys that a sweep misses when the slots move.
+// sweepStep is how many keys each new key looks at in search of idle ones, or more when
+// the table is full, among sweepSlots slots at most. Two would make the sweep faster
+// than the growth; as many again make up for keys that a sweep misses when the slots
+// move.
 const (
 	sweepStep  = 4
 	sweepSlots = 32
 )
+
+// patience is the least time between two evictions of keys that refuse. Each costs a
+// store call when its value comes again, and a flood of refused values, more than there
+// is room for, shall not become as many calls.
+const patience = int64(10 * time.Millisecond)
 
 // A table holds the keys of one limiter: at most max of them. Values beyond that
 // share one key, so a client that makes up values gets no budget by it.
@@ -25,10 +32,11 @@ type table struct {
 	max  int        // most keys
 	hand int        // slot at which the next sweep goes on
 	dial int        // number of slots when the hand was set
+	next int64      // instant from which on a key that refuses may be evicted
 }
 
 func (t *table) init(l *Limiter, maxKeys int) {
-	t.index, t.limiter, t.max = newIndex(), l, maxKeys
+	t.index, t.limiter, t.max, t.next = newIndex(), l, maxKeys, past
 	t.overflow = newKey(l, store.Overflow, false)
 }
 
@@ -63,11 +71,14 @@ func (t *table) update(e *lease) {
 	t.set(e)
 }
 
-// sweep evicts idle keys among the next few; mu is held. Its cost does not grow
+// sweep evicts useless keys among the next few, and if the table is full all the
+// same, the one of least use that is not needed; mu is held. Its cost does not grow
 // with the table: at least a fifth of the slots are free, and when most are, few
 // keys are there to be looked for.
 func (t *table) sweep() {
 	now := t.limiter.clock.now()
+	var least *Key // of those that are left
+	leastUse := needed
 	slots := *t.slots.Load()
 	if t.dial != len(slots) { // the keys kept their order when they moved
 		t.hand = t.hand * len(slots) / max(t.dial, 1)
@@ -75,6 +86,9 @@ func (t *table) sweep() {
 	}
 	looked := 0
 	for range sweepSlots {
+		if looked >= sweepStep && (t.live < t.max || leastUse <= spent) {
+			break
+		}
 		if t.hand++; t.hand >= len(slots) {
 			t.hand = 0
 		}
@@ -82,12 +96,27 @@ func (t *table) sweep() {
 		if e == nil || e == deleted {
 			continue
 		}
-		if e.key.evict(now) {
+		looked++
+		switch is := e.key.evict(now, useless); {
+		case is == useless:
 			t.remove(e)
+		case is < leastUse:
+			least, leastUse = e.key, is
 		}
-		if looked++; looked == sweepStep {
-			return
-		}
+	}
+	if t.live >= t.max && (leastUse == spent || leastUse == refusing && now >= t.next) {
+		t.displace(least, leastUse, now)
+	}
+}
+
+// displace evicts a key for another one unless it is of more use by now; mu is held.
+func (t *table) displace(k *Key, most use, now int64) {
+	if k.evict(now, most) > most {
+		return
+	}
+	t.remove(k.lease.Load())
+	if most == refusing {
+		t.next = now + patience
 	}
 }
 

@@ -81,37 +81,6 @@ func TestIdleKeysMakeRoom(t *testing.T) {
 	})
 }
 
-func TestKeysInUseAreNotEvicted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newFakeStore()
-		cfg := perSecond(10, 5)
-		cfg.MaxKeys = 1
-		l := open(t, cfg, s)
-		acquire(t, l, "a", 10)
-		acquire(t, l, "b", 1)
-		acquire(t, l, "c", 1)
-		if d := acquire(t, l, "a", 1); d.Allowed {
-			t.Error("an exhausted key got a fresh budget")
-		}
-	})
-}
-
-func TestExhaustedKeyIsNotAskedForAgainByEviction(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newFakeStore()
-		cfg := perSecond(10, 10)
-		cfg.MaxKeys = 1
-		l := open(t, cfg, s)
-		acquire(t, l, "a", 10)
-		time.Sleep(999*time.Millisecond + 500*time.Microsecond) // the credits are dead, the window is not over
-		l.Key("b", "")
-		calls := len(s.commands)
-		if acquire(t, l, "a", 1); len(s.commands) != calls {
-			t.Error("the refusal of an evicted key was forgotten")
-		}
-	})
-}
-
 func TestLocalShareIsNotForgottenByEviction(t *testing.T) {
 	for name, seen := range map[string]bool{"store never seen": false, "store seen": true} {
 		t.Run(name, func(t *testing.T) {
