@@ -18,7 +18,8 @@ type lacking struct{}
 
 var errLacking = errors.New("there is no such store")
 
-func (lacking) Open(policy.Store) (twotier.Store, error)                     { return nil, errLacking }
+func (lacking) Open(policy.Store) (twotier.Store, error) { return nil, errLacking }
+
 func (lacking) Coordinator(policy.Store) (concurrency.Coordinator, error)    { return nil, errLacking }
 func (lacking) Budget() twotier.Store                                        { return nil }
 func (lacking) Retain(map[policy.Store]bool)                                 {}

@@ -103,6 +103,7 @@ func (s *Snapshot) Keep(before *Snapshot, refused Refusals) {
 			if p := before.Pool; p != nil && p.Namespace == r.Namespace && p.Name == r.Name {
 				s.Pool, r.Kept = p, true
 			}
+		case FieldPart: // it is of none
 		}
 	}
 }
