@@ -85,7 +85,10 @@ func (s *Server) Hold(sql string) (release func()) {
 			s.t.Fatalf("postgres: %s: %v", statement, err)
 		}
 	}
-	return func() { _ = conn.Close(ctx) }
+	return func() {
+		_, _ = conn.Exec(ctx, "ROLLBACK") // returns when it is undone; a server notices later that somebody left
+		_ = conn.Close(ctx)
+	}
 }
 
 // WriteFile writes a file of the server into the directory of its data.
