@@ -32,8 +32,9 @@
 // of the store's clock, which it estimates from the replies it has had: in any
 // window a key is charged either at the store or locally, never at both.
 //
-// One reply that got lost is no outage: within its time-out a call for credits is made
-// twice. What a store does not serve of itself, one limit or the counters of one server,
+// One reply that got lost is no outage: a call for what requests wait for is made twice
+// within its time-out, and a lease that is lost costs only those who waited for it. What a
+// store does not serve of itself, one limit or the counters of one server,
 // is cut off by itself, and decided by the failure action while the others are served.
 //
 // A store can be exchanged for another one: while Config.Draining is set nothing is

@@ -17,7 +17,8 @@ import (
 // what the store's clock reads.
 //
 // One failure is none: a take is sent a second time while its time lasts, and the gate
-// shuts when that fails, too. Of a store that never answered one failure is enough.
+// shuts when that fails, too, or the next one. Of a store that never answered one failure
+// is enough.
 type Gate struct {
 	store Store
 	clock *clock
@@ -50,7 +51,7 @@ var _ Store = (*Gate)(nil)
 // Apply asks the store, or returns a *store.UnavailableError at once while the
 // gate is shut.
 func (g *Gate) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
-	r, err := g.ask(ctx, key, p, c, 0)
+	r, err := g.ask(ctx, key, p, c, 0, false)
 	return r.Result, err
 }
 
@@ -66,13 +67,16 @@ type reply struct {
 //
 // A take that fails is sent once more, over another connection if the store has any. At
 // worst the first one was carried out, and what it granted is stranded until it expires.
-// A return would count twice, so it is sent once.
-func (g *Gate) ask(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command, timeout time.Duration) (reply, error) {
+// So one that is not answered is sent again in half of the time only if it is spare: it
+// asks for no more than the requests that wait for it. A store that stands still for a
+// moment would else strand a lease of each holder. A return would count twice, so it is
+// sent once.
+func (g *Gate) ask(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command, timeout time.Duration, spare bool) (reply, error) {
 	if c.Op != limiter.Take && c.Op != limiter.Peek {
 		return g.call(ctx, key, p, c, timeout)
 	}
 	first, began := timeout, g.clock.now()
-	if g.isFast(timeout) {
+	if spare && g.isFast(timeout) {
 		first = timeout / 2
 	}
 	r, err := g.call(ctx, key, p, c, first)

@@ -66,7 +66,7 @@ func TestOneProbeAtATime(t *testing.T) {
 		s.down = errDown
 		g := newGate(s, newClock())
 		ask := func(ctx context.Context) error {
-			_, err := g.ask(ctx, storeKey, perSecond(1, 1).Params, limiter.Command{Min: 1, Want: 1}, time.Minute)
+			_, err := g.ask(ctx, storeKey, perSecond(1, 1).Params, limiter.Command{Min: 1, Want: 1}, time.Minute, true)
 			return err
 		}
 		_ = ask(t.Context())
@@ -94,7 +94,7 @@ func TestAReturnWithoutAnAnswerTellsNothing(t *testing.T) {
 		s := newFakeStore()
 		g := newGate(s, newClock())
 		ask := func(op limiter.Op) {
-			_, _ = g.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: op, Min: 1, Want: 1}, time.Minute)
+			_, _ = g.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: op, Min: 1, Want: 1}, time.Minute, true)
 		}
 		ask(limiter.Take)
 		clock, seen := g.granted(storeKey)
@@ -130,7 +130,7 @@ func TestAPanicDoesNotKeepTheGateShut(t *testing.T) {
 					err = fmt.Errorf("panic: %v", reason)
 				}
 			}()
-			_, err = g.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Min: 1, Want: 1}, time.Minute)
+			_, err = g.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Min: 1, Want: 1}, time.Minute, true)
 			return err
 		}
 		_ = ask()

@@ -254,7 +254,7 @@ func TestAHiccupOfAPartIsOneFailure(t *testing.T) {
 		g := newGate(s, newClock())
 		ask := func(answers time.Duration) {
 			s.set(func() { s.there = constant(answers) })
-			_, _ = g.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: limiter.Return, Want: 1}, 0)
+			_, _ = g.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: limiter.Return, Want: 1}, 0, true)
 		}
 		s.setAway(true, storeKey.Scope)
 		for i := range 3 {
@@ -280,7 +280,7 @@ func TestPartsThatFailInTurnAreShut(t *testing.T) {
 	for range 2 {
 		for _, scope := range scopes {
 			s.setAway(true, scope)
-			_, _ = g.ask(t.Context(), store.Key{Scope: scope}, perSecond(1, 1).Params, limiter.Command{Op: limiter.Return, Want: 1}, 0)
+			_, _ = g.ask(t.Context(), store.Key{Scope: scope}, perSecond(1, 1).Params, limiter.Command{Op: limiter.Return, Want: 1}, 0, true)
 		}
 	}
 	for _, scope := range scopes {
