@@ -57,8 +57,9 @@ type Lease struct {
 	LowWater int64 `json:"lowWater,omitempty"`
 
 	// returnIdleAfter gives the credits of a key back to the store once nobody asked
-	// for it for so long, 100ms to 744h. Absent: they die unspent, and other pods may
-	// refuse although they were there.
+	// for it for so long, 100ms to 744h. Absent: an eighth of the shortest window of the
+	// limit, at least 100ms, for keys of which the store has had little left of late.
+	// Where sizes are Fixed or no window ends the life of credits, they die unspent then.
 	// +optional
 	ReturnIdleAfter Duration `json:"returnIdleAfter,omitempty"`
 

@@ -117,7 +117,7 @@ type Consistency struct {
 	// ahead of need; 0 asks when they are spent.
 	LowWater int64 `json:"lowWater,omitempty"`
 	// ReturnIdleAfter gives back the credits of a key that was not asked for so
-	// long; 0 leaves them to expire.
+	// long; 0 leaves it to the sidecar when, if at all.
 	ReturnIdleAfter limiter.Micros `json:"returnIdleAfter,omitempty"`
 }
 

@@ -86,6 +86,9 @@ type Sizer struct {
 // anything was learned.
 func (s Sizer) Forecast() float64 { return float64(s.forecast) }
 
+// Scarce reports whether little of the limit was left in most of the latest answers.
+func (s Sizer) Scarce() bool { return s.scarcity > math.MaxUint8/2 }
+
 // Lease returns what the next lease asks for, between Low and High.
 //
 // What they are good for is what is asked for while they live. So that is the most:

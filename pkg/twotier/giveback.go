@@ -46,6 +46,7 @@ func (e *lease) refund(s Source, cost int64) {
 	}
 	if front.terms.charge().Alike(charge) {
 		front.credits.Add(cost) // without draining it: requests find all at any time
+		front.terms.limiter.look()
 		return
 	}
 	if front.terms.behind > 0 {

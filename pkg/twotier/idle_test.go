@@ -1,6 +1,10 @@
 package twotier
 
 import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,6 +128,125 @@ func TestNoOneLooksWhenNothingIsToBeReturned(t *testing.T) {
 		time.Sleep(time.Minute)
 		if got := s.count(limiter.Return); got != 1 {
 			t.Errorf("%d returns, want 1", got)
+		}
+	})
+}
+
+// nextOf sleeps until a window of the configuration has just begun.
+func nextOf(s *fakeStore, cfg Config) {
+	window := cfg.Params.Rates[0].Window
+	left := window - limiter.Micros(s.now())%window
+	time.Sleep(time.Duration(left)*time.Microsecond + 2*time.Millisecond)
+}
+
+func TestIdleKeysGiveBackByThemselvesWhereLittleIsLeft(t *testing.T) {
+	const spent, held = 3, 7
+	for name, tc := range map[string]struct {
+		limit  int64
+		change func(*Config)
+		want   int64 // given back
+	}{
+		"where little is left":           {limit: 25, want: held},
+		"not where plenty is":            {limit: 1000},
+		"not what no window ends":        {limit: 25, change: func(c *Config) { c.Params.Algorithm, c.Params.Lifetime = limiter.TokenBucket, 4*limiter.Second }},
+		"not where no size is learned":   {limit: 25, change: func(c *Config) { c.Size = Size{Batch: 10} }},
+		"not in windows below 800 ms":    {limit: 25, change: func(c *Config) { c.Params.Rates[0].Window = 799 * limiter.Millisecond }},
+		"in windows of 800 ms":           {limit: 25, want: held, change: func(c *Config) { c.Params.Rates[0].Window = 800 * limiter.Millisecond }},
+		"not when they do not idle long": {limit: 25, change: func(c *Config) { c.ReturnIdleAfter = time.Hour }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newFakeStore()
+				cfg := perSecond(tc.limit, 10)
+				cfg.Params.Rates[0].Window = 8 * limiter.Second
+				cfg.Size = Size{Type: Adaptive, Batch: 10, Min: 10, Max: 10}
+				if tc.change != nil {
+					tc.change(&cfg)
+				}
+				l := open(t, cfg, s)
+				nextOf(s, cfg)
+				for range 25 {
+					acquire(t, l, "", 1)
+				}
+				nextOf(s, cfg)
+				acquire(t, l, "", spent)
+				time.Sleep(time.Duration(cfg.Params.Rates[0].Window) * time.Microsecond / 4)
+				synctest.Wait()
+				if got := returned(s); got != tc.want {
+					t.Errorf("%d given back, want %d", got, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// Who looks at idle keys wakes nobody while there is nothing to give back.
+func TestTheWatchRestsWhileNoKeyHoldsCredits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		cfg := perSecond(100, 10)
+		cfg.ReturnIdleAfter = 400 * time.Millisecond
+		l := open(t, cfg, s)
+		looking := func() bool { return l.watching.Load().looking.Load() }
+		for range 3 {
+			nextWindow()
+			acquire(t, l, "", 1)
+			if !looking() {
+				t.Fatal("nobody looks at a key that holds credits")
+			}
+			time.Sleep(900 * time.Millisecond)
+			synctest.Wait()
+			if looking() {
+				t.Error("keys that hold nothing are looked at")
+			}
+		}
+		if got := returned(s); got != 27 {
+			t.Errorf("%d given back, want 9 in each of 3 windows", got)
+		}
+	})
+}
+
+// The connections of a few clients carry the load from one holder to another. What the
+// one holds then is used by the other.
+func TestWhatLoadLeavesBehindIsUsedElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const holders, windows, limit = 4, 60, 200
+		s := newFakeStore()
+		s.there, s.back = constant(200*time.Microsecond), constant(200*time.Microsecond)
+		cfg := perSecond(limit, 100)
+		cfg.Params.Rates[0].Window = 5 * limiter.Second
+		cfg.Size = Size{Type: Adaptive, Batch: 100, Min: 1}
+		cfg.Holders = holders
+		var limiters [holders]*Limiter
+		for i := range limiters {
+			limiters[i] = open(t, cfg, s)
+		}
+		nextOf(s, cfg)
+		ctx, cancel := context.WithTimeout(t.Context(), windows*5*time.Second-10*time.Millisecond)
+		defer cancel()
+		var admitted atomic.Int64
+		var clients, requests sync.WaitGroup
+		for client := range uint64(2) {
+			rng := rand.New(rand.NewPCG(1, client))
+			clients.Go(func() {
+				to := limiters[rng.IntN(holders)]
+				for every(ctx, 12500*time.Microsecond) { // both together ask for four times the limit
+					if rng.IntN(80) == 0 {
+						to = limiters[rng.IntN(holders)]
+					}
+					holder := to
+					requests.Go(func() {
+						if d, err := holder.Acquire(t.Context(), Request{Cost: 1}); err == nil && d.Allowed {
+							admitted.Add(1)
+						}
+					})
+				}
+			})
+		}
+		clients.Wait()
+		requests.Wait()
+		if got := admitted.Load(); got < windows*limit*98/100 || got > windows*limit {
+			t.Errorf("%d admitted, want 98 %% of %d at least", got, windows*limit)
 		}
 	})
 }

@@ -132,6 +132,9 @@ func (k *Key) keep(s *settings, a Account, now int64) {
 	k.sizer, k.demand = a.sizer, a.demand
 	k.keepExtra(a)
 	k.publish(next)
+	if a.Front.Credits+a.Back.Credits > 0 {
+		k.limiter().look()
+	}
 }
 
 // keepExtra keeps what few accounts have; mu is held.

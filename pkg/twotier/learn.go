@@ -17,10 +17,7 @@ func (r *Rules) sizingOf() sizing.Rule {
 	low := min(max(r.Size.Min, 1), high)
 	z := sizing.Rule{Low: low, High: high, Start: min(max(r.Size.Batch, low), high), Predictive: r.Size.Type == Predictive}
 	if !r.Params.Algorithm.WindowCoupled() {
-		window := r.Params.Rates[0].Window
-		for _, rate := range r.Params.Rates {
-			window = min(window, rate.Window)
-		}
+		window := shortestOf(r.Params)
 		z.Part, z.LongestPause = float64(r.Params.Lifetime)/float64(window), nanos(window)
 	}
 	return z

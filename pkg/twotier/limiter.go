@@ -32,8 +32,8 @@ type Limiter struct {
 	closed bool
 	work   sync.WaitGroup
 
-	change sync.Mutex // held while settings are replaced; guards the rest
-	idling idling
+	change   sync.Mutex            // held while settings are replaced
+	watching atomic.Pointer[watch] // of idle keys, nil when none gives anything back; written with change held
 
 	slow                 slowness
 	roundTrips, failures atomic.Int64
@@ -49,7 +49,7 @@ func New(cfg Config, s Store) *Limiter {
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.single = newKey(l, "", false)
 	l.keys.init(l, l.settings.Load().MaxKeys)
-	l.idling.follow(l)
+	l.watchIdle()
 	return l
 }
 
@@ -119,9 +119,7 @@ func (l *Limiter) Close(ctx context.Context) {
 	l.closed = true
 	l.mu.Unlock()
 	l.change.Lock()
-	if l.idling.after > 0 {
-		l.idling.stop()
-	}
+	l.stopWatching()
 	l.change.Unlock()
 
 	stop := context.AfterFunc(ctx, l.cancel)

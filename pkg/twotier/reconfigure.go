@@ -34,7 +34,7 @@ func (l *Limiter) adopt(cfg Config, gate *Gate) {
 	l.settings.Store(next)
 	l.SetHolders(cfg.Holders)
 	l.keys.bound(next.MaxKeys)
-	l.idling.follow(l)
+	l.watchIdle()
 	switch {
 	case next.gate != old.gate:
 		l.eachKey(func(k *Key) { k.forget() })

@@ -80,6 +80,15 @@ func burstOf(r limiter.Rate) int64 {
 	return r.Limit
 }
 
+// shortestOf returns the shortest window of the rates.
+func shortestOf(p limiter.Params) limiter.Micros {
+	window := p.Rates[0].Window
+	for _, r := range p.Rates {
+		window = min(window, r.Window)
+	}
+	return window
+}
+
 // shortest returns the window of the least length, of which there is one.
 func shortest(w limiter.Windows) limiter.OpenWindow {
 	least := w.Open[0]
