@@ -24,7 +24,7 @@ var _ = Describe("A rollout", func() {
 			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}}
 		})
 		s.awaitProgrammed(ctx, 3)
-		s.startLoad(ctx, 50)
+		s.startClients(ctx, 50)
 		began := time.Now()
 		sleepUntil(ctx, began.Add(time.Second))
 		restart(ctx, d)

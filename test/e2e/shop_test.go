@@ -82,14 +82,23 @@ func (s *shop) bystander(name, role string, env ...corev1.EnvVar) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace, Labels: template.Labels}, Spec: template.Spec}
 }
 
-// startLoad sends load through the Service from two pods.
+// startLoad sends load through the Service from two pods, which spreads over all that
+// serve it.
 func (s *shop) startLoad(ctx context.Context, perClient int) {
+	GinkgoHelper()
+	s.startClients(ctx, perClient, corev1.EnvVar{Name: "CONNECTIONS", Value: "fresh"})
+}
+
+// startClients is startLoad over connections that are kept.
+func (s *shop) startClients(ctx context.Context, perClient int, env ...corev1.EnvVar) {
 	GinkgoHelper()
 	for i := range 2 {
 		name := fmt.Sprintf("client-%d", i)
 		Expect(kube.Create(ctx, s.bystander(name, "load",
-			corev1.EnvVar{Name: "TARGET", Value: "checkout." + s.namespace + ".svc:80"},
-			corev1.EnvVar{Name: "RATE", Value: strconv.Itoa(perClient)},
+			append(env,
+				corev1.EnvVar{Name: "TARGET", Value: "checkout." + s.namespace + ".svc:80"},
+				corev1.EnvVar{Name: "RATE", Value: strconv.Itoa(perClient)},
+			)...,
 		))).To(Succeed())
 		s.clients = append(s.clients, name)
 	}

@@ -57,6 +57,12 @@ func NewLoad(perSecond float64) *Load {
 	return l
 }
 
+// Spread sends each request over a connection of its own, as if each came from another
+// client: what balances connections then balances requests. Call it before Run.
+func (l *Load) Spread() {
+	l.client.Transport = &http.Transport{DisableKeepAlives: true}
+}
+
 // SetRate changes the number of requests a second.
 func (l *Load) SetRate(perSecond float64) { l.interval.Store(int64(float64(time.Second) / perSecond)) }
 

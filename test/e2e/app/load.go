@@ -12,14 +12,18 @@ import (
 	"github.com/weir-dev/weir/internal/devcluster/traffic"
 )
 
-// load sends requests to TARGET, host:port, at RATE a second, and says on port 8080
-// what became of them between two instants. /rate changes how many.
+// load sends requests to TARGET, host:port, at RATE a second, each over a connection of its
+// own when CONNECTIONS is fresh, and says on port 8080 what became of them between two
+// instants. /rate changes how many.
 func load(ctx context.Context) error {
 	perSecond, err := strconv.ParseFloat(os.Getenv("RATE"), 64)
 	if err != nil || perSecond <= 0 {
 		return fmt.Errorf("RATE is %q: set it to requests a second, above 0", os.Getenv("RATE"))
 	}
 	l := traffic.NewLoad(perSecond)
+	if os.Getenv("CONNECTIONS") == "fresh" {
+		l.Spread()
+	}
 	l.OnFailure = func(err error) { log.Print(err) }
 	l.SetTargets([]traffic.Target{{Pod: "all", Address: os.Getenv("TARGET")}})
 	mux := http.NewServeMux()
