@@ -19,6 +19,8 @@
 //     was charged at one instant apart from what was charged at another.
 //   - With CarryOver a bounded number of credits outlives its window.
 //   - A refusal is remembered as long as it holds, for the costs that it holds for.
+//   - What a key holds that nobody asks for any more goes back to the store where
+//     others may need it.
 //   - What a lease asks for is learned from the demand that is offered, and bounded
 //     by what the store says. Nothing that is learned can grant anything.
 //
