@@ -28,7 +28,7 @@ func newTransport(http2 bool) *http.Transport {
 	t := &http.Transport{
 		DialContext:         checked(toApp.DialContext),
 		Protocols:           protocols,
-		MaxIdleConnsPerHost: 256,
+		MaxIdleConnsPerHost: maxIdle,
 		IdleConnTimeout:     idleHTTP1,
 		DisableCompression:  true, // bodies pass as they are
 		// Waiting for the app's "100 Continue" is up to the client's patience.

@@ -55,13 +55,13 @@ func New(cfg Config) *Proxy {
 			ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 		}
 	}
-	return &Proxy{cfg: cfg, http1: toward(newTransport(false)), http2: toward(newTransport(true))}
+	return &Proxy{cfg: cfg, http1: toward(newDirect(cfg.Target)), http2: toward(newTransport(true))}
 }
 
 // Close closes idle connections to the app.
 func (p *Proxy) Close() {
 	for _, side := range []*httputil.ReverseProxy{p.http1, p.http2} {
-		if t, ok := side.Transport.(*http.Transport); ok {
+		if t, ok := side.Transport.(interface{ CloseIdleConnections() }); ok {
 			t.CloseIdleConnections()
 		}
 	}

@@ -1,0 +1,88 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+)
+
+// A direct is the way to the app over HTTP/1.1. An http.Transport hands each request to a
+// goroutine that writes it, and gets the answer from another that reads: an answer may come
+// while the body is still being sent. A request without a body needs neither. Its own
+// goroutine writes it and reads the answer, so that only the app's answer wakes anybody,
+// which is most of what a proxy costs.
+type direct struct {
+	target string // host:port of the app
+	dial   dial
+	idle   idleLinks
+	rest   *http.Transport // for requests with a body, and those that may become tunnels
+}
+
+func newDirect(target string) *direct {
+	return &direct{target: target, dial: toApp.DialContext, rest: newTransport(false)}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil || r.Header["Upgrade"] != nil {
+		return d.rest.RoundTrip(r) //nolint:wrapcheck // of the other way
+	}
+	head := heads.Get().(*bytes.Buffer) //nolint:forcetypeassert // nothing else is in there
+	defer heads.Put(head)
+	head.Reset()
+	if err := r.Write(head); err != nil {
+		return nil, err //nolint:wrapcheck // as of an http.Transport
+	}
+	for ctx := r.Context(); ; {
+		l, err := d.send(ctx, head.Bytes())
+		switch {
+		case err == nil:
+			return l.receive(r)
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case l == nil || !l.used || !errors.Is(err, errNothingSent) && !replayable(r):
+			return nil, err
+		}
+	}
+}
+
+// heads are the buffers that requests are written through. They stay small: a client's
+// header is bounded, by less than a socket takes without the app reading.
+var heads = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// send sends a request over an idle connection or a new one, which it returns when it is
+// open, and waits for the answer to begin.
+func (d *direct) send(ctx context.Context, head []byte) (*link, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l := d.idle.take()
+	if l == nil {
+		conn, err := d.dial(ctx, "tcp", d.target)
+		if err != nil {
+			return nil, err
+		}
+		l = newLink(conn, &d.idle)
+	}
+	return l, l.send(ctx, head)
+}
+
+// replayable reports whether a request may be sent again when a connection that served
+// others before ended without an answer, by the rules of http.Transport: it does no harm
+// twice, or its sender says so.
+func replayable(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	return r.Header["Idempotency-Key"] != nil || r.Header["X-Idempotency-Key"] != nil
+}
+
+// CloseIdleConnections closes the connections that are idle, and those in use as they
+// become so.
+func (d *direct) CloseIdleConnections() {
+	d.idle.close()
+	d.rest.CloseIdleConnections()
+}
