@@ -7,15 +7,21 @@ import (
 	"sync/atomic"
 )
 
+// keptBytes is how much of a body is kept to be sent again: what an http.Transport reads of
+// it before it writes anything, which is behind the header in a buffer of 4 KiB.
+const keptBytes = 4 << 10
+
 // A body is that of a request to the app. It can be sent over another connection as long
-// as nothing of it was read for the first: net/http asks for that when nothing of the
-// request was written.
+// as all that was read of it for the first is kept: net/http asks for that when nothing of
+// the request was written, or when it does no harm twice. One reads at a time.
 type body struct {
 	io.ReadCloser
-	begun atomic.Bool
+	kept []byte      // all that was read
+	read int         // of what is kept
+	lost atomic.Bool // more was read than is kept
 }
 
-var errBegun = errors.New("a part of the request's body was sent already")
+var errLost = errors.New("more of the request's body was sent than is kept")
 
 // sendAgain lets the body of an outgoing request be sent once more.
 func sendAgain(r *http.Request) {
@@ -25,23 +31,38 @@ func sendAgain(r *http.Request) {
 	b := &body{ReadCloser: r.Body}
 	r.Body = b
 	r.GetBody = func() (io.ReadCloser, error) {
-		if b.begun.Load() {
-			return nil, errBegun
+		if b.lost.Load() {
+			return nil, errLost
 		}
+		b.read = 0
 		return b, nil
 	}
 }
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
-	b.begun.Store(true)
-	return b.ReadCloser.Read(p)
+	if b.read < len(b.kept) {
+		n := copy(p, b.kept[b.read:])
+		b.read += n
+		return n, nil
+	}
+	n, err := b.ReadCloser.Read(p)
+	switch {
+	case b.lost.Load():
+	case len(b.kept)+n > keptBytes:
+		b.lost.Store(true)
+		b.kept, b.read = nil, 0
+	default:
+		b.kept = append(b.kept, p[:n]...)
+		b.read = len(b.kept)
+	}
+	return n, err
 }
 
-// Close implements io.Closer. What was not begun stays for another connection;
-// httputil.ReverseProxy closes it in the end.
+// Close implements io.Closer. What may be sent over another connection stays open; the
+// server that it came from closes it in the end.
 func (b *body) Close() error {
-	if !b.begun.Load() {
+	if !b.lost.Load() {
 		return nil
 	}
 	return b.ReadCloser.Close()

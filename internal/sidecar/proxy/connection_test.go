@@ -97,10 +97,11 @@ func TestNoRequestIsLostToAConnectionThatTheAppHasClosed(t *testing.T) {
 // TestARequestThatTheAppMayHaveBegunIsNotSentAgain has the app read a request and close
 // the connection. One that does no harm twice is only sent again while its body is there.
 func TestARequestThatTheAppMayHaveBegunIsNotSentAgain(t *testing.T) {
+	long := strings.Repeat("long ", 50_000)
 	for name, tc := range map[string]struct{ method, body string }{
-		"POST without a body": {http.MethodPost, ""},
-		"POST with a body":    {http.MethodPost, "hello"},
-		"GET with a body":     {http.MethodGet, "hello"},
+		"POST without a body":  {http.MethodPost, ""},
+		"POST with a body":     {http.MethodPost, "hello"},
+		"GET with a long body": {http.MethodGet, long},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := serveBy(t, func(c net.Conn, nth int) bool {
