@@ -83,3 +83,11 @@ func (t *trailing) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// leaveUntyped keeps net/http from guessing a type for an answer of the app's that names
+// none: only the app knows what it sends.
+func leaveUntyped(h http.Header, status int) {
+	if _, named := h["Content-Type"]; !named && status >= http.StatusOK {
+		h["Content-Type"] = nil
+	}
+}

@@ -49,7 +49,8 @@ func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // heads are the buffers that requests are written through. They stay small: a client's
-// header is bounded, by less than a socket takes without the app reading.
+// header is bounded, by less than a socket takes without the app reading (maxHeader of the
+// servers). So nobody waits for an app that answers without having read all.
 var heads = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // send sends a request over an idle connection or a new one, which it returns when it is
@@ -70,7 +71,7 @@ func (d *direct) send(ctx context.Context, head []byte) (*link, error) {
 }
 
 // replayable reports whether a request may be sent again when a connection that served
-// others before ended without an answer, by the rules of http.Transport: it does no harm
+// others before ended without an answer, by what http.Transport goes by: it does no harm
 // twice, or its sender says so.
 func replayable(r *http.Request) bool {
 	switch r.Method {

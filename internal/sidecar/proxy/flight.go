@@ -129,6 +129,7 @@ func (f *flight) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		f.status = status
 	}
+	leaveUntyped(f.Header(), status)
 	f.ResponseWriter.WriteHeader(status)
 }
 

@@ -248,3 +248,19 @@ func exchange(t *testing.T, address, said string) string {
 	}
 	return string(read)
 }
+
+// TestAnAnswerWithoutATypeStaysSo: net/http would guess one by what comes first.
+func TestAnAnswerWithoutATypeStaysSo(t *testing.T) {
+	app := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Type"] = nil
+		w.WriteHeader(http.StatusEarlyHints)
+		_, _ = io.WriteString(w, "<html>")
+	})
+	inPool, _ := pooled(t, serve(t, app), fixed(1), decider(admit), newDivider())
+	for name, address := range map[string]string{"without a slot": inFront(t, serve(t, app), admit), "with one": inPool} {
+		res, body := do(t, client(t, false), newRequest(t, http.MethodGet, "http://"+address+"/", nil))
+		if got, named := res.Header["Content-Type"]; named || body != "<html>" {
+			t.Errorf("%s: got the type %q and %q, want none and what the app sent", name, got, body)
+		}
+	}
+}

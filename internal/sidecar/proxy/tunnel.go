@@ -28,6 +28,12 @@ type slotless struct {
 	request *http.Request
 }
 
+// WriteHeader implements http.ResponseWriter.
+func (s *slotless) WriteHeader(status int) {
+	leaveUntyped(s.Header(), status)
+	s.ResponseWriter.WriteHeader(status)
+}
+
 // Hijack implements http.Hijacker.
 func (s *slotless) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return hijack(s.ResponseWriter, s.request)
