@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,6 +135,39 @@ func TestAPartThatIsAwayConcernsNoOtherCounter(t *testing.T) {
 		}
 		if st := l.Stats(); st.Errors > 8 || !errors.Is(st.CutOff, errPart) {
 			t.Errorf("%d errors, cut off by %v, want a few probes of the part as a whole", st.Errors, st.CutOff)
+		}
+	})
+}
+
+// TestCallsThatFailTogetherAreOneFailureOfAPart: each began before the other was known.
+func TestCallsThatFailTogetherAreOneFailureOfAPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newPartly()
+		cfg := perSecond(100_000, 1)
+		g := newGate(s, newClock())
+		key := store.Key{Scope: cfg.Scope}
+		peek := func() error {
+			_, err := g.call(t.Context(), key, cfg.Params, limiter.Command{Op: limiter.Peek}, 0)
+			return err
+		}
+		if err := peek(); err != nil {
+			t.Fatal(err)
+		}
+		s.setAway(true, cfg.Scope)
+		s.there = constant(time.Millisecond)
+		var calls sync.WaitGroup
+		for range enough {
+			calls.Go(func() { _ = peek() })
+		}
+		calls.Wait()
+		if since, cause := g.state(cfg.Scope); !since.IsZero() && cause != nil {
+			t.Errorf("cut off by %v after one failure", cause)
+		}
+		if _ = peek(); s.callsOf(cfg.Scope) != enough+2 {
+			t.Errorf("%d calls, want that the next one is made", s.callsOf(cfg.Scope))
+		}
+		if err := peek(); s.callsOf(cfg.Scope) != enough+2 || !errors.Is(err, errPart) {
+			t.Errorf("%d calls, %v, want that the second failure in a row cut it off", s.callsOf(cfg.Scope), err)
 		}
 	})
 }
