@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,9 @@ const (
 	LabelValue = "true"
 )
 
+// deletionCost is above that of the other replicas, which have none.
+const deletionCost = "1"
+
 const (
 	retryPeriod = time.Second
 	// clearTimeout bounds what a stopping leader spends on taking its label off:
@@ -29,6 +33,10 @@ const (
 
 // A Labeler marks one pod while its process leads. It is a manager.Runnable that
 // needs leader election.
+//
+// Beside the label it gives the pod a deletion cost, so that a rollout removes the other
+// replicas before it: each change of leaders costs a hand-over, and the first to go would
+// else often be the leader, and its successor the next.
 type Labeler struct {
 	Writer client.Writer
 	Reader client.Reader // uncached: a label is looked up once in a leader's life
@@ -61,7 +69,7 @@ func (l *Labeler) Start(ctx context.Context) error {
 // Clear takes the label off the pod. A process calls it before it competes for
 // leadership: its container may have crashed while it led.
 func (l *Labeler) Clear(ctx context.Context) error {
-	return l.set(ctx, l.Pod, "null")
+	return l.mark(ctx, l.Pod, false)
 }
 
 func (l *Labeler) take(ctx context.Context) error {
@@ -73,17 +81,21 @@ func (l *Labeler) take(ctx context.Context) error {
 	var errs []error
 	for _, pod := range labelled.Items {
 		if pod.Name != l.Pod.Name {
-			errs = append(errs, client.IgnoreNotFound(l.set(ctx, client.ObjectKeyFromObject(&pod), "null")))
+			errs = append(errs, client.IgnoreNotFound(l.mark(ctx, client.ObjectKeyFromObject(&pod), false)))
 		}
 	}
-	return errors.Join(append(errs, l.set(ctx, l.Pod, `"`+LabelValue+`"`))...)
+	return errors.Join(append(errs, l.mark(ctx, l.Pod, true))...)
 }
 
-// set gives the label a JSON value; null removes it.
-func (l *Labeler) set(ctx context.Context, name types.NamespacedName, value string) error {
+// mark says whether the pod leads; null removes a key.
+func (l *Labeler) mark(ctx context.Context, name types.NamespacedName, leads bool) error {
 	pod := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, LabelKey, value)
+	label, cost := "null", "null"
+	if leads {
+		label, cost = strconv.Quote(LabelValue), strconv.Quote(deletionCost)
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s},"annotations":{%q:%s}}}`, LabelKey, label, corev1.PodDeletionCost, cost)
 	if err := l.Writer.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("patching label %s of pod %s: %w", LabelKey, name, err)
 	}

@@ -2,6 +2,7 @@ package leadership_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,16 +35,34 @@ func labelled(t *testing.T, c client.Client) []string {
 	return names
 }
 
+// lastToGo returns the pods that a ReplicaSet deletes after those without a cost.
+func lastToGo(t *testing.T, c client.Client) []string {
+	t.Helper()
+	var pods corev1.PodList
+	if err := c.List(t.Context(), &pods); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range pods.Items {
+		if cost, err := strconv.Atoi(p.Annotations[corev1.PodDeletionCost]); err == nil && cost > 0 {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
 func expect(t *testing.T, when string, got []string, want ...string) {
 	t.Helper()
 	if len(got) != len(want) || len(want) == 1 && got[0] != want[0] {
-		t.Errorf("%s: labelled pods are %v, want %v", when, got, want)
+		t.Errorf("%s: pods are %v, want %v", when, got, want)
 	}
 }
 
 func TestOnlyTheLeaderIsLabelled(t *testing.T) {
 	crashed := map[string]string{leadership.LabelKey: leadership.LabelValue, "app": "weir"}
-	c := fake.NewClientBuilder().WithObjects(pod("old", crashed), pod("new", nil), pod("other", nil)).Build()
+	old := pod("old", crashed)
+	old.Annotations = map[string]string{corev1.PodDeletionCost: "1"}
+	c := fake.NewClientBuilder().WithObjects(old, pod("new", nil), pod("other", nil)).Build()
 	labeler := &leadership.Labeler{Writer: c, Reader: c, Pod: types.NamespacedName{Namespace: namespace, Name: "new"}}
 
 	synctest.Test(t, func(t *testing.T) {
@@ -52,16 +71,17 @@ func TestOnlyTheLeaderIsLabelled(t *testing.T) {
 		go func() { stopped <- labeler.Start(ctx) }()
 		synctest.Wait()
 		expect(t, "while leading", labelled(t, c), "new")
+		expect(t, "for a rollout", lastToGo(t, c), "new")
 
 		stop()
 		if err := <-stopped; err != nil {
 			t.Errorf("Start: %v", err)
 		}
 		expect(t, "after stepping down", labelled(t, c))
+		expect(t, "for a rollout after stepping down", lastToGo(t, c))
 	})
 
-	var old corev1.Pod
-	if err := c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "old"}, &old); err != nil {
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(old), old); err != nil {
 		t.Fatal(err)
 	}
 	if old.Labels["app"] != "weir" {

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -42,9 +43,10 @@ var _ = Describe("Under load", Serial, Ordered, func() {
 	It("the controller is updated without one request lost or one too many", func(ctx SpecContext) {
 		d := controller()
 		Expect(kube.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
-		next := thisWindow()
+		next, changes := thisWindow(), leaderChanges(ctx)
 		restart(ctx, d)
 		awaitRollout(ctx, d)
+		Expect(leaderChanges(ctx)).To(Equal(changes+1), "the leader is the last to go, and each change costs a hand-over")
 		for updated := time.Now(); next.Before(updated); next = next.Add(window) {
 			Expect(s.admitted(ctx, next)).To(BeNumerically("<=", limit))
 		}
@@ -121,4 +123,13 @@ func scale(ctx SpecContext, replicas int32) {
 	if replicas > 0 {
 		awaitRollout(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: d.Name, Namespace: d.Namespace}})
 	}
+}
+
+// leaderChanges returns how often another controller has begun to lead.
+func leaderChanges(ctx context.Context) int32 {
+	GinkgoHelper()
+	lease, err := clientset.CoordinationV1().Leases(system).Get(ctx, "weir-controller", metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(lease.Spec.LeaseTransitions).NotTo(BeNil())
+	return *lease.Spec.LeaseTransitions
 }
