@@ -236,7 +236,17 @@ func (s *apiServer) testPolicies(t *testing.T) {
 	}
 }
 
+// learn has the client learn of a kind, for which its first question takes longer than
+// webhooks wait.
+func (s *apiServer) learn(t *testing.T, kind client.ObjectList) {
+	t.Helper()
+	if err := s.List(t.Context(), kind); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (s *apiServer) testPools(t *testing.T) {
+	s.learn(t, &v1alpha1.ConcurrencyPoolList{})
 	s.warnings.reset()
 	s.mustCreate(t, aPool("checkout", time.Time{}, ""))
 	if got := s.warnings.text(); got != "" {
@@ -254,10 +264,7 @@ func (s *apiServer) testPools(t *testing.T) {
 }
 
 func (s *apiServer) testBudgets(t *testing.T) {
-	// The first question about a kind takes longer, as the client learns of it.
-	if err := s.List(t.Context(), &v1alpha1.FederatedBudgetList{}); err != nil {
-		t.Fatal(err)
-	}
+	s.learn(t, &v1alpha1.FederatedBudgetList{})
 	s.warnings.reset()
 	early := drawing("checkout", nil)
 	early.Name = "early"
