@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http/httptrace"
 	"sync/atomic"
 	"time"
 )
@@ -24,31 +25,32 @@ func checked(open dial) dial {
 	}
 }
 
-// A connection to the app is written to only as long as the app has not closed it. An app
-// closes what was idle for longer than it likes, and what is sent to it then is lost: who
-// sent it cannot tell that from a request that the app began and did not end, so
+// A connection to the app begins a request only as long as the app has not closed it. An
+// app closes what was idle for longer than it likes, and what is sent to it then is lost:
+// who sent it cannot tell that from a request that the app began and did not end, so
 // nobody may send it again. Of a request of which nothing was written net/http knows that
-// the app never saw it, and sends it over another connection.
+// the app never saw it, and sends it over another connection. A request that was begun goes
+// on: an app that has answered already may have closed its side.
 type connection struct {
 	net.Conn
-	heard atomic.Bool // something came since the last write
+	begins atomic.Bool // the next write begins a request
 }
 
 var errClosedByApp = errors.New("the app has closed the connection")
 
-// Read implements net.Conn.
-func (c *connection) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n > 0 {
-		c.heard.Store(true)
+// begin says that a request is about to be sent over the connection.
+func begin(got httptrace.GotConnInfo) {
+	if c, ok := got.Conn.(*connection); ok {
+		c.begins.Store(true)
 	}
-	return n, err
 }
 
-// Write implements net.Conn. It looks after the connection where a request may begin:
-// behind an answer.
+// beginning is told which connection a request goes over.
+var beginning = &httptrace.ClientTrace{GotConn: begin}
+
+// Write implements net.Conn.
 func (c *connection) Write(p []byte) (int, error) {
-	if c.heard.CompareAndSwap(true, false) && ended(c.Conn) {
+	if c.begins.CompareAndSwap(true, false) && ended(c.Conn) {
 		return 0, errClosedByApp
 	}
 	return c.Conn.Write(p)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
 )
 
@@ -27,7 +28,7 @@ func newDirect(target string) *direct {
 // RoundTrip implements http.RoundTripper.
 func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil || r.Header["Upgrade"] != nil {
-		return d.rest.RoundTrip(r) //nolint:wrapcheck // of the other way
+		return d.rest.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), beginning))) //nolint:wrapcheck // of the other way
 	}
 	head := heads.Get().(*bytes.Buffer) //nolint:forcetypeassert // nothing else is in there
 	defer heads.Put(head)
