@@ -58,7 +58,7 @@ type Lease struct {
 
 	// returnIdleAfter gives the credits of a key back to the store once nobody asked
 	// for it for so long, 100ms to 744h. Absent: an eighth of the shortest window of the
-	// limit, at least 100ms, for keys of which the store has had little left of late.
+	// limit, at least 100ms, for busy keys of which little was left of late.
 	// Where sizes are Fixed or no window ends the life of credits, they die unspent then.
 	// +optional
 	ReturnIdleAfter Duration `json:"returnIdleAfter,omitempty"`

@@ -97,9 +97,9 @@ type Config struct {
 	LowWater int64
 	// ReturnIdleAfter gives the credits of a key back that was not asked for so long,
 	// or up to half as long again, and later where there are very many keys. 0 chooses:
-	// an eighth of the shortest window, at least 100 ms, for keys of which the store has
-	// had little left of late. Where sizes are not learned, or no window ends the life of
-	// credits, they are left to expire then.
+	// an eighth of the shortest window, at least 100 ms, for keys that are asked for often
+	// and of which the store has had little left of late. Where sizes are not learned, or
+	// no window ends the life of credits, they are left to expire then.
 	ReturnIdleAfter time.Duration
 
 	// Draining says that another store is about to take over. Nothing is asked of

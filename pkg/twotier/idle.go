@@ -34,10 +34,17 @@ func (s *settings) idleAfter() time.Duration {
 	return 0
 }
 
+// unusual is how many units were expected when it is unusual that none was asked for: by
+// chance alone that happens to a part of e^-4 (Poisson), or 2 %.
+const unusual = 4
+
 // returnsIdle reports whether an idle key with the account gives back what it holds.
-// Unless it was said when, that is where the store has little left of late: elsewhere
-// nobody misses it, and a key that is asked for seldom would take a call each time.
-func (s *settings) returnsIdle(a Account) bool { return s.ReturnIdleAfter > 0 || a.sizer.Scarce() }
+// Unless it was said when, that is where the store has little left of late, for elsewhere
+// nobody misses it, and where a key is asked for so often that its rest means something:
+// else it would be refilled again and again.
+func (s *settings) returnsIdle(a Account) bool {
+	return s.ReturnIdleAfter > 0 || a.sizer.Scarce() && a.sizer.Forecast() >= unusual*idleParts
+}
 
 // A watch looks at the keys of a limiter twice in every after, and gives back the credits
 // of those it found unchanged twice in a row. It rests while no key holds any.
