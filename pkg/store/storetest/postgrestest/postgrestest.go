@@ -201,7 +201,7 @@ func (s *Server) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.ConnectTimeout = time.Second
+	config.ConnectTimeout = 10 * time.Second // of a machine that is busy
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	return pgx.ConnectConfig(ctx, config)
 }
