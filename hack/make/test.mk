@@ -19,11 +19,11 @@ test-unit: deps assets ## Run all packages, under the race detector where gorout
 
 .PHONY: test-fleet
 test-fleet: deps assets build demo-programs ## Run the whole system as processes on this machine and prove its promises
-	KUBEBUILDER_ASSETS=$(ASSETS) $(GINKGO) --timeout 25m --label-filter '!more' --tags fleet ./test/fleet
+	KUBEBUILDER_ASSETS=$(ASSETS) $(GINKGO) --procs 2 --timeout 25m --label-filter '!more' --tags fleet ./test/fleet
 
 .PHONY: test-fleet-more
 test-fleet-more: deps assets build demo-programs ## The same with the specs whose like `make e2e` shows (about 18 minutes)
-	KUBEBUILDER_ASSETS=$(ASSETS) $(GINKGO) --timeout 30m --tags fleet ./test/fleet
+	KUBEBUILDER_ASSETS=$(ASSETS) $(GINKGO) --procs 2 --timeout 30m --tags fleet ./test/fleet
 
 .PHONY: e2e
 e2e: e2e-ready ## Create a kind cluster, install Weir, and prove its promises with real pods (E2E_KEEP=1 leaves the cluster of a spec that failed)

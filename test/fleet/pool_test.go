@@ -222,7 +222,7 @@ var _ = Describe("A pool of concurrency", func() {
 		}),
 	)
 
-	It("follows a backend whose capacity changes", func(ctx SpecContext) {
+	It("follows a backend whose capacity changes", Serial, func(ctx SpecContext) {
 		const largest = 100
 		b := openBasin(ctx)
 		b.limit(ctx, v1alpha1.ConcurrencyPoolSpec{Limit: v1alpha1.PoolLimit{Max: largest}})
