@@ -22,7 +22,7 @@ test-fleet: deps assets build demo-programs ## Run the whole system as processes
 	KUBEBUILDER_ASSETS=$(ASSETS) $(GINKGO) --procs 2 --timeout 25m --label-filter '!more' --tags fleet ./test/fleet
 
 .PHONY: test-fleet-more
-test-fleet-more: deps assets build demo-programs ## The same with the specs whose like `make e2e` shows (about 18 minutes)
+test-fleet-more: deps assets build demo-programs ## The same with the specs whose like `make e2e` shows (about 10 minutes)
 	KUBEBUILDER_ASSETS=$(ASSETS) $(GINKGO) --procs 2 --timeout 30m --tags fleet ./test/fleet
 
 .PHONY: e2e
