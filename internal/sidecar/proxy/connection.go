@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
@@ -38,15 +39,35 @@ type connection struct {
 
 var errClosedByApp = errors.New("the app has closed the connection")
 
-// begin says that a request is about to be sent over the connection.
-func begin(got httptrace.GotConnInfo) {
-	if c, ok := got.Conn.(*connection); ok {
-		c.begins.Store(true)
+// A sending is one request on its way over a connection.
+type sending struct{ over atomic.Pointer[connection] }
+
+// of returns r so that the connection that it goes over is told when it begins.
+func (s *sending) of(r *http.Request) *http.Request {
+	trace := httptrace.ClientTrace{GotConn: s.begin} // of this request alone: WithClientTrace writes to it
+	return r.WithContext(httptrace.WithClientTrace(r.Context(), &trace))
+}
+
+func (s *sending) begin(got httptrace.GotConnInfo) {
+	c, ok := got.Conn.(*connection)
+	if !ok {
+		return
+	}
+	c.begins.Store(true)
+	if got.Reused {
+		s.over.Store(c)
+	} else {
+		s.over.Store(nil)
 	}
 }
 
-// beginning is told which connection a request goes over.
-var beginning = &httptrace.ClientTrace{GotConn: begin}
+// notBegun reports whether a connection that served others before failed, and nothing of
+// the request was written. net/http does not tell that when it saw the connection being
+// closed in the very moment in which it was chosen.
+func (s *sending) notBegun() bool {
+	c := s.over.Load()
+	return c != nil && c.begins.Load()
+}
 
 // Write implements net.Conn.
 func (c *connection) Write(p []byte) (int, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httptrace"
 	"testing"
 )
@@ -31,7 +32,11 @@ func TestAConnectionIsLookedAfterWhereARequestBegins(t *testing.T) {
 		return err
 	}
 
-	begin(httptrace.GotConnInfo{Conn: c})
+	var s sending
+	s.begin(httptrace.GotConnInfo{Conn: c})
+	if s.notBegun() {
+		t.Error("who has a connection of its own would send it over another")
+	}
 	if err := write("the head"); err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +52,30 @@ func TestAConnectionIsLookedAfterWhereARequestBegins(t *testing.T) {
 	if err := write("the body"); err != nil {
 		t.Errorf("a request that goes on: %v", err)
 	}
-	begin(httptrace.GotConnInfo{Conn: c, Reused: true})
+	s.begin(httptrace.GotConnInfo{Conn: c, Reused: true})
+	if !s.notBegun() {
+		t.Error("a request of which nothing was written counts as begun")
+	}
 	if err := write("the head"); !errors.Is(err, errClosedByApp) {
 		t.Errorf("a request that begins: %v, want that the app has closed the connection", err)
+	}
+	if s.notBegun() {
+		t.Error("a request that was written counts as not begun")
+	}
+}
+
+// TestTheTraceOfARequestIsItsOwn: what answers one is told to nobody else.
+func TestTheTraceOfARequestIsItsOwn(t *testing.T) {
+	var told [2]int
+	for i := range told {
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotFirstResponseByte: func() { told[i]++ }})
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://app/", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		httptrace.ContextClientTrace(new(sending).of(r).Context()).GotFirstResponseByte()
+	}
+	if told != [2]int{1, 1} {
+		t.Errorf("two requests were told %v times", told)
 	}
 }

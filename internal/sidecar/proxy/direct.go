@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptrace"
 	"sync"
 )
 
@@ -28,7 +27,7 @@ func newDirect(target string) *direct {
 // RoundTrip implements http.RoundTripper.
 func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil || r.Header["Upgrade"] != nil {
-		return d.rest.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), beginning))) //nolint:wrapcheck // of the other way
+		return d.sendWhole(r)
 	}
 	head := heads.Get().(*bytes.Buffer) //nolint:forcetypeassert // nothing else is in there
 	defer heads.Put(head)
@@ -46,6 +45,24 @@ func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
 		case l == nil || !l.used || !errors.Is(err, errNothingSent) && !replayable(r):
 			return nil, err
 		}
+	}
+}
+
+// sendWhole sends a request by the other way, and again as long as nothing of it was
+// written over a connection that the app has closed.
+func (d *direct) sendWhole(r *http.Request) (*http.Response, error) {
+	for {
+		var s sending
+		res, err := d.rest.RoundTrip(s.of(r))
+		if err == nil || !s.notBegun() || r.GetBody == nil || r.Context().Err() != nil {
+			return res, err //nolint:wrapcheck // of the other way
+		}
+		body, lost := r.GetBody()
+		if lost != nil {
+			return nil, err //nolint:wrapcheck // of the other way
+		}
+		r = r.WithContext(r.Context()) // who sends a request does not change it
+		r.Body = body
 	}
 }
 
