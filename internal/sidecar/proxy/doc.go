@@ -3,6 +3,7 @@
 //
 // Requests reach the app in the protocol that they came in. Those of HTTP/1.1 that have no
 // body and ask for no other protocol go the direct way, which hands them to no other
-// goroutine; the others go through an http.Transport. Both write the same bytes, and hold
-// the same bounds and rules of when a request may be sent again.
+// goroutine; the others go through an http.Transport. Both write the same bytes and hold
+// the same bounds. Both send a request again over another connection when nothing of it was
+// written, or when the app closed one that served others before, and it does no harm twice.
 package proxy
