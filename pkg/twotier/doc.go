@@ -24,6 +24,9 @@
 //   - What a lease asks for is learned from the demand that is offered, and bounded
 //     by what the store says. Nothing that is learned can grant anything.
 //
+// What a call brings goes first to the requests that wait for it, in the order in which
+// they came, so that none is refused because others were faster.
+//
 // A Key holds the account of one counter, or of one tenant's part of it, in a form
 // that requests spend from without a lock. A test makes both decide the same.
 //

@@ -28,8 +28,9 @@ type Key struct {
 
 // busy is what a key is about.
 type busy struct {
-	requests int   // that have not been decided
-	cost     int64 // of those
+	requests int   // that have not left
+	cost     int64 // of those that are not decided
+	queue    queue // of those that wait for calls
 	call     *call // the one outstanding store call, nil when there is none
 	line     *line // of requests that share calls, nil when no such call is under way
 	returned int64 // units that the store has got back meanwhile
@@ -122,6 +123,14 @@ func (k *Key) accountOf(e *lease, credits, refused int64) Account {
 
 // keep makes a the key's account under the settings; mu is held.
 func (k *Key) keep(s *settings, a Account, now int64) {
+	k.publish(k.hold(s, a, now))
+	if a.Front.Credits+a.Back.Credits > 0 {
+		k.limiter().look()
+	}
+}
+
+// hold is keep but for the lease, which nobody else sees until it is published.
+func (k *Key) hold(s *settings, a Account, now int64) *lease {
 	old := k.lease.Load()
 	next := &lease{
 		deadline: a.Front.Deadline, remaining: a.Remaining, name: old.name, key: k,
@@ -131,10 +140,7 @@ func (k *Key) keep(s *settings, a Account, now int64) {
 	next.refused.Store(a.refused)
 	k.sizer, k.demand = a.sizer, a.demand
 	k.keepExtra(a)
-	k.publish(next)
-	if a.Front.Credits+a.Back.Credits > 0 {
-		k.limiter().look()
-	}
+	return next
 }
 
 // keepExtra keeps what few accounts have; mu is held.

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// maxRounds is how many store calls one request waits for. What a call brings may
-// be spent by others, which ends, because a request that has to wait is part of
-// what the next call asks for.
+// maxRounds is how many store calls one request waits for. It is part of what the next
+// one asks for, but the store may grant less than all wait for, and a larger cost may go
+// without while smaller ones are paid. Then it asks for itself.
 const maxRounds = 8
 
 // miss decides a request that credits in hand and remembered refusals do not.
@@ -25,23 +25,24 @@ func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
 	if d, ok := k.tooLarge(l.settings.Load(), cost); ok {
 		return d, nil
 	}
-	for !k.enter(cost) {
+	w := &waiter{cost: cost}
+	for !k.enter(w) {
 		k = l.Key(split(k.lease.Load().name, k.tenanted))
 	}
-	defer k.leave(cost)
+	defer k.leave(w)
 	for round := range maxRounds {
 		cfg := l.settings.Load()
 		if d, ok := k.tooLarge(cfg, cost); ok {
 			return d, nil
 		}
-		if cfg.Mode != Leased || l.slow.outlasts(cfg) {
-			d, ok, err := k.ask(ctx, cfg, cost, round)
+		if cfg.Mode != Leased || l.slow.outlasts(cfg) || round == maxRounds-1 {
+			d, ok, err := k.ask(ctx, cfg, w, round)
 			if ok {
 				return d, err
 			}
 			continue
 		}
-		d, c, err := k.join(ctx, cost)
+		d, c, err := k.join(ctx, w)
 		if c == nil {
 			return d, err
 		}
@@ -55,30 +56,6 @@ func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
 	return l.outrun(l.settings.Load()), nil
 }
 
-// enter registers a request as waiting. It returns false when the key was
-// evicted in the meantime.
-func (k *Key) enter(cost int64) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.evicted {
-		return false
-	}
-	if k.busy == nil {
-		k.busy = new(busy)
-	}
-	k.busy.requests++
-	k.busy.cost += cost
-	return true
-}
-
-func (k *Key) leave(cost int64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.busy.requests--
-	k.busy.cost -= cost
-	k.rest()
-}
-
 // rest forgets what the key was about when that is over; mu is held.
 func (k *Key) rest() {
 	if k.busy.requests == 0 && k.busy.call == nil && k.busy.line == nil {
@@ -88,8 +65,8 @@ func (k *Key) rest() {
 
 // join decides the request if it can be decided now. Otherwise it returns the
 // call under way, or a new one, which it carries out when ctx leaves the time.
-func (k *Key) join(ctx context.Context, cost int64) (Decision, *call, error) {
-	d, c, own, err := k.decideOrCall(ctx, cost)
+func (k *Key) join(ctx context.Context, w *waiter) (Decision, *call, error) {
+	d, c, own, err := k.decideOrCall(ctx, w)
 	if !own {
 		return d, c, err
 	}
@@ -102,10 +79,13 @@ func (k *Key) join(ctx context.Context, cost int64) (Decision, *call, error) {
 }
 
 // decideOrCall is join without carrying out a call of the request's own.
-func (k *Key) decideOrCall(ctx context.Context, cost int64) (d Decision, c *call, own bool, err error) {
+func (k *Key) decideOrCall(ctx context.Context, w *waiter) (d Decision, c *call, own bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	l := k.limiter()
+	if d, ok := k.served(w); ok {
+		return d, nil, false, nil
+	}
+	l, cost := k.limiter(), w.cost
 	cfg, now := l.settings.Load(), l.clock.now()
 	if cfg.Draining {
 		return l.refusedByDrain(cfg), nil, false, nil
@@ -113,10 +93,12 @@ func (k *Key) decideOrCall(ctx context.Context, cost int64) (d Decision, c *call
 	// What the call that just ended brought is visible under the lock.
 	k.turn(cfg, now, cost)
 	if k.lease.Load().decide(l, cost, &d) {
+		k.busy.queue.remove(w)
 		k.tell(&d)
 		return d, nil, false, nil
 	}
 	if c := k.busy.call; c != nil && c.cfg.gate == cfg.gate {
+		k.busy.queue.add(w)
 		return Decision{}, c, false, nil
 	}
 	if k.isAlone(now) {
@@ -126,7 +108,8 @@ func (k *Key) decideOrCall(ctx context.Context, cost int64) (d Decision, c *call
 		d, err := k.unavailable(cfg, cost, now, err)
 		return d, nil, false, err
 	}
-	take := cfg.Ask(k.look(), cfg.ParamsOf(k.value()), now, cost, k.busy.cost, l.holders.Load())
+	k.busy.queue.add(w)
+	take := cfg.Ask(k.look(), cfg.ParamsOf(k.value()), now, k.busy.queue.first(), k.busy.cost, l.holders.Load())
 	if l.lends(ctx, cfg) && l.begin() {
 		return Decision{}, k.call(cfg, take, maxAsks), true, nil
 	}

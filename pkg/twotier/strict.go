@@ -8,11 +8,11 @@ import (
 )
 
 // ask decides one request by the store, in modes Strict and CachedDeny, and in mode
-// Leased when leases come too late. It reports false when the request has to be decided
-// anew, which tries counts.
-func (k *Key) ask(ctx context.Context, cfg *settings, cost int64, tries int) (Decision, bool, error) {
-	l := k.limiter()
-	if d, ok := k.before(cost); ok {
+// Leased when leases come too late or brought it nothing. It reports false when the request
+// has to be decided anew, which tries counts.
+func (k *Key) ask(ctx context.Context, cfg *settings, w *waiter, tries int) (Decision, bool, error) {
+	l, cost := k.limiter(), w.cost
+	if d, ok := k.before(w); ok {
 		return d, true, nil
 	}
 	if l.isClosed() {
@@ -74,11 +74,16 @@ func (k *Key) unanswered(ctx context.Context, cfg *settings, cost int64, err err
 	}
 }
 
-// before decides a request that the store must not be asked for, or need not.
-func (k *Key) before(cost int64) (d Decision, ok bool) {
+// before decides a request that the store must not be asked for, or need not. It no longer
+// waits for calls of others.
+func (k *Key) before(w *waiter) (d Decision, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	l := k.limiter()
+	k.busy.queue.remove(w)
+	if d, ok := k.served(w); ok {
+		return d, true
+	}
+	l, cost := k.limiter(), w.cost
 	cfg, now := l.settings.Load(), l.clock.now()
 	switch {
 	case cfg.Draining:

@@ -1,0 +1,111 @@
+package twotier
+
+import "container/list"
+
+// A waiter is a request that credits in hand and remembered refusals did not decide. The
+// key's mu guards it.
+type waiter struct {
+	cost     int64
+	place    *list.Element // in the queue, nil when it is not there
+	decided  bool          // by what a call brought
+	claimed  bool          // the decision is with its caller
+	decision Decision
+}
+
+// A queue is the requests that wait for calls of a key, in the order in which they came.
+// What a call brings is for them before anybody else sees it: those that come later would
+// else be faster, again and again, for a request that waits has to be woken first.
+type queue struct{ list.List }
+
+// add puts w at the end, unless it is there already.
+func (q *queue) add(w *waiter) {
+	if w.place == nil {
+		w.place = q.PushBack(w)
+	}
+}
+
+// remove takes w out, if it is there.
+func (q *queue) remove(w *waiter) {
+	if w.place != nil {
+		q.Remove(w.place)
+		w.place = nil
+	}
+}
+
+// first returns the cost of the request that goes next. A call has to pay for it, or
+// those that cost less would be paid before it for ever.
+func (q *queue) first() int64 { return q.Front().Value.(*waiter).cost } //nolint:forcetypeassert // nothing else is in there
+
+// serve decides those that wait by the lease, and takes out those it decided.
+func (q *queue) serve(l *Limiter, e *lease) (cost int64) {
+	var next *list.Element
+	for at := q.Front(); at != nil; at = next {
+		next = at.Next()
+		w := at.Value.(*waiter) //nolint:forcetypeassert // nothing else is in there
+		if w.decided = e.decide(l, w.cost, &w.decision); w.decided {
+			q.remove(w)
+			cost += w.cost
+		}
+	}
+	return cost
+}
+
+// serve is keep for those that wait before anybody else; mu is held.
+func (k *Key) serve(s *settings, a Account, now int64) {
+	e := k.hold(s, a, now)
+	if k.busy != nil {
+		k.busy.cost -= k.busy.queue.serve(k.limiter(), e)
+	}
+	k.publish(e)
+	if a.Front.Credits+a.Back.Credits > 0 {
+		k.limiter().look()
+	}
+}
+
+// enter registers a request. It returns false when the key was evicted in the meantime.
+func (k *Key) enter(w *waiter) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.evicted {
+		return false
+	}
+	if k.busy == nil {
+		k.busy = new(busy)
+	}
+	k.busy.requests++
+	k.busy.cost += w.cost
+	return true
+}
+
+// served returns what was decided of the request, and reports whether anything was; mu is
+// held.
+func (k *Key) served(w *waiter) (d Decision, ok bool) {
+	if !w.decided {
+		return Decision{}, false
+	}
+	w.claimed = true
+	d = w.decision
+	k.tell(&d)
+	return d, true
+}
+
+// leave ends what enter began. What was granted to a request that went away before it
+// knew goes back.
+func (k *Key) leave(w *waiter) {
+	k.unregister(w)
+	if w.decided && !w.claimed {
+		w.decision.Cancel()
+	}
+}
+
+// unregister is leave without what goes back.
+func (k *Key) unregister(w *waiter) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.busy.queue.remove(w)
+	k.busy.requests--
+	if !w.decided {
+		k.busy.cost -= w.cost
+	}
+	k.rest()
+}

@@ -1,0 +1,157 @@
+package twotier
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// stream lets a request of each cost come in turn, so often, while calls take a
+// millisecond and bring no more than is asked for. It returns what became of each and how
+// long it waited.
+func stream(t *testing.T, every time.Duration, costs []int64) (all []Decision, waited []time.Duration) {
+	t.Helper()
+	s := newFakeStore()
+	l := open(t, perSecond(1_000_000_000, 1), s)
+	nextWindow()
+	s.there, s.back = constant(500*time.Microsecond), constant(500*time.Microsecond)
+	all, waited = make([]Decision, len(costs)), make([]time.Duration, len(costs))
+	var requests sync.WaitGroup
+	for i, cost := range costs {
+		came := time.Now()
+		requests.Go(func() {
+			all[i] = acquire(t, l, "", cost)
+			waited[i] = time.Since(came)
+		})
+		time.Sleep(every)
+	}
+	requests.Wait()
+	return all, waited
+}
+
+// Requests that come while a call is under way find some of what it brings before those
+// that it was made for do.
+func TestThoseThatComeLaterAreNotServedBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		costs := make([]int64, 3000)
+		for i := range costs {
+			costs[i] = 1
+		}
+		all, waited := stream(t, 250*time.Microsecond, costs)
+		for i, d := range all {
+			if !d.Allowed || waited[i] > 2*time.Millisecond {
+				t.Errorf("request %d, after %v: %+v, want it admitted after two calls at most", i, waited[i], d)
+			}
+		}
+	})
+}
+
+func TestALargeCostIsNotServedAfterSmallOnesForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		costs := make([]int64, 400)
+		for i := range costs {
+			costs[i] = 1
+			if i%20 == 10 {
+				costs[i] = 50
+			}
+		}
+		all, waited := stream(t, 100*time.Microsecond, costs)
+		for i, d := range all {
+			if !d.Allowed || waited[i] > 3*time.Millisecond {
+				t.Errorf("request %d of %d, after %v: %+v", i, costs[i], waited[i], d)
+			}
+		}
+	})
+}
+
+// wait puts a request for the cost into the queue of a key that holds credits.
+func wait(t *testing.T, k *Key, cost int64) *waiter {
+	t.Helper()
+	w := &waiter{cost: cost}
+	if !k.enter(w) {
+		t.Fatal("the key is evicted")
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.busy.queue.add(w)
+	return w
+}
+
+func TestWhatWasGrantedToWhoWentAwayGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, perSecond(1000, 10), newFakeStore())
+		nextWindow()
+		acquire(t, l, "", 1)
+		k := l.Key("", "")
+		had := l.Credits()
+		gone, stays, large := wait(t, k, 3), wait(t, k, 2), wait(t, k, 100)
+		k.mu.Lock()
+		k.serve(l.settings.Load(), k.account(), l.clock.now())
+		k.mu.Unlock()
+		if got := l.Credits(); got != had-5 {
+			t.Errorf("%d of %d credits are left, want those of two requests less", got, had)
+		}
+		k.leave(gone)
+		if got := l.Credits(); got != had-2 {
+			t.Errorf("%d of %d credits are left, want those of one request less", got, had)
+		}
+		if d, ok := k.before(stays); !ok || !d.Allowed {
+			t.Errorf("who stayed got %+v", d)
+		}
+		if got := l.Credits(); got != had-2 {
+			t.Errorf("%d of %d credits are left after one request knew", got, had)
+		}
+		if _, ok := k.before(large); ok || k.busy.cost != 100 || k.busy.queue.Len() != 0 {
+			t.Errorf("%d wait, %d of them in the queue, after one for 100 could not be paid and left the queue", k.busy.cost, k.busy.queue.Len())
+		}
+		k.leave(large)
+		if k.busy.cost != 0 {
+			t.Errorf("%d wait after all have left but one who was served", k.busy.cost)
+		}
+		k.leave(stays)
+		if k.busy != nil {
+			t.Errorf("the key is busy with %+v after all have left", k.busy)
+		}
+		if got := l.Credits(); got != had-2 {
+			t.Errorf("%d of %d credits are left in the end", got, had)
+		}
+	})
+}
+
+// One that finds credits when it comes back is not served a second time.
+func TestWhoIsServedWaitsNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, perSecond(1000, 10), newFakeStore())
+		nextWindow()
+		acquire(t, l, "", 1)
+		k := l.Key("", "")
+		w := wait(t, k, 3)
+		defer k.leave(w)
+		if d, c, err := k.join(t.Context(), w); c != nil || err != nil || !d.Allowed {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		had := l.Credits()
+		k.mu.Lock()
+		k.serve(l.settings.Load(), k.account(), l.clock.now())
+		k.mu.Unlock()
+		if got := l.Credits(); got != had {
+			t.Errorf("%d of %d credits are left", got, had)
+		}
+	})
+}
+
+// A store that grants less than all wait for grants at least what a call asks for.
+func TestACallPaysForWhoGoesNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		l := open(t, perSecond(1000, 10), s)
+		nextWindow()
+		k := l.Key("", "")
+		defer k.leave(wait(t, k, 70))
+		acquire(t, l, "", 1)
+		if c := applied(s)[0]; c.Min != 70 {
+			t.Errorf("a call asks for %d at least, want what the first in the queue costs", c.Min)
+		}
+	})
+}
