@@ -29,13 +29,14 @@ type way struct {
 // ways are all of them, and the processes behind them.
 type ways struct {
 	dir     string
-	all     []*way // straight, the bare proxy, ours, others
+	all     []*way // straight, the bare proxy twice, ours, others
 	stopped []func()
 }
 
 const (
 	straight = iota
 	barely
+	_ // the bare one again
 	sidecar
 )
 
@@ -58,8 +59,10 @@ func openWays() (w *ways, err error) {
 	if err != nil {
 		return w, err
 	}
-	if _, err = w.start("bare ReverseProxy", nil, "peers", func(listen string) []string { return []string{"bare", listen, app.address} }); err != nil {
-		return w, err
+	for _, name := range []string{"bare ReverseProxy", "bare ReverseProxy again"} {
+		if _, err = w.start(name, nil, "peers", func(listen string) []string { return []string{"bare", listen, app.address} }); err != nil {
+			return w, err
+		}
 	}
 	if err := w.startSidecar(app.address); err != nil {
 		return w, err
