@@ -110,8 +110,7 @@ func (l *Limiter) refused(cfg *settings) Decision {
 	}
 }
 
-// outrun returns the refusal of a request that others were faster than, again
-// and again.
+// outrun returns the refusal of a request that no call brought an answer that held.
 func (l *Limiter) outrun(cfg *settings) Decision {
 	d := l.refused(cfg)
 	d.Source = FromLease

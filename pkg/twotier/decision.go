@@ -12,7 +12,7 @@ type Source uint8
 // The sources.
 const (
 	FromLease         Source = iota // credits in hand, or a refusal remembered to its end
-	FromStore                       // the store, asked for this request; in mode Leased, because leases come too late
+	FromStore                       // the store, asked for this request; in mode Leased, because leases come too late or bring it nothing
 	FromLocalShare                  // this process alone, on its share of the limit
 	FromFailureAction               // nobody: the store is unavailable and the policy says so
 	FromDrain                       // nobody: another store is about to take over

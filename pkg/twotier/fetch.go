@@ -128,7 +128,7 @@ func (k *Key) settle(c *call, r Reply) {
 		k.turn(inForce, now, math.MaxInt64)
 		a, lost := inForce.Settle(k.account(), now, c.take, r)
 		// The refusal is of the parameters that were asked for.
-		k.serve(cfg, a.Returned(k.returnedSince(c)), now)
+		k.keepPaying(cfg, a.Returned(k.returnedSince(c)), now)
 		l.giveBack(k, cfg.gate, lost.Returnable(now))
 	}
 }

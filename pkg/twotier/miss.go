@@ -10,10 +10,14 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// maxRounds is how many store calls one request waits for. It is part of what the next
-// one asks for, but the store may grant less than all wait for, and a larger cost may go
-// without while smaller ones are paid. Then it asks for itself.
-const maxRounds = 8
+const (
+	// maxJoins is how many leases one request waits for. It is part of what the next one
+	// asks for, but the store may grant less than all wait for: half of what is left at
+	// least, so that few go without so often. Then they ask for themselves.
+	maxJoins = 10
+	// maxRounds is how many store calls one request waits for.
+	maxRounds = maxJoins + 2
+)
 
 // miss decides a request that credits in hand and remembered refusals do not.
 func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
@@ -35,7 +39,7 @@ func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
 		if d, ok := k.tooLarge(cfg, cost); ok {
 			return d, nil
 		}
-		if cfg.Mode != Leased || l.slow.outlasts(cfg) || round == maxRounds-1 {
+		if cfg.Mode != Leased || l.slow.outlasts(cfg) || round >= maxJoins {
 			d, ok, err := k.ask(ctx, cfg, w, round)
 			if ok {
 				return d, err
@@ -82,7 +86,7 @@ func (k *Key) join(ctx context.Context, w *waiter) (Decision, *call, error) {
 func (k *Key) decideOrCall(ctx context.Context, w *waiter) (d Decision, c *call, own bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if d, ok := k.served(w); ok {
+	if d, ok := k.decided(w); ok {
 		return d, nil, false, nil
 	}
 	l, cost := k.limiter(), w.cost

@@ -36,8 +36,16 @@ func (q *queue) remove(w *waiter) {
 // those that cost less would be paid before it for ever.
 func (q *queue) first() int64 { return q.Front().Value.(*waiter).cost } //nolint:forcetypeassert // nothing else is in there
 
-// serve decides those that wait by the lease, and takes out those it decided.
-func (q *queue) serve(l *Limiter, e *lease) (cost int64) {
+// clear takes all out.
+func (q *queue) clear() {
+	for q.Len() > 0 {
+		q.remove(q.Front().Value.(*waiter)) //nolint:forcetypeassert // nothing else is in there
+	}
+}
+
+// pay decides those that wait by the lease, takes out those it decided, and returns what
+// they cost.
+func (q *queue) pay(l *Limiter, e *lease) (cost int64) {
 	var next *list.Element
 	for at := q.Front(); at != nil; at = next {
 		next = at.Next()
@@ -50,11 +58,18 @@ func (q *queue) serve(l *Limiter, e *lease) (cost int64) {
 	return cost
 }
 
-// serve is keep for those that wait before anybody else; mu is held.
-func (k *Key) serve(s *settings, a Account, now int64) {
+// keepPaying is keep, but before anybody else sees the account it pays for those that
+// wait; mu is held.
+func (k *Key) keepPaying(s *settings, a Account, now int64) {
 	e := k.hold(s, a, now)
-	if k.busy != nil {
-		k.busy.cost -= k.busy.queue.serve(k.limiter(), e)
+	if b := k.busy; b != nil {
+		b.cost -= b.queue.pay(k.limiter(), e)
+		if b.queue.Len() > 0 && a.Back.Held(now) > 0 {
+			a = k.accountOf(e, e.drain(), e.refused.Swap(0))
+			a.Front, a.Back = a.Back, a.Front
+			e = k.hold(s, a, now)
+			b.cost -= b.queue.pay(k.limiter(), e)
+		}
 	}
 	k.publish(e)
 	if a.Front.Credits+a.Back.Credits > 0 {
@@ -77,10 +92,15 @@ func (k *Key) enter(w *waiter) bool {
 	return true
 }
 
-// served returns what was decided of the request, and reports whether anything was; mu is
-// held.
-func (k *Key) served(w *waiter) (d Decision, ok bool) {
+// decided returns what was decided of the request, and reports whether anything was that
+// still holds; mu is held. Who is woken late may be so after the credits died.
+func (k *Key) decided(w *waiter) (d Decision, ok bool) {
 	if !w.decided {
+		return Decision{}, false
+	}
+	if e := w.decision.from; e != nil && k.limiter().clock.now() >= e.deadline {
+		w.decided, w.decision = false, Decision{}
+		k.busy.cost += w.cost
 		return Decision{}, false
 	}
 	w.claimed = true

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 // stream lets a request of each cost come in turn, so often, while calls take a
@@ -87,7 +89,7 @@ func TestWhatWasGrantedToWhoWentAwayGoesBack(t *testing.T) {
 		had := l.Credits()
 		gone, stays, large := wait(t, k, 3), wait(t, k, 2), wait(t, k, 100)
 		k.mu.Lock()
-		k.serve(l.settings.Load(), k.account(), l.clock.now())
+		k.keepPaying(l.settings.Load(), k.account(), l.clock.now())
 		k.mu.Unlock()
 		if got := l.Credits(); got != had-5 {
 			t.Errorf("%d of %d credits are left, want those of two requests less", got, had)
@@ -133,7 +135,7 @@ func TestWhoIsServedWaitsNoLonger(t *testing.T) {
 		}
 		had := l.Credits()
 		k.mu.Lock()
-		k.serve(l.settings.Load(), k.account(), l.clock.now())
+		k.keepPaying(l.settings.Load(), k.account(), l.clock.now())
 		k.mu.Unlock()
 		if got := l.Credits(); got != had {
 			t.Errorf("%d of %d credits are left", got, had)
@@ -154,4 +156,99 @@ func TestACallPaysForWhoGoesNext(t *testing.T) {
 			t.Errorf("a call asks for %d at least, want what the first in the queue costs", c.Min)
 		}
 	})
+}
+
+// hold gives the account of a key that holds so many credits in front and behind, of a
+// bucket, for those that wait.
+func hold(k *Key, front, behind int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.limiter().clock.now()
+	a := k.account()
+	for part, credits := range map[*Holding]int64{&a.Front: front, &a.Back: behind} {
+		*part = Holding{Credits: credits, Deadline: now + int64(100*time.Millisecond), Charge: Charge{ByTime: true, At: limiter.Instant(1 + credits)}}
+	}
+	k.keepPaying(k.limiter().settings.Load(), a, now)
+}
+
+func bucketKey(t *testing.T) *Key {
+	t.Helper()
+	cfg := byTime(limiter.TokenBucket, Leased)
+	cfg.LowWater = 0
+	return open(t, cfg, newFakeStore()).Key("", "")
+}
+
+func TestThoseThatWaitArePaidFromBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := bucketKey(t)
+		large, small, last := wait(t, k, 5), wait(t, k, 1), wait(t, k, 4)
+		for _, w := range []*waiter{large, small, last} {
+			defer k.leave(w)
+		}
+		hold(k, 1, 8)
+		if !large.decided || !small.decided || last.decided {
+			t.Errorf("9 credits paid for 5: %v, for 1: %v, and for 4: %v", large.decided, small.decided, last.decided)
+		}
+		if k.busy.cost != 4 {
+			t.Errorf("%d wait, want 4", k.busy.cost)
+		}
+	})
+}
+
+// Who asks for itself in the end needs not, if it finds what pays behind.
+func TestWhoAsksForItselfLooksBehindFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := bucketKey(t)
+		hold(k, 1, 8)
+		w := wait(t, k, 5)
+		defer k.leave(w)
+		if d, ok := k.before(w); !ok || !d.Allowed {
+			t.Errorf("8 credits behind did not pay for 5: %+v", d)
+		}
+	})
+}
+
+// A thread may lose the processor for long between being served and being woken.
+func TestCreditsThatDiedBeforeWhoWaitedWokeAdmitNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := bucketKey(t)
+		w := wait(t, k, 3)
+		defer k.leave(w)
+		hold(k, 8, 0)
+		time.Sleep(100 * time.Millisecond)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if d, ok := k.decided(w); ok || k.busy.cost != 3 {
+			t.Errorf("decided %+v, and %d wait", d, k.busy.cost)
+		}
+	})
+}
+
+// Who waits for an answer of a store that no longer serves may do so for long, and must not
+// hold what another one grants meanwhile.
+func TestAnotherStoreServesWhoAsksIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := bucketKey(t)
+		w := wait(t, k, 3)
+		defer k.leave(w)
+		k.forget()
+		hold(k, 8, 0)
+		if w.decided {
+			t.Errorf("decided %+v", w.decision)
+		}
+	})
+}
+
+// Calls of requests that ask for themselves go beside leases, and may end later.
+func TestWhatOneRequestIsToldIsNotTheAnswerToALease(t *testing.T) {
+	for mode, want := range map[Mode]bool{Strict: false, CachedDeny: true, Leased: false} {
+		cfg := perSecond(10, 1)
+		cfg.Mode = mode
+		if got := (&settings{Rules: RulesOf(cfg)}).remembers(); got != want {
+			t.Errorf("%v remembers: %v", mode, got)
+		}
+	}
+	if !(&settings{Rules: RulesOf(byTime(limiter.TokenBucket, Leased))}).remembers() {
+		t.Error("a refusal by a bucket is not remembered where leases come too late")
+	}
 }

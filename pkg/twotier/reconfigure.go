@@ -51,6 +51,9 @@ func (k *Key) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.blank(past)
+	if k.busy != nil {
+		k.busy.queue.clear() // who waits for an answer of the old store takes none of the new one
+	}
 	if k.extra != nil {
 		k.extra.own = nil
 		k.trim()

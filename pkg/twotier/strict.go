@@ -80,7 +80,7 @@ func (k *Key) before(w *waiter) (d Decision, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.busy.queue.remove(w)
-	if d, ok := k.served(w); ok {
+	if d, ok := k.decided(w); ok {
 		return d, true
 	}
 	l, cost := k.limiter(), w.cost
@@ -90,9 +90,10 @@ func (k *Key) before(w *waiter) (d Decision, ok bool) {
 		return l.refusedByDrain(cfg), true
 	case k.isAlone(now):
 		return k.admitAlone(cfg, cost, now), true
-	default:
-		return d, k.lease.Load().decide(l, cost, &d)
+	case cfg.Mode == Leased:
+		k.turn(cfg, now, cost)
 	}
+	return d, k.lease.Load().decide(l, cost, &d)
 }
 
 // answer makes a reply effective for so many requests of the cost; mu is held. It
@@ -116,7 +117,7 @@ func (k *Key) answer(c *call, r Reply, cost, requests int64) (verdict, bool) {
 	a.Refusal = cfg.refusalOf(a, c.take, r)
 	a = a.Returned(k.returnedSince(c))
 	t := l.termsOf(cfg, &Account{Answer: a.Answer, Hand: Hand{Front: Holding{Deadline: past, Charge: grant.Charge}}}, now)
-	if cfg.Mode != Strict && inForce == cfg && a.Until > now {
+	if cfg.remembers() && inForce == cfg && a.Until > now {
 		k.keep(cfg, a, now)
 	} else { // a grant may have been made before what is refused since
 		k.putBack(a)
@@ -141,6 +142,12 @@ func (k *Key) answer(c *call, r Reply, cost, requests int64) (verdict, bool) {
 	}
 	l.giveBack(k, cfg.gate, grant)
 	return v, true
+}
+
+// remembers reports whether what a store said to one request is said to the next. Where
+// leases are asked for beside it, an older answer would take the place of theirs.
+func (s *settings) remembers() bool {
+	return s.Mode == CachedDeny || s.Mode == Leased && !s.Params.Algorithm.WindowCoupled()
 }
 
 // A verdict is what a reply means for the requests that it answers.
