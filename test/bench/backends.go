@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -37,8 +38,8 @@ func startBackends() (*backends, error) {
 
 // stop stops what was started, the latest first.
 func (b *backends) stop() {
-	for i := len(b.stops) - 1; i >= 0; i-- {
-		b.stops[i]()
+	for _, stop := range slices.Backward(b.stops) {
+		stop()
 	}
 }
 

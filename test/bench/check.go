@@ -32,14 +32,14 @@ func checks() []benchCase {
 	return []benchCase{
 		{"one hot key, admitted", 1.5, one, true, func() []contender {
 			return append([]contender{
-				limitOne(), weirHandle("weir", "key", window(limiter.MaxLimit), limiter.MaxLimit),
+				limitOne(), weirHandle("weir", window(limiter.MaxLimit), limiter.MaxLimit),
 				xtimeOne(plenty), uberOne(), sethvargo(plenty), throttle(plenty),
-				weirHandle("weir, store asked every 100", "key", window(limiter.MaxLimit), 100),
+				weirHandle("weir, store asked every 100", window(limiter.MaxLimit), 100),
 			}, weirAlgorithms()...)
 		}},
 		{"one hot key, refused", 1.5, one, false, func() []contender {
 			return []contender{
-				limitRefuse(), weirHandle("weir", "key", window(spent), 1),
+				limitRefuse(), weirHandle("weir", window(spent), 1),
 				xtimeOne(spent), sethvargo(spent), throttle(spent),
 			}
 		}},

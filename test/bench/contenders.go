@@ -132,8 +132,8 @@ func weir(name, key string, cfg twotier.Config, s twotier.Store) contender {
 	}
 }
 
-func weirHandle(name, key string, p limiter.Params, batch int64) contender {
-	return weir(name, key, config(p, batch), &memory{states: make(map[store.Key]limiter.State)})
+func weirHandle(name string, p limiter.Params, batch int64) contender {
+	return weir(name, "key", config(p, batch), &memory{states: make(map[store.Key]limiter.State)})
 }
 
 // weirAlgorithms are the algorithms whose grants live for a time instead of a
@@ -146,7 +146,7 @@ func weirAlgorithms() []contender {
 		if a == limiter.SlidingWindow {
 			p.Buckets = 60
 		}
-		out = append(out, weirHandle("weir, "+a.String(), "key", p, limit/100))
+		out = append(out, weirHandle("weir, "+a.String(), p, limit/100))
 	}
 	return out
 }

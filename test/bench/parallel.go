@@ -16,7 +16,7 @@ func parallel(show func(*table)) error {
 	}
 	show(sweep("One hot key, admitted", note, reached, func() []contender {
 		return []contender{
-			limitOne(), weirHandle("weir", "key", window(limiter.MaxLimit), limiter.MaxLimit),
+			limitOne(), weirHandle("weir", window(limiter.MaxLimit), limiter.MaxLimit),
 			xtimeOne(plenty), uberOne(), sethvargo(plenty), throttle(plenty),
 		}
 	}))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,8 +75,8 @@ func openWays() (w *ways, err error) {
 }
 
 func (w *ways) close() {
-	for i := len(w.stopped) - 1; i >= 0; i-- {
-		w.stopped[i]()
+	for _, stop := range slices.Backward(w.stopped) {
+		stop()
 	}
 }
 
