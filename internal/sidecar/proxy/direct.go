@@ -17,7 +17,13 @@ type direct struct {
 	target string // host:port of the app
 	dial   dial
 	idle   idleLinks
-	rest   *http.Transport // for requests with a body, and those that may become tunnels
+	rest   transport // for requests with a body, and those that may become tunnels
+}
+
+// A transport is what is used of an http.Transport.
+type transport interface {
+	http.RoundTripper
+	CloseIdleConnections()
 }
 
 func newDirect(target string) *direct {

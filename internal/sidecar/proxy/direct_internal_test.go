@@ -365,3 +365,62 @@ func TestTheHeaderOfAnAnswerIsBounded(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// refusing is a transport whose first connections the app closes before anything is written.
+type refusing struct {
+	times int
+	begun bool // something was written of each
+	tries int
+	body  string // of the last request
+}
+
+func (*refusing) CloseIdleConnections() {}
+
+func (f *refusing) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.tries++
+	data, err := io.ReadAll(r.Body) // as far as a buffer goes, before anything is written
+	if err != nil {
+		return nil, err
+	}
+	f.body = string(data)
+	if f.tries > f.times {
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	}
+	c := &connection{}
+	httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Conn: c, Reused: true})
+	if f.begun {
+		c.begins.Store(false)
+	}
+	return nil, errClosedByApp
+}
+
+func TestARequestOfWhichNothingWasWrittenIsSentAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		app   refusing
+		body  string
+		tries int
+		ok    bool
+	}{
+		"over the next connection":       {refusing{times: 1}, "whole", 2, true},
+		"as often as it takes":           {refusing{times: 5}, "whole", 6, true},
+		"not what was begun":             {refusing{times: 1, begun: true}, "whole", 1, false},
+		"not what is no longer known of": {refusing{times: 1}, strings.Repeat("long", keptBytes), 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := toward(t, "app")
+			d.rest = &tc.app
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://app/", io.NopCloser(strings.NewReader(tc.body)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sendAgain(r)
+			res, err := d.RoundTrip(r)
+			if (err == nil) != tc.ok || tc.app.tries != tc.tries || tc.app.body != tc.body {
+				t.Errorf("%d tries, the last with %d bytes: %v", tc.app.tries, len(tc.app.body), err)
+			}
+			if err == nil {
+				_ = res.Body.Close()
+			}
+		})
+	}
+}
