@@ -72,7 +72,7 @@ func (p *platform) newCoordinator(shared *federation) (*coordinator.Coordinator,
 	config := coordinator.Config{
 		Address:       p.options.fleetBindAddress,
 		TLS:           &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: p.certificates.GetCertificate},
-		Authenticator: coordinator.NewTokenReviewer(clients.AuthenticationV1().TokenReviews()),
+		Authenticator: coordinator.NewTokenReviewer(clients.AuthenticationV1().TokenReviews(), knownPods{p.manager.GetCache()}),
 		Resolver:      resolve.ByPod{ByLabels: p.snapshots, Secrets: p.secrets},
 		Terms:         coordinator.NewConfigMapTerms(clients.CoreV1().ConfigMaps(p.options.namespace)),
 		Registerer:    metrics.Registry,

@@ -22,6 +22,10 @@ type Identity struct {
 // good. Any other error means that this could not be found out.
 var ErrUnauthenticated = errors.New("the token is not accepted")
 
+// ErrCrowded is what an Authenticator's error wraps when too many tokens claim to be of
+// the same pod. Others are not held up.
+var ErrCrowded = errors.New("too many tokens of one pod at a time")
+
 // An Authenticator tells whose token it is. It may block until ctx is done.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (Identity, error)
@@ -41,6 +45,9 @@ func (c *Coordinator) authenticate(ctx context.Context) (Identity, error) {
 	case errors.Is(err, ErrUnauthenticated):
 		c.metrics.authentications.WithLabelValues("refused").Inc()
 		return Identity{}, status.Error(codes.Unauthenticated, err.Error())
+	case errors.Is(err, ErrCrowded):
+		c.metrics.authentications.WithLabelValues("limited").Inc()
+		return Identity{}, status.Error(codes.ResourceExhausted, err.Error())
 	case err != nil:
 		c.metrics.authentications.WithLabelValues("failed").Inc()
 		return Identity{}, status.Errorf(codes.Unavailable, "the token cannot be reviewed now: %v", err)

@@ -39,7 +39,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_coordinator_sessions_closed_total", Help: "Sessions that ended, by gRPC status code.",
 		}, []string{"code"}),
 		authentications: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_coordinator_authentications_total", Help: "Tokens presented: accepted, refused, missing, or failed to be reviewed.",
+			Name: "weir_coordinator_authentications_total", Help: "Tokens presented: accepted, refused, missing, limited (too many of one pod), or failed to be reviewed.",
 		}, []string{"result"}),
 		leases: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_coordinator_leases_total", Help: "Lease requests, by the reason of the answer; Error when no decision was reached.",

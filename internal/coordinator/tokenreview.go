@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -22,44 +21,55 @@ const Audience = "weir.dev"
 const (
 	acceptedFor    = 5 * time.Minute // a deleted pod's token may live on for that long
 	refusedFor     = 10 * time.Second
-	maxTokens      = 8192
 	maxReviews     = 8 // under way at the same time
 	serviceAccount = "system:serviceaccount:"
 	podNameKey     = "authentication.kubernetes.io/pod-name"
 	podUIDKey      = "authentication.kubernetes.io/pod-uid"
 )
 
-// A TokenReviewer is the Authenticator that asks the API server. It remembers
-// answers, by the token's digest, so that reconnecting sidecars do not ask again.
-type TokenReviewer struct {
-	client  authenticationclient.TokenReviewInterface
-	reviews chan struct{} // a token for each review under way
-
-	mu      sync.Mutex
-	answers map[[sha256.Size]byte]answer
+// Pods tell which pods there are. Knows reports whether there is one of that namespace,
+// name and UID; an error means that this could not be found out.
+type Pods interface {
+	Knows(ctx context.Context, id Identity) (bool, error)
 }
 
-type answer struct {
-	id    Identity
-	err   error
-	until time.Time
+// A TokenReviewer is the Authenticator that asks the API server. It remembers
+// answers, by the token's digest, so that reconnecting sidecars do not ask again, and
+// does not ask about tokens that cannot be of one of the cluster's pods, or too often
+// about those that claim to be of the same one.
+type TokenReviewer struct {
+	client  authenticationclient.TokenReviewInterface
+	pods    Pods
+	answers *answers
+	turns   *reviewTurns
+	reviews chan struct{} // a token for each review under way
 }
 
 // NewTokenReviewer returns a reviewer that asks through client.
-func NewTokenReviewer(client authenticationclient.TokenReviewInterface) *TokenReviewer {
+func NewTokenReviewer(client authenticationclient.TokenReviewInterface, pods Pods) *TokenReviewer {
 	return &TokenReviewer{
 		client:  client,
+		pods:    pods,
+		answers: newAnswers(),
+		turns:   newReviewTurns(),
 		reviews: make(chan struct{}, maxReviews),
-		answers: map[[sha256.Size]byte]answer{},
 	}
 }
 
 // Authenticate returns the pod that the token is bound to.
 func (r *TokenReviewer) Authenticate(ctx context.Context, token string) (Identity, error) {
 	digest := sha256.Sum256([]byte(token))
-	if a, ok := r.remembered(digest); ok {
+	if a, ok := r.answers.of(digest, time.Now()); ok {
 		return a.id, a.err
 	}
+	claim, err := r.claim(ctx, token)
+	if err != nil {
+		return Identity{}, err
+	}
+	if !r.turns.begin(claim.PodUID, time.Now()) {
+		return Identity{}, fmt.Errorf("%w: pod %s/%s", ErrCrowded, claim.Namespace, claim.Pod)
+	}
+	defer r.turns.end(claim.PodUID)
 	select {
 	case r.reviews <- struct{}{}:
 		defer func() { <-r.reviews }()
@@ -67,13 +77,32 @@ func (r *TokenReviewer) Authenticate(ctx context.Context, token string) (Identit
 		return Identity{}, fmt.Errorf("wait for a token review: %w", ctx.Err())
 	}
 	id, err := r.review(ctx, token)
+	now := time.Now()
 	switch {
+	case err == nil && id != claim:
+		return Identity{}, fmt.Errorf("%w: it claims to be of another pod than it is", ErrUnauthenticated)
 	case err == nil:
-		r.remember(digest, answer{id: id, until: time.Now().Add(acceptedFor)})
+		r.answers.add(digest, answer{id: id, until: now.Add(acceptedFor)}, now)
 	case errors.Is(err, ErrUnauthenticated):
-		r.remember(digest, answer{err: err, until: time.Now().Add(refusedFor)})
+		r.answers.add(digest, answer{err: err, until: now.Add(refusedFor)}, now)
 	}
 	return id, err
+}
+
+// claim returns which of the cluster's pods the token claims to be of.
+func (r *TokenReviewer) claim(ctx context.Context, token string) (Identity, error) {
+	claim, err := claimed(token, time.Now())
+	if err != nil {
+		return Identity{}, err
+	}
+	known, err := r.pods.Knows(ctx, claim)
+	if err != nil {
+		return Identity{}, fmt.Errorf("look for pod %s/%s: %w", claim.Namespace, claim.Pod, err)
+	}
+	if !known { // or not yet: a sidecar tries again soon
+		return Identity{}, fmt.Errorf("%w: its pod is not known to this controller", ErrUnauthenticated)
+	}
+	return claim, nil
 }
 
 func (r *TokenReviewer) review(ctx context.Context, token string) (Identity, error) {
@@ -112,36 +141,4 @@ func one(values authenticationv1.ExtraValue) string {
 		return ""
 	}
 	return values[0]
-}
-
-func (r *TokenReviewer) remembered(digest [sha256.Size]byte) (answer, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	a, ok := r.answers[digest]
-	return a, ok && time.Now().Before(a.until)
-}
-
-func (r *TokenReviewer) remember(digest [sha256.Size]byte, a answer) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.answers) >= maxTokens {
-		r.makeRoom()
-	}
-	r.answers[digest] = a
-}
-
-// makeRoom drops what is out of date or, when nothing is, whatever comes first.
-func (r *TokenReviewer) makeRoom() {
-	now := time.Now()
-	for digest, a := range r.answers {
-		if !now.Before(a.until) {
-			delete(r.answers, digest)
-		}
-	}
-	for digest := range r.answers {
-		if len(r.answers) < maxTokens {
-			return
-		}
-		delete(r.answers, digest)
-	}
 }

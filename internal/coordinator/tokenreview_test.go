@@ -1,17 +1,48 @@
 package coordinator
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	clienttesting "k8s.io/client-go/testing"
 )
+
+// knownPods are those named web-0, whatever their UID.
+type knownPods struct{}
+
+func (knownPods) Knows(_ context.Context, id Identity) (bool, error) {
+	if id.Pod == "unsure" {
+		return false, errors.New("not synced")
+	}
+	return id.Namespace == "shop" && id.Pod == "web-0", nil
+}
+
+// tokenOf returns a JSON Web Token with the claims, which nobody signed.
+func tokenOf(claims, signature string) string {
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + signature
+}
+
+// webToken claims to be of the pod that bound is the answer for.
+func webToken(signature string) string { return podToken("uid", signature) }
+
+func podToken(uid, signature string) string {
+	return tokenOf(fmt.Sprintf(`{"aud":["weir.dev"],"exp":%d,"kubernetes.io":{"namespace":"shop","pod":{"name":"web-0","uid":%q}}}`,
+		time.Now().Add(time.Hour).Unix(), uid), signature)
+}
 
 // reviewing returns a reviewer whose API server gives the answer, and how often
 // it was asked.
@@ -27,7 +58,7 @@ func reviewing(t *testing.T, answer authenticationv1.TokenReviewStatus, failure 
 		review.Status = answer
 		return true, review, failure
 	})
-	return NewTokenReviewer(client.AuthenticationV1().TokenReviews()), asked
+	return NewTokenReviewer(client.AuthenticationV1().TokenReviews(), knownPods{}), asked
 }
 
 // bound is the answer for a token that is bound to shop/web-0.
@@ -84,7 +115,7 @@ func TestTokenReviewer(t *testing.T) {
 				tc.change(&answer)
 			}
 			r, _ := reviewing(t, answer, tc.fails)
-			got, err := r.Authenticate(t.Context(), "token")
+			got, err := r.Authenticate(t.Context(), webToken("signature"))
 			if got != tc.want {
 				t.Errorf("identity = %+v, want %+v", got, tc.want)
 			}
@@ -109,9 +140,10 @@ func TestAnswersAreRememberedForAWhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, asked := reviewing(t, tc.answer, tc.fails)
+				token := webToken("signature")
 				ask := func(want int) {
 					t.Helper()
-					_, _ = r.Authenticate(t.Context(), "token")
+					_, _ = r.Authenticate(t.Context(), token)
 					if *asked != want {
 						t.Errorf("asked %d times, want %d", *asked, want)
 					}
@@ -129,23 +161,164 @@ func TestAnswersAreRememberedForAWhile(t *testing.T) {
 }
 
 func TestRememberedAnswersAreBounded(t *testing.T) {
-	r, _ := reviewing(t, bound(), nil)
-	for i := range maxTokens + 100 {
-		r.remember([32]byte{byte(i), byte(i >> 8)}, answer{until: time.Now().Add(time.Hour)})
+	now, good := time.Now(), sha256.Sum256([]byte("good"))
+	for name, err := range map[string]error{"accepted": nil, "refused": ErrUnauthenticated} {
+		a := newAnswers()
+		for i := range maxTokens + 100 {
+			a.add(sha256.Sum256(fmt.Append(nil, i)), answer{err: err, until: now.Add(time.Hour)}, now)
+		}
+		if n := len(a.accepted) + len(a.refused); n != maxTokens {
+			t.Errorf("%d answers that are %s are held, want %d", n, name, maxTokens)
+		}
 	}
-	if len(r.answers) > maxTokens {
-		t.Errorf("%d answers are held, at most %d should be", len(r.answers), maxTokens)
+	a := newAnswers()
+	a.add(good, answer{until: now.Add(time.Hour)}, now)
+	for i := range 2 * maxTokens {
+		a.add(sha256.Sum256(fmt.Append(nil, i)), answer{err: ErrUnauthenticated, until: now.Add(time.Hour)}, now)
+	}
+	if known, ok := a.of(good, now); !ok || known.err != nil {
+		t.Error("bad tokens make a good one be forgotten")
 	}
 }
 
 func TestTokensAreNotConfused(t *testing.T) {
 	r, asked := reviewing(t, bound(), nil)
 	for i := range 3 {
-		if _, err := r.Authenticate(t.Context(), fmt.Sprint("token", i)); err != nil {
+		if _, err := r.Authenticate(t.Context(), webToken(fmt.Sprint(i))); err != nil {
 			t.Error(err)
 		}
 	}
 	if *asked != 3 {
 		t.Errorf("asked %d times, want 3", *asked)
+	}
+}
+
+// TestWhatCannotBeAcceptedIsNotReviewed, so that it costs no call.
+func TestWhatCannotBeAcceptedIsNotReviewed(t *testing.T) {
+	now := time.Now()
+	claims := func(audience string, expires time.Time, bound string) string {
+		return tokenOf(fmt.Sprintf(`{"aud":%s,"exp":%d,"kubernetes.io":%s}`, audience, expires.Unix(), bound), "s")
+	}
+	const web = `{"namespace":"shop","pod":{"name":"web-0","uid":"uid"}}`
+	soon := now.Add(time.Hour)
+	tests := map[string]struct {
+		token    string
+		reviewed bool
+		unsure   bool
+	}{
+		"a token as kubelets make it":                     {token: claims(`["weir.dev"]`, soon, web), reviewed: true},
+		"one audience that is no list":                    {token: claims(`"weir.dev"`, soon, web), reviewed: true},
+		"several audiences":                               {token: claims(`["vault","weir.dev"]`, soon, web), reviewed: true},
+		"a token that ended while clocks may differ":      {token: claims(`["weir.dev"]`, now.Add(-clockSkew/2), web), reviewed: true},
+		"another audience":                                {token: claims(`["https://kubernetes.default.svc"]`, soon, web)},
+		"no audience":                                     {token: claims(`null`, soon, web)},
+		"an audience that is no string":                   {token: claims(`7`, soon, web)},
+		"expired":                                         {token: claims(`["weir.dev"]`, now.Add(-clockSkew-time.Minute), web)},
+		"without an end":                                  {token: tokenOf(`{"aud":["weir.dev"],"kubernetes.io":`+web+`}`, "s")},
+		"no pod":                                          {token: claims(`["weir.dev"]`, soon, `{"namespace":"shop"}`)},
+		"a pod without UID":                               {token: claims(`["weir.dev"]`, soon, `{"namespace":"shop","pod":{"name":"web-0"}}`)},
+		"a pod without namespace":                         {token: claims(`["weir.dev"]`, soon, `{"pod":{"name":"web-0","uid":"uid"}}`)},
+		"a pod that is not there":                         {token: claims(`["weir.dev"]`, soon, `{"namespace":"shop","pod":{"name":"web-1","uid":"uid"}}`)},
+		"a pod of which it is not known whether there is": {token: claims(`["weir.dev"]`, soon, `{"namespace":"shop","pod":{"name":"unsure","uid":"uid"}}`), unsure: true},
+		"not three parts":                                 {token: "token"},
+		"four parts":                                      {token: claims(`["weir.dev"]`, soon, web) + ".s"},
+		"not base64":                                      {token: "e30.!.s"},
+		"not JSON":                                        {token: tokenOf("{", "s")},
+		"too long":                                        {token: webToken(strings.Repeat("s", maxToken))},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			r, asked := reviewing(t, bound(), nil)
+			_, err := r.Authenticate(t.Context(), tc.token)
+			if reviewed := *asked == 1; reviewed != tc.reviewed || (err == nil) != tc.reviewed {
+				t.Errorf("reviewed = %t, want %t; error = %v", reviewed, tc.reviewed, err)
+			}
+			if err != nil && errors.Is(err, ErrUnauthenticated) == tc.unsure {
+				t.Errorf("error = %v", err)
+			}
+		})
+	}
+}
+
+func TestATokenOfAnotherPodThanItClaimsIsRefused(t *testing.T) {
+	r, _ := reviewing(t, bound(), nil)
+	if id, err := r.Authenticate(t.Context(), podToken("other", "s")); !errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("identity = %v, error = %v", id, err)
+	}
+}
+
+// TestOnePodsTokensTakeNoReviewsFromOthers, however many there are.
+func TestOnePodsTokensTakeNoReviewsFromOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		answer := make(chan struct{})
+		r := NewTokenReviewer(slow{asked: &asked, answer: answer}, knownPods{})
+		var flood sync.WaitGroup
+		var crowded atomic.Int64
+		for i := range 10 * maxReviews {
+			flood.Go(func() {
+				if _, err := r.Authenticate(t.Context(), podToken("flood", fmt.Sprint(i))); errors.Is(err, ErrCrowded) {
+					crowded.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		if asked.Load() != 1 || crowded.Load() != 10*maxReviews-1 {
+			t.Errorf("%d reviews of one pod's tokens are under way, %d are refused", asked.Load(), crowded.Load())
+		}
+		flood.Go(func() {
+			if _, err := r.Authenticate(t.Context(), webToken("s")); err != nil {
+				t.Errorf("another pod: %v", err)
+			}
+		})
+		synctest.Wait()
+		if asked.Load() != 2 {
+			t.Error("another pod's token is not reviewed meanwhile")
+		}
+		close(answer)
+		flood.Wait()
+	})
+}
+
+// slow answers that a token is bound to shop/web-0, once it is told to.
+type slow struct {
+	authenticationclient.TokenReviewInterface
+	asked  *atomic.Int64
+	answer chan struct{}
+}
+
+func (s slow) Create(_ context.Context, r *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+	s.asked.Add(1)
+	<-s.answer
+	r.Status = bound()
+	return r, nil
+}
+
+func TestReviewTurns(t *testing.T) {
+	now, turns := time.Unix(0, 0), newReviewTurns()
+	reviews := func(at time.Time) (n int) {
+		for turns.begin("uid", at) {
+			turns.end("uid")
+			n++
+		}
+		return n
+	}
+	for _, tc := range []struct {
+		pause time.Duration
+		want  int
+	}{{0, reviewBurst}, {reviewEvery - 1, 0}, {1, 1}, {3 * reviewEvery, 3}, {time.Hour, reviewBurst}} {
+		now = now.Add(tc.pause)
+		if n := reviews(now); n != tc.want {
+			t.Errorf("%d reviews after %s, want %d", n, tc.pause, tc.want)
+		}
+	}
+	for i := range 10 * manyPods { // each as good as new when the next thousand come
+		uid := fmt.Sprint(i)
+		turns.begin(uid, now)
+		turns.end(uid)
+		now = now.Add(reviewEvery / manyPods)
+	}
+	if n := len(turns.byPod); n > 3*manyPods {
+		t.Errorf("%d pods are remembered", n)
 	}
 }
