@@ -7,7 +7,9 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -65,16 +67,16 @@ func (p *platform) addLeader(ctx context.Context) error {
 }
 
 func (p *platform) newCoordinator(shared *federation) (*coordinator.Coordinator, error) {
-	clients, err := kubernetes.NewForConfig(p.config)
+	reviews, terms, err := coordinatorClients(p.config, p.options.namespace)
 	if err != nil {
-		return nil, fmt.Errorf("API client of the coordinator: %w", err)
+		return nil, fmt.Errorf("API clients of the coordinator: %w", err)
 	}
 	config := coordinator.Config{
 		Address:       p.options.fleetBindAddress,
 		TLS:           &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: p.certificates.GetCertificate},
-		Authenticator: coordinator.NewTokenReviewer(clients.AuthenticationV1().TokenReviews(), knownPods{p.manager.GetCache()}),
+		Authenticator: coordinator.NewTokenReviewer(reviews, knownPods{p.manager.GetCache()}),
 		Resolver:      resolve.ByPod{ByLabels: p.snapshots, Secrets: p.secrets},
-		Terms:         coordinator.NewConfigMapTerms(clients.CoreV1().ConfigMaps(p.options.namespace)),
+		Terms:         coordinator.NewConfigMapTerms(terms),
 		Registerer:    metrics.Registry,
 		Budgets:       shared.parts,
 		CatchUp:       func(ctx context.Context) error { return resolve.CatchUp(ctx, p.live, p.manager.GetCache()) },
@@ -83,6 +85,20 @@ func (p *platform) newCoordinator(shared *federation) (*coordinator.Coordinator,
 		config.Leadership = p.lock
 	}
 	return coordinator.New(config), nil
+}
+
+// coordinatorClients returns what the coordinator reviews tokens with and what it keeps
+// its terms with. Each may send as much as config says: tokens to review, which strangers
+// send, hold up no hand-over.
+func coordinatorClients(config *rest.Config, namespace string) (authenticationclient.TokenReviewInterface, coreclient.ConfigMapInterface, error) {
+	own := rest.CopyConfig(config)
+	own.RateLimiter = nil // which clients would share
+	reviews, failed := authenticationclient.NewForConfig(own)
+	terms, err := coreclient.NewForConfig(own)
+	if err = errors.Join(failed, err); err != nil {
+		return nil, nil, err
+	}
+	return reviews.TokenReviews(), terms.ConfigMaps(namespace), nil
 }
 
 // addLabel labels the leader's pod, when the process runs in one.
