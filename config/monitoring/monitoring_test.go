@@ -279,6 +279,8 @@ type podMonitor struct {
 		MatchLabels map[string]string `json:"matchLabels"`
 	} `json:"selector"`
 	PodMetricsEndpoints []endpoint `json:"podMetricsEndpoints"`
+	SampleLimit         int        `json:"sampleLimit"`
+	LabelLimit          int        `json:"labelLimit"`
 }
 
 type endpoint struct {
