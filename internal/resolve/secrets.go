@@ -97,8 +97,10 @@ func (s *Secrets) read(ctx context.Context, key types.NamespacedName, before sec
 	read := secret{at: s.clock.Now()}
 	switch err := s.reader.Get(ctx, key, &found); {
 	case apierrors.IsForbidden(err):
-		read.err = fmt.Errorf("the controller may not read secret %s; allow it: kubectl create rolebinding weir-store-credentials "+
-			"--namespace %s --clusterrole weir-store-credentials --serviceaccount weir-system:weir-controller", key, key.Namespace)
+		read.err = fmt.Errorf("the controller may not read secret %[1]s/%[2]s; allow it to read that one: "+
+			"kubectl create role weir-reads-%[2]s --namespace %[1]s --verb get --resource secrets --resource-name %[2]s && "+
+			"kubectl create rolebinding weir-reads-%[2]s --namespace %[1]s --role weir-reads-%[2]s --serviceaccount weir-system:weir-controller",
+			key.Namespace, key.Name)
 	case apierrors.IsNotFound(err):
 		read.err = fmt.Errorf("there is no secret %s: create it, or name another in secretRef", key)
 	case err != nil && before.version != "":

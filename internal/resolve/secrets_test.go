@@ -82,8 +82,9 @@ func TestASecretThatCannotBeReadNamesTheCure(t *testing.T) {
 		err  error
 		want string
 	}{
-		"forbidden": {forbidden, "kubectl create rolebinding weir-store-credentials --namespace shop --clusterrole weir-store-credentials " +
-			"--serviceaccount weir-system:weir-controller"},
+		"forbidden": {forbidden, "secret shop/db; allow it to read that one: " +
+			"kubectl create role weir-reads-db --namespace shop --verb get --resource secrets --resource-name db && " +
+			"kubectl create rolebinding weir-reads-db --namespace shop --role weir-reads-db --serviceaccount weir-system:weir-controller"},
 		"missing":        {notFound, "there is no secret shop/db: create it, or name another in secretRef"},
 		"anything else":  {errors.New("timeout"), "reading secret shop/db: timeout"},
 		"a wrapped lack": {errors.Join(notFound), "create it"},

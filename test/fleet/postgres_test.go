@@ -28,9 +28,14 @@ func startPostgres(ctx context.Context, namespace string) (v1alpha1.Store, *serv
 		ObjectMeta: metav1.ObjectMeta{Name: secret, Namespace: namespace},
 		StringData: map[string]string{"username": servers.PostgresUser},
 	})).To(Succeed())
+	const reads = "weir-reads-" + secret
+	Expect(kube.Create(ctx, &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: reads, Namespace: namespace},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get"}}},
+	})).To(Succeed())
 	Expect(kube.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "weir-store-credentials", Namespace: namespace},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "weir-store-credentials"},
+		ObjectMeta: metav1.ObjectMeta{Name: reads, Namespace: namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: reads},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "weir-controller", Namespace: "weir-system"}},
 	})).To(Succeed())
 	return v1alpha1.Store{
