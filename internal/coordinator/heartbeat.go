@@ -27,7 +27,7 @@ func (t *term) beat(ctx context.Context, s *session, h *fleetpb.Heartbeat) *flee
 	grant, err := t.divide(ctx, s, h)
 	if err != nil {
 		_, outage := errors.AsType[*store.UnavailableError](err)
-		share.Error, share.Defect = err.Error(), !outage
+		share.Error, share.Defect = shortened(err.Error(), maxReason), !outage
 	} else {
 		fillShare(share, grant)
 	}

@@ -75,11 +75,19 @@ func checkHello(hello *fleetpb.Hello, id Identity) error {
 	} {
 		if claim.said != claim.proved {
 			return status.Error(codes.PermissionDenied,
-				fmt.Sprintf("hello names %s %q, but the token belongs to %q", claim.what, claim.said, claim.proved))
+				fmt.Sprintf("hello names %s %q, but the token belongs to %q", claim.what, shortened(claim.said, maxErrorText), claim.proved))
 		}
 	}
 	if n := len(hello.GetBootNonce()); n == 0 || n > maxNonce {
 		return status.Errorf(codes.InvalidArgument, "hello has a boot nonce of %d bytes, must be 1 to %d", n, maxNonce)
+	}
+	for _, version := range []struct{ what, said string }{
+		{"version", hello.GetVersion()},
+		{"config version", hello.GetConfigVersion()},
+	} {
+		if n := len(version.said); n > maxVersion {
+			return status.Errorf(codes.InvalidArgument, "hello has a %s of %d bytes, must be at most %d", version.what, n, maxVersion)
+		}
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (t *term) lease(ctx context.Context, limit *published, err error, r *fleetp
 	if err != nil {
 		t.metrics.leases.WithLabelValues("Error").Inc()
 		outage, ok := errors.AsType[*store.UnavailableError](err)
-		reply.Error, reply.Defect, reply.OfLimit = err.Error(), !ok, ok && outage.Part != nil
+		reply.Error, reply.Defect, reply.OfLimit = shortened(err.Error(), maxReason), !ok, ok && outage.Part != nil
 	} else {
 		t.metrics.leases.WithLabelValues(res.Reason.String()).Inc()
 		reply.Granted, reply.Remaining = res.Granted, res.Remaining

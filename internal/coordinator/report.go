@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
@@ -14,9 +15,11 @@ import (
 
 const (
 	auditInterval = ReportInterval / 2
-	maxEarly      = 16   // reports kept of a session whose policies are not known yet
-	maxQuestions  = 1024 // that one holder may owe answers to
-	maxErrorText  = 256  // bytes of an error that are kept
+	maxEarly      = 16             // reports kept of a session whose policies are not known yet
+	maxEarlyBytes = 2 * maxMessage // of them all, as they were sent
+	maxQuestions  = 1024           // that one holder may owe answers to
+	maxErrorText  = 256            // bytes of an error that are kept with what is reported
+	maxReason     = 1024           // bytes of an error that is the answer to a message
 )
 
 // report enters what a holder counted, once the session was sent what it has to
@@ -32,7 +35,8 @@ func (t *term) report(s *session, r *fleetpb.Report) error {
 		return t.enterReport(s, r)
 	}
 	// A session is told each thing once, so what comes early is not thrown away.
-	if len(s.early) >= maxEarly {
+	s.earlyBytes += proto.Size(r)
+	if len(s.early) >= maxEarly || s.earlyBytes > maxEarlyBytes {
 		return errEarly // it tells everything anew when it comes back
 	}
 	s.early = append(s.early, r)
@@ -46,7 +50,7 @@ func (t *term) reportEarly(s *session) {
 			s.close(err)
 		}
 	}
-	s.early = nil
+	s.early, s.earlyBytes = nil, 0
 }
 
 func (t *term) enterReport(s *session, r *fleetpb.Report) error {
@@ -62,12 +66,12 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) error {
 		}
 		report, err := reportFrom(l)
 		if err != nil {
-			return status.Errorf(codes.InvalidArgument, "the report of limit %q of policy %s: %v", name.limit, name.policy, err)
+			return status.Errorf(codes.InvalidArgument, "the report of limit %q of policy %s: %v", shortened(name.limit, maxErrorText), name.policy, err)
 		}
 		report.Rows = append(reports[name].Rows, report.Rows...) // much to say comes in parts
 		report.Hottest = append(reports[name].Hottest, report.Hottest...)
 		reports[name] = report
-		storeErrors[name] = shortened(l.GetStoreError())
+		storeErrors[name] = shortened(l.GetStoreError(), maxErrorText)
 	}
 	t.books.report(s.holder(), s.policies(), reports)
 	if err := t.enterPools(s, r.GetPools()); err != nil {

@@ -54,8 +54,9 @@ type session struct {
 
 	// reporting is held while a report is entered, which keeps their order; early
 	// holds those that came before the session was sent anything.
-	reporting sync.Mutex
-	early     []*fleetpb.Report
+	reporting  sync.Mutex
+	early      []*fleetpb.Report
+	earlyBytes int
 
 	mu          sync.Mutex
 	sent        *config // nil before the first
@@ -193,7 +194,7 @@ func (s *session) acknowledge(a *fleetpb.Acknowledge) {
 	if s.sent == nil || s.sent.version != a.GetVersion() {
 		return // of one that was replaced meanwhile
 	}
-	s.refusal = a.GetError()
+	s.refusal = shortened(a.GetError(), maxReason)
 	if s.refusal == "" {
 		s.acked = s.sent
 	}
@@ -269,7 +270,7 @@ func (t *term) acknowledged(s *session, a *fleetpb.Acknowledge) {
 	result := "accepted"
 	if a.GetError() != "" {
 		result = "refused"
-		t.log.Info("a sidecar refuses its configuration", "namespace", s.Namespace, "pod", s.Pod, "reason", a.GetError())
+		t.log.Info("a sidecar refuses its configuration", "namespace", s.Namespace, "pod", s.Pod, "reason", shortened(a.GetError(), maxReason))
 	}
 	t.metrics.acks.WithLabelValues(result).Inc()
 	t.notify(s)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,22 @@ func TestWhoIsLetIn(t *testing.T) {
 		"a token of the pod's successor": {token: Identity{"shop", "web-0", "later"}.token(), want: codes.PermissionDenied},
 		"no boot nonce":                  {token: web.token(), hello: web.hello(""), want: codes.InvalidArgument},
 		"a boot nonce without end":       {token: web.token(), hello: web.hello(string(make([]byte, 1000))), want: codes.InvalidArgument},
+		"a version without end": {
+			token: web.token(), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: "1", Version: strings.Repeat("v", maxVersion+1)},
+			want: codes.InvalidArgument,
+		},
+		"a config version without end": {
+			token: web.token(), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: "1", ConfigVersion: strings.Repeat("v", maxVersion+1)},
+			want: codes.InvalidArgument,
+		},
+		"a pod's name without end": {
+			token: web.token(), hello: &fleetpb.Hello{Namespace: "shop", Pod: strings.Repeat("web", maxHeaders), PodUid: web.PodUID, BootNonce: "1"},
+			want: codes.PermissionDenied,
+		},
+		"a message without end": {
+			token: web.token(), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: strings.Repeat("1", maxMessage)},
+			want: codes.ResourceExhausted,
+		},
 		"a later term than this one": {
 			token: web.token(), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: "1", Term: 2},
 			want: codes.Unavailable,

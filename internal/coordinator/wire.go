@@ -3,6 +3,7 @@ package coordinator
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/fleetpb"
@@ -12,12 +13,19 @@ import (
 
 // Bounds of what a holder may send.
 const (
-	maxRows  = 256  // in one LimitReport
-	maxKeys  = 1024 // of one row
-	maxCount = int64(1) << 52
-	maxIndex = int64(1) << 53 // end of a window, in microseconds
-	hashSize = 32             // hexadecimal digits
-	maxName  = 63             // bytes of a partition's
+	// maxMessage is in bytes. The largest are reports, which come in parts of a mebibyte.
+	// A part may be one limit alone: 16,384 keys and those of one row more, of 54 bytes at
+	// most, in 256 rows, which is less than a mebibyte as well.
+	maxMessage = 2 << 20
+	maxHeaders = 64 << 10 // bytes of a stream's metadata, of which the token is the most
+
+	maxVersion = 256  // bytes of a build's or of a config's
+	maxRows    = 256  // in one LimitReport
+	maxKeys    = 1024 // of one row
+	maxCount   = int64(1) << 52
+	maxIndex   = int64(1) << 53 // end of a window, in microseconds
+	hashSize   = 32             // hexadecimal digits
+	maxName    = 63             // bytes of a partition's
 )
 
 func windowsFrom(in []*fleetpb.Window) (limiter.Windows, error) {
@@ -110,7 +118,7 @@ func hottestFrom(in []*fleetpb.HotKey) ([]audit.KeyCount, error) {
 	var out []audit.KeyCount
 	for _, k := range in {
 		if k.GetHash() != "" && !validHash(k.GetHash()) {
-			return nil, fmt.Errorf("key hash %q", k.GetHash())
+			return nil, fmt.Errorf("key hash %q", shortened(k.GetHash(), hashSize))
 		}
 		if err := counts(k.GetAdmitted(), k.GetRefused(), k.GetError()); err != nil {
 			return nil, err
@@ -148,7 +156,7 @@ func keysFrom(in []*fleetpb.KeyCount) ([]audit.KeyCount, error) {
 	var out []audit.KeyCount
 	for _, k := range in {
 		if k.GetHash() != "" && !validHash(k.GetHash()) {
-			return nil, fmt.Errorf("key hash %q", k.GetHash())
+			return nil, fmt.Errorf("key hash %q", shortened(k.GetHash(), hashSize))
 		}
 		if err := counts(k.GetAdmitted(), k.GetRefused()); err != nil {
 			return nil, err
@@ -166,7 +174,7 @@ func poolReportFrom(in *fleetpb.PoolReport) (out audit.PoolReport, err error) {
 		Baseline: limiter.Micros(in.GetBaselineMicros()), Latency: limiter.Micros(in.GetLatencyMicros()),
 		Admitted: in.GetAdmittedTotal(), Refused: in.GetRefusedTotal(),
 		Fences: in.GetFencedTotal(), Aborted: in.GetAbortedTotal(),
-		CoordinatorError: shortened(in.GetCoordinatorError()),
+		CoordinatorError: shortened(in.GetCoordinatorError(), maxErrorText),
 		Limit:            in.GetLimit(), Holders: in.GetHolders(),
 		Occupied: in.GetOccupied(), Bound: in.GetBound(), Quarantined: limiter.Micros(in.GetQuarantinedMicros()),
 	}
@@ -189,8 +197,13 @@ func poolReportFrom(in *fleetpb.PoolReport) (out audit.PoolReport, err error) {
 		out.Limit, out.Holders, out.Occupied, out.Bound, int64(out.Quarantined))
 }
 
-// shortened returns as much of an error's text as is kept.
-func shortened(text string) string { return text[:min(len(text), maxErrorText)] }
+// shortened returns the beginning of a text, most bytes at most.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") // not half a rune, which no message may hold
+}
 
 func counts(values ...int64) error {
 	for _, v := range values {
