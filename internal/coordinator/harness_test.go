@@ -235,6 +235,7 @@ type policies struct {
 	synced bool
 	takes  time.Duration // to resolve
 	all    []policy.Policy
+	broken error                   // says what all is without; nil: nothing
 	pools  map[string]*policy.Pool // by namespace
 	secret func(policy.Store) (map[string][]byte, error)
 }
@@ -269,7 +270,14 @@ func (p *policies) Snapshot(_ context.Context, namespace, _, _ string) (policy.S
 			out.Policies = append(out.Policies, one)
 		}
 	}
-	return out, nil
+	return out, p.broken
+}
+
+// lack has a policy be broken, which all is without, or nil repaired.
+func (p *policies) lack(broken error, all ...policy.Policy) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken, p.all = broken, all
 }
 
 func (p *policies) set(synced bool, all ...policy.Policy) {

@@ -3,12 +3,14 @@ package coordinator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/internal/translate"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -41,7 +43,7 @@ func (t *term) publish(ctx context.Context) {
 			return
 		}
 		if err := t.do(ctx, next); err != nil {
-			t.log.Error(err, "sidecars keep their configuration; trying again", "namespace", next.namespace)
+			t.log.Error(err, "sidecars lack some of their configuration; trying again", "namespace", next.namespace)
 			t.tasks.AddRateLimited(next)
 		} else {
 			t.tasks.Forget(next)
@@ -80,19 +82,29 @@ func (t *term) publishAll(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// publishTo sends a session what its pod has to enforce, if that is news.
+// publishTo sends a session what its pod has to enforce, if that is news. Of what is only
+// a part it fails nevertheless, and sends it only to a session that loses nothing by it.
 func (t *term) publishTo(ctx context.Context, s *session) error {
-	snapshot, err := t.Resolver.Snapshot(ctx, s.Namespace, s.Pod, s.PodUID)
-	if err != nil {
-		return fmt.Errorf("resolve the policies of pod %s: %w", s.Pod, err)
+	snapshot, unresolved := t.Resolver.Snapshot(ctx, s.Namespace, s.Pod, s.PodUID)
+	_, partial := errors.AsType[*translate.PartialError](unresolved)
+	if unresolved != nil {
+		unresolved = fmt.Errorf("resolve the policies of pod %s: %w", s.Pod, unresolved)
+	}
+	if unresolved != nil && !partial {
+		return unresolved
 	}
 	next, err := t.configs.of(s.Namespace, snapshot, func(s policy.Snapshot) ([]*fleetpb.Secret, error) { return t.secrets(ctx, s) })
 	if err != nil {
 		return fmt.Errorf("the policies of pod %s: %w", s.Pod, err)
 	}
-	if s.wasSent(next) {
-		return nil
+	if !s.wasSent(next) && (!partial || s.losesNothing(next)) {
+		t.send(s, next)
 	}
+	return unresolved
+}
+
+// send has the session enforce next.
+func (t *term) send(s *session, next *config) {
 	t.notify(s)
 	t.books.enforce(s.holder(), next, s.policies())
 	t.poolBooks.enforce(s.holder(), next.pool, s.pool())
@@ -103,7 +115,6 @@ func (t *term) publishTo(ctx context.Context, s *session) error {
 	}
 	t.notify(s)
 	t.countHolders(s.Namespace)
-	return nil
 }
 
 // secrets returns the credentials of the snapshot's stores and of its pool's

@@ -1,4 +1,5 @@
 // Package resolve answers what a pod has to enforce, from the informer cache and
-// the translation of policies. It never answers from a part of the policies:
-// where it cannot know all of them it fails, and whoever asked keeps what it has.
+// the translation of policies. It never takes a part of the policies for the whole:
+// where it cannot know all of them it fails, and where some cannot be enforced it says
+// so, and whoever asked and has something better keeps that.
 package resolve

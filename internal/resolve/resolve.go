@@ -27,7 +27,8 @@ type ByLabels struct {
 }
 
 // Snapshot returns what pods of the namespace with these labels enforce. While
-// the cache is not synced it blocks for at most a second.
+// the cache is not synced it blocks for at most a second. A *translate.PartialError comes
+// with all that can be enforced, any other error with nothing.
 func (r ByLabels) Snapshot(ctx context.Context, namespace string, labels map[string]string) (policy.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
@@ -79,8 +80,9 @@ func (r ByPod) Secret(ctx context.Context, s policy.Store) (map[string][]byte, e
 // Snapshot returns what the pod enforces, and which version its stores'
 // credentials have, none when they cannot be read. It fails when the cache does not know
 // the pod (yet), when the name belongs to a pod with another UID
-// (*OtherPodError), and when a policy that selects the pod, or the pool that applies to
-// it, cannot be translated, or a budget that such a policy draws from does not count.
+// (*OtherPodError). When a policy that selects the pod, or the pool that applies to it,
+// cannot be translated, or a budget that such a policy draws from does not count, it
+// returns the rest and a *translate.PartialError.
 func (r ByPod) Snapshot(ctx context.Context, namespace, pod, podUID string) (policy.Snapshot, error) {
 	name := types.NamespacedName{Namespace: namespace, Name: pod}
 	var p corev1.Pod
@@ -91,16 +93,13 @@ func (r ByPod) Snapshot(ctx context.Context, namespace, pod, podUID string) (pol
 		return policy.Snapshot{}, &OtherPodError{Pod: name, UID: string(p.UID), Want: podUID}
 	}
 	snapshot, err := r.ByLabels.Snapshot(ctx, namespace, p.Labels)
-	if err != nil {
-		return policy.Snapshot{}, err
-	}
 	for i := range snapshot.Policies {
 		r.setVersion(ctx, &snapshot.Policies[i].Store)
 	}
 	if snapshot.Pool != nil {
 		r.setVersion(ctx, &snapshot.Pool.Coordinator)
 	}
-	return snapshot, nil
+	return snapshot, err
 }
 
 // setVersion sets which version the store's credentials have. Those that cannot be

@@ -18,10 +18,11 @@ import (
 // applies to it, nil for none. Budgets are those of the namespace. Cluster names the
 // counters' owner and is not empty. It does not change what it is given.
 //
-// It fails when one of those policies or the pool does not translate, which it does
-// not either when a budget is missing that one of its limits draws from, or when it
-// cannot be known whether a policy selects the pod. Then nothing is to be pushed: a
-// snapshot without them would lift a limit.
+// A policy or pool that does not translate is left out, which is so too when a budget is
+// missing that one of its limits draws from, or when it cannot be known whether a policy
+// selects the pod. Then the error is a *PartialError and the snapshot is all but that. It
+// is for a pod that has nothing better: where what is left out is in force, a snapshot
+// without it would lift a limit. There is no other error.
 func Snapshot(cluster string, all []v1alpha1.RateLimitPolicy, budgets Budgets, pool *v1alpha1.ConcurrencyPool, namespace string, podLabels map[string]string) (policy.Snapshot, error) {
 	snapshot := policy.Snapshot{Cluster: cluster}
 	var errs []error
@@ -43,14 +44,21 @@ func Snapshot(cluster string, all []v1alpha1.RateLimitPolicy, budgets Budgets, p
 	}
 	if pool != nil {
 		translated, err := Pool(pool)
-		if err != nil {
+		if err == nil {
+			snapshot.Pool = &translated
+		} else {
 			errs = append(errs, fmt.Errorf("ConcurrencyPool %s/%s: %w", pool.Namespace, pool.Name, err))
 		}
-		snapshot.Pool = &translated
-	}
-	if err := errors.Join(errs...); err != nil {
-		return policy.Snapshot{}, err
 	}
 	slices.SortFunc(snapshot.Policies, func(a, b policy.Policy) int { return cmp.Compare(a.Name, b.Name) })
+	if len(errs) > 0 {
+		return snapshot, &PartialError{errs}
+	}
 	return snapshot, nil
 }
+
+// A PartialError says what a snapshot is without, and why.
+type PartialError struct{ leftOut []error }
+
+// Error names each object that was left out, what is wrong with it and the cure.
+func (e *PartialError) Error() string { return errors.Join(e.leftOut...).Error() }

@@ -1,6 +1,7 @@
 package translate_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -24,13 +25,13 @@ func named(t *testing.T, namespace, name, spec string) v1alpha1.RateLimitPolicy 
 func TestSnapshotOfABrokenPolicy(t *testing.T) {
 	cases := map[string]struct {
 		policy  v1alpha1.RateLimitPolicy
-		wantErr string // empty: the snapshot is made of the others
+		wantErr string // empty: it has nothing to do with the pod
 	}{
-		"that selects the pod fails, since leaving it out would lift its limits": {
+		"that selects the pod is left out and told of": {
 			named(t, "shop", "bad", `{podSelector: {matchLabels: {app: checkout}}, `+broken),
 			"RateLimitPolicy shop/bad: spec.limits[0].match[0].paths[0].value",
 		},
-		"whose selector cannot be read fails, since it might select the pod": {
+		"whose selector cannot be read is told of, since it might select the pod": {
 			named(t, "shop", "bad", `{podSelector: {matchExpressions: [{key: app, operator: Equals}]}, limits: [{name: all, rates: [{limit: 1, window: 1s}]}]}`),
 			"RateLimitPolicy shop/bad: spec.podSelector.matchExpressions[0].operator",
 		},
@@ -45,18 +46,14 @@ func TestSnapshotOfABrokenPolicy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := []v1alpha1.RateLimitPolicy{named(t, "shop", "good", sound), tc.policy}
 			snapshot, err := translate.Snapshot("east", all, nil, nil, "shop", map[string]string{"app": "checkout"})
+			requireGoodAlone(t, snapshot)
 			if tc.wantErr == "" {
-				if err != nil || len(snapshot.Policies) != 1 || snapshot.Policies[0].Name != "good" {
-					t.Errorf("Snapshot = %v, %v; want the good policy alone", snapshot, err)
+				if err != nil {
+					t.Errorf("Snapshot fails with %v", err)
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
-				t.Errorf("Snapshot failed with %v, want %q", err, tc.wantErr)
-			}
-			if diff := cmp.Diff(policy.Snapshot{}, snapshot); diff != "" {
-				t.Errorf("a failed snapshot is not empty (-want +got):\n%s", diff)
-			}
+			requirePartial(t, err, tc.wantErr)
 		})
 	}
 }
@@ -64,11 +61,41 @@ func TestSnapshotOfABrokenPolicy(t *testing.T) {
 func TestSnapshotOfABrokenPool(t *testing.T) {
 	pool := defaultedPool(t, []byte(`{metadata: {name: bad, namespace: shop}, spec: {podSelector: {}, limit: {max: 0}}}`))
 	snapshot, err := translate.Snapshot("east", []v1alpha1.RateLimitPolicy{named(t, "shop", "good", sound)}, nil, pool, "shop", nil)
-	if want := "ConcurrencyPool shop/bad: "; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("Snapshot failed with %v, want %q", err, want)
+	requirePartial(t, err, "ConcurrencyPool shop/bad: ")
+	requireGoodAlone(t, snapshot)
+}
+
+// TestSnapshotTellsOfAllThatIsLeftOut: who repairs the first should not have to wait for
+// word of the second.
+func TestSnapshotTellsOfAllThatIsLeftOut(t *testing.T) {
+	all := []v1alpha1.RateLimitPolicy{
+		named(t, "shop", "bad", `{podSelector: {}, `+broken), named(t, "shop", "good", sound), named(t, "shop", "worse", `{podSelector: {}, `+broken),
 	}
-	if diff := cmp.Diff(policy.Snapshot{}, snapshot); diff != "" {
-		t.Errorf("a failed snapshot is not empty (-want +got):\n%s", diff)
+	snapshot, err := translate.Snapshot("east", all, nil, nil, "shop", nil)
+	requirePartial(t, err, "RateLimitPolicy shop/bad: ", "RateLimitPolicy shop/worse: ")
+	requireGoodAlone(t, snapshot)
+}
+
+func requirePartial(t *testing.T, err error, leftOut ...string) {
+	t.Helper()
+	if _, ok := errors.AsType[*translate.PartialError](err); !ok {
+		t.Fatalf("Snapshot fails with %v, want a PartialError", err)
+	}
+	for _, name := range leftOut {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("Snapshot fails with %v, want it to say %q", err, name)
+		}
+	}
+}
+
+// requireGoodAlone checks that what translates is all there is, and can be enforced.
+func requireGoodAlone(t *testing.T, snapshot policy.Snapshot) {
+	t.Helper()
+	if len(snapshot.Policies) != 1 || snapshot.Policies[0].Name != "good" || snapshot.Pool != nil {
+		t.Errorf("snapshot %v, want the good policy alone", snapshot)
+	}
+	if _, _, err := policy.Encode(snapshot); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/weir-dev/weir/internal/inject"
+	"github.com/weir-dev/weir/internal/translate"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -25,7 +27,8 @@ const maxSnapshot = 64 << 10
 // just started blocks; the API server must then still be asked in time.
 const readTimeout = time.Second
 
-// Snapshots knows what a pod that does not exist yet will have to enforce.
+// Snapshots knows what a pod that does not exist yet will have to enforce. With a
+// *translate.PartialError it returns all that can be enforced.
 type Snapshots interface {
 	Snapshot(ctx context.Context, namespace string, podLabels map[string]string) (policy.Snapshot, error)
 }
@@ -64,8 +67,7 @@ func (i *PodInjector) Handle(ctx context.Context, req admission.Request) admissi
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	if report.Injected && snapshotErr != nil {
-		report.Warnings = append(report.Warnings,
-			fmt.Sprintf("the pod starts without policies and gets them from the controller: %v", snapshotErr))
+		report.Warnings = append(report.Warnings, lacking(snapshotErr))
 	}
 	if req.DryRun == nil || !*req.DryRun {
 		i.emit(pod, req.Namespace, report)
@@ -98,12 +100,35 @@ func namespaceFacts(ctx context.Context, reader client.Reader, name string) (inj
 	return inject.NamespaceFacts{Labels: ns.Labels, Annotations: ns.Annotations}, nil
 }
 
-// snapshot packs what the pod enforces until it hears from the controller.
+// snapshot packs what the pod enforces until it hears from the controller. A new pod has
+// nothing that a part of its policies could lift, so it gets the part where that is all
+// there is, with a *translate.PartialError.
 func (i *PodInjector) snapshot(ctx context.Context, namespace string, pod *corev1.Pod) (string, error) {
 	s, err := i.Snapshots.Snapshot(ctx, namespace, pod.Labels)
-	if err != nil {
+	if err != nil && !isPartial(err) {
 		return "", err
 	}
+	packed, failed := pack(s)
+	if failed != nil {
+		return "", failed
+	}
+	return packed, err
+}
+
+func isPartial(err error) bool {
+	_, ok := errors.AsType[*translate.PartialError](err)
+	return ok
+}
+
+// lacking says what a pod starts without.
+func lacking(err error) string {
+	if isPartial(err) {
+		return fmt.Sprintf("the pod starts without what cannot be enforced and gets it from the controller once that is repaired: %v", err)
+	}
+	return fmt.Sprintf("the pod starts without policies and gets them from the controller: %v", err)
+}
+
+func pack(s policy.Snapshot) (string, error) {
 	data, _, err := policy.Encode(s)
 	if err != nil {
 		return "", err

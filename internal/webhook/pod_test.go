@@ -24,6 +24,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/inject"
+	"github.com/weir-dev/weir/internal/translate"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )
@@ -311,7 +312,37 @@ func TestHandleRefuses(t *testing.T) {
 func TestSidecarCarriesTheSnapshot(t *testing.T) {
 	injector, _ := newInjector()
 	raw := encode(t, aPod(nil))
-	sidecar := sidecarOf(t, patched(t, raw, injector.Handle(t.Context(), request(raw))))
+	requireCarriesTheSnapshot(t, sidecarOf(t, patched(t, raw, injector.Handle(t.Context(), request(raw)))))
+}
+
+// TestANewPodIsLimitedByWhatIsNotBroken and its author reads of the rest.
+func TestANewPodIsLimitedByWhatIsNotBroken(t *testing.T) {
+	injector, events := newInjector()
+	injector.Snapshots = snapshots{snapshot: aSnapshot(1), err: fmt.Errorf("resolved: %w", &translate.PartialError{})}
+	raw := encode(t, aPod(nil))
+	response := injector.Handle(t.Context(), request(raw))
+	requireCarriesTheSnapshot(t, sidecarOf(t, patched(t, raw, response)))
+	const want = "the pod starts without what cannot be enforced and gets it from the controller once that is repaired: resolved: "
+	if len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], want) {
+		t.Errorf("warnings %q, want one that says %q", response.Warnings, want)
+	}
+	if len(events.lines) != 2 || !strings.Contains(events.lines[1], want) {
+		t.Errorf("events %q, want a second one that says %q", events.lines, want)
+	}
+}
+
+// TestASnapshotThatIsUnknownStaysOut: what comes with any other error is no snapshot.
+func TestASnapshotThatIsUnknownStaysOut(t *testing.T) {
+	injector, _ := newInjector()
+	injector.Snapshots = snapshots{snapshot: aSnapshot(1), err: errors.New("the cache is not synced")}
+	raw := encode(t, aPod(nil))
+	if got := env(sidecarOf(t, patched(t, raw, injector.Handle(t.Context(), request(raw)))), "WEIR_SNAPSHOT"); got != "" {
+		t.Errorf("the pod carries %q", got)
+	}
+}
+
+func requireCarriesTheSnapshot(t *testing.T, sidecar *corev1.Container) {
+	t.Helper()
 	data, err := policy.Unpack(env(sidecar, "WEIR_SNAPSHOT"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,52 @@
+package coordinator
+
+import (
+	"slices"
+
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// losesNothing reports whether part, which is not all that the holder has to enforce,
+// has a version of all that the holder enforces. Of a holder that was sent nothing in
+// this term only the version is known of what it enforces: what is none of those that a
+// pod begins with may be more than the part.
+func (s *session) losesNothing(part *config) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sent != nil {
+		return part.covers(s.sent)
+	}
+	return s.offered == "" || s.offered == part.version ||
+		s.offered == versionOf(withoutSecrets(part.snapshot)) ||
+		s.offered == versionOf(policy.Snapshot{Cluster: part.snapshot.Cluster})
+}
+
+// covers reports whether all policies of other are in c, and a pool where it has one.
+func (c *config) covers(other *config) bool {
+	for name := range other.policies {
+		if !c.has(name) {
+			return false
+		}
+	}
+	return c.pool != nil || other.pool == nil
+}
+
+// withoutSecrets returns s as a pod is created with: credentials come by the stream.
+func withoutSecrets(s policy.Snapshot) policy.Snapshot {
+	s.Policies = slices.Clone(s.Policies)
+	for i := range s.Policies {
+		s.Policies[i].Store.SecretVersion = ""
+	}
+	if s.Pool != nil {
+		p := *s.Pool
+		p.Coordinator.SecretVersion = ""
+		s.Pool = &p
+	}
+	return s
+}
+
+// versionOf returns the version of a snapshot, "" of one that cannot be encoded.
+func versionOf(s policy.Snapshot) string {
+	_, version, _ := policy.Encode(s)
+	return version
+}
