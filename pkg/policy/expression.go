@@ -99,10 +99,10 @@ func compileCondition(source string, how matching) (*condition, error) {
 	return &condition{program: program, how: how}, err
 }
 
-// matches reports whether the expression is true of r. It has no value when r lacks
-// what it reads, or is so large that reading it costs too much.
-func (c *condition) matches(r *Request) bool {
-	value, _, err := c.program.Eval(&variables{facts: r.known(), client: &c.how.client})
+// matches reports whether the expression is true of r when its path is read so. It has
+// no value when r lacks what it reads, or is so large that reading it costs too much.
+func (c *condition) matches(r *Request, path string) bool {
+	value, _, err := c.program.Eval(&variables{facts: r.known(), path: path, client: &c.how.client})
 	if err != nil {
 		return c.how.unknown
 	}
@@ -111,7 +111,7 @@ func (c *condition) matches(r *Request) bool {
 
 // evaluate returns the value of an expression that is a string, empty when it has none.
 func evaluate(program cel.Program, r *Request, client *clientFinder) string {
-	value, _, err := program.Eval(&variables{facts: r.known(), client: client})
+	value, _, err := program.Eval(&variables{facts: r.known(), path: r.path, client: client})
 	if err != nil {
 		return ""
 	}

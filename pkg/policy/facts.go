@@ -8,7 +8,6 @@ import (
 // facts are what is read of an HTTP request once, and only when a limit asks for it.
 type facts struct {
 	http    *http.Request
-	path    string
 	tokens  []token // parsed so far
 	headers map[string]string
 	query   map[string]string
@@ -17,7 +16,7 @@ type facts struct {
 // known returns the facts of an HTTP request.
 func (r *Request) known() *facts {
 	if r.facts == nil {
-		r.facts = &facts{http: r.http, path: r.path}
+		r.facts = &facts{http: r.http}
 	}
 	return r.facts
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,11 +19,11 @@ type Outcome uint8
 const (
 	Counted  Outcome = iota // the value names the counter
 	Skipped                 // a part is missing and the limit does not apply then
-	Rejected                // a part is missing and the request is to be refused with 400
+	Rejected                // a part is missing, or has values that differ, and the request is to be refused with 400
 )
 
-// missingValue is what requests without the key are counted under when they share
-// a counter. No request can choose it: it is longer than any single part and,
+// missingValue is what requests without the key, or with several, are counted under when
+// they share a counter. No request can choose it: it is longer than any single part and,
 // unlike several, does not begin with a digit.
 var missingValue = "missing" + strings.Repeat(".", maxPart)
 
@@ -103,57 +104,66 @@ func (k *keyer) value(r *Request) (string, Outcome, KeyPart) {
 	}
 	var found [MaxParts]string
 	for i := range k.parts {
-		if found[i] = k.part(&k.parts[i], r); found[i] == "" {
-			return k.missing(k.parts[i].KeyPart)
+		value, others := k.part(&k.parts[i], r)
+		if value == "" || others {
+			return k.missing(k.parts[i].KeyPart, others)
 		}
+		found[i] = value
 	}
 	return JoinParts(found[:len(k.parts)]...), Counted, KeyPart{}
 }
 
-func (k *keyer) missing(part KeyPart) (string, Outcome, KeyPart) {
-	switch k.onMissing {
-	case Skip:
-		return "", Skipped, part
-	case Reject:
+// missing returns what becomes of a request that lacks a part, or has several values of
+// it that differ: apps differ in which one they take, so whoever sends them could have
+// a new counter for each request by the value that the app does not take. Nor do they
+// lift the limit, as to send none may.
+func (k *keyer) missing(part KeyPart, differing bool) (string, Outcome, KeyPart) {
+	switch {
+	case k.onMissing == Reject:
 		return "", Rejected, part
+	case k.onMissing == Skip && !differing:
+		return "", Skipped, part
 	default:
 		return missingValue, Counted, part
 	}
 }
 
-// part returns the part's value, empty when the request lacks it.
-func (k *keyer) part(p *part, r *Request) string {
+// part returns the part's value, empty when the request lacks it, and whether it has
+// others that differ.
+func (k *keyer) part(p *part, r *Request) (value string, others bool) {
 	if r.http == nil || p.Type == DescriptorKey {
-		return r.entry(p.KeyPart)
+		return r.entry(p.KeyPart), false
 	}
 	switch p.Type {
 	case HeaderKey:
 		return headerOf(r.http, p.Header)
 	case ClientIPKey:
-		return k.client.find(r.http)
+		return k.client.find(r.http), false
 	case PathKey:
-		return r.path
+		return r.path, false
 	case HostKey:
-		return hostOf(r.http.Host)
+		return hostOf(r.http.Host), false
 	case QueryParamKey:
 		return parameter(r.http.URL.RawQuery, p.Name)
 	case JWTClaimKey:
 		text, _ := claimText(claimAt(r.known().claims(p.Header), p.Name))
-		return text
+		_, others = headerOf(r.http, p.Header)
+		return text, others
 	case ExpressionKey:
-		return evaluate(p.program, r, &k.client)
+		return evaluate(p.program, r, &k.client), false
 	default:
-		return r.http.Method
+		return r.http.Method, false
 	}
 }
 
-// headerOf returns a header's value; of one that is sent several times the first.
-func headerOf(r *http.Request, name string) string {
+// headerOf returns the first value of a header, and whether it has others that differ.
+func headerOf(r *http.Request, name string) (first string, others bool) {
 	if name == "Host" {
-		return r.Host
+		return r.Host, false
 	}
-	if values := r.Header[name]; len(values) > 0 {
-		return values[0]
+	values := r.Header[name]
+	if len(values) == 0 {
+		return "", false
 	}
-	return ""
+	return values[0], slices.ContainsFunc(values[1:], func(v string) bool { return v != values[0] })
 }

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -25,7 +26,7 @@ func TestValue(t *testing.T) {
 	}{
 		"no key is one counter":            {func(*policy.Policy) {}, "GET /", "", policy.Counted},
 		"a header":                         {keyed(policy.Shared, tenant), "GET / X-Tenant:gold", "gold", policy.Counted},
-		"the first of a header's values":   {keyed(policy.Shared, tenant), "GET / X-Tenant:gold X-Tenant:silver", "gold", policy.Counted},
+		"a header that is repeated":        {keyed(policy.Shared, tenant), "GET / X-Tenant:gold X-Tenant:gold", "gold", policy.Counted},
 		"the host":                         {keyed(policy.Shared, host), "GET /", "example.com", policy.Counted},
 		"the method":                       {keyed(policy.Shared, method), "PUT /", "PUT", policy.Counted},
 		"the path in one spelling":         {keyed(policy.Shared, path), "GET //a/./%62", "/a/b", policy.Counted},
@@ -41,6 +42,43 @@ func TestValue(t *testing.T) {
 			}
 			if outcome == policy.Rejected && missing.Header != "X-Tenant" {
 				t.Errorf("the missing part is %v", missing)
+			}
+		})
+	}
+}
+
+// TestPartsThatDifferOpenNoCounter: an app may take the value that the counter is not of.
+func TestPartsThatDifferOpenNoCounter(t *testing.T) {
+	header := policy.KeyPart{Type: policy.HeaderKey, Header: "x-tenant"}
+	param := policy.KeyPart{Type: policy.QueryParamKey, Name: "key"}
+	claim := policy.KeyPart{Type: policy.JWTClaimKey, Header: "authorization", Name: "sub"}
+	alice, bob := "Bearer "+tokenOf(`{"sub":"alice"}`), "Bearer "+tokenOf(`{"sub":"bob"}`)
+	for name, tc := range map[string]struct {
+		part    policy.KeyPart
+		request *http.Request
+	}{
+		"a header":                      {header, calling("GET", "/", "X-Tenant", "made-up", "X-Tenant", "real")},
+		"a header's third value":        {header, calling("GET", "/", "X-Tenant", "a", "X-Tenant", "a", "X-Tenant", "b")},
+		"a header that is empty first":  {header, calling("GET", "/", "X-Tenant", "", "X-Tenant", "real")},
+		"a parameter":                   {param, calling("GET", "/?key=made-up&x=1&key=real")},
+		"a parameter by another name":   {param, calling("GET", "/?key=made-up&%6bey=real")},
+		"a parameter that is empty":     {param, calling("GET", "/?key&key=real")},
+		"a parameter with a value less": {param, calling("GET", "/?key=real&key=")},
+		"a token":                       {claim, calling("GET", "/", "Authorization", alice, "Authorization", bob)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := func(do policy.OnMissing) (string, policy.Outcome) {
+				value, outcome, _ := limitOf(t, keyed(do, tc.part)).Value(view(tc.request))
+				return value, outcome
+			}
+			shared, _, _ := limitOf(t, keyed(policy.Shared, tc.part)).Value(view(request("GET /")))
+			for _, do := range []policy.OnMissing{policy.Shared, policy.Skip} {
+				if value, outcome := of(do); value != shared || outcome != policy.Counted {
+					t.Errorf("%s: got %q, %v; want the shared counter", do, value, outcome)
+				}
+			}
+			if _, outcome := of(policy.Reject); outcome != policy.Rejected {
+				t.Errorf("Reject: got %v", outcome)
 			}
 		})
 	}

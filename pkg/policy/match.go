@@ -8,12 +8,24 @@ import (
 
 // Matches reports whether the limit applies to r.
 func (l *CompiledLimit) Matches(r *Request) bool {
-	return (len(l.matches) == 0 || anyMatches(l.matches, r)) && !anyMatches(l.exempt, r)
+	return (len(l.matches) == 0 || inAnyReading(l.matches, r)) && !inEveryReading(l.exempt, r)
 }
 
-func anyMatches(ms []matcher, r *Request) bool {
+// inAnyReading reports whether one of ms matches r by one of the readings of its path.
+func inAnyReading(ms []matcher, r *Request) bool {
+	return anyMatches(ms, r, r.path) ||
+		len(ms) > 0 && slices.ContainsFunc(r.otherReadings(), func(path string) bool { return anyMatches(ms, r, path) })
+}
+
+// inEveryReading reports whether one of ms matches r, however its path is read.
+func inEveryReading(ms []matcher, r *Request) bool {
+	return anyMatches(ms, r, r.path) &&
+		!slices.ContainsFunc(r.otherReadings(), func(path string) bool { return !anyMatches(ms, r, path) })
+}
+
+func anyMatches(ms []matcher, r *Request, path string) bool {
 	for i := range ms {
-		if ms[i].matches(r) {
+		if ms[i].matches(r, path) {
 			return true
 		}
 	}
@@ -32,6 +44,7 @@ type matcher struct {
 	claims    []claimMatcher
 	client    clientFinder
 	condition *condition
+	unknown   bool // of matching
 
 	descriptors []DescriptorMatch // of calls, which have nothing else
 }
@@ -39,8 +52,9 @@ type matcher struct {
 // matching is what the entries of one list have in common.
 type matching struct {
 	client clientFinder
-	// unknown is what an expression says that has no value for a request. It errs on
-	// the side of the limit: a request that cannot be judged is counted.
+	// unknown is what an expression says that has no value for a request, and what is
+	// said of a path that has too many readings. It errs on the side of the limit: a
+	// request that cannot be judged is counted.
 	unknown bool
 }
 
@@ -57,7 +71,7 @@ func compileMatches(name string, ms []Match, how matching) ([]matcher, error) {
 }
 
 func compileMatch(m *Match, how matching) (c matcher, err error) {
-	c = matcher{methods: m.Methods, descriptors: m.Descriptors, client: how.client}
+	c = matcher{methods: m.Methods, descriptors: m.Descriptors, client: how.client, unknown: how.unknown}
 	for _, host := range m.Hosts {
 		c.hosts = append(c.hosts, compileHost(host))
 	}
@@ -95,14 +109,15 @@ func compileEach[From, To any](all []From, compile func(From) (To, error)) ([]To
 	return compiled, nil
 }
 
-func (m *matcher) matches(r *Request) bool {
+// matches reports whether m matches r when its path is read so.
+func (m *matcher) matches(r *Request, path string) bool {
 	if r.http == nil || len(m.descriptors) > 0 {
 		return m.matchesDescriptor(r)
 	}
 	if len(m.methods) > 0 && !slices.Contains(m.methods, r.http.Method) {
 		return false
 	}
-	if len(m.paths) > 0 && !slices.ContainsFunc(m.paths, func(p pathMatcher) bool { return p.matches(r.path) }) {
+	if !m.matchesPath(path) {
 		return false
 	}
 	for i := range m.headers {
@@ -110,10 +125,21 @@ func (m *matcher) matches(r *Request) bool {
 			return false
 		}
 	}
-	return m.matchesTarget(r) && m.matchesSender(r) && (m.condition == nil || m.condition.matches(r))
+	return m.matchesTarget(r) && m.matchesSender(r) && (m.condition == nil || m.condition.matches(r, path))
 }
 
-// matchesTarget compares what the request asks for.
+// matchesPath compares a reading of the path.
+func (m *matcher) matchesPath(path string) bool {
+	if path == unreadable && (len(m.paths) > 0 || m.rpc != nil) {
+		return m.unknown
+	}
+	if len(m.paths) > 0 && !slices.ContainsFunc(m.paths, func(p pathMatcher) bool { return p.matches(path) }) {
+		return false
+	}
+	return m.rpc == nil || m.rpc.matches(path)
+}
+
+// matchesTarget compares what else the request asks for.
 func (m *matcher) matchesTarget(r *Request) bool {
 	if len(m.hosts) > 0 {
 		host := hostOf(r.http.Host)
@@ -126,7 +152,7 @@ func (m *matcher) matchesTarget(r *Request) bool {
 			return false
 		}
 	}
-	return m.rpc == nil || m.rpc.matches(r.path)
+	return true
 }
 
 // matchesSender compares whom the request comes from.

@@ -38,16 +38,17 @@ func compilePool(p *Pool) (*CompiledPool, error) {
 func (c *CompiledPool) Shadow() bool { return c.Pool.Mode == Shadow }
 
 // Exempt reports whether r needs no slot.
-func (c *CompiledPool) Exempt(r *Request) bool { return anyMatches(c.exempt, r) }
+func (c *CompiledPool) Exempt(r *Request) bool { return inEveryReading(c.exempt, r) }
 
 // Ignore reports whether the latency of r says nothing of the backend's load.
-func (c *CompiledPool) Ignore(r *Request) bool { return anyMatches(c.ignore, r) }
+func (c *CompiledPool) Ignore(r *Request) bool { return inEveryReading(c.ignore, r) }
 
 // Partition returns the index of the partition that r belongs to, the first that
-// matches it, and slots.Rest when none does.
+// matches it, and slots.Rest when none does. Its path is read decoded and clean: every
+// partition is within the limit of the pool, so no spelling escapes that.
 func (c *CompiledPool) Partition(r *Request) int {
 	for i, matches := range c.partitions {
-		if len(matches) == 0 || anyMatches(matches, r) {
+		if len(matches) == 0 || anyMatches(matches, r, r.path) {
 			return i
 		}
 	}

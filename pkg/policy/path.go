@@ -52,10 +52,15 @@ func cleanPath(p string) string {
 		return p
 	}
 	clean := path.Clean("/" + p)
-	if clean != "/" && (strings.HasSuffix(p, "/") || strings.HasSuffix(p, "/.") || strings.HasSuffix(p, "/..")) {
+	if clean != "/" && (strings.HasSuffix(p, "/") || endsInDots(p)) {
 		clean += "/"
 	}
 	return clean
+}
+
+// endsInDots reports whether the last segment of p is a dot segment.
+func endsInDots(p string) bool {
+	return strings.HasSuffix(p, "/.") || strings.HasSuffix(p, "/..")
 }
 
 func isClean(p string) bool {

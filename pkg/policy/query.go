@@ -49,12 +49,18 @@ func (m *namedMatcher) matchesQuery(query string) bool {
 	return false
 }
 
-// parameter returns the first value of a parameter, empty when the query lacks it.
-func parameter(query, wanted string) string {
+// parameter returns the first value of a parameter, empty when the query lacks it, and
+// whether it has others that differ.
+func parameter(query, wanted string) (first string, others bool) {
+	found := false
 	for name, value := range parameters(query) {
-		if name == wanted {
-			return value
+		switch {
+		case name != wanted:
+		case !found:
+			first, found = value, true
+		case value != first:
+			return first, true
 		}
 	}
-	return ""
+	return first, false
 }

@@ -6,16 +6,32 @@ import "net/http"
 // asks about on behalf of one. It belongs to one goroutine.
 type Request struct {
 	http    *http.Request // nil for a descriptor
-	path    string
-	entries []Entry // of a descriptor
-	facts   *facts  // nil until a limit asks for more
+	path    string        // decoded and clean, the one that counts in keys
+	entries []Entry       // of a descriptor
+	facts   *facts        // nil until a limit asks for more
+	others  []string      // readings of the path, nil until a limit asks for them
 }
 
-// NewRequest returns the view limits have of r. Paths are compared decoded and
-// without dot segments and repeated slashes, so that no other spelling of a path
-// escapes a limit or opens a second counter.
+// NewRequest returns the view limits have of r. Keys have its path decoded and without
+// dot segments and repeated slashes, so that these open no second counter. So that no
+// spelling escapes a limit, or is exempt from one, paths are compared in every way that
+// an app may read them: as they were sent, and as decoding them, dropping the parameters
+// of segments, repeated slashes and dot segments leaves them, in any order.
 func NewRequest(r *http.Request) Request {
 	return Request{http: r, path: cleanPath(r.URL.Path)}
+}
+
+// otherReadings returns what an app may take the path for besides r.path. It does not
+// allocate where there is nothing else, as with almost all requests.
+func (r *Request) otherReadings() []string {
+	if r.others != nil || r.http == nil {
+		return r.others
+	}
+	r.others = []string{}
+	if u := r.http.URL; u.RawPath != "" || u.Path != r.path || !isPlain(u.Path) {
+		r.others = readings(sentPath(u))
+	}
+	return r.others
 }
 
 // An Entry is one pair of a descriptor.

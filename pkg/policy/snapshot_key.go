@@ -34,7 +34,8 @@ type KeyPart struct {
 	Expression string `json:"expression,omitempty"` // of ExpressionKey: a string
 }
 
-// OnMissing says what happens to a request that lacks a part of the key.
+// OnMissing says what happens to a request that lacks a part of the key. One that has
+// several values of a part is shared where to lack it would be skipped.
 type OnMissing string
 
 // What happens to requests without the key.

@@ -12,7 +12,7 @@ import (
 // The variables of expressions.
 const (
 	varMethod   = "request.method"
-	varPath     = "request.path" // without dot segments and repeated slashes
+	varPath     = "request.path" // a reading of it
 	varHost     = "request.host" // in lower case, without a port
 	varClientIP = "request.clientIP"
 	varHeaders  = "request.headers" // by name in lower case
@@ -23,6 +23,7 @@ const (
 // variables resolve the variables of one evaluation, each when it is read.
 type variables struct {
 	facts  *facts
+	path   string
 	client *clientFinder
 }
 
@@ -32,7 +33,7 @@ func (v *variables) ResolveName(name string) (any, bool) {
 	case varMethod:
 		return v.facts.http.Method, true
 	case varPath:
-		return v.facts.path, true
+		return v.path, v.path != unreadable
 	case varHost:
 		return hostOf(v.facts.http.Host), true
 	case varClientIP:
