@@ -15,12 +15,13 @@ const fleetKeys = 100_000
 // sidecar's and those beyond the fleet's.
 var overflowHash = store.HashValue(store.Overflow)
 
-// counters bounds how many counters each limit has in the store, so that no
-// tenant can fill the memory that all share: two for each place, one for each value
-// with rates of its own, and two that values share.
+// counters bounds how many counters each limit has in the store, and all limits
+// together, so that no tenant can fill the memory that all share: two for each place, one
+// for each value with rates of its own, and two that values share.
 type counters struct {
 	mu      sync.Mutex
 	byScope map[store.Scope]*hashes
+	room    room
 }
 
 // hashes are the values of a limit that have counters of their own. Time is cut into
@@ -36,7 +37,13 @@ type hashes struct {
 	full, fullBefore bool
 }
 
-func newCounters() *counters { return &counters{byScope: map[store.Scope]*hashes{}} }
+// newCounters returns the counters of a term whose store holds them, most for all limits.
+func newCounters(in held, most int) *counters {
+	return &counters{
+		byScope: map[store.Scope]*hashes{},
+		room:    room{most: most, held: in, takenBy: map[string]int{}},
+	}
+}
 
 // of returns the hash of the counter that a command of a value's is applied to, when so
 // many sidecars ask. It is false for a return that may be of another counter.
@@ -51,6 +58,8 @@ func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars f
 		h = &hashes{}
 		c.byScope[l.scope] = h
 	}
+	size := h.size()
+	defer func() { c.room.take(l.scope.Namespace, h.size()-size) }()
 	h.advance(l.span, now)
 	_, known := h.now[hash]
 	_, knew := h.before[hash]
@@ -62,7 +71,7 @@ func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars f
 		return hash, known || knew || !h.full
 	case known:
 		return hash, true
-	case !knew && (h.full || !h.hasPlace(l.most, sidecars)):
+	case !knew && (h.full || !h.hasPlace(l.most, sidecars) || !c.room.has(store.Key{Scope: l.scope, Hash: hash})):
 		h.full = h.full || cmd.Op == limiter.Take
 		return overflowHash, true
 	case cmd.Op == limiter.Take:
@@ -72,14 +81,17 @@ func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars f
 	return hash, true
 }
 
+// size is how many values have counters.
+func (h *hashes) size() int { return len(h.now) + len(h.before) }
+
 // hasPlace reports whether there is a place left: as many as the sidecars may track, most
 // each.
 func (h *hashes) hasPlace(most int, sidecars func() int) bool {
-	if len(h.now) < most && len(h.now)+len(h.before) < 2*most {
+	if len(h.now) < most && h.size() < 2*most {
 		return true
 	}
 	places := min(most*max(1, sidecars()), max(most, fleetKeys))
-	return len(h.now) < places && len(h.now)+len(h.before) < 2*places
+	return len(h.now) < places && h.size() < 2*places
 }
 
 // advance begins the next span when the last one is over. An edit of the windows waits
@@ -115,6 +127,7 @@ func (c *counters) sweep(now limiter.Instant) {
 	defer c.mu.Unlock()
 	for scope, h := range c.byScope {
 		if now >= h.gone {
+			c.room.take(scope.Namespace, -h.size())
 			delete(c.byScope, scope)
 		}
 	}

@@ -35,7 +35,7 @@ func (c *counters) own(t *testing.T, l *published, value string, sidecars int, n
 // TestPlacesAreFreeWhenTheirWindowsAreOver with other values in every window.
 func TestPlacesAreFreeWhenTheirWindowsAreOver(t *testing.T) {
 	const most = 25
-	c, l := newCounters(), daily(most)
+	c, l := newCounters(keysHeld{}, usualKeys), daily(most)
 	for d := range 8 {
 		begin, own := midnight.Add(limiter.Micros(d)*limiter.Day), 0
 		for i := range 2 * most {
@@ -58,7 +58,7 @@ func TestThePlacesFitTheFleet(t *testing.T) {
 		{fleetKeys / 2, 500, fleetKeys},
 		{fleetKeys + 10, 500, fleetKeys + 10},
 	} {
-		c, l, own := newCounters(), daily(tc.most), 0
+		c, l, own := newCounters(keysHeld{}, usualKeys), daily(tc.most), 0
 		for i := range tc.want + 10 {
 			if c.own(t, l, fmt.Sprint(i), tc.sidecars, midnight) {
 				own++
@@ -74,7 +74,7 @@ func TestThePlacesFitTheFleet(t *testing.T) {
 // granted from the shared one counts there only.
 func TestAValueKeepsToOneCounterInAWindow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
-	c, l := newCounters(), daily(5)
+	c, l := newCounters(keysHeld{}, usualKeys), daily(5)
 	for d := range 50 {
 		was := map[string]bool{}
 		for i := range 200 {
@@ -96,7 +96,7 @@ func TestAValueKeepsToOneCounterInAWindow(t *testing.T) {
 // counters, and leave no room for ever more.
 func TestThePlacesOfTwoWindowsAreBounded(t *testing.T) {
 	const most = 5
-	c, l := newCounters(), daily(most)
+	c, l := newCounters(keysHeld{}, usualKeys), daily(most)
 	for d := range 4 {
 		for i := range (d + 1) * most { // those of the days before last
 			c.own(t, l, fmt.Sprint((d*most+i)%((d+1)*most)), 1, midnight.Add(limiter.Micros(d)*limiter.Day))
@@ -108,7 +108,7 @@ func TestThePlacesOfTwoWindowsAreBounded(t *testing.T) {
 }
 
 func TestSharedCountersAndValuesWithRatesOfTheirOwnNeedNoPlace(t *testing.T) {
-	c, l, vip := newCounters(), daily(1), store.HashValue("vip")
+	c, l, vip := newCounters(keysHeld{}, usualKeys), daily(1), store.HashValue("vip")
 	l.own = map[string]limiter.Params{vip: {}}
 	c.own(t, l, "a", 1, midnight)
 	if c.own(t, l, "b", 1, midnight) {
@@ -122,7 +122,7 @@ func TestSharedCountersAndValuesWithRatesOfTheirOwnNeedNoPlace(t *testing.T) {
 }
 
 func TestALookTakesNoPlace(t *testing.T) {
-	c, l := newCounters(), daily(1)
+	c, l := newCounters(keysHeld{}, usualKeys), daily(1)
 	peek := limiter.Command{Op: limiter.Peek, Min: 1, Want: 1}
 	for _, value := range []string{"a", "b"} {
 		if got, _ := c.of(l, store.HashValue(value), peek, oneSidecar, midnight); got != store.HashValue(value) {
@@ -140,7 +140,7 @@ func TestALookTakesNoPlace(t *testing.T) {
 
 // TestReturnsGoWhereTheyCameFrom, or nowhere when that is not sure.
 func TestReturnsGoWhereTheyCameFrom(t *testing.T) {
-	c, l := newCounters(), daily(2)
+	c, l := newCounters(keysHeld{}, usualKeys), daily(2)
 	back := func(value string, now limiter.Instant, w limiter.Instant) bool {
 		cmd := limiter.Command{Op: limiter.Return, Want: 1, Windows: limiter.Windows{N: 1}}
 		cmd.Windows.Open[0] = l.span.WindowAt(w)
@@ -169,7 +169,7 @@ func TestReturnsGoWhereTheyCameFrom(t *testing.T) {
 }
 
 func TestLimitsThatNobodyAsksForAreForgotten(t *testing.T) {
-	c, l := newCounters(), daily(2)
+	c, l := newCounters(keysHeld{}, usualKeys), daily(2)
 	c.own(t, l, "a", 1, midnight)
 	c.sweep(midnight.Add(2*limiter.Day - 1))
 	if len(c.byScope) != 1 {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -70,15 +71,16 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 			logger.Error(err, "starting without the predecessor's pools; until its shares expired, holders only keep what they use")
 		}
 	}
+	kept := memory.New(memory.Options{Clock: clock.Now, Ledger: ledger, Return: c.reconnect, First: first})
 	t := &term{
 		Coordinator: c,
 		number:      begun.Term,
 		began:       now,
 		log:         logger,
 		clock:       clock,
-		store:       memory.New(memory.Options{Clock: clock.Now, Ledger: ledger, Return: c.reconnect, First: first}),
+		store:       kept,
 		pools:       divided,
-		counters:    newCounters(),
+		counters:    newCounters(kept, keysIn(debug.SetMemoryLimit(-1))),
 		sessions:    newSessions(),
 		books:       newBooks(now.Add(returnTime)),
 		poolBooks:   newPoolBooks(),

@@ -158,6 +158,15 @@ func (s *Store) Len() int {
 	return n
 }
 
+// Has reports whether the counter is among those held.
+func (s *Store) Has(key store.Key) bool {
+	sh := s.shard(key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	_, ok := sh.slots[key]
+	return ok
+}
+
 func (s *Store) shard(key store.Key) *shard {
 	return &s.shards[maphash.Comparable(s.seed, key)%shards]
 }

@@ -39,6 +39,9 @@ func TestAFloodOfKeysIsForgotten(t *testing.T) {
 	if got := s.Len(); got != 1 {
 		t.Errorf("%d counters in the end, want 1", got)
 	}
+	if !s.Has(counterOf("survivor")) || s.Has(counterOf("00")) {
+		t.Error("another counter is held than the one asked for")
+	}
 }
 
 // TestSealLosesNoGrant seals a store while many ask and compares what they got
