@@ -10,9 +10,10 @@ type Key struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.type == b.type && (has(a.header) ? a.header.name.lowerAscii() : '') == (has(b.header) ? b.header.name.lowerAscii() : '') && (has(a.queryParam) ? a.queryParam.name : '') == (has(b.queryParam) ? b.queryParam.name : '') && (has(a.jwtClaim) ? [a.jwtClaim.claim, a.jwtClaim.header.lowerAscii()] : []) == (has(b.jwtClaim) ? [b.jwtClaim.claim, b.jwtClaim.header.lowerAscii()] : []) && (has(a.descriptor) ? a.descriptor.key : '') == (has(b.descriptor) ? b.descriptor.key : '') && (has(a.expression) ? a.expression : '') == (has(b.expression) ? b.expression : '')))",message="two parts have the same source: remove one"
 	Parts []KeyPart `json:"parts"`
 
-	// onMissing says what happens to a request that lacks one of the parts.
+	// onMissing says what happens to a request that lacks one of the parts, or has
+	// several values of it that differ: apps do not agree on which of them counts.
 	// Shared, the default, counts all such requests on one counter.
-	// Skip lets the limit ignore them.
+	// Skip lets the limit ignore those that lack one, and counts the others as Shared.
 	// Reject refuses them with 400.
 	// +optional
 	// +kubebuilder:default=Shared
@@ -45,7 +46,7 @@ type KeyPart struct {
 	// Path takes the request's path without its query.
 	// Method takes the request's method.
 	// Host takes the host the request is sent to, in lower case and without its port.
-	// QueryParam takes the first value of a parameter of the query.
+	// QueryParam takes the value of a parameter of the query.
 	// JWTClaim takes a claim of a JSON Web Token. It is NOT verified: unless the
 	// gateway in front of the pods refuses tokens that were not issued, a client opens
 	// a counter of its own with each token that it makes up.

@@ -11,8 +11,10 @@ type Match struct {
 	// +kubebuilder:validation:MaxItems=16
 	Methods []Method `json:"methods,omitempty"`
 
-	// paths match when one of them matches the request's path, without its query.
-	// At most 16.
+	// paths match when one of them matches the request's path, without its query, in one
+	// of the ways in which an app may read it: as it was sent, decoded, without what
+	// follows a semicolon, without dot segments and repeated slashes. To be exempt it has
+	// to match in all of them. At most 16.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

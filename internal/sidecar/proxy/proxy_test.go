@@ -334,7 +334,7 @@ func TestRefusals(t *testing.T) {
 		},
 		"the key is missing": {
 			refusal(enforce.KeyMissing, twotier.Decision{}, second), 400, nil,
-			problem.Problem{Title: "Bad Request", Status: 400, Detail: `limit "per-tenant" of policy "checkout" counts by header X-Tenant: send it`},
+			problem.Problem{Title: "Bad Request", Status: 400, Detail: `limit "per-tenant" of policy "checkout" counts by header X-Tenant: send it once`},
 		},
 		"a defect": {
 			func(*http.Request) (enforce.Verdict, error) {

@@ -47,7 +47,7 @@ func problemOf(why *enforce.Refusal) problem.Problem {
 		p.Reason = "COST_TOO_LARGE"
 		return p
 	default: // enforce.KeyMissing
-		p := problem.New(http.StatusBadRequest, fmt.Sprintf("limit %q of policy %q counts by %s: send it",
+		p := problem.New(http.StatusBadRequest, fmt.Sprintf("limit %q of policy %q counts by %s: send it once",
 			why.Limit.Name, why.Policy.Name, nameOf(why.Missing)))
 		p.Reason = "KEY_MISSING"
 		return p
