@@ -70,7 +70,7 @@ func Inject(pod *corev1.Pod, ns NamespaceFacts, cfg Config) (*corev1.Pod, Report
 	out := pod.DeepCopy()
 	reason, message := optedIn(pod, ns)
 	if reason == Injected {
-		reason, message = injectable(pod)
+		reason, message = injectable(pod, ns, cfg)
 	}
 	if reason != Injected {
 		return out, Report{Reason: reason, Message: message}

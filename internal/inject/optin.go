@@ -51,8 +51,13 @@ func podChoice(pod *corev1.Pod) (kind, value string, found bool) {
 }
 
 // injectable decides whether a sidecar can work in the pod.
-func injectable(pod *corev1.Pod) (Reason, string) {
+func injectable(pod *corev1.Pod, ns NamespaceFacts, cfg Config) (Reason, string) {
 	if hasSidecar(pod) {
+		if what := foreign(pod, ns, cfg); what != "" {
+			return NameTaken, fmt.Sprintf("the pod claims to be injected, and %s is not what it would be given now: "+
+				"remove the annotation %s and the containers %s and %s from what it is created from",
+				what, v1alpha1.InjectedAnnotation, ContainerName, CaptureContainerName)
+		}
 		return AlreadyInjected, "the pod already carries the sidecar"
 	}
 	name := takenName(pod)
@@ -73,7 +78,8 @@ func injectable(pod *corev1.Pod) (Reason, string) {
 }
 
 // hasSidecar needs both marks: a container that only has our name is another's,
-// and an annotation alone limits nothing.
+// and an annotation alone limits nothing. Both may be written by the pod's author, see
+// foreign.
 func hasSidecar(pod *corev1.Pod) bool {
 	if pod.Annotations[v1alpha1.InjectedAnnotation] == "" {
 		return false

@@ -43,16 +43,26 @@ func newPlan(pod *corev1.Pod, ns NamespaceFacts, cfg Config, a *annotated) *plan
 	}
 	p.form = formOf(p.native, pod, p.capture, cfg.KubernetesMinor, a)
 	p.ports, p.admin = assign(&pod.Spec, p.ports)
-	if ownerOfPort(&pod.Spec, rlsPort) == "" {
-		p.rlsAddress = fmt.Sprintf("127.0.0.1:%d", rlsPort)
-	}
+	p.rlsAddress = rlsAddress(&pod.Spec)
 	p.volume = volumeName(&pod.Spec)
 	p.resources = p.requirements(&pod.Spec)
-	p.podGrace = defaultPodGrace
-	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
-		p.podGrace = time.Duration(*seconds) * time.Second
-	}
+	p.podGrace = podGrace(&pod.Spec)
 	return p
+}
+
+// rlsAddress is empty where another container has the port.
+func rlsAddress(spec *corev1.PodSpec) string {
+	if ownerOfPort(spec, rlsPort) != "" {
+		return ""
+	}
+	return fmt.Sprintf("127.0.0.1:%d", rlsPort)
+}
+
+func podGrace(spec *corev1.PodSpec) time.Duration {
+	if seconds := spec.TerminationGracePeriodSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return defaultPodGrace
 }
 
 // apply changes the pod.

@@ -398,6 +398,23 @@ func TestReinvocationIsSilent(t *testing.T) {
 	}
 }
 
+// TestAPodThatClaimsToBeInjectedIsSpokenOf, since nothing limits it.
+func TestAPodThatClaimsToBeInjectedIsSpokenOf(t *testing.T) {
+	injector, events := newInjector()
+	pod := aPod(map[string]string{v1alpha1.InjectedAnnotation: "{}"})
+	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: inject.ContainerName, Image: "pause"})
+	response := injector.Handle(t.Context(), request(encode(t, pod)))
+	if !response.Allowed || len(response.Patches) != 0 {
+		t.Errorf("response %+v, want the pod as it is", response)
+	}
+	if len(response.Warnings) != 1 || !strings.HasPrefix(response.Warnings[0], "weir: no sidecar: the pod claims to be injected") {
+		t.Errorf("warnings %q, want one that there is no sidecar", response.Warnings)
+	}
+	if len(events.lines) != 1 || !strings.Contains(events.lines[0], "Warning InjectionSkipped Inject: pod checkout-7d9c: NameTaken: the pod claims to be injected") {
+		t.Errorf("events %q, want one that nothing was injected", events.lines)
+	}
+}
+
 // TestEveryPodHasItsOwnToken, the one by which the kubelet asks its sidecar, and keeps
 // it when it is admitted once more.
 func TestEveryPodHasItsOwnToken(t *testing.T) {
