@@ -35,6 +35,10 @@ type hashes struct {
 	// full says that the shared counter is in use. It stays so for the span: who was
 	// granted from it gets no second budget in the same window.
 	full, fullBefore bool
+	// inherited says that it was so for the leader before, in this span: who has a counter
+	// of its own has it in the store, and who has none may have been granted from the
+	// shared one.
+	inherited bool
 }
 
 // newCounters returns the counters of a term whose store holds them, most for all limits.
@@ -53,16 +57,12 @@ func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars f
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h := c.byScope[l.scope]
-	if h == nil {
-		h = &hashes{}
-		c.byScope[l.scope] = h
-	}
+	h := c.hashesOf(l, now)
 	size := h.size()
 	defer func() { c.room.take(l.scope.Namespace, h.size()-size) }()
-	h.advance(l.span, now)
 	_, known := h.now[hash]
 	_, knew := h.before[hash]
+	knew = knew || h.inherited && c.room.held.Has(store.Key{Scope: l.scope, Hash: hash})
 	switch {
 	case cmd.Op == limiter.Return:
 		if h.fullBefore && grantedBefore(cmd, h.begins) {
@@ -79,6 +79,24 @@ func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars f
 		h.now[hash] = struct{}{}
 	}
 	return hash, true
+}
+
+// hashesOf returns those of a limit in the span that is open.
+func (c *counters) hashesOf(l *published, now limiter.Instant) *hashes {
+	h := c.byScope[l.scope]
+	first := h == nil
+	if first {
+		h = &hashes{}
+		c.byScope[l.scope] = h
+	}
+	size := h.size()
+	h.advance(l.span, now)
+	c.room.take(l.scope.Namespace, h.size()-size)
+	if first {
+		h.full = c.room.held.Has(store.Key{Scope: l.scope, Hash: overflowHash})
+		h.inherited = h.full
+	}
+	return h
 }
 
 // size is how many values have counters.
@@ -107,7 +125,7 @@ func (h *hashes) advance(r limiter.Rate, now limiter.Instant) {
 	span := r.WindowAt(now)
 	h.begins, h.ends = max(h.ends, span.Start()), span.End()
 	h.gone = h.ends.Add(r.Window)
-	h.now, h.full = map[string]struct{}{}, false
+	h.now, h.full, h.inherited = map[string]struct{}{}, false, false
 }
 
 // grantedBefore reports whether a return may be of units that were granted before the

@@ -106,3 +106,27 @@ func TestTheRoomIsGivenBack(t *testing.T) {
 		t.Errorf("%d places are taken by nobody: %v", c.room.taken, c.room.takenBy)
 	}
 }
+
+// TestWhoSharedACounterBeforeAHandOverSharesItAfter: its own would be a second budget.
+func TestWhoSharedACounterBeforeAHandOverSharesItAfter(t *testing.T) {
+	l := dailyOf("shop", "all")
+	handed := keysHeld{{Scope: l.scope, Hash: overflowHash}: {}}
+	for i := range 10 {
+		handed[store.Key{Scope: l.scope, Hash: store.HashValue(fmt.Sprint(i))}] = struct{}{}
+	}
+	c := newCounters(handed, usualKeys)
+	if c.own(t, l, "unknown", 1, midnight) {
+		t.Error("a value that may have been granted from the shared counter has one of its own")
+	}
+	for i := range 10 {
+		if !c.own(t, l, fmt.Sprint(i), 1, midnight) {
+			t.Errorf("value %d, which was granted from its own counter, shares one", i)
+		}
+	}
+	if next := midnight.Add(limiter.Day); !c.own(t, l, "unknown", 1, next) {
+		t.Error("the places of the next window are not free")
+	}
+	if !c.own(t, dailyOf("shop", "other"), "unknown", 1, midnight) {
+		t.Error("another limit, whose shared counter was not in use, has no places")
+	}
+}
