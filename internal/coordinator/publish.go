@@ -131,7 +131,7 @@ func (t *term) secrets(ctx context.Context, s policy.Snapshot) ([]*fleetpb.Secre
 		if err != nil {
 			return fmt.Errorf("the credentials of %s %s/%s: %w", kind, namespace, name, err)
 		}
-		out = append(out, &fleetpb.Secret{Name: of.Secret, Version: of.SecretVersion, Data: data})
+		out = append(out, &fleetpb.Secret{Name: of.Secret, Version: of.SecretVersion, Data: policy.Credentials(data)})
 		return nil
 	}
 	for _, p := range s.Policies {

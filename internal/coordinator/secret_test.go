@@ -22,7 +22,7 @@ func withSecret(name, version string) policy.Policy {
 
 // passwords holds one for every version.
 func passwords(of policy.Store) (map[string][]byte, error) {
-	return map[string][]byte{"password": []byte("s3cr3t-" + of.SecretVersion)}, nil
+	return map[string][]byte{"password": []byte("s3cr3t-" + of.SecretVersion), "of-another": []byte("s3cr3t")}, nil
 }
 
 // receiveConfig returns the next configuration as it was sent.
@@ -63,6 +63,8 @@ func TestCredentialsTravelBesideTheSnapshot(t *testing.T) {
 			if got := c.GetSecrets(); len(got) != 1 || got[0].GetName() != "shop/db" || got[0].GetVersion() != "7" ||
 				string(got[0].GetData()["password"]) != "s3cr3t-7" {
 				t.Errorf("%s gets secrets %v, want shop/db once", name, got)
+			} else if len(got[0].GetData()) != 1 {
+				t.Errorf("%s gets what no store reads: %v", name, got)
 			}
 			if bytes.Contains(c.GetSnapshot(), []byte("s3cr3t")) {
 				t.Errorf("%s: the snapshot, which pods carry in their spec, holds a password", name)

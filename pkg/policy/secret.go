@@ -1,5 +1,7 @@
 package policy
 
+import "maps"
+
 // The values of the secret that Store.Secret names. Each may be missing.
 const (
 	SecretUsername = "username"
@@ -12,3 +14,18 @@ const (
 	SecretCertificate = "tls.crt" // PEM, of the client
 	SecretPrivateKey  = "tls.key" // PEM, of the client
 )
+
+// Credentials returns what a store reads of the data of a secret. Nothing else of it is
+// sent to sidecars.
+func Credentials(data map[string][]byte) map[string][]byte {
+	data = maps.Clone(data)
+	maps.DeleteFunc(data, func(key string, _ []byte) bool {
+		switch key {
+		case SecretUsername, SecretPassword, SecretSentinelUsername, SecretSentinelPassword,
+			SecretAuthority, SecretCertificate, SecretPrivateKey:
+			return false
+		}
+		return true
+	})
+	return data
+}
