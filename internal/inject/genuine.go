@@ -65,7 +65,7 @@ func differs(want, c *corev1.Container) string {
 	switch {
 	case c == nil:
 		return "whole"
-	case c.Image != want.Image:
+	case imageName(c.Image) != imageName(want.Image):
 		return "image"
 	case len(c.Command) > 0:
 		return "command"
@@ -75,6 +75,14 @@ func differs(want, c *corev1.Container) string {
 		return "program"
 	}
 	return ""
+}
+
+// imageName returns an image's name without where it comes from and which one it is: a
+// webhook that leads to a mirror, or names images by digest, changes both.
+func imageName(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	name, _, _ := strings.Cut(path.Base(image), ":")
+	return name
 }
 
 // coversProgram reports whether something else is where the image has its program.

@@ -34,7 +34,7 @@ func TestAForgedSidecarIsNoSidecar(t *testing.T) {
 		forge func(pod *corev1.Pod, sidecar *corev1.Container)
 		want  string // in the message
 	}{
-		"another image":      {func(_ *corev1.Pod, c *corev1.Container) { c.Image = "registry.example/weir-sidecar@sha256:1111" }, "image of container weir-sidecar"},
+		"another image":      {func(_ *corev1.Pod, c *corev1.Container) { c.Image = "registry.example/sidecar:" + testConfig.Version }, "image of container weir-sidecar"},
 		"another program":    {func(_ *corev1.Pod, c *corev1.Container) { c.Command = []string{"/pause"} }, "command of container weir-sidecar"},
 		"another controller": {func(_ *corev1.Pod, c *corev1.Container) { c.Args[0] = "--fleet-address=elsewhere:1" }, "arguments of container weir-sidecar"},
 		"one more argument":  {func(_ *corev1.Pod, c *corev1.Container) { c.Args = append(c.Args, "--version") }, "arguments of container weir-sidecar"},
@@ -69,8 +69,8 @@ func TestAForgedSidecarIsNoSidecar(t *testing.T) {
 			tc.forge(pod, &pod.Spec.InitContainers[1])
 			before := asYAML(t, pod)
 			out, report := Inject(pod, optedInNamespace, testConfig)
-			if report.Reason != NameTaken || report.Injected || !strings.Contains(report.Message, "the "+tc.want+" is not what") {
-				t.Errorf("report %+v, want %s that names the %s", report, NameTaken, tc.want)
+			if report.Reason != ForeignSidecar || report.Injected || !strings.Contains(report.Message, "the "+tc.want+" is not what") {
+				t.Errorf("report %+v, want %s that names the %s", report, ForeignSidecar, tc.want)
 			}
 			if asYAML(t, out) != before {
 				t.Error("the pod was changed")
@@ -98,6 +98,10 @@ func TestWhatOthersAddIsNoForgery(t *testing.T) {
 		},
 		"a mount of another": func(_ *corev1.Pod, c *corev1.Container, _ *Config) {
 			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{MountPath: "/var/run/aws"})
+		},
+		"a mirror": func(p *corev1.Pod, c *corev1.Container, _ *Config) {
+			c.Image = "mirror.example:5000/weir/weir-sidecar@sha256:1111"
+			p.Spec.InitContainers[0].Image = "mirror.example/weir-sidecar:v1@sha256:1111"
 		},
 		"resources of another": func(_ *corev1.Pod, c *corev1.Container, _ *Config) {
 			c.Resources.Requests[corev1.ResourceCPU] = resource.MustParse("1")

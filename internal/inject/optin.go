@@ -54,7 +54,7 @@ func podChoice(pod *corev1.Pod) (kind, value string, found bool) {
 func injectable(pod *corev1.Pod, ns NamespaceFacts, cfg Config) (Reason, string) {
 	if hasSidecar(pod) {
 		if what := foreign(pod, ns, cfg); what != "" {
-			return NameTaken, fmt.Sprintf("the pod claims to be injected, and %s is not what it would be given now: "+
+			return ForeignSidecar, fmt.Sprintf("the pod claims to be injected, and %s is not what it would be given now: "+
 				"remove the annotation %s and the containers %s and %s from what it is created from",
 				what, v1alpha1.InjectedAnnotation, ContainerName, CaptureContainerName)
 		}

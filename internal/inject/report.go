@@ -16,6 +16,7 @@ const (
 	StaticPod           Reason = "StaticPod"           // the kubelet runs it from a file, which admission cannot change
 	WindowsPod          Reason = "WindowsPod"          // the sidecar is a Linux program
 	NameTaken           Reason = "NameTaken"           // another container has the name of one of ours
+	ForeignSidecar      Reason = "ForeignSidecar"      // the pod claims to be injected, and its sidecar is not ours
 	PortTaken           Reason = "PortTaken"           // another container declares the check API's port
 	RunsToCompletion    Reason = "RunsToCompletion"    // a sidecar in the classic form would keep the pod from finishing
 )

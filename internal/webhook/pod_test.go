@@ -410,7 +410,7 @@ func TestAPodThatClaimsToBeInjectedIsSpokenOf(t *testing.T) {
 	if len(response.Warnings) != 1 || !strings.HasPrefix(response.Warnings[0], "weir: no sidecar: the pod claims to be injected") {
 		t.Errorf("warnings %q, want one that there is no sidecar", response.Warnings)
 	}
-	if len(events.lines) != 1 || !strings.Contains(events.lines[0], "Warning InjectionSkipped Inject: pod checkout-7d9c: NameTaken: the pod claims to be injected") {
+	if len(events.lines) != 1 || !strings.Contains(events.lines[0], "Warning InjectionSkipped Inject: pod checkout-7d9c: ForeignSidecar: the pod claims to be injected") {
 		t.Errorf("events %q, want one that nothing was injected", events.lines)
 	}
 }
