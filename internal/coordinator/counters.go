@@ -35,9 +35,9 @@ type hashes struct {
 	// full says that the shared counter is in use. It stays so for the span: who was
 	// granted from it gets no second budget in the same window.
 	full, fullBefore bool
-	// inherited says that it was so for the leader before, in this span: who has a counter
-	// of its own has it in the store, and who has none may have been granted from the
-	// shared one.
+	// inherited says that the shared counter was in use before this began, by the leader
+	// before: who was granted from a counter of its own has it in the store, and who has
+	// none may have been granted from the shared one.
 	inherited bool
 }
 
@@ -62,7 +62,7 @@ func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars f
 	defer func() { c.room.take(l.scope.Namespace, h.size()-size) }()
 	_, known := h.now[hash]
 	_, knew := h.before[hash]
-	knew = knew || h.inherited && c.room.held.Has(store.Key{Scope: l.scope, Hash: hash})
+	knew = knew || h.inherited && c.room.held.Counts(store.Key{Scope: l.scope, Hash: hash}, now)
 	switch {
 	case cmd.Op == limiter.Return:
 		if h.fullBefore && grantedBefore(cmd, h.begins) {
@@ -93,8 +93,8 @@ func (c *counters) hashesOf(l *published, now limiter.Instant) *hashes {
 	h.advance(l.span, now)
 	c.room.take(l.scope.Namespace, h.size()-size)
 	if first {
-		h.full = c.room.held.Has(store.Key{Scope: l.scope, Hash: overflowHash})
-		h.inherited = h.full
+		h.full = c.room.held.Counts(store.Key{Scope: l.scope, Hash: overflowHash}, now)
+		h.inherited, h.fullBefore = h.full, h.full
 	}
 	return h
 }

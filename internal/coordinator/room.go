@@ -3,6 +3,7 @@ package coordinator
 import (
 	"math"
 
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
@@ -36,6 +37,7 @@ type room struct {
 type held interface {
 	Len() int
 	Has(key store.Key) bool
+	Counts(key store.Key, now limiter.Instant) bool
 }
 
 // take enters that a namespace takes n places more, or, when n is negative, fewer.

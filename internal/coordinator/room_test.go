@@ -10,12 +10,14 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// keysHeld are the counters that a store holds.
-type keysHeld map[store.Key]struct{}
+// keysHeld are the counters that a store holds, and when they stop to count.
+type keysHeld map[store.Key]limiter.Instant
 
 func (h keysHeld) Len() int { return len(h) }
 
 func (h keysHeld) Has(key store.Key) bool { _, ok := h[key]; return ok }
+
+func (h keysHeld) Counts(key store.Key, now limiter.Instant) bool { return now < h[key] }
 
 // dailyOf is one of the limits of a namespace, of which sidecars track any number.
 func dailyOf(namespace, limit string) *published {
@@ -54,7 +56,7 @@ func TestAllLimitsShareOneRoom(t *testing.T) {
 func TestWhatIsHandedOverTakesRoom(t *testing.T) {
 	l, handed := dailyOf("shop", "all"), keysHeld{}
 	for i := range 60 {
-		handed[store.Key{Scope: l.scope, Hash: store.HashValue(fmt.Sprint(i))}] = struct{}{}
+		handed[store.Key{Scope: l.scope, Hash: store.HashValue(fmt.Sprint(i))}] = midnight.Add(limiter.Day)
 	}
 	c, own := newCounters(handed, 100), 0
 	for i := range 200 {
@@ -70,7 +72,7 @@ func TestWhatIsHandedOverTakesRoom(t *testing.T) {
 func TestAHeldCounterIsNotExchanged(t *testing.T) {
 	l, handed := dailyOf("shop", "all"), keysHeld{}
 	for i := range 100 {
-		handed[store.Key{Scope: l.scope, Hash: store.HashValue(fmt.Sprint(i))}] = struct{}{}
+		handed[store.Key{Scope: l.scope, Hash: store.HashValue(fmt.Sprint(i))}] = midnight.Add(limiter.Day)
 	}
 	c := newCounters(handed, 50)
 	for i := range 100 {
@@ -110,9 +112,9 @@ func TestTheRoomIsGivenBack(t *testing.T) {
 // TestWhoSharedACounterBeforeAHandOverSharesItAfter: its own would be a second budget.
 func TestWhoSharedACounterBeforeAHandOverSharesItAfter(t *testing.T) {
 	l := dailyOf("shop", "all")
-	handed := keysHeld{{Scope: l.scope, Hash: overflowHash}: {}}
+	handed := keysHeld{{Scope: l.scope, Hash: overflowHash}: midnight.Add(limiter.Day)}
 	for i := range 10 {
-		handed[store.Key{Scope: l.scope, Hash: store.HashValue(fmt.Sprint(i))}] = struct{}{}
+		handed[store.Key{Scope: l.scope, Hash: store.HashValue(fmt.Sprint(i))}] = midnight.Add(limiter.Day)
 	}
 	c := newCounters(handed, usualKeys)
 	if c.own(t, l, "unknown", 1, midnight) {
@@ -126,7 +128,9 @@ func TestWhoSharedACounterBeforeAHandOverSharesItAfter(t *testing.T) {
 	if next := midnight.Add(limiter.Day); !c.own(t, l, "unknown", 1, next) {
 		t.Error("the places of the next window are not free")
 	}
-	if !c.own(t, dailyOf("shop", "other"), "unknown", 1, midnight) {
-		t.Error("another limit, whose shared counter was not in use, has no places")
+	other := dailyOf("shop", "other")
+	handed[store.Key{Scope: other.scope, Hash: overflowHash}] = midnight
+	if !c.own(t, other, "unknown", 1, midnight) {
+		t.Error("another limit, whose shared counter was in use the day before, has no places")
 	}
 }

@@ -99,6 +99,16 @@ func (s State) KeepFor(now Instant) Micros {
 	return keep
 }
 
+// Counts reports whether anything that was granted still counts at the instant now.
+func (s State) Counts(now Instant) bool {
+	for _, m := range s.Slice() {
+		if now < m.counts(s.Algorithm) {
+			return true
+		}
+	}
+	return false
+}
+
 // counts returns the instant from which on nothing counts that was granted.
 func (m *Meter) counts(a Algorithm) Instant {
 	switch a.machine() {

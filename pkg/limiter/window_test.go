@@ -290,6 +290,23 @@ func TestStepPanicsOnAnUnknownOp(t *testing.T) {
 	params(1, rate(1, short)).Step(state(0), at, limiter.Command{Op: 9})
 }
 
+// A state is kept for longer than what was granted counts.
+func TestCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		state limiter.State
+		want  bool
+	}{
+		"nothing of a key never seen":         {state(1), false},
+		"what was granted in an open window":  {state(1, window(1, short, 12, 0), window(1, long, 1, 0)), true},
+		"nothing of a window that has ended":  {state(1, window(1, short, 11, 0)), false},
+		"what was granted in one that is not": {state(1, window(1, short, 40, 0)), true},
+	} {
+		if got := c.state.Counts(at); got != c.want {
+			t.Errorf("%s: %t (to be kept for %d)", name, got, c.state.KeepFor(at))
+		}
+	}
+}
+
 func TestKeepFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		state limiter.State

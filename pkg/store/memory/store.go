@@ -167,6 +167,15 @@ func (s *Store) Has(key store.Key) bool {
 	return ok
 }
 
+// Counts reports whether anything that the counter granted still counts at the instant now.
+func (s *Store) Counts(key store.Key, now limiter.Instant) bool {
+	sh := s.shard(key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	i, ok := sh.slots[key]
+	return ok && sh.counters[i].Counts(now)
+}
+
 func (s *Store) shard(key store.Key) *shard {
 	return &s.shards[maphash.Comparable(s.seed, key)%shards]
 }

@@ -42,6 +42,9 @@ func TestAFloodOfKeysIsForgotten(t *testing.T) {
 	if !s.Has(counterOf("survivor")) || s.Has(counterOf("00")) {
 		t.Error("another counter is held than the one asked for")
 	}
+	if now := clock.Now(); !s.Counts(counterOf("survivor"), now) || s.Counts(counterOf("00"), now) || s.Counts(counterOf("survivor"), now.Add(limiter.MinWindow)) {
+		t.Error("another counter counts than the one asked for, or for longer than its window")
+	}
 }
 
 // TestSealLosesNoGrant seals a store while many ask and compares what they got
