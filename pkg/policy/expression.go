@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -55,7 +56,7 @@ var cures = map[string]string{
 	cel.StringType.String(): "convert it, as in string(request.jwt.sub)",
 }
 
-func compileExpression(source string, want *cel.Type) (cel.Program, error) {
+func compileExpression(source string, want *cel.Type) (*program, error) {
 	env, err := environment()
 	if err != nil {
 		return nil, fmt.Errorf("set up the expression language: %w", err)
@@ -74,11 +75,22 @@ func compileExpression(source string, want *cel.Type) (cel.Program, error) {
 	if estimate.Max > maxCost {
 		return nil, fmt.Errorf("may cost %d units for one request, more than %d: do not search in searches", estimate.Max, maxCost)
 	}
-	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
+	evaluated, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
 	if err != nil {
 		return nil, fmt.Errorf("cannot be evaluated: %w", err)
 	}
-	return program, nil
+	return &program{Program: evaluated, readsPath: reads(ast, varPath)}, nil
+}
+
+// reads reports whether an expression mentions a variable. The checker notes what each
+// name in it stands for, with a dot in front where a macro's variable would hide it.
+func reads(ast *cel.Ast, variable string) bool {
+	for _, reference := range ast.NativeRep().ReferenceMap() {
+		if strings.TrimPrefix(reference.Name, ".") == variable {
+			return true
+		}
+	}
+	return false
 }
 
 // explain returns what is wrong with an expression, in one line.
@@ -90,13 +102,13 @@ func explain(issues *cel.Issues) error {
 
 // A condition is an expression that is true or false.
 type condition struct {
-	program cel.Program
+	program *program
 	how     matching
 }
 
 func compileCondition(source string, how matching) (*condition, error) {
-	program, err := programs.of(source, cel.BoolType)
-	return &condition{program: program, how: how}, err
+	compiled, err := programs.of(source, cel.BoolType)
+	return &condition{program: compiled, how: how}, err
 }
 
 // matches reports whether the expression is true of r when its path is read so. It has
@@ -110,8 +122,8 @@ func (c *condition) matches(r *Request, path string) bool {
 }
 
 // evaluate returns the value of an expression that is a string, empty when it has none.
-func evaluate(program cel.Program, r *Request, client *clientFinder) string {
-	value, _, err := program.Eval(&variables{facts: r.known(), path: r.path, client: client})
+func evaluate(p *program, r *Request, client *clientFinder) string {
+	value, _, err := p.Eval(&variables{facts: r.known(), path: r.path, client: client})
 	if err != nil {
 		return ""
 	}

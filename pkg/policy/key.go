@@ -76,7 +76,7 @@ type keyer struct {
 type part struct {
 	KeyPart
 
-	program cel.Program // of ExpressionKey
+	program *program // of ExpressionKey
 }
 
 func compileKey(k *Key, client clientFinder) (keyer, error) {

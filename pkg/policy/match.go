@@ -8,19 +8,33 @@ import (
 
 // Matches reports whether the limit applies to r.
 func (l *CompiledLimit) Matches(r *Request) bool {
-	return (len(l.matches) == 0 || inAnyReading(l.matches, r)) && !inEveryReading(l.exempt, r)
+	return (l.matches.none() || l.matches.inAnyReading(r)) && !l.exempt.inEveryReading(r)
 }
 
-// inAnyReading reports whether one of ms matches r by one of the readings of its path.
-func inAnyReading(ms []matcher, r *Request) bool {
-	return anyMatches(ms, r, r.path) ||
-		len(ms) > 0 && slices.ContainsFunc(r.otherReadings(), func(path string) bool { return anyMatches(ms, r, path) })
+// matchers are the entries of a list, of which one has to match.
+type matchers struct {
+	byPath []matcher // asked again for each reading of a path, of which clients choose how many
+	others []matcher // say the same of all readings
 }
 
-// inEveryReading reports whether one of ms matches r, however its path is read.
-func inEveryReading(ms []matcher, r *Request) bool {
-	return anyMatches(ms, r, r.path) &&
-		!slices.ContainsFunc(r.otherReadings(), func(path string) bool { return !anyMatches(ms, r, path) })
+func (ms *matchers) none() bool { return len(ms.byPath) == 0 && len(ms.others) == 0 }
+
+// inPlainReading reports whether an entry matches r by its path decoded and clean.
+func (ms *matchers) inPlainReading(r *Request) bool {
+	return anyMatches(ms.byPath, r, r.path) || anyMatches(ms.others, r, r.path)
+}
+
+// inAnyReading reports whether an entry matches r by one of the readings of its path.
+func (ms *matchers) inAnyReading(r *Request) bool {
+	return ms.inPlainReading(r) || len(ms.byPath) > 0 &&
+		slices.ContainsFunc(r.otherReadings(), func(path string) bool { return anyMatches(ms.byPath, r, path) })
+}
+
+// inEveryReading reports whether entries match r, however its path is read.
+func (ms *matchers) inEveryReading(r *Request) bool {
+	return anyMatches(ms.byPath, r, r.path) &&
+		!slices.ContainsFunc(r.otherReadings(), func(path string) bool { return !anyMatches(ms.byPath, r, path) }) ||
+		anyMatches(ms.others, r, r.path)
 }
 
 func anyMatches(ms []matcher, r *Request, path string) bool {
@@ -58,14 +72,17 @@ type matching struct {
 	unknown bool
 }
 
-func compileMatches(name string, ms []Match, how matching) ([]matcher, error) {
-	var compiled []matcher
+func compileMatches(name string, ms []Match, how matching) (compiled matchers, err error) {
 	for i := range ms {
 		m, err := compileMatch(&ms[i], how)
 		if err != nil {
-			return nil, fmt.Errorf("%s[%d]: %w", name, i, err)
+			return matchers{}, fmt.Errorf("%s[%d]: %w", name, i, err)
 		}
-		compiled = append(compiled, m)
+		if m.readsPath() {
+			compiled.byPath = append(compiled.byPath, m)
+		} else {
+			compiled.others = append(compiled.others, m)
+		}
 	}
 	return compiled, nil
 }
@@ -107,6 +124,11 @@ func compileEach[From, To any](all []From, compile func(From) (To, error)) ([]To
 		compiled = append(compiled, c)
 	}
 	return compiled, nil
+}
+
+// readsPath reports whether what m says of a request may depend on its path.
+func (m *matcher) readsPath() bool {
+	return len(m.paths) > 0 || m.rpc != nil || m.condition != nil && m.condition.program.readsPath
 }
 
 // matches reports whether m matches r when its path is read so.

@@ -10,9 +10,9 @@ import (
 type CompiledPool struct {
 	Pool *Pool
 
-	exempt     []matcher
-	ignore     []matcher
-	partitions [][]matcher
+	exempt     matchers
+	ignore     matchers
+	partitions []matchers
 }
 
 func compilePool(p *Pool) (*CompiledPool, error) {
@@ -38,17 +38,17 @@ func compilePool(p *Pool) (*CompiledPool, error) {
 func (c *CompiledPool) Shadow() bool { return c.Pool.Mode == Shadow }
 
 // Exempt reports whether r needs no slot.
-func (c *CompiledPool) Exempt(r *Request) bool { return inEveryReading(c.exempt, r) }
+func (c *CompiledPool) Exempt(r *Request) bool { return c.exempt.inEveryReading(r) }
 
 // Ignore reports whether the latency of r says nothing of the backend's load.
-func (c *CompiledPool) Ignore(r *Request) bool { return inEveryReading(c.ignore, r) }
+func (c *CompiledPool) Ignore(r *Request) bool { return c.ignore.inEveryReading(r) }
 
 // Partition returns the index of the partition that r belongs to, the first that
 // matches it, and slots.Rest when none does. Its path is read decoded and clean: every
 // partition is within the limit of the pool, so no spelling escapes that.
 func (c *CompiledPool) Partition(r *Request) int {
-	for i, matches := range c.partitions {
-		if len(matches) == 0 || anyMatches(matches, r, r.path) {
+	for i := range c.partitions {
+		if matches := &c.partitions[i]; matches.none() || matches.inPlainReading(r) {
 			return i
 		}
 	}

@@ -104,6 +104,8 @@ func TestExempt(t *testing.T) {
 		"what is not exempt counts":             {nil, []policy.Match{health, internal}, "GET /x", true},
 		"what is exempt does not":               {nil, []policy.Match{health, internal}, "GET /healthz", false},
 		"any of several exemptions":             {nil, []policy.Match{health, internal}, "GET /x X-Tenant:internal", false},
+		"an exemption beside that of a path":    {nil, []policy.Match{health, internal}, "GET /healthz;x X-Tenant:internal", false},
+		"a match beside that of a path":         {[]policy.Match{health, internal}, nil, "GET /y;x X-Tenant:internal", true},
 		"an exemption from what matches":        {[]policy.Match{post}, []policy.Match{internal}, "POST /x X-Tenant:internal", false},
 		"an exemption does not widen a match":   {[]policy.Match{post}, []policy.Match{internal}, "GET /x", false},
 		"what matches and is not exempt counts": {[]policy.Match{post}, []policy.Match{internal}, "POST /x", true},

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/hex"
 	"net/url"
 	"slices"
 	"strings"
@@ -73,11 +74,28 @@ var plain = func() (set [256]bool) {
 	return set
 }()
 
+// decode returns p with its escapes decoded. A percent sign that begins none stays, and
+// stops nothing: apps that refuse such a path do no harm, and others read on.
 func decode(p string) string {
-	if decoded, err := url.PathUnescape(p); err == nil {
-		return decoded
+	if strings.IndexByte(p, '%') < 0 {
+		return p
 	}
-	return p
+	var b strings.Builder
+	for {
+		kept, rest, found := strings.Cut(p, "%")
+		b.WriteString(kept)
+		if !found {
+			return b.String()
+		}
+		var octet [1]byte
+		if n, err := hex.Decode(octet[:], []byte(rest[:min(2, len(rest))])); err == nil && n == 1 {
+			b.WriteByte(octet[0])
+			p = rest[2:]
+		} else {
+			b.WriteByte('%')
+			p = rest
+		}
+	}
 }
 
 // withoutParams returns p without the parameters of its segments, which servlet

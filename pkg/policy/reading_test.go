@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,6 +44,9 @@ var disguises = []struct{ target, app string }{
 	{"/graphql;x/../healthz", "drops parameters"},
 	{"/healthz/..%3bx/graphql", "decodes, drops parameters, then resolves dots"},
 	{"/healthz/%252e%252e/graphql", "decodes twice, behind a gateway that decodes"},
+	{"/healthz/%252e%252e/graphql/%25zz", "decodes twice, the second time what is valid"},
+	{"/%2567raphql/%25zz", "decodes twice, the second time what is valid"},
+	{"/%2567raphql/%25%2567%25", "decodes twice, the second time what is valid"},
 	{"/healthz/x//../../graphql", "takes repeated slashes for one"},
 	{"/healthz//../../graphql", "takes an empty segment for one"},
 	{"//graphql/../healthz", "takes repeated slashes for one"},
@@ -178,6 +182,12 @@ var apps = []func(string) string{
 		return p
 	},
 	func(p string) string {
+		return regexp.MustCompile("%[0-9A-Fa-f]{2}").ReplaceAllStringFunc(p, func(escape string) string {
+			octet, _ := strconv.ParseUint(escape[1:], 16, 8)
+			return string([]byte{byte(octet)})
+		})
+	},
+	func(p string) string {
 		segments := strings.Split(p, "/")
 		for i := range segments {
 			segments[i], _, _ = strings.Cut(segments[i], ";")
@@ -194,7 +204,7 @@ func TestWhateverAnAppReadsIsLimited(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	pieces := []string{"/", "//", "/.", "/..", "/%2e%2e", "%2f", ";x", "%3b", "/graphql", "/healthz", "/healthz", "/a", "%25", "2e", "/..;"}
+	pieces := []string{"/", "//", "/.", "/..", "/%2e%2e", "%2f", ";x", "%3b", "/graphql", "/healthz", "/healthz", "/a", "%25", "2e", "%25z", "/..;"}
 	exempt := limitOf(t, func(p *policy.Policy) { p.Limits[0].Exempt = below("/healthz") })
 	pool := poolOf(t, func(p *policy.Pool) { p.Exempt = below("/healthz") })
 	exempted := 0
@@ -233,6 +243,75 @@ func TestWhateverAnAppReadsIsLimited(t *testing.T) {
 	}
 	if exempted < 50 {
 		t.Errorf("only %d paths were exempt", exempted)
+	}
+}
+
+// TestAPathThatIsSentEscapedIsExemptInBothSpellings: no client sends such a path as it is,
+// and one that escapes more of it than clients do is limited.
+func TestAPathThatIsSentEscapedIsExemptInBothSpellings(t *testing.T) {
+	for target, plain := range map[string]string{"/gr%C3%B6%C3%9Fe": "/größe", "/a%20b": "/a b"} {
+		for _, tc := range []struct {
+			exempt  []policy.Match
+			limited bool
+		}{
+			{exactly(plain), true},
+			{exactly(target), true},
+			{append(exactly(plain), exactly(target)...), false},
+		} {
+			l := limitOf(t, func(p *policy.Policy) { p.Limits[0].Exempt = tc.exempt })
+			if got := l.Matches(view(request("GET " + target))); got != tc.limited {
+				t.Errorf("%s is limited beside the exemptions %v: %v", target, tc.exempt, got)
+			}
+		}
+	}
+}
+
+// TestWhatReadsNoPathIsAskedOnce counts the allocations of an expression, which are the
+// same each time that it is evaluated.
+func TestWhatReadsNoPathIsAskedOnce(t *testing.T) {
+	const odd = "/a;x/b%2fc;y/d%3bz"
+	no := expressing("request.headers.exists(h, h == 'x-a')")
+	allocated := func(target string, ms ...policy.Match) float64 {
+		limit := limitOf(t, matching(append(ms, exactly("/x")...)...))
+		exempt := limitOf(t, func(p *policy.Policy) { p.Limits[0].Exempt = append(ms, below("/")...) })
+		pool := poolOf(t, func(p *policy.Pool) { p.Exempt = append(ms, exactly("/x")...) })
+		r := request("GET " + target)
+		return testing.AllocsPerRun(10, func() {
+			if limit.Matches(view(r)) || exempt.Matches(view(r)) || pool.Exempt(view(r)) {
+				t.Fatalf("%s is judged by another entry", target)
+			}
+		})
+	}
+	plain, many := allocated("/a", no)-allocated("/a"), allocated(odd, no)-allocated(odd)
+	if plain < 1 || many > plain {
+		t.Errorf("it allocates %v times for a path of one reading, %v for one of many", plain, many)
+	}
+	alone := limitOf(t, matching(no))
+	ask := func(target string) float64 {
+		r := request("GET " + target)
+		return testing.AllocsPerRun(10, func() { alone.Matches(view(r)) })
+	}
+	if plain, many := ask("/a"), ask(odd); many != plain {
+		t.Errorf("alone it allocates %v times for a path of one reading, %v for one of many", plain, many)
+	}
+}
+
+// TestAnExpressionThatMentionsThePathIsAskedAgain, wherever it does.
+func TestAnExpressionThatMentionsThePathIsAskedAgain(t *testing.T) {
+	for _, source := range []string{
+		"request.path == '/login'",
+		".request.path == '/login'",
+		"request . path == '/login'",
+		"request.method == 'PUT' || '/login' in [request.host, request.path]",
+		"['/login'].exists(l, request.path == l)",
+		"{'p': request.path}.p == '/login'",
+		"['x'].exists(request, .request.path == '/login')",
+		"[request.path].map(p, p + '/').exists(p, p == '/login/')",
+		"request.method == 'GET' ? request.path.endsWith('login') : false",
+	} {
+		if !limitOf(t, matching(expressing(source))).Matches(view(request("GET /login;x"))) {
+			t.Errorf("/login;x escapes %s", source)
+		}
 	}
 }
 

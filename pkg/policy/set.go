@@ -21,8 +21,8 @@ type CompiledLimit struct {
 	Policy *Policy
 	Limit  *Limit
 
-	matches []matcher
-	exempt  []matcher
+	matches matchers
+	exempt  matchers
 	key     keyer
 	tenants tenants
 	costs   costHeaders

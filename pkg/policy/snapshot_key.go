@@ -18,7 +18,7 @@ const (
 	MethodKey   KeySource = "Method"
 	HostKey     KeySource = "Host" // in lower case, without a port
 
-	QueryParamKey KeySource = "QueryParam" // the first value of a parameter
+	QueryParamKey KeySource = "QueryParam" // the value of a parameter, missing when it has several that differ
 	JWTClaimKey   KeySource = "JWTClaim"   // of a token that nobody has verified
 	ExpressionKey KeySource = "Expression" // the value of an expression
 	DescriptorKey KeySource = "Descriptor" // the value of an entry; HTTP requests have none
