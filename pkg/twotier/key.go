@@ -123,7 +123,12 @@ func (k *Key) accountOf(e *lease, credits, refused int64) Account {
 
 // keep makes a the key's account under the settings; mu is held.
 func (k *Key) keep(s *settings, a Account, now int64) {
-	k.publish(k.hold(s, a, now))
+	k.show(k.hold(s, a, now), a)
+}
+
+// show publishes the lease of an account; mu is held.
+func (k *Key) show(e *lease, a Account) {
+	k.publish(e)
 	if a.Front.Credits+a.Back.Credits > 0 {
 		k.limiter().look()
 	}

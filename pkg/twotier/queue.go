@@ -71,10 +71,7 @@ func (k *Key) keepPaying(s *settings, a Account, now int64) {
 			b.cost -= b.queue.pay(k.limiter(), e)
 		}
 	}
-	k.publish(e)
-	if a.Front.Credits+a.Back.Credits > 0 {
-		k.limiter().look()
-	}
+	k.show(e, a)
 }
 
 // enter registers a request. It returns false when the key was evicted in the meantime.
