@@ -60,6 +60,7 @@ func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars f
 	h := c.hashesOf(l, now)
 	size := h.size()
 	defer func() { c.room.take(l.scope.Namespace, h.size()-size) }()
+	h.advance(l.span, now)
 	_, known := h.now[hash]
 	_, knew := h.before[hash]
 	knew = knew || h.inherited && c.room.held.Counts(store.Key{Scope: l.scope, Hash: hash}, now)
@@ -81,18 +82,13 @@ func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars f
 	return hash, true
 }
 
-// hashesOf returns those of a limit in the span that is open.
+// hashesOf returns those of a limit.
 func (c *counters) hashesOf(l *published, now limiter.Instant) *hashes {
 	h := c.byScope[l.scope]
-	first := h == nil
-	if first {
+	if h == nil {
 		h = &hashes{}
 		c.byScope[l.scope] = h
-	}
-	size := h.size()
-	h.advance(l.span, now)
-	c.room.take(l.scope.Namespace, h.size()-size)
-	if first {
+		h.advance(l.span, now)
 		h.full = c.room.held.Counts(store.Key{Scope: l.scope, Hash: overflowHash}, now)
 		h.inherited, h.fullBefore = h.full, h.full
 	}
