@@ -166,6 +166,15 @@ func (a Account) CarryOver(now, most int64, into Holding) Account {
 	return a
 }
 
+// GiveUp takes the credits in hand away, which nobody asked for, and returns what of them
+// the store takes back.
+func (a Account) GiveUp(now int64) (next Account, back []Holding) {
+	back = a.returnable(now)
+	a.demand -= a.Front.Credits + a.Back.Credits
+	a.Front.Credits, a.Back = 0, Holding{}
+	return a, back
+}
+
 // bury drops credits that are dead, which nobody asked for.
 func (a *Account) bury(now int64) {
 	for _, part := range []*Holding{&a.Front, &a.Back} {

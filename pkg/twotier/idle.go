@@ -162,9 +162,8 @@ func (k *Key) idle(now int64) []Holding {
 		return nil
 	}
 	a := k.account()
-	back := a.returnable(now)
 	a.Remaining += a.Front.Held(now)
-	a.Front.Credits, a.Back = 0, Holding{}
+	a, back := a.GiveUp(now)
 	k.keep(e.terms.settings, a, now)
 	return back
 }

@@ -186,8 +186,8 @@ func (k *Key) surrender(now int64) []Holding {
 
 // blank is surrender with mu held.
 func (k *Key) blank(now int64) []Holding {
-	s, a := k.limiter().settings.Load(), k.account()
-	back := a.returnable(now)
+	s := k.limiter().settings.Load()
+	a, back := k.account().GiveUp(now)
 	open := s.Open()
 	a.Hand, a.Answer = open.Hand, open.Answer
 	k.keep(s, a, now)

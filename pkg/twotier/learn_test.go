@@ -68,6 +68,31 @@ func TestWhatIsRefusedIsOffered(t *testing.T) {
 	})
 }
 
+// TestWhatIsGivenBackWasNotAskedFor: load that has gone leaves no key behind that leases
+// for it, gives that back, and takes it for load.
+func TestWhatIsGivenBackWasNotAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const few, limit = 5, 400
+		s := newFakeStore()
+		cfg := adaptive(limit, Size{Type: Adaptive, Batch: 10, Min: 1})
+		cfg.Params.Rates[0].Window = 8 * limiter.Second
+		l := open(t, cfg, s)
+		for _, requests := range []int{2 * limit, 2 * limit, 2 * limit, few, few, few, few, few, few, few, few} {
+			nextOf(s, cfg)
+			for range requests {
+				acquire(t, l, "", 1)
+				time.Sleep(7800 * time.Millisecond / time.Duration(requests))
+			}
+		}
+		if returned(s) == 0 {
+			t.Error("nothing was given back, so this shows nothing")
+		}
+		if got := l.single.look().sizer.Forecast(); got > 3*few {
+			t.Errorf("it expects %v units in a window, in which %d are asked for of late", got, few)
+		}
+	})
+}
+
 func TestAFloodOfRefusalsIsCountedByASample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
