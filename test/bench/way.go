@@ -37,7 +37,7 @@ type ways struct {
 const (
 	straight = iota
 	barely
-	_ // the bare one again
+	barelyToo
 	sidecar
 )
 
