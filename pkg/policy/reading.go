@@ -14,7 +14,7 @@ import (
 
 // steps are what apps make of a path. They do so in any order, and some more than once:
 // what a gateway or a mount point has read, the next router reads again.
-var steps = [...]func(string) string{decode, withoutParams, withoutEmpty, withoutDots}
+var steps = [...]func(string) string{decode, withoutParams, withoutBackslashes, withoutEmpty, withoutDots}
 
 // Bounds of what a client can make us compare: paths that people write have a handful of
 // readings, and all of them are no longer than the longest header of a request.
@@ -115,6 +115,10 @@ func withoutParams(p string) string {
 		p = params[end:]
 	}
 }
+
+// withoutBackslashes returns p with slashes in their place, as the URL Standard has it and
+// servers that map paths to Windows' files.
+func withoutBackslashes(p string) string { return strings.ReplaceAll(p, `\`, "/") }
 
 // withoutEmpty returns p with repeated slashes as one.
 func withoutEmpty(p string) string {

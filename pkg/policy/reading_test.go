@@ -51,6 +51,8 @@ var disguises = []struct{ target, app string }{
 	{"/healthz//../../graphql", "takes an empty segment for one"},
 	{"//graphql/../healthz", "takes repeated slashes for one"},
 	{"/gr%61phql/../healthz", "decodes"},
+	{`/healthz\..\graphql`, "takes backslashes for slashes"},
+	{"/healthz/..%5cgraphql%5Ca", "decodes, then takes backslashes for slashes"},
 }
 
 func TestNoSpellingEscapesAMatch(t *testing.T) {
