@@ -2,13 +2,12 @@ package policy
 
 import (
 	"iter"
-	"net/url"
 	"strings"
 )
 
-// parameters yields the parameters of a query, decoded, in their order. What cannot be
-// decoded stays as it is written: a parameter that somebody else may be able to read is
-// not passed over.
+// parameters yields the parameters of a query, decoded, in their order, as the URL
+// Standard reads forms (application/x-www-form-urlencoded parsing): a percent sign that
+// begins no escape stays. An app that reads fewer refuses what it is sent.
 func parameters(query string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for pair := range strings.SplitSeq(query, "&") {
@@ -20,12 +19,7 @@ func parameters(query string) iter.Seq2[string, string] {
 	}
 }
 
-func unescape(s string) string {
-	if decoded, err := url.QueryUnescape(s); err == nil {
-		return decoded
-	}
-	return s
-}
+func unescape(s string) string { return decode(strings.ReplaceAll(s, "+", " ")) }
 
 // A namedMatcher compares the values of a parameter or a claim.
 type namedMatcher struct {
