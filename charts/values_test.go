@@ -4,6 +4,7 @@ package charts_test
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/internal/rendered"
 )
@@ -100,6 +102,32 @@ func TestPortsMoveTogether(t *testing.T) {
 	// A node has each of these ports once, so an update cannot begin with one pod more.
 	if rolling := deployment.Spec.Strategy.RollingUpdate; !pod.HostNetwork || pod.DNSPolicy != corev1.DNSClusterFirstWithHostNet || rolling.MaxSurge.IntValue() != 0 || rolling.MaxUnavailable.IntValue() != 1 {
 		t.Errorf("host network %t with DNS %s, rolling by %+v", pod.HostNetwork, pod.DNSPolicy, rolling)
+	}
+}
+
+// TestTheNetworkPolicyAdmitsWhomTheValuesName: each port's callers are named by
+// themselves, and sidecars, which may be in any namespace, always get through.
+func TestTheNetworkPolicyAdmitsWhomTheValuesName(t *testing.T) {
+	objects := install(
+		t,
+		"--set", "networkPolicy.enabled=true,networkPolicy.from.webhook[0].ipBlock.cidr=192.0.2.10/32,networkPolicy.from.hub[0].ipBlock.cidr=198.51.100.0/24",
+		"--set", "networkPolicy.from.metrics[0].namespaceSelector.matchLabels.team=monitoring",
+	)
+	from := map[string][]networkingv1.NetworkPolicyPeer{}
+	for _, rule := range as[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy/weir-controller").Spec.Ingress {
+		for _, port := range rule.Ports {
+			from[port.Port.StrVal] = append(from[port.Port.StrVal], rule.From...)
+		}
+	}
+	everyPod := []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}}
+	want := map[string][]networkingv1.NetworkPolicyPeer{
+		"webhook": {{IPBlock: &networkingv1.IPBlock{CIDR: "192.0.2.10/32"}}},
+		"hub":     {{IPBlock: &networkingv1.IPBlock{CIDR: "198.51.100.0/24"}}},
+		"metrics": {{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "monitoring"}}}},
+		"fleet":   everyPod,
+	}
+	if !reflect.DeepEqual(from, want) {
+		t.Errorf("admitted are %v, want %v", from, want)
 	}
 }
 
@@ -213,6 +241,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"images.controller.repository=", "/images/controller/repository"},
 		{"images.pullPolicy=Sometimes", "/images/pullPolicy"},
 		{"networkPolicy.enabled=maybe", "/networkPolicy/enabled"},
+		{"networkPolicy.from.webhook={192.0.2.10/32}", "/networkPolicy/from/webhook/0"},
+		{"networkPolicy.from.webhook[0].cidr=192.0.2.10/32", "cidr"},
 		{"hub.serviceType=Public", "/hub/serviceType"},
 		{"networkPolicies.enabled=true", "networkPolicies"},
 		{"controller.ports.webhook=443", "/controller/ports/webhook"},
