@@ -157,7 +157,7 @@ func FuzzMatches(f *testing.F) {
 				r.URL.Path = target
 				return set.Limits[0].Matches(view(r))
 			}
-			if matches("/"+target) && !matches("//x/.././/"+target) {
+			if plain := path.Clean("/" + target); matches(plain) && !matches("//x/.././"+plain) {
 				t.Errorf("another spelling of %q escapes %s %q", target, kind, pattern)
 			}
 			if kind != policy.PathPrefix {
@@ -165,7 +165,7 @@ func FuzzMatches(f *testing.F) {
 			}
 			prefix, all := segments(pattern), segments(target)
 			below := len(prefix) <= len(all) && slices.Equal(prefix, all[:len(prefix)])
-			several := strings.ContainsAny(target, "%;") || strings.Contains("/"+target, "//") || strings.Contains("/"+target, "/.")
+			several := strings.ContainsAny(target, `%;\`) || strings.Contains("/"+target, "//") || strings.Contains("/"+target, "/.")
 			if got := matches("/" + target); got != below && (below || !several) {
 				t.Errorf("prefix %q matches %q: got %v, want %v", pattern, target, got, below)
 			}
