@@ -40,8 +40,8 @@ var _ = Describe("Bad input", func() {
 				HaveField("Reason", "InjectionSkipped"),
 				HaveField("Note", ContainSubstring(`is "yes please": use "enabled" or "disabled"`)),
 			)))
-		}, 10*time.Second, 200*time.Millisecond).Should(Succeed())
-	}, SpecTimeout(time.Minute))
+		}, longest, 200*time.Millisecond).Should(Succeed())
+	}, SpecTimeout(3*time.Minute))
 
 	DescribeTable("in a policy is refused with the field and the cure",
 		func(ctx SpecContext, edit func(*v1alpha1.RateLimitPolicySpec), field, cure string) {
@@ -77,7 +77,7 @@ var _ = Describe("Bad input", func() {
 			Expect(status).To(Equal(want.status), "%s: %s", body, detail)
 			Expect(detail).To(ContainSubstring(want.detail), body)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 })
 
 // dryPod returns a pod of the application as the API server would store it.

@@ -21,7 +21,7 @@ var _ = Describe("A fleet under four times the load that its limit admits", func
 			shop.deploy(ctx, "checkout", 4, nil)
 			start := shop.leaveCredits(ctx)
 
-			Expect(shop.windows(ctx, start, 4)).To(HaveEach(limit))
+			shop.awaitFull(ctx, start, 4)
 
 			Eventually(func(g Gomega) {
 				status := shop.status(ctx, g)
@@ -35,12 +35,12 @@ var _ = Describe("A fleet under four times the load that its limit admits", func
 				perTrip, err := strconv.ParseFloat(of.RequestsPerRoundTrip, 64)
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(perTrip).To(BeNumerically(">=", 50))
-			}, 40*time.Second, time.Second).Should(Succeed())
+			}, longest, time.Second).Should(Succeed())
 		},
-		Entry("with the controller as the store", more, SpecTimeout(2*time.Minute), func() v1alpha1.Store {
+		Entry("with the controller as the store", more, SpecTimeout(5*time.Minute), func() v1alpha1.Store {
 			return v1alpha1.Store{Type: v1alpha1.ControllerStore}
 		}),
-		Entry("with Redis as the store", more, SpecTimeout(2*time.Minute), func() v1alpha1.Store {
+		Entry("with Redis as the store", more, SpecTimeout(5*time.Minute), func() v1alpha1.Store {
 			of, _ := startRedis(context.Background())
 			return of
 		}),

@@ -28,10 +28,10 @@ var _ = Describe("A fleet that is scaled under load", func() {
 			for ; start.Before(calm); start = start.Add(shop.window) {
 				Expect(shop.admitted(ctx, start)).To(BeNumerically("<=", limit), "while it is scaled")
 			}
-			Expect(shop.admitted(ctx, start)).To(Equal(limit), "with %d pods", replicas)
+			shop.awaitFull(ctx, calm, 1)
 			start = shop.nextWindow()
 		}
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 func (s *shop) scale(ctx context.Context, replicas int32) {

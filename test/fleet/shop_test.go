@@ -4,7 +4,6 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"time"
 
@@ -26,10 +25,6 @@ const (
 	limit    = 500
 	perSet   = 5 * time.Second // the window of most specs
 	overload = 400             // requests a second: four times what perSet admits
-
-	// settle is how long after its end a window's counts are final: until the
-	// requests that were sent in it are answered.
-	settle = 700 * time.Millisecond
 )
 
 // A shop is one namespace with a policy, an application and load on it.
@@ -171,7 +166,7 @@ func (s *shop) targets(ctx context.Context) []traffic.Target {
 // awaitReady returns when exactly n pods are ready.
 func (s *shop) awaitReady(ctx context.Context, n int) {
 	GinkgoHelper()
-	Eventually(func() []traffic.Target { return s.targets(ctx) }, 40*time.Second, 100*time.Millisecond).Should(HaveLen(n))
+	Eventually(func() []traffic.Target { return s.targets(ctx) }, longest, 100*time.Millisecond).Should(HaveLen(n))
 }
 
 // startLoad sends load to all pods that are ready, now and later, until the
@@ -199,68 +194,8 @@ func (s *shop) startLoad(perSecond float64) {
 	}()
 }
 
-// windowAt returns the start of the store window of an instant: both stores keep
-// this machine's time and align windows to multiples of their length.
-func (s *shop) windowAt(t time.Time) time.Time {
-	length := s.window.Microseconds()
-	return time.UnixMicro(t.UnixMicro() / length * length)
-}
-
-// nextWindow returns the start of the next window.
-func (s *shop) nextWindow() time.Time { return s.windowAt(time.Now()).Add(s.window) }
-
-// admitted waits until a window is over and returns what reached the
-// application in it.
-func (s *shop) admitted(ctx context.Context, start time.Time) int {
-	sleepUntil(ctx, start.Add(s.window+settle))
-	n := int(s.tally.Between(start, start.Add(s.window)))
-	offered := s.load.Sum(start, start.Add(s.window), func(o *traffic.Outcomes) *traffic.Series { return &o.Offered })
-	fmt.Fprintf(GinkgoWriter, "window %s: offered %d, admitted %d\n", start.Format("15:04:05"), offered, n)
-	return n
-}
-
-// windows returns what was admitted in each of n windows from start on.
-func (s *shop) windows(ctx context.Context, start time.Time, n int) []int {
-	var counts []int
-	for i := range n {
-		counts = append(counts, s.admitted(ctx, start.Add(time.Duration(i)*s.window)))
-	}
-	return counts
-}
-
-// warmUp returns the start of the first window in which the whole limit can be
-// had. A store grants nothing in windows that began before its memory of them.
-func (s *shop) warmUp(ctx context.Context) time.Time {
-	first := s.nextWindow()
-	sleepUntil(ctx, first.Add(100*time.Millisecond))
-	return s.nextWindow()
-}
-
-// leaveCredits sends so little load for one window that every sidecar still
-// holds credits at its end, and overload from then on. It returns the start of
-// the next window, in which none of those may be spent.
-func (s *shop) leaveCredits(ctx context.Context) time.Time {
-	const light = 20
-	s.startLoad(light)
-	window := s.warmUp(ctx)
-	next := window.Add(s.window)
-	sleepUntil(ctx, next)
-	s.load.SetRate(overload)
-	Expect(s.admitted(ctx, window)).To(BeNumerically("~", light*s.window.Seconds(), 5))
-	return next
-}
-
 // status returns the policy as it is now.
 func (s *shop) status(ctx context.Context, g Gomega) v1alpha1.RateLimitPolicyStatus {
 	g.Expect(s.kube.Get(ctx, client.ObjectKeyFromObject(s.policy), s.policy)).To(Succeed())
 	return s.policy.Status
-}
-
-func sleepUntil(ctx context.Context, t time.Time) {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
