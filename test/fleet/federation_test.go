@@ -134,7 +134,10 @@ func (f *federation) admitted(ctx context.Context, start time.Time) split {
 // returns what each window admitted.
 func (f *federation) await(ctx context.Context, first time.Time, n int, wanted OmegaMatcher) []split {
 	GinkgoHelper()
-	return inARow(n, wanted, func(i int) split { return f.admitted(ctx, first.Add(time.Duration(i)*perSet)) })
+	return inARow(n, wanted, func(i int) split {
+		GinkgoHelper()
+		return f.admitted(ctx, first.Add(time.Duration(i)*perSet))
+	})
 }
 
 // awaitWhole returns when n windows in a row, from the first on or later, admitted mostly

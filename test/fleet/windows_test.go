@@ -57,6 +57,7 @@ func (s *shop) windows(ctx context.Context, start time.Time, n int) []int {
 func (s *shop) awaitUsed(ctx context.Context, first time.Time, n, wanted, most int) []int {
 	GinkgoHelper()
 	return inARow(n, BeNumerically(">=", wanted), func(i int) int {
+		GinkgoHelper()
 		admitted := s.admitted(ctx, first.Add(time.Duration(i)*s.window))
 		Expect(admitted).To(BeNumerically("<=", most))
 		return admitted
