@@ -314,7 +314,7 @@ func (l *Limit) Report(h Holder, r Report, now time.Time) {
 		}
 	}
 	if r.Totals.Unplaced > m.totals.Unplaced {
-		l.unplace(now)
+		l.Unplace(now)
 	}
 	m.hear(now, l.interval)
 	m.reported, m.generation, m.totals, m.activeKeys, m.hottest = true, r.Generation, r.Totals, r.ActiveKeys, r.Hottest
@@ -327,8 +327,9 @@ func (l *Limit) Report(h Holder, r Report, now time.Time) {
 	l.drop()
 }
 
-// unplace leaves every window unknown that may have been open until now.
-func (l *Limit) unplace(now time.Time) {
+// Unplace leaves every window unknown that may have been open until now: some of what was
+// admitted in it is in no report.
+func (l *Limit) Unplace(now time.Time) {
 	l.unplaced = now
 	for _, w := range l.windows {
 		w.unplaced = w.unplaced || !w.measured

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -38,9 +39,10 @@ func newBooks(since time.Time) *books {
 	return &books{since: since, byName: map[types.NamespacedName]*book{}, sources: newSources()}
 }
 
-// enforce makes h account for what it is sent. Of the rest of what it enforced
-// before, it goes on enforcing until it has read that, and nobody counts it.
-func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName) {
+// enforce makes h account for what it is served by. Of the rest of what it enforced
+// before, it goes on enforcing until it has read that, and nobody counts it. When that
+// was a part, nothing of what the holder told of others is in the books.
+func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName, part bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
@@ -63,6 +65,9 @@ func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName
 		b.sources.adopt(p, now)
 		entry.holders[h] = struct{}{}
 		for _, l := range entry.limits {
+			if part && !slices.Contains(before, name) {
+				l.Unplace(now)
+			}
 			l.Join(h)
 		}
 	}

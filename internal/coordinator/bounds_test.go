@@ -91,7 +91,7 @@ func TestLongReasonsAreCut(t *testing.T) {
 		defer s.close()
 		s.config()
 		long := strings.Repeat("\u00e9", maxReason)
-		s.acknowledge(l.present.Load().sessions.of("web-0-uid").sent.version, long)
+		s.acknowledge(l.present.Load().sessions.of("web-0-uid").serves.version, long)
 		time.Sleep(time.Second)
 		if seen := l.Observe("shop", "checkout").Sessions; len(seen) != 1 || seen[0].Error != long[:maxReason] {
 			t.Errorf("sessions = %d with a reason of %d bytes, want %d", len(seen), len(seen[0].Error), maxReason)

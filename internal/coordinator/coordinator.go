@@ -33,8 +33,8 @@ const (
 
 // A Resolver tells what a pod has to enforce. An error, for instance because its
 // sources are not known completely yet, means that nothing is sent: the pod keeps
-// what it has. A *translate.PartialError comes with all that can be enforced, for pods
-// that lose nothing by it.
+// what it has. A *translate.PartialError comes with all that can be enforced: it is
+// sent to pods that lose nothing by it, and others that were sent nothing are served by it.
 type Resolver interface {
 	Snapshot(ctx context.Context, namespace, pod, podUID string) (policy.Snapshot, error)
 	// Secret returns the values of the credentials that a store of a snapshot names,

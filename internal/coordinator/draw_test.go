@@ -111,7 +111,7 @@ func (k *caller) edit(p policy.Policy) {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	k.p, k.s.sent = p, config
+	k.p, k.s.serves, k.s.sent = p, config, true
 }
 
 // end ends the term in good order.

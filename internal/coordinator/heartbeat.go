@@ -71,7 +71,7 @@ func (t *term) divide(ctx context.Context, s *session, h *fleetpb.Heartbeat) (po
 }
 
 // beatsFor returns what the holder's pool is divided by. A holder beats for the pool
-// that it was sent. As long as it lets go of one that applies to it no more, it beats
+// that it is served by. As long as it lets go of one that applies to it no more, it beats
 // for that one, too: what it has in flight counts until it is done.
 func (s *session) beatsFor(h *fleetpb.Heartbeat) (*dividedPool, error) {
 	name := types.NamespacedName{Namespace: h.GetNamespace(), Name: h.GetPool()}
@@ -79,11 +79,13 @@ func (s *session) beatsFor(h *fleetpb.Heartbeat) (*dividedPool, error) {
 		return nil, fmt.Errorf("pool %s is not of this pod's namespace", name)
 	}
 	s.mu.Lock()
-	sent, p := s.sent, s.pools[name]
+	by, sent, p := s.serves, s.sent, s.pools[name]
 	s.mu.Unlock()
 	switch {
-	case sent == nil:
+	case by == nil:
 		return nil, withoutShare("pool %s is not known to this controller yet", name)
+	case p == nil && !sent:
+		return nil, withoutShare("pool %s is not among what can be put in force on this pod; its conditions say why", name)
 	case p == nil:
 		return nil, withoutShare("pool %s does not apply to this pod", name)
 	case !p.here:
@@ -94,11 +96,11 @@ func (s *session) beatsFor(h *fleetpb.Heartbeat) (*dividedPool, error) {
 	return p, nil
 }
 
-// left notes that the holder let go of a pool, if it was not sent the pool again.
+// left notes that the holder let go of a pool, if it is not served by the pool again.
 func (s *session) left(p *dividedPool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.sent.hasPool(p.name) {
+	if !s.serves.hasPool(p.name) {
 		delete(s.pools, p.name)
 	}
 }

@@ -103,14 +103,14 @@ func (s *session) limit(r *fleetpb.LeaseRequest) (*published, error) {
 	if name.policy.Namespace != s.Namespace {
 		return nil, fmt.Errorf("policy %s is not of this pod's namespace", name.policy)
 	}
-	s.mu.Lock()
-	sent := s.sent
-	s.mu.Unlock()
-	if sent == nil {
+	by, sent := s.served()
+	if by == nil {
 		return nil, unavailable("policy %s is not known to this controller yet", name.policy)
 	}
-	limit := sent.limits[name]
+	limit := by.limits[name]
 	switch {
+	case limit == nil && !sent:
+		return nil, notServed(name, "limit %q of policy %s is not among what can be put in force on this pod; the policy's conditions say why", name.limit, name.policy)
 	case limit == nil:
 		return nil, notServed(name, "limit %q of policy %s does not apply to this pod", name.limit, name.policy)
 	case !limit.here:

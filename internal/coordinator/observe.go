@@ -15,8 +15,8 @@ import (
 // An Observation is what the fleet says about one policy.
 type Observation struct {
 	Term     uint64          // 0: this process does not lead, and knows nothing
-	Holders  int             // sessions that were sent the policy
-	Sessions []PolicySession // that were sent the policy or enforce it; ordered by pod
+	Holders  int             // sessions that are served by the policy
+	Sessions []PolicySession // that are served by the policy or enforce it; ordered by pod
 	Limits   []LimitFigures  // ordered by name
 }
 
@@ -85,7 +85,7 @@ func (s *session) observe(name types.NamespacedName) (PolicySession, bool) {
 			first, view.StoreError = limit.limit, text
 		}
 	}
-	return view, s.sent.has(name) || s.acked.has(name)
+	return view, s.serves.has(name) || s.acked.has(name)
 }
 
 // view returns the session as one that enforces a generation. The lock is held.

@@ -9,8 +9,8 @@ import (
 // A PoolObservation is what the fleet says about one pool.
 type PoolObservation struct {
 	Term     uint64        // 0: this process does not lead, and knows nothing
-	Sessions []PoolSession // that were sent the pool or enforce it; ordered by pod
-	// Figures are nil while the pool was sent to nobody in this term.
+	Sessions []PoolSession // that are served by the pool or enforce it; ordered by pod
+	// Figures are nil while nobody was served by the pool in this term.
 	Figures *audit.PoolFigures
 }
 
@@ -50,5 +50,5 @@ func (t *term) observePool(name types.NamespacedName) PoolObservation {
 func (s *session) observePool(name types.NamespacedName) (PoolSession, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return PoolSession{Session: s.view(s.acked.poolGeneration(name))}, s.sent.hasPool(name) || s.acked.hasPool(name)
+	return PoolSession{Session: s.view(s.acked.poolGeneration(name))}, s.serves.hasPool(name) || s.acked.hasPool(name)
 }

@@ -115,7 +115,7 @@ func (w *poolTerms) connect(i int, config *config) {
 		s.nonce = fmt.Sprint(w.boots)
 	}
 	s.session = newSession(pod("shop", fmt.Sprint("web-", i)), &fleetpb.Hello{BootNonce: s.nonce}, func(error) {})
-	s.session.sent, s.session.pools[config.pool.name] = config, config.pool
+	s.session.serve(config, true)
 }
 
 // beat beats; the answer may get lost, or come so late that the share has expired.

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/translate"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -18,13 +16,6 @@ const (
 	// retryAfter and retryAtMost space attempts to resolve what is not resolved.
 	retryAfter  = 100 * time.Millisecond
 	retryAtMost = 10 * time.Second
-
-	// holdersDelay gathers changes of the number of holders.
-	holdersDelay = 200 * time.Millisecond
-	// returnTime is how long a new leader waits for sidecars to come back before it
-	// tells how many there are, and before it takes what they report for all there
-	// is. A number that is too low makes local shares too large.
-	returnTime = 4 * time.Second
 )
 
 // A task is something the publisher has to do.
@@ -83,7 +74,8 @@ func (t *term) publishAll(ctx context.Context, namespace string) error {
 }
 
 // publishTo sends a session what its pod has to enforce, if that is news. Of what is only
-// a part it fails nevertheless, and sends it only to a session that loses nothing by it.
+// a part it fails nevertheless, and sends it only to a session that loses nothing by it;
+// one that was sent nothing else is at least served by it.
 func (t *term) publishTo(ctx context.Context, s *session) error {
 	snapshot, unresolved := t.Resolver.Snapshot(ctx, s.Namespace, s.Pod, s.PodUID)
 	_, partial := errors.AsType[*translate.PartialError](unresolved)
@@ -97,18 +89,27 @@ func (t *term) publishTo(ctx context.Context, s *session) error {
 	if err != nil {
 		return fmt.Errorf("the policies of pod %s: %w", s.Pod, err)
 	}
-	if !s.wasSent(next) && (!partial || s.losesNothing(next)) {
-		t.send(s, next)
+	by, sent := s.served()
+	send := !partial || s.losesNothing(next)
+	if news := by != next || sent != send; news && (send || !sent) {
+		t.serveBy(s, next, send)
 	}
 	return unresolved
 }
 
-// send has the session enforce next.
-func (t *term) send(s *session, next *config) {
+// serveBy has the session accounted for and served by next, which the holder is sent or,
+// of a part, not.
+func (t *term) serveBy(s *session, next *config, send bool) {
+	s.reporting.Lock()
+	defer s.reporting.Unlock()
 	t.notify(s)
-	t.books.enforce(s.holder(), next, s.policies())
+	t.books.enforce(s.holder(), next, s.policies(), s.lacksSome())
 	t.poolBooks.enforce(s.holder(), next.pool, s.pool())
-	t.deliver(s, next)
+	if s.serve(next, send) {
+		s.push(next.message)
+		t.metrics.pushes.Inc()
+	}
+	t.reportEarly(s)
 	if t.sessions.of(s.PodUID) != s {
 		t.books.lose(s.holder(), s.policies()) // it ended meanwhile
 		t.poolBooks.leave(s.holder(), s.pool())
@@ -147,75 +148,22 @@ func (t *term) secrets(ctx context.Context, s policy.Snapshot) ([]*fleetpb.Secre
 	return out, nil
 }
 
-// deliver sends the session next, unless the holder said when it connected that
-// it enforces that already. Credentials, which it may not have, are always sent.
-func (t *term) deliver(s *session, next *config) {
-	s.reporting.Lock()
-	defer s.reporting.Unlock()
+// serve has the holder be served by next and, if it is to be sent that, reports whether
+// there is anything to send: not when the holder said as it connected that it enforces that
+// already. Credentials, which it may not have, are always sent.
+func (s *session) serve(next *config, send bool) (push bool) {
 	s.mu.Lock()
-	first := s.sent == nil
-	enforces := first && s.offered == next.version
-	s.sent, s.refusal = next, ""
+	defer s.mu.Unlock()
+	enforces := send && !s.sent && s.offered == next.version
+	if s.serves == nil {
+		close(s.known)
+	}
+	s.serves, s.sent, s.refusal = next, send, ""
 	if next.pool != nil {
 		s.pools[next.pool.name] = next.pool
 	}
 	if enforces {
 		s.acked = next
 	}
-	s.mu.Unlock()
-	if first {
-		close(s.known)
-	}
-	if !enforces || next.secret {
-		s.push(next.message)
-		t.metrics.pushes.Inc()
-	}
-	t.reportEarly(s)
-}
-
-// countHolders has the namespace's sessions told soon how many holders there are.
-func (t *term) countHolders(namespace string) {
-	settle := returnTime - time.Since(t.began)
-	t.tasks.AddAfter(task{namespace: namespace, count: true}, max(holdersDelay, settle))
-}
-
-// tellHolders tells each session of the namespace how many holders enforce what
-// it enforces.
-func (t *term) tellHolders(namespace string) {
-	in := t.sessions.in(namespace)
-	holders := map[types.NamespacedName]int64{}
-	used := map[*config]struct{}{}
-	for _, s := range in {
-		s.mu.Lock()
-		used[s.sent] = struct{}{}
-		s.mu.Unlock()
-		for _, policy := range s.policies() {
-			holders[policy]++
-		}
-	}
-	for _, s := range in {
-		s.tellHolders(holders)
-	}
-	t.configs.keep(namespace, used)
-}
-
-// tellHolders sends the holder the counts that are news to it.
-func (s *session) tellHolders(holders map[types.NamespacedName]int64) {
-	message := &fleetpb.Holders{}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sent == nil {
-		return
-	}
-	for name := range s.sent.policies {
-		if n := holders[name]; n > 0 && s.told[name] != n {
-			s.told[name] = n
-			message.Counts = append(message.Counts, &fleetpb.Holders_Count{
-				Namespace: name.Namespace, Policy: name.Name, Holders: n,
-			})
-		}
-	}
-	if len(message.Counts) > 0 {
-		s.push(&fleetpb.ToHolder{Message: &fleetpb.ToHolder_Holders{Holders: message}})
-	}
+	return send && (!enforces || next.secret)
 }

@@ -13,12 +13,18 @@ import (
 func (s *session) losesNothing(part *config) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sent != nil {
-		return part.covers(s.sent)
+	if s.sent {
+		return part.covers(s.serves)
 	}
 	return s.offered == "" || s.offered == part.version ||
 		s.offered == versionOf(withoutSecrets(part.snapshot)) ||
 		s.offered == versionOf(policy.Snapshot{Cluster: part.snapshot.Cluster})
+}
+
+// lacksSome reports whether the holder is served by a part: it may enforce more.
+func (s *session) lacksSome() bool {
+	by, sent := s.served()
+	return by != nil && !sent
 }
 
 // covers reports whether all policies of other are in c, and a pool where it has one.

@@ -48,11 +48,11 @@ func (l *leader) requireSent(id Identity, want ...policy.Policy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.sent == nil && want == nil:
-	case s.sent == nil:
+	case !s.sent && want == nil:
+	case !s.sent:
 		l.t.Errorf("pod %s was sent nothing, want %d policies", id.Pod, len(want))
-	case !slices.EqualFunc(s.sent.snapshot.Policies, want, func(a, b policy.Policy) bool { return a.Name == b.Name && a.Generation == b.Generation }):
-		l.t.Errorf("pod %s was sent %+v, want %+v", id.Pod, s.sent.snapshot.Policies, want)
+	case !slices.EqualFunc(s.serves.snapshot.Policies, want, func(a, b policy.Policy) bool { return a.Name == b.Name && a.Generation == b.Generation }):
+		l.t.Errorf("pod %s was sent %+v, want %+v", id.Pod, s.serves.snapshot.Policies, want)
 	}
 }
 

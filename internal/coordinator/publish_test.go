@@ -133,7 +133,7 @@ func TestPodsWithTheSamePoliciesShareOneEncoding(t *testing.T) {
 		}
 		configs := map[*config]bool{}
 		for _, s := range l.present.Load().sessions.in("shop") {
-			configs[s.sent] = true
+			configs[s.serves] = true
 		}
 		if len(configs) != 1 {
 			t.Errorf("%d encodings, want 1", len(configs))

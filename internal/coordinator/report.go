@@ -22,16 +22,13 @@ const (
 	maxReason     = 1024           // bytes of an error that is the answer to a message
 )
 
-// report enters what a holder counted, once the session was sent what it has to
-// enforce. A report that makes no sense ends the session, so that what it would
-// have said shows as missing.
+// report enters what a holder counted, once it is known what the holder is served by. A
+// report that makes no sense ends the session, so that what it would have said shows as
+// missing.
 func (t *term) report(s *session, r *fleetpb.Report) error {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
-	s.mu.Lock()
-	early := s.sent == nil
-	s.mu.Unlock()
-	if !early {
+	if by, _ := s.served(); by != nil {
 		return t.enterReport(s, r)
 	}
 	// A session is told each thing once, so what comes early is not thrown away.
@@ -43,7 +40,7 @@ func (t *term) report(s *session, r *fleetpb.Report) error {
 	return nil
 }
 
-// reportEarly enters what came before the session was sent anything.
+// reportEarly enters what came before it was known what the holder is served by.
 func (t *term) reportEarly(s *session) {
 	for _, r := range s.early {
 		if err := t.enterReport(s, r); err != nil {
@@ -62,7 +59,7 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) error {
 			limit:  l.GetLimit(),
 		}
 		if !s.enforces(name.policy) {
-			continue // any longer
+			continue // any longer, or not yet
 		}
 		report, err := reportFrom(l)
 		if err != nil {
@@ -81,7 +78,7 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) error {
 	return nil
 }
 
-// enterPools enters what the holder says of the pool that it was sent; of one that it
+// enterPools enters what the holder says of the pool that it is served by; of one that it
 // lets go of it may still tell.
 func (t *term) enterPools(s *session, reports []*fleetpb.PoolReport) error {
 	for _, in := range reports {
@@ -110,7 +107,7 @@ func (s *session) setStoreErrors(said map[limitName]string) []types.NamespacedNa
 	defer s.mu.Unlock()
 	var changed []types.NamespacedName
 	for name := range s.storeErrors {
-		if s.sent.limits[name] == nil {
+		if s.serves.limits[name] == nil {
 			delete(s.storeErrors, name)
 		}
 	}

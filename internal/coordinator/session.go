@@ -52,20 +52,21 @@ type session struct {
 	slots   chan struct{} // a token for each lease that waits aside
 	waiting sync.WaitGroup
 
-	// reporting is held while a report is entered, which keeps their order; early
-	// holds those that came before the session was sent anything.
+	// reporting is held while a report is entered, which keeps their order, and while it
+	// changes what is accounted for; early holds those that came before there was anything.
 	reporting  sync.Mutex
 	early      []*fleetpb.Report
 	earlyBytes int
 
 	mu          sync.Mutex
-	sent        *config // nil before the first
+	serves      *config // what the holder is served by; nil before the first
+	sent        bool    // the holder was sent that, too; otherwise it is a part
 	acked       *config // what it enforces, as it says; nil before the first
-	refusal     string  // why it does not enforce sent
+	refusal     string  // why it does not enforce what it was sent
 	storeErrors map[limitName]string
 	questions   map[uint64]question                   // audit queries not answered yet
 	told        map[types.NamespacedName]int64        // how many holders enforce a policy, as it knows
-	pools       map[types.NamespacedName]*dividedPool // that it was sent, and did not let go of
+	pools       map[types.NamespacedName]*dividedPool // that it was served by, and did not let go of
 }
 
 func newSession(id Identity, hello *fleetpb.Hello, stop context.CancelCauseFunc) *session {
@@ -149,54 +150,52 @@ func (s *session) awaitConfig(ctx context.Context) {
 	}
 }
 
-// enforces reports whether the holder was sent the policy.
+// served returns what the holder is served by, nil before that is known, and whether it
+// was sent that, too.
+func (s *session) served() (by *config, sent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.serves, s.sent
+}
+
+// enforces reports whether the policy is among those that the holder is served by.
 func (s *session) enforces(name types.NamespacedName) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sent.has(name)
+	by, _ := s.served()
+	return by.has(name)
 }
 
-// wasSent reports whether c is what the holder was sent last.
-func (s *session) wasSent(c *config) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sent == c
-}
-
-// policies returns the names of what the holder was sent.
+// policies returns the names of those that the holder is served by.
 func (s *session) policies() []types.NamespacedName {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sent == nil {
+	by, _ := s.served()
+	if by == nil {
 		return nil
 	}
-	names := make([]types.NamespacedName, 0, len(s.sent.policies))
-	for name := range s.sent.policies {
+	names := make([]types.NamespacedName, 0, len(by.policies))
+	for name := range by.policies {
 		names = append(names, name)
 	}
 	return names
 }
 
-// pool returns the pool that the holder was sent last, nil for none.
+// pool returns the pool that the holder is served by, nil for none.
 func (s *session) pool() *dividedPool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sent == nil {
+	by, _ := s.served()
+	if by == nil {
 		return nil
 	}
-	return s.sent.pool
+	return by.pool
 }
 
 // acknowledge enters what the holder says of a config.
 func (s *session) acknowledge(a *fleetpb.Acknowledge) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sent == nil || s.sent.version != a.GetVersion() {
+	if !s.sent || s.serves.version != a.GetVersion() {
 		return // of one that was replaced meanwhile
 	}
 	s.refusal = shortened(a.GetError(), maxReason)
 	if s.refusal == "" {
-		s.acked = s.sent
+		s.acked = s.serves
 	}
 }
 

@@ -35,7 +35,7 @@ func (b *ledgerBook) publish(policies ...policy.Policy) {
 		b.t.Fatal(err)
 	}
 	for _, name := range []string{web, api} {
-		b.books.enforce(holderOf(name), c, nil)
+		b.books.enforce(holderOf(name), c, nil, false)
 	}
 }
 

@@ -117,7 +117,7 @@ func changeLeader(t *testing.T, rng *rand.Rand, terms *memoryTerms, p policy.Pol
 		t.Fatal(err)
 	}
 	s := newSession(pod("shop", "web-0"), &fleetpb.Hello{BootNonce: "1"}, func(error) {})
-	s.sent = config
+	s.serve(config, true)
 	began := term.clock.Now()
 	most := p.Limits[0].Rates[0].Limit
 	for range rng.IntN(30) {
