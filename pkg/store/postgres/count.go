@@ -21,10 +21,10 @@ func mayCount(p limiter.Params, c limiter.Command) bool {
 // count runs sql/count.sql. It reports false, and did nothing, when the statement
 // cannot decide.
 func (s *Store) count(ctx context.Context, key string, p limiter.Params, c limiter.Command) (limiter.Result, bool, error) {
-	var used int64
-	var ends, now time.Time
-	err := s.within(ctx, s.timeout, func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, s.program.count, countArgs(key, p, c)...).Scan(&used, &ends, &now)
+	var got count
+	err := s.within(ctx, s.timeout, func(ctx context.Context) (err error) {
+		got, err = query(ctx, s, readCount, s.program.count, countArgs(key, p, c)...)
+		return err
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) || isMissing(err):
@@ -32,11 +32,23 @@ func (s *Store) count(ctx context.Context, key string, p limiter.Params, c limit
 	case err != nil:
 		return limiter.Result{}, false, s.explain(s.elaborate(ctx, err))
 	}
-	res, err := counted(p, c, used, ends, now)
+	res, err := got.result(p, c)
 	if err != nil {
 		return limiter.Result{}, false, fmt.Errorf("%s: %w", s.name, err)
 	}
 	return res, true, nil
+}
+
+// A count is what sql/count.sql returns: how much is used of the window, and when that
+// ends and the statement ran, by the server's clock.
+type count struct {
+	used      int64
+	ends, now time.Time
+}
+
+func readCount(row pgx.Row) (n count, err error) {
+	err = row.Scan(&n.used, &n.ends, &n.now)
+	return n, err
 }
 
 // countArgs returns the arguments of sql/count.sql.
@@ -55,16 +67,15 @@ func terms(p limiter.Params) string {
 	return string(text)
 }
 
-// counted returns what Step answers at now to a take after which so much is used of
-// the window that ends then. A clock that passed the end after the grant was judged,
+// result returns what Step answers to the take that was counted. A clock that passed the end after the grant was judged,
 // or was set, is held to the window.
-func counted(p limiter.Params, c limiter.Command, used int64, ends, now time.Time) (limiter.Result, error) {
-	last := limiter.Instant(ends.UnixMicro() - 1)
+func (n count) result(p limiter.Params, c limiter.Command) (limiter.Result, error) {
+	last := limiter.Instant(n.ends.UnixMicro() - 1)
 	w := p.Rates[0].WindowAt(last)
 	state := limiter.State{Generation: p.Generation, Algorithm: limiter.FixedWindow, Pulse: w.Index, N: 1}
-	state.Meters[0] = limiter.Meter{Rate: w.Rate, Index: w.Index, Used: used - c.Want}
+	state.Meters[0] = limiter.Meter{Rate: w.Rate, Index: w.Index, Used: n.used - c.Want}
 	p.Since = 0 // weir.ease found the window to begin later
-	_, res := p.Step(state, min(max(limiter.Instant(now.UnixMicro()), w.Start()), last), c)
+	_, res := p.Step(state, min(max(limiter.Instant(n.now.UnixMicro()), w.Start()), last), c)
 	if res.Granted != c.Want {
 		return res, fmt.Errorf("sql/count.sql granted %d of what Step calls %v", c.Want, res.Reason)
 	}

@@ -26,8 +26,7 @@ func TestTakesAtOnceAreCounted(t *testing.T) {
 	if _, err := s.pool.Exec(t.Context(), "UPDATE weir.memory SET since = 0, writer = pg_current_xact_id()::xid"); err != nil {
 		t.Fatal(err)
 	}
-	var reply []int64
-	if err := s.call(t.Context(), s.timeout, &reply, s.program.step, encode("a", p, one)...); err != nil {
+	if _, err := Run[[]int64](t.Context(), s, s.program.Program, s.program.step, encode("a", p, one)...); err != nil {
 		t.Fatal(err)
 	}
 	var counted atomic.Int64
@@ -61,7 +60,7 @@ func TestACountIsAnsweredInItsWindow(t *testing.T) {
 		"at its end":         {6_000_000, 5_999_999},
 		"set back meanwhile": {4_000_000, 5_000_000},
 	} {
-		res, err := counted(p, limiter.Command{Min: 1, Want: 3}, 7, at(6_000_000), at(c.now))
+		res, err := count{used: 7, ends: at(6_000_000), now: at(c.now)}.result(p, limiter.Command{Min: 1, Want: 3})
 		if err != nil {
 			t.Fatal(err)
 		}

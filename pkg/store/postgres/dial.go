@@ -15,6 +15,9 @@ import (
 const (
 	// callTimeout bounds a call whose context has no earlier deadline.
 	callTimeout = time.Second
+	// connectTimeout bounds how long a connection takes to be made. That goes on beside the
+	// calls that wait for it, which may give up before.
+	connectTimeout = 3 * time.Second
 	// serverTimeout lets the server end a call that waits for a lock before the client
 	// gives the connection up.
 	serverTimeout = 9 * callTimeout / 10
@@ -76,7 +79,7 @@ func (o Options) config() (*pgxpool.Config, error) {
 	c := &config.ConnConfig.Config
 	c.Host, c.Port, c.Database, c.User, c.Password = host, port, o.Database, o.User, o.Password
 	c.Fallbacks, c.ValidateConnect, c.AfterConnect = nil, nil, nil
-	c.ConnectTimeout = callTimeout
+	c.ConnectTimeout = connectTimeout
 	c.TLSConfig = o.tls(host)
 	c.RuntimeParams = map[string]string{
 		"application_name":              "weir",

@@ -291,7 +291,7 @@ func answer(c call, row pgx.Row) (res limiter.Result, byCount bool, err error) {
 	case err != nil:
 		return res, false, err
 	case used != nil:
-		res, err = counted(c.Params, c.Command, *used, *ends, *now)
+		res, err = count{*used, *ends, *now}.result(c.Params, c.Command)
 		return res, true, err
 	}
 	res, err = decode(reply)

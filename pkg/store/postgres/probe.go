@@ -14,9 +14,10 @@ func (s *Store) Probe(ctx context.Context) (store.Guarantee, error) {
 		return store.Guarantee{}, err
 	}
 	var f facts
-	err := s.call(ctx, s.timeout, &f.replicas, "SELECT count(*) FROM pg_stat_replication")
+	var err error
+	f.replicas, err = Run[int](ctx, s, s.program.Program, "SELECT count(*) FROM pg_stat_replication")
 	if err == nil {
-		err = s.call(ctx, s.timeout, &f.logged, "SELECT count(*) FROM pg_class WHERE relpersistence <> 'u' AND oid IN ('weir.counters'::regclass, 'weir.memory'::regclass)")
+		f.logged, err = Run[int](ctx, s, s.program.Program, "SELECT count(*) FROM pg_class WHERE relpersistence <> 'u' AND oid IN ('weir.counters'::regclass, 'weir.memory'::regclass)")
 	}
 	if err != nil {
 		return store.Guarantee{}, err

@@ -63,8 +63,8 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 			return res, err
 		}
 	}
-	var reply []int64
-	if err := s.call(ctx, s.timeout-time.Since(began), &reply, s.program.call(p, c), encode(name, p, c)...); err != nil {
+	reply, err := run[[]int64](ctx, s, s.program.Program, s.timeout-time.Since(began), s.program.call(p, c), encode(name, p, c)...)
+	if err != nil {
 		return limiter.Result{}, err
 	}
 	res, err := decode(reply)
@@ -79,40 +79,39 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 // in the window that is open then instead of one that opens later. It is one round
 // trip, and the error is that of Apply.
 func (s *Store) Refresh(ctx context.Context) error {
-	var done bool
-	return s.call(ctx, s.timeout, &done, s.program.refresh, sweepAtOnce)
+	_, err := run[bool](ctx, s, s.program.Program, s.timeout, s.program.refresh, sweepAtOnce)
+	return err
 }
 
-// Run runs a statement of a program, which returns one value, and the program is made
-// first when the database lacks it. It is one round trip. The error is that of Apply.
-func (s *Store) Run(ctx context.Context, p Program, into any, sql string, args ...any) error {
-	return s.run(ctx, p, s.timeout, into, sql, args...)
+// Run runs a statement of a program in the store's database, which returns one value, and
+// the program is made first when the database lacks it. It is one round trip. The error is
+// that of Apply.
+func Run[T any](ctx context.Context, s *Store, p Program, sql string, args ...any) (T, error) {
+	return run[T](ctx, s, p, s.timeout, sql, args...)
 }
 
 // Name is how errors call the database.
 func (s *Store) Name() string { return s.name }
 
-// call runs a statement of the store's own program within so long.
-func (s *Store) call(ctx context.Context, limit time.Duration, into any, sql string, args ...any) error {
-	return s.run(ctx, s.program.Program, limit, into, sql, args...)
-}
-
 // run runs a statement that returns one value, within so long. A statement that fails
 // because the database lacks something did nothing, and is the only one that is sent
 // again.
-func (s *Store) run(ctx context.Context, p Program, limit time.Duration, into any, sql string, args ...any) error {
-	query := func(ctx context.Context) error { return s.pool.QueryRow(ctx, sql, args...).Scan(into) }
-	err := s.within(ctx, limit, query)
+func run[T any](ctx context.Context, s *Store, p Program, limit time.Duration, sql string, args ...any) (value T, err error) {
+	ask := func(ctx context.Context) error {
+		value, err = query(ctx, s, one[T], sql, args...)
+		return err
+	}
+	err = s.within(ctx, limit, ask)
 	if isMissing(err) {
 		err = s.within(ctx, installTimeout, func(ctx context.Context) error { return s.install(ctx, p) })
 		if err == nil {
-			err = s.within(ctx, s.timeout, query)
+			err = s.within(ctx, s.timeout, ask)
 		}
 	}
 	if err != nil {
-		return s.explain(s.elaborate(ctx, err))
+		return value, s.explain(s.elaborate(ctx, err))
 	}
-	return nil
+	return value, nil
 }
 
 // within runs f until the time is over or ctx is done.

@@ -131,6 +131,70 @@ func TestADeadlineEndsTheCall(t *testing.T) {
 	}
 }
 
+// TestWhoGivesUpBreaksNoConnectionOff: a server that has much to do shall not make a new
+// process for every caller that waits no longer.
+func TestWhoGivesUpBreaksNoConnectionOff(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	o := optionsOf(server)
+	o.Connections = 1
+	s := dialAs(t, o)
+	apply(t, s, counterOf("a"), perWindow(1000, limiter.Second), lease)
+	process := func() any {
+		return server.Do("SELECT pid FROM pg_stat_activity WHERE application_name = 'weir'")[0][0]
+	}
+	before, release := process(), server.Hold("LOCK TABLE weir.counters")
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		_, err := s.Apply(ctx, counterOf("a"), perWindow(1000, limiter.Second), lease)
+		cancel()
+		wantUnavailable(t, err, "in time")
+	}
+	release()
+	apply(t, s, counterOf("a"), perWindow(1000, limiter.Second), lease)
+	if after := process(); after != before {
+		t.Errorf("process %v of the server serves in place of %v", after, before)
+	}
+}
+
+// TestOneCallerNeedsOneConnection: an answer comes when its connection is free again.
+func TestOneCallerNeedsOneConnection(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	s := dial(t, server)
+	for range 300 {
+		apply(t, s, counterOf("a"), perWindow(100_000, limiter.Second), lease)
+	}
+	if n := server.Do("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'weir'")[0][0]; n != int64(1) {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// TestAConnectionIsMadeForWhoWaitsNoLonger: one that takes longer to make than calls are
+// patient is there for the next call.
+func TestAConnectionIsMadeForWhoWaitsNoLonger(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	s, err := postgres.Dial(optionsOf(server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	server.Pause()
+	_, err = s.Apply(t.Context(), counterOf("a"), perWindow(1000, limiter.Second), lease)
+	wantUnavailable(t, err, "in time")
+	<-time.After(500 * time.Millisecond)
+	server.Resume()
+	made := func() bool {
+		return server.Do("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'weir' AND state = 'idle'")[0][0] == int64(1)
+	}
+	for deadline := time.Now().Add(10 * time.Second); !made(); <-time.After(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the connection that was begun was given up")
+		}
+	}
+}
+
 // TestClosingDoesNotWaitForAServerThatHangs closes a store whose call is under way.
 func TestClosingDoesNotWaitForAServerThatHangs(t *testing.T) {
 	t.Parallel()

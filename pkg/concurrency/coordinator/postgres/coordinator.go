@@ -32,8 +32,8 @@ func (c *Coordinator) Apply(ctx context.Context, key pool.Key, p pool.Params, cm
 	if err := validate(&p, &cmd); err != nil {
 		return pool.Grant{}, fmt.Errorf("%s: pool %s: %w", c.store.Name(), key, err)
 	}
-	var reply []int64
-	if err := c.store.Run(ctx, c.program, &reply, c.beat, encode(key, &p, &cmd)...); err != nil {
+	reply, err := postgres.Run[[]int64](ctx, c.store, c.program, c.beat, encode(key, &p, &cmd)...)
+	if err != nil {
 		return pool.Grant{}, err
 	}
 	g, err := decode(reply)

@@ -38,8 +38,8 @@ func (c *Coordinator) Apply(ctx context.Context, id string, p ledger.Params, cmd
 	if err := validate(&p, &cmd); err != nil {
 		return ledger.Grant{}, c.name(id, err)
 	}
-	var reply []int64
-	if err := c.store.Run(ctx, c.program, &reply, c.step, encode(id, &p, &cmd)...); err != nil {
+	reply, err := postgres.Run[[]int64](ctx, c.store, c.program, c.step, encode(id, &p, &cmd)...)
+	if err != nil {
 		return ledger.Grant{}, err
 	}
 	g, err := decodeGrant(reply)
@@ -63,8 +63,8 @@ func validate(p *ledger.Params, c *ledger.Command) error {
 
 // Observe implements federation.Coordinator. The error is that of Apply.
 func (c *Coordinator) Observe(ctx context.Context, id string) (ledger.State, error) {
-	var reply []byte
-	if err := c.store.Run(ctx, c.program, &reply, c.observe, []byte(id)); err != nil {
+	reply, err := postgres.Run[[]byte](ctx, c.store, c.program, c.observe, []byte(id))
+	if err != nil {
 		return ledger.State{}, err
 	}
 	s, err := decodeState(reply)
