@@ -16,7 +16,7 @@ const (
 
 // proxyRounds is odd, so that a median is a measurement. They are many: a 99th percentile
 // is of few requests of a round, and the machine has a say in it.
-const proxyRounds = 25
+const proxyRounds = 41
 
 // lead is how long requests are sent before they count, for what a way did while it was
 // not its turn, such as to close connections, is not what a request costs.
