@@ -66,14 +66,20 @@ func requireAnswers(t *testing.T, s *sidecar, p policy.Policy) {
 	}
 }
 
+// leadWithout leads a term in which no more than part can be put in force.
+func leadWithout(t *testing.T, part ...policy.Policy) (*leader, *policies) {
+	t.Helper()
+	resolver := publishing()
+	resolver.lack(errPartial, part...)
+	return lead(t, &memoryTerms{}, resolver), resolver
+}
+
 // TestABrokenPolicyKeepsNoOtherFromANewPod, claims nothing of itself, and comes when it
 // is repaired.
 func TestABrokenPolicyKeepsNoOtherFromANewPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := limited("shop", 1, 10, limiter.Second)
-		resolver := publishing()
-		resolver.lack(errPartial, good)
-		l := lead(t, &memoryTerms{}, resolver)
+		l, resolver := leadWithout(t, good)
 		defer l.end()
 		id := pod("shop", "web-0")
 		s := l.connect(id, "1")

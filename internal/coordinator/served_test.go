@@ -116,9 +116,7 @@ func TestANewLeaderServesWhatIsNotBroken(t *testing.T) {
 func TestAHolderThatEnforcesTheWholeIsNotSentIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := limited("shop", 1, 10, limiter.Second)
-		resolver := publishing()
-		resolver.lack(errPartial, good)
-		l := lead(t, &memoryTerms{}, resolver)
+		l, resolver := leadWithout(t, good)
 		defer l.end()
 		id := pod("shop", "web-0")
 		s := l.connectWith(id, "1", wholeOf(nil, good, secondOf(good)))
@@ -141,9 +139,7 @@ func TestAPodIsServedByTheNewestPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := limited("shop", 1, 10, limiter.Second)
 		changed := nextGeneration(good)
-		resolver := publishing()
-		resolver.lack(errPartial, good)
-		l := lead(t, &memoryTerms{}, resolver)
+		l, resolver := leadWithout(t, good)
 		defer l.end()
 		id := pod("shop", "web-0")
 		s := l.connectWith(id, "1", wholeOf(nil, good, secondOf(good)))
@@ -169,9 +165,7 @@ func TestAPodIsServedByTheNewestPart(t *testing.T) {
 func TestHoldersThatAreServedCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := limited("shop", 1, 10, limiter.Second)
-		resolver := publishing()
-		resolver.lack(errPartial, good)
-		l := lead(t, &memoryTerms{}, resolver)
+		l, _ := leadWithout(t, good)
 		defer l.end()
 		a, b := pod("shop", "web-0"), pod("shop", "web-1")
 		s := l.connectWith(a, "1", wholeOf(nil, good, secondOf(good)))
