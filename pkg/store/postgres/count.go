@@ -67,8 +67,8 @@ func terms(p limiter.Params) string {
 	return string(text)
 }
 
-// result returns what Step answers to the take that was counted. A clock that passed the end after the grant was judged,
-// or was set, is held to the window.
+// result returns what Step answers to the take that was counted. A clock that passed the
+// end after the grant was judged, or was set, is held to the window.
 func (n count) result(p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	last := limiter.Instant(n.ends.UnixMicro() - 1)
 	w := p.Rates[0].WindowAt(last)
