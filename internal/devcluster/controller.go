@@ -74,6 +74,12 @@ func newController(cfg Config, d *appsv1.Deployment, kubeconfig string, ports co
 // FederationAddress is where other clusters reach this one as their hub, host:port.
 func (c *Controller) FederationAddress() string { return "127.0.0.1:" + c.ports.federation }
 
+// FleetAddress is where sidecars reach this controller while it leads, host:port.
+func (c *Controller) FleetAddress() string { return "127.0.0.1:" + c.ports.fleet }
+
+// MetricsAddress is where it serves /metrics, host:port.
+func (c *Controller) MetricsAddress() string { return "127.0.0.1:" + c.ports.metrics }
+
 // Start starts the controller and returns when its webhooks serve.
 func (c *Controller) Start(ctx context.Context) error {
 	p, err := process.Start(c.spec)

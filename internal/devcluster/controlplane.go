@@ -29,6 +29,7 @@ type controlPlane struct {
 	server              string // URL
 	token               string // of a user who may do everything
 	processes           []*process.Process
+	api                 *process.Process // the API server, among them
 }
 
 // startControlPlane starts the servers and writes a kubeconfig with all rights.
@@ -112,7 +113,7 @@ func (c *controlPlane) startServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.server = "https://127.0.0.1:" + ports[0]
+	c.server, c.api = "https://127.0.0.1:"+ports[0], p
 	return await(ctx, p, "kube-apiserver", c.logs, func(ctx context.Context) error {
 		client, err := rest.HTTPClientFor(c.config())
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -43,9 +44,11 @@ type Cluster struct {
 	Controller *Controller
 	Pods       *podrunner.Runner
 
-	control *controlPlane
-	network *podrunner.Network
-	state   string // directory of what the servers keep
+	control  *controlPlane
+	network  *podrunner.Network
+	another  func(program string) (*Controller, error)
+	replicas []*Controller // beside Controller
+	state    string        // directory of what the servers keep
 
 	stopPods context.CancelFunc
 	pods     sync.WaitGroup
@@ -84,6 +87,17 @@ func (c *Cluster) start(ctx context.Context, cfg Config) (err error) {
 	return c.startNode(cfg, logs)
 }
 
+// AddController starts a further replica of the controller, of a program like
+// Config.Controller. Its webhooks serve, but the API server asks those of Controller.
+func (c *Cluster) AddController(ctx context.Context, program string) (*Controller, error) {
+	added, err := c.another(program)
+	if err != nil {
+		return nil, err
+	}
+	c.replicas = append(c.replicas, added)
+	return added, added.Start(ctx)
+}
+
 func (c *Cluster) startNode(cfg Config, logs string) (err error) {
 	if c.network, err = podrunner.NewNetwork(); err != nil {
 		return err
@@ -102,6 +116,10 @@ func (c *Cluster) startNode(cfg Config, logs string) (err error) {
 	return nil
 }
 
+// SignalServer sends a signal to the API server, which SIGSTOP makes one that answers
+// nobody until SIGCONT.
+func (c *Cluster) SignalServer(sig syscall.Signal) { c.control.api.Signal(sig) }
+
 // Stop ends every process of the cluster and removes what it kept, except logs.
 func (c *Cluster) Stop() {
 	if c.stopPods != nil {
@@ -110,6 +128,9 @@ func (c *Cluster) Stop() {
 	}
 	if c.network != nil {
 		_ = c.network.Close()
+	}
+	for _, replica := range c.replicas {
+		replica.Kill()
 	}
 	if c.Controller != nil {
 		c.Controller.Kill()

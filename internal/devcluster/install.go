@@ -45,6 +45,15 @@ func install(ctx context.Context, cfg Config, c *Cluster) (*Controller, error) {
 	if err := c.control.writeKubeconfig(kubeconfig, token); err != nil {
 		return nil, err
 	}
+	c.another = func(program string) (*Controller, error) {
+		ports, err := newControllerPorts()
+		if err != nil {
+			return nil, err
+		}
+		cfg := cfg
+		cfg.Controller = program
+		return newController(cfg, deployment, kubeconfig, ports), nil
+	}
 	return newController(cfg, deployment, kubeconfig, ports), nil
 }
 

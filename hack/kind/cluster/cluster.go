@@ -97,7 +97,7 @@ func (c *Cluster) create(ctx context.Context, provider *cluster.Provider, image 
 	if err := c.attach(provider); err != nil {
 		return err
 	}
-	if err := c.setUpNetwork(ctx); err != nil {
+	if err := c.setUpNetwork(ctx, image); err != nil {
 		return err
 	}
 	return c.awaitReady(ctx)

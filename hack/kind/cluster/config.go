@@ -69,6 +69,7 @@ func (c Config) render(image string, h host) *v1alpha4.Cluster {
 		Name: c.Name,
 		Networking: v1alpha4.Networking{
 			PodSubnet:         c.Pods.String(),
+			ServiceSubnet:     services.String(),
 			DisableDefaultCNI: true,
 		},
 		Nodes: []v1alpha4.Node{{Role: v1alpha4.ControlPlaneRole, Image: image}},

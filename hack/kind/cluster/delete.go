@@ -31,6 +31,9 @@ func Delete(ctx context.Context, name, kubeconfig string, to io.Writer) error {
 }
 
 func remove(ctx context.Context, provider *cluster.Provider, name, kubeconfig string) error {
+	if err := unguard(ctx, provider, name); err != nil {
+		return err
+	}
 	if err := provider.Delete(name, kubeconfig); err != nil {
 		return fmt.Errorf("delete cluster %s: %w", name, err)
 	}

@@ -22,13 +22,14 @@ var networkText string
 var networkTemplate = template.Must(template.New("network.sh").Parse(networkText))
 
 // networkScript renders the shell script that gives a node its pods' network:
-// the plugin's configuration, and which destinations see pods' own addresses.
+// the plugin's configuration, which destinations see pods' own addresses, and that
+// nothing addressed to a pod or a Service leaves by the default route.
 func networkScript(n nodeNetwork, pods, nodes netip.Prefix) string {
 	var script bytes.Buffer
 	err := networkTemplate.Execute(&script, struct {
-		Node        nodeNetwork
-		Pods, Nodes netip.Prefix
-	}{n, pods, nodes})
+		Node                  nodeNetwork
+		Pods, Nodes, Services netip.Prefix
+	}{n, pods, nodes, services})
 	if err != nil {
 		panic(err) // the template and its data are both in this package
 	}
@@ -40,6 +41,7 @@ func networkScript(n nodeNetwork, pods, nodes netip.Prefix) string {
 func routeScript(pods netip.Prefix, others []nodeNetwork) string {
 	var script bytes.Buffer
 	fmt.Fprintf(&script, "nft add element ip weir direct { %s }\n", pods)
+	fmt.Fprintf(&script, "ip route replace unreachable %s\n", pods)
 	for _, other := range others {
 		fmt.Fprintf(&script, "ip route replace %s via %s\n", other.Pods, other.Address)
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/weir-dev/weir/hack/kind/docker"
 )
 
-// setUpNetwork gives every node its pods' subnet and routes to the others'.
-func (c *Cluster) setUpNetwork(ctx context.Context) error {
+// setUpNetwork gives every node its pods' subnet and routes to the others', and keeps
+// what is addressed to pods and Services in.
+func (c *Cluster) setUpNetwork(ctx context.Context, image string) error {
 	assigned, err := c.awaitNodes(ctx)
 	if err != nil {
 		return err
@@ -23,6 +24,9 @@ func (c *Cluster) setUpNetwork(ctx context.Context) error {
 		c.network = append(c.network, assigned[name])
 	}
 	if c.engine, err = networkOf(ctx, c.network[0].Address); err != nil {
+		return err
+	}
+	if err := c.guard(ctx, image); err != nil {
 		return err
 	}
 	return c.onAll(ctx, func(ctx context.Context, node nodes.Node) error {

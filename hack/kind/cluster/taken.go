@@ -17,7 +17,7 @@ import (
 	"github.com/weir-dev/weir/hack/kind/docker"
 )
 
-// services is the range of kind's Services, in every cluster.
+// services is the range of the Services, in every cluster.
 var services = netip.MustParsePrefix("10.96.0.0/16")
 
 // taken lists the ranges that pods must not use: those of this machine's

@@ -13,7 +13,7 @@ import (
 // A Link carries connections to a server. Its methods may be called concurrently.
 type Link struct {
 	listener net.Listener
-	server   string
+	server   atomic.Pointer[string]
 	delay    atomic.Int64 // nanoseconds, each way
 
 	mu    sync.Mutex
@@ -32,13 +32,17 @@ func OpenAt(host, server string) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{listener: listener, server: server, open: map[net.Conn]struct{}{}}
+	l := &Link{listener: listener, open: map[net.Conn]struct{}{}}
+	l.SetServer(server)
 	l.lives.Go(l.accept)
 	return l, nil
 }
 
 // Address is what clients connect to instead of the server.
 func (l *Link) Address() string { return l.listener.Addr().String() }
+
+// SetServer changes where new connections lead.
+func (l *Link) SetServer(server string) { l.server.Store(&server) }
 
 // SetDelay sets how long bytes are on the way, in each direction. Half of what is
 // wanted of a round trip.
@@ -49,6 +53,17 @@ func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = true
+	l.reset()
+}
+
+// Reset ends every connection, and takes new ones.
+func (l *Link) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reset()
+}
+
+func (l *Link) reset() {
 	for c := range l.open {
 		_ = c.Close()
 	}
@@ -85,7 +100,7 @@ func (l *Link) serve(client net.Conn) {
 		return
 	}
 	defer l.remove(client)
-	server, err := net.Dial("tcp", l.server) //nolint:noctx // ends with the connection
+	server, err := net.Dial("tcp", *l.server.Load()) //nolint:noctx // ends with the connection
 	if err != nil {
 		return
 	}

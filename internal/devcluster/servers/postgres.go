@@ -20,6 +20,12 @@ const (
 
 // Postgres starts a server on new data; it logs to postgres.log in the directory.
 func Postgres(ctx context.Context, logs string) (s *Server, err error) {
+	return PostgresWith(ctx, logs, nil, "-c", "fsync=off")
+}
+
+// PostgresWith is Postgres with variables added to its environment, as KEY=value, and
+// arguments for the server, which is durable without any.
+func PostgresWith(ctx context.Context, logs string, env []string, args ...string) (s *Server, err error) {
 	installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is sound
 	slices.Reverse(installed)                                  // the newest first
 	initdb, err := find("initdb", installed...)
@@ -54,19 +60,41 @@ func Postgres(ctx context.Context, logs string) (s *Server, err error) {
 	if err := as.own(dir); err != nil {
 		return nil, err
 	}
-	data := filepath.Join(dir, "data")
-	create := exec.CommandContext(ctx, initdb, "-D", data, "-U", PostgresUser, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	s.data = filepath.Join(dir, "data")
+	create := exec.CommandContext(ctx, initdb, "-D", s.data, "-U", PostgresUser, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	create.Dir, create.SysProcAttr = dir, as.attributes()
 	if out, err := create.CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("initdb: %w", err), errors.New(string(out)))
 	}
 	return s.start(ctx, spec{
-		path: program, log: filepath.Join(logs, "postgres.log"), as: as,
+		path: program, log: filepath.Join(logs, "postgres.log"), as: as, env: env,
 		ready: func(ctx context.Context) error {
 			return exec.CommandContext(ctx, ready, "-q", "-h", "127.0.0.1", "-p", s.Port()).Run()
 		},
-		args: []string{
-			"-D", data, "-p", s.Port(), "-h", "127.0.0.1", "-k", "", "-c", "fsync=off", "-c", "shared_buffers=16MB",
-		},
+		args: append([]string{
+			"-D", s.data, "-p", s.Port(), "-h", "127.0.0.1", "-k", "", "-c", "shared_buffers=16MB",
+		}, args...),
 	})
+}
+
+// Follow makes a Postgres the standby of another: what it holds is replaced by a copy of
+// that one's, and whatever it ran is killed. It returns when the standby takes
+// connections.
+func (s *Server) Follow(ctx context.Context, primary *Server) error {
+	s.Process.Kill()
+	copier, err := find("pg_basebackup", filepath.Dir(s.spec.path))
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(s.data); err != nil {
+		return err
+	}
+	backup := exec.CommandContext(ctx, copier, "-D", s.data, "-h", "127.0.0.1", "-p", primary.Port(), "-U", PostgresUser,
+		"--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+	backup.Dir, backup.SysProcAttr = filepath.Dir(s.data), s.spec.as.attributes()
+	if out, err := backup.CombinedOutput(); err != nil {
+		return errors.Join(fmt.Errorf("pg_basebackup: %w", err), errors.New(string(out)))
+	}
+	_, err = s.start(ctx, s.spec)
+	return err
 }

@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -12,32 +11,35 @@ import (
 // Redis starts a redis-server that keeps nothing on disk; it logs to
 // redis-server.log in the directory.
 func Redis(ctx context.Context, logs string) (*Server, error) {
+	return RedisWith(ctx, logs, nil)
+}
+
+// RedisWith is Redis with variables added to its environment, as KEY=value, and
+// arguments that win over those of Redis. The server has a directory of its own for what
+// they make it keep.
+func RedisWith(ctx context.Context, logs string, env []string, args ...string) (s *Server, err error) {
 	program, err := find("redis-server")
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{}
+	dir, err := os.MkdirTemp("", "weir-redis-")
+	if err != nil {
+		return nil, err
+	}
+	s = &Server{remove: func() { _ = os.RemoveAll(dir) }}
+	defer func() {
+		if err != nil {
+			s.remove()
+		}
+	}()
 	if s.Address, err = freeport.Address(); err != nil {
 		return nil, err
 	}
-	log := filepath.Join(logs, "redis-server.log")
 	return s.start(ctx, spec{
-		path: program, log: log,
-		args: []string{
+		path: program, log: filepath.Join(logs, "redis-server.log"), env: env,
+		args: append([]string{
 			"--port", s.Port(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-			"--dir", os.TempDir(), "--maxmemory-policy", "noeviction",
-		},
+			"--dir", dir, "--maxmemory-policy", "noeviction",
+		}, args...),
 	})
-}
-
-func (s *Server) start(ctx context.Context, of spec) (*Server, error) {
-	var err error
-	if s.Process, err = of.start(); err != nil {
-		return nil, err
-	}
-	if err := s.await(ctx, of); err != nil {
-		s.Kill()
-		return nil, fmt.Errorf("%s: %w", filepath.Base(of.path), err)
-	}
-	return s, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 type Server struct {
 	*process.Process
 	Address string // host:port on the loopback interface
+	spec    spec
 	remove  func() // its data
+	data    string // directory of a Postgres
 }
 
 // Kill ends the server at once and removes its data.
@@ -24,6 +27,29 @@ func (s *Server) Kill() {
 	if s.remove != nil {
 		s.remove()
 	}
+}
+
+// Restart starts the server again, which has ended or is killed for it, at its address
+// and on the data that it kept. It returns when the server is ready.
+func (s *Server) Restart(ctx context.Context) error {
+	s.Process.Kill()
+	_, err := s.start(ctx, s.spec)
+	return err
+}
+
+// start runs a program as the server and returns when it is ready.
+func (s *Server) start(ctx context.Context, of spec) (*Server, error) {
+	s.spec = of
+	started, err := of.start()
+	if err != nil {
+		return nil, err
+	}
+	s.Process = started
+	if err := s.await(ctx, of); err != nil {
+		s.Process.Kill()
+		return nil, fmt.Errorf("%s: %w", filepath.Base(of.path), err)
+	}
+	return s, nil
 }
 
 // Port returns the port of the address.

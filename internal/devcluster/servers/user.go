@@ -14,14 +14,14 @@ import (
 // A spec is a program, and whom it runs as.
 type spec struct {
 	path, log string
-	args      []string
+	args, env []string // env is added to that of this process
 	as        account
 	ready     func(context.Context) error // nil when it is ready once it takes connections
 }
 
 func (s spec) start() (*process.Process, error) {
 	return process.Start(process.Spec{
-		Path: s.path, Args: s.args, Env: os.Environ(), Log: s.log, Credential: s.as.credential,
+		Path: s.path, Args: s.args, Env: append(os.Environ(), s.env...), Log: s.log, Credential: s.as.credential,
 	})
 }
 

@@ -33,6 +33,8 @@ type Outcomes struct {
 type Load struct {
 	// OnFailure, when set, is told why a request counts as failed.
 	OnFailure func(error)
+	// Prepare, when set, may change a request just before it is sent.
+	Prepare func(*http.Request)
 
 	client   *http.Client
 	interval atomic.Int64 // nanoseconds between two requests
@@ -162,6 +164,9 @@ func (l *Load) get(ctx context.Context, url string) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return 0, err
+	}
+	if l.Prepare != nil {
+		l.Prepare(req)
 	}
 	resp, err := l.client.Do(req)
 	if err != nil {

@@ -17,6 +17,10 @@ import (
 // before the application answers, so that even one that is killed has told of
 // everything it served.
 type Tally struct {
+	// OnArrival, when set before applications report, hears of every request too, with
+	// its mark. Calls may come at the same time.
+	OnArrival func(pod string, at time.Time, mark string)
+
 	listener net.Listener
 
 	mu   sync.Mutex
@@ -95,7 +99,7 @@ func (t *Tally) accept() {
 	}
 }
 
-// read reads a pod's name and then one instant a request, a line each.
+// read reads a pod's name and then, a line each, the instant and the mark of requests.
 func (t *Tally) read(conn net.Conn) {
 	defer func() {
 		t.mu.Lock()
@@ -107,13 +111,25 @@ func (t *Tally) read(conn net.Conn) {
 	if !lines.Scan() {
 		return
 	}
-	series := t.Pod(lines.Text())
+	pod := lines.Text()
+	series := t.Pod(pod)
 	for lines.Scan() {
-		if micros, err := strconv.ParseInt(strings.TrimSpace(lines.Text()), 10, 64); err == nil {
-			series.Add(time.UnixMicro(micros))
+		instant, mark, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
+		micros, err := strconv.ParseInt(instant, 10, 64)
+		if err != nil {
+			continue
+		}
+		at := time.UnixMicro(micros)
+		series.Add(at)
+		if t.OnArrival != nil {
+			t.OnArrival(pod, at, mark)
 		}
 	}
 }
+
+// MarkHeader is the header by which the sender of a request recognizes it: the
+// application passes on its value, which holds no line break.
+const MarkHeader = "X-Mark"
 
 // A Reporter is the application's side of a Tally.
 type Reporter struct {
@@ -131,10 +147,10 @@ func Report(address, pod string) (*Reporter, error) {
 	return &Reporter{conn: conn}, err
 }
 
-// Reached tells that a request arrived at an instant.
-func (r *Reporter) Reached(at time.Time) error {
+// Reached reports that a request with a mark, or an empty one, arrived at an instant.
+func (r *Reporter) Reached(at time.Time, mark string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, err := fmt.Fprintln(r.conn, at.UnixMicro())
+	_, err := fmt.Fprintln(r.conn, at.UnixMicro(), mark)
 	return err
 }

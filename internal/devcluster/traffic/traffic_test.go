@@ -43,13 +43,15 @@ func TestTallyHearsOfEveryRequestBeforeItsAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	marks := make(chan string, 3)
+	tally.OnArrival = func(pod string, at time.Time, mark string) { marks <- pod + at.Format(" 05 ") + mark }
 	app, err := Report(tally.Address(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := time.Unix(1000, 0)
 	for range 3 {
-		if err := app.Reached(at); err != nil {
+		if err := app.Reached(at, "my mark"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,6 +62,9 @@ func TestTallyHearsOfEveryRequestBeforeItsAnswer(t *testing.T) {
 		<-time.After(time.Millisecond)
 	}
 	tally.Close()
+	if got := <-marks; got != at.Format("a 05 my mark") {
+		t.Errorf("the arrival is %q", got)
+	}
 	if got := tally.Between(at, at.Add(time.Second)); got != 3 {
 		t.Errorf("the tally has %d requests, want 3", got)
 	}
