@@ -28,7 +28,13 @@ func (p *Params) adopt(s *State, now Instant, m *Memory) {
 	}
 	s.Generation = p.Generation
 	p.advance(s, now, m)
-	if first := s.Meters[0]; !p.fair(s) || !first.sameWindows(before.Rate) || first.Index != before.Index {
+	switch first := s.Meters[0]; {
+	case !p.fair(s) || !first.sameWindows(before.Rate):
+		s.Tenants = nil
+	case first.Index == before.Index:
+	case first.Index == before.Index+1:
+		s.Tenants = p.Fairness.lately(s.Tenants)
+	default:
 		s.Tenants = nil
 	}
 	s.beat()

@@ -36,6 +36,12 @@ type Command struct {
 	// counted, to guide how much each is granted, and never trusted.
 	First  bool
 	Memory Memory // what the store that runs the machine still remembers
+
+	// Floor is the newest instant that the holder knows the store's clock to have
+	// reached, 0 when it knows none. Nothing is granted before it: a store that lost
+	// its memory while its clock was set back would serve the same windows again. It
+	// holds for this command alone, so a false one harms only its sender.
+	Floor Instant
 }
 
 // Validate reports a command that no caller may send: an unknown operation, an
@@ -51,52 +57,12 @@ func (c Command) Validate() error {
 		return fmt.Errorf("want is %d, must be at least 1", c.Want)
 	case c.Op != Return && (c.Min < 1 || c.Min > c.Want):
 		return fmt.Errorf("min is %d, outside 1 to want (%d)", c.Min, c.Want)
+	case c.Floor < 0:
+		return fmt.Errorf("floor is %dµs, must not be negative", c.Floor)
 	case c.Windows.N < 0 || c.Windows.N > MaxRates:
 		return fmt.Errorf("windows has %d entries, more than %d", c.Windows.N, MaxRates)
 	}
 	return nil
-}
-
-// Memory is what a store knows of its own past. Windows that began outside it
-// may hold grants the store has forgotten, so nothing more is granted from them.
-// The zero value remembers everything.
-type Memory struct {
-	Since Instant // start of the store's uninterrupted memory
-
-	// Gaps are the spans in which the store did not serve although its counts
-	// outlived them: a ledger that was handed over knows nothing of what holders
-	// did meanwhile on their own. Windows that began in a gap are outside.
-	Gaps []Gap
-
-	// Latest is the newest instant at which the store is known to have decided. A
-	// clock that shows less has stepped back, and nothing is granted until it has
-	// caught up: a state may have expired in the meantime.
-	Latest Instant
-}
-
-// A Gap is the span [From, To).
-type Gap struct{ From, To Instant }
-
-func (m *Memory) covers(start Instant) bool {
-	for _, g := range m.Gaps {
-		if start >= g.From && start < g.To {
-			return false
-		}
-	}
-	return start >= m.Since
-}
-
-// since returns the instant before which nothing is known of the grants that a
-// machine without windows looks back on, 0 when all is known. Whoever acts without
-// the store begins with a window, so a gap in which none begins hides nothing.
-func (m *Memory) since(r Rate) Instant {
-	since := m.Since
-	for _, g := range m.Gaps {
-		if r.start(r.index(g.To-1)) >= g.From {
-			since = max(since, g.To)
-		}
-	}
-	return since
 }
 
 // Reason says why a result grants what it grants.

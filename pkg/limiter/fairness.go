@@ -17,12 +17,13 @@ const (
 )
 
 // Fairness splits a window over tenants by weight: weighted-fair escrow. A tenant's
-// guarantee is ⌊weight · limit / W⌋, where W is the weight of the declared tenants
-// and of the others that asked in the open window. The zero value splits nothing.
+// guarantee is ⌊weight · limit / W⌋, where W is the weight of the tenants that share the
+// window: those that asked in it, and the declared ones that asked in the window before.
+// The zero value splits nothing.
 //
 //   - The limit comes first: no guarantee lifts it.
-//   - What a declared tenant has not used of its guarantee is kept for it, whether
-//     it asked or not, until the window ends.
+//   - What a declared tenant that shares the window has not used of its guarantee is
+//     kept for it until the window ends.
 //   - A tenant gets the rest of its own guarantee, as far as that leaves what is
 //     kept for the declared ones.
 //   - Beyond its guarantee a tenant gets what nobody's guarantee needs, the other
@@ -30,9 +31,14 @@ const (
 //     the least it asks for: the quantum of deficit round robin (Shreedhar and
 //     Varghese 1995). So two tenants that want more than they get are apart by at
 //     most one request each, whoever asks first.
+//   - A declared tenant that asked neither in the window nor in the one before is idle,
+//     and its part is lent. When it comes back its guarantee is kept from its first
+//     request on, of what was not granted by then: it may lose up to all of it in that
+//     one window, and nothing in the next. Reserve keeps its part while it is idle.
 type Fairness struct {
 	Weights []Weight // the declared tenants, each once, ordered by tenant
 	Default int64    // the weight of each other tenant, 1 to MaxWeight; 0 splits nothing
+	Reserve bool     // every declared tenant shares every window, whether or not it asks
 }
 
 // A Weight is a declared tenant's, 1 to MaxWeight.
@@ -41,11 +47,15 @@ type Weight struct {
 	Weight int64
 }
 
-// TenantUse is what a tenant was granted of the open window, returns taken off.
+// TenantUse is what a tenant was granted of the open window, returns taken off. It is
+// Lately of a declared tenant that asked in the window before, and not yet in this one.
 type TenantUse struct {
 	Tenant string
 	Used   int64
 }
+
+// Lately stands in the place of what a tenant was granted of the open window.
+const Lately = int64(-1)
 
 // A share is what one tenant may have of the open window.
 type share struct {
@@ -70,7 +80,7 @@ func (p *Params) share(s *State, tenant string, amount int64) share {
 	guarantee := part
 	var kept, lent int64 // what other tenants have not used of theirs: declared, and not
 	for _, t := range s.Tenants {
-		if t.Tenant != tenant && t.Used < part {
+		if t.Used != Lately && t.Tenant != tenant && t.Used < part {
 			lent += part - t.Used
 		}
 	}
@@ -78,6 +88,9 @@ func (p *Params) share(s *State, tenant string, amount int64) share {
 		theirs, used := w.Weight*m.Limit/whole, s.usedBy(w.Tenant)
 		if w.Tenant == tenant {
 			guarantee = theirs
+			continue
+		}
+		if !p.Fairness.shares(s, w.Tenant) {
 			continue
 		}
 		kept += max(0, theirs-used)
@@ -96,13 +109,32 @@ func (p *Params) share(s *State, tenant string, amount int64) share {
 func (f *Fairness) whole(s *State, tenant string) int64 {
 	var sum int64
 	for _, w := range f.Weights {
-		sum += w.Weight
+		if w.Tenant == tenant || f.shares(s, w.Tenant) {
+			sum += w.Weight
+		}
 	}
 	others := f.others(s)
 	if !f.declares(tenant) && !s.knows(tenant) {
 		others++
 	}
 	return sum + others*f.Default
+}
+
+// shares reports whether a declared tenant shares the window before it asks.
+func (f *Fairness) shares(s *State, tenant string) bool {
+	_, noted := s.tenant(tenant)
+	return noted || f.Reserve
+}
+
+// lately returns what is noted of the tenants of a window in the next one.
+func (f *Fairness) lately(tenants []TenantUse) []TenantUse {
+	var next []TenantUse
+	for _, t := range tenants {
+		if t.Used != Lately && !f.Reserve && f.declares(t.Tenant) {
+			next = append(next, TenantUse{Tenant: t.Tenant, Used: Lately})
+		}
+	}
+	return next
 }
 
 // account returns the name under which the tenant is counted.
@@ -115,13 +147,18 @@ func (f *Fairness) account(s *State, tenant string) string {
 
 // others returns the number of tenants in the open window that are not declared.
 func (f *Fairness) others(s *State) int64 {
-	n := len(s.Tenants)
+	var n int64
+	for _, t := range s.Tenants {
+		if t.Used != Lately {
+			n++
+		}
+	}
 	for _, w := range f.Weights {
 		if s.knows(w.Tenant) {
 			n--
 		}
 	}
-	return int64(n)
+	return n
 }
 
 func (f *Fairness) declares(tenant string) bool {
@@ -135,7 +172,7 @@ func (f *Fairness) neverFits(limit int64, tenant string, amount int64) bool {
 	whole := f.whole(&State{}, tenant)
 	var kept int64
 	for _, w := range f.Weights {
-		if w.Tenant != tenant {
+		if w.Tenant != tenant && f.Reserve {
 			kept += w.Weight * limit / whole
 		}
 	}
@@ -146,7 +183,7 @@ func (f *Fairness) neverFits(limit int64, tenant string, amount int64) bool {
 // noted too: it shares the window. The list is copied.
 func (s *State) grant(tenant string, amount int64) {
 	i, ok := s.tenant(tenant)
-	if ok && amount == 0 {
+	if ok && amount == 0 && s.Tenants[i].Used != Lately {
 		return
 	}
 	tenants := make([]TenantUse, len(s.Tenants), len(s.Tenants)+1)
@@ -154,20 +191,21 @@ func (s *State) grant(tenant string, amount int64) {
 	if !ok {
 		tenants = slices.Insert(tenants, i, TenantUse{Tenant: tenant})
 	}
-	tenants[i].Used += amount
+	tenants[i].Used = max(0, tenants[i].Used) + amount
 	s.Tenants = tenants
 }
 
 func (s *State) usedBy(tenant string) int64 {
 	if i, ok := s.tenant(tenant); ok {
-		return s.Tenants[i].Used
+		return max(0, s.Tenants[i].Used)
 	}
 	return 0
 }
 
+// knows reports whether the tenant asked in the open window.
 func (s *State) knows(tenant string) bool {
-	_, ok := s.tenant(tenant)
-	return ok
+	i, ok := s.tenant(tenant)
+	return ok && s.Tenants[i].Used != Lately
 }
 
 func (s *State) tenant(tenant string) (int, bool) {

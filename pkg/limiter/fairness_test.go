@@ -19,13 +19,14 @@ type split struct {
 	names    []string
 	weights  []int64
 	declared []bool
+	idle     []bool // asks for nothing, in this window and the one before
 	demands  []int64
 	granted  []int64
 	most     int64 // the largest least amount that was asked for
 }
 
 // randomSplit returns 2 to 6 tenants with weights of 1 to 8, demands below 200 and a
-// limit of 1 to 150, in a window in which everyone has been seen.
+// limit of 1 to 150. About one in four is idle.
 func randomSplit(rng *rand.Rand) *split {
 	n := 2 + rng.IntN(5)
 	w := &split{limit: 1 + rng.Int64N(150), granted: make([]int64, n)}
@@ -39,16 +40,28 @@ func randomSplit(rng *rand.Rand) *split {
 			w.params.Fairness.Weights = append(w.params.Fairness.Weights, limiter.Weight{Tenant: name, Weight: weight})
 		}
 		w.names, w.weights = append(w.names, name), append(w.weights, weight)
-		w.declared, w.demands = append(w.declared, declared), append(w.demands, rng.Int64N(200))
+		w.declared, w.demands = append(w.declared, declared), append(w.demands, 1+rng.Int64N(199))
+		w.idle = append(w.idle, rng.IntN(4) == 0)
+		if w.idle[i] {
+			w.demands[i] = 0
+		}
 	}
 	return w
 }
 
-// everyoneIsSeen notes all tenants in the window, as if each had asked in vain.
-func (w *split) everyoneIsSeen() {
+// everyoneIsSeen notes all tenants in the window but the idle ones, as if each had asked
+// in vain, or of the declared that they did in the window before.
+func (w *split) everyoneIsSeen(rng *rand.Rand) {
 	w.state = state(1, window(w.limit, limiter.Second, int64(at)/int64(limiter.Second), 0))
-	for _, name := range w.names {
-		w.state.Tenants = append(w.state.Tenants, limiter.TenantUse{Tenant: name})
+	for i, name := range w.names {
+		if w.idle[i] {
+			continue
+		}
+		seen := limiter.TenantUse{Tenant: name}
+		if w.declared[i] && rng.IntN(2) == 0 {
+			seen.Used = limiter.Lately
+		}
+		w.state.Tenants = append(w.state.Tenants, seen)
 	}
 }
 
@@ -89,7 +102,7 @@ func (w *split) total() int64 {
 func (w *split) noted() int64 {
 	var sum int64
 	for _, u := range w.state.Tenants {
-		sum += u.Used
+		sum += max(0, u.Used)
 	}
 	return sum
 }
@@ -117,59 +130,77 @@ func (w *split) exhaust(t *testing.T, rng *rand.Rand, quantum int64, tenants []i
 	}
 }
 
-// guarantee is ⌊weight · limit / whole⌋ among tenants.
+// guarantee is ⌊weight · limit / whole⌋ among those that share the window.
 func (w *split) guarantee(i int) int64 {
 	var whole int64
-	for _, weight := range w.weights {
-		whole += weight
+	for j, weight := range w.weights {
+		if !w.idle[j] || w.params.Fairness.Reserve && w.declared[j] {
+			whole += weight
+		}
 	}
-	return w.weights[i] * w.limit / whole
+	return w.weights[i] * w.limit / max(1, whole) // none when all are idle
 }
 
-// TestFairnessTheorems checks, in windows in which all tenants are known, that the
-// limit holds (T1), that each gets its guarantee (T2), that nothing is withheld
-// that nobody is entitled to (T3), and that two who want more are apart by a
-// request each (T4).
+// TestFairnessTheorems checks, in windows in which all tenants are known that want
+// something, that the limit holds (T1), that each gets its guarantee (T2), that nothing is
+// withheld that nobody is entitled to (T3), and that two who want more are apart by a
+// request each (T4). Entitled is who asked for something, lately, and with Reserve each
+// declared tenant.
 func TestFairnessTheorems(t *testing.T) {
-	rng := rand.New(rand.NewPCG(99, 0)) //nolint:gosec // repeatable on purpose
-	for range instances {
-		w := randomSplit(rng)
-		w.everyoneIsSeen()
-		wanted := append([]int64{}, w.demands...)
-		target := waterFill(w.limit, w.weights, wanted)
-		quantum := 1 + rng.Int64N(3)
-		w.exhaust(t, rng, quantum, indices(len(w.names)))
+	for _, reserve := range []bool{false, true} {
+		t.Run(fmt.Sprintf("reserve=%t", reserve), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(99, 0)) //nolint:gosec // repeatable on purpose
+			for range instances {
+				w := randomSplit(rng)
+				w.params.Fairness.Reserve = reserve
+				theorems(t, rng, w)
+			}
+		})
+	}
+}
 
-		unused, hungry := w.limit-w.total(), 0
-		for i, got := range w.granted {
-			g := w.guarantee(i)
-			if got < min(wanted[i], g) {
-				t.Fatalf("T2: tenant %d got %d of %d, guaranteed %d: %+v", i, got, wanted[i], g, *w)
-			}
-			if got > g+w.most {
-				t.Fatalf("tenant %d got %d, more than a request of %d beyond its guarantee of %d: %+v", i, got, w.most, g, *w)
-			}
-			if w.demands[i] == 0 {
-				unused -= max(0, g-got) // kept for it
-				continue
-			}
-			hungry++
-			for j := range i {
-				if w.demands[j] > 0 && apart(w, i, j) {
-					t.Fatalf("T4: tenants %d and %d got %d and %d: %+v", i, j, w.granted[i], w.granted[j], *w)
-				}
-			}
+func theorems(t *testing.T, rng *rand.Rand, w *split) {
+	t.Helper()
+	w.everyoneIsSeen(rng)
+	wanted := append([]int64{}, w.demands...)
+	target := waterFill(w.limit, w.weights, wanted)
+	quantum := 1 + rng.Int64N(3)
+	w.exhaust(t, rng, quantum, indices(len(w.names)))
+
+	unused, hungry, idle := w.limit-w.total(), 0, 0
+	for i, got := range w.granted {
+		g := w.guarantee(i)
+		if got < min(wanted[i], g) {
+			t.Fatalf("T2: tenant %d got %d of %d, guaranteed %d: %+v", i, got, wanted[i], g, *w)
 		}
-		if unused >= int64(len(w.names)) || unused > 0 && hungry == len(w.names) {
-			t.Fatalf("T3: %d unused while %d tenants want more: %+v", unused, hungry, *w)
+		if got > g+w.most {
+			t.Fatalf("tenant %d got %d, more than a request of %d beyond its guarantee of %d: %+v", i, got, w.most, g, *w)
 		}
-		if hungry < len(w.names) || w.most > 1 {
+		switch {
+		case w.idle[i] && (!w.params.Fairness.Reserve || !w.declared[i]):
+			idle++
+			continue
+		case w.demands[i] == 0:
+			unused -= max(0, g-got) // kept for it
 			continue
 		}
-		for i, got := range w.granted {
-			if got > target[i]+1 || got < target[i]-1 {
-				t.Fatalf("tenants who all want more got %v, water-filling gives %v", w.granted, target)
+		hungry++
+		for j := range i {
+			if w.demands[j] > 0 && apart(w, i, j) {
+				t.Fatalf("T4: tenants %d and %d got %d and %d: %+v", i, j, w.granted[i], w.granted[j], *w)
 			}
+		}
+	}
+	all := hungry+idle == len(w.names)
+	if hungry > 0 && (unused >= int64(len(w.names)) || unused > 0 && all) {
+		t.Fatalf("T3: %d unused while %d tenants want more: %+v", unused, hungry, *w)
+	}
+	if !all || w.most > 1 {
+		return
+	}
+	for i, got := range w.granted {
+		if got > target[i]+1 || got < target[i]-1 {
+			t.Fatalf("tenants who all want more got %v, water-filling gives %v", w.granted, target)
 		}
 	}
 }
@@ -181,17 +212,23 @@ func apart(w *split, i, j int) bool {
 }
 
 // TestALateDeclaredTenantKeepsItsGuarantee lets all others take what they get
-// before the tenant asks for the first time.
+// before the tenant asks for the first time in the window: it asked in the one before, or
+// its part is reserved.
 func TestALateDeclaredTenantKeepsItsGuarantee(t *testing.T) {
 	rng := rand.New(rand.NewPCG(100, 0)) //nolint:gosec // repeatable on purpose
 	late := 0
-	for range instances {
+	for i := range instances {
 		w := randomSplit(rng)
 		last := len(w.names) - 1
-		if !w.declared[last] {
+		if !w.declared[last] || w.idle[last] {
 			continue
 		}
 		late++
+		w.params.Fairness.Reserve = i%2 == 0
+		if !w.params.Fairness.Reserve {
+			w.everyoneIsSeen(rng)
+			w.state.Tenants[len(w.state.Tenants)-1].Used = limiter.Lately
+		}
 		wanted := w.demands[last]
 		w.exhaust(t, rng, 3, indices(last))
 		w.exhaust(t, rng, 3, []int{last})
@@ -199,7 +236,7 @@ func TestALateDeclaredTenantKeepsItsGuarantee(t *testing.T) {
 			t.Fatalf("the late tenant got %d of %d, guaranteed %d: %+v", got, wanted, g, *w)
 		}
 	}
-	if late < instances/3 {
+	if late < instances/4 {
 		t.Errorf("only %d late tenants", late)
 	}
 }
@@ -215,6 +252,7 @@ func TestEditsOfWeightsOpenNoSecondBudget(t *testing.T) {
 		for generation := range int64(6) {
 			p := randomSplit(rng).params
 			p.Generation, p.Rates[0].Limit = generation+1, limit
+			p.Fairness.Reserve = rng.IntN(2) == 0
 			if rng.IntN(4) == 0 {
 				p.Fairness = limiter.Fairness{}
 			}
@@ -245,7 +283,7 @@ func TestEditsOfWeightsOpenNoSecondBudget(t *testing.T) {
 func TestNoTenantIsForgotten(t *testing.T) {
 	const tenants = limiter.MaxTenants + 500
 	p := params(1, rate(2*tenants, limiter.Second))
-	p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 8}}}
+	p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 8}}, Reserve: true}
 	var s limiter.State
 	var total int64
 	for i := range 2 * tenants {
@@ -273,10 +311,65 @@ func TestNoTenantIsForgotten(t *testing.T) {
 	}
 }
 
+// TestAnIdleTenantLendsItsPart and has it back from its first request on, as far as it
+// is not granted by then, and whole in the next window.
+func TestAnIdleTenantLendsItsPart(t *testing.T) {
+	p := params(1, rate(70, limiter.Second))
+	p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "b", Weight: 2}, {Tenant: "gold", Weight: 4}}}
+	var s limiter.State
+	now := at
+	ask := func(tenant string, want int64) (granted int64) {
+		for range want {
+			var res limiter.Result
+			s, res = p.Step(s, now, limiter.Command{Min: 1, Want: 1, Tenant: tenant})
+			granted += res.Granted
+		}
+		return granted
+	}
+	expect := func(what string, got map[string]int64, want map[string]int64) {
+		t.Helper()
+		for tenant, n := range want {
+			if got[tenant] != n {
+				t.Errorf("%s: %s got %d, want %d", what, tenant, got[tenant], n)
+			}
+		}
+	}
+	both := func(n int64) map[string]int64 {
+		got := map[string]int64{}
+		for range n {
+			for _, tenant := range []string{"b", "c"} {
+				got[tenant] += ask(tenant, 1)
+			}
+		}
+		return got
+	}
+	next := func() { now = now.Add(limiter.Second) }
+	ask("b", 1)
+	ask("c", 1)
+	next()
+	expect("gold is idle", both(70), map[string]int64{"b": 46, "c": 24})
+	next()
+	got := both(20)
+	got["gold"] = ask("gold", 70)
+	rest := both(70)
+	expect("gold is back when 40 of 70 are granted", got, map[string]int64{"gold": 30})
+	expect("what gold may still have is kept", rest, map[string]int64{"b": 0, "c": 0})
+	next()
+	got = both(70)
+	got["gold"] = ask("gold", 70)
+	expect("gold asked in the window before", got, map[string]int64{"b": 20, "c": 10, "gold": 40})
+	next()
+	expect("gold asked in the window before, and not in this one", both(70), map[string]int64{"b": 20, "c": 10})
+	next()
+	expect("gold is idle again", both(70), map[string]int64{"b": 46, "c": 24})
+	now = now.Add(2 * limiter.Second)
+	expect("nobody asked in the window before", map[string]int64{"c": ask("c", 70)}, map[string]int64{"c": 70})
+}
+
 // TestATenantReturnsWhatItWasGranted and no more, and can ask for it again.
 func TestATenantReturnsWhatItWasGranted(t *testing.T) {
 	p := params(1, rate(100, limiter.Second))
-	p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 3}}}
+	p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 3}}, Reserve: true}
 	var s limiter.State
 	var res limiter.Result
 	do := func(op limiter.Op, tenant string, amount, granted int64) {
@@ -299,7 +392,7 @@ func TestATenantReturnsWhatItWasGranted(t *testing.T) {
 
 func TestFairResults(t *testing.T) {
 	p := params(1, rate(100, short))
-	p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 3}}}
+	p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 3}}, Reserve: true}
 	used := func(gold, a, b int64) limiter.State {
 		s := state(1, window(100, short, 12, gold+a+b))
 		s.Tenants = []limiter.TenantUse{{Tenant: "a", Used: a}, {Tenant: "b", Used: b}, {Tenant: "gold", Used: gold}}

@@ -28,6 +28,8 @@ type Params struct {
 	// clock: what was granted before, it does not know. 0 when it never did.
 	Since      Instant
 	Generation int64 // of the policy, 0 to MaxGeneration
+	// Retention is how the store keeps the counter.
+	Retention Retention
 }
 
 // MaxBuckets bounds how finely SlidingWindow counts.
@@ -61,7 +63,7 @@ func (p Params) Validate() error {
 	if p.Algorithm == LeakyBucket && len(p.Rates) > 1 {
 		errs = append(errs, fmt.Errorf("rates has %d entries, but what waits in a LeakyBucket leaves at one pace: keep the slowest", len(p.Rates)))
 	}
-	errs = append(errs, p.validateFairness())
+	errs = append(errs, p.Retention.validate(), p.validateFairness())
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -93,22 +95,12 @@ func (p Params) validateRates() error {
 
 func (p Params) validateRate(r Rate) error {
 	switch {
-	case r.Limit < 1 || r.Limit > MaxLimit:
-		return fmt.Errorf(".limit is %d, outside 1 to %d", r.Limit, MaxLimit)
-	case r.Window < MinWindow || r.Window > MaxWindow:
-		return fmt.Errorf(".window is %dµs, outside 100ms to 744h", r.Window)
-	case r.Burst < 0 || r.Burst > MaxLimit:
-		return fmt.Errorf(".burst is %d, outside 1 to %d", r.Burst, MaxLimit)
 	case r.Burst != 0 && p.Algorithm != TokenBucket && p.Algorithm != GCRA:
 		return fmt.Errorf(".burst is %d, but %v has no burst", r.Burst, p.Algorithm)
 	case (r.Offset != 0 || r.Monthly) && p.Algorithm != FixedWindow:
 		return fmt.Errorf(": %v has no aligned windows to shift", p.Algorithm)
-	case r.Offset < -MaxOffset || r.Offset > MaxOffset:
-		return fmt.Errorf(".offset is %dµs, more than 8 days", r.Offset)
-	case r.Monthly && r.Window != MaxWindow:
-		return fmt.Errorf(".window is %dµs, but months have %dµs", r.Window, MaxWindow)
 	}
-	return nil
+	return r.validate()
 }
 
 // validateBucket reports a bucket whose level would not be exact, or one that its

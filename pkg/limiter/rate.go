@@ -1,5 +1,7 @@
 package limiter
 
+import "fmt"
+
 // Bounds of a rate. They keep every product and sum of this package below 2^53,
 // so that the Lua and SQL ports compute the same integers.
 const (
@@ -32,6 +34,23 @@ type Rate struct {
 	// Monthly makes windows calendar months, proleptic Gregorian, of a clock that is
 	// Offset ahead of the store's. Window is MaxWindow then, FixedWindow only.
 	Monthly bool `json:"monthly,omitempty"`
+}
+
+// validate reports a rate that no algorithm works by. The error begins with the field.
+func (r Rate) validate() error {
+	switch {
+	case r.Limit < 1 || r.Limit > MaxLimit:
+		return fmt.Errorf(".limit is %d, outside 1 to %d", r.Limit, MaxLimit)
+	case r.Window < MinWindow || r.Window > MaxWindow:
+		return fmt.Errorf(".window is %dµs, outside 100ms to 744h", r.Window)
+	case r.Burst < 0 || r.Burst > MaxLimit:
+		return fmt.Errorf(".burst is %d, outside 1 to %d", r.Burst, MaxLimit)
+	case r.Offset < -MaxOffset || r.Offset > MaxOffset:
+		return fmt.Errorf(".offset is %dµs, more than 8 days", r.Offset)
+	case r.Monthly && r.Window != MaxWindow:
+		return fmt.Errorf(".window is %dµs, but months have %dµs", r.Window, MaxWindow)
+	}
+	return nil
 }
 
 // sameWindows reports whether both rates have the same windows.

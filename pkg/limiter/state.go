@@ -99,6 +99,19 @@ func (s State) KeepFor(now Instant) Micros {
 	return keep
 }
 
+// Reset returns s without what was granted. Units that holders have stay good.
+func (s State) Reset(now Instant) State {
+	s.Tenants = nil
+	for i := range s.Slice() {
+		m := &s.Meters[i]
+		m.Used, m.Log = 0, nil
+		if !s.Algorithm.WindowCoupled() {
+			m.Index = int64(now)
+		}
+	}
+	return s
+}
+
 // Counts reports whether anything that was granted still counts at the instant now.
 func (s State) Counts(now Instant) bool {
 	for _, m := range s.Slice() {

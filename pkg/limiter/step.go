@@ -5,7 +5,8 @@ package limiter
 //
 //	state of the key                        Take                       Return
 //	generation newer than the parameters'   0, StaleGeneration         0, StaleGeneration
-//	an instant after now was served         0, ClockBehind             0, ClockBehind
+//	an instant after now was served, or
+//	is known to the holder                  0, ClockBehind             0, ClockBehind
 //	Min above what is ever granted          0, TooLarge                —
 //	the past that counts was forgotten      0, Amnesia                 0, Forfeited
 //	fewer than Min left                     0, Exhausted               —
@@ -24,7 +25,7 @@ func (p Params) Step(s State, now Instant, c Command) (State, Result) {
 	if p.Generation < s.Generation {
 		return s, Result{Reason: StaleGeneration, Algorithm: s.Algorithm, Windows: s.Windows(now), Now: now}
 	}
-	if served := s.served(&c.Memory); now < served {
+	if served := max(s.served(&c.Memory), c.Floor); now < served {
 		return s, Result{
 			Reason: ClockBehind, Algorithm: s.Algorithm, Windows: s.Windows(now), Now: now, RetryAfter: served.Sub(now),
 		}
@@ -53,14 +54,7 @@ func (p Params) Step(s State, now Instant, c Command) (State, Result) {
 
 // reset forgets what was granted. Units that holders have in hand are still good.
 func (p *Params) reset(s *State, now Instant, c *Command, res *Result) {
-	s.Tenants = nil
-	for i := range s.Slice() {
-		m := &s.Meters[i]
-		m.Used, m.Log = 0, nil
-		if !s.Algorithm.WindowCoupled() {
-			m.Index = int64(now)
-		}
-	}
+	*s = s.Reset(now)
 	p.advance(s, now, &c.Memory)
 	p.describe(s, now, c, res)
 }

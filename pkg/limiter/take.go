@@ -175,6 +175,15 @@ func (p *Params) charge(s *State, now Instant, amount int64) Micros {
 	return delay
 }
 
+// Charge returns s after units were granted at the instant now, whether or not there was
+// room for them. What it leaves is never more than if they had been granted before.
+func (p Params) Charge(s State, now Instant, units int64) State {
+	next := s
+	p.adopt(&next, now, &Memory{})
+	p.charge(&next, now, units)
+	return next
+}
+
 // describe writes to the result what is left in the state and how long a grant
 // lives.
 func (p *Params) describe(s *State, now Instant, c *Command, res *Result) {

@@ -42,8 +42,8 @@ func (m Meter) validate(p Params) error {
 	}
 	switch p.Algorithm.machine() {
 	case windowMachine:
-		if m.Index < m.index(0) || m.Index > m.index(MaxInstant) {
-			return fmt.Errorf("index is %d, outside %d to %d", m.Index, m.index(0), m.index(MaxInstant))
+		if first, last := m.Indices(); m.Index < first || m.Index > last {
+			return fmt.Errorf("index is %d, outside %d to %d", m.Index, first, last)
 		}
 		return nil
 	case slidingMachine:
@@ -85,8 +85,8 @@ func (s State) validateTenants() error {
 		switch {
 		case i > 0 && t.Tenant <= s.Tenants[i-1].Tenant:
 			return fmt.Errorf("tenants[%d] is out of order", i)
-		case t.Used < 0 || t.Used > MaxExact:
-			return fmt.Errorf("tenants[%d].used is %d, outside 0 to %d", i, t.Used, MaxExact)
+		case t.Used < Lately || t.Used > MaxExact:
+			return fmt.Errorf("tenants[%d].used is %d, outside %d to %d", i, t.Used, Lately, MaxExact)
 		}
 	}
 	return nil

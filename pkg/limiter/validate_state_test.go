@@ -54,7 +54,7 @@ func TestValidateState(t *testing.T) {
 		"a level that cannot be exact":  {damaged(bucket, func(s *limiter.State) { s.Meters[0].Rate = rate(limiter.MaxLimit-1, limiter.MaxWindow) }), "counted exactly"},
 		"a level in no time":            {damaged(bucket, func(s *limiter.State) { s.Meters[0].Index = -1 }), "index is -1"},
 		"tenants out of order":          {damaged(fair, func(s *limiter.State) { s.Tenants = append(s.Tenants, s.Tenants[0]) }), "tenants[1] is out of order"},
-		"a tenant's use below nothing":  {damaged(fair, func(s *limiter.State) { s.Tenants[0].Used = -1 }), "tenants[0].used is -1"},
+		"a tenant's use below nothing":  {damaged(fair, func(s *limiter.State) { s.Tenants[0].Used = -2 }), "tenants[0].used is -2"},
 		"tenants of two windows":        {damaged(window, func(s *limiter.State) { s.Tenants = []limiter.TenantUse{{}} }), "share one window"},
 		"tenants without end":           {damaged(fair, func(s *limiter.State) { s.Tenants = make([]limiter.TenantUse, 2000) }), "2000 tenants"},
 	} {

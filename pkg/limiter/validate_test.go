@@ -33,6 +33,23 @@ func TestValidateParameters(t *testing.T) {
 	}
 }
 
+func TestValidateRetention(t *testing.T) {
+	for name, c := range map[string]struct {
+		retention limiter.Retention
+		want      string
+	}{
+		"volatile":                       {limiter.Retention{}, ""},
+		"durable":                        {limiter.Retention{Durable: true, Resume: true}, ""},
+		"as many births as there may be": {limiter.Retention{Born: make([]limiter.MemoryID, limiter.MaxBorn)}, ""},
+		"too many births":                {limiter.Retention{Born: make([]limiter.MemoryID, limiter.MaxBorn+1)}, "retention.born has 65"},
+		"volatile and resumed":           {limiter.Retention{Resume: true}, "retention.resume"},
+	} {
+		p := params(1, rate(1, limiter.Second))
+		p.Retention = c.retention
+		checkError(t, name, p.Validate(), c.want)
+	}
+}
+
 func TestValidateReportsEveryRate(t *testing.T) {
 	err := params(1, rate(0, limiter.Second), rate(1, 0)).Validate()
 	checkError(t, "two bad rates", err, "rates[0].limit")
@@ -47,6 +64,7 @@ func TestValidateCommand(t *testing.T) {
 		"a strict check":             {take(3, 3), ""},
 		"a lease":                    {take(1, 100), ""},
 		"a return":                   {giveBack(1, window(1, short, 1, 1)), ""},
+		"a negative floor":           {limiter.Command{Min: 1, Want: 1, Floor: -1}, "floor is -1"},
 		"an unknown op":              {limiter.Command{Op: 4, Min: 1, Want: 1}, "op is 4"},
 		"a take of nothing":          {take(0, 1), "min is 0"},
 		"less wanted than the least": {take(3, 2), "min is 3"},

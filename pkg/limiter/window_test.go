@@ -152,6 +152,18 @@ func TestTake(t *testing.T) {
 			limiter.Result{Reason: limiter.ClockBehind, RetryAfter: 1},
 			state(0),
 		},
+		"before an instant that the holder knows the store's clock to have reached nothing is granted": {
+			one, state(0),
+			limiter.Command{Min: 1, Want: 1, Floor: 1251},
+			limiter.Result{Reason: limiter.ClockBehind, RetryAfter: 1},
+			state(0),
+		},
+		"from that instant on there is": {
+			one, state(0),
+			limiter.Command{Min: 1, Want: 1, Floor: 1250},
+			limiter.Result{Reason: limiter.Granted, Granted: 1, Remaining: 9},
+			state(1, window(10, short, 12, 1)),
+		},
 		"a window older than the memory grants nothing": {
 			one, state(0), remembering(take(1, 1), limiter.Memory{Since: 1201}),
 			limiter.Result{Reason: limiter.Amnesia, RetryAfter: 50},

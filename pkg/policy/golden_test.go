@@ -34,6 +34,8 @@ var goldens = map[string]policy.Snapshot{
 	"v0.1/carried":   carried(),
 	"v0.1/shared":    shared(),
 	"v0.1/selective": selective(),
+	"v0.1/kept":      kept(),
+	"v0.1/reset":     reset(),
 	"v0.1/pooled":    pooled(),
 	"v0.1/full-pool": fullPool(),
 }

@@ -30,6 +30,7 @@ func (l *Limit) Params(p *Policy) limiter.Params {
 		Fairness:   l.Fairness.params(),
 		Since:      p.Since,
 		Generation: p.Generation,
+		Retention:  l.Retention,
 	}
 }
 
@@ -39,7 +40,7 @@ func (f *Fairness) params() limiter.Fairness {
 	if f == nil {
 		return limiter.Fairness{}
 	}
-	out := limiter.Fairness{Default: f.DefaultWeight}
+	out := limiter.Fairness{Default: f.DefaultWeight, Reserve: f.Reserve}
 	for _, w := range f.Weights {
 		out.Weights = append(out.Weights, limiter.Weight{Tenant: store.HashValue(JoinParts(w.Tenant)), Weight: w.Weight})
 	}

@@ -7,11 +7,13 @@ import (
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 func TestParams(t *testing.T) {
 	rates := []limiter.Rate{{Limit: 5, Window: limiter.Second}}
 	p := &policy.Policy{Generation: 3, Since: 9}
+	kept := limiter.Retention{Durable: true, Resume: true, Born: []limiter.MemoryID{5}}
 	for name, tc := range map[string]struct {
 		limit policy.Limit
 		want  limiter.Params
@@ -22,10 +24,17 @@ func TestParams(t *testing.T) {
 		"a sliding log":                        {policy.Limit{Algorithm: policy.SlidingLog}, limiter.Params{Algorithm: limiter.SlidingLog}},
 		"a token bucket":                       {policy.Limit{Algorithm: policy.TokenBucket}, limiter.Params{Algorithm: limiter.TokenBucket}},
 		"GCRA":                                 {policy.Limit{Algorithm: policy.GCRA}, limiter.Params{Algorithm: limiter.GCRA}},
-		"a leaky bucket":                       {policy.Limit{Algorithm: policy.LeakyBucket, MaxDelay: 8}, limiter.Params{Algorithm: limiter.LeakyBucket, MaxDelay: 8}},
+		"a window that is reserved for tenants": {
+			policy.Limit{Fairness: &policy.Fairness{Weights: []policy.Weight{{Tenant: "gold", Weight: 4}}, DefaultWeight: 2, Reserve: true}},
+			limiter.Params{Fairness: limiter.Fairness{
+				Weights: []limiter.Weight{{Tenant: store.HashValue(policy.JoinParts("gold")), Weight: 4}}, Default: 2, Reserve: true,
+			}},
+		},
+		"a leaky bucket": {policy.Limit{Algorithm: policy.LeakyBucket, MaxDelay: 8}, limiter.Params{Algorithm: limiter.LeakyBucket, MaxDelay: 8}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.limit.Rates, tc.want.Rates = rates, rates
+			tc.limit.Retention, tc.want.Retention = kept, kept
 			tc.want.Generation, tc.want.Since = 3, 9
 			if diff := cmp.Diff(tc.want, tc.limit.Params(p)); diff != "" {
 				t.Errorf("worked by (-want +got):\n%s", diff)

@@ -1,6 +1,10 @@
 package policy
 
-import "github.com/weir-dev/weir/pkg/limiter"
+import (
+	"strings"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
 
 // A Snapshot is everything one sidecar enforces.
 type Snapshot struct {
@@ -25,6 +29,9 @@ type Policy struct {
 	Since       limiter.Instant `json:"since,omitempty"`
 	Draining    bool            `json:"draining,omitempty"`
 	Consistency Consistency     `json:"consistency"`
+	// ResetAt is when a counter of the policy was set back last, on the store's clock; 0
+	// for never. What a store refused before it may grant again.
+	ResetAt limiter.Instant `json:"resetAt,omitempty"`
 
 	// OnStoreUnavailable decides requests when credits in hand are spent and the
 	// store does not answer.
@@ -74,6 +81,12 @@ type Store struct {
 	// of a snapshot; SecretVersion changes with them.
 	Secret        string `json:"secret,omitempty"`
 	SecretVersion string `json:"secretVersion,omitempty"`
+}
+
+// Server names the servers of the store, whatever the credentials: stores of the same name
+// have the same clocks.
+func (s Store) Server() string {
+	return strings.Join([]string{string(s.Type), s.Address, s.Sentinel}, "|")
 }
 
 // ConsistencyMode says how often the store is asked.
@@ -153,6 +166,8 @@ type Limit struct {
 	Buckets   int64          `json:"buckets,omitempty"`   // of SlidingWindow
 	MaxDelay  limiter.Micros `json:"maxDelay,omitempty"`  // of LeakyBucket
 	Lifetime  limiter.Micros `json:"lifetime,omitempty"`  // of credits that are time-coupled
+	// Retention is how the store keeps the counters.
+	Retention limiter.Retention `json:"retention,omitzero"`
 
 	Overrides []Override `json:"overrides,omitempty"` // of single values of the key
 	Cost      *Cost      `json:"cost,omitempty"`      // nil: every request costs 1
@@ -195,12 +210,12 @@ type Cost struct {
 	ResponseHeader string `json:"responseHeader,omitempty"`
 }
 
-// Fairness splits a limit over tenants by weight. What a declared tenant is
-// entitled to is kept for it until the window ends; the others share the rest.
+// Fairness splits a limit over tenants by weight, as limiter.Fairness does.
 type Fairness struct {
 	Tenant        KeyPart  `json:"tenant"`
 	Weights       []Weight `json:"weights,omitempty"` // the declared tenants
 	DefaultWeight int64    `json:"defaultWeight"`     // of each other tenant, at least 1
+	Reserve       bool     `json:"reserve,omitempty"` // what idle declared tenants do not use
 }
 
 // A Weight is a declared tenant's.

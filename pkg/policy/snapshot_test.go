@@ -90,6 +90,20 @@ func full() policy.Snapshot {
 	})
 }
 
+// reset returns a snapshot with a policy of which a counter was set back.
+func reset() policy.Snapshot {
+	return valid(func(p *policy.Policy) { p.ResetAt = 1_800_000_000_000_000 })
+}
+
+// kept returns a snapshot with a limit whose counters outlive their store.
+func kept() policy.Snapshot {
+	return valid(func(p *policy.Policy) {
+		p.Limits[0].Retention = limiter.Retention{
+			Durable: true, Resume: true, Born: []limiter.MemoryID{1, 1<<64 - 1},
+		}
+	})
+}
+
 // shared returns a snapshot with a limit that draws from a budget, and one that does
 // not.
 func shared(changes ...func(*policy.Policy)) policy.Snapshot {

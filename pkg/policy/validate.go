@@ -70,6 +70,7 @@ func (p *Policy) validate(errs *problems, path string) {
 	errs.name(path+".name", p.Name, objectName)
 	errs.within(path+".generation", p.Generation, 0, limiter.MaxGeneration)
 	errs.within(path+".since", int64(p.Since), 0, limiter.MaxExact)
+	errs.within(path+".resetAt", int64(p.ResetAt), 0, limiter.MaxExact)
 	oneOf(errs, path+".mode", p.Mode, Enforce, Shadow)
 	p.Store.validate(errs, path+".store")
 	p.Consistency.validate(errs, path+".consistency")

@@ -25,6 +25,9 @@ func (l *Limit) validateBudget(errs *problems, path string, p *Policy) {
 	if l.Algorithm != FixedWindow && l.Algorithm != "" {
 		errs.add(path+".algorithm", "is %s, but a budget has fixed windows", l.Algorithm)
 	}
+	if l.Retention.Durable {
+		errs.add(path+".retention.durable", "is set, but a budget is kept by its coordinator")
+	}
 	if l.Any {
 		errs.add(path+".any", "is set, but a budget has one rate")
 	}

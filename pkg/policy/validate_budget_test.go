@@ -34,6 +34,7 @@ func TestValidateOfABudgetNamesTheField(t *testing.T) {
 		"shifted windows": {limit(func(l *policy.Limit) { l.Rates[0].Offset = limiter.Second }), "limits[1].rates"},
 		"a bucket":        {plain(func(l *policy.Limit) { l.Algorithm, l.Lifetime = policy.GCRA, limiter.Millisecond }), "limits[1].algorithm is GCRA"},
 		"any of one rate": {plain(func(l *policy.Limit) { l.Any = true }), "limits[1].any"},
+		"a memory":        {limit(func(l *policy.Limit) { l.Retention.Durable = true }), "limits[1].retention.durable is set"},
 		"a key": {limit(func(l *policy.Limit) {
 			l.Key = &policy.Key{Parts: []policy.KeyPart{{Type: policy.PathKey}}, OnMissing: policy.Shared, MaxKeys: 1}
 		}), "limits[1].key"},

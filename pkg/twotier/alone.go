@@ -12,17 +12,26 @@ func (k *Key) isAlone(now int64) bool {
 	if !k.tenanted {
 		return k.began(now)
 	}
-	whole := k.limiter().single
-	if value := k.value(); value != "" {
-		e := k.limiter().keys.find(value, "")
-		if e == nil {
-			return false
-		}
-		whole = e.key
+	whole := k.whole()
+	if whole == nil {
+		return false
 	}
 	whole.mu.Lock()
 	defer whole.mu.Unlock()
 	return whole.began(now)
+}
+
+// whole returns the key at which the share of the tenants of the counter is kept, nil
+// when nothing was admitted on it. It is in the table as long as its window is open.
+func (k *Key) whole() *Key {
+	l, value := k.limiter(), k.value()
+	if value == "" {
+		return l.single
+	}
+	if e := l.keys.find(value, ""); e != nil {
+		return e.key
+	}
+	return nil
 }
 
 // began reports whether the key has begun a window that is open on the local share;
@@ -47,9 +56,11 @@ func (k *Key) admitAlone(cfg *settings, cost, now int64) Decision {
 	if !k.tenanted {
 		return k.share(cfg, cost, now)
 	}
-	l := k.limiter()
 	for {
-		whole := l.Key(k.value(), "")
+		whole := k.whole()
+		if whole == nil {
+			whole = k.limiter().keys.whole(k.value())
+		}
 		whole.mu.Lock()
 		if !whole.evicted { // it is replaced by one that is not
 			defer whole.mu.Unlock()

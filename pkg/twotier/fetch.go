@@ -83,7 +83,13 @@ func (k *Key) end(c *call) {
 //     ask by the old ones;
 //   - what came too late was granted for a time, which does not end for all at once.
 func (k *Key) take(ctx context.Context, c *call) (r Reply, ok bool, err error) {
-	l, take := k.limiter(), c.take
+	l := k.limiter()
+	if c.cfg.Mode == Leased && c.cfg.gate.doubts(k.storeKey(c.cfg)) {
+		// An answer may be lost once more, and with it what is granted: of a long window
+		// many attempts would use up much.
+		c.take.Want = c.take.Min
+	}
+	take := c.take
 	for range c.asks {
 		r, err := l.ask(ctx, k, c.cfg, take)
 		if err != nil {
@@ -147,5 +153,8 @@ func (l *Limiter) ask(ctx context.Context, k *Key, cfg *settings, c limiter.Comm
 	r, err = cfg.gate.ask(ctx, k.storeKey(cfg), cfg.ParamsOf(k.value()), c, cfg.Timeout, cfg.Mode != Leased)
 	l.roundTrips.Add(r.calls)
 	l.failures.Add(r.failures)
+	if err == nil && c.Op == limiter.Take {
+		l.learned(r.Reply)
+	}
 	return r, err
 }

@@ -174,6 +174,14 @@ func (g *Gate) enter(key store.Key) (visit, error) {
 	return v, nil
 }
 
+// doubts reports whether the latest call failed that the counter's next one may fail with.
+func (g *Gate) doubts(key store.Key) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	d := g.doorOf(key)
+	return !g.whole.since.IsZero() || d != nil && !d.since.IsZero()
+}
+
 // closed returns why every call would fail at once, nil when one would not.
 func (g *Gate) closed() error {
 	g.mu.Lock()

@@ -37,6 +37,7 @@ type Limiter struct {
 
 	slow                 slowness
 	roundTrips, failures atomic.Int64
+	learning             atomic.Pointer[learning] // nil while the store knows what it granted
 }
 
 // New returns a limiter for cfg in front of s. Limiters of one store should be
@@ -100,6 +101,12 @@ type Stats struct {
 	// CutOff why. They are found out by requests: without any, they stay.
 	CutOffSince time.Time
 	CutOff      error
+	// Learning is why the store refused a take although it may have units left: Amnesia or
+	// ClockBehind, since it cannot know what it granted before. It goes on for LearningFor,
+	// which is 0 when the store does not refuse so, or that is over. It is found out by
+	// requests, too.
+	Learning    limiter.Reason
+	LearningFor time.Duration
 }
 
 // Stats returns the present figures.
@@ -108,6 +115,7 @@ func (l *Limiter) Stats() Stats {
 	cfg := l.settings.Load()
 	s.Slow = l.slow.outlasts(cfg)
 	s.CutOffSince, s.CutOff = cfg.gate.state(cfg.Scope)
+	s.Learning, s.LearningFor = l.isLearning()
 	return s
 }
 

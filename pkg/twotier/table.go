@@ -21,8 +21,9 @@ const (
 // is room for, shall not become as many calls.
 const patience = int64(10 * time.Millisecond)
 
-// A table holds the keys of one limiter: at most max of them. Values beyond that
-// share one key, so a client that makes up values gets no budget by it.
+// A table holds the keys of one limiter: at most max of them, and while the store is
+// away as many more that keep the shares of values with tenants. Values beyond that share one key, so
+// a client that makes up values gets no budget by it.
 type table struct {
 	*index   // changed with mu held
 	limiter  *Limiter
@@ -58,6 +59,24 @@ func (t *table) insert(value, tenant string) *Key {
 	if t.live >= t.max || value == store.Overflow {
 		return t.overflow
 	}
+	return t.make(value, tenant)
+}
+
+// whole returns the key of a value that has tenants, making it whether or not there is
+// room: the share of the value is kept at it, and charged nowhere else. Pairs come only
+// while there is room beside these, so there is at most one for each pair of a full table.
+func (t *table) whole(value string) *Key {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e := t.find(value, ""); e != nil {
+		return e.key
+	}
+	t.sweep()
+	return t.make(value, "")
+}
+
+// make adds the key of the value and tenant, which the table does not have; mu is held.
+func (t *table) make(value, tenant string) *Key {
 	k := newKey(t.limiter, nameOf(value, tenant), tenant != "")
 	t.add(k.lease.Load())
 	return k

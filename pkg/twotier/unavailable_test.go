@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
@@ -49,6 +50,42 @@ func TestCreditsInHandOutliveTheStore(t *testing.T) {
 		s.set(func() { s.down = errDown })
 		if got := admitted(t, l, 20); got != 9 {
 			t.Errorf("admitted %d without the store, want the 9 in hand", got)
+		}
+	})
+}
+
+// A store that carries out what it is asked but whose answers are lost is asked for no
+// more than who waits needs, but for the first time: what it grants is lost with them.
+func TestLostAnswersStrandOneLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		cfg := perSecond(100_000, 1000)
+		cfg.Params.Rates[0].Window = 60 * limiter.Second
+		l := open(t, cfg, s)
+		granted := func() (sum int64) {
+			s.set(func() {
+				for _, state := range s.keys {
+					sum += state.Meters[0].Used
+				}
+			})
+			return sum
+		}
+		acquire(t, l, "", 1000)
+		s.set(func() { s.lost = func() bool { return true } })
+		for range 20 {
+			acquire(t, l, "", 2)
+			time.Sleep(500 * time.Millisecond)
+		}
+		if got := granted(); got > 1000+1000+20*2 {
+			t.Errorf("%d units were granted while no answer came, want one lease of 1000 and 2 for each attempt", got-1000)
+		}
+		s.set(func() { s.lost = func() bool { return false } })
+		time.Sleep(2 * time.Second)
+		before := granted()
+		acquire(t, l, "", 2)
+		acquire(t, l, "", 2)
+		if got := granted() - before; got != 1002 {
+			t.Errorf("%d units are leased when the store answers again, want 2, and then 1000", got)
 		}
 	})
 }
