@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -8,22 +9,35 @@ import (
 
 // A Clock is a store clock that never steps back: the wall clock, read once,
 // carried on by the monotonic clock. It drifts from the wall clock of its node by
-// what that is later corrected by, which moves windows but never repeats one.
+// what that is later corrected by, which moves windows but never repeats one. It is
+// safe for concurrent use.
 type Clock struct {
-	start time.Time // carries the monotonic reading
-	at    limiter.Instant
+	start time.Time    // carries the monotonic reading
+	at    atomic.Int64 // the clock's time at start
 }
 
-// NewClock returns a clock that starts at the wall clock's time or at floor,
-// whichever is later. A new leader passes the newest instant its predecessor may
-// have served (Ledger.Sealed, or 0 when none is known), and so never serves a
-// window a second time because its node's clock is behind.
-func NewClock(floor limiter.Instant) *Clock {
-	start := time.Now()
-	return &Clock{start: start, at: max(floor, limiter.Instant(start.UnixMicro()))}
+// NewClock returns a clock that starts at wall, which is what the node's clock shows,
+// or at floor, whichever is later. A new leader passes the newest instant that its
+// predecessor may have served, and so never serves a window a second time because its
+// node's clock is behind.
+func NewClock(wall time.Time, floor limiter.Instant) *Clock {
+	c := &Clock{start: time.Now()}
+	c.at.Store(max(int64(floor), wall.UnixMicro()))
+	return c
 }
 
-// Now returns the clock's time. It is safe for concurrent use.
+// Now returns the clock's time.
 func (c *Clock) Now() limiter.Instant {
-	return c.at.Add(limiter.Micros(time.Since(c.start).Microseconds()))
+	return limiter.Instant(c.at.Load()).Add(limiter.Micros(time.Since(c.start).Microseconds()))
+}
+
+// Raise moves the clock ahead to floor if it shows less.
+func (c *Clock) Raise(floor limiter.Instant) {
+	for {
+		at := c.at.Load()
+		behind := floor.Sub(limiter.Instant(at)) - limiter.Micros(time.Since(c.start).Microseconds())
+		if behind <= 0 || c.at.CompareAndSwap(at, at+int64(behind)) {
+			return
+		}
+	}
 }

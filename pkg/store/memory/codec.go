@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -188,8 +189,10 @@ func pack(h string) ([]byte, bool) {
 
 func (e *encoder) state(s *limiter.State) {
 	e.integers(s.Generation, int64(s.Algorithm), int64(s.Expires), int64(s.Began), s.Pulse, s.Asked, s.Before)
-	e.integer(int64(len(s.Tenants)))
-	for _, t := range s.Tenants {
+	// What is Lately has no place here: such a tenant is idle until it asks again.
+	asked := slices.DeleteFunc(slices.Clone(s.Tenants), func(t limiter.TenantUse) bool { return t.Used == limiter.Lately })
+	e.integer(int64(len(asked)))
+	for _, t := range asked {
 		e.text(t.Tenant)
 		e.integer(t.Used)
 	}

@@ -38,9 +38,23 @@ func (s *Store) forget(list []Forgotten, now limiter.Instant) {
 	}
 }
 
-// memoryOf returns what the store remembers of the counters of a policy.
-func (s *Store) memoryOf(scope store.Scope) limiter.Memory {
+// id names the memory, which goes on with a ledger. Of two that follow each other the
+// later began later.
+func (s *Store) id() limiter.MemoryID { return limiter.MemoryID(s.memory.Since) + 1 }
+
+// Facts returns what the store says of itself.
+func (s *Store) Facts() store.Facts {
+	kept := store.Keeping{Guarantee: store.Guarantee{Grade: store.Hard}, Memories: []limiter.MemoryID{s.id()}}
+	return store.Facts{Now: s.clock(), Volatile: kept, Durable: kept}
+}
+
+// memoryOf returns what the store remembers of the counters of a limit: all, when the
+// limit was first put in force in this memory.
+func (s *Store) memoryOf(scope store.Scope, kept limiter.Retention) limiter.Memory {
 	m := s.memory
+	if kept.IsBornIn(s.id()) {
+		m.Since = 0
+	}
 	if f, ok := s.forgotten[ownerOf(scope)]; ok {
 		m.Since = f.Since
 	}

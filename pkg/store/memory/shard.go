@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/journal"
 )
 
 // sweepStep is how many counters one call looks at, in the shard whose turn it is.
@@ -23,12 +24,14 @@ type shard struct {
 	counters []counter
 	hand     int // the counter sweep looks at next
 	peak     int // most counters since the last compaction
+	dropped  func(*counter)
 }
 
 // A counter is one key and its state.
 type counter struct {
 	key store.Key
 	limiter.State
+	account *journal.Account // of a durable counter, once it was asked
 }
 
 // counter returns key's counter, new when it was never seen. The caller holds mu,
@@ -68,6 +71,7 @@ func (s *shard) sweep(now limiter.Instant) {
 
 func (s *shard) drop(i int) {
 	last := len(s.counters) - 1
+	s.dropped(&s.counters[i])
 	delete(s.slots, s.counters[i].key)
 	if i != last {
 		s.counters[i] = s.counters[last]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -40,6 +41,11 @@ type Options struct {
 	// have forgotten, so the windows that are already open are served as well.
 	// Otherwise a new installation would leave its longest window unserved.
 	First bool
+
+	// Keep is given the journal of each policy when one is needed, and does not block. Nil:
+	// no counter is durable. Term is the leader's, higher than any before.
+	Keep func(*Keeper)
+	Term uint64
 }
 
 // A Store applies commands to counters in memory. It is safe for concurrent use
@@ -51,6 +57,11 @@ type Store struct {
 	seed      maphash.Seed
 	sealed    atomic.Bool   // set once; decisions read it under their shard's lock
 	swept     atomic.Uint32 // calls so far: which shard the next one sweeps
+	resets    atomic.Pointer[resets]
+	back      limiter.Instant // when all holders are back
+	term      uint64
+	keep      func(*Keeper)
+	keepers   sync.Map // by owner: *Keeper
 	shards    [shards]shard
 }
 
@@ -60,8 +71,9 @@ func New(o Options) *Store {
 	now := o.Clock() + 1 // a predecessor may have served up to this very instant
 	back := now.Add(o.Return)
 	s := &Store{clock: o.Clock, memory: limiter.Memory{Since: back}, forgotten: map[owner]Forgotten{}, seed: maphash.MakeSeed()}
+	s.back, s.term, s.keep = back, o.Term, o.Keep
 	for i := range s.shards {
-		s.shards[i].slots = map[store.Key]int{}
+		s.shards[i].slots, s.shards[i].dropped = map[store.Key]int{}, s.dropped
 	}
 	switch {
 	case o.Ledger != nil:
@@ -89,9 +101,14 @@ func (s *Store) adopt(l *Ledger, now, back limiter.Instant) {
 	}
 }
 
+// Back returns the instant from which on no holder begins a window by itself because the
+// leader before is gone.
+func (s *Store) Back() limiter.Instant { return s.back }
+
 // Apply runs c for one counter. Refusals are results; the error is a
-// *store.UnavailableError when ctx is done or the store is sealed, and any other
-// error names what is wrong with p or c.
+// *store.UnavailableError when ctx is done, the store is sealed or what a durable counter
+// may grant cannot be set aside, and any other error names what is wrong with p or c. Of a
+// durable counter it may wait some milliseconds for that.
 func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return limiter.Result{}, unavailable(err)
@@ -99,8 +116,14 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 	if err := errors.Join(p.Validate(), c.Validate()); err != nil {
 		return limiter.Result{}, fmt.Errorf("%s: %s: %w", name, key, err)
 	}
-	c.Memory = s.memoryOf(key.Scope)
-	res, err := s.decide(key, p, c)
+	var res limiter.Result
+	var err error
+	if s.keeps(&p) {
+		res, err = s.applyKept(ctx, key, p, c)
+	} else {
+		c.Memory = s.recall(key, p.Retention)
+		res, err = s.decide(key, p, c)
+	}
 	if err != nil {
 		return limiter.Result{}, err
 	}

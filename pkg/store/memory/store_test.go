@@ -90,7 +90,7 @@ func TestClockNeverFallsBelowItsFloor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				wall := limiter.Instant(time.Now().UnixMicro())
-				clock := memory.NewClock(max(0, wall.Add(c.ahead)))
+				clock := memory.NewClock(time.Now(), max(0, wall.Add(c.ahead)))
 				if got := clock.Now().Sub(wall); got != c.want {
 					t.Errorf("starts %dµs after the wall clock, want %d", got, c.want)
 				}
@@ -106,7 +106,7 @@ func TestClockNeverFallsBelowItsFloor(t *testing.T) {
 func BenchmarkApply(b *testing.B) {
 	for _, keys := range []int{1, 100_000} {
 		b.Run(fmt.Sprint(keys, " keys"), func(b *testing.B) {
-			s := memory.New(memory.Options{Clock: memory.NewClock(0).Now})
+			s := memory.New(memory.Options{Clock: memory.NewClock(time.Now(), 0).Now})
 			p := perWindow(limiter.MaxLimit, limiter.Second)
 			names := make([]string, keys)
 			for i := range names {

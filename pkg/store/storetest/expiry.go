@@ -30,6 +30,9 @@ func testExpiry(t *testing.T, h harness) {
 	h.Advance(4 * limiter.MinWindow)
 	for range 100 { // calls may drop a few each
 		h.apply(t, key("later"), fixed(1, 5, limiter.MinWindow), take(1, 1))
+		if h.Refresh != nil {
+			h.Refresh()
+		}
 	}
 	if got := h.Counters(); got != 1 {
 		t.Errorf("%d counters after two windows in which only 1 was used", got)

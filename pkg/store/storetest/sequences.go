@@ -119,7 +119,7 @@ func testFirst(t *testing.T, h harness) {
 
 func testTenants(t *testing.T, h harness) {
 	p := fixed(1, 100, h.openWindow(t))
-	p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 3}}}
+	p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 3}}, Reserve: true}
 	ask := func(tenant string, low, high int64) limiter.Command {
 		return limiter.Command{Min: low, Want: high, Tenant: tenant}
 	}

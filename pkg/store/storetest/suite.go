@@ -26,6 +26,9 @@ type Subject struct {
 	Break func()
 	// StepBack moves the store's clock back; nil when the test cannot.
 	StepBack func(d limiter.Micros)
+	// Refresh does what is done in every few seconds of a store that is in use; nil
+	// when that is nothing.
+	Refresh func()
 	// Counters returns how many counters the store keeps.
 	Counters func() int
 }
@@ -41,6 +44,7 @@ func Run(t *testing.T, start func(t *testing.T) Subject) {
 		"a return counts while its grant does":                  testReturnsByTime,
 		"a peek changes nothing":                                testPeek,
 		"a reset forgets what was granted":                      testReset,
+		"a reset of a limit sets back its counters alone":       testResetLimit,
 		"holders guide each other's grants":                     testFirst,
 		"tenants keep their guarantees":                         testTenants,
 		"a store that takes over knows nothing of before":       testSince,

@@ -186,7 +186,7 @@ func (d Dice) rates(p *limiter.Params) {
 var edgeTenants = []string{"", "a", "b", "c", "d", "e", "f", "*", "a name that is longer than thirty-one bytes", "z"}
 
 func (d Dice) fairness() limiter.Fairness {
-	f := limiter.Fairness{Default: oneOf(d, []int64{1, 1, 2, limiter.MaxWeight})}
+	f := limiter.Fairness{Default: oneOf(d, []int64{1, 1, 2, limiter.MaxWeight}), Reserve: d.one(2)}
 	for _, name := range edgeTenants[:5] {
 		if d.one(2) {
 			f.Weights = append(f.Weights, limiter.Weight{Tenant: name, Weight: oneOf(d, []int64{1, 2, 3, limiter.MaxWeight})})

@@ -32,12 +32,19 @@ const startTimeout = 30 * time.Second
 type Server struct {
 	Addr string // host:port, the same after Restart
 
-	t        testing.TB
-	settings []string
-	dir      string // of its data
-	log      string // path of what it says
-	cmd      *exec.Cmd
-	done     chan struct{} // closed when the process has ended
+	t           testing.TB
+	settings    []string
+	environment []string // beside that of the test
+	dir         string   // of its data
+	log         string   // path of what it says
+	cmd         *exec.Cmd
+	done        chan struct{} // closed when the process has ended
+}
+
+// Set changes the settings that the server has from its next start on, as those of Start,
+// and the environment that it is started in, "NAME=value" each.
+func (s *Server) Set(settings, environment []string) {
+	s.settings, s.environment = settings, environment
 }
 
 // Start runs a new server until the test ends. The settings are "name=value" as in
@@ -115,10 +122,22 @@ func (s *Server) Crash() {
 	s.run()
 }
 
+// Abort ends the server at once, as pg_ctl stop -m immediate does, and starts it again.
+func (s *Server) Abort() {
+	s.t.Helper()
+	s.end(syscall.SIGQUIT)
+	s.run()
+}
+
 // Stop shuts the server down in order.
 func (s *Server) Stop() {
 	s.t.Helper()
-	s.signal(syscall.SIGINT)
+	s.end(syscall.SIGINT)
+}
+
+func (s *Server) end(sig syscall.Signal) {
+	s.t.Helper()
+	s.signal(sig)
 	select {
 	case <-s.done:
 	case <-time.After(startTimeout):
@@ -167,6 +186,18 @@ func (s *Server) Replace(dir string) {
 	s.t.Helper()
 	s.dir = dir
 	s.run()
+}
+
+// Recover is Replace by a backup that the server recovers to where its settings say, and
+// then goes on from as its own primary.
+func (s *Server) Recover(dir string) {
+	s.t.Helper()
+	s.dir = dir
+	s.WriteFile("recovery.signal", nil)
+	s.run()
+	for s.Do("SELECT pg_is_in_recovery()")[0][0].(bool) {
+		<-time.After(time.Millisecond)
+	}
 }
 
 // Backup takes a base backup, and standby makes a server on it follow this one.
@@ -220,6 +251,7 @@ func (s *Server) run() {
 	defer log.Close()
 	s.cmd = exec.Command(program(s.t, "postgres"), args...)
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = s.dir, log, log
+	s.cmd.Env = append(os.Environ(), s.environment...)
 	s.cmd.SysProcAttr = unprivileged(s.t)
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatalf("start postgres: %v", err)

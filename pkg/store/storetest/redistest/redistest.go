@@ -21,7 +21,7 @@ import (
 const startTimeout = 10 * time.Second
 
 // A Server is one redis-server process on a TCP port of the loopback address. It
-// persists nothing, so a restart forgets everything. Its methods fail the test
+// persists nothing unless the arguments say so, so a restart forgets everything. Its methods fail the test
 // when they cannot do what they say, and belong to the test's goroutine.
 type Server struct {
 	Addr string // host:port, the same after Restart
@@ -30,6 +30,7 @@ type Server struct {
 	t    testing.TB
 	bus  string // port of a node of a cluster
 	args []string
+	env  []string // beside the test's
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended
 }
@@ -44,7 +45,19 @@ func Start(t testing.TB, args ...string) *Server {
 
 func newServer(t testing.TB) *Server {
 	t.Helper()
-	return &Server{Addr: FreeAddr(t), Dir: t.TempDir(), t: t}
+	return &Server{Addr: FreeAddr(t), Dir: dir(t), t: t}
+}
+
+// dir returns a directory of the test, in memory where there is one: a busy disk must
+// not decide how long a server takes to write what it is asked to.
+func dir(t testing.TB) string {
+	t.Helper()
+	path, err := os.MkdirTemp("/dev/shm", "redistest") //nolint:usetesting // t.TempDir is on disk
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(path) })
+	return path
 }
 
 func (s *Server) start(args []string) *Server {
@@ -68,15 +81,23 @@ func (s *Server) hostPort() (host, port string) {
 	return host, port
 }
 
-// StartReplica runs a replica of the server until the test ends. It returns when the
-// replica follows.
-func (s *Server) StartReplica() *Server {
+// StartReplica runs a replica of the server until the test ends, with arguments as for
+// Start. It returns when the replica follows.
+func (s *Server) StartReplica(args ...string) *Server {
 	s.t.Helper()
 	r := newServer(s.t)
 	host, port := s.hostPort()
-	r.start(append(r.settings(), "--replicaof", host+" "+port))
+	r.start(append(append(r.settings(), args...), "--replicaof", host+" "+port))
 	r.awaitInfo("replication", "master_link_status:up")
 	return r
+}
+
+// Alone restarts a replica as a primary.
+func (s *Server) Alone() {
+	s.t.Helper()
+	s.Kill()
+	s.args = s.args[:len(s.args)-2]
+	s.run()
 }
 
 // awaitInfo blocks until a section of INFO holds a text.
@@ -99,7 +120,7 @@ func (s *Server) Await(what string, holds func() bool) {
 
 // Client returns a client of the server that is closed when the test ends.
 func (s *Server) Client() *goredis.Client {
-	c := goredis.NewClient(&goredis.Options{Addr: s.Addr, MaxRetries: -1, DialerRetries: 1})
+	c := goredis.NewClient(&goredis.Options{Addr: s.Addr, MaxRetries: -1, DialerRetries: 1, ReadTimeout: startTimeout})
 	s.t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -108,6 +129,14 @@ func (s *Server) Client() *goredis.Client {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
+	s.run()
+}
+
+// Shutdown lets the process end in order, and starts another at the same address.
+func (s *Server) Shutdown() {
+	s.t.Helper()
+	_, _ = s.do("SHUTDOWN") // the connection ends
+	<-s.done
 	s.run()
 }
 
@@ -161,6 +190,7 @@ func (s *Server) run() {
 		s.t.Fatalf("%v; install it with: make deps", err)
 	}
 	s.cmd = exec.Command(path, s.args...)
+	s.cmd.Env = append(os.Environ(), s.env...)
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatalf("start redis-server: %v", err)
 	}
