@@ -23,7 +23,7 @@ func mayCount(p limiter.Params, c limiter.Command) bool {
 func (s *Store) count(ctx context.Context, key string, p limiter.Params, c limiter.Command) (limiter.Result, bool, error) {
 	var got count
 	err := s.within(ctx, s.timeout, func(ctx context.Context) (err error) {
-		got, err = query(ctx, s, readCount, s.program.count, countArgs(key, p, c)...)
+		got, err = query(ctx, s, readCount, s.program.of(p.Retention).count, countArgs(key, p, c)...)
 		return err
 	})
 	switch {
@@ -53,7 +53,7 @@ func readCount(row pgx.Row) (n count, err error) {
 
 // countArgs returns the arguments of sql/count.sql.
 func countArgs(key string, p limiter.Params, c limiter.Command) []any {
-	return []any{key, terms(p), c.Want, p.Rates[0].Limit - c.Want}
+	return []any{key, terms(p), c.Want, p.Rates[0].Limit - c.Want, time.UnixMicro(int64(c.Floor))}
 }
 
 // terms is weir.terms.
@@ -63,6 +63,12 @@ func terms(p limiter.Params) string {
 	text = strconv.AppendInt(text, p.Generation, 10)
 	for _, n := range [...]int64{int64(p.Since), r.Limit, int64(r.Window), r.Burst, int64(r.Offset), flag(r.Monthly)} {
 		text = strconv.AppendInt(append(text, ' '), n, 10)
+	}
+	if p.Retention.Resume {
+		text = append(text, " resume"...)
+	}
+	for _, id := range p.Retention.Born {
+		text = strconv.AppendInt(append(text, ' '), int64(id), 10)
 	}
 	return string(text)
 }
@@ -75,6 +81,7 @@ func (n count) result(p limiter.Params, c limiter.Command) (limiter.Result, erro
 	state := limiter.State{Generation: p.Generation, Algorithm: limiter.FixedWindow, Pulse: w.Index, N: 1}
 	state.Meters[0] = limiter.Meter{Rate: w.Rate, Index: w.Index, Used: n.used - c.Want}
 	p.Since = 0 // weir.ease found the window to begin later
+	c.Floor = 0 // the clock that judged had reached it
 	_, res := p.Step(state, min(max(limiter.Instant(n.now.UnixMicro()), w.Start()), last), c)
 	if res.Granted != c.Want {
 		return res, fmt.Errorf("sql/count.sql granted %d of what Step calls %v", c.Want, res.Reason)

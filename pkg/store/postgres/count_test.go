@@ -23,10 +23,10 @@ func TestTakesAtOnceAreCounted(t *testing.T) {
 	if err := s.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.pool.Exec(t.Context(), "UPDATE weir.memory SET since = 0, writer = pg_current_xact_id()::xid"); err != nil {
+	if _, err := s.pool.Exec(t.Context(), "UPDATE weir.memory SET since = 0, named = 0, writer = pg_current_xact_id()::xid"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run[[]int64](t.Context(), s, s.program.Program, s.program.step, encode("a", p, one)...); err != nil {
+	if _, err := Run[[]int64](t.Context(), s, s.program.Program, s.program.volatile.step, encode("a", p, one)...); err != nil {
 		t.Fatal(err)
 	}
 	var counted atomic.Int64

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -13,14 +14,14 @@ import (
 )
 
 const (
-	// callTimeout bounds a call whose context has no earlier deadline.
-	callTimeout = time.Second
+	// defaultTimeout bounds a call whose context has no earlier deadline.
+	defaultTimeout = time.Second
 	// connectTimeout bounds how long a connection takes to be made. That goes on beside the
 	// calls that wait for it, which may give up before.
 	connectTimeout = 3 * time.Second
-	// serverTimeout lets the server end a call that waits for a lock before the client
+	// serverShare of the time-out lets the server end a call that waits for a lock before the client
 	// gives the connection up.
-	serverTimeout = 9 * callTimeout / 10
+	serverShare = 0.9
 	// installTimeout bounds how long the first call to a database may take in addition,
 	// which makes what it lacks.
 	installTimeout = 10 * time.Second
@@ -47,18 +48,22 @@ type Options struct {
 	TLS *tls.Config
 	// Connections is how many connections there are at most, 0 means 4.
 	Connections int
+	// Timeout bounds a call whose context has no earlier deadline; 0 means a second.
+	Timeout time.Duration
 }
 
 // Dial returns a store in one database. It connects when first used, so an
 // unreachable server is an error of Apply. Calls end at their context's deadline, at
-// the latest after a second, or after ten while the database is made ready. The error names an option that is wrong.
+// the latest after Timeout, or after ten seconds more while the database is made ready. The error names an option that is wrong.
 func Dial(o Options) (*Store, error) {
 	config, err := o.config()
 	if err != nil {
 		return nil, err
 	}
-	return newStore(config, newProgram(read("clock")))
+	return newStore(config, newProgram(read("clock")), o.timeout())
 }
+
+func (o Options) timeout() time.Duration { return cmp.Or(o.Timeout, defaultTimeout) }
 
 func (o Options) config() (*pgxpool.Config, error) {
 	host, port, err := o.hostPort()
@@ -70,6 +75,8 @@ func (o Options) config() (*pgxpool.Config, error) {
 		return nil, fmt.Errorf("the user name for postgres at %s is empty", o.Address)
 	case o.Connections < 0:
 		return nil, fmt.Errorf("connections is %d, must be at least 1, or 0 for the default", o.Connections)
+	case o.Timeout < 0:
+		return nil, fmt.Errorf("timeout is %v, must be positive, or 0 for the default", o.Timeout)
 	}
 	// Every setting is written over, so that none comes from the environment.
 	config, err := pgxpool.ParseConfig("sslmode=disable")
@@ -86,7 +93,8 @@ func (o Options) config() (*pgxpool.Config, error) {
 		"search_path":                   "",
 		"default_transaction_isolation": "read committed",
 		"plan_cache_mode":               "force_generic_plan", // no argument changes a plan
-		"statement_timeout":             strconv.FormatInt(serverTimeout.Milliseconds(), 10),
+		"synchronous_commit":            "on",                 // of use to logged tables only
+		"statement_timeout":             strconv.Itoa(int(serverShare * float64(o.timeout().Milliseconds()))),
 	}
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	config.MaxConns = defaultConnections

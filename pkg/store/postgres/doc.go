@@ -15,38 +15,77 @@
 //
 // # What is made in the database
 //
-// The first call to a database makes the schema weir: two tables, which all builds
+// The first call to a database makes the schema weir: tables, which all builds
 // share, and functions whose names end in a hash of their text, so that sidecars of
-// different builds work on the same counters with their own functions. Old functions
-// stay until the schema is dropped, which loses no more than the open windows. A user
-// without the right to make them gets an error that says what an administrator has to
-// run.
+// different builds work on the same counters with their own functions. A build that
+// needs more tables than it finds adds them, in use. Old functions stay until the
+// schema is dropped. A user without the right to make them gets an error that says
+// what an administrator has to run.
 //
-// # What is remembered
+// # What is remembered of volatile counters
 //
-// The tables are unlogged. That is what makes them safe, not only cheap: Postgres
+// Their tables are unlogged. That is what makes them safe, not only cheap: Postgres
 // empties unlogged tables in every recovery, so after a crash of the server or of one
 // of its processes, the promotion of a standby, and the restore of a base backup, a
-// snapshot or a point in time, there is no count left that could miss a grant. Logged
-// tables would have to wait for the disk, and for standbys, in each decision, and
-// would still come back too old from a backup. Beside the counters stands one row
-// that says since when the server remembers. Who finds none, one of an earlier start
-// of the server (a copy of its stopped files looks like that, and so does a mere
-// restart), or one that another transaction wrote than it says (a loaded dump),
-// writes it anew, and windows that had begun by then grant nothing. So each of these
-// costs the open windows and over-grants nothing. Any decision notices; callers that
-// may ask for none, because they remember being refused, call Refresh.
+// snapshot or a point in time, there is no count left that could miss a grant. Beside
+// the counters stands one row that says since when the server remembers. Who finds none,
+// one of an earlier start of the server (a copy of its stopped files looks like that, and
+// so does a mere restart), or one that another transaction wrote than it says (a loaded
+// dump), writes it anew, and windows that had begun by then grant nothing. So each of
+// these costs the open windows and over-grants nothing. Any decision notices; callers
+// that may ask for none, because they remember being refused, call Refresh.
+//
+// The clock of a server that lost them may have been set back, too. So a logged row leases
+// the clock ahead by a second, before any window is served that begins later. It is
+// renewed at half, at most twice a second, by one synchronous commit. A memory begins
+// after the lease of the one before: a loss costs up to a second of windows more.
+//
+// # What is remembered of durable counters
+//
+// Their tables are logged, and a decision is answered when its commit is on the disk of
+// the server, and of the standbys that synchronous_standby_names lists. A crash or a
+// restart loses none. A new memory begins, which windows that had begun by then
+// have to wait for unless limiter.Retention.Resume is set, when it may lack grants:
+//
+//   - after a promotion, or a recovery to a point in time: the row notes the timeline
+//   - in another server, from a dump or by pg_upgrade: it notes the system identifier
+//   - after TRUNCATE, DROP, or a dump that is loaded in place of the table: a trigger
+//     notes the first, the row the table's OID for the others
+//   - after a dump that is loaded with the row: it notes the transaction that wrote it
+//
+// A key has a counter in one of the tables only. When an edit changes the retention of a
+// limit, a decision moves the row into its own table with its count. What the volatile
+// memory had forgotten by then stays unknown: the row, or the first one of a key that has
+// none, says since when its grants are known. For that weir.volatile lists the limits
+// that had volatile counters, one short row each. An edit is the only time at which a
+// sidecar that is behind may move a row back; the count is then as volatile as it asks.
+//
+// # Births, and dropped counters
+//
+// A limit that was born in the present memory (limiter.Retention.Born) has forgotten
+// nothing: its first window is served at once, however long ago that began. Both memories
+// are named at random when they begin; Probe returns the names.
 //
 // Counters that ended are dropped a few at a time when new ones come, and by Refresh.
 // Before it drops any, the row notes the instant, and nothing is decided for earlier
 // ones: a clock that was set back cannot serve a window again whose count is gone.
 //
+// A store sends with each command the newest instant that the server's clock has shown
+// it (limiter.Command.Floor), so that what the server forgot, it still knows itself.
+//
 // # What is not
 //
-// Two primaries during a split brain both grant. A standby's clock that trails its
-// primary's by more than a failover takes may serve the primary's last window again.
-// Counters that are changed or deleted by hand (TRUNCATE and DROP are noticed), tables
-// that are set to LOGGED, and pg_resetwal are not noticed.
+// Two primaries during a split brain both grant. Counters that are changed or deleted by
+// hand (TRUNCATE and DROP are noticed), tables that are set to LOGGED or UNLOGGED (Probe
+// sees it), and pg_resetwal are not noticed. For durable counters neither is a server that
+// is put back to an earlier state of its files without a recovery to a point in time: a
+// snapshot of its disk, a copy, or a base backup without recovery.signal. A restore with
+// recovery.signal is noticed.
+//
+// A clock that was far ahead, if only for a moment, may have leased, opened windows and
+// dropped counters up to then: nothing is granted until that instant. When the clock is
+// right again and that is too long, run TRUNCATE weir.counters, weir.counters_durable;
+// DELETE FROM weir.memory_durable; and restart the sidecars, which remember it as well.
 //
 // # Connections
 //

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -36,6 +37,7 @@ func TestFunctionsFollowStep(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(timelines) {
 		l := newTimeline(rand.NewPCG(seed, 0).Uint64, calls, asItIs)
+		seen[fmt.Sprintf("durable is %t", l.durable)]++
 		if diff := s.replay(t, l); diff != "" {
 			t.Fatalf("timeline of seed %d: %s", seed, diff)
 		}
@@ -114,9 +116,10 @@ func FuzzSQLEquivalence(f *testing.F) {
 
 // A timeline is a sequence of calls for one counter and what Step makes of them.
 type timeline struct {
-	memory limiter.Memory
-	calls  []call
-	end    held
+	durable bool // is the counter
+	memory  limiter.Memory
+	calls   []call
+	end     held
 }
 
 type call struct {
@@ -155,9 +158,20 @@ func asOneWindow(c storetest.Call) storetest.Call {
 
 func newTimeline(d storetest.Dice, calls int, reshape shape) timeline {
 	l := storetest.NewTimeline(d)
-	made := timeline{memory: l.Memory, end: held{Latest: l.Memory.Latest}}
+	made := timeline{durable: d()%2 == 0, memory: l.Memory, end: held{Latest: l.Memory.Latest}}
 	for range calls {
 		c := reshape(l.Next())
+		c.Params.Retention.Durable = made.durable
+		switch d() % 32 {
+		case 0, 1:
+			c.Command.Floor = c.Now + limiter.Instant(d()%5) - min(c.Now, 2)
+		case 2:
+			c.Params.Retention.Born = []limiter.MemoryID{theMemory - 1, theMemory}
+		case 3:
+			c.Params.Retention.Born = []limiter.MemoryID{theMemory + 1}
+		case 4:
+			c.Params.Retention.Resume = made.durable
+		}
 		was := made.end.State.Algorithm
 		res := made.end.apply(l.Memory.Since, c)
 		l.Answered(c, res)
@@ -166,9 +180,15 @@ func newTimeline(d storetest.Dice, calls int, reshape shape) timeline {
 	return made
 }
 
+// theMemory is the name of the memory of every timeline.
+const theMemory limiter.MemoryID = 1 << 52
+
 // apply runs a call as the store does: a new counter makes room for itself.
 func (h *held) apply(since limiter.Instant, c storetest.Call) limiter.Result {
 	cmd := c.Command
+	if c.Params.Retention.Resume || c.Params.Retention.IsBornIn(theMemory) {
+		since = 0
+	}
 	cmd.Memory = limiter.Memory{Since: since, Latest: h.Latest}
 	next, res := c.Params.Step(h.State, c.Now, cmd)
 	if cmd.Op == limiter.Peek {
@@ -191,13 +211,13 @@ type timelineStore struct {
 
 func newTimelineStore(t testing.TB) timelineStore {
 	server := postgrestest.Start(t)
-	config, err := Options{Address: server.Addr, Database: postgrestest.Database, User: postgrestest.User}.config()
+	const patience = 30 * time.Second // the machine is busy with other tests
+	config, err := Options{Address: server.Addr, Database: postgrestest.Database, User: postgrestest.User, Timeout: patience}.config()
 	if err != nil {
 		t.Fatal(err)
 	}
 	config.ConnConfig.RuntimeParams["weir.now"] = "1"
-	config.ConnConfig.RuntimeParams["statement_timeout"] = "0"
-	s, err := newStore(config, newProgram(testClock))
+	s, err := newStore(config, newProgram(testClock), patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,20 +237,27 @@ func newTimelineStore(t testing.TB) timelineStore {
 // counter it leaves, differ from Step's.
 func (s timelineStore) replay(t testing.TB, l timeline) string {
 	t.Helper()
+	counters, memory, named := "weir.counters", "weir.memory", ", named = $1"
+	if l.durable {
+		counters, memory, named = "weir.counters_durable", "weir.memory_durable", ""
+	}
 	batch := &pgx.Batch{}
-	batch.Queue("DELETE FROM weir.counters")
-	batch.Queue("UPDATE weir.memory SET since = $1, latest = $2, writer = pg_current_xact_id()::xid", int64(l.memory.Since), int64(l.memory.Latest))
+	for _, table := range []string{"weir.counters", "weir.counters_durable", "weir.volatile"} {
+		batch.Queue("DELETE FROM " + table)
+	}
+	batch.Queue("UPDATE "+memory+" SET since = $1, latest = $2, id = $3, leased = $4, writer = pg_current_xact_id()::xid"+named,
+		int64(l.memory.Since), int64(l.memory.Latest), int64(theMemory), int64(math.MaxInt64))
 	for _, c := range l.calls {
 		batch.Queue("SELECT set_config('weir.now', $1, false)", fmt.Sprint(int64(c.Now)))
 		sql, args := s.program.apply(c.Params, c.Command)
 		batch.Queue(sql, args...)
 	}
-	batch.Queue("SELECT latest FROM weir.memory")
+	batch.Queue("SELECT latest FROM " + memory)
 	batch.Queue(`SELECT keep_until, generation, algorithm, expires, began, pulse, asked, before,
-		rates, index, used, entries, log, tenants, shares FROM weir.counters`)
+		rates, index, used, entries, log, tenants, shares FROM ` + counters)
 	results := s.conn.SendBatch(context.Background(), batch)
 	defer results.Close()
-	for range 2 {
+	for range 4 {
 		if _, err := results.Exec(); err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +295,7 @@ func (g program) apply(p limiter.Params, c limiter.Command) (string, []any) {
 	if !mayCount(p, c) {
 		return sql, args
 	}
-	count := regexp.MustCompile(`\$\d+`).ReplaceAllStringFunc(g.count, func(parameter string) string {
+	count := regexp.MustCompile(`\$\d+`).ReplaceAllStringFunc(g.of(p.Retention).count, func(parameter string) string {
 		n, _ := strconv.Atoi(parameter[1:]) // it is digits
 		return fmt.Sprintf("$%d", len(args)+n)
 	})

@@ -7,16 +7,11 @@ func DialPatiently(o Options) (*Store, error) { return dialPatiently(o, read("cl
 
 func dialPatiently(o Options, clock string) (*Store, error) {
 	const patience = 30 * time.Second
+	o.Timeout = patience
 	config, err := o.config()
 	if err != nil {
 		return nil, err
 	}
 	config.ConnConfig.ConnectTimeout = patience
-	config.ConnConfig.RuntimeParams["statement_timeout"] = "0"
-	s, err := newStore(config, newProgram(clock))
-	if err != nil {
-		return nil, err
-	}
-	s.timeout = patience
-	return s, nil
+	return newStore(config, newProgram(clock), patience)
 }

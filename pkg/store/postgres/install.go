@@ -34,21 +34,37 @@ func (s *Store) install(ctx context.Context, p Program) error {
 		if _, err := tx.Exec(ctx, schema); err != nil {
 			return err
 		}
-		var tables bool
+		if err := p.installTables(ctx, tx); err != nil {
+			return err
+		}
 		var functions int
 		err := tx.QueryRow(ctx, `
-			SELECT (SELECT bool_and(to_regclass(r) IS NOT NULL) FROM unnest($2::text[]) r),
-			       (SELECT count(*) FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace
-			        WHERE n.nspname = 'weir' AND right(f.proname, length($1)) = $1)`,
-			p.suffix, p.relations).Scan(&tables, &functions)
-		if err == nil && !tables {
-			_, err = tx.Exec(ctx, p.tables)
-		}
+			SELECT count(*) FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace
+			WHERE n.nspname = 'weir' AND right(f.proname, length($1)) = $1`, p.suffix).Scan(&functions)
 		if err == nil && functions < p.size {
 			_, err = tx.Exec(ctx, p.functions)
 		}
 		return err
 	})
+}
+
+// installTables makes the relations from the first part on that is not there as a whole.
+func (p Program) installTables(ctx context.Context, tx pgx.Tx) error {
+	made := false
+	for _, part := range p.tables {
+		var there bool
+		err := tx.QueryRow(ctx, "SELECT bool_and(to_regclass(r) IS NOT NULL) FROM unnest($1::text[]) r", part.Names).Scan(&there)
+		if err != nil {
+			return err
+		}
+		if made = made || !there; !made {
+			continue
+		}
+		if _, err := tx.Exec(ctx, part.SQL); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // codeOf returns the SQLSTATE of an error that the server sent, else "".

@@ -108,3 +108,41 @@ func TestAUserWithoutRightsLearnsWhatToRun(t *testing.T) {
 		}
 	}
 }
+
+// TestASchemaOfBeforeIsUpgraded finds the tables as the version before left them, in use,
+// and goes on with what they know.
+func TestASchemaOfBeforeIsUpgraded(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	server.Do("CREATE SCHEMA weir")
+	for part := range strings.SplitSeq(read("schema"), ";\n\n") {
+		server.Do(part)
+	}
+	const day = 24 * 3600 * limiter.Second
+	now := limiter.Instant(server.Do("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")[0][0].(int64))
+	p := limiter.Params{Generation: 1, Rates: []limiter.Rate{{Limit: 10, Window: day, Offset: 1}}}
+	index := p.Rates[0].WindowAt(now).Index
+	server.Do(`INSERT INTO weir.memory VALUES (true, pg_postmaster_start_time(), pg_current_xact_id()::xid, 5, 0)`)
+	server.Do(`INSERT INTO weir.counters (key, keep_until, generation, rates, index, used, entries)
+		VALUES ('c/n/p/l/', $1, 1, $2, $3, '{4}', '{0}')`,
+		int64(now.Add(2*day)), []int64{10, int64(day), 0, 1, 0}, []int64{index})
+
+	s := openAs(t, server, postgrestest.User, read("clock"))
+	ask := func(p limiter.Params, want int64) {
+		t.Helper()
+		res, err := s.Apply(t.Context(), counter, p, limiter.Command{Min: 1, Want: 3})
+		if err != nil || res.Granted != want {
+			t.Errorf("granted %d (%v, %v), want %d", res.Granted, res.Reason, err, want)
+		}
+	}
+	durable := p
+	durable.Retention.Durable = true
+	ask(durable, 3)
+	ask(p, 3)       // as a sidecar of before asks: the counter moves back
+	ask(durable, 0) // nothing is left
+	for table, want := range map[string]int64{"counters": 0, "counters_durable": 1} {
+		if n := server.Do("SELECT count(*) FROM weir." + table)[0][0]; n != want {
+			t.Errorf("%s has %d rows, want %d", table, n, want)
+		}
+	}
+}

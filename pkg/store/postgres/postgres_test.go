@@ -176,11 +176,11 @@ func TestProbeGradesTheServer(t *testing.T) {
 	s := dial(t, server)
 	grade := func() store.Guarantee {
 		t.Helper()
-		g, err := s.Probe(t.Context())
+		f, err := s.Probe(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return g
+		return f.Volatile.Guarantee
 	}
 	if g := grade(); g != (store.Guarantee{Grade: store.Hard}) {
 		t.Errorf("alone: %+v", g)

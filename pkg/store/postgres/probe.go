@@ -2,49 +2,107 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
+// settings asks for what a guarantee depends on: how many tables are not as they were
+// made, how many standbys are connected, and three settings.
+const settings = `
+	SELECT ARRAY[
+		(SELECT count(*) FROM pg_class WHERE relpersistence <> 'u' AND oid IN ('weir.counters'::regclass, 'weir.memory'::regclass))::text,
+		(SELECT count(*) FROM pg_class WHERE relpersistence <> 'p'
+			AND oid IN ('weir.counters_durable'::regclass, 'weir.memory_durable'::regclass, 'weir.volatile'::regclass))::text,
+		(SELECT count(*) FROM pg_stat_replication)::text,
+		current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')]`
+
 // Probe reports what the server guarantees as it is configured now. It proves on the
 // way that it decides: the error is that of Apply.
-func (s *Store) Probe(ctx context.Context) (store.Guarantee, error) {
-	if err := s.Refresh(ctx); err != nil {
-		return store.Guarantee{}, err
-	}
-	var f facts
-	var err error
-	f.replicas, err = Run[int](ctx, s, s.program.Program, "SELECT count(*) FROM pg_stat_replication")
-	if err == nil {
-		f.logged, err = Run[int](ctx, s, s.program.Program, "SELECT count(*) FROM pg_class WHERE relpersistence <> 'u' AND oid IN ('weir.counters'::regclass, 'weir.memory'::regclass)")
-	}
+func (s *Store) Probe(ctx context.Context) (store.Facts, error) {
+	m, err := s.refresh(ctx)
 	if err != nil {
-		return store.Guarantee{}, err
+		return store.Facts{}, err
 	}
-	return f.judge(), nil
+	got, err := Run[[]string](ctx, s, s.program.Program, settings)
+	if err != nil {
+		return store.Facts{}, err
+	}
+	if len(got) != 6 {
+		return store.Facts{}, errors.New(s.name + " does not say how it is configured")
+	}
+	f := facts{logged: got[0] != "0", unlogged: got[1] != "0", replicas: got[2], off: map[string]string{}}
+	for i, name := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
+		if got[3+i] != "on" {
+			f.off[name] = got[3+i]
+		}
+	}
+	return store.Facts{
+		Now: m.now, Oldest: m.now,
+		Volatile: store.Keeping{Guarantee: f.volatile(), Memories: []limiter.MemoryID{m.volatile}},
+		Durable:  store.Keeping{Guarantee: f.durable(), Memories: []limiter.MemoryID{m.durable}},
+		Lossless: f.losses() == "",
+	}, nil
 }
 
 // facts are what a guarantee depends on.
 type facts struct {
-	replicas int // connected
-	logged   int // tables that survive a crash
+	logged   bool              // tables survive a crash that must not
+	unlogged bool              // tables do not that must
+	replicas string            // how many are connected
+	off      map[string]string // settings that let a crash lose what was answered
 }
 
-func (f facts) judge() store.Guarantee {
-	if f.logged > 0 {
+// volatile returns the guarantee of counters that may be lost.
+func (f facts) volatile() store.Guarantee {
+	if f.logged {
 		return store.Guarantee{
 			Grade: store.BestEffort,
-			Reason: "the tables in schema weir are logged, so counts that miss the last grants may outlive a crash; " +
-				"ALTER TABLE ... SET UNLOGGED, or drop the schema",
+			Reason: "tables in schema weir that must not be are logged, so counts that miss the last grants may outlive a crash; " +
+				"ALTER TABLE ... SET UNLOGGED counters and memory, or drop the schema",
 		}
 	}
-	if f.replicas > 0 {
-		return store.Guarantee{
-			Grade: store.HardExceptSplitBrain,
-			Reason: fmt.Sprintf("%d standbys: after a failover the old primary may grant until it is stopped; "+
-				"a failover that fences it first rules that out", f.replicas),
+	return f.alone()
+}
+
+// durable returns the guarantee of counters that survive.
+func (f facts) durable() store.Guarantee {
+	if why := f.losses(); why != "" {
+		return store.Guarantee{Grade: store.BestEffort, Reason: why}
+	}
+	return f.alone()
+}
+
+// losses returns how a crash can lose what was answered, and the cure, or "".
+func (f facts) losses() string {
+	if f.unlogged {
+		return "tables in schema weir of durable counters are not logged, so a crash empties them; " +
+			"ALTER TABLE ... SET LOGGED counters_durable, memory_durable and volatile, or drop the schema"
+	}
+	var cures []string
+	for _, name := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
+		if value, ok := f.off[name]; ok {
+			cures = append(cures, fmt.Sprintf("%s = on (it is %s)", name, value))
 		}
 	}
-	return store.Guarantee{Grade: store.Hard}
+	if len(cures) == 0 {
+		return ""
+	}
+	return "a crash of the server's machine may lose the last grants of durable counters without a trace; set " +
+		strings.Join(cures, ", ")
+}
+
+// alone returns the guarantee of a server that keeps what it has to.
+func (f facts) alone() store.Guarantee {
+	if f.replicas == "0" {
+		return store.Guarantee{Grade: store.Hard}
+	}
+	return store.Guarantee{
+		Grade: store.HardExceptSplitBrain,
+		Reason: f.replicas + " standbys: after a failover the old primary may grant until it is stopped; " +
+			"a failover that fences it first rules that out",
+	}
 }

@@ -20,13 +20,15 @@ type Store struct {
 	name    string
 	program program
 	timeout time.Duration   // of a call
+	opened  time.Time       // carries the monotonic reading
+	floor   store.Floor     // of the server's clock
 	closed  context.Context //nolint:containedctx // it is no call's: it ends those under way
 	close   context.CancelFunc
 }
 
-func newStore(config *pgxpool.Config, p program) (*Store, error) {
+func newStore(config *pgxpool.Config, p program, timeout time.Duration) (*Store, error) {
 	c := config.ConnConfig
-	s := &Store{name: fmt.Sprintf("postgres at %s:%d/%s", c.Host, c.Port, c.Database), program: p, timeout: callTimeout}
+	s := &Store{name: fmt.Sprintf("postgres at %s:%d/%s", c.Host, c.Port, c.Database), program: p, timeout: timeout, opened: time.Now()}
 	s.closed, s.close = context.WithCancel(context.Background())
 	c.DialFunc = s.dial
 	var err error
@@ -48,6 +50,8 @@ func (s *Store) Close() error {
 // decide, or ctx was done; any other error names what is wrong with p or c, or is a
 // defect.
 //
+// The command's floor is at least what earlier answers showed of the server's clock.
+//
 // A call whose error is unavailable may still have been carried out: a lost reply
 // strands what it granted, until the window ends.
 func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
@@ -57,7 +61,24 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 	if err := c.Validate(); err != nil {
 		return limiter.Result{}, fmt.Errorf("%s: %s: %w", s.name, key, err)
 	}
-	began, name := time.Now(), key.String()
+	floored := c
+	floored.Floor = max(c.Floor, s.floor.At(s.elapsed()))
+	res, err := s.decide(ctx, key.String(), p, floored)
+	if err == nil {
+		s.floor.Answered(c, res, s.elapsed())
+	}
+	return res, err
+}
+
+// Reached notes what others know of the server's clock. It remembers for itself what it
+// may have granted.
+func (s *Store) Reached(by store.Reached) { s.floor.Observe(by.Now, s.elapsed()) }
+
+// elapsed is the local instant of the floor.
+func (s *Store) elapsed() int64 { return int64(time.Since(s.opened)) }
+
+func (s *Store) decide(ctx context.Context, name string, p limiter.Params, c limiter.Command) (limiter.Result, error) {
+	began := time.Now()
 	if mayCount(p, c) {
 		if res, done, err := s.count(ctx, name, p, c); done || err != nil {
 			return res, err
@@ -74,13 +95,32 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 	return res, nil
 }
 
-// Refresh begins the server's memory if it is new, and drops counters that ended.
-// Called every few seconds while nobody asks for a decision, it lets the memory begin
-// in the window that is open then instead of one that opens later. It is one round
+// Refresh begins the server's memories where they may lack grants, and drops counters
+// that ended. Called every few seconds while nobody asks for a decision, it lets a memory
+// begin in the window that is open then instead of one that opens later. It is one round
 // trip, and the error is that of Apply.
 func (s *Store) Refresh(ctx context.Context) error {
-	_, err := run[bool](ctx, s, s.program.Program, s.timeout, s.program.refresh, sweepAtOnce)
+	_, err := s.refresh(ctx)
 	return err
+}
+
+// memories are the server's time and what names its memories.
+type memories struct {
+	now               limiter.Instant
+	volatile, durable limiter.MemoryID
+}
+
+func (s *Store) refresh(ctx context.Context) (memories, error) {
+	got, err := run[[]int64](ctx, s, s.program.Program, s.timeout, s.program.refresh, sweepAtOnce)
+	switch {
+	case err != nil:
+		return memories{}, err
+	case len(got) != 3:
+		return memories{}, fmt.Errorf("%s: weir.refresh answered %d integers, want 3", s.name, len(got))
+	}
+	now := limiter.Instant(got[0])
+	s.floor.Observe(now, s.elapsed())
+	return memories{now: now, volatile: limiter.MemoryID(got[1]), durable: limiter.MemoryID(got[2])}, nil
 }
 
 // Run runs a statement of a program in the store's database, which returns one value, and

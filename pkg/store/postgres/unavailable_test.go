@@ -225,7 +225,7 @@ func TestNoCommandIsSentTwice(t *testing.T) {
 	server := postgrestest.Start(t)
 	link := storetest.NewLink(t, server.Addr)
 	o := optionsOf(server)
-	o.Address = link.Addr
+	o.Address, o.Timeout = link.Addr, 30*time.Second // the machine is busy with other tests
 	s := dialAs(t, o)
 	p := perWindow(100, freshWindow(t, s))
 	apply(t, s, counterOf("a"), p, lease)

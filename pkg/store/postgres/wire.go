@@ -22,10 +22,14 @@ func encode(key string, p limiter.Params, c limiter.Command) []any {
 	for i, w := range p.Fairness.Weights {
 		tenants[i], weights[i] = w.Tenant, w.Weight
 	}
+	born := make([]int64, len(p.Retention.Born))
+	for i, id := range p.Retention.Born {
+		born[i] = int64(id)
+	}
 	return []any{
 		key, int64(c.Op), c.Min, c.Want, c.Tenant, windows, int64(c.At), c.First,
 		p.Generation, int64(p.Algorithm), rates, p.Any, p.Buckets, int64(p.MaxDelay), int64(p.Lifetime),
-		tenants, weights, p.Fairness.Default, int64(p.Since),
+		tenants, weights, p.Fairness.Default, int64(p.Since), int64(c.Floor), born, p.Retention.Resume, p.Fairness.Reserve,
 	}
 }
 

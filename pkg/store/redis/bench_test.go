@@ -1,10 +1,13 @@
 package redis_test
 
 import (
+	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -39,6 +42,14 @@ func BenchmarkApply(b *testing.B) {
 			return err
 		}
 	}
+	asked := 0
+	for name, keys := range map[string]int{"a new key each": math.MaxInt, "many keys": 20_000} {
+		calls[name] = func() error {
+			asked++
+			_, err := s.Apply(b.Context(), counterOf(fmt.Sprint(name, asked%keys)), limiter.Params{Rates: []limiter.Rate{rate}}, limiter.Command{Min: 1, Want: 1})
+			return err
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(calls)) {
 		run := calls[name]
 		b.Run(name, func(b *testing.B) {
@@ -51,6 +62,9 @@ func BenchmarkApply(b *testing.B) {
 			}
 			b.ReportMetric(float64(statistic(server, "evalsha", `usec=(\d+)`))/float64(b.N), "server-µs/op")
 		})
+		if strings.Contains(name, "key") { // they are counted without a lock
+			continue
+		}
 		b.Run(name+" in parallel", func(b *testing.B) {
 			b.SetParallelism(8)
 			b.RunParallel(func(pb *testing.PB) {

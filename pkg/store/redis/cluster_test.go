@@ -50,11 +50,11 @@ func TestEveryNodeOfAClusterIsGraded(t *testing.T) {
 	s := open(t, redis.Options{Addresses: cluster.Addrs(), Cluster: true})
 	grade := func() store.Guarantee {
 		t.Helper()
-		g, err := s.Probe(t.Context())
+		f, err := s.Probe(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return g
+		return f.Volatile.Guarantee
 	}
 	if g := grade(); g != (store.Guarantee{Grade: store.Hard}) {
 		t.Errorf("three primaries: %+v", g)

@@ -63,8 +63,8 @@ func TestAnAddressWithAPasswordIsNotRepeated(t *testing.T) {
 // permissions are what the package's documentation asks for.
 var permissions = []any{
 	"resetkeys", "~weir:*", "resetchannels", "-@all",
-	"+evalsha", "+info", "+time", "+mget", "+get", "+set", // without which nothing works
-	"+eval", "+hello", "+client|setname", "+watch", "+unwatch", "+multi", "+exec",
+	"+evalsha", "+info", "+time", "+mget", "+get", "+set", "+zadd", // without which nothing works
+	"+zrangebyscore", "+zrem", "+del", "+pttl", "+pexpireat", "+config|get", "+eval", "+hello", "+client|setname", "+watch", "+unwatch", "+multi", "+exec",
 }
 
 func TestAUserNeedsNoMoreThanIsDocumented(t *testing.T) {
@@ -79,7 +79,7 @@ func TestAUserNeedsNoMoreThanIsDocumented(t *testing.T) {
 		t.Errorf("denied on the way: %v", denied)
 	}
 
-	for _, p := range permissions[4:10] {
+	for _, p := range permissions[4:11] {
 		server.Do("ACL", "SETUSER", "weir", strings.Replace(p.(string), "+", "-", 1))
 		server.Do("FLUSHALL")
 		_, err := s.Apply(t.Context(), counterOf("denied"), perWindow(1, limiter.Second), lease)

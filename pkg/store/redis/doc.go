@@ -7,30 +7,75 @@
 //
 // # What is remembered
 //
-// Keys are spread over 64 partitions, each with a guard that says since when
-// the serving instance remembers every grant. An instance is told apart by its
-// replication ID, which is new with every start of the process and every
-// promotion; FLUSHALL deletes the guards with the counters. In each case windows
-// that had already begun when the loss is noticed grant nothing: a restart, a
-// failover, a restore or a flush costs one window and over-grants nothing. Any
-// decision notices it; callers that may ask for none, because they remember being
-// refused, call Refresh. The guard also holds the newest instant served, so
-// nothing is granted while a clock that was set back catches up.
+// Keys are spread over 64 partitions, each with a guard. It says since when the serving
+// instance remembers every grant: its volatile memory. An instance is told apart by its
+// replication ID, which is new with every start of the process and every promotion;
+// FLUSHALL and SWAPDB take the guards away with the counters. In each case windows that
+// had already begun when the loss is noticed grant nothing. Any decision notices it;
+// callers that may ask for none, because they remember being refused, call Refresh. A
+// limit that was put in force in the present memory has forgotten nothing, and its
+// windows grant however old they are: limiter.Retention.Born.
+//
+// The guard also says since when nothing was lost at all: the durable memory. It
+// outlives an instance that is restarted, when all of this is so, and a new one begins
+// otherwise:
+//
+//   - the instance was seen to lose nothing when it ends: a single server with
+//     appendonly yes, appendfsync always and no-appendfsync-on-rewrite no. Warm and Probe
+//     look, and note it in the guards for as long as the instance lives;
+//
+//   - no replica had a copy, for one that is restarted as a primary looks like the primary
+//     itself. A promoted one does not: it has the primary's replication ID as its second;
+//
+//   - the server is not a cluster's node: a partition that moved looks like a restart.
+//
+//     retention                      windows that began before ... grant nothing
+//     volatile                       the volatile memory
+//     durable                        the durable memory
+//     durable and Resume             nothing: each loss may admit one more limit
+//
+// So with appendfsync everysec, with snapshots, and after a failover, durable counters
+// wait for the end of the window or resume with what is left of the counts.
+//
+// # Clocks
+//
+// Time is the server's. The guard holds the newest instant served, so nothing is granted
+// while a clock that was set back catches up. A server that forgot this, too, is found
+// behind by those who spoke to it before: each call carries the newest time that the
+// server's clock has certainly reached, and which memory it spoke to last. Windows that
+// the memory before may have served are not served again to this caller. Those who speak
+// to the server for the first time cannot know.
+//
+// No counter is dropped by the clock alone. It is listed with its end when it is made.
+// Every 64 counters that a store made, and with each Refresh, the counters of the next
+// partition that have ended are dropped, and the guard notes when. So beside the counters
+// that still count there are up to
+// about 64 a partition and 64 a store, of about 500 bytes each. The server itself drops what nobody swept 32
+// days after its end, which is when nothing asks any more.
 //
 // # What is not
 //
-// Two primaries during a split brain both grant. Eviction forgets single
-// counters, so any maxmemory-policy but noeviction lowers the guarantee. A
-// replica's clock that trails its primary's by more than a failover takes may
-// serve the primary's last window again. A counter deleted by hand starts anew,
-// and so does one that expires while the server's clock is ahead for longer than
-// a window and is then set back. A primary that has been without its replicas for
-// repl-backlog-ttl, an hour unless configured, takes a new replication ID: that looks
-// like a failover and costs a window too.
+// Two primaries during a split brain both grant. Eviction forgets single counters, so any
+// maxmemory-policy but noeviction lowers the guarantee. A counter deleted by hand starts
+// anew. A data directory that is put back from a backup, or was left from another time,
+// looks like a restart: delete the keys weir:*:memory when the server is up. So does
+// SWAPDB there and back: what was granted in between is in the other database. A server
+// whose appendfsync is changed while it runs is believed until the next Probe. A clock
+// that is ahead by more than 32 days beyond a counter's end, while nobody asks, makes the
+// server drop it unseen. A clock that was far ahead while somebody asked refuses
+// everything until it has caught up again; when it was an error, delete the keys
+// weir:*:memory and restart the holders. A primary that has been without its replicas
+// for repl-backlog-ttl, an hour unless configured, takes a new replication ID: that looks
+// like a failover; repl-backlog-ttl 0 prevents it.
+//
+// Scripts of versions that know of no durable memory may serve beside these. They drop it
+// from the guards that they write, which then say what is volatile. Counters that they
+// write expire by the server's clock.
 //
 // # Permissions
 //
-// A restricted user needs: ~weir:* +eval +evalsha +info +time +mget +get +set +hello
-// +client|setname; of a cluster +cluster|slots too, and for Update +watch +unwatch
-// +multi +exec.
+// A restricted user needs: ~weir:* +eval +evalsha +info +time +mget +get +set +del +zadd
+// +zrem +zrangebyscore +pttl +pexpireat +hello +client|setname, and +config|get, without
+// which no restart is known to lose nothing; of a cluster +cluster|slots too, and for
+// Update +watch +unwatch +multi +exec.
 package redis

@@ -15,6 +15,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/storetest"
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
@@ -32,7 +33,7 @@ func TestScriptFollowsStep(t *testing.T) {
 	s := newTimelineStore(t)
 	seen := map[string]int{}
 	for seed := range uint64(timelines) {
-		l := newTimeline(rand.NewPCG(seed, 0).Uint64, calls)
+		l := newTimeline(s.line, rand.NewPCG(seed, 0).Uint64, calls)
 		if diff := s.replay(t, l); diff != "" {
 			t.Fatalf("timeline of seed %d: %s", seed, diff)
 		}
@@ -112,10 +113,11 @@ func TestScriptFollowsStepForManyTenants(t *testing.T) {
 		Rates:      []limiter.Rate{{Limit: 100_000, Window: limiter.Second}},
 		Fairness:   limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "declared", Weight: 7}}},
 	}
-	l := timeline{memory: limiter.Memory{Since: 1}}
+	l := timeline{guard: guard{since: 1, short: true}}
+	l.end.guard = l.guard
 	for i := range limiter.MaxTenants + 20 {
 		c := storetest.Call{Now: 1_000_001, Params: p, Command: limiter.Command{Min: 1, Want: 3, Tenant: fmt.Sprint("tenant ", i)}}
-		l.calls = append(l.calls, call{Call: c, want: l.end.apply(l.memory.Since, c)})
+		l.calls = append(l.calls, call{Call: c, want: l.end.apply(c, store.Recollection{})})
 	}
 	if n := len(l.end.state.Tenants); n != limiter.MaxTenants+1 {
 		t.Fatalf("%d tenants are told apart: the timeline does not reach far enough", n)
@@ -144,7 +146,7 @@ func FuzzLuaEquivalence(f *testing.F) {
 			data = data[copy(word[:2], data):]
 			return binary.LittleEndian.Uint64(word[:])
 		}
-		if diff := s.replay(t, newTimeline(d, calls)); diff != "" {
+		if diff := s.replay(t, newTimeline(s.line, d, calls)); diff != "" {
 			t.Fatal(diff)
 		}
 	})
@@ -159,8 +161,8 @@ type timelineStore struct {
 
 func newTimelineStore(t testing.TB) timelineStore {
 	server := redistest.Start(t)
-	s := timelineStore{Store: newStore(server.Client(), server.Addr, testServerLua), server: server}
-	if _, err := send(t.Context(), s.client, "eval", s.warm.text, []string{"guard"}, []any{0}); err != nil {
+	s := timelineStore{Store: newStore(server.Client(), server.Addr, testServerLua, stopped), server: server}
+	if _, err := send(t.Context(), s.client, "eval", s.warm.text, []string{"guard"}, []any{0, 0}); err != nil {
 		t.Fatal(err)
 	}
 	guard, err := s.client.Get(t.Context(), "guard").Result()
@@ -174,11 +176,6 @@ func newTimelineStore(t testing.TB) timelineStore {
 	return s
 }
 
-// guard returns a guard of the serving instance.
-func (s timelineStore) guard(since, latest limiter.Instant) string {
-	return string(appendInts(append([]byte{1}, s.line...), int64(since), int64(latest)))
-}
-
 // replay runs the timeline in one round trip and returns how the script's results,
 // or the counter it leaves, differ from Step's.
 func (s timelineStore) replay(t testing.TB, l timeline) string {
@@ -187,13 +184,13 @@ func (s timelineStore) replay(t testing.TB, l timeline) string {
 	var state, kept, guard *goredis.StringCmd
 	_, _ = s.client.Pipelined(context.Background(), func(pipe goredis.Pipeliner) error {
 		ctx := context.Background()
-		pipe.Del(ctx, "state", "kept until")
-		pipe.Set(ctx, "guard", s.guard(l.memory.Since, l.memory.Latest), 0)
+		pipe.Del(ctx, "state", "kept until", "ends")
+		pipe.Set(ctx, "guard", l.guard.text(s.line), 0)
 		for i, c := range l.calls {
 			if c.evicted {
-				pipe.Set(ctx, "guard", s.guard(l.memory.Since, 0), 0)
+				pipe.SetRange(ctx, "guard", latestAt, string(make([]byte, 8)))
 			}
-			args := append(encode(c.Params, c.Command), int64(c.Now))
+			args := append(encode(c.Params, c.Command, c.known), int64(c.Now))
 			replies[i] = pipe.EvalSha(ctx, s.step.sha, []string{"state", "guard"}, args...)
 		}
 		state, kept, guard = pipe.Get(ctx, "state"), pipe.Get(ctx, "kept until"), pipe.Get(ctx, "guard")
@@ -204,15 +201,15 @@ func (s timelineStore) replay(t testing.TB, l timeline) string {
 		if err != nil {
 			t.Fatalf("call %d, %+v: %v", i, c, err)
 		}
-		got, _, err := decode(reply, c.Params)
+		got, _, _, err := decode(reply, c.Params)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := gocmp.Diff(exact(c.want), exact(got)); diff != "" {
-			return fmt.Sprintf("call %d of memory %+v (-Step +script):\n%s\nafter %+v", i, l.memory, diff, l.calls[:i+1])
+			return fmt.Sprintf("call %d of guard %+v (-Step +script):\n%s\nafter %+v", i, l.guard, diff, l.calls[:i+1])
 		}
 	}
-	return l.end.diff(l.memory.Since, state.Val(), kept.Val(), guard.Val())
+	return l.end.diff(s.line, state.Val(), kept.Val(), guard.Val())
 }
 
 // exact cuts waits that are longer than a Lua number can tell: an edit may fill a
@@ -223,21 +220,25 @@ func exact(r limiter.Result) limiter.Result {
 	return r
 }
 
+// latestAt is where the newest instant stands in a guard.
+const latestAt = 1 + 54 + 8
+
 // diff returns how what a server holds differs from c.
-func (c counter) diff(since limiter.Instant, state, kept, guard string) string {
+func (c counter) diff(line, state, kept, guard string) string {
 	type held struct {
-		State         limiter.State
-		Kept          int64
-		Since, Latest limiter.Instant
+		State limiter.State
+		Kept  int64
+		Guard string
 	}
-	want := held{c.state, c.kept, since, c.latest}
-	got := held{State: decodeState(state)}
+	want := held{c.state, c.kept, c.guard.text(line)}
+	got := held{State: decodeState(state), Guard: guard}
 	if state != "" {
 		got.Kept, _ = strconv.ParseInt(kept, 10, 64)
-		got.Kept = min(got.Kept, mostKept)
+		got.Kept = min(got.Kept, mostKept+backstop)
 	}
-	r := reader{text: guard[55:]}
-	got.Since, got.Latest = limiter.Instant(r.int()), limiter.Instant(r.int())
+	if len(guard) > len(want.Guard) && c.guard.short {
+		got.Guard = guard[:len(want.Guard)] // the script made it whole
+	}
 	return gocmp.Diff(want, got, gocmp.Comparer(limiter.State.Equal))
 }
 
@@ -304,6 +305,8 @@ func (r *reader) msgpackInt() int64 {
 		return int64(b - 0x80)
 	case b >= 0xa0 && b < 0xc0: // a short string
 		return int64(b - 0xa0)
+	case b >= 0xe0: // from -32 to -1
+		return int64(int8(b))
 	case b == 0xcc || b == 0xd9:
 		return int64(r.byte())
 	case b == 0xcd || b == 0xda || b == 0xde:

@@ -28,6 +28,15 @@ var guardKeys = func() (list [partitions]string) {
 	return list
 }()
 
+// endsKeys are the keys of the ends of counters; see lua/wire.lua, which makes them from
+// guardKeys.
+var endsKeys = func() (list [partitions]string) {
+	for p, prefix := range prefixes {
+		list[p] = prefix + "ends"
+	}
+	return list
+}()
+
 // partition returns the number of the partition that key is in, by FNV-1a.
 func partition(key string) uint32 {
 	h := uint32(2166136261)

@@ -3,35 +3,74 @@ package redis
 import (
 	"bufio"
 	"context"
-	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// Probe reports what the servers guarantee as they are configured now, the
-// weakest of a cluster's nodes. It proves on the way that they decide: the error
-// is that of Apply.
-func (s *Store) Probe(ctx context.Context) (store.Guarantee, error) {
-	if err := s.Warm(ctx); err != nil {
-		return store.Guarantee{}, err
-	}
-	weakest := store.Guarantee{Grade: store.Hard}
+// Probe returns what the servers say of themselves as they are configured now: the
+// guarantees are the weakest of a cluster's nodes. It proves on the way that they
+// decide: the error is that of Apply.
+func (s *Store) Probe(ctx context.Context) (store.Facts, error) {
+	hard := store.Guarantee{Grade: store.Hard}
+	facts := store.Facts{Volatile: store.Keeping{Guarantee: hard}, Durable: store.Keeping{Guarantee: hard}, Lossless: true}
 	var mu sync.Mutex
 	err := s.eachPrimary(ctx, func(ctx context.Context, node goredis.Cmdable) error {
-		g, err := guarantee(ctx, node)
+		is, err := s.inspect(ctx, node)
+		if err != nil {
+			return err
+		}
 		mu.Lock()
 		defer mu.Unlock()
-		weakest = weakest.Weaker(g)
-		return err
+		facts.Volatile.Guarantee = weaker(facts.Volatile.Guarantee, is.guarantee())
+		facts.Durable.Guarantee = weaker(facts.Durable.Guarantee, is.durable())
+		facts.Lossless = facts.Lossless && is.forgetful() == ""
+		return nil
 	})
 	if err != nil {
-		return store.Guarantee{}, s.explain(err)
+		return store.Facts{}, s.explain(err)
 	}
-	return weakest, nil
+	stamps, err := s.stamp(ctx, facts.Lossless)
+	if err != nil {
+		return store.Facts{}, err
+	}
+	for _, stamp := range stamps {
+		facts.Lossless = facts.Lossless && !stamp.copied
+	}
+	for i, stamp := range stamps {
+		facts.Now = max(facts.Now, stamp.now)
+		if i == 0 || stamp.now < facts.Oldest {
+			facts.Oldest = stamp.now
+		}
+		facts.Volatile.Memories = insert(facts.Volatile.Memories, stamp.volatile)
+		if facts.Lossless {
+			facts.Durable.Memories = insert(facts.Durable.Memories, stamp.durable)
+		} else {
+			facts.Durable.Memories = insert(facts.Durable.Memories, stamp.volatile)
+		}
+	}
+	return facts, nil
+}
+
+func insert(list []limiter.MemoryID, m limiter.MemoryID) []limiter.MemoryID {
+	if slices.Contains(list, m) {
+		return list
+	}
+	return append(list, m)
+}
+
+// weaker returns the guarantee of the lower grade, and of equal ones the one that has
+// a reason.
+func weaker(g, o store.Guarantee) store.Guarantee {
+	if g.Grade == o.Grade && g.Reason == "" {
+		return o
+	}
+	return g.Weaker(o)
 }
 
 // eachPrimary calls fn for every node that owns counters, at once for those of a
@@ -45,34 +84,24 @@ func (s *Store) eachPrimary(ctx context.Context, fn func(context.Context, goredi
 	return fn(ctx, s.client)
 }
 
-func guarantee(ctx context.Context, node goredis.Cmdable) (store.Guarantee, error) {
-	facts := map[string]string{}
-	for _, section := range []string{"memory", "replication"} {
+// inspect asks a server for what it says of itself. What its ACL or its provider keeps
+// secret is left out.
+func (s *Store) inspect(ctx context.Context, node goredis.Cmdable) (server, error) {
+	_, cluster := s.client.(*goredis.ClusterClient)
+	is := server{cluster: cluster, info: map[string]string{}}
+	for _, section := range []string{"memory", "replication", "persistence"} {
 		text, err := node.Info(ctx, section).Result()
 		if err != nil {
-			return store.Guarantee{}, err
+			return is, err
 		}
-		parseInfo(text, facts)
+		parseInfo(text, is.info)
 	}
-	return judge(facts), nil
-}
-
-// judge grades a server by what INFO says of it.
-func judge(facts map[string]string) store.Guarantee {
-	if policy := facts["maxmemory_policy"]; policy != "noeviction" {
-		return store.Guarantee{
-			Grade:  store.BestEffort,
-			Reason: fmt.Sprintf("maxmemory-policy is %q, so counters may be evicted; set it to noeviction", policy),
-		}
+	config, err := node.ConfigGet(ctx, "*append*").Result()
+	if _, refused := err.(goredis.Error); err != nil && !refused { //nolint:errorlint // see explain
+		return is, err
 	}
-	if replicas := facts["connected_slaves"]; replicas != "0" {
-		return store.Guarantee{
-			Grade: store.HardExceptSplitBrain,
-			Reason: fmt.Sprintf("%s replicas: after a failover the old primary may grant until it notices; "+
-				"min-replicas-to-write and min-replicas-max-lag bound how long", replicas),
-		}
-	}
-	return store.Guarantee{Grade: store.Hard}
+	is.config = config
+	return is, nil
 }
 
 // parseInfo adds the lines "name:value" of an INFO reply to facts.

@@ -18,8 +18,11 @@ var lua embed.FS
 // The files of the scripts, in order, after the one that reaches the server.
 var (
 	stepFiles = []string{
-		"clock", "incarnation", "guard", "wire", "hot", // here most calls end
-		"memory", "layout", "calendar", "read", "sliding", "bucket", "adopt", "fairness", "take", "giveback", "step",
+		"clock", "incarnation", "guard", "wire", "ask", "hot", // here most calls end
+		"memory", "layout", "calendar", "read", "sliding", "bucket", "adopt", "fairness", "take", "giveback", "keep", "step",
+	}
+	sweepFiles = []string{
+		"clock", "incarnation", "guard", "wire", "memory", "layout", "calendar", "sliding", "bucket", "keep", "sweep",
 	}
 	warmFiles = []string{"clock", "incarnation", "guard", "memory", "warm"}
 	lookFiles = []string{"clock", "incarnation", "guard", "memory", "look"}

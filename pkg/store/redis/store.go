@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -16,12 +18,17 @@ import (
 type Store struct {
 	client goredis.UniversalClient
 	name   string
+	clock  func() int64 // nanoseconds, for the floors
 	step   script
 	warm   script
+	sweep  script
 	look   script // with put: of Update
 	put    script
 	turn   rotation // of Refresh
 	lanes  lanes    // of Apply
+	floors floors
+	known  [partitions]recollections
+	made   atomic.Uint32 // counters, by Apply
 }
 
 // New returns a store that calls through client, which Close closes. Errors call the
@@ -29,25 +36,70 @@ type Store struct {
 // may outlive its context's deadline by the client's own time-outs; Open makes one
 // that is right.
 func New(client goredis.UniversalClient, name string) *Store {
-	return newStore(client, name, luaFile("server"))
+	start := time.Now()
+	return newStore(client, name, luaFile("server"), func() int64 { return int64(time.Since(start)) })
 }
 
-func newStore(client goredis.UniversalClient, name, server string) *Store {
+// newStore returns a store by the monotonic clock of the process. It must not run
+// ahead of true time, so it is one that stands still while the machine is suspended.
+func newStore(client goredis.UniversalClient, name, server string, clock func() int64) *Store {
 	s := &Store{
 		client: client,
 		name:   name,
+		clock:  clock,
 		step:   newScript(server, stepFiles),
 		warm:   newScript(server, warmFiles),
+		sweep:  newScript(server, sweepFiles),
 		look:   newScript(server, lookFiles),
 		put:    newScript(server, putFiles),
 		lanes:  newLanes(client),
+		floors: make(floors, clocks(client)),
 	}
 	s.turn.at.Store(rand.Uint32()) // a fleet asks different partitions
 	return s
 }
 
+// floors are what is known of the clocks of the servers: of each partition, since the
+// nodes of a cluster have clocks of their own.
+type floors []floor
+
+// A floor is what is known of one clock.
+type floor struct {
+	store.Floor
+	// doubtful is the newest instant that the clock was behind without the memory knowing
+	// it: memories before may have granted of windows that had begun by then.
+	doubtful atomic.Int64
+}
+
+func (f *floor) doubt(at limiter.Instant) {
+	for {
+		was := f.doubtful.Load()
+		if int64(at) <= was || f.doubtful.CompareAndSwap(was, int64(at)) {
+			return
+		}
+	}
+}
+
+func (fs floors) of(partition uint32) *floor { return &fs[int(partition)%len(fs)] }
+
+// clocks returns 1 for a single server, where all partitions are decided by one clock.
+func clocks(client goredis.UniversalClient) int {
+	if _, single := client.(*goredis.Client); single {
+		return 1
+	}
+	return partitions
+}
+
 // Close closes the client. Calls under way fail.
 func (s *Store) Close() error { return s.lanes.close(s.client) }
+
+// Reached notes what others know of the clocks of all servers.
+func (s *Store) Reached(by store.Reached) {
+	for i := range s.floors {
+		s.floors[i].Observe(by.Now, s.clock())
+		s.floors[i].doubt(by.Doubtful)
+	}
+}
 
 // Apply runs c for one counter in one round trip, two after the server lost its
 // script cache; calls that come while many are under way share theirs. Refusals are
@@ -69,34 +121,31 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 	if err := ctx.Err(); err != nil {
 		return limiter.Result{}, s.explainOf(partition, err)
 	}
-	reply, err := s.step.run(ctx, s.lanes.of(partition), keys, encode(p, c))
+	if _, cluster := s.client.(*goredis.ClusterClient); cluster {
+		p.Retention.Durable = p.Retention.Resume // a partition that moved looks like a restart
+	}
+	floor, known, asked := s.floors.of(partition), &s.known[partition], c
+	asked.Floor = max(c.Floor, floor.At(s.clock()))
+	reply, err := s.step.run(ctx, s.lanes.of(partition), keys, encode(p, asked, known.get(p.Retention, floor)))
 	if err != nil {
 		return limiter.Result{}, s.explainOf(partition, err)
 	}
-	res, began, err := decode(reply, p)
+	res, begun, marks, err := decode(reply, p)
 	if err != nil {
 		return limiter.Result{}, fmt.Errorf("%s: %w", s.name, err)
 	}
-	if began {
+	floor.Answered(c, res, s.clock())
+	if reached := res.Now.Add(res.RetryAfter); res.Reason == limiter.ClockBehind && reached == asked.Floor && reached > c.Floor {
+		floor.doubt(reached) // which the memory does not know to have been reached
+	}
+	known.note(p.Retention, begun, res.Now, floor)
+	switch {
+	case marks&began != 0:
 		// The instance is new. Partitions that are idle now would pay for it in a
 		// later window; what cannot be stamped now stamps itself then.
 		_ = s.Warm(ctx)
+	case marks&made != 0 && s.made.Add(1)%sweepEvery == 0:
+		_, _ = s.tend(ctx, s.turn.next()) // or the next time
 	}
 	return res, nil
-}
-
-// Warm begins the memory of every partition on the serving instances, as far as
-// it has not begun. It is one round trip to each instance; Apply does it by
-// itself when it meets a new instance.
-func (s *Store) Warm(ctx context.Context) error {
-	_, err := s.client.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
-		for p := range uint32(partitions) {
-			pipe.Eval(ctx, s.warm.text, []string{guardKeys[p]})
-		}
-		return nil
-	})
-	if err != nil {
-		return s.explain(err)
-	}
-	return nil
 }

@@ -24,7 +24,7 @@ func TestAStrategyThatStepsEqualsTheScript(t *testing.T) {
 	const timelines, calls = 150, 20
 	server := redistest.Start(t)
 	client := server.Client()
-	s := newStore(client, server.Addr, frozenServerLua)
+	s := newStore(client, server.Addr, frozenServerLua, stopped)
 	ctx := t.Context()
 	key := store.Key{Hash: "a"}
 	keys, _ := keysOf(key)
@@ -35,11 +35,14 @@ func TestAStrategyThatStepsEqualsTheScript(t *testing.T) {
 	line := client.Get(ctx, keys[1]).Val()[1:55]
 	granted := 0
 	for seed := range uint64(timelines) {
-		l := newTimeline(rand.NewPCG(seed, 2).Uint64, calls)
+		l := newTimeline(line, rand.NewPCG(seed, 2).Uint64, calls)
 		client.Del(ctx, keys[0], valueKeysOf(key)[0])
-		client.Set(ctx, keys[1], string(appendInts(append([]byte{1}, line...), int64(l.memory.Since), int64(l.memory.Latest))), 0)
+		client.Set(ctx, keys[1], l.guard.text(line), 0)
 		for i, c := range l.calls {
 			client.Set(ctx, "clock", int64(c.Now), 0)
+			c.Params.Retention = limiter.Retention{} // a strategy knows of none
+			s.floors = make(floors, 1)               // the clock of a timeline steps back
+			s.known = [partitions]recollections{}
 			want, err := s.Apply(ctx, key, c.Params, c.Command)
 			if err != nil {
 				t.Fatal(err)
@@ -62,14 +65,14 @@ func TestAStrategyThatStepsEqualsTheScript(t *testing.T) {
 // stepAs is a strategy that runs Step, and keeps as JSON what the script keeps.
 func stepAs(made storetest.Call, res *limiter.Result) Strategy {
 	return func(old []byte, now limiter.Instant, memory limiter.Memory) ([]byte, limiter.Micros, error) {
-		c := counter{latest: memory.Latest}
+		c := counter{guard: guard{since: memory.Since, latest: memory.Latest}}
 		if old != nil {
 			if err := json.Unmarshal(old, &c.state); err != nil {
 				return nil, 0, err
 			}
 		}
 		made.Now = now
-		*res = c.apply(memory.Since, made)
+		*res = c.apply(made, store.Recollection{})
 		if c.state.N == 0 {
 			return nil, 0, nil
 		}

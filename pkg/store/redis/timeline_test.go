@@ -1,50 +1,125 @@
 package redis
 
 import (
+	"strconv"
+
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/storetest"
 )
 
 // A timeline is a sequence of calls for one counter and what Step makes of them.
 type timeline struct {
-	memory limiter.Memory // of the store before the first call
-	calls  []call
-	end    counter
+	guard guard // before the first call
+	calls []call
+	end   counter
 }
 
 type call struct {
 	storetest.Call
-	evicted bool              // the guard lost its newest instant before the call
-	was     limiter.Algorithm // of the state before
+	known   store.Recollection // of the holder
+	evicted bool               // the guard lost its newest instant before the call
+	was     limiter.Algorithm  // of the state before
 	want    limiter.Result
 }
 
-func newTimeline(d storetest.Dice, calls int) timeline {
+// A guard is what a store remembers of a partition; see lua/guard.lua.
+type guard struct {
+	since, latest limiter.Instant
+	volatile      limiter.MemoryID // by lua/guard.lua
+	short         bool             // it ends here
+	origin        limiter.MemoryID
+	lost          limiter.Instant
+	flags         byte
+}
+
+// text lays the guard of an instance out.
+func (g guard) text(line string) string {
+	b := appendInts(append([]byte{1}, line...), int64(g.since), int64(g.latest))
+	if !g.short {
+		b = append(appendInts(b, int64(g.origin), int64(g.lost)), g.flags)
+	}
+	return string(b)
+}
+
+// memory is limiter.Memory for a limit.
+func (g guard) memory(r limiter.Retention, known store.Recollection) limiter.Memory {
+	m := limiter.Memory{Since: g.since, Latest: g.latest}
+	durable := r.Durable && !g.short
+	if durable {
+		m.Since = g.lost
+	}
+	if r.Resume || r.IsBornIn(g.volatile) || durable && r.IsBornIn(g.origin) {
+		m.Since = 0
+		return m
+	}
+	m.Since = known.Forgot(m.Since)
+	return m
+}
+
+const edgeOrigin = limiter.MemoryID(1<<63 + 7)
+
+func newTimeline(line string, d storetest.Dice, calls int) timeline {
 	l := storetest.NewTimeline(d)
-	made := timeline{memory: l.Memory, end: counter{latest: l.Memory.Latest}}
+	g := guard{since: l.Memory.Since, latest: l.Memory.Latest, short: d()%8 == 0, origin: edgeOrigin, flags: byte(d() % 2)}
+	g.lost = g.since / (1 + limiter.Instant(d()%3))
+	g.volatile = memoryID(line, g.since)
+	made := timeline{guard: g, end: counter{guard: g}}
 	for range calls {
 		c := call{Call: l.Next(), evicted: d()%16 == 0, was: made.end.state.Algorithm}
-		if c.evicted {
-			made.end.latest = 0
+		c.Params.Retention = retentionOf(d, g)
+		if d()%8 == 0 {
+			c.Command.Floor = max(0, c.Now+limiter.Instant(d()%5)-2)
 		}
-		c.want = made.end.apply(l.Memory.Since, c.Call)
+		if c.evicted {
+			made.end.guard.latest = 0
+		}
+		if d()%4 == 0 {
+			c.known.Since = []limiter.Instant{0, g.since, g.lost, g.since + 1}[d()%4]
+			c.known.Doubtful = max(0, c.Now-limiter.Instant(d()%3)*limiter.Instant(c.Params.Rates[0].Window)/2)
+			c.known.Behind = c.known.Doubtful / (1 + limiter.Instant(d()%2)) * limiter.Instant(d()%2)
+		}
+		c.want = made.end.apply(c.Call, c.known)
 		l.Answered(c.Call, c.want)
 		made.calls = append(made.calls, c)
 	}
 	return made
 }
 
+// retentionOf returns a valid retention, mostly of counters that were born in other
+// memories.
+func retentionOf(d storetest.Dice, g guard) limiter.Retention {
+	var r limiter.Retention
+	for range d() % 3 {
+		r.Born = append(r.Born, []limiter.MemoryID{1, 2, edgeOrigin - 1, g.origin, g.volatile}[d()%5])
+	}
+	r.Durable = d()%2 == 0
+	if r.Durable {
+		r.Resume = d()%4 == 0
+	}
+	return r
+}
+
+// memoryID names the memory of an instance as lua/guard.lua does.
+func memoryID(line string, since limiter.Instant) limiter.MemoryID {
+	instance, err := strconv.ParseUint(line[len("master_replid:"):][:6], 16, 64)
+	if err != nil {
+		panic(err)
+	}
+	return limiter.MemoryID(instance<<40 + uint64(since)/1000%(1<<40))
+}
+
 // A counter is what a store holds of one key, by the rules of lua/step.lua.
 type counter struct {
-	state  limiter.State
-	kept   int64           // until when, in milliseconds
-	latest limiter.Instant // of the guard
+	state limiter.State
+	kept  int64 // until when, in milliseconds
+	guard guard
 }
 
 // apply runs a call as the store does.
-func (c *counter) apply(since limiter.Instant, made storetest.Call) limiter.Result {
+func (c *counter) apply(made storetest.Call, known store.Recollection) limiter.Result {
 	now, cmd := made.Now, made.Command
-	cmd.Memory = limiter.Memory{Since: since, Latest: c.latest}
+	cmd.Memory = c.guard.memory(made.Params.Retention, known)
 	next, res := made.Params.Step(c.state, now, cmd)
 	refused := res.Reason == limiter.StaleGeneration || res.Reason == limiter.ClockBehind
 	same := layoutOf(next).Equal(layoutOf(c.state))
@@ -53,13 +128,13 @@ func (c *counter) apply(since limiter.Instant, made storetest.Call) limiter.Resu
 		return res
 	case next.Algorithm.WindowCoupled():
 		if !same {
-			c.latest, c.kept = now, keptUntil(next, now)
+			c.guard.latest, c.kept = now, keptUntil(next, now)
 		}
 	case same && cmd.Op != limiter.Reset && res.Granted == 0:
 		return res // the same state, later
 	default:
-		if now.Sub(c.latest) >= 100*limiter.Millisecond {
-			c.latest = now
+		if now.Sub(c.guard.latest) >= 100*limiter.Millisecond {
+			c.guard.latest = now
 		}
 		c.kept = keptUntil(next, now)
 	}
@@ -70,8 +145,11 @@ func (c *counter) apply(since limiter.Instant, made storetest.Call) limiter.Resu
 // keptUntil is in milliseconds, as the server counts.
 func keptUntil(s limiter.State, now limiter.Instant) int64 {
 	until := int64(now.Add(s.KeepFor(now)))
-	return min(until/1000+min(1, until%1000), mostKept)
+	return min(until/1000+min(1, until%1000), mostKept) + backstop
 }
+
+// backstop is BACKSTOP of lua/wire.lua.
+const backstop = 32 * 24 * 3600 * 1000
 
 // mostKept is up to when the script counts each millisecond.
 const mostKept = limiter.MaxExact / 1000

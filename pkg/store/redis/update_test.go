@@ -164,7 +164,7 @@ func TestNoTransactionIsRunTwice(t *testing.T) {
 	tries := 0
 	err := s.Update(t.Context(), counterOf("a"), func([]byte, limiter.Instant, limiter.Memory) ([]byte, limiter.Micros, error) {
 		tries++
-		link.LoseReply("eval")
+		link.LoseReply("exec")
 		return []byte("x"), limiter.Second, nil
 	})
 	wantUnavailable(t, err)

@@ -5,20 +5,21 @@ import (
 	"fmt"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // layout is the version of a counter's layout, VERSION of lua/wire.lua.
 const layout = 1
 
 // encode returns the arguments of the script, as lua/wire.lua lists them.
-func encode(p limiter.Params, c limiter.Command) []any {
-	args := []any{encodeHead(p), encodeCommand(p, c)}
+func encode(p limiter.Params, c limiter.Command, known store.Recollection) []any {
+	args := []any{encodeHead(p), encodeCommand(p, c, known)}
 	fair := p.Fairness.Default > 0
 	if c.Op == limiter.Return || fair {
 		args = append(args, encodeWindows(c.Windows))
 	}
 	if fair {
-		args = append(args, c.Tenant, encodeWeights(p.Fairness.Weights))
+		args = append(args, c.Tenant, encodeWeights(p.Fairness.Weights), flag(p.Fairness.Reserve))
 	}
 	return args
 }
@@ -34,11 +35,27 @@ func encodeHead(p limiter.Params) []byte {
 	return b
 }
 
-func encodeCommand(p limiter.Params, c limiter.Command) []byte {
-	b := make([]byte, 0, 3+8*8)
-	b = append(b, byte(c.Op), flag(c.First), flag(p.Any))
-	return appendInts(b, min(c.Min, limiter.MaxExact), min(c.Want, limiter.MaxExact), int64(c.At),
-		p.Buckets, int64(p.MaxDelay), int64(p.Lifetime), int64(p.Since), p.Fairness.Default)
+func encodeCommand(p limiter.Params, c limiter.Command, known store.Recollection) []byte {
+	b := make([]byte, 0, 4+8*(12+len(p.Retention.Born)))
+	b = append(b, byte(c.Op), flag(c.First), flag(p.Any), retention(p.Retention))
+	b = appendInts(b, min(c.Min, limiter.MaxExact), min(c.Want, limiter.MaxExact), int64(c.At),
+		p.Buckets, int64(p.MaxDelay), int64(p.Lifetime), int64(p.Since), p.Fairness.Default, min(int64(c.Floor), limiter.MaxExact), int64(known.Since), int64(known.Doubtful), int64(known.Past()))
+	for _, m := range p.Retention.Born {
+		b = binary.BigEndian.AppendUint64(b, uint64(m))
+	}
+	return b
+}
+
+// retention says what follows from a loss, as lua/wire.lua numbers it.
+func retention(r limiter.Retention) byte {
+	switch {
+	case r.Resume:
+		return 1
+	case r.Durable:
+		return 2
+	default:
+		return 0
+	}
 }
 
 // encodeWeights makes a MessagePack map of tenants to weights.
@@ -81,21 +98,29 @@ func flag(set bool) byte {
 	return 0
 }
 
-// decode reads the script's reply to a command by p, and whether it began the
-// instance's memory.
-func decode(reply any, p limiter.Params) (res limiter.Result, began bool, err error) {
+// marks are what the script says beside its result.
+type marks byte
+
+const (
+	began marks = 1 << iota // the instance's memory
+	made                    // the counter
+)
+
+// decode reads the script's reply to a command by p, and the start of the memory that
+// the limit is in.
+func decode(reply any, p limiter.Params) (res limiter.Result, begun limiter.Instant, m marks, err error) {
 	text, ok := reply.(string)
 	if !ok {
-		return res, false, fmt.Errorf("the script answered %T, not a string", reply)
+		return res, 0, 0, fmt.Errorf("the script answered %T, not a string", reply)
 	}
 	r := reader{text: text}
-	began = r.byte() == 1
+	m = marks(r.byte())
 	res.Reason, res.Algorithm = limiter.Reason(r.byte()), limiter.Algorithm(r.byte())
 	res.Windows.N = min(int(r.byte()), limiter.MaxRates)
 	named := r.byte() == 1
 	res.Granted, res.Remaining, res.Limit = r.int(), r.int(), r.int()
 	res.ResetAfter, res.ExpiresIn, res.RetryAfter = r.micros(), r.micros(), r.micros()
-	res.Delay, res.Now = r.micros(), limiter.Instant(r.int())
+	res.Delay, res.Now, begun = r.micros(), limiter.Instant(r.int()), limiter.Instant(r.int())
 	for i := range res.Windows.Slice() {
 		w := &res.Windows.Open[i]
 		switch {
@@ -107,9 +132,9 @@ func decode(reply any, p limiter.Params) (res limiter.Result, began bool, err er
 		w.Index, w.Granted = r.int(), r.int()
 	}
 	if r.short || r.text != "" {
-		return limiter.Result{}, false, fmt.Errorf("the script answered %d bytes, which is no result", len(text))
+		return limiter.Result{}, 0, 0, fmt.Errorf("the script answered %d bytes, which is no result", len(text))
 	}
-	return res, began, nil
+	return res, begun, m, nil
 }
 
 // A reader takes packed integers off a text.

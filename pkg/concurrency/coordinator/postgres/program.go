@@ -18,7 +18,7 @@ func newProgram(clock string) postgres.Program {
 	for _, name := range []string{"account", "slots", "memory", "step"} {
 		texts = append(texts, read(name))
 	}
-	return postgres.NewProgram([]string{"weir.pools", "weir.holders"}, read("schema"), strings.Join(texts, ""))
+	return postgres.NewProgram(strings.Join(texts, ""), postgres.Tables{Names: []string{"weir.pools", "weir.holders"}, SQL: read("schema")})
 }
 
 // read returns a file of sql/.

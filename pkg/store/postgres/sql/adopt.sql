@@ -332,9 +332,11 @@ BEGIN
         s := weir.advance$build(s, p, now, since);
     END IF;
     IF old.tenants <> '{}' AND NOT (weir.fair$build(s, p)
-        AND weir.same_windows$build(s.rates, 1, old.rates, 1) AND s.index[1] = old.index[1]) THEN
+        AND weir.same_windows$build(s.rates, 1, old.rates, 1) AND s.index[1] - old.index[1] IN (0, 1)) THEN
         s.tenants := '{}';
         s.shares := '{}';
+    ELSIF old.tenants <> '{}' AND s.index[1] > old.index[1] THEN
+        s := weir.lately$build(s, p);
     END IF;
     RETURN weir.beat$build(s);
 END

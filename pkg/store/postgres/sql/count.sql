@@ -6,8 +6,8 @@
 -- writer. The memory is not read: it says what is known of counters that are gone, and
 -- this one is there.
 
-UPDATE weir.counters c SET used = ARRAY[c.used[1] + $3], writer = pg_current_xact_id()::xid
+UPDATE weir.counters$kind c SET used = ARRAY[c.used[1] + $3], writer = pg_current_xact_id()::xid
 WHERE c.key = $1 AND c.terms = $2 AND c.used[1] <= $4
-    AND weir.instant$build() >= c.starts AND weir.instant$build() < c.ends
+    AND weir.instant$build() >= c.starts AND weir.instant$build() >= $5 AND weir.instant$build() < c.ends
     AND c.server = pg_postmaster_start_time() AND c.writer = c.xmin
 RETURNING c.used[1], c.ends, weir.instant$build()

@@ -18,7 +18,7 @@ BEGIN
     END LOOP;
     IF weir.fair$build(s, p) THEN
         account := weir.account$build(s, p, c.tenant);
-        IF c.want > coalesce(s.shares[array_position(s.tenants, account)], 0) THEN
+        IF c.want > coalesce(weir.used_by$build(s, account), 0) THEN
             RETURN NULL;
         END IF;
         s := weir.grant$build(s, account, -c.want);

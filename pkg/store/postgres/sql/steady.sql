@@ -7,8 +7,9 @@
 -- statement that locks the counter, and may be as old as the wait for the lock: it
 -- says what is known of counters that are gone, and this one is there.
 
-CREATE OR REPLACE FUNCTION weir.steady_window$build(
-    counter text, min bigint, want bigint, first boolean, generation bigint, rates bigint[], since bigint)
+CREATE OR REPLACE FUNCTION weir.steady_window$kind$build(
+    counter text, min bigint, want bigint, first boolean, generation bigint, rates bigint[], since bigint,
+    floor bigint, born bigint[], resume boolean)
 RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_variable
 DECLARE
@@ -18,13 +19,14 @@ DECLARE
     units bigint := 0;
 BEGIN
     SELECT c.index[1] AS index, c.used[1] AS used, greatest(0, rates[1] - c.used[1]) AS room,
-        c.asked + first::int AS asked, c.before, greatest(m.latest, c.began) AS latest,
+        c.asked + first::int AS asked, c.before, greatest(m.latest, c.began, floor) AS latest,
         weir.start$build(rates, 1, c.index[1]) AS starts, weir.start$build(rates, 1, c.index[1] + 1) AS ends INTO s
-    FROM weir.counters c, weir.memory m
+    FROM weir.counters$kind c, weir.memory$kind m
     WHERE c.key = counter AND c.generation = generation AND c.algorithm = 0 AND c.rates = rates
         AND c.tenants = '{}' AND min <= rates[1]
-        AND m.server = pg_postmaster_start_time() AND m.writer = m.xmin
-        AND greatest(m.since, since) <= weir.start$build(rates, 1, c.index[1])
+        AND m.server = pg_postmaster_start_time() AND m.writer = m.xmin AND $valid
+        AND greatest(since, CASE WHEN resume THEN 0 WHEN m.id = ANY (born) THEN $since ELSE greatest(m.since, $since) END)
+            <= weir.start$build(rates, 1, c.index[1])
     FOR UPDATE OF c;
     now := weir.clock$build();
     IF (now >= s.starts AND now < s.ends AND now >= s.latest) IS NOT TRUE THEN
@@ -34,8 +36,8 @@ BEGIN
         units := greatest(min, least(want, weir.ceil_div$build(s.room, greatest(0, s.before - s.asked) + 1)));
     END IF;
     IF units > 0 OR first THEN
-        UPDATE weir.counters c SET used = ARRAY[s.used + units], asked = s.asked,
-            terms = CASE WHEN s.asked >= s.before THEN weir.terms$build(generation, since, rates) END,
+        UPDATE weir.counters$kind c SET used = ARRAY[s.used + units], asked = s.asked,
+            terms = CASE WHEN s.asked >= s.before THEN weir.terms$build(generation, since, rates, born, resume) END,
             starts = weir.at$build(now), ends = weir.at$build(s.ends),
             server = pg_postmaster_start_time(), writer = pg_current_xact_id()::xid
         WHERE c.key = counter;
@@ -45,9 +47,9 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE FUNCTION weir.steady_bucket$build(
+CREATE OR REPLACE FUNCTION weir.steady_bucket$kind$build(
     counter text, min bigint, want bigint, generation bigint, algorithm bigint, rates bigint[],
-    max_delay bigint, lifetime bigint, since bigint)
+    max_delay bigint, lifetime bigint, since bigint, floor bigint, born bigint[], resume boolean)
 RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_variable
 DECLARE
@@ -55,6 +57,7 @@ DECLARE
     drain CONSTANT bigint := weir.drain$build(rates, 1);
     brim CONSTANT bigint := weir.brim$build(algorithm, max_delay, cost, drain, rates, 1);
     lowest CONSTANT bigint := lifetime * drain;
+    renew CONSTANT bigint := 500000; -- as in recall
     s record;
     now bigint;
     at bigint;
@@ -63,15 +66,16 @@ DECLARE
     delay bigint := 0;
     wait bigint := 0;
 BEGIN
-    SELECT c.index[1] AS index, c.used[1] AS used, c.expires, c.keep_until,
-        greatest(m.since, since) AS since, greatest(m.latest, c.began) AS latest INTO s
-    FROM weir.counters c, weir.memory m
+    SELECT c.index[1] AS index, c.used[1] AS used, c.expires, c.keep_until, m.leased,
+        greatest(since, CASE WHEN resume THEN 0 WHEN m.id = ANY (born) THEN $since ELSE greatest(m.since, $since) END) AS since,
+        greatest(m.latest, c.began, floor) AS latest INTO s
+    FROM weir.counters$kind c, weir.memory$kind m
     WHERE c.key = counter AND c.generation = generation AND c.algorithm = algorithm AND c.rates = rates
         AND min <= (brim - lowest) / cost
-        AND m.server = pg_postmaster_start_time() AND m.writer = m.xmin
+        AND m.server = pg_postmaster_start_time() AND m.writer = m.xmin AND $valid
     FOR UPDATE OF c;
     now := weir.clock$build();
-    IF (now >= s.latest) IS NOT TRUE THEN
+    IF (now >= s.latest AND now < s.leased - renew) IS NOT TRUE THEN
         RETURN NULL;
     END IF;
     level := weir.drain_to$build(s.used, s.index, now, drain, lowest);
@@ -90,7 +94,7 @@ BEGIN
     ELSE
         wait := at - now + weir.ceil_div$build(level - brim + min * cost, drain);
     END IF;
-    UPDATE weir.counters c SET used = ARRAY[level], index = ARRAY[at], expires = s.expires, keep_until =
+    UPDATE weir.counters$kind c SET used = ARRAY[level], index = ARRAY[at], expires = s.expires, keep_until =
         weir.keep$build(s.keep_until, greatest(s.expires, at + weir.ceil_div$build(level, drain) + rates[2]), rates[2])
     WHERE c.key = counter;
     RETURN ARRAY[(units = 0)::int, algorithm, units, greatest(0, brim - level) / cost, (brim - lowest) / cost,

@@ -13,7 +13,8 @@ CREATE TYPE weir.params$build AS (
     lifetime   bigint,
     tenants    text[],   -- Fairness: the declared tenants,
     weights    bigint[], -- their weights
-    weight     bigint    -- and the default
+    weight     bigint,   -- the default,
+    reserve    boolean   -- and whether every declared tenant shares every window
 );
 
 -- limiter.Command, but for Memory.

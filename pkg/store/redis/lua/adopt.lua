@@ -1,6 +1,7 @@
 -- adopt.go.
 
 local moved = not old    -- the windows are others than before
+local begun = false      -- the one that is split follows the one before
 local waits = false      -- Params.waits
 local either = any == 1  -- Params.either
 
@@ -10,13 +11,14 @@ if own then
     if kind == WINDOWS then
       local number = index(m, now)
       if m.index ~= number then
+        begun = number == m.index + 1
         m.index, m.used, moved = number, 0, true
       end
     elseif not old then
       m.index = now
     end
   end
-  if moved then tenants = nil end
+  if moved and not begun then tenants = nil end
 else
   local was, first, same = s.algorithm, s.meters[1], machine(s.algorithm) == kind
   local index_before = {}
@@ -224,7 +226,8 @@ else
     moved = moved or s.algorithm == FIXED_WINDOW and m.index ~= index_before[i]
   end
   local m = s.meters[1]
-  if not same_windows(m, first) or m.index ~= index_before[1] then tenants = nil end
+  begun = m.index == index_before[1] + 1
+  if not same_windows(m, first) or m.index ~= index_before[1] and not begun then tenants = nil end
 end
 
 local meters, kind_now = s.meters, machine(s.algorithm)

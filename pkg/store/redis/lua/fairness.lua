@@ -2,20 +2,35 @@
 
 local MAX_TENANTS, OTHER_TENANTS = 1024, '*'
 
+local LATELY = -1 -- in the place of what a tenant was granted
+
 local weights, account, whole -- of the declared tenants; of who asks; of all
-local declared = 0            -- the sum of weights
+local reserve                 -- every declared tenant shares every window
+
+-- granted_to returns what the tenant was granted of the open window, nil when it did
+-- not ask in it.
+local function granted_to(t)
+  local n = tenants and tenants[t]
+  return n ~= LATELY and n or nil
+end
+
+-- shares reports whether a declared tenant shares the window.
+local function shares(t) return t == account or reserve or tenants and tenants[t] ~= nil end
 
 -- split finds the account of who asks and what shares the window with it.
 local function split()
   local others = 0
   account = ARGV[4]
-  for t in pairs(tenants or {}) do
-    if not weights[t] then others = others + 1 end
+  for t, n in pairs(tenants or {}) do
+    if n ~= LATELY and not weights[t] then others = others + 1 end
   end
-  local known_already = weights[account] or tenants and tenants[account]
+  local known_already = weights[account] or granted_to(account)
   if not known_already and others >= MAX_TENANTS then account = OTHER_TENANTS end
-  known_already = weights[account] or tenants and tenants[account]
-  whole = declared + (known_already and others or others + 1) * default
+  known_already = weights[account] or granted_to(account)
+  whole = (known_already and others or others + 1) * default
+  for t, weight in pairs(weights) do
+    if shares(t) then whole = whole + weight end
+  end
 end
 
 -- share returns what the account was granted and can still get.
@@ -27,15 +42,17 @@ local function share(m, amount)
     local part = floor(weight * m.limit / whole)
     if t == account then
       guarantee = part
-    else
-      kept = kept + larger(0, part - (tenants and tenants[t] or 0))
+    elseif shares(t) then
+      kept = kept + larger(0, part - (granted_to(t) or 0))
     end
   end
   for t, granted in pairs(tenants or {}) do
-    if t == account then
-      used = granted
-    elseif not weights[t] then
-      lent = lent + larger(0, other - granted)
+    if granted ~= LATELY then
+      if t == account then
+        used = granted
+      elseif not weights[t] then
+        lent = lent + larger(0, other - granted)
+      end
     end
   end
   local due = smaller(larger(0, guarantee - used), larger(0, free - kept))
@@ -46,7 +63,9 @@ end
 -- never_fits reports an amount that who asks cannot get even when it is the first
 -- to ask in a window.
 local function never_fits(limit, amount)
-  local all, kept = declared + (weights[ARGV[4]] and 0 or default), 0
+  if not reserve then return amount > limit end
+  local all, kept = weights[ARGV[4]] and 0 or default, 0
+  for _, weight in pairs(weights) do all = all + weight end
   for t, weight in pairs(weights) do
     if t ~= ARGV[4] then kept = kept + floor(weight * limit / all) end
   end
@@ -54,7 +73,16 @@ local function never_fits(limit, amount)
 end
 
 if default > 0 then
-  weights = cmsgpack.unpack(ARGV[5])
-  for _, weight in pairs(weights) do declared = declared + weight end
+  weights, reserve = cmsgpack.unpack(ARGV[5]), ARGV[6] == '1'
+  if tenants and begun then -- adopt.go: known are those who asked in the window before
+    local before, next = tenants, nil
+    for t, n in pairs(before) do
+      if n ~= LATELY and not reserve and weights[t] then
+        next = next or {}
+        next[t] = LATELY
+      end
+    end
+    tenants = next
+  end
   if fair then split() end
 end

@@ -13,7 +13,7 @@ if op == RETURN then
       if not same_windows(m, w) or m.index ~= w.index or want > m.used or start(m, m.index) < known then return false end
     end
     if fair then
-      if want > (tenants and tenants[account] or 0) then return false end
+      if want > (granted_to(account) or 0) then return false end
       tenants[account] = tenants[account] - want
     end
     for _, m in ipairs(meters) do m.used = m.used - want end

@@ -1,12 +1,29 @@
 -- What this instance remembers of one partition: the guard, a string of
 --   version  of this layout
 --   line     of INFO replication that tells the instance that wrote since
---   since    the instant at which its memory of the partition began
+--   since    the instant at which the memory of the instance began
 --   latest   the newest instant at which the partition is known to have decided
--- It never expires.
+-- and of what outlives the instance
+--   origin   the name of the memory that began at lost
+--   lost     the newest instant at which grants may have been lost
+--   flags    SOUND: the instance loses nothing when it ends; COPIED: a replica may
+--            have an older copy
+-- It never expires. Versions of the script that know nothing of the second part write
+-- the first alone: nothing outlives the instance then.
 
-local GUARD_VERSION, GUARD = 1, '>Bc54ll'
+local GUARD_VERSION, GUARD, GUARD_BYTES = 1, '>Bc54ll', 71
+local TAIL, TAIL_BYTES = '>c8lB', 17
+local SOUND, COPIED = 1, 2
 
 -- LATEST_STEP is how far latest may lag behind decisions that open no window: the
 -- shortest time that a counter is kept beyond what it has to.
 local LATEST_STEP = 100000
+
+-- A replica has a copy, or is about to get one.
+local replicated = not string.find(info, '\nconnected_slaves:0', 1, true)
+
+-- memory_id is limiter.MemoryID of the memory of an instance, as eight bytes. Two
+-- memories of one partition do not begin in the same millisecond.
+local function memory_id(line, since)
+  return struct.pack('>I3I5', tonumber(string.sub(line, 15, 20), 16), math.floor(since / 1000) % 1099511627776)
+end

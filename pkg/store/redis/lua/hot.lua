@@ -2,7 +2,7 @@
 -- that has it already or is new, on an instance that remembers. It follows the
 -- files below; what is rare it leaves to them.
 
-local HOT_HEAD, HOT_STATE, HOT_REPLY = '>BBlBllllB', '>lllllll', '>BBBBBllllllllll'
+local HOT_HEAD, HOT_STATE, HOT_REPLY = '>BBlBllllB', '>lllllll', '>BBBBBlllllllllll'
 local HOT_BYTES, LOG_AT = 44, 105
 
 -- A counter is own when it has the generation, the algorithm and the rates of the
@@ -16,8 +16,14 @@ if own and op == TAKE and default == 0 and #ARGV[1] == HOT_BYTES and guard and s
   local number = (now + offset - (now + offset) % window) / window
   local windowed = algorithm == FIXED_WINDOW
 
-  if find(info, line, 1, true) and now >= latest and now >= began and monthly == 0 and not (windowed and number < index) then
-    local known = p_since > since and p_since or since
+  if find(info, line, 1, true) and now >= latest and now >= reached and now >= began and monthly == 0 and not (windowed and number < index) then
+    local starts, known, begun = number * window - offset, since, since
+    if retention ~= 0 or since ~= recalled or doubtful > 0 or #ARGV[2] > COMMAND_BYTES and not (windowed and starts >= since) then
+      local origin, lost = '', since
+      if #guard > GUARD_BYTES then origin, lost = unpack(TAIL, guard, GUARD_BYTES + 1) end
+      known, begun = remembered(line, since, origin, lost)
+    end
+    if known < p_since then known = p_since end
     local reason, granted, left, most, resets, expires_in, retry, delay = GRANTED, 0, 0, limit, 0, lifetime, 0, 0
     local moved, keep_until = not old, 0
     local from, till, newest = nil, 0, '' -- of a log: the bytes that stay, and an entry after them
@@ -31,7 +37,6 @@ if own and op == TAKE and default == 0 and #ARGV[1] == HOT_BYTES and guard and s
         pulse, asked = number, 0
       end
       asked = asked + first
-      local starts = number * window - offset
       resets = starts + window - now
       expires_in, keep_until = resets, starts + 2 * window
       local forgotten = starts < known
@@ -146,12 +151,18 @@ if own and op == TAKE and default == 0 and #ARGV[1] == HOT_BYTES and guard and s
     elseif windowed or moved or granted > 0 then
       if from then text = text .. pack('>I', till - from + 1 + #newest) .. sub(old or '', from, till) .. newest end
       if keep_until < expires then keep_until = expires end
-      call('SET', KEYS[1], text, 'PXAT', (keep_until + -keep_until % 1000) / 1000)
+      local ends = (keep_until + -keep_until % 1000) / 1000
+      call('SET', KEYS[1], text, 'PXAT', ends + BACKSTOP)
       if windowed or now >= latest + LATEST_STEP then
-        call('SET', KEYS[2], pack(GUARD, GUARD_VERSION, line, since, now))
+        local tail = sub(guard, GUARD_BYTES + 1)
+        if replicated and #tail == TAIL_BYTES and string.byte(tail, -1) < COPIED then
+          tail = sub(tail, 1, -2) .. string.char(string.byte(tail, -1) + COPIED)
+        end
+        call('SET', KEYS[2], pack(GUARD, GUARD_VERSION, line, since, now) .. tail)
       end
+      if not old then call('ZADD', sub(KEYS[2], 1, -7) .. 'ends', ends, KEYS[1]) end
     end
-    return pack(HOT_REPLY, 0, reason, algorithm, 1, 0, granted, left, most, resets, expires_in, retry, delay, now,
+    return pack(HOT_REPLY, old and 0 or 2, reason, algorithm, 1, 0, granted, left, most, resets, expires_in, retry, delay, now, begun,
       number, windowed and used or 0)
   end
 end

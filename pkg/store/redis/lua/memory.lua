@@ -1,22 +1,41 @@
--- limiter.Memory.
+-- limiter.Memory, and how it begins.
 
--- recall returns limiter.Memory: since and latest; and the line, and whether the
--- memory begins now. It begins for whoever finds the guard of another instance, or
--- none: what that instance granted may be lost.
+-- recall returns what is remembered: since, latest, line, origin, lost and flags of
+-- the guard, and began, whether the memory begins now. It begins for the first who
+-- finds the guard of another instance, or none: what that instance granted may be lost.
+-- From then on everything but what the guard says to be sound may be.
 local function recall(guard)
-  local latest = 0
+  local m = {latest = 0, began = true, line = string.match(info, 'master_replid:%x+'), flags = 0}
+  local outlived = false
   if guard then
     if string.byte(guard) ~= GUARD_VERSION then
       error('the guard has layout version ' .. tostring((string.byte(guard))) .. ', this script knows ' .. GUARD_VERSION)
     end
-    local _, line, since, newest = struct.unpack(GUARD, guard)
-    if string.find(info, line, 1, true) then return since, newest, line, false end
-    latest = newest
+    local _, line, since, latest = struct.unpack(GUARD, guard)
+    m.latest, m.origin, m.lost = latest, memory_id(line, since), since
+    if #guard == GUARD_BYTES + TAIL_BYTES then
+      m.origin, m.lost, m.flags = struct.unpack(TAIL, guard, GUARD_BYTES + 1)
+    end
+    if string.find(info, line, 1, true) then
+      m.since, m.line, m.began = since, line, false
+    else
+      -- A promoted replica, or a server that was restarted from a snapshot, has the
+      -- replication ID of before. A replica that was restarted as a primary has not.
+      outlived = m.flags == SOUND and string.find(info, 'master_replid2:0000000000', 1, true)
+      m.flags = 0
+    end
   end
-  -- The other instance may have served up to this very instant.
-  return math.max(now, latest) + 1, latest, string.match(info, 'master_replid:%x+'), true
+  if m.began then
+    -- The other instance may have served up to this very instant.
+    m.since = math.max(now, m.latest) + 1
+    if not outlived then m.origin, m.lost = memory_id(m.line, m.since), m.since end
+  end
+  if replicated and m.flags < COPIED then m.flags = m.flags + COPIED end
+  return m
 end
 
-local function save_guard(key, line, since, latest)
-  call('SET', key, struct.pack(GUARD, GUARD_VERSION, line, since, latest))
+-- save_guard writes the guard, unless it is as it was.
+local function save_guard(key, m, was)
+  local text = struct.pack(GUARD, GUARD_VERSION, m.line, m.since, m.latest) .. struct.pack(TAIL, m.origin, m.lost, m.flags)
+  if text ~= was then call('SET', key, text) end
 end

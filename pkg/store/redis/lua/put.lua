@@ -5,9 +5,12 @@
 --       is kept, in milliseconds
 -- Reply: written (0 or 1)
 
-local since, latest, line, began = recall(call('GET', KEYS[2]))
-if began or line ~= ARGV[1] then return 0 end
+local memory = recall(call('GET', KEYS[2]))
+if memory.began or memory.line ~= ARGV[1] then return 0 end
 call('SET', KEYS[1], ARGV[3], 'PXAT', ARGV[4])
 local decided = tonumber(ARGV[2])
-if decided >= latest + LATEST_STEP then save_guard(KEYS[2], line, since, decided) end
+if decided >= memory.latest + LATEST_STEP then
+  memory.latest = decided
+  save_guard(KEYS[2], memory)
+end
 return 1

@@ -1,11 +1,13 @@
--- What is asked, and what is known of the counter.
+-- What is known of the counter.
 
 local algorithm, generation, rates = unpack_head(ARGV[1])
 local kind = machine(algorithm)
-local since, latest, line, began = recall(guard)
+local memory = recall(guard)
+local known, begun = remembered(memory.line, memory.since, memory.origin, memory.lost)
 
 local s = {algorithm = algorithm, generation = generation, meters = rates, expires = 0, began = 0, pulse = 0, asked = 0, before = 0}
 local old_head = ARGV[1]
+local made = false -- a counter that was not there
 local tenants -- what each was granted, nil when nobody was
 
 if old then
@@ -17,27 +19,13 @@ if old then
     s.algorithm, s.generation, s.meters, at = unpack_head(old)
     old_head = sub(old, 1, at - 1)
   end
-  s.expires, s.began, s.pulse, s.asked, s.before, at = unpack(TIMES, old, at)
-  for _, m in ipairs(s.meters) do
-    m.index, m.used, at = unpack(METER, old, at)
-  end
-  if s.algorithm == FIXED_WINDOW then
-    if at <= #old then tenants = cmsgpack.unpack(sub(old, at)) end
-  elseif machine(s.algorithm) == SLIDING then
-    for _, m in ipairs(s.meters) do
-      m.log, at = unpack('>I', old, at)
-    end
-    for _, m in ipairs(s.meters) do
-      local size = m.log
-      m.log, at = sub(old, at, at + size - 1), at + size
-    end
-  end
+  tenants = unpack_counts(s, old, at)
 end
 
 -- answer packs the reply and, when it changed, writes the guard.
 local function answer(moved, reason, granted, remaining, limit, resets, expires_in, retry, delay)
-  if began or moved then save_guard(KEYS[2], line, since, latest) end
-  local parts = {pack_result(began, reason, s.algorithm, #s.meters, not own, granted, remaining, limit, resets, expires_in, retry, delay, now)}
+  if memory.began or moved then save_guard(KEYS[2], memory, guard) end
+  local parts = {pack_result((memory.began and 1 or 0) + (made and 2 or 0), reason, s.algorithm, #s.meters, not own, granted, remaining, limit, resets, expires_in, retry, delay, now, begun)}
   for _, m in ipairs(s.meters) do
     if not own then parts[#parts + 1] = pack_rate(m) end
     if s.algorithm == FIXED_WINDOW then
@@ -49,7 +37,7 @@ local function answer(moved, reason, granted, remaining, limit, resets, expires_
   return table.concat(parts)
 end
 
-local newest = larger(latest, s.began)
+local newest = larger(memory.latest, s.began, reached)
 if old and s.algorithm == FIXED_WINDOW then
   for _, m in ipairs(s.meters) do newest = larger(newest, start(m, m.index)) end
 end
@@ -60,4 +48,4 @@ if now < newest then
   if not old then s.algorithm, s.meters = FIXED_WINDOW, {} end
   return answer(false, CLOCK_BEHIND, 0, 0, 0, 0, 0, newest - now, 0)
 end
-local known = larger(since, p_since) -- Memory.Since as Step has it
+known = larger(known, p_since) -- Memory.Since as Step has it

@@ -28,24 +28,14 @@ if changed and op ~= PEEK then
   if kind_now == WINDOWS and not moved then
     call('SET', KEYS[1], text, 'KEEPTTL')
   else
-    local keep_until = larger(now, s.expires)
-    for _, m in ipairs(meters) do
-      local counts
-      if kind_now == WINDOWS then
-        counts = start(m, m.index + 1)
-      elseif kind_now == SLIDING then
-        counts = larger(m.index, log_ends(m))
-      else
-        local _, drain = pace(m)
-        counts = m.index + ceil_div(m.used, drain)
-      end
-      keep_until = larger(keep_until, counts + m.window)
-    end
+    local ends = larger(ends_of(s), math.ceil(now / 1000))
     -- The counter is written first: a server whose memory is full refuses the first
     -- write of a script, and with it the whole decision.
-    call('SET', KEYS[1], text, 'PXAT', math.ceil(keep_until / 1000))
-    noted = kind_now == WINDOWS or now >= latest + LATEST_STEP
-    if noted then latest = now end
+    call('SET', KEYS[1], text, 'PXAT', ends + BACKSTOP)
+    noted = kind_now == WINDOWS or now >= memory.latest + LATEST_STEP
+    if noted then memory.latest = now end
+    made = not old
+    if made then call('ZADD', sub(KEYS[2], 1, -7) .. 'ends', ends, KEYS[1]) end
   end
 end
 return answer(noted, reason, granted, left, limit, resets, expires_in, retry, delay)

@@ -106,6 +106,6 @@ if op == TAKE or op == PEEK then
   end
   if fair and reason ~= TOO_LARGE and op == TAKE then
     tenants = tenants or {}
-    tenants[account] = (tenants[account] or 0) + granted
+    tenants[account] = (granted_to(account) or 0) + granted
   end
 end

@@ -6,6 +6,6 @@ local function call(name, ...)
     return {math.floor(now / 1000000), now % 1000000}
   end
   local key, value, option = ...
-  if option == 'PXAT' then return redis.call('SET', key, value) end
+  if name == 'SET' and option == 'PXAT' then return redis.call('SET', key, value) end
   return redis.call(name, ...)
 end

@@ -8,6 +8,6 @@ local function call(name, ...)
     return {math.floor(now / 1000000), now % 1000000}
   end
   local key, value, option, instant = ...
-  if option == 'PXAT' then return redis.call('SET', key, value, option, instant - math.floor(shift / 1000)) end
+  if name == 'SET' and option == 'PXAT' then return redis.call('SET', key, value, option, instant - math.floor(shift / 1000)) end
   return redis.call(name, ...)
 end

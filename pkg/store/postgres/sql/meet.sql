@@ -1,0 +1,12 @@
+    LOOP
+        SELECT c.* INTO s FROM weir.counters c WHERE c.key = counter FOR UPDATE;
+        EXIT WHEN FOUND;
+        SELECT $columns INTO s FROM weir.counters_durable c WHERE c.key = counter;
+        EXIT WHEN FOUND AND (op = peek OR s.generation > generation); -- a caller that is behind moves nothing
+        s := ROW(counter, 0, 0, 0, 0, 0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}',
+            NULL, NULL, NULL, NULL, NULL);
+        EXIT WHEN op = peek;
+        INSERT INTO weir.counters (key) VALUES (counter) ON CONFLICT DO NOTHING; -- enter may move one here
+        is_new := FOUND;
+        EXIT WHEN is_new;
+    END LOOP;

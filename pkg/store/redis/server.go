@@ -1,0 +1,71 @@
+package redis
+
+import (
+	"fmt"
+
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// A server is what one says of itself.
+type server struct {
+	cluster bool              // it is a node of one
+	info    map[string]string // sections memory, replication and persistence of INFO
+	config  map[string]string // empty when it does not show its configuration
+}
+
+// guarantee grades a server for counters that may be lost with its process.
+func (s server) guarantee() store.Guarantee {
+	if policy := s.info["maxmemory_policy"]; policy != "noeviction" {
+		return store.Guarantee{
+			Grade:  store.BestEffort,
+			Reason: fmt.Sprintf("maxmemory-policy is %q, so counters may be evicted; set it to noeviction", policy),
+		}
+	}
+	if s.replicated() {
+		return store.Guarantee{
+			Grade: store.HardExceptSplitBrain,
+			Reason: fmt.Sprintf("%s replicas: after a failover the old primary may grant until it notices; "+
+				"min-replicas-to-write and min-replicas-max-lag bound how long", s.info["connected_slaves"]),
+		}
+	}
+	return store.Guarantee{Grade: store.Hard}
+}
+
+// durable grades a server for counters that should survive its process. What it may
+// forget does not lower the grade, for it is not granted again; see limiter.Retention.
+func (s server) durable() store.Guarantee {
+	g, why := s.guarantee(), s.forgetful()
+	switch {
+	case why == "":
+	case g.Reason == "":
+		g.Reason = why
+	default:
+		g.Reason += "; " + why
+	}
+	return g
+}
+
+// forgetful says why the server may lose what it acknowledged, and the cure; "" when it
+// loses nothing.
+func (s server) forgetful() string {
+	const then = ", and windows that had begun wait for their end, or resume with at most one more limit (onMemoryLoss)"
+	switch fsync := s.config["appendfsync"]; {
+	case s.info["aof_enabled"] != "1":
+		return "appendonly is no, so a restart forgets counters" + then + "; set appendonly yes and appendfsync always"
+	case s.cluster:
+		return "a part of a cluster that moves or fails over may lose its last grants" + then + "; a single server can keep them"
+	case s.replicated():
+		return "a replica that is promoted may lack the last grants" + then + "; a server without replicas can keep them"
+	case fsync == "":
+		return "appendfsync is not shown, so the last grants may be lost with a crash" + then + "; allow the user +config|get"
+	case fsync != "always":
+		return fmt.Sprintf("appendfsync is %s, so a crash may lose the last grants%s; set it to always", fsync, then)
+	case s.config["no-appendfsync-on-rewrite"] != "no":
+		return "no-appendfsync-on-rewrite is yes, so a crash may lose the last grants" + then + "; set it to no"
+	}
+	return ""
+}
+
+// replicated reports whether a replica has a copy of what the server holds, or is
+// about to get one.
+func (s server) replicated() bool { return s.info["connected_slaves"] != "0" }
