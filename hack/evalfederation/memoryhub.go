@@ -47,7 +47,7 @@ func startMemoryHub(ctx context.Context, kube client.Client, n *network) (*memor
 	credentials := hub.NewCredentials(hub.CredentialsConfig{
 		Client: kube, Namespace: memoryNamespace, Self: hubMember, Budgets: h, Names: names, Interval: time.Second,
 	})
-	clock := storememory.NewClock(0)
+	clock := storememory.NewClock(time.Now(), 0)
 	server := hub.NewServer(hub.ServerConfig{
 		Address: address, Budgets: h, Credentials: credentials,
 		Coordinator: memory.New(memory.Options{Clock: func() limiter.Instant { return clock.Now() }, Term: 1, First: true}),

@@ -2,6 +2,7 @@ package federation_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -9,17 +10,24 @@ import (
 
 	"github.com/weir-dev/weir/pkg/federation"
 	escrowmemory "github.com/weir-dev/weir/pkg/federation/escrow/memory"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// holders returns how many accounts there are in the open window.
-func holders(t *testing.T, h *hub) int {
+// accounts returns what each holder was granted of the open window.
+func accounts(t *testing.T, h *hub) []ledger.Account {
 	t.Helper()
 	s, err := h.get().Observe(t.Context(), "acme/checkout")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(s.Accounts)
+	return s.Accounts
+}
+
+// holders returns how many accounts there are in the open window.
+func holders(t *testing.T, h *hub) int {
+	t.Helper()
+	return len(accounts(t, h))
 }
 
 func TestProcessesShareOneEscrow(t *testing.T) {
@@ -137,27 +145,46 @@ func TestUnitsOfWindowsOfAnotherLengthAreNotHandedOn(t *testing.T) {
 }
 
 // TestAnEscrowThatLostItsMemoryHasAnotherName flushes the escrow of a window, every unit
-// of which was handed on: told its total again, it would hand them on a second time.
+// of which was handed on: told its total again, it would hand them on a second time. What
+// it was leased ahead of need is forfeited with it, however far the lease has come.
 func TestAnEscrowThatLostItsMemoryHasAnotherName(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
-		p := budget(100, 10*limiter.Second, 1)
-		d := newDesk()
-		r := open(t, config(p, 0), newLine(h, time.Millisecond), d)
-		nextWindow(h, p)
-		n := newCount(h, p)
-		n.add(take(t, r, p, 60, 60).Granted)
-		d.set(func() { d.to = escrowmemory.New(escrowmemory.Options{}) })
-		for range 100 {
-			n.add(take(t, r, p, 1, 1).Granted)
-		}
-		if total := n.check(t, p.Limit); total < 90 {
-			t.Errorf("admitted %d of 100", total)
-		}
-		if got := holders(t, h); got != 2 {
-			t.Errorf("%d holders", got)
-		}
-	})
+	const taken, each = 60, time.Millisecond
+	for name, after := range map[string]time.Duration{
+		"at any stage of a lease":      0, // it depends on which goroutine runs first
+		"a lease is on its way":        each / 2,
+		"the answer is on its way":     each * 3 / 2,
+		"the lease is in the escrow":   each * 5 / 2,
+		"nothing is asked for by then": time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHub(0)
+				p := budget(100, 10*limiter.Second, 1)
+				d := newDesk()
+				cfg := config(p, 0)
+				cfg.Batch = federation.Batch{Fixed: true, Size: 10}
+				r := open(t, cfg, newLine(h, each), d)
+				nextWindow(h, p)
+				n := newCount(h, p)
+				n.add(take(t, r, p, taken, taken).Granted)
+				lost := accounts(t, h)[0].Holder
+				time.Sleep(after)
+				d.set(func() { d.to = escrowmemory.New(escrowmemory.Options{}) })
+				for range 100 {
+					n.add(take(t, r, p, 1, 1).Granted)
+				}
+				all := accounts(t, h)
+				i := slices.IndexFunc(all, func(a ledger.Account) bool { return a.Holder == lost })
+				if len(all) != 2 || i < 0 {
+					t.Fatalf("the accounts are %+v, want that of the lost memory and another", all)
+				}
+				ahead := all[i].Granted - taken
+				if total := n.check(t, p.Limit); total != p.Limit-ahead || ahead < 0 || ahead > 2*cfg.Batch.Size {
+					t.Errorf("admitted %d of %d, of which %d were leased ahead and are lost", total, p.Limit, ahead)
+				}
+			})
+		})
+	}
 }
 
 // TestTheSpareEscrowDoesNotGiveUpTheSlice looks what is said of it in its place.

@@ -17,10 +17,9 @@ type split map[store.Key]*division
 // A division is of one limit.
 type division struct {
 	state  limiter.State
-	index  int64               // of the window
-	weight int64               // of the tenants that asked in it,
-	before int64               // and in the one before
-	last   []limiter.TenantUse // the tenants of the one before
+	index  int64 // of the window
+	weight int64 // of the tenants that asked in it,
+	before int64 // and in the one before
 }
 
 // A portion is what can be divided.
@@ -65,28 +64,22 @@ func (d *division) roll(index int64) {
 	if d.index == index {
 		return
 	}
-	d.before, d.last = 0, nil
+	d.before = 0
 	if d.index+1 == index {
-		d.before, d.last = d.weight, d.state.Tenants
+		d.before = d.weight
 	}
 	d.index, d.weight = index, 0
 }
 
 // params returns the parameters by which the division goes: the limit is what the region
-// has of the window and may still get. Nothing is kept for a declared tenant that asked
-// neither in the window nor in the one before: it asks elsewhere, where its weight counts.
+// has of the window and may still get. Nothing is reserved for a declared tenant that is
+// idle here: it may ask elsewhere, where its weight counts.
 func (d *division) params(q *request, of portion) limiter.Params {
 	p, rate := q.params, of.rate
 	rate.Limit = max(1, min(d.used(of.index)+of.units+of.more, limiter.MaxLimit))
 	p.Rates = []limiter.Rate{rate}
-	p.Fairness.Weights = slices.DeleteFunc(slices.Clone(p.Fairness.Weights), func(w limiter.Weight) bool {
-		return w.Tenant != q.Tenant && !asked(d.state.Tenants, w.Tenant) && !asked(d.last, w.Tenant)
-	})
+	p.Fairness.Reserve = false
 	return p
-}
-
-func asked(tenants []limiter.TenantUse, name string) bool {
-	return slices.ContainsFunc(tenants, func(t limiter.TenantUse) bool { return t.Tenant == name })
 }
 
 // used returns what was handed on of the window.
@@ -129,6 +122,9 @@ func (d *division) weigh(f *limiter.Fairness) {
 		return
 	}
 	for _, t := range d.state.Tenants {
+		if t.Used == limiter.Lately {
+			continue
+		}
 		i, declared := slices.BinarySearchFunc(f.Weights, t.Tenant, func(w limiter.Weight, name string) int {
 			return cmp.Compare(w.Tenant, name)
 		})
@@ -141,7 +137,9 @@ func (d *division) weigh(f *limiter.Fairness) {
 }
 
 // weight returns what the tenants of the region weigh that ask in the window, or did in
-// the one before; 0 when nothing is split over tenants.
+// the one before; 0 when nothing is split over tenants. A tenant counts whole even when it
+// wants little, so regions share as one only while the tenants of each want the same by
+// weight.
 func (s split) weight(index int64) int64 {
 	var sum int64
 	for _, d := range s {

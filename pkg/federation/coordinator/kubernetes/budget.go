@@ -19,6 +19,7 @@ var errOvertaken = errors.New("another controller took over the budget")
 type budget struct {
 	id      string
 	journal Journal
+	births  Births
 	clock   func() limiter.Instant
 	counts  *counts
 

@@ -33,7 +33,7 @@ func TestAHubThatKeepsABudgetAgain(t *testing.T) {
 			}
 
 			if restarts {
-				c = kubernetes.New(kubernetes.Options{Journal: kept, Clock: now.Now})
+				c = kubernetes.New(kubernetes.Options{Journal: kept, Births: kept, Clock: now.Now})
 			} else if _, err := a.lease(t.Context(), c, p, 1, 1); err == nil {
 				t.Fatal("a memory goes on that ceased")
 			}

@@ -52,9 +52,9 @@ func TestConformance(t *testing.T) {
 
 func subject(t *testing.T, now *clock) coordtest.Subject {
 	kept := newJournal()
-	c := kubernetes.New(kubernetes.Options{Journal: kept, Clock: now.Now})
+	c := kubernetes.New(kubernetes.Options{Journal: kept, Births: kept, Clock: now.Now})
 	next := func() coordtest.Coordinator {
-		c = kubernetes.New(kubernetes.Options{Journal: kept, Clock: now.Now})
+		c = kubernetes.New(kubernetes.Options{Journal: kept, Births: kept, Clock: now.Now})
 		return settled{c}
 	}
 	return coordtest.Subject{

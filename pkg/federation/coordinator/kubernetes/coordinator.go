@@ -21,6 +21,9 @@ var ErrSealed = errors.New("the controller is handing over to the next leader")
 // Options configure a Coordinator.
 type Options struct {
 	Journal Journal
+	// Births distinguish new budgets from those whose record was lost. Nil: every budget without a
+	// record grants nothing of the window that is open.
+	Births Births
 	// Clock returns the coordinator's time. It may step back: nothing is granted then
 	// until it has caught up.
 	Clock func() limiter.Instant
@@ -49,6 +52,9 @@ type Stats struct {
 
 // New returns a coordinator that remembers nothing yet: it loads what it needs.
 func New(o Options) *Coordinator {
+	if o.Births == nil {
+		o.Births = unrecorded{}
+	}
 	return &Coordinator{options: o, budgets: map[string]*budget{}}
 }
 
@@ -154,7 +160,7 @@ func (c *Coordinator) budget(id string) (*budget, error) {
 	}
 	b, ok := c.budgets[id]
 	if !ok {
-		b = &budget{id: id, journal: c.options.Journal, clock: c.options.Clock, counts: &c.counts}
+		b = &budget{id: id, journal: c.options.Journal, births: c.options.Births, clock: c.options.Clock, counts: &c.counts}
 		c.budgets[id] = b
 	}
 	return b, nil

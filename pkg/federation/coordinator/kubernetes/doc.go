@@ -9,6 +9,10 @@
 // grants a unit twice. Two that believe to lead at once grant from blocks of their
 // own; the one that was overtaken learns it from its next write.
 //
-// The record is reached through Journal, so the package knows nothing of Kubernetes
+// A budget that was never kept has forgotten nothing, so it is served in the window that
+// is open when it is first asked for. Births distinguish it from one whose record somebody
+// deleted.
+//
+// The record is reached through Journal and the births through Births, so the package knows nothing of Kubernetes
 // but the name. It owns one goroutine for each write under way.
 package kubernetes

@@ -40,7 +40,7 @@ type process struct {
 // start returns a process that crashes at the journal call of that number.
 func start(j *journal, now *clock, left int, late bool) *process {
 	p := &process{journal: j, left: left, late: late}
-	p.Coordinator = kubernetes.New(kubernetes.Options{Journal: p, Clock: now.Now})
+	p.Coordinator = kubernetes.New(kubernetes.Options{Journal: p, Births: p, Clock: now.Now})
 	return p
 }
 
@@ -71,6 +71,20 @@ func (p *process) Save(ctx context.Context, id string, r kubernetes.Record, vers
 		return "", errCrashed
 	}
 	return p.journal.Save(ctx, id, r, version)
+}
+
+func (p *process) Known(ctx context.Context, id string, window limiter.Micros) (bool, error) {
+	if now, gone := p.due(); now || gone {
+		return false, errCrashed
+	}
+	return p.journal.Known(ctx, id, window)
+}
+
+func (p *process) Enter(ctx context.Context, id string, window limiter.Micros) error {
+	if now, gone := p.due(); now || gone {
+		return errCrashed
+	}
+	return p.journal.Enter(ctx, id, window)
 }
 
 // A holder leases and adds up what it was granted of each window, in all memories.

@@ -24,6 +24,26 @@ type Journal interface {
 	Save(ctx context.Context, id string, r Record, version string) (string, error)
 }
 
+// Births are which budgets were ever kept, in this cluster or by it as a member, where
+// that survives their records. Their methods are safe for concurrent use and block until
+// the answer is there or ctx is done.
+type Births interface {
+	// Known reports whether units of the budget of that id may have been granted before,
+	// of windows of that length that may still be open.
+	Known(ctx context.Context, id string, window limiter.Micros) (bool, error)
+
+	// Enter notes that units of it may be granted from now on, of windows up to that
+	// length.
+	Enter(ctx context.Context, id string, window limiter.Micros) error
+}
+
+// unrecorded are the births of who keeps none: any budget may be an old one.
+type unrecorded struct{}
+
+func (unrecorded) Known(context.Context, string, limiter.Micros) (bool, error) { return true, nil }
+
+func (unrecorded) Enter(context.Context, string, limiter.Micros) error { return nil }
+
 // ErrNotFound is what Load's error wraps when there is no record.
 var ErrNotFound = errors.New("no record")
 
@@ -55,7 +75,7 @@ type Record struct {
 	Latest limiter.Instant `json:"latest"` // newest instant served
 
 	// Since is when the budget was first kept here, without a break: windows that are
-	// older grant nothing, because another hub may have kept it.
+	// older grant nothing, because another hub may have kept it. 0: none has.
 	Since  limiter.Instant `json:"since"`
 	Term   int64           `json:"term"`   // of the memory that wrote the record
 	Writer string          `json:"writer"` // its name, which no other has

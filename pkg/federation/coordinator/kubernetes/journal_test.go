@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
+	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 // A journal is one in memory, whose answers a test can hold up, lose and replace.
@@ -15,6 +16,7 @@ type journal struct {
 	mu      sync.Mutex // guards all below
 	records map[string]kubernetes.Record
 	version map[string]int
+	born    map[string]bool // budgets that were ever kept
 	next    int
 	writes  int // that succeeded
 
@@ -24,10 +26,13 @@ type journal struct {
 	losing bool // the answers of writes are lost
 }
 
-var _ kubernetes.Journal = (*journal)(nil)
+var (
+	_ kubernetes.Journal = (*journal)(nil)
+	_ kubernetes.Births  = (*journal)(nil)
+)
 
 func newJournal() *journal {
-	return &journal{records: map[string]kubernetes.Record{}, version: map[string]int{}}
+	return &journal{records: map[string]kubernetes.Record{}, version: map[string]int{}, born: map[string]bool{}}
 }
 
 func (j *journal) enter(ctx context.Context, op string) error {
@@ -78,6 +83,27 @@ func (j *journal) Save(ctx context.Context, id string, r kubernetes.Record, vers
 	return strconv.Itoa(j.next), nil
 }
 
+// Known implements kubernetes.Births.
+func (j *journal) Known(ctx context.Context, id string, _ limiter.Micros) (bool, error) {
+	if err := j.enter(ctx, "known"); err != nil {
+		return false, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.born[id], nil
+}
+
+// Enter implements kubernetes.Births.
+func (j *journal) Enter(ctx context.Context, id string, _ limiter.Micros) error {
+	if err := j.enter(ctx, "enter"); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.born[id] = true
+	return nil
+}
+
 func (j *journal) record(id string) (kubernetes.Record, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -85,7 +111,7 @@ func (j *journal) record(id string) (kubernetes.Record, bool) {
 	return r, ok
 }
 
-// wipe deletes every record.
+// wipe deletes every record. The births stay.
 func (j *journal) wipe() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// open returns a journal and a clock of a budget whose record was made in the window
-// before, so that the open one is served.
+// open returns a journal and a clock of a budget that was first kept in the window before
+// the open one.
 func open(t *testing.T, p ledger.Params) (*journal, *clock, *kubernetes.Coordinator) {
 	t.Helper()
 	kept, now := newJournal(), &clock{now: epoch}
-	c := kubernetes.New(kubernetes.Options{Journal: kept, Clock: now.Now})
-	if g := wants(t, newHolder(9), c, p, 1); g.Reason != ledger.Amnesia {
-		t.Fatalf("the window that is open when a budget is first kept is served: %+v", g)
+	c := kubernetes.New(kubernetes.Options{Journal: kept, Births: kept, Clock: now.Now})
+	if g := wants(t, newHolder(9), c, p, 1); g.Granted != 1 {
+		t.Fatalf("the window that is open when a budget is first kept is not served: %+v", g)
 	}
 	now.Advance(p.Window)
 	return kept, now, c
@@ -43,7 +43,7 @@ func TestPausedLeader(t *testing.T) {
 	a, b, late := newHolder(0), newHolder(1), newHolder(2)
 	wants(t, a, old, p, 4) // of 10, then 14
 
-	next := kubernetes.New(kubernetes.Options{Journal: kept, Clock: now.Now})
+	next := kubernetes.New(kubernetes.Options{Journal: kept, Births: kept, Clock: now.Now})
 	if g := wants(t, b, next, p, 80); g.Granted != 80 || g.Epoch.Term <= a.last.Epoch.Term {
 		t.Fatalf("the new leader granted %+v", g)
 	}
@@ -68,7 +68,7 @@ func TestOlderMemoryIsNotBelieved(t *testing.T) {
 	kept, now, old := open(t, p)
 	a := newHolder(0)
 	wants(t, a, old, p, 4)
-	wants(t, a, kubernetes.New(kubernetes.Options{Journal: kept, Clock: now.Now}), p, 4)
+	wants(t, a, kubernetes.New(kubernetes.Options{Journal: kept, Births: kept, Clock: now.Now}), p, 4)
 	if g, err := a.lease(t.Context(), old, p, 1, 1); err == nil {
 		t.Errorf("a memory that is overtaken granted %+v", g)
 	}
@@ -110,7 +110,7 @@ func TestHandOver(t *testing.T) {
 		if _, err := a.lease(t.Context(), c, p, 1, 1); !errors.Is(err, kubernetes.ErrSealed) {
 			t.Fatalf("a sealed coordinator: %v", err)
 		}
-		c = kubernetes.New(kubernetes.Options{Journal: kept, Clock: now.Now})
+		c = kubernetes.New(kubernetes.Options{Journal: kept, Births: kept, Clock: now.Now})
 	}
 	if g := wants(t, a, c, p, 1); g.Reason != ledger.Exhausted {
 		t.Errorf("beyond the limit: %+v", g)
@@ -130,7 +130,7 @@ func TestDeletedRecord(t *testing.T) {
 		t.Fatal("units were granted that are not set aside")
 	}
 	c.Resume()
-	for _, next := range []*kubernetes.Coordinator{c, kubernetes.New(kubernetes.Options{Journal: kept, Clock: now.Now})} {
+	for _, next := range []*kubernetes.Coordinator{c, kubernetes.New(kubernetes.Options{Journal: kept, Births: kept, Clock: now.Now})} {
 		c = next
 		if g := wants(t, b, c, p, 1); g.Reason != ledger.Amnesia {
 			t.Errorf("who has no record granted %+v", g)
@@ -211,7 +211,7 @@ func TestObserveBeforeServing(t *testing.T) {
 	kept, now, c := open(t, p)
 	a := newHolder(0)
 	g := wants(t, a, c, p, 4)
-	other := kubernetes.New(kubernetes.Options{Journal: kept, Clock: now.Now})
+	other := kubernetes.New(kubernetes.Options{Journal: kept, Births: kept, Clock: now.Now})
 	s, err := other.Observe(t.Context(), id)
 	if err != nil || s.Index != g.Epoch.Index || s.Reserved < 4 || s.Term != g.Epoch.Term {
 		t.Errorf("observed %+v, %v", s, err)

@@ -20,10 +20,27 @@ func (b *budget) load(p ledger.Params) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	b.counts.loads.Add(1)
+	r, version, err := b.takeOver(ctx, p)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil {
+		b.memory = newMemory(r, version)
+	}
+	b.ended(err)
+}
+
+// takeOver writes the record of a memory that begins now. A budget whose births are not
+// known to have it was never kept anywhere, so nothing of the open window is forgotten.
+// That it is kept now is entered before anything is granted.
+func (b *budget) takeOver(ctx context.Context, p ledger.Params) (Record, string, error) {
 	r, version, err := b.journal.Load(ctx, b.id)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		r, version, err = first(p, b.clock()), "", nil
+		r, version = first(p, b.clock()), ""
+		var known bool
+		if known, err = b.births.Known(ctx, b.id, p.Window); !known {
+			r.Since = 0
+		}
 	case !r.Kept():
 		r.Since = b.clock() + 1 // as of the first record
 		fallthrough
@@ -31,16 +48,14 @@ func (b *budget) load(p ledger.Params) {
 		r.Term++
 	}
 	r.Writer = rand.Text()
-	if err == nil {
-		b.counts.writes.Add(1)
-		version, err = b.journal.Save(ctx, b.id, r, version)
+	if err != nil {
+		return r, "", err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err == nil {
-		b.memory = newMemory(r, version)
+	b.counts.writes.Add(1)
+	if version, err = b.journal.Save(ctx, b.id, r, version); err == nil {
+		err = b.births.Enter(ctx, b.id, p.Window)
 	}
-	b.ended(err)
+	return r, version, err
 }
 
 // saving returns a call that writes r. What it sets aside counts when the journal says

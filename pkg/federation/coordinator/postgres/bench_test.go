@@ -8,5 +8,5 @@ import (
 )
 
 func BenchmarkApply(b *testing.B) {
-	coordtest.Benchmark(b, coordtest.Subject{Coordinator: New(dial(b, postgrestest.Start(b)))})
+	coordtest.Benchmark(b, coordtest.Subject{Coordinator: New(dial(b, postgrestest.Start(b), 0))})
 }

@@ -22,10 +22,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //go:embed testdata/clock.sql
 var toldClock string
 
-// dial returns a store of the superuser that is closed when the test ends.
-func dial(t testing.TB, server *postgrestest.Server) *postgres.Store {
+// patience is the time-out where a server that is slow proves nothing: the machine is
+// busy with other tests.
+const patience = 30 * time.Second
+
+// dial returns a store of the superuser that is closed when the test ends. Timeout 0 is
+// the usual one.
+func dial(t testing.TB, server *postgrestest.Server, timeout time.Duration) *postgres.Store {
 	t.Helper()
-	s, err := postgres.Dial(postgres.Options{Address: server.Addr, Database: postgrestest.Database, User: postgrestest.User})
+	s, err := postgres.Dial(postgres.Options{Address: server.Addr, Database: postgrestest.Database, User: postgrestest.User, Timeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +43,7 @@ func TestConformance(t *testing.T) {
 	server := postgrestest.Start(t)
 	coordtest.Run(t, func(t *testing.T) coordtest.Subject {
 		must(connect(t, server), "DROP SCHEMA IF EXISTS weir CASCADE")
-		c := New(dial(t, server))
+		c := New(dial(t, server, 0))
 		s := subject(t, server, c)
 		s.Advance = func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) }
 		s.Forget["a restart"] = func() coordtest.Coordinator { server.Restart(); return c }
@@ -65,7 +70,7 @@ func told(t testing.TB, server *postgrestest.Server) coordtest.Subject {
 	must(clock, "DROP SCHEMA IF EXISTS weir CASCADE")
 	must(clock, "DROP TABLE IF EXISTS public.clock")
 	must(clock, "CREATE TABLE public.clock AS SELECT 0::bigint AS now")
-	s := subject(t, server, newCoordinator(dial(t, server), toldClock))
+	s := subject(t, server, newCoordinator(dial(t, server, patience), toldClock))
 	var now limiter.Instant
 	s.Set = func(at limiter.Instant) {
 		now = at

@@ -18,8 +18,8 @@ func newProgram(clock string) postgres.Program {
 	for _, name := range []string{"types", "memory", "slices", "window", "share", "lease", "report", "step", "observe"} {
 		texts = append(texts, read(name))
 	}
-	relations := []string{"weir.budgets", "weir.budget_members", "weir.budget_holders", "weir.budget_closed"}
-	return postgres.NewProgram(relations, read("schema"), strings.Join(texts, ""))
+	names := []string{"weir.budgets", "weir.budget_members", "weir.budget_holders", "weir.budget_closed"}
+	return postgres.NewProgram(strings.Join(texts, ""), postgres.Tables{Names: names, SQL: read("schema")})
 }
 
 // read returns a file of sql/.

@@ -15,7 +15,7 @@ import (
 func TestNoLossGrantsTooMuch(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
-	coordtest.Storm(t, coordtest.Subject{Coordinator: New(dial(t, server))}, []func(){
+	coordtest.Storm(t, coordtest.Subject{Coordinator: New(dial(t, server, 0))}, []func(){
 		server.Restart, server.Crash,
 		func() { server.Do("TRUNCATE weir.budget_holders") },
 		func() { server.Do("DROP SCHEMA weir CASCADE") },
@@ -29,11 +29,11 @@ func TestNoFailoverGrantsTooMuch(t *testing.T) {
 	primary := postgrestest.Start(t)
 	standby := postgrestest.StartIn(t, primary.Backup(true))
 	var c switched
-	c.to.Store(New(dial(t, primary)))
+	c.to.Store(New(dial(t, primary, 0)))
 	coordtest.Storm(t, coordtest.Subject{Coordinator: &c}, []func(){func() {
 		primary.Kill()
 		standby.Do("SELECT pg_promote()")
-		c.to.Store(New(dial(t, standby)))
+		c.to.Store(New(dial(t, standby, 0)))
 	}})
 }
 
