@@ -27,6 +27,7 @@ func TestColumnsOfANewPolicyShowNoFigure(t *testing.T) {
 		{"Pods", "-"},
 		{"Admitted", "-"},
 		{"Rejected", "-"},
+		{"Window", "-"},
 		{"Overshoot", "-"},
 		{"Unused", "-"},
 		{"Guarantee", "<none>"},
@@ -54,6 +55,7 @@ func TestColumnsOfAMeasuredPolicy(t *testing.T) {
 		{"Pods", "12/12"},
 		{"Admitted", "912/s"},
 		{"Rejected", "41/s"},
+		{"Window", "812/1000"},
 		{"Overshoot", "0 ≤ 0"},
 		{"Unused", "1.2%"},
 		{"Guarantee", "Hard"},
@@ -83,11 +85,13 @@ func measured() weirv1alpha1.RateLimitPolicyStatus {
 			condition(weirv1alpha1.ProgrammedCondition, metav1.ConditionTrue, weirv1alpha1.ProgrammedReason),
 			condition(weirv1alpha1.WithinBoundCondition, metav1.ConditionFalse, weirv1alpha1.BoundExceededReason),
 			condition(weirv1alpha1.StoreReachableCondition, metav1.ConditionTrue, weirv1alpha1.ReachableReason),
+			condition(weirv1alpha1.LearningCondition, metav1.ConditionTrue, weirv1alpha1.AmnesiaReason),
 		},
 		LastObservationTime: &second,
 		Enforcement:         &weirv1alpha1.Enforcement{Desired: 12, Current: 12},
 		Guarantee:           &weirv1alpha1.Guarantee{Grade: weirv1alpha1.HardGuarantee, Reason: "The ledger forgets no grant."},
 		Store:               &weirv1alpha1.StoreStatus{Active: weirv1alpha1.Store{Type: weirv1alpha1.ControllerStore}, ServesFrom: &window, Failed: 1, Phase: weirv1alpha1.StoreDraining, Message: "pod a holds credits", Since: &second},
+		Reset:               &weirv1alpha1.ResetStatus{Request: "all@1", Phase: weirv1alpha1.ResetDone, Message: "the counter of limit all is set back", Time: &second, At: &window},
 		Limits: []weirv1alpha1.LimitStatus{{
 			Name:                 "all",
 			Rates:                "100/1s 3000/1m",
@@ -95,6 +99,8 @@ func measured() weirv1alpha1.RateLimitPolicyStatus {
 			RejectedPerSecond:    new(int64(41)),
 			ActiveKeys:           new(int64(0)),
 			WindowEnd:            &window,
+			Window:               &weirv1alpha1.WindowStatus{Used: 0, Limit: 3000, Remaining: 0, StartedAt: window, ResetsAt: window, MeasuredAt: second},
+			LearningUntil:        &second,
 			Overshoot:            &weirv1alpha1.Overshoot{Bound: new(int64(0)), Observed: new(int64(0)), Worst: new(int64(3)), WorstTime: &window},
 			UnderUtilization:     &weirv1alpha1.UnderUtilization{ObservedBasisPoints: new(int32(120)), WorstBasisPoints: new(int32(10000))},
 			RequestsPerRoundTrip: "97.3",
@@ -102,7 +108,7 @@ func measured() weirv1alpha1.RateLimitPolicyStatus {
 		}},
 		Summary: weirv1alpha1.Summary{
 			Limits: "100/1s +1", Pods: "12/12", Admitted: "912/s", Rejected: "41/s",
-			Overshoot: "0 ≤ 0", Unused: "1.2%", RequestsPerRoundTrip: "97.3",
+			Window: "812/1000", Overshoot: "0 ≤ 0", Unused: "1.2%", RequestsPerRoundTrip: "97.3",
 		},
 	}
 }

@@ -29,7 +29,8 @@ const (
 	ConnectedCondition = "Connected"
 
 	// LearningCondition, of a FederatedBudget: the coordinator cannot know what was
-	// granted of the open window before, and grants nothing of it.
+	// granted of the open window before, and grants nothing of it. Of a RateLimitPolicy:
+	// the same of the store and of a limit.
 	LearningCondition = "Learning"
 )
 
@@ -69,6 +70,8 @@ const (
 	BoundExceededReason  = "BoundExceeded"  // False: the message says when and by how much
 	NoTrafficReason      = "NoTraffic"      // Unknown: there was no request
 	ReportsMissingReason = "ReportsMissing" // Unknown: a sidecar did not report what it let through
+	PodsNotLimitedReason = "PodsNotLimited" // Unknown: selected pods let requests pass that nothing limits or counts; the message names them
+	RowsRejectedReason   = "RowsRejected"   // Unknown: the controller cannot read what a sidecar sent; the message names the field
 	FailOpenReason       = "FailOpen"       // Unknown: the failure action Allow admitted requests uncounted
 	LocalOnlyReason      = "LocalOnly"      // Unknown: pods that are cut off from the coordinator admit by themselves
 	StartingReason       = "Starting"       // Unknown: nothing of this generation was measured
@@ -106,7 +109,7 @@ const (
 
 // Reasons of LearningCondition. StartingReason makes it Unknown.
 const (
-	AmnesiaReason = "Amnesia" // True: the coordinator's memory is younger than the open window
-	BehindReason  = "Behind"  // True: the coordinator's clock went back, and it waits until it has caught up
+	AmnesiaReason = "Amnesia" // True: the memory of the coordinator, or the store, is younger than the open window
+	BehindReason  = "Behind"  // True: its clock went back, and it waits until that has caught up
 	LearnedReason = "Learned" // False
 )

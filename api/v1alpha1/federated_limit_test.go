@@ -37,6 +37,7 @@ var invalidFederatedLimits = map[string]invalid{
 	"a federated offset":             {drawing(`utcOffset: "+02:00"`), "spec.limits[0].utcOffset", "remove it, or set algorithm to Quota"},
 	"federated buckets":              {drawing(`buckets: 60`), "spec.limits[0].buckets", "remove it, or set algorithm to SlidingWindow"},
 	"a federated delay":              {drawing(`maxDelay: 1s`), "spec.limits[0].maxDelay", "remove it, or set algorithm to LeakyBucket"},
+	"a part that is reserved here":   {drawing(`fairness: {` + aTenant + `, weights: [{tenant: a, weight: 1}], reserve: true}`), "spec.limits[0].fairness.reserve", "remove reserve, or set scope to Fleet"},
 	"a federated limit in Redis":     {drawingWith(`store: {type: Redis, redis: {address: "redis:6379"}}`), "spec.store.type", "set store.type to Controller, or move that limit to a policy of its own"},
 	"a federated limit in Postgres":  {drawingWith(`store: {type: Postgres, postgres: {address: "pg:5432", database: weir}}`), "spec.store.type", "set store.type to Controller"},
 	"a federated limit carried over": {drawingWith(`consistency: {lease: {expiry: CarryOver}}`), "spec.consistency.lease.expiry", "set expiry to Coupled, or move the limit of scope Federated"},

@@ -71,6 +71,7 @@ var invalidLimits = map[string]invalid{
 	"65 tenants":                       {withLimit(`fairness: {` + aTenant + `, weights: ` + repeat(65, `{tenant: t%d, weight: 1}`) + `}`), "spec.limits[0].fairness.weights", "must have at most 64 items"},
 	"a tenant without weight":          {withLimit(`fairness: {` + aTenant + `, weights: [{tenant: a, weight: 0}]}`), "spec.limits[0].fairness.weights[0].weight", "should be greater than or equal to 1"},
 	"a tenant that weighs too much":    {withLimit(`fairness: {` + aTenant + `, weights: [{tenant: a, weight: 1001}]}`), "spec.limits[0].fairness.weights[0].weight", "should be less than or equal to 1000"},
+	"nothing to reserve":               {withLimit(`fairness: {` + aTenant + `, reserve: true}`), "spec.limits[0].fairness.reserve", "none is declared"},
 	"others without weight":            {withLimit(`fairness: {` + aTenant + `, defaultWeight: 0}`), "spec.limits[0].fairness.defaultWeight", "should be greater than or equal to 1"},
 	"fairness of a token bucket":       {withAlgorithm(`TokenBucket`, aRate+`, fairness: {`+aTenant+`}`), "spec.limits[0].fairness", "set algorithm to FixedWindow, or remove fairness and use a key"},
 	"fairness of a sliding window":     {withAlgorithm(`SlidingWindow`, aRate+`, fairness: {`+aTenant+`}`), "spec.limits[0].fairness", "set algorithm to FixedWindow, or remove fairness and use a key"},

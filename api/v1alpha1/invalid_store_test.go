@@ -57,6 +57,10 @@ var invalidStores = map[string]invalid{
 	"a leaky bucket that is leased":    {withLimits(`[{name: all, algorithm: LeakyBucket, maxDelay: 1s, rates: [{limit: 1, window: 1s}]}]`), "spec.consistency.mode", "set mode to Strict, or choose another algorithm"},
 	"a leaky bucket in CachedDeny":     {`{` + selectAll + `, consistency: {mode: CachedDeny}, limits: [{name: all, algorithm: LeakyBucket, maxDelay: 1s, rates: [{limit: 1, window: 1s}]}]}`, "spec.consistency.mode", "set mode to Strict, or choose another algorithm"},
 
+	"a memory that does not exist":         {withStore(`memory: Forever`), "spec.store.memory", `supported values: "Auto", "Durable", "Volatile"`},
+	"an end of memory that does not exist": {withStore(`onMemoryLoss: Forget`), "spec.store.onMemoryLoss", `supported values: "Wait", "Resume"`},
+	"going on with counts that none keeps": {withStore(`memory: Volatile, onMemoryLoss: Resume`), "spec.store.onMemoryLoss", "set memory to Durable, or onMemoryLoss to Wait"},
+
 	"Redis at two places":             {withStore(`type: Redis, redis: {address: "a:1", cluster: {addresses: ["b:1"]}}`), "spec.store.redis", "set exactly one of address (a single server), sentinel and cluster"},
 	"Sentinels and a cluster":         {withStore(`type: Redis, redis: {sentinel: {addresses: ["a:1"], primary: m}, cluster: {addresses: ["b:1"]}}`), "spec.store.redis", "set exactly one of address"},
 	"Sentinels without a primary":     {withStore(`type: Redis, redis: {sentinel: {addresses: ["a:1"]}}`), "spec.store.redis.sentinel.primary", "Required value"},

@@ -17,6 +17,7 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="!has(self.fairness) || self.algorithm in ['FixedWindow', 'Quota']",fieldPath=".fairness",reason=FieldValueForbidden,message="fairness splits a window, and only algorithms FixedWindow and Quota have windows: set algorithm to FixedWindow, or remove fairness and use a key, which limits each tenant by itself"
 // +kubebuilder:validation:XValidation:rule="!has(self.fairness) || !has(self.rates) || (self.rates.size() == 1 && (!has(self.overrides) || self.overrides.all(o, o.rates.size() == 1)))",fieldPath=".fairness",message="fairness splits one window: keep one of the rates, and put the others into a limit of their own"
 // +kubebuilder:validation:XValidation:rule="!has(self.fairness) || self.combine == 'All'",fieldPath=".fairness",message="fairness and combine Any contradict each other: set combine to All, or remove fairness"
+// +kubebuilder:validation:XValidation:rule="!has(self.fairness) || !has(self.fairness.reserve) || !self.fairness.reserve || !has(self.scope) || self.scope != 'Federated'",fieldPath=".fairness.reserve",reason=FieldValueForbidden,message="a tenant may ask in another cluster, where its weight counts, so nothing of a FederatedBudget is reserved for it here: remove reserve, or set scope to Fleet"
 // +kubebuilder:validation:XValidation:rule="(has(self.scope) && self.scope == 'Federated') || has(self.rates)",fieldPath=".rates",reason=FieldValueRequired,message="a limit of this cluster needs to know how much it admits: set rates, or set scope to Federated and budgetRef to share a FederatedBudget with other clusters"
 // +kubebuilder:validation:XValidation:rule="(has(self.scope) && self.scope == 'Federated') || !has(self.budgetRef)",fieldPath=".budgetRef",reason=FieldValueForbidden,message="budgetRef is read only with scope Federated: remove it, or set scope to Federated and remove rates"
 // +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || has(self.budgetRef)",fieldPath=".budgetRef",reason=FieldValueRequired,message="scope Federated draws from a budget: set budgetRef.name to a FederatedBudget of this namespace, or set scope to Fleet and rates"
@@ -142,9 +143,9 @@ type Limit struct {
 	Cost *Cost `json:"cost,omitempty"`
 
 	// fairness splits the limit over tenants by weight, over the whole fleet. What a
-	// tenant does not use the others may borrow; what a declared one is entitled to is
-	// kept for it until the window ends. It needs algorithm FixedWindow or Quota with
-	// one rate.
+	// declared tenant is entitled to is kept for it while it is active; what an idle
+	// one does not use is lent to the others. It needs algorithm FixedWindow or Quota
+	// with one rate.
 	// +optional
 	Fairness *Fairness `json:"fairness,omitempty"`
 }
@@ -300,14 +301,16 @@ type Cost struct {
 }
 
 // Fairness splits a limit over tenants by weight.
+// +kubebuilder:validation:XValidation:rule="!has(self.reserve) || !self.reserve || has(self.weights)",fieldPath=".reserve",message="reserve keeps the parts of declared tenants, and none is declared: name them in weights, or remove reserve"
 type Fairness struct {
 	// tenant is where a request names its tenant. Requests that name none are one
 	// tenant together.
 	// +required
 	Tenant KeyPart `json:"tenant"`
 
-	// weights declare tenants, at most 64. A declared tenant's part of the window is
-	// kept for it even while it sends nothing: weight / sum of all weights.
+	// weights declare tenants, at most 64. The part of one that sent a request in this
+	// window or the one before is kept for it to the end of the window: its weight / sum
+	// of the weights of all that share the window.
 	// +optional
 	// +listType=map
 	// +listMapKey=tenant
@@ -321,6 +324,14 @@ type Fairness struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	DefaultWeight int32 `json:"defaultWeight,omitempty"`
+
+	// reserve keeps the part of every declared tenant to the end of each window, even
+	// while the tenant sends nothing and others are refused. By default, false, the part
+	// of a tenant that sent nothing in this window and the one before is lent to the
+	// others. It is kept again from its next request on, as far as it was not granted by
+	// then: in that one window the tenant may lose up to all of its part.
+	// +optional
+	Reserve bool `json:"reserve,omitempty"`
 }
 
 // TenantWeight declares a tenant.

@@ -17,6 +17,12 @@ const (
 	// (as the policies say), ModeShadow or ModeBypass.
 	ModeAnnotation = "weir.dev/mode"
 
+	// ResetAnnotation on a RateLimitPolicy sets a limit back: limit@request for all its
+	// counters, or limit=value@request for that of one value of its key, whose parts are
+	// separated by commas and encoded as in a URL. Request is anything that was not there before, such as the
+	// time. It takes the verb reset on ratelimitpolicies.
+	ResetAnnotation = "weir.dev/reset"
+
 	// EnforcerLabel with the value "true" marks the pods that carry a sidecar. It is
 	// written by the injector.
 	EnforcerLabel = "weir.dev/enforcer"

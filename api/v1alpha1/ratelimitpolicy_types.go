@@ -15,6 +15,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Pods",type=string,JSONPath=`.status.summary.pods`,description="Pods that acknowledged this generation / pods selected"
 // +kubebuilder:printcolumn:name="Admitted",type=string,JSONPath=`.status.summary.admitted`,description="Measured over the fleet"
 // +kubebuilder:printcolumn:name="Rejected",type=string,JSONPath=`.status.summary.rejected`,description="Measured over the fleet; in Shadow: would have been rejected"
+// +kubebuilder:printcolumn:name="Window",type=string,JSONPath=`.status.summary.window`,description="Used of the open window / its limit, of the limit with the smallest part left; Learning while a limit grants nothing"
 // +kubebuilder:printcolumn:name="Overshoot",type=string,JSONPath=`.status.summary.overshoot`,description="Admitted beyond the limit in the last window measured ≤ what the configuration guarantees; ? when a newer window is over"
 // +kubebuilder:printcolumn:name="Unused",type=string,JSONPath=`.status.summary.unused`,description="Budget that was there while requests were refused, in the last window measured"
 // +kubebuilder:printcolumn:name="Guarantee",type=string,JSONPath=`.status.guarantee.grade`,description="How firm the bound is; status.guarantee.reason says why"
@@ -92,16 +93,15 @@ type RateLimitPolicySpec struct {
 	// +kubebuilder:default={mode: Leased}
 	Consistency Consistency `json:"consistency,omitzero"`
 
-	// store says where the counters are kept. Default: in the controller. A crash of the
-	// leading controller leaves the windows that it keeps unserved, so prefer another
-	// type for windows over a minute. Postgres takes a round trip of some milliseconds
-	// for each lease, so it is for few keys.
+	// store says where the counters are kept, and how firmly. Default: in the controller,
+	// so that counters of windows over a minute outlive its crash. Postgres takes a round
+	// trip of some milliseconds for each lease, so it is for few keys.
 	// When it is changed the new store knows nothing of what the old one granted, so it begins
 	// with windows that begin after every pod has let go of the old one; until then
 	// the open windows are not served. status.store tells how far that is.
 	// +optional
 	// +kubebuilder:default={type: Controller}
-	Store Store `json:"store,omitzero"`
+	Store PolicyStore `json:"store,omitzero"`
 
 	// onStoreUnavailable says what a sidecar does while the store does not answer and
 	// its leased credits are spent. Default: LocalShare.

@@ -9,7 +9,7 @@ type RateLimitPolicyStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are Accepted, Programmed, WithinBound and StoreReachable.
+	// conditions are Accepted, Programmed, WithinBound, StoreReachable and Learning.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -32,6 +32,11 @@ type RateLimitPolicyStatus struct {
 	// store is where the counters are kept now, which follows spec.store with care.
 	// +optional
 	Store *StoreStatus `json:"store,omitempty"`
+
+	// reset is the last time that counters were set back, as the annotation weir.dev/reset
+	// asked.
+	// +optional
+	Reset *ResetStatus `json:"reset,omitempty"`
 
 	// limits are the figures of each limit, in the order of the spec.
 	// +optional
@@ -65,7 +70,8 @@ type Guarantee struct {
 	// grade of the guarantee.
 	// Hard: the bounds hold through any crash and any partition.
 	// HardExceptSplitBrain: they hold unless two primaries of a replicated store serve at once.
-	// BestEffort: the store may forget grants, or admits uncounted while it is away.
+	// BestEffort: the store may forget grants, or admits uncounted while it is away, or
+	// requests of some selected pods pass that nothing limits.
 	// +required
 	Grade GuaranteeGrade `json:"grade"`
 
@@ -130,6 +136,47 @@ const (
 	StoreWaiting  StorePhase = "Waiting"
 )
 
+// ResetStatus is the last time that a counter was set back.
+type ResetStatus struct {
+	// request is the value of the annotation weir.dev/reset that asked for it.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Request string `json:"request"`
+
+	// phase says how far it is.
+	// Started: the store is asked. A request is never carried out twice, so it stays
+	// Started when the controller crashes meanwhile: write another.
+	// Done: the counter is set back, and pods ask the store again.
+	// Failed: nothing was set back, or it is not known; message says why.
+	// +required
+	Phase ResetPhase `json:"phase"`
+
+	// message is a sentence that says what was set back, or why it was not.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// time is when the phase began.
+	// +optional
+	Time *metav1.Time `json:"time,omitempty"`
+
+	// at is when the store was asked, on its clock. Windows that were open then may have
+	// admitted what was granted before and the limit once more.
+	// +optional
+	At *metav1.MicroTime `json:"at,omitempty"`
+}
+
+// ResetPhase is how far a request to set a counter back is.
+// +kubebuilder:validation:Enum=Started;Done;Failed
+type ResetPhase string
+
+// The phases of a reset.
+const (
+	ResetStarted ResetPhase = "Started"
+	ResetDone    ResetPhase = "Done"
+	ResetFailed  ResetPhase = "Failed"
+)
+
 // LimitStatus is what was measured of one limit. Of a keyed limit, overshoot and
 // underUtilization are those of its worst key.
 type LimitStatus struct {
@@ -160,6 +207,18 @@ type LimitStatus struct {
 	// +optional
 	WindowEnd *metav1.MicroTime `json:"windowEnd,omitempty"`
 
+	// window is the open window, of several rates the longest. Absent for algorithms without
+	// windows, for limits with a key, whose pods name the keys of a window when it is over,
+	// and for limits that draw from a FederatedBudget.
+	// +optional
+	Window *WindowStatus `json:"window,omitempty"`
+
+	// learningUntil is when the limit grants again. Until then the store grants nothing of
+	// the open windows, because it may have forgotten what it granted of them; the
+	// condition Learning names the reason and the cure. Absent while it grants.
+	// +optional
+	LearningUntil *metav1.Time `json:"learningUntil,omitempty"`
+
 	// overshoot is what windows admitted beyond their limit.
 	// +optional
 	Overshoot *Overshoot `json:"overshoot,omitempty"`
@@ -181,6 +240,37 @@ type LimitStatus struct {
 	// +listMapKey=hash
 	// +kubebuilder:validation:MaxItems=10
 	HottestKeys []HotKey `json:"hottestKeys,omitempty"`
+}
+
+// WindowStatus is what is known of a window that is open.
+type WindowStatus struct {
+	// used is what the fleet admitted in the window so far, as its pods reported it. It is
+	// less than what was admitted by then, by what pods are yet to report.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Used int64 `json:"used"`
+
+	// limit of the window.
+	// +required
+	Limit int64 `json:"limit"`
+
+	// remaining is limit − used, and 0 when more was used. Leased credits that pods have
+	// not spent are part of it.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Remaining int64 `json:"remaining"`
+
+	// startedAt is the start of the window, on the store's clock.
+	// +required
+	StartedAt metav1.MicroTime `json:"startedAt"`
+
+	// resetsAt is the end of the window, on the store's clock.
+	// +required
+	ResetsAt metav1.MicroTime `json:"resetsAt"`
+
+	// measuredAt is when this was counted.
+	// +required
+	MeasuredAt metav1.Time `json:"measuredAt"`
 }
 
 // HotKey is what was measured of one value of a limit's key.
@@ -224,15 +314,38 @@ type Overshoot struct {
 	// +optional
 	Observed *int64 `json:"observed,omitempty"`
 
-	// worst is the largest observed since observedGeneration began.
+	// worst is the largest observed since observedGeneration began; see completeness. It
+	// outlives the leader that measured it.
 	// +optional
 	Worst *int64 `json:"worst,omitempty"`
+
+	// completeness says what worst stands for; absent of a pool.
+	// Complete: it is the largest of all windows since observedGeneration began.
+	// AtLeast: of some windows not all is known, for example because a pod was killed or
+	// cut off from the controller, or because the leader changed. They may have admitted more.
+	// +optional
+	Completeness Completeness `json:"completeness,omitempty"`
+
+	// excess is the most that a window since observedGeneration began admitted beyond what
+	// bounds it; absent while none did, and of a pool.
+	// +optional
+	Excess *int64 `json:"excess,omitempty"`
 
 	// worstTime is the end of that window, on the store's clock; of a pool when it was
 	// measured.
 	// +optional
 	WorstTime *metav1.MicroTime `json:"worstTime,omitempty"`
 }
+
+// Completeness says whether a figure takes in all that it is about.
+// +kubebuilder:validation:Enum=Complete;AtLeast
+type Completeness string
+
+// How complete a figure can be.
+const (
+	Complete Completeness = "Complete"
+	AtLeast  Completeness = "AtLeast"
+)
 
 // UnderUtilization is the part of a limit that was left while requests were
 // refused, in basis points of the limit (10000 is all of it).
@@ -289,6 +402,13 @@ type Summary struct {
 	// +kubebuilder:default="-"
 	// +kubebuilder:validation:MaxLength=64
 	Overshoot string `json:"overshoot,omitempty"`
+
+	// window is what was used of the open window, such as 812/1000, of the limit that has
+	// the smallest part left; Learning while a limit grants nothing, as the condition says.
+	// +optional
+	// +kubebuilder:default="-"
+	// +kubebuilder:validation:MaxLength=64
+	Window string `json:"window,omitempty"`
 
 	// unused is the under-utilization of the worst limit, such as 1.2%. A question mark
 	// behind it means what it means in overshoot.

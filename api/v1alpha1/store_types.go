@@ -1,5 +1,55 @@
 package v1alpha1
 
+// PolicyStore says where the counters of a policy are kept, and how firmly.
+// +kubebuilder:validation:XValidation:rule="!has(self.memory) || self.memory != 'Volatile' || !has(self.onMemoryLoss) || self.onMemoryLoss != 'Resume'",fieldPath=".onMemoryLoss",message="onMemoryLoss Resume goes on with the counts that outlived a restart of the store, and memory Volatile keeps none: set memory to Durable, or onMemoryLoss to Wait"
+type PolicyStore struct {
+	Store `json:",inline"`
+
+	// memory says which counters outlive a restart of the store.
+	// Auto, the default, keeps those of limits that have a window longer than 1 minute.
+	// Durable keeps those of every limit. In the controller what a leader grants is set
+	// aside in the API server first, and a crash forfeits at most one such block of each
+	// counter; Postgres writes them to disk before it answers; Redis keeps them as its
+	// own persistence does, and status.guarantee says how firm that is.
+	// Volatile keeps none, which is the fastest: after a restart the windows that were
+	// open then are not served.
+	// +optional
+	// +kubebuilder:default=Auto
+	Memory StoreMemory `json:"memory,omitempty"`
+
+	// onMemoryLoss says what becomes of the open windows of a limit whose counters were
+	// to outlive a restart of the store and did not, or not all of them: the disk was
+	// lost, or a replica took over that had not received the last grants.
+	// Wait, the default, serves none of these windows again, so that none admits more
+	// than its limit. The condition Learning says until when.
+	// Resume goes on with the counts that are left. Each loss of memory may then admit
+	// at most one more limit in the windows that are open.
+	// +optional
+	// +kubebuilder:default=Wait
+	OnMemoryLoss OnMemoryLoss `json:"onMemoryLoss,omitempty"`
+}
+
+// StoreMemory says which counters outlive a restart of the store.
+// +kubebuilder:validation:Enum=Auto;Durable;Volatile
+type StoreMemory string
+
+// The memories of a store.
+const (
+	AutoMemory     StoreMemory = "Auto"
+	DurableMemory  StoreMemory = "Durable"
+	VolatileMemory StoreMemory = "Volatile"
+)
+
+// OnMemoryLoss says what becomes of open windows whose counts a store lost.
+// +kubebuilder:validation:Enum=Wait;Resume
+type OnMemoryLoss string
+
+// The consequences of a loss of memory.
+const (
+	WaitOnMemoryLoss   OnMemoryLoss = "Wait"
+	ResumeOnMemoryLoss OnMemoryLoss = "Resume"
+)
+
 // Store says where what pods share is kept: the counters of a policy, the shares of a
 // pool.
 // +kubebuilder:validation:XValidation:rule="self.type != 'Redis' || has(self.redis)",fieldPath=".redis",reason=FieldValueRequired,message="type Redis needs a server: set redis.address to host:port, or redis.sentinel, or redis.cluster"

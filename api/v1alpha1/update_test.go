@@ -29,6 +29,7 @@ func TestUpdates(t *testing.T) {
 		"the algorithm changes and its burst stays": {
 			withAlgorithm(`GCRA`, `rates: [{limit: 1, window: 1s, burst: 5}]`), withAlgorithm(`FixedWindow`, `rates: [{limit: 1, window: 1s, burst: 5}]`), "spec.limits[0].rates",
 		},
+		"the memory of the store changes":           {withStore(`memory: Volatile`), withStore(`memory: Durable, onMemoryLoss: Resume`), ""},
 		"the default store is written out":          {withSpec(``), withSpec(`store: {type: Controller}`), ""},
 		"Leased becomes Strict and drops its lease": {withSpec(leased), withSpec(`consistency: {mode: Strict}`), ""},
 		"Leased becomes Strict and keeps its lease": {

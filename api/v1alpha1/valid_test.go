@@ -64,6 +64,8 @@ var validSpecs = map[string]string{
 	"16 Sentinels":                           withStore(`type: Redis, redis: {tls: Enabled, secretRef: {name: redis.example}, sentinel: {primary: my-master_1.a, addresses: ` + repeat(16, `"s%d:26379"`) + `}}`),
 	"16 nodes of a cluster":                  withStore(`type: Redis, redis: {cluster: {addresses: ` + repeat(16, `"s%d:6379"`) + `}}`),
 	"a Postgres server":                      withStore(`type: Postgres, postgres: {address: "[fd00::1]:5432", database: weir_2, tls: Enabled, secretRef: {name: pg}}`),
+	"counters that outlive the store":        withStore(`memory: Durable, onMemoryLoss: Resume`),
+	"counters that do not":                   withStore(`memory: Volatile, onMemoryLoss: Wait`),
 	"every action, Deny":                     withSpec(`onStoreUnavailable: {action: Deny}`),
 	"every action, Allow":                    withSpec(`onStoreUnavailable: {action: Allow}`),
 	"a selector with expressions and labels": `{podSelector: {matchLabels: {app: a}, matchExpressions: [{key: tier, operator: Exists}]}, ` + oneLimit + `}`,

@@ -41,10 +41,11 @@ func TestEverythingIsInstalled(t *testing.T) {
 		"ServiceAccount/weir-controller",
 		"ClusterRole/weir-controller", "ClusterRoleBinding/weir-controller",
 		"Role/weir-controller", "RoleBinding/weir-controller",
-		"ClusterRole/weir-policy-viewer", "ClusterRole/weir-policy-editor",
+		"ClusterRole/weir-policy-viewer", "ClusterRole/weir-policy-editor", "ClusterRole/weir-policy-resetter",
 		"Deployment/weir-controller", "PodDisruptionBudget/weir-controller",
 		"Service/weir-webhook", "Service/weir-fleet", "Service/weir-hub",
 		"MutatingWebhookConfiguration/weir-injector", "ValidatingWebhookConfiguration/weir-validator",
+		"ValidatingAdmissionPolicy/weir-reset", "ValidatingAdmissionPolicyBinding/weir-reset",
 	} {
 		if objects[name] == nil {
 			t.Errorf("%s is missing", name)

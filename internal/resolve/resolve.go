@@ -13,6 +13,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/translate"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // syncTimeout bounds how long an admission waits for the cache of a replica that
@@ -49,6 +50,21 @@ func (r ByLabels) Snapshot(ctx context.Context, namespace string, labels map[str
 		return policy.Snapshot{}, err
 	}
 	return translate.Snapshot(r.Cluster, policies.Items, budgets, pool, namespace, labels)
+}
+
+// Limits returns all limits of this cluster.
+func (r ByLabels) Limits(ctx context.Context) (map[store.Scope]struct{}, error) {
+	var policies v1alpha1.RateLimitPolicyList
+	if err := r.Cache.List(ctx, &policies); err != nil {
+		return nil, fmt.Errorf("listing all policies: %w", err)
+	}
+	out := map[store.Scope]struct{}{}
+	for _, p := range policies.Items {
+		for _, l := range p.Spec.Limits {
+			out[store.Scope{Cluster: r.Cluster, Namespace: p.Namespace, Policy: p.Name, Limit: l.Name}] = struct{}{}
+		}
+	}
+	return out, nil
 }
 
 // budgets returns what the policies of the namespace may draw from. Where none of them

@@ -29,7 +29,7 @@ func ratelimit(namespace, name string, selector map[string]string, limit int64) 
 			Mode:               v1alpha1.EnforceMode,
 			Limits:             []v1alpha1.Limit{{Name: "all", Rates: []v1alpha1.Rate{{Limit: limit, Window: "1s"}}}},
 			Consistency:        v1alpha1.Consistency{Mode: v1alpha1.StrictMode},
-			Store:              v1alpha1.Store{Type: v1alpha1.ControllerStore},
+			Store:              v1alpha1.PolicyStore{Store: v1alpha1.Store{Type: v1alpha1.ControllerStore}},
 			OnStoreUnavailable: v1alpha1.OnStoreUnavailable{Action: v1alpha1.LocalShareAction},
 		},
 	}

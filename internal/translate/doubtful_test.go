@@ -22,9 +22,17 @@ func asked(limit string) string {
 	return `{podSelector: {}, consistency: {mode: Strict}, limits: [{name: all, ` + limit + `}]}`
 }
 
+func forgetting(limit string) string {
+	return `{podSelector: {}, consistency: {mode: Strict}, store: {memory: Volatile}, limits: [{name: all, ` + limit + `}]}`
+}
+
 const aRate = `rates: [{limit: 100, window: 1s}]`
 
 var doubtfulPolicies = map[string]doubtful{
+	"a Postgres without a user": {
+		`{podSelector: {}, store: {type: Postgres, postgres: {address: "postgres:5432", database: weir}}, limits: [{name: all, ` + aRate + `}]}`,
+		"spec.store.postgres.secretRef", "name a Secret with the keys username and password",
+	},
 	"a batch of a whole window": {
 		leased(`size: {type: Fixed, batch: 100}`, aRate),
 		"spec.consistency.lease.size.batch", "one lease (100) can hold all that limit all admits at once (100), so that other pods refuse: lower it, for example to 10",
@@ -97,13 +105,17 @@ var doubtfulPolicies = map[string]doubtful{
 		asked(`algorithm: SlidingLog, rates: [{limit: 1025, window: 1s}]`),
 		"spec.limits[0].rates[0].limit", "set algorithm to SlidingWindow",
 	},
-	"a month in the controller": {
-		asked(`algorithm: Quota, rates: [{limit: 1, cadence: Month}]`),
-		"spec.limits[0].rates[0].cadence", "open window of Month ends: set spec.store.type to Redis or Postgres",
+	"a month that is forgotten": {
+		forgetting(`algorithm: Quota, rates: [{limit: 1, cadence: Month}]`),
+		"spec.limits[0].rates[0].cadence", "open window of Month ends: set spec.store.memory to Auto or Durable",
 	},
-	"a long window of an override in the controller": {
-		asked(aRate + `, key: {parts: [{type: Path}]}, overrides: [{values: [{parts: [/a]}], rates: [{limit: 1, window: 1h}]}]`),
+	"a long window of an override that is forgotten": {
+		forgetting(aRate + `, key: {parts: [{type: Path}]}, overrides: [{values: [{parts: [/a]}], rates: [{limit: 1, window: 1h}]}]`),
 		"spec.limits[0].overrides[0].rates[0].window", "open window of 1h ends",
+	},
+	"going on with counts that none keeps": {
+		`{podSelector: {}, store: {onMemoryLoss: Resume}, limits: [{name: all, ` + aRate + `}]}`,
+		"spec.store.onMemoryLoss", "set memory to Durable, or remove it",
 	},
 	"a burst that a slower bucket keeps from ever being reached": {
 		asked(`algorithm: TokenBucket, rates: [{limit: 10, window: 1s, burst: 5}, {limit: 600, window: 60s, burst: 6}]`),

@@ -14,7 +14,7 @@ import (
 // doubts returns what works and may yet not be what was meant.
 func doubts(p *v1alpha1.RateLimitPolicy, translated policy.Policy) []string {
 	spec := field.NewPath("spec")
-	warnings := unusedClientIP(spec, p)
+	warnings := slices.Concat(unusedClientIP(spec, p), namelessUser(spec, p), unusedResume(spec, p, &translated))
 	if translated.Consistency.Mode == policy.Leased {
 		warnings = append(warnings, leaseDoubts(spec.Child("consistency", "lease"), p, &translated)...)
 	}
@@ -34,6 +34,21 @@ func unusedClientIP(spec *field.Path, p *v1alpha1.RateLimitPolicy) []string {
 		return nil
 	}
 	return []string{warn(spec.Child("clientIP"), "no limit has a key part of type ClientIP, sourceCIDRs or an expression over request.clientIP, so this has no effect: add one or remove clientIP")}
+}
+
+func namelessUser(spec *field.Path, p *v1alpha1.RateLimitPolicy) []string {
+	if p.Spec.Store.Postgres == nil || p.Spec.Store.Postgres.SecretRef != nil {
+		return nil
+	}
+	return []string{warn(spec.Child("store", "postgres", "secretRef"), "Postgres has no user without a name, so the store is out of reach: name a Secret with the keys username and password")}
+}
+
+func unusedResume(spec *field.Path, p *v1alpha1.RateLimitPolicy, translated *policy.Policy) []string {
+	durable := slices.ContainsFunc(translated.Limits, func(l policy.Limit) bool { return l.Retention.Durable })
+	if p.Spec.Store.OnMemoryLoss != v1alpha1.ResumeOnMemoryLoss || durable {
+		return nil
+	}
+	return []string{warn(spec.Child("store", "onMemoryLoss"), "no limit has a window longer than 1m, so no counter outlives a restart and this has no effect: set memory to Durable, or remove it")}
 }
 
 func usesClientIP(l v1alpha1.Limit) bool {

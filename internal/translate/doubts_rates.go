@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	// longWindow is the length from which on losing a window to a crash hurts.
-	longWindow = 60 * limiter.Second
 	// shortestMonth is the length of February.
 	shortestMonth = 28 * limiter.Day
 	// rememberedGrants is how many grants a sliding log tells apart.
@@ -28,9 +26,9 @@ func (d limitDoubts) rates(path *field.Path, spec []v1alpha1.Rate, rates []limit
 			warnings = append(warnings, warn(at,
 				"%d per %s is never reached, because rates[%d] alone keeps below it: lower its limit or remove the rate", r.Limit, windowOf(spec[i]), j))
 		}
-		if d.policy.Store.Type == policy.ControllerStore && r.Window > longWindow {
+		if isLong(r) && !d.limit.Retention.Durable {
 			warnings = append(warnings, warn(at.Child(windowField(spec[i])),
-				"after a crash of the controller nothing is admitted until an open window of %s ends: set spec.store.type to Redis or Postgres, or use windows of at most 1m", windowOf(spec[i])))
+				"after a restart of the store nothing is admitted until an open window of %s ends: set spec.store.memory to Auto or Durable, or use windows of at most 1m", windowOf(spec[i])))
 		}
 		if d.limit.Algorithm == policy.SlidingLog && d.policy.Consistency.Mode != policy.Leased && r.Limit > rememberedGrants {
 			warnings = append(warnings, warn(at.Child("limit"),

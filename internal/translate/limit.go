@@ -85,7 +85,7 @@ func (t *translator) fairness(path *field.Path, f *v1alpha1.Fairness) *policy.Fa
 	if f == nil {
 		return nil
 	}
-	out := &policy.Fairness{Tenant: t.keyPart(path.Child("tenant"), f.Tenant), DefaultWeight: int64(f.DefaultWeight)}
+	out := &policy.Fairness{Tenant: t.keyPart(path.Child("tenant"), f.Tenant), DefaultWeight: int64(f.DefaultWeight), Reserve: f.Reserve}
 	seen := make(map[string]bool)
 	for i, w := range f.Weights {
 		at := path.Child("weights").Index(i).Child("tenant")

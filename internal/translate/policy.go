@@ -36,8 +36,11 @@ func translate(p *v1alpha1.RateLimitPolicy, budgets Budgets) (translated policy.
 		Response:           response(&p.Spec.Response),
 	}
 	translated.Store, translated.Since, translated.Draining = Serving(p)
+	translated.ResetAt = resetAt(p)
 	for i := range p.Spec.Limits {
-		translated.Limits = append(translated.Limits, t.limit(spec.Child("limits").Index(i), &p.Spec.Limits[i]))
+		limit := t.limit(spec.Child("limits").Index(i), &p.Spec.Limits[i])
+		limit.Retention = retention(p.Spec.Store, &limit)
+		translated.Limits = append(translated.Limits, limit)
 	}
 	if Draws(p) {
 		t.leave(spec.Child("store", "type"), p, &translated)

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -18,7 +19,7 @@ import (
 func Serving(p *v1alpha1.RateLimitPolicy) (of policy.Store, since limiter.Instant, draining bool) {
 	status := p.Status.Store
 	if status == nil {
-		return store(p.Namespace, p.Spec.Store), 0, p.Generation > 1
+		return store(p.Namespace, p.Spec.Store.Store), 0, p.Generation > 1
 	}
 	if status.ServesFrom != nil {
 		since = limiter.Instant(status.ServesFrom.UnixMicro())
@@ -27,7 +28,31 @@ func Serving(p *v1alpha1.RateLimitPolicy) (of policy.Store, since limiter.Instan
 }
 
 // Wanted returns the store that spec.store names.
-func Wanted(p *v1alpha1.RateLimitPolicy) policy.Store { return store(p.Namespace, p.Spec.Store) }
+func Wanted(p *v1alpha1.RateLimitPolicy) policy.Store {
+	return store(p.Namespace, p.Spec.Store.Store)
+}
+
+// retention returns how the store keeps the counters of a limit. What a budget grants
+// is kept by that.
+func retention(s v1alpha1.PolicyStore, l *policy.Limit) limiter.Retention {
+	var durable bool
+	switch s.Memory {
+	case v1alpha1.DurableMemory:
+		durable = true
+	case v1alpha1.VolatileMemory:
+	default:
+		durable = slices.ContainsFunc(everyRate(l), isLong)
+	}
+	if !durable || l.Budget != nil {
+		return limiter.Retention{}
+	}
+	return limiter.Retention{Durable: true, Resume: s.OnMemoryLoss == v1alpha1.ResumeOnMemoryLoss}
+}
+
+// longWindow is the longest window that a restart of the store may take from users.
+const longWindow = 60 * limiter.Second
+
+func isLong(r limiter.Rate) bool { return r.Window > longWindow }
 
 // leave says what becomes of a store that counted for a policy before limits of it
 // drew from a budget, of which only the controller knows: nothing is asked of it any

@@ -223,8 +223,9 @@ func readPod(t *testing.T, path string) *corev1.Pod {
 func (s *apiServer) testPolicies(t *testing.T) {
 	s.warnings.reset()
 	long := aPolicy("1h", "/a")
+	long.Spec.Store.Memory = v1alpha1.VolatileMemory
 	s.mustCreate(t, long)
-	if got := s.warnings.text(); !strings.Contains(got, "Redis") {
+	if got := s.warnings.text(); !strings.Contains(got, "set spec.store.memory to Auto or Durable") {
 		t.Errorf("warnings %q do not name the cure of a long window", got)
 	}
 	bad := aPolicy("1s", "(")

@@ -20,7 +20,7 @@ func aPolicy(window v1alpha1.Duration, path string) *v1alpha1.RateLimitPolicy {
 			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "checkout"}},
 			Mode:        v1alpha1.EnforceMode,
 			Consistency: v1alpha1.Consistency{Mode: v1alpha1.StrictMode},
-			Store:       v1alpha1.Store{Type: v1alpha1.ControllerStore},
+			Store:       v1alpha1.PolicyStore{Store: v1alpha1.Store{Type: v1alpha1.ControllerStore}},
 			OnStoreUnavailable: v1alpha1.OnStoreUnavailable{
 				Action: v1alpha1.LocalShareAction,
 			},
@@ -57,6 +57,7 @@ func ourScheme(t *testing.T) *runtime.Scheme {
 
 func TestPolicyValidator(t *testing.T) {
 	good, long, bad := aPolicy("1s", "/a"), aPolicy("1h", "/a"), aPolicy("1s", "(")
+	long.Spec.Store.Memory = v1alpha1.VolatileMemory
 	labelled := bad.DeepCopy()
 	labelled.Labels = map[string]string{"team": "a"}
 	tests := map[string]struct {
@@ -66,7 +67,7 @@ func TestPolicyValidator(t *testing.T) {
 		wantWarning string
 	}{
 		"a good policy":                    {operation: admissionv1.Create, policy: good},
-		"a long window in the controller":  {operation: admissionv1.Create, policy: long, wantWarning: "Redis"},
+		"a long window that is forgotten":  {operation: admissionv1.Create, policy: long, wantWarning: "spec.store.memory"},
 		"a bad policy":                     {operation: admissionv1.Create, policy: bad, wantField: "spec.limits[0].match[0].paths[0].value"},
 		"a good policy that turns bad":     {operation: admissionv1.Update, old: good, policy: bad, wantField: "spec.limits[0].match[0].paths[0].value"},
 		"a bad policy that gets a label":   {operation: admissionv1.Update, old: bad, policy: labelled},

@@ -1,0 +1,2 @@
+// Package fieldtest finds fields that a function should copy, and does not.
+package fieldtest

@@ -1,0 +1,157 @@
+package fieldtest
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	"k8s.io/utils/dump"
+)
+
+// maxOthers is how many values of elsewhere are tried in a field.
+const maxOthers = 8
+
+// Matter fails the test for each field of S, and of the structs in it at any depth, that
+// changes nowhere what is made of an input. Every input is changed in one field at a time: to what other
+// inputs have there, to a number beside it, or to nothing. What is refused shows nothing,
+// unless all is. Ignored fields, such as "Limit.Key", are not looked at, nor below. Inputs
+// are changed and put back, so the function must not keep them.
+func Matter[S any](t testing.TB, inputs []*S, function func(*S) (any, error), ignored ...string) {
+	t.Helper()
+	r := &run[S]{function: function, ignored: ignored, matters: map[string]bool{}, values: map[reflect.Type][]reflect.Value{}}
+	for _, in := range inputs {
+		r.visit(reflect.ValueOf(in).Elem(), r.collect)
+	}
+	for _, in := range inputs {
+		before, err := r.made(in)
+		if err != nil {
+			t.Fatalf("an input is refused: %v", err)
+		}
+		r.visit(reflect.ValueOf(in).Elem(), func(name string, v reflect.Value) {
+			if !r.matters[name] {
+				r.matters[name] = r.changes(in, v, before)
+			}
+		})
+	}
+	all := map[string]bool{}
+	r.fields(reflect.TypeFor[S](), all)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !r.matters[name] {
+			t.Errorf("%s: no value of it changes what is made; it is not copied, or no input has it", name)
+		}
+	}
+}
+
+type run[S any] struct {
+	function func(*S) (any, error)
+	ignored  []string
+	matters  map[string]bool
+	values   map[reflect.Type][]reflect.Value // of leaves
+}
+
+// made returns what is made of an input. A panic refuses it: some fields are required.
+func (r *run[S]) made(in *S) (made string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	out, err := r.function(in)
+	return dump.ForHash(out), err
+}
+
+// visit calls f for every field that is there, at any depth.
+func (r *run[S]) visit(v reflect.Value, f func(name string, v reflect.Value)) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if name, looked := r.name(v.Type(), i); looked {
+				f(name, v.Field(i))
+				r.visit(v.Field(i), f)
+			}
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			r.visit(v.Elem(), f)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			r.visit(v.Index(i), f)
+		}
+	default: // it has no fields
+	}
+}
+
+// name returns the name of a field, and whether it is looked at.
+func (r *run[S]) name(of reflect.Type, i int) (string, bool) {
+	name := of.Name() + "." + of.Field(i).Name
+	return name, of.Field(i).IsExported() && !slices.Contains(r.ignored, name)
+}
+
+func (r *run[S]) collect(_ string, v reflect.Value) {
+	known := r.values[v.Type()]
+	if len(known) < maxOthers && !slices.ContainsFunc(known, func(k reflect.Value) bool { return reflect.DeepEqual(k.Interface(), v.Interface()) }) {
+		own := reflect.New(v.Type()).Elem()
+		own.Set(v)
+		r.values[v.Type()] = append(known, own)
+	}
+}
+
+// changes reports whether another value of a field of in makes something else.
+func (r *run[S]) changes(in *S, v reflect.Value, before string) bool {
+	was := reflect.New(v.Type()).Elem()
+	was.Set(v)
+	defer v.Set(was)
+	tries, refused := 0, 0
+	for _, other := range append(beside(was), r.values[v.Type()]...) {
+		if reflect.DeepEqual(other.Interface(), was.Interface()) {
+			continue
+		}
+		v.Set(other)
+		tries++
+		switch after, err := r.made(in); {
+		case err != nil:
+			refused++
+		case after != before:
+			return true
+		}
+	}
+	return tries > 0 && refused == tries
+}
+
+// beside returns the zero value and, of a number or a truth value, those next to it.
+func beside(v reflect.Value) []reflect.Value {
+	out := []reflect.Value{reflect.Zero(v.Type())}
+	next := reflect.New(v.Type()).Elem()
+	switch {
+	case v.Kind() == reflect.Bool:
+		next.SetBool(!v.Bool())
+	case v.CanInt():
+		next.SetInt(v.Int() + 1)
+	case v.CanUint():
+		next.SetUint(v.Uint() + 1)
+	case v.Kind() == reflect.String:
+		next.SetString(v.String() + "x")
+	default:
+		return out
+	}
+	return append(out, next)
+}
+
+// fields adds every field, at any depth.
+func (r *run[S]) fields(of reflect.Type, all map[string]bool) {
+	switch of.Kind() {
+	case reflect.Struct:
+		for i := range of.NumField() {
+			if name, looked := r.name(of, i); looked {
+				all[name] = true
+				r.fields(of.Field(i).Type, all)
+			}
+		}
+	case reflect.Pointer, reflect.Slice:
+		r.fields(of.Elem(), all)
+	default: // it has no fields
+	}
+}

@@ -1,0 +1,70 @@
+package fieldtest_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/weir-dev/weir/internal/fieldtest"
+)
+
+type part struct {
+	Size int
+	Name string
+}
+
+type whole struct {
+	Parts []part
+	Kind  string
+	First *part
+	Note  string
+}
+
+// recorder keeps what a test is failed with.
+type recorder struct {
+	testing.TB
+	errors []string
+}
+
+func (r *recorder) Helper() {}
+func (r *recorder) Errorf(_ string, args ...any) {
+	r.errors = append(r.errors, args[0].(string))
+}
+
+func TestMatter(t *testing.T) {
+	inputs := func() []*whole {
+		return []*whole{
+			{Parts: []part{{Size: 1, Name: "a"}}, Kind: "big", First: &part{Size: 2}},
+			{Kind: "small", Parts: []part{{Size: 4, Name: "b"}}, First: &part{Name: "c"}, Note: "seen"},
+		}
+	}
+	for name, tc := range map[string]struct {
+		function func(*whole) (any, error)
+		ignored  []string
+		want     string // fields
+	}{
+		"all is copied": {func(w *whole) (any, error) { return w, nil }, nil, ""},
+		"a field of a part is not": {func(w *whole) (any, error) {
+			sizes := []int{}
+			for _, p := range w.Parts {
+				sizes = append(sizes, p.Size)
+			}
+			return []any{sizes, w.Kind, w.First.Size, w.Note}, nil
+		}, nil, "part.Name"},
+		"a value is checked alone": {func(w *whole) (any, error) {
+			if w.Kind != "big" && w.Kind != "small" {
+				return nil, errors.New("kind")
+			}
+			return []any{w.Parts, w.First, w.Note}, nil
+		}, nil, "whole.Kind"},
+		"what is ignored": {func(w *whole) (any, error) { return []any{w.Parts, w.Kind, w.Note}, nil }, []string{"whole.First"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &recorder{TB: t}
+			fieldtest.Matter(r, inputs(), tc.function, tc.ignored...)
+			if got := strings.Join(r.errors, " "); got != tc.want {
+				t.Errorf("found %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

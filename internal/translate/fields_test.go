@@ -1,0 +1,77 @@
+package translate_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/fieldtest"
+	"github.com/weir-dev/weir/internal/translate"
+)
+
+// inputs reads all golden inputs of a directory, all samples of the kind, and more.
+func inputs[T any](t *testing.T, dir, kind string, read func(*testing.T, []byte) *T, more ...string) []*T {
+	t.Helper()
+	golden, _ := filepath.Glob(filepath.Join("testdata", dir, "*"+inSuffix)) // the pattern is sound
+	samples, _ := filepath.Glob(filepath.Join("..", "..", "config", "samples", "*.yaml"))
+	var all []*T
+	for _, file := range append(golden, samples...) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(file, inSuffix) || strings.Contains(string(text), "\nkind: "+kind+"\n") {
+			all = append(all, read(t, text))
+		}
+	}
+	for _, text := range more {
+		all = append(all, read(t, []byte(text)))
+	}
+	return all
+}
+
+func TestEveryFieldOfAPolicyIsRead(t *testing.T) {
+	hub := defaultedBudget(t, []byte(`{metadata: {name: checkout-world}, spec: {id: acme/checkout, rate: {limit: 100, window: 1s}, members: [{name: `+self+`}]}}`))
+	fieldtest.Matter(t, inputs(t, "policy", "RateLimitPolicy", defaulted), func(p *v1alpha1.RateLimitPolicy) (any, error) {
+		p.Namespace, p.Name = "shop", "all"
+		hub.Namespace = p.Namespace
+		return translate.Policy(p, counting(hub))
+	}, "RateLimitPolicy.TypeMeta", "RateLimitPolicy.ObjectMeta", "RateLimitPolicy.Status",
+		"RateLimitPolicySpec.PodSelector")
+}
+
+func TestEveryFieldOfAPoolIsRead(t *testing.T) {
+	fieldtest.Matter(t, inputs(t, "pool", "ConcurrencyPool", defaultedPool, `
+spec:
+  podSelector: {}
+  limit: {max: 40}
+  algorithm: {type: Gradient2, baseline: {type: Rolling, samples: 50}}
+  coordinator: {type: Redis, redis: {cluster: {addresses: ["a:6379", "b:6379"]}}}
+  exempt:
+  - hosts: [shop.example.com]
+    queryParams: [{name: q, value: "1"}, {type: Present, name: page}]
+    sourceCIDRs: [192.0.2.0/24]
+    jwtClaims: [{claim: plan, value: free}, {header: x-token, claim: realm.roles, type: RegularExpression, value: "a.*"}]
+  - grpc: {service: grpc.health.v1.Health, method: Check}
+`), func(p *v1alpha1.ConcurrencyPool) (any, error) {
+		p.Namespace, p.Name = "shop", "all"
+		return translate.Pool(p)
+	}, "ConcurrencyPool.TypeMeta", "ConcurrencyPool.ObjectMeta", "ConcurrencyPool.Status",
+		"ConcurrencyPoolSpec.PodSelector", "Match.Descriptors")
+}
+
+func TestEveryFieldOfABudgetIsRead(t *testing.T) {
+	fieldtest.Matter(t, inputs(t, "budget", "FederatedBudget", defaultedBudget, `
+metadata: {name: checkout, namespace: shop}
+spec:
+  id: acme/checkout
+  rate: {limit: 1000, window: 1m}
+  members: [{name: eu-west}]
+  coordinator: {blockPercent: 5}
+  escrow: {type: Redis, redis: {cluster: {addresses: ["a:6379", "b:6379"]}}}
+`), func(b *v1alpha1.FederatedBudget) (any, error) {
+		return translate.Budget(b, b.Spec.Members[0].Name)
+	}, "FederatedBudget.TypeMeta", "FederatedBudget.ObjectMeta", "FederatedBudget.Status")
+}
