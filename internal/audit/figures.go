@@ -26,6 +26,8 @@ type Figures struct {
 	Overshoot        *Overshoot        // nil until a window was measured
 	UnderUtilization *UnderUtilization // nil until a full window of every rate was measured
 	Hottest          []KeyCount        // the keys asked for most, most first; of a limit with a key
+	Vanished         []string          // UIDs of pods that vanished before they accounted for all; ascending
+	Open             *OpenWindow       // nil until one is heard of, and of a limit with a key
 }
 
 // Overshoot is Δ in units of cost; of a limit with a key, that of the worst key.
@@ -38,6 +40,11 @@ type Overshoot struct {
 	WorstEnd  time.Time // of the window with Worst; zero while that is 0
 
 	WorstUnbounded bool // as Unbounded, in the window with Worst
+
+	// AtLeast says that Worst may be more: of some windows since the generation began not
+	// all is known.
+	AtLeast bool
+	Excess  int64 // the most that a window of the generation admitted beyond its Bound, at least
 }
 
 // UnderUtilization is U in basis points of the limit, from windows that lay
@@ -56,12 +63,14 @@ type figure struct {
 	missing   bool // the newest window that is over is unknown
 	failOpen  bool // in the last window holders admitted without a share
 	overEnd   time.Time
-	window    Overshoot // without Worst
+	window    Overshoot // without Worst; zero for none
+	shown     windowID  // of window
 	unused    int32
-	exceeded  bool
 	worst     int64
 	worstEnd  time.Time
 	limitless bool      // the window with worst was unbounded
+	excess    int64     // the most beyond a bound
+	lacking   bool      // of windows that are no longer held not all is known
 	heardOpen time.Time // when a window of this rate was last reported as open
 }
 
@@ -77,22 +86,38 @@ func (f *figure) enter(m measurement) {
 	if m.overshoot > f.worst {
 		f.worst, f.worstEnd, f.limitless = m.overshoot, m.end, m.limitless()
 	}
-	if m.overshoot > m.bound && !m.limitless() {
-		f.exceeded = true
+	if !m.limitless() {
+		f.excess = max(f.excess, m.overshoot-m.bound)
 	}
 	if m.early {
+		f.lacking = f.lacking || !m.known
 		return
 	}
 	if !m.end.Before(f.overEnd) {
 		f.overEnd, f.missing = m.end, !m.known
 	}
-	if !m.known || m.end.Before(f.window.WindowEnd) {
+	switch {
+	case m.end.Before(f.window.WindowEnd):
+		return
+	case !m.known && m.end.Equal(f.window.WindowEnd):
+		f.withdraw()
+		return
+	case !m.known:
 		return
 	}
 	f.measured, f.failOpen = true, m.unbounded
+	f.shown = m.id
 	f.window = Overshoot{WindowEnd: m.end, Observed: m.overshoot, Bound: m.bound, Unbounded: m.limitless()}
 	if m.full {
 		f.full, f.unused = true, m.unused
+	}
+}
+
+// withdraw takes back what is shown of the window that was measured last: not all of it
+// is known.
+func (f *figure) withdraw() {
+	if !f.window.WindowEnd.IsZero() {
+		f.missing, f.full, f.window, f.shown = true, false, Overshoot{}, windowID{}
 	}
 }
 
@@ -105,6 +130,8 @@ func (l *Limit) Figures(now time.Time) Figures {
 		Overshoot:        l.overshoot(),
 		UnderUtilization: l.underUtilization(),
 		Hottest:          l.hottest(),
+		Vanished:         l.vanished(),
+		Open:             l.open(),
 	}
 	for _, m := range l.members {
 		out.ActiveKeys = max(out.ActiveKeys, m.activeKeys)
@@ -117,13 +144,14 @@ func (l *Limit) verdict() Verdict {
 	if l.traffic {
 		verdict = Starting
 	}
+	owing := l.owing()
 	for _, f := range l.figures {
 		switch {
-		case f.exceeded:
+		case f.excess > 0:
 			verdict = min(verdict, Exceeded)
 		case f.failOpen:
 			verdict = min(verdict, FailOpen)
-		case f.missing:
+		case f.missing || owing && f.measured:
 			verdict = min(verdict, ReportsMissing)
 		case f.measured:
 			verdict = min(verdict, Measured)
@@ -136,22 +164,33 @@ func (l *Limit) overshoot() *Overshoot {
 	var out *Overshoot
 	for _, r := range l.promised.rates() {
 		f := l.figures[windowsOf(r)]
-		if !f.measured && f.worst == 0 {
+		last := l.last(f)
+		if last.WindowEnd.IsZero() && f.worst == 0 {
 			continue
 		}
 		if out == nil {
-			out = &Overshoot{WindowEnd: f.window.WindowEnd}
+			out = &Overshoot{WindowEnd: last.WindowEnd}
 		}
-		if out.Observed <= f.window.Observed {
-			out.Observed, out.WindowEnd = f.window.Observed, f.window.WindowEnd
+		if out.Observed <= last.Observed {
+			out.Observed, out.WindowEnd = last.Observed, last.WindowEnd
 		}
-		out.Bound = max(out.Bound, f.window.Bound)
-		out.Unbounded = out.Unbounded || f.window.Unbounded
+		out.Bound, out.Excess = max(out.Bound, last.Bound), max(out.Excess, f.excess)
+		out.AtLeast = out.AtLeast || l.partial(f)
+		out.Unbounded = out.Unbounded || last.Unbounded
 		if f.worst > out.Worst {
 			out.Worst, out.WorstEnd, out.WorstUnbounded = f.worst, f.worstEnd, f.limitless
 		}
 	}
 	return out
+}
+
+// last returns the window of the rate that was measured last, none while a holder is owing
+// what it did in it.
+func (l *Limit) last(f *figure) Overshoot {
+	if l.owing() {
+		return Overshoot{}
+	}
+	return f.window
 }
 
 func (l *Limit) underUtilization() *UnderUtilization {

@@ -85,7 +85,7 @@ func (s *simulation) start() {
 		holder: Holder{PodUID: fmt.Sprint("pod", s.started), Nonce: "1"},
 		phase:  s.rng.IntN(10), connected: true, admits: 1 + s.rng.Int64N(8),
 	}
-	s.limit.Join(p.holder)
+	s.limit.Join(p.holder, s.now)
 	s.all = append(s.all, p)
 }
 
@@ -290,7 +290,7 @@ func (s *simulation) bury(p *process) {
 
 func (s *simulation) comeBack(p *process) {
 	p.connected, p.returns = true, 0
-	s.limit.Join(p.holder)
+	s.limit.Join(p.holder, s.now)
 	for _, r := range p.rows { // a new session is told everything
 		r.changed = true
 	}

@@ -37,6 +37,9 @@ type Config struct {
 	// Unsettled says that requests are let through before it is known what they cost,
 	// so that nothing bounds what a window admits.
 	Unsettled bool
+	// Reset is when a counter was set back last, on the store's clock; 0 for never.
+	// Nothing bounds what the windows that were open then admit.
+	Reset limiter.Instant
 }
 
 // rates returns those of every counter, each window once.
@@ -109,13 +112,18 @@ type Limit struct {
 	// unknown even when it is first heard of later.
 	losses map[Holder]time.Time
 
-	// unplaced is when a holder last told that it had admitted what is in no row.
+	// accounts are those of members and of holders that vanished.
+	accounts map[Holder]*account
+	running  map[string]Holder // the process that joined last, by the pod's UID
+
+	// unplaced is when it was last found that something was admitted that is in no row.
 	// A window that may have begun before is unknown.
 	unplaced time.Time
 
 	rows    map[tuple]map[Holder]Row
 	windows map[windowID]*window
 	reached limiter.Instant // the store's time is at least this: a window began then
+	adopted limiter.Instant // reached, when the generation began
 	dropped limiter.Instant // rows of tuples that ended by then are not remembered
 	queries uint64
 
@@ -137,6 +145,8 @@ type member struct {
 	rounds     int       // of reports that arrived since it joined
 	round      time.Time // when the last of them began,
 	before     time.Time // and the one before, zero for none
+	caught     bool      // up: nothing waits of what it counted before it joined
+	waiting    bool      // more waits than its last report had room for
 	reported   bool      // the limit was spoken of; the fields below are as it was last
 	generation int64
 	totals     Totals
@@ -157,6 +167,8 @@ func New(interval time.Duration, c Config, since time.Time) *Limit {
 		since:    since,
 		members:  map[Holder]*member{},
 		losses:   map[Holder]time.Time{},
+		accounts: map[Holder]*account{},
+		running:  map[string]Holder{},
 		rows:     map[tuple]map[Holder]Row{},
 		windows:  map[windowID]*window{},
 	}
@@ -171,6 +183,7 @@ func New(interval time.Duration, c Config, since time.Time) *Limit {
 // or equal generation changes nothing.
 func (l *Limit) Reconfigure(c Config, now time.Time) {
 	if c.Generation <= l.generation {
+		l.promised.Reset = max(l.promised.Reset, c.Reset) // which comes without another generation
 		return
 	}
 	if c.Keyed != l.keyed {
@@ -201,6 +214,7 @@ func (l *Limit) mixes(w *window) bool { return !w.began.After(l.changed) || l.la
 
 func (l *Limit) adopt(c Config, now time.Time) {
 	l.generation, l.promised, l.keyed, l.changed = c.Generation, c, c.Keyed, now
+	l.adopted = l.reached
 	l.since = later(l.since, now)
 	l.worstUnused = 0
 	figures := make(map[limiter.Rate]*figure, len(l.promised.Promise.Rates))
@@ -236,15 +250,17 @@ func (l *Limit) longest() time.Duration {
 
 // Join adds a holder: from now on it has to account for windows. One that was
 // lost and comes back may still account for those it left unknown.
-func (l *Limit) Join(h Holder) {
+func (l *Limit) Join(h Holder, now time.Time) {
 	if l.members[h] != nil {
 		return
 	}
+	l.succeed(h, now)
 	l.members[h] = &member{}
 	delete(l.losses, h)
 	for _, w := range l.windows {
 		w.rejoin(h)
 	}
+	l.review()
 }
 
 // Leave removes a holder that stopped in good order: what it reported is all
@@ -254,6 +270,10 @@ func (l *Limit) Leave(h Holder) {
 		return
 	}
 	delete(l.members, h)
+	delete(l.accounts, h)
+	if l.running[h.PodUID] == h {
+		delete(l.running, h.PodUID)
+	}
 	for _, w := range l.windows {
 		w.leave(h, !l.keyed || w.openRows(h) == 0)
 	}
@@ -269,6 +289,7 @@ func (l *Limit) Lose(h Holder, now time.Time) {
 	for _, w := range l.windows {
 		w.leave(h, w.accounted(h, m))
 	}
+	l.vanish(h, now)
 	l.pruneLosses(now)
 	if len(l.losses) >= maxLosses {
 		h = Holder{} // one that never comes back stands for many
@@ -287,8 +308,14 @@ func (l *Limit) pruneLosses(now time.Time) {
 // Pass enters a report that says nothing of the limit: the holder has nothing to
 // account for.
 func (l *Limit) Pass(h Holder, now time.Time) {
-	if m := l.members[h]; m != nil {
-		m.hear(now, l.interval)
+	m := l.members[h]
+	if m == nil {
+		return
+	}
+	m.hear(now, l.interval)
+	m.caught = true
+	if a := l.accounts[h]; a != nil && m.rounds >= silentRounds {
+		a.lost = time.Time{}
 	}
 }
 
@@ -313,34 +340,35 @@ func (l *Limit) Report(h Holder, r Report, now time.Time) {
 			l.changed = now
 		}
 	}
-	if r.Totals.Unplaced > m.totals.Unplaced {
-		l.Unplace(now)
+	if m.waiting = r.Waiting; !r.Waiting {
+		m.hear(now, l.interval)
 	}
-	m.hear(now, l.interval)
 	m.reported, m.generation, m.totals, m.activeKeys, m.hottest = true, r.Generation, r.Totals, r.ActiveKeys, r.Hottest
 	for _, row := range r.Rows {
-		l.count(h, row, now, m.rounds == 1)
+		l.count(h, row, now, m.rounds <= 1 || !m.caught)
 		if row.Final {
 			m.ended = max(m.ended, tupleOf(row.Windows).end())
 		}
 	}
+	m.caught = m.caught || !r.Waiting
+	l.compare(h, &r, now)
+	l.review()
 	l.drop()
 }
 
 // Unplace leaves every window unknown that may have been open until now: some of what was
 // admitted in it is in no report.
-func (l *Limit) Unplace(now time.Time) {
-	l.unplaced = now
-	for _, w := range l.windows {
-		w.unplaced = w.unplaced || !w.measured
-	}
-}
+func (l *Limit) Unplace(now time.Time) { l.doubt(now, now) }
 
 // count replaces what h reported for the row's windows before. What is said in
 // the first round after a holder joined may be old.
 func (l *Limit) count(h Holder, row Row, now time.Time, first bool) {
 	t := tupleOf(row.Windows)
-	if t.N == 0 || t.end() <= l.dropped {
+	if t.N == 0 {
+		return
+	}
+	if t.end() <= l.dropped {
+		l.prove(h, row, now)
 		return
 	}
 	byHolder := l.rows[t]
@@ -353,9 +381,10 @@ func (l *Limit) count(h Holder, row Row, now time.Time, first bool) {
 		return // overtaken on the way
 	}
 	byHolder[h] = row
+	l.account(h).accepted += row.Admitted + row.Refused - old.Admitted - old.Refused
 	l.traffic = l.traffic || row.Admitted+row.Refused > 0
 	for _, open := range row.Windows.Slice() {
-		w := l.window(open, now, first)
+		w := l.window(open, row.Age, now, first)
 		w.claimed = max(w.claimed, open.Limit)
 		w.replace(h, old, resent, row)
 		if f := l.figures[windowsOf(open.Rate)]; f != nil && !row.Final && !first {
@@ -366,15 +395,23 @@ func (l *Limit) count(h Holder, row Row, now time.Time, first bool) {
 }
 
 // window returns the window, new when it was never heard of; old says that it may
-// have ended long ago.
-func (l *Limit) window(open limiter.OpenWindow, now time.Time, old bool) *window {
+// have ended long ago, and age when it was used first.
+func (l *Limit) window(open limiter.OpenWindow, age time.Duration, now time.Time, old bool) *window {
 	id := windowID{windows: windowsOf(open.Rate), index: open.Index}
 	if w := l.windows[id]; w != nil {
 		return w
 	}
 	w := newWindow(id, now)
-	if !old {
+	if age > 0 { // by which its clock may have been suspended
+		age = max(age, duration(l.reached.Sub(id.end())))
+	}
+	switch {
+	case !old && age > l.interval:
+		w.began = earlier(l.began(id, now), l.began(id, now.Add(-age)))
+	case !old:
 		w.began = l.began(id, now)
+	case age > 0:
+		w.began = now.Add(-age - duration(id.length()) - slackReports*l.interval)
 	}
 	w.unplaced = !l.unplaced.IsZero() && !w.began.After(l.unplaced)
 	for h, at := range l.losses {
@@ -420,19 +457,32 @@ func (l *Limit) drop() {
 		l.dropped = max(l.dropped, oldest.end())
 	}
 	for id, w := range l.windows {
-		if w.measured && id.end() <= l.dropped {
-			delete(l.windows, id)
+		if !w.measured || id.end() > l.dropped {
+			continue
 		}
+		if f := l.figures[id.windows]; f != nil && !w.known {
+			f.lacking = true
+		}
+		delete(l.windows, id)
 	}
 	if len(l.windows) > maxWindows {
 		l.forget() // no clock runs through so many windows: a holder invents them
+		l.lack()
 	}
 }
 
-// forget drops every row and window.
+// forget drops every row and window. Rows of those that are open may come again.
 func (l *Limit) forget() {
-	for t := range l.rows {
-		l.dropped = max(l.dropped, t.end())
+	for t, byHolder := range l.rows {
+		if t.end() <= l.reached {
+			l.dropped = max(l.dropped, t.end())
+			continue
+		}
+		for h, row := range byHolder {
+			if a := l.accounts[h]; a != nil {
+				a.accepted -= row.Admitted + row.Refused
+			}
+		}
 	}
 	clear(l.rows)
 	clear(l.windows)
@@ -497,17 +547,24 @@ func (l *Limit) measure(w *window) {
 	if f == nil {
 		return // of a rate the policy no longer has
 	}
+	m := l.outcome(w)
+	w.known = m.known
+	f.enter(m)
+	if unused, ok := l.leastUnused(); ok {
+		l.worstUnused = max(l.worstUnused, unused)
+	}
+}
+
+// outcome sets what is known of w against what it may admit.
+func (l *Limit) outcome(w *window) measurement {
 	carry, unsettled := l.promised.Carry, l.promised.Unsettled
 	if l.mixes(w) {
 		carry, unsettled = max(carry, l.before.carry), unsettled || l.before.unsettled
 	}
 	m := w.measure(l.ceilingsOf(w), carry)
-	m.unsettled = unsettled
+	m.unsettled = unsettled || w.id.open().Start() <= l.promised.Reset && l.promised.Reset < w.id.end()
 	m.early, m.full = !w.began.After(l.since), w.began.After(l.changed)
-	f.enter(m)
-	if unused, ok := l.leastUnused(); ok {
-		l.worstUnused = max(l.worstUnused, unused)
-	}
+	return m
 }
 
 // ceilingsOf returns what holds in w: while holders go over to another generation, the
@@ -540,6 +597,13 @@ func (l *Limit) lagging() bool {
 }
 
 func duration(d limiter.Micros) time.Duration { return time.Duration(d) * time.Microsecond }
+
+func earlier(t, u time.Time) time.Time {
+	if u.Before(t) {
+		return u
+	}
+	return t
+}
 
 func later(t, u time.Time) time.Time {
 	if u.After(t) {

@@ -24,7 +24,7 @@ func newFleet(keyed bool, limit int64, members ...string) *fleet {
 	f := &fleet{now: noon.Add(-time.Minute)}
 	f.Limit = New(time.Second, Config{Generation: 1, Promise: Promise{Rates: []limiter.Rate{{Limit: limit, Window: limiter.Second}}}, Keyed: keyed}, f.now)
 	for _, name := range members {
-		f.Join(holder(name))
+		f.Join(holder(name), f.now)
 	}
 	f.now = noon.Add(-3 * time.Second)
 	for range 3 {
@@ -56,11 +56,14 @@ func (f *fleet) pass(names ...string) {
 	f.queries = append(f.queries, f.Advance(f.now)...)
 }
 
+// final is a row of the i-th second that is over, open of one that is not.
+func final(i, admitted, refused int64) Row {
+	return Row{Windows: at(i, 100), Final: true, Admitted: admitted, Refused: refused}
+}
+
+func open(i, admitted int64) Row { return Row{Windows: at(i, 100), Admitted: admitted} }
+
 func TestLimit(t *testing.T) {
-	final := func(i, admitted, refused int64) Row {
-		return Row{Windows: at(i, 100), Final: true, Admitted: admitted, Refused: refused}
-	}
-	open := func(i, admitted int64) Row { return Row{Windows: at(i, 100), Admitted: admitted} }
 	secondAfterNoon := noon.Add(time.Second)
 
 	tests := map[string]struct {
@@ -159,7 +162,7 @@ func TestLimit(t *testing.T) {
 				}
 			},
 			wantVerdict: Exceeded,
-			want:        &Overshoot{Worst: 30, WorstEnd: secondAfterNoon},
+			want:        &Overshoot{Worst: 30, WorstEnd: secondAfterNoon, AtLeast: true},
 		},
 		"a holder that vanished leaves its window unknown": {
 			run: func(f *fleet) {
@@ -190,7 +193,7 @@ func TestLimit(t *testing.T) {
 				f.pass("a")
 			},
 			wantVerdict: Exceeded,
-			want:        &Overshoot{WindowEnd: noon.Add(6 * time.Second), Observed: 20, Worst: 20, WorstEnd: noon.Add(6 * time.Second)},
+			want:        &Overshoot{WindowEnd: noon.Add(6 * time.Second), Observed: 20, Worst: 20, WorstEnd: noon.Add(6 * time.Second), AtLeast: true},
 			wantUnused:  &UnderUtilization{},
 		},
 		"a holder that vanished after it accounted for a window leaves it known": {
@@ -201,7 +204,7 @@ func TestLimit(t *testing.T) {
 				f.pass("a")
 			},
 			wantVerdict: Measured,
-			want:        &Overshoot{WindowEnd: secondAfterNoon},
+			want:        &Overshoot{WindowEnd: secondAfterNoon, AtLeast: true},
 			wantUnused:  &UnderUtilization{},
 		},
 		"a holder that comes back accounts for what it left unknown": {
@@ -210,7 +213,7 @@ func TestLimit(t *testing.T) {
 				f.Lose(holder("b"), f.now)
 				f.report("a", final(0, 20, 0))
 				f.pass("a")
-				f.Join(holder("b"))
+				f.Join(holder("b"), f.now)
 				f.report("b", final(0, 90, 0))
 				f.pass("a", "b")
 			},
@@ -223,7 +226,7 @@ func TestLimit(t *testing.T) {
 				f.Lose(holder("b"), f.now)
 				f.report("a", final(0, 20, 0))
 				f.pass("a")
-				f.Join(holder("b"))
+				f.Join(holder("b"), f.now)
 				f.Advance(f.now)
 			},
 			wantVerdict: ReportsMissing,
@@ -233,7 +236,7 @@ func TestLimit(t *testing.T) {
 				f.Lose(holder("b"), f.now)
 				f.Lose(holder("a"), f.now)
 				f.now = f.now.Add(10 * time.Second)
-				f.Join(holder("a"))
+				f.Join(holder("a"), f.now)
 				f.report("a", final(0, 20, 0))
 				f.pass("a")
 			},
@@ -390,6 +393,9 @@ func TestLimit(t *testing.T) {
 			got := f.Figures(f.now)
 			if got.Verdict != tc.wantVerdict {
 				t.Errorf("verdict = %v, want %v", got.Verdict, tc.wantVerdict)
+			}
+			if tc.wantVerdict == Exceeded {
+				tc.want.Excess = tc.want.Worst - tc.want.Bound
 			}
 			if diff := cmp.Diff(tc.want, got.Overshoot, cmpopts.EquateApproxTime(0)); diff != "" {
 				t.Errorf("overshoot (-want +got):\n%s", diff)
@@ -560,7 +566,7 @@ func TestUnderUtilizationIsThatOfTheRateUsedBest(t *testing.T) {
 	rates := []limiter.Rate{{Limit: 10, Window: limiter.Second}, {Limit: 15, Window: 2 * limiter.Second}}
 	now := noon.Add(-time.Minute)
 	l := New(time.Second, Config{Generation: 1, Promise: Promise{Rates: rates}}, now)
-	l.Join(holder("a"))
+	l.Join(holder("a"), now)
 	l.Pass(holder("a"), now)
 	row := func(i, admitted, refused int64) Row {
 		w := limiter.Windows{N: 2}
@@ -582,7 +588,7 @@ func TestUnderUtilizationIsThatOfTheRateUsedBest(t *testing.T) {
 
 func TestWindowsBeforeEveryHolderIsKnownAreNotMeasured(t *testing.T) {
 	l := New(time.Second, Config{Generation: 1, Promise: Promise{Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}}}}, noon.Add(10*time.Second))
-	l.Join(holder("a"))
+	l.Join(holder("a"), noon)
 	report := func(i, admitted int64) {
 		now := noon.Add(time.Duration(i) * time.Second)
 		row := Row{Windows: at(i, 100), Final: true, Admitted: admitted}
@@ -639,8 +645,8 @@ func TestTheShortestWindowsAreMeasured(t *testing.T) {
 			const tenth = limiter.Second / 10
 			now := noon.Add(-time.Minute)
 			l := New(time.Second, Config{Generation: 1, Promise: Promise{Rates: []limiter.Rate{{Limit: 100, Window: tenth}}}, Keyed: keyed}, now)
-			l.Join(holder("busy"))
-			l.Join(holder("silent"))
+			l.Join(holder("busy"), now)
+			l.Join(holder("silent"), now)
 			for second := range int64(20) {
 				now = noon.Add(time.Duration(second) * time.Second)
 				var rows []Row
@@ -679,14 +685,14 @@ func TestFlow(t *testing.T) {
 
 func TestMemoryIsBoundedWhateverHoldersInvent(t *testing.T) {
 	l := New(time.Second, Config{Generation: 1, Promise: Promise{Rates: []limiter.Rate{{Limit: 1, Window: limiter.Second}, {Limit: 1, Window: limiter.MaxWindow}}}}, noon)
-	l.Join(holder("a"))
+	l.Join(holder("a"), noon)
 	for i := range int64(3000) {
 		w := limiter.Windows{N: 2}
 		w.Open[0] = limiter.OpenWindow{Rate: limiter.Rate{Limit: 1, Window: limiter.Second}, Index: i * 7}
 		w.Open[1] = limiter.OpenWindow{Rate: limiter.Rate{Limit: 1, Window: limiter.MaxWindow}, Index: i}
 		l.Report(holder("a"), Report{Rows: []Row{{Windows: w, Admitted: 1}}}, noon)
 		l.Lose(Holder{PodUID: "b", Nonce: string(rune(i))}, noon)
-		l.Join(Holder{PodUID: "b", Nonce: string(rune(i + 1))})
+		l.Join(Holder{PodUID: "b", Nonce: string(rune(i + 1))}, noon)
 	}
 	l.Advance(noon)
 	if len(l.rows) > retainedTuples || len(l.windows) > maxWindows || len(l.losses) > maxLosses+1 {

@@ -15,7 +15,7 @@ func newFleetOf(c Config, members ...string) *fleet {
 	f := &fleet{now: noon.Add(-time.Minute)}
 	f.Limit = New(time.Second, c, f.now)
 	for _, name := range members {
-		f.Join(holder(name))
+		f.Join(holder(name), f.now)
 	}
 	f.now = noon.Add(-3 * time.Second)
 	for range 3 {
@@ -154,6 +154,9 @@ func TestPromises(t *testing.T) {
 				overshoot = *got.Overshoot
 				overshoot.WindowEnd, overshoot.WorstEnd = time.Time{}, time.Time{}
 			}
+			if tc.wantVerdict == Exceeded {
+				tc.want.Excess = tc.want.Worst - tc.want.Bound
+			}
 			if diff := cmp.Diff(tc.want, overshoot); diff != "" {
 				t.Errorf("overshoot (-want +got):\n%s", diff)
 			}
@@ -237,7 +240,7 @@ func TestWindowsOfACalendar(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := New(time.Second, Config{Generation: 1, Promise: Promise{Rates: []limiter.Rate{tc.rate}}}, midday.AddDate(0, -2, 0))
-			l.Join(holder("a"))
+			l.Join(holder("a"), midday)
 			now := midday
 			l.Pass(holder("a"), now)
 			report := func(admitted int64, rate limiter.Rate, at time.Time, final bool) {
@@ -300,5 +303,28 @@ func TestHottest(t *testing.T) {
 	unkeyed.Report(holder("a"), Report{Generation: 1, Hottest: many}, unkeyed.now)
 	if got := unkeyed.Figures(unkeyed.now).Hottest; got != nil {
 		t.Errorf("a limit without a key shows %v", got)
+	}
+}
+
+// TestAWindowInWhichACounterWasSetBackHasNoBound, and no other: what was granted before it
+// and the limit once more may be admitted in it.
+func TestAWindowInWhichACounterWasSetBackHasNoBound(t *testing.T) {
+	start := limiter.Instant(noon.UnixMicro())
+	for reset, unbounded := range map[limiter.Instant]bool{
+		0: false, start - 1: false, start: true, start + limiter.Instant(limiter.Second) - 1: true, start + limiter.Instant(limiter.Second): false,
+	} {
+		c := Config{Generation: 1, Promise: perSecond(100, 100)}
+		f := newFleetOf(c, "a")
+		c.Reset = reset
+		f.Reconfigure(c, f.now) // under the same generation
+		f.Reconfigure(Config{Generation: 1, Promise: c.Promise}, f.now)
+		got := f.account(map[string]Row{"a": of(150, 0)})
+		want := Exceeded
+		if unbounded {
+			want = Measured
+		}
+		if got.Verdict != want || got.Overshoot.Unbounded != unbounded || got.Overshoot.Observed != 50 {
+			t.Errorf("set back %dµs after the start: verdict %v, %+v", reset-start, got.Verdict, *got.Overshoot)
+		}
 	}
 }

@@ -1,6 +1,10 @@
 package audit
 
-import "github.com/weir-dev/weir/pkg/limiter"
+import (
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
 
 // A Holder is one sidecar process. A pod whose sidecar starts again is another
 // holder.
@@ -14,6 +18,12 @@ type Report struct {
 	Totals     Totals
 	ActiveKeys int64
 	Rows       []Row
+	// Placed are the units, admitted and refused, of all rows since the holder's process
+	// started: those that it forgot, and the others as they were reported on this stream.
+	// nil when the holder does not say.
+	Placed *int64
+	// Waiting says that more rows wait than the report had room for.
+	Waiting bool
 	// Hottest are the keys the holder was asked for most, at most MaxHottest.
 	Hottest []KeyCount
 }
@@ -25,7 +35,7 @@ const MaxHottest = 32
 type Totals struct {
 	Admitted, Refused int64
 	RoundTrips        int64 // store calls
-	Unplaced          int64 // of Admitted: in windows that the holder could not tell
+	Unplaced          int64 // of Admitted: in no row
 }
 
 // A Row is what a holder let through while the same windows, one a rate, were
@@ -34,6 +44,7 @@ type Totals struct {
 type Row struct {
 	Windows    limiter.Windows // Granted is ignored
 	Final      bool            // the windows are over for this holder
+	Age        time.Duration   // since the holder first used them; 0 when it does not say
 	Admitted   int64           // over all keys
 	Refused    int64
 	Local      int64      // of Admitted: by the failure action, not from a grant

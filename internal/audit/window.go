@@ -57,6 +57,7 @@ type window struct {
 	over     bool
 	closed   time.Time // when it was found to be over
 	measured bool
+	known    bool // and nothing is missing
 
 	tallies map[Holder]*tally
 	// due holds, once the window is over, the members that have to account for it,
@@ -100,7 +101,7 @@ func (w *window) replace(h Holder, old Row, resent bool, row Row) {
 // complete reports whether all that holders let through is in their rows.
 func (w *window) complete() bool { return len(w.missing) == 0 && !w.unplaced }
 
-func (w *window) reopen() { w.measured, w.query = false, nil }
+func (w *window) reopen() { w.measured, w.known, w.query = false, false, nil }
 
 func (w *window) openRows(h Holder) int {
 	if t := w.tallies[h]; t != nil {
@@ -121,7 +122,7 @@ func (w *window) close(members map[Holder]*member, now time.Time) {
 // accounted reports whether h has said all there is to say about the window.
 func (w *window) accounted(h Holder, m *member) bool {
 	t := w.tallies[h]
-	if t != nil && t.open > 0 {
+	if t != nil && t.open > 0 || m.waiting {
 		return false
 	}
 	if t != nil && t.ended {
@@ -176,6 +177,7 @@ func (w *window) rejoin(h Holder) {
 
 // A measurement is what came out of one window.
 type measurement struct {
+	id        windowID
 	end       time.Time
 	known     bool // nothing is missing; otherwise overshoot is the least it can be
 	early     bool // the window may have begun before every holder was known, or before the generation
@@ -191,6 +193,7 @@ type measurement struct {
 // carried so many units into the window.
 func (w *window) measure(of ceilings, carry int64) measurement {
 	m := measurement{
+		id:    w.id,
 		end:   time.UnixMicro(int64(w.id.end())),
 		known: w.complete() && (w.query == nil || !w.query.unknown),
 	}

@@ -64,6 +64,8 @@ func (h handler) SetHolders(namespace, name string, n int64) {
 	h.p.enforcer.SetHolders(namespace, name, n)
 }
 
+func (h handler) Reached(server string, by store.Reached) { h.p.stores.Reached(server, by) }
+
 func (h handler) Report(now time.Time, session uint64) *fleetpb.Report {
 	return &fleetpb.Report{Limits: h.p.enforcer.Report(now, session), Pools: h.p.pools.Report(session)}
 }
@@ -94,9 +96,6 @@ func (p *process) Limits() []enforce.LimitState { return p.enforcer.Limits() }
 
 // Pool returns the pool in force, nil when there is none.
 func (p *process) Pool() *pools.State { return p.pools.State() }
-
-// Connected reports whether the stream to the controller is open.
-func (p *process) Connected() bool { return p.fleet != nil && p.fleet.State().Connected }
 
 // Fleet returns the state of that stream, nil when no controller is configured.
 func (p *process) Fleet() *fleet.State {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/fleet"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
@@ -26,7 +27,7 @@ type noLimits struct{}
 
 func (noLimits) Limits() []enforce.LimitState { return nil }
 func (noLimits) Pool() *pools.State           { return nil }
-func (noLimits) Connected() bool              { return false }
+func (noLimits) Fleet() *fleet.State          { return nil }
 
 // checker answers every request alike and remembers the last.
 type checker struct {

@@ -52,11 +52,13 @@ func (l *Limit) audit(t tuple, hashes []string) (keys []*fleetpb.KeyCount, known
 	newest, forgot := l.forgotten[t.shape()]
 	known = !forgot || newest.before(t)
 	overflow := false
+	l.mu.Unlock()
+	l.summing.Lock()
 	if s := l.sums[t.open[0]]; s != nil && t.n == 1 {
 		overflow = s.overflow
 		l.pick(s.keys, asked)
 	}
-	l.mu.Unlock()
+	l.summing.Unlock()
 	if r != nil {
 		r.mu.Lock()
 		overflow = overflow || r.overflow

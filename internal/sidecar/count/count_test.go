@@ -52,7 +52,7 @@ func rows(t *testing.T, b *Book, now time.Time, session uint64) []*fleetpb.Windo
 
 func wantRows(t *testing.T, got []*fleetpb.WindowReport, want ...*fleetpb.WindowReport) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(want, got, protocmp.Transform(), protocmp.IgnoreFields(&fleetpb.WindowReport{}, "age_micros")); diff != "" {
 		t.Errorf("rows differ (-want +got):\n%s", diff)
 	}
 }
@@ -138,7 +138,7 @@ func TestEventsWithoutWindowsAreInTheTotals(t *testing.T) {
 	l.Count(at(0), Event{Outcome: FailedClosed, Cost: 2, Local: true})
 	l.Count(at(0), Event{Outcome: KeyMissing})
 	want := []*fleetpb.LimitReport{{
-		Namespace: "shop", Policy: "checkout", Limit: "all", Generation: 4, AdmittedTotal: 3, UnplacedTotal: 3, RefusedTotal: 2,
+		Namespace: "shop", Policy: "checkout", Limit: "all", Generation: 4, AdmittedTotal: 3, UnplacedTotal: 3, RefusedTotal: 2, PlacedTotal: new(int64(0)),
 	}}
 	if diff := cmp.Diff(want, b.Report(at(0), 1), protocmp.Transform()); diff != "" {
 		t.Errorf("report differs (-want +got):\n%s", diff)
@@ -540,5 +540,73 @@ func BenchmarkCountKeyed(b *testing.B) {
 	for b.Loop() {
 		i++
 		l.Count(at(0), admitted(keys[i%len(keys)], 1, w))
+	}
+}
+
+// TestPlacedIsWhatRowsCounted as the session was sent them, and what is forgotten as it was
+// last, so that the receiver misses what it was not sent.
+func TestPlacedIsWhatRowsCounted(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Holders: 1, Keyed: true, MaxKeys: 1})
+	report := func(now float64, session uint64) (placed, sent int64) {
+		r := b.Report(at(now), session)[0]
+		for _, w := range r.GetWindows() {
+			sent += w.GetAdmitted() + w.GetRefused()
+		}
+		return r.GetPlacedTotal(), sent
+	}
+	l.Count(at(0), admitted("a", 3, second(7)))
+	l.Count(at(0), refused("a", 2, second(7)))
+	if placed, sent := report(0, 1); placed != 5 || sent != 5 {
+		t.Errorf("placed %d, sent %d; want 5 of both", placed, sent)
+	}
+	for i := range int64(8) { // crowded: the first go at once when they are over
+		l.Count(at(3+2*float64(i)), admitted("a", 1, second(10+i)))
+	}
+	placed, sent := report(30, 2)
+	if placed != 13 || sent >= 13 {
+		t.Errorf("placed %d, sent %d; want 13, of which some was forgotten", placed, sent)
+	}
+	e := admitted("a", 3, second(7))
+	l.Correct(e, 4)
+	if placed, _ = report(30, 2); placed != 17 {
+		t.Errorf("placed %d, want 17 with what was corrected of a row that is forgotten", placed)
+	}
+}
+
+func TestRowsThatWaitAreSaidTo(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Holders: 1})
+	for i := range int64(maxRowsAtOnce + 1) {
+		l.Count(at(0), admitted("", 1, second(i)))
+	}
+	for _, want := range []bool{true, false} {
+		if got := b.Report(at(0), 1)[0].GetWaiting(); got != want {
+			t.Errorf("waiting = %v, want %v", got, want)
+		}
+	}
+}
+
+// TestWhatComesAfterARowWasForgottenIsInNone.
+func TestWhatComesAfterARowWasForgottenIsInNone(t *testing.T) {
+	l := NewBook(hash).Open(all, Settings{Holders: 1})
+	l.Count(at(0), admitted("", 1, second(7)))
+	r := l.rows[0]
+	if l.sweep(at(600)); r.count(new(admitted("", 1, second(7))), l.settings.Load(), 1) {
+		t.Error("a row that is forgotten counted")
+	}
+	l.current.Store(r)
+	r.seen.Store(second(7))
+	e := admitted("", 2, r.seen.Load())
+	if l.Count(at(600), e); l.unplaced.Load() != 2 {
+		t.Errorf("%d are in no row, want 2", l.unplaced.Load())
+	}
+}
+
+func TestARowSaysHowOldItIs(t *testing.T) {
+	b := NewBook(hash)
+	b.Open(all, Settings{Holders: 1}).Count(at(1), admitted("", 1, second(7)))
+	if got := rows(t, b, at(3.5), 1)[0].GetAgeMicros(); got != 2_500_000 {
+		t.Errorf("age = %dµs, want 2.5 s", got)
 	}
 }

@@ -104,23 +104,26 @@ type Limit struct {
 
 	requests          [outcomes]atomic.Uint64
 	admitted, refused atomic.Int64 // in units of cost
-	unplaced          atomic.Int64 // of admitted: in windows that are not known
+	unplaced          atomic.Int64 // of admitted: in no row
 
 	current atomic.Pointer[row] // where the last event was counted
 
 	hottest sketch // of the rows that are over
 
-	// Whoever holds the locks of several holds that of the sketch first, then those
-	// of rows, then this.
+	// Whoever holds several locks took that of the sketch first, then this, then that of
+	// a row, then that of the sums.
 	mu      sync.Mutex
 	rows    []*row // in the order they were opened
 	byTuple map[tuple]*row
-	sums    map[window]*sum
-	summed  []window  // the windows of sums, in the order they were opened
+	gone    int64     // units, admitted and refused, of the rows that are forgotten
 	retired time.Time // when the limit was removed; zero while it is enforced
 	// forgotten is, by shape, the newest tuple whose counts are gone: no question
 	// about it or an older one has an answer.
 	forgotten map[tuple]tuple
+
+	summing sync.Mutex
+	sums    map[window]*sum
+	summed  []window // the windows of sums, in the order they were opened
 }
 
 func newLimit(name Name, hash func(string) string) *Limit {
@@ -184,7 +187,9 @@ func (l *Limit) enter(now time.Time, e *Event) {
 		_, e.overridden = settings.Overrides[e.Value]
 	}
 	r := l.rowOf(e, now)
-	r.count(e, settings, l.holders.Load())
+	if !r.count(e, settings, l.holders.Load()) {
+		l.unplaced.Add(e.admitted())
+	}
 	if settings.Keyed && r.tuple.n > 1 {
 		l.addToSums(r.tuple, e, now)
 	}
@@ -272,14 +277,22 @@ func (l *Limit) prune(now time.Time) (over []*row) {
 			delete(l.byTuple, r.tuple)
 			l.current.CompareAndSwap(r, nil)
 			l.forget(r.tuple)
+			l.gone += r.close()
 		} else {
 			rows = append(rows, r)
 		}
 	}
 	slices.Reverse(rows)
 	l.rows = rows
+	l.pruneSums(now, most)
+	return over
+}
 
-	keys = 0
+// pruneSums forgets sums; mu is held.
+func (l *Limit) pruneSums(now time.Time, most int) {
+	l.summing.Lock()
+	defer l.summing.Unlock()
+	keys := 0
 	summed := make([]window, 0, len(l.summed)+1)
 	for _, w := range slices.Backward(l.summed) {
 		s := l.sums[w]
@@ -294,7 +307,6 @@ func (l *Limit) prune(now time.Time) (over []*row) {
 	}
 	slices.Reverse(summed)
 	l.summed = summed
-	return over
 }
 
 // isCrowded reports whether what ended so long ago has to give way when so many

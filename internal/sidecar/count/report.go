@@ -40,24 +40,41 @@ func (l *Limit) report(now time.Time, session uint64) *fleetpb.LimitReport {
 	report := l.totals()
 	report.Hottest = l.hottestKeys()
 	keys := 0
-	for _, r := range l.untold(now, session) {
+	rows, more := l.untold(now, session)
+	report.Waiting = more
+	for _, r := range rows {
 		if keys > maxKeysAtOnce-maxHotKeys-maxRefusedKeys {
+			report.Waiting = true
 			break
 		}
 		w := l.reportRow(r, now, session)
 		keys += len(w.GetKeys())
 		report.Windows = append(report.Windows, w)
 	}
+	report.PlacedTotal = new(l.placed(session))
 	return report
 }
 
-// untold returns the newest rows that the session has to be told of, in order.
-func (l *Limit) untold(now time.Time, session uint64) []*row {
+// placed returns the units, admitted and refused, of all rows: of those that are
+// forgotten, and of the others as the session was sent them.
+func (l *Limit) placed(session uint64) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sum := l.gone
+	for _, r := range l.rows {
+		sum += r.toldTo(session)
+	}
+	return sum
+}
+
+// untold returns the newest rows that the session has to be sent, in order, and
+// whether more have to wait.
+func (l *Limit) untold(now time.Time, session uint64) (newest []*row, more bool) {
 	l.mu.Lock()
 	rows := slices.Clone(l.rows)
 	l.mu.Unlock()
 	rows = slices.DeleteFunc(rows, func(r *row) bool { return l.told(r, now, session) })
-	return rows[max(0, len(rows)-maxRowsAtOnce):]
+	return rows[max(0, len(rows)-maxRowsAtOnce):], len(rows) > maxRowsAtOnce
 }
 
 func (l *Limit) totals() *fleetpb.LimitReport {
@@ -81,17 +98,29 @@ func (l *Limit) reportRow(r *row, now time.Time, session uint64) *fleetpb.Window
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sent = sent{session: session, changes: r.changes, final: l.final(r, now)}
+	r.told = r.total.offered()
 	w := &fleetpb.WindowReport{
 		Windows:  r.windows(),
 		Final:    r.sent.final,
 		Admitted: r.total.admitted, Refused: r.total.refused,
 		Local: r.local, LocalShare: r.localShare,
+		AgeMicros: max(1, now.Sub(r.opened).Microseconds()),
 	}
 	// Keys of an open row would change until the next report anyway.
 	if w.Final && l.settings.Load().Keyed {
 		w.Keys, w.Unlisted = l.keysThatMatter(r)
 	}
 	return w
+}
+
+// toldTo returns the units, admitted and refused, that the session was sent.
+func (r *row) toldTo(session uint64) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sent.session != session {
+		return 0
+	}
+	return r.told
 }
 
 func (r *row) windows() []*fleetpb.Window {

@@ -99,6 +99,8 @@ type row struct {
 	holders    int64  // the most that were known to enforce the limit
 	changes    uint64 // events counted so far
 	sent       sent
+	told       int64 // units, admitted and refused, as they were sent
+	closed     bool  // it is forgotten, and counts nothing more
 }
 
 // sent is what a session was last told of a row.
@@ -141,9 +143,21 @@ func (r *row) hasten(now time.Time, lag time.Duration) {
 	r.lasts.Store(min(r.lasts.Load(), int64(now.Sub(r.opened)+lag)))
 }
 
-func (r *row) count(e *Event, s *Settings, holders int64) {
+// close makes the row count nothing more, and returns how many units it counted.
+func (r *row) close() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.closed = true
+	return r.total.offered()
+}
+
+// count counts the event, and returns false when the row is forgotten.
+func (r *row) count(e *Event, s *Settings, holders int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
 	r.changes++
 	r.holders = max(r.holders, holders)
 	r.total.add(e)
@@ -161,6 +175,7 @@ func (r *row) count(e *Event, s *Settings, holders int64) {
 	if s.Keyed {
 		r.countKey(e, s.MaxKeys)
 	}
+	return true
 }
 
 func (r *row) countKey(e *Event, maxKeys int) {

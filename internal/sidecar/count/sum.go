@@ -18,8 +18,8 @@ type sum struct {
 }
 
 func (l *Limit) addToSums(t tuple, e *Event, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.summing.Lock()
+	defer l.summing.Unlock()
 	for _, w := range t.open[:t.n] {
 		s, ok := l.sums[w]
 		if !ok {
@@ -50,8 +50,8 @@ func (s *sum) add(e *Event, maxKeys int) {
 // admittedIn returns what the key was admitted in the window, own being what it
 // was in one tuple of it.
 func (l *Limit) admittedIn(w window, value string, own int64) int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.summing.Lock()
+	defer l.summing.Unlock()
 	if s, ok := l.sums[w]; ok && s.keys[value] != nil {
 		return max(own, s.keys[value].admitted)
 	}
@@ -64,8 +64,8 @@ func (l *Limit) uncountedIn(w window, r *row) int64 {
 	if r.tuple.n == 1 {
 		return r.uncounted
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.summing.Lock()
+	defer l.summing.Unlock()
 	switch s := l.sums[w]; {
 	case s == nil:
 		return limiter.MaxLimit // forgotten

@@ -1,6 +1,7 @@
 package enforce_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -16,9 +17,11 @@ import (
 // TestEveryFieldReachesTheEngine compares what engines are made of with what the
 // policy says.
 func TestEveryFieldReachesTheEngine(t *testing.T) {
+	kept := limiter.Retention{Durable: true, Resume: true, Born: []limiter.MemoryID{7}}
 	bucket := limitOf("bucket", 10, byTenant(policy.Shared), func(l *policy.Limit) {
 		l.Algorithm, l.Lifetime = policy.TokenBucket, 2*limiter.Second
 		l.Rates = []limiter.Rate{{Limit: 10, Window: limiter.Second, Burst: 50}}
+		l.Retention = kept
 		l.Overrides = []policy.Override{{
 			Values: []policy.Value{{"gold"}}, Rates: []limiter.Rate{{Limit: 20, Window: limiter.Second, Burst: 90}},
 		}}
@@ -59,6 +62,7 @@ func TestEveryFieldReachesTheEngine(t *testing.T) {
 	}
 	params := limiter.Params{
 		Algorithm: limiter.TokenBucket, Rates: bucket.Rates, Lifetime: 2 * limiter.Second, Since: 77, Generation: 5,
+		Retention: kept,
 	}
 	gold := params
 	gold.Rates = bucket.Overrides[0].Rates
@@ -87,5 +91,40 @@ func TestEveryFieldReachesTheEngine(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, made); diff != "" {
 		t.Errorf("engines are made of (-want +got):\n%s", diff)
+	}
+}
+
+// retentions records how the store is to keep the counters that it is asked for.
+type retentions chan limiter.Retention
+
+func (r retentions) Apply(_ context.Context, _ store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
+	r <- p.Retention
+	return limiter.Result{Granted: c.Min, Limit: 10, ExpiresIn: limiter.Second, ResetAfter: limiter.Second}, nil
+}
+
+// TestTheRetentionReachesTheStore also follows a change of it alone, which comes without
+// another generation once a limit was put in force.
+func TestTheRetentionReachesTheStore(t *testing.T) {
+	asked := make(retentions, 1)
+	e := newEnforcer(t, asked)
+	for _, want := range []limiter.Retention{
+		{},
+		{Durable: true, Resume: true, Born: []limiter.MemoryID{1, 2}},
+		{Durable: true, Born: []limiter.MemoryID{3}},
+	} {
+		p := policyOf(limitOf("all", 10, byTenant(policy.Shared), func(l *policy.Limit) {
+			l.Retention = want
+			l.Overrides = []policy.Override{{Values: []policy.Value{{"gold"}}, Rates: []limiter.Rate{{Limit: 20, Window: hour}}}}
+		}))
+		p.Consistency = policy.Consistency{Mode: policy.Strict}
+		apply(t, e, p)
+		for _, tenant := range []string{"tin", "gold"} {
+			if got := admit(t, e, 1, "/ x-tenant:"+tenant); got != 1 {
+				t.Fatalf("admitted %d, want 1", got)
+			}
+			if diff := cmp.Diff(want, <-asked); diff != "" {
+				t.Errorf("the store keeps the counter of %s by (-want +got):\n%s", tenant, diff)
+			}
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/memory"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -51,14 +52,14 @@ func TestSomeKeysHaveLimitsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestTenantsKeepTheirPart: a tenant that asks for more than its part cannot have
+// TestTenantsKeepTheirPart: where parts are reserved, a tenant that asks for more than its part cannot have
 // that of one who has not asked yet.
 func TestTenantsKeepTheirPart(t *testing.T) {
 	e := newEnforcer(t, newStore(frozen))
 	p := policyOf(limitOf("fair", 40, func(l *policy.Limit) {
 		l.Fairness = &policy.Fairness{
 			Tenant:  policy.KeyPart{Type: policy.HeaderKey, Header: "x-tenant"},
-			Weights: []policy.Weight{{Tenant: "gold", Weight: 3}, {Tenant: "silver", Weight: 1}}, DefaultWeight: 1,
+			Weights: []policy.Weight{{Tenant: "gold", Weight: 3}, {Tenant: "silver", Weight: 1}}, DefaultWeight: 1, Reserve: true,
 		}
 	}))
 	apply(t, e, p)
@@ -183,3 +184,25 @@ func TestABucketThatIsEmptyAgainEndsNoWindow(t *testing.T) {
 }
 
 var _ enforce.Limiter = (*twotier.Limiter)(nil)
+
+// A store whose memory began within the window that is open does not know what it
+// granted of it: the report says so, and for how long.
+func TestAReportSaysThatTheStoreCannotKnow(t *testing.T) {
+	forgot := newStore(func() limiter.Micros { return hour / 4 })
+	knows := newStore(frozen)
+	for name, s := range map[string]*memory.Store{"Amnesia": memory.New(memory.Options{Clock: func() limiter.Instant {
+		return limiter.Instant(400_000 * hour).Add(hour / 4)
+	}}), "it knows": knows, "its memory began with the window": forgot} {
+		e := newEnforcer(t, s)
+		apply(t, e, policyOf(limitOf("all", 10)))
+		admit(t, e, 1, "/")
+		r := e.Report(time.Now(), sessions.Add(1))[0]
+		lasts := time.Duration(r.GetLearningMicros()) * time.Microsecond
+		switch {
+		case name != "Amnesia" && (lasts != 0 || r.GetLearningReason() != 0):
+			t.Errorf("%s: reported %v for %s", name, limiter.Reason(r.GetLearningReason()), lasts)
+		case name == "Amnesia" && (r.GetLearningReason() != int32(limiter.Amnesia) || lasts > 45*time.Minute || lasts < 40*time.Minute):
+			t.Errorf("%s: reported %v for %s, want three quarters of an hour", name, limiter.Reason(r.GetLearningReason()), lasts)
+		}
+	}
+}

@@ -253,3 +253,25 @@ func TestAfterCloseNothingIsAdmitted(t *testing.T) {
 		t.Error("policies were put in force after the end")
 	}
 }
+
+// TestAResetIsAskedAfter: without it a pod would go on refusing until the window that it
+// was refused in ends, however long that is.
+func TestAResetIsAskedAfter(t *testing.T) {
+	s := newStore(frozen)
+	e := newEnforcer(t, s)
+	p := policyOf(limitOf("all", 10))
+	apply(t, e, p)
+	if got := admit(t, e, 20, "/"); got != 10 {
+		t.Fatalf("admitted %d, want 10", got)
+	}
+	key := store.Key{Scope: store.Scope{Cluster: "test", Namespace: "shop", Policy: "checkout", Limit: "all"}}
+	if _, err := s.Apply(t.Context(), key, p.Limits[0].Params(&p), limiter.Command{Op: limiter.Reset}); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, e, p)
+	p.ResetAt = 1
+	apply(t, e, p)
+	if got := admit(t, e, 20, "/"); got != 10 {
+		t.Errorf("admitted %d after the reset, want 10", got)
+	}
+}

@@ -27,6 +27,9 @@ func (e *Enforcer) Report(now time.Time, session uint64) []*fleetpb.LimitReport 
 		if s.CutOff != nil {
 			r.StoreError = s.CutOff.Error()
 		}
+		if s.LearningFor > 0 {
+			r.LearningReason, r.LearningMicros = int32(s.Learning), s.LearningFor.Microseconds()
+		}
 	}
 	return reports
 }

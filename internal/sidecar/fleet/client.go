@@ -38,6 +38,9 @@ type Handler interface {
 	// an error the one before stays, and the controller is told.
 	Apply(version string, snapshot []byte, secrets []*fleetpb.Secret) error
 	SetHolders(namespace, policy string, n int64)
+	// Reached notes what the controller knows of the clock of a store's server, which is
+	// named by policy.Store.Server.
+	Reached(server string, by store.Reached)
 	// Report returns what the session was not yet told.
 	Report(now time.Time, session uint64) *fleetpb.Report
 	Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply
@@ -59,6 +62,8 @@ type Client struct {
 	cfg    Config
 	dial   dialer
 	outage outage
+	began  time.Time   // local instants count from it
+	floor  store.Floor // of the clock of the controllers' store, whoever leads
 
 	requests atomic.Uint64 // ids of lease requests and beats
 	sessions atomic.Uint64
@@ -68,6 +73,7 @@ type Client struct {
 	up      chan struct{} // closed when there is one
 	cause   error         // why there is none
 	term    uint64        // the highest seen; lower ones are refused
+	streams uint64        // that were opened
 	leaving bool
 }
 
@@ -79,7 +85,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{cfg: cfg, dial: dial, outage: outage{log: cfg.Log.With("address", cfg.Address)}, up: make(chan struct{}), cause: errors.New("not connected yet")}, nil
+	return &Client{cfg: cfg, dial: dial, began: time.Now(), outage: outage{log: cfg.Log.With("address", cfg.Address)}, up: make(chan struct{}), cause: errors.New("not connected yet")}, nil
 }
 
 // Run keeps a stream open until ctx is done or the client has left, and lets h do
@@ -113,7 +119,7 @@ func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err err
 		return false, err
 	}
 	defer hangUp()
-	l := newLink(stream, cancel, c.sessions.Add(1))
+	l := newLink(stream, cancel, c.sessions.Add(1), c.cfg.Log)
 	welcome, err := l.greet(c.hello(h.Version()))
 	if err == nil {
 		err = c.follow(welcome.GetTerm())
@@ -147,6 +153,9 @@ func (c *Client) follow(term uint64) error {
 	if term < c.term {
 		return fmt.Errorf("the controller leads in term %d, which ended when term %d began", term, c.term)
 	}
+	if term > c.term {
+		c.floor.Pause() // between leaders the store's clock may stand still
+	}
 	c.term = term
 	return nil
 }
@@ -159,6 +168,7 @@ func (c *Client) connected(l *link) bool {
 		return false
 	}
 	c.link, c.cause = l, nil
+	c.streams++
 	close(c.up)
 	return true
 }
@@ -198,15 +208,17 @@ func (c *Client) Apply(ctx context.Context, key store.Key, p limiter.Params, cmd
 	if l == nil {
 		return limiter.Result{}, c.unavailable(err)
 	}
+	floored := cmd
+	floored.Floor = max(cmd.Floor, c.floor.At(c.local()))
 	if cmd.Op == limiter.Return {
-		err := l.send(ctx, leaseMessage(0, key, p, cmd))
+		err := l.send(ctx, leaseMessage(0, key, p, floored))
 		if err != nil {
 			return limiter.Result{}, c.unavailable(err)
 		}
 		return limiter.Result{Granted: cmd.Want, Windows: cmd.Windows, Reason: limiter.Granted}, nil
 	}
 	id := c.requests.Add(1)
-	reply, err := ask(ctx, l, l.out, l.leases, id, leaseMessage(id, key, p, cmd))
+	reply, err := ask(ctx, l, l.out, l.leases, id, leaseMessage(id, key, p, floored))
 	if err == nil {
 		err = c.follow(reply.GetTerm())
 	}
@@ -220,8 +232,15 @@ func (c *Client) Apply(ctx context.Context, key store.Key, p limiter.Params, cmd
 	case reply.GetError() != "":
 		return limiter.Result{}, c.unavailable(errors.New(reply.GetError()))
 	}
-	return resultOf(reply)
+	res, err := resultOf(reply)
+	if err == nil && reply.GetClockMicros() > 0 {
+		c.floor.Answered(cmd, res, c.local())
+	}
+	return res, err
 }
+
+// local returns the local instant.
+func (c *Client) local() int64 { return int64(time.Since(c.began)) }
 
 func (c *Client) unavailable(cause error) error { return c.notServed(nil, cause) }
 
@@ -246,6 +265,7 @@ func (c *Client) Leave(ctx context.Context, h Handler) error {
 // A State is a connection as people are shown it.
 type State struct {
 	Connected bool   `json:"connected"`
+	Streams   uint64 `json:"streams"` // opened since the start; more than 1 when some were lost
 	Address   string `json:"address"`
 	Term      uint64 `json:"term"`
 	Error     string `json:"error,omitempty"` // why it is not connected
@@ -255,7 +275,7 @@ type State struct {
 func (c *Client) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := State{Connected: c.link != nil, Address: c.cfg.Address, Term: c.term}
+	s := State{Connected: c.link != nil, Streams: c.streams, Address: c.cfg.Address, Term: c.term}
 	if c.cause != nil {
 		s.Error = status.Convert(c.cause).Message()
 	}

@@ -58,6 +58,12 @@ func (h *handler) SetHolders(namespace, name string, n int64) {
 	h.holders[namespace+"/"+name] = n
 }
 
+func (h *handler) Reached(server string, by store.Reached) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.holders[server] = int64(by.Now)
+}
+
 func (h *handler) Report(_ time.Time, session uint64) *fleetpb.Report {
 	return &fleetpb.Report{
 		Limits: []*fleetpb.LimitReport{{Namespace: "shop", Policy: "checkout", Limit: "all", AdmittedTotal: int64(session)}},
@@ -162,7 +168,7 @@ func TestHelloIsSilentOnWordsOfLaterVersions(t *testing.T) {
 
 func TestTheTokenIsReadForEveryStream(t *testing.T) {
 	c := newController(t)
-	_, _, file := start(t, c)
+	client, _, file := start(t, c)
 	s, _ := c.welcome(t, 7)
 	writeToken(t, file, "second")
 	s.end <- errors.New("the leader stops")
@@ -172,6 +178,10 @@ func TestTheTokenIsReadForEveryStream(t *testing.T) {
 	}
 	if hello.GetTerm() != 7 {
 		t.Errorf("the sidecar forgot term 7: %d", hello.GetTerm())
+	}
+	connected(t, client)
+	if n := client.State().Streams; n != 2 {
+		t.Errorf("%d streams were opened", n)
 	}
 }
 
@@ -396,12 +406,15 @@ func TestHoldersAuditsAndReports(t *testing.T) {
 	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Holders{Holders: &fleetpb.Holders{
 		Counts: []*fleetpb.Holders_Count{{Namespace: "shop", Policy: "checkout", Holders: 12}},
 	}}})
+	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Clocks{Clocks: &fleetpb.Clocks{
+		Clocks: []*fleetpb.Clocks_Clock{{Server: "Redis|redis:6379|", NowMicros: 5e12}},
+	}}})
 	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Audit{Audit: &fleetpb.AuditQuery{Id: 5}}})
 	if reply := expect(t, s, (*fleetpb.FromHolder).GetAudit); reply.GetId() != 5 || !reply.GetUnknown() {
 		t.Errorf("got %v", reply)
 	}
 	h.mu.Lock()
-	if h.holders["shop/checkout"] != 12 { // told before the audit was asked
+	if h.holders["shop/checkout"] != 12 || h.holders["Redis|redis:6379|"] != 5e12 { // told before the audit was asked
 		t.Errorf("holders are %v", h.holders)
 	}
 	h.mu.Unlock()
@@ -484,4 +497,84 @@ func TestABundleWithoutCertificatesIsAnError(t *testing.T) {
 	if _, err := fleet.New(fleet.Config{CABundle: []byte("nothing")}); err == nil {
 		t.Error("accepted")
 	}
+}
+
+// What the store's clock showed is a floor of every later command, of a controller that
+// leads later, too. A budget's clock is not the store's.
+func TestACommandCarriesWhatTheStoresClockShowed(t *testing.T) {
+	c := newController(t)
+	client, _, _ := start(t, c)
+	s, _ := c.welcome(t, 7)
+	ask := func(reply *fleetpb.LeaseReply) (floor int64) {
+		t.Helper()
+		return answer(t, client, s, reply)
+	}
+	budget := &fleetpb.LeaseReply{Term: 7, Granted: 1, NowMicros: 9e15}
+	if got := ask(budget); got != 0 {
+		t.Errorf("the first command has the floor %d", got)
+	}
+	if got := ask(&fleetpb.LeaseReply{Term: 7, Granted: 1, NowMicros: 5e12, ClockMicros: 5e12}); got != 0 {
+		t.Errorf("after the answer of a budget the floor is %d", got)
+	}
+	if got := ask(budget); got < 5e12 || got > 5e12+60e6 {
+		t.Errorf("after %d the floor is %d", int64(5e12), got)
+	}
+	if _, err := client.Apply(t.Context(), key, params, limiter.Command{Op: limiter.Return, Want: 1, Floor: 6e12}); err != nil {
+		t.Fatal(err)
+	}
+	if got := expect(t, s, (*fleetpb.FromHolder).GetLease).GetFloorMicros(); got != 6e12 {
+		t.Errorf("a return has the floor %d, not the caller's", got)
+	}
+}
+
+// The next leader's clock starts where that of the one before stood when it stopped,
+// however long nobody led: the floor does not go on in between.
+func TestTheFloorWaitsForTheNextLeader(t *testing.T) {
+	c := newController(t)
+	client, _, _ := start(t, c)
+	s, _ := c.welcome(t, 7)
+	answer(t, client, s, &fleetpb.LeaseReply{Term: 7, Granted: 1, NowMicros: 5e12, ClockMicros: 5e12})
+	s.end <- errors.New("it stepped down")
+	s, _ = c.welcome(t, 8)
+	connected(t, client)
+	if got := answer(t, client, s, &fleetpb.LeaseReply{Term: 8, Granted: 1, NowMicros: 5e12 + 1, ClockMicros: 5e12 + 1}); got != 5e12 {
+		t.Errorf("the first command to the next leader has the floor %d", got)
+	}
+	if got := answer(t, client, s, &fleetpb.LeaseReply{Term: 8, Granted: 1, NowMicros: 5e12 + 2, ClockMicros: 5e12 + 2}); got <= 5e12 {
+		t.Errorf("the next one has the floor %d", got)
+	}
+}
+
+// A clock that is behind catches up with the floor only when the floor stands still.
+func TestTheFloorWaitsForAClockThatIsBehind(t *testing.T) {
+	c := newController(t)
+	client, _, _ := start(t, c)
+	s, _ := c.welcome(t, 7)
+	answer(t, client, s, &fleetpb.LeaseReply{Term: 7, Granted: 1, NowMicros: 5e12, ClockMicros: 5e12})
+	behind := &fleetpb.LeaseReply{Term: 7, Reason: int32(limiter.ClockBehind), NowMicros: 5e12 + 1, ClockMicros: 5e12 + 1}
+	answer(t, client, s, behind)
+	first := answer(t, client, s, behind)
+	if again := answer(t, client, s, behind); again != first || first < 5e12 {
+		t.Errorf("the floor goes on from %d to %d", first, again)
+	}
+}
+
+// answer has the client ask for a lease, answers it, and returns the floor of the command.
+func answer(t *testing.T, client *fleet.Client, s *session, reply *fleetpb.LeaseReply) (floor int64) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		_, err := lease(t, client)
+		done <- err
+	}()
+	r := expect(t, s, (*fleetpb.FromHolder).GetLease)
+	reply.Id = r.GetId()
+	if reply.GetReason() == int32(limiter.ClockBehind) {
+		reply.RetryAfterMicros = r.GetFloorMicros() - reply.GetNowMicros()
+	}
+	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lease{Lease: reply}})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	return r.GetFloorMicros()
 }

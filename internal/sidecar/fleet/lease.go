@@ -21,6 +21,8 @@ func leaseMessage(id uint64, key store.Key, p limiter.Params, c limiter.Command)
 		AtMicros:   int64(c.At),
 		First:      c.First,
 		Tenant:     c.Tenant,
+
+		FloorMicros: int64(c.Floor),
 	}
 	for _, r := range p.Rates {
 		request.Rates = append(request.Rates, rateMessage(r))

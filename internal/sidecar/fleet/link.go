@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -12,7 +13,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 const (
@@ -40,14 +43,17 @@ type link struct {
 	leases *replies[*fleetpb.LeaseReply]
 	shares *replies[*fleetpb.Share]
 
+	log      *slog.Logger
+	rejected map[string]bool // causes that were logged; of handle alone
+
 	reporting sync.Mutex // held while reports are collected and queued, which keeps their order
 }
 
 var errEnded = errors.New("the stream to the controller ended")
 
-func newLink(stream fleetpb.Fleet_ConnectClient, cancel context.CancelFunc, session uint64) *link {
+func newLink(stream fleetpb.Fleet_ConnectClient, cancel context.CancelFunc, session uint64, log *slog.Logger) *link {
 	return &link{
-		stream: stream, cancel: cancel, session: session,
+		stream: stream, cancel: cancel, session: session, log: log, rejected: map[string]bool{},
 		beats:  make(chan *fleetpb.FromHolder, 8),
 		out:    make(chan *fleetpb.FromHolder, 256),
 		in:     make(chan *fleetpb.ToHolder, maxOrders),
@@ -177,12 +183,27 @@ func (l *link) handle(ctx context.Context, h Handler) {
 	for {
 		select {
 		case m := <-l.in:
+			l.logRejected(m.GetRejected())
 			if reply := do(m, h); reply != nil && l.send(ctx, reply) != nil {
 				return
 			}
 		case <-l.done:
 			return
 		}
+	}
+}
+
+// logRejected says what the controller could not read. It counts for nothing, so the
+// figures lack it; requests are decided as before. Each cause is logged once a stream.
+func (l *link) logRejected(r *fleetpb.Rejected) {
+	for _, row := range r.GetRows() {
+		cause := causeOf(row.GetError())
+		if l.rejected[cause] || len(l.rejected) == maxCauses {
+			continue
+		}
+		l.rejected[cause] = true
+		l.log.Warn("the controller cannot read what this sidecar sent; it counts for nothing", "row", row.GetKind(),
+			"object", row.GetNamespace()+"/"+row.GetObject(), "limit", row.GetLimit(), "error", row.GetError(), "more", r.GetMore())
 	}
 }
 
@@ -197,6 +218,12 @@ func do(m *fleetpb.ToHolder, h Handler) *fleetpb.FromHolder {
 	case *fleetpb.ToHolder_Holders:
 		for _, n := range m.Holders.GetCounts() {
 			h.SetHolders(n.GetNamespace(), n.GetPolicy(), n.GetHolders())
+		}
+	case *fleetpb.ToHolder_Clocks:
+		for _, c := range m.Clocks.GetClocks() {
+			h.Reached(c.GetServer(), store.Reached{
+				Now: limiter.Instant(c.GetNowMicros()), Doubtful: limiter.Instant(c.GetDoubtfulMicros()),
+			})
 		}
 	case *fleetpb.ToHolder_Audit:
 		return &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Audit{Audit: h.Audit(m.Audit)}}
@@ -237,6 +264,7 @@ func (l *link) report(ctx context.Context, h Handler) error {
 	for _, limit := range whole.GetLimits() {
 		n := proto.Size(limit)
 		if size > 0 && size+n > maxReport {
+			part.More = true
 			if err := l.send(ctx, reportMessage(part)); err != nil {
 				return err
 			}

@@ -1,13 +1,16 @@
 package fleet
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
 func TestBeatsPassWhatWaitsToBeSent(t *testing.T) {
-	l := newLink(nil, nil, 1)
+	l := newLink(nil, nil, 1, slog.New(slog.DiscardHandler))
 	report := reportMessage(new(fleetpb.Report))
 	heartbeat := &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Heartbeat{Heartbeat: new(fleetpb.Heartbeat)}}
 	for range 100 {
@@ -27,5 +30,37 @@ func TestBeatsPassWhatWaitsToBeSent(t *testing.T) {
 	}
 	if m, ok := l.next(); !ok || m != report {
 		t.Errorf("after the beats comes %v, want a report", m)
+	}
+}
+
+// auditor answers queries, and nothing else.
+type auditor struct{ Handler }
+
+func (auditor) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply {
+	return &fleetpb.AuditReply{Id: q.GetId()}
+}
+
+// TestARejectedRowIsLoggedOnceAndEndsNothing: what the controller asks after it is done.
+func TestARejectedRowIsLoggedOnceAndEndsNothing(t *testing.T) {
+	var out bytes.Buffer
+	l := newLink(nil, nil, 1, slog.New(slog.NewTextHandler(&out, nil)))
+	for _, text := range []string{"windows[0].index is 24322", "windows[3].index is 24323", "admitted is -1"} {
+		row := &fleetpb.Rejected_Row{Kind: "report", Namespace: "shop", Object: "quota", Limit: "plan", Error: text}
+		l.in <- &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Rejected{Rejected: &fleetpb.Rejected{Rows: []*fleetpb.Rejected_Row{row}}}}
+	}
+	l.in <- &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Audit{Audit: &fleetpb.AuditQuery{Id: 7}}}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.handle(t.Context(), auditor{})
+	}()
+	if reply := <-l.out; reply.GetAudit().GetId() != 7 {
+		t.Errorf("got %v, want the answer to what came after", reply)
+	}
+	close(l.done)
+	<-ended
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], "shop/quota") || !strings.Contains(lines[0], "windows[0].index is 24322") || !strings.Contains(lines[1], "admitted is -1") {
+		t.Errorf("the log says\n%s\nwant each cause once", out.String())
 	}
 }

@@ -56,7 +56,7 @@ func (o *outage) lost(err error) {
 		o.ending.Stop()
 		o.ending = nil
 	}
-	cause := causeOf(err)
+	cause := causeOf(err.Error())
 	if o.causes[cause] || len(o.causes) == maxCauses {
 		return
 	}
@@ -79,11 +79,11 @@ func (o *outage) stop() {
 
 // causeOf returns what tells the error from others. Numbers do not: ports of connections
 // are new each time.
-func causeOf(err error) string {
+func causeOf(text string) string {
 	return strings.Map(func(c rune) rune {
 		if c >= '0' && c <= '9' {
 			return -1
 		}
 		return c
-	}, err.Error())
+	}, text)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/count"
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/fleet"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/version"
 )
@@ -14,8 +15,8 @@ import (
 // from, when they are scraped.
 type Source interface {
 	Limits() []enforce.LimitState
-	Pool() *pools.State // nil when none is in force
-	Connected() bool
+	Pool() *pools.State  // nil when none is in force
+	Fleet() *fleet.State // nil when no controller is configured
 }
 
 // Metrics are the figures of a sidecar. They are in a registry of their own.
@@ -77,11 +78,13 @@ var (
 		"Units in hand that requests are admitted from without a call to the store.", limitLabels, nil)
 	connected = prometheus.NewDesc("weir_fleet_connected",
 		"1 while the stream to the controller is open.", nil, nil)
+	streams = prometheus.NewDesc("weir_fleet_streams_total",
+		"Streams to the controller that were opened; each after the first one replaced one that ended.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (l *limits) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{info, requests, roundTrips, storeUp, activeKeys, leaseCredits, connected} {
+	for _, d := range []*prometheus.Desc{info, requests, roundTrips, storeUp, activeKeys, leaseCredits, connected, streams} {
 		out <- d
 	}
 }
@@ -94,7 +97,12 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
 	}
-	gauge(connected, one(l.source.Connected()))
+	state := l.source.Fleet()
+	if state == nil {
+		state = new(fleet.State)
+	}
+	gauge(connected, one(state.Connected))
+	counter(streams, float64(state.Streams))
 	for _, s := range l.source.Limits() {
 		gauge(info, 1, s.Namespace, s.Policy, s.Limit, string(s.Algorithm), string(s.Consistency), string(s.Mode), s.Budget)
 		for _, o := range count.Outcomes() {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/fleet"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -23,7 +24,7 @@ import (
 
 type source struct{ *enforce.Enforcer }
 
-func (source) Connected() bool { return true }
+func (source) Fleet() *fleet.State { return &fleet.State{Connected: true, Streams: 2} }
 
 func (source) Pool() *pools.State { return nil }
 
@@ -115,7 +116,7 @@ weir_store_up{limit="all",namespace="shop",policy="checkout"} 1
 	if n, err := testutil.GatherAndCount(m.Registry, "weir_lease_refill_seconds", "weir_lease_credits"); err != nil || n != 0 {
 		t.Errorf("%d series of a limit that is gone, %v", n, err)
 	}
-	if problems, err := testutil.GatherAndLint(m.Registry, "weir_requests_total", "weir_active_keys", "weir_fleet_connected", "weir_store_call_seconds"); err != nil || len(problems) > 0 {
+	if problems, err := testutil.GatherAndLint(m.Registry, "weir_requests_total", "weir_active_keys", "weir_fleet_connected", "weir_fleet_streams_total", "weir_store_call_seconds"); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/problem"
 	"github.com/weir-dev/weir/internal/sidecar/quota"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -13,10 +14,19 @@ import (
 // quotaDetail says which quota was exceeded.
 func quotaDetail(why *enforce.Refusal) string {
 	detail := fmt.Sprintf("limit %q of policy %q admits %s", why.Limit.Name, why.Policy.Name, promiseOf(why))
-	if why.Decision.Reason == limiter.Amnesia {
-		detail += "; its store started anew and may have forgotten what it granted, so the window that is open grants no more"
+	switch why.Decision.Reason {
+	case limiter.Amnesia:
+		detail += fmt.Sprintf("; its store may have forgotten what it granted, so nothing is granted for another %s: the condition Learning of the policy names the cure", inWords(why.Decision.RetryAfter))
+	case limiter.ClockBehind:
+		detail += fmt.Sprintf("; the clock of its store went back, so nothing is granted until it has caught up %s: the condition Learning of the policy names the cure", inWords(why.Decision.RetryAfter))
+	default: // the limit is used up
 	}
 	return detail
+}
+
+// inWords returns what Retry-After says, in hours, minutes and seconds.
+func inWords(wait time.Duration) time.Duration {
+	return time.Duration(problem.Seconds(wait)) * time.Second
 }
 
 // promiseOf says what the rate that binds admits.

@@ -15,6 +15,28 @@ import (
 // first returns the value of a header that is spelled so.
 func first(h http.Header, name string) string { return h[name][0] }
 
+// TestARefusalSaysThatTheStoreForgot, which no client could guess from a limit that it did
+// not use up.
+func TestARefusalSaysThatTheStoreForgot(t *testing.T) {
+	const admits = `limit "l" of policy "p" admits 10 per 24h0m0s`
+	for reason, want := range map[limiter.Reason]string{
+		limiter.Exhausted: admits,
+		limiter.Amnesia: admits + "; its store may have forgotten what it granted, so nothing is granted for another 191h59m1s: " +
+			"the condition Learning of the policy names the cure",
+		limiter.ClockBehind: admits + "; the clock of its store went back, so nothing is granted until it has caught up 191h59m1s: " +
+			"the condition Learning of the policy names the cure",
+	} {
+		got := quotaDetail(&enforce.Refusal{
+			Policy: &policy.Policy{Name: "p"}, Limit: &policy.Limit{Name: "l"}, Cause: enforce.QuotaExceeded,
+			Params:   limiter.Params{Rates: []limiter.Rate{{Limit: 10, Window: limiter.Day}}},
+			Decision: twotier.Decision{Limit: 10, Reason: reason, RetryAfter: 192*time.Hour - 59500*time.Millisecond},
+		})
+		if got != want {
+			t.Errorf("a refusal for %s says\n%s\nwant\n%s", reason, got, want)
+		}
+	}
+}
+
 func TestTheFieldsOfEveryAlgorithm(t *testing.T) {
 	perSecond := limiter.Rate{Limit: 10, Window: limiter.Second}
 	bursting := limiter.Rate{Limit: 10, Window: limiter.Second, Burst: 50}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/fleet"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/rls"
@@ -66,7 +67,7 @@ type noLimits struct{}
 
 func (noLimits) Limits() []enforce.LimitState { return nil }
 func (noLimits) Pool() *pools.State           { return nil }
-func (noLimits) Connected() bool              { return false }
+func (noLimits) Fleet() *fleet.State          { return nil }
 
 // oneStore is the store of every policy.
 type oneStore struct{ *twotier.Gate }

@@ -45,6 +45,14 @@ func (c *connection) Apply(ctx context.Context, key store.Key, p limiter.Params,
 	return s.Apply(ctx, key, p, cmd)
 }
 
+// reached notes what the controller knows of the store's clock.
+func (c *connection) reached(by store.Reached) {
+	if s, err := c.enter(); err == nil {
+		defer s.users.RUnlock()
+		s.Reached(by)
+	}
+}
+
 // enter returns the server, which is not closed before its users are read-unlocked.
 func (c *connection) enter() (*server, error) {
 	c.mu.RLock()

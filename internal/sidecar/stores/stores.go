@@ -4,9 +4,12 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/weir-dev/weir/pkg/concurrency"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -17,11 +20,13 @@ type Pool struct {
 	divider    concurrency.Coordinator // the controller, of concurrency pools
 	observer   Observer
 	log        *slog.Logger
+	began      time.Time
 
 	mu          sync.Mutex
 	users       []*User
 	connections map[policy.Store]*connection // by store without the version of its secret
 	secrets     map[string]Secret            // by name, as they were last learned
+	reached     map[string]*reached          // what the controller knows of clocks, by policy.Store.Server
 	retiring    sync.WaitGroup
 }
 
@@ -31,7 +36,7 @@ func NewPool(controller twotier.Store, divider concurrency.Coordinator, o Observ
 	toward := observed{Store: controller, of: policy.Store{Type: policy.ControllerStore}, observer: o}
 	return &Pool{
 		toward: toward, controller: twotier.NewGate(toward), divider: divider, observer: o, log: log,
-		connections: make(map[policy.Store]*connection),
+		connections: make(map[policy.Store]*connection), reached: make(map[string]*reached), began: time.Now(),
 	}
 }
 
@@ -47,6 +52,9 @@ func (p *Pool) connect(c *connection) {
 		c.fail(err)
 		p.log.Error("a store cannot be opened", "store", nameOf(c.of), "error", err)
 		return
+	}
+	if f, known := p.reached[c.of.Server()]; known {
+		next.Reached(f.by(p.local()))
 	}
 	if before := c.replace(next); before != nil {
 		p.retiring.Go(func() { p.closed(c, before.retire()) })
@@ -70,6 +78,38 @@ func (p *Pool) Learn(secrets []Secret) {
 		p.connect(c)
 	}
 }
+
+// reached is what the controller knows of the clock of a server.
+type reached struct {
+	store.Floor
+	doubtful limiter.Instant
+}
+
+func (r *reached) by(local int64) store.Reached {
+	return store.Reached{Now: r.At(local), Doubtful: r.doubtful}
+}
+
+// Reached notes what the controller knows of the clock of a server: also of one that is
+// opened later, and of one that is opened anew, which knows of no clock otherwise.
+func (p *Pool) Reached(server string, by store.Reached) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f, known := p.reached[server]
+	if !known {
+		f = &reached{}
+		p.reached[server] = f
+	}
+	f.Observe(by.Now, p.local())
+	f.doubtful = max(f.doubtful, by.Doubtful)
+	for of, c := range p.connections {
+		if of.Server() == server {
+			c.reached(f.by(p.local()))
+		}
+	}
+}
+
+// local is the local instant of the floors.
+func (p *Pool) local() int64 { return int64(time.Since(p.began)) }
 
 // retain closes the stores that no user needs and ends their upkeep; mu is held. When
 // none is needed it returns after all are closed.

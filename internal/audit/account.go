@@ -1,0 +1,201 @@
+package audit
+
+import (
+	"slices"
+	"time"
+)
+
+// maxAccounts is how many holders that vanished are remembered by what they counted.
+const maxAccounts = 4096
+
+// An account compares what a holder says that it counted with what of it was accepted.
+// The difference only changes when something was admitted that is in no accepted row: it
+// was forgotten before it was reported, lost on the way, or came too late.
+type account struct {
+	accepted int64     // units, admitted and refused, of the rows that were accepted
+	beyond   int64     // what the holder had counted besides, when the two were compared last
+	unplaced int64     // Totals.Unplaced, as it was reported last
+	compared time.Time // when; zero for never
+	lost     time.Time // when the holder vanished; zero since it accounted for that
+}
+
+// account returns that of h.
+func (l *Limit) account(h Holder) *account {
+	a := l.accounts[h]
+	if a == nil {
+		a = &account{}
+		l.accounts[h] = a
+	}
+	return a
+}
+
+// compare leaves unknown what h may have admitted since it accounted for everything, if
+// it counts what is in no accepted row.
+func (l *Limit) compare(h Holder, r *Report, now time.Time) {
+	a := l.account(h)
+	wrong := r.Totals.Unplaced != a.unplaced
+	a.unplaced = r.Totals.Unplaced
+	if r.Placed != nil && !r.Waiting {
+		wrong = wrong || *r.Placed-a.accepted != a.beyond
+		a.beyond = *r.Placed - a.accepted
+	}
+	if wrong && now.After(l.known) {
+		l.doubt(later(a.compared, l.known), now)
+	}
+	if !r.Waiting {
+		a.compared, a.lost = now, time.Time{}
+	}
+}
+
+// Bury says that the process of a pod that vanished does not live on: the pod is gone. What
+// it admitted since it last accounted for everything stays unknown.
+func (l *Limit) Bury(podUID string, now time.Time) {
+	if h, ok := l.running[podUID]; ok && l.members[h] == nil {
+		l.bury(h, now)
+		delete(l.running, podUID)
+	}
+}
+
+func (l *Limit) bury(h Holder, now time.Time) {
+	if a := l.accounts[h]; a != nil {
+		delete(l.accounts, h)
+		l.doubt(later(a.compared, l.known), now)
+	}
+}
+
+// vanished returns the pods whose process vanished and may live on.
+func (l *Limit) vanished() []string {
+	var pods []string
+	for pod, h := range l.running {
+		if l.members[h] == nil {
+			pods = append(pods, pod)
+		}
+	}
+	slices.Sort(pods)
+	return pods
+}
+
+// succeed notes that h runs in its pod: the process before it does not live on.
+func (l *Limit) succeed(h Holder, now time.Time) {
+	if before, ok := l.running[h.PodUID]; ok && before != h && l.members[before] == nil {
+		l.bury(before, now)
+	}
+	l.running[h.PodUID] = h
+}
+
+// vanish keeps the account of a holder that may live on.
+func (l *Limit) vanish(h Holder, now time.Time) {
+	l.account(h).lost = now
+	if l.running[h.PodUID] != h {
+		l.bury(h, now)
+		return
+	}
+	if len(l.accounts)-len(l.members) <= maxAccounts {
+		return
+	}
+	oldest := h
+	for other, a := range l.accounts {
+		if l.members[other] == nil && a.lost.Before(l.accounts[oldest].lost) {
+			oldest = other
+		}
+	}
+	delete(l.accounts, oldest)
+	delete(l.running, oldest.PodUID)
+	l.lack()
+}
+
+// doubt leaves unknown every window that may have been open between the instants from and
+// now, whether or not it was measured: some of what was admitted is in no row.
+func (l *Limit) doubt(from, now time.Time) {
+	from = from.Add(-patience * l.interval)
+	l.unplaced = later(l.unplaced, now)
+	for _, w := range l.windows {
+		if !w.over || !w.closed.Before(from) {
+			w.unplaced = true
+			w.reopen()
+		}
+	}
+	for _, f := range l.figures {
+		f.lacking = true
+		if l.windows[f.shown] == nil {
+			f.withdraw()
+		}
+	}
+	l.review()
+}
+
+// review takes back what is shown of windows that are to be measured again.
+func (l *Limit) review() {
+	for _, f := range l.figures {
+		if w := l.windows[f.shown]; w != nil && !w.measured {
+			f.withdraw()
+		}
+	}
+}
+
+// lack notes that of some windows of the generation not all is known.
+func (l *Limit) lack() {
+	for _, f := range l.figures {
+		f.lacking = true
+	}
+}
+
+// partial reports whether windows of the rate may have admitted more than is known: some
+// are unknown, or a holder vanished that may live on.
+func (l *Limit) partial(f *figure) bool {
+	if f.lacking {
+		return true
+	}
+	for _, w := range l.windows {
+		if w.measured && !w.known && l.figures[w.id.windows] == f {
+			return true
+		}
+	}
+	for _, a := range l.accounts {
+		if !a.lost.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// owing reports whether a holder that came back has not accounted yet for what it did
+// while it was away.
+func (l *Limit) owing() bool {
+	for h, a := range l.accounts {
+		if !a.lost.IsZero() && l.members[h] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// prove enters what a row that came too late to be counted shows by itself: the least
+// that its windows admitted.
+func (l *Limit) prove(h Holder, row Row, now time.Time) {
+	if tupleOf(row.Windows).end() <= l.adopted {
+		return // it says nothing of this generation
+	}
+	for _, open := range row.Windows.Slice() {
+		f := l.figures[windowsOf(open.Rate)]
+		if f == nil {
+			continue
+		}
+		w := newWindow(windowID{windows: windowsOf(open.Rate), index: open.Index}, now)
+		w.claimed = open.Limit
+		w.replace(h, Row{}, false, row)
+		if l.keyed {
+			w.query = &query{}
+			for _, k := range row.Keys {
+				w.query.hashes = append(w.query.hashes, k.Hash)
+			}
+		}
+		m := l.outcome(w)
+		m.early = true
+		f.enter(m)
+	}
+}
+
+// Inherit says that the generation began before this audit did, so that windows of it were
+// not seen.
+func (l *Limit) Inherit() { l.lack() }

@@ -1,0 +1,50 @@
+package audit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// TestTheOpenWindow is the sum of what holders reported of it so far.
+func TestTheOpenWindow(t *testing.T) {
+	minute := limiter.Rate{Limit: 300, Window: 60 * limiter.Second}
+	rates := Promise{Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}, minute}, Most: []int64{100, 300}}
+	row := func(second, admitted int64) Row {
+		w := at(second, 100)
+		w.Open[1], w.N = limiter.OpenWindow{Rate: minute, Index: noon.Unix() / 60}, 2
+		return Row{Windows: w, Admitted: admitted, Final: second == 0}
+	}
+	rows := func(f *fleet) {
+		f.report("a", row(0, 60), row(1, 5))
+		f.report("b", row(1, 40))
+	}
+	want := &OpenWindow{Began: noon, Ends: noon.Add(time.Minute), Limit: 300, Used: 105}
+	for name, tc := range map[string]struct {
+		config Config
+		say    func(*fleet)
+		want   *OpenWindow
+	}{
+		"of several rates the longest": {Config{Generation: 1, Promise: rates}, rows, want},
+		"nobody reported":              {Config{Generation: 1, Promise: rates}, func(*fleet) {}, nil},
+		"keys are named when it ends":  {Config{Generation: 1, Promise: rates, Keyed: true}, rows, nil},
+		"it is over": {Config{Generation: 1, Promise: perSecond(100, 100)}, func(f *fleet) {
+			f.report("a", Row{Windows: at(0, 100), Admitted: 60, Final: true})
+			f.report("b", Row{Windows: at(0, 100), Admitted: 60, Final: true})
+			f.pass("a", "b")
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleetOf(tc.config, "a", "b")
+			f.now = noon.Add(1500 * time.Millisecond)
+			tc.say(f)
+			got := f.Figures(f.now).Open
+			if diff := cmp.Diff(tc.want, got, cmp.Transformer("utc", func(t time.Time) time.Time { return t.UTC() })); diff != "" {
+				t.Errorf("open window (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
