@@ -12,6 +12,7 @@ import (
 	"github.com/weir-dev/weir/internal/region"
 	"github.com/weir-dev/weir/internal/resolve"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -23,6 +24,7 @@ type budgets struct {
 	cache   client.Reader
 	writer  client.Client // of the members' Secrets; asks the API server
 	secrets *resolve.Secrets
+	births  *hub.Births
 	changed func() // is told when what the cluster keeps is not what it was; nil: nobody is
 
 	known chan struct{} // closed once it was read what the cluster keeps
@@ -35,8 +37,8 @@ var (
 	_ hub.Budgets   = (*budgets)(nil)
 )
 
-func newBudgets(cluster string, cache client.Reader, writer client.Client, secrets *resolve.Secrets) *budgets {
-	b := &budgets{cluster: cluster, cache: cache, writer: writer, secrets: secrets, known: make(chan struct{})}
+func newBudgets(cluster string, cache client.Reader, writer client.Client, secrets *resolve.Secrets, births *hub.Births) *budgets {
+	b := &budgets{cluster: cluster, cache: cache, writer: writer, secrets: secrets, births: births, known: make(chan struct{})}
 	b.kept.Store(&map[string]ledger.Params{})
 	return b
 }
@@ -48,11 +50,17 @@ func (b *budgets) FederatedBudgets(ctx context.Context) ([]policy.FederatedBudge
 		return nil, err
 	}
 	counting, kept := all.Counting(), map[string]ledger.Params{}
+	own, others := map[string]limiter.Micros{}, map[string]limiter.Micros{}
 	for i := range counting {
 		b.setVersions(ctx, &counting[i])
 		if of := &counting[i]; of.Hub == nil && of.Coordinator.Type == policy.ControllerStore {
-			kept[of.ID] = of.Params
+			kept[of.ID], own[of.ID] = of.Params, of.Params.Window
+		} else {
+			others[of.ID] = of.Params.Window
 		}
+	}
+	if err := b.births.Attend(ctx, others, own); err != nil {
+		return nil, err // nothing may be granted that is not known to have been
 	}
 	before := b.kept.Swap(&kept)
 	b.first.Do(func() { close(b.known) })

@@ -27,6 +27,7 @@ const hubService = "weir-hub"
 type federation struct {
 	budgets *budgets
 	journal *hub.Journal
+	births  *hub.Births
 	keeper  *keeper.Coordinator
 	// certificates are those by which this cluster is a member elsewhere.
 	certificates region.Certificates
@@ -39,19 +40,21 @@ func (p *platform) newFederation() (*federation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("API client of the hub: %w", err)
 	}
-	f := &federation{
-		budgets: newBudgets(p.options.clusterName, p.manager.GetCache(), p.live, p.secrets),
-		journal: hub.NewJournal(clients.CoreV1().ConfigMaps(p.options.namespace)),
-	}
+	maps := clients.CoreV1().ConfigMaps(p.options.namespace)
+	f := &federation{journal: hub.NewJournal(maps), births: hub.NewBirths(maps)}
+	f.budgets = newBudgets(p.options.clusterName, p.manager.GetCache(), p.live, p.secrets, f.births)
 	f.keeper = keeper.New(keeper.Options{
 		Journal: f.journal,
+		Births:  f.births,
 		Clock:   func() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) },
 	})
+	hub.Expose(metrics.Registry, f.keeper.Stats)
 	return f, metrics.Registry.Register(&f.certificates)
 }
 
 // parts returns what hands on this cluster's parts of budgets for one term.
-func (f *federation) parts(usage coordinator.Usage, changed func(types.NamespacedName)) coordinator.Budgets {
+func (f *federation) parts(usage coordinator.Usage, changed func(types.NamespacedName), first bool) coordinator.Budgets {
+	f.births.Begin(first)
 	return region.New(region.Config{
 		Source: f.budgets, Cluster: f.budgets.cluster, Keeper: f.keeper, Log: log.Log.WithName("federation"),
 		Certificates: &f.certificates,

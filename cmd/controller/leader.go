@@ -20,6 +20,8 @@ import (
 	exported "github.com/weir-dev/weir/internal/metrics"
 	"github.com/weir-dev/weir/internal/resolve"
 	"github.com/weir-dev/weir/internal/storeprobe"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // addLeader adds what only the leader runs: the coordinator, the hub, the reconcilers,
@@ -29,7 +31,8 @@ func (p *platform) addLeader(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fleet, err := p.newCoordinator(shared)
+	stores := storeprobe.New(backend.Open)
+	fleet, err := p.newCoordinator(shared, stores)
 	if err != nil {
 		return err
 	}
@@ -38,7 +41,7 @@ func (p *platform) addLeader(ctx context.Context) error {
 		Client:  p.manager.GetClient(),
 		Cluster: p.options.clusterName,
 		Fleet:   fleet,
-		Stores:  storeprobe.New(backend.Open),
+		Stores:  stores,
 		Secrets: p.secrets,
 		Events:  events,
 		Clock:   clock.RealClock{},
@@ -66,7 +69,7 @@ func (p *platform) addLeader(ctx context.Context) error {
 	)
 }
 
-func (p *platform) newCoordinator(shared *federation) (*coordinator.Coordinator, error) {
+func (p *platform) newCoordinator(shared *federation, stores *storeprobe.Prober) (*coordinator.Coordinator, error) {
 	reviews, terms, err := coordinatorClients(p.config, p.options.namespace)
 	if err != nil {
 		return nil, fmt.Errorf("API clients of the coordinator: %w", err)
@@ -77,9 +80,20 @@ func (p *platform) newCoordinator(shared *federation) (*coordinator.Coordinator,
 		Authenticator: coordinator.NewTokenReviewer(reviews, knownPods{p.manager.GetCache()}),
 		Resolver:      resolve.ByPod{ByLabels: p.snapshots, Secrets: p.secrets},
 		Terms:         coordinator.NewConfigMapTerms(terms),
-		Registerer:    metrics.Registry,
-		Budgets:       shared.parts,
-		CatchUp:       func(ctx context.Context) error { return resolve.CatchUp(ctx, p.live, p.manager.GetCache()) },
+		Births:        coordinator.NewConfigMapBirths(terms),
+		Journals:      coordinator.NewConfigMapJournals(terms),
+		Limits:        p.snapshots.Limits,
+		Facts: func(ctx context.Context, of policy.Store) (store.Facts, error) {
+			secret, _, err := p.secrets.Data(ctx, of)
+			if err != nil {
+				return store.Facts{}, err
+			}
+			return stores.Facts(ctx, of, secret)
+		},
+		Reached:    stores.Reached,
+		Registerer: metrics.Registry,
+		Budgets:    shared.parts,
+		CatchUp:    func(ctx context.Context) error { return resolve.CatchUp(ctx, p.live, p.manager.GetCache()) },
 	}
 	if p.lock != nil {
 		config.Leadership = p.lock

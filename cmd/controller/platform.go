@@ -132,7 +132,14 @@ func (p *platform) newLock() (*leadership.Lock, error) {
 		return nil, fmt.Errorf("name of this host: %w", err)
 	}
 	identity := p.options.identity(host, string(uuid.NewUUID()))
-	return leadership.New(p.config, p.options.namespace, leaseName, identity, p.options.renewDeadline)
+	leases, err := leadership.Leases(p.config, p.options.renewDeadline)
+	if err != nil {
+		return nil, err
+	}
+	return leadership.New(leadership.Config{
+		Leases: leases, Namespace: p.options.namespace, Name: leaseName,
+		Identity: identity, Hold: p.options.renewDeadline,
+	}), nil
 }
 
 func (p *platform) newManager(scheme *runtime.Scheme) (manager.Manager, error) {

@@ -233,6 +233,7 @@ func TestRun(t *testing.T) {
 		n, err := testutil.GatherAndCount(metrics.Registry, "weir_build_info")
 		NewWithT(t).Expect(n, err).To(Equal(1))
 	})
+	t.Run("its metrics are those that the guide and the alerts are checked by", expectMetrics)
 	t.Run("the leader's pod is labelled", func(t *testing.T) {
 		NewWithT(t).Eventually(c.leaders).WithContext(t.Context()).WithTimeout(patience).Should(Equal([]string{"weir-controller-0"}))
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/count"
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/fleet"
 	sidecar "github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/pkg/concurrency"
@@ -31,7 +32,7 @@ type busy struct {
 
 func (b busy) Limits() []enforce.LimitState { return b.limits }
 func (b busy) Pool() *pools.State           { return &b.pool }
-func (busy) Connected() bool                { return true }
+func (busy) Fleet() *fleet.State            { return &fleet.State{Connected: true} }
 
 // busiest returns the metrics of that sidecar, every policy with a store of its own that
 // did all that a store can do.

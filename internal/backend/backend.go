@@ -18,17 +18,29 @@ import (
 // A Backend is an open store. It is safe for concurrent use. All methods but Close
 // block until their context is done at the latest.
 type Backend interface {
-	// Apply decides a command on a counter by the store's own clock.
-	Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error)
-	// Refresh has a store that forgot its counters begin to remember anew.
-	Refresh(ctx context.Context) error
-	// Probe returns how firmly the store keeps what it was told.
-	Probe(ctx context.Context) (store.Guarantee, error)
+	Counters
+	// Probe returns what the store says of itself.
+	Probe(ctx context.Context) (store.Facts, error)
 	// Coordinator returns who divides concurrency pools in the store, over the same
 	// connections.
 	Coordinator() concurrency.Coordinator
 	// Close ends the calls under way. Nothing may be called afterwards.
 	Close() error
+}
+
+// Counters are what a store keeps.
+type Counters interface {
+	// Apply decides a command on a counter by the store's own clock.
+	Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error)
+	// Refresh has a store that forgot its counters begin a new memory.
+	Refresh(ctx context.Context) error
+	// Reached notes what others know of the store's clock, so that it decides nothing by an
+	// earlier instant on behalf of this holder.
+	Reached(by store.Reached)
+	// Reset sets all counters of a limit back, or the one of hash when it is not nil, and
+	// returns how many there were: each begins with a full limit, and units that holders
+	// have in hand stay good. After an error some of them may be set back.
+	Reset(ctx context.Context, scope store.Scope, hash *string) (int, error)
 }
 
 // Open opens a store of type Redis or Postgres with the values of the Secret it

@@ -19,6 +19,7 @@ const bookKept = time.Hour
 // books are the audits of all policies.
 type books struct {
 	since time.Time // when every holder is known
+	heir  bool      // another leader measured before: what it did not hand on is not known
 
 	mu      sync.Mutex
 	byName  map[types.NamespacedName]*book
@@ -61,20 +62,21 @@ func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName
 			}
 			b.byName[name] = entry
 		}
-		entry.adopt(p, now, b.since)
+		entry.adopt(p, now, b.since, b.heir && now.Before(b.since))
 		b.sources.adopt(p, now)
 		entry.holders[h] = struct{}{}
 		for _, l := range entry.limits {
 			if part && !slices.Contains(before, name) {
 				l.Unplace(now)
 			}
-			l.Join(h)
+			l.Join(h, now)
 		}
 	}
 }
 
-// adopt takes over the limits of a policy.
-func (b *book) adopt(p *policy.Policy, now, since time.Time) {
+// adopt takes over the limits of a policy; inherited says that another leader may have
+// measured them under this generation.
+func (b *book) adopt(p *policy.Policy, now, since time.Time, inherited bool) {
 	named := make(map[string]struct{}, len(p.Limits))
 	for _, l := range p.Limits {
 		named[l.Name] = struct{}{}
@@ -84,8 +86,11 @@ func (b *book) adopt(p *policy.Policy, now, since time.Time) {
 			continue
 		}
 		b.limits[l.Name] = audit.New(ReportInterval, c, latest(now, since))
+		if inherited {
+			b.limits[l.Name].Inherit()
+		}
 		for h := range b.holders {
-			b.limits[l.Name].Join(h)
+			b.limits[l.Name].Join(h, now)
 		}
 	}
 	for name := range b.limits {
@@ -98,7 +103,7 @@ func (b *book) adopt(p *policy.Policy, now, since time.Time) {
 
 // promised returns what the limit, which is one of p, promises.
 func promised(p *policy.Policy, l *policy.Limit) audit.Config {
-	c := audit.Config{Generation: p.Generation, Promise: promise(l.Params(p)), Keyed: l.Key != nil, Carry: l.Carry(p), Unsettled: !l.Settled()}
+	c := audit.Config{Generation: p.Generation, Promise: promise(l.Params(p)), Keyed: l.Key != nil, Carry: l.Carry(p), Unsettled: !l.Settled(), Reset: p.ResetAt}
 	for value, params := range l.Overridden(p) {
 		if c.Overrides == nil {
 			c.Overrides = make(map[string]audit.Promise)
@@ -157,8 +162,26 @@ func (b *books) lose(h audit.Holder, policies []types.NamespacedName) {
 	}
 }
 
-// report enters what a holder counted of the policies it enforces.
-func (b *books) report(h audit.Holder, policies []types.NamespacedName, reports map[limitName]audit.Report) {
+// bury takes it that the processes of pods that are gone do not live on.
+func (b *books) bury(name types.NamespacedName, podUIDs []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	entry := b.byName[name]
+	if entry == nil {
+		return
+	}
+	now := time.Now()
+	for _, l := range entry.limits {
+		for _, uid := range podUIDs {
+			l.Bury(uid, now)
+		}
+	}
+}
+
+// report enters a part of what a holder counted of the policies it enforces, and adds the
+// limits to those that the parts before spoke of. Of one that is in none, when no more
+// come, it has nothing to say.
+func (b *books) report(h audit.Holder, policies []types.NamespacedName, reports map[limitName]audit.Report, spoken map[limitName]struct{}, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
@@ -168,11 +191,28 @@ func (b *books) report(h audit.Holder, policies []types.NamespacedName, reports 
 			continue
 		}
 		for limit, l := range entry.limits {
-			if r, ok := reports[limitName{policy: name, limit: limit}]; ok {
+			of := limitName{policy: name, limit: limit}
+			_, earlier := spoken[of]
+			switch r, ok := reports[of]; {
+			case ok:
 				l.Report(h, r, now)
-			} else {
+				spoken[of] = struct{}{}
+			case !more && !earlier:
 				l.Pass(h, now)
 			}
+		}
+	}
+}
+
+// doubt leaves unknown what the limits admitted until now: some of what a holder counted
+// of them could not be read.
+func (b *books) doubt(limits []limitName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	for _, name := range limits {
+		if entry := b.byName[name.policy]; entry != nil && entry.limits[name.limit] != nil {
+			entry.limits[name.limit].Unplace(now)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"fmt"
 	"reflect"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,6 +22,7 @@ type config struct {
 	limits   map[limitName]*published
 	policies map[types.NamespacedName]*policy.Policy
 	pool     *dividedPool // nil for none
+	opened   atomic.Bool  // its durable counters were
 }
 
 // A limitName names a limit within one cluster.

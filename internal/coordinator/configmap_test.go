@@ -67,6 +67,12 @@ func (c *configMaps) Update(_ context.Context, m *corev1.ConfigMap, _ metav1.Upd
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.failure != nil && m.Name != TermConfigMap {
+		return nil, c.failure
+	}
+	if c.held[m.Name] == nil {
+		return nil, apierrors.NewNotFound(corev1.Resource("configmaps"), m.Name)
+	}
 	if m.ResourceVersion != c.held[m.Name].ResourceVersion {
 		return nil, apierrors.NewConflict(corev1.Resource("configmaps"), m.Name, errors.New("it has changed"))
 	}

@@ -13,8 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/weir-dev/weir/internal/leadership"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/memory"
 )
 
 const (
@@ -47,9 +50,14 @@ type Leadership interface {
 	// Held reports whether this process surely still leads. A process that was
 	// suspended may believe so for too long.
 	Held() bool
-	// Predecessor returns the instant, on its own wall clock, until which the
-	// leader before may have served; zero when there was none.
-	Predecessor() time.Time
+	// Covers reports whether Held is true and no later leader serves the instant, which
+	// is one of Clock.
+	Covers(at limiter.Instant) bool
+	// Clock returns the clock by which the process serves while it leads. It starts after
+	// all that is known to have been served.
+	Clock() *memory.Clock
+	// Past returns what is known of the leaders before.
+	Past() leadership.Past
 }
 
 // Config is what a Coordinator works with.
@@ -63,9 +71,21 @@ type Config struct {
 	Registerer    prometheus.Registerer // nil: metrics are not exposed
 	// Budgets makes what hands on this cluster's parts of the budgets that it shares with
 	// others, for one term. What sidecars counted of a budget comes from usage; changed is
-	// told the FederatedBudgets of which something changed, and does not block. Nil: the
-	// cluster shares none.
-	Budgets func(usage Usage, changed func(types.NamespacedName)) Budgets
+	// told the FederatedBudgets of which something changed, and does not block; first says
+	// that nobody led before. Nil: the cluster shares none.
+	Budgets func(usage Usage, changed func(types.NamespacedName), first bool) Budgets
+	// Births keep when limits were first put in force, Facts asks a store other than the
+	// controller's own about itself, and Limits returns all limits that exist. Births nil:
+	// no limit is known to be new.
+	Births BirthStore
+	Facts  func(ctx context.Context, of policy.Store) (store.Facts, error)
+	Limits func(context.Context) (map[store.Scope]struct{}, error)
+	// Reached returns what is known of the clock of a store other than the controller's own.
+	// It does not block. Nil: nothing ever is.
+	Reached func(of policy.Store) store.Reached
+	// Journals keep what is set aside of durable counters in the controller's own store. Nil:
+	// none survive a leader that did not hand over.
+	Journals JournalStore
 	// CatchUp returns once the Resolver knows all that leaders before have written;
 	// nil when it always does. Nobody is served before.
 	CatchUp func(context.Context) error
@@ -121,6 +141,9 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	listener, err := c.listen(ctx, c.Address)
 	if err != nil {
 		t.store.Seal()
+		if t.journals != nil {
+			t.journals.stop()
+		}
 		t.end()
 		return fmt.Errorf("listen for sidecars: %w", err)
 	}
@@ -172,23 +195,22 @@ func (c *Coordinator) BudgetsChanged() <-chan types.NamespacedName { return c.bu
 // does not lead.
 func (c *Coordinator) Now() (limiter.Instant, bool) {
 	t := c.present.Load()
-	if t == nil || !c.held() {
+	if t == nil || c.Leadership != nil && !c.Leadership.Held() {
 		return 0, false
 	}
 	return t.clock.Now(), true
 }
 
-// held reports whether this process surely leads.
-func (c *Coordinator) held() bool { return c.Leadership == nil || c.Leadership.Held() }
+// covers reports whether this process surely leads, and no later leader serves the
+// instant of its clock.
+func (c *Coordinator) covers(at limiter.Instant) bool {
+	return c.Leadership == nil || c.Leadership.Covers(at)
+}
 
-// predecessor returns the newest instant that a leader before that did not stop in
-// order may have served; 0 when that is not known.
-func (c *Coordinator) predecessor() limiter.Instant {
+// past returns the clock to serve by and what is known of the leaders before.
+func (c *Coordinator) past() (*memory.Clock, leadership.Past) {
 	if c.Leadership == nil {
-		return 0
+		return memory.NewClock(time.Now(), 0), leadership.Past{}
 	}
-	if until := c.Leadership.Predecessor(); !until.IsZero() {
-		return limiter.Instant(until.UnixMicro())
-	}
-	return 0
+	return c.Leadership.Clock(), c.Leadership.Past()
 }

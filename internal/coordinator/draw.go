@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"slices"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -22,6 +23,13 @@ import (
 //	the mark's windows   a budget                  the budget
 //	the mark's windows   the store                 the budget it drew from until the mark's window
 //	                                               ends; nothing when that is not known
+//
+// The windows of a budget are those of its coordinator's clock, which may differ from the
+// store's: the window that a number names may be open there when it is over here. So that
+// no number is served by both, nothing is drawn from a window of the budget that began
+// before the store's window in which the limit was first seen to draw, and the store grants
+// nothing of windows that began before the last one drawn from ended, each by its own
+// clock. A new leader does not know the latter.
 //
 // The mark is in the ledger that a leader hands over. What a crash loses it loses of the
 // store's windows as well, which then grant nothing; a limit that draws from a budget
@@ -56,6 +64,7 @@ func (t *term) decide(ctx context.Context, l *published, key store.Key, p limite
 		return res, err
 	}
 	if c.Op == limiter.Return {
+		c.Floor = 0
 		return t.giveBack(ctx, l, key, p, c, res)
 	}
 	open, isMark := marked(res.Windows)
@@ -63,11 +72,17 @@ func (t *term) decide(ctx context.Context, l *published, key store.Key, p limite
 	case res.Reason == limiter.StaleGeneration || res.Reason == limiter.ClockBehind:
 		return res, nil
 	case !isMark:
+		if last, ok := t.draws.last(key.Scope); ok && beginBefore(res.Windows, last.until) {
+			return refuse(c, res, last.until, func(back limiter.Command) (limiter.Result, error) {
+				return t.store.Apply(ctx, key, asked, back)
+			})
+		}
 		t.draws.end(key.Scope)
 		return res, nil
 	case res.Reason == limiter.Amnesia && open.Start() < p.Since:
 		return res, nil // another store may have granted of this window
 	}
+	c.Floor = 0 // it is of the store's clock, not of the budget's
 	return t.draw(ctx, l, key, p, c, open, res.Now)
 }
 
@@ -76,7 +91,7 @@ func (t *term) decide(ctx context.Context, l *published, key store.Key, p limite
 func (t *term) draw(
 	ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command, open limiter.OpenWindow, now limiter.Instant,
 ) (limiter.Result, error) {
-	from := drawn{scope: key.Scope}
+	from := drawn{scope: key.Scope, since: open.Start().Add(markOffset)}
 	if l.budget != nil {
 		from.budget, from.rate, from.fairness = *l.budget, p.Rates[0], p.Fairness
 	} else if last, ok := t.draws.last(key.Scope); ok {
@@ -85,10 +100,38 @@ func (t *term) draw(
 		return limiter.Result{Reason: limiter.Exhausted, RetryAfter: open.End().Sub(now), Now: now}, nil
 	}
 	res, err := t.budgets.Apply(ctx, key.Scope.Namespace, from.budget, key, from.params(p), c)
-	if err == nil && res.Windows.N > 0 && c.Op == limiter.Take {
-		t.draws.note(from, res.Windows.Open[0].Index, open.End())
+	if err != nil || res.Windows.N == 0 {
+		return res, err
 	}
-	return res, err
+	drew := res.Windows.Open[0]
+	if c.Op == limiter.Take {
+		from = t.draws.note(from, drew, open.End())
+	} else if last, ok := t.draws.last(key.Scope); ok && last.budget == from.budget {
+		from = last
+	}
+	if drew.Start() >= from.since {
+		return res, nil
+	}
+	return refuse(c, res, from.since, func(back limiter.Command) (limiter.Result, error) {
+		return t.budgets.Apply(ctx, key.Scope.Namespace, from.budget, key, from.params(p), back)
+	})
+}
+
+// beginBefore reports whether one of the windows begins before the instant.
+func beginBefore(w limiter.Windows, at limiter.Instant) bool {
+	return slices.ContainsFunc(w.Slice(), func(o limiter.OpenWindow) bool { return o.Start() < at })
+}
+
+// refuse gives back what res granted, and says that nothing is granted before the instant,
+// of the clock of res.
+func refuse(c limiter.Command, res limiter.Result, until limiter.Instant, giveBack func(limiter.Command) (limiter.Result, error)) (limiter.Result, error) {
+	if c.Op == limiter.Take && res.Granted > 0 {
+		back := limiter.Command{Op: limiter.Return, Want: res.Granted, Tenant: c.Tenant, Windows: res.Windows, At: res.Now}
+		if _, err := giveBack(back); err != nil {
+			return limiter.Result{}, err
+		}
+	}
+	return limiter.Result{Reason: limiter.Exhausted, RetryAfter: until.Sub(res.Now), Now: res.Now}, nil
 }
 
 // giveBack returns units to the budget that the limit draws from, unless they may be of
@@ -98,7 +141,8 @@ func (t *term) giveBack(
 	ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command, res limiter.Result,
 ) (limiter.Result, error) {
 	from, ok := t.draws.last(key.Scope)
-	if res.Reason != limiter.Forfeited || !ok || l.budget != nil && *l.budget != from.budget || c.Windows.Open[0].Index <= from.first {
+	if res.Reason != limiter.Forfeited || !ok || l.budget != nil && *l.budget != from.budget ||
+		c.Windows.Open[0].Index <= from.first || c.Windows.Open[0].Start() < from.since {
 		return res, nil
 	}
 	return t.budgets.Apply(ctx, key.Scope.Namespace, from.budget, key, from.params(p), c)
@@ -111,6 +155,8 @@ type drawn struct {
 	rate     limiter.Rate
 	fairness limiter.Fairness
 	first    int64           // window of the budget in which it began to
+	since    limiter.Instant // windows of the budget that began before may have numbers that the store served
+	until    limiter.Instant // end of the last window drawn from, by the budget's clock
 	ends     limiter.Instant // of the mark's window in which it did last
 }
 

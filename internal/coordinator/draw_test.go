@@ -2,6 +2,8 @@ package coordinator
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/budget"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -23,18 +26,20 @@ import (
 type shared struct {
 	limit int64
 	asked chan struct{} // blocks Apply until it is read from; nil: nothing does
+	ahead time.Duration // of the store's clock; negative: behind
 
 	mu       sync.Mutex
 	granted  map[string]map[int64]int64 // by budget and window
 	returned int64
-	params   limiter.Params // of the last command
+	params   limiter.Params  // of the last command
+	floor    limiter.Instant // of the last command
 }
 
 func newShared(limit int64) *shared {
 	return &shared{limit: limit, granted: map[string]map[int64]int64{}}
 }
 
-func (s *shared) make(Usage, func(types.NamespacedName)) Budgets { return s }
+func (s *shared) make(Usage, func(types.NamespacedName), bool) Budgets { return s }
 
 func (s *shared) Run(ctx context.Context) { <-ctx.Done() }
 func (s *shared) Observe(_, name string) budget.Observation {
@@ -49,8 +54,8 @@ func (s *shared) Apply(
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.params = p
-	now := limiter.Instant(time.Now().UnixMicro())
+	s.params, s.floor = p, c.Floor
+	now := limiter.Instant(time.Now().Add(s.ahead).UnixMicro())
 	open := p.Rates[0].WindowAt(now)
 	if s.granted[of.ID] == nil {
 		s.granted[of.ID] = map[int64]int64{}
@@ -127,7 +132,7 @@ func (k *caller) send(r *fleetpb.LeaseRequest) *fleetpb.LeaseReply {
 	r.Id, r.Key, r.Generation = 1, &fleetpb.Key{Namespace: "shop", Policy: "checkout", Limit: "all"}, k.p.Generation
 	r.Rates = []*fleetpb.Rate{{Limit: rate.Limit, WindowMicros: int64(rate.Window)}}
 	limit, err := k.s.limit(r)
-	reply := k.term.lease(k.t.Context(), limit, err, r).GetLease()
+	reply := k.term.lease(k.t.Context(), limit, err, r)
 	if reply.GetError() != "" {
 		k.t.Fatal(reply.GetError())
 	}
@@ -149,7 +154,9 @@ func (k *caller) giveBack(n int64, of *fleetpb.LeaseReply) {
 func next() { time.Sleep(time.Second - time.Duration(time.Now().Nanosecond())) }
 
 // TestAnEditOfTheScopeAdmitsOnce edits the scope at random moments, with changes of the
-// leader in between: while a window is open of which one granted, the other does not.
+// leader in between: while a window is open of which one granted, the other does not. The
+// budget's clock is another one, and no number of a window is served by both; but for the
+// windows that a leader before drew from.
 func TestAnEditOfTheScopeAdmitsOnce(t *testing.T) {
 	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) {
@@ -158,15 +165,18 @@ func TestAnEditOfTheScopeAdmitsOnce(t *testing.T) {
 			fleet := limited("shop", 1, 20, lengths[rng.IntN(len(lengths))])
 			world := federated(limited("shop", 1, 50, limiter.Second), "acme/checkout")
 			b, terms := newShared(50), &memoryTerms{}
+			b.ahead = [...]time.Duration{0, time.Duration(rng.Int64N(int64(5*time.Second))) - 5*time.Second/2}[seed%2]
 			k := newCaller(t, terms, b, fleet)
 			defer func() { k.end() }()
-			stored := map[limiter.OpenWindow]int64{} // granted by the store
+			stored := map[limiter.OpenWindow]int64{}   // granted by the store
+			during := map[int64]int64{}                // drawn from the budget, by the store's second
+			numbers := map[limiter.OpenWindow]string{} // by whom windows were served, as holders count them
 			for generation := int64(2); generation < 12; generation++ {
 				for range rng.IntN(20) {
 					time.Sleep(time.Duration(rng.Int64N(int64(200 * time.Millisecond))))
-					before := b.total()
+					before := b.total() - b.returned
 					reply := k.take(1 + rng.Int64N(10))
-					drew := b.total() - before
+					drew := b.total() - b.returned - before
 					if drew != 0 && drew != reply.GetGranted() {
 						t.Fatalf("seed %d: granted %d, of which the budget %d", seed, reply.GetGranted(), drew)
 					}
@@ -181,17 +191,28 @@ func TestAnEditOfTheScopeAdmitsOnce(t *testing.T) {
 					case reply.GetGranted() == 0:
 					case drew > 0 && stored[open] > 0:
 						t.Fatalf("seed %d: the budget grants while a window is open of which the store granted %d", seed, stored[open])
-					case drew == 0 && b.granted["acme/checkout"][second] > 0:
-						t.Fatalf("seed %d: the store grants while a second is open of which the budget granted %d", seed, b.granted["acme/checkout"][second])
-					case drew == 0:
+					case drew > 0:
+						during[second] += drew
+					case during[second] > 0:
+						t.Fatalf("seed %d: the store grants while a second is open in which the budget granted %d", seed, during[second])
+					default:
 						if stored[open] += reply.GetGranted() - back; stored[open] > open.Limit {
 							t.Fatalf("seed %d: %d units of %+v are of the store", seed, stored[open], open)
 						}
+					}
+					if reply.GetGranted() > 0 {
+						by, named := map[bool]string{true: "budget", false: "store"}[drew > 0], reply.GetWindows()[0]
+						number := limiter.OpenWindow{Rate: limiter.Rate{Window: limiter.Micros(named.GetRate().GetWindowMicros())}, Index: named.GetIndex()}
+						if other := numbers[number]; other != "" && other != by {
+							t.Fatalf("seed %d: window %d is served by the %s and by the %s, whose clock is %s ahead", seed, number.Index, other, by, b.ahead)
+						}
+						numbers[number] = by
 					}
 				}
 				if rng.IntN(3) == 0 {
 					k.end()
 					k = newCaller(t, terms, b, k.p)
+					maps.DeleteFunc(numbers, func(_ limiter.OpenWindow, by string) bool { return by == "budget" && b.ahead > 0 })
 				}
 				p := [...]policy.Policy{fleet, world}[rng.IntN(2)]
 				p.Generation = generation
@@ -199,6 +220,78 @@ func TestAnEditOfTheScopeAdmitsOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNoWindowCountsTwiceAfterAnEditOfTheScope: the budget's clock is behind, or ahead, and
+// the audit, which knows windows by their numbers, finds none with the units of both.
+func TestNoWindowCountsTwiceAfterAnEditOfTheScope(t *testing.T) {
+	for _, ahead := range []time.Duration{-2500 * time.Millisecond, -300 * time.Millisecond, 0, 300 * time.Millisecond, 2500 * time.Millisecond} {
+		for _, toBudget := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%v ahead, to the budget: %t", ahead, toBudget), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					before, after := limited("shop", 1, 10, limiter.Second), federated(limited("shop", 2, 10, limiter.Second), "acme/checkout")
+					if !toBudget {
+						before, after = after, before
+						before.Generation, after.Generation = 1, 2
+					}
+					b := newShared(10)
+					b.ahead = ahead
+					k := newCaller(t, &memoryTerms{}, b, before)
+					defer k.end()
+					next()
+					next()
+					sums, granted := map[int64]int64{}, 0
+					for step := range 40 {
+						if step == 2 {
+							k.edit(after)
+						}
+						if reply := k.take(10); reply.GetGranted() > 0 {
+							sums[reply.GetWindows()[0].GetIndex()] += reply.GetGranted()
+							granted++
+						} else if reply.GetRetryAfterMicros() <= 0 {
+							t.Errorf("step %d: %v, want it to say when to ask again", step, reply)
+						}
+						time.Sleep(150 * time.Millisecond)
+					}
+					if granted < 3 {
+						t.Errorf("%d of 6 seconds granted anything", granted)
+					}
+					books := newBooks(time.Now().Add(-time.Minute))
+					h := audit.Holder{PodUID: "web-0-uid", Nonce: "1"}
+					config, err := newConfig(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{after}}, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					books.enforce(h, config, nil, false)
+					l := books.byName[types.NamespacedName{Namespace: "shop", Name: "checkout"}].limits["all"]
+					for i := range 6 {
+						now := time.Now().Add(time.Duration(i) * time.Second)
+						var rows []audit.Row
+						for index, n := range sums {
+							rows = append(rows, audit.Row{Windows: windowsOfSecond(index), Final: i > 0, Admitted: n})
+						}
+						l.Report(h, audit.Report{Generation: 2, Rows: rows}, now)
+						l.Advance(now)
+					}
+					if f := l.Figures(time.Now().Add(10 * time.Second)); f.Verdict == audit.Exceeded {
+						t.Errorf("sums %v: exceeded by %+v", sums, f.Overshoot)
+					}
+					for index, n := range sums {
+						if n > 10 {
+							t.Errorf("window %d was granted %d of 10", index, n)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// windowsOfSecond returns the windows of a row of that second.
+func windowsOfSecond(index int64) limiter.Windows {
+	w := limiter.Windows{N: 1}
+	w.Open[0] = limiter.OpenWindow{Rate: limiter.Rate{Limit: 10, Window: limiter.Second}, Index: index}
+	return w
 }
 
 // total returns what all budgets granted, returns not taken off.
@@ -357,12 +450,36 @@ func TestAnotherClusterIsWaitedForAside(t *testing.T) {
 	})
 }
 
+// A budget has a clock of its own: it neither sees a holder's floor, nor says what the
+// store's clock shows.
+func TestABudgetHasAClockOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := federated(limited("shop", 1, 50, limiter.Second), "acme/checkout")
+		budget := newShared(50)
+		l := lead(t, &memoryTerms{}, publishing(p), func(c *Config) { c.Budgets = budget.make })
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.config()
+		time.Sleep(time.Second)
+		reply := s.lease(p, p.Limits[0], func(r *fleetpb.LeaseRequest) { r.FloorMicros = time.Now().UnixMicro() })
+		if reply.GetGranted() != 1 || reply.GetClockMicros() != 0 {
+			t.Errorf("reply = %v, want a unit, and no clock", reply)
+		}
+		budget.mu.Lock()
+		defer budget.mu.Unlock()
+		if budget.floor != 0 {
+			t.Errorf("the budget was given the floor %d", budget.floor)
+		}
+	})
+}
+
 func TestABudgetGrantsNothingOutsideTheFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := true
 		p := federated(limited("shop", 1, 50, limiter.Second), "acme/checkout")
 		l := lead(t, &memoryTerms{}, publishing(p), func(c *Config) {
-			c.Budgets, c.Leadership = newShared(50).make, &leadership{held: &held}
+			c.Budgets, c.Leadership = newShared(50).make, &lock{held: &held}
 		})
 		defer l.end()
 		if got := l.ObserveBudget("shop", "world").Generation; got == 0 {

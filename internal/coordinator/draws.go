@@ -39,17 +39,18 @@ func (d *draws) end(scope store.Scope) {
 	}
 }
 
-// note enters that a limit drew from a budget in its window of that index; the mark's
-// window ends then.
-func (d *draws) note(from drawn, index int64, ends limiter.Instant) {
+// note enters that a limit drew from that window of a budget, and returns what is known
+// then; the mark's window ends then.
+func (d *draws) note(from drawn, open limiter.OpenWindow, ends limiter.Instant) drawn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	last, ok := d.byScope[from.scope]
-	from.first, from.ends = index, ends
+	from.first, from.ends, from.until = open.Index, ends, max(open.End(), last.until)
 	if ok && last.budget == from.budget {
-		from.first, from.ends = last.first, max(last.ends, ends)
+		from.first, from.since, from.ends = last.first, last.since, max(last.ends, ends)
 	}
 	d.byScope[from.scope] = from
+	return from
 }
 
 // sweep forgets limits that drew in no window that is open or in the one before, of
@@ -58,7 +59,7 @@ func (d *draws) sweep(now limiter.Instant) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for scope, from := range d.byScope {
-		if now >= from.ends.Add(from.rate.Window) {
+		if now >= max(from.ends, from.until).Add(from.rate.Window) {
 			delete(d.byScope, scope)
 		}
 	}

@@ -28,6 +28,11 @@ func (t *term) beat(ctx context.Context, s *session, h *fleetpb.Heartbeat) *flee
 	if err != nil {
 		_, outage := errors.AsType[*store.UnavailableError](err)
 		share.Error, share.Defect = shortened(err.Error(), maxReason), !outage
+		if share.GetDefect() {
+			share.Error = shortened(share.GetError(), maxReason-len(cure)) + cure
+			name := types.NamespacedName{Namespace: h.GetNamespace(), Name: h.GetPool()}
+			t.reject(s, rejection{kind: beatRow, of: limitName{policy: name}, err: share.GetError()})
+		}
 	} else {
 		fillShare(share, grant)
 	}
@@ -61,7 +66,7 @@ func (t *term) divide(ctx context.Context, s *session, h *fleetpb.Heartbeat) (po
 		return pool.Grant{}, err
 	}
 	// As of a lease, leadership is looked at after the grant was made.
-	if !t.held() {
+	if !t.covers(t.clock.Now()) {
 		return pool.Grant{}, withoutShare("term %d may have ended", t.number)
 	}
 	if c.Op == pool.Leave {

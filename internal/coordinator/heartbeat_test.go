@@ -430,7 +430,7 @@ func TestWhoWaitsForAQuarantine(t *testing.T) {
 				}
 				p := pooled("shop", 1, 10)
 				l := lead(t, &memoryTerms{left: tc.left}, sharing(p), func(c *Config) {
-					c.Leadership = &leadership{held: &held, predecessor: predecessor}
+					c.Leadership = &lock{held: &held, predecessor: predecessor}
 				})
 				defer l.end()
 				h := l.join(pod("shop", "web-0"), "1")
@@ -450,7 +450,7 @@ func TestNoShareWithoutTheLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := true
 		p := pooled("shop", 1, 10)
-		l := lead(t, first(), sharing(p), func(c *Config) { c.Leadership = &leadership{held: &held} })
+		l := lead(t, first(), sharing(p), func(c *Config) { c.Leadership = &lock{held: &held} })
 		h := l.join(pod("shop", "web-0"), "1")
 		held = false
 		if share := h.beat(p); share.GetError() == "" || share.GetDefect() || share.GetShare() != 0 {

@@ -33,6 +33,8 @@ type term struct {
 	store     *memory.Store
 	pools     *pools.Coordinator
 	counters  *counters
+	births    *births   // nil: none are kept
+	journals  *journals // nil: none are kept
 	sessions  *sessions
 	books     *books
 	poolBooks *poolBooks
@@ -51,11 +53,8 @@ const reconnectTime = 1500 * limiter.Millisecond
 // share of theirs can be in use.
 func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 	var ledger *memory.Ledger
-	floor, crashed := begun.Stopped, c.predecessor()
-	if floor == 0 {
-		floor = crashed
-	}
-	lost := begun.Lost
+	clock, past := c.past()
+	floor, lost := begun.Stopped, begun.Lost
 	if begun.Ledger != nil {
 		if ledger, lost = memory.Decode(begun.Ledger); lost == nil {
 			floor = max(floor, ledger.Sealed())
@@ -64,14 +63,23 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 	if lost != nil {
 		logger.Error(lost, "starting without the predecessor's ledger; open windows grant nothing more")
 	}
-	clock, now, first := memory.NewClock(floor), time.Now(), begun.First && crashed == 0
+	clock.Raise(floor) // the lock knew less only if somebody deleted it
+	now, first := time.Now(), begun.First && past.Served == 0
 	divided := pools.New(pools.Options{Clock: clock.Now, Term: int64(begun.Term), First: first})
 	if begun.Pools != nil {
 		if err := divided.Import(begun.Pools); err != nil {
 			logger.Error(err, "starting without the predecessor's pools; until its shares expired, holders only keep what they use")
 		}
 	}
-	kept := memory.New(memory.Options{Clock: clock.Now, Ledger: ledger, Return: c.reconnect, First: first})
+	options := memory.Options{
+		Clock: clock.Now, Ledger: ledger, Return: max(c.reconnect, past.Overlap), First: first, Term: begun.Term,
+	}
+	var records *journals
+	if c.Journals != nil {
+		records = newJournals(c.Journals)
+		options.Keep = records.keep
+	}
+	kept := memory.New(options)
 	t := &term{
 		Coordinator: c,
 		number:      begun.Term,
@@ -88,9 +96,21 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 		draws:       newDraws(),
 		tasks:       workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](retryAfter, retryAtMost)),
 		configs:     configs{},
+		journals:    records,
+	}
+	if records != nil {
+		served := past.Renewed
+		if begun.Stopped > 0 {
+			served = begun.Stopped
+		}
+		records.run(t, served)
+	}
+	t.books.heir = !first
+	if c.Births != nil {
+		t.births = &births{store: c.Births, clock: clock.Now, facts: t.factsOf, first: first, moved: t.store.Close}
 	}
 	if c.Budgets != nil {
-		t.budgets = c.Budgets(t.books.usage, func(name types.NamespacedName) { t.budgetNotices.add(name) })
+		t.budgets = c.Budgets(t.books.usage, func(name types.NamespacedName) { t.budgetNotices.add(name) }, first)
 	}
 	return t
 }
@@ -99,6 +119,8 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 func (t *term) run(ctx context.Context, listener net.Listener) error {
 	t.metrics.term.Set(float64(t.number))
 	defer t.metrics.term.Set(0)
+	t.metrics.clock.Store(t.clock)
+	defer t.metrics.clock.Store(nil)
 	t.tellForgotten()
 	defer t.metrics.forgotten.Reset()
 	t.log.Info("leading", "address", listener.Addr().String())
@@ -108,6 +130,7 @@ func (t *term) run(ctx context.Context, listener net.Listener) error {
 	running.Go(func() { t.clear(background) })
 	running.Go(func() { t.publish(background) })
 	running.Go(func() { t.audit(background) })
+	running.Go(func() { t.sweepBirths(background) })
 	running.Go(func() { t.notices.run(background) })
 	running.Go(func() { t.poolNotices.run(background) })
 	running.Go(func() { t.budgetNotices.run(background) })
@@ -153,6 +176,9 @@ func (t *term) stepDown(server *grpc.Server, part context.CancelFunc) {
 	part()
 	t.store.Seal()
 	t.pools.Seal()
+	if t.journals != nil {
+		t.journals.stop()
+	}
 	t.sessions.part("this controller no longer leads")
 	t.end()
 	late := time.AfterFunc(partTimeout, server.Stop)

@@ -13,17 +13,27 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// serveLease answers a lease. What draws from a budget may wait for another cluster:
-// the session's other messages go on meanwhile.
+// serveLease answers a lease. What draws from a budget may wait for another cluster, and a
+// durable counter for a write to the API server: the session's other messages go on meanwhile.
 func (t *term) serveLease(ctx context.Context, s *session, r *fleetpb.LeaseRequest) {
 	s.awaitConfig(ctx)
 	limit, err := s.limit(r)
 	answer := func() {
-		if reply := t.lease(ctx, limit, err, r); reply != nil {
-			s.answer(ctx, reply)
+		reply := t.lease(ctx, limit, err, r)
+		message := &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lease{Lease: reply}}
+		switch wrong := (rejection{kind: leaseRow, of: namedBy(r), err: reply.GetError()}); {
+		case limiter.Op(r.GetOp()) != limiter.Return:
+			if reply.GetDefect() {
+				t.reject(s, wrong)
+			}
+			s.answer(ctx, message)
+		case reply.GetDefect():
+			wrong.kind = returnRow
+			t.reject(s, wrong)
+			s.answer(ctx, answerOf([]rejection{wrong}))
 		}
 	}
-	if limit == nil || !t.draws.may(limit) {
+	if limit == nil || !t.draws.may(limit) && !limit.params.Retention.Durable {
 		answer()
 		return
 	}
@@ -31,8 +41,8 @@ func (t *term) serveLease(ctx context.Context, s *session, r *fleetpb.LeaseReque
 }
 
 // lease applies a holder's command to the limit, nil for the error, and returns the
-// answer; nil for a return, which has none.
-func (t *term) lease(ctx context.Context, limit *published, err error, r *fleetpb.LeaseRequest) *fleetpb.ToHolder {
+// answer.
+func (t *term) lease(ctx context.Context, limit *published, err error, r *fleetpb.LeaseRequest) *fleetpb.LeaseReply {
 	reply := &fleetpb.LeaseReply{Id: r.GetId(), Term: t.number}
 	var res limiter.Result
 	if err == nil {
@@ -42,6 +52,9 @@ func (t *term) lease(ctx context.Context, limit *published, err error, r *fleetp
 		t.metrics.leases.WithLabelValues("Error").Inc()
 		outage, ok := errors.AsType[*store.UnavailableError](err)
 		reply.Error, reply.Defect, reply.OfLimit = shortened(err.Error(), maxReason), !ok, ok && outage.Part != nil
+		if reply.GetDefect() {
+			reply.Error = shortened(reply.GetError(), maxReason-len(cure)) + cure
+		}
 	} else {
 		t.metrics.leases.WithLabelValues(res.Reason.String()).Inc()
 		reply.Granted, reply.Remaining = res.Granted, res.Remaining
@@ -49,12 +62,20 @@ func (t *term) lease(ctx context.Context, limit *published, err error, r *fleetp
 		reply.Windows = windowsTo(res.Windows)
 		reply.NowMicros, reply.Reason, reply.Algorithm = int64(res.Now), int32(res.Reason), int32(res.Algorithm)
 		reply.Limit, reply.ResetAfterMicros, reply.DelayMicros = res.Limit, int64(res.ResetAfter), int64(res.Delay)
+		if !t.draws.may(limit) {
+			reply.ClockMicros = int64(res.Now)
+		}
 	}
-	if limiter.Op(r.GetOp()) == limiter.Return {
-		return nil
+	if limiter.Op(r.GetOp()) != limiter.Return {
+		t.metrics.granted.Add(float64(res.Granted))
 	}
-	t.metrics.granted.Add(float64(res.Granted))
-	return &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lease{Lease: reply}}
+	return reply
+}
+
+// namedBy returns the limit that the request names.
+func namedBy(r *fleetpb.LeaseRequest) limitName {
+	key := r.GetKey()
+	return limitName{policy: types.NamespacedName{Namespace: key.GetNamespace(), Name: key.GetPolicy()}, limit: key.GetLimit()}
 }
 
 func (t *term) apply(ctx context.Context, limit *published, r *fleetpb.LeaseRequest) (limiter.Result, error) {
@@ -76,7 +97,7 @@ func (t *term) apply(ctx context.Context, limit *published, r *fleetpb.LeaseRequ
 	}
 	// Leadership is looked at after the grant was made: if it is held now, it was
 	// held then, however long this process was suspended in between.
-	if !t.held() {
+	if !t.covers(t.clock.Now()) {
 		return limiter.Result{}, unavailable("term %d may have ended", t.number)
 	}
 	return res, nil
@@ -95,11 +116,7 @@ func (t *term) ofLimit(limit *published, err error) error {
 // limit returns what the request's counter works by. A holder reaches only the
 // counters of its own namespace, by what was published and not by its word.
 func (s *session) limit(r *fleetpb.LeaseRequest) (*published, error) {
-	key := r.GetKey()
-	name := limitName{
-		policy: types.NamespacedName{Namespace: key.GetNamespace(), Name: key.GetPolicy()},
-		limit:  key.GetLimit(),
-	}
+	key, name := r.GetKey(), namedBy(r)
 	if name.policy.Namespace != s.Namespace {
 		return nil, fmt.Errorf("policy %s is not of this pod's namespace", name.policy)
 	}
@@ -142,7 +159,10 @@ func unavailable(format string, args ...any) error {
 }
 
 func command(r *fleetpb.LeaseRequest) (limiter.Command, error) {
-	c := limiter.Command{Min: r.GetMin(), Want: r.GetWant(), First: r.GetFirst(), Tenant: r.GetTenant()}
+	c := limiter.Command{
+		Min: r.GetMin(), Want: r.GetWant(), First: r.GetFirst(), Tenant: r.GetTenant(),
+		Floor: limiter.Instant(r.GetFloorMicros()),
+	}
 	if c.Tenant != "" && !validHash(c.Tenant) {
 		return c, fmt.Errorf("tenant hash %q", c.Tenant)
 	}

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/internal/leadership"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/memory"
 )
 
 func TestLeasesAreOfWhatWasPublishedToThePod(t *testing.T) {
@@ -265,11 +267,42 @@ func TestValuesBeyondTheBoundShareACounter(t *testing.T) {
 	})
 }
 
+// A holder that knows the store's clock to have been ahead is refused until it is there
+// again, and nobody else.
+func TestAHoldersFloorHoldsForItAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := limited("shop", 1, 10, limiter.Second)
+		l := lead(t, &memoryTerms{}, publishing(p))
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.config()
+		time.Sleep(time.Second)
+		floor := func(ahead time.Duration) func(*fleetpb.LeaseRequest) {
+			at := time.Now().Add(ahead).UnixMicro()
+			return func(r *fleetpb.LeaseRequest) { r.FloorMicros = at }
+		}
+		if reply := s.lease(p, p.Limits[0], floor(time.Minute)); reply.GetReason() != int32(limiter.ClockBehind) || reply.GetGranted() != 0 ||
+			reply.GetRetryAfterMicros() != int64(60*limiter.Second) {
+			t.Errorf("reply = %v, want nothing for a minute", reply)
+		}
+		for _, ahead := range []time.Duration{0, -time.Hour} {
+			reply := s.lease(p, p.Limits[0], floor(ahead))
+			if reply.GetGranted() != 1 || reply.GetClockMicros() != time.Now().UnixMicro() {
+				t.Errorf("reply = %v, want a unit, at %d", reply, time.Now().UnixMicro())
+			}
+		}
+		if reply := s.lease(p, p.Limits[0], floor(-100*365*24*time.Hour)); !reply.GetDefect() {
+			t.Errorf("reply = %v, want a defect for an instant before 1970", reply)
+		}
+	})
+}
+
 func TestNothingIsGrantedOutsideTheFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := true
 		p := limited("shop", 1, 10, limiter.Second)
-		l := lead(t, &memoryTerms{}, publishing(p), func(c *Config) { c.Leadership = &leadership{held: &held} })
+		l := lead(t, &memoryTerms{}, publishing(p), func(c *Config) { c.Leadership = &lock{held: &held} })
 		defer l.end()
 		s := l.connect(pod("shop", "web-0"), "1")
 		defer s.close()
@@ -285,11 +318,25 @@ func TestNothingIsGrantedOutsideTheFence(t *testing.T) {
 	})
 }
 
-// leadership is held while held is true.
-type leadership struct {
+// A lock is held while held is true. It knows of a predecessor.
+type lock struct {
 	held        *bool
 	predecessor time.Time
+	clock       *memory.Clock
 }
 
-func (l *leadership) Held() bool             { return *l.held }
-func (l *leadership) Predecessor() time.Time { return l.predecessor }
+func (l *lock) Held() bool                  { return *l.held }
+func (l *lock) Covers(limiter.Instant) bool { return *l.held }
+func (l *lock) Past() (past leadership.Past) {
+	if !l.predecessor.IsZero() {
+		past.Served = limiter.Instant(l.predecessor.UnixMicro())
+	}
+	return past
+}
+
+func (l *lock) Clock() *memory.Clock {
+	if l.clock == nil {
+		l.clock = memory.NewClock(time.Now(), l.Past().Served)
+	}
+	return l.clock
+}

@@ -1,19 +1,26 @@
 package coordinator
 
 import (
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store/memory"
 )
 
 // metrics have labels of a fixed set of values only, but for policies that were too
 // large to be handed over.
 type metrics struct {
 	term            prometheus.Gauge
+	clock           atomic.Pointer[memory.Clock] // nil while this replica does not lead
 	forgotten       *prometheus.GaugeVec
 	sessions        prometheus.Gauge
 	closed          *prometheus.CounterVec
 	authentications *prometheus.CounterVec
 	leases          *prometheus.CounterVec
+	rejected        *prometheus.CounterVec
 	granted         prometheus.Counter
 	beats           *prometheus.CounterVec
 	fences          prometheus.Counter
@@ -24,7 +31,7 @@ type metrics struct {
 
 func newMetrics(r prometheus.Registerer) *metrics {
 	f := promauto.With(r)
-	return &metrics{
+	m := &metrics{
 		term: f.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_coordinator_term", Help: "The leadership term; 0 while this replica does not lead.",
 		}),
@@ -44,6 +51,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		leases: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_coordinator_leases_total", Help: "Lease requests, by the reason of the answer; Error when no decision was reached.",
 		}, []string{"reason"}),
+		rejected: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_coordinator_rejected_rows_total",
+			Help: "Rows of sidecars that could not be read, so that they count for nothing: reports of limits and pools, replies to audit queries, leases, returns and beats.",
+		}, []string{"kind"}),
 		granted: f.NewCounter(prometheus.CounterOpts{
 			Name: "weir_coordinator_granted_units_total", Help: "Units granted to sidecars.",
 		}),
@@ -65,4 +76,17 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(1e-5, 4, 9),
 		}),
 	}
+	f.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_coordinator_clock_seconds",
+		Help: "The time by which the controller's store divides windows, in seconds since 1970; 0 while this replica does not lead.",
+	}, m.clockSeconds)
+	return m
+}
+
+func (m *metrics) clockSeconds() float64 {
+	clock := m.clock.Load()
+	if clock == nil {
+		return 0
+	}
+	return float64(clock.Now()) / float64(limiter.Second)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -18,6 +19,8 @@ type Observation struct {
 	Holders  int             // sessions that are served by the policy
 	Sessions []PolicySession // that are served by the policy or enforce it; ordered by pod
 	Limits   []LimitFigures  // ordered by name
+	// Learning are the limits that grant nothing now, by name.
+	Learning map[string]Learning
 }
 
 // A Session is one connected sidecar process that has to do with a policy or a pool.
@@ -30,6 +33,7 @@ type Session struct {
 	Mode        fleetpb.Mode    // of the pod
 	Generation  int64           // of what the sidecar enforces, as it acknowledged; 0 for nothing
 	Error       string          // why the sidecar does not enforce what it was sent last
+	Rejected    string          // what of its rows could not be read lately, and the cure
 }
 
 // A PolicySession is a Session that has to do with a policy.
@@ -47,6 +51,22 @@ type LimitFigures struct {
 	audit.Figures
 }
 
+// A Learning says that the store of a limit refuses everything since a sidecar first
+// reported it, because it cannot know what it granted before; and until when, unless it
+// loses its memory again. Both are times of this process.
+type Learning struct {
+	Since, Until time.Time
+	Reason       limiter.Reason // Amnesia or ClockBehind
+}
+
+// Bury takes it that the sidecars of these pods of a policy do not live on: the pods are
+// gone. What they admitted since they last accounted for everything stays unknown.
+func (c *Coordinator) Bury(namespace, name string, podUIDs []string) {
+	if t := c.present.Load(); t != nil && len(podUIDs) > 0 {
+		t.books.bury(types.NamespacedName{Namespace: namespace, Name: name}, podUIDs)
+	}
+}
+
 // Observe returns what is known of a policy. It does not block on any sidecar.
 func (c *Coordinator) Observe(namespace, name string) Observation {
 	t := c.present.Load()
@@ -57,11 +77,12 @@ func (c *Coordinator) Observe(namespace, name string) Observation {
 }
 
 func (t *term) observe(name types.NamespacedName) Observation {
-	out := Observation{Term: t.number}
+	out := Observation{Term: t.number, Learning: map[string]Learning{}}
 	for _, s := range t.sessions.in(name.Namespace) {
 		if view, ok := s.observe(name); ok {
 			out.Sessions = append(out.Sessions, view)
 		}
+		s.observeLearning(name, out.Learning)
 		if s.enforces(name) {
 			out.Holders++
 		}
@@ -78,7 +99,7 @@ func (t *term) observe(name types.NamespacedName) Observation {
 func (s *session) observe(name types.NamespacedName) (PolicySession, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	view := PolicySession{Session: s.view(s.acked.generation(name)), Enforced: s.acked.policy(name)}
+	view := PolicySession{Session: s.view(s.acked.generation(name), rejectedOf(s.rejected, name)), Enforced: s.acked.policy(name)}
 	var first string
 	for limit, text := range s.storeErrors {
 		if limit.policy == name && (first == "" || limit.limit < first) {
@@ -88,10 +109,11 @@ func (s *session) observe(name types.NamespacedName) (PolicySession, bool) {
 	return view, s.serves.has(name) || s.acked.has(name)
 }
 
-// view returns the session as one that enforces a generation. The lock is held.
-func (s *session) view(generation int64) Session {
+// view returns the session as one that enforces a generation and sent what was rejected.
+// The lock is held.
+func (s *session) view(generation int64, rejected string) Session {
 	return Session{
 		Pod: s.Pod, PodUID: s.PodUID, Nonce: s.nonce, Version: s.version, Since: s.since,
-		Capture: s.capture, Mode: s.mode, Generation: generation, Error: s.refusal,
+		Capture: s.capture, Mode: s.mode, Generation: generation, Error: s.refusal, Rejected: rejected,
 	}
 }

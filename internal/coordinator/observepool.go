@@ -50,5 +50,6 @@ func (t *term) observePool(name types.NamespacedName) PoolObservation {
 func (s *session) observePool(name types.NamespacedName) (PoolSession, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return PoolSession{Session: s.view(s.acked.poolGeneration(name))}, s.serves.hasPool(name) || s.acked.hasPool(name)
+	view := s.view(s.acked.poolGeneration(name), rejectedOf(s.rejectedPools, name))
+	return PoolSession{Session: view}, s.serves.hasPool(name) || s.acked.hasPool(name)
 }

@@ -7,8 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
@@ -120,36 +118,6 @@ func TestReportsOfPoolsThatWereNotSentAreLeftOut(t *testing.T) {
 			t.Errorf("observation = %+v, want nothing of another namespace's pod", got)
 		}
 	})
-}
-
-func TestAPoolReportThatMakesNoSenseEndsTheSession(t *testing.T) {
-	for name, change := range map[string]func(*fleetpb.PoolReport){
-		"less than nothing": func(r *fleetpb.PoolReport) { r.InFlight = -1 },
-		"more than ever":    func(r *fleetpb.PoolReport) { r.AdmittedTotal = maxCount + 1 },
-		"too many partitions": func(r *fleetpb.PoolReport) {
-			r.Partitions = make([]*fleetpb.PoolReport_Partition, policy.MaxPartitions+1)
-		},
-		"a name that is too long": func(r *fleetpb.PoolReport) {
-			r.Partitions = []*fleetpb.PoolReport_Partition{{Name: string(make([]byte, maxName+1))}}
-		},
-		"a partition with less than nothing": func(r *fleetpb.PoolReport) {
-			r.Partitions = []*fleetpb.PoolReport_Partition{{Name: "live", InFlight: -1}}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := pooled("shop", 1, 10)
-				l := lead(t, first(), sharing(p))
-				defer l.end()
-				h := l.join(pod("shop", "web-0"), "1")
-				defer h.close()
-				h.tell(p, change)
-				if err := h.failure(); status.Code(err) != codes.InvalidArgument {
-					t.Errorf("the stream ended by %v, want InvalidArgument", err)
-				}
-			})
-		})
-	}
 }
 
 // What a condition says of a pool is told at once.

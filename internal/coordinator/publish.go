@@ -85,10 +85,14 @@ func (t *term) publishTo(ctx context.Context, s *session) error {
 	if unresolved != nil && !partial {
 		return unresolved
 	}
+	if err := t.births.fill(ctx, &snapshot); err != nil {
+		return err
+	}
 	next, err := t.configs.of(s.Namespace, snapshot, func(s policy.Snapshot) ([]*fleetpb.Secret, error) { return t.secrets(ctx, s) })
 	if err != nil {
 		return fmt.Errorf("the policies of pod %s: %w", s.Pod, err)
 	}
+	t.openCounters(next)
 	by, sent := s.served()
 	send := !partial || s.losesNothing(next)
 	if news := by != next || sent != send; news && (send || !sent) {
@@ -105,6 +109,7 @@ func (t *term) serveBy(s *session, next *config, send bool) {
 	t.notify(s)
 	t.books.enforce(s.holder(), next, s.policies(), s.lacksSome())
 	t.poolBooks.enforce(s.holder(), next.pool, s.pool())
+	t.tellClocks(s, next)
 	if s.serve(next, send) {
 		s.push(next.message)
 		t.metrics.pushes.Inc()

@@ -37,11 +37,17 @@ func (c *config) covers(other *config) bool {
 	return c.pool != nil || other.pool == nil
 }
 
-// withoutSecrets returns s as a pod is created with: credentials come by the stream.
+// withoutSecrets returns s as a pod is created with: credentials come by the stream, and when a
+// limit was born.
 func withoutSecrets(s policy.Snapshot) policy.Snapshot {
 	s.Policies = slices.Clone(s.Policies)
 	for i := range s.Policies {
-		s.Policies[i].Store.SecretVersion = ""
+		p := &s.Policies[i]
+		p.Store.SecretVersion = ""
+		p.Limits = slices.Clone(p.Limits)
+		for j := range p.Limits {
+			p.Limits[j].Retention.Born = nil
+		}
 	}
 	if s.Pool != nil {
 		p := *s.Pool

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,36 +21,51 @@ const (
 )
 
 // report enters what a holder counted, once it is known what the holder is served by. A
-// report that makes no sense ends the session, so that what it would have said shows as
-// missing.
-func (t *term) report(s *session, r *fleetpb.Report) error {
+// row that makes no sense counts for nothing: what it would have said shows as missing.
+func (t *term) report(ctx context.Context, s *session, r *fleetpb.Report) error {
+	wrong, err := t.take(s, r)
+	if len(wrong) > 0 {
+		t.reject(s, wrong...)
+		s.answer(ctx, answerOf(wrong))
+	}
+	return err
+}
+
+// take returns what of the report it could not read. The error says that it did not take
+// the report.
+func (t *term) take(s *session, r *fleetpb.Report) ([]rejection, error) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
 	if by, _ := s.served(); by != nil {
-		return t.enterReport(s, r)
+		t.tellClocks(s, by)
+		return t.enterReport(s, r), nil
 	}
 	// A session is told each thing once, so what comes early is not thrown away.
 	s.earlyBytes += proto.Size(r)
 	if len(s.early) >= maxEarly || s.earlyBytes > maxEarlyBytes {
-		return errEarly // it tells everything anew when it comes back
+		return nil, errEarly // it reports everything again when it comes back
 	}
 	s.early = append(s.early, r)
-	return nil
+	return nil, nil
 }
 
 // reportEarly enters what came before it was known what the holder is served by.
 func (t *term) reportEarly(s *session) {
 	for _, r := range s.early {
-		if err := t.enterReport(s, r); err != nil {
-			s.close(err)
+		if wrong := t.enterReport(s, r); len(wrong) > 0 {
+			t.reject(s, wrong...)
+			s.push(answerOf(wrong))
 		}
 	}
 	s.early, s.earlyBytes = nil, 0
 }
 
-func (t *term) enterReport(s *session, r *fleetpb.Report) error {
+// enterReport enters what can be read of a report, and returns the rest.
+func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
 	reports := make(map[limitName]audit.Report, len(r.GetLimits()))
 	storeErrors := map[limitName]string{}
+	learning, now := map[limitName]Learning{}, time.Now()
+	var doubted []limitName
 	for _, l := range r.GetLimits() {
 		name := limitName{
 			policy: types.NamespacedName{Namespace: l.GetNamespace(), Name: l.GetPolicy()},
@@ -61,26 +74,40 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) error {
 		if !s.enforces(name.policy) {
 			continue // any longer, or not yet
 		}
-		report, err := reportFrom(l)
-		if err != nil {
-			return status.Errorf(codes.InvalidArgument, "the report of limit %q of policy %s: %v", shortened(name.limit, maxErrorText), name.policy, err)
+		report, ok, errs := reportFrom(l)
+		learned, failed := learningFrom(l, now)
+		for _, err := range append(errs, failed) {
+			if err != nil {
+				wrong = append(wrong, rejection{kind: reportRow, of: name, err: shortened(err.Error(), maxErrorText) + cure})
+			}
+		}
+		if len(errs) > 0 {
+			doubted = append(doubted, name)
+		}
+		if !ok {
+			continue
 		}
 		report.Rows = append(reports[name].Rows, report.Rows...) // much to say comes in parts
 		report.Hottest = append(reports[name].Hottest, report.Hottest...)
 		reports[name] = report
 		storeErrors[name] = shortened(l.GetStoreError(), maxErrorText)
+		if failed == nil {
+			learning[name] = learned
+		}
 	}
-	t.books.report(s.holder(), s.policies(), reports)
-	if err := t.enterPools(s, r.GetPools()); err != nil {
-		return err
+	t.books.report(s.holder(), s.policies(), reports, s.spoken, r.GetMore())
+	if !r.GetMore() {
+		clear(s.spoken)
 	}
+	t.books.doubt(doubted)
 	t.notices.add(s.setStoreErrors(storeErrors)...)
-	return nil
+	t.notices.add(s.setLearning(learning)...)
+	return append(wrong, t.enterPools(s, r.GetPools())...)
 }
 
 // enterPools enters what the holder says of the pool that it is served by; of one that it
-// lets go of it may still tell.
-func (t *term) enterPools(s *session, reports []*fleetpb.PoolReport) error {
+// lets go of it may still report. It returns what cannot be read.
+func (t *term) enterPools(s *session, reports []*fleetpb.PoolReport) (wrong []rejection) {
 	for _, in := range reports {
 		name := types.NamespacedName{Namespace: in.GetNamespace(), Name: in.GetPool()}
 		p := s.pool()
@@ -89,7 +116,8 @@ func (t *term) enterPools(s *session, reports []*fleetpb.PoolReport) error {
 		}
 		report, err := poolReportFrom(in)
 		if err != nil {
-			return status.Errorf(codes.InvalidArgument, "the report of pool %s: %v", name, err)
+			wrong = append(wrong, rejection{kind: poolRow, of: limitName{policy: name}, err: shortened(err.Error(), maxErrorText) + cure})
+			continue
 		}
 		before, _ := t.poolBooks.last(s.holder(), name)
 		t.metrics.fences.Add(float64(t.poolBooks.report(s.holder(), name, report)))
@@ -97,7 +125,7 @@ func (t *term) enterPools(s *session, reports []*fleetpb.PoolReport) error {
 			t.poolNotices.add(name)
 		}
 	}
-	return nil
+	return wrong
 }
 
 // setStoreErrors keeps which stores the holder cannot reach, as far as it says: a long
@@ -143,6 +171,7 @@ func (t *term) audit(ctx context.Context) {
 			t.poolNotices.add(t.poolBooks.advance(now)...)
 			t.counters.sweep(t.clock.Now())
 			t.draws.sweep(t.clock.Now())
+			t.forgetRejected(now)
 			t.metrics.audit.Observe(time.Since(now).Seconds())
 		}
 	}
@@ -177,19 +206,20 @@ func (s *session) question(id uint64, q question) {
 	s.questions[id] = q
 }
 
-// replied enters the answer to a query.
-func (t *term) replied(s *session, r *fleetpb.AuditReply) error {
+// replied enters the answer to a query. One that cannot be read leaves the window unknown.
+func (t *term) replied(ctx context.Context, s *session, r *fleetpb.AuditReply) {
 	s.mu.Lock()
 	q, ok := s.questions[r.GetId()]
 	delete(s.questions, r.GetId())
 	s.mu.Unlock()
 	if !ok {
-		return nil
+		return
 	}
 	keys, err := keysFrom(r.GetKeys())
+	t.books.reply(s.holder(), q, keys, r.GetUnknown() || err != nil)
 	if err != nil {
-		return status.Errorf(codes.InvalidArgument, "the audit reply: %v", err)
+		wrong := rejection{kind: replyRow, of: q.limit, err: shortened(err.Error(), maxErrorText) + cure}
+		t.reject(s, wrong)
+		s.answer(ctx, answerOf([]rejection{wrong}))
 	}
-	t.books.reply(s.holder(), q, keys, r.GetUnknown())
-	return nil
 }

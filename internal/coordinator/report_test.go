@@ -5,9 +5,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -197,32 +194,45 @@ func TestStoreErrorsAreObserved(t *testing.T) {
 	})
 }
 
-func TestSenselessReportsEndTheSession(t *testing.T) {
-	tests := map[string]func(*fleetpb.LimitReport){
-		"a negative count":      func(r *fleetpb.LimitReport) { r.Windows[0].Admitted = -1 },
-		"a count without end":   func(r *fleetpb.LimitReport) { r.AdmittedTotal = 1 << 62 },
-		"no window":             func(r *fleetpb.LimitReport) { r.Windows[0].Windows = nil },
-		"a window of no length": func(r *fleetpb.LimitReport) { r.Windows[0].Windows[0].Rate.WindowMicros = 0 },
-		"a window beyond time":  func(r *fleetpb.LimitReport) { r.Windows[0].Windows[0].Index = 1 << 60 },
-		"a key that is no hash": func(r *fleetpb.LimitReport) { r.Windows[0].Keys = []*fleetpb.KeyCount{{Hash: "x"}} },
-	}
-	for name, falsify := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
-				defer l.end()
-				s := l.connect(pod("shop", "web-0"), "1")
-				defer s.close()
-				s.config()
-				r := counted(1, 0)
-				falsify(r)
-				s.report(r)
-				if got := status.Code(s.failure()); got != codes.InvalidArgument {
-					t.Errorf("code = %v, want %v", got, codes.InvalidArgument)
-				}
-			})
-		})
-	}
+func TestALimitThatGrantsNothingIsObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		a, b := l.settled()
+		defer a.close()
+		defer b.close()
+		began := time.Now()
+		learns := func(s *sidecar, reason limiter.Reason, lasts time.Duration) {
+			r := counted(1, 0)
+			r.LearningReason, r.LearningMicros = int32(reason), lasts.Microseconds()
+			s.report(r)
+		}
+		wants := func(want Learning) {
+			t.Helper()
+			if got := l.Observe("shop", "checkout").Learning["all"]; got != want {
+				t.Errorf("learning = %+v, want %+v", got, want)
+			}
+		}
+		wants(Learning{})
+		learns(a, limiter.Amnesia, 10*time.Second)
+		want := Learning{Since: began, Until: began.Add(10 * time.Second), Reason: limiter.Amnesia}
+		wants(want)
+		time.Sleep(time.Second)
+		learns(a, limiter.Amnesia, 9*time.Second)
+		a.report() // a part of a long report that says nothing of the limit
+		wants(want)
+		learns(b, limiter.ClockBehind, 12*time.Second)
+		want.Until, want.Reason = began.Add(13*time.Second), limiter.ClockBehind
+		wants(want)
+		learns(a, 0, 0)
+		want.Since = began.Add(time.Second)
+		wants(want)
+		time.Sleep(6 * time.Second)
+		b.report()
+		a.report()
+		time.Sleep(6 * time.Second)
+		wants(Learning{})
+	})
 }
 
 func TestReportsOfOtherNamespacesAreIgnored(t *testing.T) {

@@ -57,6 +57,8 @@ type session struct {
 	reporting  sync.Mutex
 	early      []*fleetpb.Report
 	earlyBytes int
+	clocks     map[string]struct{}    // servers whose clocks were sent to the holder
+	spoken     map[limitName]struct{} // limits that the parts of a report spoke of so far
 
 	mu          sync.Mutex
 	serves      *config // what the holder is served by; nil before the first
@@ -64,9 +66,12 @@ type session struct {
 	acked       *config // what it enforces, as it says; nil before the first
 	refusal     string  // why it does not enforce what it was sent
 	storeErrors map[limitName]string
-	questions   map[uint64]question                   // audit queries not answered yet
-	told        map[types.NamespacedName]int64        // how many holders enforce a policy, as it knows
-	pools       map[types.NamespacedName]*dividedPool // that it was served by, and did not let go of
+	learning    map[limitName]Learning
+	// Rows that could not be read, of limits and of pools. What they are of bounds them.
+	rejected, rejectedPools map[limitName]rejected
+	questions               map[uint64]question                   // audit queries not answered yet
+	told                    map[types.NamespacedName]int64        // how many holders enforce a policy, as it knows
+	pools                   map[types.NamespacedName]*dividedPool // that it was served by, and did not let go of
 }
 
 func newSession(id Identity, hello *fleetpb.Hello, stop context.CancelCauseFunc) *session {
@@ -83,9 +88,13 @@ func newSession(id Identity, hello *fleetpb.Hello, stop context.CancelCauseFunc)
 		close:       stop,
 		slots:       make(chan struct{}, maxAside),
 		storeErrors: map[limitName]string{},
-		questions:   map[uint64]question{},
-		told:        map[types.NamespacedName]int64{},
-		pools:       map[types.NamespacedName]*dividedPool{},
+		spoken:      map[limitName]struct{}{},
+		learning:    map[limitName]Learning{},
+		rejected:    map[limitName]rejected{}, rejectedPools: map[limitName]rejected{},
+		questions: map[uint64]question{},
+		clocks:    map[string]struct{}{},
+		told:      map[types.NamespacedName]int64{},
+		pools:     map[types.NamespacedName]*dividedPool{},
 	}
 }
 
@@ -239,7 +248,8 @@ func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_Con
 	}
 }
 
-// handle acts on one message; an error ends the session.
+// handle acts on one message. An error ends the session: of a message that belongs to no
+// such stream, or of more than is kept. A row that cannot be read is not an error.
 func (t *term) handle(ctx context.Context, s *session, m *fleetpb.FromHolder) error {
 	switch m := m.GetMessage().(type) {
 	case *fleetpb.FromHolder_Lease:
@@ -249,12 +259,13 @@ func (t *term) handle(ctx context.Context, s *session, m *fleetpb.FromHolder) er
 		s.answer(ctx, t.beat(ctx, s, m.Heartbeat))
 		return nil
 	case *fleetpb.FromHolder_Report:
-		return t.report(s, m.Report)
+		return t.report(ctx, s, m.Report)
 	case *fleetpb.FromHolder_Acknowledge:
 		t.acknowledged(s, m.Acknowledge)
 		return nil
 	case *fleetpb.FromHolder_Audit:
-		return t.replied(s, m.Audit)
+		t.replied(ctx, s, m.Audit)
+		return nil
 	case *fleetpb.FromHolder_Leave:
 		return errLeft
 	case *fleetpb.FromHolder_Hello:

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -84,6 +85,13 @@ func (ss *sessions) in(namespace string) []*session {
 	ss.mu.Unlock()
 	slices.SortFunc(out, func(a, b *session) int { return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.PodUID, b.PodUID)) })
 	return out
+}
+
+// all returns every session.
+func (ss *sessions) all() []*session {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return slices.Collect(maps.Values(ss.byPod))
 }
 
 // part says goodbye to every holder and admits no more.

@@ -138,7 +138,7 @@ func TestUsageIsTheSumOverAllLimits(t *testing.T) {
 				tell := func(reports map[limitName]audit.Report) {
 					for _, h := range []string{web, api} {
 						if h != tc.silent || reports == nil {
-							b.books.report(holderOf(h), all, reports)
+							b.books.report(holderOf(h), all, reports, map[limitName]struct{}{}, false)
 						}
 					}
 					b.books.advance(time.Now())
@@ -177,7 +177,7 @@ func TestAWindowThatNobodyToldOfIsKnownToBeEmptyOnceAllReported(t *testing.T) {
 		silence := func(seconds int, holders ...string) {
 			for range seconds {
 				for _, h := range holders {
-					b.books.report(holderOf(h), all, nil)
+					b.books.report(holderOf(h), all, nil, nil, false)
 				}
 				time.Sleep(time.Second)
 			}

@@ -78,9 +78,8 @@ func TestASealedLeaderGrantsNothing(t *testing.T) {
 	})
 }
 
-// Over random terms that end in order or by a crash, on nodes whose clocks
-// differ, no window is granted more than its limit, and a window that began in
-// a term and was not cut by a crash can be used up.
+// Over random terms that end in order or by a crash, no window is granted more than
+// its limit, and a window that began in a term and was not cut by a crash can be used up.
 func TestNoChangeOfLeaderGrantsTwice(t *testing.T) {
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -127,7 +126,7 @@ func changeLeader(t *testing.T, rng *rand.Rand, terms *memoryTerms, p policy.Pol
 			Rates: []*fleetpb.Rate{{Limit: most, WindowMicros: int64(limiter.Second)}}, Min: 1, Want: 1 + rng.Int64N(most),
 		}
 		limit, err := s.limit(request)
-		reply := term.lease(t.Context(), limit, err, request).GetLease()
+		reply := term.lease(t.Context(), limit, err, request)
 		if reply.GetError() != "" {
 			t.Fatal(reply.GetError())
 		}
@@ -235,7 +234,7 @@ func TestOnlyTheFirstLeaderEverServesTheOpenWindow(t *testing.T) {
 				time.Sleep(300 * time.Millisecond)
 				p := limited("shop", 1, 10, limiter.Second)
 				l := lead(t, &memoryTerms{left: tc.left}, publishing(p), func(c *Config) {
-					c.Leadership = &leadership{held: &held, predecessor: predecessor}
+					c.Leadership = &lock{held: &held, predecessor: predecessor}
 				})
 				defer l.end()
 				s := l.connect(pod("shop", "web-0"), "1")
@@ -288,7 +287,7 @@ func TestTheClockDoesNotStepBack(t *testing.T) {
 		stopped := lead(t, &memoryTerms{left: Handover{Term: 1, Stopped: limiter.Instant(ahead.UnixMicro())}}, publishing())
 		defer stopped.end()
 		crashed := lead(t, &memoryTerms{left: Handover{Term: 1}}, publishing(), func(c *Config) {
-			c.Leadership = &leadership{held: new(bool), predecessor: ahead}
+			c.Leadership = &lock{held: new(bool), predecessor: ahead}
 		})
 		defer crashed.end()
 		for name, l := range map[string]*leader{"stopped": stopped, "crashed": crashed} {

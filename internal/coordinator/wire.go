@@ -1,9 +1,10 @@
 package coordinator
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/fleetpb"
@@ -23,34 +24,20 @@ const (
 	maxRows    = 256  // in one LimitReport
 	maxKeys    = 1024 // of one row
 	maxCount   = int64(1) << 52
-	maxIndex   = int64(1) << 53 // end of a window, in microseconds
-	hashSize   = 32             // hexadecimal digits
-	maxName    = 63             // bytes of a partition's
+	hashSize   = 32 // hexadecimal digits
+	maxName    = 63 // bytes of a partition's
 )
 
 func windowsFrom(in []*fleetpb.Window) (limiter.Windows, error) {
 	var out limiter.Windows
 	if len(in) == 0 || len(in) > limiter.MaxRates {
-		return out, fmt.Errorf("%d windows, must be 1 to %d", len(in), limiter.MaxRates)
+		return out, fmt.Errorf("windows has %d entries, must be 1 to %d", len(in), limiter.MaxRates)
 	}
-	for _, w := range in {
-		rate := rateFrom(w.GetRate())
-		if rate.Limit < 1 || rate.Limit > limiter.MaxLimit || rate.Window < limiter.MinWindow || rate.Window > limiter.MaxWindow ||
-			rate.Offset < -limiter.MaxOffset || rate.Offset > limiter.MaxOffset {
-			return out, fmt.Errorf("a window of %d units in %dµs", rate.Limit, rate.Window)
-		}
-		if w.GetIndex() < 0 || w.GetIndex() >= maxIndex/int64(rate.Window) {
-			return out, fmt.Errorf("window index %d", w.GetIndex())
-		}
-		for _, other := range out.Slice() {
-			if other.Window == rate.Window && other.Offset == rate.Offset && other.Monthly == rate.Monthly {
-				return out, fmt.Errorf("two windows of %dµs", rate.Window)
-			}
-		}
-		out.Open[out.N] = limiter.OpenWindow{Rate: rate, Index: w.GetIndex(), Granted: w.GetGranted()}
-		out.N++
+	for i, w := range in {
+		out.Open[i] = limiter.OpenWindow{Rate: rateFrom(w.GetRate()), Index: w.GetIndex(), Granted: w.GetGranted()}
 	}
-	return out, nil
+	out.N = len(in)
+	return out, out.Validate()
 }
 
 func windowsTo(in limiter.Windows) []*fleetpb.Window {
@@ -86,7 +73,9 @@ func rateTo(r limiter.Rate) *fleetpb.Rate {
 	}
 }
 
-func reportFrom(in *fleetpb.LimitReport) (out audit.Report, err error) {
+// reportFrom returns what can be read of a report, and what is wrong with each row that
+// cannot. ok is false when that is the whole report.
+func reportFrom(in *fleetpb.LimitReport) (out audit.Report, ok bool, wrong []error) {
 	out = audit.Report{
 		Generation: in.GetGeneration(),
 		Totals: audit.Totals{
@@ -94,38 +83,40 @@ func reportFrom(in *fleetpb.LimitReport) (out audit.Report, err error) {
 			Unplaced: in.GetUnplacedTotal(),
 		},
 		ActiveKeys: in.GetActiveKeys(),
+		Placed:     in.PlacedTotal,
+		Waiting:    in.GetWaiting(),
 	}
-	if n := len(in.GetWindows()); n > maxRows {
-		return out, fmt.Errorf("%d windows, at most %d are taken", n, maxRows)
+	if err := inRange(
+		count{"generation", out.Generation}, count{"admitted_total", out.Totals.Admitted}, count{"refused_total", out.Totals.Refused},
+		count{"round_trips_total", out.Totals.RoundTrips}, count{"unplaced_total", out.Totals.Unplaced}, count{"active_keys", out.ActiveKeys},
+		count{"placed_total", in.GetPlacedTotal()},
+	); err != nil {
+		return out, false, []error{err}
 	}
-	for _, w := range in.GetWindows() {
+	rows, hottest := in.GetWindows(), in.GetHottest()
+	if n := len(rows); n > maxRows {
+		wrong, rows = append(wrong, fmt.Errorf("windows has %d entries, more than %d", n, maxRows)), rows[:maxRows]
+	}
+	for i, w := range rows {
 		row, err := rowFrom(w)
 		if err != nil {
-			return out, err
+			wrong = append(wrong, fmt.Errorf("windows[%d].%w", i, err))
+			continue
 		}
 		out.Rows = append(out.Rows, row)
 	}
-	if out.Hottest, err = hottestFrom(in.GetHottest()); err != nil {
-		return out, err
+	if n := len(hottest); n > audit.MaxHottest {
+		wrong, hottest = append(wrong, fmt.Errorf("hottest has %d entries, more than %d", n, audit.MaxHottest)), hottest[:audit.MaxHottest]
 	}
-	return out, counts(out.Totals.Admitted, out.Totals.Refused, out.Totals.RoundTrips, out.Totals.Unplaced, out.ActiveKeys)
-}
-
-func hottestFrom(in []*fleetpb.HotKey) ([]audit.KeyCount, error) {
-	if len(in) > audit.MaxHottest {
-		return nil, fmt.Errorf("%d hottest keys, at most %d are taken", len(in), audit.MaxHottest)
-	}
-	var out []audit.KeyCount
-	for _, k := range in {
-		if k.GetHash() != "" && !validHash(k.GetHash()) {
-			return nil, fmt.Errorf("key hash %q", shortened(k.GetHash(), hashSize))
+	for i, k := range hottest {
+		key, err := keyFrom(k)
+		if err = cmp.Or(err, inRange(count{"error", k.GetError()})); err != nil {
+			wrong = append(wrong, fmt.Errorf("hottest[%d].%w", i, err))
+			continue
 		}
-		if err := counts(k.GetAdmitted(), k.GetRefused(), k.GetError()); err != nil {
-			return nil, err
-		}
-		out = append(out, audit.KeyCount{Hash: k.GetHash(), Admitted: k.GetAdmitted(), Refused: k.GetRefused()})
+		out.Hottest = append(out.Hottest, key)
 	}
-	return out, nil
+	return out, true, wrong
 }
 
 func rowFrom(in *fleetpb.WindowReport) (audit.Row, error) {
@@ -138,32 +129,50 @@ func rowFrom(in *fleetpb.WindowReport) (audit.Row, error) {
 		Final:    in.GetFinal(),
 		Admitted: in.GetAdmitted(), Refused: in.GetRefused(),
 		Local: in.GetLocal(), LocalShare: in.GetLocalShare(),
-	}
-	if n := len(in.GetKeys()); n > maxKeys {
-		return row, fmt.Errorf("%d keys of one row, at most %d are taken", n, maxKeys)
+		Age: time.Duration(min(max(0, in.GetAgeMicros()), maxCount)) * time.Microsecond,
 	}
 	if row.Keys, err = keysFrom(in.GetKeys()); err != nil {
 		return row, err
 	}
 	if n := len(in.GetUnlisted()); n > 0 && n != windows.N {
-		return row, fmt.Errorf("%d counts of unlisted keys for %d windows", n, windows.N)
+		return row, fmt.Errorf("unlisted has %d entries, but there are %d windows", n, windows.N)
 	}
 	copy(row.Unlisted[:], in.GetUnlisted())
-	return row, errors.Join(counts(row.Admitted, row.Refused, row.Local, row.LocalShare), counts(row.Unlisted[:]...))
+	for _, n := range in.GetUnlisted() {
+		if err := inRange(count{"unlisted", n}); err != nil {
+			return row, err
+		}
+	}
+	return row, inRange(count{"admitted", row.Admitted}, count{"refused", row.Refused}, count{"local", row.Local}, count{"local_share", row.LocalShare})
 }
 
 func keysFrom(in []*fleetpb.KeyCount) ([]audit.KeyCount, error) {
+	if n := len(in); n > maxKeys {
+		return nil, fmt.Errorf("keys has %d entries, more than %d", n, maxKeys)
+	}
 	var out []audit.KeyCount
-	for _, k := range in {
-		if k.GetHash() != "" && !validHash(k.GetHash()) {
-			return nil, fmt.Errorf("key hash %q", shortened(k.GetHash(), hashSize))
+	for i, k := range in {
+		key, err := keyFrom(k)
+		if err != nil {
+			return nil, fmt.Errorf("keys[%d].%w", i, err)
 		}
-		if err := counts(k.GetAdmitted(), k.GetRefused()); err != nil {
-			return nil, err
-		}
-		out = append(out, audit.KeyCount{Hash: k.GetHash(), Admitted: k.GetAdmitted(), Refused: k.GetRefused()})
+		out = append(out, key)
 	}
 	return out, nil
+}
+
+// keyFrom returns what is counted of a key.
+func keyFrom(in interface {
+	GetHash() string
+	GetAdmitted() int64
+	GetRefused() int64
+},
+) (audit.KeyCount, error) {
+	if in.GetHash() != "" && !validHash(in.GetHash()) {
+		return audit.KeyCount{}, fmt.Errorf("hash is %q, not %d hexadecimal digits", shortened(in.GetHash(), hashSize), hashSize)
+	}
+	out := audit.KeyCount{Hash: in.GetHash(), Admitted: in.GetAdmitted(), Refused: in.GetRefused()}
+	return out, inRange(count{"admitted", out.Admitted}, count{"refused", out.Refused})
 }
 
 func poolReportFrom(in *fleetpb.PoolReport) (out audit.PoolReport, err error) {
@@ -179,22 +188,27 @@ func poolReportFrom(in *fleetpb.PoolReport) (out audit.PoolReport, err error) {
 		Occupied: in.GetOccupied(), Bound: in.GetBound(), Quarantined: limiter.Micros(in.GetQuarantinedMicros()),
 	}
 	if n := len(in.GetPartitions()); n > policy.MaxPartitions {
-		return out, fmt.Errorf("%d partitions, at most %d are taken", n, policy.MaxPartitions)
+		return out, fmt.Errorf("partitions has %d entries, more than %d", n, policy.MaxPartitions)
 	}
-	for _, p := range in.GetPartitions() {
-		if len(p.GetName()) > maxName {
-			return out, fmt.Errorf("a partition's name of %d bytes", len(p.GetName()))
+	for i, p := range in.GetPartitions() {
+		if n := len(p.GetName()); n > maxName {
+			return out, fmt.Errorf("partitions[%d].name has %d bytes, more than %d", i, n, maxName)
 		}
-		if err := counts(p.GetGuaranteed(), p.GetInFlight(), p.GetRefusedTotal()); err != nil {
-			return out, err
+		if err := inRange(count{"guaranteed", p.GetGuaranteed()}, count{"in_flight", p.GetInFlight()}, count{"refused_total", p.GetRefusedTotal()}); err != nil {
+			return out, fmt.Errorf("partitions[%d].%w", i, err)
 		}
 		out.Partitions = append(out.Partitions, audit.PartitionReport{
 			Name: p.GetName(), Guaranteed: p.GetGuaranteed(), InFlight: p.GetInFlight(), Refused: p.GetRefusedTotal(),
 		})
 	}
-	return out, counts(out.Share, out.Ceiling, out.Inferred, out.InFlight, out.Peak, out.Spared, out.Queued,
-		int64(out.Baseline), int64(out.Latency), out.Admitted, out.Refused, out.Fences, out.Aborted,
-		out.Limit, out.Holders, out.Occupied, out.Bound, int64(out.Quarantined))
+	return out, inRange(
+		count{"generation", out.Generation}, count{"share", out.Share}, count{"ceiling", out.Ceiling}, count{"inferred", out.Inferred},
+		count{"in_flight", out.InFlight}, count{"peak", out.Peak}, count{"spared", out.Spared}, count{"queued", out.Queued},
+		count{"baseline_micros", int64(out.Baseline)}, count{"latency_micros", int64(out.Latency)},
+		count{"admitted_total", out.Admitted}, count{"refused_total", out.Refused}, count{"fenced_total", out.Fences}, count{"aborted_total", out.Aborted},
+		count{"limit", out.Limit}, count{"holders", out.Holders}, count{"occupied", out.Occupied}, count{"bound", out.Bound},
+		count{"quarantined_micros", int64(out.Quarantined)},
+	)
 }
 
 // shortened returns the beginning of a text, most bytes at most.
@@ -205,10 +219,17 @@ func shortened(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") // not half a rune, which no message may hold
 }
 
-func counts(values ...int64) error {
-	for _, v := range values {
-		if v < 0 || v > maxCount {
-			return fmt.Errorf("a count of %d", v)
+// A count is a field that counts something.
+type count struct {
+	field string
+	value int64
+}
+
+// inRange returns an error that names the first field whose value nobody can have counted.
+func inRange(counts ...count) error {
+	for _, c := range counts {
+		if c.value < 0 || c.value > maxCount {
+			return fmt.Errorf("%s is %d, outside 0 to %d", c.field, c.value, maxCount)
 		}
 	}
 	return nil

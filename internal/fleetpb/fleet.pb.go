@@ -307,6 +307,8 @@ type ToHolder struct {
 	//	*ToHolder_Audit
 	//	*ToHolder_Goodbye
 	//	*ToHolder_Share
+	//	*ToHolder_Rejected
+	//	*ToHolder_Clocks
 	Message       isToHolder_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -412,6 +414,24 @@ func (x *ToHolder) GetShare() *Share {
 	return nil
 }
 
+func (x *ToHolder) GetRejected() *Rejected {
+	if x != nil {
+		if x, ok := x.Message.(*ToHolder_Rejected); ok {
+			return x.Rejected
+		}
+	}
+	return nil
+}
+
+func (x *ToHolder) GetClocks() *Clocks {
+	if x != nil {
+		if x, ok := x.Message.(*ToHolder_Clocks); ok {
+			return x.Clocks
+		}
+	}
+	return nil
+}
+
 type isToHolder_Message interface {
 	isToHolder_Message()
 }
@@ -444,6 +464,14 @@ type ToHolder_Share struct {
 	Share *Share `protobuf:"bytes,7,opt,name=share,proto3,oneof"`
 }
 
+type ToHolder_Rejected struct {
+	Rejected *Rejected `protobuf:"bytes,8,opt,name=rejected,proto3,oneof"`
+}
+
+type ToHolder_Clocks struct {
+	Clocks *Clocks `protobuf:"bytes,9,opt,name=clocks,proto3,oneof"`
+}
+
 func (*ToHolder_Welcome) isToHolder_Message() {}
 
 func (*ToHolder_Config) isToHolder_Message() {}
@@ -457,6 +485,10 @@ func (*ToHolder_Audit) isToHolder_Message() {}
 func (*ToHolder_Goodbye) isToHolder_Message() {}
 
 func (*ToHolder_Share) isToHolder_Message() {}
+
+func (*ToHolder_Rejected) isToHolder_Message() {}
+
+func (*ToHolder_Clocks) isToHolder_Message() {}
 
 // Hello introduces one sidecar process. The token must be bound to the pod.
 type Hello struct {
@@ -743,6 +775,53 @@ func (x *Secret) GetData() map[string][]byte {
 	return nil
 }
 
+// Clocks are instants that the clocks of stores have certainly reached, as the controller
+// saw them itself. A holder that has not asked a store yet takes them for floors of its
+// commands (limiter.Command.Floor).
+type Clocks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Clocks        []*Clocks_Clock        `protobuf:"bytes,1,rep,name=clocks,proto3" json:"clocks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Clocks) Reset() {
+	*x = Clocks{}
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Clocks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Clocks) ProtoMessage() {}
+
+func (x *Clocks) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Clocks.ProtoReflect.Descriptor instead.
+func (*Clocks) Descriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Clocks) GetClocks() []*Clocks_Clock {
+	if x != nil {
+		return x.Clocks
+	}
+	return nil
+}
+
 type Acknowledge struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -753,7 +832,7 @@ type Acknowledge struct {
 
 func (x *Acknowledge) Reset() {
 	*x = Acknowledge{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[6]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -765,7 +844,7 @@ func (x *Acknowledge) String() string {
 func (*Acknowledge) ProtoMessage() {}
 
 func (x *Acknowledge) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[6]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,7 +857,7 @@ func (x *Acknowledge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Acknowledge.ProtoReflect.Descriptor instead.
 func (*Acknowledge) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{6}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Acknowledge) GetVersion() string {
@@ -806,7 +885,7 @@ type Holders struct {
 
 func (x *Holders) Reset() {
 	*x = Holders{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[7]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -818,7 +897,7 @@ func (x *Holders) String() string {
 func (*Holders) ProtoMessage() {}
 
 func (x *Holders) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[7]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -831,7 +910,7 @@ func (x *Holders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holders.ProtoReflect.Descriptor instead.
 func (*Holders) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{7}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Holders) GetCounts() []*Holders_Count {
@@ -854,7 +933,7 @@ type Key struct {
 
 func (x *Key) Reset() {
 	*x = Key{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[8]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +945,7 @@ func (x *Key) String() string {
 func (*Key) ProtoMessage() {}
 
 func (x *Key) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[8]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +958,7 @@ func (x *Key) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Key.ProtoReflect.Descriptor instead.
 func (*Key) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{8}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Key) GetNamespace() string {
@@ -923,7 +1002,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[9]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -935,7 +1014,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[9]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -948,7 +1027,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{9}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Rate) GetLimit() int64 {
@@ -997,7 +1076,7 @@ type Window struct {
 
 func (x *Window) Reset() {
 	*x = Window{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[10]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +1088,7 @@ func (x *Window) String() string {
 func (*Window) ProtoMessage() {}
 
 func (x *Window) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[10]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +1101,7 @@ func (x *Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Window.ProtoReflect.Descriptor instead.
 func (*Window) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{10}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Window) GetRate() *Rate {
@@ -1057,17 +1136,18 @@ type LeaseRequest struct {
 	Op            int32                  `protobuf:"varint,5,opt,name=op,proto3" json:"op,omitempty"` // limiter.Op
 	Min           int64                  `protobuf:"varint,6,opt,name=min,proto3" json:"min,omitempty"`
 	Want          int64                  `protobuf:"varint,7,opt,name=want,proto3" json:"want,omitempty"`
-	Windows       []*Window              `protobuf:"bytes,8,rep,name=windows,proto3" json:"windows,omitempty"`                    // of a return
-	AtMicros      int64                  `protobuf:"varint,9,opt,name=at_micros,json=atMicros,proto3" json:"at_micros,omitempty"` // of a return: the instant of the grant
-	First         bool                   `protobuf:"varint,10,opt,name=first,proto3" json:"first,omitempty"`                      // the holder's first lease in the open windows
-	Tenant        string                 `protobuf:"bytes,11,opt,name=tenant,proto3" json:"tenant,omitempty"`                     // hash of the tenant that a fair limit grants to
+	Windows       []*Window              `protobuf:"bytes,8,rep,name=windows,proto3" json:"windows,omitempty"`                              // of a return
+	AtMicros      int64                  `protobuf:"varint,9,opt,name=at_micros,json=atMicros,proto3" json:"at_micros,omitempty"`           // of a return: the instant of the grant
+	First         bool                   `protobuf:"varint,10,opt,name=first,proto3" json:"first,omitempty"`                                // the holder's first lease in the open windows
+	Tenant        string                 `protobuf:"bytes,11,opt,name=tenant,proto3" json:"tenant,omitempty"`                               // hash of the tenant that a fair limit grants to
+	FloorMicros   int64                  `protobuf:"varint,12,opt,name=floor_micros,json=floorMicros,proto3" json:"floor_micros,omitempty"` // limiter.Command.Floor
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[11]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1079,7 +1159,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[11]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1092,7 +1172,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{11}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LeaseRequest) GetId() uint64 {
@@ -1172,6 +1252,13 @@ func (x *LeaseRequest) GetTenant() string {
 	return ""
 }
 
+func (x *LeaseRequest) GetFloorMicros() int64 {
+	if x != nil {
+		return x.FloorMicros
+	}
+	return 0
+}
+
 type LeaseReply struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Id               uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1193,14 +1280,16 @@ type LeaseReply struct {
 	Algorithm        int32 `protobuf:"varint,15,opt,name=algorithm,proto3" json:"algorithm,omitempty"` // limiter.Algorithm
 	// The error speaks for the limit of the request alone: others of this store are
 	// served. Unset, as by controllers that do not know the field, it speaks for the store.
-	OfLimit       bool `protobuf:"varint,16,opt,name=of_limit,json=ofLimit,proto3" json:"of_limit,omitempty"`
+	OfLimit bool `protobuf:"varint,16,opt,name=of_limit,json=ofLimit,proto3" json:"of_limit,omitempty"`
+	// What the clock of the controller's store showed as it decided; 0 when a budget did.
+	ClockMicros   int64 `protobuf:"varint,17,opt,name=clock_micros,json=clockMicros,proto3" json:"clock_micros,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LeaseReply) Reset() {
 	*x = LeaseReply{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[12]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1212,7 +1301,7 @@ func (x *LeaseReply) String() string {
 func (*LeaseReply) ProtoMessage() {}
 
 func (x *LeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[12]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1225,7 +1314,7 @@ func (x *LeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseReply.ProtoReflect.Descriptor instead.
 func (*LeaseReply) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{12}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LeaseReply) GetId() uint64 {
@@ -1340,20 +1429,29 @@ func (x *LeaseReply) GetOfLimit() bool {
 	return false
 }
 
+func (x *LeaseReply) GetClockMicros() int64 {
+	if x != nil {
+		return x.ClockMicros
+	}
+	return 0
+}
+
 // Report is what a holder counted by itself, sent every report interval and
 // before it leaves. Counts are cumulative for their window, so a report that is
 // sent again replaces, never adds.
 type Report struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Limits        []*LimitReport         `protobuf:"bytes,1,rep,name=limits,proto3" json:"limits,omitempty"`
-	Pools         []*PoolReport          `protobuf:"bytes,2,rep,name=pools,proto3" json:"pools,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Limits []*LimitReport         `protobuf:"bytes,1,rep,name=limits,proto3" json:"limits,omitempty"`
+	Pools  []*PoolReport          `protobuf:"bytes,2,rep,name=pools,proto3" json:"pools,omitempty"`
+	// The rest of it comes in the next message, so silence about a limit says nothing yet.
+	More          bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[13]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1365,7 +1463,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[13]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1378,7 +1476,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{13}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Report) GetLimits() []*LimitReport {
@@ -1395,6 +1493,13 @@ func (x *Report) GetPools() []*PoolReport {
 	return nil
 }
 
+func (x *Report) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
 type LimitReport struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Namespace  string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1408,16 +1513,26 @@ type LimitReport struct {
 	ActiveKeys      int64           `protobuf:"varint,8,opt,name=active_keys,json=activeKeys,proto3" json:"active_keys,omitempty"`
 	StoreError      string          `protobuf:"bytes,9,opt,name=store_error,json=storeError,proto3" json:"store_error,omitempty"` // why the store is unavailable to this holder, empty when it is not
 	Windows         []*WindowReport `protobuf:"bytes,10,rep,name=windows,proto3" json:"windows,omitempty"`
-	// Of admitted_total: before the store's clock was known, so in no window below.
+	// Of admitted_total: in no row, for example before the store's clock was known.
 	UnplacedTotal int64     `protobuf:"varint,11,opt,name=unplaced_total,json=unplacedTotal,proto3" json:"unplaced_total,omitempty"`
 	Hottest       []*HotKey `protobuf:"bytes,12,rep,name=hottest,proto3" json:"hottest,omitempty"` // of a limit with a key: those asked for most
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Of admitted_total and refused_total: what all rows count since the process started,
+	// those that are forgotten as they were last, the others as they were sent on this stream.
+	// What the receiver accepted of it less was forgotten before it was sent, or lost.
+	PlacedTotal *int64 `protobuf:"varint,13,opt,name=placed_total,json=placedTotal,proto3,oneof" json:"placed_total,omitempty"`
+	// More rows than fit wait to be sent, so silence about a window says nothing.
+	Waiting bool `protobuf:"varint,14,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// The store refuses everything for this reason (limiter.Reason) because it cannot know
+	// what it granted before, for so long from now; 0 when it does not.
+	LearningReason int32 `protobuf:"varint,20,opt,name=learning_reason,json=learningReason,proto3" json:"learning_reason,omitempty"`
+	LearningMicros int64 `protobuf:"varint,21,opt,name=learning_micros,json=learningMicros,proto3" json:"learning_micros,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *LimitReport) Reset() {
 	*x = LimitReport{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[14]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1429,7 +1544,7 @@ func (x *LimitReport) String() string {
 func (*LimitReport) ProtoMessage() {}
 
 func (x *LimitReport) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[14]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1442,7 +1557,7 @@ func (x *LimitReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitReport.ProtoReflect.Descriptor instead.
 func (*LimitReport) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{14}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LimitReport) GetNamespace() string {
@@ -1529,6 +1644,34 @@ func (x *LimitReport) GetHottest() []*HotKey {
 	return nil
 }
 
+func (x *LimitReport) GetPlacedTotal() int64 {
+	if x != nil && x.PlacedTotal != nil {
+		return *x.PlacedTotal
+	}
+	return 0
+}
+
+func (x *LimitReport) GetWaiting() bool {
+	if x != nil {
+		return x.Waiting
+	}
+	return false
+}
+
+func (x *LimitReport) GetLearningReason() int32 {
+	if x != nil {
+		return x.LearningReason
+	}
+	return 0
+}
+
+func (x *LimitReport) GetLearningMicros() int64 {
+	if x != nil {
+		return x.LearningMicros
+	}
+	return 0
+}
+
 // HotKey is one of the keys that a holder was asked for most since it started, as
 // a bounded sketch knows them.
 type HotKey struct {
@@ -1543,7 +1686,7 @@ type HotKey struct {
 
 func (x *HotKey) Reset() {
 	*x = HotKey{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[15]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1555,7 +1698,7 @@ func (x *HotKey) String() string {
 func (*HotKey) ProtoMessage() {}
 
 func (x *HotKey) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[15]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1568,7 +1711,7 @@ func (x *HotKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HotKey.ProtoReflect.Descriptor instead.
 func (*HotKey) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{15}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HotKey) GetHash() string {
@@ -1615,14 +1758,16 @@ type WindowReport struct {
 	Keys []*KeyCount `protobuf:"bytes,7,rep,name=keys,proto3" json:"keys,omitempty"`
 	// Keyed limits, when final: for each of the windows the most that a key that
 	// is not among keys was admitted in it, in all rows of that window so far.
-	Unlisted      []int64 `protobuf:"varint,8,rep,packed,name=unlisted,proto3" json:"unlisted,omitempty"`
+	Unlisted []int64 `protobuf:"varint,8,rep,packed,name=unlisted,proto3" json:"unlisted,omitempty"`
+	// How long ago the holder first counted something in these windows; 0 when it does not say.
+	AgeMicros     int64 `protobuf:"varint,9,opt,name=age_micros,json=ageMicros,proto3" json:"age_micros,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WindowReport) Reset() {
 	*x = WindowReport{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[16]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1634,7 +1779,7 @@ func (x *WindowReport) String() string {
 func (*WindowReport) ProtoMessage() {}
 
 func (x *WindowReport) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[16]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1647,7 +1792,7 @@ func (x *WindowReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WindowReport.ProtoReflect.Descriptor instead.
 func (*WindowReport) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{16}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WindowReport) GetWindows() []*Window {
@@ -1706,6 +1851,13 @@ func (x *WindowReport) GetUnlisted() []int64 {
 	return nil
 }
 
+func (x *WindowReport) GetAgeMicros() int64 {
+	if x != nil {
+		return x.AgeMicros
+	}
+	return 0
+}
+
 type KeyCount struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Hash          string                 `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"`
@@ -1717,7 +1869,7 @@ type KeyCount struct {
 
 func (x *KeyCount) Reset() {
 	*x = KeyCount{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[17]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1729,7 +1881,7 @@ func (x *KeyCount) String() string {
 func (*KeyCount) ProtoMessage() {}
 
 func (x *KeyCount) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[17]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1742,7 +1894,7 @@ func (x *KeyCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyCount.ProtoReflect.Descriptor instead.
 func (*KeyCount) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{17}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *KeyCount) GetHash() string {
@@ -1781,7 +1933,7 @@ type AuditQuery struct {
 
 func (x *AuditQuery) Reset() {
 	*x = AuditQuery{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[18]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +1945,7 @@ func (x *AuditQuery) String() string {
 func (*AuditQuery) ProtoMessage() {}
 
 func (x *AuditQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[18]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +1958,7 @@ func (x *AuditQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditQuery.ProtoReflect.Descriptor instead.
 func (*AuditQuery) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{18}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AuditQuery) GetId() uint64 {
@@ -1862,7 +2014,7 @@ type AuditReply struct {
 
 func (x *AuditReply) Reset() {
 	*x = AuditReply{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[19]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1874,7 +2026,7 @@ func (x *AuditReply) String() string {
 func (*AuditReply) ProtoMessage() {}
 
 func (x *AuditReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[19]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1887,7 +2039,7 @@ func (x *AuditReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditReply.ProtoReflect.Descriptor instead.
 func (*AuditReply) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{19}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AuditReply) GetId() uint64 {
@@ -1932,7 +2084,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1944,7 +2096,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1957,7 +2109,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{20}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Heartbeat) GetId() uint64 {
@@ -2069,7 +2221,7 @@ type Share struct {
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2081,7 +2233,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2094,7 +2246,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{21}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Share) GetId() uint64 {
@@ -2240,7 +2392,7 @@ type PoolReport struct {
 
 func (x *PoolReport) Reset() {
 	*x = PoolReport{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[22]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2252,7 +2404,7 @@ func (x *PoolReport) String() string {
 func (*PoolReport) ProtoMessage() {}
 
 func (x *PoolReport) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[22]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2265,7 +2417,7 @@ func (x *PoolReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolReport.ProtoReflect.Descriptor instead.
 func (*PoolReport) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{22}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PoolReport) GetNamespace() string {
@@ -2443,6 +2595,60 @@ func (x *PoolReport) GetSpared() int64 {
 	return 0
 }
 
+// Rejected names rows that the controller cannot read. They count for nothing; the rest
+// of what the holder sent does, and the stream goes on.
+type Rejected struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          []*Rejected_Row        `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
+	More          int64                  `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"` // rows that are not named
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rejected) Reset() {
+	*x = Rejected{}
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rejected) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rejected) ProtoMessage() {}
+
+func (x *Rejected) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rejected.ProtoReflect.Descriptor instead.
+func (*Rejected) Descriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Rejected) GetRows() []*Rejected_Row {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *Rejected) GetMore() int64 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
 // Leave is the last message of a holder that stops in good order; its final
 // reports came before.
 type Leave struct {
@@ -2453,7 +2659,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2465,7 +2671,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2478,7 +2684,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{23}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{25}
 }
 
 // Goodbye tells a holder that this leader steps down.
@@ -2491,7 +2697,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[24]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2503,7 +2709,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[24]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2516,7 +2722,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{24}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -2524,6 +2730,68 @@ func (x *Goodbye) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+type Clocks_Clock struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Server    string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"` // policy.Store.Server
+	NowMicros int64                  `protobuf:"varint,2,opt,name=now_micros,json=nowMicros,proto3" json:"now_micros,omitempty"`
+	// Above 0: the store lost its memory while its clock was set back, so it does not know
+	// what it granted of windows that had begun by this instant.
+	DoubtfulMicros int64 `protobuf:"varint,3,opt,name=doubtful_micros,json=doubtfulMicros,proto3" json:"doubtful_micros,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Clocks_Clock) Reset() {
+	*x = Clocks_Clock{}
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Clocks_Clock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Clocks_Clock) ProtoMessage() {}
+
+func (x *Clocks_Clock) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Clocks_Clock.ProtoReflect.Descriptor instead.
+func (*Clocks_Clock) Descriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{6, 0}
+}
+
+func (x *Clocks_Clock) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *Clocks_Clock) GetNowMicros() int64 {
+	if x != nil {
+		return x.NowMicros
+	}
+	return 0
+}
+
+func (x *Clocks_Clock) GetDoubtfulMicros() int64 {
+	if x != nil {
+		return x.DoubtfulMicros
+	}
+	return 0
 }
 
 type Holders_Count struct {
@@ -2537,7 +2805,7 @@ type Holders_Count struct {
 
 func (x *Holders_Count) Reset() {
 	*x = Holders_Count{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[26]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2549,7 +2817,7 @@ func (x *Holders_Count) String() string {
 func (*Holders_Count) ProtoMessage() {}
 
 func (x *Holders_Count) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[26]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2562,7 +2830,7 @@ func (x *Holders_Count) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holders_Count.ProtoReflect.Descriptor instead.
 func (*Holders_Count) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{7, 0}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{8, 0}
 }
 
 func (x *Holders_Count) GetNamespace() string {
@@ -2598,7 +2866,7 @@ type PoolReport_Partition struct {
 
 func (x *PoolReport_Partition) Reset() {
 	*x = PoolReport_Partition{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[27]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2610,7 +2878,7 @@ func (x *PoolReport_Partition) String() string {
 func (*PoolReport_Partition) ProtoMessage() {}
 
 func (x *PoolReport_Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[27]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2623,7 +2891,7 @@ func (x *PoolReport_Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolReport_Partition.ProtoReflect.Descriptor instead.
 func (*PoolReport_Partition) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{22, 0}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{23, 0}
 }
 
 func (x *PoolReport_Partition) GetName() string {
@@ -2654,6 +2922,82 @@ func (x *PoolReport_Partition) GetRefusedTotal() int64 {
 	return 0
 }
 
+type Rejected_Row struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // report, pool, reply or return: what it was a row of
+	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Object        string                 `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"` // the policy or the pool
+	Limit         string                 `protobuf:"bytes,4,opt,name=limit,proto3" json:"limit,omitempty"`   // of a policy
+	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`   // names the field and the cure
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rejected_Row) Reset() {
+	*x = Rejected_Row{}
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rejected_Row) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rejected_Row) ProtoMessage() {}
+
+func (x *Rejected_Row) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rejected_Row.ProtoReflect.Descriptor instead.
+func (*Rejected_Row) Descriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{24, 0}
+}
+
+func (x *Rejected_Row) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Rejected_Row) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Rejected_Row) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *Rejected_Row) GetLimit() string {
+	if x != nil {
+		return x.Limit
+	}
+	return ""
+}
+
+func (x *Rejected_Row) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 var File_internal_fleetpb_fleet_proto protoreflect.FileDescriptor
 
 const file_internal_fleetpb_fleet_proto_rawDesc = "" +
@@ -2668,7 +3012,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x05audit\x18\x05 \x01(\v2\x19.weir.fleet.v1.AuditReplyH\x00R\x05audit\x12,\n" +
 	"\x05leave\x18\x06 \x01(\v2\x14.weir.fleet.v1.LeaveH\x00R\x05leave\x128\n" +
 	"\theartbeat\x18\a \x01(\v2\x18.weir.fleet.v1.HeartbeatH\x00R\theartbeatB\t\n" +
-	"\amessage\"\xf6\x02\n" +
+	"\amessage\"\xde\x03\n" +
 	"\bToHolder\x122\n" +
 	"\awelcome\x18\x01 \x01(\v2\x16.weir.fleet.v1.WelcomeH\x00R\awelcome\x12/\n" +
 	"\x06config\x18\x02 \x01(\v2\x15.weir.fleet.v1.ConfigH\x00R\x06config\x122\n" +
@@ -2676,7 +3020,9 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x05lease\x18\x04 \x01(\v2\x19.weir.fleet.v1.LeaseReplyH\x00R\x05lease\x121\n" +
 	"\x05audit\x18\x05 \x01(\v2\x19.weir.fleet.v1.AuditQueryH\x00R\x05audit\x122\n" +
 	"\agoodbye\x18\x06 \x01(\v2\x16.weir.fleet.v1.GoodbyeH\x00R\agoodbye\x12,\n" +
-	"\x05share\x18\a \x01(\v2\x14.weir.fleet.v1.ShareH\x00R\x05shareB\t\n" +
+	"\x05share\x18\a \x01(\v2\x14.weir.fleet.v1.ShareH\x00R\x05share\x125\n" +
+	"\brejected\x18\b \x01(\v2\x17.weir.fleet.v1.RejectedH\x00R\brejected\x12/\n" +
+	"\x06clocks\x18\t \x01(\v2\x15.weir.fleet.v1.ClocksH\x00R\x06clocksB\t\n" +
 	"\amessage\"\x9f\x02\n" +
 	"\x05Hello\x12\x17\n" +
 	"\apod_uid\x18\x01 \x01(\tR\x06podUid\x12\x1d\n" +
@@ -2702,7 +3048,14 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x04data\x18\x03 \x03(\v2\x1f.weir.fleet.v1.Secret.DataEntryR\x04data\x1a7\n" +
 	"\tDataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"=\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"\xa6\x01\n" +
+	"\x06Clocks\x123\n" +
+	"\x06clocks\x18\x01 \x03(\v2\x1b.weir.fleet.v1.Clocks.ClockR\x06clocks\x1ag\n" +
+	"\x05Clock\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x1d\n" +
+	"\n" +
+	"now_micros\x18\x02 \x01(\x03R\tnowMicros\x12'\n" +
+	"\x0fdoubtful_micros\x18\x03 \x01(\x03R\x0edoubtfulMicros\"=\n" +
 	"\vAcknowledge\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\"\x98\x01\n" +
@@ -2726,7 +3079,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x06Window\x12'\n" +
 	"\x04rate\x18\x01 \x01(\v2\x13.weir.fleet.v1.RateR\x04rate\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x03R\x05index\x12\x18\n" +
-	"\agranted\x18\x03 \x01(\x03R\agranted\"\xc1\x02\n" +
+	"\agranted\x18\x03 \x01(\x03R\agranted\"\xe4\x02\n" +
 	"\fLeaseRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12$\n" +
 	"\x03key\x18\x02 \x01(\v2\x12.weir.fleet.v1.KeyR\x03key\x12\x1e\n" +
@@ -2741,7 +3094,8 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\tat_micros\x18\t \x01(\x03R\batMicros\x12\x14\n" +
 	"\x05first\x18\n" +
 	" \x01(\bR\x05first\x12\x16\n" +
-	"\x06tenant\x18\v \x01(\tR\x06tenant\"\xf8\x03\n" +
+	"\x06tenant\x18\v \x01(\tR\x06tenant\x12!\n" +
+	"\ffloor_micros\x18\f \x01(\x03R\vfloorMicros\"\x9b\x04\n" +
 	"\n" +
 	"LeaseReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
@@ -2761,10 +3115,12 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x12reset_after_micros\x18\r \x01(\x03R\x10resetAfterMicros\x12!\n" +
 	"\fdelay_micros\x18\x0e \x01(\x03R\vdelayMicros\x12\x1c\n" +
 	"\talgorithm\x18\x0f \x01(\x05R\talgorithm\x12\x19\n" +
-	"\bof_limit\x18\x10 \x01(\bR\aofLimit\"m\n" +
+	"\bof_limit\x18\x10 \x01(\bR\aofLimit\x12!\n" +
+	"\fclock_micros\x18\x11 \x01(\x03R\vclockMicros\"\x81\x01\n" +
 	"\x06Report\x122\n" +
 	"\x06limits\x18\x01 \x03(\v2\x1a.weir.fleet.v1.LimitReportR\x06limits\x12/\n" +
-	"\x05pools\x18\x02 \x03(\v2\x19.weir.fleet.v1.PoolReportR\x05pools\"\xc2\x03\n" +
+	"\x05pools\x18\x02 \x03(\v2\x19.weir.fleet.v1.PoolReportR\x05pools\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\xe7\x04\n" +
 	"\vLimitReport\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12\x14\n" +
@@ -2782,12 +3138,17 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\awindows\x18\n" +
 	" \x03(\v2\x1b.weir.fleet.v1.WindowReportR\awindows\x12%\n" +
 	"\x0eunplaced_total\x18\v \x01(\x03R\runplacedTotal\x12/\n" +
-	"\ahottest\x18\f \x03(\v2\x15.weir.fleet.v1.HotKeyR\ahottest\"h\n" +
+	"\ahottest\x18\f \x03(\v2\x15.weir.fleet.v1.HotKeyR\ahottest\x12&\n" +
+	"\fplaced_total\x18\r \x01(\x03H\x00R\vplacedTotal\x88\x01\x01\x12\x18\n" +
+	"\awaiting\x18\x0e \x01(\bR\awaiting\x12'\n" +
+	"\x0flearning_reason\x18\x14 \x01(\x05R\x0elearningReason\x12'\n" +
+	"\x0flearning_micros\x18\x15 \x01(\x03R\x0elearningMicrosB\x0f\n" +
+	"\r_placed_total\"h\n" +
 	"\x06HotKey\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x1a\n" +
 	"\badmitted\x18\x02 \x01(\x03R\badmitted\x12\x18\n" +
 	"\arefused\x18\x03 \x01(\x03R\arefused\x12\x14\n" +
-	"\x05error\x18\x04 \x01(\x03R\x05error\"\x8b\x02\n" +
+	"\x05error\x18\x04 \x01(\x03R\x05error\"\xaa\x02\n" +
 	"\fWindowReport\x12/\n" +
 	"\awindows\x18\x01 \x03(\v2\x15.weir.fleet.v1.WindowR\awindows\x12\x14\n" +
 	"\x05final\x18\x02 \x01(\bR\x05final\x12\x1a\n" +
@@ -2797,7 +3158,9 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\vlocal_share\x18\x06 \x01(\x03R\n" +
 	"localShare\x12+\n" +
 	"\x04keys\x18\a \x03(\v2\x17.weir.fleet.v1.KeyCountR\x04keys\x12\x1a\n" +
-	"\bunlisted\x18\b \x03(\x03R\bunlisted\"T\n" +
+	"\bunlisted\x18\b \x03(\x03R\bunlisted\x12\x1d\n" +
+	"\n" +
+	"age_micros\x18\t \x01(\x03R\tageMicros\"T\n" +
 	"\bKeyCount\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x1a\n" +
 	"\badmitted\x18\x02 \x01(\x03R\badmitted\x12\x18\n" +
@@ -2890,7 +3253,16 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"guaranteed\x18\x02 \x01(\x03R\n" +
 	"guaranteed\x12\x1b\n" +
 	"\tin_flight\x18\x03 \x01(\x03R\binFlight\x12#\n" +
-	"\rrefused_total\x18\x04 \x01(\x03R\frefusedTotal\"\a\n" +
+	"\rrefused_total\x18\x04 \x01(\x03R\frefusedTotal\"\xcc\x01\n" +
+	"\bRejected\x12/\n" +
+	"\x04rows\x18\x01 \x03(\v2\x1b.weir.fleet.v1.Rejected.RowR\x04rows\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\x03R\x04more\x1a{\n" +
+	"\x03Row\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x16\n" +
+	"\x06object\x18\x03 \x01(\tR\x06object\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\tR\x05limit\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\a\n" +
 	"\x05Leave\"!\n" +
 	"\aGoodbye\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason*r\n" +
@@ -2921,7 +3293,7 @@ func file_internal_fleetpb_fleet_proto_rawDescGZIP() []byte {
 }
 
 var file_internal_fleetpb_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_internal_fleetpb_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_internal_fleetpb_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_internal_fleetpb_fleet_proto_goTypes = []any{
 	(Capture)(0),                 // 0: weir.fleet.v1.Capture
 	(Mode)(0),                    // 1: weir.fleet.v1.Mode
@@ -2931,70 +3303,78 @@ var file_internal_fleetpb_fleet_proto_goTypes = []any{
 	(*Welcome)(nil),              // 5: weir.fleet.v1.Welcome
 	(*Config)(nil),               // 6: weir.fleet.v1.Config
 	(*Secret)(nil),               // 7: weir.fleet.v1.Secret
-	(*Acknowledge)(nil),          // 8: weir.fleet.v1.Acknowledge
-	(*Holders)(nil),              // 9: weir.fleet.v1.Holders
-	(*Key)(nil),                  // 10: weir.fleet.v1.Key
-	(*Rate)(nil),                 // 11: weir.fleet.v1.Rate
-	(*Window)(nil),               // 12: weir.fleet.v1.Window
-	(*LeaseRequest)(nil),         // 13: weir.fleet.v1.LeaseRequest
-	(*LeaseReply)(nil),           // 14: weir.fleet.v1.LeaseReply
-	(*Report)(nil),               // 15: weir.fleet.v1.Report
-	(*LimitReport)(nil),          // 16: weir.fleet.v1.LimitReport
-	(*HotKey)(nil),               // 17: weir.fleet.v1.HotKey
-	(*WindowReport)(nil),         // 18: weir.fleet.v1.WindowReport
-	(*KeyCount)(nil),             // 19: weir.fleet.v1.KeyCount
-	(*AuditQuery)(nil),           // 20: weir.fleet.v1.AuditQuery
-	(*AuditReply)(nil),           // 21: weir.fleet.v1.AuditReply
-	(*Heartbeat)(nil),            // 22: weir.fleet.v1.Heartbeat
-	(*Share)(nil),                // 23: weir.fleet.v1.Share
-	(*PoolReport)(nil),           // 24: weir.fleet.v1.PoolReport
-	(*Leave)(nil),                // 25: weir.fleet.v1.Leave
-	(*Goodbye)(nil),              // 26: weir.fleet.v1.Goodbye
-	nil,                          // 27: weir.fleet.v1.Secret.DataEntry
-	(*Holders_Count)(nil),        // 28: weir.fleet.v1.Holders.Count
-	(*PoolReport_Partition)(nil), // 29: weir.fleet.v1.PoolReport.Partition
+	(*Clocks)(nil),               // 8: weir.fleet.v1.Clocks
+	(*Acknowledge)(nil),          // 9: weir.fleet.v1.Acknowledge
+	(*Holders)(nil),              // 10: weir.fleet.v1.Holders
+	(*Key)(nil),                  // 11: weir.fleet.v1.Key
+	(*Rate)(nil),                 // 12: weir.fleet.v1.Rate
+	(*Window)(nil),               // 13: weir.fleet.v1.Window
+	(*LeaseRequest)(nil),         // 14: weir.fleet.v1.LeaseRequest
+	(*LeaseReply)(nil),           // 15: weir.fleet.v1.LeaseReply
+	(*Report)(nil),               // 16: weir.fleet.v1.Report
+	(*LimitReport)(nil),          // 17: weir.fleet.v1.LimitReport
+	(*HotKey)(nil),               // 18: weir.fleet.v1.HotKey
+	(*WindowReport)(nil),         // 19: weir.fleet.v1.WindowReport
+	(*KeyCount)(nil),             // 20: weir.fleet.v1.KeyCount
+	(*AuditQuery)(nil),           // 21: weir.fleet.v1.AuditQuery
+	(*AuditReply)(nil),           // 22: weir.fleet.v1.AuditReply
+	(*Heartbeat)(nil),            // 23: weir.fleet.v1.Heartbeat
+	(*Share)(nil),                // 24: weir.fleet.v1.Share
+	(*PoolReport)(nil),           // 25: weir.fleet.v1.PoolReport
+	(*Rejected)(nil),             // 26: weir.fleet.v1.Rejected
+	(*Leave)(nil),                // 27: weir.fleet.v1.Leave
+	(*Goodbye)(nil),              // 28: weir.fleet.v1.Goodbye
+	nil,                          // 29: weir.fleet.v1.Secret.DataEntry
+	(*Clocks_Clock)(nil),         // 30: weir.fleet.v1.Clocks.Clock
+	(*Holders_Count)(nil),        // 31: weir.fleet.v1.Holders.Count
+	(*PoolReport_Partition)(nil), // 32: weir.fleet.v1.PoolReport.Partition
+	(*Rejected_Row)(nil),         // 33: weir.fleet.v1.Rejected.Row
 }
 var file_internal_fleetpb_fleet_proto_depIdxs = []int32{
 	4,  // 0: weir.fleet.v1.FromHolder.hello:type_name -> weir.fleet.v1.Hello
-	8,  // 1: weir.fleet.v1.FromHolder.acknowledge:type_name -> weir.fleet.v1.Acknowledge
-	13, // 2: weir.fleet.v1.FromHolder.lease:type_name -> weir.fleet.v1.LeaseRequest
-	15, // 3: weir.fleet.v1.FromHolder.report:type_name -> weir.fleet.v1.Report
-	21, // 4: weir.fleet.v1.FromHolder.audit:type_name -> weir.fleet.v1.AuditReply
-	25, // 5: weir.fleet.v1.FromHolder.leave:type_name -> weir.fleet.v1.Leave
-	22, // 6: weir.fleet.v1.FromHolder.heartbeat:type_name -> weir.fleet.v1.Heartbeat
+	9,  // 1: weir.fleet.v1.FromHolder.acknowledge:type_name -> weir.fleet.v1.Acknowledge
+	14, // 2: weir.fleet.v1.FromHolder.lease:type_name -> weir.fleet.v1.LeaseRequest
+	16, // 3: weir.fleet.v1.FromHolder.report:type_name -> weir.fleet.v1.Report
+	22, // 4: weir.fleet.v1.FromHolder.audit:type_name -> weir.fleet.v1.AuditReply
+	27, // 5: weir.fleet.v1.FromHolder.leave:type_name -> weir.fleet.v1.Leave
+	23, // 6: weir.fleet.v1.FromHolder.heartbeat:type_name -> weir.fleet.v1.Heartbeat
 	5,  // 7: weir.fleet.v1.ToHolder.welcome:type_name -> weir.fleet.v1.Welcome
 	6,  // 8: weir.fleet.v1.ToHolder.config:type_name -> weir.fleet.v1.Config
-	9,  // 9: weir.fleet.v1.ToHolder.holders:type_name -> weir.fleet.v1.Holders
-	14, // 10: weir.fleet.v1.ToHolder.lease:type_name -> weir.fleet.v1.LeaseReply
-	20, // 11: weir.fleet.v1.ToHolder.audit:type_name -> weir.fleet.v1.AuditQuery
-	26, // 12: weir.fleet.v1.ToHolder.goodbye:type_name -> weir.fleet.v1.Goodbye
-	23, // 13: weir.fleet.v1.ToHolder.share:type_name -> weir.fleet.v1.Share
-	0,  // 14: weir.fleet.v1.Hello.capture:type_name -> weir.fleet.v1.Capture
-	1,  // 15: weir.fleet.v1.Hello.mode:type_name -> weir.fleet.v1.Mode
-	7,  // 16: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
-	27, // 17: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
-	28, // 18: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
-	11, // 19: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
-	10, // 20: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
-	11, // 21: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
-	12, // 22: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
-	12, // 23: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
-	16, // 24: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
-	24, // 25: weir.fleet.v1.Report.pools:type_name -> weir.fleet.v1.PoolReport
-	18, // 26: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
-	17, // 27: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
-	12, // 28: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
-	19, // 29: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
-	12, // 30: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
-	19, // 31: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
-	29, // 32: weir.fleet.v1.PoolReport.partitions:type_name -> weir.fleet.v1.PoolReport.Partition
-	2,  // 33: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
-	3,  // 34: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
-	34, // [34:35] is the sub-list for method output_type
-	33, // [33:34] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	10, // 9: weir.fleet.v1.ToHolder.holders:type_name -> weir.fleet.v1.Holders
+	15, // 10: weir.fleet.v1.ToHolder.lease:type_name -> weir.fleet.v1.LeaseReply
+	21, // 11: weir.fleet.v1.ToHolder.audit:type_name -> weir.fleet.v1.AuditQuery
+	28, // 12: weir.fleet.v1.ToHolder.goodbye:type_name -> weir.fleet.v1.Goodbye
+	24, // 13: weir.fleet.v1.ToHolder.share:type_name -> weir.fleet.v1.Share
+	26, // 14: weir.fleet.v1.ToHolder.rejected:type_name -> weir.fleet.v1.Rejected
+	8,  // 15: weir.fleet.v1.ToHolder.clocks:type_name -> weir.fleet.v1.Clocks
+	0,  // 16: weir.fleet.v1.Hello.capture:type_name -> weir.fleet.v1.Capture
+	1,  // 17: weir.fleet.v1.Hello.mode:type_name -> weir.fleet.v1.Mode
+	7,  // 18: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
+	29, // 19: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
+	30, // 20: weir.fleet.v1.Clocks.clocks:type_name -> weir.fleet.v1.Clocks.Clock
+	31, // 21: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
+	12, // 22: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
+	11, // 23: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
+	12, // 24: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
+	13, // 25: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
+	13, // 26: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
+	17, // 27: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
+	25, // 28: weir.fleet.v1.Report.pools:type_name -> weir.fleet.v1.PoolReport
+	19, // 29: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
+	18, // 30: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
+	13, // 31: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
+	20, // 32: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
+	13, // 33: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
+	20, // 34: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
+	32, // 35: weir.fleet.v1.PoolReport.partitions:type_name -> weir.fleet.v1.PoolReport.Partition
+	33, // 36: weir.fleet.v1.Rejected.rows:type_name -> weir.fleet.v1.Rejected.Row
+	2,  // 37: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
+	3,  // 38: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
+	38, // [38:39] is the sub-list for method output_type
+	37, // [37:38] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_internal_fleetpb_fleet_proto_init() }
@@ -3019,14 +3399,17 @@ func file_internal_fleetpb_fleet_proto_init() {
 		(*ToHolder_Audit)(nil),
 		(*ToHolder_Goodbye)(nil),
 		(*ToHolder_Share)(nil),
+		(*ToHolder_Rejected)(nil),
+		(*ToHolder_Clocks)(nil),
 	}
+	file_internal_fleetpb_fleet_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_fleetpb_fleet_proto_rawDesc), len(file_internal_fleetpb_fleet_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   28,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -85,10 +85,11 @@ func start(t *testing.T, config *rest.Config, name string) *replica {
 	config.Wrap(func(to http.RoundTripper) http.RoundTripper {
 		return transport(func(q *http.Request) (*http.Response, error) { return r.RoundTrip(to, q) })
 	})
-	var err error
-	if r.lock, err = leadership.New(config, namespace, "weir-controller", name, timing.Renew); err != nil {
+	leases, err := leadership.Leases(config, timing.Renew)
+	if err != nil {
 		t.Fatal(err)
 	}
+	r.lock = leadership.New(leadership.Config{Leases: leases, Namespace: namespace, Name: "weir-controller", Identity: name, Hold: timing.Renew})
 	options := manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0"}
 	leadership.Elect(&options, r.lock, timing)
 	m, err := manager.New(config, options)

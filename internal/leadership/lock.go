@@ -10,75 +10,87 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store/memory"
 )
 
-// A Lock is the lock of leader election, which remembers when it was last
-// renewed. Its methods are safe for concurrent use.
+// A Lock is the lock of leader election, which remembers when it was last renewed, and
+// leases the clock by which the leader serves: each write carries the clock's time, and
+// no instant is served that is more than a hold after it. So the next leader knows where
+// to go on, whatever its own clock shows. Its methods are safe for concurrent use.
 type Lock struct {
 	resourcelock.Interface
 	hold time.Duration
-	now  func() time.Duration // since boot, suspended time included
+	boot func() time.Duration // since boot, suspended time included
+	wall func() time.Time
 
-	// renewed is now, in nanoseconds, before the last write that made this process
-	// the holder was sent; 0 while it is not the holder.
-	renewed atomic.Int64
-
-	// predecessor is until when another may have held the lock, in microseconds of
-	// its wall clock; 0 when none was seen.
-	predecessor atomic.Int64
+	// renewed is the last write that made this process the holder; nil while it is not
+	// the holder.
+	renewed atomic.Pointer[renewal]
+	// clock is nil before this process has tried to take the lock.
+	clock atomic.Pointer[memory.Clock]
+	past  atomic.Pointer[Past]
 }
 
-// New returns the lock in the Lease namespace/name for a process called
-// identity. A renewal counts for renewDeadline, from before it was sent; others
-// wait for longer than that, from when they saw it. The lock talks to the API
-// server through a client of its own, whose rate nothing else uses up; config is
-// left as it is.
-func New(config *rest.Config, namespace, name, identity string, renewDeadline time.Duration) (*Lock, error) {
+// A renewal is a write that made this process the holder.
+type renewal struct {
+	sent   time.Duration   // since boot, before the write was sent
+	leased limiter.Instant // what the clock showed after that, as it is written
+}
+
+// Config is what a Lock works with.
+type Config struct {
+	Leases          coordinationv1client.LeasesGetter
+	Namespace, Name string // of the Lease
+	Identity        string // of the process, which no other has
+	// Hold is how long a renewal counts, from before it was sent. Others wait for
+	// longer than that, from when they saw it.
+	Hold time.Duration
+	Boot func() time.Duration // since the machine started; nil: its clock
+	Wall func() time.Time     // nil: time.Now
+}
+
+// Leases returns a client for Config that is the lock's own: nothing else uses up its
+// rate, and one request that hangs does not cost a lease that holds so long. It leaves
+// config as it is.
+func Leases(config *rest.Config, hold time.Duration) (coordinationv1client.LeasesGetter, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	config.RateLimiter = nil
-	// One request that hangs must not cost the lease.
-	config.Timeout = max(time.Second, renewDeadline/2)
+	config.Timeout = max(time.Second, hold/2)
 	leases, err := coordinationv1client.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("client for leader election: %w", err)
 	}
-	return newLock(&resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Client:     leases,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
-	}, renewDeadline, sinceBoot), nil
+	return leases, nil
 }
 
-func newLock(lock resourcelock.Interface, hold time.Duration, now func() time.Duration) *Lock {
-	return &Lock{Interface: lock, hold: hold, now: now}
-}
-
-// Get reads the lock.
-func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, raw, err := l.Interface.Get(ctx)
-	if err != nil || record.HolderIdentity == l.Identity() || record.RenewTime.IsZero() {
-		return record, raw, err
+// New returns a lock that this process does not hold.
+func New(c Config) *Lock {
+	l := &Lock{hold: c.Hold, boot: c.Boot, wall: c.Wall}
+	if l.boot == nil {
+		l.boot = sinceBoot
 	}
-	until := record.RenewTime.Time
-	if record.HolderIdentity != "" { // not released then
-		until = until.Add(l.hold)
+	if l.wall == nil {
+		l.wall = time.Now
 	}
-	l.predecessor.Store(until.UnixMicro())
-	return record, raw, nil
+	l.past.Store(&Past{Overlap: micros(c.Hold)})
+	l.Interface = &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name},
+		Client:     clocked{LeasesGetter: c.Leases, lock: l},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: c.Identity},
+	}
+	return l
 }
 
-// Predecessor returns the instant, on its own wall clock, until which the holder
-// before this process may have held the lock; zero when none was seen.
-func (l *Lock) Predecessor() time.Time {
-	until := l.predecessor.Load()
-	if until == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(until)
-}
-
-// Create takes the lock for the first time.
+// Create takes a lock that has no Lease yet: for the first time, or after it was
+// deleted. Then another process may hold it still, which renewed since this one looked.
 func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if past := l.Past(); l.renewed.Load() == nil && past.Overlap == 0 {
+		past.Overlap = micros(l.hold)
+		past.Served = past.Served.Add(past.Overlap)
+		l.past.Store(&past)
+	}
 	return l.write(ctx, record, l.Interface.Create)
 }
 
@@ -92,21 +104,41 @@ func (l *Lock) write(
 	record resourcelock.LeaderElectionRecord,
 	write func(context.Context, resourcelock.LeaderElectionRecord) error,
 ) error {
-	sent := l.now()
+	r := renewal{sent: l.boot()}
 	if record.HolderIdentity != l.Identity() {
-		// Released whether or not the answer arrives.
-		l.renewed.Store(0)
+		// Released whether or not the answer arrives: before the clock is read, so that
+		// nothing is served after what it shows.
+		l.renewed.Store(nil)
 		return write(ctx, record)
 	}
-	if err := write(ctx, record); err != nil {
+	if l.renewed.Load() == nil { // nothing was served by another clock
+		l.clock.Store(memory.NewClock(l.wall(), l.past.Load().Served))
+	}
+	if err := write(context.WithValue(ctx, leased{}, &r.leased), record); err != nil {
 		return err
 	}
-	l.renewed.Store(int64(sent))
+	l.renewed.Store(&r)
 	return nil
 }
 
 // Held reports whether no other process can hold the lock at this moment.
 func (l *Lock) Held() bool {
-	renewed := l.renewed.Load()
-	return renewed != 0 && l.now()-time.Duration(renewed) < l.hold
+	r := l.renewed.Load()
+	return r != nil && l.boot()-r.sent < l.hold
 }
+
+// Covers reports whether the lock is held, and no leader after this one serves the
+// instant, which is one of Clock: it begins after all that is leased.
+func (l *Lock) Covers(at limiter.Instant) bool {
+	r := l.renewed.Load()
+	return r != nil && l.boot()-r.sent < l.hold && at < r.leased.Add(micros(l.hold))
+}
+
+// Clock returns the clock by which this process serves while it leads. It starts after
+// all that a leader before may have served. It is nil before the lock was held.
+func (l *Lock) Clock() *memory.Clock { return l.clock.Load() }
+
+// Past returns what was known of leaders before when this process last looked.
+func (l *Lock) Past() Past { return *l.past.Load() }
+
+func micros(d time.Duration) limiter.Micros { return limiter.Micros(d.Microseconds()) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -46,6 +47,8 @@ func measured(name string) *v1alpha1.RateLimitPolicy {
 					Name: "all", AdmittedPerSecond: new(int64(90)), RejectedPerSecond: new(int64(0)),
 					Overshoot:        &v1alpha1.Overshoot{Observed: new(int64(1)), Bound: new(int64(4)), Worst: new(int64(3))},
 					UnderUtilization: &v1alpha1.UnderUtilization{ObservedBasisPoints: new(int32(125))},
+					Window:           &v1alpha1.WindowStatus{Used: 812, Limit: 1000, Remaining: 188, ResetsAt: metav1.NewMicroTime(time.UnixMicro(1_700_000_000_500_000))},
+					LearningUntil:    &metav1.Time{Time: time.Unix(1_700_000_600, 0)},
 				},
 				{Name: "unmeasured"},
 				{Name: "unbounded", Overshoot: &v1alpha1.Overshoot{Worst: new(int64(0))}},
@@ -73,6 +76,18 @@ weir_enforcers_desired{namespace="shop",policy="checkout"} 3
 # HELP weir_leader 1 on the controller that leads, 0 on the others.
 # TYPE weir_leader gauge
 weir_leader 1
+# HELP weir_limit_learning_until_timestamp_seconds When the limit grants again, in seconds since 1970, while its store grants nothing because it may have forgotten what it granted.
+# TYPE weir_limit_learning_until_timestamp_seconds gauge
+weir_limit_learning_until_timestamp_seconds{limit="all",namespace="shop",policy="checkout"} 1.7000006e+09
+# HELP weir_limit_window_limit Limit of the open window.
+# TYPE weir_limit_window_limit gauge
+weir_limit_window_limit{limit="all",namespace="shop",policy="checkout"} 1000
+# HELP weir_limit_window_resets_timestamp_seconds End of the open window, in seconds since 1970 on the store's clock.
+# TYPE weir_limit_window_resets_timestamp_seconds gauge
+weir_limit_window_resets_timestamp_seconds{limit="all",namespace="shop",policy="checkout"} 1.7000000005e+09
+# HELP weir_limit_window_used Units that the fleet admitted in the open window so far; absent for a limit with a key.
+# TYPE weir_limit_window_used gauge
+weir_limit_window_used{limit="all",namespace="shop",policy="checkout"} 812
 # HELP weir_overshoot Units admitted beyond the limit in the window measured last.
 # TYPE weir_overshoot gauge
 weir_overshoot{limit="all",namespace="shop",policy="checkout"} 1

@@ -27,8 +27,18 @@ var (
 	rejected = prometheus.NewDesc("weir_rejected_per_second",
 		"Units that the fleet refuses in a second or, in mode Shadow, would refuse.", limitLabels, nil)
 
+	windowUsed = prometheus.NewDesc("weir_limit_window_used",
+		"Units that the fleet admitted in the open window so far; absent for a limit with a key.", limitLabels, nil)
+	windowLimit = prometheus.NewDesc("weir_limit_window_limit",
+		"Limit of the open window.", limitLabels, nil)
+	windowResets = prometheus.NewDesc("weir_limit_window_resets_timestamp_seconds",
+		"End of the open window, in seconds since 1970 on the store's clock.", limitLabels, nil)
+	learningUntil = prometheus.NewDesc("weir_limit_learning_until_timestamp_seconds",
+		"When the limit grants again, in seconds since 1970, while its store grants nothing because it may have forgotten what it granted.", limitLabels, nil)
+
 	policyDescs = []*prometheus.Desc{
 		enforcers, enforcersDesired, overshoot, overshootWorst, overshootBound, underutilization, admitted, rejected,
+		windowUsed, windowLimit, windowResets, learningUntil,
 	}
 )
 
@@ -46,6 +56,14 @@ func tellPolicy(out chan<- prometheus.Metric, p *v1alpha1.RateLimitPolicy) {
 		labels := []string{p.Namespace, p.Name, l.Name}
 		tellKnown(out, admitted, l.AdmittedPerSecond, labels...)
 		tellKnown(out, rejected, l.RejectedPerSecond, labels...)
+		if until := l.LearningUntil; until != nil {
+			tell(out, learningUntil, float64(until.Unix()), labels...)
+		}
+		if w := l.Window; w != nil {
+			tell(out, windowUsed, float64(w.Used), labels...)
+			tell(out, windowLimit, float64(w.Limit), labels...)
+			tell(out, windowResets, float64(w.ResetsAt.UnixMicro())/1e6, labels...)
+		}
 		if o := l.Overshoot; o != nil {
 			tellKnown(out, overshoot, o.Observed, labels...)
 			tellKnown(out, overshootWorst, o.Worst, labels...)

@@ -1,17 +1,16 @@
 package storeprobe
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -24,10 +23,9 @@ const (
 	freshFor = 10 * time.Second
 	// timeout bounds one call.
 	timeout = time.Second
+	// resetTimeout bounds a reset, for which Redis looks at all its keys.
+	resetTimeout = 10 * time.Second
 )
-
-// hardReason is what the grade Hard rests on, for which a server gives no reason.
-const hardReason = "one server that never forgets a counter while it runs; a restart that may have lost grants costs the open windows"
 
 // An Opener opens a store with the values of the Secret it names. It does not wait
 // for a connection.
@@ -38,60 +36,166 @@ type Opener func(of policy.Store, secret map[string][]byte) (backend.Backend, er
 type Prober struct {
 	clock clock.PassiveClock
 	open  Opener
+	began time.Time
 
-	mu      sync.Mutex
-	answers map[policy.Store]answer // guarded by mu
+	mu      sync.Mutex // guards all below
+	answers map[policy.Store]answer
+	floors  map[string]*floor // by policy.Store.Server
 }
 
+// A floor is what is known of the clock of a server, or of the one of several that is
+// furthest behind.
+type floor struct {
+	store.Floor
+	asked    time.Time
+	memories []limiter.MemoryID // volatile ones, as they were when the clock was not behind
+	doubtful limiter.Instant    // store.Reached.Doubtful
+}
+
+// maxFloors bounds how many servers are remembered.
+const maxFloors = 1000
+
 type answer struct {
-	guarantee v1alpha1.Guarantee
-	err       error
-	at        time.Time
+	facts store.Facts
+	err   error
+	at    time.Time
 }
 
 // New returns a Prober.
 func New(open Opener) *Prober { return newProber(clock.RealClock{}, open) }
 
 func newProber(c clock.PassiveClock, open Opener) *Prober {
-	return &Prober{clock: c, open: open, answers: make(map[policy.Store]answer)}
+	return &Prober{clock: c, open: open, began: c.Now(), answers: make(map[policy.Store]answer), floors: make(map[string]*floor)}
 }
 
-// Probe returns what a store guarantees. It blocks for at most a second. An error
+// Probe returns what a store says of itself. It blocks for at most a second. An error
 // means that the store could not be asked, or does not let itself be used.
-func (p *Prober) Probe(ctx context.Context, of policy.Store, secret map[string][]byte) (v1alpha1.Guarantee, error) {
+func (p *Prober) Probe(ctx context.Context, of policy.Store, secret map[string][]byte) (store.Facts, error) {
 	if a, ok := p.remembered(of); ok {
-		return a.guarantee, a.err
+		return a.facts, a.err
 	}
-	a := answer{at: p.clock.Now()}
-	a.err = p.with(ctx, of, secret, func(ctx context.Context, s backend.Backend) error {
-		guarantee, err := s.Probe(ctx)
-		if err == nil {
-			a.guarantee = describe(guarantee)
-		}
+	a, sent := answer{at: p.clock.Now()}, p.local()
+	a.err = p.with(ctx, of, secret, func(ctx context.Context, s backend.Backend) (err error) {
+		a.facts, err = s.Probe(ctx)
 		return err
 	})
+	if a.err == nil {
+		p.saw(of, a.facts, sent)
+	}
 	p.remember(of, a)
-	return a.guarantee, a.err
+	return a.facts, a.err
 }
+
+// Facts returns what a store says of itself now. It asks each time and blocks for at most
+// a second.
+func (p *Prober) Facts(ctx context.Context, of policy.Store, secret map[string][]byte) (facts store.Facts, err error) {
+	sent := p.local()
+	err = p.with(ctx, of, secret, func(ctx context.Context, s backend.Backend) error {
+		var failed error
+		facts, failed = s.Probe(ctx)
+		return failed
+	})
+	if err == nil {
+		p.saw(of, facts, sent)
+	}
+	return facts, err
+}
+
+// Reached returns what the clock of a store has certainly reached by now, by what the store
+// said before: also when it lost its memory since then, and its clock shows less. It is
+// zero when nothing is known.
+func (p *Prober) Reached(of policy.Store) store.Reached {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f, ok := p.floors[of.Server()]; ok {
+		return store.Reached{Now: f.At(p.local()), Doubtful: f.doubtful}
+	}
+	return store.Reached{}
+}
+
+// saw notes what the clock of a store shows, and whether it is in the memory that it was
+// in before, by an answer to what was asked at a local instant.
+func (p *Prober) saw(of policy.Store, facts store.Facts, sent int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name := of.Server()
+	f, ok := p.floors[name]
+	if !ok {
+		p.forget()
+		f = &floor{}
+		p.floors[name] = f
+	}
+	f.asked = p.clock.Now()
+	behind := facts.Oldest < f.At(sent)
+	f.Looked(facts.Oldest, sent, p.local())
+	if !behind {
+		f.memories = facts.Volatile.Memories
+		return
+	}
+	if !slices.Equal(f.memories, facts.Volatile.Memories) {
+		f.doubtful = f.Behind()
+	}
+}
+
+// forget makes room for another floor: the one of the server that was not asked for
+// longest goes.
+func (p *Prober) forget() {
+	if len(p.floors) < maxFloors {
+		return
+	}
+	var oldest string
+	for name, f := range p.floors {
+		if oldest == "" || f.asked.Before(p.floors[oldest].asked) {
+			oldest = name
+		}
+	}
+	delete(p.floors, oldest)
+}
+
+// local is the local instant of the floors.
+func (p *Prober) local() int64 { return int64(p.clock.Since(p.began)) }
 
 // Clock returns what a store's clock reads. It asks each time and blocks for at
 // most a second.
 func (p *Prober) Clock(ctx context.Context, of policy.Store, secret map[string][]byte) (now limiter.Instant, err error) {
-	// A peek changes nothing, so any name will do.
-	key := store.Key{Scope: store.Scope{Cluster: "weir", Namespace: "weir", Policy: "clock", Limit: "clock"}}
-	params := limiter.Params{Rates: []limiter.Rate{{Limit: 1, Window: limiter.MinWindow}}}
-	err = p.with(ctx, of, secret, func(ctx context.Context, s backend.Backend) error {
-		res, err := s.Apply(ctx, key, params, limiter.Command{Op: limiter.Peek, Min: 1, Want: 1})
-		now = res.Now
+	err = p.with(ctx, of, secret, func(ctx context.Context, s backend.Backend) (err error) {
+		now, err = clockOf(ctx, s)
 		return err
 	})
 	return now, err
 }
 
+// Reset sets all counters of a limit back, or the one of hash when it is not nil, and
+// returns when that was, on the store's clock. It blocks for at most resetTimeout. After
+// an error some may be set back.
+func (p *Prober) Reset(ctx context.Context, of policy.Store, secret map[string][]byte, scope store.Scope, hash *string) (at limiter.Instant, err error) {
+	err = p.within(ctx, resetTimeout, of, secret, func(ctx context.Context, s backend.Backend) (err error) {
+		if _, err := s.Reset(ctx, scope, hash); err != nil {
+			return err
+		}
+		at, err = clockOf(ctx, s)
+		return err
+	})
+	return at, err
+}
+
+// clockOf returns what the store's clock reads.
+func clockOf(ctx context.Context, s backend.Backend) (limiter.Instant, error) {
+	// A peek changes nothing, so any name will do.
+	key := store.Key{Scope: store.Scope{Cluster: "weir", Namespace: "weir", Policy: "clock", Limit: "clock"}}
+	params := limiter.Params{Rates: []limiter.Rate{{Limit: 1, Window: limiter.MinWindow}}}
+	res, err := s.Apply(ctx, key, params, limiter.Command{Op: limiter.Peek, Min: 1, Want: 1})
+	return res.Now, err
+}
+
 // with connects for one call only: a connection kept for every server that a
 // policy once named would never be given back.
 func (p *Prober) with(ctx context.Context, of policy.Store, secret map[string][]byte, ask func(context.Context, backend.Backend) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	return p.within(ctx, timeout, of, secret, ask)
+}
+
+func (p *Prober) within(ctx context.Context, most time.Duration, of policy.Store, secret map[string][]byte, ask func(context.Context, backend.Backend) error) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	s, err := p.open(of, secret)
 	if err != nil {
@@ -133,9 +237,3 @@ func (p *Prober) remember(of policy.Store, a answer) {
 }
 
 func (p *Prober) fresh(a answer) bool { return p.clock.Since(a.at) < freshFor }
-
-// describe puts a store's guarantee into the words of the API, which has a reason
-// for every grade.
-func describe(g store.Guarantee) v1alpha1.Guarantee {
-	return v1alpha1.Guarantee{Grade: v1alpha1.GuaranteeGrade(g.Grade), Reason: cmp.Or(g.Reason, hardReason)}
-}

@@ -1,0 +1,300 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// kept is a BirthStore in memory.
+type keptBirths struct {
+	shards   [birthShards][]byte
+	versions [birthShards]int
+	fails    bool
+}
+
+func (k *keptBirths) Load(_ context.Context, shard int) ([]byte, string, error) {
+	if k.versions[shard] == 0 {
+		return nil, "", nil
+	}
+	return k.shards[shard], fmt.Sprint(k.versions[shard]), nil
+}
+
+var errConflict = errors.New("conflict")
+
+func (k *keptBirths) Save(_ context.Context, shard int, data []byte, version string) (string, error) {
+	now := ""
+	if k.versions[shard] > 0 {
+		now = fmt.Sprint(k.versions[shard])
+	}
+	if k.fails || version != now {
+		return "", errConflict
+	}
+	k.shards[shard] = data
+	k.versions[shard]++
+	return fmt.Sprint(k.versions[shard]), nil
+}
+
+// A cradle is what births are written down of.
+type cradle struct {
+	t     *testing.T
+	kept  *keptBirths
+	now   limiter.Instant
+	facts store.Facts
+	away  error
+	*births
+}
+
+const birthday = limiter.Instant(500_000 * 3600 * limiter.Second)
+
+func newCradle(t *testing.T, first bool) *cradle {
+	c := &cradle{t: t, kept: &keptBirths{}, now: birthday}
+	c.remember(1)
+	c.lead(first)
+	return c
+}
+
+// lead begins another term.
+func (c *cradle) lead(first bool) {
+	c.births = &births{
+		store: c.kept, clock: func() limiter.Instant { return c.now }, first: first,
+		facts: func(context.Context, policy.Store) (store.Facts, error) { return c.facts, c.away },
+	}
+}
+
+// remember has the store begin another memory.
+func (c *cradle) remember(id limiter.MemoryID) {
+	c.facts = store.Facts{
+		Now:      7_000_000,
+		Volatile: store.Keeping{Memories: []limiter.MemoryID{id}},
+		Durable:  store.Keeping{Memories: []limiter.MemoryID{id + 100}},
+	}
+}
+
+func onRedis(length limiter.Micros, durable bool) policy.Policy {
+	p := limited("shop", 1, 10, length)
+	p.Store = policy.Store{Type: policy.RedisStore, Address: "redis:6379"}
+	p.Limits[0].Retention.Durable = durable
+	return p
+}
+
+// wants publishes p and looks at its first limit.
+func (c *cradle) wants(p policy.Policy, since limiter.Instant, born ...limiter.MemoryID) {
+	c.t.Helper()
+	s := policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p}}
+	if err := c.fill(c.t.Context(), &s); err != nil {
+		c.t.Fatal(err)
+	}
+	if got := s.Policies[0]; !slices.Equal(got.Limits[0].Retention.Born, born) || got.Since != since {
+		c.t.Errorf("born in %v since %d, want %v since %d", got.Limits[0].Retention.Born, got.Since, born, since)
+	}
+	if p.Limits[0].Retention.Born != nil {
+		c.t.Error("what the resolver returned was written to")
+	}
+}
+
+func (c *cradle) fails(p policy.Policy) {
+	c.t.Helper()
+	s := policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p}}
+	if err := c.fill(c.t.Context(), &s); err == nil {
+		c.t.Error("no error")
+	}
+}
+
+const day = 24 * 3600 * limiter.Second
+
+func TestALimitIsBornOnce(t *testing.T) {
+	c := newCradle(t, true)
+	p := onRedis(day, false)
+	c.wants(p, 0, 1)
+	c.remember(2) // what was granted in memory 1 is lost
+	c.wants(p, 0, 1)
+	c.lead(false)
+	c.wants(p, 0, 1)
+	other := p
+	other.Name = "other"
+	c.wants(other, 0, 2)
+	elsewhere := p
+	elsewhere.Store.Address = "other:6379"
+	c.wants(elsewhere, 0, 2)
+	elsewhere.Store.SecretVersion = "2"
+	c.remember(3)
+	c.wants(elsewhere, 0, 2)
+	durable := onRedis(day, true)
+	durable.Name = "durable"
+	c.wants(durable, 0, 103)
+	budget := p
+	budget.Limits = slices.Clone(p.Limits)
+	budget.Name, budget.Limits[0].Budget = "budget", &policy.BudgetRef{ID: "b", Name: "b"}
+	c.wants(budget, 0)
+}
+
+func TestAStoreThatCannotBeAskedLeavesTheBirthUnknown(t *testing.T) {
+	c := newCradle(t, true)
+	c.away = errors.New("no route")
+	c.wants(onRedis(day, false), 0)
+	c.away = nil
+	c.wants(onRedis(day, false), 0)
+}
+
+func TestWhatIsNotWrittenDownIsNotPutInForce(t *testing.T) {
+	c := newCradle(t, true)
+	c.wants(onRedis(day, false), 0, 1)
+	other := onRedis(day, false)
+	other.Name = "other"
+	c.kept.fails = true
+	c.fails(other)
+	c.kept.fails = false
+	c.remember(2)
+	c.wants(other, 0, 2) // nobody was sent it in memory 1
+	// Another leader writes: this one finds out before it sends anything.
+	stale := c.births
+	c.lead(false)
+	for i := range 100 {
+		p := onRedis(day, false)
+		p.Name = fmt.Sprint("of-the-next-", i)
+		c.wants(p, 0, 2)
+	}
+	c.births = stale
+	c.remember(3)
+	third := onRedis(day, false)
+	third.Name = "third"
+	c.fails(third)
+	c.wants(third, 0, 3)
+}
+
+// Limits of a cluster in which somebody led before births were written down may have been
+// in force, in windows that are still open.
+func TestLimitsThatMayBeOlderThanTheRecordsAreNotNew(t *testing.T) {
+	c := newCradle(t, false)
+	c.wants(onRedis(day, false), 0)
+	c.now = c.now.Add(day - 1)
+	late := onRedis(day, false)
+	late.Name = "late"
+	c.wants(late, 0)
+	c.now++
+	c.lead(false)
+	later := onRedis(day, false)
+	later.Name = "later"
+	c.wants(later, 0, 1)
+	c.wants(onRedis(day, false), 0)
+}
+
+// An edit of the retention finds none of the counts that another place has, and brings
+// back none that were forgotten.
+func TestAnEditOfTheRetentionBeginsAfresh(t *testing.T) {
+	c := newCradle(t, true)
+	c.wants(onRedis(day, false), 0, 1)
+	c.away = errors.New("no route")
+	c.fails(onRedis(day, true))
+	c.away = nil
+	moved := c.facts.Now.Add(retentionTime)
+	c.wants(onRedis(day, true), moved)
+	c.wants(onRedis(day, true), moved)
+	c.facts.Now += 1_000_000
+	c.wants(onRedis(day, false), moved+1_000_000)
+
+	here := limited("shop", 1, 10, day) // the controller's store has one place for both
+	c.wants(here, 0, 1)
+	here.Limits[0].Retention.Durable = true
+	c.wants(here, 0, 1)
+}
+
+// A birth outlives the limit for as long as a window looks back on it.
+func TestABirthOutlivesTheLimit(t *testing.T) {
+	c := newCradle(t, true)
+	p := onRedis(day, false)
+	c.wants(onRedis(3600*limiter.Second, false), 0, 1)
+	c.wants(p, 0, 1) // its longest window counts
+	there := map[store.Scope]struct{}{{Cluster: "test", Namespace: "shop", Policy: "checkout", Limit: "all"}: {}}
+	sweep := func(there map[store.Scope]struct{}) {
+		t.Helper()
+		if err := c.sweep(t.Context(), there); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.remember(2)
+	sweep(there)
+	c.now = c.now.Add(10 * day)
+	sweep(nil) // it is gone
+	c.now = c.now.Add(day)
+	c.lead(false)
+	sweep(nil)
+	c.wants(p, 0, 1) // it was created again
+	sweep(there)
+	c.now = c.now.Add(10 * day)
+	sweep(nil) // gone since now, not since it was before
+	sweep(nil)
+	c.wants(p, 0, 1)
+	c.now = c.now.Add(day + limiter.Micros(2*birthSweep.Microseconds()))
+	sweep(nil)
+	c.wants(p, 0, 2)
+}
+
+// On the controller's own store a limit that is new serves the window that is open,
+// although the leader's memory is younger; one that was there before does not. One that is
+// deleted and created again finds its count.
+func TestANewLimitServesTheOpenWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept, terms := &keptBirths{}, &memoryTerms{left: Handover{First: true}}
+		births := func(c *Config) {
+			c.Births = kept
+			c.Limits = func(context.Context) (map[store.Scope]struct{}, error) { return nil, nil }
+		}
+		old := limited("shop", 1, 10, day)
+		all := publishing(old)
+		l := lead(t, terms, all, births)
+		s := l.connect(pod("shop", "web-0"), "1")
+		s.config()
+		if reply := s.lease(old, old.Limits[0], want(4)); reply.GetGranted() != 4 {
+			t.Errorf("reply = %v, want 4 units", reply)
+		}
+		terms.left.Term++ // the leader is gone without a hand-over
+		l.end()
+		s.close()
+		time.Sleep(time.Second)
+
+		fresh := limited("shop", 1, 10, day)
+		fresh.Name = "fresh"
+		all.set(true, old, fresh)
+		l = lead(t, terms, all, births)
+		s = l.connect(pod("shop", "web-0"), "2")
+		s.config()
+		if reply := s.lease(old, old.Limits[0]); reply.GetReason() != int32(limiter.Amnesia) {
+			t.Errorf("reply = %v, want nothing of a limit that may have granted", reply)
+		}
+		if reply := s.lease(fresh, fresh.Limits[0], want(7)); reply.GetGranted() != 7 {
+			t.Errorf("reply = %v, want 7 units of a new limit", reply)
+		}
+		all.set(true, old)
+		l.Refresh("shop")
+		synctest.Wait()
+		s.config()
+		all.set(true, old, fresh)
+		l.Refresh("shop")
+		synctest.Wait()
+		s.config()
+		if reply := s.lease(fresh, fresh.Limits[0], want(7)); reply.GetGranted() != 3 {
+			t.Errorf("reply = %v, want the 3 units that are left", reply)
+		}
+		l.end()
+		s.close()
+
+		l = lead(t, terms, all, births) // which goes on with the memory
+		s = l.connect(pod("shop", "web-0"), "3")
+		s.config()
+		if reply := s.lease(fresh, fresh.Limits[0]); reply.GetReason() != int32(limiter.Exhausted) {
+			t.Errorf("reply = %v, want nothing left", reply)
+		}
+		l.end()
+		s.close()
+	})
+}

@@ -1,0 +1,38 @@
+package coordinator
+
+import (
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// tellClocks sends the holder what is known of the clocks of the stores that it asks by a
+// configuration, of each once. A holder that has asked a store knows what its clock showed;
+// one that has just started does not, and a store that lost its memory while its clock was
+// set back would serve it a window a second time. The instants are of the controller's own
+// looks at the stores, never of what other holders say, so no pod can hold up another.
+// s.reporting is held.
+func (t *term) tellClocks(s *session, by *config) {
+	if t.Reached == nil {
+		return
+	}
+	var out []*fleetpb.Clocks_Clock
+	for i := range by.snapshot.Policies {
+		of := by.snapshot.Policies[i].Store
+		if of.Type == policy.ControllerStore {
+			continue
+		}
+		server := of.Server()
+		if _, told := s.clocks[server]; told {
+			continue
+		}
+		if known := t.Reached(of); known.Now > 0 {
+			s.clocks[server] = struct{}{}
+			out = append(out, &fleetpb.Clocks_Clock{
+				Server: server, NowMicros: int64(known.Now), DoubtfulMicros: int64(known.Doubtful),
+			})
+		}
+	}
+	if len(out) > 0 {
+		s.push(&fleetpb.ToHolder{Message: &fleetpb.ToHolder_Clocks{Clocks: &fleetpb.Clocks{Clocks: out}}})
+	}
+}
