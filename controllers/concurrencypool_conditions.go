@@ -39,6 +39,9 @@ func poolWithinBound(s *poolScope) metav1.Condition {
 	if !ok {
 		return condition.Unknown(kind, v1alpha1.NoTrafficReason, "no sidecar has reported a request")
 	}
+	if unread, ok := s.roster().unread(); ok && f.Verdict != audit.Exceeded && f.Verdict != audit.FailOpen {
+		return unread
+	}
 	switch f.Verdict {
 	case audit.Exceeded:
 		return condition.False(kind, v1alpha1.BoundExceededReason, s.overshot(f.Overshoot))

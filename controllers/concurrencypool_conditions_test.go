@@ -124,6 +124,10 @@ func TestConditionsOfAPool(t *testing.T) {
 			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Verdict = audit.ReportsMissing }), func(s *poolScope) { s.observation.Sessions[0].Report = nil }),
 			condition.Unknown("WithinBound", "ReportsMissing", "a sidecar does not report what it has in flight: a"),
 		},
+		"a pod whose reports cannot be read": {
+			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Verdict = audit.ReportsMissing }), func(s *poolScope) { s.observation.Sessions[1].Rejected = "a pool: share is -1" }),
+			condition.Unknown("WithinBound", "RowsRejected", "the controller cannot read what these sidecars send, so it counts for nothing: b (a pool: share is -1)"),
+		},
 		"a pod that is not connected": {
 			newPoolScope(func(s *poolScope) { s.observation.Sessions = s.observation.Sessions[:1] }),
 			condition.Unknown("WithinBound", "ReportsMissing", "nothing is heard of what these sidecars have in flight, they are not connected: b"),

@@ -24,24 +24,25 @@ type Events interface {
 
 var (
 	// eventful are the conditions whose turns are told: whether the object is in force,
-	// and by whom. Others follow traffic and stores, and have metrics.
-	eventful = []string{v1alpha1.AcceptedCondition, v1alpha1.ProgrammedCondition, v1alpha1.ConnectedCondition}
+	// by whom, and whether it grants anything. Others follow traffic and stores, and have metrics.
+	eventful = []string{v1alpha1.AcceptedCondition, v1alpha1.ProgrammedCondition, v1alpha1.ConnectedCondition, v1alpha1.LearningCondition}
 	// normal are the reasons that nobody has to act upon.
-	normal = []string{v1alpha1.AcceptedReason, v1alpha1.ProgrammedReason, v1alpha1.ReconcilingReason, v1alpha1.ConnectedReason}
+	normal = []string{v1alpha1.AcceptedReason, v1alpha1.ProgrammedReason, v1alpha1.ReconcilingReason, v1alpha1.ConnectedReason, v1alpha1.LearnedReason}
 )
 
 // tell writes an Event for each condition of the object that got another status or
 // reason than it had. Counts and names in messages change all the time and are no news;
 // neither is that a condition cannot be judged, as after every change of the leader.
 func tell(to Events, object client.Object, kind string, had, has []metav1.Condition) {
-	about := &corev1.ObjectReference{ // without a resource version, which would make each Event another
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
-	}
+	about := referenceTo(object, kind)
 	// Recorders count what is alike in all but its note as one Event: a condition that
 	// turns to and fro under one generation adds no more.
 	action := fmt.Sprintf("Reconcile-%d", object.GetGeneration())
 	for _, c := range has {
 		old := meta.FindStatusCondition(had, c.Type)
+		if c.Type == v1alpha1.LearningCondition && c.Status == metav1.ConditionFalse && (old == nil || old.Status != metav1.ConditionTrue) {
+			continue // nothing was lost
+		}
 		if !slices.Contains(eventful, c.Type) || c.Status == metav1.ConditionUnknown || old != nil && old.Status == c.Status && old.Reason == c.Reason {
 			continue
 		}
@@ -50,6 +51,14 @@ func tell(to Events, object client.Object, kind string, had, has []metav1.Condit
 			eventType = corev1.EventTypeNormal
 		}
 		to.Eventf(about, nil, eventType, c.Reason, action, "%s", note(c.Message))
+	}
+}
+
+// referenceTo names what Events are about, without a resource version, which would make
+// each Event another.
+func referenceTo(object client.Object, kind string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
 	}
 }
 

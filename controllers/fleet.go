@@ -5,15 +5,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/budget"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
-// Fleet is what the reconciler of policies needs of the coordinator. Its methods do not
-// block.
+// Fleet is what the reconciler of policies needs of the coordinator. But for Reset, which
+// may wait for the API server, its methods do not block.
 type Fleet interface {
 	// Refresh makes every connected sidecar of the namespace receive what it has to
 	// enforce now, if that is not what it was sent last.
@@ -22,9 +22,17 @@ type Fleet interface {
 	// Observe returns what the sidecars said about one policy.
 	Observe(namespace, name string) coordinator.Observation
 
+	// Bury takes it that the sidecars of these pods of a policy do not live on.
+	Bury(namespace, name string, podUIDs []string)
+
 	// Changed names policies of which something changed that a condition depends
 	// on. Names may be repeated; the channel is never closed.
 	Changed() <-chan types.NamespacedName
+
+	// Reset sets all counters of a limit back in the controller's own store, or the one of
+	// hash when it is not nil, and returns when that was, on its clock. After an error
+	// some may be set back.
+	Reset(ctx context.Context, scope store.Scope, hash *string) (limiter.Instant, error)
 
 	// Now returns the time of the controller's own store, and false while this
 	// process does not lead.
@@ -67,8 +75,10 @@ var (
 // for as long as one attempt takes; an error means that the store could not be
 // asked.
 type StoreProbe interface {
-	// Probe returns how firmly a store keeps what it was told.
-	Probe(ctx context.Context, of policy.Store, secret map[string][]byte) (v1alpha1.Guarantee, error)
+	// Probe returns what a store says of itself.
+	Probe(ctx context.Context, of policy.Store, secret map[string][]byte) (store.Facts, error)
+	// Reset is as of Fleet, of that store.
+	Reset(ctx context.Context, of policy.Store, secret map[string][]byte, scope store.Scope, hash *string) (limiter.Instant, error)
 	// Clock returns what a store's clock reads.
 	Clock(ctx context.Context, of policy.Store, secret map[string][]byte) (limiter.Instant, error)
 }

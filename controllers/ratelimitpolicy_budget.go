@@ -109,7 +109,8 @@ func (r *RateLimitPolicyReconciler) firmnessOf(ctx context.Context, b *policy.Fe
 	if err != nil {
 		return v1alpha1.Guarantee{}, err
 	}
-	return r.Stores.Probe(ctx, b.Coordinator, secret)
+	facts, err := r.Stores.Probe(ctx, b.Coordinator, secret)
+	return described(facts.Volatile.Guarantee), err
 }
 
 // budget returns what a limit draws from, and false for a limit with rates of its own,
@@ -155,13 +156,6 @@ func (s *scope) weakened(g *v1alpha1.Guarantee) *v1alpha1.Guarantee {
 		g.Reason += fmt.Sprintf("; of FederatedBudget %s: %s", d.name, d.guarantee.Reason)
 	}
 	return g
-}
-
-// strength orders grades.
-var strength = map[v1alpha1.GuaranteeGrade]int{
-	v1alpha1.BestEffortGuarantee:           1,
-	v1alpha1.HardExceptSplitBrainGuarantee: 2,
-	v1alpha1.HardGuarantee:                 3,
 }
 
 // elsewhere says where the rest is of which this cluster's figures are a part.

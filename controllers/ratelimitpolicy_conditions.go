@@ -3,8 +3,10 @@ package controllers
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -31,6 +33,7 @@ func conditionsOf(s *scope) []metav1.Condition {
 		s.roster().programmed(),
 		withinBound(s),
 		storeReachable(s),
+		learningCondition(s),
 	}
 }
 
@@ -38,7 +41,11 @@ func conditionsOf(s *scope) []metav1.Condition {
 func withinBound(s *scope) metav1.Condition {
 	const kind = v1alpha1.WithinBoundCondition
 	all := s.observation.Limits
-	switch verdict := worstVerdict(all); verdict {
+	verdict := worstVerdict(all)
+	if unread, ok := s.roster().unread(); ok && verdict != audit.Exceeded && verdict != audit.FailOpen {
+		return unread
+	}
+	switch verdict {
 	case audit.Exceeded:
 		return condition.False(kind, v1alpha1.BoundExceededReason, eachWith(all, verdict, exceeded))
 	case audit.FailOpen:
@@ -48,9 +55,13 @@ func withinBound(s *scope) metav1.Condition {
 		return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
 			"a sidecar did not report what it let through in the last window: "+eachWith(all, verdict, limitName))
 	case audit.Measured:
-		if unheard := s.roster().unheard(); len(unheard) > 0 {
+		if unheard := s.unheard(); len(unheard) > 0 {
 			return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
 				"nothing is heard of what these sidecars let through, they are not connected: "+nameSome(unheard))
+		}
+		if past := s.roster().past(); len(past) > 0 {
+			return condition.Unknown(kind, v1alpha1.PodsNotLimitedReason,
+				"requests to these pods pass that nothing limits, so they are in no figure: "+nameSome(past)+"; the condition Programmed names the cure; of the other pods "+s.measured()+s.elsewhere())
 		}
 		return condition.True(kind, v1alpha1.MeasuredReason, s.measured()+s.elsewhere())
 	case audit.Starting:
@@ -101,7 +112,14 @@ func (s *scope) measured() string {
 			worst, limit = *l.Overshoot, l.Limit
 		}
 	}
-	message := fmt.Sprintf("no measured window exceeded its bound; worst overshoot %d", worst.Worst)
+	message := "no measured window exceeded its bound; worst overshoot "
+	if s.partial() {
+		message += "at least "
+	}
+	message += strconv.FormatInt(worst.Worst, 10)
+	if s.partial() {
+		message += ", as not all is known of some windows since the generation began"
+	}
 	switch {
 	case worst.Worst == 0:
 		return message
@@ -113,6 +131,42 @@ func (s *scope) measured() string {
 		return message + ", within the bound of its window (leases carry over, and sidecars cut off from the store admit their local share)"
 	}
 	return message + ", within the bound of its window (sidecars cut off from the store were admitting their local share)"
+}
+
+// partial reports whether some window of the generation may have admitted more than is
+// known.
+func (s *scope) partial() bool {
+	return slices.ContainsFunc(s.observation.Limits, func(l coordinator.LimitFigures) bool { return l.Overshoot != nil && l.Overshoot.AtLeast })
+}
+
+// unheard returns the names of the pods that may let requests through and that nothing is
+// heard of: enforcers, and pods on their way out that did not account for everything.
+func (s *scope) unheard() []string {
+	names := s.roster().unheard()
+	for _, e := range s.pods.leaving {
+		if slices.ContainsFunc(s.observation.Limits, func(l coordinator.LimitFigures) bool { return slices.Contains(l.Vanished, string(e.uid)) }) {
+			names = append(names, e.name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// gone returns the UIDs of pods whose sidecar vanished and which run no more, ascending.
+func gone(limits []coordinator.LimitFigures, selected []corev1.Pod) []string {
+	var all []string
+	for _, l := range limits {
+		for _, uid := range l.Vanished {
+			there := slices.ContainsFunc(selected, func(p corev1.Pod) bool {
+				return string(p.UID) == uid && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+			})
+			if !there {
+				all = append(all, uid)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // storeReachable is False while the store does not answer any sidecar, or the

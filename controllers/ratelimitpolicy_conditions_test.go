@@ -14,6 +14,7 @@ import (
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/condition"
 	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 const generation = 4
@@ -26,7 +27,7 @@ func newScope(changes ...func(*scope)) *scope {
 		policy: &v1alpha1.RateLimitPolicy{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "uid", Generation: generation},
 			Spec: v1alpha1.RateLimitPolicySpec{
-				Store:              v1alpha1.Store{Type: v1alpha1.ControllerStore},
+				Store:              v1alpha1.PolicyStore{Store: v1alpha1.Store{Type: v1alpha1.ControllerStore}},
 				OnStoreUnavailable: v1alpha1.OnStoreUnavailable{Action: v1alpha1.LocalShareAction},
 				Limits:             []v1alpha1.Limit{{Name: "all", Rates: []v1alpha1.Rate{{Limit: 100, Window: "1s"}}}},
 			},
@@ -75,11 +76,11 @@ func figures(limit string, f audit.Figures) func(*scope) {
 	}
 }
 
-func onRedis(g v1alpha1.Guarantee, err error) func(*scope) {
+func onRedis(facts store.Facts, err error) func(*scope) {
 	return func(s *scope) {
-		s.policy.Spec.Store = v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: "redis.shop.svc:6379"}}
-		s.move.serving = s.policy.Spec.Store
-		s.store = probed{guarantee: g, err: err}
+		s.policy.Spec.Store.Store = v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: "redis.shop.svc:6379"}}
+		s.move.serving = s.policy.Spec.Store.Store
+		s.store = probed{facts: facts, err: err}
 	}
 }
 
@@ -206,6 +207,17 @@ func TestWithinBound(t *testing.T) {
 			newScope(figures("all", good), enforcers("a", "b"), acknowledged(generation, "a")),
 			is("Unknown", "ReportsMissing", "nothing is heard of what these sidecars let through, they are not connected: b"),
 		},
+		"what a sidecar sends cannot be read": {
+			newScope(figures("all", good), acknowledged(generation, "a"), session(coordinator.Session{
+				Pod: "b", PodUID: "uid-b", Generation: generation, Rejected: "a report of limit all: windows[0].windows[0].index is -1",
+			})),
+			is("Unknown", "RowsRejected", "the controller cannot read what these sidecars send, so it counts for nothing: "+
+				"b (a report of limit all: windows[0].windows[0].index is -1)"),
+		},
+		"a broken bound outweighs what cannot be read": {
+			newScope(figures("all", broken), session(coordinator.Session{Pod: "b", PodUID: "uid-b", Generation: generation, Rejected: "a report"})),
+			is("False", "BoundExceeded", "limit all admitted 7 too many in the window that ended at 2026-11-20T10:15:00.000Z"),
+		},
 		"a pod that does not run yet lets nothing through": {
 			newScope(figures("all", good), func(s *scope) { s.pods.enforcers = []enforcer{{"new", "uid-new", false}} }),
 			is("True", "Measured", "no measured window exceeded its bound; worst overshoot 0"),
@@ -244,7 +256,7 @@ func TestStoreReachable(t *testing.T) {
 			is("True", "Reachable", "the leading controller keeps the counters"),
 		},
 		"Redis answers": {
-			newScope(onRedis(v1alpha1.Guarantee{}, nil)),
+			newScope(onRedis(store.Facts{}, nil)),
 			is("True", "Reachable", "Redis at redis.shop.svc:6379 answers"),
 		},
 		"sidecars that are cut off are named, sorted": {
@@ -252,7 +264,7 @@ func TestStoreReachable(t *testing.T) {
 			is("False", "Unreachable", "the store does not answer a (timeout), b (timeout)"+cutOffCure),
 		},
 		"Redis does not answer the controller": {
-			newScope(onRedis(v1alpha1.Guarantee{}, errors.New("connection refused")), acknowledged(4, "a")),
+			newScope(onRedis(store.Facts{}, errors.New("connection refused")), acknowledged(4, "a")),
 			is("False", "Unreachable", "the store does not answer the controller (connection refused)"+cutOffCure),
 		},
 	}
@@ -281,7 +293,7 @@ func TestConditionsOf(t *testing.T) {
 	for _, c := range conditions {
 		kinds = append(kinds, c.Type)
 	}
-	if diff := cmp.Diff([]string{"Accepted", "Programmed", "WithinBound", "StoreReachable"}, kinds); diff != "" {
+	if diff := cmp.Diff([]string{"Accepted", "Programmed", "WithinBound", "StoreReachable", "Learning"}, kinds); diff != "" {
 		t.Errorf("condition types (-want +got):\n%s", diff)
 	}
 }

@@ -85,6 +85,9 @@ func (r *RateLimitPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Requ
 		return ctrl.Result{}, err
 	}
 	r.publish(s)
+	if err := r.setBack(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
 	return r.report(ctx, s)
 }
 
@@ -110,7 +113,9 @@ func (r *RateLimitPolicyReconciler) gather(ctx context.Context, s *scope) error 
 		return err
 	}
 	s.pods = selectPods(selected)
-	s.observe(r.Fleet.Observe(s.policy.Namespace, s.policy.Name))
+	seen := r.Fleet.Observe(s.policy.Namespace, s.policy.Name)
+	r.Fleet.Bury(s.policy.Namespace, s.policy.Name, gone(seen.Limits, selected))
+	s.observe(seen)
 	r.gatherStore(ctx, s)
 	return nil
 }
@@ -132,6 +137,9 @@ func fingerprint(s *scope) string {
 	_, _ = fmt.Fprintf(&b, "%s/%d/%s/%v", s.policy.UID, s.policy.Generation, s.store.version, s.unmet == nil)
 	if of := s.policy.Status.Store; of != nil {
 		_, _ = fmt.Fprintf(&b, "/%v/%s/%v", of.Active, of.Phase, of.ServesFrom)
+	}
+	if s.enforced.ResetAt != 0 {
+		_, _ = fmt.Fprintf(&b, "/%d", s.enforced.ResetAt)
 	}
 	for _, l := range s.enforced.Limits {
 		if l.Budget != nil {

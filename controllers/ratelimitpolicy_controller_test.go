@@ -186,6 +186,17 @@ func TestPodsWithoutASidecarAreNamed(t *testing.T) {
 	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ProgrammedReason)
 }
 
+// TestPodsThatAreGoneAreBuried: of sidecars that vanished, those are waited for whose pods
+// still run.
+func TestPodsThatAreGoneAreBuried(t *testing.T) {
+	w := newWorld(t)
+	a := w.enforcer("a")
+	o := measured(acknowledged(w.version(1), a), w.version(1), 1)
+	o.Limits[0].Vanished = []string{a, "of-a-pod-that-is-gone"}
+	fleet.say(w.policy, o)
+	w.Eventually(func() []string { return fleet.buriedOf(w.policy) }).Should(Equal([]string{"of-a-pod-that-is-gone"}))
+}
+
 func TestPodsThatLimitNothingAreNamed(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.enforcer("a"), w.enforcer("b")
@@ -279,7 +290,7 @@ func TestAWipedStatusIsWrittenAgain(t *testing.T) {
 
 func TestAnUnreachableRedisIsTold(t *testing.T) {
 	w := newWorld(t, func(p *v1alpha1.RateLimitPolicy) {
-		p.Spec.Store = v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: "redis.shop.svc:6379"}}
+		p.Spec.Store.Store = v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: "redis.shop.svc:6379"}}
 	})
 	w.eventually(v1alpha1.StoreReachableCondition, v1alpha1.ReachableReason)
 	w.Expect(w.get().Status.Guarantee).To(HaveField("Grade", v1alpha1.HardExceptSplitBrainGuarantee))

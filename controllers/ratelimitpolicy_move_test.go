@@ -12,6 +12,7 @@ import (
 	"github.com/weir-dev/weir/internal/cutover"
 	"github.com/weir-dev/weir/internal/translate"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // TestWhoHoldsOn to a store that is to be let go of.
@@ -110,7 +111,7 @@ func TestAMoveIsTold(t *testing.T) {
 	redis := v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: "redis.shop.svc:6379"}}
 	step := func(phase cutover.Phase, message string) func(*scope) {
 		return func(s *scope) {
-			s.policy.Spec.Store = redis
+			s.policy.Spec.Store.Store = redis
 			s.policy.Status.Store = &v1alpha1.StoreStatus{Active: v1alpha1.Store{Type: v1alpha1.ControllerStore}}
 			s.move.step = cutover.Step{State: cutover.State{Phase: phase}, Message: message}
 		}
@@ -153,17 +154,17 @@ func looser(carry, unsettled bool) func(*scope) {
 }
 
 func TestABoundThatIsNotTheLimitIsTold(t *testing.T) {
-	evicting := v1alpha1.Guarantee{Grade: v1alpha1.HardGuarantee, Reason: "one server"}
+	one := store.Facts{Volatile: store.Keeping{Guarantee: store.Guarantee{Grade: store.Hard, Reason: "one server"}}}
 	for name, tc := range map[string]struct {
 		scope *scope
 		want  string
 	}{
 		"carry-over": {
-			newScope(onRedis(evicting, nil), looser(true, false)),
+			newScope(onRedis(one, nil), looser(true, false)),
 			"one server; leases carry over, so a window of limit all may admit 12 more for each pod",
 		},
 		"a cost told by the response": {
-			newScope(onRedis(evicting, nil), looser(true, true)),
+			newScope(onRedis(one, nil), looser(true, true)),
 			"one server; nothing bounds limit all, as its responses tell what requests cost",
 		},
 	} {

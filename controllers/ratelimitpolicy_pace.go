@@ -40,6 +40,9 @@ func figuresDiffer(have, next *v1alpha1.RateLimitPolicyStatus) bool {
 		s.LastObservationTime = nil
 		for i := range s.Limits {
 			s.Limits[i].WindowEnd = nil
+			if w := s.Limits[i].Window; w != nil {
+				w.MeasuredAt = metav1.Time{}
+			}
 			for j := range s.Limits[i].HottestKeys {
 				s.Limits[i].HottestKeys[j].MeasuredAt = metav1.Time{}
 			}

@@ -4,11 +4,14 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/internal/translate"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // scope is all that one reconciliation of a policy knows. Everything that is
@@ -22,16 +25,17 @@ type scope struct {
 	enforced    policy.Policy // as sidecars enforce it; of no use while it is not accepted
 	pods        pods
 	observation coordinator.Observation
-	store       probed // zero while the controller itself is the store
+	learning    []withholding // limits that stores grant nothing of, as sidecars report
+	store       probed        // zero while the controller itself is the store
 	move        move
 	now         time.Time
 }
 
 // probed is what the controller itself found out about the store that serves.
 type probed struct {
-	version   string // of the credentials
-	guarantee v1alpha1.Guarantee
-	err       error
+	version string // of the credentials
+	facts   store.Facts
+	err     error
 }
 
 // judge notes what pods are to enforce, or what is wrong. All that can be wrong with a
@@ -51,6 +55,7 @@ func (s *scope) accepted() bool { return s.invalid == nil && s.unmet == nil }
 // is kept: what its windows admitted says nothing of this one's.
 func (s *scope) observe(o coordinator.Observation) {
 	s.observation = o
+	s.learns(o.Learning)
 	s.observation.Limits = nil
 	for _, l := range o.Limits {
 		if !slices.ContainsFunc(s.policy.Spec.Limits, func(spec v1alpha1.Limit) bool { return spec.Name == l.Limit }) {
@@ -59,8 +64,47 @@ func (s *scope) observe(o coordinator.Observation) {
 		if l.Generation != translate.Generation(s.policy) && l.Verdict != audit.NoTraffic {
 			l.Verdict, l.Overshoot, l.UnderUtilization = audit.Starting, nil, nil
 		}
-		s.observation.Limits = append(s.observation.Limits, l)
+		s.observation.Limits = append(s.observation.Limits, s.since(l))
 	}
+}
+
+// before returns what was published of a limit's overshoot under this generation.
+func (s *scope) before(limit string) *v1alpha1.Overshoot {
+	if s.policy.Status.ObservedGeneration != s.policy.Generation {
+		return nil
+	}
+	for _, l := range s.policy.Status.Limits {
+		if l.Name == limit {
+			return l.Overshoot
+		}
+	}
+	return nil
+}
+
+// since adds to the figures what an earlier leader measured under this generation: none
+// makes its worst smaller.
+func (s *scope) since(l coordinator.LimitFigures) coordinator.LimitFigures {
+	before := s.before(l.Limit)
+	if before == nil || before.Worst == nil {
+		return l
+	}
+	var o audit.Overshoot
+	if l.Overshoot != nil {
+		o = *l.Overshoot
+	}
+	if *before.Worst > o.Worst {
+		o.Worst, o.WorstUnbounded = *before.Worst, before.Excess == nil
+		if before.WorstTime != nil {
+			o.WorstEnd = before.WorstTime.Time
+		}
+	}
+	o.Excess = max(o.Excess, ptr.Deref(before.Excess, 0))
+	o.AtLeast = o.AtLeast || l.Overshoot == nil
+	if o.Excess > 0 {
+		l.Verdict = audit.Exceeded
+	}
+	l.Overshoot = &o
+	return l
 }
 
 // unsettled reports whether responses tell what requests of the limit cost, so that

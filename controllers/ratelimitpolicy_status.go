@@ -22,7 +22,7 @@ func statusOf(s *scope) v1alpha1.RateLimitPolicyStatus {
 		ObservedGeneration: s.policy.Generation,
 		Conditions:         condition.Merge(s.policy.Status.Conditions, conditionsOf(s), s.policy.Generation, s.now),
 	}
-	status.Store = s.policy.Status.Store // which nothing may forget
+	status.Store, status.Reset = s.policy.Status.Store, s.policy.Status.Reset // which nothing may forget
 	if s.accepted() {
 		status.Enforcement = s.roster().enforcement()
 		status.Guarantee = guarantee(s)
@@ -36,56 +36,16 @@ func statusOf(s *scope) v1alpha1.RateLimitPolicyStatus {
 	return status
 }
 
-// guarantee says how firm the bounds are, and of limits whose bound is not the limit
-// itself what it is. It is absent while the store that it rests on cannot be asked.
-func guarantee(s *scope) *v1alpha1.Guarantee {
-	g := firmness(s)
-	if g != nil {
-		g = s.weakened(g)
-	}
-	if g == nil {
-		return nil
-	}
-	for _, l := range s.policy.Spec.Limits {
-		switch carry := s.carry(l.Name); {
-		case s.unsettled(l.Name):
-			g.Reason += fmt.Sprintf("; nothing bounds limit %s, as its responses tell what requests cost", l.Name)
-		case carry > 0:
-			g.Reason += fmt.Sprintf("; leases carry over, so a window of limit %s may admit %d more for each pod", l.Name, carry)
-		}
-	}
-	g.Reason = shortened(g.Reason)
-	return g
-}
-
-// firmness grades what the counters rest on.
-func firmness(s *scope) *v1alpha1.Guarantee {
-	switch {
-	case s.policy.Spec.OnStoreUnavailable.Action == v1alpha1.AllowAction:
-		return &v1alpha1.Guarantee{
-			Grade:  v1alpha1.BestEffortGuarantee,
-			Reason: "onStoreUnavailable.action Allow admits requests uncounted while the store is away",
-		}
-	case !s.move.remote():
-		return &v1alpha1.Guarantee{
-			Grade:  v1alpha1.HardGuarantee,
-			Reason: "a controller that takes over grants nothing from windows whose grants it may not know",
-		}
-	case s.store.err != nil:
-		return nil
-	}
-	return s.store.guarantee.DeepCopy()
-}
-
 // limits returns the figures of each limit of the spec, in its order. A limit
 // that no sidecar reported has none.
 func limits(s *scope) []v1alpha1.LimitStatus {
 	statuses := make([]v1alpha1.LimitStatus, 0, len(s.policy.Spec.Limits))
 	for i := range s.policy.Spec.Limits {
 		limit := &s.policy.Spec.Limits[i]
-		status := v1alpha1.LimitStatus{Name: limit.Name, Rates: strings.Join(s.rates(limit), " ")}
+		status := v1alpha1.LimitStatus{Name: limit.Name, Rates: strings.Join(s.rates(limit), " "), LearningUntil: s.learningUntil(limit.Name)}
 		if f, ok := s.figures(limit.Name); ok {
 			describe(f, &status)
+			status.Window = s.windowStatus(limit, f.Open)
 			if status.Overshoot != nil && s.unsettled(limit.Name) {
 				status.Overshoot.Bound = nil // also while a window without a bound was not measured yet
 			}
@@ -93,6 +53,8 @@ func limits(s *scope) []v1alpha1.LimitStatus {
 				status.UnderUtilization = nil // what is left here may have been used in another cluster
 			}
 			status.HottestKeys = hottest(f.Hottest, s.now)
+		} else if o := s.before(limit.Name); o != nil && o.Worst != nil {
+			status.Overshoot = &v1alpha1.Overshoot{Worst: o.Worst, WorstTime: o.WorstTime, Completeness: v1alpha1.AtLeast, Excess: o.Excess}
 		}
 		statuses = append(statuses, status)
 	}
@@ -110,6 +72,20 @@ func (s *scope) figures(limit string) (audit.Figures, bool) {
 	return audit.Figures{}, false
 }
 
+// windowStatus describes the open window of a limit. Of a budget all clusters use it, and
+// what has no windows is only reported by them.
+func (s *scope) windowStatus(limit *v1alpha1.Limit, w *audit.OpenWindow) *v1alpha1.WindowStatus {
+	windows := limit.Algorithm == "" || limit.Algorithm == v1alpha1.FixedWindowAlgorithm || limit.Algorithm == v1alpha1.QuotaAlgorithm
+	if w == nil || limit.BudgetRef != nil || !windows {
+		return nil
+	}
+	return &v1alpha1.WindowStatus{
+		Used: max(0, w.Used), Limit: w.Limit, Remaining: max(0, w.Limit-max(0, w.Used)),
+		StartedAt: metav1.MicroTime{Time: w.Began}, ResetsAt: metav1.MicroTime{Time: w.Ends},
+		MeasuredAt: metav1.Time{Time: s.now.Truncate(time.Second)},
+	}
+}
+
 // describe writes figures into the status of their limit.
 func describe(f audit.Figures, status *v1alpha1.LimitStatus) {
 	status.AdmittedPerSecond = new(int64(math.Round(f.Flow.AdmittedPerSecond)))
@@ -120,7 +96,13 @@ func describe(f audit.Figures, status *v1alpha1.LimitStatus) {
 	}
 	if o := f.Overshoot; o != nil {
 		status.WindowEnd = microTime(o.WindowEnd)
-		status.Overshoot = &v1alpha1.Overshoot{Worst: &o.Worst, WorstTime: microTime(o.WorstEnd)}
+		status.Overshoot = &v1alpha1.Overshoot{Worst: &o.Worst, WorstTime: microTime(o.WorstEnd), Completeness: v1alpha1.Complete}
+		if o.AtLeast {
+			status.Overshoot.Completeness = v1alpha1.AtLeast
+		}
+		if o.Excess > 0 {
+			status.Overshoot.Excess = &o.Excess
+		}
 		if !o.WindowEnd.IsZero() {
 			status.Overshoot.Observed = &o.Observed
 		}

@@ -14,6 +14,9 @@ import (
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/internal/translate"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 func limit(name string, rates ...v1alpha1.Rate) func(*scope) {
@@ -89,6 +92,7 @@ func TestSummary(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
+			tc.want.Window = v1alpha1.NotMeasured
 			if diff := cmp.Diff(tc.want, statusOf(tc.scope).Summary); diff != "" {
 				t.Errorf("summary (-want +got):\n%s", diff)
 			}
@@ -105,7 +109,7 @@ func TestLimits(t *testing.T) {
 			AdmittedPerSecond: ptr.To[int64](100), RejectedPerSecond: ptr.To[int64](312), ActiveKeys: ptr.To[int64](1),
 			RequestsPerRoundTrip: "82.4",
 			WindowEnd:            &metav1.MicroTime{Time: now},
-			Overshoot:            &v1alpha1.Overshoot{Bound: ptr.To[int64](10), Observed: ptr.To[int64](2), Worst: ptr.To[int64](2)},
+			Overshoot:            &v1alpha1.Overshoot{Bound: ptr.To[int64](10), Observed: ptr.To[int64](2), Worst: ptr.To[int64](2), Completeness: v1alpha1.Complete},
 			UnderUtilization:     &v1alpha1.UnderUtilization{ObservedBasisPoints: ptr.To[int32](120), WorstBasisPoints: ptr.To[int32](120)},
 		},
 		{Name: "writes", Rates: "5/1s 50/1m"},
@@ -153,7 +157,25 @@ func TestFiguresOfADeletedPolicyAreNotThoseOfItsNamesake(t *testing.T) {
 
 func TestGuarantee(t *testing.T) {
 	allow := func(s *scope) { s.policy.Spec.OnStoreUnavailable.Action = v1alpha1.AllowAction }
-	evicting := v1alpha1.Guarantee{Grade: v1alpha1.BestEffortGuarantee, Reason: "it evicts"}
+	facts := store.Facts{
+		Volatile: store.Keeping{Guarantee: store.Guarantee{Grade: store.HardExceptSplitBrain, Reason: "it has replicas"}},
+		Durable:  store.Keeping{Guarantee: store.Guarantee{Grade: store.BestEffort, Reason: "it may lose a second"}},
+	}
+	lossless := facts
+	lossless.Lossless, lossless.Durable.Guarantee = true, store.Guarantee{Grade: store.Hard}
+	volatile, durable, resuming := limiter.Retention{}, limiter.Retention{Durable: true}, limiter.Retention{Durable: true, Resume: true}
+	of := func(all ...limiter.Retention) func(*scope) {
+		return func(s *scope) {
+			for _, r := range all {
+				s.enforced.Limits = append(s.enforced.Limits, policy.Limit{Name: "all", Retention: r})
+			}
+		}
+	}
+	const (
+		taken    = "a controller that takes over grants nothing from windows whose grants it may not know"
+		setAside = "the controller sets aside in the API server what it grants of limits whose counters are durable"
+		resumed  = "; onMemoryLoss Resume goes on with the counts that are left, so each loss of memory of the store may admit at most one more limit in the windows that are open"
+	)
 	tests := map[string]struct {
 		scope *scope
 		want  *v1alpha1.Guarantee
@@ -166,8 +188,16 @@ func TestGuarantee(t *testing.T) {
 			newScope(allow),
 			&v1alpha1.Guarantee{Grade: "BestEffort", Reason: "onStoreUnavailable.action Allow admits requests uncounted while the store is away"},
 		},
-		"Redis speaks for itself":                        {newScope(onRedis(evicting, nil)), &evicting},
-		"nothing is guaranteed of a server out of reach": {newScope(onRedis(v1alpha1.Guarantee{}, errors.New("timeout"))), nil},
+		"the controller sets durable counters aside":     {newScope(of(durable)), &v1alpha1.Guarantee{Grade: "Hard", Reason: setAside}},
+		"the controller keeps each limit by its own":     {newScope(of(volatile, durable)), &v1alpha1.Guarantee{Grade: "Hard", Reason: taken + ", and " + setAside}},
+		"the controller loses nothing that it resumes":   {newScope(of(resuming)), &v1alpha1.Guarantee{Grade: "Hard", Reason: setAside}},
+		"a server speaks for what it may forget":         {newScope(onRedis(facts, nil), of(volatile)), &v1alpha1.Guarantee{Grade: "HardExceptSplitBrain", Reason: "it has replicas"}},
+		"a server speaks for what it keeps":              {newScope(onRedis(facts, nil), of(durable)), &v1alpha1.Guarantee{Grade: "BestEffort", Reason: "it may lose a second"}},
+		"of both the weakest counts":                     {newScope(onRedis(facts, nil), of(volatile, durable)), &v1alpha1.Guarantee{Grade: "BestEffort", Reason: "it may lose a second"}},
+		"of both the weakest counts, whichever it is":    {newScope(onRedis(lossless, nil), of(volatile, durable)), &v1alpha1.Guarantee{Grade: "HardExceptSplitBrain", Reason: "it has replicas"}},
+		"going on after a loss is no promise":            {newScope(onRedis(facts, nil), of(resuming)), &v1alpha1.Guarantee{Grade: "BestEffort", Reason: "it may lose a second" + resumed}},
+		"going on where nothing is lost is one":          {newScope(onRedis(lossless, nil), of(resuming)), &v1alpha1.Guarantee{Grade: "Hard", Reason: hardReason}},
+		"nothing is guaranteed of a server out of reach": {newScope(onRedis(store.Facts{}, errors.New("timeout"))), nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

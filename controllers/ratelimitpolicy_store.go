@@ -32,7 +32,7 @@ type move struct {
 func (r *RateLimitPolicyReconciler) gatherStore(ctx context.Context, s *scope) {
 	var of policy.Store
 	of, s.move.from, s.move.draining = translate.Serving(s.policy)
-	s.move.serving = s.policy.Spec.Store
+	s.move.serving = s.policy.Spec.Store.Store
 	if status := s.policy.Status.Store; status != nil {
 		s.move.serving = status.Active
 	}
@@ -40,7 +40,7 @@ func (r *RateLimitPolicyReconciler) gatherStore(ctx context.Context, s *scope) {
 		secret, version, err := r.Secrets.Data(ctx, of)
 		s.store.version, s.store.err = version, err
 		if err == nil {
-			s.store.guarantee, s.store.err = r.Stores.Probe(ctx, of, secret)
+			s.store.facts, s.store.err = r.Stores.Probe(ctx, of, secret)
 		}
 	}
 	view := cutover.View{
@@ -92,7 +92,7 @@ func (s *scope) wantsAnother() bool {
 	if s.policy.Status.Store == nil {
 		return s.unknown()
 	}
-	return !equality.Semantic.DeepEqual(s.move.serving, s.policy.Spec.Store)
+	return !equality.Semantic.DeepEqual(s.move.serving, s.policy.Spec.Store.Store)
 }
 
 // cutover returns how far the move is.
@@ -168,7 +168,7 @@ func storeStatus(s *scope) *v1alpha1.StoreStatus {
 	}
 	switch {
 	case step.Moved:
-		status.Active = s.policy.Spec.Store
+		status.Active = s.policy.Spec.Store.Store
 		if step.At != 0 {
 			status.ServesFrom = servesFrom(step.At)
 		}
@@ -205,9 +205,9 @@ func (s *scope) moving() string {
 	case s.unknown():
 		return "; requests are refused: " + step.Message
 	case step.State.Phase == cutover.Draining:
-		return fmt.Sprintf("; requests are refused while the counters move to %s: %s", storeName(s.policy, s.policy.Spec.Store), step.Message)
+		return fmt.Sprintf("; requests are refused while the counters move to %s: %s", storeName(s.policy, s.policy.Spec.Store.Store), step.Message)
 	default:
-		return fmt.Sprintf("; the counters are to move to %s: %s", storeName(s.policy, s.policy.Spec.Store), step.Message)
+		return fmt.Sprintf("; the counters are to move to %s: %s", storeName(s.policy, s.policy.Spec.Store.Store), step.Message)
 	}
 }
 

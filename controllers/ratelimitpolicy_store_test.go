@@ -36,7 +36,7 @@ func (w *world) editStore(to v1alpha1.Store) {
 	w.Helper()
 	p := w.get()
 	before := p.DeepCopy()
-	p.Spec.Store = to
+	p.Spec.Store.Store = to
 	w.Expect(server.Patch(w.Context(), p, client.MergeFrom(before))).To(Succeed())
 }
 
@@ -202,7 +202,7 @@ func TestAStatusThatIsWipedDuringAMoveForgetsNoCaution(t *testing.T) {
 }
 
 func TestOtherCredentialsMoveNothing(t *testing.T) {
-	w := newWorld(t, func(p *v1alpha1.RateLimitPolicy) { p.Spec.Store = inRedis })
+	w := newWorld(t, func(p *v1alpha1.RateLimitPolicy) { p.Spec.Store.Store = inRedis })
 	w.enforcer("a") // which is not connected, so nothing could drain
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
 	rotated := *inRedis.DeepCopy()

@@ -18,6 +18,7 @@ func summary(s *scope, status *v1alpha1.RateLimitPolicyStatus) v1alpha1.Summary 
 		Pods:                 podsColumn(status.Enforcement),
 		Admitted:             perSecond(status.Limits, func(l v1alpha1.LimitStatus) *int64 { return l.AdmittedPerSecond }),
 		Rejected:             perSecond(status.Limits, func(l v1alpha1.LimitStatus) *int64 { return l.RejectedPerSecond }),
+		Window:               windowColumn(status.Limits),
 		Overshoot:            dated(overshootColumn(status.Limits), status.Conditions),
 		Unused:               dated(unusedColumn(status.Limits), status.Conditions),
 		RequestsPerRoundTrip: tripsColumn(s.observation.Limits),
@@ -62,10 +63,11 @@ func perSecond(limits []v1alpha1.LimitStatus, figure func(v1alpha1.LimitStatus) 
 }
 
 // dated marks a figure that is older than the newest window, of which not every
-// sidecar reported: 0 ≤ 0 ?
+// sidecar reported, or that leaves out pods that nothing limits: 0 ≤ 0 ?
 func dated(column string, conditions []metav1.Condition) string {
 	bound := meta.FindStatusCondition(conditions, v1alpha1.WithinBoundCondition)
-	if column == v1alpha1.NotMeasured || bound == nil || bound.Reason != v1alpha1.ReportsMissingReason {
+	if column == v1alpha1.NotMeasured || bound == nil ||
+		bound.Reason != v1alpha1.ReportsMissingReason && bound.Reason != v1alpha1.PodsNotLimitedReason {
 		return column
 	}
 	return column + " ?"
@@ -81,6 +83,29 @@ func overshootColumn(limits []v1alpha1.LimitStatus) string {
 		}
 	}
 	return overshootInShort(worst)
+}
+
+// windowColumn is what was used of the open window of the limit with the smallest part
+// left: 812/1000, or Learning while a limit grants nothing.
+func windowColumn(limits []v1alpha1.LimitStatus) string {
+	var worst *v1alpha1.WindowStatus
+	for _, l := range limits {
+		if l.LearningUntil != nil {
+			return v1alpha1.LearningCondition
+		}
+		if w := l.Window; w != nil && (worst == nil || leftOf(w) < leftOf(worst)) {
+			worst = w
+		}
+	}
+	if worst == nil {
+		return v1alpha1.NotMeasured
+	}
+	return fmt.Sprintf("%d/%d", worst.Used, worst.Limit)
+}
+
+// leftOf returns the part of the window's limit that is left.
+func leftOf(w *v1alpha1.WindowStatus) float64 {
+	return float64(w.Remaining) / float64(max(1, w.Limit))
 }
 
 func overshootInShort(o *v1alpha1.Overshoot) string {

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -79,6 +80,28 @@ func (r *roster) unheard() []string {
 		}
 	}
 	return names
+}
+
+// past returns the names of the pods to which requests pass that nothing limits.
+func (r *roster) past() []string {
+	m := r.muster()
+	names := slices.Concat(r.pods.uninjected, m.bypassed, m.shadowed, m.uncaptured, m.unasked)
+	slices.Sort(names)
+	return names
+}
+
+// unread returns the condition WithinBound while the controller cannot read something that
+// a sidecar sends: what it says there counts for nothing.
+func (r *roster) unread() (metav1.Condition, bool) {
+	var named []string
+	for _, session := range r.sessions {
+		if session.Rejected != "" {
+			named = append(named, session.Pod+" ("+session.Rejected+")")
+		}
+	}
+	slices.Sort(named)
+	return condition.Unknown(v1alpha1.WithinBoundCondition, v1alpha1.RowsRejectedReason,
+		"the controller cannot read what these sidecars send, so it counts for nothing: "+nameSome(named)), len(named) > 0
 }
 
 // speaking returns the one that speaks for each pod, by the pod's UID: a sidecar that

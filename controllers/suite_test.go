@@ -31,6 +31,7 @@ import (
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 const (
@@ -164,6 +165,9 @@ type fakeFleet struct {
 	budgets      map[types.NamespacedName]budget.Observation
 	refreshed    map[string]int // by namespace
 	follows      bool           // somebody else leads
+	reset        []string       // counters that were set back
+	resetErr     error
+	buried       map[types.NamespacedName][]string // UIDs of pods
 }
 
 func newFakeFleet() *fakeFleet {
@@ -175,6 +179,7 @@ func newFakeFleet() *fakeFleet {
 		pools:          map[types.NamespacedName]coordinator.PoolObservation{},
 		budgets:        map[types.NamespacedName]budget.Observation{},
 		refreshed:      map[string]int{},
+		buried:         map[types.NamespacedName][]string{},
 	}
 }
 
@@ -190,6 +195,14 @@ func (f *fakeFleet) Observe(namespace, name string) coordinator.Observation {
 	return f.observations[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
+// Reset notes what is set back.
+func (f *fakeFleet) Reset(_ context.Context, scope store.Scope, hash *string) (limiter.Instant, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reset = append(f.reset, fmt.Sprintf("%s %v", scope, hash))
+	return 1_800_000_000_000_000, f.resetErr
+}
+
 func (f *fakeFleet) Now() (limiter.Instant, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -201,6 +214,19 @@ func (f *fakeFleet) lead(leads bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.follows = !leads
+}
+
+func (f *fakeFleet) Bury(namespace, name string, podUIDs []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.buried[types.NamespacedName{Namespace: namespace, Name: name}] = podUIDs
+}
+
+// buriedOf returns the pods that were last said to be gone.
+func (f *fakeFleet) buriedOf(policy types.NamespacedName) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.buried[policy]
 }
 
 func (f *fakeFleet) Changed() <-chan types.NamespacedName { return f.changed }
@@ -253,8 +279,9 @@ func (f *fakeFleet) refreshes(namespace string) int {
 
 // fakeStores answer every call alike.
 type fakeStores struct {
-	mu  sync.Mutex
-	err error
+	mu    sync.Mutex
+	err   error
+	reset []string // counters that were set back
 }
 
 func (f *fakeStores) fail(err error) {
@@ -263,10 +290,18 @@ func (f *fakeStores) fail(err error) {
 	f.err = err
 }
 
-func (f *fakeStores) Probe(context.Context, policy.Store, map[string][]byte) (v1alpha1.Guarantee, error) {
+func (f *fakeStores) Probe(context.Context, policy.Store, map[string][]byte) (store.Facts, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return v1alpha1.Guarantee{Grade: v1alpha1.HardExceptSplitBrainGuarantee, Reason: "2 replicas"}, f.err
+	return store.Facts{Volatile: store.Keeping{Guarantee: store.Guarantee{Grade: store.HardExceptSplitBrain, Reason: "2 replicas"}}}, f.err
+}
+
+// Reset notes what is set back.
+func (f *fakeStores) Reset(_ context.Context, of policy.Store, _ map[string][]byte, scope store.Scope, hash *string) (limiter.Instant, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reset = append(f.reset, fmt.Sprintf("%s %s %v", of.Address, scope, hash))
+	return 1_900_000_000_000_000, f.err
 }
 
 func (f *fakeStores) Clock(context.Context, policy.Store, map[string][]byte) (limiter.Instant, error) {

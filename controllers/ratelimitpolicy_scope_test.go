@@ -1,0 +1,115 @@
+package controllers
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/internal/translate"
+)
+
+// TestAChangeOfLeaderForgetsNoOvershoot of the same generation.
+func TestAChangeOfLeaderForgetsNoOvershoot(t *testing.T) {
+	observed := func(f audit.Figures) coordinator.Observation {
+		return coordinator.Observation{Limits: []coordinator.LimitFigures{{Limit: "all", Figures: f}}}
+	}
+	first := newScope()
+	f := measuredFigures(490, 0, 0)
+	f.Verdict, f.Overshoot.Excess, f.Overshoot.WorstEnd = audit.Exceeded, 490, now
+	f.Generation = translate.Generation(first.policy)
+	first.observe(observed(f))
+	status := statusOf(first)
+	for name, f := range map[string]*audit.Figures{"that measured nothing yet": nil, "that was not asked": {}, "that measured less": new(measuredFigures(5, 0, 0))} {
+		t.Run("a leader "+name, func(t *testing.T) {
+			next := newScope()
+			next.policy.Status = *status.DeepCopy()
+			if f != nil {
+				f.Generation = translate.Generation(next.policy)
+				if f.Overshoot == nil {
+					f.Verdict = audit.NoTraffic
+				}
+				next.observe(observed(*f))
+			}
+			got := statusOf(next)
+			if o := got.Limits[0].Overshoot; o == nil || *o.Worst != 490 || *o.Excess != 490 || !o.WorstTime.Time.Equal(now) {
+				t.Errorf("overshoot = %+v, want the worst of the leader before", o)
+			}
+			if f == nil {
+				return
+			}
+			if c := withinBound(next); c.Reason != v1alpha1.BoundExceededReason || c.Status != metav1.ConditionFalse {
+				t.Errorf("WithinBound is %s, %s", c.Status, c.Reason)
+			}
+			next.policy.Generation++ // nothing of it is of the next one
+			if o := next.before("all"); o != nil {
+				t.Errorf("the next generation begins with %+v", o)
+			}
+		})
+	}
+}
+
+// TestPodsThatNothingLimitsShow in the condition, the grade and the column.
+func TestPodsThatNothingLimitsShow(t *testing.T) {
+	mode := func(s coordinator.Session) func(*scope) {
+		s.Pod, s.PodUID, s.Generation = "b", "uid-b", generation
+		return func(sc *scope) {
+			enforcers("b")(sc)
+			session(s)(sc)
+		}
+	}
+	for name, change := range map[string]func(*scope){
+		"without a sidecar": uninjected("b"),
+		"bypassed":          mode(coordinator.Session{Mode: fleetpb.Mode_MODE_BYPASS}),
+		"in shadow":         mode(coordinator.Session{Mode: fleetpb.Mode_MODE_SHADOW}),
+		"not captured":      mode(coordinator.Session{Capture: fleetpb.Capture_CAPTURE_NONE}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScope(enforcers("a"), acknowledged(generation, "a"), change, figures("all", measuredFigures(0, 0, 0)))
+			got := statusOf(s)
+			c := withinBound(s)
+			if c.Status != metav1.ConditionUnknown || c.Reason != v1alpha1.PodsNotLimitedReason || !strings.Contains(c.Message, "figure: b;") {
+				t.Errorf("WithinBound is %s, %s: %s", c.Status, c.Reason, c.Message)
+			}
+			if got.Guarantee.Grade != v1alpha1.BestEffortGuarantee || !strings.Contains(got.Guarantee.Reason, "requests to b;") {
+				t.Errorf("guarantee = %+v", got.Guarantee)
+			}
+			if got.Summary.Overshoot != "0 ≤ 0 ?" {
+				t.Errorf("the column shows %q", got.Summary.Overshoot)
+			}
+		})
+	}
+}
+
+// TestAPodOnItsWayOutThatVanishedIsMissed: it may go on to let requests through.
+func TestAPodOnItsWayOutThatVanishedIsMissed(t *testing.T) {
+	for _, vanished := range []bool{false, true} {
+		f := measuredFigures(0, 0, 0)
+		if vanished {
+			f.Vanished = []string{"uid-b"}
+		}
+		s := newScope(enforcers("a"), acknowledged(generation, "a"), figures("all", f))
+		s.pods.leaving = []enforcer{{"b", types.UID("uid-b"), true}}
+		if c := withinBound(s); (c.Reason == v1alpha1.ReportsMissingReason) != vanished {
+			t.Errorf("vanished: %v, but WithinBound is %s, %s: %s", vanished, c.Status, c.Reason, c.Message)
+		}
+	}
+}
+
+// TestAWorstThatMayBeMoreIsSaidToBe.
+func TestAWorstThatMayBeMoreIsSaidToBe(t *testing.T) {
+	f := measuredFigures(0, 0, 0)
+	f.Overshoot.AtLeast = true
+	s := newScope(enforcers("a"), acknowledged(generation, "a"), figures("all", f))
+	if c := withinBound(s); !strings.Contains(c.Message, "worst overshoot at least 0") {
+		t.Errorf("WithinBound says %q", c.Message)
+	}
+	if got := statusOf(s).Limits[0].Overshoot.Completeness; got != v1alpha1.AtLeast {
+		t.Errorf("completeness = %q", got)
+	}
+}
