@@ -40,6 +40,11 @@ var rules = map[string]rule{
 		except:     []string{"./pkg/federation/escrow/memory", "./pkg/federation/escrow/redis", "./pkg/federation/escrow/escrowtest"},
 		onlyDirect: []string{"cmp", "errors", "fmt", "math", "math/bits", "slices", "strings", module + "/pkg/limiter", module + "/pkg/federation/ledger"},
 	},
+	"the core of durable counters is pure": {
+		why:        "it is searched together with lost writes and leaders that follow each other",
+		packages:   []string{"./pkg/store/journal"},
+		onlyDirect: []string{"maps", "math", "slices", module + "/pkg/limiter"},
+	},
 	"learning is pure": {
 		why:        "what is learned is tried in virtual time, and is never trusted",
 		packages:   []string{"./pkg/sizing"},

@@ -2,6 +2,7 @@ package explore_test
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/twotier"
@@ -158,13 +159,15 @@ func (a windowAudit) encode(b []byte) []byte {
 type chargeAudit struct {
 	limit  int64
 	latest int64    // newest window known
-	counts [3]int64 // of the latest windows, the newest first
+	counts [6]int64 // of the latest windows, the newest first
+	keep   int      // how many may be open again; 0: 3
 }
 
 func (a chargeAudit) upTo(index int64) chargeAudit {
 	for ; a.latest < index; a.latest++ {
 		copy(a.counts[1:], a.counts[:])
 		a.counts[0] = 0
+		clear(a.counts[max(3, a.keep):])
 	}
 	return a
 }
@@ -182,7 +185,7 @@ func (a chargeAudit) spent(units int64, c twotier.Charge) auditor {
 	return a
 }
 
-func (a chargeAudit) excess() int64 { return max(a.counts[0], a.counts[1], a.counts[2]) - a.limit }
+func (a chargeAudit) excess() int64 { return slices.Max(a.counts[:]) - a.limit }
 
 func (a chargeAudit) encode(b []byte) []byte {
 	for _, n := range a.counts {

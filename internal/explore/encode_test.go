@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -19,7 +20,7 @@ func (f *fleet) encode(b []byte, w world) []byte {
 		e.instant(w.since)
 	}
 	for _, s := range w.stores {
-		e.state(s.state, f.stepBack > 0)
+		e.state(s.state, f.clocksStep())
 		e.instant(s.memory.Since)
 		e.instant(s.memory.Latest)
 	}
@@ -28,6 +29,9 @@ func (f *fleet) encode(b []byte, w world) []byte {
 	for n, h := range w.holders {
 		part := encoder{now: now, oldest: f.oldest, mono: f.mono(&w, n), refunds: f.cancels, byArrival: f.rules.byArrival}
 		part.holder(h)
+		if f.floors {
+			part.clock(h, f.tick)
+		}
 		if leased := h.window == f.policies[0].Rates[0].WindowAt(now).Index; leased && f.tenants != nil {
 			part.add(h.got)
 		} else if f.guided {
@@ -76,7 +80,7 @@ func (f *fleet) horizon() limiter.Micros {
 			longest = max(longest, back)
 		}
 	}
-	return longest + limiter.Micros(f.stepBack+1)*f.tick
+	return longest + limiter.Micros(f.stepBack+f.jumps+1)*f.tick
 }
 
 func boolean(b bool) int64 {
@@ -152,6 +156,30 @@ func (e *encoder) holder(h holder) {
 		e.add(h.last.cost)
 		e.charge(h.last.charge)
 	}
+}
+
+// clock adds what a holder knows of the store's clock, which shows multiples of a tick, and
+// of its memories. By how much less than a tick the floor lags is left out: a holder that is
+// idle looks at the store before that adds up to one.
+func (e *encoder) clock(h holder, tick limiter.Micros) {
+	floor, later := h.clock.At(e.mono), h.clock.At(e.mono+1000*int64(tick))
+	e.add(max(e.ticks(floor, tick), 0), boolean(later > floor), e.ticks(h.clock.Behind(), tick))
+	e.recollection(h.known, tick)
+}
+
+func (e *encoder) recollection(r store.Recollection, tick limiter.Micros) {
+	e.instant(r.Since)
+	e.add(e.ticks(r.Shown, tick), e.ticks(r.Doubtful, tick))
+}
+
+// ticks returns how many ticks from now an instant is that is compared with multiples of a
+// tick only.
+func (e *encoder) ticks(t limiter.Instant, tick limiter.Micros) int64 {
+	from := int64(max(t.Sub(e.now), -e.oldest))
+	if from > 0 {
+		from += int64(tick) - 1
+	}
+	return from / int64(tick)
 }
 
 // holding adds what credits are and when they die. Of those that are dead it adds

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/explore"
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -32,6 +33,9 @@ type fleet struct {
 
 	restarts int64 // how often the store may forget everything
 	stepBack int64 // by how many ticks the store's clock may fall behind in all
+	jumps    int64 // how many ticks the store's clock may run ahead before it is set right
+	right    bool  // the clock that stepped back may be set right at once
+	floors   bool  // holders say what they know of the store's clock and of its memories
 	expires  bool  // the store drops states that it need not keep
 	moves    bool  // another store takes over
 
@@ -53,6 +57,10 @@ type rules struct {
 	receive   func(h twotier.Hand, now int64, grant twotier.Holding, carryOver bool) (next twotier.Hand, lost twotier.Holding)
 	refund    func(h twotier.Hand, c twotier.Charge, cost int64) (twotier.Hand, bool)
 	carry     func(h twotier.Hand, now, most int64, into twotier.Holding) twotier.Hand
+	floor     func(r store.Reading, sent int64) limiter.Instant
+	looked    func(r store.Reading, now limiter.Instant, at int64) store.Reading
+	forgot    func(r store.Recollection, begun limiter.Instant) limiter.Instant
+	unnoted   bool // a store that drops a key does not note when
 	byArrival bool // grantOf uses received
 	hasty     bool // a phase of a move begins before every holder heard of the last one
 }
@@ -66,6 +74,9 @@ func production() rules {
 		receive: twotier.Hand.Receive,
 		refund:  twotier.Hand.Refund,
 		carry:   twotier.Hand.CarryOver,
+		floor:   store.Reading.At,
+		looked:  func(r store.Reading, now limiter.Instant, at int64) store.Reading { return r.Looked(now, at, at) },
+		forgot:  store.Recollection.Forgot,
 	}
 }
 
@@ -75,7 +86,7 @@ const epoch = limiter.Instant(1000 * 3600 * limiter.Second)
 // A world is a state of a fleet.
 type world struct {
 	tick    int64 // true time
-	behind  int64 // ticks by which the clock of the store is behind
+	behind  int64 // ticks by which the clock of the store is behind, less than 0 while it is ahead
 	stores  [2]memory
 	move    phase // of the move to the second store
 	since   limiter.Instant
@@ -94,14 +105,16 @@ type memory struct {
 // A holder is one process.
 type holder struct {
 	hand   twotier.Hand
-	policy int       // the newest it heard of
-	move   phase     // as far as it heard
-	call   *call     // its one outstanding lease
-	back   *call     // a return under way
-	stray  *call     // a lease it no longer waits for, which the store may still grant
-	last   *admitted // what may be cancelled
-	window int64     // in which it leased last
-	got    int64     // what it was granted in it, returns taken off
+	policy int                // the newest it heard of
+	move   phase              // as far as it heard
+	call   *call              // its one outstanding lease
+	back   *call              // a return under way
+	stray  *call              // a lease it no longer waits for, which the store may still grant
+	last   *admitted          // what may be cancelled
+	clock  store.Reading      // what it knows of the store's clock
+	known  store.Recollection // and of its memories
+	window int64              // in which it leased last
+	got    int64              // what it was granted in it, returns taken off
 }
 
 // A tenant is whom a holder leases for.
@@ -118,6 +131,8 @@ type call struct {
 	command limiter.Command
 	sent    int64           // by the holder's clock
 	reply   *limiter.Result // nil while the store has not decided
+	known   store.Recollection
+	begun   limiter.Instant // start of the memory that decided
 }
 
 // admitted is a request that was let through.
@@ -175,12 +190,26 @@ func (f *fleet) mono(w *world, n int) int64 {
 func (f *fleet) model() explore.Model[world, action] {
 	f.oldest = f.horizon()
 	return explore.Model[world, action]{
-		Init:   []world{{audit: f.audit, holders: make([]holder, f.holders)}},
+		Init:   []world{f.init()},
 		Next:   f.next,
 		Encode: f.encode,
 		Check:  f.check,
 		Bound:  f.bound,
 	}
+}
+
+// init returns the world in which a fleet begins. Holders that know of clocks have asked
+// the store before.
+func (f *fleet) init() world {
+	w := world{audit: f.audit, holders: make([]holder, f.holders)}
+	if f.floors {
+		w.stores[0].memory.Since = epoch
+		for n := range w.holders {
+			w.holders[n].clock = store.Reading{}.Observe(epoch, f.mono(&w, n))
+			w.holders[n].known = store.Recollection{Since: epoch, Shown: epoch}
+		}
+	}
+	return w
 }
 
 // An emitter takes one thing that can happen and the world after it.

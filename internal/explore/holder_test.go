@@ -62,7 +62,7 @@ func (f *fleet) serve(w *world, n int, cost int64) bool {
 	if over := w.audit.excess() + f.spare; over > 0 {
 		w.broken = fmt.Errorf("%d more than the bound were admitted", over)
 	}
-	if !f.loose && !f.carry && f.stepBack == 0 && !charge.ByTime && !f.charged(w, charge) {
+	if !f.loose && !f.carry && !f.clocksStep() && !charge.ByTime && !f.charged(w, charge) {
 		w.broken = errors.Join(w.broken, errors.New("a request is charged to a window that is not open"))
 	}
 	return true
@@ -91,6 +91,11 @@ func (f *fleet) ask(w *world, n int, need int64) call {
 	}
 	if open := f.policies[0].Rates[0].WindowAt(f.now(w)).Index; h.window != open {
 		c.command.First, h.window, h.got = f.guided, open, 0
+	}
+	if f.floors {
+		c.command.Floor = f.rules.floor(h.clock, c.sent)
+		c.known = h.known
+		c.known.Behind = h.clock.Behind()
 	}
 	if f.tenants != nil {
 		c.command.Tenant = f.tenants[n].name
@@ -124,6 +129,11 @@ func (f *fleet) receive(w *world, n int, c call) {
 	}
 	var lost twotier.Holding
 	now := f.mono(w, n)
+	if f.floors {
+		h.clock = h.clock.Answered(limiter.Command{}, *c.reply, now)
+		h.known.Behind = h.clock.Behind()
+		h.known = h.known.Answered(c.begun, c.reply.Now)
+	}
 	h.hand, lost = f.rules.receive(h.hand, now, f.rules.grantOf(c.sent, now, *c.reply), f.carry)
 	f.sendBack(w, n, lost.Returnable(now))
 }

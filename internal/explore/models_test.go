@@ -127,6 +127,8 @@ func (f *fleet) vocabulary() map[string]bool {
 		"hears of edit":                    len(f.policies) > 1,
 		"the store forgets":                f.restarts > 0,
 		"the store's clock steps back":     f.stepBack > 0,
+		"the store's clock runs ahead":     f.jumps > 0,
+		"the store's clock is set right":   f.jumps > 0 || f.right,
 		"the store drops the key":          f.expires,
 		"drains":                           f.moves,
 		"hears of the new store":           f.moves,

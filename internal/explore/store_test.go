@@ -13,7 +13,10 @@ func (f *fleet) decide(w *world, c call) call {
 	if c.store == 1 {
 		p.Since = w.since
 	}
-	c.command.Memory = s.memory
+	c.command.Memory, c.begun = s.memory, s.memory.Since
+	if f.floors {
+		c.command.Memory.Since = f.rules.forgot(c.known, s.memory.Since)
+	}
 	next, res := f.rules.step(p, s.state, now, c.command)
 	s.state, c.reply = next, &res
 	if res.Reason == limiter.StaleGeneration || res.Reason == limiter.ClockBehind || c.store == 0 && w.move == moved {
@@ -119,6 +122,7 @@ func (f *fleet) surround(w world, emit emitter) {
 	v := w
 	v.tick++
 	v.audit = v.audit.passed(f.now(&v))
+	f.look(&v)
 	emit(action{"a tick passes", nobody, 0}, v)
 	if w.unlucky < f.restarts {
 		v := w
@@ -126,16 +130,42 @@ func (f *fleet) surround(w world, emit emitter) {
 		v.stores[0] = memory{memory: limiter.Memory{Since: f.now(&w) + 1}}
 		emit(action{"the store forgets", nobody, 0}, v)
 	}
-	if w.behind < f.stepBack {
+	if w.behind >= 0 && w.behind < f.stepBack {
 		v := w
 		v.behind++
 		emit(action{"the store's clock steps back", nobody, 0}, v)
 	}
+	if w.behind <= 0 && w.behind > -f.jumps {
+		v := w
+		v.behind--
+		emit(action{"the store's clock runs ahead", nobody, 0}, v)
+	}
+	if w.behind < 0 || w.behind > 0 && f.right {
+		v := w
+		v.behind = 0
+		emit(action{"the store's clock is set right", nobody, 0}, v)
+	}
 	if s := w.stores[0]; f.expires && s.state.N > 0 && f.rules.keepFor(s.state, f.now(&w)) <= 0 {
 		v := w
 		v.stores[0].state = limiter.State{}
-		v.stores[0].memory.Latest = f.now(&w)
+		if !f.rules.unnoted {
+			v.stores[0].memory.Latest = f.now(&w)
+		}
 		emit(action{"the store drops the key", nobody, 0}, v)
+	}
+}
+
+// look has all holders look at the store's clock, as they do now and then: every other
+// tick, in the midst of a window, so they do not see all that it shows.
+func (f *fleet) look(w *world) {
+	if !f.floors || w.tick%2 == 0 {
+		return
+	}
+	for n := range w.holders {
+		h, at := w.own(n), f.mono(w, n)
+		h.clock = f.rules.looked(h.clock, f.now(w), at)
+		h.known.Behind = h.clock.Behind()
+		h.known = h.known.Answered(w.stores[0].memory.Since, f.now(w))
 	}
 }
 
@@ -159,6 +189,9 @@ func (f *fleet) takeOver(w world, emit emitter) {
 	emit(action{what, nobody, 0}, w)
 }
 
+// clocksStep reports whether a window may be open more than once.
+func (f *fleet) clocksStep() bool { return f.stepBack+f.jumps > 0 }
+
 // check returns what is wrong with a world.
 func (f *fleet) check(w world) error {
 	if w.broken != nil {
@@ -178,7 +211,7 @@ func (f *fleet) check(w world) error {
 // and Covered.)
 func (f *fleet) checkCommitted(w *world) error {
 	s := w.stores[0]
-	if f.loose || s.state.N == 0 || len(f.policies) > 1 || f.moves || f.tenants != nil || f.stepBack > 0 {
+	if f.loose || s.state.N == 0 || len(f.policies) > 1 || f.moves || f.tenants != nil || f.clocksStep() {
 		return nil
 	}
 	ask := limiter.Command{Op: limiter.Peek, Min: 1, Want: 1, Memory: s.memory}

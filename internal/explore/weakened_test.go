@@ -5,6 +5,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/explore"
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -105,6 +106,23 @@ func weakStores() []weakening {
 				}
 				return p.Step(s, now, c)
 			})},
+		{"no window before what holders know of the clock is served", 9, forgettingFleet(func(f *fleet) {
+			f.rules.floor = func(store.Reading, int64) limiter.Instant { return 0 }
+		})},
+		{"of a memory that is new windows are doubtful in which the clock was behind", 7, forgettingFleet(func(f *fleet) {
+			f.rules.forgot = func(_ store.Recollection, begun limiter.Instant) limiter.Instant { return begun }
+		})},
+		{"of a memory that is new windows are doubtful in which the one before answered", 6, forgettingFleet(func(f *fleet) {
+			alone(f)
+			f.rules.forgot = func(r store.Recollection, begun limiter.Instant) limiter.Instant {
+				r.Shown = 0
+				return r.Forgot(begun)
+			}
+		})},
+		{"a look at a clock that is behind counts as an answer that is", 10, forgettingFleet(func(f *fleet) {
+			f.rules.looked = store.Reading.Observe
+		})},
+		{"the store notes by what instant it drops a key", 7, jumpingFleet(func(f *fleet) { f.rules.unnoted = true })},
 		{"a key is kept until nothing it granted counts", 5, func() *fleet {
 			f := fleetOf(half, 2, func(f *fleet) { f.expires, f.lowWater = true, 1 }, bucket(1, 2, half+quarter))
 			f.rules.keepFor = func(limiter.State, limiter.Instant) limiter.Micros { return 0 }

@@ -32,6 +32,9 @@ func windowModels() []model {
 			f.lowWater, f.expires, f.stepBack = 1, true, 2
 			f.audit = chargeAudit{limit: 3, latest: int64(epoch) / int64(whole)}
 		}, late)},
+		{"the store forgets and its clock steps back", 2, forgettingFleet(func(*fleet) {})},
+		{"the store forgets and its clock steps back, and is set right at once, 1 holder", 2, forgettingFleet(alone)},
+		{"the store's clock runs ahead for a while", 2, jumpingFleet(func(*fleet) {})},
 		{"another store takes over", 5, fleetOf(whole, 2, func(f *fleet) { f.late, f.moves, f.returns = true, true, true }, fixed(2, whole))},
 
 		{"the limit is edited", 5, fleetOf(half, 2, func(f *fleet) { f.late = true }, fixed(2, whole), fixed(1, whole), fixed(3, whole))},
@@ -51,10 +54,34 @@ func windowModels() []model {
 // fairFleet splits a limit over two declared tenants and one that is not.
 func fairFleet() *fleet {
 	split := with(fixed(4, whole), func(p *limiter.Params) {
-		p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 2}, {Tenant: "silver", Weight: 1}}}
+		p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 2}, {Tenant: "silver", Weight: 1}}, Reserve: true}
 	})
 	return fleetOf(whole, 2, func(f *fleet) {
 		f.holders, f.alike, f.returns = 3, false, true
 		f.tenants = []tenant{{"gold", 2}, {"silver", 1}, {"other", 0}}
 	}, split)
+}
+
+// forgettingFleet has a store that forgets everything and a clock that steps back, in
+// either order, and holders that know what the clock had shown.
+func forgettingFleet(change func(*fleet)) *fleet {
+	return fleetOf(half, 2, func(f *fleet) {
+		f.floors, f.restarts, f.stepBack = true, 1, 1
+		f.audit = chargeAudit{limit: 2, latest: int64(epoch) / int64(whole)}
+		change(f)
+	}, fixed(2, whole))
+}
+
+// alone has one holder, which is the only one that can know what was granted when the clock
+// is right again before anybody has asked.
+func alone(f *fleet) { f.holders, f.right = 1, true }
+
+// jumpingFleet has a store whose clock runs ahead and is set right, and that drops by it
+// what seems to be over.
+func jumpingFleet(change func(*fleet)) *fleet {
+	return fleetOf(whole, 2, func(f *fleet) {
+		f.jumps, f.expires = 3, true
+		f.audit = chargeAudit{limit: 2, latest: int64(epoch) / int64(whole), keep: 5}
+		change(f)
+	}, fixed(2, whole))
 }

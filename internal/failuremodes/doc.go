@@ -1,7 +1,8 @@
-// Package failuremodes holds no code, only the table of what can go wrong with a budget
-// that regions share, and the tests that prove its words.
+// Package failuremodes holds no code, only the tables of what can go wrong: with a budget
+// that regions share, with the tests that prove their words, and with everything else,
+// where each fault names the tests of other packages that inject it.
 //
-// Each row names a fault, what a region does meanwhile, what is lost and how it recovers.
+// Each row of a budget names a fault, what a region does meanwhile, what is lost and how it recovers.
 // The figures in these words are bounds: the row's test injects the fault under load,
 // measures them, and fails outside of the bounds. docs/failure-modes.md is rendered from
 // the same rows, so it cannot tell anything else.

@@ -60,12 +60,25 @@ func TestRowsTellTheirFigures(t *testing.T) {
 	}
 }
 
+const introduction = `# What goes wrong, and what follows
+
+This page is rendered from the tables in ` + "`internal/failuremodes`" + `; do not edit it, run
+` + "`go test ./internal/failuremodes -update`" + `.
+
+## Policies and pools
+
+Each fault is injected by the tests in its last column; what they do not show is in italics. ` + "`make torture`" + ` injects those
+marked so into the real processes, stores and clocks, several at a time, and holds every window against its limit.
+`
+
 // render returns the page.
 func render() string {
 	var b strings.Builder
-	b.WriteString(preface())
+	b.WriteString(introduction)
+	b.WriteString(renderFaults())
+	b.WriteString("\n" + preface())
 	for _, s := range sections {
-		fmt.Fprintf(&b, "\n## %s\n\n", s.title)
+		fmt.Fprintf(&b, "\n### %s\n\n", s.title)
 		if s.about != "" {
 			fmt.Fprintf(&b, "%s\n\n", s.about)
 		}

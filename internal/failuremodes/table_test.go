@@ -22,10 +22,9 @@ var sections = []section{
 // preface says what the rows have in common.
 func preface() string {
 	units := func(load int64) string { return fmt.Sprintf("%d", load) }
-	return fmt.Sprintf(`# What goes wrong with a budget, and what follows
+	return fmt.Sprintf(`## Budgets
 
-This page is rendered from the table in `+"`internal/failuremodes`"+`; do not edit it, run
-`+"`go test ./internal/failuremodes -update`"+`. Each row is a test, named in its last column:
+Each row is a test, named in its last column:
 `+"`go test ./internal/failuremodes -run 'TestRows/^hub-killed$'`"+` proves one. It injects the fault under load and measures; every figure
 in a row is a bound that it fails outside of. A change of the code that makes a row untrue makes its test fail.
 
