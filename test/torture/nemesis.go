@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weir-dev/weir/internal/inject"
+)
+
+// run injects the faults of a schedule and returns when all have healed.
+func (w *world) run(ctx context.Context, faults []fault) error {
+	began := time.Now()
+	var injected errgroup.Group
+	for _, f := range faults {
+		if !sleep(ctx, time.Until(began.Add(f.at))) {
+			break
+		}
+		injected.Go(func() error {
+			w.say("%6.1fs %s", time.Since(began).Seconds(), w.describe(f))
+			if err := w.inject(ctx, f); err != nil {
+				return fmt.Errorf("%s: %w", w.describe(f), err)
+			}
+			return nil
+		})
+	}
+	return errors.Join(injected.Wait(), ctx.Err())
+}
+
+// describe names a fault and what it breaks.
+func (w *world) describe(f fault) string {
+	switch f.kind {
+	case killStore, pauseStore, cutStore, delayStore, setStoreClock, loseStore, flushStore, promoteStore, fillDisk:
+		return f.String() + " (" + w.stores[f.target].name + ")"
+	case killSidecar, pauseSidecar, editPolicy:
+		return f.String() + " (" + w.shops[f.shop].name + ")"
+	default:
+		return f.String()
+	}
+}
+
+// inject lets a fault happen and heals it.
+func (w *world) inject(ctx context.Context, f fault) error {
+	// What is broken heals, also when the run is broken off.
+	healed := context.WithoutCancel(ctx)
+	wait := func() { sleep(ctx, f.lasts) }
+	switch f.kind {
+	case killSidecar:
+		w.shops[f.shop].restarts()
+		return w.signalSidecar(ctx, f, syscall.SIGKILL)
+	case pauseSidecar:
+		err := w.signalSidecar(ctx, f, syscall.SIGSTOP)
+		wait()
+		return errors.Join(err, w.signalSidecar(healed, f, syscall.SIGCONT))
+	case killStore:
+		w.stores[f.target].kill()
+		wait()
+		return w.stores[f.target].restart(healed)
+	case pauseStore:
+		w.stores[f.target].signal(syscall.SIGSTOP)
+		wait()
+		w.stores[f.target].signal(syscall.SIGCONT)
+	case loseStore:
+		w.stores[f.target].kill()
+		wait()
+		w.stores[f.target].clock.Step(f.by)
+		return w.stores[f.target].restart(healed)
+	case flushStore:
+		w.stores[f.target].flush(healed)
+	case fillDisk:
+		err := w.stores[f.target].fill(true)
+		wait()
+		return errors.Join(err, w.stores[f.target].fill(false), w.stores[f.target].revive(healed))
+	case promoteStore:
+		w.stores[f.target].kill()
+		wait()
+		return w.stores[f.target].promote(healed)
+	case editPolicy:
+		return w.shops[f.shop].edit(healed, w.kube, f.limit)
+	case cutStore:
+		w.stores[f.target].link.Cut()
+		wait()
+		w.stores[f.target].link.Heal()
+	case delayStore:
+		w.stores[f.target].link.SetDelay(f.by)
+		wait()
+		w.stores[f.target].link.SetDelay(0)
+	case setStoreClock:
+		w.stores[f.target].clock.Step(f.by)
+	case setNodeClock:
+		w.nodes[nodeName(f.target)].Step(f.by)
+	case killLeader:
+		defer w.turn(f)()
+		w.controllers[f.target].Kill()
+		wait()
+		return w.controllers[f.target].Start(healed)
+	case stopLeader:
+		defer w.turn(f)()
+		w.controllers[f.target].Stop()
+		wait()
+		return w.controllers[f.target].Start(healed)
+	case pauseLeader:
+		defer w.turn(f)()
+		pid := w.controllers[f.target].PID()
+		if pid == 0 {
+			return nil // it could not be started again
+		}
+		_ = syscall.Kill(-pid, syscall.SIGSTOP) // it may have ended
+		wait()
+		_ = syscall.Kill(-pid, syscall.SIGCONT)
+	case pauseServer:
+		w.cluster.SignalServer(syscall.SIGSTOP)
+		wait()
+		w.cluster.SignalServer(syscall.SIGCONT)
+	case cutFleet:
+		w.fleet.Cut()
+		wait()
+		w.fleet.Heal()
+	case delayFleet:
+		w.fleet.SetDelay(f.by)
+		wait()
+		w.fleet.SetDelay(0)
+	}
+	return nil
+}
+
+// turn waits until the fault of its controller before this one has healed, which may
+// take longer than planned, and returns what ends this one.
+func (w *world) turn(f fault) (over func()) {
+	w.turns[f.target].Lock()
+	return w.turns[f.target].Unlock
+}
+
+// signalSidecar sends a signal to the sidecar of a shop on a node, if it runs.
+func (w *world) signalSidecar(ctx context.Context, f fault, sig syscall.Signal) error {
+	pods, err := w.podsOf(ctx, w.shops[f.shop].name)
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods {
+		if !strings.HasPrefix(pod, nodeName(f.target)+"-") {
+			continue
+		}
+		if pid, err := w.cluster.Pods.PID(w.shops[f.shop].name, pod, inject.ContainerName); err == nil {
+			_ = syscall.Kill(-pid, sig) // it may have ended
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

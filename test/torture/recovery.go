@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/internal/devcluster/traffic"
+	"github.com/weir-dev/weir/internal/inject"
+)
+
+const (
+	// startTime is how long a part may take to start on a machine that is busy.
+	startTime = 90 * time.Second
+	// recoveryTime is how long after the last fault everything has to serve again, or
+	// after the clock of each store shows again what it showed before it was set back:
+	// until then nothing may be granted.
+	recoveryTime = 60 * time.Second
+	// servesFor is how long each limit has to be used up for that, in windows.
+	servesFor = 4
+)
+
+// awaitServing returns when every policy is programmed and every team has what its limit
+// allows, of long windows something, or with what is not so when that takes too long.
+func (w *world) awaitServing(ctx context.Context, atMost time.Duration) error {
+	began := time.Now()
+	deadline := began.Add(atMost)
+	for _, s := range w.stores {
+		deadline = later(deadline, s.catchesUp().Add(atMost))
+	}
+	for {
+		err := w.serving(began)
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.Join(fmt.Errorf("after %s: %w", time.Since(began).Round(time.Second), err), w.refusals(ctx))
+		}
+		if !sleep(ctx, 200*time.Millisecond) {
+			return errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+// refusals returns what sidecars answer now to one request of each shop, except those
+// that are let through.
+func (w *world) refusals(ctx context.Context) error {
+	endpoints, err := w.cluster.Endpoints(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range endpoints {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+e.Proxy, http.NoBody)
+		if err != nil {
+			return err
+		}
+		r.Header.Set(teamHeader, teams[0])
+		answer, err := w.http.Do(r)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s/%s: %w", e.Namespace, e.Pod, err))
+			continue
+		}
+		body, _ := io.ReadAll(io.LimitReader(answer.Body, 1024)) // as far as it came
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			errs = append(errs, fmt.Errorf("%s/%s: %s, Retry-After %s, %s", e.Namespace, e.Pod, answer.Status, answer.Header.Get("Retry-After"), body))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// serving returns an error that names what did not serve since an instant.
+func (w *world) serving(since time.Time) error {
+	var errs []error
+	for _, s := range w.shops {
+		if c := s.newest(); !c.programmed {
+			errs = append(errs, fmt.Errorf("%s is not programmed", s.name))
+		}
+		if s.once > 0 {
+			errs = append(errs, s.servesAny(since))
+			continue
+		}
+		// Any interval of n+1 windows holds n whole ones.
+		least := int(servesFor * s.limit() * 9 / 10)
+		from := time.Now().Add(-(servesFor + 1) * window)
+		for _, team := range teams {
+			if n := s.since(team, from); n < least {
+				sum := func(kind func(*traffic.Outcomes) *traffic.Series) int64 { return s.load.Sum(from, time.Now(), kind) }
+				errs = append(errs, fmt.Errorf("%s serves team %s %d in %d windows, want %d; of %d requests of all teams %d failed", s.name, team, n, servesFor, least,
+					sum(func(o *traffic.Outcomes) *traffic.Series { return &o.Offered }), sum(func(o *traffic.Outcomes) *traffic.Series { return &o.Failed })))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// servesAny returns an error when a team got nothing of a long window since an instant,
+// although no counter was lost, and the limit is so large that it is not used up.
+func (s *shop) servesAny(since time.Time) error {
+	for _, team := range teams {
+		switch used := len(s.of(team)); {
+		case used == 0: // the first use is served at once
+			return fmt.Errorf("%s serves team %s nothing", s.name, team)
+		case s.ample && !s.store.forgot.Load() && s.since(team, since) == 0:
+			return fmt.Errorf("%s serves team %s nothing, with %d of %d used", s.name, team, used, s.once)
+		}
+	}
+	return nil
+}
+
+// awaitMeasured gives the status time to follow: it is judged by what it says then.
+func (w *world) awaitMeasured(ctx context.Context, atMost time.Duration) {
+	deadline := time.Now().Add(atMost)
+	for _, s := range w.shops {
+		for strings.HasPrefix(s.newest().within, "Unknown") && s.once == 0 && time.Now().Before(deadline) && sleep(ctx, 200*time.Millisecond) {
+			continue
+		}
+	}
+}
+
+// footprint is what a process holds.
+type footprint struct{ goroutines, descriptors, memory float64 }
+
+// footprints reads what each process of ours holds, by its name.
+func (w *world) footprints(ctx context.Context) (map[string]footprint, error) {
+	addresses := map[string]string{}
+	for i, c := range w.controllers {
+		addresses[nodeName(nodes+i)] = c.MetricsAddress()
+	}
+	endpoints, err := w.cluster.Endpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range endpoints {
+		addresses[e.Namespace+"/"+e.Pod] = e.Admin
+	}
+	found := map[string]footprint{}
+	for name, address := range addresses {
+		f, err := scrape(ctx, w.http, address)
+		if err != nil {
+			return nil, err
+		}
+		found[name] = footprint{f["go_goroutines"], f["process_open_fds"], f["process_resident_memory_bytes"]}
+	}
+	return found, nil
+}
+
+// leaks compares what processes hold with what they held before, at the same load; those
+// of controllers with what one held that led. What a process may hold more is room for
+// what is under way by chance.
+func leaks(before, after map[string]footprint) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		b, ok := before[name]
+		for i := range controllers {
+			if other, leads := nodeName(nodes+i), strings.HasPrefix(name, nodeName(nodes)[:len("control-plane")]); leads {
+				b.goroutines, b.descriptors, b.memory = max(b.goroutines, before[other].goroutines), max(b.descriptors, before[other].descriptors), max(b.memory, before[other].memory)
+			}
+		}
+		if !ok {
+			continue
+		}
+		a := after[name]
+		for what, grew := range map[string][3]float64{
+			"goroutines": {b.goroutines, a.goroutines, 60}, "descriptors": {b.descriptors, a.descriptors, 60}, "bytes": {b.memory, a.memory, 64 << 20},
+		} {
+			if grew[1] > 1.5*grew[0]+grew[2] {
+				errs = append(errs, fmt.Errorf("%s holds %.0f %s, and held %.0f before the first fault", name, grew[1], what, grew[0]))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// podsOf returns the names of a shop's pods.
+func (w *world) podsOf(ctx context.Context, namespace string) ([]string, error) {
+	var list corev1.PodList
+	if err := w.kube.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, p := range list.Items {
+		if slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == inject.ContainerName }) {
+			names = append(names, p.Name)
+		}
+	}
+	return names, nil
+}
+
+// nodeName returns the name of a node by its index; the controllers' are the last.
+func nodeName(i int) string {
+	if i >= nodes {
+		return fmt.Sprintf("control-plane-%d", i-nodes)
+	}
+	return fmt.Sprintf("node-%d", i)
+}
+
+func lines(err error) string { return strings.ReplaceAll(err.Error(), "\n", "\n  ") }

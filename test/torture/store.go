@@ -1,0 +1,103 @@
+package main
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-dev/weir/internal/devcluster/clock"
+	"github.com/weir-dev/weir/internal/devcluster/disk"
+	"github.com/weir-dev/weir/internal/devcluster/link"
+	"github.com/weir-dev/weir/internal/devcluster/servers"
+)
+
+// A store is a server with a clock of its own, behind a link that can be cut. The
+// controller's own store has neither: its clock is asked for.
+type store struct {
+	server
+	spec   string // of a policy, fields in YAML
+	link   *link.Link
+	clock  *clock.Clock
+	disk   *disk.Disk
+	asked  *askedClock // of the controller's
+	forgot atomic.Bool // what the counters of long windows do not outlive
+
+	mu      sync.Mutex      // guards the rest
+	running *servers.Server // what serves
+	copy    *servers.Server // its replica, nil when it has none
+	losses  []loss
+}
+
+// A loss is an instant at which a store may have lost its last grants, or all it knew.
+type loss struct {
+	at  time.Time
+	all bool
+}
+
+// eras returns how the store's clock ran.
+func (s *store) eras() []era {
+	if s.asked != nil {
+		return s.asked.eras()
+	}
+	known := s.clock.Eras()
+	var all []era
+	for i, e := range known {
+		until := time.Now().Add(time.Hour)
+		if i+1 < len(known) {
+			until = known[i+1].From
+		}
+		all = append(all, era{from: e.From, until: until, shows: e.At})
+	}
+	return all
+}
+
+// catchesUp returns when the clock shows the newest instant that it ever showed.
+func (s *store) catchesUp() time.Time {
+	if s.asked != nil {
+		return time.Time{} // it never goes back
+	}
+	return caughtUp(s.clock.Eras())
+}
+
+// caughtUp returns when a clock shows the newest instant that it showed in its eras.
+func caughtUp(eras []clock.Era) time.Time {
+	last := eras[len(eras)-1]
+	newest := last.From
+	for i, e := range eras[:len(eras)-1] {
+		ended := eras[i+1].From
+		newest = later(newest, ended.Add(e.At(ended).Sub(last.At(ended))))
+	}
+	return newest
+}
+
+// lostIn returns how often the server may have lost its last grants in a span of time, or
+// so soon after it that what it had granted then was not kept yet, and how often all.
+func (s *store) lostIn(from, until time.Time) (some, all int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.losses {
+		if l.at.Before(from) || l.at.After(until.Add(keptAfter)) {
+			continue
+		}
+		some++
+		if l.all {
+			all++
+		}
+	}
+	return some, all
+}
+
+// keptAfter is how long a Redis that writes every second may take to do so.
+const keptAfter = 2 * time.Second
+
+func (s *store) close() {
+	if s.clock == nil {
+		return
+	}
+	s.running.Kill()
+	if s.copy != nil {
+		s.copy.Kill()
+	}
+	s.link.Close()
+	s.clock.Close()
+}
