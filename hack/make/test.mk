@@ -1,16 +1,22 @@
 ##@ Testing
 
 BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres federation proxy; empty: all
+TORTURE ?= 2m ## how long `make torture` breaks things
+TORTURE_SEED ?= ## what decides on the faults of `make torture`; empty: another one each time
+AUDIT_RUNS ?= 10000 ## worlds that `make test-audit` drives
 FUZZTIME ?= 10s ## budget of each fuzz target of `make fuzz`
 TLA2TOOLS ?= ## path of tla2tools.jar for `make tlc`
 
 GINKGO := go run github.com/onsi/ginkgo/v2/ginkgo -v --no-color
 
+# Runs a command where no packet leaves this machine, and fails when one tried to.
+SEALED := $(TOOLS)/sealed
+
 # Packages without goroutines, whose searches the race detector would only slow down.
-PURE := ./pkg/limiter ./internal/explore ./internal/explore/pools ./internal/explore/federation
+PURE := ./pkg/limiter ./pkg/store/journal ./internal/audit ./internal/explore ./internal/explore/pools ./internal/explore/federation
 
 .PHONY: test
-test: test-unit test-install test-fleet ## Run everything a change must pass that needs no cluster
+test: test-unit test-install test-fleet test-demo ## Run everything a change must pass that needs no cluster
 
 .PHONY: test-unit
 test-unit: deps assets ## Run all packages, under the race detector where goroutines are, with real servers
@@ -18,12 +24,31 @@ test-unit: deps assets ## Run all packages, under the race detector where gorout
 	KUBEBUILDER_ASSETS=$(ASSETS) go test -race -timeout 15m $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 
 .PHONY: test-fleet
-test-fleet: deps assets build demo-programs ## Run the whole system as processes on this machine and prove its promises
-	KUBEBUILDER_ASSETS=$(ASSETS) $(GINKGO) --procs 2 --timeout 25m --label-filter '!more' --tags fleet ./test/fleet
+test-fleet: deps assets build demo-programs fleet-modules sealed ## Run the whole system as processes on this machine and prove its promises
+	KUBEBUILDER_ASSETS=$(ASSETS) $(SEALED) $(GINKGO) --procs 2 --timeout 25m --label-filter '!more' --tags fleet ./test/fleet
 
 .PHONY: test-fleet-more
-test-fleet-more: deps assets build demo-programs ## The same with the specs whose like `make e2e` shows (about 10 minutes)
-	KUBEBUILDER_ASSETS=$(ASSETS) $(GINKGO) --procs 2 --timeout 30m --tags fleet ./test/fleet
+test-fleet-more: deps assets build demo-programs fleet-modules sealed ## The same with the specs whose like `make e2e` shows (about 10 minutes)
+	KUBEBUILDER_ASSETS=$(ASSETS) $(SEALED) $(GINKGO) --procs 2 --timeout 30m --tags fleet ./test/fleet
+
+.PHONY: test-demo
+test-demo: deps assets build demo-programs sealed ## Run each scene of the demo for some seconds, and prove that nothing of it leaves this machine
+	@for scene in policy pool budget; do \
+		KUBEBUILDER_ASSETS=$(ASSETS) DEMO_SCENE=$$scene DEMO_DURATION=10s $(SEALED) bin/demo; \
+	done
+
+.PHONY: torture
+torture: deps assets build demo-programs sealed ## Kill, pause, cut off and misguide everything under load for TORTURE, and judge every window by what reached the applications
+	@go build -o bin/torture ./test/torture
+	@KUBEBUILDER_ASSETS=$(ASSETS) TORTURE=$(TORTURE) TORTURE_SEED=$(TORTURE_SEED) $(SEALED) bin/torture
+
+.PHONY: sealed
+sealed:
+	@go build -o $(SEALED) ./hack/sealed
+
+.PHONY: fleet-modules
+fleet-modules:
+	@go list -deps -test -tags fleet ./test/fleet github.com/onsi/ginkgo/v2/ginkgo >/dev/null
 
 .PHONY: e2e
 e2e: e2e-ready ## Create a kind cluster, install Weir, and prove its promises with real pods (E2E_KEEP=1 leaves the cluster of a spec that failed)
@@ -33,6 +58,10 @@ e2e: e2e-ready ## Create a kind cluster, install Weir, and prove its promises wi
 e2e-ready: deps assets $(TOOLS)/.helm install-manifest
 	@$(MAKE) images ARCHITECTURES=$$(go env GOARCH)
 	@$(PACK) -architectures $$(go env GOARCH) -name weir-test-app -package ./test/e2e/app
+
+.PHONY: test-audit
+test-audit: ## Set what the audit says beside the truth in AUDIT_RUNS simulated fleets (about 15 minutes for 10000)
+	WEIR_AUDIT_RUNS=$(AUDIT_RUNS) go test -timeout 60m -run TestFiguresNeverLie -v ./internal/audit | grep -v -e '^=== ' -e '--- PASS'
 
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME each

@@ -27,7 +27,7 @@ var _ = Describe("A newcomer", func() {
 		table := kubectl(ctx, "-n", s.namespace, "get", "ratelimitpolicies")
 		GinkgoWriter.Print(table)
 		row := strings.Split(strings.TrimSpace(table), "\n")[1]
-		Expect(row).To(MatchRegexp(`^checkout +Enforce +200/5s +4/4 +\S+ +\S+ +0 ≤ 0 +\S+ +Hard +True `))
+		Expect(row).To(MatchRegexp(`^checkout +Enforce +200/5s +4/4 +\S+ +\S+ +\d+/200 +0 ≤ 0 +\S+ +Hard +True `))
 		Expect(kubectl(ctx, "-n", s.namespace, "get", "events")).To(ContainSubstring("Injected"))
 	}, SpecTimeout(3*time.Minute))
 })

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -13,25 +14,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// redis is a pod with a server that keeps nothing on disk.
+func (s *shop) redis() *corev1.Pod {
+	pod := s.bystander("redis", "redis")
+	c := &pod.Spec.Containers[0]
+	c.Image, c.Args = redisImage, []string{"--save", "", "--protected-mode", "no"}
+	c.ReadinessProbe.ProbeHandler = tcpOn(6379)
+	return pod
+}
+
+// startRedis runs that pod behind a Service of its name.
+func (s *shop) startRedis(ctx context.Context) {
+	GinkgoHelper()
+	loadRedis(ctx)
+	Expect(kube.Create(ctx, s.redis())).To(Succeed())
+	Expect(kube.Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "redis", Namespace: s.namespace},
+		Spec:       corev1.ServiceSpec{Selector: map[string]string{"role": "redis"}, Ports: []corev1.ServicePort{{Port: 6379}}},
+	})).To(Succeed())
+	s.awaitReady(ctx, "role=redis", 1)
+}
+
 // It takes longest of those that run side by side, so it begins first.
 var _ = Describe("With Redis in the cluster as the store", SpecPriority(1), func() {
 	It("its death costs a window or two and never admits more", func(ctx SpecContext) {
-		loadRedis(ctx)
 		s := openShop(ctx)
-		redis := func() *corev1.Pod {
-			pod := s.bystander("redis", "redis")
-			c := &pod.Spec.Containers[0]
-			c.Image, c.Args = redisImage, []string{"--save", "", "--protected-mode", "no"}
-			c.ReadinessProbe.ProbeHandler = tcpOn(6379)
-			return pod
-		}
-		Expect(kube.Create(ctx, redis())).To(Succeed())
-		Expect(kube.Create(ctx, &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Name: "redis", Namespace: s.namespace},
-			Spec:       corev1.ServiceSpec{Selector: map[string]string{"role": "redis"}, Ports: []corev1.ServicePort{{Port: 6379}}},
-		})).To(Succeed())
+		s.startRedis(ctx)
 		Expect(kube.Create(ctx, s.service("checkout", "checkout", 80, 8080))).To(Succeed())
-		s.awaitReady(ctx, "role=redis", 1)
 		s.limitTo(ctx, limit,
 			"store: {type: Redis, redis: {address: 'redis."+s.namespace+".svc:6379', tls: Disabled}}",
 			deny)
@@ -41,13 +50,13 @@ var _ = Describe("With Redis in the cluster as the store", SpecPriority(1), func
 		start := nextWindow().Add(window)
 		s.awaitFull(ctx, start, 2)
 
-		Expect(kube.Delete(ctx, redis(), client.GracePeriodSeconds(1))).To(Succeed())
+		Expect(kube.Delete(ctx, s.redis(), client.GracePeriodSeconds(1))).To(Succeed())
 		Eventually(func() error { // it grants until its process has ended
-			return kube.Get(ctx, client.ObjectKeyFromObject(redis()), &corev1.Pod{})
+			return kube.Get(ctx, client.ObjectKeyFromObject(s.redis()), &corev1.Pod{})
 		}, time.Minute, 200*time.Millisecond).Should(Satisfy(apierrors.IsNotFound))
 		killed := nextWindow()
 		Expect(s.windows(ctx, killed, 1)).To(HaveEach(BeZero()), "nothing grants")
-		Expect(kube.Create(ctx, redis())).To(Succeed())
+		Expect(kube.Create(ctx, s.redis())).To(Succeed())
 		s.awaitReady(ctx, "role=redis", 1)
 		again := nextWindow()
 		Expect(s.windows(ctx, again, 3)).To(HaveEach(BeNumerically("<=", limit)))

@@ -3,11 +3,8 @@
 package fleet
 
 import (
-	"encoding/json"
-	"fmt"
+	"context"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/weir-dev/weir/internal/devcluster"
+	"github.com/weir-dev/weir/internal/devcluster/clock"
 )
 
 // skew is how far the wall clock of a skewed sidecar is off.
@@ -74,47 +72,21 @@ func clockOf(ctx SpecContext, e devcluster.Endpoint) time.Time {
 
 // skewedSidecar returns a program that runs the sidecar with a wrong wall clock.
 func skewedSidecar(direction string) string {
-	seconds := int(skew.Seconds())
+	offset := skew
 	if direction == behind {
-		seconds = -seconds
+		offset = -skew
 	}
-	script := filepath.Join(workDir, "sidecar-"+direction)
-	content := fmt.Sprintf("#!/bin/sh\nexport WALL_CLOCK_SKEW=%d\nexec %s \"$@\"\n", seconds, skewableSidecar())
-	Expect(os.WriteFile(script, []byte(content), 0o755)).To(Succeed())
+	wrong, err := clock.New(filepath.Join(workDir, "clock-"+direction), offset, 0)
+	Expect(err).NotTo(HaveOccurred())
+	wrong.Close() // it stays wrong
+	script, err := wrong.At(skewableSidecar(), workDir, "sidecar-"+direction)
+	Expect(err).NotTo(HaveOccurred())
 	return script
 }
 
-// skewableSidecar builds the sidecar on a standard library whose time.Now is off
-// by $WALL_CLOCK_SKEW seconds, so that nothing in the product knows of it: a
-// static program reads the clock without a system call or a library that could
-// be replaced. Monotonic time, which no machine sets, stays as it is.
+// skewableSidecar builds the sidecar with a clock of its own.
 var skewableSidecar = sync.OnceValue(func() string {
-	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	program, err := clock.Program(context.Background(), root, "./cmd/sidecar", workDir, "sidecar-skewable")
 	Expect(err).NotTo(HaveOccurred())
-	original := filepath.Join(strings.TrimSpace(string(goroot)), "src", "time", "time.go")
-	source, err := os.ReadFile(original)
-	Expect(err).NotTo(HaveOccurred())
-	const imports, read = "import (\n", "sec, nsec, mono := runtimeNow()\n"
-	Expect(string(source)).To(And(ContainSubstring(imports), ContainSubstring(read)), "time.Now of this Go version is written differently")
-	skewed := strings.Replace(string(source), imports, imports+"\t\"syscall\"\n", 1)
-	skewed = strings.Replace(skewed, read, read+"\tsec += wallClockSkew\n", 1) + `
-var wallClockSkew = func() int64 {
-	value, _ := syscall.Getenv("WALL_CLOCK_SKEW")
-	seconds, _ := atoi(value)
-	return int64(seconds)
-}()
-`
-	replacement := filepath.Join(workDir, "time.go")
-	Expect(os.WriteFile(replacement, []byte(skewed), 0o644)).To(Succeed())
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{original: replacement}})
-	Expect(err).NotTo(HaveOccurred())
-	overlayFile := filepath.Join(workDir, "overlay.json")
-	Expect(os.WriteFile(overlayFile, overlay, 0o644)).To(Succeed())
-
-	program := filepath.Join(workDir, "sidecar-skewable")
-	build := exec.Command("go", "build", "-trimpath", "-overlay", overlayFile, "-o", program, "./cmd/sidecar")
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(out))
 	return program
 })

@@ -17,7 +17,7 @@ import (
 var _ = Describe("A fleet under four times the load that its limit admits", func() {
 	DescribeTable("admits exactly the limit in every window and says so",
 		func(ctx SpecContext, store func() v1alpha1.Store) {
-			shop := openShop(ctx, func(spec *v1alpha1.RateLimitPolicySpec) { spec.Store = store() })
+			shop := openShop(ctx, func(spec *v1alpha1.RateLimitPolicySpec) { spec.Store.Store = store() })
 			shop.deploy(ctx, "checkout", 4, nil)
 			start := shop.leaveCredits(ctx)
 

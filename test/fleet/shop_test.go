@@ -4,7 +4,9 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"net/http"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -171,10 +173,15 @@ func (s *shop) awaitReady(ctx context.Context, n int) {
 
 // startLoad sends load to all pods that are ready, now and later, until the
 // spec is over.
-func (s *shop) startLoad(perSecond float64) {
+func (s *shop) startLoad(perSecond float64) { s.startLoadOf(perSecond, nil) }
+
+// startLoadOf is startLoad of requests that prepare may change.
+func (s *shop) startLoadOf(perSecond float64, prepare func(*http.Request)) {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stopLoad = stop
 	s.load = traffic.NewLoad(perSecond)
+	s.load.Prepare = prepare
+	s.load.OnFailure = func(why error) { fmt.Fprintln(GinkgoWriter, "a request failed:", why) }
 	s.load.SetTargets(s.targets(ctx))
 	go s.load.Run(ctx)
 	go func() {

@@ -47,7 +47,7 @@ func mode(of v1alpha1.ConsistencyMode) change {
 func store(of v1alpha1.Store) change {
 	return change{
 		what: "store " + string(of.Type),
-		edit: func(s *v1alpha1.RateLimitPolicySpec) { s.Store = of },
+		edit: func(s *v1alpha1.RateLimitPolicySpec) { s.Store.Store = of },
 		most: limit,
 	}
 }
@@ -132,7 +132,7 @@ func (s *shop) change(ctx context.Context, c change) {
 	base := s.policy.DeepCopy()
 	c.edit(&s.policy.Spec)
 	Expect(kube.Patch(ctx, s.policy, client.MergeFrom(base))).To(Succeed())
-	wanted := s.policy.Spec.Store
+	wanted := s.policy.Spec.Store.Store
 	s.awaitProgrammed(ctx, longest)
 	Eventually(func(g Gomega) {
 		store := s.status(ctx, g).Store

@@ -32,7 +32,7 @@ func run() error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if err := tally.Reached(time.Now()); err != nil {
+		if err := tally.Reached(time.Now(), r.Header.Get(traffic.MarkHeader)); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}

@@ -25,8 +25,8 @@ func serve(ctx context.Context) error {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
-	mux.Handle("/", asking(os.Getenv("CHECK"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if err := report.Reached(time.Now()); err != nil {
+	mux.Handle("/", asking(os.Getenv("CHECK"), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := report.Reached(time.Now(), r.Header.Get(traffic.MarkHeader)); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
