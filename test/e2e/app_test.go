@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // template is a pod of the test application, as the strictest profile of pod
@@ -90,4 +91,19 @@ func (s *shop) service(name, value string, port int32, target any) *corev1.Servi
 			Ports:    []corev1.ServicePort{{Port: port, TargetPort: to}},
 		},
 	}
+}
+
+// awaitRoutes returns a node that has the rules of the Service, which packets to its
+// address are rejected without.
+func (s *shop) awaitRoutes(ctx context.Context, to *corev1.Service) string {
+	GinkgoHelper()
+	probe := s.bystander("routes-"+to.Name, "tally")
+	probe.Labels["role"] = "routes"
+	probe.Spec.Containers[0].ReadinessProbe.TCPSocket = &corev1.TCPSocketAction{
+		Host: to.Spec.ClusterIP, Port: intstr.FromInt32(to.Spec.Ports[0].Port),
+	}
+	Expect(kube.Create(ctx, probe)).To(Succeed())
+	s.awaitReady(ctx, "role=routes", 1)
+	Expect(kube.Get(ctx, client.ObjectKeyFromObject(probe), probe)).To(Succeed())
+	return probe.Spec.NodeName
 }

@@ -41,7 +41,9 @@ var _ = Describe("Workloads of every kind", func() {
 		once := template.Spec.Containers[0]
 		once.ReadinessProbe = nil
 		once.Args = []string{"fetch", "http://tally-asked." + s.namespace + ".svc:8080/between?from=0&to=0"}
-		Expect(kube.Create(ctx, s.service("tally-asked", "tally", 8080, 8080))).To(Succeed())
+		asked := s.service("tally-asked", "tally", 8080, 8080)
+		Expect(kube.Create(ctx, asked)).To(Succeed())
+		template.Spec.NodeName = s.awaitRoutes(ctx, asked)
 		before := *once.DeepCopy()
 		before.Name, before.Ports = "before", nil
 		template.Spec.InitContainers = []corev1.Container{before}
