@@ -15,18 +15,6 @@ import (
 // it last renewed, in microseconds since the Unix epoch.
 const ClockAnnotation = "weir.dev/store-clock"
 
-// A Past is what a Lease says of the leaders before.
-type Past struct {
-	// Renewed is what the last one's clock showed when it last renewed: until then it
-	// served. It is 0 when the Lease does not say.
-	Renewed limiter.Instant
-	// Served is the newest instant that any of them may have served.
-	Served limiter.Instant
-	// Overlap is how long one may go on serving of which this process knows nothing,
-	// because there was no Lease; otherwise 0.
-	Overlap limiter.Micros
-}
-
 // clocked are the Leases as the lock reads and writes them: with its clock.
 type clocked struct {
 	coordinationv1client.LeasesGetter
@@ -84,25 +72,21 @@ func (l *Lock) annotate(ctx context.Context, lease *coordinationv1.Lease) {
 	lease.Annotations[ClockAnnotation] = strconv.FormatInt(int64(now), 10)
 }
 
-// look notes what a Lease says of others. A leader of a version that leases no clock
-// served by its wall clock, of which the time of its last renewal is known; it may have
-// left the annotation of one before. One that released the lock served nothing
-// afterwards.
+// look notes what a Lease says of others.
 func (l *Lock) look(lease *coordinationv1.Lease) {
 	if l.isOwn(lease) {
 		return
 	}
-	var past Past
+	var note Note
 	if at, err := strconv.ParseInt(lease.Annotations[ClockAnnotation], 10, 64); err == nil && at > 0 && limiter.Instant(at) <= limiter.MaxInstant {
-		past.Renewed, past.Served = limiter.Instant(at), limiter.Instant(at)
+		note.Clock = limiter.Instant(at)
 	}
 	if renewed := lease.Spec.RenewTime; !renewed.IsZero() {
-		past.Served = max(past.Served, limiter.Instant(renewed.UnixMicro()))
+		note.Wall = limiter.Instant(renewed.UnixMicro())
 	}
-	if holder := lease.Spec.HolderIdentity; past.Served > 0 && holder != nil && *holder != "" {
-		past.Served = past.Served.Add(micros(l.hold))
-	}
-	l.past.Store(&past)
+	holder := lease.Spec.HolderIdentity
+	note.Held = holder != nil && *holder != ""
+	l.past.Store(new(note.Past(micros(l.hold))))
 }
 
 // isOwn reports whether this process wrote the Lease.

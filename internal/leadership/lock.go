@@ -27,16 +27,10 @@ type Lock struct {
 
 	// renewed is the last write that made this process the holder; nil while it is not
 	// the holder.
-	renewed atomic.Pointer[renewal]
+	renewed atomic.Pointer[Renewal]
 	// clock is nil before this process has tried to take the lock.
 	clock atomic.Pointer[memory.Clock]
 	past  atomic.Pointer[Past]
-}
-
-// A renewal is a write that made this process the holder.
-type renewal struct {
-	sent   time.Duration   // since boot, before the write was sent
-	leased limiter.Instant // what the clock showed after that, as it is written
 }
 
 // Config is what a Lock works with.
@@ -86,9 +80,8 @@ func New(c Config) *Lock {
 // Create takes a lock that has no Lease yet: for the first time, or after it was
 // deleted. Then another process may hold it still, which renewed since this one looked.
 func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if past := l.Past(); l.renewed.Load() == nil && past.Overlap == 0 {
-		past.Overlap = micros(l.hold)
-		past.Served = past.Served.Add(past.Overlap)
+	if l.renewed.Load() == nil {
+		past := l.Past().WithoutLease(micros(l.hold))
 		l.past.Store(&past)
 	}
 	return l.write(ctx, record, l.Interface.Create)
@@ -104,7 +97,7 @@ func (l *Lock) write(
 	record resourcelock.LeaderElectionRecord,
 	write func(context.Context, resourcelock.LeaderElectionRecord) error,
 ) error {
-	r := renewal{sent: l.boot()}
+	r := Renewal{Sent: l.boot()}
 	if record.HolderIdentity != l.Identity() {
 		// Released whether or not the answer arrives: before the clock is read, so that
 		// nothing is served after what it shows.
@@ -114,7 +107,7 @@ func (l *Lock) write(
 	if l.renewed.Load() == nil { // nothing was served by another clock
 		l.clock.Store(memory.NewClock(l.wall(), l.past.Load().Served))
 	}
-	if err := write(context.WithValue(ctx, leased{}, &r.leased), record); err != nil {
+	if err := write(context.WithValue(ctx, leased{}, &r.Clock), record); err != nil {
 		return err
 	}
 	l.renewed.Store(&r)
@@ -124,14 +117,14 @@ func (l *Lock) write(
 // Held reports whether no other process can hold the lock at this moment.
 func (l *Lock) Held() bool {
 	r := l.renewed.Load()
-	return r != nil && l.boot()-r.sent < l.hold
+	return r != nil && r.Holds(l.boot(), l.hold)
 }
 
 // Covers reports whether the lock is held, and no leader after this one serves the
 // instant, which is one of Clock: it begins after all that is leased.
 func (l *Lock) Covers(at limiter.Instant) bool {
 	r := l.renewed.Load()
-	return r != nil && l.boot()-r.sent < l.hold && at < r.leased.Add(micros(l.hold))
+	return r != nil && r.Covers(at, l.boot(), l.hold)
 }
 
 // Clock returns the clock by which this process serves while it leads. It starts after
@@ -140,5 +133,3 @@ func (l *Lock) Clock() *memory.Clock { return l.clock.Load() }
 
 // Past returns what was known of leaders before when this process last looked.
 func (l *Lock) Past() Past { return *l.past.Load() }
-
-func micros(d time.Duration) limiter.Micros { return limiter.Micros(d.Microseconds()) }

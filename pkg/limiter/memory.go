@@ -48,6 +48,14 @@ func (m *Memory) since(r Rate) Instant {
 	return since
 }
 
+// After returns the memory of a store that goes on at the instant now with the counts of
+// the store that had m, after a gap. Gaps of before are kept while a window that began in
+// one may be open.
+func (m Memory) After(g Gap, now Instant) Memory {
+	gaps := slices.DeleteFunc(slices.Clone(m.Gaps), func(g Gap) bool { return g.To.Add(MaxWindow) <= now })
+	return Memory{Since: m.Since, Gaps: append(gaps, g)}
+}
+
 // A MemoryID names one uninterrupted memory of a store. The store chooses it, at
 // random or from what names its process, so that no two memories have the same.
 type MemoryID uint64

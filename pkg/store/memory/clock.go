@@ -16,13 +16,16 @@ type Clock struct {
 	at    atomic.Int64 // the clock's time at start
 }
 
-// NewClock returns a clock that starts at wall, which is what the node's clock shows,
-// or at floor, whichever is later. A new leader passes the newest instant that its
-// predecessor may have served, and so never serves a window a second time because its
-// node's clock is behind.
+// StartOf returns what a clock shows first when the node's clock shows wall: that or
+// floor, whichever is later.
+func StartOf(wall, floor limiter.Instant) limiter.Instant { return max(wall, floor) }
+
+// NewClock returns a clock that starts as StartOf says. A new leader passes the newest
+// instant that its predecessor may have served, and so never serves a window a second
+// time because its node's clock is behind.
 func NewClock(wall time.Time, floor limiter.Instant) *Clock {
 	c := &Clock{start: time.Now()}
-	c.at.Store(max(int64(floor), wall.UnixMicro()))
+	c.at.Store(int64(StartOf(limiter.Instant(wall.UnixMicro()), floor)))
 	return c
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -87,13 +86,7 @@ func New(o Options) *Store {
 // adopt takes over a ledger at the instant now: its counts, and a gap from its
 // seal until all are back.
 func (s *Store) adopt(l *Ledger, now, back limiter.Instant) {
-	gaps := slices.DeleteFunc(slices.Clone(l.memory.Gaps), func(g limiter.Gap) bool {
-		return g.To.Add(limiter.MaxWindow) <= now // no window that is open began in it
-	})
-	s.memory = limiter.Memory{
-		Since: l.memory.Since,
-		Gaps:  append(gaps, limiter.Gap{From: l.sealed, To: back}),
-	}
+	s.memory = l.memory.After(limiter.Gap{From: l.sealed, To: back}, now)
 	s.forget(l.forgotten, now)
 	for i, c := range l.counters {
 		*s.shard(c.key).counter(c.key) = *c
