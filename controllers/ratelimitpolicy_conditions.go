@@ -51,6 +51,9 @@ func withinBound(s *scope) metav1.Condition {
 	case audit.FailOpen:
 		return condition.Unknown(kind, v1alpha1.FailOpenReason,
 			"the store is away and requests are admitted uncounted: "+eachWith(all, verdict, limitName))
+	case audit.MemoryLost:
+		return condition.Unknown(kind, v1alpha1.MemoryLostReason,
+			"more was admitted in the last window than its limit, which onMemoryLoss Resume allows once for each loss of memory of the store, and it is not known how often that was: "+eachWith(all, verdict, limitName))
 	case audit.ReportsMissing:
 		return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
 			"a sidecar did not report what it let through in the last window: "+eachWith(all, verdict, limitName))
@@ -123,10 +126,14 @@ func (s *scope) measured() string {
 	switch {
 	case worst.Worst == 0:
 		return message
+	case worst.WorstUnbounded && s.resumes(limit):
+		return message + ", in a window without a bound (the store may have lost its memory, it is not known how often, or sidecars cut off from it were admitting whatever came)"
 	case worst.WorstUnbounded && s.unsettled(limit):
 		return message + ", in a window without a bound (responses told what their requests cost after these were let through)"
 	case worst.WorstUnbounded:
 		return message + ", in a window without a bound (sidecars cut off from the store were admitting whatever came)"
+	case s.resumes(limit):
+		return message + ", within the bound of its window (onMemoryLoss Resume allows one more limit for each loss of memory of the store, and sidecars cut off from the store admit their local share)"
 	case s.carry(limit) > 0:
 		return message + ", within the bound of its window (leases carry over, and sidecars cut off from the store admit their local share)"
 	}

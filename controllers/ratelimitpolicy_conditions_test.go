@@ -14,6 +14,8 @@ import (
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/condition"
 	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
@@ -82,6 +84,12 @@ func onRedis(facts store.Facts, err error) func(*scope) {
 		s.move.serving = s.policy.Spec.Store.Store
 		s.store = probed{facts: facts, err: err}
 	}
+}
+
+// resuming has a Redis that may forget grants of the limit, which goes on all the same.
+func resuming(s *scope) {
+	onRedis(store.Facts{}, nil)(s)
+	s.enforced.Limits = append(s.enforced.Limits, policy.Limit{Name: "all", Retention: limiter.Retention{Durable: true, Resume: true}})
 }
 
 func many(prefix string, n int) []string {
@@ -198,6 +206,21 @@ func TestWithinBound(t *testing.T) {
 			newScope(figures("all", audit.Figures{Verdict: audit.Measured, Overshoot: &audit.Overshoot{Worst: 62, WorstUnbounded: true}})),
 			is("True", "Measured", "no measured window exceeded its bound; worst overshoot 62, in a window without a bound "+
 				"(sidecars cut off from the store were admitting whatever came)"),
+		},
+		"an overshoot after a loss of memory is within its bound": {
+			newScope(resuming, figures("all", audit.Figures{Verdict: audit.Measured, Overshoot: &audit.Overshoot{Worst: 62, Bound: 100}})),
+			is("True", "Measured", "no measured window exceeded its bound; worst overshoot 62, within the bound of its window "+
+				"(onMemoryLoss Resume allows one more limit for each loss of memory of the store, and sidecars cut off from the store admit their local share)"),
+		},
+		"an overshoot after losses that nobody could count had no bound": {
+			newScope(resuming, figures("all", audit.Figures{Verdict: audit.Measured, Overshoot: &audit.Overshoot{Worst: 62, WorstUnbounded: true}})),
+			is("True", "Measured", "no measured window exceeded its bound; worst overshoot 62, in a window without a bound "+
+				"(the store may have lost its memory, it is not known how often, or sidecars cut off from it were admitting whatever came)"),
+		},
+		"losses that nobody could count": {
+			newScope(resuming, figures("all", verdict(audit.MemoryLost)), figures("writes", good)),
+			is("Unknown", "MemoryLost", "more was admitted in the last window than its limit, which onMemoryLoss Resume allows once for each loss of memory of the store, "+
+				"and it is not known how often that was: limit all"),
 		},
 		"a missing report is never a zero": {
 			newScope(figures("all", good), figures("writes", verdict(audit.ReportsMissing))),

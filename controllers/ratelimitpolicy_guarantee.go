@@ -97,8 +97,13 @@ func (s *scope) keeping() store.Guarantee {
 // forgetful reports whether the store may forget grants of a limit that goes on all the
 // same.
 func (s *scope) forgetful() bool {
-	return s.move.remote() && !s.store.facts.Lossless &&
-		slices.ContainsFunc(s.enforced.Limits, func(l policy.Limit) bool { return l.Retention.Resume })
+	return !s.store.facts.Lossless && slices.ContainsFunc(s.enforced.Limits, func(l policy.Limit) bool { return s.resumes(l.Name) })
+}
+
+// resumes reports whether a limit goes on when its store loses its memory. The controller's
+// own never does.
+func (s *scope) resumes(limit string) bool {
+	return s.move.remote() && s.retention(limit).Resume
 }
 
 // hardReason is what the grade Hard rests on, for which a server gives no reason.

@@ -163,7 +163,7 @@ func TestGuarantee(t *testing.T) {
 	}
 	lossless := facts
 	lossless.Lossless, lossless.Durable.Guarantee = true, store.Guarantee{Grade: store.Hard}
-	volatile, durable, resuming := limiter.Retention{}, limiter.Retention{Durable: true}, limiter.Retention{Durable: true, Resume: true}
+	volatile, durable, resumes := limiter.Retention{}, limiter.Retention{Durable: true}, limiter.Retention{Durable: true, Resume: true}
 	of := func(all ...limiter.Retention) func(*scope) {
 		return func(s *scope) {
 			for _, r := range all {
@@ -190,13 +190,13 @@ func TestGuarantee(t *testing.T) {
 		},
 		"the controller sets durable counters aside":     {newScope(of(durable)), &v1alpha1.Guarantee{Grade: "Hard", Reason: setAside}},
 		"the controller keeps each limit by its own":     {newScope(of(volatile, durable)), &v1alpha1.Guarantee{Grade: "Hard", Reason: taken + ", and " + setAside}},
-		"the controller loses nothing that it resumes":   {newScope(of(resuming)), &v1alpha1.Guarantee{Grade: "Hard", Reason: setAside}},
+		"the controller loses nothing that it resumes":   {newScope(of(resumes)), &v1alpha1.Guarantee{Grade: "Hard", Reason: setAside}},
 		"a server speaks for what it may forget":         {newScope(onRedis(facts, nil), of(volatile)), &v1alpha1.Guarantee{Grade: "HardExceptSplitBrain", Reason: "it has replicas"}},
 		"a server speaks for what it keeps":              {newScope(onRedis(facts, nil), of(durable)), &v1alpha1.Guarantee{Grade: "BestEffort", Reason: "it may lose a second"}},
 		"of both the weakest counts":                     {newScope(onRedis(facts, nil), of(volatile, durable)), &v1alpha1.Guarantee{Grade: "BestEffort", Reason: "it may lose a second"}},
 		"of both the weakest counts, whichever it is":    {newScope(onRedis(lossless, nil), of(volatile, durable)), &v1alpha1.Guarantee{Grade: "HardExceptSplitBrain", Reason: "it has replicas"}},
-		"going on after a loss is no promise":            {newScope(onRedis(facts, nil), of(resuming)), &v1alpha1.Guarantee{Grade: "BestEffort", Reason: "it may lose a second" + resumed}},
-		"going on where nothing is lost is one":          {newScope(onRedis(lossless, nil), of(resuming)), &v1alpha1.Guarantee{Grade: "Hard", Reason: hardReason}},
+		"going on after a loss is no promise":            {newScope(onRedis(facts, nil), of(resumes)), &v1alpha1.Guarantee{Grade: "BestEffort", Reason: "it may lose a second" + resumed}},
+		"going on where nothing is lost is one":          {newScope(onRedis(lossless, nil), of(resumes)), &v1alpha1.Guarantee{Grade: "Hard", Reason: hardReason}},
 		"nothing is guaranteed of a server out of reach": {newScope(onRedis(store.Facts{}, errors.New("timeout"))), nil},
 	}
 	for name, tc := range tests {

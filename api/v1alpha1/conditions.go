@@ -73,6 +73,7 @@ const (
 	PodsNotLimitedReason = "PodsNotLimited" // Unknown: selected pods let requests pass that nothing limits or counts; the message names them
 	RowsRejectedReason   = "RowsRejected"   // Unknown: the controller cannot read what a sidecar sent; the message names the field
 	FailOpenReason       = "FailOpen"       // Unknown: the failure action Allow admitted requests uncounted
+	MemoryLostReason     = "MemoryLost"     // Unknown: with onMemoryLoss Resume more was admitted than is bounded, and the store may have lost its memory, nobody knows how often
 	LocalOnlyReason      = "LocalOnly"      // Unknown: pods that are cut off from the coordinator admit by themselves
 	StartingReason       = "Starting"       // Unknown: nothing of this generation was measured
 )

@@ -303,7 +303,9 @@ type HotKey struct {
 // while they drain.
 type Overshoot struct {
 	// bound is the most that the running configuration allows. Of a policy it is 0, and
-	// with leases that carry over pods · (batch − 1 + lowWater). Of a pool it is 0, and
+	// with leases that carry over pods · (batch − 1 + lowWater). With onMemoryLoss Resume
+	// it is one more limit for each loss of memory of the store while the window was open,
+	// and absent when the window admitted more and it is not known how often that was. Of a pool it is 0, and
 	// absent with mode Shadow and handoff Occupancy, and while pods admit by themselves
 	// for onCoordinatorOutage LocalOnly.
 	// +optional

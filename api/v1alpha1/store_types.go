@@ -23,7 +23,8 @@ type PolicyStore struct {
 	// Wait, the default, serves none of these windows again, so that none admits more
 	// than its limit. The condition Learning says until when.
 	// Resume goes on with the counts that are left. Each loss of memory may then admit
-	// at most one more limit in the windows that are open.
+	// at most one more limit in the windows that are open. The controller's own store
+	// always waits.
 	// +optional
 	// +kubebuilder:default=Wait
 	OnMemoryLoss OnMemoryLoss `json:"onMemoryLoss,omitempty"`

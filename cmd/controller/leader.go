@@ -91,6 +91,7 @@ func (p *platform) newCoordinator(shared *federation, stores *storeprobe.Prober)
 			return stores.Facts(ctx, of, secret)
 		},
 		Reached:    stores.Reached,
+		Remembered: stores.Remembered,
 		Registerer: metrics.Registry,
 		Budgets:    shared.parts,
 		CatchUp:    func(ctx context.Context) error { return resolve.CatchUp(ctx, p.live, p.manager.GetCache()) },

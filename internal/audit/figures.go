@@ -9,6 +9,7 @@ type Verdict int
 const (
 	Exceeded       Verdict = iota // a window of this generation admitted more than its bound
 	FailOpen                      // in the last window holders admitted without a share that bounds them
+	MemoryLost                    // in the last window more was admitted than is bounded, as its store lost its memory an unknown number of times
 	ReportsMissing                // the newest window that is over was not accounted for by every holder
 	Measured                      // every window that was measured stayed within its bound
 	Starting                      // no window of this generation was measured yet
@@ -62,6 +63,7 @@ type figure struct {
 	full      bool // unused was measured
 	missing   bool // the newest window that is over is unknown
 	failOpen  bool // in the last window holders admitted without a share
+	forgotten bool // what the last window admitted is unexplained
 	overEnd   time.Time
 	window    Overshoot // without Worst; zero for none
 	shown     windowID  // of window
@@ -75,7 +77,7 @@ type figure struct {
 }
 
 // limitless reports whether nothing bounds what the window admitted.
-func (m measurement) limitless() bool { return m.unbounded || m.unsettled }
+func (m measurement) limitless() bool { return m.unbounded || m.unsettled || m.unexplained }
 
 // restart forgets what belongs to one generation: all but when the rate's windows
 // were in use.
@@ -87,7 +89,7 @@ func (f *figure) enter(m measurement) {
 		f.worst, f.worstEnd, f.limitless = m.overshoot, m.end, m.limitless()
 	}
 	if !m.limitless() {
-		f.excess = max(f.excess, m.overshoot-m.bound)
+		f.excess = max(f.excess, m.excess)
 	}
 	if m.early {
 		f.lacking = f.lacking || !m.known
@@ -105,7 +107,7 @@ func (f *figure) enter(m measurement) {
 	case !m.known:
 		return
 	}
-	f.measured, f.failOpen = true, m.unbounded
+	f.measured, f.failOpen, f.forgotten = true, m.unbounded, m.unexplained
 	f.shown = m.id
 	f.window = Overshoot{WindowEnd: m.end, Observed: m.overshoot, Bound: m.bound, Unbounded: m.limitless()}
 	if m.full {
@@ -151,6 +153,8 @@ func (l *Limit) verdict() Verdict {
 			verdict = min(verdict, Exceeded)
 		case f.failOpen:
 			verdict = min(verdict, FailOpen)
+		case f.forgotten:
+			verdict = min(verdict, MemoryLost)
 		case f.missing || owing && f.measured:
 			verdict = min(verdict, ReportsMissing)
 		case f.measured:

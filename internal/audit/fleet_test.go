@@ -345,7 +345,7 @@ func (s *simulation) check() {
 		}
 		ceilings := s.limit.ceilingsOf(w)
 		limit := ceilings("").most
-		m, x := w.measure(ceilings, 0), s.truth(id)
+		m, x := w.measure(ceilings, 0, 0), s.truth(id)
 		absent := slices.ContainsFunc(s.all, func(p *process) bool { return !p.connected && len(p.counts(id)) > 0 })
 		switch {
 		case m.known && len(x.forgotten) > 0:

@@ -37,6 +37,9 @@ type Config struct {
 	// Unsettled says that requests are let through before it is known what they cost,
 	// so that nothing bounds what a window admits.
 	Unsettled bool
+	// Resume says that the store goes on with the counts that are left when it loses its
+	// memory, so that each loss may admit once more what is promised.
+	Resume bool
 	// Reset is when a counter was set back last, on the store's clock; 0 for never.
 	// Nothing bounds what the windows that were open then admit.
 	Reset limiter.Instant
@@ -127,6 +130,8 @@ type Limit struct {
 	dropped limiter.Instant // rows of tuples that ended by then are not remembered
 	queries uint64
 
+	unbroken []Unbroken // what is known of the memory of the store
+
 	figures     map[limiter.Rate]*figure // by what windowsOf tells
 	worstUnused int32
 	traffic     bool
@@ -138,6 +143,7 @@ type legacy struct {
 	most      map[limiter.Rate]int64 // by what windowsOf tells
 	carry     int64
 	unsettled bool
+	resume    bool
 }
 
 // A member is a holder that enforces the limit.
@@ -207,6 +213,7 @@ func (l *Limit) remember(now time.Time) {
 	}
 	l.before.carry = max(l.before.carry, l.promised.Carry)
 	l.before.unsettled = l.before.unsettled || l.promised.Unsettled
+	l.before.resume = l.before.resume || l.promised.Resume
 }
 
 // mixes reports whether holders may have worked by different generations in w.
@@ -386,6 +393,9 @@ func (l *Limit) count(h Holder, row Row, now time.Time, first bool) {
 	for _, open := range row.Windows.Slice() {
 		w := l.window(open, row.Age, now, first)
 		w.claimed = max(w.claimed, open.Limit)
+		if used := now.Add(-row.Age); w.used.IsZero() || used.Before(w.used) {
+			w.used = used
+		}
 		w.replace(h, old, resent, row)
 		if f := l.figures[windowsOf(open.Rate)]; f != nil && !row.Final && !first {
 			f.heardOpen = now
@@ -516,7 +526,7 @@ func (l *Limit) Advance(now time.Time) []Query {
 		if q, ok := l.ask(w); ok {
 			queries = append(queries, q)
 		}
-		if w.answered(l.members) {
+		if w.answered(l.members) && !l.awaits(w, now) {
 			l.measure(w)
 		}
 	}
@@ -561,7 +571,13 @@ func (l *Limit) outcome(w *window) measurement {
 	if l.mixes(w) {
 		carry, unsettled = max(carry, l.before.carry), unsettled || l.before.unsettled
 	}
-	m := w.measure(l.ceilingsOf(w), carry)
+	var losses int64
+	known := true
+	if l.resumes(w) {
+		losses, known = l.lossesIn(w)
+	}
+	m := w.measure(l.ceilingsOf(w), carry, losses)
+	m.unexplained = !known && m.excess > 0
 	m.unsettled = unsettled || w.id.open().Start() <= l.promised.Reset && l.promised.Reset < w.id.end()
 	m.early, m.full = !w.began.After(l.since), w.began.After(l.changed)
 	return m

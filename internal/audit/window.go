@@ -52,6 +52,7 @@ type window struct {
 	id      windowID
 	heard   time.Time // when it was first heard of
 	began   time.Time // it began after this instant; zero when it may have begun at any time
+	used    time.Time // it was first used by then
 	claimed int64     // largest limit that a row named
 
 	over     bool
@@ -183,33 +184,41 @@ type measurement struct {
 	early     bool // the window may have begun before every holder was known, or before the generation
 	full      bool // the window lay wholly within one generation
 	overshoot int64
-	bound     int64
+	bound     int64 // of the counter with that overshoot
+	excess    int64 // the most that a counter is beyond its bound
 	unbounded bool  // holders admitted by the failure action with no share to bound it
 	unsettled bool  // requests were let through before it was known what they cost
-	unused    int32 // basis points of the limit: refused although the budget was there
+	// unexplained says that it admitted more than is bounded, and that it is not known how
+	// often its store lost its memory meanwhile.
+	unexplained bool
+	unused      int32 // basis points of the limit: refused although the budget was there
 }
 
 // measure sets what holders let through against the ceilings. Each holder may have
-// carried so many units into the window.
-func (w *window) measure(of ceilings, carry int64) measurement {
+// carried so many units into the window, and each loss of memory of the store may have
+// admitted once more what a counter may.
+func (w *window) measure(of ceilings, carry, losses int64) measurement {
 	m := measurement{
 		id:    w.id,
 		end:   time.UnixMicro(int64(w.id.end())),
 		known: w.complete() && (w.query == nil || !w.query.unknown),
 	}
 	var all KeyCount
+	var alone int64 // what holders may have admitted on their own
 	for _, t := range w.tallies {
 		all.Admitted += t.admitted
 		all.Refused += t.refused
-		m.bound = plus(m.bound, plus(t.share, carry))
+		alone = plus(alone, plus(t.share, carry))
 		m.unbounded = m.unbounded || t.unbounded > 0
 	}
+	m.bound = plus(alone, times(losses, of("").most)) // while no counter shows more
+	each := func(c KeyCount, of ceiling) { m.worst(c, of, plus(alone, times(losses, of.most))) }
 	if w.query == nil {
-		m.worst(all, of(""))
+		each(all, of(""))
 		return m
 	}
 	for _, hash := range w.query.hashes {
-		m.worst(w.sum(hash), of(hash))
+		each(w.sum(hash), of(hash))
 	}
 	return m
 }
@@ -220,9 +229,14 @@ type ceiling struct{ most, limit int64 }
 // ceilings returns the ceiling of a key.
 type ceilings func(hash string) ceiling
 
-// worst keeps the larger of what was measured and of what one counter shows.
-func (m *measurement) worst(c KeyCount, of ceiling) {
-	m.overshoot = max(m.overshoot, c.Admitted-of.most)
+// worst keeps the larger of what was measured and of what one counter shows, which may be
+// beyond its ceiling by the bound.
+func (m *measurement) worst(c KeyCount, of ceiling, bound int64) {
+	over := c.Admitted - of.most
+	if over > m.overshoot {
+		m.bound = bound
+	}
+	m.overshoot, m.excess = max(m.overshoot, over), max(m.excess, over-bound)
 	if of.limit == 0 {
 		return // a counter that has none of these windows
 	}

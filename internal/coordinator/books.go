@@ -20,6 +20,8 @@ const bookKept = time.Hour
 type books struct {
 	since time.Time // when every holder is known
 	heir  bool      // another leader measured before: what it did not hand on is not known
+	// remembered returns what is known of the memory of a store; nil when nothing is.
+	remembered func(of policy.Store) []audit.Unbroken
 
 	mu      sync.Mutex
 	byName  map[types.NamespacedName]*book
@@ -29,6 +31,7 @@ type books struct {
 // A book is the audit of one policy.
 type book struct {
 	limits  map[string]*audit.Limit
+	store   policy.Store
 	shown   map[string]audit.Verdict // as last told
 	holders map[audit.Holder]struct{}
 	idle    time.Time // since when it has no holders
@@ -77,6 +80,7 @@ func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName
 // adopt takes over the limits of a policy; inherited says that another leader may have
 // measured them under this generation.
 func (b *book) adopt(p *policy.Policy, now, since time.Time, inherited bool) {
+	b.store = p.Store
 	named := make(map[string]struct{}, len(p.Limits))
 	for _, l := range p.Limits {
 		named[l.Name] = struct{}{}
@@ -103,7 +107,7 @@ func (b *book) adopt(p *policy.Policy, now, since time.Time, inherited bool) {
 
 // promised returns what the limit, which is one of p, promises.
 func promised(p *policy.Policy, l *policy.Limit) audit.Config {
-	c := audit.Config{Generation: p.Generation, Promise: promise(l.Params(p)), Keyed: l.Key != nil, Carry: l.Carry(p), Unsettled: !l.Settled(), Reset: p.ResetAt}
+	c := audit.Config{Generation: p.Generation, Promise: promise(l.Params(p)), Keyed: l.Key != nil, Carry: l.Carry(p), Unsettled: !l.Settled(), Resume: resumes(p, l), Reset: p.ResetAt}
 	for value, params := range l.Overridden(p) {
 		if c.Overrides == nil {
 			c.Overrides = make(map[string]audit.Promise)
@@ -111,6 +115,12 @@ func promised(p *policy.Policy, l *policy.Limit) audit.Config {
 		c.Overrides[store.HashValue(value)] = promise(params)
 	}
 	return c
+}
+
+// resumes reports whether the limit goes on when its store loses its memory. The
+// controller's own never does.
+func resumes(p *policy.Policy, l *policy.Limit) bool {
+	return l.Retention.Resume && l.Budget == nil && p.Store.Type != policy.ControllerStore
 }
 
 func promise(p limiter.Params) audit.Promise {
@@ -245,12 +255,17 @@ func (b *books) advance(now time.Time) (ask []inquiry, changed []types.Namespace
 	defer b.mu.Unlock()
 	b.sources.sweep(now)
 	for name, entry := range b.byName {
+		var unbroken []audit.Unbroken
+		if b.remembered != nil {
+			unbroken = b.remembered(entry.store)
+		}
 		if len(entry.holders) == 0 && now.Sub(entry.idle) > bookKept {
 			delete(b.byName, name)
 			b.sources.forget(name)
 			continue
 		}
 		for limit, l := range entry.limits {
+			l.Remember(unbroken)
 			for _, q := range l.Advance(now) {
 				ask = append(ask, inquiry{limit: limitName{policy: name, limit: limit}, Query: q})
 			}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/leadership"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -83,6 +84,10 @@ type Config struct {
 	// Reached returns what is known of the clock of a store other than the controller's own.
 	// It does not block. Nil: nothing ever is.
 	Reached func(of policy.Store) store.Reached
+	// Remembered returns in which spans a store other than the controller's own surely kept
+	// its memory of durable counters, as far as it was asked. It does not block. Nil: it is
+	// never known.
+	Remembered func(of policy.Store) []audit.Unbroken
 	// Journals keep what is set aside of durable counters in the controller's own store. Nil:
 	// none survive a leader that did not hand over.
 	Journals JournalStore

@@ -105,7 +105,7 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 		}
 		records.run(t, served)
 	}
-	t.books.heir = !first
+	t.books.heir, t.books.remembered = !first, c.Remembered
 	if c.Births != nil {
 		t.births = &births{store: c.Births, clock: clock.Now, facts: t.factsOf, first: first, moved: t.store.Close}
 	}

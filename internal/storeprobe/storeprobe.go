@@ -50,6 +50,7 @@ type floor struct {
 	asked    time.Time
 	memories []limiter.MemoryID // volatile ones, as they were when the clock was not behind
 	doubtful limiter.Instant    // store.Reached.Doubtful
+	durable  recollection
 }
 
 // maxFloors bounds how many servers are remembered.
@@ -126,6 +127,7 @@ func (p *Prober) saw(of policy.Store, facts store.Facts, sent int64) {
 		p.floors[name] = f
 	}
 	f.asked = p.clock.Now()
+	f.durable.see(facts, p.began.Add(time.Duration(sent)), f.asked)
 	behind := facts.Oldest < f.At(sent)
 	f.Looked(facts.Oldest, sent, p.local())
 	if !behind {

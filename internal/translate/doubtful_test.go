@@ -114,8 +114,12 @@ var doubtfulPolicies = map[string]doubtful{
 		"spec.limits[0].overrides[0].rates[0].window", "open window of 1h ends",
 	},
 	"going on with counts that none keeps": {
-		`{podSelector: {}, store: {onMemoryLoss: Resume}, limits: [{name: all, ` + aRate + `}]}`,
+		`{podSelector: {}, store: {type: Redis, redis: {address: "redis:6379"}, onMemoryLoss: Resume}, limits: [{name: all, ` + aRate + `}]}`,
 		"spec.store.onMemoryLoss", "set memory to Durable, or remove it",
+	},
+	"going on in the controller, which waits": {
+		`{podSelector: {}, store: {memory: Durable, onMemoryLoss: Resume}, limits: [{name: all, ` + aRate + `}]}`,
+		"spec.store.onMemoryLoss", "end a wait with the annotation weir.dev/reset; or set type to Redis or Postgres",
 	},
 	"a burst that a slower bucket keeps from ever being reached": {
 		asked(`algorithm: TokenBucket, rates: [{limit: 10, window: 1s, burst: 5}, {limit: 600, window: 60s, burst: 6}]`),

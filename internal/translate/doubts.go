@@ -44,11 +44,17 @@ func namelessUser(spec *field.Path, p *v1alpha1.RateLimitPolicy) []string {
 }
 
 func unusedResume(spec *field.Path, p *v1alpha1.RateLimitPolicy, translated *policy.Policy) []string {
+	at := spec.Child("store", "onMemoryLoss")
 	durable := slices.ContainsFunc(translated.Limits, func(l policy.Limit) bool { return l.Retention.Durable })
-	if p.Spec.Store.OnMemoryLoss != v1alpha1.ResumeOnMemoryLoss || durable {
+	switch {
+	case p.Spec.Store.OnMemoryLoss != v1alpha1.ResumeOnMemoryLoss:
+		return nil
+	case p.Spec.Store.Type == v1alpha1.ControllerStore || p.Spec.Store.Type == "":
+		return []string{warn(at, "the controller always waits, so this has no effect: remove it, and end a wait with the annotation %s; or set type to Redis or Postgres", v1alpha1.ResetAnnotation)}
+	case durable:
 		return nil
 	}
-	return []string{warn(spec.Child("store", "onMemoryLoss"), "no limit has a window longer than 1m, so no counter outlives a restart and this has no effect: set memory to Durable, or remove it")}
+	return []string{warn(at, "no limit has a window longer than 1m, so no counter outlives a restart and this has no effect: set memory to Durable, or remove it")}
 }
 
 func usesClientIP(l v1alpha1.Limit) bool {

@@ -102,8 +102,8 @@ func (s *shop) lies(worst overshoot, excused bool) (errs []error) {
 	if known := !strings.HasPrefix(c.within, "Unknown"); known && len(s.limits) == 1 && c.worst < worst.least {
 		errs = append(errs, fmt.Errorf("%s: status says %s, the worst window was exceeded by %d, and it was by %d at least", s.name, c.within, c.worst, worst.least))
 	}
-	if excused || s.onLoss == v1alpha1.ResumeOnMemoryLoss {
-		return errs // one more limit for each loss is not in the bound that is shown
+	if excused {
+		return errs
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
