@@ -103,12 +103,16 @@ func (p *platform) newCoordinator(shared *federation, stores *storeprobe.Prober)
 }
 
 // coordinatorClients returns what the coordinator reviews tokens with and what it keeps
-// its terms with. Each may send as much as config says: tokens to review, which strangers
-// send, hold up no hand-over.
+// its terms with. Tokens to review, which strangers send, hold up no hand-over. Reviews
+// have no rate of their own: after a change of leader every sidecar needs one at once,
+// TokenReviewer bounds how many are under way, and the API server has its priorities
+// and fairness.
 func coordinatorClients(config *rest.Config, namespace string) (authenticationclient.TokenReviewInterface, coreclient.ConfigMapInterface, error) {
 	own := rest.CopyConfig(config)
 	own.RateLimiter = nil // which clients would share
-	reviews, failed := authenticationclient.NewForConfig(own)
+	unlimited := rest.CopyConfig(own)
+	unlimited.QPS = -1
+	reviews, failed := authenticationclient.NewForConfig(unlimited)
 	terms, err := coreclient.NewForConfig(own)
 	if err = errors.Join(failed, err); err != nil {
 		return nil, nil, err

@@ -25,14 +25,18 @@ const (
 	// ReportInterval is how often holders report.
 	ReportInterval = time.Second
 
-	handshakeTimeout = 5 * time.Second  // until a stream has proved who it is
-	silenceTimeout   = 10 * time.Second // after which a holder that sends nothing is lost
-	stallTimeout     = 5 * time.Second  // a holder may take to read what it asked for
-	endTimeout       = 5 * time.Second  // to record the end of a term
-	partTimeout      = 2 * time.Second  // for sessions to end when the leader steps down
-	beginRetry       = time.Second
-	maxNonce         = 64        // bytes
-	receiveWindow    = 256 << 10 // bytes of one connection that may wait to be handled
+	handshakeTimeout = 5 * time.Second // for TLS, and from then for the hello
+	// authenticateTimeout is how long a stream may wait for its turn and be reviewed. A
+	// sidecar waits 10 s for its welcome. Waiting streams are bounded: a pod has one.
+	authenticateTimeout = 9 * time.Second
+
+	silenceTimeout = 10 * time.Second // after which a holder that sends nothing is lost
+	stallTimeout   = 5 * time.Second  // a holder may take to read what it asked for
+	endTimeout     = 5 * time.Second  // to record the end of a term
+	partTimeout    = 2 * time.Second  // for sessions to end when the leader steps down
+	beginRetry     = time.Second
+	maxNonce       = 64        // bytes
+	receiveWindow  = 256 << 10 // bytes of one connection that may wait to be handled
 )
 
 // A Resolver tells what a pod has to enforce. An error, for instance because its

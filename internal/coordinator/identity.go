@@ -38,7 +38,7 @@ func (c *Coordinator) authenticate(ctx context.Context) (Identity, error) {
 		c.metrics.authentications.WithLabelValues("missing").Inc()
 		return Identity{}, status.Error(codes.Unauthenticated, "no bearer token in the authorization metadata")
 	}
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, authenticateTimeout)
 	defer cancel()
 	id, err := c.Authenticator.Authenticate(ctx, token)
 	switch {

@@ -21,7 +21,8 @@ const Audience = "weir.dev"
 const (
 	acceptedFor    = 5 * time.Minute // a deleted pod's token may live on for that long
 	refusedFor     = 10 * time.Second
-	maxReviews     = 8 // under way at the same time
+	reviewTimeout  = 5 * time.Second
+	maxReviews     = 32 // under way at the same time; others wait in the order they came
 	serviceAccount = "system:serviceaccount:"
 	podNameKey     = "authentication.kubernetes.io/pod-name"
 	podUIDKey      = "authentication.kubernetes.io/pod-uid"
@@ -106,6 +107,8 @@ func (r *TokenReviewer) claim(ctx context.Context, token string) (Identity, erro
 }
 
 func (r *TokenReviewer) review(ctx context.Context, token string) (Identity, error) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
 	review, err := r.client.Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{Audience}},
 	}, metav1.CreateOptions{})

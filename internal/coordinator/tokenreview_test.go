@@ -280,6 +280,37 @@ func TestOnePodsTokensTakeNoReviewsFromOthers(t *testing.T) {
 	})
 }
 
+// TestAFleetIsReviewedInItsTurn holds a change of leader at 5,000 sidecars: an API server
+// that needs 20 ms for a review refuses none of them its place.
+func TestAFleetIsReviewedInItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewTokenReviewer(steady{20 * time.Millisecond}, knownPods{})
+		var fleet sync.WaitGroup
+		for i := range 5000 {
+			fleet.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), authenticateTimeout)
+				defer cancel()
+				uid := fmt.Sprint(i)
+				if id, err := r.Authenticate(ctx, podToken(uid, "s")); err != nil || id.PodUID != uid {
+					t.Errorf("pod %d: %v, %v", i, id, err)
+				}
+			})
+		}
+		fleet.Wait()
+	})
+}
+
+// steady answers each review after a while: the token is bound to the pod that it claims.
+type steady struct{ takes time.Duration }
+
+func (s steady) Create(_ context.Context, r *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+	time.Sleep(s.takes) // of a synctest bubble
+	id, err := claimed(r.Spec.Token, time.Now())
+	r.Status = bound()
+	r.Status.User.Extra[podUIDKey] = authenticationv1.ExtraValue{id.PodUID}
+	return r, err
+}
+
 // slow answers that a token is bound to shop/web-0, once it is told to.
 type slow struct {
 	authenticationclient.TokenReviewInterface
