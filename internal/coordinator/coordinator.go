@@ -44,7 +44,10 @@ const (
 // what it has. A *translate.PartialError comes with all that can be enforced: it is
 // sent to pods that lose nothing by it, and others that were sent nothing are served by it.
 type Resolver interface {
-	Snapshot(ctx context.Context, namespace, pod, podUID string) (policy.Snapshot, error)
+	// Namespace reads what the pods of a namespace may enforce, and returns a function
+	// that resolves one of them from that. Pods that enforce the same share the snapshot,
+	// which is not to be changed.
+	Namespace(ctx context.Context, namespace string) (func(ctx context.Context, pod, podUID string) (*policy.Snapshot, error), error)
 	// Secret returns the values of the credentials that a store of a snapshot names,
 	// in the version that the snapshot names or a later one.
 	Secret(ctx context.Context, s policy.Store) (map[string][]byte, error)

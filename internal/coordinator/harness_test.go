@@ -234,6 +234,7 @@ type policies struct {
 	mu     sync.Mutex
 	synced bool
 	takes  time.Duration // to resolve
+	read   int           // how often
 	all    []policy.Policy
 	broken error                   // says what all is without; nil: nothing
 	pools  map[string]*policy.Pool // by namespace
@@ -257,20 +258,28 @@ func (p *policies) keeps(secret func(policy.Store) (map[string][]byte, error)) {
 	p.secret = secret
 }
 
-func (p *policies) Snapshot(_ context.Context, namespace, _, _ string) (policy.Snapshot, error) {
+func (p *policies) Namespace(_ context.Context, namespace string) (func(context.Context, string, string) (*policy.Snapshot, error), error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	time.Sleep(p.takes)
+	p.read++
 	if !p.synced {
-		return policy.Snapshot{Cluster: "test"}, errNotSynced
+		return nil, errNotSynced
 	}
-	out := policy.Snapshot{Cluster: "test", Pool: p.pools[namespace]}
+	out, broken := &policy.Snapshot{Cluster: "test", Pool: p.pools[namespace]}, p.broken
 	for _, one := range p.all {
 		if one.Namespace == namespace {
 			out.Policies = append(out.Policies, one)
 		}
 	}
-	return out, p.broken
+	return func(context.Context, string, string) (*policy.Snapshot, error) { return out, broken }, nil
+}
+
+// reads returns how often a namespace was read.
+func (p *policies) reads() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.read
 }
 
 // lack has a policy be broken, which all is without, or nil repaired.

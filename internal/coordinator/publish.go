@@ -51,18 +51,30 @@ func (t *term) do(ctx context.Context, next task) error {
 	if next.podUID == "" {
 		return t.publishAll(ctx, next.namespace)
 	}
-	if s := t.sessions.of(next.podUID); s != nil {
-		return t.publishTo(ctx, s)
+	s := t.sessions.of(next.podUID)
+	if s == nil {
+		return nil
 	}
-	return nil
+	p, err := t.publication(ctx, next.namespace)
+	if err != nil {
+		return err
+	}
+	return p.to(ctx, s)
 }
 
 func (t *term) publishAll(ctx context.Context, namespace string) error {
+	in := t.sessions.in(namespace)
+	if len(in) == 0 {
+		return nil
+	}
+	p, err := t.publication(ctx, namespace)
+	if err != nil {
+		return err
+	}
 	var failed int
 	var first error
-	in := t.sessions.in(namespace)
 	for _, s := range in {
-		if err := t.publishTo(ctx, s); err != nil {
+		if err := p.to(ctx, s); err != nil {
 			failed++
 			first = cmp.Or(first, err)
 		}
@@ -73,11 +85,28 @@ func (t *term) publishAll(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// publishTo sends a session what its pod has to enforce, if that is news. Of what is only
+// A publication serves sessions of a namespace by what was read once for all of them:
+// work is done for each set of policies that pods enforce, not for each pod.
+type publication struct {
+	*term
+	namespace string
+	resolve   func(ctx context.Context, pod, podUID string) (*policy.Snapshot, error)
+	ready     map[*policy.Snapshot]*config
+}
+
+func (t *term) publication(ctx context.Context, namespace string) (*publication, error) {
+	resolve, err := t.Resolver.Namespace(ctx, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("resolve the policies: %w", err)
+	}
+	return &publication{term: t, namespace: namespace, resolve: resolve, ready: map[*policy.Snapshot]*config{}}, nil
+}
+
+// to sends a session what its pod has to enforce, if that is news. Of what is only
 // a part it fails nevertheless, and sends it only to a session that loses nothing by it;
 // one that was sent nothing else is at least served by it.
-func (t *term) publishTo(ctx context.Context, s *session) error {
-	snapshot, unresolved := t.Resolver.Snapshot(ctx, s.Namespace, s.Pod, s.PodUID)
+func (p *publication) to(ctx context.Context, s *session) error {
+	snapshot, unresolved := p.resolve(ctx, s.Pod, s.PodUID)
 	_, partial := errors.AsType[*translate.PartialError](unresolved)
 	if unresolved != nil {
 		unresolved = fmt.Errorf("resolve the policies of pod %s: %w", s.Pod, unresolved)
@@ -85,20 +114,35 @@ func (t *term) publishTo(ctx context.Context, s *session) error {
 	if unresolved != nil && !partial {
 		return unresolved
 	}
-	if err := t.births.fill(ctx, &snapshot); err != nil {
-		return err
-	}
-	next, err := t.configs.of(s.Namespace, snapshot, func(s policy.Snapshot) ([]*fleetpb.Secret, error) { return t.secrets(ctx, s) })
+	next, err := p.config(ctx, snapshot)
 	if err != nil {
 		return fmt.Errorf("the policies of pod %s: %w", s.Pod, err)
 	}
-	t.openCounters(next)
 	by, sent := s.served()
 	send := !partial || s.losesNothing(next)
 	if news := by != next || sent != send; news && (send || !sent) {
-		t.serveBy(s, next, send)
+		p.serveBy(s, next, send)
 	}
 	return unresolved
+}
+
+// config returns the message for all pods that enforce the snapshot, and its counters are
+// open.
+func (p *publication) config(ctx context.Context, of *policy.Snapshot) (*config, error) {
+	if c, ok := p.ready[of]; ok {
+		return c, nil
+	}
+	born := *of
+	if err := p.births.fill(ctx, &born); err != nil {
+		return nil, err
+	}
+	c, err := p.configs.of(p.namespace, born, func(s policy.Snapshot) ([]*fleetpb.Secret, error) { return p.secrets(ctx, s) })
+	if err != nil {
+		return nil, err
+	}
+	p.openCounters(c)
+	p.ready[of] = c
+	return c, nil
 }
 
 // serveBy has the session accounted for and served by next, which the holder is sent or,

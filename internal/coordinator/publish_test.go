@@ -54,6 +54,33 @@ func TestRefreshSendsWhatChanged(t *testing.T) {
 	})
 }
 
+// TestANamespaceIsReadOnceForAllItsSidecars: an edit costs work for the policies, not
+// for the pods.
+func TestANamespaceIsReadOnceForAllItsSidecars(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		var all []*sidecar
+		for i := range 20 {
+			s := l.connect(pod("shop", fmt.Sprintf("web-%d", i)), "1")
+			defer s.close()
+			s.config()
+			all = append(all, s)
+		}
+		before := l.policies.reads()
+		l.policies.set(true, limited("shop", 2, 20, limiter.Second))
+		l.Refresh("shop")
+		for _, s := range all {
+			if got := s.config(); got.Policies[0].Generation != 2 {
+				t.Errorf("configuration = %+v, want generation 2", got)
+			}
+		}
+		if n := l.policies.reads() - before; n != 1 {
+			t.Errorf("the namespace was read %d times", n)
+		}
+	})
+}
+
 func TestProgressIsWhatSidecarsAcknowledge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))

@@ -170,7 +170,7 @@ func TestABudgetInTheSnapshotOfAPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			known := cache(t, append(tc.objects, pod, drawing("shop", "checkout", "world"), ratelimit("shop", "other", checkout, 5))...)
 			resolver := resolve.ByPod{ByLabels: resolve.ByLabels{Cluster: "c", Cache: known}, Secrets: resolve.NewSecrets(known)}
-			snapshot, err := resolver.Snapshot(t.Context(), "shop", "checkout-0", "uid-0")
+			snapshot, err := resolved(t, resolver, "checkout-0", "uid-0")
 			if tc.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.wantErr) || !slices.Equal(names(snapshot), []string{"shop/other"}) {
 					t.Errorf("snapshot %+v, error %v; want the other policy, and an error that says %q", snapshot, err, tc.wantErr)

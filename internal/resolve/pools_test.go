@@ -132,7 +132,7 @@ func TestThePoolOfAPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			known := cache(t, append(tc.pools, pod, credentials)...)
 			resolver := resolve.ByPod{ByLabels: resolve.ByLabels{Cluster: "c", Cache: known}, Secrets: resolve.NewSecrets(known)}
-			snapshot, err := resolver.Snapshot(t.Context(), "shop", "checkout-0", "uid-0")
+			snapshot, err := resolved(t, resolver, "checkout-0", "uid-0")
 			if tc.wantErr != "" || err != nil {
 				if err == nil || tc.wantErr == "" || !strings.Contains(err.Error(), tc.wantErr) {
 					t.Errorf("error is %v, want one that says %q", err, tc.wantErr)

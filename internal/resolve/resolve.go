@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,10 +13,6 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
 )
-
-// syncTimeout bounds how long an admission waits for the cache of a replica that
-// has just started.
-const syncTimeout = time.Second
 
 // ByLabels resolves what a pod with given labels would enforce. It is safe for
 // concurrent use when its cache is.
@@ -30,26 +24,13 @@ type ByLabels struct {
 // Snapshot returns what pods of the namespace with these labels enforce. While
 // the cache is not synced it blocks for at most a second. A *translate.PartialError comes
 // with all that can be enforced, any other error with nothing.
-func (r ByLabels) Snapshot(ctx context.Context, namespace string, labels map[string]string) (policy.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
-	defer cancel()
-	var policies v1alpha1.RateLimitPolicyList
-	if err := r.Cache.List(ctx, &policies, client.InNamespace(namespace)); err != nil {
-		return policy.Snapshot{}, fmt.Errorf("listing the policies of namespace %s: %w", namespace, err)
-	}
-	var pools v1alpha1.ConcurrencyPoolList
-	if err := r.Cache.List(ctx, &pools, client.InNamespace(namespace)); err != nil {
-		return policy.Snapshot{}, fmt.Errorf("listing the pools of namespace %s: %w", namespace, err)
-	}
-	var pool *v1alpha1.ConcurrencyPool
-	if selecting := Pools(pools.Items, namespace, labels); len(selecting) > 0 {
-		pool = selecting[0]
-	}
-	budgets, err := r.budgets(ctx, namespace, policies.Items)
+func (r ByLabels) Snapshot(ctx context.Context, namespace string, podLabels map[string]string) (policy.Snapshot, error) {
+	v, err := r.view(ctx, namespace)
 	if err != nil {
 		return policy.Snapshot{}, err
 	}
-	return translate.Snapshot(r.Cluster, policies.Items, budgets, pool, namespace, labels)
+	t, _ := v.of(podLabels)
+	return t.snapshot, t.err
 }
 
 // Limits returns all limits of this cluster.
@@ -91,38 +72,6 @@ type ByPod struct {
 func (r ByPod) Secret(ctx context.Context, s policy.Store) (map[string][]byte, error) {
 	data, _, err := r.Secrets.Data(ctx, s)
 	return data, err
-}
-
-// Snapshot returns what the pod enforces, and which version its stores'
-// credentials have, none when they cannot be read. It fails when the cache does not know
-// the pod (yet), when the name belongs to a pod with another UID
-// (*OtherPodError). When a policy that selects the pod, or the pool that applies to it,
-// cannot be translated, or a budget that such a policy draws from does not count, it
-// returns the rest and a *translate.PartialError.
-func (r ByPod) Snapshot(ctx context.Context, namespace, pod, podUID string) (policy.Snapshot, error) {
-	name := types.NamespacedName{Namespace: namespace, Name: pod}
-	var p corev1.Pod
-	if err := r.Cache.Get(ctx, name, &p); err != nil {
-		return policy.Snapshot{}, fmt.Errorf("reading pod %s: %w", name, err)
-	}
-	if string(p.UID) != podUID {
-		return policy.Snapshot{}, &OtherPodError{Pod: name, UID: string(p.UID), Want: podUID}
-	}
-	snapshot, err := r.ByLabels.Snapshot(ctx, namespace, p.Labels)
-	for i := range snapshot.Policies {
-		r.setVersion(ctx, &snapshot.Policies[i].Store)
-	}
-	if snapshot.Pool != nil {
-		r.setVersion(ctx, &snapshot.Pool.Coordinator)
-	}
-	return snapshot, err
-}
-
-// setVersion sets which version the store's credentials have. Those that cannot be
-// read make this store unavailable, as the status of what uses it says, and keep
-// nothing else from the pod.
-func (r ByPod) setVersion(ctx context.Context, of *policy.Store) {
-	_, of.SecretVersion, _ = r.Secrets.Data(ctx, *of)
 }
 
 // OtherPodError says that a pod's name belongs to another pod now.

@@ -7,9 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,8 +15,6 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/resolve"
-	"github.com/weir-dev/weir/internal/translate"
-	"github.com/weir-dev/weir/pkg/policy"
 )
 
 func ratelimit(namespace, name string, selector map[string]string, limit int64) *v1alpha1.RateLimitPolicy {
@@ -63,63 +59,6 @@ func cache(t *testing.T, objects ...client.Object) client.Client {
 		t.Fatal(err)
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-}
-
-func names(s policy.Snapshot) []string {
-	var names []string
-	for _, p := range s.Policies {
-		names = append(names, p.Namespace+"/"+p.Name)
-	}
-	return names
-}
-
-func TestByPod(t *testing.T) {
-	app := map[string]string{"app": "checkout"}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout-0", UID: "uid-0", Labels: app}}
-	objects := []client.Object{
-		pod,
-		ratelimit("shop", "b", app, 10),
-		ratelimit("shop", "a", nil, 10),
-		ratelimit("shop", "other", map[string]string{"app": "other"}, 10),
-		ratelimit("bank", "c", app, 10),
-	}
-	tests := map[string]struct {
-		pod, uid string
-		more     []client.Object
-		want     []string
-		refused  func(error) bool // nil: there is no error
-	}{
-		"the policies of the namespace that select the pod": {
-			pod: "checkout-0", uid: "uid-0", want: []string{"shop/a", "shop/b"},
-		},
-		"a pod the cache does not know yet gets nothing, rather than no policy": {
-			pod: "checkout-1", uid: "uid-1", refused: apierrors.IsNotFound,
-		},
-		"a name that was used again is not the pod that asks": {
-			pod: "checkout-0", uid: "uid-before",
-			refused: func(err error) bool { return errors.As(err, new(*resolve.OtherPodError)) },
-		},
-		"a policy that cannot be translated is told of beside the rest": {
-			pod: "checkout-0", uid: "uid-0", more: []client.Object{ratelimit("shop", "broken", app, 0)},
-			want:    []string{"shop/a", "shop/b"},
-			refused: func(err error) bool { return errors.As(err, new(*translate.PartialError)) },
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			resolver := resolve.ByPod{ByLabels: resolve.ByLabels{Cluster: "c", Cache: cache(t, append(tc.more, objects...)...)}}
-			snapshot, err := resolver.Snapshot(t.Context(), "shop", tc.pod, tc.uid)
-			if tc.refused == nil && err != nil || tc.refused != nil && !tc.refused(err) {
-				t.Errorf("error is %v, which is not what is wanted", err)
-			}
-			if diff := cmp.Diff(tc.want, names(snapshot)); diff != "" {
-				t.Errorf("policies (-want +got):\n%s", diff)
-			}
-			if tc.want != nil && snapshot.Cluster != "c" {
-				t.Errorf("counters are named after cluster %q, want c", snapshot.Cluster)
-			}
-		})
-	}
 }
 
 // unsynced is a cache that does not answer.

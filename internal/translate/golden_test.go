@@ -115,9 +115,13 @@ func TestSnapshot(t *testing.T) {
 		if pod.Pool != nil {
 			pool = defaultedPool(t, marshal(t, pod.Pool))
 		}
+		before := marshal(t, []any{policies, budgets, pool})
 		snapshot, err := translate.Snapshot("east", policies, counting(budgets...), pool, pod.Namespace, pod.Labels)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(before), string(marshal(t, []any{policies, budgets, pool}))); diff != "" {
+			t.Errorf("it changed objects that a cache may own:\n%s", diff)
 		}
 		return snapshot
 	})
