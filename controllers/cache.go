@@ -5,6 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/inject"
 )
 
 // CacheOptions returns options that keep of every pod only what this package and
@@ -21,7 +24,7 @@ func trimPod(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	return &corev1.Pod{
+	trimmed := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:         pod.Namespace,
 			Name:              pod.Name,
@@ -31,5 +34,19 @@ func trimPod(obj any) (any, error) {
 			DeletionTimestamp: pod.DeletionTimestamp,
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
-	}, nil
+	}
+	if inject.PastSidecar(pod) != 0 {
+		trimmed.Annotations = map[string]string{v1alpha1.InjectedAnnotation: pod.Annotations[v1alpha1.InjectedAnnotation]}
+		trimmed.Spec.Containers, trimmed.Spec.InitContainers = portsOf(pod.Spec.Containers), portsOf(pod.Spec.InitContainers)
+	}
+	return trimmed, nil
+}
+
+// portsOf returns what of containers says which ports they serve.
+func portsOf(containers []corev1.Container) []corev1.Container {
+	var out []corev1.Container
+	for _, c := range containers {
+		out = append(out, corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy})
+	}
+	return out
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/inject"
 )
 
 // pods are the selected pods, each list by name.
@@ -19,6 +20,7 @@ type pods struct {
 	enforcers  []enforcer // carry a sidecar and are not finished
 	leaving    []enforcer // carry a sidecar, run, and are on their way out
 	uninjected []string   // run without a sidecar
+	exposed    []string   // run with one, and are reached past it by the host port that is named
 }
 
 // enforcer is a pod that carries a sidecar.
@@ -39,12 +41,16 @@ func selectPods(selected []corev1.Pod) pods {
 		case finished(&pod):
 		case pod.Labels[v1alpha1.EnforcerLabel] == "true":
 			p.enforcers = append(p.enforcers, enforcer{pod.Name, pod.UID, pod.Status.Phase == corev1.PodRunning})
+			if port := inject.PastSidecar(&pod); port != 0 && pod.Status.Phase == corev1.PodRunning {
+				p.exposed = append(p.exposed, fmt.Sprintf("%s (host port %d)", pod.Name, port))
+			}
 		case pod.Status.Phase == corev1.PodRunning:
 			p.uninjected = append(p.uninjected, pod.Name)
 		}
 	}
 	slices.SortFunc(p.enforcers, func(a, b enforcer) int { return cmp.Compare(a.name, b.name) })
 	slices.Sort(p.uninjected)
+	slices.Sort(p.exposed)
 	return p
 }
 

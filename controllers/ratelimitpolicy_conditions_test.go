@@ -152,6 +152,10 @@ func TestProgrammed(t *testing.T) {
 			newScope(enforcers("a"), uninjected("b")),
 			is("False", "Reconciling", "1 of 1 enforcers do not run generation 4 yet: a (not connected); running without a sidecar, so not limited: b"+cure),
 		},
+		"every enforcer runs it, but a host port leads past one": {
+			newScope(enforcers("a", "b"), acknowledged(4, "a", "b"), func(s *scope) { s.pods.exposed = []string{"b (host port 80)"} }),
+			is("True", "Programmed", "2 of 2 enforcers run generation 4; not limited where requests come by a host port, which leads past the sidecar: b (host port 80); remove hostPort"),
+		},
 		"every enforcer runs it, but a pod runs past them": {
 			newScope(enforcers("a", "b"), acknowledged(4, "a", "b"), uninjected("c")),
 			is("True", "PartiallyProgrammed", "2 of 2 enforcers run generation 4; running without a sidecar, so not limited: c"+cure),

@@ -67,7 +67,12 @@ func TestPodsThatNothingLimitsShow(t *testing.T) {
 		"without a sidecar": uninjected("b"),
 		"bypassed":          mode(coordinator.Session{Mode: fleetpb.Mode_MODE_BYPASS}),
 		"in shadow":         mode(coordinator.Session{Mode: fleetpb.Mode_MODE_SHADOW}),
-		"not captured":      mode(coordinator.Session{Capture: fleetpb.Capture_CAPTURE_NONE}),
+		"by a host port": func(s *scope) {
+			enforcers("b")(s)
+			acknowledged(generation, "b")(s)
+			s.pods.exposed = []string{"b"}
+		},
+		"not captured": mode(coordinator.Session{Capture: fleetpb.Capture_CAPTURE_NONE}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScope(enforcers("a"), acknowledged(generation, "a"), change, figures("all", measuredFigures(0, 0, 0)))

@@ -218,7 +218,18 @@ func TestSelectPods(t *testing.T) {
 	}
 	leaving := pod("leaving", sidecar, corev1.PodRunning)
 	leaving.DeletionTimestamp = &metav1.Time{Time: now}
+	exposed := pod("exposed", sidecar, corev1.PodRunning)
+	exposed.Annotations = map[string]string{v1alpha1.InjectedAnnotation: `{"capture":"port","ports":[{"name":"http","listen":15006,"app":8080}]}`}
+	exposed.Spec.Containers = []corev1.Container{{Name: "app", Image: "app", Ports: []corev1.ContainerPort{{ContainerPort: 8080, HostPort: 80}}}}
+	trimmed, err := trimPod(&exposed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	starting := exposed
+	starting.Name, starting.Status.Phase = "starting", corev1.PodPending
 	got := selectPods([]corev1.Pod{
+		*trimmed.(*corev1.Pod),
+		starting,
 		pod("running", sidecar, corev1.PodRunning),
 		pod("pending", sidecar, corev1.PodPending),
 		pod("done", sidecar, corev1.PodSucceeded),
@@ -229,7 +240,8 @@ func TestSelectPods(t *testing.T) {
 		pod("bare-pending", nil, corev1.PodPending),
 	})
 	want := pods{
-		enforcers:  []enforcer{{"pending", "uid-x", false}, {"running", "uid-x", true}},
+		enforcers:  []enforcer{{"exposed", "uid-x", true}, {"pending", "uid-x", false}, {"running", "uid-x", true}, {"starting", "uid-x", false}},
+		exposed:    []string{"exposed (host port 80)"},
 		leaving:    []enforcer{{"leaving", "uid-x", true}},
 		uninjected: []string{"bare", "z-bare"},
 	}

@@ -32,7 +32,7 @@ type roster struct {
 func (r *roster) programmed() metav1.Condition {
 	const kind = v1alpha1.ProgrammedCondition
 	m := r.muster()
-	beside := m.idle() + m.asked() + r.uninjected()
+	beside := m.idle() + m.asked() + r.exposed() + r.uninjected()
 	switch {
 	case m.enforcers == 0 && len(r.pods.uninjected) == 0:
 		return condition.False(kind, v1alpha1.NoEnforcersReason, "spec.podSelector selects no running pod")
@@ -60,6 +60,14 @@ func (r *roster) uninjected() string {
 	return fmt.Sprintf("; running without a sidecar, so not limited: %s; opt them in and restart them, or select fewer pods", nameSome(r.pods.uninjected))
 }
 
+// exposed names the pods that are reached past their sidecar, and the cure.
+func (r *roster) exposed() string {
+	if len(r.pods.exposed) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; not limited where requests come by a host port, which leads past the sidecar: %s; remove hostPort", nameUpTo(idleNamedAtMost, r.pods.exposed))
+}
+
 // enforcement counts every running pod, so that one without a sidecar, or with one that
 // limits nothing, shows.
 func (r *roster) enforcement() *v1alpha1.Enforcement {
@@ -85,7 +93,7 @@ func (r *roster) unheard() []string {
 // past returns the names of the pods to which requests pass that nothing limits.
 func (r *roster) past() []string {
 	m := r.muster()
-	names := slices.Concat(r.pods.uninjected, m.bypassed, m.shadowed, m.uncaptured, m.unasked)
+	names := slices.Concat(r.pods.uninjected, r.pods.exposed, m.bypassed, m.shadowed, m.uncaptured, m.unasked)
 	slices.Sort(names)
 	return names
 }
