@@ -23,10 +23,13 @@ type claim struct {
 
 // look notes what the policy's status says, when it is something new.
 func (s *shop) look(ctx context.Context, kube client.Client) {
+	began := time.Now()
 	var p v1alpha1.RateLimitPolicy
 	if err := kube.Get(ctx, client.ObjectKey{Namespace: s.name, Name: "checkout"}, &p); err != nil {
 		return // the API server may be away
 	}
+	s.sits(p.Status.Store, s.looked, time.Now())
+	s.looked = began
 	s.settle(p.Generation, meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ProgrammedCondition) && p.Status.ObservedGeneration == p.Generation)
 	c := claim{
 		from: time.Now(), programmed: meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ProgrammedCondition) &&

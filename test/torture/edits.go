@@ -29,33 +29,43 @@ func (s *shop) limit() int64 {
 func (s *shop) settle(version int64, programmed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if last := &s.limits[len(s.limits)-1]; programmed && last.version == version && last.settled.IsZero() {
+	if last := &s.limits[len(s.limits)-1]; programmed && last.version <= version && last.settled.IsZero() {
 		last.settled = time.Now()
 	}
 }
 
-// edit changes the limit of a shop with short windows.
+// edits reports whether the limit of the policy may be edited.
+func (t terms) edits() bool { return t.window == window && t.action == v1alpha1.DenyAction }
+
+// edit changes the limit.
 func (s *shop) edit(ctx context.Context, kube client.Client, to int64) error {
-	if s.once > 0 || s.action != v1alpha1.DenyAction {
-		return nil
-	}
 	began := time.Now()
-	var p v1alpha1.RateLimitPolicy
-	if err := kube.Get(ctx, client.ObjectKey{Namespace: s.name, Name: "checkout"}, &p); err != nil {
+	version, err := s.change(ctx, kube, func(spec *v1alpha1.RateLimitPolicySpec) { spec.Limits[0].Rates[0].Limit = to })
+	if err != nil || version == 0 {
 		return err
-	}
-	base := p.DeepCopy()
-	p.Spec.Limits[0].Rates[0].Limit = to
-	if err := kube.Patch(ctx, &p, client.MergeFrom(base)); err != nil {
-		// No controller may be there to validate it; or it was made, and its answer lost.
-		if err := kube.Get(ctx, client.ObjectKeyFromObject(&p), &p); err != nil || p.Generation == base.Generation {
-			return err
-		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.limits = append(s.limits, limitOf{from: began, limit: to, version: p.Generation})
+	s.limits = append(s.limits, limitOf{from: began, limit: to, version: version})
 	return nil
+}
+
+// change edits the policy and returns the version that this makes, or 0 when no controller
+// is there to validate it.
+func (s *shop) change(ctx context.Context, kube client.Client, edit func(*v1alpha1.RateLimitPolicySpec)) (int64, error) {
+	var p v1alpha1.RateLimitPolicy
+	if err := kube.Get(ctx, client.ObjectKey{Namespace: s.name, Name: "checkout"}, &p); err != nil {
+		return 0, err
+	}
+	base := p.DeepCopy()
+	edit(&p.Spec)
+	if err := kube.Patch(ctx, &p, client.MergeFrom(base)); err != nil {
+		// It may have been made, and its answer lost.
+		if err := kube.Get(ctx, client.ObjectKeyFromObject(&p), &p); err != nil || p.Generation == base.Generation {
+			return 0, err
+		}
+	}
+	return p.Generation, nil
 }
 
 // limitsIn returns the least and the most that the policy may have

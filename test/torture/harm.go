@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-dev/weir/internal/devcluster/link"
 	"github.com/weir-dev/weir/internal/devcluster/servers"
 )
 
@@ -21,7 +22,54 @@ import (
 func (s *store) signal(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if sig == syscall.SIGSTOP {
+		s.aim()
+		defer s.falls()
+	} else {
+		s.rise()
+	}
 	s.send(sig)
+}
+
+// aim chooses the server of a group that a fault happens to: a primary.
+func (s *store) aim() {
+	if s.group != nil {
+		s.hit = s.group.primary(context.Background())
+		s.running = s.hit.server
+	}
+}
+
+// falls notes that nobody reaches that server from now on, until rise.
+func (s *store) falls() {
+	if s.group != nil {
+		s.rises = s.hit.falls()
+	}
+}
+
+func (s *store) rise() {
+	if s.rises != nil {
+		s.rises()
+	}
+}
+
+// way returns the link that faults happen to, of a group the one of a primary, and what
+// ends that nobody gets through it.
+func (s *store) way(cut bool) (way *link.Link, healed func()) {
+	if s.group == nil {
+		return s.link, func() {}
+	}
+	m := s.group.primary(context.Background())
+	if cut {
+		return m.link, m.falls()
+	}
+	return m.link, func() {}
+}
+
+// lost notes that the replica of a primary took over.
+func (s *store) lost() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.losses = append(s.losses, loss{at: time.Now(), all: true})
 }
 
 func (s *store) send(sig syscall.Signal) {
@@ -37,7 +85,9 @@ func (s *store) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.losses = append(s.losses, loss{at: time.Now(), all: s.isRedis && len(s.args) == 0})
+	s.aim()
 	s.send(syscall.SIGKILL)
+	s.falls()
 }
 
 // fill makes the server's disk full, or gives it room again.
@@ -81,6 +131,7 @@ func (s *store) restart(ctx context.Context) error {
 	defer s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
+	s.rise()
 	for {
 		// What is left of the one before may hold its files for a moment.
 		if err := s.running.Restart(ctx); err == nil || !sleep(ctx, 200*time.Millisecond) {
@@ -136,6 +187,7 @@ func (s *store) flush(ctx context.Context) {
 	defer s.mu.Unlock()
 	s.forgot.Store(true)
 	s.losses = append(s.losses, loss{at: time.Now(), all: true})
+	s.aim()
 	_ = order(ctx, s.running, "FLUSHALL") // it may be away
 }
 

@@ -30,11 +30,11 @@ func (w *world) judge() (result, error) {
 	var all result
 	var errs []error
 	for _, s := range w.shops {
-		eras := s.store.eras()
+		eras := s.eras()
 		var worst overshoot
 		excused := 0
 		for _, team := range teams {
-			j := judgement{window: s.window, eras: eras, stale: s.stale(), limit: func(index int64) int64 { return s.mayAdmit(eras, index) }}
+			j := judgement{window: s.window, eras: eras, stale: s.stale(), limit: func(id windowID) int64 { return s.mayAdmit(eras, id) }}
 			v := j.of(s.of(team))
 			w.say("%s, team %s: %s", s.name, team, v)
 			all.windows, all.arrivals = all.windows+v.windows, all.arrivals+v.arrivals
@@ -69,7 +69,7 @@ func (s *shop) excused(v verdict, eras []era) (n int) {
 	for i, admitted := range v.least {
 		from, until := s.realTime(eras, i)
 		_, most := s.limitsIn(from, until)
-		if s.action == v1alpha1.DenyAction && admitted > most && s.isUnprotected(from, until) {
+		if s.action == v1alpha1.DenyAction && admitted > most && s.isUnprotected(i, from, until) {
 			n++
 		}
 	}
@@ -118,14 +118,14 @@ func (s *shop) tell(v verdict, eras []era) string {
 	var told []string
 	for _, i := range v.full {
 		from, _ := s.realTime(eras, i)
-		told = append(told, fmt.Sprintf("%d (from %s: %d to %d of %d)", i, from.Format("15:04:05.0"), v.least[i], v.most[i], s.mayAdmit(eras, i)))
+		told = append(told, fmt.Sprintf("%d of %s (from %s: %d to %d of %d)", i.index, s.stores[i.store].name, from.Format("15:04:05.0"), v.least[i], v.most[i], s.mayAdmit(eras, i)))
 	}
 	return strings.Join(told, ", ")
 }
 
 // mayAdmit returns the most that a window may admit of one team.
-func (s *shop) mayAdmit(eras []era, index int64) int64 {
-	from, until := s.realTime(eras, index)
+func (s *shop) mayAdmit(eras []era, id windowID) int64 {
+	from, until := s.realTime(eras, id)
 	_, most := s.limitsIn(from, until)
 	switch {
 	case s.action == v1alpha1.AllowAction:
@@ -138,9 +138,9 @@ func (s *shop) mayAdmit(eras []era, index int64) int64 {
 		}
 		return 2 * most
 	case s.onLoss == v1alpha1.ResumeOnMemoryLoss:
-		losses, _ := s.store.lostIn(from, until)
+		losses, _ := s.stores[id.store].lostIn(from, until)
 		return most * (1 + losses)
-	case s.isUnprotected(from, until):
+	case s.isUnprotected(id, from, until):
 		return 2 * most
 	default:
 		return most
@@ -148,10 +148,11 @@ func (s *shop) mayAdmit(eras []era, index int64) int64 {
 }
 
 // isUnprotected reports whether it is not promised that a window of that span admits no
-// more than its limit: a Redis that lost all it knew while its clock was set back may
-// serve a window once more to a sidecar that never asked it before.
-func (s *shop) isUnprotected(from, until time.Time) bool {
-	_, losses := s.store.lostIn(from, until)
+// more than its limit: of two primaries of a Redis each may serve it, and a Redis that
+// lost all it knew while its clock was set back may serve it once more to a sidecar that
+// never asked it before.
+func (s *shop) isUnprotected(id windowID, from, until time.Time) bool {
+	_, losses := s.stores[id.store].lostIn(from, until)
 	return losses > 0 && s.restartedIn(from, until)
 }
 
@@ -191,9 +192,12 @@ func (s *shop) stale() time.Duration {
 
 // realTime returns a span of the machine's time that holds all in which a store's clock
 // showed a window.
-func (s *shop) realTime(eras []era, index int64) (from, until time.Time) {
-	begins := time.UnixMicro(index * s.window.Microseconds())
+func (s *shop) realTime(eras []era, id windowID) (from, until time.Time) {
+	begins := time.UnixMicro(id.index * s.window.Microseconds())
 	for _, e := range eras {
+		if e.store != id.store {
+			continue
+		}
 		off := e.shows(e.from).Sub(e.from)
 		a, b := begins.Add(-off-slack), begins.Add(s.window-off+slack)
 		if b.Before(e.from) || a.After(e.until.Add(s.window+s.stale())) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,19 @@ type arrival struct{ sent, reached time.Time }
 type era struct {
 	from, until time.Time
 	shows       func(time.Time) time.Time // what the clock shows at an instant
+	store       int                       // of a policy that is moved
+	first       int64                     // no window before it is served; 0 when all are
+	drained     time.Time                 // from then on nobody spends what it granted; zero when they may
+}
+
+// A windowID names a window of one store's clock.
+type windowID struct {
+	store int
+	index int64
+}
+
+func compareWindows(a, b windowID) int {
+	return cmp.Or(cmp.Compare(a.store, b.store), cmp.Compare(a.index, b.index))
 }
 
 // slack is how exactly the instants are known at which clocks were set.
@@ -36,17 +50,17 @@ type judgement struct {
 	// stale is for how long after a clock was set a sidecar may go by what it showed
 	// before: one that is cut off, and admits its local share.
 	stale time.Duration
-	limit func(index int64) int64
+	limit func(windowID) int64
 }
 
 // verdict is what a judgement comes to.
 type verdict struct {
 	arrivals int
-	windows  int             // that something was charged to
-	over     int64           // arrivals that fit into no window
-	full     []int64         // the windows that they may belong to
-	least    map[int64]int64 // what is surely of a window
-	most     map[int64]int64 // what may be
+	windows  int                // that something was charged to
+	over     int64              // arrivals that fit into no window
+	full     []windowID         // the windows that they may belong to
+	least    map[windowID]int64 // what is surely of a window
+	most     map[windowID]int64 // what may be
 }
 
 func (v verdict) String() string {
@@ -62,9 +76,12 @@ func (j judgement) index(t time.Time) int64 {
 }
 
 // candidates returns the windows that an arrival may have been charged to, in order.
-func (j judgement) candidates(a arrival) []int64 {
-	found := map[int64]bool{}
+func (j judgement) candidates(a arrival) []windowID {
+	found := map[windowID]bool{}
 	for _, e := range j.eras {
+		if !e.drained.IsZero() && a.sent.After(e.drained.Add(slack)) {
+			continue
+		}
 		from, until := a.sent, a.reached
 		if e.from.After(from) {
 			from = e.from.Add(-slack)
@@ -82,25 +99,25 @@ func (j judgement) candidates(a arrival) []int64 {
 		// have.
 		if a.reached.After(e.until) {
 			first, last := j.index(e.shows(e.until.Add(-slack))), j.index(e.shows(e.until.Add(slack)))
-			for i := max(first, j.index(e.shows(a.sent))); i <= last; i++ {
-				found[i] = true
+			for i := max(first, j.index(e.shows(a.sent)), e.first); i <= last; i++ {
+				found[windowID{e.store, i}] = true
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(found))
+	return slices.SortedFunc(maps.Keys(found), compareWindows)
 }
 
 // add adds the windows that the era's clock shows in a span of time.
-func (j judgement) add(found map[int64]bool, e era, from, until time.Time) {
-	for i := j.index(e.shows(from)); i <= j.index(e.shows(until)); i++ {
-		found[i] = true
+func (j judgement) add(found map[windowID]bool, e era, from, until time.Time) {
+	for i := max(j.index(e.shows(from)), e.first); i <= j.index(e.shows(until)); i++ {
+		found[windowID{e.store, i}] = true
 	}
 }
 
 // of judges arrivals.
 func (j judgement) of(arrivals []arrival) verdict {
-	v := verdict{arrivals: len(arrivals), least: map[int64]int64{}, most: map[int64]int64{}}
-	groups := map[string]*group{}
+	v := verdict{arrivals: len(arrivals), least: map[windowID]int64{}, most: map[windowID]int64{}}
+	batches := map[string]*batch{}
 	for _, a := range arrivals {
 		windows := j.candidates(a)
 		if len(windows) == 1 {
@@ -110,42 +127,42 @@ func (j judgement) of(arrivals []arrival) verdict {
 			v.most[w]++
 		}
 		key := fmt.Sprint(windows)
-		g := groups[key]
+		g := batches[key]
 		if g == nil {
-			g = &group{windows: windows}
-			groups[key] = g
+			g = &batch{windows: windows}
+			batches[key] = g
 		}
 		g.left++
 	}
 	v.windows = len(v.most)
-	f := flow{room: map[int64]int64{}, in: map[int64]map[*group]int64{}}
+	f := flow{room: map[windowID]int64{}, in: map[windowID]map[*batch]int64{}}
 	for w := range v.most {
 		f.room[w] = j.limit(w)
-		f.in[w] = map[*group]int64{}
+		f.in[w] = map[*batch]int64{}
 	}
-	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		v.over += f.place(groups[key], &v.full)
+	for _, key := range slices.Sorted(maps.Keys(batches)) {
+		v.over += f.place(batches[key], &v.full)
 	}
-	slices.Sort(v.full)
+	slices.SortFunc(v.full, compareWindows)
 	v.full = slices.Compact(v.full)
 	return v
 }
 
-// A group is arrivals that may be charged to the same windows.
-type group struct {
-	windows []int64
+// A batch is arrivals that may be charged to the same windows.
+type batch struct {
+	windows []windowID
 	left    int64 // not placed yet
 }
 
-// flow divides groups among windows.
+// flow divides batches among windows.
 type flow struct {
-	room map[int64]int64            // left in each window
-	in   map[int64]map[*group]int64 // what each window holds
+	room map[windowID]int64            // left in each window
+	in   map[windowID]map[*batch]int64 // what each window holds
 }
 
-// place puts a group into windows, moving others to make room, and returns what found
+// place puts a batch into windows, moving others to make room, and returns what found
 // none, with the windows that were tried for it.
-func (f *flow) place(g *group, full *[]int64) int64 {
+func (f *flow) place(g *batch, full *[]windowID) int64 {
 	for g.left > 0 {
 		path, seen := f.path(g)
 		if path == nil {
@@ -157,19 +174,19 @@ func (f *flow) place(g *group, full *[]int64) int64 {
 	return 0
 }
 
-// A step of a path puts some of a group into a window.
+// A step of a path puts some of a batch into a window.
 type step struct {
-	g      *group
-	window int64
+	g      *batch
+	window windowID
 }
 
-// path finds how room can be made for some of a group: each step's group leaves the
+// path finds how room can be made for some of a batch: each step's batch leaves the
 // window of the step before. It also returns the windows it came to.
-func (f *flow) path(g *group) ([]step, map[int64]bool) {
-	seen := map[int64]bool{}
-	before := map[int64][]step{}
-	var queue []int64
-	visit := func(by []step, g *group) {
+func (f *flow) path(g *batch) ([]step, map[windowID]bool) {
+	seen := map[windowID]bool{}
+	before := map[windowID][]step{}
+	var queue []windowID
+	visit := func(by []step, g *batch) {
 		for _, w := range g.windows {
 			if !seen[w] {
 				seen[w] = true
@@ -195,7 +212,7 @@ func (f *flow) path(g *group) ([]step, map[int64]bool) {
 }
 
 // push moves as much along a path as it takes.
-func (f *flow) push(g *group, path []step) {
+func (f *flow) push(g *batch, path []step) {
 	n := min(g.left, f.room[path[len(path)-1].window])
 	for i := 1; i < len(path); i++ {
 		n = min(n, f.in[path[i-1].window][path[i].g])

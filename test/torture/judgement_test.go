@@ -62,7 +62,7 @@ func TestJudgement(t *testing.T) {
 		"no window at all":                                {[]era{off(10, 20, 0)}, arrivals(1, 1, 1), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := judgement{window: windowOfTest, eras: c.eras, limit: func(int64) int64 { return 10 }}
+			j := judgement{window: windowOfTest, eras: c.eras, limit: func(windowID) int64 { return 10 }}
 			if got := j.of(c.arrivals); got.over != c.over {
 				t.Errorf("%d over, want %d: %+v", got.over, c.over, got)
 			}
@@ -77,7 +77,7 @@ func TestACutOffSidecarGoesByTheClockAsItWas(t *testing.T) {
 	eras := []era{off(-100, 12, 0), off(12, 1000, -7)}
 	all := join(arrivals(10, 6, 0), arrivals(10, 16, 0))
 	for stale, over := range map[time.Duration]int64{0: 10, 3 * time.Second: 10, 5 * time.Second: 0} {
-		j := judgement{window: windowOfTest, eras: eras, stale: stale, limit: func(int64) int64 { return 10 }}
+		j := judgement{window: windowOfTest, eras: eras, stale: stale, limit: func(windowID) int64 { return 10 }}
 		if got := j.of(all); got.over != over {
 			t.Errorf("for %s: %d over, want %d: %+v", stale, got.over, over, got)
 		}
@@ -85,10 +85,10 @@ func TestACutOffSidecarGoesByTheClockAsItWas(t *testing.T) {
 }
 
 func TestWhatIsSureAndWhatIsNot(t *testing.T) {
-	j := judgement{window: windowOfTest, eras: []era{off(-100, 100, 0)}, limit: func(int64) int64 { return 10 }}
+	j := judgement{window: windowOfTest, eras: []era{off(-100, 100, 0)}, limit: func(windowID) int64 { return 10 }}
 	v := j.of(join(arrivals(3, 1, 0), arrivals(2, 4.9, 0.2)))
-	first := j.index(zero)
-	if v.least[first] != 3 || v.most[first] != 5 || v.least[first+1] != 0 || v.most[first+1] != 2 {
+	first, second := windowID{index: j.index(zero)}, windowID{index: j.index(zero) + 1}
+	if v.least[first] != 3 || v.most[first] != 5 || v.least[second] != 0 || v.most[second] != 2 {
 		t.Errorf("least %v, most %v", v.least, v.most)
 	}
 }

@@ -35,8 +35,10 @@ func (w *world) run(ctx context.Context, faults []fault) error {
 // describe names a fault and what it breaks.
 func (w *world) describe(f fault) string {
 	switch f.kind {
-	case killStore, pauseStore, cutStore, delayStore, setStoreClock, loseStore, flushStore, promoteStore, fillDisk:
+	case killStore, pauseStore, cutStore, delayStore, setStoreClock, loseStore, flushStore, promoteStore, fillDisk, failOver:
 		return f.String() + " (" + w.stores[f.target].name + ")"
+	case movePolicy:
+		return f.String() + " (" + w.shops[f.shop].name + " to " + w.stores[f.target].name + ")"
 	case killSidecar, pauseSidecar, editPolicy:
 		return f.String() + " (" + w.shops[f.shop].name + ")"
 	default:
@@ -82,14 +84,23 @@ func (w *world) inject(ctx context.Context, f fault) error {
 		return w.stores[f.target].promote(healed)
 	case editPolicy:
 		return w.shops[f.shop].edit(healed, w.kube, f.limit)
+	case movePolicy:
+		err := w.shops[f.shop].move(healed, w.kube, w.stores[f.target])
+		wait()
+		return errors.Join(err, w.shops[f.shop].move(healed, w.kube, w.shops[f.shop].store))
 	case cutStore:
-		w.stores[f.target].link.Cut()
+		way, healed := w.stores[f.target].way(true)
+		way.Cut()
 		wait()
-		w.stores[f.target].link.Heal()
+		healed()
+		way.Heal()
 	case delayStore:
-		w.stores[f.target].link.SetDelay(f.by)
+		way, _ := w.stores[f.target].way(false)
+		way.SetDelay(f.by)
 		wait()
-		w.stores[f.target].link.SetDelay(0)
+		way.SetDelay(0)
+	case failOver:
+		w.stores[f.target].group.failOver(healed)
 	case setStoreClock:
 		w.stores[f.target].clock.Step(f.by)
 	case setNodeClock:

@@ -20,6 +20,7 @@ const (
 	loseStore     kind = "kill a store, which comes back with another clock"
 	flushStore    kind = "delete all keys of a store"
 	promoteStore  kind = "kill a store and promote its replica"
+	failOver      kind = "order a store to fail over"
 	fillDisk      kind = "fill the disk of a store"
 	setStoreClock kind = "set a store's clock"
 	setNodeClock  kind = "set a node's clock"
@@ -30,20 +31,21 @@ const (
 	delayFleet    kind = "delay what goes to the controller"
 	pauseServer   kind = "pause the API server"
 	editPolicy    kind = "edit a policy"
+	movePolicy    kind = "move a policy to another store"
 )
 
 // kinds are drawn from; those that are there twice happen more often.
 var kinds = []kind{
 	killSidecar, pauseSidecar, killStore, pauseStore, cutStore, delayStore, setStoreClock, setStoreClock,
 	setNodeClock, killLeader, stopLeader, pauseLeader, cutFleet, delayFleet, loseStore, loseStore, flushStore, editPolicy,
-	promoteStore, promoteStore, pauseServer, fillDisk,
+	promoteStore, promoteStore, pauseServer, fillDisk, failOver, movePolicy, movePolicy, movePolicy,
 }
 
 // A fault is something that breaks at an instant of a run, and heals.
 type fault struct {
 	at, lasts time.Duration
 	kind      kind
-	shop      int           // of faults of sidecars
+	shop      int           // of faults of sidecars and policies
 	target    int           // index of a store, a controller or a node
 	by        time.Duration // of clocks and delays
 	limit     int64         // of edits
@@ -68,13 +70,13 @@ func (f fault) victim() string {
 	switch f.kind {
 	case killSidecar, pauseSidecar:
 		return fmt.Sprintf("sidecar %d/%d", f.shop, f.target)
-	case killStore, pauseStore, loseStore, flushStore, promoteStore, fillDisk:
+	case killStore, pauseStore, loseStore, flushStore, promoteStore, fillDisk, failOver:
 		return fmt.Sprintf("store %d", f.target)
 	case cutStore, delayStore:
 		return fmt.Sprintf("link %d", f.target)
 	case killLeader, stopLeader, pauseLeader:
 		return fmt.Sprintf("controller %d", f.target)
-	case editPolicy:
+	case editPolicy, movePolicy:
 		return fmt.Sprintf("policy %d", f.shop)
 	case cutFleet, delayFleet:
 		return "fleet"
@@ -86,23 +88,29 @@ func (f fault) victim() string {
 }
 
 // happensTo reports whether the fault is one of its target.
-func (f fault) happensTo(kept []server) bool {
+func (f fault) happensTo(kept []server, shops []terms) bool {
 	switch f.kind {
 	case flushStore:
 		return kept[f.target].isRedis
 	case promoteStore:
 		return kept[f.target].replica
+	case failOver:
+		return kept[f.target].pairs > 0
 	case fillDisk:
 		return kept[f.target].writes()
+	case editPolicy:
+		return shops[f.shop].edits()
+	case movePolicy:
+		return shops[f.shop].moves()
 	default:
 		return true
 	}
 }
 
 // schedule returns the faults of a run: the same for the same seed. It is given what the
-// servers are that keep counters and how many shops there are; the controllers' nodes
-// are the last.
-func schedule(seed uint64, lasts time.Duration, kept []server, shops int) []fault {
+// servers are that keep counters and what the shops are; the controllers' nodes and the
+// controller's store are the last.
+func schedule(seed uint64, lasts time.Duration, kept []server, shops []terms) []fault {
 	servers := len(kept)
 	random := rand.New(rand.NewPCG(seed, 2))
 	between := func(from, to time.Duration) time.Duration {
@@ -111,7 +119,7 @@ func schedule(seed uint64, lasts time.Duration, kept []server, shops int) []faul
 	busy := map[string]time.Duration{}
 	var all []fault
 	for at := time.Duration(0); at < lasts; at += between(200*time.Millisecond, 3*time.Second) {
-		f := fault{at: at, lasts: between(300*time.Millisecond, 7*time.Second), kind: kinds[random.IntN(len(kinds))], shop: random.IntN(shops)}
+		f := fault{at: at, lasts: between(300*time.Millisecond, 7*time.Second), kind: kinds[random.IntN(len(kinds))], shop: random.IntN(len(shops))}
 		switch f.kind {
 		case killSidecar, pauseSidecar:
 			f.target = random.IntN(nodes)
@@ -124,19 +132,21 @@ func schedule(seed uint64, lasts time.Duration, kept []server, shops int) []faul
 			f.target = random.IntN(servers)
 		case loseStore:
 			f.target, f.by = random.IntN(servers), between(-25*time.Second, 20*time.Second)
-		case flushStore:
+		case flushStore, failOver:
 			f.target, f.lasts = random.IntN(servers), 0
 		case killLeader, stopLeader, pauseLeader:
 			f.target = random.IntN(controllers)
 		case editPolicy:
 			f.limit, f.lasts = []int64{limit / 2, limit, limit * 3 / 2}[random.IntN(3)], 0
+		case movePolicy:
+			f.target, f.lasts = random.IntN(servers+1), between(2*time.Second, 20*time.Second)
 		case delayStore:
 			f.target, f.by = random.IntN(servers), between(5*time.Millisecond, 400*time.Millisecond)
 		case cutFleet, pauseServer: // there is one
 		case delayFleet:
 			f.by = between(5*time.Millisecond, 400*time.Millisecond)
 		}
-		if at+f.lasts > lasts || busy[f.victim()] > at || !f.happensTo(kept) {
+		if at+f.lasts > lasts || busy[f.victim()] > at || !f.happensTo(kept, shops) {
 			continue
 		}
 		busy[f.victim()] = at + f.lasts + time.Second

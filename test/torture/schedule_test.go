@@ -4,17 +4,21 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
-var tested = []server{{isRedis: true}, {isRedis: true, replica: true}, {}}
+var testedShops = []terms{short("shop"), aDay(), short("other"), {action: v1alpha1.AllowAction, window: window}}
+
+var tested = []server{{isRedis: true}, {isRedis: true, replica: true}, {}, {isRedis: true, pairs: 1}}
 
 func TestASeedHasItsFaults(t *testing.T) {
 	const lasts = 2 * time.Minute
-	first := schedule(7, lasts, tested, 4)
-	if again := schedule(7, lasts, tested, 4); !reflect.DeepEqual(first, again) {
+	first := schedule(7, lasts, tested, testedShops)
+	if again := schedule(7, lasts, tested, testedShops); !reflect.DeepEqual(first, again) {
 		t.Error("the same seed has other faults")
 	}
-	if other := schedule(8, lasts, tested, 4); reflect.DeepEqual(first, other) {
+	if other := schedule(8, lasts, tested, testedShops); reflect.DeepEqual(first, other) {
 		t.Error("another seed has the same faults")
 	}
 	if len(first) < 30 {
@@ -25,7 +29,7 @@ func TestASeedHasItsFaults(t *testing.T) {
 func TestEveryKindOfFaultHappens(t *testing.T) {
 	seen := map[kind]int{}
 	for seed := range uint64(20) {
-		for _, f := range schedule(seed, 2*time.Minute, tested, 4) {
+		for _, f := range schedule(seed, 2*time.Minute, tested, testedShops) {
 			seen[f.kind]++
 		}
 	}
@@ -39,8 +43,8 @@ func TestEveryKindOfFaultHappens(t *testing.T) {
 // What a store cannot suffer does not happen to it.
 func TestFaultsAreOfTheirTargets(t *testing.T) {
 	for seed := range uint64(20) {
-		for _, f := range schedule(seed, 2*time.Minute, tested, 4) {
-			if f.kind == flushStore && f.target == 2 || f.kind == promoteStore && f.target != 1 || f.kind == fillDisk && f.target != 2 {
+		for _, f := range schedule(seed, 2*time.Minute, tested, testedShops) {
+			if f.kind == flushStore && f.target == 2 || f.kind == promoteStore && f.target != 1 || f.kind == fillDisk && f.target != 2 || f.kind == failOver && f.target != 3 {
 				t.Errorf("seed %d: %s", seed, f)
 			}
 		}
@@ -52,7 +56,7 @@ func TestFaultsOfAVictimDoNotOverlap(t *testing.T) {
 	const lasts = 5 * time.Minute
 	for seed := range uint64(20) {
 		until := map[string]time.Duration{}
-		for _, f := range schedule(seed, lasts, tested, 4) {
+		for _, f := range schedule(seed, lasts, tested, testedShops) {
 			if f.at < until[f.victim()] || f.at+f.lasts > lasts {
 				t.Fatalf("seed %d: at %s %s", seed, f.at, f)
 			}

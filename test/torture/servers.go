@@ -19,6 +19,7 @@ type server struct {
 	name    string
 	isRedis bool
 	replica bool     // it has one
+	pairs   int      // of a Redis that fails over by itself: one behind Sentinels, or those of a cluster
 	args    []string // of a Redis
 	shops   []terms  // what they keep there
 }
@@ -38,6 +39,8 @@ func known() []server {
 		{name: "redis-lost", isRedis: true, shops: []terms{shop, open}},
 		{name: "redis-often", isRedis: true, args: []string{"--appendonly", "yes", "--appendfsync", "everysec"}, shops: []terms{wait, resume}},
 		{name: "redis-copied", isRedis: true, replica: true, shops: []terms{shop, wait}},
+		{name: "redis-sentinel", isRedis: true, pairs: 1, shops: []terms{shop, wait}},
+		{name: "redis-cluster", isRedis: true, pairs: 3, shops: []terms{shop, wait}},
 		{name: "postgres", shops: []terms{shop, aDay(), wait}},
 		{name: "postgres-copied", replica: true, shops: []terms{shop, wait}},
 	}
@@ -64,10 +67,12 @@ func (w *world) startStores(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", all[i].name, err)
 		}
+		s.number = len(w.stores)
 		w.stores = append(w.stores, s)
 	}
 	w.stores = append(w.stores, &store{
-		server: server{name: "controller", shops: []terms{short("shop"), aDay()}}, spec: "type: Controller", asked: &w.leads.clock,
+		server: server{name: "controller", shops: []terms{short("shop"), aDay()}}, number: len(w.stores),
+		api: v1alpha1.Store{Type: v1alpha1.ControllerStore}, asked: &w.leads.clock,
 	})
 	return nil
 }
@@ -86,6 +91,9 @@ func (w *world) startStore(ctx context.Context, of server) (s *store, err error)
 		return nil, err
 	}
 	env := slices.Concat(s.clock.Environment(), s.disk.Environment(), []string{w.preload})
+	if of.pairs > 0 {
+		return s, w.startGroup(ctx, s, env)
+	}
 	start := func(logs string) (*servers.Server, error) {
 		if of.isRedis {
 			return servers.RedisWith(ctx, logs, env, of.args...)
@@ -98,10 +106,12 @@ func (w *world) startStore(ctx context.Context, of server) (s *store, err error)
 	if s.link, err = link.Open(s.running.Address); err != nil {
 		return nil, err
 	}
-	s.spec = fmt.Sprintf("type: Redis, redis: {address: %q, tls: Disabled}", s.link.Address())
+	s.api = v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: v1alpha1.HostPort(s.link.Address())}}
 	if !of.isRedis {
-		s.spec = fmt.Sprintf("type: Postgres, postgres: {address: %q, database: %s, tls: Disabled, secretRef: {name: postgres}}",
-			s.link.Address(), servers.PostgresDatabase)
+		s.api = v1alpha1.Store{Type: v1alpha1.PostgresStoreType, Postgres: &v1alpha1.PostgresStore{
+			Address: v1alpha1.HostPort(s.link.Address()), Database: servers.PostgresDatabase, TLS: v1alpha1.TLSDisabled,
+			SecretRef: &v1alpha1.SecretReference{Name: "postgres"},
+		}}
 	}
 	if !of.replica {
 		return s, nil

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -47,24 +48,28 @@ type terms struct {
 // A shop is one policy, the application that it limits, and the load on that.
 type shop struct {
 	terms
-	store *store
-	once  int64 // the limit of a window that outlasts the run; 0 for short windows
-	ample bool  // once is not used up, with all leases whose answers are lost
-	load  *traffic.Load
-	stop  context.CancelFunc
+	store  *store   // that keeps its counters at first
+	stores []*store // that its policy may be moved to
+	once   int64    // the limit of a window that outlasts the run; 0 for short windows
+	ample  bool     // once is not used up, with all leases whose answers are lost
+	load   *traffic.Load
+	stop   context.CancelFunc
+
+	looked time.Time // the last time at the status; of the one who looks
 
 	mu       sync.Mutex
 	arrivals map[string][]arrival // by team
 	claims   []claim
 	starts   []time.Time // when a sidecar was killed, and is another one from then on
 	limits   []limitOf   // in order; never empty
+	seats    []seat      // in order; never empty
 }
 
 // shopsOf returns the shops that keep their counters in the stores.
 func (w *world) shopsOf(stores []*store) (shops []*shop) {
 	for _, on := range stores {
 		for _, t := range on.shops {
-			s := &shop{terms: t, store: on}
+			s := &shop{terms: t, store: on, stores: stores, seats: []seat{{store: on}}}
 			s.name += "-" + on.name
 			if s.window > w.lasts {
 				// As much as is asked for in two thirds of the run.
@@ -82,9 +87,13 @@ func (w *world) shopsOf(stores []*store) (shops []*shop) {
 func (w *world) openShop(ctx, background context.Context, s *shop) error {
 	s.arrivals = map[string][]arrival{}
 	s.limits = []limitOf{{from: time.Now(), limit: max(limit, s.once), version: 1}}
+	store, err := json.Marshal(v1alpha1.PolicyStore{Store: s.store.api, Memory: s.memory, OnMemoryLoss: s.onLoss})
+	if err != nil {
+		return err
+	}
 	values := map[string]string{
 		"SHOP": s.name, "KEY_HEADER": teamHeader, "LIMIT": strconv.FormatInt(s.limit(), 10), "WINDOW": s.window.String(),
-		"STORE": s.store.spec, "MEMORY": string(s.memory), "ON_LOSS": string(s.onLoss), "ACTION": string(s.action), "TALLY": w.tally.Address(),
+		"STORE": string(store), "ACTION": string(s.action), "TALLY": w.tally.Address(),
 	}
 	fill := func(text string) string { return os.Expand(text, func(name string) string { return values[name] }) }
 	manifest := []string{fill(shopManifest)}

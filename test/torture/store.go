@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/devcluster/clock"
 	"github.com/weir-dev/weir/internal/devcluster/disk"
 	"github.com/weir-dev/weir/internal/devcluster/link"
@@ -15,8 +16,10 @@ import (
 // controller's own store has neither: its clock is asked for.
 type store struct {
 	server
-	spec   string // of a policy, fields in YAML
+	number int            // among all
+	api    v1alpha1.Store // as policies name it
 	link   *link.Link
+	group  *group // of servers that fail over by themselves; nil for others
 	clock  *clock.Clock
 	disk   *disk.Disk
 	asked  *askedClock // of the controller's
@@ -25,6 +28,8 @@ type store struct {
 	mu      sync.Mutex      // guards the rest
 	running *servers.Server // what serves
 	copy    *servers.Server // its replica, nil when it has none
+	hit     *member         // of a group, that a fault happened to
+	rises   func()          // what the fault of a group's server ends with
 	losses  []loss
 }
 
@@ -94,10 +99,14 @@ func (s *store) close() {
 	if s.clock == nil {
 		return
 	}
+	defer s.clock.Close()
+	if s.group != nil {
+		s.group.close()
+		return
+	}
 	s.running.Kill()
 	if s.copy != nil {
 		s.copy.Kill()
 	}
 	s.link.Close()
-	s.clock.Close()
 }

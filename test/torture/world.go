@@ -124,6 +124,14 @@ func (w *world) kept() (all []server) {
 	return all
 }
 
+// terms returns what the shops are.
+func (w *world) terms() (all []terms) {
+	for _, s := range w.shops {
+		all = append(all, s.terms)
+	}
+	return all
+}
+
 func (w *world) startCluster(ctx context.Context) error {
 	programs := map[string]string{}
 	for _, name := range []string{"controller", "sidecar"} {
