@@ -59,7 +59,7 @@ var groups = []struct {
 		},
 		{
 			"A replica is promoted that lacks writes", "The same, and the guarantee is `HardExceptSplitBrain`",
-			[]string{"pkg/store/redis:TestPromotionForgetsWhatWasNotReplicated", "pkg/store/redis:TestSentinelsNameThePrimary", "pkg/store/redis:TestProbeGradesTheServer", torture + "kill a store and promote its replica"},
+			[]string{"pkg/store/redis:TestPromotionForgetsWhatWasNotReplicated", "pkg/store/redis:TestSentinelsNameThePrimary", "pkg/store/redis:TestProbeGradesTheServer", torture + "kill a store and promote its replica", torture + "order a store to fail over"},
 			"",
 		},
 		{
@@ -222,7 +222,7 @@ var groups = []struct {
 		},
 		{
 			"A policy moves to another store under load", "Every sidecar lets go of the old one before the new one serves",
-			[]string{"internal/cutover:TestAMoveNeverServesTwoStores", "test/fleet:admits not one request too many while it goes from store to store"},
+			[]string{"internal/cutover:TestAMoveNeverServesTwoStores", "test/fleet:admits not one request too many while it goes from store to store", torture + "move a policy to another store"},
 			"",
 		},
 		{
@@ -286,7 +286,7 @@ var groups = []struct {
 	{"Everything at once", []fault{
 		{
 			"Faults of all kinds, at random, over each other", "No window exceeds its limit, the status says nothing that is not so, and everything serves again in a minute",
-			[]string{torture + "everything serves", torture + "all served again after"},
+			[]string{torture + "everything serves", torture + "all served again after", torture + "cut a cluster off the hub of its budget"},
 			"",
 		},
 	}},

@@ -21,8 +21,12 @@ type claim struct {
 	worst      int64  // −1 for none
 }
 
-// look notes what the policy's status says, when it is something new.
+// look notes what the status of the policy says, or of the budget that it draws from.
 func (s *shop) look(ctx context.Context, kube client.Client) {
+	if s.drawn {
+		s.lookAtBudget(ctx)
+		return
+	}
 	began := time.Now()
 	var p v1alpha1.RateLimitPolicy
 	if err := kube.Get(ctx, client.ObjectKey{Namespace: s.name, Name: "checkout"}, &p); err != nil {
@@ -31,27 +35,15 @@ func (s *shop) look(ctx context.Context, kube client.Client) {
 	s.sits(p.Status.Store, s.looked, time.Now())
 	s.looked = began
 	s.settle(p.Generation, meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ProgrammedCondition) && p.Status.ObservedGeneration == p.Generation)
-	c := claim{
-		from: time.Now(), programmed: meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ProgrammedCondition) &&
-			p.Status.ObservedGeneration == p.Generation,
-		bound: -1, worst: -1,
-	}
-	if within := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.WithinBoundCondition); within != nil {
-		c.within = string(within.Status) + " " + within.Reason
-		if within.Status == metav1.ConditionFalse {
-			c.message = within.Message
-		}
-	}
+	var o *v1alpha1.Overshoot
 	if len(p.Status.Limits) > 0 {
-		if o := p.Status.Limits[0].Overshoot; o != nil {
-			if o.Bound != nil {
-				c.bound = *o.Bound
-			}
-			if o.Worst != nil {
-				c.worst = *o.Worst
-			}
-		}
+		o = p.Status.Limits[0].Overshoot
 	}
+	s.claim(claimOf(p.Status.Conditions, p.Status.ObservedGeneration == p.Generation, v1alpha1.ProgrammedCondition, o))
+}
+
+// claim notes what a status says when it is something new.
+func (s *shop) claim(c claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.claims); n > 0 {
@@ -72,4 +64,22 @@ func (s *shop) newest() claim {
 		return claim{bound: -1, worst: -1}
 	}
 	return s.claims[len(s.claims)-1]
+}
+
+// claimOf returns what a status says.
+func claimOf(conditions []metav1.Condition, observed bool, ready string, o *v1alpha1.Overshoot) claim {
+	c := claim{from: time.Now(), programmed: observed && meta.IsStatusConditionTrue(conditions, ready), bound: -1, worst: -1}
+	if within := meta.FindStatusCondition(conditions, v1alpha1.WithinBoundCondition); within != nil {
+		c.within = string(within.Status) + " " + within.Reason
+		if within.Status == metav1.ConditionFalse {
+			c.message = within.Message
+		}
+	}
+	if o != nil && o.Bound != nil {
+		c.bound = *o.Bound
+	}
+	if o != nil && o.Worst != nil {
+		c.worst = *o.Worst
+	}
+	return c
 }

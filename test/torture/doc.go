@@ -4,16 +4,29 @@
 //	TORTURE=2m TORTURE_SEED=7 go run ./test/torture
 //
 // Each store and each node has a wall clock of its own, which is wrong, drifts and is
-// set. A run has the controller's store and three of the servers that known lists: Redis
-// that writes to disk at once, every second or not at all, Postgres, and each
-// with a replica that is promoted. The servers, the faults, their instants and targets
-// follow from the seed; a run that fails prints it, and the same seed injects the same
-// faults again. How processes interleave does not follow from it.
+// set. The seed draws one of two layouts, for a machine of two processors does not carry
+// both at once:
+//
+//   - one cluster with the controller's store and three of the servers that known lists:
+//     Redis that writes to disk at once, every second or not at all, Postgres, each with
+//     a replica that is promoted, a Redis behind Sentinels and a Redis Cluster, which fail
+//     over by themselves;
+//   - two clusters that share a budget, whose hub is in one of them, with one of these
+//     servers.
+//
+// The servers, the faults, their instants and targets follow from the seed; a run that
+// fails prints it, and the same seed injects the same faults again. How processes
+// interleave does not follow from it.
 //
 // What is judged is what reached the application: every request carries the instant at
 // which it was sent, and the application reports it with the instant of its arrival. So
 // the window that a request was charged to is known from the store's clock, which is the
-// program's own doing, without asking Weir (see judgement). The status is held against
-// the same: it may say that it does not know, and nothing that is not so. Long windows
-// have to serve from their first use, and after the last fault all has to serve again.
+// program's own doing, without asking Weir (see judgement). Of a policy that is moved the
+// status alone knows since when the new store serves, and is held to it: what the old one
+// granted has to end before that instant. The status is held against the same figures: it
+// may say that it does not know, and nothing that is not so. Long windows have to serve
+// from their first use, and after the last fault all has to serve again.
+//
+// What docs/guarantees.md does not promise is not held against a run: while two servers of
+// one Redis are primaries at a time, each may grant a limit.
 package main

@@ -35,7 +35,9 @@ func (s *shop) settle(version int64, programmed bool) {
 }
 
 // edits reports whether the limit of the policy may be edited.
-func (t terms) edits() bool { return t.window == window && t.action == v1alpha1.DenyAction }
+func (t terms) edits() bool {
+	return !t.drawn && t.window == window && t.action == v1alpha1.DenyAction
+}
 
 // edit changes the limit.
 func (s *shop) edit(ctx context.Context, kube client.Client, to int64) error {

@@ -29,7 +29,14 @@ func (r result) String() string {
 func (w *world) judge() (result, error) {
 	var all result
 	var errs []error
+	if w.federated {
+		found, err := w.judgeBudget()
+		all, errs = found, append(errs, err)
+	}
 	for _, s := range w.shops {
+		if s.drawn {
+			continue
+		}
 		eras := s.eras()
 		var worst overshoot
 		excused := 0

@@ -78,7 +78,7 @@ func torture(ctx context.Context, o options) error {
 		return fmt.Errorf("start: %w", err)
 	}
 	defer w.close()
-	faults := schedule(o.seed, o.lasts, w.kept(), w.terms())
+	faults := schedule(o.seed, o.lasts, w.kept(), w.terms(), len(w.sites))
 	w.say("everything serves; seed %d: %d faults in %s", o.seed, len(faults), o.lasts)
 	before, err := w.footprints(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ const alone = 20 * time.Second
 // moves reports whether the policy may be moved to another store: what its windows may
 // admit then is the limit, whatever happens.
 func (t terms) moves() bool {
-	return t.window == window && t.action == v1alpha1.DenyAction && t.onLoss == v1alpha1.WaitOnMemoryLoss
+	return !t.drawn && t.window == window && t.action == v1alpha1.DenyAction && t.onLoss == v1alpha1.WaitOnMemoryLoss
 }
 
 // move names another store in the policy.

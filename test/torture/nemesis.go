@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weir-dev/weir/internal/devcluster"
 	"github.com/weir-dev/weir/internal/inject"
 )
 
@@ -83,11 +84,11 @@ func (w *world) inject(ctx context.Context, f fault) error {
 		wait()
 		return w.stores[f.target].promote(healed)
 	case editPolicy:
-		return w.shops[f.shop].edit(healed, w.kube, f.limit)
+		return w.shops[f.shop].edit(healed, w.sites[0].kube, f.limit)
 	case movePolicy:
-		err := w.shops[f.shop].move(healed, w.kube, w.stores[f.target])
+		err := w.shops[f.shop].move(healed, w.sites[0].kube, w.stores[f.target])
 		wait()
-		return errors.Join(err, w.shops[f.shop].move(healed, w.kube, w.shops[f.shop].store))
+		return errors.Join(err, w.shops[f.shop].move(healed, w.sites[0].kube, w.shops[f.shop].store))
 	case cutStore:
 		way, healed := w.stores[f.target].way(true)
 		way.Cut()
@@ -104,20 +105,20 @@ func (w *world) inject(ctx context.Context, f fault) error {
 	case setStoreClock:
 		w.stores[f.target].clock.Step(f.by)
 	case setNodeClock:
-		w.nodes[nodeName(f.target)].Step(f.by)
+		w.nodes[w.sites[f.target/perSite].node(f.target%perSite)].Step(f.by)
 	case killLeader:
 		defer w.turn(f)()
-		w.controllers[f.target].Kill()
+		w.controller(f).Kill()
 		wait()
-		return w.controllers[f.target].Start(healed)
+		return w.controller(f).Start(healed)
 	case stopLeader:
 		defer w.turn(f)()
-		w.controllers[f.target].Stop()
+		w.controller(f).Stop()
 		wait()
-		return w.controllers[f.target].Start(healed)
+		return w.controller(f).Start(healed)
 	case pauseLeader:
 		defer w.turn(f)()
-		pid := w.controllers[f.target].PID()
+		pid := w.controller(f).PID()
 		if pid == 0 {
 			return nil // it could not be started again
 		}
@@ -125,17 +126,25 @@ func (w *world) inject(ctx context.Context, f fault) error {
 		wait()
 		_ = syscall.Kill(-pid, syscall.SIGCONT)
 	case pauseServer:
-		w.cluster.SignalServer(syscall.SIGSTOP)
+		w.sites[f.target].cluster.SignalServer(syscall.SIGSTOP)
 		wait()
-		w.cluster.SignalServer(syscall.SIGCONT)
+		w.sites[f.target].cluster.SignalServer(syscall.SIGCONT)
 	case cutFleet:
-		w.fleet.Cut()
+		w.sites[f.target].fleet.Cut()
 		wait()
-		w.fleet.Heal()
+		w.sites[f.target].fleet.Heal()
 	case delayFleet:
-		w.fleet.SetDelay(f.by)
+		w.sites[f.target].fleet.SetDelay(f.by)
 		wait()
-		w.fleet.SetDelay(0)
+		w.sites[f.target].fleet.SetDelay(0)
+	case cutHub:
+		w.sites[0].hub.Cut()
+		wait()
+		w.sites[0].hub.Heal()
+	case delayHub:
+		w.sites[0].hub.SetDelay(f.by)
+		wait()
+		w.sites[0].hub.SetDelay(0)
 	}
 	return nil
 }
@@ -143,21 +152,28 @@ func (w *world) inject(ctx context.Context, f fault) error {
 // turn waits until the fault of its controller before this one has healed, which may
 // take longer than planned, and returns what ends this one.
 func (w *world) turn(f fault) (over func()) {
-	w.turns[f.target].Lock()
-	return w.turns[f.target].Unlock
+	turn := &w.sites[f.target/controllers].turns[f.target%controllers]
+	turn.Lock()
+	return turn.Unlock
+}
+
+// controller returns the one that a fault happens to.
+func (w *world) controller(f fault) *devcluster.Controller {
+	return w.sites[f.target/controllers].controllers[f.target%controllers]
 }
 
 // signalSidecar sends a signal to the sidecar of a shop on a node, if it runs.
 func (w *world) signalSidecar(ctx context.Context, f fault, sig syscall.Signal) error {
-	pods, err := w.podsOf(ctx, w.shops[f.shop].name)
+	shop := w.shops[f.shop]
+	pods, err := shop.site.podsOf(ctx, shop.name)
 	if err != nil {
 		return err
 	}
 	for _, pod := range pods {
-		if !strings.HasPrefix(pod, nodeName(f.target)+"-") {
+		if !strings.HasPrefix(pod, nodeLabels[f.target]+"-") {
 			continue
 		}
-		if pid, err := w.cluster.Pods.PID(w.shops[f.shop].name, pod, inject.ContainerName); err == nil {
+		if pid, err := shop.site.cluster.Pods.PID(shop.name, pod, inject.ContainerName); err == nil {
 			_ = syscall.Kill(-pid, sig) // it may have ended
 		}
 	}

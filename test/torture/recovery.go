@@ -14,13 +14,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/weir-dev/weir/internal/devcluster"
 	"github.com/weir-dev/weir/internal/devcluster/traffic"
 	"github.com/weir-dev/weir/internal/inject"
 )
 
 const (
 	// startTime is how long a part may take to start on a machine that is busy.
-	startTime = 90 * time.Second
+	startTime = 3 * time.Minute
 	// recoveryTime is how long after the last fault everything has to serve again, or
 	// after the clock of each store shows again what it showed before it was set back:
 	// until then nothing may be granted.
@@ -29,16 +30,20 @@ const (
 	servesFor = 4
 )
 
-// awaitServing returns when every policy is programmed and every team has what its limit
-// allows, of long windows something, or with what is not so when that takes too long.
+// awaitServing returns when every policy is programmed and every team has had what its limit
+// allows, of long windows something, or with what is not so when that takes too long. Teams
+// need not have it at the same time: a machine that is short of processors loses the end of
+// a window here and there.
 func (w *world) awaitServing(ctx context.Context, atMost time.Duration) error {
 	began := time.Now()
 	deadline := began.Add(atMost)
 	for _, s := range w.stores {
 		deadline = later(deadline, s.catchesUp().Add(atMost))
 	}
+	deadline = later(deadline, w.hubCatchesUp().Add(atMost))
+	served := map[string]bool{}
 	for {
-		err := w.serving(began)
+		err := w.serving(began, served)
 		if err == nil {
 			return nil
 		}
@@ -54,7 +59,7 @@ func (w *world) awaitServing(ctx context.Context, atMost time.Duration) error {
 // refusals returns what sidecars answer now to one request of each shop, except those
 // that are let through.
 func (w *world) refusals(ctx context.Context) error {
-	endpoints, err := w.cluster.Endpoints(ctx)
+	endpoints, err := w.endpoints(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,29 +91,52 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// serving returns an error that names what did not serve since an instant.
-func (w *world) serving(since time.Time) error {
+// serving returns an error that names what did not serve since an instant. It notes what
+// did.
+func (w *world) serving(since time.Time, served map[string]bool) error {
 	var errs []error
+	// Any interval of n+1 windows holds n whole ones.
+	from := time.Now().Add(-(servesFor + 1) * window)
+	if served["budget"] = served["budget"] || !w.federated; !served["budget"] {
+		err := w.budgetServes(from)
+		served["budget"] = err == nil && !from.Before(since)
+		errs = append(errs, err)
+	}
 	for _, s := range w.shops {
 		if c := s.newest(); !c.programmed {
 			errs = append(errs, fmt.Errorf("%s is not programmed", s.name))
+		}
+		if s.drawn {
+			continue
 		}
 		if s.once > 0 {
 			errs = append(errs, s.servesAny(since))
 			continue
 		}
-		// Any interval of n+1 windows holds n whole ones.
 		least := int(servesFor * s.limit() * 9 / 10)
-		from := time.Now().Add(-(servesFor + 1) * window)
 		for _, team := range teams {
-			if n := s.since(team, from); n < least {
+			n, name := s.since(team, from), s.name+" "+team
+			served[name] = served[name] || n >= least && !from.Before(since)
+			if n < least && !served[name] {
 				sum := func(kind func(*traffic.Outcomes) *traffic.Series) int64 { return s.load.Sum(from, time.Now(), kind) }
-				errs = append(errs, fmt.Errorf("%s serves team %s %d in %d windows, want %d; of %d requests of all teams %d failed", s.name, team, n, servesFor, least,
+				errs = append(errs, fmt.Errorf("%s serves team %s %d in %d windows, want %d, and since then %v; of %d requests of all teams %d failed", s.name, team, n, servesFor, least, s.each(team, since),
 					sum(func(o *traffic.Outcomes) *traffic.Series { return &o.Offered }), sum(func(o *traffic.Outcomes) *traffic.Series { return &o.Failed })))
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// each returns what reached the application from a team in each span of a window's length
+// since an instant.
+func (s *shop) each(team string, from time.Time) []int {
+	all := make([]int, time.Since(from)/window+1)
+	for _, a := range s.of(team) {
+		if i := int(a.reached.Sub(from) / window); a.reached.After(from) && i < len(all) {
+			all[i]++
+		}
+	}
+	return all
 }
 
 // servesAny returns an error when a team got nothing of a long window since an instant,
@@ -141,10 +169,12 @@ type footprint struct{ goroutines, descriptors, memory float64 }
 // footprints reads what each process of ours holds, by its name.
 func (w *world) footprints(ctx context.Context) (map[string]footprint, error) {
 	addresses := map[string]string{}
-	for i, c := range w.controllers {
-		addresses[nodeName(nodes+i)] = c.MetricsAddress()
+	for _, s := range w.sites {
+		for i, c := range s.controllers {
+			addresses[s.node(nodes+i)] = c.MetricsAddress()
+		}
 	}
-	endpoints, err := w.cluster.Endpoints(ctx)
+	endpoints, err := w.endpoints(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -169,9 +199,9 @@ func leaks(before, after map[string]footprint) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		b, ok := before[name]
-		for i := range controllers {
-			if other, leads := nodeName(nodes+i), strings.HasPrefix(name, nodeName(nodes)[:len("control-plane")]); leads {
-				b.goroutines, b.descriptors, b.memory = max(b.goroutines, before[other].goroutines), max(b.descriptors, before[other].descriptors), max(b.memory, before[other].memory)
+		for other, f := range before {
+			if strings.HasPrefix(name, "control-plane") && strings.HasPrefix(other, "control-plane") {
+				b = footprint{max(b.goroutines, f.goroutines), max(b.descriptors, f.descriptors), max(b.memory, f.memory)}
 			}
 		}
 		if !ok {
@@ -190,9 +220,9 @@ func leaks(before, after map[string]footprint) error {
 }
 
 // podsOf returns the names of a shop's pods.
-func (w *world) podsOf(ctx context.Context, namespace string) ([]string, error) {
+func (s *site) podsOf(ctx context.Context, namespace string) ([]string, error) {
 	var list corev1.PodList
-	if err := w.kube.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+	if err := s.kube.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return nil, err
 	}
 	var names []string
@@ -204,12 +234,16 @@ func (w *world) podsOf(ctx context.Context, namespace string) ([]string, error) 
 	return names, nil
 }
 
-// nodeName returns the name of a node by its index; the controllers' are the last.
-func nodeName(i int) string {
-	if i >= nodes {
-		return fmt.Sprintf("control-plane-%d", i-nodes)
+// endpoints returns the sidecars of all clusters.
+func (w *world) endpoints(ctx context.Context) (all []devcluster.Endpoint, err error) {
+	for _, s := range w.sites {
+		found, err := s.cluster.Endpoints(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
 	}
-	return fmt.Sprintf("node-%d", i)
+	return all, nil
 }
 
 func lines(err error) string { return strings.ReplaceAll(err.Error(), "\n", "\n  ") }

@@ -14,11 +14,11 @@ var tested = []server{{isRedis: true}, {isRedis: true, replica: true}, {}, {isRe
 
 func TestASeedHasItsFaults(t *testing.T) {
 	const lasts = 2 * time.Minute
-	first := schedule(7, lasts, tested, testedShops)
-	if again := schedule(7, lasts, tested, testedShops); !reflect.DeepEqual(first, again) {
+	first := schedule(7, lasts, tested, testedShops, 2)
+	if again := schedule(7, lasts, tested, testedShops, 2); !reflect.DeepEqual(first, again) {
 		t.Error("the same seed has other faults")
 	}
-	if other := schedule(8, lasts, tested, testedShops); reflect.DeepEqual(first, other) {
+	if other := schedule(8, lasts, tested, testedShops, 2); reflect.DeepEqual(first, other) {
 		t.Error("another seed has the same faults")
 	}
 	if len(first) < 30 {
@@ -29,7 +29,7 @@ func TestASeedHasItsFaults(t *testing.T) {
 func TestEveryKindOfFaultHappens(t *testing.T) {
 	seen := map[kind]int{}
 	for seed := range uint64(20) {
-		for _, f := range schedule(seed, 2*time.Minute, tested, testedShops) {
+		for _, f := range schedule(seed, 2*time.Minute, tested, testedShops, 2) {
 			seen[f.kind]++
 		}
 	}
@@ -43,7 +43,7 @@ func TestEveryKindOfFaultHappens(t *testing.T) {
 // What a store cannot suffer does not happen to it.
 func TestFaultsAreOfTheirTargets(t *testing.T) {
 	for seed := range uint64(20) {
-		for _, f := range schedule(seed, 2*time.Minute, tested, testedShops) {
+		for _, f := range schedule(seed, 2*time.Minute, tested, testedShops, 2) {
 			if f.kind == flushStore && f.target == 2 || f.kind == promoteStore && f.target != 1 || f.kind == fillDisk && f.target != 2 || f.kind == failOver && f.target != 3 {
 				t.Errorf("seed %d: %s", seed, f)
 			}
@@ -56,11 +56,35 @@ func TestFaultsOfAVictimDoNotOverlap(t *testing.T) {
 	const lasts = 5 * time.Minute
 	for seed := range uint64(20) {
 		until := map[string]time.Duration{}
-		for _, f := range schedule(seed, lasts, tested, testedShops) {
+		for _, f := range schedule(seed, lasts, tested, testedShops, 2) {
 			if f.at < until[f.victim()] || f.at+f.lasts > lasts {
 				t.Fatalf("seed %d: at %s %s", seed, f.at, f)
 			}
 			until[f.victim()] = f.at + f.lasts
 		}
+	}
+}
+
+func TestNoClockIsSetBackTooFar(t *testing.T) {
+	back := 0
+	for seed := range uint64(100) {
+		shows := make([]time.Duration, len(tested)) // by which each clock is off
+		newest := make([]time.Duration, len(tested))
+		for _, f := range schedule(seed, 10*time.Minute, tested[:1], testedShops, 2) {
+			if f.kind != setStoreClock && f.kind != loseStore {
+				continue
+			}
+			at := f.at + f.lasts
+			newest[f.target] = max(newest[f.target], at+shows[f.target])
+			shows[f.target] += f.by
+			if lag := newest[f.target] - at - shows[f.target]; lag > longestBack+8*time.Second {
+				t.Errorf("seed %d: %s leaves the clock %s behind", seed, f, lag)
+			} else if lag > 10*time.Second {
+				back++
+			}
+		}
+	}
+	if back < 20 {
+		t.Errorf("clocks are behind after %d steps", back)
 	}
 }

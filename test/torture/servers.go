@@ -60,7 +60,11 @@ func aDay() terms {
 // startStores starts some of the servers that are known: which ones follows from the seed.
 func (w *world) startStores(ctx context.Context) error {
 	all := known()
-	chosen := w.random.Perm(len(all))[:servedBy]
+	n := servedBy
+	if w.federated {
+		n = 1
+	}
+	chosen := w.random.Perm(len(all))[:n]
 	slices.Sort(chosen)
 	for _, i := range chosen {
 		s, err := w.startStore(ctx, all[i])
@@ -72,17 +76,19 @@ func (w *world) startStores(ctx context.Context) error {
 	}
 	w.stores = append(w.stores, &store{
 		server: server{name: "controller", shops: []terms{short("shop"), aDay()}}, number: len(w.stores),
-		api: v1alpha1.Store{Type: v1alpha1.ControllerStore}, asked: &w.leads.clock,
+		api: v1alpha1.Store{Type: v1alpha1.ControllerStore}, asked: &w.sites[0].leads.clock,
 	})
 	return nil
 }
 
-// servedBy is how many servers a run has.
+// servedBy is how many servers a run has with one cluster; with two it has one.
 const servedBy = 3
 
 // startStore starts a server, and its replica.
 func (w *world) startStore(ctx context.Context, of server) (s *store, err error) {
-	offset := time.Duration(w.random.Int64N(int64(2*time.Hour))) - time.Hour
+	// The clocks of two stores between which a policy is moved may show the same windows.
+	most := []time.Duration{time.Hour, 20 * time.Second}[w.random.IntN(2)]
+	offset := time.Duration(w.random.Int64N(int64(2*most))) - most
 	s = &store{server: of}
 	if s.clock, err = clock.New(filepath.Join(w.clocks, of.name), offset, w.random.Int64N(200_000)-100_000); err != nil {
 		return nil, err

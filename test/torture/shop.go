@@ -43,11 +43,14 @@ type terms struct {
 	onLoss v1alpha1.OnMemoryLoss
 	action v1alpha1.FailureAction
 	window time.Duration
+	drawn  bool // from a budget of several clusters
+	at     int  // number of the store that keeps its counters at first
 }
 
 // A shop is one policy, the application that it limits, and the load on that.
 type shop struct {
 	terms
+	site   *site
 	store  *store   // that keeps its counters at first
 	stores []*store // that its policy may be moved to
 	once   int64    // the limit of a window that outlasts the run; 0 for short windows
@@ -69,8 +72,9 @@ type shop struct {
 func (w *world) shopsOf(stores []*store) (shops []*shop) {
 	for _, on := range stores {
 		for _, t := range on.shops {
-			s := &shop{terms: t, store: on, stores: stores, seats: []seat{{store: on}}}
+			s := &shop{terms: t, site: w.sites[0], store: on, stores: stores, seats: []seat{{store: on}}}
 			s.name += "-" + on.name
+			s.at = on.number
 			if s.window > w.lasts {
 				// As much as is asked for in two thirds of the run.
 				s.once = max(int64(pressure*limit)*int64(w.lasts/window)*2/3, limit)
@@ -85,7 +89,6 @@ func (w *world) shopsOf(stores []*store) (shops []*shop) {
 }
 
 func (w *world) openShop(ctx, background context.Context, s *shop) error {
-	s.arrivals = map[string][]arrival{}
 	s.limits = []limitOf{{from: time.Now(), limit: max(limit, s.once), version: 1}}
 	store, err := json.Marshal(v1alpha1.PolicyStore{Store: s.store.api, Memory: s.memory, OnMemoryLoss: s.onLoss})
 	if err != nil {
@@ -93,15 +96,22 @@ func (w *world) openShop(ctx, background context.Context, s *shop) error {
 	}
 	values := map[string]string{
 		"SHOP": s.name, "KEY_HEADER": teamHeader, "LIMIT": strconv.FormatInt(s.limit(), 10), "WINDOW": s.window.String(),
-		"STORE": string(store), "ACTION": string(s.action), "TALLY": w.tally.Address(),
+		"STORE": string(store), "ACTION": string(s.action),
 	}
+	return w.openPods(ctx, background, s, os.Expand(shopManifest, func(name string) string { return values[name] }))
+}
+
+// openPods applies what limits a shop, and starts its pods and the load on them.
+func (w *world) openPods(ctx, background context.Context, s *shop, limits string) error {
+	s.arrivals = map[string][]arrival{}
+	values := map[string]string{"SHOP": s.name, "TALLY": w.tally.Address()}
 	fill := func(text string) string { return os.Expand(text, func(name string) string { return values[name] }) }
-	manifest := []string{fill(shopManifest)}
+	manifest := []string{limits}
 	for i := range nodes {
-		values["NODE"] = "node-" + strconv.Itoa(i)
+		values["NODE"] = nodeLabels[i]
 		manifest = append(manifest, fill(podManifest))
 	}
-	if err := w.cluster.Apply(ctx, []byte(strings.Join(manifest, ""))); err != nil {
+	if err := s.site.cluster.Apply(ctx, []byte(strings.Join(manifest, ""))); err != nil {
 		return err
 	}
 	s.load = traffic.NewLoad(float64(pressure*limit*len(teams)) / window.Seconds())

@@ -44,8 +44,11 @@ func (s *store) eras() []era {
 	if s.asked != nil {
 		return s.asked.eras()
 	}
-	known := s.clock.Eras()
-	var all []era
+	return erasOf(s.clock.Eras())
+}
+
+// erasOf returns how a clock ran.
+func erasOf(known []clock.Era) (all []era) {
 	for i, e := range known {
 		until := time.Now().Add(time.Hour)
 		if i+1 < len(known) {
