@@ -2,6 +2,7 @@ package leadership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -45,6 +46,9 @@ type Config struct {
 	Wall func() time.Time     // nil: time.Now
 }
 
+// errLapsed is why a leader does not lead on.
+var errLapsed = errors.New("the Lease is gone, and another process may have led since it was renewed")
+
 // Leases returns a client for Config that is the lock's own: nothing else uses up its
 // rate, and one request that hangs does not cost a lease that holds so long. It leaves
 // config as it is.
@@ -79,10 +83,14 @@ func New(c Config) *Lock {
 
 // Create takes a lock that has no Lease yet: for the first time, or after it was
 // deleted. Then another process may hold it still, which renewed since this one looked.
+// A leader that did not renew in time fails: others may have led and served meanwhile, of
+// which nothing is left to see.
 func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if l.renewed.Load() == nil {
 		past := l.Past().WithoutLease(micros(l.hold))
 		l.past.Store(&past)
+	} else if !l.Held() {
+		return errLapsed
 	}
 	return l.write(ctx, record, l.Interface.Create)
 }

@@ -66,6 +66,22 @@ func TestHeld(t *testing.T) {
 	}
 }
 
+// A leader that was suspended, and followed by another one, does not go on with its own
+// clock and counters when the Lease is gone.
+func TestALeaderThatLapsedDoesNotCreateTheLease(t *testing.T) {
+	now := time.Minute
+	server := &leases{}
+	lock := New(Config{Leases: server, Identity: "me", Hold: 10 * time.Second, Boot: func() time.Duration { return now }})
+	me := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
+	for _, passed := range []time.Duration{0, 10*time.Second - 1, 10 * time.Second} {
+		now += passed
+		lapsed := passed == 10*time.Second
+		if err := lock.Create(t.Context(), me); (err != nil) != lapsed || lock.Held() == lapsed {
+			t.Errorf("%s after a renewal: error %v, held %v", passed, err, lock.Held())
+		}
+	}
+}
+
 // The timeout of leader election would end every watch of the process.
 func TestLeasesLeavesTheConfigAsItIs(t *testing.T) {
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
