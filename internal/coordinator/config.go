@@ -120,6 +120,27 @@ func (c *config) generation(name types.NamespacedName) int64 {
 	return c.policies[name].Generation
 }
 
+// differing returns the policies that are not the same in two configs, either of which
+// may be nil: those that only one has, and those that were edited.
+func differing(a, b *config) []types.NamespacedName {
+	if a == b {
+		return nil
+	}
+	var out []types.NamespacedName
+	for _, pair := range [][2]*config{{a, b}, {b, a}} {
+		if pair[0] == nil {
+			continue
+		}
+		for name, p := range pair[0].policies {
+			other := pair[1].policy(name)
+			if other == nil || pair[0] == a && !reflect.DeepEqual(p, other) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
 // configs holds the encoded snapshots of each namespace, so that pods that
 // enforce the same share one.
 type configs map[string][]*config

@@ -66,9 +66,9 @@ func (n *notices) take() []types.NamespacedName {
 	return out
 }
 
-// notify tells of what the session was sent that something changed.
-func (t *term) notify(s *session) {
-	t.notices.add(s.policies()...)
+// notify announces that the session's standing to these policies, and to its pool, changed.
+func (t *term) notify(s *session, policies []types.NamespacedName) {
+	t.notices.add(policies...)
 	if p := s.pool(); p != nil {
 		t.poolNotices.add(p.name)
 	}

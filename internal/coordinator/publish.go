@@ -150,7 +150,8 @@ func (p *publication) config(ctx context.Context, of *policy.Snapshot) (*config,
 func (t *term) serveBy(s *session, next *config, send bool) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
-	t.notify(s)
+	changed := s.changing(next, send)
+	t.notify(s, changed)
 	t.books.enforce(s.holder(), next, s.policies(), s.lacksSome())
 	t.poolBooks.enforce(s.holder(), next.pool, s.pool())
 	t.tellClocks(s, next)
@@ -163,7 +164,7 @@ func (t *term) serveBy(s *session, next *config, send bool) {
 		t.books.lose(s.holder(), s.policies()) // it ended meanwhile
 		t.poolBooks.leave(s.holder(), s.pool())
 	}
-	t.notify(s)
+	t.notify(s, changed)
 	t.countHolders(s.Namespace)
 }
 

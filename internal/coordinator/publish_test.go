@@ -2,6 +2,8 @@ package coordinator
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,6 +215,21 @@ func (l *leader) told(podUID string) int64 {
 	return s.told[types.NamespacedName{Namespace: "shop", Name: "checkout"}]
 }
 
+// changes returns which policies were named until nothing goes on any more.
+func (l *leader) changes() map[string]int {
+	names := map[string]int{}
+	for {
+		synctest.Wait()
+		select {
+		case name := <-l.Changed():
+			names[name.Name]++
+			continue
+		default:
+			return names
+		}
+	}
+}
+
 func TestChangedNamesThePolicyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
@@ -222,23 +239,52 @@ func TestChangedNamesThePolicyOnce(t *testing.T) {
 			defer s.close()
 			s.config()
 		}
-		checkout := types.NamespacedName{Namespace: "shop", Name: "checkout"}
-		names := 0
-		for {
-			synctest.Wait()
-			select {
-			case got := <-l.Changed():
-				names++
-				if got != checkout {
-					t.Errorf("changed %v, want %v", got, checkout)
-				}
-				continue
-			default:
-			}
-			break
+		// One was on its way, the others waited together.
+		if names := l.changes(); len(names) != 1 || names["checkout"] == 0 || names["checkout"] > 2 {
+			t.Errorf("named are %v, want checkout once or twice", names)
 		}
-		if names == 0 || names > 2 { // one was on its way, the rest waited together
-			t.Errorf("named %d times, want once or twice", names)
+	})
+}
+
+// TestAnEditNamesNoOtherPolicy holds that an acknowledgement costs work for the policies
+// that are new in it; a refusal concerns all.
+func TestAnEditNamesNoOtherPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		edited, other := limited("shop", 1, 10, limiter.Second), limited("shop", 1, 10, limiter.Second)
+		other.Name = "other"
+		l := lead(t, &memoryTerms{}, publishing(edited, other))
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		sent := func() string { // skips counts of holders
+			for {
+				if c := s.recv().GetConfig(); c != nil {
+					return c.GetVersion()
+				}
+			}
+		}
+		s.acknowledge(sent(), "")
+		both, one := []string{"checkout", "other"}, []string{"checkout"}
+		for _, step := range []struct {
+			refusal     string
+			sent, acked []string
+		}{
+			{"", one, one},
+			{"no such thing", one, both},
+			{"", both, one},
+		} {
+			l.changes()
+			edited.Generation++
+			l.policies.set(true, edited, other)
+			l.Refresh("shop")
+			version := sent()
+			if names := slices.Sorted(maps.Keys(l.changes())); !slices.Equal(names, step.sent) {
+				t.Errorf("sending generation %d named %v, want %v", edited.Generation, names, step.sent)
+			}
+			s.acknowledge(version, step.refusal)
+			if names := slices.Sorted(maps.Keys(l.changes())); !slices.Equal(names, step.acked) {
+				t.Errorf("an acknowledgement with error %q of generation %d named %v, want %v", step.refusal, edited.Generation, names, step.acked)
+			}
 		}
 	})
 }

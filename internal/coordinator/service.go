@@ -121,6 +121,6 @@ func (t *term) leave(s *session, cause error) {
 	}
 	t.log.V(1).Info("a sidecar is gone", "namespace", s.Namespace, "pod", s.Pod, "why", cause.Error())
 	t.poolBooks.leave(s.holder(), s.pool())
-	t.notify(s)
+	t.notify(s, policies)
 	t.countHolders(s.Namespace)
 }

@@ -195,17 +195,34 @@ func (s *session) pool() *dividedPool {
 	return by.pool
 }
 
-// acknowledge enters what the holder says of a config.
-func (s *session) acknowledge(a *fleetpb.Acknowledge) {
+// changing returns the policies that the session stands otherwise to when it is served
+// by next.
+func (s *session) changing(next *config, send bool) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sent == send && s.refusal == "" {
+		return differing(s.serves, next)
+	}
+	return append(differing(nil, s.serves), differing(nil, next)...) // all show it
+}
+
+// acknowledge enters what the holder says of a config, and returns the policies that it
+// stands otherwise to.
+func (s *session) acknowledge(a *fleetpb.Acknowledge) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.sent || s.serves.version != a.GetVersion() {
-		return // of one that was replaced meanwhile
+		return nil // of one that was replaced meanwhile
 	}
+	before, refused := s.acked, s.refusal
 	s.refusal = shortened(a.GetError(), maxReason)
 	if s.refusal == "" {
 		s.acked = s.serves
 	}
+	if s.refusal != refused { // which all policies of the session show
+		before = nil
+	}
+	return differing(before, s.serves)
 }
 
 // send writes queued messages to the stream until it breaks or ctx is done.
@@ -276,12 +293,12 @@ func (t *term) handle(ctx context.Context, s *session, m *fleetpb.FromHolder) er
 }
 
 func (t *term) acknowledged(s *session, a *fleetpb.Acknowledge) {
-	s.acknowledge(a)
+	changed := s.acknowledge(a)
 	result := "accepted"
 	if a.GetError() != "" {
 		result = "refused"
 		t.log.Info("a sidecar refuses its configuration", "namespace", s.Namespace, "pod", s.Pod, "reason", shortened(a.GetError(), maxReason))
 	}
 	t.metrics.acks.WithLabelValues(result).Inc()
-	t.notify(s)
+	t.notify(s, changed)
 }
