@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/inject"
 )
 
 // CacheOptions returns options that keep of every pod only what this package and
@@ -35,7 +34,7 @@ func trimPod(obj any) (any, error) {
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
 	}
-	if inject.PastSidecar(pod) != 0 {
+	if pastSidecar(pod) != 0 {
 		trimmed.Annotations = map[string]string{v1alpha1.InjectedAnnotation: pod.Annotations[v1alpha1.InjectedAnnotation]}
 		trimmed.Spec.Containers, trimmed.Spec.InitContainers = portsOf(pod.Spec.Containers), portsOf(pod.Spec.InitContainers)
 	}
@@ -46,7 +45,7 @@ func trimPod(obj any) (any, error) {
 func portsOf(containers []corev1.Container) []corev1.Container {
 	var out []corev1.Container
 	for _, c := range containers {
-		out = append(out, corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy})
+		out = append(out, corev1.Container{Name: c.Name, Ports: c.Ports})
 	}
 	return out
 }

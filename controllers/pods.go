@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/inject"
 )
 
 // pods are the selected pods, each list by name.
@@ -41,7 +40,7 @@ func selectPods(selected []corev1.Pod) pods {
 		case finished(&pod):
 		case pod.Labels[v1alpha1.EnforcerLabel] == "true":
 			p.enforcers = append(p.enforcers, enforcer{pod.Name, pod.UID, pod.Status.Phase == corev1.PodRunning})
-			if port := inject.PastSidecar(&pod); port != 0 && pod.Status.Phase == corev1.PodRunning {
+			if port := pastSidecar(&pod); port != 0 && pod.Status.Phase == corev1.PodRunning {
 				p.exposed = append(p.exposed, fmt.Sprintf("%s (host port %d)", pod.Name, port))
 			}
 		case pod.Status.Phase == corev1.PodRunning:

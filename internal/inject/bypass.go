@@ -1,8 +1,6 @@
 package inject
 
 import (
-	"encoding/json"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -26,21 +24,6 @@ func warnOfBypass(spec *corev1.PodSpec, capture Capture, ports []Port, a *annota
 		a.warn("no HTTP port found: only requests for which the app asks the check API on 127.0.0.1:%d are limited;"+
 			" name the port http or list it in %s", checkPort, v1alpha1.InboundPortsAnnotation)
 	}
-}
-
-// PastSidecar returns a host port of an injected pod that leads past its sidecar, to a port
-// of the app that this stands in front of; 0 when there is none.
-func PastSidecar(pod *corev1.Pod) int32 {
-	var s status
-	if json.Unmarshal([]byte(pod.Annotations[v1alpha1.InjectedAnnotation]), &s) != nil || s.Capture != CapturePort {
-		return 0
-	}
-	for _, p := range s.Ports {
-		if host := hostPort(&pod.Spec, p.App); host != 0 {
-			return host
-		}
-	}
-	return 0
 }
 
 func hostPort(spec *corev1.PodSpec, number int32) int32 {

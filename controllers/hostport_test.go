@@ -1,4 +1,4 @@
-package inject
+package controllers
 
 import (
 	"testing"
@@ -29,22 +29,9 @@ func TestPastSidecar(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.InjectedAnnotation: tc.injected}}, Spec: tc.spec}
-			if got := PastSidecar(pod); got != tc.want {
-				t.Errorf("PastSidecar = %d, want %d", got, tc.want)
+			if got := pastSidecar(pod); got != tc.want {
+				t.Errorf("pastSidecar = %d, want %d", got, tc.want)
 			}
 		})
-	}
-}
-
-// TestInjectedPodsSayWhatLeadsPastTheirSidecar, as they come from Inject.
-func TestInjectedPodsSayWhatLeadsPastTheirSidecar(t *testing.T) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.InjectKey: v1alpha1.Enabled}}}
-	pod.Spec.Containers = []corev1.Container{{Name: "app", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, HostPort: 80}}}}
-	for capture, want := range map[Capture]int32{CapturePort: 80, CaptureRedirect: 0} {
-		pod.Annotations = map[string]string{v1alpha1.CaptureAnnotation: string(capture)}
-		out, report := Inject(pod, NamespaceFacts{}, Config{Image: "weir", KubernetesMinor: 34})
-		if got := PastSidecar(out); report.Capture != capture || got != want {
-			t.Errorf("captured by %s: PastSidecar = %d, want %d", report.Capture, got, want)
-		}
 	}
 }
