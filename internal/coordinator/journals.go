@@ -76,6 +76,7 @@ type journals struct {
 	runs   sync.WaitGroup
 	term   *term
 
+	first bool          // no leader was before this term
 	known chan struct{} // closed once gaps are
 	gaps  []limiter.Gap
 }
@@ -129,6 +130,9 @@ func (j *journals) begin(ctx context.Context, served limiter.Instant) (last outa
 	}
 	if last.Term < j.term.number {
 		last = last.follow(j.term.number, served, j.term.clock.Now(), j.term.store.Back())
+	}
+	if version == "" && !j.first { // the leaders before may have been away at any time
+		last.Gaps = []limiter.Gap{{To: j.term.store.Back()}}
 	}
 	return last, j.note(ctx, last, version)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -114,6 +115,25 @@ func TestADayGoesOnWithTheNextLeader(t *testing.T) {
 		s.pass()
 		s.lead()
 		s.gets(used, 1, 1)
+		s.pass()
+	})
+}
+
+// TestOpenWindowsWaitWhenNobodyKnowsOfOutages: a sidecar may have begun them by itself.
+func TestOpenWindowsWaitWhenNobodyKnowsOfOutages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := lasting("used", 1600)
+		s := newSuccession(t, p)
+		s.gets(p, 20, 20)
+		s.kill()
+		s.gets(p, 20, 20)
+		if err := s.maps.Delete(t.Context(), CountersConfigMap, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.kill()
+		s.gets(p, 1, 0)
+		s.wait(24 * time.Hour)
+		s.gets(p, 1, 1)
 		s.pass()
 	})
 }

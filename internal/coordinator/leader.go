@@ -77,6 +77,7 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 	var records *journals
 	if c.Journals != nil {
 		records = newJournals(c.Journals)
+		records.first = first
 		options.Keep = records.keep
 	}
 	kept := memory.New(options)
