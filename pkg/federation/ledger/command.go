@@ -58,6 +58,13 @@ type Command struct {
 	// NoSlice.
 	Slice int64
 
+	// Born is the term of the first memory of the budget that the member's cluster met: it
+	// was granted nothing by those before. 0: it does not know that. List stands for the
+	// members that it knows of, all that it ever knew of included, and is not 0 where Born
+	// is not. Both are at most limiter.MaxExact. Once all members name the present memory
+	// and the same List, that one grants of windows that are older, too.
+	Born, List int64
+
 	Usage []Usage // Report: at most MaxClosed windows
 
 	Memory Memory // what the coordinator that runs the machine still remembers
@@ -82,7 +89,8 @@ type Usage struct {
 type Memory struct {
 	Term int64 // at least 1; above the terms of all memories before
 	// Since is when it began, after all that memories before it served by their clocks.
-	// Windows that are older grant nothing; 0 remembers all.
+	// Windows that are older grant nothing, unless all members vouch for the memory
+	// (Command.Born); 0 remembers all.
 	Since limiter.Instant
 }
 
@@ -95,7 +103,7 @@ const (
 	Exhausted                    // fewer than Min units are left
 	Kept                         // the rest is kept for other members, or the member may not borrow more
 	Stale                        // a command with a higher Seq was served: this one changed nothing
-	Amnesia                      // the window began before the memory did
+	Amnesia                      // the window began before the memory did, for which not all members vouch
 	Behind                       // the clock shows an earlier instant than was served
 	Unknown                      // no member has that name
 	Crowded                      // the member has MaxHolders holders in this window

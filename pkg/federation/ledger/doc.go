@@ -36,7 +36,9 @@
 // exceed a reservation: with Params.Block a memory grants only from blocks that were
 // set aside in a durable place before, and the next memory takes all that was set
 // aside for granted. A crash so forfeits at most one block, and two memories that
-// believe to serve at once, each from its own blocks, stay within the limit.
+// believe to serve at once, each from its own blocks, stay within the limit. Nor need a
+// memory wait that is the first of a budget: once all members say that they were granted
+// nothing by another, it grants of the window that was open when it began.
 //
 // The package imports nothing but the standard library and limiter's units of time.
 // It knows no clock, context, goroutine or order of a map.

@@ -15,7 +15,7 @@ func (s *State) lease(p *Params, m Member, c *Command) Grant {
 	t := s.attend(p, m, c)
 	t.want(s.has(p, m)+more, c.Demand)
 	switch {
-	case s.forgot(c):
+	case s.forgot(p, c):
 		return s.answer(p, m, c, Amnesia)
 	case !known && len(s.of(c.Member)) >= MaxHolders:
 		return s.answer(p, m, c, Crowded)

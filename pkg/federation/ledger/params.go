@@ -58,3 +58,12 @@ const (
 	// Static gives each member its floor and no more: the baseline without pooling.
 	Static
 )
+
+// Names returns those of the members, in order.
+func (p Params) Names() []string {
+	names := make([]string, len(p.Members))
+	for i, m := range p.Members {
+		names[i] = m.Name
+	}
+	return names
+}

@@ -19,8 +19,8 @@ func (s *State) standing(member string) (int, bool) {
 	return slices.BinarySearchFunc(s.Standings, member, func(t Standing, n string) int { return cmp.Compare(t.Member, n) })
 }
 
-// attend notes that a member was heard of, what it weighs and that it acknowledges a
-// slice, and returns its standing. The list is copied.
+// attend notes that a member was heard of, what it weighs, that it acknowledges a slice
+// and whether it vouches for the memory, and returns its standing. The list is copied.
 func (s *State) attend(p *Params, m Member, c *Command) *Standing {
 	i, ok := s.standing(m.Name)
 	standings := make([]Standing, len(s.Standings), len(s.Standings)+1)
@@ -35,6 +35,7 @@ func (s *State) attend(p *Params, m Member, c *Command) *Standing {
 		t.Weight = c.Weight
 	}
 	s.handOver(p, t, p.slice(m), c)
+	s.vouch(c)
 	return t
 }
 

@@ -17,6 +17,7 @@ type State struct {
 	Before, Reserved int64
 
 	Accounts  []Account  // of the open window, ordered by member and holder
+	Vouches   []Vouch    // of members for the memory, which began in the open window; ordered by member
 	Standings []Standing // ordered by member
 	Closed    []Closed   // the latest windows that are over, newest first
 }

@@ -10,7 +10,8 @@ import "github.com/weir-dev/weir/pkg/limiter"
 //	another window length, and the window is open      Mismatched; no Epoch, nothing changed
 //	a member that p does not name                      Unknown; only its slice is handed over
 //	Lease or Release, Seq not above all before         Stale, what is
-//	Lease, the window began before the memory          Amnesia
+//	Lease, the window began before the memory,         Amnesia
+//	and not all members vouch for that
 //	Lease, MaxHolders others of the member             Crowded
 //	Lease, less than Min left for all, or for it       Exhausted, Kept
 //	Lease, more than is set aside                      Unreserved, nothing changed
@@ -26,8 +27,9 @@ import "github.com/weir-dev/weir/pkg/limiter"
 //
 // Whoever ports Step follows its files in this order: window.go brings the state to
 // the open window, account.go and standing.go find what is known of a holder and of
-// its member, slices.go hands slices over, share.go finds what a member may get, and
-// lease.go, release.go, report.go and reserve.go apply the operation. Lists are
+// its member, slices.go hands slices over, vouch.go finds whether a memory is the first,
+// share.go finds what a member may get, and lease.go, release.go, report.go and
+// reserve.go apply the operation. Lists are
 // ordered by the bytes of their names. Every number stays below 2^53 in between, and
 // every quotient is of integers that are not negative, rounded down.
 func (s State) Step(p Params, now limiter.Instant, c Command) (State, Grant) {
@@ -70,7 +72,7 @@ func (s *State) answer(p *Params, m Member, c *Command, reason Reason) Grant {
 	}
 	if i, ok := s.standing(c.Member); ok {
 		g.Slice = s.tell(i, p.slice(m))
-		if !s.forgot(c) {
+		if !s.forgot(p, c) {
 			g.NowSlice = s.Standings[i].Slice
 		}
 	}

@@ -85,6 +85,10 @@ func (c Command) Validate() error {
 		return outside("weight", c.Weight, 0, MaxClaim)
 	case c.Slice < 0 || c.Slice > limiter.MaxLimit:
 		return outside("slice", c.Slice, 0, limiter.MaxLimit)
+	case c.Born < 0 || c.Born > limiter.MaxExact:
+		return outside("born", c.Born, 0, limiter.MaxExact)
+	case c.List < 0 || c.List > limiter.MaxExact:
+		return outside("list", c.List, 0, limiter.MaxExact)
 	case c.Op == Report:
 		return c.validateUsage()
 	case c.Seq < 1 || c.Seq > limiter.MaxExact:

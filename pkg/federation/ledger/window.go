@@ -13,8 +13,11 @@ func (s State) Epoch() Epoch { return Epoch{Index: s.Index, Term: s.Term} }
 func (s *State) start() limiter.Instant { return limiter.Instant(s.Index * int64(s.Window)) }
 func (s *State) end() limiter.Instant   { return s.start().Add(s.Window) }
 
-// forgot reports whether the open window began before the memory did.
-func (s *State) forgot(c *Command) bool { return s.start() < c.Memory.Since }
+// forgot reports whether the open window began before the memory did, and memories before
+// may have granted units of it.
+func (s *State) forgot(p *Params, c *Command) bool {
+	return s.start() < c.Memory.Since && !s.vouched(p, c)
+}
 
 // refuses returns why a command cannot be applied at now, and when it may be. A
 // window that was served is never served again, whatever the clock shows.
@@ -41,7 +44,7 @@ func (s *State) advance(p *Params, now limiter.Instant, c *Command) {
 		s.open(p, index, c)
 	case later:
 		s.Before = max(s.Reserved, s.Before+s.granted())
-		s.Accounts = nil
+		s.Accounts, s.Vouches = nil, nil
 	}
 	if later {
 		s.Standings = slices.Clone(s.Standings)
@@ -75,13 +78,13 @@ func (s *State) open(p *Params, index int64, c *Command) {
 		standings = append(standings, t)
 	}
 	s.Window, s.Index, s.Limit = p.Window, index, p.Limit
-	s.Before, s.Reserved, s.Accounts, s.Standings = 0, 0, nil, standings
+	s.Before, s.Reserved, s.Accounts, s.Vouches, s.Standings = 0, 0, nil, nil, standings
 }
 
 // close remembers the open window as one that is over, unless what was granted of it
 // is not known.
 func (s *State) close(p *Params, c *Command) {
-	if s.forgot(c) {
+	if s.forgot(p, c) {
 		return
 	}
 	over := s.quiet(p, s.Index)

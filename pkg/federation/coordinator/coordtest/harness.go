@@ -31,6 +31,7 @@ type holder struct {
 	seq          int64
 	epoch        ledger.Epoch
 	granted      int64
+	born, list   int64 // for which memory, and with whom, its member vouches
 }
 
 // open returns a holder of the first member, in a window that has just begun and lasts
@@ -83,7 +84,7 @@ func (m *holder) with(member, name string) *holder {
 // next returns what is in every command that the holder sends next.
 func (m *holder) next(op ledger.Op) ledger.Command {
 	m.seq++
-	return ledger.Command{Op: op, Member: m.member, Holder: m.name, Seq: m.seq, Epoch: m.epoch, Granted: m.granted}
+	return ledger.Command{Op: op, Member: m.member, Holder: m.name, Seq: m.seq, Epoch: m.epoch, Granted: m.granted, Born: m.born, List: m.list}
 }
 
 // asking returns a command that asks for so much.

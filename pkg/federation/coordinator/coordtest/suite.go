@@ -65,6 +65,7 @@ func Run(t *testing.T, start func(t *testing.T) Subject) {
 		"a memory that was lost grants nothing":             testForget,
 		"a memory that was lost forfeits one block":         testForfeit,
 		"a memory that was kept goes on":                    testKeep,
+		"a first memory grants once all members vouch":      testVouched,
 		"a later memory is not contradicted":                testLaterTerm,
 		"a clock that is set back grants nothing":           testSetBack,
 		"a clock that is set forward opens a window":        testSetForward,

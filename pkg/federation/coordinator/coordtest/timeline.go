@@ -20,6 +20,8 @@ type Timeline struct {
 	dice Dice
 	now  limiter.Instant
 	slow bool // windows are long, so that a member comes to have many holders
+	// vouches says that members say how old the budget is.
+	vouches bool
 }
 
 // A Call is one command at an instant of the coordinator's clock.
@@ -31,7 +33,7 @@ type Call struct {
 
 // NewTimeline begins a timeline at an instant, of parameters with that block.
 func NewTimeline(d Dice, now limiter.Instant, block int64) *Timeline {
-	t := &Timeline{dice: d, now: now, slow: d.one(8)}
+	t := &Timeline{dice: d, now: now, slow: d.one(8), vouches: d.one(2)}
 	t.Params = ledger.Params{Window: limiter.MinWindow, Block: block}
 	t.edit()
 	return t
@@ -131,6 +133,9 @@ func (t *Timeline) command(s ledger.State) ledger.Command {
 	}
 	if d.one(6) {
 		c.Slice = ledger.NoSlice
+	}
+	if t.vouches {
+		c.Born, c.List = oneOf(d, []int64{s.Term, s.Term, s.Term, max(0, s.Term-1), 0}), oneOf(d, []int64{7, 7, 7, 7, 7, 8, 0})
 	}
 	t.ask(&c, s)
 	return c

@@ -45,7 +45,7 @@ func New(o Options) *Coordinator {
 }
 
 // Apply implements federation.Coordinator. The error is a *store.UnavailableError when
-// ctx is done or the holder has heard of a coordinator with a later term; any other
+// ctx is done or the holder or its cluster has heard of a coordinator with a later term; any other
 // wraps a *ledger.InvalidError.
 func (c *Coordinator) Apply(ctx context.Context, id string, p ledger.Params, cmd ledger.Command) (ledger.Grant, error) {
 	if err := ctx.Err(); err != nil {
@@ -58,8 +58,8 @@ func (c *Coordinator) Apply(ctx context.Context, id string, p ledger.Params, cmd
 	if err := validate(&p, &cmd); err != nil {
 		return ledger.Grant{}, fmt.Errorf("%s: budget %s: %w", name, id, err)
 	}
-	if cmd.Epoch.Term > c.memory.Term {
-		return ledger.Grant{}, unavailable(fmt.Errorf("budget %s is kept by a later one, of term %d", id, cmd.Epoch.Term))
+	if later := max(cmd.Epoch.Term, cmd.Born); later > c.memory.Term {
+		return ledger.Grant{}, unavailable(fmt.Errorf("budget %s is kept by a later one, of term %d", id, later))
 	}
 	now := c.clock()
 	s, known := c.budgets[id]

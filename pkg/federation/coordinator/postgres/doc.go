@@ -19,8 +19,10 @@
 // memory is the server's time in microseconds, or one more than the largest term known
 // of the budget when that is larger.
 //
-// The first command of all finds no memory. So every budget begins with its second
-// window. Those that nobody asked for in 62 days are dropped when another begins.
+// The first command of all finds no memory, either. Members that know that it is the first
+// vouch for the one that begins then (ledger.Command.Born), and it grants at once.
+// Otherwise a budget begins with its second window. Those that nobody asked for in 62 days
+// are dropped when another begins.
 //
 // # What is not
 //

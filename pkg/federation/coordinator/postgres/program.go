@@ -15,11 +15,13 @@ var files embed.FS
 // newProgram returns the program with a clock of the given text.
 func newProgram(clock string) postgres.Program {
 	texts := []string{clock}
-	for _, name := range []string{"types", "memory", "slices", "window", "share", "lease", "report", "step", "observe"} {
+	for _, name := range []string{"types", "memory", "vouch", "slices", "window", "share", "lease", "report", "step", "observe"} {
 		texts = append(texts, read(name))
 	}
 	names := []string{"weir.budgets", "weir.budget_members", "weir.budget_holders", "weir.budget_closed"}
-	return postgres.NewProgram(strings.Join(texts, ""), postgres.Tables{Names: names, SQL: read("schema")})
+	return postgres.NewProgram(strings.Join(texts, ""),
+		postgres.Tables{Names: names, SQL: read("schema")},
+		postgres.Tables{Names: []string{"weir.budget_vouches"}, SQL: read("vouches")}) // it loses no memory of versions before
 }
 
 // read returns a file of sql/.

@@ -14,6 +14,10 @@ type remembered struct {
 		ledger.Account
 		Member, Holder []byte
 	}
+	Vouches []struct {
+		ledger.Vouch
+		Member []byte
+	}
 	Standings []struct {
 		ledger.Standing
 		Member []byte
@@ -36,6 +40,10 @@ func decodeState(reply []byte) (ledger.State, error) {
 	for _, a := range r.Accounts {
 		a.Account.Member, a.Account.Holder = string(a.Member), string(a.Holder)
 		r.State.Accounts = append(r.State.Accounts, a.Account)
+	}
+	for _, v := range r.Vouches {
+		v.Vouch.Member = string(v.Member)
+		r.State.Vouches = append(r.State.Vouches, v.Vouch)
 	}
 	for _, t := range r.Standings {
 		t.Standing.Member = string(t.Member)

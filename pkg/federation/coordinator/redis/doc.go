@@ -16,8 +16,10 @@
 // nothing. The term of a memory is the server's time in microseconds, or one more than
 // the largest term known of the budget when that is larger.
 //
-// The first command of all finds no memory. So every budget begins with its second
-// window. One that nobody asked for in 62 days is forgotten and does so again.
+// The first command of all finds no memory, either. Members that know that it is the first
+// vouch for the one that begins then (ledger.Command.Born), and it grants at once.
+// Otherwise a budget begins with its second window. One that nobody asked for in 62 days
+// is forgotten and does so again.
 //
 // # What is not
 //

@@ -9,7 +9,7 @@ import "embed"
 var lua embed.FS
 
 // stepFiles are those of Step, in order.
-var stepFiles = []string{"wire", "memory", "account", "slices", "window", "share", "lease", "report", "step"}
+var stepFiles = []string{"wire", "memory", "vouch", "account", "slices", "window", "share", "lease", "report", "step"}
 
 // parts returns files of lua/.
 func parts(names ...string) []string {

@@ -18,6 +18,14 @@ const (
 type record struct {
 	ledger.Memory
 	ledger.State
+	vouches []vouch
+}
+
+// A vouch is one with the term of the memory it is for: scripts of versions that know none
+// leave it behind.
+type vouch struct {
+	term int64
+	ledger.Vouch
 }
 
 // decodeState reads the fields of a budget's hash.
@@ -40,6 +48,12 @@ func decodeRecord(reply any) (record, error) {
 		return cmp.Or(cmp.Compare(a.Member, b.Member), cmp.Compare(a.Holder, b.Holder))
 	})
 	slices.SortFunc(out.Standings, func(a, b ledger.Standing) int { return cmp.Compare(a.Member, b.Member) })
+	for _, v := range out.vouches {
+		if v.term == out.Memory.Term {
+			out.Vouches = append(out.Vouches, v.Vouch)
+		}
+	}
+	slices.SortFunc(out.Vouches, func(a, b ledger.Vouch) int { return cmp.Compare(a.Member, b.Member) })
 	slices.SortFunc(out.Closed, func(a, b ledger.Closed) int { return cmp.Compare(b.Index, a.Index) })
 	return out, nil
 }
@@ -52,6 +66,8 @@ func (o *record) add(field string, r *reader) error {
 		o.head(r)
 	case 'a':
 		o.Accounts = append(o.Accounts, ledger.Account{Member: name.text(), Holder: name.rest, Seq: r.int(), Granted: r.int()})
+	case 'v':
+		o.vouches = append(o.vouches, vouch{r.int(), ledger.Vouch{Member: name.take(len(name.rest)), List: r.int()}})
 	case 'c':
 		o.Closed = append(o.Closed, closed(r))
 	default:

@@ -8,6 +8,7 @@ $$;
 CREATE OR REPLACE FUNCTION weir.discard$build(name bytea) RETURNS void LANGUAGE sql VOLATILE AS $$
     DELETE FROM weir.budget_closed o WHERE o.budget = name;
     DELETE FROM weir.budget_holders o WHERE o.budget = name;
+    DELETE FROM weir.budget_vouches v WHERE v.budget = name;
     DELETE FROM weir.budget_members o WHERE o.budget = name;
     DELETE FROM weir.budgets o WHERE o.budget = name;
 $$;
@@ -28,8 +29,8 @@ END
 $$;
 
 -- recall returns what is remembered. A memory begins for whoever finds none, that of
--- another start of the server, a copy, or one that is older than what the holder has
--- seen: it may lack grants, made up to this very instant.
+-- another start of the server, a copy, or one that is older than what the holder or its
+-- cluster has seen: it may lack grants, made up to this very instant.
 CREATE OR REPLACE FUNCTION weir.recall$build(name bytea, now bigint, above bigint) RETURNS weir.budgets
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

@@ -7,6 +7,9 @@ CREATE OR REPLACE FUNCTION weir.observe$build(name bytea) RETURNS json LANGUAGE 
                 'Member', encode(h.member, 'base64'), 'Holder', encode(h.holder, 'base64'), 'Seq', h.seq, 'Granted', h.granted
             ) ORDER BY h.member, h.holder)
             FROM weir.budget_holders h WHERE h.budget = name),
+        'Vouches', (
+            SELECT json_agg(json_build_object('Member', encode(v.member, 'base64'), 'List', v.list) ORDER BY v.member)
+            FROM weir.budget_vouches v WHERE v.budget = name AND v.term = s.memory),
         'Standings', (
             SELECT json_agg(json_build_object(
                 'Member', encode(t.member, 'base64'), 'Seen', t.seen, 'Weight', t.weight, 'Demand', t.demand,

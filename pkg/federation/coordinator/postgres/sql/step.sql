@@ -2,7 +2,7 @@
 
 -- step is Step. An old memory is followed by another.
 --
--- c: op, seq, index, term, granted, min, want, demand, weight, slice
+-- c: op, seq, index, term, granted, min, want, demand, weight, slice, born, list
 -- usage: of each index, admitted, refused, complete
 -- The answer: reason, seq, index, term, granted, slice, slice of this window, limit,
 -- remaining, expires in, retry after, now
@@ -21,7 +21,8 @@ DECLARE
     served  bigint;
     means   bigint;  -- what the member is meant to use without asking
     current boolean; -- the command names the open epoch
-    forgot  boolean; -- the open window began before the memory did
+    stale   boolean; -- one with a higher seq was served
+    forgot  boolean; -- memories before may have granted units of the open window
     had     bigint;
     minimum bigint;
     more    bigint;
@@ -33,8 +34,8 @@ DECLARE
 BEGIN
     PERFORM weir.enter$build(name);
     now := weir.clock$build();
-    s := weir.recall$build(name, now, c[4]);
-    p := (terms[1], terms[2], terms[3], names, weight, nominal, kept, borrowing, meant, array_position(names, who));
+    s := weir.recall$build(name, now, greatest(c[4], c[11]));
+    p := (terms[1], terms[2], terms[3], names, weight, nominal, kept, borrowing, meant, array_position(names, who), c[12]);
 
     served := greatest(s.latest, s.index * s.length);
     ends := (s.index + 1) * s.length;
@@ -52,15 +53,19 @@ BEGIN
     SELECT * INTO h FROM weir.budget_holders x WHERE x.budget = name AND x.member = who AND x.holder = holder;
     means := coalesce(meant[p.self], 0);
     current := c[3] = s.index AND c[4] = s.term;
-    forgot := s.index * s.length < s.since;
     had := coalesce(h.granted, 0);
+    stale := c[1] <> 3 AND c[2] <= coalesce(h.seq, 0);
+    IF p.self IS NULL AND t.member IS NOT NULL OR p.self IS NOT NULL AND NOT stale THEN
+        PERFORM weir.vouch$build(s, who, c);
+    END IF;
+    forgot := weir.forgot$build(s, p);
 
     IF p.self IS NULL THEN
         reason := 7; -- Unknown
         IF t.member IS NOT NULL THEN
             t := weir.attend$build(s, o, t, means, c, who);
         END IF;
-    ELSIF c[1] <> 3 AND c[2] <= h.seq THEN
+    ELSIF stale THEN
         reason := 4; -- Stale
     ELSE
         t := weir.attend$build(s, o, t, means, c, who);

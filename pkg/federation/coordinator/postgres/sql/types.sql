@@ -13,7 +13,8 @@ CREATE TYPE weir.params$build AS (
     kept      bigint[],
     borrowing bigint[],
     meant     bigint[], -- what each is meant to use without asking
-    self      bigint    -- place of the member that sent the command, NULL for a stranger
+    self      bigint,   -- place of the member that sent the command, NULL for a stranger
+    list      bigint    -- for whom that member stands, if it vouches for the memory
 );
 
 -- What a command of one member does not change: the standings of the others, with an

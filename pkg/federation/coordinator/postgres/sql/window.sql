@@ -29,10 +29,11 @@ DECLARE
 BEGIN
     IF NOT same THEN
         DELETE FROM weir.budget_closed o WHERE o.budget = s.budget;
-    ELSIF s.index * s.length >= s.since THEN
+    ELSIF NOT weir.forgot$build(s, p) THEN
         PERFORM weir.over$build(s, p, s.index, s.before);
     END IF;
     DELETE FROM weir.budget_holders o WHERE o.budget = s.budget;
+    DELETE FROM weir.budget_vouches v WHERE v.budget = s.budget;
     DELETE FROM weir.budget_members t
     WHERE t.budget = s.budget AND t.slice = 0 AND t.next = 0 AND t.member <> ALL (p.names);
     UPDATE weir.budget_members t SET
@@ -61,6 +62,7 @@ BEGIN
         s.before := s.before + s.granted;
         s.granted := 0;
         DELETE FROM weir.budget_holders o WHERE o.budget = s.budget;
+        DELETE FROM weir.budget_vouches v WHERE v.budget = s.budget;
         UPDATE weir.budget_members t SET granted = 0, holders = 0 WHERE t.budget = s.budget;
     END IF;
     IF later THEN

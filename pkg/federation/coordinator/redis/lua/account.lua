@@ -34,11 +34,12 @@ local function granted_to(member)
   return t and t.granted or 0
 end
 
--- close_accounts forgets all accounts.
+-- close_accounts forgets all accounts and vouches.
 local function close_accounts()
   account = false
   for _, field in ipairs(call('HKEYS', KEYS[1])) do
-    if string.byte(field) == 97 then dropped[field] = true end
+    local kind = string.byte(field)
+    if kind == 97 or kind == 118 then dropped[field] = true end
   end
   for _, t in ipairs(s.standings) do t.granted, t.holders = 0, 0 end
   s.granted = 0

@@ -11,7 +11,7 @@ local function begin()
   local term = memory and larger(memory.term, s.term) or 0
   memory = {
     line = string.match(info, 'master_replid:%x+'),
-    term = smaller(larger(now, larger(term, c.term) + 1), MAX_EXACT), since = larger(now, s.latest) + 1,
+    term = smaller(larger(now, larger(term, larger(c.term, c.born)) + 1), MAX_EXACT), since = larger(now, s.latest) + 1,
   }
 end
 
@@ -23,7 +23,7 @@ local function read_standing(text, at)
 end
 
 -- recall reads the memory. One begins for whoever finds none, or that of another
--- instance, or one that is older than what the holder has seen: it may lack grants.
+-- instance, or one that is older than what the holder or its cluster has seen: it may lack grants.
 local function recall()
   local text = call('HGET', KEYS[1], 'memory')
   s = {standings = {}, by = {}, closed = {}, granted = 0}
@@ -40,7 +40,7 @@ local function recall()
   for _ = 1, count do at = read_standing(text, at) end
   for i = 1, (#text + 1 - at) / 8 do s.closed[i], at = unpack(INDEX, text, at) end
   for _, t in ipairs(s.standings) do s.granted = s.granted + t.granted end
-  if not string.find(info, memory.line, 1, true) or c.term > memory.term then begin() end
+  if not string.find(info, memory.line, 1, true) or larger(c.term, c.born) > memory.term then begin() end
 end
 
 local function head()

@@ -50,5 +50,6 @@ local function attend(m)
   t.seen = s.latest
   if c.weight > 0 then t.weight = c.weight end
   hand_over(t, slice_of(m))
+  vouch()
   return t
 end

@@ -2,7 +2,7 @@
 
 local function start() return s.index * s.window end
 local function finish() return start() + s.window end
-local function forgot() return start() < memory.since end
+local function forgot() return start() < memory.since and not vouched() end
 
 -- refuses returns why a command cannot be applied, and when it may be.
 local function refuses()
