@@ -50,13 +50,13 @@ func (b *budgets) FederatedBudgets(ctx context.Context) ([]policy.FederatedBudge
 		return nil, err
 	}
 	counting, kept := all.Counting(), map[string]ledger.Params{}
-	own, others := map[string]limiter.Micros{}, map[string]limiter.Micros{}
+	own, others := map[string]limiter.Micros{}, map[string]hub.Part{}
 	for i := range counting {
 		b.setVersions(ctx, &counting[i])
 		if of := &counting[i]; of.Hub == nil && of.Coordinator.Type == policy.ControllerStore {
 			kept[of.ID], own[of.ID] = of.Params, of.Params.Window
 		} else {
-			others[of.ID] = of.Params.Window
+			others[of.ID] = hub.PartOf(of)
 		}
 	}
 	if err := b.births.Attend(ctx, others, own); err != nil {

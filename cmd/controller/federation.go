@@ -56,7 +56,7 @@ func (p *platform) newFederation() (*federation, error) {
 func (f *federation) parts(usage coordinator.Usage, changed func(types.NamespacedName), first bool) coordinator.Budgets {
 	f.births.Begin(first)
 	return region.New(region.Config{
-		Source: f.budgets, Cluster: f.budgets.cluster, Keeper: f.keeper, Log: log.Log.WithName("federation"),
+		Source: f.budgets, Cluster: f.budgets.cluster, Keeper: f.keeper, Births: f.births, Log: log.Log.WithName("federation"),
 		Certificates: &f.certificates,
 	}, usage, changed)
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-dev/weir/pkg/federation/birth"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -26,27 +27,6 @@ const birthsKey = "births"
 
 // refreshBirths is how often it is noted that a budget is still there.
 const refreshBirths = time.Hour
-
-// A birth says that units of a budget may have been granted, by this hub or to this
-// cluster.
-type birth struct {
-	Window limiter.Micros  `json:"window"` // the longest it had
-	Seen   limiter.Instant `json:"seen"`   // when it was there last, to refreshBirths
-}
-
-// late reports whether no window that was open when the budget was there last may still
-// be, whatever clocks show.
-func (b birth) late(now limiter.Instant) bool {
-	return now > b.Seen.Add(b.Window+limiter.Micros((refreshBirths+sweepAfter).Microseconds()))
-}
-
-// known is what the ConfigMap holds.
-type known struct {
-	// Began is when the births were first written down, 0 when nobody had led before: a
-	// budget may have been kept before that.
-	Began   limiter.Instant  `json:"began,omitempty"`
-	Budgets map[string]birth `json:"budgets"` // by id
-}
 
 // Births are which budgets this cluster ever took part in, as their hub or as a member,
 // in a ConfigMap: it has room for some thousands. They outlive a budget for as long as its
@@ -83,21 +63,49 @@ func (b *Births) Known(ctx context.Context, id string, window limiter.Micros) (b
 	if err := b.load(ctx); err != nil {
 		return false, err
 	}
-	began := b.known.Began
-	_, is := b.known.Budgets[id]
-	return is || began > 0 && b.now() < began.Add(window), nil
+	return b.known.has(id, window, b.now()), nil
 }
 
 // Enter implements [kubernetes.Births].
 func (b *Births) Enter(ctx context.Context, id string, window limiter.Micros) error {
-	return b.Attend(ctx, map[string]limiter.Micros{id: window}, nil)
+	return b.Attend(ctx, map[string]Part{id: {Window: window}}, nil)
 }
 
 // Attend notes that units of some budgets may be granted from now on, enters that others
 // are still kept here if they ever were, and drops births that no window looks back on.
-// The budgets are by id, with their windows. It asks the API server when something is new,
-// and once an hour.
-func (b *Births) Attend(ctx context.Context, granted, kept map[string]limiter.Micros) error {
+// The budgets are by id; kept are their windows. It asks the API server when something is
+// new, and once an hour.
+func (b *Births) Attend(ctx context.Context, granted map[string]Part, kept map[string]limiter.Micros) error {
+	return b.change(ctx, func() bool { return b.known.attend(b.now(), granted, kept) })
+}
+
+// Meet notes that a memory of the store that keeps a budget was met, unless another was
+// before, and returns what is remembered. A term of 0 notes nothing. It asks the API server
+// when something is new.
+func (b *Births) Meet(ctx context.Context, id string, term int64) (birth.Birth, error) {
+	var of birth.Birth
+	noted := false
+	err := b.change(ctx, func() bool {
+		var was entry
+		was, noted = b.known.Budgets[id]
+		next := was
+		next.Birth = was.Meet(term)
+		of = next.Birth
+		if was.Equal(of) {
+			return false
+		}
+		b.known.Budgets[id] = next
+		return true
+	})
+	if err == nil && !noted {
+		err = fmt.Errorf("ConfigMap %s does not say that this cluster takes part", BirthsConfigMap)
+	}
+	return of, err
+}
+
+// change reads the births, unless they are known, changes them and writes them, if there is
+// anything to write.
+func (b *Births) change(ctx context.Context, of func() (changed bool)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return retry.OnError(retry.DefaultBackoff, raced, func() error {
@@ -106,36 +114,11 @@ func (b *Births) Attend(ctx context.Context, granted, kept map[string]limiter.Mi
 				return err
 			}
 		}
-		if !b.attend(granted, kept) {
+		if !of() {
 			return nil
 		}
 		return b.save(ctx)
 	})
-}
-
-func (b *Births) attend(granted, kept map[string]limiter.Micros) (changed bool) {
-	now := b.now()
-	see := func(id string, window limiter.Micros) {
-		was := b.known.Budgets[id]
-		if window > was.Window || now >= was.Seen.Add(limiter.Micros(refreshBirths.Microseconds())) {
-			b.known.Budgets[id], changed = birth{Window: max(was.Window, window), Seen: max(was.Seen, now)}, true
-		}
-	}
-	for id, window := range granted {
-		see(id, window)
-	}
-	for id, window := range kept {
-		if _, is := b.known.Budgets[id]; is {
-			see(id, window)
-		}
-	}
-	for id, of := range b.known.Budgets {
-		if of.late(now) {
-			delete(b.known.Budgets, id)
-			changed = true
-		}
-	}
-	return changed
 }
 
 // load reads the ConfigMap, or makes it. The lock is held.
@@ -147,7 +130,7 @@ func (b *Births) load(ctx context.Context) error {
 		if !b.first {
 			b.known.Began = b.now()
 		}
-		b.known.Budgets = map[string]birth{}
+		b.known.Budgets = map[string]entry{}
 		return b.save(ctx)
 	case err != nil:
 		return fmt.Errorf("read ConfigMap %s: %w", BirthsConfigMap, err)

@@ -63,7 +63,7 @@ func TestBirths(t *testing.T) {
 	// Births outlive the last window that a budget may have, and its longest one counts.
 	c.enter("a", limiter.Second)
 	c.enter("d", limiter.Second)
-	attend := func(granted, kept map[string]limiter.Micros) {
+	attend := func(granted map[string]Part, kept map[string]limiter.Micros) {
 		t.Helper()
 		if err := c.Attend(t.Context(), granted, kept); err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestBirths(t *testing.T) {
 	attend(nil, nil)
 	c.wants("a", day, false)
 	c.wants("b", day, true)
-	attend(map[string]limiter.Micros{"of another hub": day}, nil)
+	attend(map[string]Part{"of another hub": {Window: day}}, nil)
 	c.wants("of another hub", day, true)
 }
 
@@ -138,7 +138,7 @@ func TestANewBudgetIsServedAtOnce(t *testing.T) {
 	c.Seal(t.Context())
 
 	elsewhere := newCradle(t, w, false)
-	if err := elsewhere.Attend(t.Context(), map[string]limiter.Micros{"member before": day}, nil); err != nil {
+	if err := elsewhere.Attend(t.Context(), map[string]Part{"member before": {Window: day}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.maps.Delete(t.Context(), RecordName("record deleted"), metav1.DeleteOptions{}); err != nil {
@@ -157,4 +157,64 @@ func TestANewBudgetIsServedAtOnce(t *testing.T) {
 	}
 	c = lead(false)
 	wants(c, budgetID, 4, 1, ledger.Amnesia)
+}
+
+// TestWhichMemoryABudgetMet is written to a real API server, by two processes that do not
+// know of each other.
+func TestWhichMemoryABudgetMet(t *testing.T) {
+	w := newWorld(t)
+	part := Part{Window: day, Ledger: "redis|here", Members: []string{"a", "b"}}
+	attend := func(c *cradle, part Part) {
+		t.Helper()
+		if err := c.Attend(t.Context(), map[string]Part{"a": part}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	meets := func(c *cradle, term, vouches int64) {
+		t.Helper()
+		b, err := c.Meet(t.Context(), "a", term)
+		if born, _ := b.Vouch(part.Members); err != nil || born != vouches {
+			t.Errorf("after memory %d: %+v, %v; want %d", term, b, err, vouches)
+		}
+	}
+	c := newCradle(t, w, true)
+	if _, err := c.Meet(t.Context(), "a", 7); err == nil {
+		t.Error("a budget is met that the cluster takes no part in")
+	}
+	attend(c, part)
+	other := newCradle(t, w, false)
+	attend(other, part)
+	meets(c, 0, 0)
+	meets(c, 7, 7)
+	meets(other, 8, 7) // it has not read that
+	meets(other, 0, 7)
+
+	w.clock.Step(25 * time.Hour) // it is deleted, and created again when its windows are not over
+	attend(newCradle(t, w, false), part)
+	meets(newCradle(t, w, false), 8, 7)
+	w.clock.Step(30 * time.Hour)
+	if err := c.Attend(t.Context(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	c = newCradle(t, w, false)
+	attend(c, part)
+	meets(c, 8, 8)
+
+	fewer := part
+	fewer.Members = part.Members[:1]
+	attend(c, fewer)
+	attend(c, part)
+	meets(c, 8, 0)
+
+	for _, id := range []string{"kept by a hub", "of an older version"} {
+		if err := c.Attend(t.Context(), map[string]Part{id: {Window: day}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Attend(t.Context(), map[string]Part{id: part}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := c.Meet(t.Context(), id, 9); err != nil || b.Unmet() || b.Memory > 0 {
+			t.Errorf("budget %s: %+v, %v", id, b, err)
+		}
+	}
 }

@@ -70,6 +70,9 @@ type Config struct {
 	Cluster string
 	// Keeper keeps the budgets of which this cluster is the hub; the Set seals it.
 	Keeper Keeper
+	// Births are of the budgets that stores keep. Nil: each waits for its first whole
+	// window.
+	Births Births
 	Log    logr.Logger
 	// Certificates tell when those of this cluster end, while the Set runs. Nil: nobody
 	// is told.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/hub"
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -126,7 +127,7 @@ func (p *part) begin(c *Config, usage Usage, told func(types.NamespacedName)) {
 	if p.escrow != nil {
 		kept = escrowLine{p.escrow, c.Cluster}
 	}
-	p.engine = c.New(engineConfig(&p.budget), ledgerLine{p.ledger}, kept)
+	p.engine = c.New(engineConfig(&p.budget), vouching(ledgerLine{p.ledger}, c.Births, hub.LedgerOf(&p.budget)), kept)
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	go func() {

@@ -66,8 +66,11 @@ func (r *Region) pause(c *ledger.Command, g *ledger.Grant, now int64) dry {
 		retry = int64(time.Second)
 	}
 	wait := max(nanos(g.ExpiresIn)/part, int64(r.link.trip.mean), int64(time.Millisecond))
-	if g.ExpiresIn == 0 {
+	switch {
+	case g.ExpiresIn == 0:
 		wait = retry
+	case g.Reason == ledger.Amnesia:
+		wait = min(wait, longestLearning) // other members may vouch for its memory at any time
 	}
 	d := dry{least: c.Min, until: now + min(wait, retry), tell: now + retry}
 	if g.Reason == ledger.Exhausted || g.Reason == ledger.Kept {
@@ -75,6 +78,10 @@ func (r *Region) pause(c *ledger.Command, g *ledger.Grant, now int64) dry {
 	}
 	return d
 }
+
+// longestLearning is the longest time between two questions whether a window may be served
+// that began before the coordinator's memory did.
+const longestLearning = int64(time.Second)
 
 // failed goes on without the coordinator.
 func (r *Region) failed(now int64, err error) {
