@@ -62,12 +62,18 @@ func tables() string {
 	for _, m := range models() {
 		line("| %s | %d |", m.name, m.steps)
 	}
+	for _, m := range nurseries() {
+		line("| new budgets: %s | %d |", m.name, m.steps)
+	}
 
 	line("\n### The rules of budgets, each taken away\n")
 	line("| rule | steps of the shortest history that breaks the bound without it |")
 	line("|---|---|")
 	for _, w := range weakenings() {
 		line("| %s | %d |", w.rule, w.steps)
+	}
+	for _, w := range weakBirths() {
+		line("| new budgets: %s | %d |", w.name, w.steps)
 	}
 	return b.String()
 }
