@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/condition"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
 )
 
 // budgetConditionsOf returns every condition of the budget. A budget that is not
@@ -45,8 +47,23 @@ func learning(s *budgetScope) metav1.Condition {
 			"the clock of the coordinator went back, so nothing is granted until it shows what it showed before, about "+moment(until)+": correct that clock")
 	default:
 		return condition.True(kind, v1alpha1.AmnesiaReason,
-			"the ledger's memory is younger than the open window, so nothing more is granted of that one: it serves from the next window on, which begins about "+moment(until))
+			"the ledger's memory is younger than the open window, so nothing more is granted of that one: it serves from the next window on, which begins about "+moment(until)+s.unconfirmed())
 	}
+}
+
+// unconfirmed returns what lets a new budget serve before its next window, "" for nothing.
+func (s *budgetScope) unconfirmed() string {
+	l := s.ledger()
+	if l == nil || len(l.Vouches) == 0 {
+		return ""
+	}
+	missing := slices.DeleteFunc(s.enforced.Params.Names(), func(name string) bool {
+		return slices.ContainsFunc(l.Vouches, func(v ledger.Vouch) bool { return v.Member == name })
+	})
+	if len(missing) == 0 {
+		return ", or as soon as all members list the same members"
+	}
+	return ", or as soon as " + strings.Join(missing, ", ") + " confirmed, too, that the budget is new"
 }
 
 // budgetWithinBound reports whether what all clusters admitted stayed within the limit.

@@ -108,6 +108,15 @@ func learningUntil(d time.Duration, behind bool) func(*budgetScope) {
 	return func(s *budgetScope) { s.observation.Learning, s.observation.Behind = now.Add(d), behind }
 }
 
+// vouchedBy makes members say that the budget is new.
+func vouchedBy(members ...string) func(*budgetScope) {
+	return func(s *budgetScope) {
+		for i, name := range members {
+			s.observation.Ledger.Vouches = append(s.observation.Ledger.Vouches, ledger.Vouch{Member: name, List: int64(1 + i)})
+		}
+	}
+}
+
 func unheardOf(s *budgetScope) { s.observation = budget.Observation{} }
 
 func TestConditionsOfABudget(t *testing.T) {
@@ -247,6 +256,14 @@ func TestConditionsOfABudget(t *testing.T) {
 		"the ledger's memory is new": {
 			newBudgetScope(learningUntil(time.Second, false)),
 			condition.True("Learning", "Amnesia", "the ledger's memory is younger than the open window, so nothing more is granted of that one: it serves from the next window on, which begins about 2026-11-20T10:15:01Z"),
+		},
+		"a new budget of which somebody may know more": {
+			newBudgetScope(inRedis, learningUntil(time.Second, false), vouchedBy("eu-west")),
+			condition.True("Learning", "Amnesia", "the ledger's memory is younger than the open window, so nothing more is granted of that one: it serves from the next window on, which begins about 2026-11-20T10:15:01Z, or as soon as us-east confirmed, too, that the budget is new"),
+		},
+		"a new budget with members that differ": {
+			newBudgetScope(inRedis, learningUntil(time.Second, false), vouchedBy("eu-west", "us-east")),
+			condition.True("Learning", "Amnesia", "the ledger's memory is younger than the open window, so nothing more is granted of that one: it serves from the next window on, which begins about 2026-11-20T10:15:01Z, or as soon as all members list the same members"),
 		},
 		"the ledger's clock went back": {
 			newBudgetScope(learningUntil(time.Minute, true)),
