@@ -170,16 +170,21 @@ func (g *group) spread(ctx context.Context, _ string) error {
 		}
 	}
 	for _, pair := range g.pairs {
-		id, err := ask(ctx, pair[0].server, "CLUSTER", "MYID")
-		if err != nil {
-			return err
-		}
-		if err := order(ctx, pair[1].server, "CLUSTER", "REPLICATE", id); err != nil {
-			return err
-		}
-		if err := pair[1].copies(ctx); err != nil {
+		if err := pair[1].join(ctx, pair[0]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// join makes the server of a cluster the replica of another one.
+func (m *member) join(ctx context.Context, primary *member) error {
+	id, err := ask(ctx, primary.server, "CLUSTER", "MYID")
+	if err != nil {
+		return err
+	}
+	if err := order(ctx, m.server, "CLUSTER", "REPLICATE", id); err != nil {
+		return err
+	}
+	return m.copies(ctx)
 }

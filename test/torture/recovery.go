@@ -113,18 +113,28 @@ func (w *world) serving(since time.Time, served map[string]bool) error {
 			errs = append(errs, s.servesAny(since))
 			continue
 		}
-		least := int(servesFor * s.limit() * 9 / 10)
 		for _, team := range teams {
-			n, name := s.since(team, from), s.name+" "+team
-			served[name] = served[name] || n >= least && !from.Before(since)
-			if n < least && !served[name] {
-				sum := func(kind func(*traffic.Outcomes) *traffic.Series) int64 { return s.load.Sum(from, time.Now(), kind) }
-				errs = append(errs, fmt.Errorf("%s serves team %s %d in %d windows, want %d, and since then %v; of %d requests of all teams %d failed", s.name, team, n, servesFor, least, s.each(team, since),
-					sum(func(o *traffic.Outcomes) *traffic.Series { return &o.Offered }), sum(func(o *traffic.Outcomes) *traffic.Series { return &o.Failed })))
+			err := s.serves(team, from, since)
+			if name := s.name + " " + team; !served[name] {
+				served[name] = err == nil && !from.Before(since)
+				errs = append(errs, err)
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// serves returns an error when a team did not get what its limit allows in the windows from
+// an instant on, with what it got since another one.
+func (s *shop) serves(team string, from, since time.Time) error {
+	n, least := s.since(team, from), int(servesFor*s.limit()*9/10)
+	if n >= least {
+		return nil
+	}
+	sum := func(kind func(*traffic.Outcomes) *traffic.Series) int64 { return s.load.Sum(from, time.Now(), kind) }
+	return fmt.Errorf("%s serves team %s %d in %d windows, want %d; in each window before %v; of %d requests of all teams %d failed",
+		s.name, team, n, servesFor, least, s.each(team, since),
+		sum(func(o *traffic.Outcomes) *traffic.Series { return &o.Offered }), sum(func(o *traffic.Outcomes) *traffic.Series { return &o.Failed }))
 }
 
 // each returns what reached the application from a team in each span of a window's length

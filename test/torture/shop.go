@@ -88,6 +88,21 @@ func (w *world) shopsOf(stores []*store) (shops []*shop) {
 	return shops
 }
 
+// openShops starts the shops of the layout.
+func (w *world) openShops(ctx, background context.Context) error {
+	if w.federated {
+		if err := w.openBudget(ctx, background); err != nil {
+			return err
+		}
+	}
+	for _, s := range w.shopsOf(w.stores) {
+		if err := w.openShop(ctx, background, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (w *world) openShop(ctx, background context.Context, s *shop) error {
 	s.limits = []limitOf{{from: time.Now(), limit: max(limit, s.once), version: 1}}
 	store, err := json.Marshal(v1alpha1.PolicyStore{Store: s.store.api, Memory: s.memory, OnMemoryLoss: s.onLoss})

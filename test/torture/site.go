@@ -78,6 +78,29 @@ func (w *world) buildPrograms(ctx context.Context) error {
 	return nil
 }
 
+// startSites starts the clusters of the layout.
+func (w *world) startSites(ctx context.Context) error {
+	n := 1
+	if w.federated {
+		n = 2
+	}
+	for range n {
+		if err := w.startSite(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askControllers begins to ask all controllers.
+func (w *world) askControllers(background context.Context) {
+	for _, s := range w.sites {
+		for i := range s.controllers {
+			w.running.Go(func() error { return s.ask(background, w, i) })
+		}
+	}
+}
+
 // startSite starts a cluster.
 func (w *world) startSite(ctx context.Context) error {
 	s := &site{number: len(w.sites)}

@@ -82,34 +82,17 @@ func open(ctx context.Context, o options, log io.Writer) (w *world, err error) {
 	if err := w.buildPrograms(ctx); err != nil {
 		return w, err
 	}
-	clusters := 1
-	if w.federated {
-		clusters = 2
-	}
-	for range clusters {
-		if err := w.startSite(ctx); err != nil {
-			return w, err
-		}
+	if err := w.startSites(ctx); err != nil {
+		return w, err
 	}
 	if err := w.startStores(ctx); err != nil {
 		return w, err
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	w.background = cancel
-	for _, s := range w.sites {
-		for i := range s.controllers {
-			w.running.Go(func() error { return s.ask(background, w, i) })
-		}
-	}
-	if w.federated {
-		if err := w.openBudget(ctx, background); err != nil {
-			return w, err
-		}
-	}
-	for _, s := range w.shopsOf(w.stores) {
-		if err := w.openShop(ctx, background, s); err != nil {
-			return w, err
-		}
+	w.askControllers(background)
+	if err := w.openShops(ctx, background); err != nil {
+		return w, err
 	}
 	w.running.Go(func() error { return w.follow(background) })
 	return w, w.awaitServing(ctx, startTime)
