@@ -73,14 +73,7 @@ func (s *shop) quotaInPostgres(ctx context.Context) quotaStore {
 func (s *shop) limitADay(ctx context.Context, q quotaStore) {
 	GinkgoHelper()
 	if q.world {
-		Expect(s.kube.Create(ctx, &v1alpha1.FederatedBudget{
-			ObjectMeta: metav1.ObjectMeta{Name: budgetName, Namespace: s.namespace},
-			Spec: v1alpha1.FederatedBudgetSpec{
-				ID: "acme/" + s.namespace, Members: []v1alpha1.BudgetMember{{Name: s.name}},
-				Rate: v1alpha1.BudgetRate{Limit: quota, Window: "744h"},
-			},
-		})).To(Succeed())
-		s.draw(ctx)
+		s.limitTheWorld(ctx, v1alpha1.BudgetCoordinator{})
 		return
 	}
 	s.policy = policyIn(s.namespace)
@@ -92,6 +85,20 @@ func (s *shop) limitADay(ctx context.Context, q quotaStore) {
 	s.policy.Spec.Store.Store = q.store
 	s.policy.Spec.OnStoreUnavailable.Action = v1alpha1.DenyAction
 	Expect(s.kube.Create(ctx, s.policy)).To(Succeed())
+}
+
+// limitTheWorld creates a budget of a month of which this cluster is the only member, and a
+// policy that draws from it.
+func (s *shop) limitTheWorld(ctx context.Context, kept v1alpha1.BudgetCoordinator) {
+	GinkgoHelper()
+	Expect(s.kube.Create(ctx, &v1alpha1.FederatedBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: budgetName, Namespace: s.namespace},
+		Spec: v1alpha1.FederatedBudgetSpec{
+			ID: "acme/" + s.namespace, Members: []v1alpha1.BudgetMember{{Name: s.name}}, Coordinator: kept,
+			Rate: v1alpha1.BudgetRate{Limit: quota, Window: "744h"},
+		},
+	})).To(Succeed())
+	s.draw(ctx)
 }
 
 // showAnswer shows what a client is answered, and the status, should the spec fail.
@@ -183,4 +190,34 @@ var _ = Describe("A day's quota", func() {
 		Entry("in a controller that is restarted", more, SpecTimeout(3*time.Minute), (*shop).quotaInController, func(q quotaStore) { q.stop() }),
 		Entry("in a budget whose hub is killed", SpecTimeout(3*time.Minute), (*shop).quotaOfWorld, func(q quotaStore) { q.kill() }),
 	)
+})
+
+var _ = Describe("A budget of a month in a Redis", func() {
+	It("serves from its first request, and waits when the Redis forgot it", SpecTimeout(3*time.Minute), func(ctx SpecContext) {
+		s := openEmptyShop(ctx, here)
+		DeferCleanup(s.showAnswer)
+		store, server := startRedis(ctx)
+		s.limitTheWorld(ctx, v1alpha1.BudgetCoordinator{Type: v1alpha1.RedisCoordinator, Redis: store.Redis})
+		s.deploy(ctx, "checkout", 2, nil)
+		s.followed(ctx, 2)
+		from := time.Now()
+		s.startLoad(quotaLoad)
+		first := s.awaitAdmitted(ctx, from, 2*time.Second)
+		sleepUntil(ctx, from.Add(3*time.Second))
+
+		server.Process.Kill()
+		Expect(server.Restart(ctx)).To(Succeed())
+		Eventually(func(g Gomega) {
+			c, err := s.budgetCondition(ctx, v1alpha1.LearningCondition)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(c.Status).To(Equal(metav1.ConditionTrue), "%s: %s", c.Reason, c.Message)
+		}, longest, 200*time.Millisecond).Should(Succeed())
+		forgot := time.Now()
+		sleepUntil(ctx, forgot.Add(2*time.Second)) // what was leased is spent
+		total := s.tally.Between(from, time.Now())
+		sleepUntil(ctx, forgot.Add(5*time.Second))
+		Expect(s.tally.Between(from, time.Now())).To(Equal(total), "a memory grants what another may have granted")
+		fmt.Fprintf(GinkgoWriter, "first request after %v; %d of %d admitted\n", first, total, quota)
+		Expect(total).To(BeNumerically("<=", quota))
+	})
 })
