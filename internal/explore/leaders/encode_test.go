@@ -63,7 +63,7 @@ func (e *encoder) note(n leadership.Note) { e.add(int64(n.Clock), int64(n.Wall),
 func (e *encoder) renewal(r *leadership.Renewal) {
 	e.add(boolean(r != nil))
 	if r != nil {
-		e.add(min(int64((e.w.boot()-r.Sent).Microseconds()), hold*int64(tick)), int64(r.Clock))
+		e.add(min((e.w.boot()-r.Sent).Microseconds(), hold*int64(tick)), int64(r.Clock))
 	}
 }
 
