@@ -240,7 +240,7 @@ func (c *carrier) load(ctx context.Context) error {
 	}
 	c.version = version
 	if err := c.Load(data, c.gaps); err != nil {
-		return fmt.Errorf("delete ConfigMap %s, and what was granted of open windows is granted again: %w", countersName(c.policy()), err)
+		return fmt.Errorf("delete ConfigMap %s, and the open windows of its policy grant nothing until they end: %w", countersName(c.policy()), err)
 	}
 	return nil
 }

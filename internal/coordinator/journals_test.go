@@ -119,23 +119,31 @@ func TestADayGoesOnWithTheNextLeader(t *testing.T) {
 	})
 }
 
-// TestOpenWindowsWaitWhenNobodyKnowsOfOutages: a sidecar may have begun them by itself.
-func TestOpenWindowsWaitWhenNobodyKnowsOfOutages(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := lasting("used", 1600)
-		s := newSuccession(t, p)
-		s.gets(p, 20, 20)
-		s.kill()
-		s.gets(p, 20, 20)
-		if err := s.maps.Delete(t.Context(), CountersConfigMap, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		s.kill()
-		s.gets(p, 1, 0)
-		s.wait(24 * time.Hour)
-		s.gets(p, 1, 1)
-		s.pass()
-	})
+// TestOpenWindowsWaitWhenARecordIsGone holds that of the outages, in which a sidecar may have
+// begun them by itself, and that of a policy.
+func TestOpenWindowsWaitWhenARecordIsGone(t *testing.T) {
+	for _, record := range []string{CountersConfigMap, countersName("shop/used")} {
+		t.Run(record, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := lasting("used", 1600)
+				s := newSuccession(t, p)
+				s.gets(p, 20, 20)
+				s.kill()
+				s.gets(p, 20, 20)
+				s.pass()
+				s.terms.left.Term++
+				if err := s.maps.Delete(t.Context(), record, metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				s.lead()
+				s.gets(p, 1, 0)
+				s.wait(24 * time.Hour)
+				s.gets(p, 1, 1)
+				s.pass()
+			})
+		})
+	}
 }
 
 func TestADeletedPolicyFindsItsCountAfterACrash(t *testing.T) {
