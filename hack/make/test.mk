@@ -13,7 +13,7 @@ GINKGO := go run github.com/onsi/ginkgo/v2/ginkgo -v --no-color
 SEALED := $(TOOLS)/sealed
 
 # Packages without goroutines, whose searches the race detector would only slow down.
-PURE := ./pkg/limiter ./pkg/store/journal ./internal/audit ./internal/explore ./internal/explore/pools ./internal/explore/federation
+PURE := ./pkg/limiter ./pkg/store/journal ./internal/audit ./internal/explore ./internal/explore/pools ./internal/explore/federation ./internal/explore/leaders
 
 .PHONY: test
 test: test-unit test-install test-fleet test-demo ## Run everything a change must pass that needs no cluster
