@@ -145,6 +145,31 @@ var groups = []struct {
 			"",
 		},
 		{
+			"The leader crashes while durable counters are in use", "All that was set aside is taken for granted, and open windows go on",
+			[]string{"internal/coordinator:TestADayGoesOnWithTheNextLeader", "internal/coordinator:TestADayGoesOnOnAnAPIServer", "pkg/store/journal:TestManyKillsForfeitLittle", "pkg/store/journal:TestNothingThatMayHappenExceedsALimit", torture + "kill a controller"},
+			"",
+		},
+		{
+			"The API server does not answer when units of a durable counter are to be set aside", "What is set aside is granted; then `onStoreUnavailable` decides",
+			[]string{"internal/coordinator:TestALeaderWithoutTheAPIServerSaysSo", torture + "pause the API server"},
+			"",
+		},
+		{
+			"Somebody deletes or writes the record of durable counters", "The leader writes it again; a leader that finds none when it begins lets open windows wait; one that finds a later term's grants nothing more",
+			[]string{"internal/coordinator:TestOpenWindowsWaitWhenARecordIsGone", "internal/coordinator:TestARecordThatSomebodyElseWrote"},
+			"",
+		},
+		{
+			"The next leader's clock is behind or ahead, or clocks are set while leaders change", "It goes on where the record of the one before ends; no window is served twice",
+			[]string{"internal/explore/leaders:TestPromisesHoldInEveryHistory", "internal/explore/leaders:TestEveryRuleIsNeeded", "internal/coordinator:TestNoChangeOfLeaderAndClockGrantsTwice", torture + "set a node's clock"},
+			"",
+		},
+		{
+			"A leader lapses, and somebody deletes the Lease", "It does not lead again with what it knew",
+			[]string{"internal/leadership:TestALeaderThatLapsedDoesNotCreateTheLease"},
+			"",
+		},
+		{
 			"A leader stands still, another leads, and the first goes on", "It grants nothing outside of its lease; lower terms are refused",
 			[]string{"internal/sidecar/fleet:TestLowerTermsAreRefused", "internal/coordinator:TestOfTwoLeadersTheEarlierWritesNothing", torture + "pause a controller"},
 			"",
