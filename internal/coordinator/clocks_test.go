@@ -78,7 +78,7 @@ func newNode(t *testing.T, e *election, terms TermStore, p policy.Policy, offset
 		}
 	}
 	n.renew()
-	begun, err := terms.Begin(t.Context())
+	begun, err := terms.Begin(t.Context(), n.lock.Held)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,11 +45,11 @@ func NewConfigMapTerms(client corev1client.ConfigMapInterface) *ConfigMapTerms {
 // Begin implements TermStore. When the ConfigMap does not exist, the term starts
 // at the present Unix time in seconds: higher than any term that a ConfigMap
 // someone deleted has counted to, and that sidecars remember.
-func (t *ConfigMapTerms) Begin(ctx context.Context) (Handover, error) {
+func (t *ConfigMapTerms) Begin(ctx context.Context, leads func() bool) (Handover, error) {
 	var out Handover
 	err := retry.OnError(retry.DefaultBackoff, raced, func() error {
 		var err error
-		out, err = t.begin(ctx)
+		out, err = t.begin(ctx, leads)
 		return err
 	})
 	if err != nil {
@@ -60,8 +60,11 @@ func (t *ConfigMapTerms) Begin(ctx context.Context) (Handover, error) {
 
 func raced(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
-func (t *ConfigMapTerms) begin(ctx context.Context) (Handover, error) {
+func (t *ConfigMapTerms) begin(ctx context.Context, leads func() bool) (Handover, error) {
 	recorded, err := t.client.Get(ctx, TermConfigMap, metav1.GetOptions{})
+	if !leads() {
+		return Handover{}, ErrLapsed
+	}
 	if apierrors.IsNotFound(err) {
 		begun := Handover{Term: uint64(time.Now().Unix()), First: true}
 		recorded = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: TermConfigMap}}

@@ -146,7 +146,7 @@ func TestPartsThatCannotBeReadNowAreAwaited(t *testing.T) {
 	terms := inParts(held)
 	left := handOver(t, terms, ledgerOf(1, 500))
 	held.failure = errors.New("no route")
-	if _, err := terms.Begin(t.Context()); !errors.Is(err, held.failure) {
+	if _, err := terms.Begin(t.Context(), leads); !errors.Is(err, held.failure) {
 		t.Fatalf("Begin = %v, want %v", err, held.failure)
 	}
 	held.failure = nil
@@ -231,7 +231,7 @@ func TestATornLedgerGrantsNothingOfOpenWindows(t *testing.T) {
 				c := New(Config{Terms: terms})
 				c.reconnect = 0
 				lead := func() *term {
-					begun, err := terms.Begin(t.Context())
+					begun, err := terms.Begin(t.Context(), leads)
 					if err != nil {
 						t.Fatal(err)
 					}

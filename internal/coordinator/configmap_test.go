@@ -113,7 +113,7 @@ func (c *configMaps) write(m *corev1.ConfigMap) *corev1.ConfigMap {
 
 func begin(t *testing.T, terms *ConfigMapTerms) Handover {
 	t.Helper()
-	h, err := terms.Begin(t.Context())
+	h, err := terms.Begin(t.Context(), leads)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,6 +136,35 @@ func TestTermsRiseAndHandOverOnce(t *testing.T) {
 	}
 	if diff := cmp.Diff(Handover{Term: first.Term + 2}, begin(t, terms)); diff != "" {
 		t.Errorf("third term, after a crash (-want +got):\n%s", diff)
+	}
+}
+
+// TestALapsedProcessRaisesNoTerm: sidecars that heard of such a term would refuse the one
+// that leads. The process may lapse, and its successor begin, at any of its steps.
+func TestALapsedProcessRaisesNoTerm(t *testing.T) {
+	for name, before := range map[string]int{"the first term": 0, "a later term": 1} {
+		for when, lapses := range map[string]int{"before the record is read": 1, "after it was found to lead": 2} {
+			t.Run(name+", "+when, func(t *testing.T) {
+				maps := holding()
+				for range before {
+					begin(t, NewConfigMapTerms(maps))
+				}
+				asked := 0
+				var successor Handover
+				_, err := NewConfigMapTerms(maps).Begin(t.Context(), func() bool {
+					if asked++; asked == 1 {
+						successor = begin(t, NewConfigMapTerms(maps))
+					}
+					return asked < lapses
+				})
+				if !errors.Is(err, ErrLapsed) {
+					t.Errorf("error = %v, want that it lapsed", err)
+				}
+				if next := begin(t, NewConfigMapTerms(maps)); next.Term != successor.Term+1 {
+					t.Errorf("the term after %d is %d", successor.Term, next.Term)
+				}
+			})
+		}
 	}
 }
 
@@ -188,7 +217,7 @@ func TestARecordThatIsNoTermIsAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			terms := NewConfigMapTerms(holding(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: TermConfigMap}, Data: data}))
-			if _, err := terms.Begin(t.Context()); err == nil {
+			if _, err := terms.Begin(t.Context(), leads); err == nil {
 				t.Error("Begin = nil, want an error")
 			}
 		})

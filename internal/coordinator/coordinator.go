@@ -173,7 +173,7 @@ func (c *Coordinator) begin(ctx context.Context) (begun Handover, err error) {
 			failed = c.CatchUp(ctx)
 		}
 		if failed == nil {
-			begun, failed = c.Terms.Begin(ctx)
+			begun, failed = c.Terms.Begin(ctx, c.leads)
 		}
 		if failed != nil {
 			log.FromContext(ctx).Error(failed, "cannot begin a term; trying again")
@@ -207,11 +207,14 @@ func (c *Coordinator) BudgetsChanged() <-chan types.NamespacedName { return c.bu
 // does not lead.
 func (c *Coordinator) Now() (limiter.Instant, bool) {
 	t := c.present.Load()
-	if t == nil || c.Leadership != nil && !c.Leadership.Held() {
+	if t == nil || !c.leads() {
 		return 0, false
 	}
 	return t.clock.Now(), true
 }
+
+// leads reports whether this process surely leads.
+func (c *Coordinator) leads() bool { return c.Leadership == nil || c.Leadership.Held() }
 
 // covers reports whether this process surely leads, and no later leader serves the
 // instant of its clock.

@@ -96,7 +96,7 @@ type caller struct {
 
 func newCaller(t *testing.T, terms *memoryTerms, b *shared, p policy.Policy) *caller {
 	t.Helper()
-	begun, err := terms.Begin(t.Context())
+	begun, err := terms.Begin(t.Context(), leads)
 	if err != nil {
 		t.Fatal(err)
 	}

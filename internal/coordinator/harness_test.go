@@ -320,9 +320,15 @@ type memoryTerms struct {
 	left Handover
 }
 
-func (m *memoryTerms) Begin(context.Context) (Handover, error) {
+// leads is said by a process that holds the lock.
+func leads() bool { return true }
+
+func (m *memoryTerms) Begin(_ context.Context, leads func() bool) (Handover, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if !leads() {
+		return Handover{}, ErrLapsed
+	}
 	begun := m.left
 	begun.Term++
 	m.left = Handover{Term: begun.Term}

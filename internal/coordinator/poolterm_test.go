@@ -72,7 +72,7 @@ type poolTerms struct {
 
 // lead leads one term of some beats, with misfortunes or without.
 func (w *poolTerms) lead(beats int, misfortunes bool) {
-	begun, err := w.terms.Begin(w.Context())
+	begun, err := w.terms.Begin(w.Context(), leads)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -208,6 +208,6 @@ func TestNobodyListensBeforeTheTermBegan(t *testing.T) {
 // noTerms is a TermStore that cannot be reached.
 type noTerms struct{}
 
-func (noTerms) Begin(context.Context) (Handover, error) { return Handover{}, errNotSynced }
-func (noTerms) End(context.Context, Handover) error     { return errNotSynced }
-func (noTerms) Clear(context.Context, uint64) error     { return errNotSynced }
+func (noTerms) Begin(context.Context, func() bool) (Handover, error) { return Handover{}, errNotSynced }
+func (noTerms) End(context.Context, Handover) error                  { return errNotSynced }
+func (noTerms) Clear(context.Context, uint64) error                  { return errNotSynced }

@@ -10,11 +10,17 @@ import (
 // ErrFenced is what TermStore.End's error wraps when a later term has begun.
 var ErrFenced = errors.New("a later term has begun")
 
+// ErrLapsed is what TermStore.Begin's error wraps when this process no longer leads.
+var ErrLapsed = errors.New("this process no longer holds the lock of leader election")
+
 // A TermStore records who leads. It survives the process.
 type TermStore interface {
 	// Begin raises the recorded term by at least one and takes out what the
-	// predecessor handed over, in one atomic step.
-	Begin(ctx context.Context) (Handover, error)
+	// predecessor handed over, in one atomic step. leads reports whether this process
+	// still leads. It is asked after the record is read and before it is written, so that
+	// a process that stood still meanwhile raises no term above its successor's; then
+	// the error wraps ErrLapsed.
+	Begin(ctx context.Context, leads func() bool) (Handover, error)
 
 	// End records that a term stopped and what it hands over, unless a later term
 	// has begun: then it changes nothing and returns ErrFenced.

@@ -104,7 +104,7 @@ func TestNoChangeOfLeaderGrantsTwice(t *testing.T) {
 // changeLeader leads one term: it grants at random for a while and ends in order
 // or not.
 func changeLeader(t *testing.T, rng *rand.Rand, terms *memoryTerms, p policy.Policy, granted map[int64]int64) {
-	begun, err := terms.Begin(t.Context())
+	begun, err := terms.Begin(t.Context(), leads)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestACrashCostsTheOpenWindowAndNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := limited("shop", 1, 10, limiter.Second)
 		terms := &memoryTerms{}
-		if _, err := terms.Begin(t.Context()); err != nil { // a leader that never ends its term
+		if _, err := terms.Begin(t.Context(), leads); err != nil { // a leader that never ends its term
 			t.Fatal(err)
 		}
 		time.Sleep(300 * time.Millisecond)
@@ -287,7 +287,7 @@ func TestTheClockDoesNotStepBack(t *testing.T) {
 		stopped := lead(t, &memoryTerms{left: Handover{Term: 1, Stopped: limiter.Instant(ahead.UnixMicro())}}, publishing())
 		defer stopped.end()
 		crashed := lead(t, &memoryTerms{left: Handover{Term: 1}}, publishing(), func(c *Config) {
-			c.Leadership = &lock{held: new(bool), predecessor: ahead}
+			c.Leadership = &lock{held: new(true), predecessor: ahead}
 		})
 		defer crashed.end()
 		for name, l := range map[string]*leader{"stopped": stopped, "crashed": crashed} {
