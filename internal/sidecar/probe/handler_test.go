@@ -86,6 +86,17 @@ func TestProbes(t *testing.T) {
 	answer := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 	}
+	babble := func(w http.ResponseWriter, _ *http.Request) { // once it was asked: before, the cause depends on who is first
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte("what?\r\n")); err != nil {
+			t.Error(err)
+		}
+	}
 	silent := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	to := func(url string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -121,7 +132,7 @@ func TestProbes(t *testing.T) {
 		"gRPC, one that is not known":     {Target{GRPC: &GRPC{Port: grpcPort, Service: "other"}}, "unknown service"},
 		"gRPC, nobody listens":            {Target{GRPC: &GRPC{Port: closedPort}}, "connection refused"},
 		"gRPC of what never answers":      {Target{TimeoutSeconds: 1, GRPC: &GRPC{Port: mute(t)}}, "no answer in 1s"},
-		"HTTP of what is no HTTP at all":  {Target{TimeoutSeconds: 1, HTTP: &HTTP{Port: grpcPort}}, "malformed"},
+		"HTTP of what is no HTTP at all":  {Target{TimeoutSeconds: 1, HTTP: &HTTP{Port: serve(t, babble)}}, "malformed"},
 		"a path that only looks like one": {Target{HTTP: &HTTP{Port: serve(t, answer(200)), Path: "%zz"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
