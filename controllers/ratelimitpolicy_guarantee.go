@@ -31,7 +31,7 @@ func guarantee(s *scope) *v1alpha1.Guarantee {
 	for _, l := range s.policy.Spec.Limits {
 		switch carry := s.carry(l.Name); {
 		case s.unsettled(l.Name):
-			g.Reason += fmt.Sprintf("; nothing bounds limit %s, as its responses tell what requests cost", l.Name)
+			g.Reason += fmt.Sprintf("; nothing bounds limit %s, as its responses report what requests cost", l.Name)
 		case carry > 0:
 			g.Reason += fmt.Sprintf("; leases carry over, so a window of limit %s may admit %d more for each pod", l.Name, carry)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// withholding is a limit of which the store grants nothing in the open windows.
+// withholding is a limit whose store grants nothing in the open windows.
 type withholding struct {
 	limit  string
 	reason limiter.Reason // Amnesia or ClockBehind

@@ -165,7 +165,7 @@ func TestABoundThatIsNotTheLimitIsTold(t *testing.T) {
 		},
 		"a cost told by the response": {
 			newScope(onRedis(one, nil), looser(true, true)),
-			"one server; nothing bounds limit all, as its responses tell what requests cost",
+			"one server; nothing bounds limit all, as its responses report what requests cost",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// told is a report whose rows are all that the holder counted, but for what it forgot.
+// told is a report with all rows that the holder counted, except those it forgot.
 func told(forgot int64, waiting bool, rows ...Row) Report {
 	for _, row := range rows {
 		forgot += row.Admitted + row.Refused
@@ -13,7 +13,7 @@ func told(forgot int64, waiting bool, rows ...Row) Report {
 	return Report{Generation: 1, Waiting: waiting, Rows: rows, Placed: &forgot}
 }
 
-// served has two holders account for a second, of which a forgot some counts.
+// served has two holders account for a second; holder a forgot some counts.
 func served(forgot int64) *fleet {
 	f := newFleet(false, 100, "a", "b")
 	f.Report(holder("a"), told(0, false, open(0, 10)), f.now)

@@ -7,12 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// after returns the instant of so many seconds after noon.
+// after returns the instant that is the given number of seconds after noon.
 func after(seconds float64) time.Time {
 	return noon.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// unbroken returns the spans between the seconds after noon, two of which are one span.
+// unbroken returns spans between seconds after noon: each pair of arguments is one.
 func unbroken(seconds ...float64) (spans []Unbroken) {
 	for i := 0; i+1 < len(seconds); i += 2 {
 		spans = append(spans, Unbroken{after(seconds[i]), after(seconds[i+1])})

@@ -141,7 +141,7 @@ func (w *world) serve(s *sidecar) {
 	}
 }
 
-// report sends what the sidecar has to tell. It is lost when the stream broke and the
+// report sends what the sidecar has to report. It is lost when the stream broke and the
 // sidecar did not notice.
 func (w *world) report(s *sidecar) {
 	for _, in := range s.book.Report(w.now, s.session) {

@@ -195,7 +195,7 @@ type measurement struct {
 }
 
 // measure sets what holders let through against the ceilings. Each holder may have
-// carried so many units into the window, and each loss of memory of the store may have
+// carried that number of units into the window, and each loss of memory of the store may have
 // admitted once more what a counter may.
 func (w *window) measure(of ceilings, carry, losses int64) measurement {
 	m := measurement{

@@ -120,8 +120,8 @@ func (c *config) generation(name types.NamespacedName) int64 {
 	return c.policies[name].Generation
 }
 
-// differing returns the policies that are not the same in two configs, either of which
-// may be nil: those that only one has, and those that were edited.
+// differing returns the policies that differ between two configs: those that only one
+// has, and those that were edited. Either config may be nil.
 func differing(a, b *config) []types.NamespacedName {
 	if a == b {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// A holder is told what is known of the clocks of its own stores before it is told to ask
+// A holder is sent what is known of the clocks of its own stores before it is sent to ask
 // them, as soon as something is known, and once.
 func TestAHolderIsToldWhatClocksHadShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestAHolderIsToldWhatClocksHadShown(t *testing.T) {
 				got[c.GetServer()] = c.GetNowMicros()
 			}
 			if !maps.Equal(got, clocks) {
-				t.Errorf("told of %v, want %v", got, clocks)
+				t.Errorf("sent %v, want %v", got, clocks)
 			}
 		}
 		wants(map[string]int64{"Redis|redis:6379|": 5e12})
@@ -48,7 +48,7 @@ func TestAHolderIsToldWhatClocksHadShown(t *testing.T) {
 		for {
 			if m := s.recv(); m.GetClocks() != nil {
 				if c := m.GetClocks().GetClocks(); len(c) != 1 || c[0].GetServer() != late.Store.Server() || c[0].GetNowMicros() != 6e12 || c[0].GetDoubtfulMicros() != 7 {
-					t.Errorf("told of %v", c)
+					t.Errorf("sent %v", c)
 				}
 				break
 			}

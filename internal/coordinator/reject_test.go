@@ -50,7 +50,7 @@ func TestARowThatCannotBeReadCostsThatRow(t *testing.T) {
 		"a window beyond time": {
 			falsify: func(r *fleetpb.LimitReport) { r.Windows[0].Windows[0].Index = 1 << 60 }, want: "windows[0].windows[0].index is",
 		},
-		"a key that is no hash": {
+		"a key that is not a hash": {
 			falsify: func(r *fleetpb.LimitReport) { r.Windows[0].Keys = []*fleetpb.KeyCount{{Hash: "x"}} }, want: `windows[0].keys[0].hash is "x"`,
 		},
 		"a key with less than nothing": {
@@ -79,7 +79,7 @@ func TestARowThatCannotBeReadCostsThatRow(t *testing.T) {
 			}, want: "learning_micros is",
 		},
 		"learning without a reason": {falsify: func(r *fleetpb.LimitReport) { r.LearningMicros = 1 }, want: "learning_reason is 0"},
-		"a hottest key that is no hash": {
+		"a hottest key that is not a hash": {
 			falsify: func(r *fleetpb.LimitReport) { r.Hottest = []*fleetpb.HotKey{{Hash: "x"}} }, want: `hottest[0].hash is "x"`,
 		},
 		"a hottest key with an error below nothing": {

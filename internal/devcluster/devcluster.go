@@ -48,7 +48,7 @@ type Cluster struct {
 	network  *podrunner.Network
 	another  func(program string) (*Controller, error)
 	replicas []*Controller // beside Controller
-	state    string        // directory of what the servers keep
+	state    string        // the servers' directory
 
 	stopPods context.CancelFunc
 	pods     sync.WaitGroup

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A fault is something that breaks of what a policy or a pool stands on.
+// A fault is something that a policy or a pool depends on, and that breaks.
 type fault struct {
 	happens, follows string
 	// tests inject it: a directory and the name of a test or the words of a spec, or of

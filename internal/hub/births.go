@@ -37,7 +37,7 @@ type Births struct {
 
 	mu      sync.Mutex // guards all below; held while the API server is asked
 	first   bool       // nobody led before
-	version string     // of what was read or written last; "": nothing was
+	version string     // of the last read or write; "" before the first
 	known   known
 }
 

@@ -32,7 +32,7 @@ type Past struct {
 	// Served is the newest instant that any of them may have served: the next leader's
 	// clock starts there or later.
 	Served limiter.Instant
-	// Overlap is how long one may go on serving of which this process knows nothing,
+	// Overlap is how long a leader that this process does not know may go on serving,
 	// because there was no Lease; otherwise 0.
 	Overlap limiter.Micros
 }

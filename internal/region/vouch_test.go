@@ -100,7 +100,7 @@ func TestNothingIsAskedBeforeItIsWrittenDown(t *testing.T) {
 	})
 }
 
-// TestAnOldBudgetIsNotVouchedFor, of which the cluster cannot say by whom it was kept.
+// TestAnOldBudgetIsNotVouchedFor: the cluster cannot say where it was kept.
 func TestAnOldBudgetIsNotVouchedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := forgetful(7)

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// maxUnbroken bounds how many memories of a server are remembered, of which the oldest go.
+// maxUnbroken bounds how many memories of a server are remembered. The oldest go first.
 const maxUnbroken = 32
 
 // A recollection is when a server was seen in one memory of its durable counters, and in

@@ -87,7 +87,7 @@ func (s *shop) limitADay(ctx context.Context, q quotaStore) {
 	Expect(s.kube.Create(ctx, s.policy)).To(Succeed())
 }
 
-// limitTheWorld creates a budget of a month of which this cluster is the only member, and a
+// limitTheWorld creates a budget of a month, with this cluster as its only member, and a
 // policy that draws from it.
 func (s *shop) limitTheWorld(ctx context.Context, kept v1alpha1.BudgetCoordinator) {
 	GinkgoHelper()

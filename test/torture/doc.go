@@ -18,7 +18,7 @@
 // fails prints it, and the same seed injects the same faults again. How processes
 // interleave does not follow from it.
 //
-// What is judged is what reached the application: every request carries the instant at
+// The judge counts what reached the application: every request carries the instant at
 // which it was sent, and the application reports it with the instant of its arrival. So
 // the window that a request was charged to is known from the store's clock, which is the
 // program's own doing, without asking Weir (see judgement). Of a policy that is moved the

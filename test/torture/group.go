@@ -14,7 +14,7 @@ import (
 	"github.com/weir-dev/weir/internal/freeport"
 )
 
-// A group is Redis servers that fail over by themselves: pairs of which one serves and
+// A group is Redis servers that fail over by themselves, in pairs: one serves and
 // the other one copies it, watched by Sentinels or by each other as a Redis Cluster. All
 // have the store's clock, and everyone reaches a server by the link of its own.
 type group struct {

@@ -19,7 +19,7 @@ type seat struct {
 	looked, seen, from time.Time
 }
 
-// alone is how long a sidecar that begins anew may ask the store that its pod was created
+// alone is how long a sidecar that restarts may ask the store that its pod was created
 // with: until it hears of a controller.
 const alone = 20 * time.Second
 
@@ -113,7 +113,7 @@ func (s *shop) eras() []era {
 		}
 		all = append(all, at.store.within(from, until, first)...)
 	}
-	// A sidecar that begins anew asks the store that its pod was created with until it
+	// A sidecar that restarts asks the store that its pod was created with until it
 	// hears of the one that is named now, unless that takes credentials.
 	for _, at := range starts {
 		if origin := seats[0].store; !left.IsZero() && at.After(left) && origin.isRedis {

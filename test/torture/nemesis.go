@@ -49,7 +49,7 @@ func (w *world) describe(f fault) string {
 
 // inject lets a fault happen and heals it.
 func (w *world) inject(ctx context.Context, f fault) error {
-	// What is broken heals, also when the run is broken off.
+	// Every fault heals, also when the run is broken off.
 	healed := context.WithoutCancel(ctx)
 	wait := func() { sleep(ctx, f.lasts) }
 	switch f.kind {

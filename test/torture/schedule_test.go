@@ -51,7 +51,7 @@ func TestFaultsAreOfTheirTargets(t *testing.T) {
 	}
 }
 
-// What is broken has healed before it is broken again, and before the end.
+// A fault has healed before the next one of its target, and before the end.
 func TestFaultsOfAVictimDoNotOverlap(t *testing.T) {
 	const lasts = 5 * time.Minute
 	for seed := range uint64(20) {

@@ -27,7 +27,7 @@ type server struct {
 // writes reports whether it keeps anything in files.
 func (s server) writes() bool { return !s.isRedis || len(s.args) > 0 }
 
-// known are the servers that keep counters, three of which a run has, beside the
+// known are the servers that keep counters. A run has three of them, beside the
 // controller's own store.
 func known() []server {
 	shop, wait, resume := short("shop"), short("wait"), short("resume")

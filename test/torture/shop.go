@@ -178,7 +178,7 @@ func (s *shop) restarts() {
 	s.starts = append(s.starts, time.Now())
 }
 
-// restartedIn reports whether a sidecar began anew in a span of time.
+// restartedIn reports whether a sidecar restarted in a span of time.
 func (s *shop) restartedIn(from, until time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -268,7 +268,7 @@ func (w cradle) clone() cradle {
 	return w
 }
 
-// encode tells all that matters.
+// encode writes all that matters.
 func (n *nursery) encode(b []byte, w cradle) []byte {
 	for _, v := range []int64{w.now, w.memory.knows.Term, int64(w.memory.knows.Since), int64(w.losses), int64(w.leaves), int64(w.crashes)} {
 		b = binary.AppendVarint(b, v)

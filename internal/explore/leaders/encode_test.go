@@ -7,7 +7,7 @@ import (
 	"github.com/weir-dev/weir/internal/leadership"
 )
 
-// encode appends what tells worlds apart. Of a version of the Lease it matters only whether
+// encode appends all in which worlds may differ. Of a version of the Lease it matters only whether
 // it is the newest one.
 func (s *succession) encode(b []byte, w world) []byte {
 	e := encoder{b: b, w: &w}
@@ -53,7 +53,7 @@ func boolean(b bool) int64 {
 	return 0
 }
 
-// newest tells whether there is none, or the version is the Lease's.
+// newest is 0 for no version, and says of another whether it is the Lease's.
 func (e *encoder) newest(version int) int64 {
 	return boolean(version > 0) + boolean(version == e.w.lease.version)
 }
@@ -79,7 +79,7 @@ func (e *encoder) memory(m memory) {
 	e.add(int64(m.state.Expires), int64(m.state.Began), m.state.Asked, m.state.Before)
 }
 
-// holder returns what tells a holder from others. Its floor is compared with multiples of
+// holder returns all in which holders may differ. Its floor is compared with multiples of
 // a tick only, and never lags by one.
 func (e *encoder) holder(h *holder) []byte {
 	part := encoder{w: e.w}

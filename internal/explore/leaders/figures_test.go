@@ -36,7 +36,7 @@ func TestPageTellsTheFigures(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(tables(), told); diff != "" {
-		t.Errorf("%s tells other figures (-want +got); run the command in its comment:\n%s", page, diff)
+		t.Errorf("%s has other figures (-want +got); run the command in its comment:\n%s", page, diff)
 	}
 }
 

@@ -19,7 +19,7 @@ type figures struct {
 	serves int64 // ticks until somebody serves again at most, once nothing goes wrong any more
 }
 
-// of returns a model of two nodes, of which one's clock is ahead by two windows.
+// of returns a model of two nodes. The clock of one is ahead by two windows.
 func of(change func(*succession)) *succession {
 	s := &succession{
 		offsets: [][]int64{{4, 0}, {0, 4}}, ticks: 6, window: 2, limit: 1, batch: 1, holders: 1, rules: production(),

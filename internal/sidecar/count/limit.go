@@ -110,7 +110,7 @@ type Limit struct {
 
 	hottest sketch // of the rows that are over
 
-	// Whoever holds several locks took that of the sketch first, then this, then that of
+	// A goroutine that holds several locks took that of the sketch first, then this, then that of
 	// a row, then that of the sums.
 	mu      sync.Mutex
 	rows    []*row // in the order they were opened

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
-// TestWhatTheClockHadShown tells a pool what the clocks of servers had reached: of one that
+// TestWhatTheClockHadShown passes on to a pool what the clocks of servers had reached: of one that
 // is in use, of one that is opened later, and of one that is opened anew with other
 // credentials.
 func TestWhatTheClockHadShown(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package birth is what the cluster of a member remembers of a budget so that a new one
-// need not wait for its next window: a pure machine, of which somebody else keeps the
+// need not wait for its next window. It is a pure machine; its caller keeps the
 // state where it survives the ledger.
 //
 // A ledger cannot know whether it is the first of a budget, or another was lost. Together

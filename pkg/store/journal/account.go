@@ -64,7 +64,7 @@ func (a *Account) spend(n int64) {
 // charges counts from when it begins, so it makes good for what is granted from now on.
 func (a *Account) forgive() { a.last.spent, a.next.spent, a.lost = 0, 0, 0 }
 
-// low reports whether half of what may be granted has been.
+// low reports whether half of the units that may be granted are granted.
 func (a *Account) low(shared int64) bool {
 	b := a.last
 	if a.seq != 0 {

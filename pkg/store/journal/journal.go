@@ -224,7 +224,7 @@ func (j *Journal) await(k Key, a *Account, n int64) {
 	j.dirty[k] = struct{}{}
 }
 
-// Forget drops a counter of which nothing counts any more.
+// Forget drops a counter that has nothing left that counts.
 func (j *Journal) Forget(k Key) {
 	delete(j.dirty, k)
 	if e, listed := j.entries[k]; listed && !e.Shared {

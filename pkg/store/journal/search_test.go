@@ -12,7 +12,7 @@ import (
 )
 
 // small are the rules of a search that ends: units of a clock that counts windows of
-// three instants, of which each may have three units.
+// three instants. Each may have three units.
 func small(keys int) rules {
 	r := rules{
 		params: limiter.Params{Generation: 1, Rates: []limiter.Rate{{Limit: 3, Window: 3}}},

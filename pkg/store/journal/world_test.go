@@ -84,7 +84,7 @@ func (l *leader) clone() *leader {
 	return &c
 }
 
-// String tells worlds apart that differ in anything that matters.
+// String differs for worlds that differ in anything that matters.
 func (w *world) String() string {
 	text := fmt.Sprint(w.now, w.version, w.kept, w.granted, len(w.leaders))
 	for _, l := range w.leaders {

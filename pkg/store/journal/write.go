@@ -77,7 +77,7 @@ func (j *Journal) Write(now limiter.Instant) Record {
 	return Record{Term: j.term, Seq: j.seq, At: now, Limits: limits, Keys: j.entries}
 }
 
-// prune drops the entries of which nothing counts any more.
+// prune drops the entries that have nothing left that counts.
 func (j *Journal) prune(now limiter.Instant) {
 	clear(j.leaving)
 	for k, e := range j.entries {

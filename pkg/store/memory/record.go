@@ -20,7 +20,7 @@ import (
 // number of entries, each with the number of its limit in that order, its hash and fields.
 const recordVersion = 1
 
-// Bounds of what is read.
+// Bounds of a record.
 const maxLimits = 1 << 10
 
 // Flags of limits and entries.
@@ -93,7 +93,7 @@ func RecordTerm(data []byte) (uint64, error) {
 	return r.Term, err
 }
 
-// RecordEnds returns the instant from which on nothing counts of what a record tells of.
+// RecordEnds returns the instant from which on nothing in a record counts any more.
 func RecordEnds(data []byte) (limiter.Instant, error) {
 	r, err := decodeRecord(data)
 	ends := r.At

@@ -31,7 +31,7 @@
 // the counters stands one row that says since when the server remembers. Who finds none,
 // one of an earlier start of the server (a copy of its stopped files looks like that, and
 // so does a mere restart), or one that another transaction wrote than it says (a loaded
-// dump), writes it anew, and windows that had begun by then grant nothing. So each of
+// dump), writes it again, and windows that had begun by then grant nothing. So each of
 // these costs the open windows and over-grants nothing. Any decision notices; callers
 // that may ask for none, because they remember being refused, call Refresh.
 //

@@ -8,7 +8,7 @@
 // # What is remembered
 //
 // Keys are spread over 64 partitions, each with a guard. It says since when the serving
-// instance remembers every grant: its volatile memory. An instance is told apart by its
+// instance remembers every grant: its volatile memory. An instance is known by its
 // replication ID, which is new with every start of the process and every promotion;
 // FLUSHALL and SWAPDB take the guards away with the counters. In each case windows that
 // had already begun when the loss is noticed grant nothing. Any decision notices it;
