@@ -173,15 +173,15 @@ func (l *Limit) owing() bool {
 // prove enters what a row that came too late to be counted shows by itself: the least
 // that its windows admitted.
 func (l *Limit) prove(h Holder, row Row, now time.Time) {
-	if tupleOf(row.Windows).end() <= l.adopted {
+	if p := l.period(row.Since); p != nil && tupleOf(&row).end() <= p.adopted {
 		return // it says nothing of this generation
 	}
-	for _, open := range row.Windows.Slice() {
-		f := l.figures[windowsOf(open.Rate)]
+	for id, open := range row.windows() {
+		f := l.figures[id.windows]
 		if f == nil {
 			continue
 		}
-		w := newWindow(windowID{windows: windowsOf(open.Rate), index: open.Index}, now)
+		w := newWindow(id, now)
 		w.claimed = open.Limit
 		w.replace(h, Row{}, false, row)
 		if l.keyed {

@@ -70,18 +70,13 @@ type figure struct {
 	unused    int32
 	worst     int64
 	worstEnd  time.Time
-	limitless bool      // the window with worst was unbounded
-	excess    int64     // the most beyond a bound
-	lacking   bool      // of windows that are no longer held not all is known
-	heardOpen time.Time // when a window of this rate was last reported as open
+	limitless bool  // the window with worst was unbounded
+	excess    int64 // the most beyond a bound
+	lacking   bool  // of windows that are no longer held not all is known
 }
 
 // limitless reports whether nothing bounds what the window admitted.
 func (m measurement) limitless() bool { return m.unbounded || m.unsettled || m.unexplained }
-
-// restart forgets what belongs to one generation: all but when the rate's windows
-// were in use.
-func (f *figure) restart() { *f = figure{heardOpen: f.heardOpen} }
 
 // enter takes over what was measured of a window.
 func (f *figure) enter(m measurement) {
@@ -91,17 +86,18 @@ func (f *figure) enter(m measurement) {
 	if !m.limitless() {
 		f.excess = max(f.excess, m.excess)
 	}
-	if m.early {
+	if m.early || m.past {
 		f.lacking = f.lacking || !m.known
+		f.missing = f.missing || m.past && !m.known && f.shown.since == m.id.since
 		return
 	}
 	if !m.end.Before(f.overEnd) {
 		f.overEnd, f.missing = m.end, !m.known
 	}
 	switch {
-	case m.end.Before(f.window.WindowEnd):
+	case m.id.since == f.shown.since && m.end.Before(f.window.WindowEnd):
 		return
-	case !m.known && m.end.Equal(f.window.WindowEnd):
+	case !m.known && m.id == f.shown:
 		f.withdraw()
 		return
 	case !m.known:

@@ -144,7 +144,7 @@ func (x *truth) overshoot(limit int64) int64 {
 }
 
 func (p *process) row(w limiter.Windows) *processRow {
-	t := tupleOf(w)
+	t := tupleOf(&Row{Windows: w})
 	for _, r := range p.rows {
 		if r.tuple == t {
 			return r

@@ -45,7 +45,7 @@ func (l *Limit) ask(w *window) (Query, bool) {
 	if len(w.query.asked) == 0 {
 		return Query{}, false
 	}
-	q := Query{ID: w.query.id, Hashes: hashes}
+	q := Query{ID: w.query.id, Since: w.id.since, Hashes: hashes}
 	q.Window.N = 1
 	q.Window.Open[0] = w.id.open()
 	q.Window.Open[0].Limit = w.claimed

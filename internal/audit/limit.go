@@ -27,8 +27,12 @@ const slackReports = 2
 // Config is what a limit promises in one generation of its policy.
 type Config struct {
 	Generation int64
-	Promise    Promise // to every counter
-	Keyed      bool
+	// Since is when the store began to serve the limit, on its own clock; 0 for the store
+	// that served first. Every move to another store begins a period with windows of its
+	// own, also under the same generation.
+	Since   limiter.Instant
+	Promise Promise // to every counter
+	Keyed   bool
 	// Overrides are what single keys, by their hash, are promised instead. Holders
 	// name those keys in every row.
 	Overrides map[string]Promise
@@ -125,9 +129,7 @@ type Limit struct {
 
 	rows    map[tuple]map[Holder]Row
 	windows map[windowID]*window
-	reached limiter.Instant // the store's time is at least this: a window began then
-	adopted limiter.Instant // reached, when the generation began
-	dropped limiter.Instant // rows of tuples that ended by then are not remembered
+	periods []*period // from the first that was heard of to the last
 	queries uint64
 
 	unbroken []Unbroken // what is known of the memory of the store
@@ -160,7 +162,8 @@ type member struct {
 	hottest    []KeyCount
 	// ended is when the newest windows that are over for the holder ended. Once it
 	// has left, that proves nothing: they were over because it stopped.
-	ended limiter.Instant
+	ended   limiter.Instant
+	endedOf limiter.Instant // their period
 }
 
 // New returns the audit of a limit whose holders report every interval. From
@@ -188,6 +191,9 @@ func New(interval time.Duration, c Config, since time.Time) *Limit {
 // larger of both limits. A lower
 // or equal generation changes nothing.
 func (l *Limit) Reconfigure(c Config, now time.Time) {
+	if c.Generation >= l.generation && c.Since != l.promised.Since {
+		l.move(c.Since)
+	}
 	if c.Generation <= l.generation {
 		l.promised.Reset = max(l.promised.Reset, c.Reset) // which comes without another generation
 		return
@@ -221,19 +227,18 @@ func (l *Limit) mixes(w *window) bool { return !w.began.After(l.changed) || l.la
 
 func (l *Limit) adopt(c Config, now time.Time) {
 	l.generation, l.promised, l.keyed, l.changed = c.Generation, c, c.Keyed, now
-	l.adopted = l.reached
+	if l.current() == nil {
+		l.begin(c.Since)
+	}
+	for _, p := range l.periods {
+		p.adopted = p.reached
+	}
 	l.since = later(l.since, now)
 	l.worstUnused = 0
-	figures := make(map[limiter.Rate]*figure, len(l.promised.Promise.Rates))
+	l.figures = make(map[limiter.Rate]*figure, len(l.promised.Promise.Rates))
 	for _, r := range l.promised.rates() {
-		f := l.figures[windowsOf(r)]
-		if f == nil {
-			f = &figure{}
-		}
-		f.restart()
-		figures[windowsOf(r)] = f
+		l.figures[windowsOf(r)] = &figure{}
 	}
-	l.figures = figures
 	l.meter.span = min(max(shortestSpan, l.longest()), longestSpan)
 }
 
@@ -354,13 +359,21 @@ func (l *Limit) Report(h Holder, r Report, now time.Time) {
 	for _, row := range r.Rows {
 		l.count(h, row, now, m.rounds <= 1 || !m.caught)
 		if row.Final {
-			m.ended = max(m.ended, tupleOf(row.Windows).end())
+			m.end(tupleOf(&row))
 		}
 	}
 	m.caught = m.caught || !r.Waiting
 	l.compare(h, &r, now)
 	l.review()
 	l.drop()
+}
+
+// end notes that the windows of t are over for the holder.
+func (m *member) end(t tuple) {
+	if m.endedOf != t.since {
+		m.ended, m.endedOf = 0, t.since
+	}
+	m.ended = max(m.ended, t.end())
 }
 
 // Unplace leaves every window unknown that may have been open until now: some of what was
@@ -370,11 +383,12 @@ func (l *Limit) Unplace(now time.Time) { l.doubt(now, now) }
 // count replaces what h reported for the row's windows before. What is said in
 // the first round after a holder joined may be old.
 func (l *Limit) count(h Holder, row Row, now time.Time, first bool) {
-	t := tupleOf(row.Windows)
+	t := tupleOf(&row)
 	if t.N == 0 {
 		return
 	}
-	if t.end() <= l.dropped {
+	p := l.periodOf(&row)
+	if p == nil || t.end() <= p.dropped {
 		l.prove(h, row, now)
 		return
 	}
@@ -390,30 +404,29 @@ func (l *Limit) count(h Holder, row Row, now time.Time, first bool) {
 	byHolder[h] = row
 	l.account(h).accepted += row.Admitted + row.Refused - old.Admitted - old.Refused
 	l.traffic = l.traffic || row.Admitted+row.Refused > 0
-	for _, open := range row.Windows.Slice() {
-		w := l.window(open, row.Age, now, first)
+	for id, open := range row.windows() {
+		w := l.window(id, row.Age, now, first)
 		w.claimed = max(w.claimed, open.Limit)
 		if used := now.Add(-row.Age); w.used.IsZero() || used.Before(w.used) {
 			w.used = used
 		}
 		w.replace(h, old, resent, row)
-		if f := l.figures[windowsOf(open.Rate)]; f != nil && !row.Final && !first {
-			f.heardOpen = now
+		if l.figures[id.windows] != nil && !row.Final && !first {
+			p.used[id.windows] = now
 		}
 	}
-	l.reached = max(l.reached, t.start())
+	p.reached = max(p.reached, t.start())
 }
 
 // window returns the window, new when it was never heard of; old says that it may
 // have ended long ago, and age when it was used first.
-func (l *Limit) window(open limiter.OpenWindow, age time.Duration, now time.Time, old bool) *window {
-	id := windowID{windows: windowsOf(open.Rate), index: open.Index}
+func (l *Limit) window(id windowID, age time.Duration, now time.Time, old bool) *window {
 	if w := l.windows[id]; w != nil {
 		return w
 	}
 	w := newWindow(id, now)
 	if age > 0 { // by which its clock may have been suspended
-		age = max(age, duration(l.reached.Sub(id.end())))
+		age = max(age, duration(l.period(id.since).reached.Sub(id.end())))
 	}
 	switch {
 	case !old && age > l.interval:
@@ -438,16 +451,16 @@ func (l *Limit) window(open limiter.OpenWindow, age time.Duration, now time.Time
 // before it.
 func (l *Limit) began(id windowID, now time.Time) time.Time {
 	began := now.Add(-duration(id.length()))
-	if f := l.figures[id.windows]; f != nil && l.newest(id) {
-		began = later(began, f.heardOpen)
+	if l.newest(id) {
+		began = later(began, l.period(id.since).used[id.windows])
 	}
 	return began.Add(-slackReports * l.interval)
 }
 
-// newest reports whether id is later than every window of its length.
+// newest reports whether id is later than every window of its period and length.
 func (l *Limit) newest(id windowID) bool {
 	for other := range l.windows {
-		if other.windows == id.windows && other.index >= id.index {
+		if other.since == id.since && other.windows == id.windows && other.index >= id.index {
 			return false
 		}
 	}
@@ -464,10 +477,10 @@ func (l *Limit) drop() {
 	for len(l.rows) > retained {
 		oldest := l.oldest()
 		delete(l.rows, oldest)
-		l.dropped = max(l.dropped, oldest.end())
+		l.period(oldest.since).drop(oldest)
 	}
 	for id, w := range l.windows {
-		if !w.measured || id.end() > l.dropped {
+		if !w.measured || id.end() > l.period(id.since).dropped {
 			continue
 		}
 		if f := l.figures[id.windows]; f != nil && !w.known {
@@ -484,8 +497,8 @@ func (l *Limit) drop() {
 // forget drops every row and window. Rows of those that are open may come again.
 func (l *Limit) forget() {
 	for t, byHolder := range l.rows {
-		if t.end() <= l.reached {
-			l.dropped = max(l.dropped, t.end())
+		if p := l.period(t.since); t.end() <= p.reached {
+			p.drop(t)
 			continue
 		}
 		for h, row := range byHolder {
@@ -498,10 +511,13 @@ func (l *Limit) forget() {
 	clear(l.windows)
 }
 
+// oldest returns the tuple that ended first, of stores that do not serve any longer before
+// those of the one that does.
 func (l *Limit) oldest() tuple {
 	var oldest tuple
 	for t := range l.rows {
-		if oldest.N == 0 || t.end() < oldest.end() {
+		serves, before := t.since == l.promised.Since, oldest.since == l.promised.Since
+		if oldest.N == 0 || before && !serves || before == serves && t.end() < oldest.end() {
 			oldest = t
 		}
 	}
@@ -511,13 +527,14 @@ func (l *Limit) oldest() tuple {
 // Advance measures the windows that every holder has accounted for by now and
 // returns what holders have to be asked before more can be measured.
 func (l *Limit) Advance(now time.Time) []Query {
-	var queries []Query
-	reached := l.reached
-	for _, m := range l.members {
-		reached = max(reached, m.ended)
+	unmeasured := l.unmeasured()
+	if len(unmeasured) == 0 {
+		return nil
 	}
-	for _, w := range l.unmeasured() {
-		if !w.over && (reached >= w.id.end() || now.Sub(w.heard) >= duration(w.id.length())) {
+	var queries []Query
+	reached := l.times()
+	for _, w := range unmeasured {
+		if !w.over && (reached[w.id.since] >= w.id.end() || now.Sub(w.heard) >= duration(w.id.length())) {
 			w.close(l.members, now)
 		}
 		if !w.over || !w.settled(l.members, l.overdue(w, now)) {
@@ -536,7 +553,7 @@ func (l *Limit) Advance(now time.Time) []Query {
 // overdue reports whether w is not waited for any longer. A holder may take a
 // window to be open for its length too long when it could not learn its end.
 func (l *Limit) overdue(w *window, now time.Time) bool {
-	return w.id.end() <= l.dropped || now.Sub(w.closed) > duration(w.id.length())+patience*l.interval
+	return w.id.end() <= l.period(w.id.since).dropped || now.Sub(w.closed) > duration(w.id.length())+patience*l.interval
 }
 
 // unmeasured returns the windows that are still to be measured, oldest first.
@@ -580,6 +597,7 @@ func (l *Limit) outcome(w *window) measurement {
 	m.unexplained = !known && m.excess > 0
 	m.unsettled = unsettled || w.id.open().Start() <= l.promised.Reset && l.promised.Reset < w.id.end()
 	m.early, m.full = !w.began.After(l.since), w.began.After(l.changed)
+	m.past = w.id.since != l.promised.Since
 	return m
 }
 

@@ -25,6 +25,9 @@ func (l *Limit) resumes(w *window) bool {
 // lossesIn returns how often the store surely lost its memory after w was first used and
 // before it was over, and whether none other can have touched w.
 func (l *Limit) lossesIn(w *window) (n int64, all bool) {
+	if w.id.since != l.promised.Since {
+		return 0, false // the spans are those of another store
+	}
 	over := w.closed.Add(-slackReports * l.interval) // or later
 	for i, s := range l.unbroken {
 		if !w.began.IsZero() && !w.closed.IsZero() && !s.From.After(w.began) && !s.To.Before(w.closed) {
@@ -40,7 +43,7 @@ func (l *Limit) lossesIn(w *window) (n int64, all bool) {
 // awaits reports whether w is not to be measured yet: it is known soon whether its store
 // lost its memory meanwhile, and only that would explain what w admitted.
 func (l *Limit) awaits(w *window, now time.Time) bool {
-	if !l.resumes(w) || now.Sub(w.closed) > lossPatience {
+	if !l.resumes(w) || now.Sub(w.closed) > lossPatience || w.id.since != l.promised.Since {
 		return false
 	}
 	if n := len(l.unbroken); n > 0 && !l.unbroken[n-1].To.Before(w.closed) {

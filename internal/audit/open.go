@@ -14,7 +14,7 @@ type OpenWindow struct {
 }
 
 // open returns the open window of the rate with the longest windows, nil when no holder
-// reported one. Of a limit with a key there is none: holders name the keys of a window
+// reported one of the store that serves. Of a limit with a key there is none: holders name the keys of a window
 // when it is over.
 func (l *Limit) open() *OpenWindow {
 	if l.keyed || len(l.promised.Promise.Rates) == 0 {
@@ -28,7 +28,7 @@ func (l *Limit) open() *OpenWindow {
 	}
 	var newest *window
 	for _, w := range l.windows {
-		if w.id.windows == windowsOf(longest) && !w.over && (newest == nil || w.id.index > newest.id.index) {
+		if w.id.since == l.promised.Since && w.id.windows == windowsOf(longest) && !w.over && (newest == nil || w.id.index > newest.id.index) {
 			newest = w
 		}
 	}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"iter"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -43,6 +44,7 @@ type Totals struct {
 // the same windows.
 type Row struct {
 	Windows    limiter.Windows // Granted is ignored
+	Since      limiter.Instant // as in Config: windows of another period are others
 	Final      bool            // the windows are over for this holder
 	Age        time.Duration   // since the holder first used them; 0 when it does not say
 	Admitted   int64           // over all keys
@@ -67,19 +69,35 @@ type KeyCount struct {
 type Query struct {
 	ID      uint64          // unique within the Limit
 	Window  limiter.Windows // of one rate
+	Since   limiter.Instant // as in Config
 	Hashes  []string
 	Holders []Holder // whom to ask
 }
 
-// tuple names the windows of a row: their lengths and indices without what
+// tuple names the windows of a row: their period, lengths and indices without what
 // varies while they are open.
-type tuple limiter.Windows
+type tuple struct {
+	limiter.Windows
+	since limiter.Instant
+}
 
-func tupleOf(w limiter.Windows) tuple {
-	for i := range w.Slice() {
-		w.Open[i].Granted, w.Open[i].Rate = 0, windowsOf(w.Open[i].Rate)
+func tupleOf(row *Row) tuple {
+	t := tuple{Windows: row.Windows, since: row.Since}
+	for i := range t.Slice() {
+		t.Open[i].Granted, t.Open[i].Rate = 0, windowsOf(t.Open[i].Rate)
 	}
-	return tuple(w)
+	return t
+}
+
+// windows yields the windows of the row.
+func (r *Row) windows() iter.Seq2[windowID, limiter.OpenWindow] {
+	return func(yield func(windowID, limiter.OpenWindow) bool) {
+		for _, open := range r.Windows.Slice() {
+			if !yield(windowID{windows: windowsOf(open.Rate), index: open.Index, since: r.Since}, open) {
+				return
+			}
+		}
+	}
 }
 
 // end returns the instant the first of the windows ends.

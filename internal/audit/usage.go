@@ -18,17 +18,24 @@ type Usage struct {
 // was counted in a window that may have begun up to since, when the limit was still
 // kept elsewhere, is left out.
 func (l *Limit) Usage(open limiter.OpenWindow, before, over, since time.Time) Usage {
-	w := l.windows[windowID{windows: windowsOf(open.Rate), index: open.Index}]
-	if w == nil {
-		return Usage{Complete: l.silent(before.Add(-duration(open.Window)), over, since)}
+	out, heard := Usage{Complete: true}, false
+	for _, p := range l.periods { // whichever store the policy named, the window is the budget's
+		w := l.windows[windowID{windows: windowsOf(open.Rate), index: open.Index, since: p.since}]
+		switch {
+		case w == nil:
+			continue
+		case !w.began.After(since):
+			return Usage{}
+		}
+		heard = true
+		out.Complete = out.Complete && w.measured && w.complete() && w.began.After(l.known)
+		for _, t := range w.tallies {
+			out.Admitted += t.admitted
+			out.Refused += t.refused
+		}
 	}
-	if !w.began.After(since) {
-		return Usage{}
-	}
-	out := Usage{Complete: w.measured && w.complete() && w.began.After(l.known)}
-	for _, t := range w.tallies {
-		out.Admitted += t.admitted
-		out.Refused += t.refused
+	if !heard {
+		out.Complete = l.silent(before.Add(-duration(open.Window)), over, since)
 	}
 	return out
 }

@@ -21,6 +21,7 @@ const patience = 10
 type windowID struct {
 	windows limiter.Rate // without amounts: which windows the index counts
 	index   int64
+	since   limiter.Instant // the period
 }
 
 // windowsOf returns what tells the windows of a rate from others.
@@ -91,7 +92,7 @@ func (w *window) replace(h Holder, old Row, resent bool, row Row) {
 	if row.Final { // an open row names no keys yet
 		t.hidden = max(t.hidden, row.hidden(w.id.windows))
 	}
-	t.ended = t.ended || row.Final && tupleOf(row.Windows).end() >= w.id.end()
+	t.ended = t.ended || row.Final && tupleOf(&row).end() >= w.id.end()
 	// A row that names other keys may leave out one whose count was taken from it.
 	if t.admitted != before.admitted || t.refused != before.refused || t.open != before.open || !slices.Equal(old.Keys, row.Keys) {
 		t.replies = nil
@@ -182,6 +183,7 @@ type measurement struct {
 	end       time.Time
 	known     bool // nothing is missing; otherwise overshoot is the least it can be
 	early     bool // the window may have begun before every holder was known, or before the generation
+	past      bool // the window is of a store that does not serve any longer
 	full      bool // the window lay wholly within one generation
 	overshoot int64
 	bound     int64 // of the counter with that overshoot

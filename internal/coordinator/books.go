@@ -107,7 +107,10 @@ func (b *book) adopt(p *policy.Policy, now, since time.Time, inherited bool) {
 
 // promised returns what the limit, which is one of p, promises.
 func promised(p *policy.Policy, l *policy.Limit) audit.Config {
-	c := audit.Config{Generation: p.Generation, Promise: promise(l.Params(p)), Keyed: l.Key != nil, Carry: l.Carry(p), Unsettled: !l.Settled(), Resume: resumes(p, l), Reset: p.ResetAt}
+	c := audit.Config{
+		Generation: p.Generation, Since: p.Since,
+		Promise: promise(l.Params(p)), Keyed: l.Key != nil, Carry: l.Carry(p), Unsettled: !l.Settled(), Resume: resumes(p, l), Reset: p.ResetAt,
+	}
 	for value, params := range l.Overridden(p) {
 		if c.Overrides == nil {
 			c.Overrides = make(map[string]audit.Promise)

@@ -186,6 +186,8 @@ func (t *term) ask(id uint64, q inquiry) {
 		Limit:     q.limit.limit,
 		Windows:   windowsTo(q.Window),
 		Hashes:    q.Hashes,
+
+		SinceMicros: int64(q.Since),
 	}}}
 	for _, h := range q.Holders {
 		if s := t.sessions.of(h.PodUID); s != nil && s.holder() == h {

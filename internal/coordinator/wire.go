@@ -126,6 +126,7 @@ func rowFrom(in *fleetpb.WindowReport) (audit.Row, error) {
 	}
 	row := audit.Row{
 		Windows:  windows,
+		Since:    limiter.Instant(in.GetSinceMicros()),
 		Final:    in.GetFinal(),
 		Admitted: in.GetAdmitted(), Refused: in.GetRefused(),
 		Local: in.GetLocal(), LocalShare: in.GetLocalShare(),
@@ -143,7 +144,7 @@ func rowFrom(in *fleetpb.WindowReport) (audit.Row, error) {
 			return row, err
 		}
 	}
-	return row, inRange(count{"admitted", row.Admitted}, count{"refused", row.Refused}, count{"local", row.Local}, count{"local_share", row.LocalShare})
+	return row, inRange(count{"since_micros", int64(row.Since)}, count{"admitted", row.Admitted}, count{"refused", row.Refused}, count{"local", row.Local}, count{"local_share", row.LocalShare})
 }
 
 func keysFrom(in []*fleetpb.KeyCount) ([]audit.KeyCount, error) {

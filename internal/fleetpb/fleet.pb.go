@@ -1760,7 +1760,10 @@ type WindowReport struct {
 	// is not among keys was admitted in it, in all rows of that window so far.
 	Unlisted []int64 `protobuf:"varint,8,rep,packed,name=unlisted,proto3" json:"unlisted,omitempty"`
 	// How long ago the holder first counted something in these windows; 0 when it does not say.
-	AgeMicros     int64 `protobuf:"varint,9,opt,name=age_micros,json=ageMicros,proto3" json:"age_micros,omitempty"`
+	AgeMicros int64 `protobuf:"varint,9,opt,name=age_micros,json=ageMicros,proto3" json:"age_micros,omitempty"`
+	// Since when the store of the windows serves the policy, by its own clock (policy.Policy.Since):
+	// windows of two stores are different ones, whatever their indices are.
+	SinceMicros   int64 `protobuf:"varint,10,opt,name=since_micros,json=sinceMicros,proto3" json:"since_micros,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1858,6 +1861,13 @@ func (x *WindowReport) GetAgeMicros() int64 {
 	return 0
 }
 
+func (x *WindowReport) GetSinceMicros() int64 {
+	if x != nil {
+		return x.SinceMicros
+	}
+	return 0
+}
+
 type KeyCount struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Hash          string                 `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"`
@@ -1927,6 +1937,7 @@ type AuditQuery struct {
 	Limit         string                 `protobuf:"bytes,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	Windows       []*Window              `protobuf:"bytes,5,rep,name=windows,proto3" json:"windows,omitempty"`
 	Hashes        []string               `protobuf:"bytes,6,rep,name=hashes,proto3" json:"hashes,omitempty"`
+	SinceMicros   int64                  `protobuf:"varint,7,opt,name=since_micros,json=sinceMicros,proto3" json:"since_micros,omitempty"` // as in WindowReport
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2001,6 +2012,13 @@ func (x *AuditQuery) GetHashes() []string {
 		return x.Hashes
 	}
 	return nil
+}
+
+func (x *AuditQuery) GetSinceMicros() int64 {
+	if x != nil {
+		return x.SinceMicros
+	}
+	return 0
 }
 
 type AuditReply struct {
@@ -3148,7 +3166,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x1a\n" +
 	"\badmitted\x18\x02 \x01(\x03R\badmitted\x12\x18\n" +
 	"\arefused\x18\x03 \x01(\x03R\arefused\x12\x14\n" +
-	"\x05error\x18\x04 \x01(\x03R\x05error\"\xaa\x02\n" +
+	"\x05error\x18\x04 \x01(\x03R\x05error\"\xcd\x02\n" +
 	"\fWindowReport\x12/\n" +
 	"\awindows\x18\x01 \x03(\v2\x15.weir.fleet.v1.WindowR\awindows\x12\x14\n" +
 	"\x05final\x18\x02 \x01(\bR\x05final\x12\x1a\n" +
@@ -3160,11 +3178,13 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x04keys\x18\a \x03(\v2\x17.weir.fleet.v1.KeyCountR\x04keys\x12\x1a\n" +
 	"\bunlisted\x18\b \x03(\x03R\bunlisted\x12\x1d\n" +
 	"\n" +
-	"age_micros\x18\t \x01(\x03R\tageMicros\"T\n" +
+	"age_micros\x18\t \x01(\x03R\tageMicros\x12!\n" +
+	"\fsince_micros\x18\n" +
+	" \x01(\x03R\vsinceMicros\"T\n" +
 	"\bKeyCount\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x1a\n" +
 	"\badmitted\x18\x02 \x01(\x03R\badmitted\x12\x18\n" +
-	"\arefused\x18\x03 \x01(\x03R\arefused\"\xb1\x01\n" +
+	"\arefused\x18\x03 \x01(\x03R\arefused\"\xd4\x01\n" +
 	"\n" +
 	"AuditQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x1c\n" +
@@ -3172,7 +3192,8 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x06policy\x18\x03 \x01(\tR\x06policy\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\tR\x05limit\x12/\n" +
 	"\awindows\x18\x05 \x03(\v2\x15.weir.fleet.v1.WindowR\awindows\x12\x16\n" +
-	"\x06hashes\x18\x06 \x03(\tR\x06hashes\"c\n" +
+	"\x06hashes\x18\x06 \x03(\tR\x06hashes\x12!\n" +
+	"\fsince_micros\x18\a \x01(\x03R\vsinceMicros\"c\n" +
 	"\n" +
 	"AuditReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +

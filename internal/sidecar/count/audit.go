@@ -35,7 +35,7 @@ func tupleOfQuery(q *fleetpb.AuditQuery) (t tuple, valid bool) {
 			Window:  limiter.Micros(w.GetRate().GetWindowMicros()),
 			Offset:  limiter.Micros(w.GetRate().GetOffsetMicros()),
 			Monthly: w.GetRate().GetMonthly(),
-		}, index: w.GetIndex()}
+		}, index: w.GetIndex(), since: limiter.Instant(q.GetSinceMicros())}
 	}
 	return t, true
 }

@@ -9,7 +9,7 @@ func (l *Limit) Correct(e Event, units int64) {
 		l.unplaced.Add(units)
 		return
 	}
-	t := tupleOf(e.Windows)
+	t := tupleOf(e.Windows, e.Since)
 	l.mu.Lock()
 	r := l.byTuple[t]
 	if r == nil {

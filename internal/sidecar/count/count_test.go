@@ -76,6 +76,32 @@ func TestRowsAreCumulativeAndThenFinal(t *testing.T) {
 	wantRows(t, rows(t, b, at(5), 2), final) // another session is told anew
 }
 
+// TestWindowsOfTwoStoresAreNotAdded moves a limit to a store with a window of the same index.
+func TestWindowsOfTwoStoresAreNotAdded(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Keyed: true, MaxKeys: 10, Holders: 1})
+	w := second(7)
+	for i, since := range []limiter.Instant{0, 42} {
+		e := admitted("a", 10-int64(i), w)
+		e.Since = since
+		l.Count(at(0.1), e)
+		l.Correct(e, -1)
+	}
+	row := func(n, since int64) *fleetpb.WindowReport {
+		return &fleetpb.WindowReport{
+			Windows: window1(7), Final: true, Admitted: n, SinceMicros: since,
+			Unlisted: []int64{n},
+		}
+	}
+	wantRows(t, rows(t, b, at(3), 1), row(9, 0), row(8, 42))
+	for since, want := range map[int64]int64{0: 9, 42: 8} {
+		got := b.Audit(&fleetpb.AuditQuery{Namespace: all.Namespace, Policy: all.Policy, Limit: all.Limit, Windows: window1(7), Hashes: []string{"#a"}, SinceMicros: since})
+		if n := got.GetKeys()[0].GetAdmitted(); n != want {
+			t.Errorf("since %d the key was admitted %d, want %d", since, n, want)
+		}
+	}
+}
+
 func TestAllIsFinalAtTheEnd(t *testing.T) {
 	b := NewBook(hash)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 10, Holders: 1})

@@ -63,7 +63,8 @@ type Event struct {
 	// Windows are those the decision is charged to, nil when they are not known.
 	// Only lengths, limits and indices are read.
 	Windows *limiter.Windows
-	EndsIn  time.Duration // until the first of them ends, 0 when unknown
+	Since   limiter.Instant // since when their store serves; see policy.Policy.Since
+	EndsIn  time.Duration   // until the first of them ends, 0 when unknown
 	// Paid is what was charged to the windows besides, for requests that had cost more
 	// than was known when they were let through.
 	Paid int64
@@ -199,10 +200,10 @@ func (l *Limit) enter(now time.Time, e *Event) {
 // Decisions mostly share their windows, so most are told by where they are.
 func (l *Limit) rowOf(e *Event, now time.Time) *row {
 	r := l.current.Load()
-	if r != nil && r.seen.Load() == e.Windows {
+	if r != nil && r.seen.Load() == e.Windows && r.tuple.since() == e.Since {
 		return r
 	}
-	t := tupleOf(e.Windows)
+	t := tupleOf(e.Windows, e.Since)
 	if r == nil || r.tuple != t {
 		r = l.open(t, e, now)
 	}

@@ -104,7 +104,8 @@ func (l *Limit) reportRow(r *row, now time.Time, session uint64) *fleetpb.Window
 		Final:    r.sent.final,
 		Admitted: r.total.admitted, Refused: r.total.refused,
 		Local: r.local, LocalShare: r.localShare,
-		AgeMicros: max(1, now.Sub(r.opened).Microseconds()),
+		AgeMicros:   max(1, now.Sub(r.opened).Microseconds()),
+		SinceMicros: int64(r.tuple.since()),
 	}
 	// Keys of an open row would change until the next report anyway.
 	if w.Final && l.settings.Load().Keyed {

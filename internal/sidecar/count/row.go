@@ -9,14 +9,16 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// A window is one store window: which windows they are of, and its number.
+// A window is one store window: which windows they are of, its number, and since when its
+// store serves. Two stores may have windows of the same number, which are not the same.
 type window struct {
 	of    limiter.Rate // without amounts
 	index int64
+	since limiter.Instant
 }
 
-func windowOf(w limiter.OpenWindow) window {
-	return window{of: limiter.Rate{Window: w.Window, Offset: w.Offset, Monthly: w.Monthly}, index: w.Index}
+func windowOf(w limiter.OpenWindow, since limiter.Instant) window {
+	return window{of: limiter.Rate{Window: w.Window, Offset: w.Offset, Monthly: w.Monthly}, index: w.Index, since: since}
 }
 
 // A tuple is the windows, one a rate, that were open at the same time.
@@ -25,13 +27,16 @@ type tuple struct {
 	open [limiter.MaxRates]window
 }
 
-func tupleOf(w *limiter.Windows) tuple {
+func tupleOf(w *limiter.Windows, since limiter.Instant) tuple {
 	t := tuple{n: w.N}
 	for i := range w.N {
-		t.open[i] = windowOf(w.Open[i])
+		t.open[i] = windowOf(w.Open[i], since)
 	}
 	return t
 }
+
+// since returns since when the store of the windows serves.
+func (t tuple) since() limiter.Instant { return t.open[0].since }
 
 func tupleOfWindow(w window) tuple { return tuple{n: 1, open: [limiter.MaxRates]window{w}} }
 
@@ -131,7 +136,7 @@ func (l *Limit) newRow(t tuple, e *Event, now time.Time) *row {
 // windows that w is one of.
 func (l *Limit) ownLimit(w limiter.OpenWindow) (limit int64, ok bool) {
 	for _, r := range l.settings.Load().Rates {
-		if windowOf(r.WindowAt(0)).of == windowOf(w).of {
+		if windowOf(r.WindowAt(0), 0).of == windowOf(w, 0).of {
 			return r.Limit, true
 		}
 	}

@@ -2,6 +2,7 @@ package enforce_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -204,4 +205,26 @@ func TestADrainedPolicyRefusesAndSaysWhy(t *testing.T) {
 		}
 		e.Close(t.Context())
 	})
+}
+
+// TestRowsSayWhichStoreGrantedThem, by the instant from which it serves.
+func TestRowsSayWhichStoreGrantedThem(t *testing.T) {
+	windows := &limiter.Windows{N: 1}
+	windows.Open[0] = limiter.OpenWindow{Rate: limiter.Rate{Limit: 9, Window: hour}, Index: 5}
+	e := newEnforcer(t, nil, scripted(func(string, int64) (twotier.Decision, error) {
+		return twotier.Decision{Allowed: true, Windows: windows}, nil
+	}))
+	for _, since := range []limiter.Instant{0, 42} {
+		p := policyOf(limitOf("all", 9))
+		p.Since = since
+		apply(t, e, p)
+		admit(t, e, 1, "/")
+	}
+	var got []int64
+	for _, row := range e.Report(time.Now(), sessions.Add(1))[0].GetWindows() {
+		got = append(got, row.GetSinceMicros())
+	}
+	if !slices.Equal(got, []int64{0, 42}) {
+		t.Errorf("rows are of the stores that serve since %v, want 0 and 42", got)
+	}
 }

@@ -212,6 +212,7 @@ func (s *share) event() count.Event {
 		Cost:       s.cost,
 		Paid:       d.Paid,
 		Windows:    d.Windows,
+		Since:      s.limit.Policy.Since,
 		Local:      d.Source == twotier.FromLocalShare || d.Source == twotier.FromFailureAction,
 		LocalShare: d.LocalShare,
 	}
