@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -104,6 +105,24 @@ func TestAMessageFitsTheAPI(t *testing.T) {
 	}
 	if got := shortened("short"); got != "short" {
 		t.Errorf("a short message became %q", got)
+	}
+}
+
+func TestAStatusSaysWhatARestartLoses(t *testing.T) {
+	moved := func(s *scope) { s.move.step.Moved = true }
+	for name, tc := range map[string]struct {
+		scope *scope
+		want  v1alpha1.StoreRestart
+	}{
+		"the controller":                {newScope(), ""},
+		"a server that keeps all":       {newScope(onRedis(store.Facts{Lossless: true}, nil)), v1alpha1.LosslessRestart},
+		"a server that may lose some":   {newScope(onRedis(store.Facts{}, nil)), v1alpha1.LossyRestart},
+		"a server that does not answer": {newScope(onRedis(store.Facts{Lossless: true}, errors.New("timeout"))), ""},
+		"a server that takes over":      {newScope(onRedis(store.Facts{Lossless: true}, nil), moved), ""},
+	} {
+		if got := storeStatus(tc.scope).Restart; got != tc.want {
+			t.Errorf("%s: a restart is %q, want %q", name, got, tc.want)
+		}
 	}
 }
 

@@ -165,6 +165,7 @@ func storeStatus(s *scope) *v1alpha1.StoreStatus {
 		Message:    shortened(step.Message),
 		Since:      &metav1.Time{Time: step.State.Since.Truncate(time.Second)},
 		Failed:     int32(min(step.State.Failed, 1<<20)),
+		Restart:    s.restart(),
 	}
 	switch {
 	case step.Moved:
@@ -181,6 +182,18 @@ func storeStatus(s *scope) *v1alpha1.StoreStatus {
 		status.Since = have.Since
 	}
 	return status
+}
+
+// restart returns what a restart does to durable counters, by what the store that served
+// until now said; nothing of one that takes over, which was not asked yet.
+func (s *scope) restart() v1alpha1.StoreRestart {
+	switch {
+	case !s.move.remote() || s.move.step.Moved || s.store.err != nil:
+		return ""
+	case s.store.facts.Lossless:
+		return v1alpha1.LosslessRestart
+	}
+	return v1alpha1.LossyRestart
 }
 
 func shortened(message string) string {

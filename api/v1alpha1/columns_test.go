@@ -90,7 +90,7 @@ func measured() weirv1alpha1.RateLimitPolicyStatus {
 		LastObservationTime: &second,
 		Enforcement:         &weirv1alpha1.Enforcement{Desired: 12, Current: 12},
 		Guarantee:           &weirv1alpha1.Guarantee{Grade: weirv1alpha1.HardGuarantee, Reason: "The ledger forgets no grant."},
-		Store:               &weirv1alpha1.StoreStatus{Active: weirv1alpha1.Store{Type: weirv1alpha1.ControllerStore}, ServesFrom: &window, Failed: 1, Phase: weirv1alpha1.StoreDraining, Message: "pod a holds credits", Since: &second},
+		Store:               &weirv1alpha1.StoreStatus{Active: weirv1alpha1.Store{Type: weirv1alpha1.ControllerStore}, ServesFrom: &window, Failed: 1, Phase: weirv1alpha1.StoreDraining, Message: "pod a holds credits", Since: &second, Restart: weirv1alpha1.LossyRestart},
 		Reset:               &weirv1alpha1.ResetStatus{Request: "all@1", Phase: weirv1alpha1.ResetDone, Message: "the counter of limit all is set back", Time: &second, At: &window},
 		Limits: []weirv1alpha1.LimitStatus{{
 			Name:                 "all",

@@ -123,7 +123,25 @@ type StoreStatus struct {
 	// failed is how many changes in a row were taken back.
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
+
+	// restart says what a restart of the Redis or Postgres named here does to counters that
+	// are to outlive it, as its server is configured now.
+	// Lossless: they go on exactly where they were.
+	// Lossy: some may be lost; guarantee.reason of a policy with such counters says why.
+	// Absent while the server does not answer, and of the controller.
+	// +optional
+	Restart StoreRestart `json:"restart,omitempty"`
 }
+
+// StoreRestart is what a restart of a store does to counters that are to outlive it.
+// +kubebuilder:validation:Enum=Lossless;Lossy
+type StoreRestart string
+
+// The restarts of a store.
+const (
+	LosslessRestart StoreRestart = "Lossless"
+	LossyRestart    StoreRestart = "Lossy"
+)
 
 // StorePhase is how far the change of a store is.
 // +kubebuilder:validation:Enum=Serving;Draining;Waiting
