@@ -3,6 +3,8 @@ package translate_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +29,31 @@ func TestSamplesAreFreeOfDoubts(t *testing.T) {
 				t.Errorf("it is valid with %v, %v; want neither warnings nor errors", warnings, errs)
 			}
 		})
+	}
+}
+
+// TestSamplesThatARestartConcerns: long windows in Redis wait when a restart loses them; the
+// other samples in Redis have short windows, or resume.
+func TestSamplesThatARestartConcerns(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "config", "samples", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var warned []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), "kind: RateLimitPolicy") {
+			continue
+		}
+		if doubts := translate.RestartDoubts(defaulted(t, text), nothingKnown); len(doubts) > 0 {
+			warned = append(warned, filepath.Base(file))
+		}
+	}
+	if want := []string{"redis.yaml", "sliding-log.yaml"}; !slices.Equal(warned, want) {
+		t.Errorf("%q are warned of, want %q", warned, want)
 	}
 }
 

@@ -228,12 +228,40 @@ func (s *apiServer) testPolicies(t *testing.T) {
 	if got := s.warnings.text(); !strings.Contains(got, "set spec.store.memory to Auto or Durable") {
 		t.Errorf("warnings %q do not name the cure of a long window", got)
 	}
+	s.testRestarts(t)
 	bad := aPolicy("1s", "(")
 	bad.Name = "bad"
 	err := s.Create(t.Context(), bad)
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || len(status.Status().Details.Causes) != 1 {
 		t.Errorf("error %v, want Invalid with one cause", err)
+	}
+}
+
+// testRestarts: the status of one policy spares the author of the next a warning.
+func (s *apiServer) testRestarts(t *testing.T) {
+	s.warnings.reset()
+	first := aDayIn("first", "redis.shop.svc:6379", "", "")
+	s.mustCreate(t, first)
+	if got := s.warnings.text(); !strings.Contains(got, "it is not known yet whether a restart of this Redis loses counters") {
+		t.Errorf("warnings %q of a Redis that nothing is known of", got)
+	}
+	for _, tc := range []struct {
+		restart v1alpha1.StoreRestart
+		want    string
+	}{{v1alpha1.LosslessRestart, ""}, {v1alpha1.LossyRestart, "set appendonly yes and appendfsync always"}} {
+		first.Status = aDayIn("first", "redis.shop.svc:6379", tc.restart, metav1.ConditionTrue).Status
+		for i := range first.Status.Conditions {
+			first.Status.Conditions[i].LastTransitionTime = metav1.Now()
+		}
+		if err := s.Status().Update(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		s.warnings.reset()
+		s.mustCreate(t, aDayIn("after-"+strings.ToLower(string(tc.restart)), "redis.shop.svc:6379", "", ""))
+		if got := s.warnings.text(); !strings.Contains(got, tc.want) || (tc.want == "") != (got == "") {
+			t.Errorf("%s: warnings %q, want one that says %q", tc.restart, got, tc.want)
+		}
 	}
 }
 

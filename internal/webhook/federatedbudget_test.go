@@ -141,7 +141,7 @@ func TestPolicyThatDrawsFromABudget(t *testing.T) {
 			p.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RateLimitPolicy"))
 			req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: encode(t, p)}}}
 			known := fake.NewClientBuilder().WithScheme(ourScheme(t)).WithObjects(tc.budget).Build()
-			response := admission.WithValidator(ourScheme(t), PolicyValidator{Cluster: "eu-west", Budgets: known}).Handle(t.Context(), req)
+			response := admission.WithValidator(ourScheme(t), PolicyValidator{Cluster: "eu-west", Cache: known}).Handle(t.Context(), req)
 			if tc.wantField != "" {
 				requireCause(t, response, tc.wantField)
 				return
@@ -155,7 +155,7 @@ func TestPolicyThatDrawsFromABudget(t *testing.T) {
 }
 
 func TestBudgetsThatCannotBeReadHoldNothingUp(t *testing.T) {
-	warnings, err := PolicyValidator{Cluster: "eu-west", Budgets: unreadable{}}.ValidateCreate(t.Context(), drawing("b", nil))
+	warnings, err := PolicyValidator{Cluster: "eu-west", Cache: unreadable{}}.ValidateCreate(t.Context(), drawing("b", nil))
 	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "the cache is not synced") {
 		t.Errorf("of a policy: warnings %q, error %v; want one warning that says why", warnings, err)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -16,10 +18,10 @@ import (
 )
 
 // PolicyValidator tells the author of a RateLimitPolicy what is wrong with it and
-// what is doubtful, budgets that are not there among it.
+// what is doubtful, budgets that are not there and a Redis that forgets among it.
 type PolicyValidator struct {
 	Cluster string        // this cluster as a member of budgets
-	Budgets client.Reader // of the cache, which may be behind
+	Cache   client.Reader // of budgets and policies; it may be behind
 }
 
 var _ admission.Validator[*v1alpha1.RateLimitPolicy] = PolicyValidator{}
@@ -31,7 +33,7 @@ func (v PolicyValidator) ValidateCreate(ctx context.Context, p *v1alpha1.RateLim
 		kind := v1alpha1.GroupVersion.WithKind("RateLimitPolicy").GroupKind()
 		return warnings, apierrors.NewInvalid(kind, p.Name, faults)
 	}
-	return warnings, nil
+	return append(warnings, translate.RestartDoubts(p, v.restarts(ctx))...), nil
 }
 
 // ValidateUpdate does the same for a changed spec. A policy that was stored under
@@ -56,11 +58,47 @@ func (v PolicyValidator) budgets(ctx context.Context, p *v1alpha1.RateLimitPolic
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	all, err := resolve.ReadBudgets(ctx, v.Budgets, v.Cluster)
+	all, err := resolve.ReadBudgets(ctx, v.Cache, v.Cluster)
 	if err != nil {
 		return func(string) (policy.FederatedBudget, error) {
 			return policy.FederatedBudget{}, fmt.Errorf("it is not known whether it exists (%w): see the condition Accepted", err)
 		}
 	}
 	return all.In(p.Namespace)
+}
+
+// restarts returns what the statuses of policies say of a store. Its server is not asked: it
+// may be slow, and only the controller has its credentials. Of two that differ the worse
+// one counts.
+func (v PolicyValidator) restarts(ctx context.Context) translate.Restarts {
+	return func(of policy.Store) (known v1alpha1.StoreRestart) {
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
+		var all v1alpha1.RateLimitPolicyList
+		if err := v.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+			return "" // the status will say it
+		}
+		for i := range all.Items {
+			other := &all.Items[i]
+			store := other.Status.Store
+			if store == nil || store.Restart == "" || !current(other.Status.Conditions) {
+				continue
+			}
+			if serving, _, _ := translate.Serving(other); serving.Server() != of.Server() {
+				continue
+			}
+			if known = store.Restart; known == v1alpha1.LossyRestart {
+				break
+			}
+		}
+		return known
+	}
+}
+
+// current reports whether the controller goes on asking the store of a policy with these
+// conditions, and is answered. Of a policy without sidecars it does not ask again.
+func current(conditions []metav1.Condition) bool {
+	programmed := meta.FindStatusCondition(conditions, v1alpha1.ProgrammedCondition)
+	return programmed != nil && programmed.Reason != v1alpha1.NoEnforcersReason &&
+		meta.IsStatusConditionTrue(conditions, v1alpha1.StoreReachableCondition)
 }

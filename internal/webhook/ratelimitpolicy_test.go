@@ -8,6 +8,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -105,6 +107,68 @@ func requireCause(t *testing.T, response admission.Response, field string) {
 	if result.Details == nil || len(result.Details.Causes) != 1 || result.Details.Causes[0].Field != field {
 		t.Errorf("details %+v, want one cause at %s", result.Details, field)
 	}
+}
+
+// aDayIn returns a policy with a window of a day in that Redis, and what its status says of
+// a restart once the store is reachable or not.
+func aDayIn(name string, address v1alpha1.HostPort, restart v1alpha1.StoreRestart, reachable metav1.ConditionStatus) *v1alpha1.RateLimitPolicy {
+	p := aPolicy("24h", "/a")
+	p.Name = name
+	p.Spec.Store.Store = v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: address}}
+	if reachable != "" {
+		p.Status.Store = &v1alpha1.StoreStatus{Active: *p.Spec.Store.Store.DeepCopy(), Phase: v1alpha1.StoreServing, Restart: restart}
+		p.Status.Conditions = []metav1.Condition{
+			{Type: v1alpha1.StoreReachableCondition, Status: reachable, Reason: v1alpha1.ReachableReason},
+			{Type: v1alpha1.ProgrammedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ProgrammedReason},
+		}
+	}
+	return p
+}
+
+func TestALongWindowInRedis(t *testing.T) {
+	const here, there = "redis.shop.svc:6379", "redis.cart.svc:6379"
+	const lossless, lossy = v1alpha1.LosslessRestart, v1alpha1.LossyRestart
+	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
+	moving := aDayIn("a", there, lossless, yes)
+	moving.Spec.Store.Redis.Address = here // which does not serve yet
+	idle := aDayIn("a", here, lossy, yes)
+	idle.Status.Conditions[1].Reason = v1alpha1.NoEnforcersReason // it may keep everything by now
+	elsewhere := aDayIn("a", here, lossless, yes)
+	elsewhere.Namespace = "cart"
+	const unknown, forgets = "it is not known yet", "as this Redis is configured a restart may lose counters"
+	for name, tc := range map[string]struct {
+		others []client.Object
+		want   string // a part of the only warning; empty: none
+	}{
+		"of which nothing is known":               {nil, unknown},
+		"that keeps everything":                   {[]client.Object{aDayIn("a", here, lossless, yes)}, ""},
+		"that keeps everything, seen elsewhere":   {[]client.Object{elsewhere}, ""},
+		"that forgets":                            {[]client.Object{aDayIn("a", here, lossy, yes)}, forgets},
+		"of which policies differ":                {[]client.Object{aDayIn("a", here, lossless, yes), aDayIn("b", here, lossy, yes), aDayIn("c", here, lossless, yes)}, forgets},
+		"beside another that keeps everything":    {[]client.Object{aDayIn("a", there, lossless, yes)}, unknown},
+		"that kept everything and went away":      {[]client.Object{aDayIn("a", here, lossless, no)}, unknown},
+		"that was not asked yet":                  {[]client.Object{aDayIn("a", here, "", yes)}, unknown},
+		"that was asked when there were sidecars": {[]client.Object{idle}, unknown},
+		"that a policy only moves to":             {[]client.Object{moving}, unknown},
+		"that an old status says nothing of":      {[]client.Object{aDayIn("a", here, "", ""), aDayIn("b", here, lossless, yes)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache := fake.NewClientBuilder().WithScheme(ourScheme(t)).WithObjects(tc.others...).Build()
+			p := aDayIn("checkout", here, "", "")
+			warnings, err := PolicyValidator{Cache: cache}.ValidateCreate(t.Context(), p)
+			if err != nil {
+				t.Errorf("refused: %v", err)
+			}
+			requireWarning(t, admission.Allowed("").WithWarnings(warnings...), tc.want)
+		})
+	}
+	t.Run("while statuses cannot be read", func(t *testing.T) {
+		warnings, err := PolicyValidator{Cache: unreadable{}}.ValidateCreate(t.Context(), aDayIn("checkout", here, "", ""))
+		if err != nil {
+			t.Errorf("refused: %v", err)
+		}
+		requireWarning(t, admission.Allowed("").WithWarnings(warnings...), unknown)
+	})
 }
 
 func TestMalformedPolicyRequest(t *testing.T) {

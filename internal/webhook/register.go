@@ -20,7 +20,7 @@ const (
 // as a member of budgets.
 func Register(server webhook.Server, scheme *runtime.Scheme, pods *PodInjector, cache client.Reader, cluster string) {
 	server.Register(InjectPath, &admission.Webhook{Handler: counted{pods}})
-	server.Register(ValidatePolicyPath, admission.WithValidator(scheme, PolicyValidator{Cluster: cluster, Budgets: cache}))
+	server.Register(ValidatePolicyPath, admission.WithValidator(scheme, PolicyValidator{Cluster: cluster, Cache: cache}))
 	server.Register(ValidatePoolPath, admission.WithValidator(scheme, PoolValidator{Pools: cache}))
 	server.Register(ValidateBudgetPath, admission.WithValidator(scheme, BudgetValidator{Cluster: cluster, Cache: cache}))
 }
