@@ -103,7 +103,7 @@ func (s *scope) cureOf(forgot []withholding) string {
 	case durable:
 		return "; set spec.store.onMemoryLoss to Resume to go on at once with the counts that are left, which may admit one more limit"
 	}
-	return "; set spec.store.memory to Auto or Durable so that counters outlive a restart of the store"
+	return "; set spec.store.memory to Durable so that counters outlive a restart of the store, as far as it persists"
 }
 
 // retention returns how the store keeps the counters of a limit.

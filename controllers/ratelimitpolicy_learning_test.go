@@ -47,7 +47,7 @@ func TestLearning(t *testing.T) {
 	second := func(s *scope) { s.policy.Spec.Limits = append(s.policy.Spec.Limits, v1alpha1.Limit{Name: "some"}) }
 	const (
 		forgot  = "the store may have forgotten what it granted of the open windows, and grants no more of them: limit all until 2026-11-20T10:16:30Z"
-		keep    = "; set spec.store.memory to Auto or Durable so that counters outlive a restart of the store"
+		keep    = "; set spec.store.memory to Durable so that counters outlive a restart of the store, as far as it persists"
 		resume  = "; set spec.store.onMemoryLoss to Resume to go on at once with the counts that are left, which may admit one more limit"
 		back    = "; set the limit back with the annotation weir.dev/reset to go on at once, which may admit one more limit"
 		granted = "no limit is refused by a store that may have forgotten what it granted"
