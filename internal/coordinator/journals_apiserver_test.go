@@ -98,7 +98,7 @@ func TestADayGoesOnOnAnAPIServer(t *testing.T) {
 				p = aDay(leader, limit)
 			}
 			began, resumed := time.Now(), time.Duration(0)
-			for time.Since(began) < 300*time.Millisecond {
+			for resumed == 0 && time.Since(began) < 5*time.Second || time.Since(began) < resumed+300*time.Millisecond {
 				res, err := leader.store.Apply(t.Context(), key, p, limiter.Command{Min: 1, Want: 20})
 				if err != nil || res.Reason == limiter.Amnesia {
 					t.Fatalf("term %d: %+v, %v", number+1, res, err)
@@ -111,8 +111,8 @@ func TestADayGoesOnOnAnAPIServer(t *testing.T) {
 				}
 				<-time.After(10 * time.Millisecond)
 			}
-			if resumed == 0 || resumed > 5*time.Second {
-				t.Errorf("term %d grants after %s", number+1, resumed)
+			if resumed == 0 {
+				t.Errorf("term %d grants nothing for 5 s", number+1)
 			}
 			p.Retention.Born = nil
 			leader.journals.stop() // it hands nothing over
