@@ -215,7 +215,7 @@ var _ = Describe("All samples at once", func() {
 		from := time.Now()
 		sleepUntil(ctx, from.Add(20*time.Second))
 		for s, all := range applied {
-			s.programmed(ctx, Default, all)
+			Eventually(func(g Gomega) { s.programmed(ctx, g, all) }, longest, 500*time.Millisecond).Should(Succeed())
 			for _, e := range s.endpoints(ctx) {
 				Expect(metric(ctx, e.Admin, "weir_fleet_streams_total")).To(BeEquivalentTo(1), "%s lost its stream", e.Pod)
 				o := s.load.Of(e.Pod)
