@@ -1,44 +1,19 @@
 package explore_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/weir-dev/weir/internal/explore/pages"
 )
 
-var update = flag.Bool("update", false, "write the figures into docs/formal-model.md")
+// here is where the figures are found.
+const here = pages.Source("internal/explore")
 
-const (
-	page       = "../../docs/formal-model.md"
-	figuresAre = "<!-- figures: go test ./internal/explore -run TestPageTellsTheFigures -update -->\n"
-	figuresEnd = "<!-- end of figures -->\n"
-)
-
-// TestPageTellsTheFigures compares the page with what the other tests pin.
-func TestPageTellsTheFigures(t *testing.T) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(text), figuresAre)
-	told, after, ended := strings.Cut(rest, figuresEnd)
-	if !found || !ended {
-		t.Fatalf("%s has no lines %q and %q", page, figuresAre, figuresEnd)
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(before+figuresAre+tables()+figuresEnd+after), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(tables(), told); diff != "" {
-		t.Errorf("%s tells other figures (-want +got); run the command in its comment:\n%s", page, diff)
-	}
+// TestPageShowsTheFigures compares the page with what the other tests pin.
+func TestPageShowsTheFigures(t *testing.T) {
+	here.Shows(t, pages.FormalModel, "figures", tables())
 }
 
 func tables() string {
@@ -88,19 +63,9 @@ func TestSpecsExpectWhatTheSearchFinds(t *testing.T) {
 	for _, r := range returning {
 		want[config("GaleWindowCoupledLeasing", r.size, "-returns")] = r.states
 	}
-	for name, states := range want {
-		text, err := os.ReadFile(filepath.Join("../../spec", name))
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		first, _, _ := strings.Cut(string(text), "\n")
-		if expect := fmt.Sprintf(`\* expect %d states`, states); first != expect {
-			t.Errorf("%s begins with %q, want %q", name, first, expect)
-		}
-	}
+	here.Agree(t, want)
 }
 
 func config(module string, s size, kind string) string {
-	return fmt.Sprintf("%s-%d-%d-%d%s.cfg", module, s.holders, s.limit, s.batch, kind)
+	return fmt.Sprintf("%s-%d-%d-%d%s", module, s.holders, s.limit, s.batch, kind)
 }

@@ -1,44 +1,19 @@
 package federation_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/weir-dev/weir/internal/explore/pages"
 )
 
-var update = flag.Bool("update", false, "write the figures into docs/formal-model.md")
+// here is where the figures are found.
+const here = pages.Source("internal/explore/federation")
 
-const (
-	page       = "../../../docs/formal-model.md"
-	figuresAre = "<!-- figures of budgets: go test ./internal/explore/federation -run TestPageTellsTheFigures -update -->\n"
-	figuresEnd = "<!-- end of figures of budgets -->\n"
-)
-
-// TestPageTellsTheFigures compares the page with what the other tests pin.
-func TestPageTellsTheFigures(t *testing.T) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(text), figuresAre)
-	told, after, ended := strings.Cut(rest, figuresEnd)
-	if !found || !ended {
-		t.Fatalf("%s has no lines %q and %q", page, figuresAre, figuresEnd)
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(before+figuresAre+tables()+figuresEnd+after), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(tables(), told); diff != "" {
-		t.Errorf("%s tells other figures (-want +got); run the command in its comment:\n%s", page, diff)
-	}
+// TestPageShowsTheFigures compares the page with what the other tests pin.
+func TestPageShowsTheFigures(t *testing.T) {
+	here.Shows(t, pages.FormalModel, "figures of budgets", tables())
 }
 
 func tables() string {
@@ -81,20 +56,13 @@ func tables() string {
 // TestSpecsExpectWhatTheSearchFinds has TLC and the search agree: a configuration
 // in spec/ expects as many states as the production code reaches.
 func TestSpecsExpectWhatTheSearchFinds(t *testing.T) {
+	want := map[string]int{}
 	for _, p := range publishedModels {
 		module := "GaleFederatedLeasing-"
 		if p.block > 0 {
 			module = "GaleFederatedBlocks-"
 		}
-		config := module + p.String() + ".cfg"
-		text, err := os.ReadFile(filepath.Join("../../../spec", config))
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		first, _, _ := strings.Cut(string(text), "\n")
-		if expect := fmt.Sprintf(`\* expect %d states`, p.states); first != expect {
-			t.Errorf("%s begins with %q, want %q", config, first, expect)
-		}
+		want[module+p.String()] = p.states
 	}
+	here.Agree(t, want)
 }

@@ -1,43 +1,19 @@
 package leaders_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/weir-dev/weir/internal/explore/pages"
 )
 
-var update = flag.Bool("update", false, "write the figures into docs/formal-model.md")
+// here is where the figures are found.
+const here = pages.Source("internal/explore/leaders")
 
-const (
-	page       = "../../../docs/formal-model.md"
-	figuresAre = "<!-- figures of leaders: go test ./internal/explore/leaders -run TestPageTellsTheFigures -update -->\n"
-	figuresEnd = "<!-- end of figures of leaders -->\n"
-)
-
-// TestPageTellsTheFigures compares the page with what the other tests pin.
-func TestPageTellsTheFigures(t *testing.T) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(text), figuresAre)
-	told, after, ended := strings.Cut(rest, figuresEnd)
-	if !found || !ended {
-		t.Fatalf("%s has no lines %q and %q", page, figuresAre, figuresEnd)
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(before+figuresAre+tables()+figuresEnd+after), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(tables(), told); diff != "" {
-		t.Errorf("%s has other figures (-want +got); run the command in its comment:\n%s", page, diff)
-	}
+// TestPageShowsTheFigures compares the page with what the other tests pin.
+func TestPageShowsTheFigures(t *testing.T) {
+	here.Shows(t, pages.FormalModel, "figures of leaders", tables())
 }
 
 func tables() string {
