@@ -190,7 +190,7 @@ func (s *succession) arrive(w *world, i int) {
 	}
 	p.sent = &sent
 	for n := range w.processes { // they look often; to do so later only delays them
-		if p := &w.processes[n]; sent.accepted && n != i && p.role == standing {
+		if p := &w.processes[n]; sent.accepted && !s.unseen && n != i && p.role == standing {
 			p.observed, p.since, p.past = w.lease.version, w.tick, s.rules.past(sent.note, hold*tick)
 		}
 	}
@@ -318,7 +318,7 @@ func (s *succession) lease(w *world, n, i int) int64 {
 	if p.term > h.term {
 		h.term, h.clock = p.term, s.rules.pause(h.clock)
 	}
-	c := limiter.Command{Op: limiter.Take, Min: 1, Want: s.batch, Floor: h.clock.At(w.mono()), Memory: p.known}
+	c := limiter.Command{Op: limiter.Take, Min: 1, Want: s.batch, Floor: s.rules.floor(h.clock, w.mono()), Memory: p.known}
 	next, res := s.params().Step(p.state, w.now(p), c)
 	p.state = next
 	if p.renewal == nil || !s.rules.covers(*p.renewal, w.now(p), w.boot(), span) {

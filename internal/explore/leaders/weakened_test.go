@@ -7,6 +7,7 @@ import (
 	"github.com/weir-dev/weir/internal/explore"
 	"github.com/weir-dev/weir/internal/leadership"
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // A weakening takes one rule away, and the shortest history that breaks the promise
@@ -52,6 +53,24 @@ func weakenings() []weakening {
 			r.missed = func(leadership.Past, limiter.Micros) leadership.Past { return leadership.Past{} }
 		}, of(gone))},
 		{"a leader that did not renew in time does not lead on", 12, weak(func(r *rules) { r.revives = true }, of(gone))},
+		{"holders pass on the newest instant that they know of the clock", 20, weak(floorless, of(unseen))},
+	}
+}
+
+// floorless has holders pass nothing on of the store's clock.
+func floorless(r *rules) { r.floor = func(store.Reading, int64) limiter.Instant { return 0 } }
+
+// TestALeasedClockNeedsNoFloor has holders pass nothing on while the Lease is there: the
+// same worlds are reached, because a leader's clock starts after all that was served.
+func TestALeasedClockNeedsNoFloor(t *testing.T) {
+	for _, m := range models()[:2] {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			r, err := explore.Search(weak(floorless, m.of).model(), nil)
+			if err != nil || r.Counterexample != nil || r.States != m.states {
+				t.Errorf("%d states, want %d: %v, %v", r.States, m.states, r.Counterexample, err)
+			}
+		})
 	}
 }
 

@@ -31,6 +31,8 @@ type succession struct {
 	late    bool  // writes of the Lease and their answers take any time
 	lost    int   // writes that do not arrive, or are not answered, at most
 	deleted bool  // somebody may delete the Lease, once
+	unseen  bool  // processes that stand by see the Lease only when they try to lead
+	again   int   // windows that may be served twice, at most
 
 	rules rules
 	spare int64 // by how much the bound is lowered, to refute that it could be
@@ -58,6 +60,7 @@ type rules struct {
 	missed func(leadership.Past, limiter.Micros) leadership.Past // when there is no Lease
 	begin  func(memory) memory                                   // of a term
 	pause  func(store.Reading) store.Reading
+	floor  func(r store.Reading, sent int64) limiter.Instant // that a holder passes on
 	// revives has a leader that did not renew in time create the Lease when it is gone.
 	revives bool
 	// byAnswer has a renewal count from when it was answered.
@@ -73,6 +76,7 @@ func production() rules {
 		missed: leadership.Past.WithoutLease,
 		begin:  func(m memory) memory { return m },
 		pause:  store.Reading.Pause,
+		floor:  store.Reading.At,
 	}
 }
 
@@ -174,14 +178,29 @@ func (s *succession) init() []world {
 	return all
 }
 
-// check has no window admit more than its limit.
+// check has no window admit more than its limit, but for those that may be served twice.
 func (s *succession) check(w world) error {
+	twice := 0
 	for i, n := range w.admitted {
-		if n > s.limit-s.spare {
+		if n <= s.limit-s.spare {
+			continue
+		}
+		if twice++; twice > s.again || n > 2*s.limit {
 			return fmt.Errorf("%d admitted of window %d, whose limit is %d", n, i, s.limit)
 		}
 	}
 	return nil
+}
+
+// tight returns the model whose bound is lower by the least, to refute that it holds.
+func (s *succession) tight() *succession {
+	t := *s
+	if t.again > 0 {
+		t.again--
+	} else {
+		t.spare = 1
+	}
+	return &t
 }
 
 // own returns a process that may be changed without changing another world.
