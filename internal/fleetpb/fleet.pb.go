@@ -2388,10 +2388,11 @@ type PoolReport struct {
 	BaselineMicros int64                  `protobuf:"varint,11,opt,name=baseline_micros,json=baselineMicros,proto3" json:"baseline_micros,omitempty"` // latency without load, 0 when nothing was measured
 	LatencyMicros  int64                  `protobuf:"varint,12,opt,name=latency_micros,json=latencyMicros,proto3" json:"latency_micros,omitempty"`    // of the last sample, 0 when nothing was measured
 	// Since the process started.
-	AdmittedTotal    int64  `protobuf:"varint,13,opt,name=admitted_total,json=admittedTotal,proto3" json:"admitted_total,omitempty"`
-	RefusedTotal     int64  `protobuf:"varint,14,opt,name=refused_total,json=refusedTotal,proto3" json:"refused_total,omitempty"`
-	FencedTotal      int64  `protobuf:"varint,15,opt,name=fenced_total,json=fencedTotal,proto3" json:"fenced_total,omitempty"` // times it was fenced
-	BeatsTotal       int64  `protobuf:"varint,16,opt,name=beats_total,json=beatsTotal,proto3" json:"beats_total,omitempty"`
+	AdmittedTotal int64 `protobuf:"varint,13,opt,name=admitted_total,json=admittedTotal,proto3" json:"admitted_total,omitempty"`
+	RefusedTotal  int64 `protobuf:"varint,14,opt,name=refused_total,json=refusedTotal,proto3" json:"refused_total,omitempty"`
+	FencedTotal   int64 `protobuf:"varint,15,opt,name=fenced_total,json=fencedTotal,proto3" json:"fenced_total,omitempty"` // times it was fenced
+	// Deprecated: Marked as deprecated in internal/fleetpb/fleet.proto.
+	BeatsTotal       int64  `protobuf:"varint,16,opt,name=beats_total,json=beatsTotal,proto3" json:"beats_total,omitempty"`                  // never read, and sent no more: the sidecar's own metric shows it
 	CoordinatorError string `protobuf:"bytes,17,opt,name=coordinator_error,json=coordinatorError,proto3" json:"coordinator_error,omitempty"` // why the coordinator does not answer, empty when it does
 	// As the coordinator last answered under this generation; limit is 0 before it did.
 	Limit             int64                   `protobuf:"varint,18,opt,name=limit,proto3" json:"limit,omitempty"`
@@ -2543,6 +2544,7 @@ func (x *PoolReport) GetFencedTotal() int64 {
 	return 0
 }
 
+// Deprecated: Marked as deprecated in internal/fleetpb/fleet.proto.
 func (x *PoolReport) GetBeatsTotal() int64 {
 	if x != nil {
 		return x.BeatsTotal
@@ -3234,7 +3236,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\tin_flight\x18\f \x01(\x03R\binFlight\x12\x1a\n" +
 	"\boccupied\x18\r \x01(\x03R\boccupied\x12\x14\n" +
 	"\x05bound\x18\x0e \x01(\x03R\x05bound\x12-\n" +
-	"\x12quarantined_micros\x18\x0f \x01(\x03R\x11quarantinedMicros\"\xaf\a\n" +
+	"\x12quarantined_micros\x18\x0f \x01(\x03R\x11quarantinedMicros\"\xb3\a\n" +
 	"\n" +
 	"PoolReport\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
@@ -3254,8 +3256,8 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x0elatency_micros\x18\f \x01(\x03R\rlatencyMicros\x12%\n" +
 	"\x0eadmitted_total\x18\r \x01(\x03R\radmittedTotal\x12#\n" +
 	"\rrefused_total\x18\x0e \x01(\x03R\frefusedTotal\x12!\n" +
-	"\ffenced_total\x18\x0f \x01(\x03R\vfencedTotal\x12\x1f\n" +
-	"\vbeats_total\x18\x10 \x01(\x03R\n" +
+	"\ffenced_total\x18\x0f \x01(\x03R\vfencedTotal\x12#\n" +
+	"\vbeats_total\x18\x10 \x01(\x03B\x02\x18\x01R\n" +
 	"beatsTotal\x12+\n" +
 	"\x11coordinator_error\x18\x11 \x01(\tR\x10coordinatorError\x12\x14\n" +
 	"\x05limit\x18\x12 \x01(\x03R\x05limit\x12\x18\n" +

@@ -72,9 +72,8 @@ func (k *Keeper) Report(session uint64) []*fleetpb.PoolReport {
 		Share: s.Share, Ceiling: s.Ceiling, Inferred: s.Inferred,
 		InFlight: s.InFlight + p.engine.spared.inFlight(), Peak: w.Peak + w.spared, Spared: w.spared, Queued: s.Queued, Fenced: s.Fenced,
 		BaselineMicros: s.Baseline.Microseconds(), LatencyMicros: s.Latency.Microseconds(),
-		AdmittedTotal: s.Admitted, RefusedTotal: s.Refused, FencedTotal: s.Fences, BeatsTotal: s.Beats,
-		AbortedTotal: s.Aborted,
-		Occupied:     w.Occupied, Bound: w.Bound, QuarantinedMicros: int64(s.Grant.Quarantined),
+		AdmittedTotal: s.Admitted, RefusedTotal: s.Refused, FencedTotal: s.Fences, AbortedTotal: s.Aborted,
+		Occupied: w.Occupied, Bound: w.Bound, QuarantinedMicros: int64(s.Grant.Quarantined),
 	}
 	if s.Grant.Seq > p.engine.before { // an older answer is of another generation
 		r.Limit, r.Holders = s.Grant.Limit, s.Grant.Holders

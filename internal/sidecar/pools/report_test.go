@@ -37,7 +37,7 @@ func TestAReportTellsTheStateOfThePool(t *testing.T) {
 		want := []*fleetpb.PoolReport{{
 			Namespace: "shop", Pool: "checkout", Generation: 1,
 			Share: 4, Ceiling: 4, Inferred: 4, InFlight: 1, Peak: 2, LatencyMicros: 30_000,
-			AdmittedTotal: 3, RefusedTotal: 1, BeatsTotal: 1, Limit: 4, Holders: 1, Occupied: 0, Bound: 4,
+			AdmittedTotal: 3, RefusedTotal: 1, Limit: 4, Holders: 1, Occupied: 0, Bound: 4,
 			Partitions: []*fleetpb.PoolReport_Partition{{Name: "gold", Guaranteed: 2}},
 		}}
 		if diff := cmp.Diff(want, s.Report(1), protocmp.Transform()); diff != "" {
