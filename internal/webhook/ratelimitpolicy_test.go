@@ -140,11 +140,11 @@ func TestALongWindowInRedis(t *testing.T) {
 		others []client.Object
 		want   string // a part of the only warning; empty: none
 	}{
-		"of which nothing is known":               {nil, unknown},
+		"nothing is known of it":                  {nil, unknown},
 		"that keeps everything":                   {[]client.Object{aDayIn("a", here, lossless, yes)}, ""},
 		"that keeps everything, seen elsewhere":   {[]client.Object{elsewhere}, ""},
 		"that forgets":                            {[]client.Object{aDayIn("a", here, lossy, yes)}, forgets},
-		"of which policies differ":                {[]client.Object{aDayIn("a", here, lossless, yes), aDayIn("b", here, lossy, yes), aDayIn("c", here, lossless, yes)}, forgets},
+		"policies differ about it":                {[]client.Object{aDayIn("a", here, lossless, yes), aDayIn("b", here, lossy, yes), aDayIn("c", here, lossless, yes)}, forgets},
 		"beside another that keeps everything":    {[]client.Object{aDayIn("a", there, lossless, yes)}, unknown},
 		"that kept everything and went away":      {[]client.Object{aDayIn("a", here, lossless, no)}, unknown},
 		"that was not asked yet":                  {[]client.Object{aDayIn("a", here, "", yes)}, unknown},
