@@ -20,7 +20,18 @@ func tables() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 
-	line("### The models of leaders\n")
+	line("### The published models of leaders\n")
+	line("| model | states | steps of the shortest history that breaks the promise |")
+	line("|---|---|---|")
+	for _, p := range publishedModels {
+		if p.states > 0 {
+			line("| %s | %d | |", p.what, p.states)
+		} else {
+			line("| %s | | %d |", p.what, p.steps)
+		}
+	}
+
+	line("\n### The models of leaders\n")
 	line("| model | states | steps of the shortest history that admits all it may | ticks until somebody serves, at most |")
 	line("|---|---|---|---|")
 	for _, m := range models() {

@@ -116,12 +116,18 @@ func (w *world) follow() {
 
 // load has a leader begin from the record as it is.
 func (w *world) load(l *leader, term uint64) {
+	l.Journal, l.read, l.counters = w.successor(term, w.now), w.version, map[Key]counter{}
+}
+
+// successor returns the journal of a term that begins at an instant.
+func (w *world) successor(term uint64, at limiter.Instant) *Journal {
 	known := w.rules.until + 1
 	if w.rules.forgets {
 		known = 0
 	}
-	l.Journal, l.read, l.counters = New(term, w.now, w.kept, known, w.rules.most), w.version, map[Key]counter{}
-	l.Open(limit, Scope{Window: w.rules.params.Rates[0].Window, Limit: w.rules.params.Rates[0].Limit})
+	j := New(term, at, w.kept, known, w.rules.most)
+	j.Open(limit, Scope{Window: w.rules.params.Rates[0].Window, Limit: w.rules.params.Rates[0].Limit})
+	return j
 }
 
 // clock is what the leader's clock shows.
@@ -198,6 +204,27 @@ func (w *world) sweep(l *leader, k Key) bool {
 	delete(l.counters, k)
 	l.Forget(k)
 	return true
+}
+
+// uncovered returns a key of which more was granted than a successor that begins now takes
+// for granted: Covered of GaleJournal.
+func (w *world) uncovered() string {
+	p, at := w.rules.params, w.now+1
+	next := w.successor(uint64(len(w.leaders)+1), at)
+	open := p.Rates[0].WindowAt(at)
+	for _, k := range w.rules.keys {
+		if next.Past(k) > open.Start() {
+			continue // nothing is granted of the window
+		}
+		var charged int64
+		if s := next.State(k, p); s.N > 0 && s.Meters[0].Index == open.Index {
+			charged = s.Meters[0].Used
+		}
+		if n := w.granted[k][open.Index]; n > charged {
+			return fmt.Sprintf("window %d of %s: %d granted, and a successor knows of %d", open.Index, k.Hash, n, charged)
+		}
+	}
+	return ""
 }
 
 // exceeded returns a window in which more was granted than the limit.
