@@ -146,7 +146,7 @@ func (x Grant_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Grant_Reason.Descriptor instead.
 func (Grant_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{7, 0}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{8, 0}
 }
 
 type Refusal_Reason int32
@@ -213,7 +213,7 @@ func (x Refusal_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Refusal_Reason.Descriptor instead.
 func (Refusal_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{13, 0}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{14, 0}
 }
 
 type ApplyRequest struct {
@@ -431,6 +431,7 @@ type Command struct {
 	Weight        int64                  `protobuf:"varint,10,opt,name=weight,proto3" json:"weight,omitempty"`
 	Slice         int64                  `protobuf:"varint,11,opt,name=slice,proto3" json:"slice,omitempty"`
 	Usage         []*Usage               `protobuf:"bytes,12,rep,name=usage,proto3" json:"usage,omitempty"`
+	Tenants       *Tenants               `protobuf:"bytes,13,opt,name=tenants,proto3" json:"tenants,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -549,6 +550,66 @@ func (x *Command) GetUsage() []*Usage {
 	return nil
 }
 
+func (x *Command) GetTenants() *Tenants {
+	if x != nil {
+		return x.Tenants
+	}
+	return nil
+}
+
+// Tenants is ledger.Tenants.
+type Tenants struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Met           int64                  `protobuf:"varint,1,opt,name=met,proto3" json:"met,omitempty"`
+	Unmet         int64                  `protobuf:"varint,2,opt,name=unmet,proto3" json:"unmet,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Tenants) Reset() {
+	*x = Tenants{}
+	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Tenants) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Tenants) ProtoMessage() {}
+
+func (x *Tenants) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Tenants.ProtoReflect.Descriptor instead.
+func (*Tenants) Descriptor() ([]byte, []int) {
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Tenants) GetMet() int64 {
+	if x != nil {
+		return x.Met
+	}
+	return 0
+}
+
+func (x *Tenants) GetUnmet() int64 {
+	if x != nil {
+		return x.Unmet
+	}
+	return 0
+}
+
 type Epoch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         int64                  `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -559,7 +620,7 @@ type Epoch struct {
 
 func (x *Epoch) Reset() {
 	*x = Epoch{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -571,7 +632,7 @@ func (x *Epoch) String() string {
 func (*Epoch) ProtoMessage() {}
 
 func (x *Epoch) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -584,7 +645,7 @@ func (x *Epoch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Epoch.ProtoReflect.Descriptor instead.
 func (*Epoch) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{5}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Epoch) GetIndex() int64 {
@@ -613,7 +674,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -625,7 +686,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -638,7 +699,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{6}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Usage) GetIndex() int64 {
@@ -689,7 +750,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -701,7 +762,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -714,7 +775,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{7}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Grant) GetReason() Grant_Reason {
@@ -813,7 +874,7 @@ type State struct {
 
 func (x *State) Reset() {
 	*x = State{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -825,7 +886,7 @@ func (x *State) String() string {
 func (*State) ProtoMessage() {}
 
 func (x *State) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -838,7 +899,7 @@ func (x *State) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use State.ProtoReflect.Descriptor instead.
 func (*State) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{8}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *State) GetWindowMicros() int64 {
@@ -923,7 +984,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -935,7 +996,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -948,7 +1009,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{9}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Account) GetMember() string {
@@ -989,13 +1050,14 @@ type Standing struct {
 	Slice         int64                  `protobuf:"varint,6,opt,name=slice,proto3" json:"slice,omitempty"`
 	Next          int64                  `protobuf:"varint,7,opt,name=next,proto3" json:"next,omitempty"`
 	Told          int64                  `protobuf:"varint,8,opt,name=told,proto3" json:"told,omitempty"`
+	Tenants       *Tenants               `protobuf:"bytes,9,opt,name=tenants,proto3" json:"tenants,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1007,7 +1069,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1020,7 +1082,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{10}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Standing) GetMember() string {
@@ -1079,6 +1141,13 @@ func (x *Standing) GetTold() int64 {
 	return 0
 }
 
+func (x *Standing) GetTenants() *Tenants {
+	if x != nil {
+		return x.Tenants
+	}
+	return nil
+}
+
 type Closed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         int64                  `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -1091,7 +1160,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +1172,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +1185,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{11}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Closed) GetIndex() int64 {
@@ -1161,7 +1230,7 @@ type MemberUsage struct {
 
 func (x *MemberUsage) Reset() {
 	*x = MemberUsage{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[12]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1242,7 @@ func (x *MemberUsage) String() string {
 func (*MemberUsage) ProtoMessage() {}
 
 func (x *MemberUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[12]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +1255,7 @@ func (x *MemberUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberUsage.ProtoReflect.Descriptor instead.
 func (*MemberUsage) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{12}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *MemberUsage) GetMember() string {
@@ -1241,7 +1310,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[13]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1322,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[13]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1335,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{13}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Refusal) GetReason() Refusal_Reason {
@@ -1291,7 +1360,7 @@ const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\x03csr\x18\x01 \x01(\fR\x03csr\"O\n" +
 	"\rRenewResponse\x12 \n" +
 	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12\x1c\n" +
-	"\tauthority\x18\x02 \x01(\fR\tauthority\"\xaa\x03\n" +
+	"\tauthority\x18\x02 \x01(\fR\tauthority\"\xe1\x03\n" +
 	"\aCommand\x12.\n" +
 	"\x02op\x18\x01 \x01(\x0e2\x1e.weir.federation.v1.Command.OpR\x02op\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12\x16\n" +
@@ -1305,13 +1374,17 @@ const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\x06weight\x18\n" +
 	" \x01(\x03R\x06weight\x12\x14\n" +
 	"\x05slice\x18\v \x01(\x03R\x05slice\x12/\n" +
-	"\x05usage\x18\f \x03(\v2\x19.weir.federation.v1.UsageR\x05usage\"E\n" +
+	"\x05usage\x18\f \x03(\v2\x19.weir.federation.v1.UsageR\x05usage\x125\n" +
+	"\atenants\x18\r \x01(\v2\x1b.weir.federation.v1.TenantsR\atenants\"E\n" +
 	"\x02Op\x12\x12\n" +
 	"\x0eOP_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bOP_LEASE\x10\x01\x12\x0e\n" +
 	"\n" +
 	"OP_RELEASE\x10\x02\x12\r\n" +
 	"\tOP_REPORT\x10\x03\"1\n" +
+	"\aTenants\x12\x10\n" +
+	"\x03met\x18\x01 \x01(\x03R\x03met\x12\x14\n" +
+	"\x05unmet\x18\x02 \x01(\x03R\x05unmet\"1\n" +
 	"\x05Epoch\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x03R\x05index\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x03R\x04term\"o\n" +
@@ -1363,7 +1436,7 @@ const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x16\n" +
 	"\x06holder\x18\x02 \x01(\tR\x06holder\x12\x10\n" +
 	"\x03seq\x18\x03 \x01(\x03R\x03seq\x12\x18\n" +
-	"\agranted\x18\x04 \x01(\x03R\agranted\"\xc9\x01\n" +
+	"\agranted\x18\x04 \x01(\x03R\agranted\"\x80\x02\n" +
 	"\bStanding\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x1f\n" +
 	"\vseen_micros\x18\x02 \x01(\x03R\n" +
@@ -1373,7 +1446,8 @@ const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\x06before\x18\x05 \x01(\x03R\x06before\x12\x14\n" +
 	"\x05slice\x18\x06 \x01(\x03R\x05slice\x12\x12\n" +
 	"\x04next\x18\a \x01(\x03R\x04next\x12\x12\n" +
-	"\x04told\x18\b \x01(\x03R\x04told\"\x85\x01\n" +
+	"\x04told\x18\b \x01(\x03R\x04told\x125\n" +
+	"\atenants\x18\t \x01(\v2\x1b.weir.federation.v1.TenantsR\atenants\"\x85\x01\n" +
 	"\x06Closed\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x03R\x05index\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x03R\x05limit\x12\x18\n" +
@@ -1417,7 +1491,7 @@ func file_internal_federationpb_federation_proto_rawDescGZIP() []byte {
 }
 
 var file_internal_federationpb_federation_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_internal_federationpb_federation_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_internal_federationpb_federation_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_internal_federationpb_federation_proto_goTypes = []any{
 	(Command_Op)(0),        // 0: weir.federation.v1.Command.Op
 	(Grant_Reason)(0),      // 1: weir.federation.v1.Grant.Reason
@@ -1427,39 +1501,42 @@ var file_internal_federationpb_federation_proto_goTypes = []any{
 	(*RenewRequest)(nil),   // 5: weir.federation.v1.RenewRequest
 	(*RenewResponse)(nil),  // 6: weir.federation.v1.RenewResponse
 	(*Command)(nil),        // 7: weir.federation.v1.Command
-	(*Epoch)(nil),          // 8: weir.federation.v1.Epoch
-	(*Usage)(nil),          // 9: weir.federation.v1.Usage
-	(*Grant)(nil),          // 10: weir.federation.v1.Grant
-	(*State)(nil),          // 11: weir.federation.v1.State
-	(*Account)(nil),        // 12: weir.federation.v1.Account
-	(*Standing)(nil),       // 13: weir.federation.v1.Standing
-	(*Closed)(nil),         // 14: weir.federation.v1.Closed
-	(*MemberUsage)(nil),    // 15: weir.federation.v1.MemberUsage
-	(*Refusal)(nil),        // 16: weir.federation.v1.Refusal
+	(*Tenants)(nil),        // 8: weir.federation.v1.Tenants
+	(*Epoch)(nil),          // 9: weir.federation.v1.Epoch
+	(*Usage)(nil),          // 10: weir.federation.v1.Usage
+	(*Grant)(nil),          // 11: weir.federation.v1.Grant
+	(*State)(nil),          // 12: weir.federation.v1.State
+	(*Account)(nil),        // 13: weir.federation.v1.Account
+	(*Standing)(nil),       // 14: weir.federation.v1.Standing
+	(*Closed)(nil),         // 15: weir.federation.v1.Closed
+	(*MemberUsage)(nil),    // 16: weir.federation.v1.MemberUsage
+	(*Refusal)(nil),        // 17: weir.federation.v1.Refusal
 }
 var file_internal_federationpb_federation_proto_depIdxs = []int32{
 	7,  // 0: weir.federation.v1.ApplyRequest.command:type_name -> weir.federation.v1.Command
 	0,  // 1: weir.federation.v1.Command.op:type_name -> weir.federation.v1.Command.Op
-	8,  // 2: weir.federation.v1.Command.epoch:type_name -> weir.federation.v1.Epoch
-	9,  // 3: weir.federation.v1.Command.usage:type_name -> weir.federation.v1.Usage
-	1,  // 4: weir.federation.v1.Grant.reason:type_name -> weir.federation.v1.Grant.Reason
-	8,  // 5: weir.federation.v1.Grant.epoch:type_name -> weir.federation.v1.Epoch
-	12, // 6: weir.federation.v1.State.accounts:type_name -> weir.federation.v1.Account
-	13, // 7: weir.federation.v1.State.standings:type_name -> weir.federation.v1.Standing
-	14, // 8: weir.federation.v1.State.closed:type_name -> weir.federation.v1.Closed
-	15, // 9: weir.federation.v1.Closed.usage:type_name -> weir.federation.v1.MemberUsage
-	2,  // 10: weir.federation.v1.Refusal.reason:type_name -> weir.federation.v1.Refusal.Reason
-	3,  // 11: weir.federation.v1.Federation.Apply:input_type -> weir.federation.v1.ApplyRequest
-	4,  // 12: weir.federation.v1.Federation.Observe:input_type -> weir.federation.v1.ObserveRequest
-	5,  // 13: weir.federation.v1.Federation.Renew:input_type -> weir.federation.v1.RenewRequest
-	10, // 14: weir.federation.v1.Federation.Apply:output_type -> weir.federation.v1.Grant
-	11, // 15: weir.federation.v1.Federation.Observe:output_type -> weir.federation.v1.State
-	6,  // 16: weir.federation.v1.Federation.Renew:output_type -> weir.federation.v1.RenewResponse
-	14, // [14:17] is the sub-list for method output_type
-	11, // [11:14] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	9,  // 2: weir.federation.v1.Command.epoch:type_name -> weir.federation.v1.Epoch
+	10, // 3: weir.federation.v1.Command.usage:type_name -> weir.federation.v1.Usage
+	8,  // 4: weir.federation.v1.Command.tenants:type_name -> weir.federation.v1.Tenants
+	1,  // 5: weir.federation.v1.Grant.reason:type_name -> weir.federation.v1.Grant.Reason
+	9,  // 6: weir.federation.v1.Grant.epoch:type_name -> weir.federation.v1.Epoch
+	13, // 7: weir.federation.v1.State.accounts:type_name -> weir.federation.v1.Account
+	14, // 8: weir.federation.v1.State.standings:type_name -> weir.federation.v1.Standing
+	15, // 9: weir.federation.v1.State.closed:type_name -> weir.federation.v1.Closed
+	8,  // 10: weir.federation.v1.Standing.tenants:type_name -> weir.federation.v1.Tenants
+	16, // 11: weir.federation.v1.Closed.usage:type_name -> weir.federation.v1.MemberUsage
+	2,  // 12: weir.federation.v1.Refusal.reason:type_name -> weir.federation.v1.Refusal.Reason
+	3,  // 13: weir.federation.v1.Federation.Apply:input_type -> weir.federation.v1.ApplyRequest
+	4,  // 14: weir.federation.v1.Federation.Observe:input_type -> weir.federation.v1.ObserveRequest
+	5,  // 15: weir.federation.v1.Federation.Renew:input_type -> weir.federation.v1.RenewRequest
+	11, // 16: weir.federation.v1.Federation.Apply:output_type -> weir.federation.v1.Grant
+	12, // 17: weir.federation.v1.Federation.Observe:output_type -> weir.federation.v1.State
+	6,  // 18: weir.federation.v1.Federation.Renew:output_type -> weir.federation.v1.RenewResponse
+	16, // [16:19] is the sub-list for method output_type
+	13, // [13:16] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_internal_federationpb_federation_proto_init() }
@@ -1473,7 +1550,7 @@ func file_internal_federationpb_federation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_federationpb_federation_proto_rawDesc), len(file_internal_federationpb_federation_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

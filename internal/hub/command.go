@@ -17,7 +17,7 @@ func commandTo(c ledger.Command) *federationpb.Command {
 		Op:     federationpb.Command_Op(c.Op),
 		Member: c.Member, Holder: c.Holder, Seq: c.Seq,
 		Epoch: epochTo(c.Epoch), Granted: c.Granted, Min: c.Min, Want: c.Want,
-		Demand: c.Demand, Weight: c.Weight, Slice: c.Slice,
+		Demand: c.Demand, Weight: c.Weight, Tenants: tenantsTo(c.Tenants), Slice: c.Slice,
 	}
 	for _, u := range c.Usage {
 		out.Usage = append(out.Usage, &federationpb.Usage{Index: u.Index, Admitted: u.Admitted, Refused: u.Refused, Complete: u.Complete})
@@ -31,7 +31,7 @@ func commandFrom(in *federationpb.Command) (ledger.Command, error) {
 		Op:     ledger.Op(in.GetOp()),
 		Member: in.GetMember(), Holder: in.GetHolder(), Seq: in.GetSeq(),
 		Epoch: epochFrom(in.GetEpoch()), Granted: in.GetGranted(), Min: in.GetMin(), Want: in.GetWant(),
-		Demand: in.GetDemand(), Weight: in.GetWeight(), Slice: in.GetSlice(),
+		Demand: in.GetDemand(), Weight: in.GetWeight(), Tenants: tenantsFrom(in.GetTenants()), Slice: in.GetSlice(),
 	}
 	switch in.GetOp() {
 	case federationpb.Command_OP_LEASE, federationpb.Command_OP_RELEASE, federationpb.Command_OP_REPORT:
@@ -58,4 +58,15 @@ func epochTo(e ledger.Epoch) *federationpb.Epoch {
 
 func epochFrom(in *federationpb.Epoch) ledger.Epoch {
 	return ledger.Epoch{Index: in.GetIndex(), Term: in.GetTerm()}
+}
+
+func tenantsTo(t ledger.Tenants) *federationpb.Tenants {
+	if t == (ledger.Tenants{}) {
+		return nil
+	}
+	return &federationpb.Tenants{Met: t.Met, Unmet: t.Unmet}
+}
+
+func tenantsFrom(in *federationpb.Tenants) ledger.Tenants {
+	return ledger.Tenants{Met: in.GetMet(), Unmet: in.GetUnmet()}
 }

@@ -18,7 +18,7 @@ func stateTo(s ledger.State) *federationpb.State {
 	}
 	for _, a := range s.Standings {
 		out.Standings = append(out.Standings, &federationpb.Standing{
-			Member: a.Member, SeenMicros: int64(a.Seen), Weight: a.Weight,
+			Member: a.Member, SeenMicros: int64(a.Seen), Weight: a.Weight, Tenants: tenantsTo(a.Tenants),
 			Demand: a.Demand, Before: a.Before, Slice: a.Slice, Next: a.Next, Told: a.Told,
 		})
 	}
@@ -47,7 +47,7 @@ func stateFrom(in *federationpb.State) (ledger.State, error) {
 	}
 	for _, a := range in.GetStandings() {
 		s.Standings = append(s.Standings, ledger.Standing{
-			Member: a.GetMember(), Seen: limiter.Instant(a.GetSeenMicros()), Weight: a.GetWeight(),
+			Member: a.GetMember(), Seen: limiter.Instant(a.GetSeenMicros()), Weight: a.GetWeight(), Tenants: tenantsFrom(a.GetTenants()),
 			Demand: a.GetDemand(), Before: a.GetBefore(), Slice: a.GetSlice(), Next: a.GetNext(), Told: a.GetTold(),
 		})
 	}
@@ -70,7 +70,7 @@ func checkState(s ledger.State) error {
 		errs = append(errs, counts(a.Seq, a.Granted))
 	}
 	for _, a := range s.Standings {
-		errs = append(errs, counts(int64(a.Seen), a.Weight, a.Demand, a.Before, a.Slice, a.Next, a.Told))
+		errs = append(errs, counts(int64(a.Seen), a.Weight, a.Tenants.Met, a.Tenants.Unmet, a.Demand, a.Before, a.Slice, a.Next, a.Told))
 	}
 	for _, c := range s.Closed {
 		errs = append(errs, counts(c.Index, c.Limit, c.Granted))

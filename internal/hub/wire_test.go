@@ -12,7 +12,7 @@ import (
 )
 
 var everyCommand = []ledger.Command{
-	{Op: ledger.Lease, Member: "b", Holder: "h", Seq: 3, Epoch: ledger.Epoch{Index: 4, Term: 5}, Granted: 6, Min: 7, Want: 8, Demand: 9, Weight: 10, Slice: 11},
+	{Op: ledger.Lease, Member: "b", Holder: "h", Seq: 3, Epoch: ledger.Epoch{Index: 4, Term: 5}, Granted: 6, Min: 7, Want: 8, Demand: 9, Weight: 10, Slice: 11, Tenants: ledger.Tenants{Met: 12, Unmet: 8}},
 	{Op: ledger.Release, Member: "b", Holder: "h", Seq: 3, Epoch: ledger.Epoch{Index: 4, Term: 5}, Granted: 6},
 	{Op: ledger.Report, Member: "b", Holder: "h", Usage: []ledger.Usage{{Index: 1, Admitted: 2, Refused: 3, Complete: true}}},
 }

@@ -53,6 +53,9 @@ type Command struct {
 	// MaxClaim: the sum of the weights of the tenants that are active there. So tenants share by weight
 	// across regions (Parekh and Gallager 1993: a parent weighs what its children do).
 	Weight int64
+	// Tenants says which of that weight wants little. It comes with Weight, which it does not
+	// exceed, and guides what is kept for the member as Demand does.
+	Tenants Tenants
 	// Slice is what the member uses without asking from the next window on, at most:
 	// what it was told last. A holder that does not keep its member's slice says
 	// NoSlice.

@@ -3,6 +3,7 @@ package ledger
 // A claim is one member's part in the division of a window.
 type claim struct {
 	weight, nominal int64
+	met, unmet      int64 // of its tenants: part of the share, and the weight of the others
 	has             int64
 	low, high       int64 // what it gets at least, and what it can make use of
 	share           int64 // what it would get if neither bound it
@@ -34,16 +35,19 @@ func fill(claims []claim, whole int64) {
 }
 
 // divide finds the shares of those that are not settled in what the others leave,
-// which it returns: nominal shares first, the rest by weight. What rounding leaves is
-// nobody's.
+// which it returns: nominal shares first, then what tenants want that want little, the
+// rest by the weight of the others. When what tenants want does not fit it counts for
+// nothing, and what nominal shares leave goes by weight. What rounding leaves is nobody's.
 func divide(claims []claim, whole int64) int64 {
-	rest, nominal, weights := whole, int64(0), int64(0)
+	rest, nominal, weights, met, unmet := whole, int64(0), int64(0), int64(0), int64(0)
 	for i := range claims {
 		if c := &claims[i]; c.settled {
 			rest -= c.gets
 		} else {
 			nominal += c.nominal
 			weights += c.weight
+			met += c.met
+			unmet += c.unmet
 		}
 	}
 	rest = max(0, rest)
@@ -53,8 +57,10 @@ func divide(claims []claim, whole int64) int64 {
 		case c.settled:
 		case rest < nominal:
 			c.share = min(c.nominal, part(rest, c.weight, weights))
-		default:
+		case rest-nominal < met:
 			c.share = c.nominal + part(rest-nominal, c.weight, weights)
+		default:
+			c.share = c.nominal + c.met + part(rest-nominal-met, c.unmet, unmet)
 		}
 	}
 	return rest

@@ -131,3 +131,40 @@ func TestACommandFromBeforeASliceGrewAcknowledgesNothing(t *testing.T) {
 		t.Errorf("%d counts for a, which was told 50", s.Next)
 	}
 }
+
+// TestWhatTenantsWantIsDueFirst has two members of which each wants all.
+func TestWhatTenantsWantIsDueFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		a, b    ledger.Tenants
+		nominal int64 // of a
+		want    int64 // that a gets of 100, where its tenants weigh 3 and those of b 1
+	}{
+		"nothing is said":                    {ledger.Tenants{}, ledger.Tenants{}, 0, 75},
+		"what is met, and the rest as unmet": {ledger.Tenants{Met: 10, Unmet: 1}, ledger.Tenants{}, 0, 55},
+		"of both":                            {ledger.Tenants{Met: 10, Unmet: 1}, ledger.Tenants{Met: 30, Unmet: 1}, 0, 40},
+		"after nominal shares":               {ledger.Tenants{Met: 10, Unmet: 1}, ledger.Tenants{}, 20, 65},
+		"which leave just enough":            {ledger.Tenants{Met: 40, Unmet: 1}, ledger.Tenants{Met: 40, Unmet: 1}, 20, 60},
+		"it does not fit":                    {ledger.Tenants{Met: 80, Unmet: 1}, ledger.Tenants{Met: 21, Unmet: 1}, 0, 75},
+		"it does not fit nominal shares":     {ledger.Tenants{Met: 41, Unmet: 1}, ledger.Tenants{Met: 40, Unmet: 1}, 20, 80},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := budget(100, members("a", "b"))
+			p.Members[0].Nominal = c.nominal
+			w := newScript(t, p)
+			say := func(after limiter.Micros, m string, weight int64, tenants ledger.Tenants) {
+				said := lease(1, 1)
+				said.Demand, said.Weight, said.Tenants = 100, weight, tenants
+				w.at(after, m, said)
+			}
+			say(0, "b", 1, c.b)
+			say(0, "a", 3, c.a)
+			if got := all(w, limiter.Second, "a"); got != c.want {
+				t.Errorf("got %d, want %d", got, c.want)
+			}
+			say(limiter.Second, "a", 3, ledger.Tenants{}) // what was said before is over
+			if s, _ := w.state.StandingOf("a"); s.Tenants != (ledger.Tenants{}) {
+				t.Errorf("%+v is left of what a said before", s.Tenants)
+			}
+		})
+	}
+}

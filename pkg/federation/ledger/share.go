@@ -50,13 +50,16 @@ func (s *State) claims(p *Params) ([]claim, int64) {
 // claim returns what a member has for certain and can make use of. What it never
 // lends is certain, unless memories before left less than all nominal shares.
 func (s *State) claim(p *Params, m Member, certain bool) claim {
-	c := claim{weight: m.Weight, nominal: m.Nominal, has: s.has(p, m)}
+	c := claim{weight: m.Weight, unmet: m.Weight, nominal: m.Nominal, has: s.has(p, m)}
 	var wants int64
 	if i, ok := s.standing(m.Name); ok {
 		t := &s.Standings[i]
 		wants = max(t.Demand, t.Before)
 		if t.Weight > 0 {
-			c.weight = t.Weight
+			c.weight, c.unmet = t.Weight, t.Weight
+			if t.Tenants.Unmet > 0 {
+				c.met, c.unmet = t.Tenants.Met, t.Tenants.Unmet
+			}
 		}
 	}
 	if m.Borrowing >= 0 {

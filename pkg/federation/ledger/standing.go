@@ -32,7 +32,7 @@ func (s *State) attend(p *Params, m Member, c *Command) *Standing {
 	t := &s.Standings[i]
 	t.Seen = s.Latest
 	if c.Weight > 0 {
-		t.Weight = c.Weight
+		t.Weight, t.Tenants = c.Weight, c.Tenants
 	}
 	s.handOver(p, t, p.slice(m), c)
 	s.vouch(c)

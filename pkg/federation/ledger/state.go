@@ -34,6 +34,8 @@ type Standing struct {
 	Member string
 	Seen   limiter.Instant // when it last sent anything
 	Weight int64           // that it claimed last, 0 for none
+	// Tenants is what it said of them with the weight.
+	Tenants Tenants
 	// Demand is what it said it wants of the open window, at least what it asked for;
 	// Before what it wanted of the one before, 0 when it did not ask then.
 	Demand, Before int64

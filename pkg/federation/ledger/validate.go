@@ -89,6 +89,11 @@ func (c Command) Validate() error {
 		return outside("born", c.Born, 0, limiter.MaxExact)
 	case c.List < 0 || c.List > limiter.MaxExact:
 		return outside("list", c.List, 0, limiter.MaxExact)
+	}
+	if err := c.Tenants.validate(c.Weight); err != nil {
+		return err
+	}
+	switch {
 	case c.Op == Report:
 		return c.validateUsage()
 	case c.Seq < 1 || c.Seq > limiter.MaxExact:
@@ -97,6 +102,18 @@ func (c Command) Validate() error {
 		return outside("want", c.Want, 1, limiter.MaxLimit)
 	case c.Op == Lease && (c.Min < 1 || c.Min > c.Want):
 		return outside("min", c.Min, 1, c.Want)
+	}
+	return nil
+}
+
+func (t Tenants) validate(weight int64) error {
+	switch {
+	case t.Unmet < 0 || t.Unmet > weight:
+		return outside("tenants.unmet", t.Unmet, 0, weight)
+	case t.Met < 0 || t.Met > limiter.MaxLimit:
+		return outside("tenants.met", t.Met, 0, limiter.MaxLimit)
+	case t.Met > 0 && t.Unmet == 0:
+		return invalid("tenants.unmet", "is 0 while tenants.met is %d: those that want most by weight are never met", t.Met)
 	}
 	return nil
 }

@@ -104,6 +104,8 @@ func testInvalidCommand(t *testing.T, h *harness) {
 		"want":              func(c *ledger.Command) { c.Want = 0 },
 		"demand":            func(c *ledger.Command) { c.Demand = -1 },
 		"weight":            func(c *ledger.Command) { c.Weight = -1 },
+		"tenants.unmet":     func(c *ledger.Command) { c.Tenants.Unmet = 1 },
+		"tenants.met":       func(c *ledger.Command) { c.Tenants.Met = -1 },
 		"slice":             func(c *ledger.Command) { c.Slice = -1 },
 		"usage":             func(c *ledger.Command) { c.Op, c.Usage = ledger.Report, make([]ledger.Usage, ledger.MaxClosed+1) },
 		"usage[0].admitted": func(c *ledger.Command) { c.Op, c.Usage = ledger.Report, []ledger.Usage{{Admitted: -1}} },

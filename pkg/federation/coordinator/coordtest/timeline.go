@@ -128,6 +128,9 @@ func (t *Timeline) command(s ledger.State) ledger.Command {
 	}
 	c.Demand = oneOf(d, []int64{0, 0, 1, t.Params.Limit / 3, d.below(t.Params.Limit + 1), t.Params.Limit})
 	c.Weight = oneOf(d, []int64{0, 0, 0, 1, 5, ledger.MaxWeight})
+	if c.Weight > 0 && d.one(2) {
+		c.Tenants = ledger.Tenants{Met: oneOf(d, []int64{0, 1, t.Params.Limit / 3, d.below(t.Params.Limit + 1)}), Unmet: 1 + d.below(c.Weight)}
+	}
 	if i := slices.IndexFunc(s.Standings, func(of ledger.Standing) bool { return of.Member == c.Member }); i >= 0 {
 		c.Slice = oneOf(d, []int64{s.Standings[i].Next, s.Standings[i].Next, s.Standings[i].Slice, 0, d.below(t.Params.Limit + 1)})
 	}

@@ -21,7 +21,8 @@ func newProgram(clock string) postgres.Program {
 	names := []string{"weir.budgets", "weir.budget_members", "weir.budget_holders", "weir.budget_closed"}
 	return postgres.NewProgram(strings.Join(texts, ""),
 		postgres.Tables{Names: names, SQL: read("schema")},
-		postgres.Tables{Names: []string{"weir.budget_vouches"}, SQL: read("vouches")}) // it loses no memory of versions before
+		postgres.Tables{Names: []string{"weir.budget_vouches"}, SQL: read("vouches")}, // these two lose no memory of versions before
+		postgres.Tables{Names: []string{"weir.budget_tenants"}, SQL: read("tenants")})
 }
 
 // read returns a file of sql/.

@@ -28,7 +28,7 @@ func encode(id string, p *ledger.Params, c *ledger.Command) []any {
 		[]byte(id),
 		[]int64{p.Limit, int64(p.Window), int64(p.Strategy)},
 		names, weight, nominal, kept, borrowing, meant,
-		[]int64{int64(c.Op), c.Seq, c.Epoch.Index, c.Epoch.Term, c.Granted, c.Min, c.Want, c.Demand, c.Weight, c.Slice, c.Born, c.List},
+		[]int64{int64(c.Op), c.Seq, c.Epoch.Index, c.Epoch.Term, c.Granted, c.Min, c.Want, c.Demand, c.Weight, c.Slice, c.Born, c.List, c.Tenants.Met, c.Tenants.Unmet},
 		[]byte(c.Member),
 		[]byte(c.Holder),
 		usage,

@@ -19,6 +19,15 @@ type record struct {
 	ledger.Memory
 	ledger.State
 	vouches []vouch
+	tenants []said
+}
+
+// What is said of tenants comes with the weight it was said with: scripts of versions that
+// do not know it leave it behind.
+type said struct {
+	member string
+	weight int64
+	ledger.Tenants
 }
 
 // A vouch is one with the term of the memory it is for: scripts of versions that know none
@@ -48,6 +57,13 @@ func decodeRecord(reply any) (record, error) {
 		return cmp.Or(cmp.Compare(a.Member, b.Member), cmp.Compare(a.Holder, b.Holder))
 	})
 	slices.SortFunc(out.Standings, func(a, b ledger.Standing) int { return cmp.Compare(a.Member, b.Member) })
+	for _, t := range out.tenants {
+		for i := range out.Standings {
+			if of := &out.Standings[i]; of.Member == t.member && of.Weight == t.weight {
+				of.Tenants = t.Tenants
+			}
+		}
+	}
 	for _, v := range out.vouches {
 		if v.term == out.Memory.Term {
 			out.Vouches = append(out.Vouches, v.Vouch)
@@ -68,6 +84,10 @@ func (o *record) add(field string, r *reader) error {
 		o.Accounts = append(o.Accounts, ledger.Account{Member: name.text(), Holder: name.rest, Seq: r.int(), Granted: r.int()})
 	case 'v':
 		o.vouches = append(o.vouches, vouch{r.int(), ledger.Vouch{Member: name.take(len(name.rest)), List: r.int()}})
+	case 't':
+		for len(r.rest) > 0 {
+			o.tenants = append(o.tenants, said{r.text(), r.int(), ledger.Tenants{Met: r.int(), Unmet: r.int()}})
+		}
 	case 'c':
 		o.Closed = append(o.Closed, closed(r))
 	default:

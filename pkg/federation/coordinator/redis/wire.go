@@ -20,8 +20,9 @@ func encodeParams(p *ledger.Params) []byte {
 }
 
 func encodeCommand(c *ledger.Command) []byte {
-	b := append(make([]byte, 0, 2+11*8+25*len(c.Usage)), byte(c.Op))
-	b = appendInts(b, c.Seq, c.Epoch.Index, c.Epoch.Term, c.Granted, c.Min, c.Want, c.Demand, c.Weight, c.Slice, c.Born, c.List)
+	b := append(make([]byte, 0, 2+13*8+25*len(c.Usage)), byte(c.Op))
+	b = appendInts(b, c.Seq, c.Epoch.Index, c.Epoch.Term, c.Granted, c.Min, c.Want, c.Demand, c.Weight,
+		c.Tenants.Met, c.Tenants.Unmet, c.Slice, c.Born, c.List)
 	b = append(b, byte(len(c.Usage)))
 	for _, u := range c.Usage {
 		b = append(appendInts(b, u.Index, u.Admitted, u.Refused), flag(u.Complete))

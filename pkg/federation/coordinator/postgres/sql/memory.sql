@@ -9,6 +9,7 @@ CREATE OR REPLACE FUNCTION weir.discard$build(name bytea) RETURNS void LANGUAGE 
     DELETE FROM weir.budget_closed o WHERE o.budget = name;
     DELETE FROM weir.budget_holders o WHERE o.budget = name;
     DELETE FROM weir.budget_vouches v WHERE v.budget = name;
+    DELETE FROM weir.budget_tenants o WHERE o.budget = name;
     DELETE FROM weir.budget_members o WHERE o.budget = name;
     DELETE FROM weir.budgets o WHERE o.budget = name;
 $$;
@@ -76,4 +77,16 @@ $$;
 CREATE OR REPLACE FUNCTION weir.keep_holder$build(h weir.budget_holders) RETURNS void LANGUAGE sql VOLATILE AS $$
     INSERT INTO weir.budget_holders AS o VALUES (h.*)
     ON CONFLICT (budget, member, holder) DO UPDATE SET seq = excluded.seq, granted = excluded.granted
+$$;
+
+-- keep_tenants writes what the member said of its tenants with its weight, if it said one.
+CREATE OR REPLACE FUNCTION weir.keep_tenants$build(s weir.budgets, who bytea, c bigint[]) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF c[9] > 0 AND c[14] > 0 THEN
+        INSERT INTO weir.budget_tenants AS o VALUES (s.budget, who, c[9], c[13], c[14])
+        ON CONFLICT (budget, member) DO UPDATE SET weight = excluded.weight, met = excluded.met, unmet = excluded.unmet;
+    ELSIF c[9] > 0 THEN
+        DELETE FROM weir.budget_tenants o WHERE o.budget = s.budget AND o.member = who;
+    END IF;
+END
 $$;

@@ -13,9 +13,12 @@ CREATE OR REPLACE FUNCTION weir.observe$build(name bytea) RETURNS json LANGUAGE 
         'Standings', (
             SELECT json_agg(json_build_object(
                 'Member', encode(t.member, 'base64'), 'Seen', t.seen, 'Weight', t.weight, 'Demand', t.demand,
-                'Before', t.before, 'Slice', t.slice, 'Next', t.next, 'Told', t.told
+                'Before', t.before, 'Slice', t.slice, 'Next', t.next, 'Told', t.told,
+                'Tenants', json_build_object('Met', coalesce(u.met, 0), 'Unmet', coalesce(u.unmet, 0))
             ) ORDER BY t.member)
-            FROM weir.budget_members t WHERE t.budget = name),
+            FROM weir.budget_members t
+            LEFT JOIN weir.budget_tenants u ON u.budget = name AND u.member = t.member AND u.weight = t.weight
+            WHERE t.budget = name),
         'Closed', (
             SELECT json_agg(json_build_object('Index', w.index, 'Limit', w.units, 'Granted', w.granted, 'Usage', (
                 SELECT json_agg(json_build_object(

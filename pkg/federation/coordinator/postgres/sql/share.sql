@@ -7,19 +7,22 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- divided returns the share of one of those that are not settled, in what the others
--- leave: of that their nominal shares and their weights are so much altogether.
-CREATE OR REPLACE FUNCTION weir.divided$build(rest bigint, nominal bigint, weight bigint, nominals bigint, weights bigint)
-RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+-- leave: of that their nominal shares and so on are so much altogether.
+CREATE OR REPLACE FUNCTION weir.divided$build(
+    rest bigint, nominal bigint, weight bigint, met bigint, unmet bigint, nominals bigint, weights bigint, mets bigint, unmets bigint
+) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE
         WHEN rest < nominals THEN least(nominal, weir.part$build(rest, weight, weights))
-        ELSE nominal + weir.part$build(rest - nominals, weight, weights)
+        WHEN rest - nominals < mets THEN nominal + weir.part$build(rest - nominals, weight, weights)
+        ELSE nominal + met + weir.part$build(rest - nominals - mets, unmet, unmets)
     END
 $$;
 
 -- fill returns what each gets of a whole. It ends when a round settles nobody: those
 -- that would follow find the same.
-CREATE OR REPLACE FUNCTION weir.fill$build(whole bigint, nominal bigint[], weight bigint[], low bigint[], high bigint[])
-RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION weir.fill$build(
+    whole bigint, nominal bigint[], weight bigint[], met bigint[], unmet bigint[], low bigint[], high bigint[]
+) RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     n       CONSTANT int := cardinality(low);
     gets    bigint[]  := low;
@@ -29,25 +32,31 @@ DECLARE
     rest    bigint;
     nominals bigint;
     weights bigint;
+    mets    bigint;
+    unmets  bigint;
     beyond  bigint;
 BEGIN
     WHILE moved LOOP
         rest := whole;
         nominals := 0;
         weights := 0;
+        mets := 0;
+        unmets := 0;
         FOR i IN 1..n LOOP
             IF settled[i] THEN
                 rest := rest - gets[i];
             ELSE
                 nominals := nominals + nominal[i];
                 weights := weights + weight[i];
+                mets := mets + met[i];
+                unmets := unmets + unmet[i];
             END IF;
         END LOOP;
         rest := greatest(0, rest);
         beyond := -rest;
         FOR i IN 1..n LOOP
             CONTINUE WHEN settled[i];
-            share[i] := weir.divided$build(rest, nominal[i], weight[i], nominals, weights);
+            share[i] := weir.divided$build(rest, nominal[i], weight[i], met[i], unmet[i], nominals, weights, mets, unmets);
             gets[i] := greatest(low[i], least(high[i], share[i]));
             beyond := beyond + gets[i];
         END LOOP;
@@ -72,6 +81,8 @@ DECLARE
     own     bigint;
     nominals bigint;
     weights bigint;
+    mets    bigint;
+    unmets  bigint;
     low     bigint[];
     high    bigint[];
     gets    bigint[];
@@ -84,10 +95,11 @@ BEGIN
     o.wants[self] := greatest(t.demand, t.before);
     o.weight[self] := CASE WHEN t.weight > 0 THEN t.weight ELSE p.weight[self] END;
     free := weir.free$build(s, o, t, 0);
-    SELECT free + sum(n.has), sum(n.nominal), sum(n.weight) INTO whole, nominals, weights
-    FROM unnest(o.has, p.nominal, o.weight) AS n (has, nominal, weight);
+    SELECT free + sum(n.has), sum(n.nominal), sum(n.weight), sum(n.met), sum(n.unmet) INTO whole, nominals, weights, mets, unmets
+    FROM unnest(o.has, p.nominal, o.weight, o.met, o.unmet) AS n (has, nominal, weight, met, unmet);
     IF p.strategy = 2 THEN -- Static
-        free := least(free, weir.divided$build(greatest(0, whole), p.nominal[self], o.weight[self], nominals, weights) - own);
+        free := least(free, weir.divided$build(
+            greatest(0, whole), p.nominal[self], o.weight[self], o.met[self], o.unmet[self], nominals, weights, mets, unmets) - own);
     ELSE
         SELECT array_agg(CASE WHEN nominals <= whole THEN greatest(n.has, n.kept) ELSE n.has END ORDER BY n.place),
                array_agg(greatest(n.has, n.kept,
@@ -98,7 +110,7 @@ BEGIN
         gets := low;
         IF p.strategy = 0 THEN -- FairShare
             high[self] := greatest(own, whole);
-            gets := weir.fill$build(whole, p.nominal, o.weight, low, high);
+            gets := weir.fill$build(whole, p.nominal, o.weight, o.met, o.unmet, low, high);
         END IF;
         SELECT free - coalesce(sum(n.gets - n.has), 0) INTO free
         FROM unnest(gets, o.has) WITH ORDINALITY AS n (gets, has, place) WHERE n.place <> self;

@@ -12,10 +12,13 @@ BEGIN
     SELECT array_agg(coalesce(t.granted + greatest(t.slice, t.next), n.meant) ORDER BY n.place),
            array_agg(coalesce(greatest(t.demand, t.before), 0) ORDER BY n.place),
            array_agg(CASE WHEN t.weight > 0 THEN t.weight ELSE n.weight END ORDER BY n.place),
+           array_agg(coalesce(u.met, 0) ORDER BY n.place),
+           array_agg(coalesce(u.unmet, CASE WHEN t.weight > 0 THEN t.weight ELSE n.weight END) ORDER BY n.place),
            o.sliced + coalesce(sum(n.meant) FILTER (WHERE t.member IS NULL AND n.name <> who), 0)
-    INTO o.has, o.wants, o.weight, o.sliced
+    INTO o.has, o.wants, o.weight, o.met, o.unmet, o.sliced
     FROM unnest(p.names, p.weight, p.meant) WITH ORDINALITY AS n (name, weight, meant, place)
-    LEFT JOIN weir.budget_members t ON t.budget = s.budget AND t.member = n.name;
+    LEFT JOIN weir.budget_members t ON t.budget = s.budget AND t.member = n.name
+    LEFT JOIN weir.budget_tenants u ON u.budget = s.budget AND u.member = t.member AND u.weight = t.weight;
     RETURN o;
 END
 $$;

@@ -2,7 +2,7 @@
 
 -- step is Step. An old memory is followed by another.
 --
--- c: op, seq, index, term, granted, min, want, demand, weight, slice, born, list
+-- c: op, seq, index, term, granted, min, want, demand, weight, slice, born, list, met, unmet
 -- usage: of each index, admitted, refused, complete
 -- The answer: reason, seq, index, term, granted, slice, slice of this window, limit,
 -- remaining, expires in, retry after, now
@@ -64,11 +64,17 @@ BEGIN
         reason := 7; -- Unknown
         IF t.member IS NOT NULL THEN
             t := weir.attend$build(s, o, t, means, c, who);
+            PERFORM weir.keep_tenants$build(s, who, c);
         END IF;
     ELSIF stale THEN
         reason := 4; -- Stale
     ELSE
         t := weir.attend$build(s, o, t, means, c, who);
+        PERFORM weir.keep_tenants$build(s, who, c);
+        IF c[9] > 0 THEN
+            o.met[p.self] := c[13];
+            o.unmet[p.self] := CASE WHEN c[14] > 0 THEN c[14] ELSE c[9] END;
+        END IF;
         IF c[1] = 3 THEN
             reason := 1;
             PERFORM weir.keep_member$build(t);

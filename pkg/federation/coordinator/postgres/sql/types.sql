@@ -24,5 +24,7 @@ CREATE TYPE weir.others$build AS (
     active bigint, -- how many of them want anything
     has    bigint[],
     wants  bigint[],
-    weight bigint[]
+    weight bigint[],
+    met    bigint[], -- of tenants
+    unmet  bigint[]
 );

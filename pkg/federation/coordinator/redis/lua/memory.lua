@@ -18,8 +18,33 @@ end
 local function read_standing(text, at)
   local t = {}
   t.member, t.seen, t.weight, t.demand, t.before, t.slice, t.next, t.told, t.granted, t.holders, at = unpack(STANDING, text, at)
+  t.met, t.unmet = 0, 0
   s.standings[#s.standings + 1], s.by[t.member] = t, t
   return at
+end
+
+local said = '' -- of tenants, as it is kept
+
+-- read_tenants reads what members said of their tenants. Versions that do not know it keep a
+-- member's weight without it: what was said with another weight is nothing.
+local function read_tenants()
+  local at = 1
+  said = call('HGET', KEYS[1], 't') or ''
+  while at <= #said do
+    local name, weight, met, unmet
+    name, weight, met, unmet, at = unpack(TENANTS, said, at)
+    local t = s.by[name]
+    if t and t.weight == weight then t.met, t.unmet = met, unmet end
+  end
+end
+
+local function keep_tenants()
+  local list = {}
+  for _, t in ipairs(s.standings) do
+    if t.unmet > 0 then list[#list + 1] = pack(TENANTS, #t.member, t.member, t.weight, t.met, t.unmet) end
+  end
+  local text = table.concat(list)
+  if text ~= said then call('HSET', KEYS[1], 't', text) end
 end
 
 -- recall reads the memory. One begins for whoever finds none, or that of another
@@ -38,6 +63,7 @@ local function recall()
   memory = {}
   _, memory.line, memory.term, memory.since, s.window, s.index, s.term, s.limit, s.before, s.latest, count, at = unpack(HEAD, text)
   for _ = 1, count do at = read_standing(text, at) end
+  read_tenants()
   for i = 1, (#text + 1 - at) / 8 do s.closed[i], at = unpack(INDEX, text, at) end
   for _, t in ipairs(s.standings) do s.granted = s.granted + t.granted end
   if not string.find(info, memory.line, 1, true) or larger(c.term, c.born) > memory.term then begin() end
@@ -59,6 +85,7 @@ end
 local function keep()
   for field in pairs(dropped) do call('HDEL', KEYS[1], field) end
   for field, value in pairs(written) do call('HSET', KEYS[1], field, value) end
+  keep_tenants()
   call('HSET', KEYS[1], 'memory', head())
   call('PEXPIREAT', KEYS[1], quotient(now + 2 * MAX_WINDOW, 1000))
 end

@@ -8,12 +8,13 @@ local function part(whole, weight, weights)
 end
 
 local function divide(claims, whole)
-  local rest, nominal, weights = whole, 0, 0
+  local rest, nominal, weights, met, unmet = whole, 0, 0, 0, 0
   for _, o in ipairs(claims) do
     if o.settled then
       rest = rest - o.gets
     else
       nominal, weights = nominal + o.nominal, weights + o.weight
+      met, unmet = met + o.met, unmet + o.unmet
     end
   end
   rest = larger(0, rest)
@@ -21,8 +22,10 @@ local function divide(claims, whole)
     if o.settled then -- keeps what it gets
     elseif rest < nominal then
       o.share = smaller(o.nominal, part(rest, o.weight, weights))
-    else
+    elseif rest - nominal < met then
       o.share = o.nominal + part(rest - nominal, o.weight, weights)
+    else
+      o.share = o.nominal + o.met + part(rest - nominal - met, o.unmet, unmet)
     end
   end
   return rest
@@ -51,11 +54,12 @@ end
 local function has(m) return granted_to(m.name) + sliced(m) end
 
 local function claim(m, certain)
-  local o = {weight = m.weight, nominal = m.nominal, has = has(m)}
+  local o = {weight = m.weight, met = 0, unmet = m.weight, nominal = m.nominal, has = has(m)}
   local wants, t = 0, s.by[m.name]
   if t then
     wants = larger(t.demand, t.before)
-    if t.weight > 0 then o.weight = t.weight end
+    if t.weight > 0 then o.weight, o.unmet = t.weight, t.weight end
+    if t.unmet > 0 then o.met, o.unmet = t.met, t.unmet end
   end
   if m.borrowing >= 0 then wants = smaller(wants, m.nominal + m.borrowing) end
   o.low, o.high = o.has, larger(o.has, larger(m.kept, wants))

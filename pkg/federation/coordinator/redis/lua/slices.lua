@@ -22,7 +22,7 @@ local function newcomer(m)
   local meant, said = slice_of(m), c.slice < NO_SLICE and c.slice or 0
   local slice = larger(smaller(said, s.limit), smaller(meant, larger(0, s.limit - taken() + meant)))
   return {
-    member = m.name, seen = 0, weight = 0, demand = 0, before = 0, slice = slice, next = slice, told = s.index,
+    member = m.name, seen = 0, weight = 0, met = 0, unmet = 0, demand = 0, before = 0, slice = slice, next = slice, told = s.index,
     granted = 0, holders = 0,
   }
 end
@@ -48,7 +48,7 @@ local function attend(m)
     s.standings[#s.standings + 1], s.by[m.name] = t, t
   end
   t.seen = s.latest
-  if c.weight > 0 then t.weight = c.weight end
+  if c.weight > 0 then t.weight, t.met, t.unmet = c.weight, c.met, c.unmet end
   hand_over(t, slice_of(m))
   vouch()
   return t

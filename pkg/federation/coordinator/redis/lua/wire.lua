@@ -4,17 +4,17 @@
 -- KEYS: budget   a hash: of field "memory" what State holds but for what follows, of
 --                "a", a member and a holder an account, of "c" and an index a window
 --                that is over, of "v" and a member a vouch, with the
---                term of the memory it is for
+--                term of the memory it is for, of "t" what members said of their tenants
 -- ARGV: params   ledger.Params without Block
 --       command  ledger.Command without names and Memory
 --       member   of the command
 --       holder   of the command
 
 local VERSION = 1
-local COMMAND, USAGE = '>BlllllllllllB', '>lllB'
+local COMMAND, USAGE = '>BlllllllllllllB', '>lllB'
 local PARAMS, MEMBER = '>llBBB', '>Hc0llll'
 local HEAD, STANDING, INDEX = '>Bc54llllllllH', '>Hc0lllllllll', '>l'
-local ACCOUNT, NAME, VOUCH = '>ll', '>Hc0', '>ll'
+local ACCOUNT, NAME, VOUCH, TENANTS = '>ll', '>Hc0', '>ll', '>Hc0lll'
 local CLOSED, MEMBER_USAGE = '>lllH', '>Hc0lllBB'
 local GRANT = '>Blllllllllll'
 
@@ -48,7 +48,7 @@ end
 local function read_command(text)
   local count, at
   local c = {usage = {}, member = ARGV[3], holder = ARGV[4]}
-  c.op, c.seq, c.index, c.term, c.granted, c.min, c.want, c.demand, c.weight, c.slice,
+  c.op, c.seq, c.index, c.term, c.granted, c.min, c.want, c.demand, c.weight, c.met, c.unmet, c.slice,
     c.born, c.list, count, at = unpack(COMMAND, text)
   for i = 1, count do
     local u = {}

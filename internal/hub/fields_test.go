@@ -1,0 +1,47 @@
+package hub
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weir-dev/weir/internal/federationpb"
+	"github.com/weir-dev/weir/internal/fieldtest"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+)
+
+// TestEveryFieldOfACommandIsSent but what is of the coordinator itself, and what a member
+// vouches for where no hub remembers which budgets there were.
+func TestEveryFieldOfACommandIsSent(t *testing.T) {
+	inputs := func() (list []*ledger.Command) {
+		for _, c := range everyCommand {
+			list = append(list, &c)
+		}
+		return list
+	}
+	fieldtest.Matter(t, inputs(), func(c *ledger.Command) (any, error) { return proto.Marshal(commandTo(*c)) },
+		"Command.Memory", "Command.Born", "Command.List")
+	var sent []*federationpb.Command
+	for _, c := range everyCommand {
+		sent = append(sent, commandTo(c))
+	}
+	fieldtest.Matter(t, sent, func(c *federationpb.Command) (any, error) { return commandFrom(c) })
+}
+
+// TestEveryFieldOfAStateIsSent but vouches.
+func TestEveryFieldOfAStateIsSent(t *testing.T) {
+	in := &ledger.State{
+		Window: 1, Index: 2, Term: 3, Limit: 4, Latest: 5, Before: 6, Reserved: 7,
+		Accounts: []ledger.Account{{Member: "a", Holder: "h", Seq: 8, Granted: 9}},
+		Standings: []ledger.Standing{{
+			Member: "a", Seen: 10, Weight: 11, Tenants: ledger.Tenants{Met: 12, Unmet: 13},
+			Demand: 14, Before: 15, Slice: 16, Next: 17, Told: 18,
+		}},
+		Closed: []ledger.Closed{{
+			Index: 19, Limit: 20, Granted: 21,
+			Usage: []ledger.MemberUsage{{Member: "a", Granted: 22, Admitted: 23, Refused: 24, Reported: true, Complete: true}},
+		}},
+	}
+	fieldtest.Matter(t, []*ledger.State{in}, func(s *ledger.State) (any, error) { return proto.Marshal(stateTo(*s)) }, "State.Vouches")
+	fieldtest.Matter(t, []*federationpb.State{stateTo(*in)}, func(s *federationpb.State) (any, error) { return stateFrom(s) })
+}
