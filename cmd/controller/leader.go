@@ -7,10 +7,12 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/weir-dev/weir/controllers"
@@ -70,14 +72,17 @@ func (p *platform) addLeader(ctx context.Context) error {
 }
 
 func (p *platform) newCoordinator(shared *federation, stores *storeprobe.Prober) (*coordinator.Coordinator, error) {
-	reviews, terms, err := coordinatorClients(p.config, p.options.namespace)
+	reviews, published, terms, err := coordinatorClients(p.config, p.options.namespace)
 	if err != nil {
 		return nil, fmt.Errorf("API clients of the coordinator: %w", err)
 	}
+	keys := coordinator.NewTokenKeys(func(ctx context.Context, path string) ([]byte, error) {
+		return published.Get().AbsPath(path).DoRaw(ctx)
+	}, log.Log.WithName("tokens"))
 	config := coordinator.Config{
 		Address:       p.options.fleetBindAddress,
 		TLS:           &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: p.certificates.GetCertificate},
-		Authenticator: coordinator.NewTokenReviewer(reviews, knownPods{p.manager.GetCache()}),
+		Authenticator: coordinator.NewTokenReviewer(reviews, knownPods{p.manager.GetCache()}, keys),
 		Resolver:      resolve.ByPod{ByLabels: p.snapshots, Secrets: p.secrets},
 		Terms:         coordinator.NewConfigMapTerms(terms),
 		Births:        coordinator.NewConfigMapBirths(terms),
@@ -102,22 +107,23 @@ func (p *platform) newCoordinator(shared *federation, stores *storeprobe.Prober)
 	return coordinator.New(config), nil
 }
 
-// coordinatorClients returns what the coordinator reviews tokens with and what it keeps
-// its terms with. Tokens to review, which strangers send, hold up no hand-over. Reviews
-// have no rate of their own: after a change of leader every sidecar needs one at once,
-// TokenReviewer bounds how many are under way, and the API server has its priorities
-// and fairness.
-func coordinatorClients(config *rest.Config, namespace string) (authenticationclient.TokenReviewInterface, coreclient.ConfigMapInterface, error) {
+// coordinatorClients returns the clients that review tokens, read what the API server
+// publishes, and keep terms. Each has its own rate, so tokens to review, which strangers
+// send, hold up no hand-over. Reviews have none: after a change of leader every sidecar
+// may need one at once, TokenReviewer bounds how many are under way, and the API server
+// has its priorities and fairness.
+func coordinatorClients(config *rest.Config, namespace string) (authenticationclient.TokenReviewInterface, rest.Interface, coreclient.ConfigMapInterface, error) {
 	own := rest.CopyConfig(config)
 	own.RateLimiter = nil // which clients would share
 	unlimited := rest.CopyConfig(own)
 	unlimited.QPS = -1
 	reviews, failed := authenticationclient.NewForConfig(unlimited)
+	published, unpublished := discovery.NewDiscoveryClientForConfig(own)
 	terms, err := coreclient.NewForConfig(own)
-	if err = errors.Join(failed, err); err != nil {
-		return nil, nil, err
+	if err = errors.Join(failed, unpublished, err); err != nil {
+		return nil, nil, nil, err
 	}
-	return reviews.TokenReviews(), terms.ConfigMaps(namespace), nil
+	return reviews.TokenReviews(), published.RESTClient(), terms.ConfigMaps(namespace), nil
 }
 
 // addLabel labels the leader's pod, when the process runs in one.

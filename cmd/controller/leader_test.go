@@ -26,7 +26,7 @@ func TestReviewsHoldUpNoHandOver(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	config := &rest.Config{Host: server.URL, QPS: 1e-6, Burst: 2, RateLimiter: flowcontrol.NewTokenBucketRateLimiter(1e-6, 2)}
-	reviews, terms, err := coordinatorClients(config, "weir-system")
+	reviews, _, terms, err := coordinatorClients(config, "weir-system")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,9 @@ func (g grant) String() string {
 	if len(g.ResourceNames) > 0 {
 		names = " named " + strings.Join(g.ResourceNames, ",")
 	}
+	if len(g.NonResourceURLs) > 0 {
+		return fmt.Sprintf("%s: %s %s", where, strings.Join(g.Verbs, ","), strings.Join(g.NonResourceURLs, ","))
+	}
 	groups := make([]string, len(g.APIGroups))
 	for i, group := range g.APIGroups {
 		groups[i] = cmp.Or(group, "core")

@@ -41,8 +41,8 @@ func (w *weighed) Save(ctx context.Context, policy string, data []byte, version 
 	return version, err
 }
 
-// onServer returns a JournalStore on a real API server.
-func onServer(t *testing.T) JournalStore {
+// startAPIServer returns a client of a real API server.
+func startAPIServer(t *testing.T) *kubernetes.Clientset {
 	t.Helper()
 	environment := &envtest.Environment{}
 	config, err := environment.Start()
@@ -64,6 +64,13 @@ func onServer(t *testing.T) JournalStore {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return clients
+}
+
+// onServer returns a JournalStore on a real API server.
+func onServer(t *testing.T) JournalStore {
+	t.Helper()
+	clients := startAPIServer(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system"}}
 	if _, err := clients.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -29,6 +29,11 @@ type claims struct {
 	} `json:"kubernetes.io"`
 }
 
+// identity returns the pod that the token is bound to; parts are empty that it lacks.
+func (c claims) identity() Identity {
+	return Identity{Namespace: c.Bound.Namespace, Pod: c.Bound.Pod.Name, PodUID: c.Bound.Pod.UID}
+}
+
 // audiences are one string or several, as RFC 7519, section 4.1.3, has it.
 type audiences []string
 
@@ -62,7 +67,7 @@ func claimed(token string, now time.Time) (Identity, error) {
 	if err := json.Unmarshal(body, &c); err != nil {
 		return refuse("its claims cannot be read")
 	}
-	id := Identity{Namespace: c.Bound.Namespace, Pod: c.Bound.Pod.Name, PodUID: c.Bound.Pod.UID}
+	id := c.identity()
 	switch {
 	case !slices.Contains(c.Audience, Audience):
 		return refuse("it is not for the audience %s", Audience)

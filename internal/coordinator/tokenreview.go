@@ -34,23 +34,28 @@ type Pods interface {
 	Knows(ctx context.Context, id Identity) (bool, error)
 }
 
-// A TokenReviewer is the Authenticator that asks the API server. It remembers
-// answers, by the token's digest, so that reconnecting sidecars do not ask again, and
-// does not ask about tokens that cannot be of one of the cluster's pods, or too often
-// about those that claim to be of the same one.
+// A TokenReviewer is the Authenticator of a cluster's service-account tokens. It verifies
+// a token by the keys that the cluster publishes, and the pod by the cache, so that a
+// fleet that reconnects costs the API server nothing. Where the keys cannot decide, it
+// asks the API server. It remembers those answers, by the token's digest, and does not
+// ask about tokens that cannot be of one of the cluster's pods, or too often about those
+// that claim to be of the same one.
 type TokenReviewer struct {
 	client  authenticationclient.TokenReviewInterface
 	pods    Pods
+	keys    *TokenKeys
 	answers *answers
 	turns   *reviewTurns
 	reviews chan struct{} // a token for each review under way
 }
 
-// NewTokenReviewer returns a reviewer that asks through client.
-func NewTokenReviewer(client authenticationclient.TokenReviewInterface, pods Pods) *TokenReviewer {
+// NewTokenReviewer returns a reviewer that asks through client. Without keys it asks about
+// every token.
+func NewTokenReviewer(client authenticationclient.TokenReviewInterface, pods Pods, keys *TokenKeys) *TokenReviewer {
 	return &TokenReviewer{
 		client:  client,
 		pods:    pods,
+		keys:    keys,
 		answers: newAnswers(),
 		turns:   newReviewTurns(),
 		reviews: make(chan struct{}, maxReviews),
@@ -59,13 +64,20 @@ func NewTokenReviewer(client authenticationclient.TokenReviewInterface, pods Pod
 
 // Authenticate returns the pod that the token is bound to.
 func (r *TokenReviewer) Authenticate(ctx context.Context, token string) (Identity, error) {
-	digest := sha256.Sum256([]byte(token))
-	if a, ok := r.answers.of(digest, time.Now()); ok {
-		return a.id, a.err
-	}
 	claim, err := r.claim(ctx, token)
 	if err != nil {
 		return Identity{}, err
+	}
+	switch r.keys.verify(ctx, token, claim, time.Now()) {
+	case verified:
+		return claim, nil
+	case forged:
+		return Identity{}, fmt.Errorf("%w: the cluster did not sign it for that pod", ErrUnauthenticated)
+	case undecided:
+	}
+	digest := sha256.Sum256([]byte(token))
+	if a, ok := r.answers.of(digest, time.Now()); ok {
+		return a.id, a.err
 	}
 	if !r.turns.begin(claim.PodUID, time.Now()) {
 		return Identity{}, fmt.Errorf("%w: pod %s/%s", ErrCrowded, claim.Namespace, claim.Pod)

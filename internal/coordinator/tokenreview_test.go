@@ -58,7 +58,7 @@ func reviewing(t *testing.T, answer authenticationv1.TokenReviewStatus, failure 
 		review.Status = answer
 		return true, review, failure
 	})
-	return NewTokenReviewer(client.AuthenticationV1().TokenReviews(), knownPods{}), asked
+	return NewTokenReviewer(client.AuthenticationV1().TokenReviews(), knownPods{}, nil), asked
 }
 
 // bound is the answer for a token that is bound to shop/web-0.
@@ -252,7 +252,7 @@ func TestOnePodsTokensTakeNoReviewsFromOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
 		answer := make(chan struct{})
-		r := NewTokenReviewer(slow{asked: &asked, answer: answer}, knownPods{})
+		r := NewTokenReviewer(slow{asked: &asked, answer: answer}, knownPods{}, nil)
 		var flood sync.WaitGroup
 		var crowded atomic.Int64
 		for i := range 10 * maxReviews {
@@ -284,7 +284,7 @@ func TestOnePodsTokensTakeNoReviewsFromOthers(t *testing.T) {
 // that needs 20 ms for a review refuses none of them its place.
 func TestAFleetIsReviewedInItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := NewTokenReviewer(steady{20 * time.Millisecond}, knownPods{})
+		r := NewTokenReviewer(steady{20 * time.Millisecond}, knownPods{}, nil)
 		var fleet sync.WaitGroup
 		for i := range 5000 {
 			fleet.Go(func() {
