@@ -104,6 +104,10 @@ func (l *Limit) vanish(h Holder, now time.Time) {
 	l.lack()
 }
 
+// Unplace leaves every window unknown that may have been open until now: some of what was
+// admitted in it is in no report.
+func (l *Limit) Unplace(now time.Time) { l.doubt(now, now) }
+
 // doubt leaves unknown every window that may have been open between the instants from and
 // now, whether or not it was measured: some of what was admitted is in no row.
 func (l *Limit) doubt(from, now time.Time) {
@@ -122,52 +126,6 @@ func (l *Limit) doubt(from, now time.Time) {
 		}
 	}
 	l.review()
-}
-
-// review takes back what is shown of windows that are to be measured again.
-func (l *Limit) review() {
-	for _, f := range l.figures {
-		if w := l.windows[f.shown]; w != nil && !w.measured {
-			f.withdraw()
-		}
-	}
-}
-
-// lack notes that of some windows of the generation not all is known.
-func (l *Limit) lack() {
-	for _, f := range l.figures {
-		f.lacking = true
-	}
-}
-
-// partial reports whether windows of the rate may have admitted more than is known: some
-// are unknown, or a holder vanished that may live on.
-func (l *Limit) partial(f *figure) bool {
-	if f.lacking {
-		return true
-	}
-	for _, w := range l.windows {
-		if w.measured && !w.known && l.figures[w.id.windows] == f {
-			return true
-		}
-	}
-	for _, a := range l.accounts {
-		if !a.lost.IsZero() {
-			return true
-		}
-	}
-	return false
-}
-
-// owing reports whether a holder that came back has not accounted yet for what it did
-// while it was away.
-func (l *Limit) owing() bool {
-	for h, a := range l.accounts {
-		if !a.lost.IsZero() && l.members[h] != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // prove enters what a row that came too late to be counted shows by itself: the least
@@ -195,7 +153,3 @@ func (l *Limit) prove(h Holder, row Row, now time.Time) {
 		f.enter(m)
 	}
 }
-
-// Inherit says that the generation began before this audit did, so that windows of it were
-// not seen.
-func (l *Limit) Inherit() { l.lack() }

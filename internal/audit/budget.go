@@ -166,36 +166,3 @@ func (b *Budget) Leased(t BudgetTotals, now time.Time) {
 	}, now)
 	b.totals = t
 }
-
-// Figures returns what is known at the instant now.
-func (b *Budget) Figures(now time.Time) BudgetFigures {
-	sum, took := b.meter.recent(now)
-	f := BudgetFigures{Generation: b.generation, Verdict: b.verdict(), Window: b.last, Silent: b.silent}
-	if took > 0 {
-		f.LeasesPerSecond = float64(sum.RoundTrips) / took
-	}
-	if sum.RoundTrips > 0 {
-		f.UnitsPerLease = float64(sum.Admitted) / float64(sum.RoundTrips)
-	}
-	if b.last != nil || b.over.Worst > 0 {
-		f.Overshoot = new(b.over)
-	}
-	if b.last != nil {
-		f.UnderUtilization = new(b.unused)
-	}
-	return f
-}
-
-func (b *Budget) verdict() Verdict {
-	switch {
-	case b.exceeded || b.over.Observed > b.over.Bound:
-		return Exceeded
-	case len(b.silent) > 0:
-		return ReportsMissing
-	case b.traffic && b.last != nil:
-		return Measured
-	case b.traffic:
-		return Starting
-	}
-	return NoTraffic
-}

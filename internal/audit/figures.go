@@ -57,68 +57,6 @@ type UnderUtilization struct {
 
 const basisPoints = 10_000
 
-// figure is what was measured of one rate.
-type figure struct {
-	measured  bool
-	full      bool // unused was measured
-	missing   bool // the newest window that is over is unknown
-	failOpen  bool // in the last window holders admitted without a share
-	forgotten bool // what the last window admitted is unexplained
-	overEnd   time.Time
-	window    Overshoot // without Worst; zero for none
-	shown     windowID  // of window
-	unused    int32
-	worst     int64
-	worstEnd  time.Time
-	limitless bool  // the window with worst was unbounded
-	excess    int64 // the most beyond a bound
-	lacking   bool  // of windows that are no longer held not all is known
-}
-
-// limitless reports whether nothing bounds what the window admitted.
-func (m measurement) limitless() bool { return m.unbounded || m.unsettled || m.unexplained }
-
-// enter takes over what was measured of a window.
-func (f *figure) enter(m measurement) {
-	if m.overshoot > f.worst {
-		f.worst, f.worstEnd, f.limitless = m.overshoot, m.end, m.limitless()
-	}
-	if !m.limitless() {
-		f.excess = max(f.excess, m.excess)
-	}
-	if m.early || m.past {
-		f.lacking = f.lacking || !m.known
-		f.missing = f.missing || m.past && !m.known && f.shown.since == m.id.since
-		return
-	}
-	if !m.end.Before(f.overEnd) {
-		f.overEnd, f.missing = m.end, !m.known
-	}
-	switch {
-	case m.id.since == f.shown.since && m.end.Before(f.window.WindowEnd):
-		return
-	case !m.known && m.id == f.shown:
-		f.withdraw()
-		return
-	case !m.known:
-		return
-	}
-	f.measured, f.failOpen, f.forgotten = true, m.unbounded, m.unexplained
-	f.shown = m.id
-	f.window = Overshoot{WindowEnd: m.end, Observed: m.overshoot, Bound: m.bound, Unbounded: m.limitless()}
-	if m.full {
-		f.full, f.unused = true, m.unused
-	}
-}
-
-// withdraw takes back what is shown of the window that was measured last: not all of it
-// is known.
-func (f *figure) withdraw() {
-	if !f.window.WindowEnd.IsZero() {
-		f.missing, f.full, f.window, f.shown = true, false, Overshoot{}, windowID{}
-	}
-}
-
 // Figures returns what is known at the instant now.
 func (l *Limit) Figures(now time.Time) Figures {
 	out := Figures{

@@ -56,10 +56,6 @@ func (l *Limit) ask(w *window) (Query, bool) {
 	return q, true
 }
 
-func (h Holder) compare(other Holder) int {
-	return cmp.Or(cmp.Compare(h.PodUID, other.PodUID), cmp.Compare(h.Nonce, other.Nonce))
-}
-
 // hidden returns the most that the fleet may have admitted of a key that nobody
 // names.
 func (w *window) hidden() int64 {

@@ -97,71 +97,6 @@ func (p *Pool) Leave(h Holder) {
 	}
 }
 
-// Report enters what a member says, and returns how many times it was fenced since it
-// reported last. Reports of others are ignored.
-func (p *Pool) Report(h Holder, r PoolReport, now time.Time) (fences int64) {
-	m := p.members[h]
-	if m == nil {
-		return 0
-	}
-	if !m.reported.IsZero() {
-		fences = max(0, r.Fences-m.report.Fences)
-		p.count(m, &r, now)
-	}
-	p.countLocal(m, -1)
-	m.report, m.reported = r, now
-	p.countLocal(m, +1)
-	if p.locals > 0 {
-		p.local = now
-	}
-	p.traffic = p.traffic || r.Admitted > 0 || r.Refused > 0
-	if r.answered() && r.Generation == p.config.Generation {
-		p.limit, p.holders = r.Limit, r.Holders
-	}
-	if r.Generation == p.config.Generation && r.Bound > 0 {
-		p.enter(r.Occupied-r.Bound, now)
-	}
-	return fences
-}
-
-// count enters what a member decided since its last report.
-func (p *Pool) count(m *poolMember, r *PoolReport, now time.Time) {
-	decided := Totals{Admitted: r.Admitted, Refused: r.Refused}.since(Totals{Admitted: m.report.Admitted, Refused: m.report.Refused})
-	p.meter.add(decided, now)
-	if !r.CutOff() && !m.report.CutOff() {
-		m.refused += decided.Refused
-		if decided.Refused > 0 || r.Queued > 0 {
-			p.full = now
-		}
-	}
-	for _, part := range r.Partitions {
-		of := p.partitions[part.Name]
-		if of == nil {
-			of = &meter{span: shortestSpan}
-			p.partitions[part.Name] = of
-		}
-		of.add(Totals{Refused: part.Refused}.since(Totals{Refused: refusedBefore(m.report.Partitions, part)}), now)
-	}
-}
-
-// refusedBefore returns what the partition had refused; of one that is new to the
-// holder as much as it has now.
-func refusedBefore(before []PartitionReport, part PartitionReport) int64 {
-	for _, b := range before {
-		if b.Name == part.Name {
-			return b.Refused
-		}
-	}
-	return part.Refused
-}
-
-// countLocal enters or takes off whether m admits by itself.
-func (p *Pool) countLocal(m *poolMember, sign int) {
-	if !m.reported.IsZero() && m.report.Local() {
-		p.locals += sign
-	}
-}
-
 // enter notes by how much what was in flight exceeded what may be.
 func (p *Pool) enter(overshoot int64, now time.Time) {
 	overshoot = max(0, overshoot)
@@ -176,12 +111,6 @@ func (p *Pool) enter(overshoot int64, now time.Time) {
 func (p *Pool) unbounded(now time.Time) bool {
 	lately := func(at time.Time) bool { return !at.IsZero() && now.Sub(at) < localFor }
 	return !p.config.Bounded || lately(p.local) || lately(p.sparing)
-}
-
-func (p *Pool) overshoot(now time.Time) *PoolOvershoot {
-	out := p.worst
-	out.Observed, out.Unbounded = p.lately.most(now), p.unbounded(now)
-	return &out
 }
 
 // Advance takes the samples that are due.
@@ -225,55 +154,4 @@ func (p *Pool) spare(now time.Time) {
 	if p.limit > 0 && p.measured {
 		p.enter(inFlight-p.limit, now)
 	}
-}
-
-func (p *Pool) saturated(now time.Time) bool {
-	return !p.full.IsZero() && now.Sub(p.full) < shortestSpan
-}
-
-func (p *Pool) verdict(now time.Time) Verdict {
-	switch {
-	case p.exceeded:
-		return Exceeded
-	case p.locals > 0:
-		return FailOpen
-	case p.missing(now):
-		return ReportsMissing
-	case p.config.Bounded && p.spared > 0:
-		return Starting
-	case p.traffic && p.measured && !p.pending(now):
-		return Measured
-	case p.traffic:
-		return Starting
-	}
-	return NoTraffic
-}
-
-// pending reports whether a member has yet to tell of this generation what its
-// coordinator says. One that does not in time is not waited for.
-func (p *Pool) pending(now time.Time) bool {
-	if p.changed.IsZero() || now.Sub(p.changed) > silentAfter*p.interval {
-		return false
-	}
-	for _, m := range p.members {
-		old := m.report.Generation != p.config.Generation || m.report.Limit == 0 && m.report.CoordinatorError == ""
-		if !m.reported.IsZero() && old {
-			return true
-		}
-	}
-	return false
-}
-
-// missing reports whether a member owes its report for too long.
-func (p *Pool) missing(now time.Time) bool {
-	for _, m := range p.members {
-		last := m.joined
-		if m.reported.After(last) {
-			last = m.reported
-		}
-		if now.Sub(last) > silentAfter*p.interval {
-			return true
-		}
-	}
-	return false
 }

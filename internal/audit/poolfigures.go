@@ -106,13 +106,61 @@ func (p *Pool) Figures(now time.Time) PoolFigures {
 	return f
 }
 
-// Last returns what the holder said last, and false when it said nothing.
-func (p *Pool) Last(h Holder) (PoolReport, bool) {
-	m := p.members[h]
-	if m == nil || m.reported.IsZero() {
-		return PoolReport{}, false
+func (p *Pool) saturated(now time.Time) bool {
+	return !p.full.IsZero() && now.Sub(p.full) < shortestSpan
+}
+
+func (p *Pool) verdict(now time.Time) Verdict {
+	switch {
+	case p.exceeded:
+		return Exceeded
+	case p.locals > 0:
+		return FailOpen
+	case p.missing(now):
+		return ReportsMissing
+	case p.config.Bounded && p.spared > 0:
+		return Starting
+	case p.traffic && p.measured && !p.pending(now):
+		return Measured
+	case p.traffic:
+		return Starting
 	}
-	return m.report, true
+	return NoTraffic
+}
+
+// pending reports whether a member has yet to tell of this generation what its
+// coordinator says. One that does not in time is not waited for.
+func (p *Pool) pending(now time.Time) bool {
+	if p.changed.IsZero() || now.Sub(p.changed) > silentAfter*p.interval {
+		return false
+	}
+	for _, m := range p.members {
+		old := m.report.Generation != p.config.Generation || m.report.Limit == 0 && m.report.CoordinatorError == ""
+		if !m.reported.IsZero() && old {
+			return true
+		}
+	}
+	return false
+}
+
+// missing reports whether a member owes its report for too long.
+func (p *Pool) missing(now time.Time) bool {
+	for _, m := range p.members {
+		last := m.joined
+		if m.reported.After(last) {
+			last = m.reported
+		}
+		if now.Sub(last) > silentAfter*p.interval {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Pool) overshoot(now time.Time) *PoolOvershoot {
+	out := p.worst
+	out.Observed, out.Unbounded = p.lately.most(now), p.unbounded(now)
+	return &out
 }
 
 func positive(to []limiter.Micros, d limiter.Micros) []limiter.Micros {

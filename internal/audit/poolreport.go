@@ -1,6 +1,10 @@
 package audit
 
-import "github.com/weir-dev/weir/pkg/limiter"
+import (
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
 
 // A PoolReport is what one holder says of a concurrency pool, whoever divides it.
 // Counts of requests are since the holder's process started.
@@ -53,3 +57,77 @@ func (r *PoolReport) CutOff() bool {
 
 // answered reports whether the coordinator's word in r is from now.
 func (r *PoolReport) answered() bool { return r.Limit > 0 && !r.Fenced && r.CoordinatorError == "" }
+
+// Report enters what a member says, and returns how many times it was fenced since it
+// reported last. Reports of others are ignored.
+func (p *Pool) Report(h Holder, r PoolReport, now time.Time) (fences int64) {
+	m := p.members[h]
+	if m == nil {
+		return 0
+	}
+	if !m.reported.IsZero() {
+		fences = max(0, r.Fences-m.report.Fences)
+		p.count(m, &r, now)
+	}
+	p.countLocal(m, -1)
+	m.report, m.reported = r, now
+	p.countLocal(m, +1)
+	if p.locals > 0 {
+		p.local = now
+	}
+	p.traffic = p.traffic || r.Admitted > 0 || r.Refused > 0
+	if r.answered() && r.Generation == p.config.Generation {
+		p.limit, p.holders = r.Limit, r.Holders
+	}
+	if r.Generation == p.config.Generation && r.Bound > 0 {
+		p.enter(r.Occupied-r.Bound, now)
+	}
+	return fences
+}
+
+// count enters what a member decided since its last report.
+func (p *Pool) count(m *poolMember, r *PoolReport, now time.Time) {
+	decided := Totals{Admitted: r.Admitted, Refused: r.Refused}.since(Totals{Admitted: m.report.Admitted, Refused: m.report.Refused})
+	p.meter.add(decided, now)
+	if !r.CutOff() && !m.report.CutOff() {
+		m.refused += decided.Refused
+		if decided.Refused > 0 || r.Queued > 0 {
+			p.full = now
+		}
+	}
+	for _, part := range r.Partitions {
+		of := p.partitions[part.Name]
+		if of == nil {
+			of = &meter{span: shortestSpan}
+			p.partitions[part.Name] = of
+		}
+		of.add(Totals{Refused: part.Refused}.since(Totals{Refused: refusedBefore(m.report.Partitions, part)}), now)
+	}
+}
+
+// refusedBefore returns what the partition had refused; of one that is new to the
+// holder as much as it has now.
+func refusedBefore(before []PartitionReport, part PartitionReport) int64 {
+	for _, b := range before {
+		if b.Name == part.Name {
+			return b.Refused
+		}
+	}
+	return part.Refused
+}
+
+// countLocal enters or takes off whether m admits by itself.
+func (p *Pool) countLocal(m *poolMember, sign int) {
+	if !m.reported.IsZero() && m.report.Local() {
+		p.locals += sign
+	}
+}
+
+// Last returns what the holder said last, and false when it said nothing.
+func (p *Pool) Last(h Holder) (PoolReport, bool) {
+	m := p.members[h]
+	if m == nil || m.reported.IsZero() {
+		return PoolReport{}, false
+	}
+	return m.report, true
+}

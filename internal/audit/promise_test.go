@@ -271,41 +271,6 @@ func TestWindowsOfACalendar(t *testing.T) {
 	}
 }
 
-func TestHottest(t *testing.T) {
-	f := newFleet(true, 100, "a", "b")
-	hot := func(name string, keys ...KeyCount) {
-		f.Report(holder(name), Report{Generation: 1, Hottest: keys}, f.now)
-	}
-	many := []KeyCount{{"x", 50, 0}, {"y", 10, 45}}
-	for i := range 12 {
-		many = append(many, KeyCount{Hash: string(rune('a' + i)), Admitted: 1})
-	}
-	hot("a", KeyCount{"old", 1000, 0})
-	hot("a", many...) // what was said before does not count
-	hot("b", KeyCount{"x", 3, 1})
-	got := f.Figures(f.now).Hottest
-	want := []KeyCount{{"y", 10, 45}, {"x", 53, 1}}
-	if len(got) != shownHottest {
-		t.Fatalf("%d keys are shown, want %d", len(got), shownHottest)
-	}
-	if diff := cmp.Diff(want, got[:2]); diff != "" {
-		t.Errorf("hottest (-want +got):\n%s", diff)
-	}
-	if got[2].Hash != "a" || got[9].Hash != "h" {
-		t.Errorf("keys alike hot are not in order: %v", got)
-	}
-	f.Lose(holder("a"), f.now)
-	if diff := cmp.Diff([]KeyCount{{"x", 3, 1}}, f.Figures(f.now).Hottest); diff != "" {
-		t.Errorf("after a holder left (-want +got):\n%s", diff)
-	}
-
-	unkeyed := newFleet(false, 100, "a")
-	unkeyed.Report(holder("a"), Report{Generation: 1, Hottest: many}, unkeyed.now)
-	if got := unkeyed.Figures(unkeyed.now).Hottest; got != nil {
-		t.Errorf("a limit without a key shows %v", got)
-	}
-}
-
 // TestAWindowInWhichACounterWasSetBackHasNoBound, and no other: what was granted before it
 // and the limit once more may be admitted in it.
 func TestAWindowInWhichACounterWasSetBackHasNoBound(t *testing.T) {

@@ -7,12 +7,6 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// A Holder is one sidecar process. A pod whose sidecar starts again is another
-// holder.
-type Holder struct {
-	PodUID, Nonce string
-}
-
 // A Report is what one holder says of one limit. Counts are of units of cost.
 type Report struct {
 	Generation int64 // of the policy the holder enforces

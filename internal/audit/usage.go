@@ -1,10 +1,51 @@
 package audit
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 )
+
+// An OpenWindow is what is known of a window that is not over: at least this much was
+// admitted in it.
+type OpenWindow struct {
+	Began, Ends time.Time // on the store's clock
+	Limit, Used int64
+}
+
+// open returns the open window of the rate with the longest windows, nil when no holder
+// reported one of the store that serves. Of a limit with a key there is none: holders name the keys of a window
+// when it is over.
+func (l *Limit) open() *OpenWindow {
+	if l.keyed || len(l.promised.Promise.Rates) == 0 {
+		return nil
+	}
+	var longest limiter.Rate
+	for _, r := range l.promised.Promise.Rates {
+		if r.Window > longest.Window {
+			longest = r
+		}
+	}
+	var newest *window
+	for _, w := range l.windows {
+		if w.id.since == l.promised.Since && w.id.windows == windowsOf(longest) && !w.over && (newest == nil || w.id.index > newest.id.index) {
+			newest = w
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	out := &OpenWindow{
+		Began: time.UnixMicro(int64(newest.id.open().Start())), Ends: time.UnixMicro(int64(newest.id.end())),
+		Limit: longest.Limit,
+	}
+	for _, t := range newest.tallies {
+		out.Used += t.admitted
+	}
+	return out
+}
 
 // A Usage is what all holders counted of one limit in one window that is over.
 type Usage struct {
@@ -57,4 +98,30 @@ func (l *Limit) silent(began, over, since time.Time) bool {
 		}
 	}
 	return true
+}
+
+// shownHottest is how many of the hottest keys figures name.
+const shownHottest = 10
+
+// hottest returns the keys that holders were asked for most. Each holder names its
+// own; a key that is hot only over all of them may be missing.
+func (l *Limit) hottest() []KeyCount {
+	if !l.keyed {
+		return nil
+	}
+	sums := map[string]KeyCount{}
+	for _, m := range l.members {
+		for _, k := range m.hottest {
+			sum := sums[k.Hash]
+			sums[k.Hash] = KeyCount{Hash: k.Hash, Admitted: sum.Admitted + k.Admitted, Refused: sum.Refused + k.Refused}
+		}
+	}
+	all := make([]KeyCount, 0, len(sums))
+	for _, k := range sums {
+		all = append(all, k)
+	}
+	slices.SortFunc(all, func(a, b KeyCount) int {
+		return cmp.Or(cmp.Compare(b.Admitted+b.Refused, a.Admitted+a.Refused), cmp.Compare(a.Hash, b.Hash))
+	})
+	return all[:min(len(all), shownHottest)]
 }

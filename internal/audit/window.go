@@ -2,7 +2,6 @@ package audit
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -175,92 +174,4 @@ func (w *window) rejoin(h Holder) {
 	if w.over {
 		w.due[h] = 0
 	}
-}
-
-// A measurement is what came out of one window.
-type measurement struct {
-	id        windowID
-	end       time.Time
-	known     bool // nothing is missing; otherwise overshoot is the least it can be
-	early     bool // the window may have begun before every holder was known, or before the generation
-	past      bool // the window is of a store that does not serve any longer
-	full      bool // the window lay wholly within one generation
-	overshoot int64
-	bound     int64 // of the counter with that overshoot
-	excess    int64 // the most that a counter is beyond its bound
-	unbounded bool  // holders admitted by the failure action with no share to bound it
-	unsettled bool  // requests were let through before it was known what they cost
-	// unexplained says that it admitted more than is bounded, and that it is not known how
-	// often its store lost its memory meanwhile.
-	unexplained bool
-	unused      int32 // basis points of the limit: refused although the budget was there
-}
-
-// measure sets what holders let through against the ceilings. Each holder may have
-// carried that number of units into the window, and each loss of memory of the store may have
-// admitted once more what a counter may.
-func (w *window) measure(of ceilings, carry, losses int64) measurement {
-	m := measurement{
-		id:    w.id,
-		end:   time.UnixMicro(int64(w.id.end())),
-		known: w.complete() && (w.query == nil || !w.query.unknown),
-	}
-	var all KeyCount
-	var alone int64 // what holders may have admitted on their own
-	for _, t := range w.tallies {
-		all.Admitted += t.admitted
-		all.Refused += t.refused
-		alone = plus(alone, plus(t.share, carry))
-		m.unbounded = m.unbounded || t.unbounded > 0
-	}
-	m.bound = plus(alone, times(losses, of("").most)) // while no counter shows more
-	each := func(c KeyCount, of ceiling) { m.worst(c, of, plus(alone, times(losses, of.most))) }
-	if w.query == nil {
-		each(all, of(""))
-		return m
-	}
-	for _, hash := range w.query.hashes {
-		each(w.sum(hash), of(hash))
-	}
-	return m
-}
-
-// A ceiling is what one counter may admit in a window, and what it can expect to.
-type ceiling struct{ most, limit int64 }
-
-// ceilings returns the ceiling of a key.
-type ceilings func(hash string) ceiling
-
-// worst keeps the larger of what was measured and of what one counter shows, which may be
-// beyond its ceiling by the bound.
-func (m *measurement) worst(c KeyCount, of ceiling, bound int64) {
-	over := c.Admitted - of.most
-	if over > m.overshoot {
-		m.bound = bound
-	}
-	m.overshoot, m.excess = max(m.overshoot, over), max(m.excess, over-bound)
-	if of.limit == 0 {
-		return // a counter that has none of these windows
-	}
-	unused := max(0, min(c.Admitted+c.Refused, of.limit)-c.Admitted)
-	m.unused = max(m.unused, int32(float64(unused)/float64(of.limit)*basisPoints))
-}
-
-// plus returns the sum of two counts, at most the largest there is.
-func plus(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
-}
-
-// sum returns what all holders let through of one key.
-func (w *window) sum(hash string) KeyCount {
-	var out KeyCount
-	for _, t := range w.tallies {
-		c, _ := t.count(hash)
-		out.Admitted += c.Admitted
-		out.Refused += c.Refused
-	}
-	return out
 }
