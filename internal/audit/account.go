@@ -8,9 +8,9 @@ import (
 // maxAccounts is how many holders that vanished are remembered by what they counted.
 const maxAccounts = 4096
 
-// An account compares what a holder says that it counted with what of it was accepted.
-// The difference only changes when something was admitted that is in no accepted row: it
-// was forgotten before it was reported, lost on the way, or came too late.
+// An account compares what a holder counted with the part of it that was accepted. The
+// difference changes only when a unit was admitted that is in no accepted row: it was
+// forgotten before it was reported, lost on the way, or came too late.
 type account struct {
 	accepted int64     // units, admitted and refused, of the rows that were accepted
 	beyond   int64     // what the holder had counted besides, when the two were compared last

@@ -13,8 +13,8 @@ type BudgetTotals struct {
 	Units  int64 // that it granted
 }
 
-// reportsDue is how long the reports of a window may take after its end: sidecars tell
-// their controller, and that one the coordinator, which may be far away.
+// reportsDue is how long the reports of a window may take after its end: sidecars report
+// to their controller, and that one to the coordinator, which may be far away.
 const reportsDue = 10 * limiter.Second
 
 // A Budget audits one budget that several clusters share, by what their controllers
@@ -32,7 +32,7 @@ type Budget struct {
 	generation int64
 	traffic    bool // some member reported a request
 	meter      meter
-	totals     BudgetTotals // as told last
+	totals     BudgetTotals // as reported last
 
 	// Of the ledger that was shown last.
 	window limiter.Micros
@@ -119,7 +119,7 @@ func (b *Budget) review(c *ledger.Closed, highest int64) review {
 	var admitted, refused int64
 	for _, u := range c.Usage {
 		admitted, refused = admitted+u.Admitted, refused+u.Refused
-		if took, told := u.Granted > 0 || u.Reported, u.Reported && u.Complete; took && !told {
+		if took, reported := u.Granted > 0 || u.Reported, u.Reported && u.Complete; took && !reported {
 			r.silent = append(r.silent, u.Member)
 		}
 	}

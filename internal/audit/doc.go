@@ -12,12 +12,12 @@
 // passed since it was first heard of. A holder that vanished before it accounted
 // for a window leaves the window unknown, never zero.
 //
-// The figures of a limit with a key are exact although holders name few keys.
-// Over N holders a key can only exceed L if one of them admitted more than L/N of
-// it, and holders name those; the audit then asks every other holder for exactly
-// these keys. Holders come and go, so it does not take their N on trust: they tell
-// the most that a key they do not name was admitted, and when that could exceed L
-// over all of them, the window is unknown.
+// The figures of a limit with a key are exact although holders name few keys. Over
+// N holders a key can only exceed L if one of them admitted more than L/N of it,
+// and holders name those; the audit then asks every other holder for exactly these
+// keys. Holders come and go, so the audit does not rely on their N: each holder
+// reports the most that a key it does not name was admitted. When the sum of those
+// could exceed L, the window is unknown.
 //
 // The package is pure: time is an argument, and nothing here starts a goroutine.
 package audit

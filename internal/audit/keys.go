@@ -23,7 +23,7 @@ func (q *query) pending(h Holder) bool {
 	return ok
 }
 
-// ask begins the second phase. It returns false when nobody has to be asked.
+// ask begins the second phase. It returns false when no holder has to be asked.
 func (l *Limit) ask(w *window) (Query, bool) {
 	if !l.keyed || w.query != nil {
 		return Query{}, false
@@ -56,8 +56,8 @@ func (l *Limit) ask(w *window) (Query, bool) {
 	return q, true
 }
 
-// hidden returns the most that the fleet may have admitted of a key that nobody
-// names.
+// hidden returns the most that the fleet may have admitted of a key that no
+// holder names.
 func (w *window) hidden() int64 {
 	var sum int64
 	for _, t := range w.tallies {

@@ -30,7 +30,7 @@ type Limit struct {
 	before     legacy
 
 	// known is when the audit began to know every holder, and since that or when the
-	// generation began. Of windows that began before since it tells only what they
+	// generation began. Of windows that began before since it shows only what they
 	// admitted at least.
 	known, since time.Time
 	// changed is when a holder last began to enforce another generation; windows
@@ -57,14 +57,14 @@ type Limit struct {
 
 	unbroken []Unbroken // what is known of the memory of the store
 
-	figures     map[limiter.Rate]*figure // by what windowsOf tells
+	figures     map[limiter.Rate]*figure // by what windowsOf returns
 	worstUnused int32
 	traffic     bool
 	meter       meter
 }
 
 // New returns the audit of a limit whose holders report every interval. From
-// since on it is told of every holder; windows that may have begun before are not
+// since on it knows every holder; windows that may have begun before are not
 // measured, but show what they admitted at least.
 func New(interval time.Duration, c Config, since time.Time) *Limit {
 	l := &Limit{

@@ -21,7 +21,7 @@ const (
 // A Pool audits one concurrency pool: Δ is what was in flight beyond the limit, and U
 // the part of the limit that was free while requests were refused.
 //
-// Δ is what the coordinator's answers tell: what can have been in flight, by the
+// Δ follows from the coordinator's answers: what can have been in flight, by the
 // reserves and by what holders reported beyond them. Of requests that passed without a
 // slot no coordinator knows: while there are some, Δ is at least what holders report
 // beyond the limit. U is taken once in an interval: a holder that refused requests had as
@@ -85,15 +85,15 @@ func (p *Pool) Join(h Holder, now time.Time) {
 	}
 }
 
-// Leave takes a member off, whether it stopped or vanished: what it had in flight is
-// the coordinator's to tell.
+// Leave takes a member off, whether it stopped or vanished: the coordinator
+// knows what it had in flight.
 func (p *Pool) Leave(h Holder) {
 	if m := p.members[h]; m != nil {
 		p.countLocal(m, -1)
 		delete(p.members, h)
 	}
 	if len(p.members) == 0 {
-		p.limit, p.holders = 0, 0 // nobody says any more
+		p.limit, p.holders = 0, 0 // no member reports them now
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 type PoolFigures struct {
 	Generation int64
 	Verdict    Verdict
-	Pending    bool  // sums are of the generation before: not all holders told of this one yet
+	Pending    bool  // sums are of the generation before: not all holders have reported this one yet
 	Limit      int64 // 0: no holder was answered by its coordinator
 	Holders    int64 // that share it, as the coordinator counts them
 	Granted    int64 // Σ shares
@@ -128,8 +128,8 @@ func (p *Pool) verdict(now time.Time) Verdict {
 	return NoTraffic
 }
 
-// pending reports whether a member has yet to tell of this generation what its
-// coordinator says. One that does not in time is not waited for.
+// pending reports whether a member has yet to report what its coordinator answers under
+// this generation. A member that does not report in time is not waited for.
 func (p *Pool) pending(now time.Time) bool {
 	if p.changed.IsZero() || now.Sub(p.changed) > silentAfter*p.interval {
 		return false

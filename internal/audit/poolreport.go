@@ -6,8 +6,8 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// A PoolReport is what one holder says of a concurrency pool, whoever divides it.
-// Counts of requests are since the holder's process started.
+// A PoolReport is what one holder says of a concurrency pool, whichever coordinator
+// divides it. Counts of requests are since the holder's process started.
 type PoolReport struct {
 	Generation int64 // of the pool the holder enforces
 

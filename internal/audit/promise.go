@@ -85,7 +85,7 @@ func (p Promise) of(windows limiter.Rate) ceiling {
 
 // A legacy is the most that generations promise which holders may still enforce.
 type legacy struct {
-	most      map[limiter.Rate]int64 // by what windowsOf tells
+	most      map[limiter.Rate]int64 // by what windowsOf returns
 	carry     int64
 	unsettled bool
 	resume    bool

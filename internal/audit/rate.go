@@ -17,7 +17,7 @@ type figure struct {
 	worstEnd  time.Time
 	limitless bool  // the window with worst was unbounded
 	excess    int64 // the most beyond a bound
-	lacking   bool  // of windows that are no longer held not all is known
+	lacking   bool  // not all is known of windows that are not held any more
 }
 
 // enter takes over what was measured of a window.

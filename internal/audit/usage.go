@@ -16,8 +16,8 @@ type OpenWindow struct {
 }
 
 // open returns the open window of the rate with the longest windows, nil when no holder
-// reported one of the store that serves. Of a limit with a key there is none: holders name the keys of a window
-// when it is over.
+// reported one of the store that serves. A limit with a key has none: holders name the keys
+// of a window when it is over.
 func (l *Limit) open() *OpenWindow {
 	if l.keyed || len(l.promised.Promise.Rates) == 0 {
 		return nil
@@ -55,12 +55,12 @@ type Usage struct {
 }
 
 // Usage returns what holders counted in a window of a limit without a key that ended
-// between the instants before and over, whether or not anybody was heard of in it. What
+// between the instants before and over, whether or not a holder reported it. What
 // was counted in a window that may have begun up to since, when the limit was still
 // kept elsewhere, is left out.
 func (l *Limit) Usage(open limiter.OpenWindow, before, over, since time.Time) Usage {
 	out, heard := Usage{Complete: true}, false
-	for _, p := range l.periods { // whichever store the policy named, the window is the budget's
+	for _, p := range l.periods { // the window is the budget's, in whatever store
 		w := l.windows[windowID{windows: windowsOf(open.Rate), index: open.Index, since: p.since}]
 		switch {
 		case w == nil:
@@ -81,7 +81,7 @@ func (l *Limit) Usage(open limiter.OpenWindow, before, over, since time.Time) Us
 	return out
 }
 
-// silent reports whether surely nothing was counted in a window that nobody told of,
+// silent reports whether surely nothing was counted in a window that no holder reported,
 // which began no earlier than began and was over at the instant over.
 func (l *Limit) silent(began, over, since time.Time) bool {
 	if !began.After(l.known) || !began.After(since) || !began.After(l.unplaced) {
@@ -93,7 +93,7 @@ func (l *Limit) silent(began, over, since time.Time) bool {
 		}
 	}
 	for _, m := range l.members {
-		if !m.before.After(over) { // both of its last rounds tell of all before
+		if !m.before.After(over) { // both of its last rounds report all before
 			return false
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // silentRounds is how many rounds of reports without a word about a window that
 // is over account for it. The first may have been under way when the window
-// ended; the second is the first that surely tells all.
+// ended; the second is the first that surely has all.
 const silentRounds = 2
 
 // patience is how many intervals a holder may take to account for a window
@@ -23,7 +23,7 @@ type windowID struct {
 	since   limiter.Instant // the period
 }
 
-// windowsOf returns what tells the windows of a rate from others.
+// windowsOf returns what the windows of a rate differ by from others.
 func windowsOf(r limiter.Rate) limiter.Rate {
 	return limiter.Rate{Window: r.Window, Offset: r.Offset, Monthly: r.Monthly}
 }
