@@ -92,7 +92,9 @@ const (
 // RedisStore names Redis servers.
 // +kubebuilder:validation:XValidation:rule="[has(self.address), has(self.sentinel), has(self.cluster)].filter(given, given).size() == 1",message="set exactly one of address (a single server), sentinel and cluster"
 type RedisStore struct {
-	// address of a single server, host:port, as the selected pods reach it.
+	// address of a single server, host:port, as the selected pods and the controllers
+	// reach it. A name without a dot is that of a Service in the namespace of this
+	// object: redis means redis.<namespace>.svc. Write any other name in full.
 	// +optional
 	Address HostPort `json:"address,omitempty"`
 
@@ -109,8 +111,8 @@ type RedisStore struct {
 
 	// tls says whether the connections are encrypted.
 	// Disabled, the default: they are not.
-	// Enabled: they are, and the server's certificate must be signed for its name by an
-	// authority of the system, or by ca.crt of the Secret.
+	// Enabled: they are, and the server's certificate must be signed for its full name
+	// by an authority of the system, or by ca.crt of the Secret.
 	// +optional
 	// +kubebuilder:default=Disabled
 	TLS TLSMode `json:"tls,omitempty"`
@@ -125,8 +127,9 @@ type RedisStore struct {
 
 // RedisSentinel names the Sentinels that watch a server.
 type RedisSentinel struct {
-	// addresses of the Sentinels, host:port each, 1 to 16, as the selected pods reach
-	// them.
+	// addresses of the Sentinels, host:port each, 1 to 16, as the selected pods and the
+	// controllers reach them. A name without a dot is that of a Service in the namespace
+	// of this object; write any other name in full, also those that Sentinels announce.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -142,7 +145,9 @@ type RedisSentinel struct {
 
 // RedisCluster names nodes of a Redis Cluster.
 type RedisCluster struct {
-	// addresses of nodes, host:port each, 1 to 16; the others are found through them.
+	// addresses of nodes, host:port each, 1 to 16; the others are found through them. A
+	// name without a dot is that of a Service in the namespace of this object; write any
+	// other name in full, also those that nodes announce.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -152,7 +157,9 @@ type RedisCluster struct {
 
 // PostgresStore names a Postgres server.
 type PostgresStore struct {
-	// address of the primary, host:port, as the selected pods reach it.
+	// address of the primary, host:port, as the selected pods and the controllers reach
+	// it. A name without a dot is that of a Service in the namespace of this object: pg
+	// means pg.<namespace>.svc. Write any other name in full.
 	// +required
 	Address HostPort `json:"address"`
 
@@ -164,8 +171,8 @@ type PostgresStore struct {
 
 	// tls says whether the connections are encrypted.
 	// Disabled, the default: they are not.
-	// Enabled: they are, and the server's certificate must be signed for its name by an
-	// authority of the system, or by ca.crt of the Secret.
+	// Enabled: they are, and the server's certificate must be signed for its full name
+	// by an authority of the system, or by ca.crt of the Secret.
 	// +optional
 	// +kubebuilder:default=Disabled
 	TLS TLSMode `json:"tls,omitempty"`

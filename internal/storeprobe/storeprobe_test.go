@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +13,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
+	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/backend"
+	"github.com/weir-dev/weir/internal/translate"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
@@ -211,6 +214,30 @@ func TestWhatClocksHadShown(t *testing.T) {
 	}
 	if len(p.floors) != maxFloors || p.Reached(of).Now != 0 {
 		t.Errorf("%d servers are remembered", len(p.floors))
+	}
+}
+
+// TestAShortNameIsAServerOfItsNamespace: two namespaces each have a Service redis.
+func TestAShortNameIsAServerOfItsNamespace(t *testing.T) {
+	in := func(namespace string) policy.Store {
+		p := &v1alpha1.RateLimitPolicy{}
+		p.Namespace = namespace
+		p.Spec.Store.Store = v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: "redis:6379"}}
+		return translate.Wanted(p)
+	}
+	clocks := map[string]limiter.Instant{"redis.shop.svc:6379": 7e9, "redis.cart.svc:6379": 3e9}
+	p := newProber(clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)), func(of policy.Store, _ map[string][]byte) (backend.Backend, error) {
+		now := clocks[of.Address]
+		return showing{now: &now, lost: new(limiter.MemoryID)}, nil
+	})
+	for range 2 { // the second time from memory
+		for address, shows := range clocks {
+			of := in(strings.Split(address, ".")[1])
+			facts, err := p.Probe(t.Context(), of, nil)
+			if err != nil || facts.Oldest != shows || p.Reached(of).Now != shows || len(p.Remembered(of)) != 0 {
+				t.Errorf("%s: the clock shows %d and reached %d (%v), want %d", address, facts.Oldest, p.Reached(of).Now, err, shows)
+			}
+		}
 	}
 }
 

@@ -66,7 +66,7 @@ func TestRestartDoubts(t *testing.T) {
 // when something depends on it.
 func TestRestartDoubtsAskOfTheStoreThatIsWanted(t *testing.T) {
 	const spec = `{metadata: {name: p, namespace: shop}, spec: {podSelector: {}, store: {type: Redis, redis: {address: "new:6379"}}, limits: [{name: all, rates: [{limit: 9, window: `
-	for window, want := range map[string]string{"24h": "new:6379", "1s": ""} {
+	for window, want := range map[string]string{"24h": "new.shop.svc:6379", "1s": ""} {
 		p := defaulted(t, []byte(spec+window+`}]}]}}`))
 		p.Status.Store = &v1alpha1.StoreStatus{Active: v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: "old:6379"}}}
 		var asked string

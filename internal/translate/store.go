@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"net"
 	"slices"
 	"strings"
 
@@ -64,35 +65,44 @@ func (t *translator) leave(path *field.Path, p *v1alpha1.RateLimitPolicy, out *p
 	out.Draining = out.Draining || out.Store.Type != policy.ControllerStore
 }
 
-// store returns the store of a policy in that namespace.
+// store returns the store of an object in that namespace.
 func store(namespace string, s v1alpha1.Store) policy.Store {
 	out := policy.Store{Type: policy.StoreType(s.Type)}
+	var addresses []v1alpha1.HostPort
 	switch {
 	case s.Redis != nil:
-		out.Address, out.Cluster, out.Sentinel = redisServers(s.Redis)
+		addresses, out.Cluster, out.Sentinel = redisServers(s.Redis)
 		out.TLS, out.Secret = s.Redis.TLS == v1alpha1.TLSEnabled, secret(namespace, s.Redis.SecretRef)
 	case s.Postgres != nil:
-		out.Address, out.Database = string(s.Postgres.Address), s.Postgres.Database
+		addresses, out.Database = []v1alpha1.HostPort{s.Postgres.Address}, s.Postgres.Database
 		out.TLS, out.Secret = s.Postgres.TLS == v1alpha1.TLSEnabled, secret(namespace, s.Postgres.SecretRef)
 	}
+	out.Address = complete(namespace, addresses)
 	return out
 }
 
-func redisServers(r *v1alpha1.RedisStore) (addresses string, cluster bool, sentinel string) {
+func redisServers(r *v1alpha1.RedisStore) (addresses []v1alpha1.HostPort, cluster bool, sentinel string) {
 	switch {
 	case r.Sentinel != nil:
-		return join(r.Sentinel.Addresses), false, r.Sentinel.Primary
+		return r.Sentinel.Addresses, false, r.Sentinel.Primary
 	case r.Cluster != nil:
-		return join(r.Cluster.Addresses), true, ""
+		return r.Cluster.Addresses, true, ""
 	default:
-		return string(r.Address), false, ""
+		return []v1alpha1.HostPort{r.Address}, false, ""
 	}
 }
 
-func join(addresses []v1alpha1.HostPort) string {
-	var all []string
-	for _, a := range addresses {
-		all = append(all, string(a))
+// complete joins addresses so that they mean one server in every namespace. A host
+// without a dot is a Service in that namespace: a pod elsewhere, such as the controller,
+// would look it up in its own.
+func complete(namespace string, addresses []v1alpha1.HostPort) string {
+	all := make([]string, len(addresses))
+	for i, a := range addresses {
+		all[i] = string(a)
+		host, port, err := net.SplitHostPort(all[i])
+		if err == nil && host != "" && host != "localhost" && !strings.ContainsAny(host, ".:") {
+			all[i] = net.JoinHostPort(host+"."+namespace+".svc", port)
+		}
 	}
 	return strings.Join(all, ",")
 }

@@ -135,22 +135,28 @@ func TestALongWindowInRedis(t *testing.T) {
 	idle.Status.Conditions[1].Reason = v1alpha1.NoEnforcersReason // it may keep everything by now
 	elsewhere := aDayIn("a", here, lossless, yes)
 	elsewhere.Namespace = "cart"
+	// In this namespace a name without a dot is that server, and in another it is not.
+	const short = "redis:6379"
+	stranger := aDayIn("a", short, lossless, yes)
+	stranger.Namespace = "cart"
 	const unknown, forgets = "it is not known yet", "as this Redis is configured a restart may lose counters"
 	for name, tc := range map[string]struct {
 		others []client.Object
 		want   string // a part of the only warning; empty: none
 	}{
-		"nothing is known of it":                  {nil, unknown},
-		"that keeps everything":                   {[]client.Object{aDayIn("a", here, lossless, yes)}, ""},
-		"that keeps everything, seen elsewhere":   {[]client.Object{elsewhere}, ""},
-		"that forgets":                            {[]client.Object{aDayIn("a", here, lossy, yes)}, forgets},
-		"policies differ about it":                {[]client.Object{aDayIn("a", here, lossless, yes), aDayIn("b", here, lossy, yes), aDayIn("c", here, lossless, yes)}, forgets},
-		"beside another that keeps everything":    {[]client.Object{aDayIn("a", there, lossless, yes)}, unknown},
-		"that kept everything and went away":      {[]client.Object{aDayIn("a", here, lossless, no)}, unknown},
-		"that was not asked yet":                  {[]client.Object{aDayIn("a", here, "", yes)}, unknown},
-		"that was asked when there were sidecars": {[]client.Object{idle}, unknown},
-		"that a policy only moves to":             {[]client.Object{moving}, unknown},
-		"that an old status says nothing of":      {[]client.Object{aDayIn("a", here, "", ""), aDayIn("b", here, lossless, yes)}, ""},
+		"nothing is known of it":                   {nil, unknown},
+		"that keeps everything":                    {[]client.Object{aDayIn("a", here, lossless, yes)}, ""},
+		"that keeps everything, seen elsewhere":    {[]client.Object{elsewhere}, ""},
+		"that forgets":                             {[]client.Object{aDayIn("a", here, lossy, yes)}, forgets},
+		"policies differ about it":                 {[]client.Object{aDayIn("a", here, lossless, yes), aDayIn("b", here, lossy, yes), aDayIn("c", here, lossless, yes)}, forgets},
+		"that keeps everything, by its short name": {[]client.Object{aDayIn("a", short, lossless, yes)}, ""},
+		"beside one with its short name elsewhere": {[]client.Object{stranger}, unknown},
+		"beside another that keeps everything":     {[]client.Object{aDayIn("a", there, lossless, yes)}, unknown},
+		"that kept everything and went away":       {[]client.Object{aDayIn("a", here, lossless, no)}, unknown},
+		"that was not asked yet":                   {[]client.Object{aDayIn("a", here, "", yes)}, unknown},
+		"that was asked when there were sidecars":  {[]client.Object{idle}, unknown},
+		"that a policy only moves to":              {[]client.Object{moving}, unknown},
+		"that an old status says nothing of":       {[]client.Object{aDayIn("a", here, "", ""), aDayIn("b", here, lossless, yes)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cache := fake.NewClientBuilder().WithScheme(ourScheme(t)).WithObjects(tc.others...).Build()

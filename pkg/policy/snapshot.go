@@ -66,7 +66,8 @@ const (
 type Store struct {
 	Type StoreType `json:"type"`
 	// Address is host:port of Redis or Postgres; of a Redis Cluster or of Sentinels
-	// several, separated by commas. The port of Postgres may be left out.
+	// several, separated by commas. The port of Postgres may be left out. It means the
+	// same server in every namespace.
 	Address string `json:"address,omitempty"`
 	// Cluster makes the addresses nodes of a Redis Cluster.
 	Cluster bool `json:"cluster,omitempty"`
