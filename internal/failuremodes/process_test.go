@@ -104,31 +104,46 @@ func suspended(w *world) measured {
 	return measured{"old": old, "healed": w.healed(0, to)}
 }
 
-// flooded has one tenant ask for everything before another asks for anything.
-func flooded(w *world) measured {
-	w.nextWindow()
+// askAs has a tenant of a region ask for units, one at a time. Two tenants are declared.
+func (w *world) askAs(region int, tenant string, times int64) (units int64) {
 	limits := w.limits
 	limits.Fairness = limiter.Fairness{Weights: []limiter.Weight{{Tenant: "loud", Weight: 1}, {Tenant: "quiet", Weight: 1}}, Default: 1}
-	asks := func(tenant string, times int) (units int64) {
-		for range times {
-			res, err := w.regions[0].get(0).Apply(w.t.Context(), key, limits, limiter.Command{Op: limiter.Take, Min: 1, Want: 1, Tenant: tenant})
-			if err != nil {
-				w.t.Error(err)
-			}
-			w.note(ask{at: w.at(), wanted: 1, gotten: res.Granted, index: res.Windows.Open[0].Index})
-			units += res.Granted
+	for range times {
+		res, err := w.regions[region].get(0).Apply(w.t.Context(), key, limits, limiter.Command{Op: limiter.Take, Min: 1, Want: 1, Tenant: tenant})
+		if err != nil {
+			w.t.Error(err)
 		}
-		return units
+		w.note(ask{at: w.at(), wanted: 1, gotten: res.Granted, index: res.Windows.Open[0].Index})
+		units += res.Granted
 	}
-	asks("quiet", 1)
+	return units
+}
+
+// flooded has one tenant ask for everything before another asks for anything, in the same
+// region or in another.
+func flooded(region int) func(w *world) measured {
+	return func(w *world) measured {
+		w.nextWindow()
+		w.askAs(0, "quiet", 1)
+		w.nextWindow()
+		from := w.index()
+		loud := w.askAs(region, "loud", 2*w.params.Limit)
+		quiet := w.askAs(0, "quiet", w.params.Limit)
+		if w.index() != from {
+			w.t.Errorf("the flood lasted for more than a window")
+		}
+		total := float64(w.params.Limit)
+		return measured{"loud": 100 * float64(loud) / total, "quiet": 100 * float64(quiet) / total}
+	}
+}
+
+// idled has one tenant ask for everything after another was idle for a window.
+func idled(w *world) measured {
 	w.nextWindow()
-	from := w.index()
-	loud, quiet := asks("loud", int(2*w.params.Limit)), asks("quiet", int(w.params.Limit))
-	if w.index() != from {
-		w.t.Errorf("the flood lasted for more than a window")
-	}
-	total := float64(w.params.Limit)
-	return measured{"loud": 100 * float64(loud) / total, "quiet": 100 * float64(quiet) / total}
+	w.askAs(0, "quiet", 1)
+	w.nextWindow()
+	w.nextWindow()
+	return measured{"loud": 100 * float64(w.askAs(1, "loud", 2*w.params.Limit)) / float64(w.params.Limit)}
 }
 
 // A desk is an escrow that a region's controllers share, and that can be away.
@@ -219,6 +234,26 @@ var processRows = []row{
 		heals:   "Nothing has to",
 		setup:   setup{regions: 1, windows: 20, load: idle},
 		figures: figures{"loud": atMost(51, "%"), "quiet": atLeast(49, "%")},
-		prove:   flooded,
+		prove:   flooded(0),
+	},
+	{
+		id:      "tenant-floods-elsewhere",
+		fault:   "The same, and the other tenant asks in another region",
+		does:    "It gets {loud} of the window's limit",
+		lost:    "Nothing of the other's part: {quiet}",
+		heals:   "Nothing has to",
+		setup:   setup{regions: 2, windows: 20, load: idle},
+		figures: figures{"loud": atMost(51, "%"), "quiet": atLeast(49, "%")},
+		prove:   flooded(1),
+	},
+	{
+		id:      "tenant-idle",
+		fault:   "One of two tenants of equal weight asks for nothing in a whole window, in no region",
+		does:    "From the next window on the other gets {loud} of the limit",
+		lost:    "Nothing",
+		heals:   "The part of the first is kept for it again from its first request on, as far as it is left, and all of it in the next window",
+		setup:   setup{regions: 2, windows: 20, load: idle},
+		figures: figures{"loud": atLeast(95, "%")},
+		prove:   idled,
 	},
 }

@@ -38,6 +38,9 @@ func (r *Region) granted(o order, c ledger.Command, g ledger.Grant, now int64) {
 	}
 	r.counts.granted += max(0, brought)
 	r.demand.claim.tell(g.Epoch.Index, max(c.Demand, g.Granted), c.Op == ledger.Release && g.Reason == ledger.Granted)
+	if g.Epoch.Index > 0 {
+		r.demand.level = reached(&c, &g, r.config.self().Nominal)
+	}
 	if c.Op != ledger.Lease {
 		return
 	}

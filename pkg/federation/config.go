@@ -110,12 +110,12 @@ func (c Config) normalize() Config {
 	return c
 }
 
-// kept returns how much of its nominal share the member never lends.
-func (c *Config) kept() int64 {
+// self returns what the parameters say of the member.
+func (c *Config) self() ledger.Member {
 	for _, m := range c.Params.Members {
 		if m.Name == c.Member {
-			return m.Kept
+			return m
 		}
 	}
-	return 0
+	return ledger.Member{}
 }

@@ -15,7 +15,8 @@ type demand struct {
 	index          int64 // of the window
 	taken, refused int64 // units of it
 	claim          claim
-	known          bool // a window is over
+	level          int64 // of the tenants, in parts of ledger.Scale
+	known          bool  // a window is over
 	forecast       float64
 	sizer          sizing.Sizer
 }

@@ -33,6 +33,15 @@
 // answer could come. With three regions that together want what the limit is, 99 percent
 // of it and more are used; a test measures it.
 //
+// # Tenants
+//
+// With each command the region says what its tenants want and weigh (ledger.Tenants), at the
+// level that its last answer brought them to: units for each weight. It counts of each tenant what
+// was asked for in this window and in the one before. A declared tenant may want its whole
+// part at any time, so nothing of that is lent while it is not idle; one that is not declared
+// wants the more of both, or anything when it is new. The region splits its part by the same
+// numbers: what a tenant does not want goes to the others.
+//
 // # Without the coordinator
 //
 // What the escrow has is handed on; then requests are refused, with the time until the

@@ -176,7 +176,8 @@ func (o *order) idle(r *Region) bool {
 	}
 	seen := &o.vault.seen
 	wants := max(seen.taken+o.keep, seen.taken+seen.remaining)
-	return o.keep >= seen.remaining && r.demand.claim.of(seen.epoch.Index) <= wants
+	all, life := r.split.tenants(seen.epoch.Index), r.outlook(r.clock.Now()).life
+	return o.keep >= seen.remaining && (all.keeps(life) || r.demand.claim.of(seen.epoch.Index) <= wants)
 }
 
 // window returns the length of a window in nanoseconds.

@@ -1,7 +1,6 @@
 package federation_test
 
 import (
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -212,83 +211,5 @@ func TestTheSpareEscrowDoesNotGiveUpTheSlice(t *testing.T) {
 				}
 			}
 		})
-	})
-}
-
-// TestTenantsShareByWeightOverRegions has two tenants in one region and one in the other,
-// all of which want everything. The first weighs as much as the others together.
-func TestTenantsShareByWeightOverRegions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
-		p := budget(400, limiter.Second, 2)
-		params := limitOf(p)
-		params.Fairness = limiter.Fairness{Weights: []limiter.Weight{{Tenant: "a", Weight: 2}}, Default: 1}
-		n := newCount(h, p)
-		rng := rand.New(rand.NewPCG(1, 1))
-		var mu sync.Mutex
-		got := map[string]int64{}
-		var work sync.WaitGroup
-		nextWindow(h, p)
-		until := time.Now().Add(20 * time.Second)
-		for i, tenants := range [][]string{{"a", "b"}, {"c"}} {
-			r := open(t, config(p, i), newLine(h, time.Millisecond), nil)
-			for _, tenant := range tenants {
-				pause := time.Duration(1+rng.IntN(3)) * time.Millisecond
-				work.Go(func() {
-					for time.Now().Before(until) {
-						res, err := r.Apply(t.Context(), key, params, limiter.Command{Op: limiter.Take, Min: 1, Want: 2, Tenant: tenant})
-						if err != nil {
-							t.Error(err)
-						}
-						n.add(res.Granted)
-						if time.Until(until) < 10*time.Second {
-							mu.Lock()
-							got[tenant] += res.Granted
-							mu.Unlock()
-						}
-						time.Sleep(pause)
-					}
-				})
-			}
-		}
-		work.Wait()
-		n.check(t, p.Limit)
-		t.Logf("in 10 windows of 400: %v", got)
-		for tenant, want := range map[string]int64{"a": 2000, "b": 1000, "c": 1000} {
-			if g := got[tenant]; g < want*93/100 || g > want*107/100 {
-				t.Errorf("%s got %d, want about %d", tenant, g, want)
-			}
-		}
-	})
-}
-
-// TestAFloodOfOneTenantLeavesTheOthersTheirs has the first tenant ask for all before the
-// second asks for anything.
-func TestAFloodOfOneTenantLeavesTheOthersTheirs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
-		p := budget(100, 10*limiter.Second, 1)
-		params := limitOf(p)
-		params.Fairness = limiter.Fairness{Weights: []limiter.Weight{{Tenant: "a", Weight: 1}, {Tenant: "b", Weight: 1}}, Default: 1}
-		r := open(t, config(p, 0), newLine(h, time.Millisecond), nil)
-		nextWindow(h, p)
-		ask := func(tenant string) int64 {
-			res, err := r.Apply(t.Context(), key, params, limiter.Command{Op: limiter.Take, Min: 1, Want: 1, Tenant: tenant})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return res.Granted
-		}
-		ask("b")
-		nextWindow(h, p)
-		got := map[string]int64{}
-		for _, tenant := range []string{"a", "b"} {
-			for range 200 {
-				got[tenant] += ask(tenant)
-			}
-		}
-		if got["a"] > 51 || got["b"] < 49 {
-			t.Errorf("got %v", got)
-		}
 	})
 }

@@ -97,8 +97,10 @@ func (r *Region) command(o order, a answer) ledger.Command {
 		Op: ledger.Lease, Member: r.config.Member, Holder: a.Holder, Seq: a.Seq,
 		Epoch: a.From, Granted: a.Told, Min: o.min, Want: o.want,
 		Demand: min(int64(math.Round(outlook.whole)), limiter.MaxLimit),
-		Weight: r.split.weight(r.demand.index), Slice: a.Slice,
+		Slice:  a.Slice,
 	}
+	all := r.split.tenants(r.demand.index)
+	all.say(&c, r.demand.level, r.config.self().Nominal, r.config.Params.Limit, outlook.life)
 	if o.op == escrow.Release {
 		c.Op = ledger.Release
 	}

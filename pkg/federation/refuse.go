@@ -19,6 +19,7 @@ func (r *Region) refuse(q *request, now, again int64) limiter.Result {
 // missed counts what was asked for in vain.
 func (r *Region) missed(q *request) {
 	r.demand.refused += q.Want
+	r.split.missed(q, r.demand.index)
 	r.counts.refused += q.Want
 }
 

@@ -55,7 +55,7 @@ func New(cfg Config, c Coordinator, e Escrow) *Region {
 		config: cfg, rule: ruleOf(&cfg), main: newVault(e, &cfg),
 		link: newLink(now), need: newNeed(), split: split{}, timed: now,
 	}
-	r.link.told = cfg.kept() // until the escrow says it
+	r.link.told = cfg.self().Kept // until the escrow says it
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.unwatch = r.clock.Watch(r.wake)
 	r.work.Go(r.run)

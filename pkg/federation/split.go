@@ -1,25 +1,21 @@
 package federation
 
 import (
-	"cmp"
-	"slices"
-
-	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
 // A split divides what the region gets of a window over the holders of each limit that
 // draws on the budget, and over its tenants, as a store does that has the whole limit
-// (limiter.Params.Step).
+// (limiter.Params.Step), except that what a tenant which is not declared does not want of its
+// part goes to those that want more.
 type split map[store.Key]*division
 
 // A division is of one limit.
 type division struct {
-	state  limiter.State
-	index  int64 // of the window
-	weight int64 // of the tenants that asked in it,
-	before int64 // and in the one before
+	state   limiter.State
+	index   int64 // of the window
+	tenants tenants
 }
 
 // A portion is what can be divided.
@@ -31,21 +27,41 @@ type portion struct {
 	more  int64 // that the region may still get
 }
 
-// take divides a portion, and returns what the request gets.
-func (s split) take(q *request, of portion) limiter.Result {
+// at returns the division of a limit, in a window.
+func (s split) at(q *request, index int64) *division {
 	d := s[q.key]
 	if d == nil {
-		s.forget(of.index)
+		s.forget(index)
 		d = &division{}
 		s[q.key] = d
 	}
-	d.roll(of.index)
+	d.roll(index)
+	if q.params.Fairness.Default == 0 {
+		d.tenants = nil // an edit ended it
+	}
+	return d
+}
+
+// take divides a portion, and returns what the request gets.
+func (s split) take(q *request, of portion) limiter.Result {
+	d := s.at(q, of.index)
 	p, c := d.params(q, of), q.Command
 	c.Want = max(of.units, c.Min)
-	var res limiter.Result
-	d.state, res = p.Step(d.state, of.at, c)
-	d.weigh(&q.params.Fairness)
+	if c.Op == limiter.Take {
+		d.note(q, 0)
+	}
+	res := d.step(p, of.at, c)
+	if c.Op == limiter.Take {
+		d.note(q, res.Granted)
+	}
 	return d.tell(q, of, res)
+}
+
+// missed notes what a request asked for in vain.
+func (s split) missed(q *request, index int64) {
+	if index > 0 {
+		s.at(q, index).note(q, q.Want)
+	}
 }
 
 // putBack takes units off again that were not handed on.
@@ -57,6 +73,14 @@ func (s split) putBack(q *request, of portion) {
 	p, c := d.params(q, of), q.Command
 	c.Op, c.Want, c.Windows = limiter.Return, of.units, d.state.Windows(of.at)
 	d.state, _ = p.Step(d.state, of.at, c)
+	d.note(q, -of.units)
+}
+
+// note adds to what the tenant of a request asked for.
+func (d *division) note(q *request, units int64) {
+	if f := &q.params.Fairness; f.Default > 0 {
+		d.tenants.note(f, q.Tenant, units)
+	}
 }
 
 // roll goes on to another window.
@@ -64,11 +88,12 @@ func (d *division) roll(index int64) {
 	if d.index == index {
 		return
 	}
-	d.before = 0
 	if d.index+1 == index {
-		d.before = d.weight
+		d.tenants = d.tenants.next()
+	} else {
+		d.tenants = nil
 	}
-	d.index, d.weight = index, 0
+	d.index = index
 }
 
 // params returns the parameters by which the division goes: the limit is what the region
@@ -113,44 +138,6 @@ func neverFits(q *request, of portion) bool {
 	p.Since = 0
 	_, res := p.Step(limiter.State{}, of.at, c)
 	return res.Reason == limiter.TooLarge
-}
-
-// weigh adds up the weights of the tenants that asked in the window.
-func (d *division) weigh(f *limiter.Fairness) {
-	d.weight = 0
-	if f.Default == 0 {
-		return
-	}
-	for _, t := range d.state.Tenants {
-		if t.Used == limiter.Lately {
-			continue
-		}
-		i, declared := slices.BinarySearchFunc(f.Weights, t.Tenant, func(w limiter.Weight, name string) int {
-			return cmp.Compare(w.Tenant, name)
-		})
-		if declared {
-			d.weight += f.Weights[i].Weight
-		} else {
-			d.weight += f.Default
-		}
-	}
-}
-
-// weight returns what the tenants of the region weigh that ask in the window, or did in
-// the one before; 0 when nothing is split over tenants. A tenant counts whole even when it
-// wants little, so regions share as one only while the tenants of each want the same by
-// weight.
-func (s split) weight(index int64) int64 {
-	var sum int64
-	for _, d := range s {
-		switch d.index {
-		case index:
-			sum += max(d.weight, d.before)
-		case index - 1:
-			sum += d.weight
-		}
-	}
-	return min(sum, ledger.MaxClaim)
 }
 
 // forget drops the divisions of limits that nobody asks for any more.

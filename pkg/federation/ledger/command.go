@@ -47,7 +47,8 @@ type Command struct {
 	Min, Want int64 // Lease: beyond Granted, 1 ≤ Min ≤ Want
 
 	// Demand is what the member expects to want of a whole window, 0 when it does not
-	// know. It guides what is kept for it and is never trusted.
+	// know; more while it keeps the part of a tenant that may still ask. It guides what is
+	// kept for it and is never trusted.
 	Demand int64
 	// Weight stands for the member's weight from now on when it is above 0, up to
 	// MaxClaim: the sum of the weights of the tenants that are active there. So tenants share by weight

@@ -56,6 +56,12 @@ func (t Tenants) Level(units int64) int64 {
 	return max(0, units-t.Met) * Scale / t.Unmet
 }
 
+// Meets reports whether a tenant of those that t was returned for by TenantsOf gets what it wants of a
+// split of so many units.
+func (t Tenants) Meets(units int64, n Tenant) bool {
+	return n.Wants*t.Unmet < max(0, units-t.Met)*n.Weight
+}
+
 // below returns what those want that want less by weight than units/weight.
 func below(units, weight int64, list []Tenant) Tenants {
 	var t Tenants
