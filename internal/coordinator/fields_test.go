@@ -32,12 +32,19 @@ func TestEveryFieldOfAReportIsRead(t *testing.T) {
 			Keys:    []*fleetpb.KeyCount{{Hash: hash("c"), Admitted: 24, Refused: 25}},
 		}},
 	}
-	fieldtest.Matter(t, []*fleetpb.LimitReport{in}, func(r *fleetpb.LimitReport) (any, error) {
+	behind := &fleetpb.LimitReport{
+		LearningReason: int32(limiter.ClockBehind), LearningMicros: 7,
+		Windows: []*fleetpb.WindowReport{{Windows: []*fleetpb.Window{
+			{Rate: rate(26, 0, false), Index: 27}, {Rate: &fleetpb.Rate{Limit: 28, WindowMicros: int64(limiter.MaxWindow), Monthly: true}, Index: 24000},
+		}}},
+	}
+	fieldtest.Matter(t, []*fleetpb.LimitReport{in, behind}, func(r *fleetpb.LimitReport) (any, error) {
 		report, _, wrong := reportFrom(r)
 		learned, err := learningFrom(r, time.Unix(0, 0))
 		return []any{report, learned}, errors.Join(append(wrong, err)...)
 	}, "LimitReport.Namespace", "LimitReport.Policy", "LimitReport.Limit", "LimitReport.StoreError", // which enterReport reads
-		"HotKey.Error") // which only bounds the others
+		"HotKey.Error",   // which only bounds the others
+		"Learning.Since") // which is now
 }
 
 func TestEveryFieldOfAPoolReportIsRead(t *testing.T) {
@@ -63,14 +70,19 @@ func TestEveryFieldOfALeaseRequestIsRead(t *testing.T) {
 	other := &fleetpb.LeaseRequest{Op: int32(limiter.Return), AtMicros: 4, Windows: []*fleetpb.Window{{
 		Rate: &fleetpb.Rate{Limit: 6, WindowMicros: int64(limiter.Day), OffsetMicros: int64(limiter.Second)}, Index: 6, Granted: 6,
 	}}}
-	fieldtest.Matter(t, []*fleetpb.LeaseRequest{take, back, other}, func(r *fleetpb.LeaseRequest) (any, error) { return command(r) },
-		"LeaseRequest.Id", "LeaseRequest.Key", "LeaseRequest.Generation", "LeaseRequest.Rates") // which lease reads
+	monthly := &fleetpb.LeaseRequest{Op: int32(limiter.Return), AtMicros: 4, Windows: []*fleetpb.Window{{
+		Rate: &fleetpb.Rate{Limit: 6, WindowMicros: int64(limiter.MaxWindow), Monthly: true}, Index: 24000, Granted: 6,
+	}}}
+	fieldtest.Matter(t, []*fleetpb.LeaseRequest{take, back, other, monthly}, func(r *fleetpb.LeaseRequest) (any, error) { return command(r) },
+		"LeaseRequest.Id", "LeaseRequest.Key", "LeaseRequest.Generation", "LeaseRequest.Rates", // which lease reads
+		"Command.Memory") // which is the store's own
 }
 
 func TestEveryFieldOfAHeartbeatIsRead(t *testing.T) {
 	in := &fleetpb.Heartbeat{Op: int32(pool.Beat), Seq: 1, Term: 2, Applied: 3, Held: 4, InFlight: 5, Peak: 6, Limit: 7}
 	fieldtest.Matter(t, []*fleetpb.Heartbeat{in}, func(h *fleetpb.Heartbeat) (any, error) { return beatCommand(audit.Holder{}, h), nil },
-		"Heartbeat.Id", "Heartbeat.Namespace", "Heartbeat.Pool", "Heartbeat.Generation") // which beatsFor and beat read
+		"Heartbeat.Id", "Heartbeat.Namespace", "Heartbeat.Pool", "Heartbeat.Generation", // which beatsFor and beat read
+		"Command.Holder") // which is known by the stream
 }
 
 func TestEveryFieldOfAGrantIsSent(t *testing.T) {
@@ -81,5 +93,5 @@ func TestEveryFieldOfAGrantIsSent(t *testing.T) {
 		share := &fleetpb.Share{}
 		fillShare(share, *g)
 		return share, nil
-	})
+	}, "Share.Id", "Share.Error", "Share.Defect") // which beat writes
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/utils/dump"
@@ -14,13 +15,17 @@ import (
 const maxOthers = 8
 
 // Matter fails the test for each field of S, and of the structs in it at any depth, that
-// changes nowhere what is made of an input. Every input is changed in one field at a time: to what other
-// inputs have there, to a number beside it, or to nothing. What is refused shows nothing,
-// unless all is. Ignored fields, such as "Limit.Key", are not looked at, nor below. Inputs
-// are changed and put back, so the function must not keep them.
+// changes nowhere what is made of an input, and for each field of what is made that no
+// input changes. Every input is changed in one field at a time: to what other inputs have
+// there, to a number beside it, or to nothing. What is refused shows nothing, unless all
+// is. Ignored fields, such as "Limit.Key", are not looked at, nor below. Inputs are changed
+// and put back, so the function must not keep them.
 func Matter[S any](t testing.TB, inputs []*S, function func(*S) (any, error), ignored ...string) {
 	t.Helper()
-	r := &run[S]{function: function, ignored: ignored, matters: map[string]bool{}, values: map[reflect.Type][]reflect.Value{}}
+	r := &run[S]{
+		walk: walk{ignored: ignored}, function: function, matters: map[string]bool{},
+		values: map[reflect.Type][]reflect.Value{}, first: map[string]string{}, varies: map[string]bool{},
+	}
 	for _, in := range inputs {
 		r.visit(reflect.ValueOf(in).Elem(), r.collect)
 	}
@@ -30,25 +35,32 @@ func Matter[S any](t testing.TB, inputs []*S, function func(*S) (any, error), ig
 			t.Fatalf("an input is refused: %v", err)
 		}
 		r.visit(reflect.ValueOf(in).Elem(), func(name string, v reflect.Value) {
-			if !r.matters[name] {
+			if v.CanSet() && !r.matters[name] {
 				r.matters[name] = r.changes(in, v, before)
 			}
 		})
 	}
 	all := map[string]bool{}
-	r.fields(reflect.TypeFor[S](), all)
+	r.fieldsOf(reflect.TypeFor[S](), all)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if !r.matters[name] {
 			t.Errorf("%s: no value of it changes what is made; it is not copied, or no input has it", name)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.varies)) {
+		if !r.varies[name] {
+			t.Errorf("%s: no input changes it; nothing is copied to it, or no input has that", name)
+		}
+	}
 }
 
 type run[S any] struct {
+	walk
 	function func(*S) (any, error)
-	ignored  []string
 	matters  map[string]bool
 	values   map[reflect.Type][]reflect.Value // of leaves
+	first    map[string]string                // by field of what is made: its values when there were some first
+	varies   map[string]bool                  // whether there were others later
 }
 
 // made returns what is made of an input. A panic refuses it: some fields are required.
@@ -59,35 +71,28 @@ func (r *run[S]) made(in *S) (made string, err error) {
 		}
 	}()
 	out, err := r.function(in)
+	if err == nil {
+		r.vary(reflect.ValueOf(out))
+	}
 	return dump.ForHash(out), err
 }
 
-// visit calls f for every field that is there, at any depth.
-func (r *run[S]) visit(v reflect.Value, f func(name string, v reflect.Value)) {
-	switch v.Kind() {
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if name, looked := r.name(v.Type(), i); looked {
-				f(name, v.Field(i))
-				r.visit(v.Field(i), f)
-			}
+// vary notes which fields of what is made are not always the same.
+func (r *run[S]) vary(out reflect.Value) {
+	values := map[string][]string{}
+	r.visit(out, func(name string, v reflect.Value) {
+		values[name] = append(values[name], dump.ForHash(v.Interface()))
+	})
+	r.fields(out, r.varies)
+	for name, of := range values {
+		slices.Sort(of)
+		now := strings.Join(slices.Compact(of), "|")
+		if first, met := r.first[name]; !met {
+			r.first[name] = now
+		} else if now != first {
+			r.varies[name] = true
 		}
-	case reflect.Pointer:
-		if !v.IsNil() {
-			r.visit(v.Elem(), f)
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			r.visit(v.Index(i), f)
-		}
-	default: // it has no fields
 	}
-}
-
-// name returns the name of a field, and whether it is looked at.
-func (r *run[S]) name(of reflect.Type, i int) (string, bool) {
-	name := of.Name() + "." + of.Field(i).Name
-	return name, of.Field(i).IsExported() && !slices.Contains(r.ignored, name)
 }
 
 func (r *run[S]) collect(_ string, v reflect.Value) {
@@ -138,20 +143,4 @@ func beside(v reflect.Value) []reflect.Value {
 		return out
 	}
 	return append(out, next)
-}
-
-// fields adds every field, at any depth.
-func (r *run[S]) fields(of reflect.Type, all map[string]bool) {
-	switch of.Kind() {
-	case reflect.Struct:
-		for i := range of.NumField() {
-			if name, looked := r.name(of, i); looked {
-				all[name] = true
-				r.fields(of.Field(i).Type, all)
-			}
-		}
-	case reflect.Pointer, reflect.Slice:
-		r.fields(of.Elem(), all)
-	default: // it has no fields
-	}
 }

@@ -57,6 +57,14 @@ func TestMatter(t *testing.T) {
 			}
 			return []any{w.Parts, w.First, w.Note}, nil
 		}, nil, "whole.Kind"},
+		"a field of what is made gets nothing": {func(w *whole) (any, error) {
+			made := *w
+			made.Note = "seen"
+			return []any{&made, w.Note}, nil
+		}, nil, "whole.Note"},
+		"a field of a part of what is made gets one of two constants": {func(w *whole) (any, error) {
+			return []any{w.Kind, w.Parts[0].Size, w.Parts[0].Name, w.First.Size, w.First.Name, w.Note, []part{{Name: "x", Size: w.Parts[0].Size}, {Name: "y", Size: 1}}}, nil
+		}, nil, "part.Name"},
 		"what is ignored": {func(w *whole) (any, error) { return []any{w.Parts, w.Kind, w.Note}, nil }, []string{"whole.First"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,8 @@ func TestEveryFieldOfACommandIsSent(t *testing.T) {
 	for _, c := range everyCommand {
 		sent = append(sent, commandTo(c))
 	}
-	fieldtest.Matter(t, sent, func(c *federationpb.Command) (any, error) { return commandFrom(c) })
+	fieldtest.Matter(t, sent, func(c *federationpb.Command) (any, error) { return commandFrom(c) },
+		"Command.Memory", "Command.Born", "Command.List")
 }
 
 // TestEveryFieldOfAStateIsSent but vouches.
@@ -43,5 +44,5 @@ func TestEveryFieldOfAStateIsSent(t *testing.T) {
 		}},
 	}
 	fieldtest.Matter(t, []*ledger.State{in}, func(s *ledger.State) (any, error) { return proto.Marshal(stateTo(*s)) }, "State.Vouches")
-	fieldtest.Matter(t, []*federationpb.State{stateTo(*in)}, func(s *federationpb.State) (any, error) { return stateFrom(s) })
+	fieldtest.Matter(t, []*federationpb.State{stateTo(*in)}, func(s *federationpb.State) (any, error) { return stateFrom(s) }, "State.Vouches")
 }

@@ -33,13 +33,25 @@ func inputs[T any](t *testing.T, dir, kind string, read func(*testing.T, []byte)
 }
 
 func TestEveryFieldOfAPolicyIsRead(t *testing.T) {
-	hub := defaultedBudget(t, []byte(`{metadata: {name: checkout-world}, spec: {id: acme/checkout, rate: {limit: 100, window: 1s}, members: [{name: `+self+`}]}}`))
-	fieldtest.Matter(t, inputs(t, "policy", "RateLimitPolicy", defaulted), func(p *v1alpha1.RateLimitPolicy) (any, error) {
+	var hubs []*v1alpha1.FederatedBudget
+	for _, name := range []string{"checkout-world", "other-world"} {
+		hubs = append(hubs, defaultedBudget(t, []byte(`{metadata: {name: `+name+`, namespace: shop}, spec: {id: acme/`+name+`, rate: {limit: 100, window: 1s}, members: [{name: `+self+`}]}}`)))
+	}
+	fieldtest.Matter(t, inputs(t, "policy", "RateLimitPolicy", defaulted, `
+spec:
+  podSelector: {}
+  limits:
+  - {name: all, scope: Federated, budgetRef: {name: other-world}, fairness: {tenant: {type: ClientIP}, weights: [{tenant: 192.0.2.1, weight: 2}]}}
+`), func(p *v1alpha1.RateLimitPolicy) (any, error) {
 		p.Namespace, p.Name = "shop", "all"
-		hub.Namespace = p.Namespace
-		return translate.Policy(p, counting(hub))
+		return translate.Policy(p, counting(hubs...))
 	}, "RateLimitPolicy.TypeMeta", "RateLimitPolicy.ObjectMeta", "RateLimitPolicy.Status",
-		"RateLimitPolicySpec.PodSelector")
+		"RateLimitPolicySpec.PodSelector",
+		"Policy.Namespace", "Policy.Name", // of the metadata, as the golden files show
+		"Policy.ResetAt",      // of an annotation: TestResetOf
+		"Retention.Born",      // of what the leader remembers
+		"Store.SecretVersion", // of another object
+	)
 }
 
 func TestEveryFieldOfAPoolIsRead(t *testing.T) {
@@ -54,12 +66,16 @@ spec:
     queryParams: [{name: q, value: "1"}, {type: Present, name: page}]
     sourceCIDRs: [192.0.2.0/24]
     jwtClaims: [{claim: plan, value: free}, {header: x-token, claim: realm.roles, type: RegularExpression, value: "a.*"}]
+    headers: [{type: Present, name: x-probe}]
+    expression: request.method == 'GET'
   - grpc: {service: grpc.health.v1.Health, method: Check}
 `), func(p *v1alpha1.ConcurrencyPool) (any, error) {
 		p.Namespace, p.Name = "shop", "all"
 		return translate.Pool(p)
 	}, "ConcurrencyPool.TypeMeta", "ConcurrencyPool.ObjectMeta", "ConcurrencyPool.Status",
-		"ConcurrencyPoolSpec.PodSelector", "Match.Descriptors")
+		"ConcurrencyPoolSpec.PodSelector", "Match.Descriptors",
+		"Pool.Namespace", "Pool.Name", // of the metadata, as the golden files show
+		"Store.SecretVersion") // of another object
 }
 
 func TestEveryFieldOfABudgetIsRead(t *testing.T) {
@@ -73,5 +89,6 @@ spec:
   escrow: {type: Redis, redis: {cluster: {addresses: ["a:6379", "b:6379"]}}}
 `), func(b *v1alpha1.FederatedBudget) (any, error) {
 		return translate.Budget(b, b.Spec.Members[0].Name)
-	}, "FederatedBudget.TypeMeta", "FederatedBudget.ObjectMeta", "FederatedBudget.Status")
+	}, "FederatedBudget.TypeMeta", "FederatedBudget.ObjectMeta", "FederatedBudget.Status",
+		"Hub.SecretVersion", "Store.SecretVersion") // of another object
 }

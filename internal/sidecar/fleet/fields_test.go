@@ -30,7 +30,8 @@ func TestEveryFieldOfALeaseIsSent(t *testing.T) {
 	fieldtest.Matter(t, []*question{in}, func(q *question) (any, error) {
 		return leaseMessage(1, q.Key, limiter.Params{Generation: q.Generation, Rates: q.Rates}, q.Command).GetLease(), nil
 	}, "Scope.Cluster", // which is that of the controller
-		"Command.Memory") // which is the store's own
+		"Command.Memory",  // which is the store's own
+		"LeaseRequest.Id") // which is the call's
 }
 
 func TestEveryFieldOfAGrantIsRead(t *testing.T) {
@@ -57,7 +58,8 @@ func TestEveryFieldOfABeatIsSent(t *testing.T) {
 	}
 	fieldtest.Matter(t, []*beat{in}, func(b *beat) (any, error) {
 		return beatMessage(1, b.Key, pool.Params{Generation: b.Generation}, b.Command).GetHeartbeat(), nil
-	}, "Key.Cluster", "Command.Holder") // which the controller knows by the stream
+	}, "Key.Cluster", "Command.Holder", // which the controller knows by the stream
+		"Heartbeat.Id") // which is the call's
 }
 
 func TestEveryFieldOfAShareIsRead(t *testing.T) {
