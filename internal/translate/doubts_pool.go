@@ -21,7 +21,7 @@ const (
 
 // poolDoubts returns what works and may yet not be what was meant.
 func poolDoubts(p *v1alpha1.ConcurrencyPool, translated policy.Pool) []string {
-	d := poolDoubt{path: field.NewPath("spec"), spec: &p.Spec, pool: &translated}
+	d := poolDoubt{path: field.NewPath("spec"), pool: &translated}
 	return slices.Concat(
 		d.stuck(),
 		d.probe(),
@@ -37,7 +37,6 @@ func poolDoubts(p *v1alpha1.ConcurrencyPool, translated policy.Pool) []string {
 
 type poolDoubt struct {
 	path *field.Path
-	spec *v1alpha1.ConcurrencyPoolSpec
 	pool *policy.Pool
 }
 

@@ -67,16 +67,7 @@ func (c *Config) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		b.Refused = append(b.Refused, r.Error())
 	}
 	for _, l := range c.Source.Limits() {
-		state := limitState{
-			Namespace: l.Namespace, Policy: l.Policy, Limit: l.Limit,
-			Algorithm: string(l.Algorithm), Consistency: string(l.Consistency), Shadow: l.Mode == policy.Shadow,
-			Budget:     l.Budget,
-			ActiveKeys: l.Stats.ActiveKeys, StoreRoundTrips: l.Stats.RoundTrips,
-		}
-		if l.Stats.CutOff != nil {
-			state.StoreAwaySince, state.StoreError = &l.Stats.CutOffSince, l.Stats.CutOff.Error()
-		}
-		b.Limits = append(b.Limits, state)
+		b.Limits = append(b.Limits, limitStateOf(&l))
 	}
 	text, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
@@ -85,4 +76,17 @@ func (c *Config) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(append(text, '\n')) // nobody is left to tell when the client is gone
+}
+
+func limitStateOf(l *enforce.LimitState) limitState {
+	state := limitState{
+		Namespace: l.Namespace, Policy: l.Policy, Limit: l.Limit,
+		Algorithm: string(l.Algorithm), Consistency: string(l.Consistency), Shadow: l.Mode == policy.Shadow,
+		Budget:     l.Budget,
+		ActiveKeys: l.Stats.ActiveKeys, StoreRoundTrips: l.Stats.RoundTrips,
+	}
+	if l.Stats.CutOff != nil {
+		state.StoreAwaySince, state.StoreError = &l.Stats.CutOffSince, l.Stats.CutOff.Error()
+	}
+	return state
 }
