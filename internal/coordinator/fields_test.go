@@ -6,11 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/fieldtest"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 func TestEveryFieldOfAReportIsRead(t *testing.T) {
@@ -95,3 +98,48 @@ func TestEveryFieldOfAGrantIsSent(t *testing.T) {
 		return share, nil
 	}, "Share.Id", "Share.Error", "Share.Defect") // which beat writes
 }
+
+func TestEveryFieldOfALeaseIsSent(t *testing.T) {
+	in := &limiter.Result{
+		Granted: 1, Remaining: 2, Limit: 3, ResetAfter: 4, ExpiresIn: 5, RetryAfter: 6, Delay: 7, Now: 8,
+		Algorithm: limiter.SlidingWindow, Reason: limiter.Exhausted,
+	}
+	in.Windows.N = 1
+	in.Windows.Open[0] = limiter.OpenWindow{Rate: limiter.Rate{Limit: 9, Window: 10, Burst: 11, Offset: 12, Monthly: true}, Index: 13, Granted: 14}
+	fieldtest.Matter(t, []*limiter.Result{in}, func(r *limiter.Result) (any, error) {
+		reply := &fleetpb.LeaseReply{}
+		fillLease(reply, r)
+		return reply, nil
+	}, "LeaseReply.Id", "LeaseReply.Term", "LeaseReply.Error", "LeaseReply.Defect", "LeaseReply.OfLimit", "LeaseReply.ClockMicros") // which lease writes
+}
+
+// A configured is all that a config can say.
+type configured struct {
+	Snapshot policy.Snapshot
+	Secrets  []*fleetpb.Secret
+}
+
+func TestEveryFieldOfAConfigIsSent(t *testing.T) {
+	in := &configured{
+		Snapshot: policy.Snapshot{Cluster: "c"},
+		Secrets:  []*fleetpb.Secret{{Name: "n", Version: "v", Data: map[string][]byte{"password": []byte("p")}}},
+	}
+	fieldtest.Matter(t, []*configured{in}, func(c *configured) (any, error) {
+		made, err := newConfig(c.Snapshot, c.Secrets)
+		if err != nil {
+			return nil, err
+		}
+		return made.message, nil
+	}, "Snapshot.Policies", "Snapshot.Pool") // every field of which package policy encodes
+}
+
+func TestEveryFieldOfARejectionIsSent(t *testing.T) {
+	in := &refusedRow{Kind: "k", Namespace: "n", Object: "o", Limit: "l", Error: "e"}
+	fieldtest.Matter(t, []*refusedRow{in}, func(r *refusedRow) (any, error) {
+		of := limitName{policy: types.NamespacedName{Namespace: r.Namespace, Name: r.Object}, limit: r.Limit}
+		return answerOf([]rejection{{of: of, kind: r.Kind, err: r.Error}}), nil
+	}, "Rejected.More") // which is of rows that do not fit
+}
+
+// A refusedRow is all that is said of one row.
+type refusedRow struct{ Kind, Namespace, Object, Limit, Error string }

@@ -57,11 +57,7 @@ func (t *term) lease(ctx context.Context, limit *published, err error, r *fleetp
 		}
 	} else {
 		t.metrics.leases.WithLabelValues(res.Reason.String()).Inc()
-		reply.Granted, reply.Remaining = res.Granted, res.Remaining
-		reply.ExpiresInMicros, reply.RetryAfterMicros = int64(res.ExpiresIn), int64(res.RetryAfter)
-		reply.Windows = windowsTo(res.Windows)
-		reply.NowMicros, reply.Reason, reply.Algorithm = int64(res.Now), int32(res.Reason), int32(res.Algorithm)
-		reply.Limit, reply.ResetAfterMicros, reply.DelayMicros = res.Limit, int64(res.ResetAfter), int64(res.Delay)
+		fillLease(reply, &res)
 		if !t.draws.may(limit) {
 			reply.ClockMicros = int64(res.Now)
 		}
@@ -70,6 +66,14 @@ func (t *term) lease(ctx context.Context, limit *published, err error, r *fleetp
 		t.metrics.granted.Add(float64(res.Granted))
 	}
 	return reply
+}
+
+func fillLease(reply *fleetpb.LeaseReply, res *limiter.Result) {
+	reply.Granted, reply.Remaining = res.Granted, res.Remaining
+	reply.ExpiresInMicros, reply.RetryAfterMicros = int64(res.ExpiresIn), int64(res.RetryAfter)
+	reply.Windows = windowsTo(res.Windows)
+	reply.NowMicros, reply.Reason, reply.Algorithm = int64(res.Now), int32(res.Reason), int32(res.Algorithm)
+	reply.Limit, reply.ResetAfterMicros, reply.DelayMicros = res.Limit, int64(res.ResetAfter), int64(res.Delay)
 }
 
 // namedBy returns the limit that the request names.

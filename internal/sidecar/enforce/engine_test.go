@@ -47,6 +47,10 @@ func TestEveryFieldReachesTheEngine(t *testing.T) {
 	shaping.Name, shaping.Draining = "shaping", true
 	shaping.Consistency = policy.Consistency{Mode: policy.Strict}
 
+	carrying := policyOf(limitOf("carrying", 10))
+	carrying.Name = "carrying"
+	carrying.Consistency = policy.Consistency{Mode: policy.Leased, Size: policy.Fixed, Batch: 7, Expiry: policy.CarryOver}
+
 	made := map[string]twotier.Config{}
 	e := newEnforcer(t, nil, func(c *enforce.Config) {
 		c.NewLimiter = func(cfg twotier.Config, _ twotier.Store) enforce.Limiter {
@@ -55,7 +59,7 @@ func TestEveryFieldReachesTheEngine(t *testing.T) {
 		}
 	})
 	e.SetHolders("shop", "checkout", 9)
-	apply(t, e, asking, leased, shaping)
+	apply(t, e, asking, carrying, leased, shaping)
 
 	of := func(policy, limit string) store.Scope {
 		return store.Scope{Cluster: "test", Namespace: "shop", Policy: policy, Limit: limit}
@@ -82,6 +86,12 @@ func TestEveryFieldReachesTheEngine(t *testing.T) {
 			Scope:  of("asking", "asking"),
 			Params: limiter.Params{Algorithm: limiter.SlidingWindow, Rates: asking.Limits[0].Rates, Buckets: 12, Generation: 1},
 			Mode:   twotier.CachedDeny, MaxKeys: 1, OnUnavailable: twotier.Allow,
+		},
+		"carrying": {
+			Scope:  of("carrying", "carrying"),
+			Params: limiter.Params{Rates: carrying.Limits[0].Rates, Generation: 1},
+			Mode:   twotier.Leased, Size: twotier.Size{Type: twotier.Fixed, Batch: 7}, Expiry: twotier.CarryOver,
+			MaxKeys: 1, OnUnavailable: twotier.Deny,
 		},
 		"shaping": {
 			Scope:  of("shaping", "shaping"),

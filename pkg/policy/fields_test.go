@@ -1,0 +1,34 @@
+package policy_test
+
+import (
+	"testing"
+
+	"github.com/weir-dev/weir/internal/fieldtest"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// TestEveryFieldIsEncoded, and read again.
+func TestEveryFieldIsEncoded(t *testing.T) {
+	others := valid(func(p *policy.Policy) {
+		p.OnStoreUnavailable, p.Response = policy.Deny, policy.Response{
+			IETF: true, Quota: policy.NearLimit, StatusCode: 429, Body: policy.ProblemJSON,
+		}
+		l := &p.Limits[0]
+		l.Match = []policy.Match{{Headers: []policy.HeaderMatch{{Type: policy.Exact, Name: "x-region", Value: "eu"}}}}
+		l.Key = &policy.Key{Parts: []policy.KeyPart{{Type: policy.PathKey}}, OnMissing: policy.Shared, MaxKeys: 7}
+		l.Overrides = []policy.Override{{Values: []policy.Value{{"/a"}}, Rates: l.Rates}}
+		l.Algorithm, l.Fairness = policy.FixedWindow, &policy.Fairness{Tenant: policy.KeyPart{Type: policy.MethodKey}, DefaultWeight: 1}
+	})
+	byDemand := pooled(func(p *policy.Pool) { p.Allocation = policy.DemandProportional })
+	inputs := []*policy.Snapshot{&others, &byDemand}
+	for _, s := range goldens {
+		inputs = append(inputs, &s)
+	}
+	fieldtest.Matter(t, inputs, func(s *policy.Snapshot) (any, error) {
+		data, _, err := policy.Encode(*s)
+		if err != nil {
+			return nil, err
+		}
+		return policy.Decode(data)
+	})
+}
