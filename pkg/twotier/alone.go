@@ -40,14 +40,30 @@ func (k *Key) began(now int64) bool {
 	if k.extra == nil || k.extra.own == nil {
 		return false
 	}
-	own := k.extra.own
-	clock := k.limiter().settings.Load().gate.storeClock()
-	if own.over(clock, now) {
-		k.extra.own = nil
-		k.trim()
-		return false
+	gate := k.limiter().settings.Load().gate
+	clock := gate.storeClock()
+	return k.remembers(gate, clock, now).covers(clock, now)
+}
+
+// remembers returns what the key admitted without the store behind the gate, and forgets
+// what is over; mu is held.
+func (k *Key) remembers(gate *Gate, clock offset, now int64) own {
+	if k.extra == nil || k.extra.own == nil {
+		return own{}
 	}
-	return own.covers(clock, now)
+	var o own
+	if k.extra.of == gate { // else another store serves now
+		var floor limiter.Instant
+		o, floor = k.extra.own.remember(clock, now)
+		gate.forgets(floor)
+	}
+	if o == (own{}) {
+		k.extra.own, k.extra.of = nil, nil
+		k.trim()
+		return o
+	}
+	*k.extra.own = o
+	return o
 }
 
 // admitAlone decides a request on the local share; mu is held. The tenants of a
@@ -77,13 +93,10 @@ func (k *Key) share(cfg *settings, cost, now int64) Decision {
 	if holders == 0 {
 		return l.withoutStore(cfg, now) // a share of unknown size is none
 	}
-	clock, seen := cfg.gate.granted(k.storeKey(cfg))
-	var o own
-	if k.extra != nil && k.extra.own != nil {
-		o = *k.extra.own
-	}
+	v := cfg.gate.granted(k.storeKey(cfg))
+	v.swapped = cfg.swapped
 	params := cfg.ParamsOf(k.value())
-	o, res := o.admit(params, holders, clock, seen, cfg.swapped, now, cost)
+	o, res := k.remembers(cfg.gate, v.clock, now).admit(params, holders, v, now, cost)
 	d := Decision{
 		Allowed:    res.allowed,
 		Source:     FromLocalShare,
@@ -91,14 +104,15 @@ func (k *Key) share(cfg *settings, cost, now int64) Decision {
 		Remaining:  res.remaining,
 		ResetAfter: time.Duration(nanos(res.resets)),
 		Delay:      time.Duration(res.delay),
-		Windows:    l.windowsAt(params, clock, now),
+		Windows:    l.windowsAt(params, v.clock, now),
 		LocalShare: res.share,
 	}
 	if !res.allowed {
 		d.Reason, d.RetryAfter = limiter.Exhausted, time.Duration(nanos(res.wait))
 		return d
 	}
-	k.more().own = &o
+	x := k.more()
+	x.own, x.of = &o, cfg.gate
 	return d
 }
 

@@ -35,7 +35,9 @@
 // When the store cannot be reached, credits in hand are spent first; then the
 // policy's failure action decides. A process on its local share keeps to windows
 // of the store's clock, which it estimates from the replies it has had: in any
-// window a key is charged either at the store or locally, never at both.
+// window a key is charged either at the store or locally, never at both, and its share
+// is admitted once: when the store's clock is set back, nothing is admitted until it
+// has caught up with what it was thought to have shown.
 //
 // One reply that got lost is no outage: a call for what requests wait for is made twice
 // within its time-out, and a lease that is lost costs only those who waited for it. What a

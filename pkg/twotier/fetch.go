@@ -154,7 +154,20 @@ func (l *Limiter) ask(ctx context.Context, k *Key, cfg *settings, c limiter.Comm
 	l.roundTrips.Add(r.calls)
 	l.failures.Add(r.failures)
 	if err == nil && c.Op == limiter.Take {
+		r.Result = l.onceOnly(k, cfg, r.Reply)
 		l.learned(r.Reply)
 	}
 	return r, err
+}
+
+// onceOnly returns the result of a reply, which is a refusal when the store grants units
+// of a time in which shares were admitted without it: they go back.
+func (l *Limiter) onceOnly(k *Key, cfg *settings, r Reply) limiter.Result {
+	wait := cfg.gate.granted(k.storeKey(cfg)).behind(r.Now)
+	if r.Granted == 0 || wait == 0 {
+		return r.Result
+	}
+	l.giveBack(k, cfg.gate, GrantOf(r.Sent, r.Result))
+	r.Granted, r.Reason, r.RetryAfter = 0, limiter.ClockBehind, wait
+	return r.Result
 }

@@ -28,6 +28,7 @@ type Gate struct {
 	parts  map[store.Part]*door // that failed since they last answered
 	offset offset
 	seen   limiter.Instant // the latest time the store told
+	floor  limiter.Instant // by the store's clock: see view
 	slow   int64           // how long slow replies take, by the latest ones; 0 before the first
 }
 
@@ -267,16 +268,4 @@ func (g *Gate) storeClock() offset {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.offset
-}
-
-// granted returns what is known of the store's clock, and the latest time it told that
-// it may have granted units of the counter at. While only the part that the counter is in
-// is away, what the others are told does not move it on.
-func (g *Gate) granted(key store.Key) (o offset, seen limiter.Instant) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if d := g.doorOf(key); d != nil {
-		return g.offset, d.seen
-	}
-	return g.offset, g.seen
 }

@@ -40,6 +40,7 @@ type busy struct {
 type extra struct {
 	back Holding // of the hand
 	own  *own    // nil when nothing was admitted without the store; none with a tenant
+	of   *Gate   // before the store that own was admitted without
 	debt int64   // used beyond what was charged
 	paid Holding // of the debt, not yet told by a decision
 }

@@ -55,7 +55,7 @@ func (k *Key) forget() {
 		k.busy.queue.clear() // who waits for an answer of the old store takes none of the new one
 	}
 	if k.extra != nil {
-		k.extra.own = nil
+		k.extra.own, k.extra.of = nil, nil
 		k.trim()
 	}
 }

@@ -25,38 +25,37 @@ import (
 // may see the parts of one window more.
 type own struct {
 	ledger ledger
-	last   int64 // instant of the last admission
-	free   int64 // LeakyBucket: instant at which the queue is empty
-	// blind says that the ledger's windows follow the own clock, because the
-	// store's was not known when they began. A store window meets at most two of
-	// them, so each gets half the part.
+	last   int64           // instant of the last admission
+	newest limiter.Instant // that the store's clock may have shown then; 0 while it was never known
+	free   int64           // LeakyBucket: instant at which the queue is empty
+	// blind says that the ledger's windows began while the store's clock was not known.
+	// Until it is, they follow the own clock: a store window meets at most two of them, so
+	// each gets half the part.
 	blind bool
 }
 
 // unseen is when a store was last heard of that never was.
 const unseen = limiter.Instant(math.MinInt64 / 2)
 
-// admit decides a request of a limit with so many holders at the own instant now.
-// The clock of the store is known as well as clock says, and it was last heard of
-// at seen. Until the own instant swapped, unless that is past, another store may
-// have granted units of the windows that were open.
-func (o own) admit(p limiter.Params, holders int64, clock offset, seen limiter.Instant, swapped, now, cost int64) (own, localResult) {
-	at, blind := clock.span(now), !clock.known || o.blind && o.covers(clock, now)
-	if blind != o.blind {
-		o = own{blind: blind}
-	}
-	part := partOf(p, holders, blind)
-	if blind {
-		if clock.known && part.ambiguous(at) {
-			return o, localResult{limit: p.Rates[0].Limit, wait: limiter.Millisecond}
-		}
+// admit decides a request of a limit with so many holders at the own instant now. The
+// store's clock may be set back: no window is begun that is older than one in which
+// something was admitted.
+func (o own) admit(p limiter.Params, holders int64, v view, now, cost int64) (own, localResult) {
+	o, _ = o.remember(v.clock, now)
+	at, seen := v.clock.span(now), v.seen
+	switch {
+	case !v.clock.known:
+		o.blind = true
 		at, seen = span{instantOf(now), instantOf(now)}, unseen
-		if swapped != past {
-			seen = instantOf(swapped)
+		if v.swapped != past {
+			seen = instantOf(v.swapped)
 		}
-	} else if swapped != past {
-		seen = max(seen, clock.span(swapped).to)
+	case at.from < v.floor || o.isAfter(at.to):
+		return o, localResult{limit: p.Rates[0].Limit, wait: max(limiter.Millisecond, max(v.floor, o.newest).Sub(at.from))}
+	case v.swapped != past:
+		seen = max(seen, v.clock.span(v.swapped).to)
 	}
+	part := partOf(p, holders, o.blind, v.clock.known)
 	ledger, res := o.ledger.admit(part, at, seen, cost)
 	if !res.allowed {
 		return o, res
@@ -68,6 +67,9 @@ func (o own) admit(p limiter.Params, holders int64, clock offset, seen limiter.I
 		return o, localResult{limit: res.limit, share: res.share, wait: limiter.Millisecond}
 	}
 	o.ledger, o.last, o.free = ledger, now, now+res.delay+part.pace(cost)
+	if v.clock.known {
+		o.newest = max(o.newest, at.to)
+	}
 	return o, res
 }
 
@@ -81,13 +83,57 @@ func (o own) covers(clock offset, now int64) bool {
 	if o.ledger.n == 0 || !clock.known {
 		return false
 	}
-	from, last := clock.span(now).from, clock.span(o.last).to
+	o = o.located(clock)
+	from := clock.span(now).from
 	for _, w := range o.ledger.open[:o.ledger.n] {
-		if w.WindowAt(from).Index <= w.WindowAt(last).Index {
+		if w.WindowAt(from).Index <= w.WindowAt(o.newest).Index {
 			return true
 		}
 	}
 	return false
+}
+
+// located returns o with the windows of the store's clock as soon as that is known. What
+// was admitted in the last ones of the own clock counts as admitted in the newest that they
+// can have met.
+func (o own) located(clock offset) own {
+	if o.newest != 0 || !clock.known {
+		return o
+	}
+	o.newest = clock.span(o.last).to
+	for i := range o.ledger.open[:o.ledger.n] {
+		w := &o.ledger.open[i]
+		granted := w.Granted
+		*w = w.WindowAt(o.newest)
+		w.Granted = granted
+	}
+	return o
+}
+
+// isAfter reports whether a window with an admission of o is newer than those that are
+// open when the store's clock reads at.
+func (o own) isAfter(at limiter.Instant) bool {
+	for _, w := range o.ledger.open[:o.ledger.n] {
+		if w.WindowAt(at).Index < w.WindowAt(o.newest).Index {
+			return true
+		}
+	}
+	return false
+}
+
+// remember returns what is left of o at the own instant now: nothing when all its windows
+// are over. Then it also returns by when they had ended, 0 when that is not known.
+func (o own) remember(clock offset, now int64) (left own, floor limiter.Instant) {
+	o = o.located(clock)
+	if !o.over(clock, now) {
+		return o, 0
+	}
+	for _, w := range o.ledger.open[:o.ledger.n] {
+		if o.newest > 0 {
+			floor = max(floor, w.WindowAt(o.newest).End())
+		}
+	}
+	return own{}, floor
 }
 
 // over reports whether all windows with an admission of o have ended, so that o
@@ -108,17 +154,17 @@ func (o own) over(clock offset, now int64) bool {
 type part struct {
 	limiter.Params
 	divisor int64
-	blind   bool // the windows follow the own clock
+	unknown bool // the store's clock: windows follow the own one
 }
 
 // partOf returns the part of one of so many holders. Windows that are not those of
 // the contract get half.
-func partOf(p limiter.Params, holders int64, blind bool) part {
+func partOf(p limiter.Params, holders int64, blind, known bool) part {
 	divisor := holders
 	if blind || !p.Algorithm.WindowCoupled() {
 		divisor *= 2
 	}
-	return part{p, divisor, blind}
+	return part{p, divisor, !known}
 }
 
 // of returns the part of a rate in one window.
@@ -134,7 +180,7 @@ func (p part) of(r limiter.Rate) int64 {
 // known returns the last instant whose window the store may have granted from, if
 // it was last heard of at seen.
 func (p part) known(r limiter.Rate, seen limiter.Instant) limiter.Instant {
-	if p.blind {
+	if p.unknown {
 		seen = seen.Add(r.Window) // a window of the store's that was open then has ended
 	}
 	if p.Algorithm.WindowCoupled() {
@@ -153,14 +199,4 @@ func (p part) pace(cost int64) int64 {
 		slowest = max(slowest, cost*p.divisor*(nanos(r.Window)/r.Limit))
 	}
 	return slowest
-}
-
-// ambiguous reports whether the clock may be in either of two windows.
-func (p part) ambiguous(at span) bool {
-	for _, r := range p.Rates {
-		if r.WindowAt(at.from).Index != r.WindowAt(at.to).Index {
-			return true
-		}
-	}
-	return false
 }

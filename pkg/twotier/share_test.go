@@ -115,7 +115,7 @@ func TestOwnShareBound(t *testing.T) {
 					continue
 				}
 				cost := 1 + rng.Int64N(3)
-				next, res := o.admit(limiter.Params{Rates: rates}, holders, clock, seen, past, now, cost)
+				next, res := o.admit(limiter.Params{Rates: rates}, holders, view{clock: clock, seen: seen, swapped: past}, now, cost)
 				o = next
 				if !res.allowed {
 					continue
@@ -145,7 +145,7 @@ func TestBlindShareEndsUnderSteadyLoad(t *testing.T) {
 	rates := []limiter.Rate{{Limit: 1_000_000, Window: limiter.Second}}
 	now := int64(time.Hour)
 	var o own
-	o, _ = o.admit(limiter.Params{Rates: rates}, 1, offset{}, never, past, now, 1)
+	o, _ = o.admit(limiter.Params{Rates: rates}, 1, view{seen: never, swapped: past}, now, 1)
 	now += int64(100 * time.Millisecond)
 	clock := offset{}.observe(now-int64(4*time.Millisecond), now, limiter.Instant(now/1000))
 	for range 1000 {
@@ -153,7 +153,7 @@ func TestBlindShareEndsUnderSteadyLoad(t *testing.T) {
 		if !o.covers(clock, now) {
 			return
 		}
-		o, _ = o.admit(limiter.Params{Rates: rates}, 1, clock, clock.span(now).from, past, now, 1)
+		o, _ = o.admit(limiter.Params{Rates: rates}, 1, view{clock: clock, seen: clock.span(now).from, swapped: past}, now, 1)
 	}
 	t.Error("the key is still on its local share after a whole window")
 }
