@@ -80,7 +80,7 @@ func torture(ctx context.Context, o options) error {
 	defer w.close()
 	faults := schedule(o.seed, o.lasts, w.kept(), w.terms(), len(w.sites))
 	w.say("everything serves; seed %d: %d faults in %s", o.seed, len(faults), o.lasts)
-	before, err := w.footprints(ctx)
+	before, err := w.awaitFootprints(ctx, answerTime)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func torture(ctx context.Context, o options) error {
 	}
 	recovered += time.Since(healed).Round(100 * time.Millisecond).String()
 	w.awaitMeasured(ctx, statusTime)
-	if after, err := w.footprints(ctx); err != nil {
+	if after, err := w.awaitFootprints(ctx, answerTime); err != nil {
 		problems = append(problems, err)
 	} else {
 		problems = append(problems, leaks(before, after))

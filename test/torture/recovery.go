@@ -26,6 +26,8 @@ const (
 	// after the clock of each store shows again what it showed before it was set back:
 	// until then nothing may be granted.
 	recoveryTime = 60 * time.Second
+	// answerTime is how long after that a process may take to say what it holds.
+	answerTime = 30 * time.Second
 	// servesFor is how long each limit has to be used up for that, in windows.
 	servesFor = 4
 )
@@ -176,6 +178,16 @@ func (w *world) awaitMeasured(ctx context.Context, atMost time.Duration) {
 // footprint is what a process holds.
 type footprint struct{ goroutines, descriptors, memory float64 }
 
+// awaitFootprints is footprints, tried for a while: a process may start anew or be slow.
+func (w *world) awaitFootprints(ctx context.Context, atMost time.Duration) (map[string]footprint, error) {
+	for deadline := time.Now().Add(atMost); ; {
+		found, err := w.footprints(ctx)
+		if err == nil || time.Now().After(deadline) || !sleep(ctx, time.Second) {
+			return found, err
+		}
+	}
+}
+
 // footprints reads what each process of ours holds, by its name.
 func (w *world) footprints(ctx context.Context) (map[string]footprint, error) {
 	addresses := map[string]string{}
@@ -195,7 +207,7 @@ func (w *world) footprints(ctx context.Context) (map[string]footprint, error) {
 	for name, address := range addresses {
 		f, err := scrape(ctx, w.http, address)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("what %s holds is not known: %w", name, err)
 		}
 		found[name] = footprint{f["go_goroutines"], f["process_open_fds"], f["process_resident_memory_bytes"]}
 	}
