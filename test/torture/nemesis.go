@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -52,6 +53,7 @@ func (w *world) inject(ctx context.Context, f fault) error {
 	// Every fault heals, also when the run is broken off.
 	healed := context.WithoutCancel(ctx)
 	wait := func() { sleep(ctx, f.lasts) }
+	defer w.turn(f)()
 	switch f.kind {
 	case killSidecar:
 		w.shops[f.shop].restarts()
@@ -107,17 +109,14 @@ func (w *world) inject(ctx context.Context, f fault) error {
 	case setNodeClock:
 		w.nodes[w.sites[f.target/perSite].node(f.target%perSite)].Step(f.by)
 	case killLeader:
-		defer w.turn(f)()
 		w.controller(f).Kill()
 		wait()
 		return w.controller(f).Start(healed)
 	case stopLeader:
-		defer w.turn(f)()
 		w.controller(f).Stop()
 		wait()
 		return w.controller(f).Start(healed)
 	case pauseLeader:
-		defer w.turn(f)()
 		pid := w.controller(f).PID()
 		if pid == 0 {
 			return nil // it could not be started again
@@ -149,10 +148,18 @@ func (w *world) inject(ctx context.Context, f fault) error {
 	return nil
 }
 
-// turn waits until the fault of its controller before this one has healed, which may
-// take longer than planned, and returns what ends this one.
+// turn waits until the fault of its controller or server before this one has healed, which
+// may take longer than planned, and returns what ends this one.
 func (w *world) turn(f fault) (over func()) {
-	turn := &w.sites[f.target/controllers].turns[f.target%controllers]
+	var turn *sync.Mutex
+	switch f.kind {
+	case killLeader, stopLeader, pauseLeader:
+		turn = &w.sites[f.target/controllers].turns[f.target%controllers]
+	case killStore, pauseStore, loseStore, flushStore, promoteStore, fillDisk, failOver:
+		turn = &w.stores[f.target].turn
+	default:
+		return func() {}
+	}
 	turn.Lock()
 	return turn.Unlock
 }

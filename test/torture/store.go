@@ -24,6 +24,7 @@ type store struct {
 	disk   *disk.Disk
 	asked  *askedClock // of the controller's
 	forgot atomic.Bool // what the counters of long windows do not outlive
+	turn   sync.Mutex  // of faults of its servers
 
 	mu      sync.Mutex      // guards the rest
 	running *servers.Server // what serves
