@@ -119,6 +119,29 @@ func TestADayGoesOnWithTheNextLeader(t *testing.T) {
 	})
 }
 
+// TestADayIsServedAsFastByTheNextLeader has a leader end in order while many ask.
+func TestADayIsServedAsFastByTheNextLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		used := lasting("used", 6000)
+		s := newSuccession(t, used)
+		serve := func() (granted int64) {
+			for range 40 {
+				reply := s.lease(used, used.Limits[0], want(40))
+				granted += reply.GetGranted()
+				time.Sleep(100 * time.Millisecond)
+			}
+			return granted
+		}
+		before := serve()
+		s.pass()
+		s.lead()
+		if after := serve(); after < before*9/10 {
+			t.Errorf("%d units in 4 s before the hand-over, and %d after it", before, after)
+		}
+		s.pass()
+	})
+}
+
 // TestOpenWindowsWaitWhenARecordIsGone holds that of the outages, in which a sidecar may have
 // begun them by itself, and that of a policy.
 func TestOpenWindowsWaitWhenARecordIsGone(t *testing.T) {

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"math"
+	"slices"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -154,12 +155,15 @@ func (j *Journal) State(k Key, p limiter.Params) limiter.State {
 	if p.Generation < state.Generation {
 		return state
 	}
-	for _, c := range e.Charges {
-		if c.From < j.known {
-			state = p.Charge(state, c.At, c.Units)
-		}
+	for _, c := range j.unknown(e.Charges) {
+		state = p.Charge(state, c.At, c.Units)
 	}
 	return state
+}
+
+// unknown returns the charges of which this term does not know what was granted.
+func (j *Journal) unknown(list []Charge) []Charge {
+	return slices.DeleteFunc(slices.Clone(list), func(c Charge) bool { return c.From >= j.known })
 }
 
 // Account returns the account of a counter that has none: one whose state is that of
@@ -170,7 +174,7 @@ func (j *Journal) Account(k Key) *Account {
 	if !listed {
 		e.Charges = j.limits[k.Limit].Charges
 	}
-	a := &Account{lost: e.Lost + units(e.Charges), opened: j.limits[k.Limit].opened}
+	a := &Account{lost: e.Lost + units(j.unknown(e.Charges)), opened: j.limits[k.Limit].opened}
 	aside, leaves := j.leaving[k]
 	switch {
 	case listed && !e.Shared && j.InFlight():

@@ -262,3 +262,38 @@ func TestAReset(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatATermKnowsIsNotForfeited has a term end in order, or by a crash, and looks what the
+// next one sets aside under the same load.
+func TestWhatATermKnowsIsNotForfeited(t *testing.T) {
+	ask := func(d *desk) (aside int64) {
+		for range 4 {
+			d.take("a", 100)
+			d.now = d.now.Add(limiter.Second)
+			d.commit()
+			aside = d.entries[Key{limit, "a"}].Aside
+		}
+		return aside
+	}
+	p := daily(6000)
+	d := opened(t, p, Record{}, start)
+	aside := ask(d)
+	record := d.commit()
+	for name, c := range map[string]struct {
+		known limiter.Instant // since when the next term has the counters
+		all   bool            // it sets aside as much
+	}{
+		"in order": {start, true},
+		"a crash":  {d.now + 1, false},
+	} {
+		next := &desk{Journal: New(record.Term+1, d.now, record, c.known, 1<<20), t: t, params: p, now: d.now, counters: map[Key]counter{}}
+		if c.all {
+			next.counters[Key{limit, "a"}] = counter{d.counters[Key{limit, "a"}].state, next.Account(Key{limit, "a"})}
+		}
+		next.Open(limit, Scope{Window: limiter.Day, Limit: 6000})
+		next.commit()
+		if got := ask(next); (got >= aside) != c.all {
+			t.Errorf("%s: the next term sets %d aside, the one before %d", name, got, aside)
+		}
+	}
+}
