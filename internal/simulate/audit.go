@@ -3,9 +3,11 @@ package simulate
 import "github.com/weir-dev/weir/pkg/limiter"
 
 // An auditor counts what is let through, and by the store's clock when. It is told
-// true time and never what the holders or the store believe.
+// true time and never what the holders or the store believe, except where clocks are set: then
+// one instant may come twice, so it counts by the number of the window that was granted from.
 type auditor struct {
 	promises  []promise
+	numbered  []*windows
 	overshoot int64 // the most admitted beyond a promise
 	usage     usage
 
@@ -19,10 +21,14 @@ type promise interface {
 	admit(t limiter.Instant, units int64) int64
 }
 
-func newAuditor(p limiter.Params, warm limiter.Instant) *auditor {
+func newAuditor(p limiter.Params, warm limiter.Instant, numbered bool) *auditor {
 	a := &auditor{usage: usage{rate: p.Rates[0], warm: warm}}
 	for _, r := range p.Rates {
-		a.promises = append(a.promises, promiseOf(p.Algorithm, r))
+		if numbered {
+			a.numbered = append(a.numbered, &windows{rate: r, used: map[int64]int64{}})
+		} else {
+			a.promises = append(a.promises, promiseOf(p.Algorithm, r))
+		}
 	}
 	return a
 }
@@ -43,11 +49,14 @@ func (a *auditor) offer(t limiter.Instant, units int64) {
 	a.usage.at(t).offered += units
 }
 
-func (a *auditor) admit(t limiter.Instant, units int64) {
+func (a *auditor) admit(t limiter.Instant, units int64, of *limiter.Windows) {
 	a.admitted += units
 	a.usage.at(t).admitted += units
 	for _, p := range a.promises {
 		a.overshoot = max(a.overshoot, p.admit(t, units))
+	}
+	for _, w := range a.numbered {
+		a.overshoot = max(a.overshoot, w.admit(of, units))
 	}
 }
 
@@ -125,6 +134,22 @@ func (w *windowed) roll(t limiter.Instant) {
 	if index := w.rate.WindowAt(t).Index; index != w.index {
 		w.index, w.used, w.limit = index, 0, w.rate.Limit
 	}
+}
+
+// Windows promise Limit in each of them, whenever it is open.
+type windows struct {
+	rate limiter.Rate
+	used map[int64]int64 // by number
+}
+
+func (w *windows) admit(of *limiter.Windows, units int64) (most int64) {
+	for _, open := range of.Slice() {
+		if open.Window == w.rate.Window {
+			w.used[open.Index] += units
+			most = max(most, w.used[open.Index]-w.rate.Limit)
+		}
+	}
+	return most
 }
 
 // A sliding rate promises Limit in every interval [t, t+Window).

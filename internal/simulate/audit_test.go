@@ -42,7 +42,7 @@ func TestAuditorsMeasure(t *testing.T) {
 }
 
 func TestUtilizationIsOfWhatCouldBeAdmitted(t *testing.T) {
-	a := newAuditor(limiter.Params{Rates: []limiter.Rate{{Limit: 10, Window: limiter.Second}}}, 2*1_000_000)
+	a := newAuditor(limiter.Params{Rates: []limiter.Rate{{Limit: 10, Window: limiter.Second}}}, 2*1_000_000, false)
 	for _, w := range []struct{ second, offered, admitted int64 }{
 		{1, 10, 0}, // before it counts
 		{2, 4, 4},
@@ -52,7 +52,7 @@ func TestUtilizationIsOfWhatCouldBeAdmitted(t *testing.T) {
 		at := limiter.Instant(w.second * 1_000_000)
 		a.ask(at)
 		a.offer(at, w.offered)
-		a.admit(at, w.admitted)
+		a.admit(at, w.admitted, nil)
 	}
 	if got, want := a.usage.utilization(), 10.0/14; got != want {
 		t.Errorf("utilization is %v, want %v", got, want)

@@ -7,13 +7,15 @@ import (
 )
 
 // A clock is one node's: off by any amount, and fast or slow by a rate that changes
-// now and then. It never steps.
+// now and then. What is counted on it never steps; the time of day may.
 type clock struct {
 	since instant // when the rate last changed
 	read  int64   // what it showed then, in nanoseconds
 	rate  float64 // what it gains per unit of time
+	set   int64   // by how much the time of day was set, in nanoseconds
 }
 
+// at returns what the clock has counted.
 func (c *clock) at(t instant) int64 {
 	d := t - c.since
 	return c.read + d + int64(math.Floor(float64(d)*c.rate))
@@ -33,5 +35,5 @@ func (c *clock) when(read int64) instant {
 	return t
 }
 
-// micros returns what a store's clock shows.
-func (c *clock) micros(t instant) limiter.Instant { return limiter.Instant(c.at(t) / 1000) }
+// micros returns the time of day.
+func (c *clock) micros(t instant) limiter.Instant { return limiter.Instant((c.at(t) + c.set) / 1000) }

@@ -3,7 +3,9 @@
 // What decides is the production code: the holders' core of pkg/twotier with its
 // sizes, deadlines and refusals, and limiter.Params.Step at the store. The package
 // supplies what surrounds it: requests, a network that delays and loses messages,
-// clocks that differ and drift, partitions, crashes and edits of the policy. An
+// partitions, crashes and edits of the policy. Each node has a clock of its own, which is
+// off, drifts and may be set: holders, a server, and controllers that lead one after the
+// other with the leased clock of internal/leadership and the store of pkg/store/memory. An
 // auditor who sees true time, and nothing of what the holders or the store count,
 // says what was admitted.
 //

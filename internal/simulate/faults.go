@@ -20,11 +20,47 @@ func (w *world) schedule() {
 		w.after(l.At, func() {
 			w.trace.add(w.now, stepFault, -1, 0)
 			w.store.lose(l.Keeps)
-			w.after(l.Down, func() { w.store.rise(w.now, l.Keeps) })
+			w.after(l.Down, func() { w.store.rise(l.Keeps) })
 		})
 	}
 	for _, e := range w.Faults.Edits {
 		w.after(e.At, func() { w.edit(e) })
+	}
+	for _, s := range w.Faults.Steps {
+		w.after(s.At, func() { w.clocks()[s.Node].set += int64(s.By) })
+	}
+	for _, e := range w.Faults.Ends {
+		w.after(e.At, func() { w.finish(w.controllers.all[e.Controller], e) })
+	}
+}
+
+// clocks returns those of all nodes, in the order of Step.Node.
+func (w *world) clocks() (all []*clock) {
+	for _, n := range w.nodes {
+		all = append(all, &n.clock)
+	}
+	all = append(all, &w.store.clock)
+	if w.controllers != nil {
+		for _, c := range w.controllers.all {
+			all = append(all, &c.clock)
+		}
+	}
+	return all
+}
+
+// finish ends the process of a controller, or cuts it off.
+func (w *world) finish(c *controller, e End) {
+	w.trace.add(w.now, stepFault, -4, int64(e.How))
+	switch {
+	case e.How == CutOff:
+		c.cut = true
+		w.after(e.Down, func() { c.cut = false })
+	case c.identity == 0: // another one begins soon
+	case e.How == InOrder:
+		c.handOver()
+		c.restart(e.Down)
+	default:
+		c.restart(e.Down)
 	}
 }
 
@@ -52,7 +88,7 @@ func (w *world) cut(holder int) bool {
 // recount tells the auditor what limits are in force, if that can have changed.
 func (w *world) recount() {
 	if len(w.Faults.Edits) > 0 {
-		w.audit.inForce(w.store.clock.micros(w.now), w.largest)
+		w.audit.inForce(w.time(), w.largest)
 	}
 }
 

@@ -3,24 +3,24 @@ package simulate
 import (
 	"slices"
 	"time"
-
-	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// A call is a command under way, or its answer.
+// A call is a message under way, or its answer.
 type call struct {
-	node   *node
-	params limiter.Params
-	done   func(r limiter.Result, ok bool) // nil when it is over
+	message
+	done func(a answer, ok bool) // nil when it is over
 }
 
-// send carries a command to the store and calls done once: with the answer, or with
-// false when the store was not there or the time-out of the holder has passed.
-func (w *world) send(n *node, p limiter.Params, c limiter.Command, done func(r limiter.Result, ok bool)) {
-	w.trace.add(w.now, stepAsk, n.id, c.Want)
-	w.audit.ask(w.store.clock.micros(w.now))
-	sent := &call{n, p, done}
-	w.events.add(n.clock.when(n.now()+int64(w.Network.Timeout)), func() { sent.finish(limiter.Result{}, false) })
+// send carries a message to what keeps the counters and calls done once: with the answer,
+// or with false when nobody was there or the time-out of the holder has passed.
+func (w *world) send(m message, done func(a answer, ok bool)) {
+	n := m.node
+	w.trace.add(w.now, stepAsk, n.id, m.command.Want)
+	if !m.look {
+		w.audit.ask(w.time())
+	}
+	sent := &call{m, done}
+	w.events.add(n.clock.when(n.now()+int64(w.Network.Timeout)), func() { sent.finish(answer{}, false) })
 	if w.lost(n) {
 		return
 	}
@@ -30,15 +30,15 @@ func (w *world) send(n *node, p limiter.Params, c limiter.Command, done func(r l
 			w.landed(sent)
 			return
 		}
-		res, ok := w.store.apply(w.now, p, c)
+		a, ok := w.keeper.apply(m)
 		w.landed(sent)
-		w.trace.add(w.now, stepStore, n.id, res.Granted)
+		w.trace.add(w.now, stepStore, n.id, a.Granted)
 		if w.lost(n) {
 			return
 		}
 		w.after(w.delay(), func() {
 			if !w.cut(n.id) {
-				sent.finish(res, ok)
+				sent.finish(a, ok)
 			}
 		})
 	})
@@ -52,7 +52,7 @@ func (w *world) landed(c *call) {
 }
 
 // finish ends a call the first time.
-func (c *call) finish(r limiter.Result, ok bool) {
+func (c *call) finish(a answer, ok bool) {
 	done := c.done
 	if done == nil {
 		return
@@ -60,11 +60,11 @@ func (c *call) finish(r limiter.Result, ok bool) {
 	c.done = nil
 	w := c.node.world
 	if ok {
-		w.trace.add(w.now, stepReply, c.node.id, r.Granted)
+		w.trace.add(w.now, stepReply, c.node.id, a.Granted)
 	} else {
 		w.trace.add(w.now, stepFail, c.node.id, 0)
 	}
-	done(r, ok)
+	done(a, ok)
 }
 
 func (w *world) lost(n *node) bool {

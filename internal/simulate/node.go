@@ -28,6 +28,13 @@ type holder interface {
 	crash()
 }
 
+// look has a holder that knows of clocks ask what the server's shows.
+func (n *node) look() {
+	if p, ok := n.holder.(*process); ok {
+		p.look()
+	}
+}
+
 func (n *node) now() int64 { return n.clock.at(n.world.now) }
 
 // window returns the store's window by true time, which no real holder can know.
@@ -62,14 +69,14 @@ func (n *node) request(cost int64) {
 		return
 	}
 	w := n.world
-	w.audit.offer(w.store.clock.micros(w.now), cost)
+	w.audit.offer(w.time(), cost)
 	n.holder.request(cost)
 }
 
-func (n *node) admit(cost int64) {
+func (n *node) admit(cost int64, of *limiter.Windows) {
 	w := n.world
 	n.admitted += cost
-	w.audit.admit(w.store.clock.micros(w.now), cost)
+	w.audit.admit(w.time(), cost, of)
 	w.trace.add(w.now, stepAdmit, n.id, cost)
 }
 

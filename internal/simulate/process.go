@@ -25,6 +25,7 @@ type process struct {
 	config  twotier.Config
 	limiter *twotier.Limiter
 	key     *twotier.Key
+	client  client
 	crashed bool
 
 	begun   []func()     // to be run beside the code that runs
@@ -44,11 +45,14 @@ var (
 )
 
 func newProcess(n *node, cfg twotier.Config) *process {
-	cfg.Scope = store.Scope{Cluster: "c", Namespace: "ns", Policy: "p", Limit: "l"}
+	cfg.Scope = key.Scope
 	cfg.Params, cfg.Holders, cfg.MaxKeys = n.params, int64(n.world.Holders), 1
 	// The network ends calls, by virtual time; the limiter would by real time.
 	cfg.Timeout = 24 * time.Hour
 	p := &process{node: n, config: cfg}
+	if n.world.lookout != nil {
+		p.client = n.world.lookout.brief(n)
+	}
 	p.limiter = twotier.New(cfg, twotier.NewVirtualGate(p, p))
 	p.key = p.limiter.Key("", "")
 	return p
@@ -62,7 +66,7 @@ func (p *process) request(cost int64) {
 		case err != nil:
 			panic(fmt.Sprintf("simulate: a limiter failed: %v", err))
 		case d.Allowed:
-			p.node.admit(cost)
+			p.node.admit(cost, d.Windows)
 		default:
 			p.node.refuse(cost)
 		}
@@ -72,6 +76,16 @@ func (p *process) request(cost int64) {
 func (p *process) configure(params limiter.Params) {
 	p.config.Params = params
 	p.run(func() { p.limiter.Reconfigure(p.config) })
+}
+
+// look asks what the server's clock shows.
+func (p *process) look() {
+	sent := p.node.now()
+	p.node.world.send(message{node: p.node, look: true}, func(a answer, ok bool) {
+		if ok && !p.crashed {
+			p.client.looked(a, sent, p.node.now())
+		}
+	})
 }
 
 // crash ends what waits. What that would still do has no effect any more.
@@ -193,19 +207,20 @@ func (p *process) Apply(_ context.Context, _ store.Key, params limiter.Params, c
 	if p.crashed {
 		return limiter.Result{}, errCrashed
 	}
-	var res limiter.Result
+	var reply answer
 	var answered bool
-	sent := w.now
-	w.send(p.node, params, cmd, func(r limiter.Result, ok bool) {
-		res, answered = r, ok
+	sent, m := w.now, p.client.message(p.node, params, cmd)
+	w.send(m, func(a answer, ok bool) {
+		reply, answered = a, ok
 		p.resume(c)
 	})
 	if err := p.block(); err != nil {
 		return limiter.Result{}, err
 	}
-	if !answered {
+	if !answered || !p.client.hear(cmd, m, reply, p.node.now()) {
 		return limiter.Result{}, &store.UnavailableError{Store: "simulated", Cause: errNoAnswer}
 	}
+	res := reply.Result
 	if w.weaken != nil {
 		w.weaken(&res, limiter.Micros(w.now-sent)/1000)
 	}

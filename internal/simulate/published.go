@@ -37,7 +37,7 @@ func (h *allOrNothing) spend(cost int64) bool {
 		return false
 	}
 	h.credits -= cost
-	h.node.admit(cost)
+	h.node.admit(cost, nil)
 	return true
 }
 
@@ -49,11 +49,11 @@ func (h *allOrNothing) ask() {
 	h.calling = true
 	amount := max(h.batch, h.waiting[0])
 	take := limiter.Command{Op: limiter.Take, Min: amount, Want: amount}
-	h.node.world.send(h.node, h.node.params, take, h.heard)
+	h.node.world.send(message{node: h.node, params: h.node.params, command: take}, h.heard)
 }
 
 // heard serves those who wait from a grant. A refusal is for all who do.
-func (h *allOrNothing) heard(r limiter.Result, ok bool) {
+func (h *allOrNothing) heard(r answer, ok bool) {
 	if h.crashed {
 		return
 	}
@@ -93,7 +93,7 @@ func (h *static) request(cost int64) {
 		return
 	}
 	h.used += cost
-	h.node.admit(cost)
+	h.node.admit(cost, nil)
 }
 
 func (h *static) configure(limiter.Params) {}

@@ -17,6 +17,13 @@ type Scenario struct {
 	// always does.
 	Windows, Warm int
 
+	// Controllers keep the counters, one after the other, when there are any; otherwise a
+	// server does.
+	Controllers int
+	// Look is how often holders ask the server what its clock shows; 0 is never. Then
+	// they are also told what others saw when they start.
+	Look time.Duration
+
 	Load    Load
 	Network Network
 	Clocks  Clocks
@@ -60,7 +67,34 @@ type Faults struct {
 	Crashes    []Crash
 	Losses     []Loss
 	Edits      []Edit
+	Steps      []Step
+	Ends       []End
 }
+
+// A Step sets the time of day on a node: the holders come first, then the server, then the
+// controllers.
+type Step struct {
+	At, By time.Duration
+	Node   int
+}
+
+// An End is that of the process of a controller, which starts anew after Down: in order, by
+// a crash, or because for so long it does not reach the API server.
+type End struct {
+	At, Down   time.Duration
+	Controller int
+	How        Ending
+}
+
+// Ending is how a controller ends.
+type Ending uint8
+
+// The endings.
+const (
+	InOrder Ending = iota
+	Crashed
+	CutOff
+)
 
 // A Partition cuts holders First to Last off from the store.
 type Partition struct {

@@ -428,22 +428,29 @@ func (m *measurement) storms() func() {
 		keeps bool
 		Model
 		limiter.Params
+		clocks      bool // are set
+		controllers int
 	}{
-		{"fixed window, adaptive", true, Weir("", adaptive), limiter.Params{}},
-		{"fixed window, predictive", true, Weir("", predictive), limiter.Params{}},
-		{"fixed window, fetched early", true, Weir("", early), limiter.Params{}},
-		{"token bucket, 20 ms", true, Weir("", adaptive), limiter.Params{Algorithm: limiter.TokenBucket, Lifetime: 20 * limiter.Millisecond}},
-		{"GCRA, 40 ms", true, Weir("", adaptive), limiter.Params{Algorithm: limiter.GCRA, Lifetime: 40 * limiter.Millisecond}},
-		{"sliding log, 20 ms", true, Weir("", adaptive), limiter.Params{Algorithm: limiter.SlidingLog, Lifetime: 20 * limiter.Millisecond}},
-		{"sliding window, 20 ms", true, Weir("", adaptive), limiter.Params{Algorithm: limiter.SlidingWindow, Buckets: 10, Lifetime: 20 * limiter.Millisecond}},
-		{"fixed window, carried over", false, Weir("", carried), limiter.Params{}},
-		{"all or nothing, carried over", false, AllOrNothing("", lot, true), limiter.Params{}},
+		{"fixed window, adaptive", true, Weir("", adaptive), limiter.Params{}, false, 0},
+		{"fixed window, predictive", true, Weir("", predictive), limiter.Params{}, false, 0},
+		{"fixed window, fetched early", true, Weir("", early), limiter.Params{}, false, 0},
+		{"token bucket, 20 ms", true, Weir("", adaptive), limiter.Params{Algorithm: limiter.TokenBucket, Lifetime: 20 * limiter.Millisecond}, false, 0},
+		{"GCRA, 40 ms", true, Weir("", adaptive), limiter.Params{Algorithm: limiter.GCRA, Lifetime: 40 * limiter.Millisecond}, false, 0},
+		{"sliding log, 20 ms", true, Weir("", adaptive), limiter.Params{Algorithm: limiter.SlidingLog, Lifetime: 20 * limiter.Millisecond}, false, 0},
+		{"sliding window, 20 ms", true, Weir("", adaptive), limiter.Params{Algorithm: limiter.SlidingWindow, Buckets: 10, Lifetime: 20 * limiter.Millisecond}, false, 0},
+		{"fixed window, carried over", false, Weir("", carried), limiter.Params{}, false, 0},
+		{"all or nothing, carried over", false, AllOrNothing("", lot, true), limiter.Params{}, false, 0},
+		{"fixed window, a server's clock is set", true, Weir("", adaptive), limiter.Params{}, true, 0},
+		{"fixed window, controllers' clocks are set", true, Weir("", adaptive), limiter.Params{}, true, 3},
 	}
 	results := make([][]func() Result, len(rows))
 	for i, c := range rows {
 		c.Generation, c.Rates = 1, windows
-		for seed := range m.effort.Seeds {
-			s := Storm(uint64(seed), c.Model, c.Params) //nolint:gosec // a count is not negative
+		for seed := range uint64(m.effort.Seeds) { //nolint:gosec // a count is not negative
+			s := Storm(seed, c.Model, c.Params)
+			if c.clocks {
+				s = StormOfClocks(seed, c.Model, c.Params, c.controllers)
+			}
 			if c.keeps {
 				results[i] = append(results[i], m.play(s))
 			} else {
@@ -457,7 +464,10 @@ func (m *measurement) storms() func() {
 			Notes: []string{
 				"Seeded runs of 2 to 10 holders and 20 windows of 200 units in which messages are lost, stalled and reordered,",
 				"clocks are off by an hour and drift by 200 ppm against each other, holders are cut off and crash, the store crashes",
-				"with or without its memory, and limits are edited.",
+				"with or without its memory, and limits are edited. Each node has a clock of its own. In the last rows the time of day",
+				"is also set on nodes: on that of a server, while its counts are there or while they are lost, or on those of three",
+				"controllers of which the one that leads crashes, ends in order or does not reach the API server. There a window is",
+				"one number of the store's, which no clock may bring back.",
 			},
 			Head: []string{"", "runs", "admitted", "runs with Δ > 0", "largest Δ"},
 		}

@@ -2,8 +2,9 @@ package simulate
 
 import "github.com/weir-dev/weir/pkg/limiter"
 
-// A server is the store: it applies commands by its own clock.
+// A server is a store: it applies commands by the time of day of its node.
 type server struct {
+	world  *world
 	clock  clock
 	state  limiter.State
 	memory limiter.Memory
@@ -12,17 +13,20 @@ type server struct {
 	amnesiac bool
 }
 
-func newServer(c clock) *server { return &server{clock: c} }
-
-// apply decides a command, or reports false when the store is not there.
-func (s *server) apply(t instant, p limiter.Params, c limiter.Command) (limiter.Result, bool) {
+// apply implements keeper.
+func (s *server) apply(m message) (answer, bool) {
 	if s.down {
-		return limiter.Result{}, false
+		return answer{}, false
 	}
-	c.Memory = s.memory
-	var res limiter.Result
-	s.state, res = p.Step(s.state, s.clock.micros(t), c)
-	return res, true
+	now, a := s.clock.micros(s.world.now), answer{begun: s.memory.Since}
+	if m.look {
+		a.Now = now
+		return a, true
+	}
+	m.command.Memory = s.memory
+	m.command.Memory.Since = s.world.rules.forgot(m.known, s.memory.Since)
+	s.state, a.Result = m.params.Step(s.state, now, m.command)
+	return a, true
 }
 
 // lose ends the store. What it granted is forgotten unless it keeps it.
@@ -35,9 +39,9 @@ func (s *server) lose(keeps bool) {
 
 // rise starts the store again. Of windows that began while it was away it knows
 // nothing, unless it kept what it knew.
-func (s *server) rise(t instant, keeps bool) {
+func (s *server) rise(keeps bool) {
 	s.down = false
 	if !keeps && !s.amnesiac {
-		s.memory.Since = s.clock.micros(t)
+		s.memory.Since = s.clock.micros(s.world.now)
 	}
 }

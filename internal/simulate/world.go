@@ -18,12 +18,18 @@ type world struct {
 	network *rand.Rand // what happens to messages
 	chance  *rand.Rand // clocks and faults
 	source  *source
+	rules   rules
+	keeper  keeper
 	store   *server
-	nodes   []*node
-	crew    crew
-	flying  []*call // commands on their way to the store
-	audit   *auditor
-	trace   trace
+	// controllers are nil while the server keeps the counters, and the lookout while nobody
+	// looks at its clock.
+	controllers *controllers
+	lookout     *lookout
+	nodes       []*node
+	crew        crew
+	flying      []*call // commands on their way to the store
+	audit       *auditor
+	trace       trace
 }
 
 // Streams of random numbers: what one of them is used for does not disturb the
@@ -33,7 +39,10 @@ const (
 	ofNetwork
 	ofChance
 	ofStorm
-	ofNodes
+	ofNodes // and above, one each
+
+	ofControllers = 1 << 32
+	ofSteps       = 1 << 33
 )
 
 // Run plays a scenario to its end.
@@ -46,16 +55,27 @@ func Run(s Scenario) Result {
 
 func newWorld(s Scenario) *world {
 	stream := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, n)) }
-	w := &world{Scenario: s, network: stream(ofNetwork), chance: stream(ofChance), trace: newTrace()}
+	w := &world{Scenario: s, network: stream(ofNetwork), chance: stream(ofChance), trace: newTrace(), rules: production()}
 	w.source = newSource(s.Load, s.Holders, stream(ofLoad))
-	w.store = newServer(w.clock())
+	w.store = &server{world: w, clock: w.clock()}
+	w.keeper = w.store
 	window := s.Params.Rates[0].Window
 	w.end = instant(s.Windows) * int64(window) * int64(time.Microsecond)
-	warm := w.store.clock.micros(0).Add(limiter.Micros(s.Warm) * window)
-	w.audit = newAuditor(s.Params, warm)
+	w.audit = newAuditor(s.Params, w.time().Add(limiter.Micros(s.Warm)*window), len(s.Faults.Steps) > 0)
 	for id := range s.Holders {
 		n := &node{world: w, id: id, clock: w.clock(), rng: stream(ofNodes + uint64(id)), params: s.Params}
 		w.nodes = append(w.nodes, n)
+	}
+	if s.Controllers > 0 {
+		w.controllers = newControllers(w, s.Controllers)
+		w.keeper = w.controllers
+	}
+	if s.Look > 0 {
+		w.store.memory.Since = w.store.clock.micros(0).Add(-limiter.MaxWindow) // it has served for long
+		w.lookout = &lookout{own: w.clock()}
+		w.watch()
+	}
+	for _, n := range w.nodes {
 		n.start()
 	}
 	w.wander()
@@ -100,6 +120,9 @@ func (w *world) close() {
 // after lets do happen when d has passed.
 func (w *world) after(d time.Duration, do func()) { w.events.add(w.now+int64(d), do) }
 
+// time returns true time as the clock of the server would show it that is never set.
+func (w *world) time() limiter.Instant { return limiter.Instant(w.store.clock.at(w.now) / 1000) }
+
 // clock returns a clock that is wrong by chance.
 func (w *world) clock() clock {
 	year := int64(365 * 24 * time.Hour)
@@ -120,6 +143,11 @@ func (w *world) wander() {
 		w.store.clock.drift(w.now, w.rate())
 		for _, n := range w.nodes {
 			n.clock.drift(w.now, w.rate())
+		}
+		if w.controllers != nil {
+			for _, c := range w.controllers.all {
+				c.clock.drift(w.now, w.rate())
+			}
 		}
 		w.wander()
 	})
