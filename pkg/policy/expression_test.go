@@ -23,6 +23,7 @@ func TestExpressions(t *testing.T) {
 		"request.path == '/v1/orders'":                                true,
 		"request.host == 'shop.example.com'":                          true,
 		"request.clientIP == '192.0.2.7'":                             true,
+		"request.clientIP == '192.0.2.8'":                             false,
 		"request.headers['x-plan'] == 'gold'":                         true,
 		"request.headers['x-tag'] == 'a, b'":                          true,
 		"request.headers['host'] == 'Shop.example.com:80'":            true,
@@ -131,6 +132,37 @@ func BenchmarkClaim(b *testing.B) {
 	for b.Loop() {
 		if value, _, _ := l.Value(view(r)); value != "alice" {
 			b.Fatalf("it claims %q", value)
+		}
+	}
+}
+
+// TestExpressionsFindClientsAsThePolicySays, in a match and in a key.
+func TestExpressionsFindClientsAsThePolicySays(t *testing.T) {
+	r := view(calling("GET", "/", "X-Forwarded-For", "203.0.113.9"))
+	for hops, want := range []string{"192.0.2.7", "203.0.113.9"} {
+		trusted := func(p *policy.Policy) { p.ClientIP.TrustedHops = hops }
+		for _, ip := range []string{"192.0.2.7", "203.0.113.9"} {
+			if got := limitOf(t, trusted, matching(expressing("request.clientIP == '"+ip+"'"))).Matches(r); got != (ip == want) {
+				t.Errorf("behind %d hops it is %s: %v", hops, ip, got)
+			}
+		}
+		part := policy.KeyPart{Type: policy.ExpressionKey, Expression: "request.clientIP"}
+		if got, _, _ := limitOf(t, trusted, keyed(policy.Reject, part)).Value(r); got != want {
+			t.Errorf("behind %d hops the key is %q, want %q", hops, got, want)
+		}
+	}
+}
+
+// TestATokenIsReadOnce: two expressions that read one token both find its claims, and so
+// does one that reads another header.
+func TestATokenIsReadOnce(t *testing.T) {
+	r := view(calling("GET", "/", "Authorization", "Bearer "+tokenOf(`{"sub":"alice"}`), "X-Token", tokenOf(`{"sub":"bob"}`)))
+	claim := func(header, value string) policy.Match {
+		return policy.Match{JWTClaims: []policy.ClaimMatch{{Type: policy.Exact, Header: header, Claim: "sub", Value: value}}}
+	}
+	for _, m := range []policy.Match{claim("Authorization", "alice"), claim("X-Token", "bob"), claim("Authorization", "alice"), claim("X-Token", "bob")} {
+		if !limitOf(t, matching(m)).Matches(r) {
+			t.Errorf("%+v does not match", m.JWTClaims[0])
 		}
 	}
 }

@@ -13,7 +13,7 @@ type pathMatcher struct {
 }
 
 func compilePath(p PathMatch) (m pathMatcher, err error) {
-	m = pathMatcher{kind: p.Type, value: p.Value}
+	m.kind = p.Type
 	switch p.Type {
 	case RegularExpression:
 		m.pattern, err = compilePattern(p.Value)

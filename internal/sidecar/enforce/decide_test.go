@@ -86,8 +86,8 @@ func TestBypassCountsNothing(t *testing.T) {
 	if got := admit(t, e, 10, "/"); got != 10 {
 		t.Errorf("let %d through, want 10", got)
 	}
-	if d, err := e.Check(context.Background(), enforce.Query{Policy: "checkout", Limit: "all", Cost: 3}); err != nil || !d.Allowed {
-		t.Errorf("check: allowed %v, %v", d.Allowed, err)
+	if d, err := e.Check(context.Background(), enforce.Query{Policy: "checkout", Limit: "all", Cost: 3}); err != nil || !d.Allowed || d.Limit != 3 || d.Remaining != 3 {
+		t.Errorf("check: %+v, %v", d, err)
 	}
 	if all := counted(e, "all"); all.Admitted != 0 || all.Refused != 0 {
 		t.Errorf("counted %d admitted and %d refused", all.Admitted, all.Refused)
@@ -142,7 +142,8 @@ func TestTheFailureActionSaysThatTheStoreIsAway(t *testing.T) {
 	e := newEnforcer(t, away{})
 	apply(t, e, policyOf(limitOf("all", 3)))
 	v, err := e.Decide(context.Background(), get("/"))
-	if err != nil || v.Allowed || v.Refusal.Cause != enforce.StoreUnavailable {
+	if err != nil || v.Allowed || v.Refusal.Cause != enforce.StoreUnavailable || v.Refusal.Policy.Name != "checkout" ||
+		v.Refusal.Limit.Name != "all" || v.Refusal.Decision.Source != twotier.FromFailureAction {
 		t.Errorf("got %+v, %v", v, err)
 	}
 	if n := e.Limits()[0].Counts.Requests(count.FailedClosed); n != 1 {
@@ -208,22 +209,22 @@ func TestCheck(t *testing.T) {
 	}
 
 	var notFound *enforce.NotFoundError
-	if _, err := ask("billing", "all", "", 1); !errors.As(err, &notFound) || notFound.Field != "policy" {
+	if _, err := ask("billing", "all", "", 1); !errors.As(err, &notFound) || notFound.Field != "policy" || notFound.Name != "billing" {
 		t.Errorf("unknown policy: %v", err)
 	}
-	if _, err := ask("checkout", "none", "", 1); !errors.As(err, &notFound) || notFound.Field != "limit" {
+	if _, err := ask("checkout", "none", "", 1); !errors.As(err, &notFound) || notFound.Field != "limit" || notFound.Name != "none" {
 		t.Errorf("unknown limit: %v", err)
 	}
 	var key *enforce.KeyError
-	if _, err := ask("checkout", "all", "gold", 1); !errors.As(err, &key) || key.Keyed {
+	if _, err := ask("checkout", "all", "gold", 1); !errors.As(err, &key) || key.Keyed || key.Limit != "all" {
 		t.Errorf("a key on a limit without: %v", err)
 	}
-	if _, err := ask("checkout", "keyed", "", 1); !errors.As(err, &key) || !key.Keyed {
+	if _, err := ask("checkout", "keyed", "", 1); !errors.As(err, &key) || !key.Keyed || key.Limit != "keyed" {
 		t.Errorf("no key on a limit with: %v", err)
 	}
 	before := counted(e, "all")
 	var cost *enforce.CostError
-	if _, err := ask("checkout", "all", "", limiter.MaxLimit); !errors.As(err, &cost) {
+	if _, err := ask("checkout", "all", "", limiter.MaxLimit); !errors.As(err, &cost) || cost.Limit != "all" || cost.Cost != limiter.MaxLimit {
 		t.Errorf("a cost that is never admitted: %v", err)
 	}
 	if after := counted(e, "all"); after.Refused != before.Refused {

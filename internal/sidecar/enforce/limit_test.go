@@ -83,7 +83,7 @@ func TestACheckNamesATenantWhereThereAreTenants(t *testing.T) {
 	e := newEnforcer(t, newStore(frozen))
 	apply(t, e, policyOf(limitOf("all", 3)))
 	_, err := e.Check(context.Background(), enforce.Query{Policy: "checkout", Limit: "all", Tenant: "gold", Cost: 1})
-	if _, ok := errors.AsType[*enforce.TenantError](err); !ok {
+	if wrong, ok := errors.AsType[*enforce.TenantError](err); !ok || wrong.Limit != "all" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -20,18 +20,21 @@ func (e *Enforcer) Report(now time.Time, session uint64) []*fleetpb.LimitReport 
 	reports := e.book.Report(now, session)
 	for _, r := range reports {
 		s, running := stats[count.Name{Namespace: r.GetNamespace(), Policy: r.GetPolicy(), Limit: r.GetLimit()}]
-		if !running {
-			continue
-		}
-		r.RoundTripsTotal, r.ActiveKeys = s.RoundTrips, int64(s.ActiveKeys)
-		if s.CutOff != nil {
-			r.StoreError = s.CutOff.Error()
-		}
-		if s.LearningFor > 0 {
-			r.LearningReason, r.LearningMicros = int32(s.Learning), s.LearningFor.Microseconds()
+		if running {
+			addStats(r, &s)
 		}
 	}
 	return reports
+}
+
+func addStats(r *fleetpb.LimitReport, s *twotier.Stats) {
+	r.RoundTripsTotal, r.ActiveKeys = s.RoundTrips, int64(s.ActiveKeys)
+	if s.CutOff != nil {
+		r.StoreError = s.CutOff.Error()
+	}
+	if s.LearningFor > 0 {
+		r.LearningReason, r.LearningMicros = int32(s.Learning), s.LearningFor.Microseconds()
+	}
 }
 
 // Audit answers a question about keys in windows that are over.

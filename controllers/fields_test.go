@@ -1,0 +1,117 @@
+package controllers
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/fieldtest"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+func TestEveryFigureOfALimitIsShown(t *testing.T) {
+	in := &audit.Figures{
+		Verdict: audit.Measured, Flow: audit.Flow{AdmittedPerSecond: 1, RejectedPerSecond: 2, RequestsPerRoundTrip: 3}, ActiveKeys: 4,
+		Overshoot: &audit.Overshoot{
+			WindowEnd: now, Observed: 5, Bound: 6, Worst: 7, WorstEnd: now.Add(time.Second), AtLeast: true, Excess: 8,
+		},
+		UnderUtilization: &audit.UnderUtilization{Observed: 9, Worst: 10},
+		Hottest:          []audit.KeyCount{{Hash: "h", Admitted: 11, Refused: 12}},
+		Open:             &audit.OpenWindow{Began: now, Ends: now.Add(time.Minute), Limit: 14, Used: 13},
+	}
+	unbounded := *in
+	unbounded.Overshoot = &audit.Overshoot{WindowEnd: now, Unbounded: true}
+	fieldtest.Matter(t, []*audit.Figures{in, &unbounded}, func(f *audit.Figures) (any, error) {
+		return limits(newScope(figures("all", *f))), nil
+	},
+		"Figures.Generation", "Figures.Verdict", "Figures.Vanished", "Overshoot.WorstUnbounded", // which conditions show
+		"LimitStatus.Name", "LimitStatus.Rates", "LimitStatus.LearningUntil", // which are not of figures
+		"HotKey.MeasuredAt", "WindowStatus.MeasuredAt") // which are now
+}
+
+func TestEveryFigureOfAPoolIsShown(t *testing.T) {
+	in := &audit.PoolFigures{
+		Limit: 1, Holders: 2, Granted: 3, InFlight: 4, Queued: 5, CutOff: 6, Baseline: 7, Latency: 8, AdmittedPerSecond: 9, RejectedPerSecond: 10,
+		Overshoot:        &audit.PoolOvershoot{Observed: 11, Worst: 12, WorstTime: now},
+		UnderUtilization: &audit.UnderUtilization{Observed: 13, Worst: 14},
+		Partitions:       []audit.PartitionFigures{{Name: "gold", Guaranteed: 15, InFlight: 16, RejectedPerSecond: 17}},
+	}
+	other := *in
+	other.Limit, other.Overshoot = 18, &audit.PoolOvershoot{WorstTime: now.Add(time.Second)}
+	fieldtest.Matter(t, []*audit.PoolFigures{in, &other}, func(f *audit.PoolFigures) (any, error) {
+		s := newPoolScope(enforcing(func(p *policy.Pool) { p.Partitions = []policy.Partition{{Name: "gold"}} }))
+		var status v1alpha1.ConcurrencyPoolStatus
+		s.describe(*f, &status)
+		status.Shares = nil // which are not of figures
+		return status, nil
+	},
+		"PoolFigures.Generation", "PoolFigures.Verdict", "PoolFigures.Pending", "PoolFigures.Spared", "PoolFigures.Saturated",
+		"PoolFigures.Measuring", "PoolFigures.Quarantined", // which conditions and reasons show
+		"ConcurrencyPoolStatus.ObservedGeneration", "ConcurrencyPoolStatus.Conditions", "ConcurrencyPoolStatus.Enforcement",
+		"ConcurrencyPoolStatus.Summary", "ConcurrencyPoolStatus.Shares", // which are not of figures
+		"ConcurrencyPoolStatus.MeasuredAt", // which is now
+		"PoolLimitStatus.FixedBy",          // of the range: TestStatusOfAPool
+		"Overshoot.Completeness", "Overshoot.Excess", "PartitionStatus.Name")
+}
+
+func TestEveryFigureOfAPodIsShown(t *testing.T) {
+	in := &audit.PoolReport{Share: 1, InFlight: 2, Inferred: 3, Latency: 4, Fenced: true}
+	shown := map[string]bool{"Share": true, "InFlight": true, "Inferred": true, "Latency": true, "Fenced": true}
+	ignored := []string{"PodShare.Pod"}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[audit.PoolReport]()) {
+		if !shown[f.Name] {
+			ignored = append(ignored, "PoolReport."+f.Name) // which is summed over pods
+		}
+	}
+	fieldtest.Matter(t, []*audit.PoolReport{in}, func(r *audit.PoolReport) (any, error) {
+		s := newPoolScope()
+		s.observation.Sessions = s.observation.Sessions[:1]
+		s.observation.Sessions[0].Report = r
+		return s.shares(), nil
+	}, ignored...)
+}
+
+func TestEveryFigureOfABudgetIsShown(t *testing.T) {
+	in := &audit.BudgetFigures{
+		Overshoot:        &audit.BudgetOvershoot{WindowEnd: now, Observed: 1, Bound: 2, Worst: 3, WorstEnd: now.Add(time.Second)},
+		UnderUtilization: &audit.UnderUtilization{Observed: 4, Worst: 5},
+		LeasesPerSecond:  6, UnitsPerLease: 7,
+		Window: &ledger.Closed{Usage: []ledger.MemberUsage{{Member: "us-east", Admitted: 8, Reported: true}}},
+	}
+	fieldtest.Matter(t, []*audit.BudgetFigures{in}, func(f *audit.BudgetFigures) (any, error) {
+		s := newBudgetScope()
+		s.observation.Figures = *f
+		var status v1alpha1.FederatedBudgetStatus
+		s.measured(&status)
+		return []any{status.Overshoot, status.WindowEnd, status.UnderUtilization, coordination(f), s.used("us-east")}, nil
+	},
+		"BudgetFigures.Generation", "BudgetFigures.Verdict", "BudgetFigures.Silent", "BudgetOvershoot.WorstBound", // which conditions show
+		"Closed.Index", "Closed.Limit", "Closed.Granted", "MemberUsage.Granted", "MemberUsage.Refused", "MemberUsage.Complete", // of which Δ and U are made
+		"Overshoot.Completeness", "Overshoot.Excess") // which a budget does not have
+}
+
+func TestEveryFieldOfALedgerIsShown(t *testing.T) {
+	in := &ledger.State{
+		Window: limiter.Second, Index: int64(now.Unix()), Term: 1, Limit: 100, Reserved: 100,
+		Accounts: []ledger.Account{{Member: "us-east", Holder: "h", Seq: 1, Granted: 9}},
+		Standings: []ledger.Standing{{
+			Member: "us-east", Seen: limiter.Instant(now.UnixMicro()), Weight: 1, Demand: 14, Slice: 6,
+		}},
+	}
+	fieldtest.Matter(t, []*ledger.State{in}, func(l *ledger.State) (any, error) {
+		s := newBudgetScope()
+		s.enforced.Params.Slices = true
+		for i := range s.enforced.Params.Members {
+			s.enforced.Params.Members[i].Nominal, s.enforced.Params.Members[i].Kept = 20, 10
+		}
+		s.observation.Read = limiter.Instant(now.UnixMicro())
+		return []any{division(l, s.enforced.Params), s.members(l)}, nil
+	},
+		"State.Latest", "State.Before", "State.Reserved", "State.Closed", "State.Vouches", "Account.Holder", "Account.Seq",
+		"Standing.Weight", "Standing.Tenants", "Standing.Before", "Standing.Next", "Standing.Told", // by which the coordinator divides
+		"BudgetMemberStatus.Name", "BudgetMemberStatus.Used")
+}
