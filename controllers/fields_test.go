@@ -1,12 +1,17 @@
 package controllers
 
 import (
+	"errors"
 	"reflect"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/cutover"
 	"github.com/weir-dev/weir/internal/fieldtest"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -96,7 +101,7 @@ func TestEveryFigureOfABudgetIsShown(t *testing.T) {
 
 func TestEveryFieldOfALedgerIsShown(t *testing.T) {
 	in := &ledger.State{
-		Window: limiter.Second, Index: int64(now.Unix()), Term: 1, Limit: 100, Reserved: 100,
+		Window: limiter.Second, Index: now.Unix(), Term: 1, Limit: 100, Reserved: 100,
 		Accounts: []ledger.Account{{Member: "us-east", Holder: "h", Seq: 1, Granted: 9}},
 		Standings: []ledger.Standing{{
 			Member: "us-east", Seen: limiter.Instant(now.UnixMicro()), Weight: 1, Demand: 14, Slice: 6,
@@ -114,4 +119,79 @@ func TestEveryFieldOfALedgerIsShown(t *testing.T) {
 		"State.Latest", "State.Before", "State.Reserved", "State.Closed", "State.Vouches", "Account.Holder", "Account.Seq",
 		"Standing.Weight", "Standing.Tenants", "Standing.Before", "Standing.Next", "Standing.Told", // by which the coordinator divides
 		"BudgetMemberStatus.Name", "BudgetMemberStatus.Used")
+}
+
+func TestTheStoreThatAStatusNames(t *testing.T) {
+	redis := v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: "redis:6379"}}
+	controller := v1alpha1.Store{Type: v1alpha1.ControllerStore}
+	const old, begins = limiter.Instant(7e6), limiter.Instant(9e6)
+	then, state := metav1.Time{Time: now.Add(-time.Minute)}, cutover.State{Since: now, Failed: 3}
+	draining := state
+	draining.Phase = cutover.Draining
+	for name, tc := range map[string]struct {
+		step cutover.Step
+		have *v1alpha1.StoreStatus
+		want v1alpha1.StoreStatus
+	}{
+		"it serves": {
+			cutover.Step{State: state},
+			nil,
+			v1alpha1.StoreStatus{Active: controller, ServesFrom: servesFrom(old), Phase: v1alpha1.StoreServing, Since: &metav1.Time{Time: now}, Failed: 3},
+		},
+		"it goes on": {
+			cutover.Step{State: state},
+			&v1alpha1.StoreStatus{Phase: v1alpha1.StoreServing, Since: &then},
+			v1alpha1.StoreStatus{Active: controller, ServesFrom: servesFrom(old), Phase: v1alpha1.StoreServing, Since: &then, Failed: 3},
+		},
+		"it waits": {
+			cutover.Step{State: state, Message: "for a"},
+			nil,
+			v1alpha1.StoreStatus{Active: controller, ServesFrom: servesFrom(old), Phase: v1alpha1.StoreWaiting, Since: &metav1.Time{Time: now}, Failed: 3, Message: "for a"},
+		},
+		"it drains": {
+			cutover.Step{State: draining},
+			nil,
+			v1alpha1.StoreStatus{Active: controller, ServesFrom: servesFrom(old), Phase: v1alpha1.StoreDraining, Since: &metav1.Time{Time: now}, Failed: 3},
+		},
+		"another takes over": {
+			cutover.Step{State: state, Moved: true, At: begins},
+			&v1alpha1.StoreStatus{Phase: v1alpha1.StoreServing, Since: &then},
+			v1alpha1.StoreStatus{Active: redis, ServesFrom: servesFrom(begins), Phase: v1alpha1.StoreServing, Since: &metav1.Time{Time: now}, Failed: 3},
+		},
+		"it is named otherwise": {
+			cutover.Step{State: state, Moved: true},
+			nil,
+			v1alpha1.StoreStatus{Active: redis, ServesFrom: servesFrom(old), Phase: v1alpha1.StoreServing, Since: &metav1.Time{Time: now}, Failed: 3},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScope()
+			s.policy.Spec.Store.Store, s.policy.Status.Store = redis, tc.have
+			s.move = move{serving: controller, from: old, step: tc.step}
+			if diff := cmp.Diff(&tc.want, storeStatus(s)); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(&tc.want, statusOf(s).Store); diff != "" {
+				t.Errorf("status of the policy (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAPolicyThatIsNotAcceptedForgetsNothing of which store serves and which reset began.
+func TestAPolicyThatIsNotAcceptedForgetsNothing(t *testing.T) {
+	s := newScope(func(s *scope) { s.invalid = errors.New("no") })
+	s.policy.Status.Store, s.policy.Status.Reset = &v1alpha1.StoreStatus{Failed: 1}, &v1alpha1.ResetStatus{Request: "r"}
+	if got := statusOf(s); got.Store != s.policy.Status.Store || got.Reset != s.policy.Status.Reset || got.LastObservationTime != nil {
+		t.Errorf("status %+v", got)
+	}
+}
+
+func TestFiguresAreOfNow(t *testing.T) {
+	f := audit.Figures{Verdict: audit.Measured, Hottest: []audit.KeyCount{{Hash: "h"}}, Open: &audit.OpenWindow{Began: now, Ends: now}}
+	got := statusOf(newScope(figures("all", f)))
+	if want := now.Truncate(time.Second); !got.LastObservationTime.Time.Equal(want) ||
+		!got.Limits[0].HottestKeys[0].MeasuredAt.Time.Equal(want) || !got.Limits[0].Window.MeasuredAt.Time.Equal(want) {
+		t.Errorf("status %+v", got)
+	}
 }

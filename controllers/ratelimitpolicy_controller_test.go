@@ -205,7 +205,8 @@ func TestPodsThatLimitNothingAreNamed(t *testing.T) {
 	fleet.say(w.policy, o)
 	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.PartiallyProgrammedReason)
 	w.Expect(w.condition(v1alpha1.ProgrammedCondition)).To(And(
-		HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("no port of theirs is captured: b; name it http"))))
+		HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("no port of theirs is captured: b; name it http")),
+	))
 	w.Expect(w.get().Status.Summary.Pods).To(Equal("1/2"))
 
 	fleet.say(w.policy, acknowledged(w.version(1), a, b))

@@ -221,10 +221,20 @@ func TestSelectPods(t *testing.T) {
 	exposed := pod("exposed", sidecar, corev1.PodRunning)
 	exposed.Annotations = map[string]string{v1alpha1.InjectedAnnotation: `{"capture":"port","ports":[{"name":"http","listen":15006,"app":8080}]}`}
 	exposed.Spec.Containers = []corev1.Container{{Name: "app", Image: "app", Ports: []corev1.ContainerPort{{ContainerPort: 8080, HostPort: 80}}}}
+	exposed.Spec.InitContainers = []corev1.Container{{Name: "weir", Image: "weir", Ports: []corev1.ContainerPort{{ContainerPort: 15006}}}}
+	exposed.Namespace, exposed.ResourceVersion, exposed.DeletionTimestamp = "shop", "7", &metav1.Time{Time: now}
+	exposed.Annotations["other"], exposed.Spec.NodeName = "x", "node"
 	trimmed, err := trimPod(&exposed)
 	if err != nil {
 		t.Fatal(err)
 	}
+	kept := *exposed.DeepCopy()
+	delete(kept.Annotations, "other")
+	kept.Spec.NodeName, kept.Spec.Containers[0].Image, kept.Spec.InitContainers[0].Image = "", "", ""
+	if diff := cmp.Diff(&kept, trimmed); diff != "" {
+		t.Errorf("trimPod keeps (-want +got):\n%s", diff)
+	}
+	trimmed.(*corev1.Pod).DeletionTimestamp, exposed.DeletionTimestamp = nil, nil
 	starting := exposed
 	starting.Name, starting.Status.Phase = "starting", corev1.PodPending
 	got := selectPods([]corev1.Pod{

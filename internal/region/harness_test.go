@@ -42,6 +42,7 @@ type world struct {
 	opened  []string          // places, with the version of their Secret
 	closed  []string
 	counted map[int64]ledger.Usage // by window
+	looked  []look                 // what was counted
 	escrows *escrows.Escrow        // of every store
 
 	life    func(version string) (from, until time.Time) // of certificates
@@ -52,6 +53,13 @@ type world struct {
 
 	escrowed string // id of the escrow used last
 	changed  []types.NamespacedName
+}
+
+// A look is what usage was asked for.
+type look struct {
+	id            string
+	open          limiter.OpenWindow
+	before, after time.Time
 }
 
 // A root is a coordinator that can be cut off.
@@ -377,9 +385,10 @@ func (w *world) shut() []string {
 	return slices.Clone(w.closed)
 }
 
-func (w *world) usage(_ string, open limiter.OpenWindow, _, _ time.Time) ledger.Usage {
+func (w *world) usage(id string, open limiter.OpenWindow, before, after time.Time) ledger.Usage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.looked = append(w.looked, look{id, open, before, after})
 	u := w.counted[open.Index]
 	u.Index = open.Index
 	return u

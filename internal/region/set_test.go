@@ -32,7 +32,8 @@ func TestABudgetIsDrawnFromThroughItsOwnObjectOnly(t *testing.T) {
 			"another object of the namespace":               second(w.apply("shop", renamed, one)),
 			"a budget that this cluster does not share":     second(w.apply("shop", other, one)),
 		} {
-			if _, ok := errors.AsType[*store.UnavailableError](err); !ok {
+			outage, ok := errors.AsType[*store.UnavailableError](err)
+			if !ok || !strings.HasPrefix(outage.Store, `budget "acme/`) || !strings.Contains(err.Error(), "takes no part in FederatedBudget ") {
 				t.Errorf("%s: error %v, want an outage", name, err)
 			}
 		}

@@ -79,8 +79,41 @@ func TestWhatWasCountedIsReportedOnceAndUntilItArrived(t *testing.T) {
 		if u, _ := w.reported(b.ID, late); !u.Complete {
 			t.Errorf("reported %+v, want what was lost to be sent again", u)
 		}
-		if f := w.set.Observe("shop", "budget").Figures; f.LeasesPerSecond <= 0 || f.Window == nil {
+		if f := w.set.Observe("shop", "budget").Figures; f.LeasesPerSecond <= 0 || f.UnitsPerLease <= 0 || f.Window == nil {
 			t.Errorf("figures %+v, want leases and a window that was measured", f)
+		}
+	})
+}
+
+// TestAWindowIsAskedForByWhenItEnded: between two looks at the ledger, however often it is
+// asked for.
+func TestAWindowIsAskedForByWhenItEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := own("acme/checkout", 100)
+		w := start(t, b)
+		defer w.end()
+		for range 6 {
+			w.takes(b, 1)
+			time.Sleep(time.Second)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		spans := map[int64]span{}
+		for _, a := range w.looked {
+			ended, s := time.UnixMicro(int64(a.open.End())), span{a.before, a.after}
+			if a.id != b.ID || a.open.Limit != 100 || a.open.Window != limiter.Second {
+				t.Errorf("it is asked of %s for %+v", a.id, a.open)
+			}
+			if before, again := spans[a.open.Index]; again && before != s {
+				t.Errorf("window %d ended in %v, and later in %v", a.open.Index, before, s)
+			}
+			spans[a.open.Index] = s
+			if len(spans) > 1 && (s.before.IsZero() || s.before.After(ended) || s.after.Before(ended) || s.after.Sub(s.before) > 2*time.Second) {
+				t.Errorf("window %d, which ended at %v, is asked for as one that ended in %v", a.open.Index, ended, s)
+			}
+		}
+		if len(spans) < 3 {
+			t.Errorf("%d windows were asked for", len(spans))
 		}
 	})
 }

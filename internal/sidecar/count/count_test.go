@@ -206,6 +206,29 @@ func TestAKeyIsHotByTheMostHolders(t *testing.T) {
 	})
 }
 
+// TestAKeyIsHotByHoldersThatCameLater: more holders than there were when it was counted.
+func TestAKeyIsHotByHoldersThatCameLater(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Keyed: true, MaxKeys: 100, Holders: 1})
+	l.Count(at(0), admitted("spread", 3, second(7)))
+	b.SetHolders("shop", "checkout", 4)
+	wantRows(t, rows(t, b, at(3), 1), &fleetpb.WindowReport{
+		Windows: window1(7), Final: true, Admitted: 3,
+		Keys: []*fleetpb.KeyCount{{Hash: "#spread", Admitted: 3}}, Unlisted: []int64{0},
+	})
+}
+
+// TestOneKeyAtLeastIsCountedApart, whatever the settings say.
+func TestOneKeyAtLeastIsCountedApart(t *testing.T) {
+	b := NewBook(hash)
+	l := b.Open(all, Settings{Keyed: true, Holders: 1})
+	l.Count(at(0), admitted("a", 3, second(7)))
+	q := &fleetpb.AuditQuery{Namespace: "shop", Policy: "checkout", Limit: "all", Windows: window1(7), Hashes: []string{"#a"}}
+	if got := b.Audit(q); got.GetUnknown() || len(got.GetKeys()) != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestWhatAnUnlistedKeyWasAdmittedIsTold(t *testing.T) {
 	both := windows(10, limiter.Second, 7)
 	both.N, both.Open[1] = 2, limiter.OpenWindow{Rate: limiter.Rate{Limit: 100, Window: 60 * limiter.Second}}
@@ -500,12 +523,12 @@ func TestTheLimitOfARowIsThatOfKeysWithoutOneOfTheirOwn(t *testing.T) {
 
 func TestWindowsThatBeginAtOtherInstantsAreOthers(t *testing.T) {
 	b := NewBook(hash)
-	l := b.Open(all, Settings{Holders: 1})
+	l := b.Open(all, Settings{Keyed: true, MaxKeys: 10, Holders: 1})
 	shifted, monthly := *second(7), *second(7)
 	shifted.Open[0].Offset = limiter.Second / 2
 	monthly.Open[0].Window, monthly.Open[0].Monthly = limiter.MaxWindow, true
-	for _, w := range []*limiter.Windows{second(7), &shifted, &monthly} {
-		l.Count(at(0), admitted("", 1, w))
+	for i, w := range []*limiter.Windows{second(7), &shifted, &monthly} {
+		l.Count(at(0), admitted("a", int64(i+1), w))
 	}
 	want := []*fleetpb.Rate{
 		{Limit: 10, WindowMicros: 1e6},
@@ -520,9 +543,9 @@ func TestWindowsThatBeginAtOtherInstantsAreOthers(t *testing.T) {
 		if diff := cmp.Diff(want[i], r.GetWindows()[0].GetRate(), protocmp.Transform()); diff != "" {
 			t.Errorf("row %d (-want +got):\n%s", i, diff)
 		}
-		answer := b.Audit(&fleetpb.AuditQuery{Namespace: "shop", Policy: "checkout", Limit: "all", Windows: r.GetWindows()})
-		if answer.GetUnknown() {
-			t.Errorf("row %d is not found again", i)
+		answer := b.Audit(&fleetpb.AuditQuery{Namespace: "shop", Policy: "checkout", Limit: "all", Windows: r.GetWindows(), Hashes: []string{"#a"}})
+		if keys := answer.GetKeys(); answer.GetUnknown() || len(keys) != 1 || keys[0].GetAdmitted() != int64(i+1) {
+			t.Errorf("row %d is answered with %v", i, answer)
 		}
 	}
 }

@@ -133,3 +133,20 @@ func TestOnlyLeadersAreAboveTheFloor(t *testing.T) {
 		}
 	}
 }
+
+// TestASketchIsBounded, and knows what it forgot.
+func TestASketchIsBounded(t *testing.T) {
+	s := &sketch{}
+	for i := range int64(keptHottest + 2) {
+		s.keys = append(s.keys, hotKey{value: fmt.Sprint(i), admitted: i + 1})
+	}
+	s.cut()
+	if len(s.keys) != keptHottest || s.unseen != 2 {
+		t.Errorf("%d keys are kept, and one that is not had up to %d", len(s.keys), s.unseen)
+	}
+	r := &row{keys: map[string]*tally{"new": {admitted: 1_000}}}
+	r.leaders.note("new", r.keys["new"])
+	if got := s.with([]*row{r}).keys[0]; got.value != "new" || got.missed != 2 {
+		t.Errorf("a new key is %+v, which may have had 2 before", got)
+	}
+}

@@ -354,8 +354,9 @@ func TestAReturnIsSentOnceAndNotAwaited(t *testing.T) {
 	connected(t, client)
 	giveBack := limiter.Command{Op: limiter.Return, Want: 4, Windows: limiter.Windows{N: 1}}
 	giveBack.Windows.Open[0] = limiter.OpenWindow{Rate: params.Rates[0], Index: 9}
-	if _, err := client.Apply(t.Context(), key, params, giveBack); err != nil {
-		t.Fatal(err)
+	res, err := client.Apply(t.Context(), key, params, giveBack)
+	if err != nil || res.Granted != 4 || res.Windows != giveBack.Windows {
+		t.Fatalf("%+v, %v", res, err)
 	}
 	got := expect(t, s, (*fleetpb.FromHolder).GetLease)
 	if got.GetId() != 0 || got.GetOp() != int32(limiter.Return) || got.GetWant() != 4 || got.GetWindows()[0].GetIndex() != 9 {

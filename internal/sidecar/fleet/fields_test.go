@@ -1,12 +1,16 @@
 package fleet
 
 import (
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-dev/weir/internal/fieldtest"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
@@ -68,4 +72,80 @@ func TestEveryFieldOfAShareIsRead(t *testing.T) {
 	}
 	fieldtest.Matter(t, []*fleetpb.Share{in}, func(s *fleetpb.Share) (any, error) { return grantOf(s), nil },
 		"Share.Id", "Share.Error", "Share.Defect") // which Apply reads
+}
+
+// A recorder notes what the controller asks for.
+type recorder struct {
+	Applied []applied
+	Holders []holders
+	Clocks  []clock
+	Queries []*fleetpb.AuditQuery
+}
+
+type (
+	applied struct {
+		Version, Snapshot string
+		Secrets           []*fleetpb.Secret
+	}
+	holders struct {
+		Namespace, Policy string
+		Holders           int64
+	}
+	clock struct {
+		Server string
+		By     store.Reached
+	}
+)
+
+func (*recorder) Version() string { return "" }
+
+func (r *recorder) Apply(version string, snapshot []byte, secrets []*fleetpb.Secret) error {
+	r.Applied = append(r.Applied, applied{version, string(snapshot), secrets})
+	return nil
+}
+
+func (r *recorder) SetHolders(namespace, name string, n int64) {
+	r.Holders = append(r.Holders, holders{namespace, name, n})
+}
+
+func (r *recorder) Reached(server string, by store.Reached) {
+	r.Clocks = append(r.Clocks, clock{server, by})
+}
+
+func (*recorder) Report(time.Time, uint64) *fleetpb.Report { return nil }
+
+func (r *recorder) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply {
+	r.Queries = append(r.Queries, q)
+	return &fleetpb.AuditReply{Id: q.GetId()}
+}
+
+func TestEveryFieldOfAMessageIsDone(t *testing.T) {
+	config := func(snapshot, secret string) *fleetpb.ToHolder {
+		return &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Config{Config: &fleetpb.Config{
+			Version: policy.Version([]byte(snapshot)), Snapshot: []byte(snapshot), Secrets: []*fleetpb.Secret{{Name: secret, Version: secret}},
+		}}}
+	}
+	inputs := []*fleetpb.ToHolder{
+		config("{}", "a"), config("[]", "b"),
+		{Message: &fleetpb.ToHolder_Holders{Holders: &fleetpb.Holders{Counts: []*fleetpb.Holders_Count{{Namespace: "n", Policy: "p", Holders: 1}}}}},
+		{Message: &fleetpb.ToHolder_Clocks{Clocks: &fleetpb.Clocks{Clocks: []*fleetpb.Clocks_Clock{{Server: "s", NowMicros: 2, DoubtfulMicros: 3}}}}},
+		{Message: &fleetpb.ToHolder_Audit{Audit: &fleetpb.AuditQuery{Id: 4, Namespace: "n"}}},
+	}
+	fieldtest.Matter(t, inputs, func(m *fleetpb.ToHolder) (any, error) {
+		r := &recorder{}
+		reply := do(m, r)
+		return []any{*r, reply}, nil
+	}, "Secret.Data", "AuditQuery.Policy", "AuditQuery.Limit", "AuditQuery.Windows", "AuditQuery.Hashes", "AuditQuery.SinceMicros", // which the handler reads
+		"Acknowledge.Error", "FromHolder.Message", "AuditReply.Keys", "AuditReply.Unknown") // which the handler says
+}
+
+func TestEveryFieldOfAStateIsShown(t *testing.T) {
+	c := &Client{cfg: Config{Address: "weir:15030"}, streams: 3, term: 4, cause: errors.New("refused"), link: &link{}}
+	want := State{Connected: true, Streams: 3, Address: "weir:15030", Term: 4, Error: "refused"}
+	if got := c.State(); got != want {
+		t.Errorf("state %+v, want %+v", got, want)
+	}
+	if got := c.unavailable(c.cause).Error(); !strings.Contains(got, "controller at weir:15030") || !strings.Contains(got, "refused") {
+		t.Errorf("the error is %q", got)
+	}
 }

@@ -66,16 +66,24 @@ func (k *Keeper) Report(session uint64) []*fleetpb.PoolReport {
 	if p == nil {
 		return nil
 	}
-	s, w := p.engine.guard.Stats(), k.worst(p.engine, session)
+	s := p.engine.guard.Stats()
+	answered := s.Grant.Seq > p.engine.before // an older answer is of another generation
+	return []*fleetpb.PoolReport{reportOf(p.Pool, &s, k.worst(p.engine, session), p.engine.spared.inFlight(), answered)}
+}
+
+// reportOf returns what there is to say of a pool: of its guard, of the worst since the last
+// report and of the requests in flight that were spared. Answered says that the coordinator
+// answered under the pool's generation.
+func reportOf(p *policy.Pool, s *concurrency.Stats, w worst, spared int64, answered bool) *fleetpb.PoolReport {
 	r := &fleetpb.PoolReport{
-		Namespace: p.Pool.Namespace, Pool: p.Pool.Name, Generation: p.Pool.Generation,
+		Namespace: p.Namespace, Pool: p.Name, Generation: p.Generation,
 		Share: s.Share, Ceiling: s.Ceiling, Inferred: s.Inferred,
-		InFlight: s.InFlight + p.engine.spared.inFlight(), Peak: w.Peak + w.spared, Spared: w.spared, Queued: s.Queued, Fenced: s.Fenced,
+		InFlight: s.InFlight + spared, Peak: w.Peak + w.spared, Spared: w.spared, Queued: s.Queued, Fenced: s.Fenced,
 		BaselineMicros: s.Baseline.Microseconds(), LatencyMicros: s.Latency.Microseconds(),
 		AdmittedTotal: s.Admitted, RefusedTotal: s.Refused, FencedTotal: s.Fences, AbortedTotal: s.Aborted,
 		Occupied: w.Occupied, Bound: w.Bound, QuarantinedMicros: int64(s.Grant.Quarantined),
 	}
-	if s.Grant.Seq > p.engine.before { // an older answer is of another generation
+	if answered {
 		r.Limit, r.Holders = s.Grant.Limit, s.Grant.Holders
 	}
 	if s.CoordinatorError != nil {
@@ -86,5 +94,5 @@ func (k *Keeper) Report(session uint64) []*fleetpb.PoolReport {
 			Name: part.Name, Guaranteed: part.Guaranteed, InFlight: part.InFlight, RefusedTotal: part.Refused,
 		})
 	}
-	return []*fleetpb.PoolReport{r}
+	return r
 }

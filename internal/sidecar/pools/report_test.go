@@ -121,6 +121,25 @@ func TestABrokenSessionLosesNoPeak(t *testing.T) {
 	})
 }
 
+// TestWhatIsIgnoredIsNotMeasured: a request that waits for events says nothing of the
+// backend.
+func TestWhatIsIgnoredIsNotMeasured(t *testing.T) {
+	inBubble(t, enforce.Enforce, func(t *testing.T, s *sidecar) {
+		s.apply(newPool(4, func(p *policy.Pool) {
+			p.Algorithm = policy.LimitAlgorithm{
+				Type: policy.Gradient2, SmoothingPercent: 20, TolerancePercent: 150,
+				Baseline: &policy.Baseline{Type: policy.RollingBaseline, Samples: 100}, Ignore: path("/poll"),
+			}
+		}))
+		slot, _ := s.enter("/poll")
+		time.Sleep(30 * time.Millisecond)
+		slot.Release(concurrency.Served)
+		if got := s.Report(1)[0].GetLatencyMicros(); got != 0 {
+			t.Errorf("a latency of %d µs", got)
+		}
+	})
+}
+
 // TestARefusalSaysWhenToComeBack compares the wait with what the pool is busy with.
 func TestARefusalSaysWhenToComeBack(t *testing.T) {
 	measured := func(s *sidecar) {
@@ -143,7 +162,7 @@ func TestARefusalSaysWhenToComeBack(t *testing.T) {
 				s.apply(newPool(1))
 				tc.before(s)
 				_, refusal := s.enter("/")
-				if refusal == nil || refusal.RetryAfter != tc.want {
+				if refusal == nil || refusal.RetryAfter != tc.want || refusal.Pool.Name != "checkout" {
 					t.Fatalf("got %+v, want to come back after %v", refusal, tc.want)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
