@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
@@ -14,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 func TestEveryFieldOfAReportIsRead(t *testing.T) {
@@ -131,6 +133,23 @@ func TestEveryFieldOfAConfigIsSent(t *testing.T) {
 		}
 		return made.message, nil
 	}, "Snapshot.Policies", "Snapshot.Pool") // every field of which package policy encodes
+	for _, secrets := range [][]*fleetpb.Secret{nil, in.Secrets} {
+		made, err := newConfig(in.Snapshot, secrets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made.secret != (secrets != nil) || made.version != made.message.GetConfig().GetVersion() || made.snapshot.Cluster != "c" {
+			t.Errorf("with secrets %v it is known as %+v", secrets, made)
+		}
+	}
+}
+
+// TestHoldersComeBackUntilThen: what was counted of windows before is not all there is.
+func TestHoldersComeBackUntilThen(t *testing.T) {
+	then := time.Unix(7, 0)
+	if b := newBooks(then); !b.since.Equal(then) {
+		t.Errorf("the books are complete since %v", b.since)
+	}
 }
 
 func TestEveryFieldOfARejectionIsSent(t *testing.T) {
@@ -141,5 +160,97 @@ func TestEveryFieldOfARejectionIsSent(t *testing.T) {
 	}, "Rejected.More") // which is of rows that do not fit
 }
 
+// whole returns a policy of one limit in which every field matters that the controller works
+// by.
+func whole() policy.Policy {
+	return policy.Policy{
+		Namespace: "n", Name: "p", Generation: 4, Since: 5, ResetAt: 6, Store: policy.Store{Type: policy.RedisStore},
+		Consistency: policy.Consistency{Mode: policy.Leased, Size: policy.Fixed, Batch: 8, Expiry: policy.CarryOver, LowWater: 2},
+		Limits: []policy.Limit{{
+			Name: "l", Rates: []limiter.Rate{{Limit: 10, Window: limiter.Second}, {Limit: 300, Window: limiter.Day}}, Key: &policy.Key{MaxKeys: 3},
+			Retention: limiter.Retention{Durable: true, Resume: true}, Cost: &policy.Cost{Default: 1, Max: 5, ResponseHeader: "x-used"},
+			Overrides: []policy.Override{{Values: []policy.Value{{"gold"}}, Rates: []limiter.Rate{{Limit: 20, Window: limiter.Second}}}},
+		}},
+	}
+}
+
+func TestEveryFieldOfAPolicyReachesTheAudit(t *testing.T) {
+	p := whole()
+	want := audit.Config{
+		Generation: 4, Since: 5, Reset: 6, Keyed: true, Carry: 9, Unsettled: true, Resume: true,
+		Promise: audit.Promise{Rates: p.Limits[0].Rates, Most: []int64{10, 300}},
+		Overrides: map[string]audit.Promise{
+			store.HashValue("gold"): {Rates: p.Limits[0].Overrides[0].Rates, Most: []int64{20}},
+		},
+	}
+	if diff := cmp.Diff(want, promised(&p, &p.Limits[0])); diff != "" {
+		t.Errorf("it promises (-want +got):\n%s", diff)
+	}
+}
+
+func TestEveryFieldOfAPolicyReachesTheCounters(t *testing.T) {
+	p := whole()
+	p.Store, p.Limits[0].Budget = policy.Store{Type: policy.ControllerStore}, &policy.BudgetRef{ID: "i", Name: "b"}
+	c := &config{
+		snapshot: policy.Snapshot{Cluster: "c"}, limits: map[limitName]*published{}, policies: map[types.NamespacedName]*policy.Policy{},
+	}
+	c.add(&p)
+	params := limiter.Params{Rates: p.Limits[0].Rates, Generation: 4, Since: 5, Retention: p.Limits[0].Retention}
+	own := params
+	own.Rates = p.Limits[0].Overrides[0].Rates
+	name := types.NamespacedName{Namespace: "n", Name: "p"}
+	want := map[limitName]*published{{policy: name, limit: "l"}: {
+		params: params, own: map[string]limiter.Params{store.HashValue("gold"): own}, span: p.Limits[0].Rates[1],
+		scope: store.Scope{Cluster: "c", Namespace: "n", Policy: "p", Limit: "l"}, keyed: true, most: 3, here: true, budget: p.Limits[0].Budget,
+	}}
+	if diff := cmp.Diff(want, c.limits, cmp.AllowUnexported(limitName{}, published{})); diff != "" || c.policies[name] != &p {
+		t.Errorf("counters work by (-want +got):\n%s", diff)
+	}
+}
+
+func TestEveryFieldOfASessionIsObserved(t *testing.T) {
+	s := &session{
+		Identity: Identity{Namespace: "n", Pod: "p", PodUID: "u"}, nonce: "1", version: "v", since: time.Unix(2, 0),
+		capture: fleetpb.Capture_CAPTURE_PORT, mode: fleetpb.Mode_MODE_SHADOW, refusal: "no",
+	}
+	want := Session{
+		Pod: "p", PodUID: "u", Nonce: "1", Version: "v", Since: time.Unix(2, 0),
+		Capture: fleetpb.Capture_CAPTURE_PORT, Mode: fleetpb.Mode_MODE_SHADOW, Generation: 3, Error: "no", Rejected: "row",
+	}
+	if got := s.view(3, "row"); got != want {
+		t.Errorf("observed %+v, want %+v", got, want)
+	}
+}
+
 // A refusedRow is all that is said of one row.
 type refusedRow struct{ Kind, Namespace, Object, Limit, Error string }
+
+// An asked is all that a query says.
+type asked struct {
+	ID                       uint64
+	Namespace, Policy, Limit string
+	Query                    audit.Query
+}
+
+func TestEveryFieldOfAQueryIsSent(t *testing.T) {
+	in := &asked{ID: 1, Namespace: "n", Policy: "p", Limit: "l", Query: audit.Query{Since: 2, Hashes: []string{"h"}}}
+	in.Query.Window.N = 1
+	in.Query.Window.Open[0] = limiter.OpenWindow{Rate: limiter.Rate{Limit: 3, Window: 4, Burst: 5, Offset: 6, Monthly: true}, Index: 7, Granted: 8}
+	fieldtest.Matter(t, []*asked{in}, func(a *asked) (any, error) {
+		of := limitName{policy: types.NamespacedName{Namespace: a.Namespace, Name: a.Policy}, limit: a.Limit}
+		return queryOf(a.ID, &inquiry{Query: a.Query, limit: of}), nil
+	}, "Query.ID", "Query.Holders") // by which the answer is known, and who is asked
+}
+
+func TestHoldersAreToldOfTheirPoliciesOnly(t *testing.T) {
+	name := types.NamespacedName{Namespace: "n", Name: "p"}
+	s := &session{
+		queue: make(chan *fleetpb.ToHolder, 1), told: map[types.NamespacedName]int64{},
+		serves: &config{policies: map[types.NamespacedName]*policy.Policy{name: {}}},
+	}
+	s.tellHolders(map[types.NamespacedName]int64{name: 3, {Namespace: "n", Name: "other"}: 4}, true)
+	got := (<-s.queue).GetHolders().GetCounts()
+	if len(got) != 1 || got[0].GetNamespace() != "n" || got[0].GetPolicy() != "p" || got[0].GetHolders() != 3 {
+		t.Errorf("it is told of %v", got)
+	}
+}

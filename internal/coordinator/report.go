@@ -177,18 +177,16 @@ func (t *term) audit(ctx context.Context) {
 	}
 }
 
+func queryOf(id uint64, q *inquiry) *fleetpb.AuditQuery {
+	return &fleetpb.AuditQuery{
+		Id: id, Namespace: q.limit.policy.Namespace, Policy: q.limit.policy.Name, Limit: q.limit.limit,
+		Windows: windowsTo(q.Window), SinceMicros: int64(q.Since), Hashes: q.Hashes,
+	}
+}
+
 // ask sends a query to the holders it names. Those that are gone are known to be.
 func (t *term) ask(id uint64, q inquiry) {
-	message := &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Audit{Audit: &fleetpb.AuditQuery{
-		Id:        id,
-		Namespace: q.limit.policy.Namespace,
-		Policy:    q.limit.policy.Name,
-		Limit:     q.limit.limit,
-		Windows:   windowsTo(q.Window),
-		Hashes:    q.Hashes,
-
-		SinceMicros: int64(q.Since),
-	}}}
+	message := &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Audit{Audit: queryOf(id, &q)}}
 	for _, h := range q.Holders {
 		if s := t.sessions.of(h.PodUID); s != nil && s.holder() == h {
 			s.question(id, question{limit: q.limit, id: q.ID})

@@ -34,6 +34,9 @@ func TestAPolicyThatSaysNothingRespondsByDefault(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if got := set.Snapshot.Policies[0].Response; set.Snapshot.Cluster != "test" || got != policy.DefaultResponse() {
+				t.Errorf("the set shows the response %+v of cluster %q", got, set.Snapshot.Cluster)
+			}
 			if got := set.Limits[0].Policy.Response; got != policy.DefaultResponse() {
 				t.Errorf("it responds by %+v", got)
 			}

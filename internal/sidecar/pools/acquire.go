@@ -51,17 +51,17 @@ func (k *Keeper) ask(p *inForce, r *http.Request) (s Slot, refusal *Refusal, dec
 	}
 	k.done(p.engine) // it may have been the last that waited
 	if p.shadow {
-		return p.spare(k), nil, true
+		return p.spare(), nil, true
 	}
 	return Slot{}, p.refuse(verdict), true
 }
 
 // spare returns what a request holds that passes without a slot: a place in the count.
-func (p *inForce) spare(k *Keeper) Slot {
+func (p *inForce) spare() Slot {
 	counts := new(atomic.Bool)
 	counts.Store(true)
 	p.engine.spared.add()
-	return Slot{keeper: k, of: p, spared: counts}
+	return Slot{of: p, spared: counts}
 }
 
 // Held reports whether there is something to release.

@@ -67,6 +67,10 @@ func TestALimitIsOfTheGenerationThatItIsReportedUnder(t *testing.T) {
 		if r := s.Report(1)[0]; r.GetLimit() != 8 || r.GetHolders() != 1 {
 			t.Errorf("the report is %v, want limit 8", r)
 		}
+		s.apply(newPool(8, func(p *policy.Pool) { p.Generation = 2 }))
+		if r := s.Report(1)[0]; r.GetLimit() != 8 {
+			t.Errorf("after the same pool once more the report is %v, want limit 8", r)
+		}
 	})
 }
 
