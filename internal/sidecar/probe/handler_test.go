@@ -167,6 +167,7 @@ func TestRequest(t *testing.T) {
 	}{
 		"by default":        {"", nil, "127.0.0.1:PORT / kube-probe/weir */* []"},
 		"a path and query":  {"/ready?deep=1", nil, "127.0.0.1:PORT /ready?deep=1 kube-probe/weir */* []"},
+		"no URL":            {"/%zz", nil, "127.0.0.1:PORT /%25zz kube-probe/weir */* []"},
 		"without a slash":   {"ready", nil, "127.0.0.1:PORT /ready kube-probe/weir */* []"},
 		"a host":            {"/", []Header{{"host", "checkout.example"}}, "checkout.example / kube-probe/weir */* []"},
 		"headers of theirs": {"/", []Header{{"user-agent", "me"}, {"Accept", "text/plain"}, {"X-A", "1"}, {"x-a", "2"}}, "127.0.0.1:PORT / me text/plain [1 2]"},

@@ -1,10 +1,20 @@
 package problem_test
 
 import (
+	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weir-dev/weir/internal/sidecar/problem"
 )
@@ -37,6 +47,40 @@ func TestTheClientsProtocolDecides(t *testing.T) {
 				t.Errorf("got %d", w.Code)
 			}
 		})
+	}
+}
+
+// TestWhatAProgramIsTold of a refusal over gRPC.
+func TestWhatAProgramIsTold(t *testing.T) {
+	p := problem.New(http.StatusTooManyRequests, "used")
+	if p.Title != "Too Many Requests" {
+		t.Errorf("the title is %q", p.Title)
+	}
+	p.Reason, p.Source, p.ViolatedPolicies = "QUOTA_EXCEEDED", map[string]string{"limit": "all"}, []string{"checkout/all"}
+	r := httptest.NewRequest(http.MethodPost, "/", nil)
+	r.Header.Set("Content-Type", "application/grpc")
+	w := httptest.NewRecorder()
+	problem.RetryAfter(w.Header(), 7*time.Second)
+	p.Write(w, r)
+	encoded, err := base64.RawStdEncoding.DecodeString(w.Header().Get("Grpc-Status-Details-Bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent statuspb.Status
+	if err := proto.Unmarshal(encoded, &sent); err != nil {
+		t.Fatal(err)
+	}
+	got := status.FromProto(&sent)
+	want := []any{
+		&errdetails.ErrorInfo{Reason: "QUOTA_EXCEEDED", Domain: "weir.dev", Metadata: map[string]string{"limit": "all"}},
+		&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)},
+		&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "checkout/all", Description: "used"}}},
+	}
+	if got.Code() != codes.ResourceExhausted || got.Message() != "used" {
+		t.Errorf("the status is %v", got)
+	}
+	if diff := cmp.Diff(want, got.Details(), protocmp.Transform()); diff != "" {
+		t.Errorf("details (-want +got):\n%s", diff)
 	}
 }
 

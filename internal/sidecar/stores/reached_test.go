@@ -17,14 +17,15 @@ import (
 func TestWhatTheClockHadShown(t *testing.T) {
 	p := newPool(t)
 	ahead := store.Reached{Now: limiter.Instant(time.Now().Add(time.Hour).UnixMicro())}
+	doubted := redisAt(redistest.Start(t).Addr)
 	used, later, other := redisAt(redistest.Start(t).Addr), redisAt(redistest.Start(t).Addr), redisAt(redistest.Start(t).Addr)
 	used.Secret = "shop/db"
 	p.Learn([]stores.Secret{{Name: "shop/db", Version: "1"}})
+	key := store.Key{Scope: store.Scope{Cluster: "test", Namespace: "shop", Policy: "p", Limit: "l"}}
+	params := limiter.Params{Rates: []limiter.Rate{{Limit: 10, Window: limiter.MinWindow}}}
 	wants := func(of policy.Store, reason limiter.Reason) {
 		t.Helper()
 		s := open(t, p, of)
-		key := store.Key{Scope: store.Scope{Cluster: "test", Namespace: "shop", Policy: "p", Limit: "l"}}
-		params := limiter.Params{Rates: []limiter.Rate{{Limit: 10, Window: limiter.MinWindow}}}
 		for range 10 {
 			res, err := s.Apply(t.Context(), key, params, limiter.Command{Op: limiter.Take, Min: 1, Want: 1})
 			if err != nil {
@@ -43,6 +44,14 @@ func TestWhatTheClockHadShown(t *testing.T) {
 	wants(used, limiter.ClockBehind)
 	wants(later, limiter.ClockBehind)
 	wants(other, limiter.Granted)
+	p.Reached(doubted.Server(), store.Reached{Now: 1, Doubtful: ahead.Now})
+	s := open(t, p, doubted)
+	for range 10 { // longer than its memory takes to begin
+		if res, err := s.Apply(t.Context(), key, params, limiter.Command{Op: limiter.Take, Min: 1, Want: 1}); err != nil || res.Reason != limiter.Amnesia {
+			t.Errorf("of a window that may have been served before %d is granted, with reason %d: %v", res.Granted, res.Reason, err)
+		}
+		<-time.After(30 * time.Millisecond)
+	}
 	p.Learn([]stores.Secret{{Name: "shop/db", Version: "2"}})
 	wants(used, limiter.ClockBehind)
 }
