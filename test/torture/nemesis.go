@@ -111,11 +111,11 @@ func (w *world) inject(ctx context.Context, f fault) error {
 	case killLeader:
 		w.controller(f).Kill()
 		wait()
-		return w.controller(f).Start(healed)
+		return w.start(healed, w.controller(f))
 	case stopLeader:
 		w.controller(f).Stop()
 		wait()
-		return w.controller(f).Start(healed)
+		return w.start(healed, w.controller(f))
 	case pauseLeader:
 		pid := w.controller(f).PID()
 		if pid == 0 {
@@ -162,6 +162,18 @@ func (w *world) turn(f fault) (over func()) {
 	}
 	turn.Lock()
 	return turn.Unlock
+}
+
+// start starts a controller. One that ends before it is ready, since it loses the lead or
+// the API server stands still, is started again as a Deployment's would be.
+func (w *world) start(ctx context.Context, c *devcluster.Controller) error {
+	err := c.Start(ctx)
+	for deadline := time.Now().Add(startTime); err != nil && time.Now().Before(deadline) && sleep(ctx, 200*time.Millisecond); {
+		if _, absent := scrape(ctx, w.http, c.MetricsAddress()); absent == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // controller returns the one that a fault happens to.
