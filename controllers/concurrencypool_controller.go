@@ -147,7 +147,8 @@ func (s *poolScope) fingerprint() string {
 // again: figures move without an event.
 func (r *ConcurrencyPoolReconciler) report(ctx context.Context, s *poolScope) (ctrl.Result, error) {
 	name, next := client.ObjectKeyFromObject(s.pool), poolStatusOf(s)
-	c, since := poolChangeOf(&s.pool.Status, &next), s.now.Sub(r.memory.written(name))
+	have := asSent(&r.memory, name, &s.pool.Status)
+	c, since := poolChangeOf(have, &next), s.now.Sub(r.memory.written(name))
 	settling := r.memory.settling(name)
 	if c == figuresNew && settling {
 		c = redivided
@@ -161,6 +162,7 @@ func (r *ConcurrencyPoolReconciler) report(ctx context.Context, s *poolScope) (c
 	case wait > 0:
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
+	settling = unsettles(have, &next) || settling && c != redivided
 	before := s.pool.DeepCopy()
 	s.pool.Status = next
 	switch stale, err := writeStatus(ctx, r.Client, before, s.pool); {
@@ -169,9 +171,8 @@ func (r *ConcurrencyPoolReconciler) report(ctx context.Context, s *poolScope) (c
 	case stale:
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
-	r.memory.wrote(name, s.now)
+	wrote(ctx, &r.memory, name, s.now, &next, &s.pool.Status)
 	tell(r.Events, s.pool, "ConcurrencyPool", before.Status.Conditions, s.pool.Status.Conditions)
-	settling = unsettles(&before.Status, &next) || settling && c != redivided
 	r.memory.settle(name, settling)
 	return ctrl.Result{RequeueAfter: s.again(settling)}, nil
 }

@@ -110,7 +110,7 @@ func (r *FederatedBudgetReconciler) gather(ctx context.Context, s *budgetScope) 
 // again: figures move without an event.
 func (r *FederatedBudgetReconciler) report(ctx context.Context, s *budgetScope) (ctrl.Result, error) {
 	name, next := client.ObjectKeyFromObject(s.budget), budgetStatusOf(s)
-	wait, changed := pace(budgetChangeOf(&s.budget.Status, &next), s.budget.UID, s.now.Sub(r.memory.written(name)))
+	wait, changed := pace(budgetChangeOf(asSent(&r.memory, name, &s.budget.Status), &next), s.budget.UID, s.now.Sub(r.memory.written(name)))
 	switch {
 	case !changed:
 		return ctrl.Result{RequeueAfter: s.again()}, nil
@@ -125,7 +125,7 @@ func (r *FederatedBudgetReconciler) report(ctx context.Context, s *budgetScope) 
 	case stale:
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
-	r.memory.wrote(name, s.now)
+	wrote(ctx, &r.memory, name, s.now, &next, &s.budget.Status)
 	tell(r.Events, s.budget, "FederatedBudget", before.Status.Conditions, s.budget.Status.Conditions)
 	return ctrl.Result{RequeueAfter: s.again()}, nil
 }

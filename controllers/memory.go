@@ -1,10 +1,13 @@
 package controllers
 
 import (
+	"context"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // memory is what a reconciler remembers of each object: nothing that a new
@@ -12,12 +15,17 @@ import (
 type memory struct {
 	mu     sync.Mutex
 	byName map[types.NamespacedName]remembered // guarded by mu
+	warn   sync.Once                           // that the API server drops fields
 }
 
 type remembered struct {
 	published string    // fingerprint of what the fleet was last refreshed for
 	written   time.Time // when the status was last written
 	settling  bool      // the figures written are those of a moment of change
+
+	// The status last written and the one that the API server kept of it, pointers to the
+	// kind's status; nil when it kept all.
+	sent, kept any
 }
 
 // publish reports whether the fleet was not yet refreshed for the fingerprint,
@@ -39,8 +47,34 @@ func (m *memory) written(name types.NamespacedName) time.Time {
 	return m.byName[name].written
 }
 
-func (m *memory) wrote(name types.NamespacedName, now time.Time) {
-	m.update(name, func(r *remembered) { r.written = now })
+// wrote remembers that a status was written, and which part of it the API server kept:
+// one whose CustomResourceDefinition is older than the controller drops fields.
+func wrote[S any](ctx context.Context, m *memory, name types.NamespacedName, now time.Time, sent, kept *S) {
+	dropped := !equality.Semantic.DeepEqual(sent, kept)
+	m.update(name, func(r *remembered) {
+		r.written, r.sent, r.kept = now, nil, nil
+		if dropped {
+			r.sent, r.kept = sent, kept
+		}
+	})
+	if dropped {
+		m.warn.Do(func() {
+			log.FromContext(ctx).Info("The API server drops fields of the status. Apply the CustomResourceDefinitions of this version of Weir.")
+		})
+	}
+}
+
+// asSent returns the status that was last written in place of have, if have is what the API
+// server kept of it. Compared with have itself, a status with a field that is dropped
+// would seem changed, and would be written, for ever.
+func asSent[S any](m *memory, name types.NamespacedName, have *S) *S {
+	m.mu.Lock()
+	r := m.byName[name]
+	m.mu.Unlock()
+	if kept, ok := r.kept.(*S); ok && equality.Semantic.DeepEqual(kept, have) {
+		return r.sent.(*S)
+	}
+	return have
 }
 
 // settling reports whether the object's figures are to be written once more soon.

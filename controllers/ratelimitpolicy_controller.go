@@ -156,7 +156,7 @@ func fingerprint(s *scope) string {
 // look again: figures move without an event.
 func (r *RateLimitPolicyReconciler) report(ctx context.Context, s *scope) (ctrl.Result, error) {
 	name, next := client.ObjectKeyFromObject(s.policy), statusOf(s)
-	wait, changed := pace(changeOf(&s.policy.Status, &next), s.policy.UID, s.now.Sub(r.memory.written(name)))
+	wait, changed := pace(changeOf(asSent(&r.memory, name, &s.policy.Status), &next), s.policy.UID, s.now.Sub(r.memory.written(name)))
 	switch {
 	case !changed:
 		return ctrl.Result{RequeueAfter: s.again()}, nil
@@ -171,7 +171,7 @@ func (r *RateLimitPolicyReconciler) report(ctx context.Context, s *scope) (ctrl.
 	case stale:
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
-	r.memory.wrote(name, s.now)
+	wrote(ctx, &r.memory, name, s.now, &next, &s.policy.Status)
 	tell(r.Events, s.policy, "RateLimitPolicy", before.Status.Conditions, s.policy.Status.Conditions)
 	return ctrl.Result{RequeueAfter: s.again()}, nil
 }

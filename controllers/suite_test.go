@@ -114,7 +114,7 @@ func newManager(config *rest.Config) (ctrl.Manager, error) {
 		Scheme:    scheme,
 		Cache:     controllers.CacheOptions(),
 		Metrics:   metricsserver.Options{BindAddress: "0"},
-		NewClient: countingClient,
+		NewClient: counting(&writes),
 	})
 	if err != nil {
 		return nil, err
@@ -126,23 +126,26 @@ func newManager(config *rest.Config) (ctrl.Manager, error) {
 	return mgr, errors.Join(policies.SetupWithManager(mgr), pools.SetupWithManager(mgr), budgets.SetupWithManager(mgr))
 }
 
-// countingClient counts the status writes that the API server accepted.
-func countingClient(config *rest.Config, options client.Options) (client.Client, error) {
-	base, err := client.NewWithWatch(config, options)
-	if err != nil {
-		return nil, err
+// counting returns what makes clients that count the status writes that the API server
+// accepted.
+func counting(writes *atomic.Int64) client.NewClientFunc {
+	return func(config *rest.Config, options client.Options) (client.Client, error) {
+		base, err := client.NewWithWatch(config, options)
+		if err != nil {
+			return nil, err
+		}
+		return interceptor.NewClient(base, interceptor.Funcs{
+			SubResourcePatch: func(
+				ctx context.Context, c client.Client, resource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption,
+			) error {
+				err := c.SubResource(resource).Patch(ctx, object, patch, options...)
+				if err == nil {
+					writes.Add(1)
+				}
+				return err
+			},
+		}), nil
 	}
-	return interceptor.NewClient(base, interceptor.Funcs{
-		SubResourcePatch: func(
-			ctx context.Context, c client.Client, resource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption,
-		) error {
-			err := c.SubResource(resource).Patch(ctx, object, patch, options...)
-			if err == nil {
-				writes.Add(1)
-			}
-			return err
-		},
-	}), nil
 }
 
 func eventuallyNoLeaks(options []goleak.Option) (found error) {
