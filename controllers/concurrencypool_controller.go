@@ -79,9 +79,11 @@ func (r *ConcurrencyPoolReconciler) neighbours(ctx context.Context, pool client.
 	return requests
 }
 
+// list returns the pools of a namespace from the cache, which shares them: they are only
+// read.
 func (r *ConcurrencyPoolReconciler) list(ctx context.Context, namespace string) ([]v1alpha1.ConcurrencyPool, error) {
 	var list v1alpha1.ConcurrencyPoolList
-	if err := r.Client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the pools of namespace %s: %w", namespace, err)
 	}
 	return list.Items, nil

@@ -57,14 +57,15 @@ func finished(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// listPods returns the pods of the namespace that are selected, from the cache.
+// listPods returns the pods of the namespace that are selected, from the cache, which
+// shares them: they are only read.
 func listPods(ctx context.Context, reader client.Reader, namespace string, selecting *metav1.LabelSelector) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(selecting)
 	if err != nil {
 		return nil, fmt.Errorf("spec.podSelector: %w", err)
 	}
 	var list corev1.PodList
-	if err := reader.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := reader.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the selected pods: %w", err)
 	}
 	return list.Items, nil

@@ -30,7 +30,7 @@ type drawn struct {
 // policiesDrawing returns the policies that refer to a budget.
 func (r *RateLimitPolicyReconciler) policiesDrawing(ctx context.Context, budget client.Object) []reconcile.Request {
 	var list v1alpha1.RateLimitPolicyList
-	if err := r.Client.List(ctx, &list, client.InNamespace(budget.GetNamespace())); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(budget.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "cannot list the policies that draw from a budget", "budget", client.ObjectKeyFromObject(budget))
 		return nil
 	}
@@ -77,7 +77,7 @@ func (r *RateLimitPolicyReconciler) gatherBudgets(ctx context.Context, s *scope)
 		return nil, nil
 	}
 	var all v1alpha1.FederatedBudgetList
-	if err := r.Client.List(ctx, &all); err != nil {
+	if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the budgets: %w", err)
 	}
 	resolved := resolve.NewBudgets(all.Items, r.Cluster)

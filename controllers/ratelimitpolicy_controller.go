@@ -57,7 +57,7 @@ func (r *RateLimitPolicyReconciler) SetupWithManager(mgr ctrl.Manager) error {
 // policiesOf returns the policies that select a pod.
 func (r *RateLimitPolicyReconciler) policiesOf(ctx context.Context, pod client.Object) []reconcile.Request {
 	var list v1alpha1.RateLimitPolicyList
-	if err := r.Client.List(ctx, &list, client.InNamespace(pod.GetNamespace())); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(pod.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "cannot list the policies that select a pod", "pod", client.ObjectKeyFromObject(pod))
 		return nil
 	}

@@ -15,6 +15,9 @@ SEALED := $(TOOLS)/sealed
 # Packages without goroutines, whose searches the race detector would only slow down.
 PURE := ./pkg/limiter ./pkg/store/journal ./internal/audit ./internal/explore ./internal/explore/pools ./internal/explore/federation ./internal/explore/leaders
 
+# Lists of cached objects are not copied. With this client-go panics where code changes one.
+test-unit test-fleet test-fleet-more: export KUBE_CACHE_MUTATION_DETECTOR := true
+
 .PHONY: test
 test: test-unit test-install test-fleet test-demo ## Run everything a change must pass that needs no cluster
 

@@ -54,7 +54,7 @@ func (o *Objects) Collect(out chan<- prometheus.Metric) {
 	var pools v1alpha1.ConcurrencyPoolList
 	var budgets v1alpha1.FederatedBudgetList
 	for _, list := range []client.ObjectList{&policies, &pools, &budgets} {
-		if err := o.Cache.List(ctx, list); err != nil {
+		if err := o.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			out <- prometheus.NewInvalidMetric(conditions, err) // a scrape that fails, rather than zeros
 			return
 		}

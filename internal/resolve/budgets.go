@@ -38,7 +38,7 @@ type Budgets struct {
 // that name, which is what --cluster-name says.
 func ReadBudgets(ctx context.Context, from client.Reader, self string) (*Budgets, error) {
 	var all v1alpha1.FederatedBudgetList
-	if err := from.List(ctx, &all); err != nil {
+	if err := from.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the budgets: %w", err)
 	}
 	return NewBudgets(all.Items, self), nil

@@ -36,7 +36,7 @@ func (r ByLabels) Snapshot(ctx context.Context, namespace string, podLabels map[
 // Limits returns all limits of this cluster.
 func (r ByLabels) Limits(ctx context.Context) (map[store.Scope]struct{}, error) {
 	var policies v1alpha1.RateLimitPolicyList
-	if err := r.Cache.List(ctx, &policies); err != nil {
+	if err := r.Cache.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing all policies: %w", err)
 	}
 	out := map[store.Scope]struct{}{}

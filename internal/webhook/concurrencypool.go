@@ -53,7 +53,7 @@ func (v PoolValidator) rivals(ctx context.Context, p *v1alpha1.ConcurrencyPool) 
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var all v1alpha1.ConcurrencyPoolList
-	if err := v.Pools.List(ctx, &all, client.InNamespace(p.Namespace)); err != nil {
+	if err := v.Pools.List(ctx, &all, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return []string{fmt.Sprintf("spec.podSelector: it is not known whether another ConcurrencyPool selects the same pods (%v): see the condition Accepted", err)}
 	}
 	var warnings []string

@@ -54,7 +54,7 @@ func (BudgetValidator) ValidateDelete(context.Context, *v1alpha1.FederatedBudget
 // is defined, and one that takes over is made beside the other.
 func (v BudgetValidator) conflicts(ctx context.Context, b *v1alpha1.FederatedBudget) []string {
 	var all v1alpha1.FederatedBudgetList
-	if err := v.Cache.List(ctx, &all); err != nil {
+	if err := v.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return []string{fmt.Sprintf("spec.id: it is not known whether another FederatedBudget has the same (%v): see the condition Accepted", err)}
 	}
 	name := client.ObjectKeyFromObject(b)
@@ -88,7 +88,7 @@ func (v BudgetValidator) unserved(ctx context.Context, b *v1alpha1.FederatedBudg
 		return nil
 	}
 	var policies v1alpha1.RateLimitPolicyList
-	if err := v.Cache.List(ctx, &policies, client.InNamespace(b.Namespace)); err != nil {
+	if err := v.Cache.List(ctx, &policies, client.InNamespace(b.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return []string{fmt.Sprintf("spec.escrow.type: it is not known whether limits with fairness draw from the budget (%v): see the condition Accepted of their policies", err)}
 	}
 	var warnings []string
