@@ -103,6 +103,11 @@ var groups = []struct {
 			"",
 		},
 		{
+			"The store's clock is set back while a sidecar is cut off from it", "What the sidecar admitted on its local share is admitted no second time, by the store or by the sidecar",
+			[]string{"pkg/twotier:TestAShareIsAdmittedOnceThoughTheStoresClockIsSetBack", "pkg/twotier:TestEveryHistoryOfAClockThatIsSetChargesAWindowOnce"},
+			"",
+		},
+		{
 			"The clocks of nodes are wrong, or are set", "Nothing: deadlines count from before the request was sent, by the monotonic clock",
 			[]string{"test/fleet:Sidecars whose wall clocks are ten minutes off", torture + "set a node's clock"},
 			"",
