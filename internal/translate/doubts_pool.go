@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )
@@ -20,7 +19,7 @@ const (
 )
 
 // poolDoubts returns what works and may yet not be what was meant.
-func poolDoubts(p *v1alpha1.ConcurrencyPool, translated policy.Pool) []string {
+func poolDoubts(translated policy.Pool) []string {
 	d := poolDoubt{path: field.NewPath("spec"), pool: &translated}
 	return slices.Concat(
 		d.stuck(),

@@ -38,7 +38,7 @@ func ValidatePool(p *v1alpha1.ConcurrencyPool) (warnings []string, errs field.Er
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	return poolDoubts(p, translated), nil
+	return poolDoubts(translated), nil
 }
 
 // ValidateBudget does the same for a budget in the cluster of that name. A cluster that
