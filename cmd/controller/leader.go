@@ -99,6 +99,7 @@ func (p *platform) newCoordinator(shared *federation, stores *storeprobe.Prober)
 		Remembered: stores.Remembered,
 		Registerer: metrics.Registry,
 		Budgets:    shared.parts,
+		Pods:       knownPods{p.manager.GetCache()}.Sidecars,
 		CatchUp:    func(ctx context.Context) error { return resolve.CatchUp(ctx, p.live, p.manager.GetCache()) },
 	}
 	if p.lock != nil {

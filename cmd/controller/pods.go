@@ -8,11 +8,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/coordinator"
 )
 
 // knownPods are those of a cache.
 type knownPods struct{ cache client.Reader }
+
+// Sidecars returns the pods of a namespace, or of all for "", in which a sidecar may run:
+// those that have one and have not ended.
+func (k knownPods) Sidecars(ctx context.Context, namespace string) ([]coordinator.Identity, error) {
+	var pods corev1.PodList
+	err := k.cache.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.EnforcerLabel: "true"})
+	var out []coordinator.Identity
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			out = append(out, coordinator.Identity{Namespace: pod.Namespace, Pod: pod.Name, PodUID: string(pod.UID)})
+		}
+	}
+	return out, err
+}
 
 // Knows implements coordinator.Pods.
 func (k knownPods) Knows(ctx context.Context, id coordinator.Identity) (bool, error) {

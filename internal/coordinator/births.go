@@ -71,6 +71,8 @@ type births struct {
 	// moved ends the records of a limit that the controller's store keeps durable counters
 	// of, before they are kept in another way; nil when there are none.
 	moved func(ctx context.Context, limit store.Scope) error
+	// created is told the limits that are put in force for the first time; nil for nobody.
+	created func(limit store.Scope)
 
 	mu     sync.Mutex
 	loaded bool
@@ -127,6 +129,9 @@ func (b *births) fillLimit(ctx context.Context, cluster string, p *policy.Policy
 	case entry == nil:
 		entry = b.born(ctx, p.Store, l.Retention, window, known, b.shards[shard].Began)
 		b.shards[shard].Limits[name], changed[shard] = entry, true
+		if began := b.shards[shard].Began; b.created != nil && (began == 0 || b.clock() >= began.Add(window)) {
+			b.created(scope)
+		}
 	case entry.Durable != l.Retention.Durable:
 		if err := b.move(ctx, entry, scope, p.Store, known); err != nil {
 			return fmt.Errorf("limit %q of policy %s/%s is to be kept in another way, but its store cannot be asked: %w", l.Name, p.Namespace, p.Name, err)

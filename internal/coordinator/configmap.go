@@ -25,6 +25,7 @@ const (
 	partsKey   = "ledger-parts" // how many other ConfigMaps go on with the ledger
 	sumKey     = "ledger-sha256"
 	poolsKey   = "pools"
+	returnsKey = "returns"
 	ledgerKey  = "ledger" // its beginning
 )
 
@@ -100,7 +101,7 @@ func (t *ConfigMapTerms) end(ctx context.Context, h Handover) error {
 	if _, err := t.present(ctx, h.Term); err != nil {
 		return err // nothing else need be written
 	}
-	here := min(len(h.Ledger), t.most-len(h.Pools))
+	here := min(len(h.Ledger), t.most-len(h.Pools)-len(h.Returns))
 	parts, err := t.writeParts(ctx, h.Term, h.Ledger[here:])
 	if err != nil {
 		return err
@@ -138,6 +139,9 @@ func record(into *corev1.ConfigMap, h Handover, here, parts int) {
 	if h.Pools != nil {
 		into.BinaryData[poolsKey] = h.Pools
 	}
+	if h.Returns != nil {
+		into.BinaryData[returnsKey] = h.Returns
+	}
 	if h.Ledger != nil {
 		into.BinaryData[ledgerKey] = h.Ledger[:here]
 		into.Data[partsKey], into.Data[sumKey] = strconv.Itoa(parts), sumOf(h.Ledger)
@@ -149,7 +153,7 @@ func recall(from *corev1.ConfigMap) (Handover, error) {
 	if err != nil {
 		return Handover{}, fmt.Errorf("data.%s is not a number; delete the ConfigMap: %w", termKey, err)
 	}
-	h := Handover{Term: term, Pools: from.BinaryData[poolsKey], Ledger: from.BinaryData[ledgerKey]}
+	h := Handover{Term: term, Pools: from.BinaryData[poolsKey], Returns: from.BinaryData[returnsKey], Ledger: from.BinaryData[ledgerKey]}
 	if text, ok := from.Data[stoppedKey]; ok {
 		stopped, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {

@@ -229,7 +229,6 @@ func TestATornLedgerGrantsNothingOfOpenWindows(t *testing.T) {
 				held := holding()
 				terms := NewConfigMapTerms(held)
 				c := New(Config{Terms: terms})
-				c.reconnect = 0
 				lead := func() *term {
 					begun, err := terms.Begin(t.Context(), leads)
 					if err != nil {

@@ -98,8 +98,12 @@ type Config struct {
 	// Journals keep what is set aside of durable counters in the controller's own store. Nil:
 	// none survive a leader that did not hand over.
 	Journals JournalStore
+	// Pods returns the pods of a namespace, or of all for "", in which a sidecar may run.
+	// They are all that CatchUp has caught up with. Nil: no pod outlives the stream of its
+	// sidecar.
+	Pods func(ctx context.Context, namespace string) ([]Identity, error)
 	// CatchUp returns once the Resolver knows all that leaders before have written;
-	// nil when it always does. Nobody is served before.
+	// nil when it always does; so does Pods. Nobody is served before.
 	CatchUp func(context.Context) error
 }
 
@@ -113,16 +117,12 @@ type Coordinator struct {
 	budgetNotices *notices
 	present       atomic.Pointer[term] // nil while this process does not lead
 	listen        func(ctx context.Context, address string) (net.Listener, error)
-
-	// reconnect is how long sidecars need to reach a new leader: reconnectTime.
-	reconnect limiter.Micros
 }
 
 // New returns a Coordinator that does nothing until Start.
 func New(config Config) *Coordinator {
 	c := &Coordinator{
 		Config:        config,
-		reconnect:     reconnectTime,
 		metrics:       newMetrics(config.Registerer),
 		notices:       newNotices(),
 		poolNotices:   newNotices(),
@@ -143,13 +143,14 @@ func (*Coordinator) NeedLeaderElection() bool { return true }
 // Start leads one term: it returns when ctx is done and the ledger is handed
 // over, so the lock of leader election may be released afterwards.
 func (c *Coordinator) Start(ctx context.Context) error {
-	begun, err := c.begin(ctx)
+	begun, pods, err := c.begin(ctx)
 	if err != nil {
 		return nil // stopped before the term began: nothing to hand over
 	}
 	logger := log.FromContext(ctx).WithName("coordinator").WithValues("term", begun.Term)
 	t := newTerm(c, begun, logger)
 	defer t.tasks.ShutDown()
+	t.returns.await(pods)
 	listener, err := c.listen(ctx, c.Address)
 	if err != nil {
 		t.store.Seal()
@@ -166,11 +167,14 @@ func (c *Coordinator) Start(ctx context.Context) error {
 
 // begin catches up with leaders before and raises the term; it tries until it
 // succeeds or ctx is done.
-func (c *Coordinator) begin(ctx context.Context) (begun Handover, err error) {
+func (c *Coordinator) begin(ctx context.Context) (begun Handover, pods []Identity, err error) {
 	err = wait.PollUntilContextCancel(ctx, beginRetry, true, func(ctx context.Context) (bool, error) {
 		var failed error
 		if c.CatchUp != nil {
 			failed = c.CatchUp(ctx)
+		}
+		if failed == nil {
+			pods, failed = c.pods(ctx, "")
 		}
 		if failed == nil {
 			begun, failed = c.Terms.Begin(ctx, c.leads)
@@ -180,7 +184,15 @@ func (c *Coordinator) begin(ctx context.Context) (begun Handover, err error) {
 		}
 		return failed == nil, nil
 	})
-	return begun, err
+	return begun, pods, err
+}
+
+// pods returns those in which a sidecar may run.
+func (c *Coordinator) pods(ctx context.Context, namespace string) ([]Identity, error) {
+	if c.Pods == nil {
+		return nil, nil
+	}
+	return c.Pods(ctx, namespace)
 }
 
 // Refresh sends every sidecar of the namespace what it has to enforce now, if

@@ -101,7 +101,6 @@ func newCaller(t *testing.T, terms *memoryTerms, b *shared, p policy.Policy) *ca
 		t.Fatal(err)
 	}
 	c := New(Config{Terms: terms, Budgets: b.make})
-	c.reconnect = 0
 	k := &caller{t: t, term: newTerm(c, begun, logr.Discard())}
 	k.s = newSession(pod("shop", "web-0"), &fleetpb.Hello{BootNonce: "1"}, func(error) {})
 	close(k.s.known)

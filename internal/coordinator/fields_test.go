@@ -245,7 +245,7 @@ func TestEveryFieldOfAQueryIsSent(t *testing.T) {
 func TestHoldersAreToldOfTheirPoliciesOnly(t *testing.T) {
 	name := types.NamespacedName{Namespace: "n", Name: "p"}
 	s := &session{
-		queue: make(chan *fleetpb.ToHolder, 1), told: map[types.NamespacedName]int64{},
+		queue: make(chan *fleetpb.ToHolder, 1), told: map[types.NamespacedName]int64{}, back: true,
 		serves: &config{policies: map[types.NamespacedName]*policy.Policy{name: {}}},
 	}
 	s.tellHolders(map[types.NamespacedName]int64{name: 3, {Namespace: "n", Name: "other"}: 4}, true)

@@ -15,7 +15,10 @@ func (t *term) end() {
 		t.log.Error(err, "the pools are not handed over; until their shares expired, holders only keep what they use")
 	}
 	var left []memory.Forgotten
-	if h.Ledger, left, err = t.store.Export(maxHandover - len(h.Pools)); err != nil {
+	if h.Returns, err = t.returns.export(h.Stopped); err != nil {
+		t.log.Error(err, "it is not handed over who was absent")
+	}
+	if h.Ledger, left, err = t.store.Export(maxHandover - len(h.Pools) - len(h.Returns)); err != nil {
 		t.log.Error(err, "the ledger is not handed over; open windows grant nothing more")
 	}
 	for _, f := range left {

@@ -43,7 +43,6 @@ type leader struct {
 func lead(t *testing.T, terms *memoryTerms, p *policies, change ...func(*Config)) *leader {
 	t.Helper()
 	l := newLeader(t, terms, p, change...)
-	l.reconnect = 0 // most tests need no sidecar to come back
 	l.start()
 	return l
 }

@@ -1,9 +1,12 @@
 package coordinator
 
 import (
+	"context"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
@@ -11,16 +14,80 @@ import (
 const (
 	// holdersDelay gathers changes of the number of holders.
 	holdersDelay = 200 * time.Millisecond
-	// returnTime is how long a new leader waits for sidecars to come back before it
-	// tells how many there are, and before it takes what they report for all there
-	// is. A number that is too low makes local shares too large.
-	returnTime = 4 * time.Second
+	// podsInterval is how often it is looked whether pods are gone whose sidecars are absent.
+	podsInterval = time.Second
+	// figuresTime is how long a new leader waits for sidecars before it takes what they
+	// report for all there is.
+	figuresTime = 4 * time.Second
 )
 
 // countHolders has the namespace's sessions told soon how many holders there are.
 func (t *term) countHolders(namespace string) {
-	settle := returnTime - time.Since(t.began)
-	t.tasks.AddAfter(task{namespace: namespace, count: true}, max(holdersDelay, settle))
+	t.tasks.AddAfter(task{namespace: namespace, count: true}, holdersDelay)
+}
+
+// arrive notes that the holder of the session is back, once it sent something: it began no
+// window by itself since, and will not while its stream lasts.
+func (t *term) arrive(s *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.back {
+		return
+	}
+	s.back = true
+	t.returns.arrive(s.Identity, maps.Clone(s.told))
+	if s.serves != nil {
+		t.returns.enter(s.PodUID, s.serves)
+	}
+	t.countHolders(s.Namespace)
+}
+
+// lookForPods looks until ctx is done whether pods are gone whose sidecars are absent.
+func (t *term) lookForPods(ctx context.Context) {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		for _, namespace := range t.returns.namespaces() {
+			if err := t.settle(ctx, namespace); err != nil && ctx.Err() == nil {
+				t.log.Error(err, "it is not known which pods are gone; their shares are kept", "namespace", namespace)
+			}
+			t.countHolders(namespace)
+		}
+	}, podsInterval)
+}
+
+// settle notes which pods of the namespace are gone, and which policies apply to none that
+// is awaited. What applies to a pod that cannot be resolved may be any of them.
+func (t *term) settle(ctx context.Context, namespace string) error {
+	pods, err := t.pods(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	there := make(map[string]struct{}, len(pods))
+	for _, id := range pods {
+		there[id.PodUID] = struct{}{}
+	}
+	resolve, err := t.Resolver.Namespace(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	held, any := map[types.NamespacedName]struct{}{}, false
+	for _, id := range t.returns.absent(namespace) {
+		if _, ok := there[id.PodUID]; !ok {
+			continue
+		}
+		snapshot, err := resolve(ctx, id.Pod, id.PodUID)
+		if err != nil {
+			any = true
+			break
+		}
+		for i := range snapshot.Policies {
+			held[types.NamespacedName{Namespace: snapshot.Policies[i].Namespace, Name: snapshot.Policies[i].Name}] = struct{}{}
+		}
+	}
+	t.returns.settle(namespace, there, func(name types.NamespacedName) bool {
+		_, ok := held[name]
+		return ok || any
+	})
+	return nil
 }
 
 // tellHolders tells each session of the namespace how many holders enforce what
@@ -35,14 +102,34 @@ func (t *term) tellHolders(namespace string) {
 		by, sent := s.served()
 		used[by] = struct{}{}
 		all = all && sent
+		if !s.isBack() {
+			continue // it has the share that it had
+		}
 		for _, policy := range s.policies() {
 			holders[policy]++
 		}
+	}
+	for name, n := range holders {
+		holders[name] = t.returns.divisor(name, n)
 	}
 	for _, s := range in {
 		s.tellHolders(holders, all)
 	}
 	t.configs.keep(namespace, used)
+}
+
+// isBack reports whether the holder sent something since its hello.
+func (s *session) isBack() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.back
+}
+
+// shares returns how many holders it was told of each policy.
+func (s *session) shares() map[types.NamespacedName]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.told)
 }
 
 // tellHolders sends the holder the counts that are news to it; those that are not all
@@ -51,7 +138,7 @@ func (s *session) tellHolders(holders map[types.NamespacedName]int64, all bool) 
 	message := &fleetpb.Holders{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.serves == nil {
+	if s.serves == nil || !s.back {
 		return
 	}
 	for name := range s.serves.policies {

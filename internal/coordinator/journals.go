@@ -129,10 +129,10 @@ func (j *journals) begin(ctx context.Context, served limiter.Instant) (last outa
 		}
 	}
 	if last.Term < j.term.number {
-		last = last.follow(j.term.number, served, j.term.clock.Now(), j.term.store.Back())
+		last = last.follow(j.term.number, served, j.term.clock.Now(), j.term.store.Begins())
 	}
 	if version == "" && !j.first { // the leaders before may have been away at any time
-		last.Gaps = []limiter.Gap{{To: j.term.store.Back()}}
+		last.Gaps = []limiter.Gap{{To: j.term.store.Begins()}}
 	}
 	return last, j.note(ctx, last, version)
 }

@@ -92,7 +92,6 @@ func aDay(t *term, limit int64) limiter.Params {
 func TestADayGoesOnOnAnAPIServer(t *testing.T) {
 	kept := &weighed{JournalStore: onServer(t)}
 	c := New(Config{Journals: kept})
-	c.reconnect = 0
 	key := store.Key{Scope: store.Scope{Cluster: "c", Namespace: "shop", Policy: "quota", Limit: "all"}}
 
 	t.Run("a kill forfeits a block", func(t *testing.T) {

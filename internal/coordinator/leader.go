@@ -18,7 +18,6 @@ import (
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 	pools "github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
-	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/memory"
 )
 
@@ -40,13 +39,10 @@ type term struct {
 	poolBooks *poolBooks
 	budgets   Budgets
 	draws     *draws
+	returns   *returns
 	tasks     workqueue.TypedRateLimitingInterface[task]
 	configs   configs // of the publisher alone
 }
-
-// reconnectTime is how long a sidecar that can reach a new leader needs until it
-// does: the longest pause between two attempts, and one attempt.
-const reconnectTime = 1500 * limiter.Millisecond
 
 // newTerm takes over what the predecessor left. What cannot be read is as good as
 // lost: a ledger costs the windows that are open, and pools have to wait until no
@@ -71,8 +67,17 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 			logger.Error(err, "starting without the predecessor's pools; until its shares expired, holders only keep what they use")
 		}
 	}
+	var before *inheritance
+	if begun.Returns != nil {
+		var err error
+		if before, err = inheritedFrom(begun.Returns); err != nil {
+			logger.Error(err, "starting without what the predecessor knew of sidecars that were absent; nothing is granted of windows that began before")
+			ledger = nil
+		}
+	}
+	absent := newReturns(clock.Now, first, before)
 	options := memory.Options{
-		Clock: clock.Now, Ledger: ledger, Return: max(c.reconnect, past.Overlap), First: first, Term: begun.Term,
+		Clock: clock.Now, Ledger: ledger, Overlap: past.Overlap, Absences: absent.absences, First: first, Term: begun.Term,
 	}
 	var records *journals
 	if c.Journals != nil {
@@ -91,10 +96,11 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 		pools:       divided,
 		counters:    newCounters(kept, keysIn(debug.SetMemoryLimit(-1))),
 		sessions:    newSessions(),
-		books:       newBooks(now.Add(returnTime)),
+		books:       newBooks(now.Add(figuresTime)),
 		poolBooks:   newPoolBooks(),
 		budgets:     noBudgets{},
 		draws:       newDraws(),
+		returns:     absent,
 		tasks:       workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](retryAfter, retryAtMost)),
 		configs:     configs{},
 		journals:    records,
@@ -108,7 +114,7 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 	}
 	t.books.heir, t.books.remembered = !first, c.Remembered
 	if c.Births != nil {
-		t.births = &births{store: c.Births, clock: clock.Now, facts: t.factsOf, first: first, moved: t.store.Close}
+		t.births = &births{store: c.Births, clock: clock.Now, facts: t.factsOf, first: first, moved: t.store.Close, created: absent.create}
 	}
 	if c.Budgets != nil {
 		t.budgets = c.Budgets(t.books.usage, func(name types.NamespacedName) { t.budgetNotices.add(name) }, first)
@@ -132,6 +138,7 @@ func (t *term) run(ctx context.Context, listener net.Listener) error {
 	running.Go(func() { t.publish(background) })
 	running.Go(func() { t.audit(background) })
 	running.Go(func() { t.sweepBirths(background) })
+	running.Go(func() { t.lookForPods(background) })
 	running.Go(func() { t.notices.run(background) })
 	running.Go(func() { t.poolNotices.run(background) })
 	running.Go(func() { t.budgetNotices.run(background) })

@@ -178,10 +178,10 @@ func TestALowerGenerationIsStale(t *testing.T) {
 		s := l.connect(pod("shop", "web-0"), "1")
 		defer s.close()
 		s.config()
-		time.Sleep(time.Second)
 		l.policies.set(true, after)
 		l.Refresh("shop")
 		s.config()
+		time.Sleep(time.Second)
 		if reply := s.lease(before, before.Limits[0]); reply.GetReason() != int32(limiter.Granted) {
 			t.Errorf("before anybody asked with the newer one: reply = %v, want a grant", reply)
 		}

@@ -160,6 +160,7 @@ func (t *term) serveBy(s *session, next *config, send bool) {
 		t.metrics.pushes.Inc()
 	}
 	t.reportEarly(s)
+	t.returns.enter(s.PodUID, next)
 	if t.sessions.of(s.PodUID) != s {
 		t.books.lose(s.holder(), s.policies()) // it ended meanwhile
 		t.poolBooks.leave(s.holder(), s.pool())

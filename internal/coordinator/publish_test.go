@@ -170,30 +170,35 @@ func TestPodsWithTheSamePoliciesShareOneEncoding(t *testing.T) {
 	})
 }
 
-func TestHoldersAreCountedOnceTheyHadTimeToComeBack(t *testing.T) {
+// TestNoNumberOfHoldersFallsWhileAPodIsThere: its sidecar may be on its local share.
+func TestNoNumberOfHoldersFallsWhileAPodIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		p, fleet := limited("shop", 1, 10, limiter.Second), podsOf(pod("shop", "web-0"), pod("shop", "web-1"))
+		l := lead(t, &memoryTerms{}, publishing(p), fleet.watched)
 		defer l.end()
-		began := time.Now()
-		first, second := l.connect(pod("shop", "web-0"), "1"), l.connect(pod("shop", "web-1"), "1")
+		first, second := l.comeBack(pod("shop", "web-0"), p, 2), l.comeBack(pod("shop", "web-1"), p, 2)
 		defer first.close()
-		first.config()
-		second.config()
-		for time.Since(began) < returnTime-time.Second {
-			time.Sleep(time.Second)
-			first.report()
-			second.report()
-			if n := l.told("web-0-uid"); n != 0 {
-				t.Errorf("%d holders were counted after %s, before all had time to come back", n, time.Since(began))
-			}
-		}
-		if got := first.holders(); got != 2 {
-			t.Errorf("holders = %d, want 2", got)
-		}
+		time.Sleep(time.Second)
+		requireTold(t, l, p, 2, "web-0", "web-1")
 		second.close()
-		if got := first.holders(); got != 1 {
-			t.Errorf("holders = %d, want 1", got)
-		}
+		time.Sleep(3 * podsInterval)
+		requireTold(t, l, p, 2, "web-0")
+		first.report()
+		third := l.comeBack(pod("shop", "web-2"), p, 0)
+		defer third.close()
+		time.Sleep(time.Second)
+		requireTold(t, l, p, 4, "web-0", "web-2") // half of the limit is theirs
+		second = l.comeBack(pod("shop", "web-1"), p, 2)
+		time.Sleep(time.Second)
+		requireTold(t, l, p, 3, "web-0", "web-1", "web-2")
+		second.close()
+		first.report()
+		fleet.gone("web-1")
+		time.Sleep(podsInterval + time.Second)
+		requireTold(t, l, p, 2, "web-0", "web-2")
+		third.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Leave{Leave: new(fleetpb.Leave)}})
+		time.Sleep(time.Second)
+		requireTold(t, l, p, 1, "web-0")
 	})
 }
 

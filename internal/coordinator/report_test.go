@@ -29,7 +29,7 @@ func (l *leader) settled() (a, b *sidecar) {
 	a, b = l.connect(pod("shop", "web-0"), "1"), l.connect(pod("shop", "web-1"), "1")
 	a.config()
 	b.config()
-	for range int(returnTime/time.Second) + 5 {
+	for range int(figuresTime/time.Second) + 5 {
 		a.report()
 		b.report()
 		time.Sleep(time.Second)

@@ -145,7 +145,7 @@ func TestAPodIsServedByTheNewestPart(t *testing.T) {
 		s := l.connectWith(id, "1", wholeOf(nil, good, secondOf(good)))
 		defer s.close()
 		first := l.serving(id)
-		time.Sleep(returnTime + time.Second) // holders were counted
+		time.Sleep(figuresTime + time.Second) // holders were counted
 		l.Refresh("shop")
 		if l.serving(id) != first {
 			t.Error("a part that serves was encoded again")
@@ -170,8 +170,11 @@ func TestHoldersThatAreServedCount(t *testing.T) {
 		a, b := pod("shop", "web-0"), pod("shop", "web-1")
 		s := l.connectWith(a, "1", wholeOf(nil, good, secondOf(good)))
 		defer s.close()
-		defer l.connectWith(b, "1", "").close() // a new pod, which is sent the part
-		time.Sleep(returnTime + time.Second)
+		s.report()
+		second := l.connectWith(b, "1", "") // a new pod, which is sent the part
+		defer second.close()
+		second.report()
+		time.Sleep(figuresTime + time.Second)
 		if got := [2]int64{l.toldOf(a, good), l.toldOf(b, good)}; got != [2]int64{2, 2} {
 			t.Errorf("holders = %v, want 2 as both know", got)
 		}
@@ -196,8 +199,11 @@ func TestNoNumberOfHoldersFallsWhileOneIsUnknown(t *testing.T) {
 		l := lead(t, &memoryTerms{}, resolver)
 		defer l.end()
 		stays, returns := pod("shop", "web-0"), pod("shop", "web-1")
-		defer l.connectWith(stays, "1", wholeOf(nil, both...)).close()
+		stay := l.connectWith(stays, "1", wholeOf(nil, both...))
+		defer stay.close()
+		stay.report()
 		s := l.connectWith(returns, "1", wholeOf(nil, both...))
+		s.report()
 		requireTold := func(when string, want int64) {
 			t.Helper()
 			time.Sleep(time.Second)
@@ -205,11 +211,12 @@ func TestNoNumberOfHoldersFallsWhileOneIsUnknown(t *testing.T) {
 				t.Errorf("%s %d holders are told, want %d", when, got, want)
 			}
 		}
-		time.Sleep(returnTime)
+		time.Sleep(figuresTime)
 		requireTold("of both", 2)
 		resolver.lack(errPartial, good)
 		s.close()
 		s = l.connectWith(returns, "1", wholeOf(nil, both...))
+		s.report()
 		requireTold("while the second is served without it", 2)
 		resolver.lack(nil, both...)
 		l.Refresh("shop")
@@ -228,7 +235,7 @@ func TestWhatIsServedIsCounted(t *testing.T) {
 		resolver.lack(errPartial, good)
 		l := lead(t, &memoryTerms{}, resolver)
 		defer l.end()
-		time.Sleep(returnTime + time.Second)
+		time.Sleep(figuresTime + time.Second)
 		resolver.takes = 20 * time.Millisecond
 		s := l.dial(pod("shop", "web-0").token())
 		defer s.close()
@@ -278,7 +285,7 @@ func TestWhatWasToldOfABrokenPolicyIsMissedOnceItIsRepaired(t *testing.T) {
 		resolver.lack(errPartial, good)
 		b := l.connectWith(pod("shop", "web-1"), "1", wholeOf(nil, both...))
 		defer b.close()
-		for range int(returnTime/time.Second) + 5 {
+		for range int(figuresTime/time.Second) + 5 {
 			a.report()
 			b.report()
 			time.Sleep(time.Second)

@@ -114,6 +114,9 @@ func (t *term) leave(s *session, cause error) {
 	}
 	t.metrics.sessions.Set(float64(t.sessions.len()))
 	policies := s.policies()
+	if t.Pods != nil && !errors.Is(cause, errLeft) {
+		t.returns.lose(s.Identity, s.shares())
+	}
 	if errors.Is(cause, errLeft) {
 		t.books.leave(s.holder(), policies)
 	} else {

@@ -61,6 +61,7 @@ type session struct {
 	spoken     map[limitName]struct{} // limits that the parts of a report spoke of so far
 
 	mu          sync.Mutex
+	back        bool    // it sent something since its hello
 	serves      *config // what the holder is served by; nil before the first
 	sent        bool    // the holder was sent that, too; otherwise it is a part
 	acked       *config // what it enforces, as it says; nil before the first
@@ -93,7 +94,7 @@ func newSession(id Identity, hello *fleetpb.Hello, stop context.CancelCauseFunc)
 		rejected:    map[limitName]rejected{}, rejectedPools: map[limitName]rejected{},
 		questions: map[uint64]question{},
 		clocks:    map[string]struct{}{},
-		told:      map[types.NamespacedName]int64{},
+		told:      sharesFrom(id.Namespace, hello.GetHolders()),
 		pools:     map[types.NamespacedName]*dividedPool{},
 	}
 }
@@ -256,6 +257,7 @@ func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_Con
 		}
 		if err == nil {
 			silence.Reset(silenceTimeout)
+			t.arrive(s)
 			err = t.handle(ctx, s, m)
 		}
 		if err != nil {

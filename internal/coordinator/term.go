@@ -43,8 +43,9 @@ type Handover struct {
 	// served nothing; 0 when it did not stop in order.
 	Stopped limiter.Instant
 	// Pools is what the Export of the pools' memory wrote, and Ledger that of the
-	// store's; nil when there is none.
-	Pools, Ledger []byte
+	// store's; nil when there is none. Returns says which sidecars were absent, nil when no
+	// window is open in which one may have been.
+	Pools, Ledger, Returns []byte
 	// Lost says why Ledger is nil although the predecessor handed one over. Only Begin
 	// sets it.
 	Lost error

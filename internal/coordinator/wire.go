@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -20,6 +22,7 @@ const (
 	maxMessage = 2 << 20
 	maxHeaders = 64 << 10 // bytes of a stream's metadata, of which the token is the most
 
+	maxShares  = 4096 // policies of which a holder was told how many there are
 	maxVersion = 256  // bytes of a build's or of a config's
 	maxRows    = 256  // in one LimitReport
 	maxKeys    = 1024 // of one row
@@ -248,4 +251,15 @@ func validHash(s string) bool {
 		}
 	}
 	return true
+}
+
+// sharesFrom returns the numbers of holders that a sidecar says it was told.
+func sharesFrom(namespace string, in []*fleetpb.Holders_Count) map[types.NamespacedName]int64 {
+	out := make(map[types.NamespacedName]int64, len(in))
+	for _, c := range in {
+		if c.GetNamespace() == namespace && c.GetHolders() > 0 && len(out) < maxShares {
+			out[types.NamespacedName{Namespace: namespace, Name: c.GetPolicy()}] = c.GetHolders()
+		}
+	}
+	return out
 }

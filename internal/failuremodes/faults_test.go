@@ -185,6 +185,11 @@ var groups = []struct {
 			"",
 		},
 		{
+			"The leader changes, and many sidecars come back slowly", "A window is granted the shares of those that were back when it began, so all admit no more than the limit",
+			[]string{"internal/coordinator:TestAFleetThatComesBackKeepsTheLimit", "internal/coordinator:TestWhatIsGrantedIsOfThoseWhoAreBack", "pkg/twotier:TestNoOrderOfComingBackAdmitsMore"},
+			"",
+		},
+		{
 			"The coordinator of a pool is reachable from some pods only", "The others end their requests before their share is given away",
 			[]string{"pkg/concurrency:TestFleetNeverExceedsItsLimit", "test/fleet:keeps what the backend has in flight within the limit, whoever dies", torture + "cut sidecars off the controller"},
 			"",

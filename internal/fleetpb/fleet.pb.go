@@ -502,6 +502,8 @@ type Hello struct {
 	Term          uint64                 `protobuf:"varint,7,opt,name=term,proto3" json:"term,omitempty"`                                       // highest leadership term it has seen
 	Capture       Capture                `protobuf:"varint,8,opt,name=capture,proto3,enum=weir.fleet.v1.Capture" json:"capture,omitempty"`
 	Mode          Mode                   `protobuf:"varint,9,opt,name=mode,proto3,enum=weir.fleet.v1.Mode" json:"mode,omitempty"`
+	// How many holders it was told of each policy: its share is the limit divided by that.
+	Holders       []*Holders_Count `protobuf:"bytes,10,rep,name=holders,proto3" json:"holders,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -597,6 +599,13 @@ func (x *Hello) GetMode() Mode {
 		return x.Mode
 	}
 	return Mode_MODE_UNSPECIFIED
+}
+
+func (x *Hello) GetHolders() []*Holders_Count {
+	if x != nil {
+		return x.Holders
+	}
+	return nil
 }
 
 type Welcome struct {
@@ -3043,7 +3052,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x05share\x18\a \x01(\v2\x14.weir.fleet.v1.ShareH\x00R\x05share\x125\n" +
 	"\brejected\x18\b \x01(\v2\x17.weir.fleet.v1.RejectedH\x00R\brejected\x12/\n" +
 	"\x06clocks\x18\t \x01(\v2\x15.weir.fleet.v1.ClocksH\x00R\x06clocksB\t\n" +
-	"\amessage\"\x9f\x02\n" +
+	"\amessage\"\xd7\x02\n" +
 	"\x05Hello\x12\x17\n" +
 	"\apod_uid\x18\x01 \x01(\tR\x06podUid\x12\x1d\n" +
 	"\n" +
@@ -3054,7 +3063,9 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x0econfig_version\x18\x06 \x01(\tR\rconfigVersion\x12\x12\n" +
 	"\x04term\x18\a \x01(\x04R\x04term\x120\n" +
 	"\acapture\x18\b \x01(\x0e2\x16.weir.fleet.v1.CaptureR\acapture\x12'\n" +
-	"\x04mode\x18\t \x01(\x0e2\x13.weir.fleet.v1.ModeR\x04mode\"S\n" +
+	"\x04mode\x18\t \x01(\x0e2\x13.weir.fleet.v1.ModeR\x04mode\x126\n" +
+	"\aholders\x18\n" +
+	" \x03(\v2\x1c.weir.fleet.v1.Holders.CountR\aholders\"S\n" +
 	"\aWelcome\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x124\n" +
 	"\x16report_interval_millis\x18\x02 \x01(\x03R\x14reportIntervalMillis\"o\n" +
@@ -3372,32 +3383,33 @@ var file_internal_fleetpb_fleet_proto_depIdxs = []int32{
 	8,  // 15: weir.fleet.v1.ToHolder.clocks:type_name -> weir.fleet.v1.Clocks
 	0,  // 16: weir.fleet.v1.Hello.capture:type_name -> weir.fleet.v1.Capture
 	1,  // 17: weir.fleet.v1.Hello.mode:type_name -> weir.fleet.v1.Mode
-	7,  // 18: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
-	29, // 19: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
-	30, // 20: weir.fleet.v1.Clocks.clocks:type_name -> weir.fleet.v1.Clocks.Clock
-	31, // 21: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
-	12, // 22: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
-	11, // 23: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
-	12, // 24: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
-	13, // 25: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
-	13, // 26: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
-	17, // 27: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
-	25, // 28: weir.fleet.v1.Report.pools:type_name -> weir.fleet.v1.PoolReport
-	19, // 29: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
-	18, // 30: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
-	13, // 31: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
-	20, // 32: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
-	13, // 33: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
-	20, // 34: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
-	32, // 35: weir.fleet.v1.PoolReport.partitions:type_name -> weir.fleet.v1.PoolReport.Partition
-	33, // 36: weir.fleet.v1.Rejected.rows:type_name -> weir.fleet.v1.Rejected.Row
-	2,  // 37: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
-	3,  // 38: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
-	38, // [38:39] is the sub-list for method output_type
-	37, // [37:38] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	31, // 18: weir.fleet.v1.Hello.holders:type_name -> weir.fleet.v1.Holders.Count
+	7,  // 19: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
+	29, // 20: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
+	30, // 21: weir.fleet.v1.Clocks.clocks:type_name -> weir.fleet.v1.Clocks.Clock
+	31, // 22: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
+	12, // 23: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
+	11, // 24: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
+	12, // 25: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
+	13, // 26: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
+	13, // 27: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
+	17, // 28: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
+	25, // 29: weir.fleet.v1.Report.pools:type_name -> weir.fleet.v1.PoolReport
+	19, // 30: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
+	18, // 31: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
+	13, // 32: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
+	20, // 33: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
+	13, // 34: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
+	20, // 35: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
+	32, // 36: weir.fleet.v1.PoolReport.partitions:type_name -> weir.fleet.v1.PoolReport.Partition
+	33, // 37: weir.fleet.v1.Rejected.rows:type_name -> weir.fleet.v1.Rejected.Row
+	2,  // 38: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
+	3,  // 39: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
+	39, // [39:40] is the sub-list for method output_type
+	38, // [38:39] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_internal_fleetpb_fleet_proto_init() }

@@ -8,8 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/resolve"
 )
 
@@ -26,6 +29,13 @@ func TestCatchUp(t *testing.T) {
 			b := shared("shop", "checkout", "acme/checkout", time.Unix(1, 0))
 			b.ResourceVersion = version
 			return b
+		})
+	})
+	t.Run("pods", func(t *testing.T) {
+		testCatchUp(t, func(version string) client.Object {
+			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "checkout", ResourceVersion: version, Labels: map[string]string{v1alpha1.EnforcerLabel: "true"},
+			}}
 		})
 	})
 	t.Run("pools", func(t *testing.T) {

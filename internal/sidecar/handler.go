@@ -64,6 +64,8 @@ func (h handler) SetHolders(namespace, name string, n int64) {
 	h.p.enforcer.SetHolders(namespace, name, n)
 }
 
+func (h handler) Holders() []*fleetpb.Holders_Count { return h.p.enforcer.Holders() }
+
 func (h handler) Reached(server string, by store.Reached) { h.p.stores.Reached(server, by) }
 
 func (h handler) Report(now time.Time, session uint64) *fleetpb.Report {

@@ -140,7 +140,7 @@ func (c *controller) lead() {
 	left := cs.left
 	cs.terms++
 	c.term, cs.left = cs.terms, nil
-	o := memory.Options{Clock: c.now, Return: c.past.Overlap, First: c.term == 1 && c.past.Served == 0, Term: c.term}
+	o := memory.Options{Clock: c.now, Overlap: c.past.Overlap, First: c.term == 1 && c.past.Served == 0, Term: c.term}
 	if left != nil {
 		ledger, err := memory.Decode(left.ledger)
 		if err != nil {

@@ -40,7 +40,7 @@ func (m *Meter) drainTo(now Instant, drain, floor int64) int64 {
 func (p *Params) settle(m *Meter, now Instant, memory *Memory) {
 	_, drain := m.pace()
 	level, at := m.drainTo(now, drain, int64(p.Lifetime)*drain), max(m.Index, int64(now))
-	if began := memory.since(m.Rate); began > 0 {
+	if began := max(memory.since(m.Rate), memory.changed(m.Rate, now)); began > 0 {
 		full := Meter{Index: int64(began), Used: p.brim(m.Rate)}
 		if l := full.drainTo(now, drain, 0); l >= level {
 			level, at = l, max(at, int64(began))
@@ -50,14 +50,27 @@ func (p *Params) settle(m *Meter, now Instant, memory *Memory) {
 }
 
 // readBucket reads a meter that was settled.
-func (p *Params) readBucket(m *Meter, now Instant, amount int64) reading {
+func (p *Params) readBucket(m *Meter, now Instant, amount int64, memory *Memory) reading {
 	cost, drain := m.pace()
 	r := reading{limit: p.capacity(m.Rate), left: max(0, p.brim(m.Rate)-m.Used) / cost}
+	unit := p.unit(m.Rate, now, memory)
+	if unit != cost {
+		r.forgotten = true
+		if unit > 0 {
+			r.left = max(0, p.brim(m.Rate)-m.Used) / unit
+		} else {
+			r.left = 0
+		}
+	}
 	ahead := Instant(m.Index).Sub(now)
 	if floor := int64(p.Lifetime) * drain; m.Used > floor {
 		r.resets = ahead + Micros(ceilDiv(m.Used-floor, drain))
 	}
-	if r.left < amount && amount <= r.limit {
+	switch {
+	case r.left >= amount || amount > r.limit:
+	case r.forgotten: // others may be back when the next window begins
+		r.wait = m.WindowAt(now).End().Sub(now)
+	default:
 		r.wait = ahead + Micros(ceilDiv(m.Used-p.brim(m.Rate)+amount*cost, drain))
 	}
 	return r
@@ -66,7 +79,14 @@ func (p *Params) readBucket(m *Meter, now Instant, amount int64) reading {
 // fill adds units, as far as the level can be counted.
 func (m *Meter) fill(amount int64) {
 	cost, _ := m.pace()
-	m.Used += min(amount, (MaxExact-m.Used)/cost) * cost
+	m.fillBy(amount, cost)
+}
+
+// fillBy adds units that count as much as unit.
+func (m *Meter) fillBy(amount, unit int64) {
+	if unit > 0 {
+		m.Used += min(amount, (MaxExact-m.Used)/unit) * unit
+	}
 }
 
 // delay returns how long the last of so many units, which the bucket holds, has to

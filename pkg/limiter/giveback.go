@@ -26,11 +26,20 @@ func (p *Params) takeOff(s *State, now Instant, c *Command) bool {
 	}
 	for i := range s.Slice() {
 		m, w := &s.Meters[i], c.Windows.Open[i]
-		if w.Limit != m.Limit || w.Window != m.Window || c.At < c.Memory.since(m.Rate) || !p.takeOffMeter(m, c) {
+		if w.Limit != m.Limit || w.Window != m.Window || c.At < p.returnable(m.Rate, now, &c.Memory) || !p.takeOffMeter(m, c) {
 			return false
 		}
 	}
 	return true
+}
+
+// returnable returns the instant before which nothing that was granted counts by itself.
+func (p *Params) returnable(r Rate, now Instant, m *Memory) Instant {
+	since := m.since(r)
+	if p.Algorithm.machine() == bucketMachine {
+		since = max(since, m.changed(r, now))
+	}
+	return since
 }
 
 func (s *State) returnToWindows(c *Command) bool {

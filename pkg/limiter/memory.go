@@ -17,6 +17,10 @@ type Memory struct {
 	// did meanwhile on their own. Windows that began in a gap are outside.
 	Gaps []Gap
 
+	// Absences are the times in which holders of the counter's limit were not served, as far
+	// as windows that began in one may be open. They are not written to.
+	Absences []Absence
+
 	// Latest is the newest instant at which the store is known to have decided. A
 	// clock that shows less has stepped back, and nothing is granted until it has
 	// caught up: a state may have expired in the meantime.

@@ -58,6 +58,12 @@ func (m *Meter) logEnds() Instant {
 func (p *Params) readSliding(m *Meter, now Instant, amount int64, memory *Memory) reading {
 	used := sum(m.Log)
 	r := reading{limit: m.Limit, left: max(0, m.Limit-used), resets: max(0, m.logEnds().Sub(now))}
+	if present := memory.presentSince(m.Rate, now); present < m.Limit {
+		r.forgotten, r.left = true, max(0, present-used)
+		if r.left < amount { // others may have been back by then
+			r.wait = m.WindowAt(now).End().Sub(now)
+		}
+	}
 	for excess, i := used-m.Limit+amount, 0; excess > 0 && i < len(m.Log); i++ {
 		excess -= m.Log[i].Count
 		r.wait = m.Log[i].At.Add(m.Window).Sub(now)

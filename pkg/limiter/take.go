@@ -22,7 +22,7 @@ func (p *Params) take(s *State, now Instant, c *Command, res *Result) {
 		res.Reason, res.RetryAfter = Exhausted, r.wait
 	default:
 		res.Reason, res.Granted = Granted, max(c.Min, min(c.Want, s.fairPart(r.left)))
-		res.Delay = p.charge(s, now, res.Granted)
+		res.Delay = p.charge(s, now, res.Granted, &c.Memory)
 	}
 	if p.fair(s) && res.Reason != TooLarge {
 		s.grant(p.Fairness.account(s, c.Tenant), res.Granted)
@@ -130,7 +130,7 @@ func (p *Params) readMeter(s *State, m *Meter, now Instant, amount int64, c *Com
 	case slidingMachine:
 		return p.readSliding(m, now, amount, &c.Memory)
 	default:
-		return p.readBucket(m, now, amount)
+		return p.readBucket(m, now, amount, &c.Memory)
 	}
 }
 
@@ -140,6 +140,9 @@ func (p *Params) readWindow(s *State, m *Meter, now Instant, amount int64, c *Co
 	if p.fair(s) {
 		own := p.share(s, c.Tenant, amount)
 		r.left, r.limit = own.left, own.used+own.left
+	}
+	if present := max(0, c.Memory.present(m.Limit, w.Start())-m.Used); present < r.left {
+		r.forgotten, r.left = true, present
 	}
 	if !c.Memory.covers(w.Start()) {
 		r.forgotten, r.left = true, 0
@@ -153,7 +156,7 @@ func (p *Params) readWindow(s *State, m *Meter, now Instant, amount int64, c *Co
 // charge counts a grant in every meter, also in those that had no room when one
 // that admits was enough: what a rate says is always about all that was granted. It
 // returns how long the grant has to wait for its turn.
-func (p *Params) charge(s *State, now Instant, amount int64) Micros {
+func (p *Params) charge(s *State, now Instant, amount int64, memory *Memory) Micros {
 	var delay Micros
 	for i := range s.Slice() {
 		m := &s.Meters[i]
@@ -163,7 +166,7 @@ func (p *Params) charge(s *State, now Instant, amount int64) Micros {
 		case slidingMachine:
 			m.note(p.spentBy(m.Rate, now.Add(p.Lifetime)), amount)
 		case bucketMachine:
-			m.fill(amount)
+			m.fillBy(amount, p.unit(m.Rate, now, memory))
 			if s.Algorithm == LeakyBucket {
 				delay = max(delay, m.delay())
 			}
@@ -180,7 +183,7 @@ func (p *Params) charge(s *State, now Instant, amount int64) Micros {
 func (p Params) Charge(s State, now Instant, units int64) State {
 	next := s
 	p.adopt(&next, now, &Memory{})
-	p.charge(&next, now, units)
+	p.charge(&next, now, units, &Memory{})
 	return next
 }
 

@@ -94,7 +94,7 @@ func (k *Key) share(cfg *settings, cost, now int64) Decision {
 		return l.withoutStore(cfg, now) // a share of unknown size is none
 	}
 	v := cfg.gate.granted(k.storeKey(cfg))
-	v.swapped = cfg.swapped
+	v.swapped = max(cfg.swapped, cfg.gate.wayLost())
 	params := cfg.ParamsOf(k.value())
 	o, res := k.remembers(cfg.gate, v.clock, now).admit(params, holders, v, now, cost)
 	d := Decision{

@@ -30,6 +30,28 @@ type Gate struct {
 	seen   limiter.Instant // the latest time the store told
 	floor  limiter.Instant // by the store's clock: see view
 	slow   int64           // how long slow replies take, by the latest ones; 0 before the first
+	ways   uint64          // Ways of the store, as last looked at
+}
+
+// A Reconnecting store is thought available again as soon as there is a new way to it:
+// its gate opens, and no window that begins from then on begins on the local share before
+// the store was asked.
+type Reconnecting interface {
+	// Ways returns how many there have been, and when the last one was lost that was. Until
+	// then the store may have granted others of any window.
+	Ways() (n uint64, lost time.Time)
+}
+
+// look opens the gate when there is a new way to the store. The lock is held.
+func (g *Gate) look() {
+	r, ok := g.store.(Reconnecting)
+	if !ok {
+		return
+	}
+	if n, _ := r.Ways(); n != g.ways {
+		g.ways, g.whole = n, door{failures: enough - 1, era: g.whole.era + 1}
+		clear(g.parts)
+	}
 }
 
 // NewGate returns a gate before s, which is thought available.
@@ -161,6 +183,7 @@ type visit struct {
 func (g *Gate) enter(key store.Key) (visit, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.look()
 	now, v := g.clock.now(), visit{key: key, part: g.doorOf(key)}
 	if err := g.whole.shut(now); err != nil {
 		return v, err
@@ -187,6 +210,7 @@ func (g *Gate) doubts(key store.Key) bool {
 func (g *Gate) closed() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.look()
 	return g.whole.shut(g.clock.now())
 }
 
@@ -261,6 +285,20 @@ func (g *Gate) retryAt(limit store.Scope) (at int64) {
 	defer g.mu.Unlock()
 	g.concern(limit, func(d *door) { at = max(at, d.retryAt) })
 	return at
+}
+
+// wayLost returns the instant until which there was a way to the store although nothing was
+// asked; past when that is not known.
+func (g *Gate) wayLost() int64 {
+	r, ok := g.store.(Reconnecting)
+	if !ok {
+		return past
+	}
+	_, lost := r.Ways()
+	if lost.IsZero() {
+		return past
+	}
+	return g.clock.now() - int64(time.Since(lost))
 }
 
 // storeClock returns what is known of the store's clock.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,4 +150,79 @@ func TestAPanicDoesNotKeepTheGateShut(t *testing.T) {
 			t.Errorf("no probe after a panic: %v", err)
 		}
 	})
+}
+
+// reconnected is a store to which there is a new way now and then.
+type reconnected struct {
+	*fakeStore
+	ways atomic.Uint64
+	lost atomic.Pointer[time.Time]
+}
+
+func (r *reconnected) Ways() (uint64, time.Time) {
+	if lost := r.lost.Load(); lost != nil {
+		return r.ways.Load(), *lost
+	}
+	return r.ways.Load(), time.Time{}
+}
+
+// TestANewWayToTheStoreOpensItsGate: of requests that come together none begins a window
+// on the local share once the store can be reached.
+func TestANewWayToTheStoreOpensItsGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &reconnected{fakeStore: newFakeStore()}
+		cfg := perSecond(100, 10)
+		cfg.OnUnavailable, cfg.Holders = LocalShare, 2
+		l := open(t, cfg, s)
+		acquire(t, l, "", 1)
+		s.set(func() { s.down = errDown })
+		for range 30 {
+			time.Sleep(100 * time.Millisecond)
+			acquire(t, l, "", 10)
+		}
+		if st := l.Stats(); st.CutOff == nil {
+			t.Fatal("the gate is open")
+		}
+		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second + time.Millisecond)))
+		s.set(func() { s.down = nil; s.there = func() time.Duration { return time.Millisecond } })
+		s.ways.Add(1)
+		var waiting sync.WaitGroup
+		for range 5 {
+			waiting.Go(func() {
+				if d := acquire(t, l, "", 1); d.Source != FromLease {
+					t.Errorf("decided %+v, want what the store says", d)
+				}
+			})
+		}
+		waiting.Wait()
+	})
+}
+
+// TestNoWindowBeginsAloneThatWasOpenWhenTheStoreWasLeft, although nothing was asked in it.
+func TestNoWindowBeginsAloneThatWasOpenWhenTheStoreWasLeft(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &reconnected{fakeStore: newFakeStore()}
+			cfg := perSecond(100, 10)
+			cfg.OnUnavailable, cfg.Holders = LocalShare, 2
+			l := open(t, cfg, s)
+			if known {
+				acquire(t, l, "", 1)
+			}
+			time.Sleep(2100 * time.Millisecond)
+			lost := time.Now()
+			s.set(func() { s.down = errDown })
+			s.lost.Store(&lost)
+			for range 8 {
+				if d := acquire(t, l, "", 1); d.Allowed {
+					t.Errorf("store's clock known: %t: admitted %+v in the window in which the store was left", known, d)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			time.Sleep(2 * time.Second)
+			if d := acquire(t, l, "", 1); !d.Allowed || d.Source != FromLocalShare {
+				t.Errorf("store's clock known: %t: decided %+v in a later window, want the share", known, d)
+			}
+		})
+	}
 }

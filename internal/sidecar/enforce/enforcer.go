@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/sidecar/count"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
@@ -145,6 +146,19 @@ func (e *Enforcer) SetHolders(namespace, name string, n int64) {
 			l.engine.SetHolders(n)
 		}
 	}
+}
+
+// Holders returns the numbers that SetHolders was told.
+func (e *Enforcer) Holders() []*fleetpb.Holders_Count {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []*fleetpb.Holders_Count
+	for name, n := range e.holders {
+		if n > 0 {
+			out = append(out, &fleetpb.Holders_Count{Namespace: name.namespace, Policy: name.policy, Holders: n})
+		}
+	}
+	return out
 }
 
 // maxGone is of how many policies that are gone the number of holders is kept.

@@ -38,6 +38,8 @@ type Handler interface {
 	// an error the one before stays, and the controller is told.
 	Apply(version string, snapshot []byte, secrets []*fleetpb.Secret) error
 	SetHolders(namespace, policy string, n int64)
+	// Holders returns what SetHolders was told.
+	Holders() []*fleetpb.Holders_Count
 	// Reached notes what the controller knows of the clock of a store's server, which is
 	// named by policy.Store.Server.
 	Reached(server string, by store.Reached)
@@ -74,10 +76,14 @@ type Client struct {
 	cause   error         // why there is none
 	term    uint64        // the highest seen; lower ones are refused
 	streams uint64        // that were opened
+	lost    time.Time     // when the last one was that is no more
 	leaving bool
 }
 
-var _ twotier.Store = (*Client)(nil)
+var _ interface {
+	twotier.Store
+	twotier.Reconnecting
+} = (*Client)(nil)
 
 // New returns a client that Run connects. The error says what is wrong with cfg.
 func New(cfg Config) (*Client, error) {
@@ -120,7 +126,7 @@ func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err err
 	}
 	defer hangUp()
 	l := newLink(stream, cancel, c.sessions.Add(1), c.cfg.Log)
-	welcome, err := l.greet(c.hello(h.Version()))
+	welcome, err := l.greet(c.hello(h))
 	if err == nil {
 		err = c.follow(welcome.GetTerm())
 	}
@@ -134,13 +140,14 @@ func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err err
 	return true, l.run(ctx, h, intervalOf(welcome))
 }
 
-func (c *Client) hello(version string) *fleetpb.Hello {
+func (c *Client) hello(h Handler) *fleetpb.Hello {
+	version, holders := h.Version(), h.Holders()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := c.cfg.Identity
 	return &fleetpb.Hello{
 		PodUid: id.PodUID, BootNonce: id.BootNonce, Namespace: id.Namespace, Pod: id.Pod,
-		Version: id.Version, ConfigVersion: version, Term: c.term,
+		Version: id.Version, ConfigVersion: version, Term: c.term, Holders: holders,
 		Capture: fleetpb.Capture(fleetpb.Capture_value["CAPTURE_"+strings.ToUpper(id.Capture)]),
 		Mode:    fleetpb.Mode(fleetpb.Mode_value["MODE_"+strings.ToUpper(id.Mode)]),
 	}
@@ -173,6 +180,13 @@ func (c *Client) connected(l *link) bool {
 	return true
 }
 
+// Ways returns how many streams there have been, and when the last one was lost that was.
+func (c *Client) Ways() (n uint64, lost time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.streams, c.lost
+}
+
 // disconnected records why there is no link and reports whether none is wanted.
 func (c *Client) disconnected(err error) (left bool) {
 	c.mu.Lock()
@@ -181,7 +195,7 @@ func (c *Client) disconnected(err error) (left bool) {
 		err = errors.New("the stream ended")
 	}
 	if c.link != nil {
-		c.up = make(chan struct{})
+		c.up, c.lost = make(chan struct{}), time.Now()
 	}
 	c.link, c.cause = nil, err
 	return c.leaving

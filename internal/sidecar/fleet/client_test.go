@@ -58,6 +58,18 @@ func (h *handler) SetHolders(namespace, name string, n int64) {
 	h.holders[namespace+"/"+name] = n
 }
 
+func (h *handler) Holders() []*fleetpb.Holders_Count {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []*fleetpb.Holders_Count
+	for name, n := range h.holders {
+		if namespace, policy, ok := strings.Cut(name, "/"); ok {
+			out = append(out, &fleetpb.Holders_Count{Namespace: namespace, Policy: policy, Holders: n})
+		}
+	}
+	return out
+}
+
 func (h *handler) Reached(server string, by store.Reached) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,6 +163,26 @@ func TestHelloSaysWhoAndWhat(t *testing.T) {
 	}
 	if s.token != "Bearer first" {
 		t.Errorf("authorization is %q", s.token)
+	}
+}
+
+// TestTheNextHelloSaysTheHoldersItWasTold: its share, which it may be on meanwhile.
+func TestTheNextHelloSaysTheHoldersItWasTold(t *testing.T) {
+	c := newController(t)
+	start(t, c)
+	s, hello := c.welcome(t, 7)
+	if len(hello.GetHolders()) != 0 {
+		t.Errorf("the first hello says %v", hello.GetHolders())
+	}
+	told := []*fleetpb.Holders_Count{{Namespace: "shop", Policy: "checkout", Holders: 12}}
+	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Holders{Holders: &fleetpb.Holders{Counts: told}}})
+	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Audit{Audit: &fleetpb.AuditQuery{Id: 1}}})
+	for s.next(t).GetAudit() == nil { // it was told the holders before
+	}
+	s.end <- errors.New("the leader stops")
+	_, hello = c.welcome(t, 8)
+	if diff := cmp.Diff(told, hello.GetHolders(), protocmp.Transform()); diff != "" {
+		t.Errorf("holders differ (-want +got):\n%s", diff)
 	}
 }
 

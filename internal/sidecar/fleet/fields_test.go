@@ -77,7 +77,7 @@ func TestEveryFieldOfAShareIsRead(t *testing.T) {
 // A recorder notes what the controller asks for.
 type recorder struct {
 	Applied []applied
-	Holders []holders
+	Counts  []holders
 	Clocks  []clock
 	Queries []*fleetpb.AuditQuery
 }
@@ -104,8 +104,10 @@ func (r *recorder) Apply(version string, snapshot []byte, secrets []*fleetpb.Sec
 	return nil
 }
 
+func (*recorder) Holders() []*fleetpb.Holders_Count { return nil }
+
 func (r *recorder) SetHolders(namespace, name string, n int64) {
-	r.Holders = append(r.Holders, holders{namespace, name, n})
+	r.Counts = append(r.Counts, holders{namespace, name, n})
 }
 
 func (r *recorder) Reached(server string, by store.Reached) {

@@ -27,6 +27,14 @@ type observed struct {
 	observer Observer
 }
 
+// Ways returns those of the store; none when it always is where it is.
+func (o observed) Ways() (n uint64, lost time.Time) {
+	if r, ok := o.Store.(twotier.Reconnecting); ok {
+		return r.Ways()
+	}
+	return 0, time.Time{}
+}
+
 // Apply asks the store.
 func (o observed) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	start := time.Now()

@@ -165,6 +165,7 @@ func (s *Store) decideKept(k *Keeper, key store.Key, p limiter.Params, c limiter
 	if !s.resets.Load().has(key) {
 		c.Memory = limiter.Memory{Since: k.journal.Past(name), Gaps: k.gaps}
 	}
+	c.Memory.Absences = s.absencesOf(key.Scope)
 	i, held := sh.slots[key]
 	state := k.journal.State(name, p)
 	if held {

@@ -98,7 +98,7 @@ func (a *archive) reign(t *testing.T, term uint64, ledger *memory.Ledger) *reign
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	clock := memory.NewClock(time.Now(), 0)
-	s := memory.New(memory.Options{Clock: clock.Now, Ledger: ledger, Return: 1, Term: term, Keep: func(k *memory.Keeper) {
+	s := memory.New(memory.Options{Clock: clock.Now, Ledger: ledger, Overlap: 1, Term: term, Keep: func(k *memory.Keeper) {
 		running.Go(func() { a.carry(ctx, t, k, nil) })
 	}})
 	<-time.After(time.Second)

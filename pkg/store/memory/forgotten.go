@@ -58,7 +58,16 @@ func (s *Store) memoryOf(scope store.Scope, kept limiter.Retention) limiter.Memo
 	if f, ok := s.forgotten[ownerOf(scope)]; ok {
 		m.Since = f.Since
 	}
+	m.Absences = s.absencesOf(scope)
 	return m
+}
+
+// absencesOf returns when holders of the limit were not served here.
+func (s *Store) absencesOf(scope store.Scope) []limiter.Absence {
+	if s.absences == nil {
+		return nil
+	}
+	return s.absences(scope)
 }
 
 // Forgotten returns the policies that predecessors had no room for, as far as that

@@ -85,7 +85,7 @@ func (s *Store) note(scope store.Scope, hash *string) {
 // recall returns what the store remembers of a counter.
 func (s *Store) recall(key store.Key, kept limiter.Retention) limiter.Memory {
 	if s.resets.Load().has(key) {
-		return limiter.Memory{}
+		return limiter.Memory{Absences: s.absencesOf(key.Scope)}
 	}
 	return s.memoryOf(key.Scope, kept)
 }

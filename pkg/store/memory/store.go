@@ -31,10 +31,14 @@ type Options struct {
 	// a ledger goes into one store.
 	Ledger *Ledger
 
-	// Return is how long those who were served by a predecessor may need to come
-	// here. Until they have, they may begin a window on their local share, so the
-	// windows that begin meanwhile grant nothing either.
-	Return limiter.Micros
+	// Overlap is how long a predecessor may go on serving: the windows that begin
+	// meanwhile grant nothing either. Usually 0.
+	Overlap limiter.Micros
+
+	// Absences returns when those who were served by a predecessor were not served here
+	// yet, of one limit. It does not block, and what it returns is not written to any more.
+	// Nil: nobody ever was served before.
+	Absences func(store.Scope) []limiter.Absence
 
 	// First says that no store ever served these counters: there is no grant to
 	// have forgotten, so the windows that are already open are served as well.
@@ -57,7 +61,8 @@ type Store struct {
 	sealed    atomic.Bool   // set once; decisions read it under their shard's lock
 	swept     atomic.Uint32 // calls so far: which shard the next one sweeps
 	resets    atomic.Pointer[resets]
-	back      limiter.Instant // when all holders are back
+	absences  func(store.Scope) []limiter.Absence
+	begins    limiter.Instant // when no predecessor serves any more
 	term      uint64
 	keep      func(*Keeper)
 	keepers   sync.Map // by owner: *Keeper
@@ -68,15 +73,15 @@ type Store struct {
 // ledger's did.
 func New(o Options) *Store {
 	now := o.Clock() + 1 // a predecessor may have served up to this very instant
-	back := now.Add(o.Return)
-	s := &Store{clock: o.Clock, memory: limiter.Memory{Since: back}, forgotten: map[owner]Forgotten{}, seed: maphash.MakeSeed()}
-	s.back, s.term, s.keep = back, o.Term, o.Keep
+	begins := now.Add(o.Overlap)
+	s := &Store{clock: o.Clock, memory: limiter.Memory{Since: begins}, forgotten: map[owner]Forgotten{}, seed: maphash.MakeSeed()}
+	s.absences, s.begins, s.term, s.keep = o.Absences, begins, o.Term, o.Keep
 	for i := range s.shards {
 		s.shards[i].slots, s.shards[i].dropped = map[store.Key]int{}, s.dropped
 	}
 	switch {
 	case o.Ledger != nil:
-		s.adopt(o.Ledger, now, back)
+		s.adopt(o.Ledger, now)
 	case o.First:
 		s.memory = limiter.Memory{}
 	}
@@ -84,9 +89,9 @@ func New(o Options) *Store {
 }
 
 // adopt takes over a ledger at the instant now: its counts, and a gap from its
-// seal until all are back.
-func (s *Store) adopt(l *Ledger, now, back limiter.Instant) {
-	s.memory = l.memory.After(limiter.Gap{From: l.sealed, To: back}, now)
+// seal until this store serves.
+func (s *Store) adopt(l *Ledger, now limiter.Instant) {
+	s.memory = l.memory.After(limiter.Gap{From: l.sealed, To: s.begins}, now)
 	s.forget(l.forgotten, now)
 	for i, c := range l.counters {
 		*s.shard(c.key).counter(c.key) = *c
@@ -94,9 +99,8 @@ func (s *Store) adopt(l *Ledger, now, back limiter.Instant) {
 	}
 }
 
-// Back returns the instant from which on no holder begins a window by itself because the
-// leader before is gone.
-func (s *Store) Back() limiter.Instant { return s.back }
+// Begins returns the instant from which on no predecessor serves.
+func (s *Store) Begins() limiter.Instant { return s.begins }
 
 // Apply runs c for one counter. Refusals are results; the error is a
 // *store.UnavailableError when ctx is done, the store is sealed or what a durable counter

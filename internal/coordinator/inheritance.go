@@ -1,0 +1,138 @@
+package coordinator
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+const (
+	// maxReturns bounds what is handed over of who was absent, in bytes. Of a policy for
+	// which there is no room nobody counts as back.
+	maxReturns = 128 << 10
+	// maxAbsences is how many are handed over of one policy; earlier ones become one.
+	maxAbsences = 4
+	// maxSteps is in how many steps holders come back in what is handed over.
+	maxSteps = 16
+)
+
+// An inheritance is what earlier terms knew of who was absent, as far as windows that began
+// then may be open. A policy that it does not name was not enforced by anybody it knew.
+type inheritance struct {
+	Others   []absence            `json:"others"`
+	Policies map[string][]absence `json:"policies"` // by namespace/name
+}
+
+// An absence is a limiter.Absence in short.
+type absence struct {
+	From  limiter.Instant `json:"from"`
+	Until limiter.Instant `json:"until"`
+	Back  []shares        `json:"back,omitempty"`
+}
+
+// shares are limiter.Shares: so many were back at each instant.
+type shares struct {
+	Of    int64             `json:"of"`
+	At    []limiter.Instant `json:"at"`
+	Count []int             `json:"count"`
+}
+
+// of returns the absences of holders of the policy; i may be nil.
+func (i *inheritance) of(name types.NamespacedName) []limiter.Absence {
+	if i == nil {
+		return nil
+	}
+	list, ok := i.Policies[name.String()]
+	if !ok {
+		list = i.Others
+	}
+	out := make([]limiter.Absence, len(list))
+	for i, a := range list {
+		out[i] = limiter.Absence{From: a.From, Until: a.Until}
+		for _, s := range a.Back {
+			all := limiter.Shares{Of: s.Of}
+			for j, at := range s.At {
+				all.At = append(all.At, slices.Repeat([]limiter.Instant{at}, s.Count[j])...)
+			}
+			out[i].Back = append(out[i].Back, all)
+		}
+	}
+	return out
+}
+
+// inheritedFrom reads what export wrote.
+func inheritedFrom(data []byte) (*inheritance, error) {
+	out := new(inheritance)
+	if err := json.Unmarshal(data, out); err != nil {
+		return nil, err
+	}
+	for _, list := range append(slices.Collect(maps.Values(out.Policies)), out.Others) {
+		for _, a := range list {
+			for _, s := range a.Back {
+				if s.Of < 1 || len(s.At) != len(s.Count) || !slices.IsSorted(s.At) || slices.ContainsFunc(s.Count, func(n int) bool { return n < 1 || n > 1<<20 }) {
+					return nil, fmt.Errorf("shares of %d are back at %d instants, %d of them counted", s.Of, len(s.At), len(s.Count))
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// export returns what the next term has to know of who was absent, when this one served
+// nothing after the instant.
+func (r *returns) export(stopped limiter.Instant) ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := inheritance{Policies: map[string][]absence{}}
+	if !r.first {
+		out.Others = handedOn(append(r.before.others(), limiter.Absence{From: r.from, Until: stopped}), stopped, limiter.MaxWindow)
+	}
+	for name, c := range r.policies {
+		out.Policies[name.String()] = handedOn(c.known, stopped, cmp.Or(c.span, limiter.MaxWindow))
+	}
+	data, err := json.Marshal(out)
+	if err == nil && len(data) > maxReturns {
+		out.Policies = nil
+		data, err = json.Marshal(out)
+	}
+	return data, err
+}
+
+// others are the absences of those who hold what is not named.
+func (i *inheritance) others() []limiter.Absence { return i.of(types.NamespacedName{}) }
+
+// handedOn returns what is handed on of absences that end when the term does.
+func handedOn(all []limiter.Absence, stopped limiter.Instant, span limiter.Micros) []absence {
+	out := []absence{}
+	for _, a := range all {
+		a.Until = min(a.Until, stopped)
+		if a.Until.Add(span) < stopped {
+			continue // no window that began then is open
+		}
+		short := absence{From: a.From, Until: a.Until}
+		for _, s := range a.Back {
+			short.Back = append(short.Back, inSteps(s))
+		}
+		out = append(out, short)
+	}
+	for len(out) > maxAbsences {
+		out[1] = absence{From: out[0].From, Until: out[1].Until}
+		out = out[1:]
+	}
+	return out
+}
+
+// inSteps has holders be back in a few steps, and none earlier than it was.
+func inSteps(s limiter.Shares) shares {
+	out, size := shares{Of: s.Of}, (len(s.At)+maxSteps-1)/maxSteps
+	for part := range slices.Chunk(s.At, max(1, size)) {
+		out.At, out.Count = append(out.At, part[len(part)-1]), append(out.Count, len(part))
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package limiter_test
+
+import (
+	"testing"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// away is an absence from 1 s on of holders of which one in four is back at 12.5 s and another
+// at 22.5 s, until 32.5 s.
+var away = limiter.Absence{
+	From: limiter.Instant(limiter.Second), Until: limiter.Instant(32500 * limiter.Millisecond),
+	Back: []limiter.Shares{{Of: 4, At: []limiter.Instant{limiter.Instant(12500 * limiter.Millisecond), limiter.Instant(22500 * limiter.Millisecond)}}},
+}
+
+// granted returns what is granted of all that is wanted at each of the instants, in seconds.
+func granted(t *testing.T, p limiter.Params, tenant string, at ...int64) (got []int64) {
+	t.Helper()
+	if err := p.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	var s limiter.State
+	for _, second := range at {
+		var res limiter.Result
+		s, res = p.Step(s, limiter.Instant(second)*limiter.Instant(limiter.Second), limiter.Command{
+			Op: limiter.Take, Min: 1, Want: 1000, Tenant: tenant, Memory: limiter.Memory{Absences: []limiter.Absence{away}},
+		})
+		if res.Granted == 0 && res.RetryAfter <= 0 {
+			t.Errorf("at %d s: %+v, want when to come back", second, res)
+		}
+		got = append(got, res.Granted)
+	}
+	return got
+}
+
+func TestAWindowGrantsTheSharesOfThoseWhoWereBack(t *testing.T) {
+	ten := limiter.Rate{Limit: 100, Window: 10 * limiter.Second}
+	twenty := limiter.Rate{Limit: 100, Window: 20 * limiter.Second}
+	for name, tc := range map[string]struct {
+		params limiter.Params
+		tenant string
+		at     []int64
+		want   []int64
+	}{
+		"fixed window": {
+			params: limiter.Params{Rates: []limiter.Rate{ten}},
+			at:     []int64{0, 10, 20, 30, 40}, want: []int64{100, 0, 25, 50, 100},
+		},
+		"a share is rounded down": {
+			params: limiter.Params{Rates: []limiter.Rate{{Limit: 7, Window: 10 * limiter.Second}}},
+			at:     []int64{20, 30, 40}, want: []int64{1, 3, 7},
+		},
+		"of two rates the one with less": {
+			params: limiter.Params{Rates: []limiter.Rate{ten, twenty}},
+			at:     []int64{20, 40}, want: []int64{25, 100},
+		},
+		"of any rate the one with more": {
+			params: limiter.Params{Any: true, Rates: []limiter.Rate{ten, {Limit: 400, Window: 20 * limiter.Second}}},
+			at:     []int64{20, 40}, want: []int64{100, 400},
+		},
+		"tenants have it together": {
+			params: limiter.Params{Rates: []limiter.Rate{ten}, Fairness: limiter.Fairness{Default: 1}},
+			tenant: "gold", at: []int64{20, 40}, want: []int64{25, 100},
+		},
+		"a sliding log, once the window of the return has ended for so long": {
+			params: limiter.Params{Algorithm: limiter.SlidingLog, Rates: []limiter.Rate{ten}},
+			at:     []int64{0, 10, 20, 30, 39, 40, 50}, want: []int64{100, 0, 0, 25, 0, 50, 100},
+		},
+		"a bucket, by what flows in": {
+			params: limiter.Params{Algorithm: limiter.TokenBucket, Rates: []limiter.Rate{{Limit: 100, Window: 10 * limiter.Second, Burst: 100}}},
+			at:     []int64{0, 10, 20, 24, 28, 30, 34, 40, 45}, want: []int64{100, 0, 0, 10, 10, 0, 20, 0, 50},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := granted(t, tc.params, tc.tenant, tc.at...)
+			for i := range got {
+				if got[i] != tc.want[i] {
+					t.Errorf("at %v s granted %v, want %v", tc.at, got, tc.want)
+					break
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,261 @@
+package twotier
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// The search plays every change of leader of a small fleet, as the store and the local
+// shares are in production: when the leader before stops, when the next begins, when each
+// holder comes back and from when on it takes all that it can get. Whatever the order, the
+// fleet admits no more than the algorithm promises.
+
+const (
+	returnWindow = 100 * limiter.Millisecond
+	returnTick   = returnWindow / 4
+	returnTicks  = 24 // of one run
+)
+
+// A comeback is one run.
+type comeback struct {
+	limiter.Params
+	told  []int64 // how many holders each was told that there are
+	stops int     // tick from which on the leader before serves nothing
+	leads int     // tick from which on the next one serves
+	back  []int   // tick at which each holder is back, returnTicks for never
+	asks  []int   // tick from which on each asks
+	crash bool    // nothing is handed over
+	last  bool    // the holders ask in the other order
+	without
+}
+
+// without are the rules that are not kept.
+type without struct {
+	absences bool // what the absent have is granted, too
+	end      bool // a holder that is not back is taken to be gone
+	window   bool // a holder has its part in the window in which it comes back
+	loss     bool // a holder begins the window in which it was cut off
+}
+
+func (c *comeback) at(tick int) limiter.Instant {
+	return limiter.Instant(1000*returnWindow) + limiter.Instant(tick)*limiter.Instant(returnTick)
+}
+
+// own returns the instant by a holder's own clock.
+func (c *comeback) own(tick int) int64 { return int64(c.at(tick))*int64(time.Microsecond) + 37e6 }
+
+// memory is that of the leader at the tick.
+func (c *comeback) memory(tick int) limiter.Memory {
+	if tick < c.stops {
+		return limiter.Memory{}
+	}
+	m := limiter.Memory{Gaps: []limiter.Gap{{From: c.at(c.stops), To: c.at(c.leads)}}}
+	if c.crash {
+		m = limiter.Memory{Since: c.at(c.leads)}
+	}
+	a := limiter.Absence{From: c.at(c.leads), Until: limiter.MaxInstant}
+	for i, of := range c.told {
+		if c.back[i] > tick {
+			continue
+		}
+		at := c.at(c.back[i])
+		if c.window {
+			at -= limiter.Instant(returnWindow)
+		}
+		a.Back = append(a.Back, limiter.Shares{Of: of, At: []limiter.Instant{at}})
+	}
+	if latest := slices.Max(c.back); latest <= tick || c.end {
+		a.Until = c.at(min(latest, c.leads+1))
+		if !c.end {
+			a.Until = c.at(latest)
+		}
+	}
+	if !c.absences {
+		m.Absences = []limiter.Absence{a}
+	}
+	return m
+}
+
+// run returns what was admitted in each tick.
+func (c *comeback) run() (admitted [returnTicks]int64) {
+	var state limiter.State
+	type side struct {
+		own
+		offset
+		seen limiter.Instant
+	}
+	sides := make([]side, len(c.told))
+	for i := range sides {
+		sides[i].seen = unseen
+	}
+	for tick := range returnTicks {
+		now, local := c.at(tick), c.own(tick)
+		if c.crash && tick == c.leads {
+			state = limiter.State{}
+		}
+		memory := c.memory(tick)
+	sides:
+		for turn := range sides {
+			i := turn
+			if c.last {
+				i = len(sides) - 1 - turn
+			}
+			if c.asks[i] > tick {
+				continue
+			}
+			s := &sides[i]
+			spent := false // a holder that comes back has done so on its share just before
+			for range c.Rates[0].Limit + 2 {
+				connected := tick < c.stops || tick > c.back[i] || tick == c.back[i] && spent
+				if connected && !s.covers(s.offset, local) {
+					var res limiter.Result
+					state, res = c.Step(state, now, limiter.Command{Op: limiter.Take, Min: 1, Want: 1, Memory: memory})
+					s.offset, s.seen = s.observe(local, local, now), now
+					if res.Granted == 0 {
+						break
+					}
+					admitted[tick]++
+					continue
+				}
+				swapped := int64(past)
+				if !c.loss {
+					swapped = c.own(c.stops) - 1
+				}
+				var res localResult
+				s.own, res = s.admit(c.Params, c.told[i], view{clock: s.offset, seen: s.seen, swapped: swapped}, local, 1)
+				switch {
+				case res.allowed:
+					admitted[tick]++
+				case tick == c.back[i] && !spent:
+					spent = true
+				default:
+					continue sides
+				}
+			}
+		}
+	}
+	return admitted
+}
+
+// excess returns by how much more was admitted than is promised, at most.
+func (c *comeback) excess(admitted [returnTicks]int64) int64 {
+	worst, r := int64(math.MinInt64), c.Rates[0]
+	for from := range returnTicks {
+		var sum int64
+		for to := from; to < returnTicks; to++ {
+			sum += admitted[to]
+			length := int64(to-from) * int64(returnTick)
+			switch c.Algorithm {
+			case limiter.FixedWindow:
+				if r.WindowAt(c.at(from)).Index == r.WindowAt(c.at(to)).Index {
+					worst = max(worst, sum-r.Limit)
+				}
+			case limiter.SlidingWindow, limiter.SlidingLog:
+				if length < int64(r.Window) {
+					worst = max(worst, sum-r.Limit)
+				}
+			case limiter.LeakyBucket:
+				worst = max(worst, sum-1-(int64(c.MaxDelay)+length)*r.Limit/int64(r.Window))
+			default:
+				worst = max(worst, sum-r.Burst-length*r.Limit/int64(r.Window))
+			}
+		}
+	}
+	return worst
+}
+
+// worstComeback returns the run that admits most over the promise.
+func worstComeback(p limiter.Params, told []int64, rules without) (worst comeback, excess int64, runs int) {
+	excess = math.MinInt64
+	n := len(told)
+	for _, crash := range []bool{false, true} {
+		for stops := 2; stops < 6; stops++ {
+			for _, pause := range []int{0, 3} {
+				leads := stops + pause
+				backs := []int{leads, leads + 1, leads + 3, leads + 6, returnTicks}
+				asks := []int{0, stops, leads + 3}
+				choices := make([]int, 2*n)
+				for {
+					c := comeback{Params: p, told: told, stops: stops, leads: leads, crash: crash, without: rules}
+					for i := range n {
+						c.back, c.asks = append(c.back, backs[choices[i]]), append(c.asks, asks[choices[n+i]])
+					}
+					for _, c.last = range []bool{false, true} {
+						runs++
+						if over := c.excess(c.run()); over > excess {
+							worst, excess = c, over
+						}
+					}
+					if !next(choices, len(backs), len(asks)) {
+						break
+					}
+				}
+			}
+		}
+	}
+	return worst, excess, runs
+}
+
+// next counts one further, the first half of the digits up to a and the others up to b.
+func next(digits []int, a, b int) bool {
+	for i := range digits {
+		base := a
+		if i >= len(digits)/2 {
+			base = b
+		}
+		if digits[i]++; digits[i] < base {
+			return true
+		}
+		digits[i] = 0
+	}
+	return false
+}
+
+func (c *comeback) String() string {
+	return fmt.Sprintf("%v: told %v, the leader stops at %d, the next begins at %d (crash: %t), back at %v, asking from %v: %v",
+		c.Algorithm, c.told, c.stops, c.leads, c.crash, c.back, c.asks, c.run())
+}
+
+var comebacks = map[string]limiter.Params{
+	"fixed window":   {Rates: []limiter.Rate{{Limit: 12, Window: returnWindow}}},
+	"sliding window": {Algorithm: limiter.SlidingWindow, Buckets: 4, Rates: []limiter.Rate{{Limit: 12, Window: returnWindow}}},
+	"sliding log":    {Algorithm: limiter.SlidingLog, Rates: []limiter.Rate{{Limit: 12, Window: returnWindow}}},
+	"token bucket":   {Algorithm: limiter.TokenBucket, Rates: []limiter.Rate{{Limit: 12, Window: returnWindow, Burst: 12}}},
+	"small burst":    {Algorithm: limiter.TokenBucket, Rates: []limiter.Rate{{Limit: 12, Window: returnWindow, Burst: 8}}},
+	"leaky bucket":   {Algorithm: limiter.LeakyBucket, MaxDelay: 2 * returnTick, Rates: []limiter.Rate{{Limit: 12, Window: returnWindow}}},
+}
+
+func TestNoOrderOfComingBackAdmitsMore(t *testing.T) {
+	for name, p := range comebacks {
+		for _, told := range [][]int64{{2, 2}, {2, 3}} {
+			t.Run(fmt.Sprint(name, told), func(t *testing.T) {
+				t.Parallel()
+				if worst, excess, runs := worstComeback(p, told, without{}); excess > 0 {
+					t.Errorf("of %d runs one admits %d too many: %v", runs, excess, &worst)
+				} else {
+					t.Logf("%d runs, at most %d below the promise", runs, -excess)
+				}
+			})
+		}
+	}
+}
+
+func TestEachRuleOfComingBackIsNeeded(t *testing.T) {
+	for name, rules := range map[string]without{
+		"the absent keep their part":          {absences: true},
+		"who is not back is not gone":         {end: true},
+		"a part is back in the next window":   {window: true},
+		"the window of the loss is not begun": {loss: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, excess, runs := worstComeback(comebacks["fixed window"], []int64{2, 2}, rules); excess <= 0 {
+				t.Errorf("none of %d runs shows what it is for", runs)
+			}
+		})
+	}
+}
