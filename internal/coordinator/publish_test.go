@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -200,24 +198,6 @@ func TestNoNumberOfHoldersFallsWhileAPodIsThere(t *testing.T) {
 		time.Sleep(time.Second)
 		requireTold(t, l, p, 1, "web-0")
 	})
-}
-
-// holders waits until the sidecar is told how many there are.
-func (s *sidecar) holders() int64 {
-	s.t.Helper()
-	counts := s.recv().GetHolders().GetCounts()
-	if len(counts) != 1 {
-		s.t.Fatalf("counts = %v, want one", counts)
-	}
-	return counts[0].GetHolders()
-}
-
-// told returns the number of holders of shop/checkout that the pod knows.
-func (l *leader) told(podUID string) int64 {
-	s := l.present.Load().sessions.of(podUID)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.told[types.NamespacedName{Namespace: "shop", Name: "checkout"}]
 }
 
 // changes returns which policies were named until nothing goes on any more.

@@ -22,10 +22,14 @@ type handler struct{ p *process }
 
 var _ fleet.Handler = handler{}
 
-// Version is empty while the pod's mode keeps the policies from being enforced, while a
+func (h handler) InForce() (version string, holders []*fleetpb.Holders_Count) {
+	return h.version(), h.p.enforcer.Holders()
+}
+
+// version is empty while the pod's mode keeps the policies from being enforced, while a
 // part of them is refused, and until the controller has said what to enforce: it does not
 // say what is in force.
-func (h handler) Version() string {
+func (h handler) version() string {
 	select {
 	case <-h.p.told:
 	default:
@@ -63,8 +67,6 @@ func (h handler) Apply(version string, snapshot []byte, secrets []*fleetpb.Secre
 func (h handler) SetHolders(namespace, name string, n int64) {
 	h.p.enforcer.SetHolders(namespace, name, n)
 }
-
-func (h handler) Holders() []*fleetpb.Holders_Count { return h.p.enforcer.Holders() }
 
 func (h handler) Reached(server string, by store.Reached) { h.p.stores.Reached(server, by) }
 

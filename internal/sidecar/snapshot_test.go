@@ -156,7 +156,7 @@ func TestAPolicyTooNewHoldsNothingElseUp(t *testing.T) {
 	if err := apply(of(t, 1, "changed", "gone", "understood")); err != nil {
 		t.Fatal(err)
 	}
-	if h.Version() == "" {
+	if h.version() == "" {
 		t.Fatal("nothing is said to be in force")
 	}
 
@@ -173,7 +173,7 @@ func TestAPolicyTooNewHoldsNothingElseUp(t *testing.T) {
 			t.Errorf("the log does not say %q:\n%s", want, log.String())
 		}
 	}
-	if h.Version() != "" {
+	if h.version() != "" {
 		t.Error("a new session would take all of it for enforced")
 	}
 	set, _ := p.Set()
@@ -187,8 +187,8 @@ func TestAPolicyTooNewHoldsNothingElseUp(t *testing.T) {
 		}
 	}
 
-	if err := apply(of(t, 3, "changed", "new", "understood")); err != nil || h.Version() == "" || len(p.Refused()) != 0 {
-		t.Errorf("once all is understood: error %v, version %q, refused %v", err, h.Version(), p.Refused())
+	if err := apply(of(t, 3, "changed", "new", "understood")); err != nil || h.version() == "" || len(p.Refused()) != 0 {
+		t.Errorf("once all is understood: error %v, version %q, refused %v", err, h.version(), p.Refused())
 	}
 }
 

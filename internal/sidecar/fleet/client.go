@@ -32,14 +32,13 @@ type Identity struct {
 // A Handler does what the controller asks for. Its methods are called one at a
 // time, except Report.
 type Handler interface {
-	// Version names the policies in force, empty for none.
-	Version() string
+	// InForce returns which policies are in force, an empty version for none, and what
+	// SetHolders was called with.
+	InForce() (version string, holders []*fleetpb.Holders_Count)
 	// Apply puts an encoded snapshot in force, with the credentials of its stores. On
 	// an error the one before stays, and the controller is told.
 	Apply(version string, snapshot []byte, secrets []*fleetpb.Secret) error
 	SetHolders(namespace, policy string, n int64)
-	// Holders returns what SetHolders was told.
-	Holders() []*fleetpb.Holders_Count
 	// Reached notes what the controller knows of the clock of a store's server, which is
 	// named by policy.Store.Server.
 	Reached(server string, by store.Reached)
@@ -141,7 +140,7 @@ func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err err
 }
 
 func (c *Client) hello(h Handler) *fleetpb.Hello {
-	version, holders := h.Version(), h.Holders()
+	version, holders := h.InForce()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := c.cfg.Identity

@@ -30,12 +30,6 @@ type handler struct {
 	holders map[string]int64
 }
 
-func (h *handler) Version() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.version
-}
-
 func (h *handler) Apply(version string, _ []byte, _ []*fleetpb.Secret) error {
 	h.mu.Lock()
 	busy := h.busy
@@ -58,16 +52,15 @@ func (h *handler) SetHolders(namespace, name string, n int64) {
 	h.holders[namespace+"/"+name] = n
 }
 
-func (h *handler) Holders() []*fleetpb.Holders_Count {
+func (h *handler) InForce() (version string, out []*fleetpb.Holders_Count) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var out []*fleetpb.Holders_Count
 	for name, n := range h.holders {
 		if namespace, policy, ok := strings.Cut(name, "/"); ok {
 			out = append(out, &fleetpb.Holders_Count{Namespace: namespace, Policy: policy, Holders: n})
 		}
 	}
-	return out
+	return h.version, out
 }
 
 func (h *handler) Reached(server string, by store.Reached) {
@@ -425,8 +418,8 @@ func TestConfigIsAcknowledged(t *testing.T) {
 			if ack.GetVersion() != tc.sent || !strings.Contains(ack.GetError(), tc.want) || (tc.want == "") != (ack.GetError() == "") {
 				t.Errorf("got %v", ack)
 			}
-			if h.Version() != tc.after {
-				t.Errorf("%s is in force", h.Version())
+			if version, _ := h.InForce(); version != tc.after {
+				t.Errorf("%s is in force", version)
 			}
 		})
 	}

@@ -97,14 +97,12 @@ type (
 	}
 )
 
-func (*recorder) Version() string { return "" }
+func (*recorder) InForce() (string, []*fleetpb.Holders_Count) { return "", nil }
 
 func (r *recorder) Apply(version string, snapshot []byte, secrets []*fleetpb.Secret) error {
 	r.Applied = append(r.Applied, applied{version, string(snapshot), secrets})
 	return nil
 }
-
-func (*recorder) Holders() []*fleetpb.Holders_Count { return nil }
 
 func (r *recorder) SetHolders(namespace, name string, n int64) {
 	r.Counts = append(r.Counts, holders{namespace, name, n})
