@@ -71,6 +71,7 @@ func told(t testing.TB, server *postgrestest.Server) coordtest.Subject {
 	must(clock, "DROP TABLE IF EXISTS public.clock")
 	must(clock, "CREATE TABLE public.clock AS SELECT 0::bigint AS now")
 	s := subject(t, server, newCoordinator(dial(t, server, patience), toldClock))
+	s.Suspend = nil // it waits for patience, where a coordinator waits for a second
 	var now limiter.Instant
 	s.Set = func(at limiter.Instant) {
 		now = at
