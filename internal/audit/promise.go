@@ -69,7 +69,7 @@ type Promise struct {
 	Most []int64
 }
 
-// of returns the ceiling in windows of a rate; zero when there is no such rate.
+// of returns the ceiling in windows of a rate; zero when the limit has no such rate.
 func (p Promise) of(windows limiter.Rate) ceiling {
 	for i, r := range p.Rates {
 		switch {

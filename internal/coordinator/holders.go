@@ -125,7 +125,7 @@ func (s *session) isBack() bool {
 	return s.back
 }
 
-// shares returns how many holders it was told of each policy.
+// shares returns the number of holders of each policy that was sent to it.
 func (s *session) shares() map[types.NamespacedName]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

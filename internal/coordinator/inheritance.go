@@ -36,7 +36,7 @@ type absence struct {
 	Back  []shares        `json:"back,omitempty"`
 }
 
-// shares are limiter.Shares: so many were back at each instant.
+// shares are limiter.Shares: how many were back at each instant.
 type shares struct {
 	Of    int64             `json:"of"`
 	At    []limiter.Instant `json:"at"`

@@ -14,7 +14,7 @@ import (
 
 // returns knows which sidecars of earlier leaders may still be on their local shares, and
 // how large these are. A sidecar says, as it connects, which share of each policy it had: one
-// part in so many as it was told there are holders. From then on this leader grants that part.
+// part in the number of holders that was sent to it. From then on this leader grants that part.
 // What no sidecar brought back may be in use, until all pods are back or gone that were there
 // when the term began. The shares of all sidecars are together never more than the limit.
 type returns struct {
@@ -239,7 +239,7 @@ func (r *returns) settle(namespace string, there map[string]struct{}, held func(
 	}
 }
 
-// lose notes that the stream of a sidecar broke that was told these numbers of holders.
+// lose notes that the stream of a sidecar broke to which these numbers of holders were sent.
 func (r *returns) lose(id Identity, told map[types.NamespacedName]int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

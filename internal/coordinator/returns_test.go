@@ -137,7 +137,7 @@ func requireLeased(t *testing.T, s *sidecar, p policy.Policy, ask, granted int64
 	}
 }
 
-// TestALimitThatIsNewIsServedAtOnce, whoever is absent.
+// TestALimitThatIsNewIsServedAtOnce, also while sidecars are absent.
 func TestALimitThatIsNewIsServedAtOnce(t *testing.T) {
 	r := newReturns(func() limiter.Instant { return 5 }, false, nil)
 	r.await([]Identity{pod("shop", "web-0")})

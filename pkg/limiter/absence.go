@@ -79,8 +79,8 @@ func (m *Memory) presentSince(r Rate, now Instant) int64 {
 }
 
 // changed returns the begin of the last window for which a bucket has other holders
-// to serve than for the one before, 0 when there is none. The bucket is full then: what
-// those who are served anew admitted by themselves is not yet made up for.
+// to serve than for the one before, 0 when there is none. The bucket is full then: the
+// units that holders admitted by themselves before they were back are not yet made up for.
 func (m *Memory) changed(r Rate, now Instant) Instant {
 	var last Instant
 	next := func(at Instant) Instant { return r.start(r.index(at) + 1) }

@@ -148,7 +148,7 @@ func (e *Enforcer) SetHolders(namespace, name string, n int64) {
 	}
 }
 
-// Holders returns the numbers that SetHolders was told.
+// Holders returns the numbers that SetHolders was called with.
 func (e *Enforcer) Holders() []*fleetpb.Holders_Count {
 	e.mu.Lock()
 	defer e.mu.Unlock()
