@@ -26,6 +26,11 @@ import (
 // birthShards is over how many objects the births are spread: each has room for 4,000.
 const birthShards = 8
 
+// birthPatience is how long a policy with a new limit is held back while its store cannot be
+// asked which memory it is in. After that the limit is put in force without knowing, and a
+// window that is open then grants nothing.
+const birthPatience = 10 * time.Second
+
 // birthSweep is how often limits are looked for that are gone.
 const birthSweep = 10 * time.Minute
 
@@ -77,10 +82,18 @@ type births struct {
 	mu     sync.Mutex
 	loaded bool
 	shards [birthShards]birthShard
+	held   map[string]time.Time // since when new limits wait for their store, by name
 }
 
+// A heldError says that policies are not put in force yet, and why.
+type heldError struct{ causes []error }
+
+// Error names each policy and what it waits for.
+func (e *heldError) Error() string { return errors.Join(e.causes...).Error() }
+
 // fill sets in which memories the limits of the snapshot were born, and writes that down
-// of those that are new. After an error nothing of the snapshot may be put in force.
+// of those that are new. It takes policies out of the snapshot that are to wait, which a
+// *heldError names. After any other error nothing of the snapshot may be put in force.
 func (b *births) fill(ctx context.Context, s *policy.Snapshot) error {
 	if b == nil {
 		return nil
@@ -91,24 +104,21 @@ func (b *births) fill(ctx context.Context, s *policy.Snapshot) error {
 		return fmt.Errorf("read when limits were first put in force: %w", err)
 	}
 	changed := map[int]bool{}
-	known := map[policy.Store]store.Facts{}
-	s.Policies = slices.Clone(s.Policies)
-	for i := range s.Policies {
-		p := &s.Policies[i]
+	known := map[policy.Store]storeAnswer{}
+	filled := make([]policy.Policy, 0, len(s.Policies))
+	var held heldError
+	for _, p := range s.Policies {
 		p.Limits = slices.Clone(p.Limits)
-		for j := range p.Limits {
-			if p.Limits[j].Budget != nil {
-				if err := b.leave(ctx, s.Cluster, p, &p.Limits[j], changed); err != nil {
-					b.loaded = false
-					return err
-				}
-				continue
-			}
-			if err := b.fillLimit(ctx, s.Cluster, p, &p.Limits[j], known, changed); err != nil {
-				b.loaded = false
-				return err
-			}
+		err := b.fillPolicy(ctx, s.Cluster, &p, known, changed)
+		if _, waits := errors.AsType[*heldError](err); waits {
+			held.causes = append(held.causes, err)
+			continue
 		}
+		if err != nil {
+			b.loaded = false
+			return err
+		}
+		filled = append(filled, p)
 	}
 	for shard := range changed {
 		if err := b.save(ctx, shard); err != nil {
@@ -116,10 +126,30 @@ func (b *births) fill(ctx context.Context, s *policy.Snapshot) error {
 			return fmt.Errorf("write down that limits are put in force: %w", err)
 		}
 	}
+	s.Policies = filled
+	if len(held.causes) > 0 {
+		return &held
+	}
 	return nil
 }
 
-func (b *births) fillLimit(ctx context.Context, cluster string, p *policy.Policy, l *policy.Limit, known map[policy.Store]store.Facts, changed map[int]bool) error {
+func (b *births) fillPolicy(ctx context.Context, cluster string, p *policy.Policy, known map[policy.Store]storeAnswer, changed map[int]bool) error {
+	for i := range p.Limits {
+		l := &p.Limits[i]
+		var err error
+		if l.Budget != nil {
+			err = b.leave(ctx, cluster, p, l, changed)
+		} else {
+			err = b.fillLimit(ctx, cluster, p, l, known, changed)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *births) fillLimit(ctx context.Context, cluster string, p *policy.Policy, l *policy.Limit, known map[policy.Store]storeAnswer, changed map[int]bool) error {
 	scope := store.Scope{Cluster: cluster, Namespace: p.Namespace, Policy: p.Name, Limit: l.Name}
 	name := birthName(scope, p.Store)
 	shard := shardOf(name)
@@ -127,7 +157,10 @@ func (b *births) fillLimit(ctx context.Context, cluster string, p *policy.Policy
 	entry := b.shards[shard].Limits[name]
 	switch {
 	case entry == nil:
-		entry = b.born(ctx, p.Store, l.Retention, window, known, b.shards[shard].Began)
+		var err error
+		if entry, err = b.born(ctx, name, p.Store, l.Retention, window, known, b.shards[shard].Began); err != nil {
+			return &heldError{[]error{fmt.Errorf("limit %q of policy %s/%s is new, and its store cannot be asked yet: %w", l.Name, p.Namespace, p.Name, err)}}
+		}
 		b.shards[shard].Limits[name], changed[shard] = entry, true
 		if began := b.shards[shard].Began; b.created != nil && (began == 0 || b.clock() >= began.Add(window)) {
 			b.created(scope)
@@ -146,16 +179,32 @@ func (b *births) fillLimit(ctx context.Context, cluster string, p *policy.Policy
 }
 
 // born returns the birth of a limit that has none. One that may have been in force before
-// births were written down, in a window that may still be open, has no known memories.
-func (b *births) born(ctx context.Context, of policy.Store, kept limiter.Retention, window limiter.Micros, known map[policy.Store]store.Facts, began limiter.Instant) *birth {
+// births were written down, in a window that may still be open, has no known memories. The
+// error says why the limit is to wait for its store.
+func (b *births) born(ctx context.Context, name string, of policy.Store, kept limiter.Retention, window limiter.Micros, known map[policy.Store]storeAnswer, began limiter.Instant) (*birth, error) {
 	out := &birth{Longest: window, Durable: kept.Durable}
 	if began > 0 && b.clock() < began.Add(window) {
-		return out
+		return out, nil
 	}
-	if facts, err := b.ask(ctx, of, known); err == nil {
+	facts, err := b.ask(ctx, of, known)
+	if err == nil {
 		out.Memories = facts.Of(kept).Memories
+		delete(b.held, name)
+		return out, nil
 	}
-	return out
+	since, waits := b.held[name]
+	if !waits {
+		since = time.Now()
+		if b.held == nil {
+			b.held = map[string]time.Time{}
+		}
+		b.held[name] = since
+	}
+	if time.Since(since) < birthPatience {
+		return nil, err
+	}
+	delete(b.held, name)
+	return out, nil
 }
 
 // retentionTime is how long sidecars may need to take over an edit of the retention.
@@ -163,7 +212,7 @@ const retentionTime = 5 * limiter.Second
 
 // move has a limit be kept in the other way from now on. A store may keep either in a
 // place of its own, so that neither knows what the other granted; the controller's has one.
-func (b *births) move(ctx context.Context, entry *birth, scope store.Scope, of policy.Store, known map[policy.Store]store.Facts) error {
+func (b *births) move(ctx context.Context, entry *birth, scope store.Scope, of policy.Store, known map[policy.Store]storeAnswer) error {
 	if of.Type == policy.ControllerStore {
 		if err := b.close(ctx, entry, scope); err != nil {
 			return err
@@ -204,19 +253,22 @@ func (b *births) leave(ctx context.Context, cluster string, p *policy.Policy, l 
 	return nil
 }
 
+// A storeAnswer is what a store said of itself, or why it did not.
+type storeAnswer struct {
+	facts store.Facts
+	err   error
+}
+
 // ask asks a store once for one snapshot.
-func (b *births) ask(ctx context.Context, of policy.Store, known map[policy.Store]store.Facts) (store.Facts, error) {
-	facts, ok := known[of]
-	if ok {
-		return facts, nil
+func (b *births) ask(ctx context.Context, of policy.Store, known map[policy.Store]storeAnswer) (store.Facts, error) {
+	if a, ok := known[of]; ok {
+		return a.facts, a.err
 	}
 	facts, err := b.facts(ctx, of)
 	if err == nil && facts.Now == 0 {
 		err = errors.New("it does not say what its clock shows")
 	}
-	if err == nil {
-		known[of] = facts
-	}
+	known[of] = storeAnswer{facts, err}
 	return facts, err
 }
 
@@ -273,6 +325,12 @@ func (b *births) sweep(ctx context.Context, there map[store.Scope]struct{}) erro
 	names := map[string]struct{}{}
 	for scope := range there {
 		names[scope.String()] = struct{}{}
+	}
+	for name := range b.held {
+		scope, _, _ := strings.Cut(name, storeMark)
+		if _, is := names[scope]; !is {
+			delete(b.held, name)
+		}
 	}
 	now := b.clock()
 	var errs []error

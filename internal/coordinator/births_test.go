@@ -137,12 +137,64 @@ func TestALimitIsBornOnce(t *testing.T) {
 	c.wants(budget, 0)
 }
 
+// waits publishes p and a policy that was there before, and wants only that put in force.
+func (c *cradle) waits(p, before policy.Policy) {
+	c.t.Helper()
+	s := policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p, before}}
+	err := c.fill(c.t.Context(), &s)
+	if _, held := errors.AsType[*heldError](err); !held || len(s.Policies) != 1 || s.Policies[0].Name != before.Name {
+		c.t.Errorf("put in force: %+v, error %v; want the policy that was there before", s.Policies, err)
+	}
+}
+
+// A new limit is not put in force before its store says in which memory it is, so that the
+// window that is open is served: as where a database starts at the same time.
+func TestANewLimitWaitsForItsStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCradle(t, true)
+		before := onRedis(day, false)
+		before.Name = "before"
+		c.wants(before, 0, 1)
+		c.away = errors.New("the database system is starting up")
+		c.waits(onRedis(day, false), before)
+		time.Sleep(birthPatience - 1)
+		c.waits(onRedis(day, false), before)
+		c.away = nil
+		c.remember(2)
+		c.wants(onRedis(day, false), 0, 2) // nobody was sent it in memory 1
+	})
+}
+
 func TestAStoreThatCannotBeAskedLeavesTheBirthUnknown(t *testing.T) {
-	c := newCradle(t, true)
-	c.away = errors.New("no route")
-	c.wants(onRedis(day, false), 0)
-	c.away = nil
-	c.wants(onRedis(day, false), 0)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCradle(t, true)
+		before := onRedis(day, false)
+		before.Name = "before"
+		c.wants(before, 0, 1)
+		c.away = errors.New("no route")
+		c.waits(onRedis(day, false), before)
+		time.Sleep(birthPatience)
+		c.wants(onRedis(day, false), 0)
+		c.away = nil
+		c.wants(onRedis(day, false), 0)
+	})
+}
+
+// A limit that was deleted while it waited begins to wait again.
+func TestALimitThatIsGoneWaitsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCradle(t, true)
+		before := onRedis(day, false)
+		before.Name = "before"
+		c.wants(before, 0, 1)
+		c.away = errors.New("no route")
+		c.waits(onRedis(day, false), before)
+		if err := c.sweep(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(birthPatience)
+		c.waits(onRedis(day, false), before)
+	})
 }
 
 func TestWhatIsNotWrittenDownIsNotPutInForce(t *testing.T) {

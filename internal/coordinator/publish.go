@@ -91,7 +91,7 @@ type publication struct {
 	*term
 	namespace string
 	resolve   func(ctx context.Context, pod, podUID string) (*policy.Snapshot, error)
-	ready     map[*policy.Snapshot]*config
+	ready     map[*policy.Snapshot]prepared
 }
 
 func (t *term) publication(ctx context.Context, namespace string) (*publication, error) {
@@ -99,7 +99,13 @@ func (t *term) publication(ctx context.Context, namespace string) (*publication,
 	if err != nil {
 		return nil, fmt.Errorf("resolve the policies: %w", err)
 	}
-	return &publication{term: t, namespace: namespace, resolve: resolve, ready: map[*policy.Snapshot]*config{}}, nil
+	return &publication{term: t, namespace: namespace, resolve: resolve, ready: map[*policy.Snapshot]prepared{}}, nil
+}
+
+// prepared is a config and, when that is a part, what it waits for.
+type prepared struct {
+	config *config
+	held   error
 }
 
 // to sends a session what its pod has to enforce, if that is news. Of what is only
@@ -116,7 +122,11 @@ func (p *publication) to(ctx context.Context, s *session) error {
 	}
 	next, err := p.config(ctx, snapshot)
 	if err != nil {
-		return fmt.Errorf("the policies of pod %s: %w", s.Pod, err)
+		err = fmt.Errorf("the policies of pod %s: %w", s.Pod, err)
+		if next == nil {
+			return err
+		}
+		partial, unresolved = true, errors.Join(unresolved, err)
 	}
 	by, sent := s.served()
 	send := !partial || s.losesNothing(next)
@@ -127,22 +137,23 @@ func (p *publication) to(ctx context.Context, s *session) error {
 }
 
 // config returns the message for all pods that enforce the snapshot, and its counters are
-// open.
+// open. With a *heldError it is that of a part.
 func (p *publication) config(ctx context.Context, of *policy.Snapshot) (*config, error) {
-	if c, ok := p.ready[of]; ok {
-		return c, nil
+	if done, ok := p.ready[of]; ok {
+		return done.config, done.held
 	}
 	born := *of
-	if err := p.births.fill(ctx, &born); err != nil {
-		return nil, err
+	held := p.births.fill(ctx, &born)
+	if _, waits := errors.AsType[*heldError](held); held != nil && !waits {
+		return nil, held
 	}
 	c, err := p.configs.of(p.namespace, born, func(s policy.Snapshot) ([]*fleetpb.Secret, error) { return p.secrets(ctx, s) })
 	if err != nil {
 		return nil, err
 	}
 	p.openCounters(c)
-	p.ready[of] = c
-	return c, nil
+	p.ready[of] = prepared{c, held}
+	return c, held
 }
 
 // serveBy has the session accounted for and served by next, which the holder is sent or,
