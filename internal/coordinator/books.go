@@ -19,12 +19,14 @@ const bookKept = time.Hour
 // books are the audits of all policies.
 type books struct {
 	since time.Time // when every holder is known
-	heir  bool      // another leader measured before: what it did not hand on is not known
+	// heir says that another leader measured before: what it did not hand on is not known.
+	heir bool
 	// remembered returns what is known of the memory of a store; nil when nothing is.
 	remembered func(of policy.Store) []audit.Unbroken
 
 	mu      sync.Mutex
 	byName  map[types.NamespacedName]*book
+	created map[limitName]struct{} // limits that no earlier leader can have measured
 	sources *sources
 }
 
@@ -40,7 +42,21 @@ type book struct {
 // newBooks returns the audits of a term. Holders come back to a new leader until
 // since; what is counted of windows before is not all there is.
 func newBooks(since time.Time) *books {
-	return &books{since: since, byName: map[types.NamespacedName]*book{}, sources: newSources()}
+	return &books{since: since, byName: map[types.NamespacedName]*book{}, created: map[limitName]struct{}{}, sources: newSources()}
+}
+
+// create notes that a limit was never in force before.
+func (b *books) create(limit store.Scope) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.created[limitName{policy: types.NamespacedName{Namespace: limit.Namespace, Name: limit.Policy}, limit: limit.Limit}] = struct{}{}
+}
+
+// inherits reports whether another leader may have measured the limit. Its sidecars may come
+// back to this one at any time, so that does not depend on when they do.
+func (b *books) inherits(limit limitName) bool {
+	_, created := b.created[limit]
+	return b.heir && !created
 }
 
 // enforce makes h account for what it is served by. Of the rest of what it enforced
@@ -65,7 +81,7 @@ func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName
 			}
 			b.byName[name] = entry
 		}
-		entry.adopt(p, now, b.since, b.heir && now.Before(b.since))
+		entry.adopt(p, now, b.since, b.inherits)
 		b.sources.adopt(p, now)
 		entry.holders[h] = struct{}{}
 		for _, l := range entry.limits {
@@ -77,9 +93,9 @@ func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName
 	}
 }
 
-// adopt takes over the limits of a policy; inherited says that another leader may have
-// measured them under this generation.
-func (b *book) adopt(p *policy.Policy, now, since time.Time, inherited bool) {
+// adopt takes over the limits of a policy; inherits reports whether another leader may have
+// measured one of them under this generation.
+func (b *book) adopt(p *policy.Policy, now, since time.Time, inherits func(limitName) bool) {
 	b.store = p.Store
 	named := make(map[string]struct{}, len(p.Limits))
 	for _, l := range p.Limits {
@@ -90,7 +106,7 @@ func (b *book) adopt(p *policy.Policy, now, since time.Time, inherited bool) {
 			continue
 		}
 		b.limits[l.Name] = audit.New(ReportInterval, c, latest(now, since))
-		if inherited {
+		if inherits(limitName{policy: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, limit: l.Name}) {
 			b.limits[l.Name].Inherit()
 		}
 		for h := range b.holders {

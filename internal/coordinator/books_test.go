@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,8 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // TestBooksAllowForLossesOfMemory has a sidecar admit twice the limit of a window in which
@@ -53,6 +56,55 @@ func TestBooksAllowForLossesOfMemory(t *testing.T) {
 				}
 				if got := b.figures(name)["all"]; got.Verdict != tc.want {
 					t.Errorf("verdict %d, want %d: %+v", got.Verdict, tc.want, got.Overshoot)
+				}
+			})
+		})
+	}
+}
+
+// TestWorstOfALaterTermIsALowerBound has sidecars come back to a later leader, at once or
+// late: what the leader before measured of the limit it does not know. Of a limit that is
+// put in force for the first time it knows all.
+func TestWorstOfALaterTermIsALowerBound(t *testing.T) {
+	for name, back := range map[string]time.Duration{"at once": 0, "after all others are counted": 5 * figuresTime} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kept, terms := &keptBirths{}, &memoryTerms{left: Handover{First: true}}
+				births := func(c *Config) {
+					c.Births = kept
+					c.Limits = func(context.Context) (map[store.Scope]struct{}, error) { return nil, nil }
+				}
+				old, fresh := limited("shop", 1, 10, limiter.Second), limited("shop", 1, 10, limiter.Second)
+				fresh.Name = "fresh"
+				all := publishing(old)
+				l := lead(t, terms, all, births)
+				s := l.connect(pod("shop", "web-0"), "1")
+				s.config()
+				l.end()
+				s.close()
+
+				all.set(true, old, fresh)
+				l = lead(t, terms, all, births)
+				defer l.end()
+				time.Sleep(back)
+				s = l.connect(pod("shop", "web-0"), "1")
+				defer s.close()
+				s.config()
+				for i := range int64(12) {
+					of := func(p policy.Policy) *fleetpb.LimitReport {
+						r := counted(8, i)
+						r.Policy = p.Name
+						return r
+					}
+					s.report(of(old), of(fresh))
+					time.Sleep(time.Second)
+				}
+				synctest.Wait()
+				for name, atLeast := range map[string]bool{old.Name: true, fresh.Name: false} {
+					got := l.Observe("shop", name).Limits[0].Figures
+					if got.Overshoot == nil || got.Overshoot.AtLeast != atLeast {
+						t.Errorf("policy %s: overshoot %+v, want one that is a lower bound: %t", name, got.Overshoot, atLeast)
+					}
 				}
 			})
 		})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 	pools "github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/memory"
 )
 
@@ -114,12 +115,18 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 	}
 	t.books.heir, t.books.remembered = !first, c.Remembered
 	if c.Births != nil {
-		t.births = &births{store: c.Births, clock: clock.Now, facts: t.factsOf, first: first, moved: t.store.Close, created: absent.create}
+		t.births = &births{store: c.Births, clock: clock.Now, facts: t.factsOf, first: first, moved: t.store.Close, created: t.create}
 	}
 	if c.Budgets != nil {
 		t.budgets = c.Budgets(t.books.usage, func(name types.NamespacedName) { t.budgetNotices.add(name) }, first)
 	}
 	return t
+}
+
+// create notes that a limit is put in force for the first time.
+func (t *term) create(limit store.Scope) {
+	t.returns.create(limit)
+	t.books.create(limit)
 }
 
 // run serves until ctx is done, then hands over.
