@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +21,7 @@ type claim struct {
 	message    string // of that when it is False
 	bound      int64  // −1 for none
 	worst      int64  // −1 for none
+	atLeast    bool   // the worst may be more
 }
 
 // look notes what the status of the policy says, or of the budget that it draws from.
@@ -79,7 +82,15 @@ func claimOf(conditions []metav1.Condition, observed bool, ready string, o *v1al
 		c.bound = *o.Bound
 	}
 	if o != nil && o.Worst != nil {
-		c.worst = *o.Worst
+		c.worst, c.atLeast = *o.Worst, o.Completeness == v1alpha1.AtLeast
 	}
 	return c
+}
+
+// worstText returns the worst overshoot as the status shows it.
+func (c claim) worstText() string {
+	if c.atLeast {
+		return fmt.Sprintf("at least %d", c.worst)
+	}
+	return strconv.FormatInt(c.worst, 10)
 }

@@ -62,7 +62,7 @@ func (w *world) judge() (result, error) {
 			}
 		}
 		c := s.newest()
-		w.say("%s: status says %s, worst %d, bound %d; it was %d to %d", s.name, c.within, c.worst, c.bound, worst.least, worst.most)
+		w.say("%s: status says %s, worst %s, bound %d; it was %d to %d", s.name, c.within, c.worstText(), c.bound, worst.least, worst.most)
 		lies := s.lies(worst, excused > 0)
 		all.lies, all.excused = all.lies+len(lies), all.excused+excused
 		errs = append(errs, lies...)
@@ -106,7 +106,7 @@ func (s *shop) lies(worst overshoot, excused bool) (errs []error) {
 	if c.worst > worst.most {
 		errs = append(errs, fmt.Errorf("%s: status says that a window was exceeded by %d, and it cannot have been by more than %d", s.name, c.worst, worst.most))
 	}
-	if known := !strings.HasPrefix(c.within, "Unknown"); known && len(s.limits) == 1 && c.worst < worst.least {
+	if known := !strings.HasPrefix(c.within, "Unknown"); known && !c.atLeast && len(s.limits) == 1 && c.worst < worst.least {
 		errs = append(errs, fmt.Errorf("%s: status says %s, the worst window was exceeded by %d, and it was by %d at least", s.name, c.within, c.worst, worst.least))
 	}
 	if excused {
