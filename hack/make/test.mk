@@ -1,6 +1,6 @@
 ##@ Testing
 
-BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres federation proxy; empty: all
+BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres keys federation proxy; empty: all
 TORTURE ?= 2m ## how long `make torture` breaks things
 TORTURE_SEED ?= ## what decides on the faults of `make torture`; empty: another one each time
 AUDIT_RUNS ?= 10000 ## worlds that `make test-audit` drives

@@ -26,6 +26,7 @@ var sections = []section{
 	{"memory", "Bytes per key", footprint},
 	{"redis", "Over one Redis", overRedis},
 	{"postgres", "Over one Postgres", overPostgres},
+	{"keys", "Many keys, each rarely asked for", overKeys},
 	{"proxy", "What the sidecar's proxy adds", overProxy},
 	{"federation", "Leases of a federated budget", overFederation},
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,9 +28,9 @@ type way struct {
 
 // ways are all of them, and the processes behind them.
 type ways struct {
-	dir     string
-	all     []*way // straight, the bare proxy twice, ours, others
-	stopped []func()
+	processes
+
+	all []*way // straight, the bare proxy twice, ours, others
 }
 
 const (
@@ -49,10 +48,9 @@ func openWays() (w *ways, err error) {
 			w.close()
 		}
 	}()
-	if w.dir, err = os.MkdirTemp("", "weir-bench-"); err != nil {
+	if err := w.settle(); err != nil {
 		return w, err
 	}
-	w.stopped = append(w.stopped, func() { _ = os.RemoveAll(w.dir) })
 	if err := errors.Join(w.build(".", "./peers"), w.build(filepath.Join("..", ".."), "./cmd/sidecar")); err != nil {
 		return w, err
 	}
@@ -74,23 +72,6 @@ func openWays() (w *ways, err error) {
 	return w, nil
 }
 
-func (w *ways) close() {
-	for _, stop := range slices.Backward(w.stopped) {
-		stop()
-	}
-}
-
-// build compiles a program of a module, static and without symbols, as images have it.
-// Its directory is relative to this module's.
-func (w *ways) build(module, program string) error {
-	build := exec.Command("go", "-C", module, "build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w", "-o", w.dir+"/", program) //nolint:gosec,noctx // our own
-	build.Env = append(build.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", program, err, out)
-	}
-	return nil
-}
-
 // start runs a program that listens where it is told, and waits until it does.
 func (w *ways) start(name string, env []string, program string, args func(listen string) []string) (*way, error) {
 	port, err := freeport.Port()
@@ -98,19 +79,11 @@ func (w *ways) start(name string, env []string, program string, args func(listen
 		return nil, err
 	}
 	listen := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	if !strings.Contains(program, "/") {
-		program = filepath.Join(w.dir, program)
-	}
-	run := exec.Command(program, args(listen)...) //nolint:gosec,noctx // our own, and haproxy
-	run.Env = append(os.Environ(), env...)
-	if err := run.Start(); err != nil {
+	pid, err := w.run(program, env, args(listen)...)
+	if err != nil {
 		return nil, err
 	}
-	w.stopped = append(w.stopped, func() {
-		_ = run.Process.Kill()
-		_ = run.Wait()
-	})
-	opened := &way{name: name, address: listen, pid: run.Process.Pid}
+	opened := &way{name: name, address: listen, pid: pid}
 	// A store that is new serves no window that began before it.
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		if opened.callers, err = dial(listen); err == nil {

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// tick is the unit in which Linux counts processor time, for every architecture that Go has.
+const tick = 10 * time.Millisecond
+
+// processorTime returns what the processes, and what they started, have used of the
+// processors so far.
+func processorTime(pids []int) (used time.Duration, err error) {
+	for _, pid := range pids {
+		took, err := timeOf(strconv.Itoa(pid))
+		if err != nil {
+			return 0, err
+		}
+		used += took
+		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+		if err != nil {
+			return 0, err
+		}
+		for _, child := range strings.Fields(string(children)) {
+			if took, err := timeOf(child); err == nil { // it has not ended meanwhile
+				used += took
+			}
+		}
+	}
+	return used, nil
+}
+
+// timeOf returns what a process has used, and those of its children that ended.
+func timeOf(pid string) (used time.Duration, err error) {
+	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ") // after the name, which may hold anything
+	fields := strings.Fields(rest)
+	const userTime, childrenTime = 11, 15
+	if len(fields) < childrenTime {
+		return 0, fmt.Errorf("process %s does not say what it used", pid)
+	}
+	for _, field := range fields[userTime:childrenTime] {
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("process %s does not say what it used: %w", pid, err)
+		}
+		used += time.Duration(ticks) * tick
+	}
+	return used, nil
+}
+
+var callsOf = regexp.MustCompile(`(?m)^cmdstat_\S+?:calls=(\d+)`)
+
+// commandsOf returns how many commands a Redis has carried out so far, those that scripts
+// called included.
+func commandsOf(client *goredis.Client) (n int64, err error) {
+	stats, err := client.Info(context.Background(), "commandstats").Result()
+	if err != nil {
+		return 0, err
+	}
+	for _, found := range callsOf.FindAllStringSubmatch(stats, -1) {
+		calls, err := strconv.ParseInt(found[1], 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		n += calls
+	}
+	return n, nil
+}
