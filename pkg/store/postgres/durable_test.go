@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"syscall"
 	"testing"
 	"time"
 
@@ -78,16 +77,10 @@ func without(p limiter.Params) limiter.Params {
 // way that loses nothing, and asks for the rest.
 func TestDurableCountersOutliveTheServer(t *testing.T) {
 	for name, end := range map[string]func(*postgrestest.Server){
-		"an orderly restart":   (*postgrestest.Server).Restart,
-		"an immediate stop":    (*postgrestest.Server).Abort,
-		"a kill of the server": (*postgrestest.Server).Crash,
-		"a kill of one of its processes": func(s *postgrestest.Server) {
-			pid := s.Do("SELECT pid FROM pg_stat_activity WHERE application_name = 'weir' LIMIT 1")[0][0].(int32)
-			if err := syscall.Kill(int(pid), syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			s.Await()
-		},
+		"an orderly restart":             (*postgrestest.Server).Restart,
+		"an immediate stop":              (*postgrestest.Server).Abort,
+		"a kill of the server":           (*postgrestest.Server).Crash,
+		"a kill of one of its processes": (*postgrestest.Server).KillOne,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,18 +25,12 @@ func TestALossIsNoticed(t *testing.T) {
 		prepare func(*postgrestest.Server) any
 		lose    func(*postgrestest.Server, any) *postgrestest.Server
 	}{
-		"a restart":            {nothing, stays((*postgrestest.Server).Restart)},
-		"a kill of the server": {nothing, stays((*postgrestest.Server).Crash)},
-		"a kill of one of its processes": {nothing, stays(func(s *postgrestest.Server) {
-			pid := s.Do("SELECT pid FROM pg_stat_activity WHERE application_name = 'weir' LIMIT 1")[0][0].(int32)
-			if err := syscall.Kill(int(pid), syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			s.Await()
-		})},
-		"TRUNCATE":    {nothing, stays(func(s *postgrestest.Server) { s.Do("TRUNCATE weir.counters") })},
-		"DROP SCHEMA": {nothing, stays(func(s *postgrestest.Server) { s.Do("DROP SCHEMA weir CASCADE") })},
-		"DROP TABLE":  {nothing, stays(func(s *postgrestest.Server) { s.Do("DROP TABLE weir.counters CASCADE") })},
+		"a restart":                      {nothing, stays((*postgrestest.Server).Restart)},
+		"a kill of the server":           {nothing, stays((*postgrestest.Server).Crash)},
+		"a kill of one of its processes": {nothing, stays((*postgrestest.Server).KillOne)},
+		"TRUNCATE":                       {nothing, stays(func(s *postgrestest.Server) { s.Do("TRUNCATE weir.counters") })},
+		"DROP SCHEMA":                    {nothing, stays(func(s *postgrestest.Server) { s.Do("DROP SCHEMA weir CASCADE") })},
+		"DROP TABLE":                     {nothing, stays(func(s *postgrestest.Server) { s.Do("DROP TABLE weir.counters CASCADE") })},
 		"a dump that is loaded into the running server": {
 			func(s *postgrestest.Server) any {
 				s.Do("CREATE TABLE public.counters AS SELECT * FROM weir.counters")

@@ -158,11 +158,7 @@ func (s *Server) Kill() {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
 	}
 	<-s.done
-	for _, pid := range family {
-		for running(pid) {
-			<-time.After(time.Millisecond)
-		}
-	}
+	ended(family)
 }
 
 // Pause stops all processes of the server without ending them: connections stay open
@@ -271,7 +267,7 @@ var defaults = []string{
 	"max_wal_size=64MB", "min_wal_size=2MB", "wal_keep_size=64MB", "logging_collector=off",
 }
 
-// Await blocks until the server answers, as after one of its processes was killed.
+// Await blocks until the server answers.
 func (s *Server) Await() {
 	s.t.Helper()
 	deadline := time.After(startTimeout)

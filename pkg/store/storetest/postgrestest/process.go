@@ -6,12 +6,37 @@ import (
 	"fmt"
 	"os/exec"
 	"syscall"
+	"time"
 )
 
 func (s *Server) signal(sig syscall.Signal) {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(sig); err != nil {
 		s.t.Fatalf("signal postgres: %v", err)
+	}
+}
+
+// KillOne ends one of the processes that serve the store and returns when the server, which
+// then ends its other processes too, has begun anew. The server notices a moment later and
+// answers until then from memory that it is about to lose, so an answer alone does not
+// show that it began anew.
+func (s *Server) KillOne() {
+	s.t.Helper()
+	before := s.family()[1:]
+	pid := s.Do("SELECT pid FROM pg_stat_activity WHERE application_name = 'weir' LIMIT 1")[0][0].(int32)
+	if err := syscall.Kill(int(pid), syscall.SIGKILL); err != nil {
+		s.t.Fatalf("kill a process of postgres: %v", err)
+	}
+	ended(before)
+	s.Await()
+}
+
+// ended returns when none of the processes runs.
+func ended(processes []int) {
+	for _, pid := range processes {
+		for running(pid) {
+			<-time.After(time.Millisecond)
+		}
 	}
 }
 
