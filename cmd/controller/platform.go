@@ -150,6 +150,7 @@ func (p *platform) newManager(scheme *runtime.Scheme) (manager.Manager, error) {
 		Cache:                  controllers.CacheOptions(),
 		Metrics:                metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress: o.healthAddress,
+		PprofBindAddress:       o.profileAddress,
 		WebhookServer:          webhook.NewServer(webhook.Options{Host: o.webhookHost, Port: o.webhookPort, TLSOpts: []func(*tls.Config){p.secure}}),
 
 		// The coordinator seals its ledger before it returns, and nothing cuts that short.
