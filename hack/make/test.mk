@@ -5,6 +5,10 @@ TORTURE ?= 2m ## how long `make torture` breaks things
 TORTURE_SEED ?= ## what decides on the faults of `make torture`; empty: another one each time
 AUDIT_RUNS ?= 10000 ## worlds that `make test-audit` drives
 FUZZTIME ?= 10s ## budget of each fuzz target of `make fuzz`
+SCALE_POLICIES ?= 1000,3000,10000 ## numbers of policies of `make scale`, ascending
+SCALE_SIDECARS ?= 1000,2500,5000 ## numbers of sidecars under one policy
+SCALE_SHARED ?= 500,1000,2000 ## numbers of sidecars under a hundred policies
+SCALE_STAGES ?= ## stages of `make scale`: policies,sidecars,shared; empty: all
 TLA2TOOLS ?= ## path of tla2tools.jar for `make tlc`
 
 GINKGO := go run github.com/onsi/ginkgo/v2/ginkgo -v --no-color
@@ -44,6 +48,17 @@ test-demo: deps assets build demo-programs sealed ## Run each scene of the demo 
 torture: deps assets build demo-programs sealed ## Kill, pause, cut off and misguide everything under load for TORTURE, and judge every window by what reached the applications
 	@go build -o bin/torture ./test/torture
 	@KUBEBUILDER_ASSETS=$(ASSETS) TORTURE=$(TORTURE) TORTURE_SEED=$(TORTURE_SEED) $(SEALED) bin/torture
+
+.PHONY: scale
+scale: deps assets build sealed ## Measure what the controller costs at size (about 40 minutes); writes docs/capacity.md
+	@go build -o bin/scale ./test/scale
+	@KUBEBUILDER_ASSETS=$(ASSETS) SCALE_POLICIES=$(SCALE_POLICIES) SCALE_SIDECARS=$(SCALE_SIDECARS) SCALE_SHARED=$(SCALE_SHARED) \
+		SCALE_STAGES=$(SCALE_STAGES) SCALE_PAGE=docs/capacity.md $(SEALED) bin/scale
+
+.PHONY: scale-short
+scale-short: deps assets build sealed ## The same at small sizes, which prints only (about 4 minutes)
+	@go build -o bin/scale ./test/scale
+	@KUBEBUILDER_ASSETS=$(ASSETS) SCALE_POLICIES=100,500 SCALE_SIDECARS=50,200 SCALE_SHARED=25,50 SCALE_REST=5s $(SEALED) bin/scale
 
 .PHONY: sealed
 sealed:

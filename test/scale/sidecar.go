@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/fleet"
+	"github.com/weir-dev/weir/internal/sidecar/stores"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// A sidecar is what talks to the controller in a real one.
+type sidecar struct {
+	of       *sidecars
+	client   *fleet.Client
+	enforcer *enforce.Enforcer
+	stores   *stores.Pool
+}
+
+var _ fleet.Handler = (*sidecar)(nil)
+
+func (f *sidecars) newSidecar(pod fleet.Identity, tokenFile string) (*sidecar, error) {
+	s := &sidecar{of: f}
+	log := slog.New(slog.DiscardHandler)
+	var err error
+	s.client, err = fleet.New(fleet.Config{
+		Address: f.world.fleet, ServerName: "weir-fleet.weir-system.svc", CABundle: f.ca, TokenFile: tokenFile, Identity: pod, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.stores = stores.NewPool(s.client, s.client.Coordinator(), unobserved{}, log)
+	s.enforcer = enforce.New(enforce.Config{
+		Namespace: pod.Namespace, Mode: enforce.Enforce, Log: log, Stores: s.stores.User(),
+		NewLimiter: func(c twotier.Config, st twotier.Store) enforce.Limiter { return twotier.New(c, st) },
+	})
+	return s, nil
+}
+
+// InForce implements fleet.Handler.
+func (s *sidecar) InForce() (version string, holders []*fleetpb.Holders_Count) {
+	_, version = s.enforcer.Set()
+	return version, s.enforcer.Holders()
+}
+
+// Apply implements fleet.Handler.
+func (s *sidecar) Apply(_ string, snapshot []byte, _ []*fleetpb.Secret) error {
+	set, version, err := s.of.read(snapshot)
+	if err != nil {
+		return err
+	}
+	if err := s.enforcer.Apply(set, version); err != nil {
+		return err
+	}
+	s.of.applied(s, set, time.Now())
+	return nil
+}
+
+// SetHolders implements fleet.Handler.
+func (s *sidecar) SetHolders(namespace, name string, n int64) {
+	s.of.messages.Add(1)
+	s.enforcer.SetHolders(namespace, name, n)
+}
+
+// Reached implements fleet.Handler.
+func (s *sidecar) Reached(server string, by store.Reached) { s.stores.Reached(server, by) }
+
+// Report implements fleet.Handler.
+func (s *sidecar) Report(now time.Time, session uint64) *fleetpb.Report {
+	return &fleetpb.Report{Limits: s.enforcer.Report(now, session)}
+}
+
+// Audit implements fleet.Handler.
+func (s *sidecar) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply { return s.enforcer.Audit(q) }
+
+// check asks a limit, and reports whether it admits.
+func (s *sidecar) check(ctx context.Context, of string) bool {
+	d, err := s.enforcer.Check(ctx, enforce.Query{Policy: of, Limit: "all", Cost: 1})
+	return err == nil && d.Allowed
+}
+
+// unobserved drops what stores are observed by.
+type unobserved struct{}
+
+func (unobserved) Called(policy.Store, time.Duration, error) {}
+func (unobserved) Refilled(store.Scope, time.Duration)       {}
+func (unobserved) Closed(policy.Store)                       {}
+
+// snapshots are compiled once for all sidecars, whose processes would each do it on a
+// node of their own.
+type snapshots struct {
+	mu    sync.Mutex
+	known map[string]*policy.Set
+}
+
+func (k *snapshots) read(data []byte) (*policy.Set, string, error) {
+	version := policy.Version(data)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if set := k.known[version]; set != nil {
+		return set, version, nil
+	}
+	snapshot, refused, err := policy.DecodeParts(data)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(refused) > 0 {
+		return nil, "", fmt.Errorf("a part is refused: %w", refused)
+	}
+	set, err := policy.Compile(snapshot)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(k.known) > 16 {
+		clear(k.known)
+	}
+	k.known[version] = set
+	return set, version, nil
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+// perSidecar is how many requests a second each sidecar gets while controllers end. The
+// limit is half of what that makes.
+const perSidecar = 1
+
+// storms ends the leading controller under load, in good order and without warning, and
+// waits until all sidecars are back at the next.
+func (f *sidecars) storms(ctx context.Context, s *section, n string) error {
+	limit := int64(len(f.all)) * perSidecar * windowLength / 2
+	var p v1alpha1.RateLimitPolicy
+	if err := f.world.kube.Get(ctx, shopPolicy, &p); err != nil {
+		return err
+	}
+	before := p.DeepCopy()
+	p.Spec.Limits[0].Rates[0].Limit = limit
+	if err := f.world.kube.Patch(ctx, &p, client.MergeFrom(before)); err != nil {
+		return err
+	}
+	sleep(ctx, (2*windowLength+1)*time.Second) // windows with the limit before have ended
+	l := f.startLoad(ctx, shopPolicy.Name, limit)
+	defer l.stop()
+	for _, storm := range []struct {
+		name, goal string
+		end        func(*replica)
+	}{
+		{"hand-over", "≤ 5 s after the next leads, 0 over", func(c *replica) { c.Stop() }},
+		{"crash", "≤ 10 s after the next leads, 0 over", func(c *replica) { c.Kill() }},
+	} {
+		sleep(ctx, windowLength*time.Second)
+		took, err := f.storm(ctx, storm.end)
+		if err != nil {
+			return fmt.Errorf("%s: %w", storm.name, err)
+		}
+		sleep(ctx, (windowLength+1)*time.Second)
+		over := l.over()
+		f.world.say("%s: %s; %d over", storm.name, took, over)
+		s.last = append(s.last, goal{
+			figure: fmt.Sprintf("%s sidecars back after a %s, %d requests/s", n, storm.name, len(f.all)*perSidecar),
+			want:   storm.goal, measured: fmt.Sprintf("%s, %d over", took, over),
+		})
+	}
+	s.notes = append(s.notes, l.text())
+	if over := l.over(); over > 0 {
+		return fmt.Errorf("%d were admitted beyond the limit of %d", over, limit)
+	}
+	return nil
+}
+
+// storm ends the leader, and starts it again when all are back.
+func (f *sidecars) storm(ctx context.Context, end func(*replica)) (took string, err error) {
+	w := f.world
+	old := w.leads
+	before, err := w.figuresOf(ctx, old)
+	if err != nil {
+		return "", err
+	}
+	messages := f.messages.Load()
+	began := time.Now()
+	end(old)
+	if err := w.awaitLeader(ctx); err != nil {
+		return "", err
+	}
+	led := time.Since(began)
+	if err := f.awaitBack(ctx, uint64(before["weir_coordinator_term"])); err != nil {
+		return "", err
+	}
+	back := time.Since(began)
+	u, err := usageOf(w.leads.PID())
+	if err != nil {
+		return "", err
+	}
+	took = fmt.Sprintf("%s (the next led after %s, its most memory %s MiB, %d numbers of holders sent)",
+		seconds(back-led), seconds(led), mib(u.most), f.messages.Load()-messages)
+	return took, old.Start(ctx)
+}
