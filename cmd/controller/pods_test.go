@@ -3,14 +3,17 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/coordinator"
 )
 
@@ -38,5 +41,61 @@ func TestKnownPods(t *testing.T) {
 				t.Errorf("known = %t, %v; want %t, %v", known, err, tc.want, tc.err)
 			}
 		})
+	}
+}
+
+// TestPodsThatMayEnforce are those whose sidecar runs, may still run, or is about to.
+func TestPodsThatMayEnforce(t *testing.T) {
+	pods := []client.Object{}
+	for name, phase := range map[string]corev1.PodPhase{
+		"pending": corev1.PodPending, "running": corev1.PodRunning, "unknown": corev1.PodUnknown, "new": "",
+		"succeeded": corev1.PodSucceeded, "failed": corev1.PodFailed,
+	} {
+		pods = append(pods, labelled("shop", name, phase))
+	}
+	bare := labelled("shop", "bare", corev1.PodRunning)
+	bare.Labels = nil
+	pods = append(pods, bare, labelled("other", "elsewhere", corev1.PodRunning))
+	known := knownPods{fake.NewClientBuilder().WithObjects(pods...).Build()}
+	for namespace, want := range map[string][]string{
+		"shop":  {"shop/new", "shop/pending", "shop/running", "shop/unknown"},
+		"other": {"other/elsewhere"},
+		"":      {"other/elsewhere", "shop/new", "shop/pending", "shop/running", "shop/unknown"},
+		"empty": nil,
+	} {
+		found, err := known.Sidecars(t.Context(), namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, id := range found {
+			got = append(got, id.Namespace+"/"+id.Pod)
+			if want := "uid of " + id.Pod; id.PodUID != want {
+				t.Errorf("the UID of %s is %q, want %q", id.Pod, id.PodUID, want)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("sidecars of %q = %v, want %v", namespace, got, want)
+		}
+	}
+}
+
+// TestSidecarsOfACacheWithoutWord: not to know them is not to know that there are none.
+func TestSidecarsOfACacheWithoutWord(t *testing.T) {
+	outage := errors.New("not synced")
+	down := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return outage }}
+	if _, err := (knownPods{fake.NewClientBuilder().WithInterceptorFuncs(down).Build()}).Sidecars(t.Context(), ""); !errors.Is(err, outage) {
+		t.Errorf("error is %v, want %v", err, outage)
+	}
+}
+
+// labelled returns a pod that has a sidecar.
+func labelled(namespace, name string, phase corev1.PodPhase) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID("uid of " + name),
+			Labels: map[string]string{v1alpha1.EnforcerLabel: "true"},
+		},
+		Status: corev1.PodStatus{Phase: phase},
 	}
 }

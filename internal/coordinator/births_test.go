@@ -50,6 +50,7 @@ type cradle struct {
 	now   limiter.Instant
 	facts store.Facts
 	away  error
+	fresh []string // policies with a limit that was never in force before
 	*births
 }
 
@@ -66,7 +67,8 @@ func newCradle(t *testing.T, first bool) *cradle {
 func (c *cradle) lead(first bool) {
 	c.births = &births{
 		store: c.kept, clock: func() limiter.Instant { return c.now }, first: first,
-		facts: func(context.Context, policy.Store) (store.Facts, error) { return c.facts, c.away },
+		facts:   func(context.Context, policy.Store) (store.Facts, error) { return c.facts, c.away },
+		created: func(limit store.Scope) { c.fresh = append(c.fresh, limit.Policy) },
 	}
 }
 
@@ -238,6 +240,9 @@ func TestLimitsThatMayBeOlderThanTheRecordsAreNotNew(t *testing.T) {
 	later.Name = "later"
 	c.wants(later, 0, 1)
 	c.wants(onRedis(day, false), 0)
+	if want := []string{"later"}; !slices.Equal(c.fresh, want) {
+		t.Errorf("policies that were never in force before: %v, want %v", c.fresh, want)
+	}
 }
 
 // An edit of the retention finds none of the counts that another place has, and brings
@@ -346,6 +351,40 @@ func TestANewLimitServesTheOpenWindow(t *testing.T) {
 		if reply := s.lease(fresh, fresh.Limits[0]); reply.GetReason() != int32(limiter.Exhausted) {
 			t.Errorf("reply = %v, want nothing left", reply)
 		}
+		l.end()
+		s.close()
+	})
+}
+
+// TestANewLimitWaitsForNobody: a sidecar that has not come back cannot hold a share of a limit
+// that is new, so that grants the whole in every window. One that was there before does not.
+func TestANewLimitWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept, terms := &keptBirths{}, &memoryTerms{left: Handover{First: true}}
+		births := func(c *Config) {
+			c.Births = kept
+			c.Limits = func(context.Context) (map[store.Scope]struct{}, error) { return nil, nil }
+		}
+		old := limited("shop", 1, 10, 5*limiter.Second)
+		all := publishing(old)
+		l := lead(t, terms, all, births)
+		s := l.connect(pod("shop", "web-0"), "1")
+		s.config()
+		terms.left.Term++ // the leader is gone without a hand-over
+		l.end()
+		s.close()
+		time.Sleep(time.Second)
+
+		fresh := old
+		fresh.Name = "fresh"
+		all.set(true, old, fresh)
+		l = lead(t, terms, all, births, podsOf(pod("shop", "web-0"), pod("shop", "web-1")).watched)
+		s = l.connect(pod("shop", "web-0"), "2")
+		s.config()
+		requireGranted(t, "in the open window", s, fresh, 10)
+		time.Sleep(5 * time.Second)
+		requireGranted(t, "in the next window", s, fresh, 10)
+		requireGranted(t, "of what web-1 may have a share of", s, old, 0)
 		l.end()
 		s.close()
 	})
