@@ -37,6 +37,8 @@ const (
 	beginRetry     = time.Second
 	maxNonce       = 64        // bytes
 	receiveWindow  = 256 << 10 // bytes of one connection that may wait to be handled
+	// connectionBuffer is how many bytes are read from, or written to, a connection at a time.
+	connectionBuffer = 4 << 10
 )
 
 // A Resolver tells what a pod has to enforce. An error, for instance because its

@@ -176,6 +176,10 @@ func (t *term) newServer() *grpc.Server {
 		grpc.MaxConcurrentStreams(2), // the next while the last one ends
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeaders),
+		// Thousands of connections that send a little each second are not to hold the
+		// buffers of a few that send all the time.
+		grpc.ReadBufferSize(connectionBuffer),
+		grpc.WriteBufferSize(connectionBuffer),
 		grpc.StaticStreamWindowSize(receiveWindow),
 		grpc.StaticConnWindowSize(receiveWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 3 * time.Second, Timeout: 2 * time.Second}),
