@@ -11,11 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -47,11 +49,28 @@ func (r *RateLimitPolicyReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		// No predicate: a status that somebody wiped is written again.
 		For(&v1alpha1.RateLimitPolicy{}).
+		Watches(&v1alpha1.RateLimitPolicy{}, r.publishing()).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.policiesOf), builder.WithPredicates(podMatters())).
 		Watches(&v1alpha1.FederatedBudget{}, handler.EnqueueRequestsFromMapFunc(r.policiesDrawing), builder.WithPredicates(budgetMatters())).
 		WatchesRawSource(named(r.Fleet.Changed())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
+}
+
+// publishing makes the fleet look at the namespace as soon as a policy is seen to be
+// new, edited or gone, without queueing it: others may wait there for their status to be
+// written.
+func (r *RateLimitPolicyReconciler) publishing() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) { r.Fleet.Refresh(e.Object.GetNamespace()) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) {
+			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
+				r.Fleet.Refresh(e.ObjectNew.GetNamespace())
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { r.Fleet.Refresh(e.Object.GetNamespace()) },
+	}
 }
 
 // policiesOf returns the policies that select a pod.

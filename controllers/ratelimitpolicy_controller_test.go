@@ -3,6 +3,7 @@ package controllers_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -315,6 +316,29 @@ func TestAPolicyThatCannotBeEnforcedIsRefused(t *testing.T) {
 	w.eventually(v1alpha1.AcceptedCondition, v1alpha1.InvalidReason)
 	w.Expect(w.get().Status.Conditions).To(HaveLen(1))
 	w.Expect(w.condition(v1alpha1.AcceptedCondition).Message).To(ContainSubstring("spec.limits[0].match[0].paths[0].value"))
+}
+
+// TestAnEditIsPublishedWhileStatusesWait: as many policies as are reconciled at once wait
+// for the API server, and more behind them.
+func TestAnEditIsPublishedWhileStatusesWait(t *testing.T) {
+	w := newWorld(t)
+	w.settle()
+	others := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "others-"}}
+	w.Expect(server.Create(t.Context(), others)).To(Succeed())
+	held.closed.Lock()
+	defer held.closed.Unlock()
+	for i := range 8 {
+		p := w.get()
+		p.ObjectMeta = metav1.ObjectMeta{Namespace: others.Name, Name: fmt.Sprintf("other-%d", i)}
+		w.Expect(server.Create(t.Context(), p)).To(Succeed())
+		t.Cleanup(func() { _ = server.Delete(context.Background(), p) })
+	}
+	w.Eventually(held.waiting.Load).Should(BeEquivalentTo(4), "the workers wait")
+	before := fleet.refreshes(w.policy.Namespace)
+	edited := w.get()
+	edited.Spec.Limits[0].Rates[0].Limit++
+	w.Expect(server.Update(t.Context(), edited)).To(Succeed())
+	w.Eventually(func() int { return fleet.refreshes(w.policy.Namespace) }).Should(BeNumerically(">", before))
 }
 
 func TestADeletedPolicyIsNoLongerEnforced(t *testing.T) {

@@ -51,7 +51,21 @@ var (
 	secrets = &fakeSecrets{}
 	clock   = clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 10, 15, 0, 0, time.UTC))
 	writes  atomic.Int64 // of any status
+	held    hold
 )
+
+// A hold keeps status writes from the API server while a test has it closed.
+type hold struct {
+	closed  sync.RWMutex
+	waiting atomic.Int64 // writes
+}
+
+func (h *hold) pass() {
+	h.waiting.Add(1)
+	h.closed.RLock()
+	h.waiting.Add(-1)
+	h.closed.RUnlock()
+}
 
 func TestMain(m *testing.M) {
 	code, err := runSuite(m)
@@ -127,7 +141,7 @@ func newManager(config *rest.Config) (ctrl.Manager, error) {
 }
 
 // counting returns what makes clients that count the status writes that the API server
-// accepted.
+// accepted, and that a test may hold.
 func counting(writes *atomic.Int64) client.NewClientFunc {
 	return func(config *rest.Config, options client.Options) (client.Client, error) {
 		base, err := client.NewWithWatch(config, options)
@@ -138,6 +152,7 @@ func counting(writes *atomic.Int64) client.NewClientFunc {
 			SubResourcePatch: func(
 				ctx context.Context, c client.Client, resource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption,
 			) error {
+				held.pass()
 				err := c.SubResource(resource).Patch(ctx, object, patch, options...)
 				if err == nil {
 					writes.Add(1)
