@@ -45,6 +45,7 @@ type options struct {
 	metricsAddress    string
 	healthAddress     string
 	profileAddress    string
+	apiRequests       int // a second
 	leaderElect       bool
 	leaseDuration     time.Duration
 	renewDeadline     time.Duration
@@ -105,6 +106,8 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 
 	flags.StringVar(&o.profileAddress, "profile-bind-address", "0", "`address` of /debug/pprof/, which says where CPU time and memory go; 0 turns it off. Nobody is asked who they are there: bind 127.0.0.1")
 
+	flags.IntVar(&o.apiRequests, "api-requests", 200, "`number` of requests a second that the controller sends to the API server at most, twice as many at once; statuses and Events each have as many, and leader election has its own")
+
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "elect one leader among the replicas; turn off only for a single replica")
 	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long the others wait for a silent leader")
 	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long the leader tries to renew before it steps down")
@@ -143,6 +146,7 @@ func (o *options) validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
+	check(o.apiRequests > 0, "--api-requests is %d: write at least 1", o.apiRequests)
 	check(o.sidecarImage != "", "--sidecar-image is empty: name the image that injected pods run")
 	check(slices.Contains(pullPolicies, corev1.PullPolicy(o.sidecarPull)),
 		"--sidecar-image-pull-policy is %q: write Always, IfNotPresent or Never", o.sidecarPull)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,13 +40,6 @@ const (
 	webhookService = "weir-webhook"
 )
 
-// How many requests a second the process may send to the API server. Leader
-// election has its own budget.
-const (
-	apiQPS   = 50
-	apiBurst = 100
-)
-
 // platform is what the parts of the process are built on.
 type platform struct {
 	options      *options
@@ -65,7 +59,7 @@ func newPlatform(ctx context.Context, o *options) (*platform, error) {
 	if p.config, err = clientcmd.BuildConfigFromFlags("", o.kubeconfig); err != nil {
 		return nil, fmt.Errorf("configuration of the API client: %w", err)
 	}
-	p.config.QPS, p.config.Burst = apiQPS, apiBurst
+	p.config.QPS, p.config.Burst = float32(o.apiRequests), 2*o.apiRequests
 
 	scheme, err := newScheme()
 	if err != nil {
@@ -88,7 +82,18 @@ func newPlatform(ctx context.Context, o *options) (*platform, error) {
 	}
 	p.secrets = resolve.NewSecrets(p.live)
 	p.snapshots = resolve.ByLabels{Cluster: o.clusterName, Cache: p.manager.GetCache()}
-	return p, errors.Join(p.manager.Add(p.certificates), metrics.Registry.Register(p.certificates), metrics.Registry.Register(version.Metric()))
+	return p, errors.Join(p.manager.Add(p.certificates), metrics.Registry.Register(p.certificates), metrics.Registry.Register(version.Metric()),
+		metrics.Registry.Register(requestsMetric(o.apiRequests)))
+}
+
+// requestsMetric says how many requests a second may be sent to the API server.
+func requestsMetric(most int) prometheus.Collector {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "weir_api_requests_per_second_limit",
+		Help: "Requests that each client of this controller may send to the API server in a second, as --api-requests says; rest_client_requests_total counts them.",
+	})
+	g.Set(float64(most))
+	return g
 }
 
 func newScheme() (*runtime.Scheme, error) {
