@@ -26,7 +26,7 @@ var (
 	leader = prometheus.NewDesc("weir_leader",
 		"1 on the controller that leads, 0 on the others.", nil, nil)
 	conditions = prometheus.NewDesc("weir_condition",
-		"1 for the status that a condition of an object has: True, False or Unknown.",
+		"1, for the status that a condition of an object has: True, False or Unknown. The other two are absent.",
 		[]string{"kind", "namespace", "name", "condition", "status"}, nil)
 )
 
@@ -79,9 +79,7 @@ func (o *Objects) Collect(out chan<- prometheus.Metric) {
 // tellConditions tells each condition that the object has.
 func tellConditions(out chan<- prometheus.Metric, kind string, of client.Object, all []metav1.Condition) {
 	for _, c := range all {
-		for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
-			tell(out, conditions, one(c.Status == status), kind, of.GetNamespace(), of.GetName(), c.Type, string(status))
-		}
+		tell(out, conditions, 1, kind, of.GetNamespace(), of.GetName(), c.Type, string(c.Status))
 	}
 }
 

@@ -59,11 +59,9 @@ func measured(name string) *v1alpha1.RateLimitPolicy {
 
 // TestWhatIsNotKnownIsAbsent: of the limits two have no figures, and none reads as 0.
 func TestWhatIsNotKnownIsAbsent(t *testing.T) {
-	const want = `# HELP weir_condition 1 for the status that a condition of an object has: True, False or Unknown.
+	const want = `# HELP weir_condition 1, for the status that a condition of an object has: True, False or Unknown. The other two are absent.
 # TYPE weir_condition gauge
-weir_condition{condition="Programmed",kind="RateLimitPolicy",name="checkout",namespace="shop",status="False"} 0
 weir_condition{condition="Programmed",kind="RateLimitPolicy",name="checkout",namespace="shop",status="True"} 1
-weir_condition{condition="Programmed",kind="RateLimitPolicy",name="checkout",namespace="shop",status="Unknown"} 0
 # HELP weir_admitted_per_second Units that the fleet admits in a second.
 # TYPE weir_admitted_per_second gauge
 weir_admitted_per_second{limit="all",namespace="shop",policy="checkout"} 90
