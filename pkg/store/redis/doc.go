@@ -1,9 +1,11 @@
 // Package redis is the store that keeps counters in Redis 7 or newer, alone,
 // behind Sentinel, or as a cluster.
 //
-// One decision is one script call, so one round trip. The script in lua/ is the Step
-// of pkg/limiter, held to it by fuzzing, and decides by the server's clock. It reads
-// and writes one string per counter.
+// A decision is made by a script, in one round trip. The scripts in lua/ are the Step
+// of pkg/limiter, held to it by fuzzing, and decide by the server's clock. They read
+// and write one string per counter. One decides most of what is asked, and for many
+// counters in one call: those that were asked for while the call before was under way.
+// What is rare, such as several rates, it leaves to the other one, which decides anything.
 //
 // # What is remembered
 //

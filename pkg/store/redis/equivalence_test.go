@@ -26,7 +26,7 @@ import (
 //go:embed testdata/server.lua
 var testServerLua string
 
-// TestScriptFollowsStep compares the script and Step on ten thousand timelines.
+// TestScriptFollowsStep compares the scripts and Step on ten thousand timelines.
 func TestScriptFollowsStep(t *testing.T) {
 	t.Parallel()
 	const timelines, calls = 10_000, 20
@@ -36,6 +36,11 @@ func TestScriptFollowsStep(t *testing.T) {
 		l := newTimeline(s.line, rand.NewPCG(seed, 0).Uint64, calls)
 		if diff := s.replay(t, l); diff != "" {
 			t.Fatalf("timeline of seed %d: %s", seed, diff)
+		}
+		if seed%4 == 0 {
+			if diff := s.replayBy(t, s.step, l); diff != "" {
+				t.Fatalf("timeline of seed %d by the script that decides everything: %s", seed, diff)
+			}
 		}
 		for _, c := range l.calls {
 			for _, name := range c.kinds() {
@@ -157,6 +162,18 @@ type timelineStore struct {
 	*Store
 	server *redistest.Server
 	line   string // that tells the server's instance
+	decide script // batch, and step where that leaves a command to it
+}
+
+// joined is a script that goes on with another where a batch of one command decides
+// nothing.
+func joined(batch, step script) script {
+	return join([]string{
+		"local function decide(KEYS, ARGV)", batch.text, "end",
+		"local function decideAny(KEYS, ARGV)", step.text, "end",
+		"local reply = decide(KEYS, {'\\1', ARGV[1], ARGV[2], ARGV[#ARGV]})",
+		"return string.byte(reply) < 255 and reply or decideAny(KEYS, ARGV)",
+	})
 }
 
 func newTimelineStore(t testing.TB) timelineStore {
@@ -170,15 +187,23 @@ func newTimelineStore(t testing.TB) timelineStore {
 		t.Fatal(err)
 	}
 	s.line = guard[1:55]
-	if err := s.client.ScriptLoad(t.Context(), s.step.text).Err(); err != nil {
-		t.Fatal(err)
+	s.decide = joined(s.batch, s.step)
+	for _, script := range []script{s.step, s.decide} {
+		if err := s.client.ScriptLoad(t.Context(), script.text).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return s
 }
 
-// replay runs the timeline in one round trip and returns how the script's results,
-// or the counter it leaves, differ from Step's.
 func (s timelineStore) replay(t testing.TB, l timeline) string {
+	t.Helper()
+	return s.replayBy(t, s.decide, l)
+}
+
+// replayBy runs the timeline in one round trip and returns how the script's results,
+// or the counter it leaves, differ from Step's.
+func (s timelineStore) replayBy(t testing.TB, script script, l timeline) string {
 	t.Helper()
 	replies := make([]*goredis.Cmd, len(l.calls))
 	var state, kept, guard *goredis.StringCmd
@@ -191,7 +216,7 @@ func (s timelineStore) replay(t testing.TB, l timeline) string {
 				pipe.SetRange(ctx, "guard", latestAt, string(make([]byte, 8)))
 			}
 			args := append(encode(c.Params, c.Command, c.known), int64(c.Now))
-			replies[i] = pipe.EvalSha(ctx, s.step.sha, []string{"state", "guard"}, args...)
+			replies[i] = pipe.EvalSha(ctx, script.sha, []string{"state", "guard"}, args...)
 		}
 		state, kept, guard = pipe.Get(ctx, "state"), pipe.Get(ctx, "kept until"), pipe.Get(ctx, "guard")
 		return nil

@@ -4,14 +4,17 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 )
 
 const (
-	// maxFlights is how many round trips of a lane are under way at once before calls
-	// wait to share one. Few callers never wait.
+	// maxFlights is how many round trips of a lane are under way at once.
 	maxFlights = 3
+	// patience is for how long a round trip is under way before another one begins beside
+	// it: of a server that is far, or over a connection that hangs.
+	patience = 10 * time.Millisecond
 	// maxShared bounds the calls of one round trip, and so for how long a server
 	// serves nobody else.
 	maxShared = 64
@@ -20,12 +23,16 @@ const (
 // A lane lets calls that come while others are under way share round trips, as
 // databases share the writes of a log (group commit): what many callers cost a server
 // is mostly the handling of their packets. All calls of a lane go to one server, so
-// that who waits for one that hangs keeps nobody from the rest of a cluster.
+// that who waits for one that hangs keeps nobody from the rest of a cluster. What the
+// script of batches decides shares one call of it, too.
 type lane struct {
-	client goredis.UniversalClient
+	client   goredis.UniversalClient
+	batch    script
+	patience time.Duration
 
 	mu      sync.Mutex
 	flights int        // under way; guarded by mu
+	started time.Time  // the last of them; guarded by mu
 	waiting []*pending // for the next; guarded by mu
 	closed  bool       // guarded by mu
 	shared  sync.WaitGroup
@@ -33,32 +40,64 @@ type lane struct {
 
 var _ processor = (*lane)(nil)
 
-// A pending is a call that waits for its reply.
+// A pending is a call that waits for its reply: a command as it is sent, or one of a
+// batch.
 type pending struct {
 	cmd  goredis.Cmder
-	done chan struct{} // closed when cmd has its reply or error
+	ask  *ask          // nil of what is sent as it is
+	done chan struct{} // closed when there is a reply or an error
+}
+
+func (p *pending) err() error {
+	if p.ask != nil {
+		return p.ask.err
+	}
+	return p.cmd.Err()
 }
 
 // Process sends cmd, alone or with others. It returns when there is a reply, at the
 // latest when ctx is done.
 func (l *lane) Process(ctx context.Context, cmd goredis.Cmder) error {
-	l.mu.Lock()
-	if l.flights < maxFlights || l.closed { // a client that is closed says so
-		l.flights++
-		l.mu.Unlock()
+	return l.send(ctx, &pending{cmd: cmd})
+}
+
+// decide is Process for one of a batch.
+func (l *lane) decide(ctx context.Context, a *ask) error {
+	return l.send(ctx, &pending{ask: a})
+}
+
+func (l *lane) send(ctx context.Context, p *pending) error {
+	if l.board(p) {
 		defer l.land()
-		return l.client.Process(ctx, cmd)
+		l.fly(ctx, []*pending{p})
+		return p.err()
 	}
-	p := &pending{cmd: cmd, done: make(chan struct{})}
-	l.waiting = append(l.waiting, p)
-	l.mu.Unlock()
 	select {
 	case <-p.done:
-		return cmd.Err()
+		return p.err()
 	case <-ctx.Done():
 		l.leave(p)
 		return ctx.Err()
 	}
+}
+
+// board reports whether a call may be sent at once and alone. Otherwise it waits.
+func (l *lane) board(p *pending) (alone bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	starts := l.flights == 0 || l.flights < maxFlights && time.Since(l.started) >= l.patience
+	if l.closed || starts && len(l.waiting) == 0 { // a client that is closed says so
+		l.flights++
+		l.started = time.Now()
+		return true
+	}
+	p.done = make(chan struct{})
+	l.waiting = append(l.waiting, p)
+	if starts {
+		l.flights++
+		l.depart(l.share())
+	}
+	return false
 }
 
 // leave withdraws a call that was not sent yet.
@@ -72,32 +111,82 @@ func (l *lane) leave(p *pending) {
 func (l *lane) land() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) == 0 {
-		l.flights--
-		return
+	if share := l.share(); share != nil {
+		l.depart(share)
 	}
-	n := min(len(l.waiting), maxShared)
-	share := slices.Clone(l.waiting[:n])
-	l.waiting = slices.Delete(l.waiting, 0, n)
+}
+
+// depart sends calls, and those who wait after them. They end by the client's time-outs,
+// since the callers have different deadlines. mu is held.
+func (l *lane) depart(share []*pending) {
 	l.shared.Go(func() {
-		defer l.land()
-		l.fly(share)
+		for ; share != nil; share = l.next() {
+			l.fly(context.Background(), share)
+			for _, p := range share {
+				close(p.done)
+			}
+		}
 	})
 }
 
-// fly sends calls in one round trip. It ends by the client's time-outs, since the
-// callers have different deadlines.
-func (l *lane) fly(share []*pending) {
-	ctx := context.Background()
-	_, _ = l.client.Pipelined(ctx, func(pipe goredis.Pipeliner) error { // each call has its own error
-		for _, p := range share {
-			_ = pipe.Process(ctx, p.cmd)
+func (l *lane) next() []*pending {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.share()
+}
+
+// share returns those who share the next round trip, or none and ends a flight; mu is
+// held.
+func (l *lane) share() []*pending {
+	n := min(len(l.waiting), maxShared)
+	if n == 0 {
+		l.flights--
+		return nil
+	}
+	l.started = time.Now()
+	share := slices.Clone(l.waiting[:n])
+	l.waiting = slices.Delete(l.waiting, 0, n)
+	return share
+}
+
+// fly sends calls in one round trip, two after the server lost the script of batches.
+// Each has its own error.
+func (l *lane) fly(ctx context.Context, share []*pending) {
+	var asks []*ask
+	var cmds []goredis.Cmder
+	for _, p := range share {
+		if p.ask != nil {
+			asks = append(asks, p.ask)
+		} else {
+			cmds = append(cmds, p.cmd)
+		}
+	}
+	if len(asks) == 0 {
+		l.carry(ctx, cmds)
+		return
+	}
+	keys, args := batchOf(asks)
+	batch := newCall(ctx, "evalsha", l.batch.sha, keys, args)
+	l.carry(ctx, append(cmds, batch))
+	if goredis.HasErrorPrefix(batch.Err(), "NOSCRIPT") {
+		batch = newCall(ctx, "eval", l.batch.text, keys, args)
+		l.carry(ctx, []goredis.Cmder{batch})
+	}
+	answer(asks, batch.Cmd)
+}
+
+// carry sends commands in one round trip.
+func (l *lane) carry(ctx context.Context, cmds []goredis.Cmder) {
+	if len(cmds) == 1 {
+		_ = l.client.Process(ctx, cmds[0]) // it has its error
+		return
+	}
+	_, _ = l.client.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
+		for _, cmd := range cmds {
+			_ = pipe.Process(ctx, cmd)
 		}
 		return nil
 	})
-	for _, p := range share {
-		close(p.done)
-	}
 }
 
 // close fails those who wait, and those to come.
@@ -106,7 +195,11 @@ func (l *lane) close() {
 	defer l.mu.Unlock()
 	l.closed = true
 	for _, p := range l.waiting {
-		p.cmd.SetErr(goredis.ErrClosed)
+		if p.ask != nil {
+			p.ask.err = goredis.ErrClosed
+		} else {
+			p.cmd.SetErr(goredis.ErrClosed)
+		}
 		close(p.done)
 	}
 	l.waiting = nil
@@ -117,14 +210,14 @@ type lanes []*lane
 
 // newLanes makes one lane for all keys of a single server. In a cluster each
 // partition has its own.
-func newLanes(client goredis.UniversalClient) lanes {
+func newLanes(client goredis.UniversalClient, batch script) lanes {
 	n := partitions
 	if _, single := client.(*goredis.Client); single {
 		n = 1
 	}
 	list := make(lanes, n)
 	for i := range list {
-		list[i] = &lane{client: client}
+		list[i] = &lane{client: client, batch: batch, patience: patience}
 	}
 	return list
 }

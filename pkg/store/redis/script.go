@@ -18,9 +18,10 @@ var lua embed.FS
 // The files of the scripts, in order, after the one that reaches the server.
 var (
 	stepFiles = []string{
-		"clock", "incarnation", "guard", "wire", "ask", "hot", // here most calls end
+		"clock", "incarnation", "guard", "wire", "remembered", "ask",
 		"memory", "layout", "calendar", "read", "sliding", "bucket", "adopt", "fairness", "take", "giveback", "keep", "step",
 	}
+	batchFiles = []string{"clock", "incarnation", "guard", "wire", "remembered", "quick", "batch"}
 	sweepFiles = []string{
 		"clock", "incarnation", "guard", "wire", "memory", "layout", "calendar", "sliding", "bucket", "keep", "sweep",
 	}

@@ -19,7 +19,8 @@ type Store struct {
 	client goredis.UniversalClient
 	name   string
 	clock  func() int64 // nanoseconds, for the floors
-	step   script
+	step   script       // of what batch does not decide
+	batch  script
 	warm   script
 	sweep  script
 	look   script // with put: of Update
@@ -48,13 +49,14 @@ func newStore(client goredis.UniversalClient, name, server string, clock func() 
 		name:   name,
 		clock:  clock,
 		step:   newScript(server, stepFiles),
+		batch:  newScript(server, batchFiles),
 		warm:   newScript(server, warmFiles),
 		sweep:  newScript(server, sweepFiles),
 		look:   newScript(server, lookFiles),
 		put:    newScript(server, putFiles),
-		lanes:  newLanes(client),
 		floors: make(floors, clocks(client)),
 	}
+	s.lanes = newLanes(client, s.batch)
 	s.turn.at.Store(rand.Uint32()) // a fleet asks different partitions
 	return s
 }
@@ -101,9 +103,9 @@ func (s *Store) Reached(by store.Reached) {
 	}
 }
 
-// Apply runs c for one counter in one round trip, two after the server lost its
-// script cache; calls that come while many are under way share theirs. Refusals are
-// results. The error is a *store.UnavailableError when the server could not be
+// Apply runs c for one counter in one round trip; calls that come while many are under
+// way share theirs. It is two round trips after the server lost its script cache, or its
+// memory, and the first time after the limit was edited. Refusals are results. The error is a *store.UnavailableError when the server could not be
 // reached, was not able to decide, or ctx was done; in a cluster it speaks for the
 // partition of the counter. Any other error names what is wrong with p or c, or is a
 // defect.
@@ -126,7 +128,7 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 	}
 	floor, known, asked := s.floors.of(partition), &s.known[partition], c
 	asked.Floor = max(c.Floor, floor.At(s.clock()))
-	reply, err := s.step.run(ctx, s.lanes.of(partition), keys, encode(p, asked, known.get(p.Retention, floor)))
+	reply, err := s.decide(ctx, keys, partition, p, asked, known.get(p.Retention, floor))
 	if err != nil {
 		return limiter.Result{}, s.explainOf(partition, err)
 	}
@@ -148,4 +150,21 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 		_, _ = s.tend(ctx, s.turn.next()) // or the next time
 	}
 	return res, nil
+}
+
+// decide has a script decide a command: the one of batches, and the other one for what is
+// rare, which that leaves as it is.
+func (s *Store) decide(
+	ctx context.Context, keys []string, partition uint32, p limiter.Params, c limiter.Command, known store.Recollection,
+) (reply any, err error) {
+	if isQuick(p, c) {
+		a := &ask{partition: partition, counter: keys[0], head: encodeHead(p), command: encodeCommand(p, c, known)}
+		if err := s.lanes.of(partition).decide(ctx, a); err != nil {
+			return nil, err // the ask may still be under way
+		}
+		if a.reply != "" {
+			return a.reply, nil
+		}
+	}
+	return s.step.run(ctx, s.lanes.of(partition), keys, encode(p, c, known))
 }

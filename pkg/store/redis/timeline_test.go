@@ -128,18 +128,34 @@ func (c *counter) apply(made storetest.Call, known store.Recollection) limiter.R
 		return res
 	case next.Algorithm.WindowCoupled():
 		if !same {
-			c.guard.latest, c.kept = now, keptUntil(next, now)
+			c.noted(now, opened(next))
+			c.kept = keptUntil(next, now)
 		}
 	case same && cmd.Op != limiter.Reset && res.Granted == 0:
 		return res // the same state, later
 	default:
-		if now.Sub(c.guard.latest) >= 100*limiter.Millisecond {
-			c.guard.latest = now
-		}
+		c.noted(now, 0)
 		c.kept = keptUntil(next, now)
 	}
 	c.state = next
 	return res
+}
+
+// noted notes the instant of a decision in the guard, unless what that says is new enough,
+// and newer than the beginning of a window that was opened.
+func (c *counter) noted(now, opened limiter.Instant) {
+	if now.Sub(c.guard.latest) >= 100*limiter.Millisecond || opened > c.guard.latest {
+		c.guard.latest = now
+	}
+}
+
+// opened returns when the youngest window of a state began.
+func opened(s limiter.State) (at limiter.Instant) {
+	windows := s.Windows(0)
+	for _, w := range windows.Slice() {
+		at = max(at, w.Start())
+	}
+	return at
 }
 
 // keptUntil is in milliseconds, as the server counts.

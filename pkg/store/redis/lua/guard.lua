@@ -16,7 +16,9 @@ local TAIL, TAIL_BYTES = '>c8lB', 17
 local SOUND, COPIED = 1, 2
 
 -- LATEST_STEP is how far latest may lag behind decisions that open no window: the
--- shortest time that a counter is kept beyond what it has to.
+-- shortest time that a counter is kept beyond what it has to. Of a window that is open,
+-- latest has reached the beginning: neither a clock that is set back nor another memory
+-- then serves it anew.
 local LATEST_STEP = 100000
 
 -- A replica has a copy, or is about to get one.

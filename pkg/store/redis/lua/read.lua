@@ -3,7 +3,7 @@
 local algorithm, generation, rates = unpack_head(ARGV[1])
 local kind = machine(algorithm)
 local memory = recall(guard)
-local known, begun = remembered(memory.line, memory.since, memory.origin, memory.lost)
+local known, begun = remembered(ARGV[2], memory.line, memory.since, memory.origin, memory.lost)
 
 local s = {algorithm = algorithm, generation = generation, meters = rates, expires = 0, began = 0, pulse = 0, asked = 0, before = 0}
 local old_head = ARGV[1]

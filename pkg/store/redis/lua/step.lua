@@ -32,7 +32,10 @@ if changed and op ~= PEEK then
     -- The counter is written first: a server whose memory is full refuses the first
     -- write of a script, and with it the whole decision.
     call('SET', KEYS[1], text, 'PXAT', ends + BACKSTOP)
-    noted = kind_now == WINDOWS or now >= memory.latest + LATEST_STEP
+    noted = now >= memory.latest + LATEST_STEP
+    if kind_now == WINDOWS then
+      for _, m in ipairs(meters) do noted = noted or start(m, m.index) > memory.latest end
+    end
     if noted then memory.latest = now end
     made = not old
     if made then call('ZADD', sub(KEYS[2], 1, -7) .. 'ends', ends, KEYS[1]) end

@@ -21,8 +21,9 @@
 -- sum of the log. Of a window that is split it is a map in MessagePack of what each
 -- tenant was granted, LATELY of fairness.lua included.
 --
--- The script runs from top to bottom. Most calls end in hot.lua: to make the
--- functions that come after it would cost more than to decide.
+-- These are of step.lua, which decides one command of any kind. Most are decided by
+-- batch.lua, many at once: to make the functions of the other would cost more than to
+-- decide.
 
 local VERSION = 1
 local HEAD, RATE, COMMAND, TIMES, METER, ENTRY = '>BBlB', '>llllB', '>BBBBllllllllllll', '>lllll', '>ll', '>ll'

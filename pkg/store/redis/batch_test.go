@@ -1,0 +1,183 @@
+package redis
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/storetest"
+)
+
+// TestABatchFollowsStep decides commands of several counters in one call, some of them of
+// the same one, and of two partitions. What the batch leaves undecided is asked singly.
+func TestABatchFollowsStep(t *testing.T) {
+	t.Parallel()
+	const seeds, rounds = 500, 20
+	s := newTimelineStore(t)
+	if err := s.client.ScriptLoad(t.Context(), s.batch.text).Err(); err != nil {
+		t.Fatal(err)
+	}
+	decided, undecided := 0, 0
+	for seed := range uint64(seeds) {
+		w := newBatchWorld(t, s, rand.NewPCG(seed, 2).Uint64)
+		for round := range rounds {
+			if diff := w.round(); diff != "" {
+				t.Fatalf("seed %d, round %d: %s", seed, round, diff)
+			}
+		}
+		decided, undecided = decided+w.decided, undecided+w.undecided
+		if diff := w.diff(); diff != "" {
+			t.Fatalf("seed %d: %s", seed, diff)
+		}
+	}
+	if decided < seeds*rounds || undecided < seeds {
+		t.Errorf("%d commands were decided and %d were not: the batches do not reach far enough", decided, undecided)
+	}
+}
+
+// A batchWorld is counters on a server, what Step makes of them, and what they are asked.
+type batchWorld struct {
+	t         *testing.T
+	s         timelineStore
+	dice      storetest.Dice
+	guards    [2]guard
+	counters  [4]counter
+	asked     [4]*storetest.Timeline
+	decided   int
+	undecided int
+}
+
+func (*batchWorld) counterKey(i int) string { return fmt.Sprint("counter ", i) }
+func (*batchWorld) guardOf(i int) int       { return i % 2 }
+func (*batchWorld) guardKey(g int) string   { return fmt.Sprintf("%d:memory", g) }
+
+func newBatchWorld(t *testing.T, s timelineStore, d storetest.Dice) *batchWorld {
+	t.Helper()
+	w := &batchWorld{t: t, s: s, dice: d}
+	ctx := t.Context()
+	for g := range w.guards {
+		w.guards[g] = newTimeline(s.line, d, 0).guard
+		s.client.Set(ctx, w.guardKey(g), w.guards[g].text(s.line), 0)
+		s.client.Del(ctx, fmt.Sprintf("%d:ends", g))
+	}
+	for i := range w.counters {
+		w.asked[i] = storetest.NewTimeline(d)
+		s.client.Del(ctx, w.counterKey(i))
+	}
+	return w
+}
+
+// A batched is a command of a batch.
+type batched struct {
+	counter int
+	call    storetest.Call
+}
+
+// round asks all counters at one instant, and one of them twice.
+func (w *batchWorld) round() string {
+	w.t.Helper()
+	var all []batched
+	var now limiter.Instant
+	for _, i := range []int{0, 1, 2, 3, int(w.dice() % uint64(len(w.counters)))} {
+		c := w.asked[i].Next()
+		if len(all) == 0 {
+			now = c.Now
+		}
+		all = append(all, batched{i, w.plain(c, now)})
+	}
+	rand.New(rand.NewPCG(w.dice(), 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	keys, args, places := []string{}, []any{""}, ""
+	for _, b := range all {
+		keys = append(keys, w.counterKey(b.counter))
+		args = append(args, encodeHead(b.call.Params), encodeCommand(b.call.Params, b.call.Command, store.Recollection{}))
+		places += string(rune(1 + w.guardOf(b.counter)))
+	}
+	keys = append(keys, w.guardKey(0), w.guardKey(1))
+	args[0] = places
+	reply, err := w.s.client.EvalSha(w.t.Context(), w.s.batch.sha, keys, append(args, int64(now))...).Text()
+	if err != nil || len(reply) != replyBytes*len(all) {
+		w.t.Fatalf("%d bytes, %v", len(reply), err)
+	}
+	var left []batched
+	for n, b := range all {
+		part := reply[n*replyBytes : (n+1)*replyBytes]
+		if part[0] == undecided {
+			left = append(left, b)
+			continue
+		}
+		w.decided++
+		if diff := w.compare(b, part); diff != "" {
+			return diff
+		}
+	}
+	for _, b := range left {
+		w.undecided++
+		args := append(encode(b.call.Params, b.call.Command, store.Recollection{}), int64(now))
+		part, err := w.s.client.EvalSha(w.t.Context(), w.s.step.sha, []string{w.counterKey(b.counter), w.guardKey(w.guardOf(b.counter))}, args...).Text()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if diff := w.compare(b, part); diff != "" {
+			return diff
+		}
+	}
+	return ""
+}
+
+// plain makes most calls such as a batch decides, at an instant.
+func (w *batchWorld) plain(c storetest.Call, now limiter.Instant) storetest.Call {
+	c.Now, c.Params.Retention = now, limiter.Retention{}
+	if w.dice()%8 == 0 {
+		return c
+	}
+	p := c.Params
+	p.Generation, p.Rates, p.Fairness = 1, slices.Clone(p.Rates[:1]), limiter.Fairness{}
+	p.Rates[0].Monthly = false
+	if p.Validate() != nil {
+		return c
+	}
+	c.Params = p
+	c.Command = limiter.Command{Op: limiter.Take, First: w.dice()%2 == 0, Min: 1, Want: 1 + int64(w.dice()%5)}
+	return c
+}
+
+// compare has Step decide what a script has, and returns how they differ.
+func (w *batchWorld) compare(b batched, reply string) string {
+	w.t.Helper()
+	got, _, _, err := decode(reply, b.call.Params)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c, g := &w.counters[b.counter], &w.guards[w.guardOf(b.counter)]
+	c.guard = *g
+	want := c.apply(b.call, store.Recollection{})
+	*g = c.guard
+	w.asked[b.counter].Answered(b.call, want)
+	return gocmp.Diff(exact(want), exact(got))
+}
+
+// diff returns how what the server holds differs.
+func (w *batchWorld) diff() string {
+	ctx := w.t.Context()
+	for i, c := range w.counters {
+		got := decodeState(w.s.client.Get(ctx, w.counterKey(i)).Val())
+		if diff := gocmp.Diff(c.state, got, gocmp.Comparer(limiter.State.Equal)); diff != "" {
+			return diff
+		}
+	}
+	for g, want := range w.guards {
+		text, got := want.text(w.s.line), w.s.client.Get(ctx, w.guardKey(g)).Val()
+		if len(got) > len(text) && want.short {
+			got = got[:len(text)]
+		}
+		if diff := gocmp.Diff(text, got); diff != "" {
+			return diff
+		}
+	}
+	return ""
+}

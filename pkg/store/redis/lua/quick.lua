@@ -1,0 +1,177 @@
+-- Step in a straight line for what is asked most: a take by one rate, of a counter
+-- that has it already or is new, on an instance that remembers. It follows the files that
+-- step.lua ends, to which it leaves what is rare.
+
+local QUICK_HEAD, QUICK_STATE, QUICK_REPLY = '>BBlBllllB', '>lllllll', '>BBBBBlllllllllll'
+local QUICK_BYTES, REPLY_BYTES, LOG_AT = 44, 93, 105
+
+-- quick decides a command by the texts of the counter and of the guard, nil for one that
+-- is not there, and writes the counter. It returns the reply, the text of the counter, that
+-- of the guard if it is another, and when a counter that it made ends; or nothing when it
+-- did nothing.
+local function quick(key, head, command, old, guard)
+  if #head ~= QUICK_BYTES or not guard or string.byte(guard) ~= GUARD_VERSION or old and sub(old, 1, QUICK_BYTES) ~= head then return end
+  local op, first, _, retention, min, want, _, buckets, max_delay, lifetime, p_since, default, reached, recalled, doubtful = unpack(COMMAND, command)
+  local _, line, since, latest = unpack(GUARD, guard)
+  if op ~= TAKE or default ~= 0 or now < latest or now < reached or not find(info, line, 1, true) then return end
+  local _, algorithm, _, _, limit, window, burst, offset, monthly = unpack(QUICK_HEAD, head)
+  local expires, began, pulse, asked, before, index, used = 0, 0, 0, 0, 0, 0, 0
+  if old then expires, began, pulse, asked, before, index, used = unpack(QUICK_STATE, old, QUICK_BYTES + 1) end
+  local number = (now + offset - (now + offset) % window) / window
+  local windowed = algorithm == FIXED_WINDOW
+  if now < began or monthly ~= 0 or windowed and number < index then return end
+
+  local starts, known, begun = number * window - offset, since, since
+  if retention ~= 0 or since ~= recalled or doubtful > 0 or #command > COMMAND_BYTES and not (windowed and starts >= since) then
+    local origin, lost = '', since
+    if #guard > GUARD_BYTES then origin, lost = unpack(TAIL, guard, GUARD_BYTES + 1) end
+    known, begun = remembered(command, line, since, origin, lost)
+  end
+  if known < p_since then known = p_since end
+  local reason, granted, left, most, resets, expires_in, retry, delay = GRANTED, 0, 0, limit, 0, lifetime, 0, 0
+  local moved, keep_until = not old, 0
+  local from, till, newest = nil, 0, '' -- of a log: the bytes that stay, and an entry after them
+
+  if windowed then
+    if number ~= index then
+      moved, index, used = true, number, 0
+    end
+    if number ~= pulse then
+      before = number == pulse + 1 and asked or 0
+      pulse, asked = number, 0
+    end
+    asked = asked + first
+    resets = starts + window - now
+    expires_in, keep_until = resets, starts + 2 * window
+    local forgotten = starts < known
+    if not forgotten and used < limit then left = limit - used end
+    if min > limit then
+      reason = TOO_LARGE
+    elseif left < min then
+      reason, retry = forgotten and AMNESIA or EXHAUSTED, resets
+    else
+      local others = before > asked and before - asked or 0
+      granted = (left + -left % (others + 1)) / (others + 1)
+      if granted > want then granted = want end
+      if granted < min then granted = min end
+      used, left = used + granted, left - granted
+    end
+
+  elseif algorithm <= SLIDING_LOG then
+    local part = 1
+    if algorithm == SLIDING_WINDOW then
+      part = (window + -window % buckets) / buckets
+    elseif limit > MAX_LOG then
+      part = (window + -window % MAX_LOG) / MAX_LOG
+    end
+    from, till = LOG_AT, old and #old or LOG_AT - 1
+    local last, last_count
+    while from < till do
+      local at, count, next = unpack(ENTRY, old, from)
+      if now < at + window then break end
+      from, used = next, used - count
+    end
+    if from < till then
+      last, last_count = unpack(ENTRY, old, till - ENTRY_BYTES + 1)
+      resets = last + window - now
+    end
+    if index < now then index = now end
+    if used < limit then left = limit - used end
+    local blind = known > 0 and known + lifetime + -(known + lifetime) % part + window - now or 0
+    if blind > 0 then left = 0 end
+    if min > limit then
+      reason = TOO_LARGE
+    elseif left < min then
+      reason = blind > 0 and AMNESIA or EXHAUSTED
+      local excess, at_byte = used + min - limit, from
+      while excess > 0 and at_byte < till do
+        local at, count, next = unpack(ENTRY, old, at_byte)
+        excess, retry, at_byte = excess - count, at + window - now, next
+      end
+      if retry < blind then retry = blind end
+    else
+      granted = want < left and want or left
+      left, used = left - granted, used + granted
+      local at = now + lifetime
+      at = at + -at % part
+      if last and (at <= last or till - from + 1 >= MAX_LOG * ENTRY_BYTES) then
+        if at < last then at = last end
+        till, newest = till - ENTRY_BYTES, pack(ENTRY, at, last_count + granted)
+      else
+        newest = pack(ENTRY, at, granted)
+      end
+      resets = at + window - now
+      if expires < now + lifetime then expires = now + lifetime end
+    end
+    keep_until = (now + resets > index and now + resets or index) + window
+    if resets < blind then resets = blind end
+
+  else
+    local cost, drain = window, limit
+    do
+      local a, b = limit, window
+      while b ~= 0 do a, b = b, a % b end
+      cost, drain = window / a, limit / a
+    end
+    local full = (burst == 0 and limit or burst) * cost
+    if algorithm == LEAKY_BUCKET then full = max_delay * drain + cost end
+    local lowest = lifetime * drain
+    if not old then index = now end
+    if now > index then
+      used, index = used - (now - index) * drain, now
+    end
+    if used < lowest then used = lowest end
+    if known > 0 then
+      local fill = full - (now > known and (now - known) * drain or 0)
+      if fill < 0 then fill = 0 end
+      if fill >= used then
+        used = fill
+        if index < known then index = known end
+      end
+    end
+    local ahead = index - now
+    most = (full - lowest - (full - lowest) % cost) / cost
+    if used < full then left = (full - used - (full - used) % cost) / cost end
+    if min > most then
+      reason = TOO_LARGE
+    elseif left < min then
+      local over = used - full + min * cost
+      reason, retry = EXHAUSTED, ahead + (over + -over % drain) / drain
+    else
+      granted = want < left and want or left
+      left, used = left - granted, used + granted * cost
+      if algorithm == LEAKY_BUCKET and used > cost then
+        delay = (used - cost + -(used - cost) % drain) / drain
+      end
+      if expires < now + lifetime + delay then expires = now + lifetime + delay end
+    end
+    if used > lowest then resets = ahead + (used - lowest + -(used - lowest) % drain) / drain end
+    keep_until = index + (used + -used % drain) / drain + window
+  end
+
+  local text = head .. pack(QUICK_STATE, expires, began, pulse, asked, before, index, used)
+  local noted, ends
+  if windowed and not moved then
+    if text ~= old then call('SET', key, text, 'KEEPTTL') end
+  elseif windowed or moved or granted > 0 then
+    if from then text = text .. pack('>I', till - from + 1 + #newest) .. sub(old or '', from, till) .. newest end
+    if keep_until < expires then keep_until = expires end
+    ends = (keep_until + -keep_until % 1000) / 1000
+    if old then
+      call('SET', key, text, 'PXAT', ends + BACKSTOP)
+    elseif not call('SET', key, text, 'PXAT', ends + BACKSTOP, 'NX') then
+      return -- it has a value of another type
+    end
+    if now >= latest + LATEST_STEP or windowed and starts > latest then
+      local tail = sub(guard, GUARD_BYTES + 1)
+      if replicated and #tail == TAIL_BYTES and string.byte(tail, -1) < COPIED then
+        tail = sub(tail, 1, -2) .. string.char(string.byte(tail, -1) + COPIED)
+      end
+      noted = pack(GUARD, GUARD_VERSION, line, since, now) .. tail
+    end
+  else
+    text = old
+  end
+  return pack(QUICK_REPLY, old and 0 or 2, reason, algorithm, 1, 0, granted, left, most, resets, expires_in, retry, delay, now, begun,
+    number, windowed and used or 0), text, noted, not old and ends
+end
