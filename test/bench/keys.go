@@ -77,6 +77,7 @@ type keyed struct {
 	decisions int
 	ns        float64 // per decision
 	processor float64 // ns of the processes and their store, per decision
+	store     float64 // ns of the store alone, per decision
 	commands  float64 // inside the store, per decision
 	p50, p99  float64 // ns
 	most      int64   // admitted of one key in one second
@@ -131,6 +132,7 @@ func (s *service) turn(c keyCase, messages [][]byte) (t keyed, err error) {
 	t.ns = float64(after.at.Sub(before.at)) / n
 	t.processor, t.commands = float64(after.processor-before.processor)/n, float64(after.commands-before.commands)/n
 	slices.Sort(took)
+	t.store = float64(after.store-before.store) / n
 	t.p50, t.p99 = percentile(took, 500), percentile(took, 990)
 	return t, nil
 }
@@ -139,12 +141,16 @@ func (s *service) turn(c keyCase, messages [][]byte) (t keyed, err error) {
 type spending struct {
 	at        time.Time
 	processor time.Duration
+	store     time.Duration
 	commands  int64
 }
 
 func (s *service) spent() (so spending, err error) {
 	so.at = time.Now()
 	if so.processor, err = processorTime(s.pids); err != nil {
+		return so, err
+	}
+	if so.store, err = processorTime(s.pids[:1]); err != nil {
 		return so, err
 	}
 	if s.commands != nil {
@@ -161,7 +167,7 @@ func keyTable(c keyCase, all []*service, turns [][]keyed) *table {
 		note: fmt.Sprintf("%d processes of each service over a Redis of its own, %d calls of Envoy's always under way at each, %s a second for each key. "+
 			"The services take turns. Processor time is that of the processes and of their Redis; commands are those that Redis counts, in scripts too. "+
 			"Admitted is the most of one key in one second, of what was asked and answered in it.", fleet, callsEach, grouped(c.limit)),
-		head: []string{"", "decisions/s", "× " + all[0].name, "95 %", "processor µs", "×", "95 %", "commands in Redis", "p50 µs", "p99 µs", "admitted", ""},
+		head: []string{"", "decisions/s", "× " + all[0].name, "95 %", "processor µs", "×", "95 %", "of Redis", "commands in Redis", "p50 µs", "p99 µs", "admitted", ""},
 	}
 	of := func(i int, f func(keyed) float64) []float64 {
 		out := make([]float64, len(turns[i]))
@@ -201,7 +207,7 @@ func keyTable(c keyCase, all []*service, turns [][]keyed) *table {
 		}
 		t.add(s.name, fmt.Sprintf("%.0f", 1e9/mid(of(i, ns))), fmt.Sprintf("%.2f", faster), fmt.Sprintf("%.2f–%.2f", fLow, fHigh),
 			micros(mid(of(i, processor))), fmt.Sprintf("%.2f", cost), fmt.Sprintf("%.2f–%.2f", cLow, cHigh),
-			fmt.Sprintf("%.3f", mid(of(i, commands))), micros(mid(of(i, func(k keyed) float64 { return k.p50 }))),
+			micros(mid(of(i, func(k keyed) float64 { return k.store }))), fmt.Sprintf("%.3f", mid(of(i, commands))), micros(mid(of(i, func(k keyed) float64 { return k.p50 }))),
 			micros(mid(of(i, func(k keyed) float64 { return k.p99 }))), fmt.Sprintf("%s of %s", grouped(most), grouped(c.limit)), verdict)
 	}
 	return t

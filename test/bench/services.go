@@ -22,7 +22,7 @@ const fleet = 4
 // A service is processes that answer Envoy's calls over one store.
 type service struct {
 	name     string
-	pids     []int // of all that decides: the processes and their store
+	pids     []int // of all that decides: the store, and the processes
 	askers   []*asker
 	commands func() (int64, error) // that its store has carried out; nil when nobody counts them
 }
