@@ -25,7 +25,7 @@ func isQuick(p limiter.Params, c limiter.Command) bool {
 }
 
 // batchOf returns the keys and arguments of lua/batch.lua.
-func batchOf(asks []*ask) (keys []string, args []any) {
+func batchOf(asks []*ask, ends string) (keys []string, args []any) {
 	var places [partitions]byte // of guards, from 1
 	guards := make([]string, 0, len(asks))
 	keys, args = make([]string, 0, 2*len(asks)), make([]any, 0, 1+2*len(asks))
@@ -40,7 +40,7 @@ func batchOf(asks []*ask) (keys []string, args []any) {
 		keys = append(keys, a.counter)
 		args = append(args, a.head, a.command)
 	}
-	return append(keys, guards...), args
+	return append(append(keys, guards...), ends), args
 }
 
 const (

@@ -97,7 +97,7 @@ func (w *batchWorld) round() string {
 		args = append(args, encodeHead(b.call.Params), encodeCommand(b.call.Params, b.call.Command, store.Recollection{}))
 		places += string(rune(1 + w.guardOf(b.counter)))
 	}
-	keys = append(keys, w.guardKey(0), w.guardKey(1))
+	keys = append(keys, w.guardKey(0), w.guardKey(1), "ends")
 	args[0] = places
 	reply, err := w.s.client.EvalSha(w.t.Context(), w.s.batch.sha, keys, append(args, int64(now))...).Text()
 	if err != nil || len(reply) != replyBytes*len(all) {

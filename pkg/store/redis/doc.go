@@ -49,11 +49,12 @@
 // to the server for the first time cannot know.
 //
 // No counter is dropped by the clock alone. It is listed with its end when it is made.
-// Every 64 counters that a store made, and with each Refresh, the counters of the next
-// partition that have ended are dropped, and the guard notes when. So beside the counters
-// that still count there are up to
-// about 64 a partition and 64 a store, of about 500 bytes each. The server itself drops what nobody swept 32
-// days after its end, which is when nothing asks any more.
+// For every 64 counters that a store made, and with each Refresh, counters that have ended
+// are dropped, once the guards of their partitions know of an instant at which they had.
+// So beside the counters that still count there are about 64 a store, of about 500 bytes
+// each; in a cluster, and of what the rarer script makes, about 64 a partition, too. The
+// server itself drops what nobody swept 32 days after its end, which is when nothing asks
+// any more.
 //
 // # What is not
 //

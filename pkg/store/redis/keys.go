@@ -28,8 +28,12 @@ var guardKeys = func() (list [partitions]string) {
 	return list
 }()
 
-// endsKeys are the keys of the ends of counters; see lua/wire.lua, which makes them from
-// guardKeys.
+// commonEnds is the key of the ends of counters of all partitions, which lua/batch.lua
+// made on a single server.
+const commonEnds = "weir:{0}:all:ends"
+
+// endsKeys are the keys of the ends of other counters; see lua/wire.lua. Their script makes
+// them from guardKeys.
 var endsKeys = func() (list [partitions]string) {
 	for p, prefix := range prefixes {
 		list[p] = prefix + "ends"

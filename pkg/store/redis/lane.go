@@ -28,6 +28,7 @@ const (
 type lane struct {
 	client   goredis.UniversalClient
 	batch    script
+	ends     string // key of the ends of what batch makes
 	patience time.Duration
 
 	mu      sync.Mutex
@@ -165,7 +166,7 @@ func (l *lane) fly(ctx context.Context, share []*pending) {
 		l.carry(ctx, cmds)
 		return
 	}
-	keys, args := batchOf(asks)
+	keys, args := batchOf(asks, l.ends)
 	batch := newCall(ctx, "evalsha", l.batch.sha, keys, args)
 	l.carry(ctx, append(cmds, batch))
 	if goredis.HasErrorPrefix(batch.Err(), "NOSCRIPT") {
@@ -187,6 +188,15 @@ func (l *lane) carry(ctx context.Context, cmds []goredis.Cmder) {
 		}
 		return nil
 	})
+}
+
+// beside runs f beside the calls, unless the lane is closed.
+func (l *lane) beside(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.shared.Go(f)
+	}
 }
 
 // close fails those who wait, and those to come.
@@ -217,7 +227,10 @@ func newLanes(client goredis.UniversalClient, batch script) lanes {
 	}
 	list := make(lanes, n)
 	for i := range list {
-		list[i] = &lane{client: client, batch: batch, patience: patience}
+		list[i] = &lane{client: client, batch: batch, ends: endsKeys[i], patience: patience}
+	}
+	if n == 1 {
+		list[0].ends = commonEnds
 	}
 	return list
 }

@@ -29,7 +29,7 @@ type Store struct {
 	lanes  lanes    // of Apply
 	floors floors
 	known  [partitions]recollections
-	made   atomic.Uint32 // counters, by Apply
+	made   [2]atomic.Uint32 // counters, by step and by batch
 }
 
 // New returns a store that calls through client, which Close closes. Errors call the
@@ -128,7 +128,7 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 	}
 	floor, known, asked := s.floors.of(partition), &s.known[partition], c
 	asked.Floor = max(c.Floor, floor.At(s.clock()))
-	reply, err := s.decide(ctx, keys, partition, p, asked, known.get(p.Retention, floor))
+	reply, together, err := s.decide(ctx, keys, partition, p, asked, known.get(p.Retention, floor))
 	if err != nil {
 		return limiter.Result{}, s.explainOf(partition, err)
 	}
@@ -146,25 +146,26 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 		// The instance is new. Partitions that are idle now would pay for it in a
 		// later window; what cannot be stamped now stamps itself then.
 		_ = s.Warm(ctx)
-	case marks&made != 0 && s.made.Add(1)%sweepEvery == 0:
-		_, _ = s.tend(ctx, s.turn.next()) // or the next time
+	case marks&made != 0 && s.made[flag(together)].Add(1)%sweepEvery == 0:
+		s.tidy(together)
 	}
 	return res, nil
 }
 
 // decide has a script decide a command: the one of batches, and the other one for what is
-// rare, which that leaves as it is.
+// rare, which that leaves as it is. It reports whether that of batches did.
 func (s *Store) decide(
 	ctx context.Context, keys []string, partition uint32, p limiter.Params, c limiter.Command, known store.Recollection,
-) (reply any, err error) {
+) (reply any, together bool, err error) {
 	if isQuick(p, c) {
 		a := &ask{partition: partition, counter: keys[0], head: encodeHead(p), command: encodeCommand(p, c, known)}
 		if err := s.lanes.of(partition).decide(ctx, a); err != nil {
-			return nil, err // the ask may still be under way
+			return nil, false, err // the ask may still be under way
 		}
 		if a.reply != "" {
-			return a.reply, nil
+			return a.reply, true, nil
 		}
 	}
-	return s.step.run(ctx, s.lanes.of(partition), keys, encode(p, c, known))
+	reply, err = s.step.run(ctx, s.lanes.of(partition), keys, encode(p, c, known))
+	return reply, false, err
 }
