@@ -85,22 +85,55 @@ func (d *budgetShow) printHints() {
 		"Ctrl-C ends it and cleans up.\n\n", cutFor, cutEvery, dir, d.cluster.Controller.PID())
 }
 
-func (d *budgetShow) summarize() {
-	var over, whole int
-	var unused float64
-	for i := range d.rows {
-		r := &d.rows[i]
-		if r.overshoot() > 0 {
-			over++
-		}
-		if !r.cut && !r.first && (i == 0 || !d.rows[i-1].cut) {
-			whole++
-			unused += r.unused()
+// whole returns the windows in which the clusters saw each other and all was granted.
+func whole(rows []budgetRow) (out []budgetRow) {
+	for i, r := range rows {
+		if !r.cut && !r.first && (i == 0 || !rows[i-1].cut) {
+			out = append(out, r)
 		}
 	}
+	return out
+}
+
+// judge says what is wrong: a window that admitted more than the limit, a whole one in which
+// a cluster admitted nothing, or that fewer than the wanted number are whole. Nothing is
+// wrong when none are wanted: then people may change the limit as they watch.
+func judge(rows []budgetRow, wanted int) error {
+	if wanted == 0 {
+		return nil
+	}
+	for _, r := range rows {
+		if r.overshoot() > 0 {
+			return fmt.Errorf("the window at %s admitted %d, more than the limit of %d", r.start.Format(time.TimeOnly), r.sum(), budgetLimit)
+		}
+	}
+	fine := whole(rows)
+	for _, r := range fine {
+		if r.admitted[0] == 0 || r.admitted[1] == 0 {
+			return fmt.Errorf("the window at %s admitted %d in eu-west and %d in us-east, want some in each", r.start.Format(time.TimeOnly), r.admitted[0], r.admitted[1])
+		}
+	}
+	if len(fine) < wanted {
+		return fmt.Errorf("the time was over after %d of %d whole windows", len(fine), wanted)
+	}
+	return nil
+}
+
+func (d *budgetShow) summarize() {
+	var over int
+	for i := range d.rows {
+		if d.rows[i].overshoot() > 0 {
+			over++
+		}
+	}
+	fine := whole(d.rows)
+	var unused float64
+	for i := range fine {
+		unused += fine[i].unused()
+	}
 	fmt.Fprintf(d.out, "Windows, counted at the applications of both clusters: %d; over the limit: %d.\n", len(d.rows), over)
-	if whole > 0 {
+	if len(fine) > 0 {
 		fmt.Fprintf(d.out, "Of the budget, %.2f%% was not used although it was asked for (mean of %d windows in which the clusters saw each other).\n",
-			unused/float64(whole), whole)
+			unused/float64(len(fine)), len(fine))
 	}
 }

@@ -74,7 +74,7 @@ func (d *budgetShow) play(ctx context.Context) error {
 	d.step("4 pods are ready in each cluster; sending %d requests a second to each", budgetLoad)
 	d.show(ctx)
 	d.summarize()
-	return nil
+	return judge(d.rows, d.windows)
 }
 
 // introduce copies the Secret that the hub made for the member, and lets its controller
@@ -113,7 +113,8 @@ func (d *budgetShow) credentials(ctx context.Context) (*corev1.Secret, error) {
 	}
 }
 
-// show adds a row for each window until ctx is done, and cuts and heals the link.
+// show adds a row for each window, and cuts and heals the link, until ctx is done or the
+// windows to judge are whole.
 func (d *budgetShow) show(ctx context.Context) {
 	ctx, cancel := d.limited(ctx)
 	defer cancel()
@@ -138,6 +139,9 @@ func (d *budgetShow) show(ctx context.Context) {
 			row.first = n == 1
 			d.rows = append(d.rows, row)
 			d.print(ctx, row)
+			if d.windows > 0 && len(whole(d.rows)) >= d.windows {
+				return
+			}
 		}
 		open = open.Add(budgetWindow)
 	}

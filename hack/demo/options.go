@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ type options struct {
 	assets   string
 	dir      string
 	duration time.Duration // 0: until Ctrl-C
+	windows  int           // of the budget scene, to judge before it ends; 0: none
 	scene    string
 	store    v1alpha1.StoreType
 }
@@ -41,6 +43,9 @@ func readOptions() (options, error) {
 		return o, err
 	}
 	if o.scene, err = readScene(os.Getenv("DEMO_SCENE")); err != nil {
+		return o, err
+	}
+	if o.windows, err = readWindows(os.Getenv("DEMO_WINDOWS"), o.scene); err != nil {
 		return o, err
 	}
 	o.store, err = readStore(os.Getenv("DEMO_STORE"))
@@ -68,6 +73,20 @@ func readDuration(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("DEMO_DURATION is %q, not a positive duration; write for example 60s, or leave it out to run until Ctrl-C", text)
 	}
 	return d, nil
+}
+
+func readWindows(text, scene string) (int, error) {
+	if text = strings.TrimSpace(text); text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n <= 0 {
+		return 0, fmt.Errorf("DEMO_WINDOWS is %q, not a positive number; write for example 2, or leave it out to judge none", text)
+	}
+	if scene != budgetScene {
+		return 0, errors.New("DEMO_WINDOWS is set, but DEMO_SCENE is not budget")
+	}
+	return n, nil
 }
 
 func readStore(text string) (v1alpha1.StoreType, error) {

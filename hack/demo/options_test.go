@@ -32,6 +32,22 @@ func TestTheSceneIsOneThatThereIs(t *testing.T) {
 	}
 }
 
+func TestWindowsAreOfTheBudgetScene(t *testing.T) {
+	for text, want := range map[string]int{"": 0, " 2 ": 2} {
+		if got, err := readWindows(text, budgetScene); err != nil || got != want {
+			t.Errorf("readWindows(%q) = %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"0", "-1", "2s", "two"} {
+		if got, err := readWindows(text, budgetScene); err == nil || !strings.Contains(err.Error(), "for example 2") {
+			t.Errorf("readWindows(%q) = %v, %v; want an error that names the cure", text, got, err)
+		}
+	}
+	if got, err := readWindows("2", policyScene); err == nil || !strings.Contains(err.Error(), "is not budget") {
+		t.Errorf("windows of the policy scene = %v, %v; want an error that names the scene", got, err)
+	}
+}
+
 func TestTheStoreIsOneThatThereIs(t *testing.T) {
 	for text, want := range map[string]v1alpha1.StoreType{
 		"": v1alpha1.ControllerStore, "redis": v1alpha1.RedisStoreType, " Postgres ": v1alpha1.PostgresStoreType,

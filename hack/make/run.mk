@@ -2,6 +2,7 @@
 
 export DEMO_DURATION ?= ## end `make demo` by itself, for example after 60s; empty: until Ctrl-C
 export DEMO_SCENE ?= policy ## what the demo shows: policy (a rate limit), pool (a concurrency limit in front of a slow backend) or budget (one limit over two clusters)
+export DEMO_WINDOWS ?= ## end the budget scene after this number of whole windows, and fail when one broke the limit; empty: judge none
 export DEMO_STORE ?= Controller ## where the demo counts at first: Controller, Redis or Postgres
 
 .PHONY: demo

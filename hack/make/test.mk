@@ -40,9 +40,10 @@ test-fleet-more: deps assets build demo-programs fleet-modules sealed ## The sam
 
 .PHONY: test-demo
 test-demo: deps assets build demo-programs sealed ## Run each scene of the demo for some seconds, and prove that nothing of it leaves this machine
-	@for scene in policy pool budget; do \
+	@for scene in policy pool; do \
 		KUBEBUILDER_ASSETS=$(ASSETS) DEMO_SCENE=$$scene DEMO_DURATION=10s $(SEALED) bin/demo; \
 	done
+	@KUBEBUILDER_ASSETS=$(ASSETS) DEMO_SCENE=budget DEMO_WINDOWS=2 DEMO_DURATION=90s $(SEALED) bin/demo
 
 .PHONY: torture
 torture: deps assets build demo-programs sealed ## Kill, pause, cut off and misguide everything under load for TORTURE, and judge every window by what reached the applications
