@@ -93,14 +93,17 @@ func message(domain, key, value string) []byte {
 }
 
 // keep keeps so many calls under way until an instant, and waits for the last answer.
-// What is asked is drawn from the messages; what is answered is handed to note, unless it
-// was asked before an instant.
+// What is asked is drawn from the messages, until none is, which is -1; what is answered is
+// handed to note, unless it was asked before an instant.
 func (a *asker) keep(calls int, from, until time.Time, messages [][]byte, draw func() int, note func(answer)) error {
 	if err := a.conn.SetDeadline(until.Add(10 * time.Second)); err != nil {
 		return err
 	}
 	ask := func(now time.Time) error {
 		key := draw()
+		if key < 0 {
+			return nil
+		}
 		stream := a.stream
 		a.stream += 2
 		a.open[stream] = &question{key: key, asked: now, ignored: now.Before(from)}

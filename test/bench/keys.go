@@ -69,7 +69,7 @@ func overKeys(show func(*table)) error {
 		}
 		show(keyTable(c, s.all, turns))
 	}
-	return nil
+	return seenOnce(s.all[:2], show)
 }
 
 // keyed is what a service did in one turn.
@@ -153,9 +153,7 @@ func (s *service) spent() (so spending, err error) {
 	if so.store, err = processorTime(s.pids[:1]); err != nil {
 		return so, err
 	}
-	if s.commands != nil {
-		so.commands, err = s.commands()
-	}
+	so.commands, err = commandsOf(s.redis)
 	return so, err
 }
 

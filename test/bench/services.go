@@ -21,10 +21,10 @@ const fleet = 4
 
 // A service is processes that answer Envoy's calls over one store.
 type service struct {
-	name     string
-	pids     []int // of all that decides: the store, and the processes
-	askers   []*asker
-	commands func() (int64, error) // that its store has carried out; nil when nobody counts them
+	name   string
+	pids   []int // of all that decides: the store, and the processes
+	askers []*asker
+	redis  *goredis.Client
 }
 
 // services are all of them, and the processes behind them.
@@ -34,11 +34,11 @@ type services struct {
 	all []*service
 }
 
-// What is limited, a second: so much for each user, and so much for all that asks for
-// what nobody uses up.
+// What is limited: so much a second for each user, so much a minute for each visitor, and
+// so much a second for all that asks for what nobody uses up.
 const (
-	userLimit             = 100
-	userKey, plentifulKey = "user", "plentiful"
+	userLimit                         = 100
+	userKey, visitorKey, plentifulKey = "user", "visitor", "plentiful"
 )
 
 // openServices starts every service over a Redis of its own, or nothing.
@@ -84,7 +84,7 @@ func (s *services) start(name string, process func(store, listen string, n int) 
 	s.stopped = append(s.stopped, store.Kill)
 	client := goredis.NewClient(&goredis.Options{Addr: store.Address, MaxRetries: -1})
 	s.stopped = append(s.stopped, func() { _ = client.Close() })
-	opened := &service{name: name, pids: []int{store.Process.PID()}, commands: func() (int64, error) { return commandsOf(client) }}
+	opened := &service{name: name, pids: []int{store.Process.PID()}, redis: client}
 	for n := range fleet {
 		listen, err := freeport.Address()
 		if err != nil {
@@ -132,14 +132,14 @@ func (s *services) sidecar(mode policy.ConsistencyMode) func(store, listen strin
 		if mode == policy.Leased {
 			consistency = policy.Consistency{Mode: mode, Size: policy.Adaptive, Batch: 100, Min: 1, Max: 10_000, Expiry: policy.Coupled}
 		}
-		perSecond := func(key string, limit int64) policy.Limit {
+		per := func(window limiter.Micros, key string, limit int64) policy.Limit {
 			return policy.Limit{
 				Name:  key,
 				Match: []policy.Match{{Descriptors: []policy.DescriptorMatch{{Key: key}}}},
 				Key: &policy.Key{
-					Parts: []policy.KeyPart{{Type: policy.DescriptorKey, Name: key}}, OnMissing: policy.Skip, MaxKeys: 2 * manyKeys,
+					Parts: []policy.KeyPart{{Type: policy.DescriptorKey, Name: key}}, OnMissing: policy.Skip, MaxKeys: visitors,
 				},
-				Rates: []limiter.Rate{{Limit: limit, Window: limiter.Second}},
+				Rates: []limiter.Rate{{Limit: limit, Window: window}},
 			}
 		}
 		data, _, err := policy.Encode(policy.Snapshot{Cluster: "bench", Policies: []policy.Policy{{
@@ -147,7 +147,9 @@ func (s *services) sidecar(mode policy.ConsistencyMode) func(store, listen strin
 			Store:              policy.Store{Type: policy.RedisStore, Address: store},
 			Consistency:        consistency,
 			OnStoreUnavailable: policy.Deny,
-			Limits:             []policy.Limit{perSecond(userKey, userLimit), perSecond(plentifulKey, plenty)},
+			Limits: []policy.Limit{
+				per(limiter.Second, userKey, userLimit), per(60*limiter.Second, visitorKey, userLimit), per(limiter.Second, plentifulKey, plenty),
+			},
 		}}})
 		if err != nil {
 			return 0, err
@@ -167,6 +169,8 @@ descriptors:
 - key: %s
   rate_limit: {unit: second, requests_per_unit: %d}
 - key: %s
+  rate_limit: {unit: minute, requests_per_unit: %d}
+- key: %s
   rate_limit: {unit: second, requests_per_unit: %d}
 `
 
@@ -177,7 +181,7 @@ func (s *services) ratelimit(store, listen string, n int) (int, error) {
 		return 0, err
 	}
 	file := filepath.Join(dir, "keys.yaml")
-	text := fmt.Appendf(nil, ratelimitConfig, userKey, userLimit, plentifulKey, plenty)
+	text := fmt.Appendf(nil, ratelimitConfig, userKey, userLimit, visitorKey, userLimit, plentifulKey, plenty)
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return 0, err
 	}
