@@ -13,9 +13,21 @@ const maxHashes = 512
 // exact counts of the keys that matter.
 type query struct {
 	id      uint64
-	hashes  []string       // ascending
-	asked   map[Holder]int // holders that have not replied, with the number of their rounds when asked
-	unknown bool           // some count cannot be had
+	hashes  []string            // ascending
+	set     map[string]struct{} // about
+	asked   map[Holder]int      // holders that have not replied, with the number of their rounds when asked
+	unknown bool                // some count cannot be had
+}
+
+// about returns the hashes as a set, which all tallies share.
+func (q *query) about() map[string]struct{} {
+	if len(q.set) != len(q.hashes) {
+		q.set = make(map[string]struct{}, len(q.hashes))
+		for _, hash := range q.hashes {
+			q.set[hash] = struct{}{}
+		}
+	}
+	return q.set
 }
 
 func (q *query) pending(h Holder) bool {
@@ -31,7 +43,9 @@ func (l *Limit) ask(w *window) (Query, bool) {
 	ceilings := l.ceilingsOf(w)
 	hashes, all := w.suspects(ceilings)
 	l.queries++
-	w.query = &query{id: l.queries, hashes: hashes, asked: map[Holder]int{}, unknown: !all || w.hidden() > ceilings("").most}
+	w.query = &query{
+		id: l.queries, hashes: hashes, asked: map[Holder]int{}, unknown: !all || w.hidden() > ceilings("").most,
+	}
 	for h, t := range w.tallies {
 		if t.knows(hashes) {
 			continue
@@ -70,22 +84,28 @@ func (w *window) hidden() int64 {
 // ones, and false when not all of the former fit.
 func (w *window) suspects(of ceilings) ([]string, bool) {
 	most := map[string]KeyCount{} // of each key that is listed: admitted at most, and known refusals
-	for _, t := range w.tallies {
-		for hash := range t.keys {
-			most[hash] = KeyCount{Hash: hash}
-		}
-	}
+	var rests int64               // that any key may have of holders that do not name all they admitted
 	for _, t := range w.tallies {
 		rest := min(t.unlisted(), t.hidden)
-		for hash, sum := range most {
+		if t.partial == 0 {
+			rest = 0
+		}
+		rests += rest
+		for hash := range t.named() {
 			c, exact := t.count(hash)
+			sum := most[hash]
 			sum.Admitted += c.Admitted
 			sum.Refused += c.Refused
-			if !exact {
-				sum.Admitted += rest
+			if exact {
+				sum.Admitted -= rest
 			}
 			most[hash] = sum
 		}
+	}
+	for hash, sum := range most {
+		sum.Hash = hash
+		sum.Admitted += rests
+		most[hash] = sum
 	}
 	var over, refused []KeyCount
 	for _, c := range most {
@@ -114,6 +134,9 @@ func (w *window) suspects(of ceilings) ([]string, bool) {
 
 // knows reports whether the tally has the exact counts of every key of hashes.
 func (t *tally) knows(hashes []string) bool {
+	if t.partial == 0 {
+		return true
+	}
 	for _, hash := range hashes {
 		if _, exact := t.count(hash); !exact {
 			return false
@@ -140,12 +163,9 @@ func (w *window) reply(h Holder, keys []KeyCount, unknown bool) {
 		return
 	}
 	t := w.tallies[h]
-	t.replies = make(map[string]KeyCount, len(w.query.hashes))
-	for _, hash := range w.query.hashes {
-		t.replies[hash] = KeyCount{Hash: hash}
-	}
+	t.asked, t.replies = w.query.about(), make(map[string]KeyCount, len(keys))
 	for _, k := range keys {
-		if _, asked := t.replies[k.Hash]; asked {
+		if _, asked := t.asked[k.Hash]; asked {
 			t.replies[k.Hash] = k
 		}
 	}

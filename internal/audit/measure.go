@@ -128,8 +128,9 @@ func (w *window) measure(of ceilings, carry, losses int64) measurement {
 		each(all, of(""))
 		return m
 	}
+	sums := w.sums()
 	for _, hash := range w.query.hashes {
-		each(w.sum(hash), of(hash))
+		each(sums[hash], of(hash))
 	}
 	return m
 }
@@ -149,13 +150,22 @@ func (m *measurement) worst(c KeyCount, of ceiling, bound int64) {
 	m.unused = max(m.unused, int32(float64(unused)/float64(of.limit)*basisPoints))
 }
 
-// sum returns what all holders let through of one key.
-func (w *window) sum(hash string) KeyCount {
-	var out KeyCount
+// sums returns what all holders let through of each key of the query; a key is left out
+// of which nobody did anything. It works in proportion to what holders name, not to
+// holders × keys.
+func (w *window) sums() map[string]KeyCount {
+	asked, out := w.query.about(), make(map[string]KeyCount, len(w.query.hashes))
 	for _, t := range w.tallies {
-		c, _ := t.count(hash)
-		out.Admitted += c.Admitted
-		out.Refused += c.Refused
+		for hash := range t.named() {
+			if _, ok := asked[hash]; !ok {
+				continue
+			}
+			c, _ := t.count(hash)
+			sum := out[hash]
+			sum.Admitted += c.Admitted
+			sum.Refused += c.Refused
+			out[hash] = sum
+		}
 	}
 	return out
 }

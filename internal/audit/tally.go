@@ -1,6 +1,10 @@
 package audit
 
-import "github.com/weir-dev/weir/pkg/limiter"
+import (
+	"iter"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
 
 // A tally is what one holder let through in one window: the sum of its rows.
 type tally struct {
@@ -13,7 +17,8 @@ type tally struct {
 	keys    map[string]listing
 	partial int                 // rows whose keys do not account for all they count
 	hidden  int64               // the most that a key no row names was admitted
-	replies map[string]KeyCount // exact counts, as the holder answered a query
+	asked   map[string]struct{} // keys of the query that the holder answered; shared by all
+	replies map[string]KeyCount // its exact counts of them, but for those that are 0
 }
 
 // A listing is what the rows that name a key count of it.
@@ -77,24 +82,37 @@ func (r *Row) partial() bool {
 
 // count returns what is known of one key, and whether that is all of it.
 func (t *tally) count(hash string) (KeyCount, bool) {
-	if c, ok := t.replies[hash]; ok {
+	if _, ok := t.asked[hash]; ok {
+		c := t.replies[hash]
+		c.Hash = hash
 		return c, true
 	}
 	c := t.keys[hash]
 	return c.KeyCount, c.partial == t.partial
 }
 
+// named returns the keys that a row or a reply names.
+func (t *tally) named() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for hash := range t.keys {
+			if !yield(hash) {
+				return
+			}
+		}
+		for hash := range t.replies {
+			if _, ok := t.keys[hash]; !ok && !yield(hash) {
+				return
+			}
+		}
+	}
+}
+
 // unlisted returns the units admitted that no key accounts for.
 func (t *tally) unlisted() int64 {
 	rest := t.admitted
-	for hash := range t.keys {
+	for hash := range t.named() {
 		c, _ := t.count(hash)
 		rest -= c.Admitted
-	}
-	for hash, c := range t.replies {
-		if _, ok := t.keys[hash]; !ok {
-			rest -= c.Admitted
-		}
 	}
 	return max(0, rest)
 }

@@ -94,7 +94,7 @@ func (w *window) replace(h Holder, old Row, resent bool, row Row) {
 	t.ended = t.ended || row.Final && tupleOf(&row).end() >= w.id.end()
 	// A row that names other keys may leave out one whose count was taken from it.
 	if t.admitted != before.admitted || t.refused != before.refused || t.open != before.open || !slices.Equal(old.Keys, row.Keys) {
-		t.replies = nil
+		t.asked, t.replies = nil, nil
 		w.reopen()
 	}
 }
