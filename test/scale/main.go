@@ -116,6 +116,8 @@ var stages = []stage{
 	{"policies", "Policies", measurePolicies},
 	{"sidecars", "Sidecars under one policy", measureSidecars},
 	{"shared", "Sidecars under a hundred policies", measureShared},
+	{"leases", "Leases", measureLeases},
+	{"audit", "Audit", measureAudit},
 }
 
 // measure runs the stages and writes the page. Figures that were had are written although

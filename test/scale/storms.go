@@ -51,10 +51,7 @@ func (f *sidecars) storms(ctx context.Context, s *section, n string) error {
 		})
 	}
 	s.notes = append(s.notes, l.text())
-	if over := l.over(); over > 0 {
-		return fmt.Errorf("%d were admitted beyond the limit of %d", over, limit)
-	}
-	return nil
+	return l.wrong()
 }
 
 // storm ends the leader, and starts it again when all are back.
