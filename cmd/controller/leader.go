@@ -64,7 +64,9 @@ func (p *platform) addLeader(ctx context.Context) error {
 	}
 	leads := func() bool { _, ok := fleet.Now(); return ok }
 	return errors.Join(
-		metrics.Registry.Register(&exported.Objects{Cache: p.manager.GetCache(), Leads: leads}),
+		metrics.Registry.Register(&exported.Objects{
+			Cache: p.manager.GetCache(), Leads: leads, Namespaces: p.options.policyMetrics == "Namespace",
+		}),
 		p.manager.Add(fleet), p.addHub(shared),
 		policies.SetupWithManager(p.manager), pools.SetupWithManager(p.manager), budgets.SetupWithManager(p.manager),
 		p.addLabel(ctx),

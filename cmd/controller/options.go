@@ -44,6 +44,7 @@ type options struct {
 	certificateSANs   []string
 	metricsAddress    string
 	healthAddress     string
+	policyMetrics     string
 	profileAddress    string
 	apiRequests       int // a second
 	leaderElect       bool
@@ -104,6 +105,7 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "`address` of /metrics; 0 turns it off")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 turns it off")
 
+	flags.StringVar(&o.policyMetrics, "policy-metrics", "Each", "`form` of the metrics of policies: Each has series of every policy and limit; Namespace has those of a namespace together, for thousands of policies")
 	flags.StringVar(&o.profileAddress, "profile-bind-address", "0", "`address` of /debug/pprof/, which says where CPU time and memory go; 0 turns it off. Nobody is asked who they are there: bind 127.0.0.1")
 
 	flags.IntVar(&o.apiRequests, "api-requests", 200, "`number` of requests a second that the controller sends to the API server at most, twice as many at once; statuses and Events each have as many, and leader election has its own")
@@ -146,6 +148,7 @@ func (o *options) validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
+	check(o.policyMetrics == "Each" || o.policyMetrics == "Namespace", "--policy-metrics is %q: write Each or Namespace", o.policyMetrics)
 	check(o.apiRequests > 0, "--api-requests is %d: write at least 1", o.apiRequests)
 	check(o.sidecarImage != "", "--sidecar-image is empty: name the image that injected pods run")
 	check(slices.Contains(pullPolicies, corev1.PullPolicy(o.sidecarPull)),

@@ -53,6 +53,7 @@ func TestRefusedOptions(t *testing.T) {
 		"other clusters need a port":             {[]string{"--federation-bind-address=hub"}, `--federation-bind-address is "hub"`},
 		"capture is of a known kind":             {[]string{"--default-capture=iptables"}, `--default-capture is "iptables"`},
 		"a collector is an address":              {[]string{"--sidecar-otlp-endpoint=http://traces:4317"}, `--sidecar-otlp-endpoint is "http://traces:4317"`},
+		"metrics have a known form":              {[]string{"--policy-metrics=None"}, `--policy-metrics is "None"`},
 		"requests are needed":                    {[]string{"--api-requests=0"}, "--api-requests is 0"},
 		"a port is a number of 16 bits":          {[]string{"--webhook-port=70000"}, "--webhook-port is 70000"},
 		"the deadline lies within the lease":     {[]string{"--leader-elect-renew-deadline=15s"}, "two leaders overlap"},

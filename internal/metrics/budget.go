@@ -28,7 +28,7 @@ var (
 	}
 )
 
-func tellBudget(out chan<- prometheus.Metric, b *v1alpha1.FederatedBudget) {
+func tellBudget(out output, b *v1alpha1.FederatedBudget) {
 	s := &b.Status
 	if s.ObservedGeneration != b.Generation {
 		return // nothing is known of this one

@@ -18,6 +18,9 @@ const readTimeout = 2 * time.Second
 type Objects struct {
 	Cache client.Reader
 	Leads func() bool // whether this process measures; it does not block
+	// Namespaces has policies told by their namespace, without their names, so that there are
+	// no more series for more policies.
+	Namespaces bool
 }
 
 var _ prometheus.Collector = (*Objects)(nil)
@@ -29,6 +32,9 @@ var (
 		"1, for the status that a condition of an object has: True, False or Unknown. The other two are absent.",
 		[]string{"kind", "namespace", "name", "condition", "status"}, nil)
 )
+
+// An output takes a figure.
+type output func(d *prometheus.Desc, value float64, labels []string)
 
 // Describe implements [prometheus.Collector].
 func (*Objects) Describe(out chan<- *prometheus.Desc) {
@@ -42,7 +48,10 @@ func (*Objects) Describe(out chan<- *prometheus.Desc) {
 }
 
 // Collect implements [prometheus.Collector].
-func (o *Objects) Collect(out chan<- prometheus.Metric) {
+func (o *Objects) Collect(metrics chan<- prometheus.Metric) {
+	out := output(func(d *prometheus.Desc, value float64, labels []string) {
+		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	})
 	leads := o.Leads()
 	tell(out, leader, one(leads))
 	if !leads {
@@ -55,15 +64,20 @@ func (o *Objects) Collect(out chan<- prometheus.Metric) {
 	var budgets v1alpha1.FederatedBudgetList
 	for _, list := range []client.ObjectList{&policies, &pools, &budgets} {
 		if err := o.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			out <- prometheus.NewInvalidMetric(conditions, err) // a scrape that fails, rather than zeros
+			metrics <- prometheus.NewInvalidMetric(conditions, err) // a scrape that fails, rather than zeros
 			return
 		}
 	}
+	of, sums := out, make(sums)
+	if o.Namespaces {
+		of = sums.add
+	}
 	for i := range policies.Items {
 		p := &policies.Items[i]
-		tellConditions(out, "RateLimitPolicy", p, p.Status.Conditions)
-		tellPolicy(out, p)
+		tellConditions(of, "RateLimitPolicy", p, p.Status.Conditions)
+		tellPolicy(of, p)
 	}
+	sums.tell(out)
 	for i := range pools.Items {
 		p := &pools.Items[i]
 		tellConditions(out, "ConcurrencyPool", p, p.Status.Conditions)
@@ -77,28 +91,28 @@ func (o *Objects) Collect(out chan<- prometheus.Metric) {
 }
 
 // tellConditions tells each condition that the object has.
-func tellConditions(out chan<- prometheus.Metric, kind string, of client.Object, all []metav1.Condition) {
+func tellConditions(out output, kind string, of client.Object, all []metav1.Condition) {
 	for _, c := range all {
 		tell(out, conditions, 1, kind, of.GetNamespace(), of.GetName(), c.Type, string(c.Status))
 	}
 }
 
-func tell(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
-	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+func tell(out output, d *prometheus.Desc, value float64, labels ...string) {
+	out(d, value, labels)
 }
 
 // A whole is how figures are kept in a status.
 type whole interface{ ~int32 | ~int64 }
 
 // tellKnown tells a figure unless it is not known.
-func tellKnown[T whole](out chan<- prometheus.Metric, d *prometheus.Desc, figure *T, labels ...string) {
+func tellKnown[T whole](out output, d *prometheus.Desc, figure *T, labels ...string) {
 	if figure != nil {
 		tell(out, d, float64(*figure), labels...)
 	}
 }
 
 // tellRatio tells basis points as a part of 1, unless they are not known.
-func tellRatio(out chan<- prometheus.Metric, d *prometheus.Desc, basisPoints *int32, labels ...string) {
+func tellRatio(out output, d *prometheus.Desc, basisPoints *int32, labels ...string) {
 	if basisPoints != nil {
 		tell(out, d, float64(*basisPoints)/10_000, labels...)
 	}

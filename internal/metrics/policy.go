@@ -42,7 +42,7 @@ var (
 	}
 )
 
-func tellPolicy(out chan<- prometheus.Metric, p *v1alpha1.RateLimitPolicy) {
+func tellPolicy(out output, p *v1alpha1.RateLimitPolicy) {
 	s := &p.Status
 	if s.ObservedGeneration != p.Generation {
 		return // nothing is known of this one

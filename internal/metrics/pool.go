@@ -35,7 +35,7 @@ func fleetPool(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc("weir_fleet_pool_"+name, help, poolLabels, nil)
 }
 
-func tellPool(out chan<- prometheus.Metric, p *v1alpha1.ConcurrencyPool) {
+func tellPool(out output, p *v1alpha1.ConcurrencyPool) {
 	s := &p.Status
 	if s.ObservedGeneration != p.Generation {
 		return // nothing is known of this one
