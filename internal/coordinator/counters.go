@@ -147,6 +147,19 @@ func (c *counters) sweep(now limiter.Instant) {
 	}
 }
 
+// sharing returns the limits of which values share a counter, because there is no room
+// for one more.
+func (c *counters) sharing(now limiter.Instant) (all []store.Scope) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for scope, h := range c.byScope {
+		if h.full && now < h.ends {
+			all = append(all, scope)
+		}
+	}
+	return all
+}
+
 // longest returns the rate with the longest window.
 func longest(p limiter.Params) limiter.Rate {
 	r := p.Rates[0]

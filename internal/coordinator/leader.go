@@ -137,6 +137,7 @@ func (t *term) run(ctx context.Context, listener net.Listener) error {
 	defer t.metrics.clock.Store(nil)
 	t.tellForgotten()
 	defer t.metrics.forgotten.Reset()
+	defer t.metrics.sharing.Reset()
 	t.log.Info("leading", "address", listener.Addr().String())
 
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))

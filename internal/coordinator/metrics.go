@@ -11,11 +11,12 @@ import (
 )
 
 // metrics have labels of a fixed set of values only, but for policies that were too
-// large to be handed over.
+// large to be handed over, and limits that have no room for more keys.
 type metrics struct {
 	term            prometheus.Gauge
 	clock           atomic.Pointer[memory.Clock] // nil while this replica does not lead
 	forgotten       *prometheus.GaugeVec
+	sharing         *prometheus.GaugeVec
 	sessions        prometheus.Gauge
 	closed          *prometheus.CounterVec
 	authentications *prometheus.CounterVec
@@ -39,6 +40,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_coordinator_forgotten_keys",
 			Help: "Counters of a policy for which a leader before had no room when it handed over; those windows that were open then grant nothing.",
 		}, []string{"namespace", "policy"}),
+		sharing: f.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_coordinator_keys_full",
+			Help: "1 while there is no room for more keys of a limit, so that values that are new share one counter; absent otherwise.",
+		}, []string{"namespace", "policy", "limit"}),
 		sessions: f.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_coordinator_sessions", Help: "Connected sidecars.",
 		}),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 const (
@@ -157,6 +158,7 @@ func (t *term) audit(ctx context.Context) {
 	tick := time.NewTicker(auditInterval)
 	defer tick.Stop()
 	var asked uint64
+	sharing := map[store.Scope]struct{}{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -170,11 +172,33 @@ func (t *term) audit(ctx context.Context) {
 			t.notices.add(changed...)
 			t.poolNotices.add(t.poolBooks.advance(now)...)
 			t.counters.sweep(t.clock.Now())
+			sharing = t.showSharing(sharing)
 			t.draws.sweep(t.clock.Now())
 			t.forgetRejected(now)
 			t.metrics.audit.Observe(time.Since(now).Seconds())
 		}
 	}
+}
+
+// showSharing exports the limits of which values share a counter, and logs those that did not
+// before. Others are refused with whoever makes up values.
+func (t *term) showSharing(before map[store.Scope]struct{}) map[store.Scope]struct{} {
+	now := map[store.Scope]struct{}{}
+	for _, of := range t.counters.sharing(t.clock.Now()) {
+		now[of] = struct{}{}
+		if _, known := before[of]; known {
+			continue
+		}
+		t.metrics.sharing.WithLabelValues(of.Namespace, of.Policy, of.Limit).Set(1)
+		t.log.Info("there is no room for more keys of a limit; values that are new share one counter until its longest window is over",
+			"policy", of.Namespace+"/"+of.Policy, "limit", of.Limit)
+	}
+	for of := range before {
+		if _, still := now[of]; !still {
+			t.metrics.sharing.DeleteLabelValues(of.Namespace, of.Policy, of.Limit)
+		}
+	}
+	return now
 }
 
 func queryOf(id uint64, q *inquiry) *fleetpb.AuditQuery {

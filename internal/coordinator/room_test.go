@@ -5,7 +5,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 )
@@ -133,4 +138,42 @@ func TestWhoSharedACounterBeforeAHandOverSharesItAfter(t *testing.T) {
 	if !c.own(t, other, "unknown", 1, midnight) {
 		t.Error("another limit, whose shared counter was in use the day before, has no places")
 	}
+}
+
+// TestALimitWithoutRoomIsNamed as long as values share a counter of it.
+func TestALimitWithoutRoomIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const window = 10 * time.Second
+		p := keyed(limited("shop", 1, 10, limiter.Micros(window.Microseconds())), 2)
+		l := lead(t, &memoryTerms{}, publishing(p))
+		defer l.end()
+		full := func() int {
+			time.Sleep(auditInterval)
+			synctest.Wait()
+			return testutil.CollectAndCount(l.metrics.sharing)
+		}
+		ask := func(values ...string) {
+			s := l.connect(pod("shop", "a"), "1")
+			defer s.close()
+			for _, value := range values {
+				s.lease(p, p.Limits[0], func(r *fleetpb.LeaseRequest) { r.Key.Hash = store.HashValue(value) })
+			}
+		}
+		ask("a", "b")
+		if n := full(); n != 0 {
+			t.Errorf("%d limits are said to be full of two values, of two", n)
+		}
+		time.Sleep(2 * window) // windows that began before the leader led have ended
+		ask("c", "d", "e")
+		if n := full(); n != 1 {
+			t.Errorf("%d limits are said to be full of three values, of two", n)
+		}
+		if v := testutil.ToFloat64(l.metrics.sharing.WithLabelValues("shop", "checkout", "all")); v != 1 {
+			t.Errorf("it shows %v", v)
+		}
+		time.Sleep(window)
+		if n := full(); n != 0 {
+			t.Errorf("%d limits are said to be full when the window is over", n)
+		}
+	})
 }
