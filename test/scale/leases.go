@@ -36,6 +36,7 @@ func measureLeases(ctx context.Context, w *world) (section, error) {
 	if _, err := f.grow(ctx, askers); err != nil {
 		return s, err
 	}
+	sleep(ctx, 2*windowLength*time.Second) // windows that began before the leader led have ended
 	before, err := w.leases(ctx)
 	if err != nil {
 		return s, err

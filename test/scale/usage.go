@@ -133,16 +133,24 @@ func (w *world) figuresOf(ctx context.Context, c *replica) (map[string]float64, 
 	return figures, lines.Err()
 }
 
-// scrape returns how large the metrics of a controller are, and how long reading them took.
+// scrape returns how large the metrics of a controller are, and how long reading them took,
+// in the middle of some times.
 func (w *world) scrape(ctx context.Context, c *replica) (bytes int64, took time.Duration, err error) {
-	began := time.Now()
-	body, err := w.get(ctx, "http://"+c.MetricsAddress()+"/metrics")
-	if err != nil {
-		return 0, 0, err
+	var all []time.Duration
+	for range 5 {
+		began := time.Now()
+		body, err := w.get(ctx, "http://"+c.MetricsAddress()+"/metrics")
+		if err != nil {
+			return 0, 0, err
+		}
+		bytes, err = io.Copy(io.Discard, body)
+		_ = body.Close()
+		if err != nil {
+			return 0, 0, err
+		}
+		all = append(all, time.Since(began))
 	}
-	defer body.Close()
-	bytes, err = io.Copy(io.Discard, body)
-	return bytes, time.Since(began), err
+	return bytes, quantile(all, .5), nil
 }
 
 // keepProfile keeps a profile of a controller beside its logs: heap, or CPU for some seconds.
