@@ -31,13 +31,29 @@ type clockedLeases struct {
 	lock *Lock
 }
 
-// Get reads a Lease, and what it says of the past.
+// Get reads a Lease, and what it says of the past. While another process holds it, Get
+// waits: see await.
 func (c clockedLeases) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
-	lease, err := c.LeaseInterface.Get(ctx, name, o)
-	if err == nil {
+	for {
+		lease, err := c.LeaseInterface.Get(ctx, name, o)
+		if err != nil {
+			return nil, err
+		}
 		c.lock.look(lease)
+		if c.lock.renewed.Load() != nil || !c.lock.heldByAnother(lease) {
+			c.lock.free()
+			return lease, nil
+		}
+		left := c.lock.see(lease)
+		if left <= 0 {
+			c.lock.free()
+			lease.Spec.HolderIdentity = new("")
+			return lease, nil
+		}
+		if err := c.await(ctx, lease, left); err != nil {
+			return nil, err
+		}
 	}
-	return lease, err
 }
 
 // Create writes a Lease that does not exist yet.
@@ -48,6 +64,7 @@ func (c clockedLeases) Create(ctx context.Context, lease *coordinationv1.Lease, 
 
 // Update writes a Lease.
 func (c clockedLeases) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	c.lock.date(lease)
 	c.lock.annotate(ctx, lease)
 	return c.LeaseInterface.Update(ctx, lease, o)
 }

@@ -7,8 +7,9 @@ import (
 )
 
 // Timing says how fast leadership changes hands. A leader that stops in order is followed
-// within 2.2 retries, which client-go stretches at random by up to 1.2 times; one that
-// crashes within a lease and as much.
+// at once, one that crashes after a lease. While the API server cannot be reached, or does
+// not let the others watch, it takes up to 2.2 retries more, which client-go stretches at
+// random by up to 1.2 times.
 type Timing struct {
 	Lease time.Duration // how long the others wait for a silent leader
 	Renew time.Duration // how long the leader tries to renew before it steps down

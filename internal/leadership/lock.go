@@ -32,6 +32,9 @@ type Lock struct {
 	// clock is nil before this process has tried to take the lock.
 	clock atomic.Pointer[memory.Clock]
 	past  atomic.Pointer[Past]
+
+	seen     atomic.Pointer[sighting]         // of a Lease that another process held
+	returned atomic.Pointer[metav1.MicroTime] // when Get last returned, by wall
 }
 
 // Config is what a Lock works with.
