@@ -78,6 +78,7 @@ func listen(ctx context.Context, address string, h http.Handler, malformed prome
 		DisableGeneralOptionsHandler: true, // "OPTIONS *" is for the app
 		BaseContext:                  func(net.Listener) context.Context { return requests },
 		ConnContext:                  framing.Context,
+		ConnState:                    framing.State,
 		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return s, nil

@@ -2,7 +2,9 @@ package framing
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync/atomic"
 	"time"
@@ -42,14 +44,16 @@ type Conn struct {
 	scanner scanner // of the one goroutine that reads
 	tunnel  atomic.Bool
 	http2   atomic.Bool
+	broken  atomic.Bool // malformed
 	began   time.Time
 	moved   atomic.Int64 // nanoseconds from began to when the deadline of writes was moved
-	refuse  []byte       // what comes before err
-	err     error        // of the scanner, for good
+	half    halfClose
+	refuse  []byte // what comes before err
+	err     error  // of the scanner, for good
 }
 
 func newConn(c net.Conn, refused func()) *Conn {
-	checked := &Conn{Conn: c, refused: refused, began: time.Now()}
+	checked := &Conn{Conn: c, refused: refused, began: time.Now(), half: halfClose{wake: make(chan struct{}, 1)}}
 	checked.moved.Store(-int64(moving)) // never
 	return checked
 }
@@ -62,6 +66,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 		return c.end(p)
 	}
 	n, err := c.Conn.Read(p)
+	if n == 0 && errors.Is(err, io.EOF) && c.half.active.Load() && c.scanner.atBoundary() && !c.tunnel.Load() {
+		return c.linger(p)
+	}
 	if n == 0 || c.tunnel.Load() || c.http2.Load() {
 		return n, err
 	}
@@ -73,6 +80,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 		return n, err
 	}
 	c.err = malformed
+	c.broken.Store(true)
 	c.refused()
 	if c.scanner.inHead() {
 		c.refuse = inNoHead
@@ -113,6 +121,13 @@ type contextKey struct{}
 // Context returns ctx with the connection, for Tunnel; see http.Server.ConnContext.
 func Context(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, contextKey{}, c)
+}
+
+// IsMalformed reports whether the connection that the request with this context came over
+// turned out to be malformed. net/http hides that from handlers, and ends the context.
+func IsMalformed(ctx context.Context) bool {
+	c, ok := ctx.Value(contextKey{}).(*Conn)
+	return ok && c.broken.Load()
 }
 
 // Tunnel ends the checks of the connection that the request with this context came over.

@@ -81,6 +81,11 @@ func (s *scanner) scan(p []byte) (good int, err error) {
 // inHead reports whether what comes next is part of a head.
 func (s *scanner) inHead() bool { return s.next == requestLine || s.next == headerField }
 
+// atBoundary reports whether a message has ended and nothing of the next one has come.
+func (s *scanner) atBoundary() bool {
+	return s.next == requestLine && s.skip == 0 && len(s.partial) == 0
+}
+
 // open compares with the preface. What began like it and goes on otherwise is checked
 // from its beginning.
 func (s *scanner) open(p []byte) (rest []byte, err error) {

@@ -26,6 +26,18 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	if c.http2.Load() {
 		return c.Conn.Write(p)
 	}
+	c.half.mu.Lock()
+	defer c.half.mu.Unlock()
+	c.half.begun = true
+	if c.half.ahead && len(p) > 0 && p[0] == firstByte {
+		c.half.ahead = false
+		n, err := c.write(p[1:])
+		return n + 1, err
+	}
+	return c.write(p)
+}
+
+func (c *Conn) write(p []byte) (n int, err error) {
 	if err := c.move(); err != nil {
 		return 0, err
 	}

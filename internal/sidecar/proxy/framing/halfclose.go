@@ -1,0 +1,111 @@
+package framing
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// How often it is looked whether a client that sends nothing more still waits for an answer:
+// soon at first, since most that do not have left.
+const (
+	firstLook = 5 * time.Millisecond
+	lastLook  = 250 * time.Millisecond
+)
+
+// firstByte is the first byte of any answer of HTTP/1.
+const firstByte = 'H'
+
+// A halfClose is the state of a connection whose client sends nothing more.
+//
+// A client may close its sending side behind a request and wait for the answer (RFC 9112,
+// section 9.6). One that has left looks alike, and its request is to end. The two differ
+// once something is sent: a client that left resets the connection. So the first byte of
+// the answer, which is the same for all, is sent ahead of the rest. Where the answer has
+// begun already, its next part shows the same.
+type halfClose struct {
+	active atomic.Bool   // a request is being answered
+	wake   chan struct{} // the deadline of reads changed, or the connection was closed
+
+	mu    sync.Mutex // held while something is written
+	begun bool       // something of the answer was
+	ahead bool       // its first byte was, and nothing else
+}
+
+// State notes what net/http does with the connection; see http.Server.ConnState.
+func State(conn net.Conn, s http.ConnState) {
+	c, ok := conn.(*Conn)
+	if !ok {
+		return
+	}
+	if s == http.StateActive {
+		c.half.mu.Lock()
+		c.half.begun, c.half.ahead = false, false
+		c.half.mu.Unlock()
+	}
+	c.half.active.Store(s == http.StateActive)
+}
+
+// linger reads on behind a request whose client has closed its sending side: until the
+// answer is complete, for which net/http ends the read, or the client has left.
+func (c *Conn) linger(p []byte) (int, error) {
+	if !canSeeReset(c.Conn) {
+		return 0, io.EOF
+	}
+	if err := c.sendAhead(); err != nil {
+		return 0, err
+	}
+	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+		look := time.NewTimer(pause)
+		select {
+		case <-c.half.wake:
+		case <-look.C:
+		}
+		look.Stop()
+		if n, err := c.Conn.Read(p); n > 0 || !errors.Is(err, io.EOF) {
+			return n, err // the deadline, or that the connection was closed
+		}
+		switch {
+		case !c.half.active.Load():
+			return 0, io.EOF
+		case isReset(c.Conn):
+			return 0, syscall.ECONNRESET
+		}
+	}
+}
+
+// sendAhead sends the first byte of the answer unless the answer has begun.
+func (c *Conn) sendAhead() error {
+	c.half.mu.Lock()
+	defer c.half.mu.Unlock()
+	if c.half.begun {
+		return nil
+	}
+	c.half.begun, c.half.ahead = true, true
+	_, err := c.write([]byte{firstByte})
+	return err
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *Conn) SetReadDeadline(t time.Time) error {
+	defer c.interrupt()
+	return c.Conn.SetReadDeadline(t)
+}
+
+// Close implements net.Conn.
+func (c *Conn) Close() error {
+	defer c.interrupt()
+	return c.Conn.Close()
+}
+
+func (c *Conn) interrupt() {
+	select {
+	case c.half.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,33 @@
+package framing
+
+import (
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// canSeeReset reports whether isReset works for c.
+func canSeeReset(c net.Conn) bool {
+	_, ok := c.(syscall.Conn)
+	return ok
+}
+
+// isReset reports whether the peer has reset c. Reads say nothing of that behind the end
+// of what the peer sent.
+func isReset(c net.Conn) bool {
+	s, ok := c.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return true // it is closed
+	}
+	reset := false
+	err = raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		reset = err == nil && info.State == unix.BPF_TCP_CLOSE
+	})
+	return reset || err != nil
+}

@@ -1,0 +1,10 @@
+//go:build !linux
+
+package framing
+
+import "net"
+
+// canSeeReset reports that a client that closed its sending side is taken to have left.
+func canSeeReset(net.Conn) bool { return false }
+
+func isReset(net.Conn) bool { return true }
