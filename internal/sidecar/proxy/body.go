@@ -16,10 +16,18 @@ const keptBytes = 4 << 10
 // the request was written, or when it does no harm twice. One reads at a time.
 type body struct {
 	io.ReadCloser
-	kept []byte      // all that was read
-	read int         // of what is kept
-	lost atomic.Bool // more was read than is kept
+	trailer http.Header // complete when all was read
+	kept    []byte      // all that was read
+	read    int         // of what is kept
+	lost    atomic.Bool // more was read than is kept
 }
+
+// A bodyError is why the rest of a request's body cannot be read: its client broke it off, or
+// framed it wrongly.
+type bodyError struct{ error }
+
+// Unwrap returns the cause.
+func (e *bodyError) Unwrap() error { return e.error }
 
 var errLost = errors.New("more of the request's body was sent than is kept")
 
@@ -28,7 +36,7 @@ func sendAgain(r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return
 	}
-	b := &body{ReadCloser: r.Body}
+	b := &body{ReadCloser: r.Body, trailer: r.Trailer}
 	r.Body = b
 	r.GetBody = func() (io.ReadCloser, error) {
 		if b.lost.Load() {
@@ -47,6 +55,12 @@ func (b *body) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	n, err := b.ReadCloser.Read(p)
+	switch {
+	case errors.Is(err, io.EOF):
+		withoutOwn(b.trailer)
+	case err != nil:
+		err = &bodyError{err}
+	}
 	switch {
 	case b.lost.Load():
 	case len(b.kept)+n > keptBytes:

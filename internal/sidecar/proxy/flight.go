@@ -41,6 +41,7 @@ func (f *flight) takeOff(r *http.Request) (_ *http.Request, done func()) {
 	f.grpc = problem.IsGRPC(r)
 	if r.Body != nil && r.Body != http.NoBody {
 		f.upload.ReadCloser = r.Body
+		r = r.WithContext(r.Context()) // net/http looks at the body of its own request
 		r.Body = &f.upload
 	}
 	done = func() {}
@@ -91,9 +92,10 @@ func (f *flight) outcome() concurrency.Outcome {
 	return f.judgement()
 }
 
-// gone reports whether the request ended before its time and not on the app's account.
+// gone reports whether the request ended before its time and not on the app's account. A
+// client that has all of its answer may leave before that is noted.
 func (f *flight) gone() bool {
-	return f.lost || f.upload.lost.Load() || f.request.Context().Err() != nil ||
+	return f.lost || f.upload.lost.Load() || !f.answered && f.request.Context().Err() != nil ||
 		errors.Is(context.Cause(f.forwarded.Context()), errFenced)
 }
 

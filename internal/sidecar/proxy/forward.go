@@ -85,14 +85,19 @@ const websocket = "websocket"
 // and a change of protocol other than to WebSocket. A connection that the app
 // switched to h2c would carry further requests past every limit.
 func sanitize(h http.Header) {
+	withoutOwn(h)
+	if upgrade := h["Upgrade"]; len(upgrade) > 0 && (len(upgrade) > 1 || !strings.EqualFold(upgrade[0], websocket)) {
+		h.Del("Upgrade")
+		h.Del("Http2-Settings")
+	}
+}
+
+// withoutOwn removes our own headers.
+func withoutOwn(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, ownPrefix) {
 			delete(h, name)
 		}
-	}
-	if upgrade := h["Upgrade"]; len(upgrade) > 0 && (len(upgrade) > 1 || !strings.EqualFold(upgrade[0], websocket)) {
-		h.Del("Upgrade")
-		h.Del("Http2-Settings")
 	}
 }
 

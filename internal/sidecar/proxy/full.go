@@ -14,7 +14,7 @@ import (
 // refuseEntry answers a request that the pool gives no slot.
 func refuseEntry(w http.ResponseWriter, r *http.Request, why *pools.Refusal) {
 	if why.Verdict == concurrency.Canceled {
-		return // nobody waits for an answer
+		breakOff()
 	}
 	slotFields(w.Header(), why)
 	problem.RetryAfter(w.Header(), max(why.RetryAfter, time.Second))

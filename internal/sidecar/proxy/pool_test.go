@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -312,4 +313,27 @@ func TestAFencedPodForwardsNothing(t *testing.T) {
 			t.Errorf("got %d", got)
 		}
 	}
+}
+
+// TestARefusalThatAsksForNoBodyIsHeard: an app that answers a request with Expect before it
+// has read the body is heard although the client waits to send that.
+func TestARefusalThatAsksForNoBodyIsHeard(t *testing.T) {
+	target := serve(t, answerUnread(http.StatusUnauthorized))
+	address, _ := pooled(t, target, learning(), decider(admit), newDivider())
+	c, err := net.Dial("tcp", strings.TrimPrefix(address, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	got := make([]byte, 12)
+	if _, err := io.ReadFull(c, got); string(got) != "HTTP/1.1 401" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// answerUnread answers without having read the request's body.
+func answerUnread(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }

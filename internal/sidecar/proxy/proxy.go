@@ -50,6 +50,7 @@ func New(cfg Config) *Proxy {
 			Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, cfg.Target) },
 			Transport:      t,
 			BufferPool:     buffers,
+			FlushInterval:  -1, // each part is handed on as it arrives
 			ModifyResponse: answer,
 			ErrorHandler:   unreachable,
 			ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
@@ -79,6 +80,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	sanitize(r.Header)
+	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 && r.Trailer == nil {
+		r.Trailer = http.Header{} // which net/http fills with trailers that were not announced
+	}
 	slot, refusal, err := p.enter(r)
 	switch {
 	case err != nil:
@@ -117,6 +121,10 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	side := p.http1
 	if r.ProtoMajor == 2 {
 		side = p.http2
+	} else if r.Body != nil && r.Body != http.NoBody {
+		// Otherwise net/http reads the rest of the body itself once the answer begins, and
+		// the app misses it.
+		_ = http.NewResponseController(w).EnableFullDuplex()
 	}
 	f, ok := w.(*flight)
 	if !ok {
@@ -132,7 +140,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 // fail answers a request that was not decided.
 func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		return // nobody waits for an answer
+		breakOff()
 	}
 	p.cfg.Metrics.Errors.Inc()
 	p.cfg.Log.Error("a request was not decided", "error", err)
@@ -162,20 +170,26 @@ func (p *Proxy) survive(err *error) {
 	}
 }
 
+// breakOff ends a request without an answer: its connection, or its stream of HTTP/2, is
+// broken off. From a handler that only returned net/http would make an empty answer of 200,
+// and the client, which may still be waiting, would take the work for done.
+func breakOff() { panic(http.ErrAbortHandler) }
+
 // unreachable answers a request that was let through but could not be forwarded.
 func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	f, _ := w.(*flight)
-	var wrong *framing.Error
+	_, unread := errors.AsType[*bodyError](err)
+	ended := r.Context().Err() != nil
 	switch {
-	case errors.As(err, &wrong):
+	case unread && !ended, ended && framing.IsMalformed(r.Context()):
 		w.Header().Set("Connection", "close")
 		problem.New(http.StatusBadRequest, "the body of the request is malformed").Write(w, r)
 		return
 	case f != nil && errors.Is(context.Cause(r.Context()), errFenced):
 		refuseEntry(w, r, f.slot.Refusal())
 		return
-	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
-		return
+	case ended:
+		breakOff()
 	case f != nil:
 		f.failed = true
 	}

@@ -16,6 +16,9 @@ func malformed(r *http.Request) *problem.Problem {
 	case r.Method == http.MethodConnect:
 		p := problem.New(http.StatusNotImplemented, "there is no tunnel through the rate limiter")
 		return &p
+	case !expectsContinue(r.Header):
+		p := problem.New(http.StatusExpectationFailed, "the only expectation that is known is 100-continue")
+		return &p
 	case r.Method == "PRI":
 		detail = "the method PRI is a part of HTTP/2's preface"
 	case !isTarget(r):
@@ -91,3 +94,9 @@ func namesOwnFields(h http.Header) bool {
 
 // forApp are fields that net/http keeps elsewhere than in the header.
 var forApp = map[string]bool{"host": true, "content-length": true}
+
+// expectsContinue reports whether the header has no Expect, or the one that RFC 9110 defines.
+func expectsContinue(h http.Header) bool {
+	expect := h["Expect"]
+	return len(expect) == 0 || len(expect) == 1 && strings.EqualFold(expect[0], "100-continue")
+}
