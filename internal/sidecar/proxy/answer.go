@@ -22,6 +22,9 @@ func admitted(r *http.Request, v enforce.Verdict) *http.Request {
 // answer completes the app's answer: it charges what the answer says the request cost,
 // and tells the client what is left.
 func answer(res *http.Response) error {
+	if b, ok := res.Request.Body.(*body); ok {
+		b.settle()
+	}
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		if !strings.EqualFold(res.Request.Header.Get("Upgrade"), websocket) || !strings.EqualFold(res.Header.Get("Upgrade"), websocket) {
 			return errors.New("the app switches to a protocol that it was not asked for")

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"sync/atomic"
+	"time"
 )
 
 // keptBytes is how much of a body is kept to be sent again: what an http.Transport reads of
@@ -16,6 +17,7 @@ const keptBytes = 4 << 10
 // the request was written, or when it does no harm twice. One reads at a time.
 type body struct {
 	io.ReadCloser
+	client  io.Closer   // what the client sends over HTTP/2; nil over HTTP/1
 	trailer http.Header // complete when all was read
 	kept    []byte      // all that was read
 	read    int         // of what is kept
@@ -31,12 +33,15 @@ func (e *bodyError) Unwrap() error { return e.error }
 
 var errLost = errors.New("more of the request's body was sent than is kept")
 
-// sendAgain lets the body of an outgoing request be sent once more.
-func sendAgain(r *http.Request) {
+// sendAgain lets the body of the outgoing request r, which came in by in, be sent once more.
+func sendAgain(r, in *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return
 	}
 	b := &body{ReadCloser: r.Body, trailer: r.Trailer}
+	if in.ProtoMajor == 2 {
+		b.client = in.Body
+	}
 	r.Body = b
 	r.GetBody = func() (io.ReadCloser, error) {
 		if b.lost.Load() {
@@ -74,10 +79,57 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer. What may be sent over another connection stays open; the
-// server that it came from closes it in the end.
+// server that it came from closes it in the end. Of an answer over HTTP/2 an http.Transport
+// waits for the end of the reads, and the client may send nothing more once it has seen the
+// answer, so Close ends them. httputil.ReverseProxy does not.
 func (b *body) Close() error {
 	if !b.lost.Load() {
 		return nil
 	}
+	if b.client != nil {
+		_ = b.client.Close()
+	}
 	return b.ReadCloser.Close()
+}
+
+// settle says that the request was answered, so that its body is not sent again.
+func (b *body) settle() { b.lost.Store(true) }
+
+// lastRead is how long the end of an answer waits for a read of the request's body.
+const lastRead = 50 * time.Millisecond
+
+// An inbound is the body of a request over HTTP/1.1 that may be answered while it is read.
+type inbound struct {
+	io.ReadCloser
+	turn chan struct{} // holds one while somebody reads
+	over atomic.Bool
+}
+
+func newInbound(body io.ReadCloser) *inbound {
+	return &inbound{ReadCloser: body, turn: make(chan struct{}, 1)}
+}
+
+// Read implements io.Reader.
+func (i *inbound) Read(p []byte) (int, error) {
+	i.turn <- struct{}{}
+	defer func() { <-i.turn }()
+	if i.over.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return i.ReadCloser.Read(p)
+}
+
+// finish says that the request was answered. net/http interrupts a read that goes on when a
+// handler returns, and then takes the connection for broken: what the client still sends
+// would reset it, and with it the answer. So nobody is to read any more, unless the client
+// sends nothing that the read could end with.
+func (i *inbound) finish() {
+	i.over.Store(true)
+	late := time.NewTimer(lastRead)
+	defer late.Stop()
+	select {
+	case i.turn <- struct{}{}:
+		<-i.turn
+	case <-late.C:
+	}
 }

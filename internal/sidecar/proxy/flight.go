@@ -19,9 +19,8 @@ import (
 // A flight is a request that holds a slot, up to the end of its answer. It stands
 // between the app's answer and the client, and sees what becomes of the request.
 type flight struct {
-	http.ResponseWriter
-	request *http.Request // as it came
-	slot    pools.Slot
+	parts
+	slot pools.Slot
 
 	forwarded *http.Request // nil before
 	answered  bool          // to the end
@@ -131,8 +130,7 @@ func (f *flight) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		f.status = status
 	}
-	leaveUntyped(f.Header(), status)
-	f.ResponseWriter.WriteHeader(status)
+	f.parts.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.
@@ -140,7 +138,7 @@ func (f *flight) Write(p []byte) (int, error) {
 	if f.grpc {
 		f.messages.see(p)
 	}
-	n, err := f.ResponseWriter.Write(p)
+	n, err := f.parts.Write(p)
 	f.lost = f.lost || err != nil
 	return n, err
 }
@@ -150,9 +148,6 @@ func (f *flight) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	f.tunnel = true
 	return hijack(f.ResponseWriter, f.forwarded)
 }
-
-// Unwrap returns the writer that an http.ResponseController finds the rest in.
-func (f *flight) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
 // An upload is the body of a request. The connection to the app reads it, even after
 // the request was answered.

@@ -47,7 +47,7 @@ func rewrite(pr *httputil.ProxyRequest, target string) {
 	pr.Out.URL.Opaque = pathOf(pr.In.RequestURI)
 	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as it came, even where it does not parse
 	pr.Out.Trailer = pr.In.Trailer           // filled when the body has been read
-	sendAgain(pr.Out)
+	sendAgain(pr.Out, pr.In)
 	for _, name := range []string{"Forwarded", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if values, ok := pr.In.Header[name]; ok {
 			pr.Out.Header[name] = values

@@ -50,7 +50,6 @@ func New(cfg Config) *Proxy {
 			Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, cfg.Target) },
 			Transport:      t,
 			BufferPool:     buffers,
-			FlushInterval:  -1, // each part is handed on as it arrives
 			ModifyResponse: answer,
 			ErrorHandler:   unreachable,
 			ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
@@ -90,7 +89,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case refusal != nil:
 		refuseEntry(w, r, refusal)
 	case slot.Held():
-		f := &flight{ResponseWriter: w, request: r, slot: slot}
+		f := &flight{parts: parts{ResponseWriter: w, request: r}, slot: slot}
 		defer f.land()
 		p.decide(f, r)
 	default:
@@ -125,12 +124,20 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 		// Otherwise net/http reads the rest of the body itself once the answer begins, and
 		// the app misses it.
 		_ = http.NewResponseController(w).EnableFullDuplex()
+		body := newInbound(r.Body)
+		defer body.finish()
+		r = r.WithContext(r.Context()) // net/http looks at the body of its own request
+		r.Body = body
 	}
 	f, ok := w.(*flight)
 	if !ok {
-		side.ServeHTTP(&slotless{w, r}, r)
+		whole := &slotless{parts{ResponseWriter: w, request: r, passing: true}}
+		defer whole.end()
+		side.ServeHTTP(whole, r)
 		return
 	}
+	f.passing = true
+	defer f.end()
 	r, done := f.takeOff(r)
 	defer done()
 	side.ServeHTTP(f, r)

@@ -21,23 +21,3 @@ func hijack(w http.ResponseWriter, r *http.Request) (net.Conn, *bufio.ReadWriter
 	context.AfterFunc(r.Context(), func() { _ = conn.Close() })
 	return conn, buffered, nil
 }
-
-// A slotless is the answer to a request that holds no slot; see flight for those that do.
-type slotless struct {
-	http.ResponseWriter
-	request *http.Request
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (s *slotless) WriteHeader(status int) {
-	leaveUntyped(s.Header(), status)
-	s.ResponseWriter.WriteHeader(status)
-}
-
-// Hijack implements http.Hijacker.
-func (s *slotless) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return hijack(s.ResponseWriter, s.request)
-}
-
-// Unwrap returns the writer that an http.ResponseController finds the rest in.
-func (s *slotless) Unwrap() http.ResponseWriter { return s.ResponseWriter }

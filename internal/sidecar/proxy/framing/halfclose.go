@@ -1,6 +1,7 @@
 package framing
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -27,14 +28,17 @@ const firstByte = 'H'
 // section 9.6). One that has left looks alike, and its request is to end. The two differ
 // once something is sent: a client that left resets the connection. So the first byte of
 // the answer, which is the same for all, is sent ahead of the rest. Where the answer has
-// begun already, its next part shows the same.
+// begun and is between two chunks, that is a zero in front of the next one's size (RFC 9112,
+// section 7.1). Elsewhere the next part of the answer shows it.
 type halfClose struct {
 	active atomic.Bool   // a request is being answered
 	wake   chan struct{} // the deadline of reads changed, or the connection was closed
 
-	mu    sync.Mutex // held while something is written
-	begun bool       // something of the answer was
-	ahead bool       // its first byte was, and nothing else
+	mu      sync.Mutex // held while something is written
+	begun   bool       // something of the answer was
+	between bool       // whole chunks were, and another one follows
+	ahead   bool       // its first byte was, and nothing else
+	tried   bool       // something was sent to see whether the client is there
 }
 
 // State notes what net/http does with the connection; see http.Server.ConnState.
@@ -45,10 +49,22 @@ func State(conn net.Conn, s http.ConnState) {
 	}
 	if s == http.StateActive {
 		c.half.mu.Lock()
-		c.half.begun, c.half.ahead = false, false
+		c.half.begun, c.half.between, c.half.ahead, c.half.tried = false, false, false, false
 		c.half.mu.Unlock()
 	}
 	c.half.active.Store(s == http.StateActive)
+}
+
+// Between says of the answer to the request with this context whether it is between two
+// chunks: all that was written of it are whole ones, and at least the last one follows.
+func Between(ctx context.Context, between bool) {
+	c, ok := ctx.Value(contextKey{}).(*Conn)
+	if !ok {
+		return
+	}
+	c.half.mu.Lock()
+	defer c.half.mu.Unlock()
+	c.half.between = between
 }
 
 // linger reads on behind a request whose client has closed its sending side: until the
@@ -57,10 +73,10 @@ func (c *Conn) linger(p []byte) (int, error) {
 	if !canSeeReset(c.Conn) {
 		return 0, io.EOF
 	}
-	if err := c.sendAhead(); err != nil {
-		return 0, err
-	}
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+		if err := c.sendAhead(); err != nil {
+			return 0, err
+		}
 		look := time.NewTimer(pause)
 		select {
 		case <-c.half.wake:
@@ -79,15 +95,19 @@ func (c *Conn) linger(p []byte) (int, error) {
 	}
 }
 
-// sendAhead sends the first byte of the answer unless the answer has begun.
-func (c *Conn) sendAhead() error {
+// sendAhead sends something to see whether the client is there, once and where it can.
+func (c *Conn) sendAhead() (err error) {
 	c.half.mu.Lock()
 	defer c.half.mu.Unlock()
-	if c.half.begun {
-		return nil
+	switch {
+	case c.half.tried:
+	case !c.half.begun:
+		c.half.tried, c.half.begun, c.half.ahead = true, true, true
+		_, err = c.write([]byte{firstByte})
+	case c.half.between:
+		c.half.tried = true
+		_, err = c.write([]byte{'0'})
 	}
-	c.half.begun, c.half.ahead = true, true
-	_, err := c.write([]byte{firstByte})
 	return err
 }
 
