@@ -106,6 +106,13 @@ func TestAMessageFitsTheAPI(t *testing.T) {
 	if got := shortened("short"); got != "short" {
 		t.Errorf("a short message became %q", got)
 	}
+	many := newScope(looser(true, false))
+	for range 31 {
+		many.policy.Spec.Limits = append(many.policy.Spec.Limits, many.policy.Spec.Limits[0])
+	}
+	if got := []rune(guarantee(many).Reason); len(got) != maxMessage {
+		t.Errorf("the reason of many limits has %d characters, want %d", len(got), maxMessage)
+	}
 }
 
 func TestAStatusSaysWhatARestartLoses(t *testing.T) {

@@ -25,9 +25,16 @@ func TestAChangeOfLeaderForgetsNoOvershoot(t *testing.T) {
 	f.Generation = translate.Generation(first.policy)
 	first.observe(observed(f))
 	status := statusOf(first)
-	for name, f := range map[string]*audit.Figures{"that measured nothing yet": nil, "that was not asked": {}, "that measured less": new(measuredFigures(5, 0, 0))} {
+	for name, tc := range map[string]struct {
+		figures *audit.Figures
+		is      v1alpha1.Completeness
+	}{
+		"that measured nothing yet": {nil, v1alpha1.AtLeast},
+		"that was not asked":        {&audit.Figures{}, v1alpha1.AtLeast},
+		"that measured less":        {new(measuredFigures(5, 0, 0)), v1alpha1.Complete},
+	} {
 		t.Run("a leader "+name, func(t *testing.T) {
-			next := newScope()
+			next, f := newScope(), tc.figures
 			next.policy.Status = *status.DeepCopy()
 			if f != nil {
 				f.Generation = translate.Generation(next.policy)
@@ -37,8 +44,8 @@ func TestAChangeOfLeaderForgetsNoOvershoot(t *testing.T) {
 				next.observe(observed(*f))
 			}
 			got := statusOf(next)
-			if o := got.Limits[0].Overshoot; o == nil || *o.Worst != 490 || *o.Excess != 490 || !o.WorstTime.Time.Equal(now) {
-				t.Errorf("overshoot = %+v, want the worst of the leader before", o)
+			if o := got.Limits[0].Overshoot; o == nil || *o.Worst != 490 || *o.Excess != 490 || !o.WorstTime.Time.Equal(now) || o.Completeness != tc.is {
+				t.Errorf("overshoot = %+v, want the worst of the leader before, %s", o, tc.is)
 			}
 			if f == nil {
 				return
@@ -51,6 +58,22 @@ func TestAChangeOfLeaderForgetsNoOvershoot(t *testing.T) {
 				t.Errorf("the next generation begins with %+v", o)
 			}
 		})
+	}
+}
+
+// TestAnInheritedWorstIsNotSaidToHaveABound: the status does not keep which bound its window
+// had, only what was beyond it.
+func TestAnInheritedWorstIsNotSaidToHaveABound(t *testing.T) {
+	s := newScope(enforcers("a"), acknowledged(generation, "a"))
+	s.policy.Status.ObservedGeneration = s.policy.Generation
+	s.policy.Status.Limits = []v1alpha1.LimitStatus{{Name: "all", Overshoot: &v1alpha1.Overshoot{Worst: new(int64(7))}}}
+	f := measuredFigures(0, 0, 0)
+	f.Generation = translate.Generation(s.policy)
+	o := s.observation
+	o.Limits = []coordinator.LimitFigures{{Limit: "all", Figures: f}}
+	s.observe(o)
+	if c := withinBound(s); c.Reason != v1alpha1.MeasuredReason || !strings.Contains(c.Message, "worst overshoot 7, in a window without a bound") {
+		t.Errorf("WithinBound says %s, %q", c.Reason, c.Message)
 	}
 }
 

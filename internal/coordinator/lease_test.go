@@ -99,6 +99,8 @@ func TestLeasesAreOfWhatWasPublishedToThePod(t *testing.T) {
 					t.Errorf("reply = %v, want one unit of term 1", reply)
 				case tc.want != "" && reply.GetDefect() == tc.outage:
 					t.Errorf("reply = %v, want it to be an outage: %t", reply, tc.outage)
+				case tc.outage && !strings.HasPrefix(reply.GetError(), "the controller's store: ") && tc.policy.Name != drawing.Name:
+					t.Errorf("reply = %v, want it to name the store", reply)
 				case reply.GetOfLimit() != tc.outage:
 					t.Errorf("reply = %v, want it to speak for the limit alone: %t", reply, tc.outage)
 				case tc.want != "" && (!strings.Contains(reply.GetError(), tc.want) || reply.GetGranted() != 0):

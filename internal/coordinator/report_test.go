@@ -170,6 +170,28 @@ func TestPartsOfAReportBelongTogether(t *testing.T) {
 	})
 }
 
+// TestTheHottestKeysOfAllPartsAreShown.
+func TestTheHottestKeysOfAllPartsAreShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(keyed(limited("shop", 1, 10, limiter.Second), 100)))
+		defer l.end()
+		a, b := l.settled()
+		defer a.close()
+		defer b.close()
+		var parts []*fleetpb.LimitReport
+		for i, value := range []string{"first", "second"} {
+			part := counted(1, 0)
+			part.Hottest = []*fleetpb.HotKey{{Hash: store.HashValue(value), Admitted: int64(2 - i)}}
+			parts = append(parts, part)
+		}
+		a.report(parts...)
+		got := l.figures().Hottest
+		if len(got) != 2 || got[0].Hash != store.HashValue("first") || got[1].Hash != store.HashValue("second") {
+			t.Errorf("hottest keys = %+v, want those of both parts", got)
+		}
+	})
+}
+
 func TestStoreErrorsAreObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
