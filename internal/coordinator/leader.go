@@ -196,10 +196,10 @@ func (t *term) stepDown(server *grpc.Server, part context.CancelFunc) {
 	part()
 	t.store.Seal()
 	t.pools.Seal()
+	t.sessions.part("this controller hands over") // before all that takes time: leases wait for the next leader
 	if t.journals != nil {
 		t.journals.stop()
 	}
-	t.sessions.part("this controller no longer leads")
 	t.end()
 	late := time.AfterFunc(partTimeout, server.Stop)
 	defer late.Stop()

@@ -45,6 +45,9 @@ func (m *member) Ways() (uint64, time.Time) {
 	return m.ways, m.lost
 }
 
+// Moved implements twotier.Reconnecting.
+func (*member) Moved(context.Context, uint64) bool { return false }
+
 // Apply implements twotier.Store, by the messages that a sidecar sends.
 func (m *member) Apply(ctx context.Context, _ store.Key, _ limiter.Params, c limiter.Command) (limiter.Result, error) {
 	m.mu.Lock()

@@ -18,7 +18,7 @@ import (
 //
 // One failure is none: a take is sent a second time while its time lasts, and the gate
 // shuts when that fails, too, or the next one. Of a store that never answered one failure
-// is enough.
+// is enough. A take that fails because the store moves waits until it has moved.
 type Gate struct {
 	store Store
 	clock *clock
@@ -40,7 +40,15 @@ type Reconnecting interface {
 	// Ways returns how many there have been, and when the last one was lost that was. Until
 	// then the store may have granted others of any window.
 	Ways() (n uint64, lost time.Time)
+	// Moved reports whether the nth way ended because the store moves, and there is another
+	// one: a call that failed meanwhile is not a failure of the store, and is made again.
+	// While the store moves, Moved waits for that, at most for MoveTime since the way ended;
+	// otherwise it returns at once.
+	Moved(ctx context.Context, n uint64) bool
 }
+
+// MoveTime is how long calls wait for a store that moves. Then it is unavailable.
+const MoveTime = time.Second
 
 // look opens the gate when there is a new way to the store. The lock is held.
 func (g *Gate) look() {
@@ -85,7 +93,8 @@ type reply struct {
 	calls, failures int64 // of the store
 }
 
-// ask is Apply with a time-out, if positive, of all that it does. Only a failure of the
+// ask is Apply with a time-out, if positive, of all that it does but wait for a store that
+// moves. Only a failure of the
 // store shuts the gate, not a caller that gave up.
 //
 // A take that fails is sent once more, over another connection if the store has any. At
@@ -129,24 +138,19 @@ func (g *Gate) call(ctx context.Context, key store.Key, p limiter.Params, c limi
 	if err != nil {
 		return reply{}, err
 	}
-	call := ctx
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		call, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
 	told := false
 	defer func() {
 		if !told { // nothing about the store, even by a panic
 			g.left(v)
 		}
 	}()
-	// The deadline of what is granted counts from here, before anything is sent.
-	r := reply{Reply: Reply{Sent: g.clock.now()}, asked: true, calls: 1}
-	r.Result, err = g.store.Apply(call, key, p, c)
-	r.Received = g.clock.now()
-
+	r, err := g.apply(ctx, key, p, c, timeout)
 	part, unavailable := unavailableBy(err)
+	for unavailable && g.moved(ctx, v, c) {
+		r, err = g.apply(ctx, key, p, c, timeout)
+		part, unavailable = unavailableBy(err)
+		v.way++
+	}
 	switch {
 	case err == nil && r.Now > 0: // a return that gets no answer tells no time
 		told = true
@@ -159,6 +163,27 @@ func (g *Gate) call(ctx context.Context, key store.Key, p limiter.Params, c limi
 		r.failures = 1
 	}
 	return r, err
+}
+
+// apply has the store run the command once.
+func (g *Gate) apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command, timeout time.Duration) (r reply, err error) {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	// The deadline of what is granted counts from here, before anything is sent.
+	r = reply{Reply: Reply{Sent: g.clock.now()}, asked: true, calls: 1}
+	r.Result, err = g.store.Apply(ctx, key, p, c)
+	r.Received = g.clock.now()
+	return r, err
+}
+
+// moved reports whether a call that failed is to be made again because the store moved.
+// If the first one was carried out, what it granted is stranded; a return would count twice.
+func (g *Gate) moved(ctx context.Context, v visit, c limiter.Command) bool {
+	r, ok := g.store.(Reconnecting)
+	return ok && (c.Op == limiter.Take || c.Op == limiter.Peek) && r.Moved(ctx, v.way)
 }
 
 // unavailableBy reports whether the error says that the store is unavailable, and of
@@ -177,6 +202,7 @@ type visit struct {
 	era  int
 	part *door // of the part that the key is in, nil when none such has failed
 	was  int   // its era
+	way  uint64
 }
 
 // enter admits a call for the key, or says why not.
@@ -184,7 +210,7 @@ func (g *Gate) enter(key store.Key) (visit, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.look()
-	now, v := g.clock.now(), visit{key: key, part: g.doorOf(key)}
+	now, v := g.clock.now(), visit{key: key, part: g.doorOf(key), way: g.ways}
 	if err := g.whole.shut(now); err != nil {
 		return v, err
 	}

@@ -157,6 +157,21 @@ type reconnected struct {
 	*fakeStore
 	ways atomic.Uint64
 	lost atomic.Pointer[time.Time]
+
+	moving atomic.Pointer[chan struct{}] // closed when the move has ended; nil: there was none
+}
+
+func (r *reconnected) Moved(ctx context.Context, n uint64) bool {
+	moving := r.moving.Load()
+	if moving == nil {
+		return false
+	}
+	select {
+	case <-*moving:
+		return r.ways.Load() > n
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (r *reconnected) Ways() (uint64, time.Time) {
@@ -164,6 +179,65 @@ func (r *reconnected) Ways() (uint64, time.Time) {
 		return r.ways.Load(), *lost
 	}
 	return r.ways.Load(), time.Time{}
+}
+
+// TestAStoreThatMovesIsWaitedFor: a take that failed because of that is made again; a return
+// would count twice.
+func TestAStoreThatMovesIsWaitedFor(t *testing.T) {
+	for _, mode := range []Mode{Strict, CachedDeny, Leased} {
+		for _, comes := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%v, another way %t", mode, comes), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &reconnected{fakeStore: newFakeStore()}
+					cfg := perSecond(1000, 10)
+					cfg.Mode, cfg.OnUnavailable = mode, Deny
+					l := open(t, cfg, s)
+					acquire(t, l, "", 1)
+					moving := make(chan struct{})
+					s.moving.Store(&moving)
+					s.set(func() { s.down = errDown })
+					time.AfterFunc(300*time.Millisecond, func() {
+						if comes {
+							s.set(func() { s.down = nil })
+							s.ways.Add(1)
+						}
+						close(moving)
+					})
+					began := time.Now()
+					atOnce(20, func(int) {
+						if d := acquire(t, l, "", 20); d.Allowed != comes || comes && d.Source == FromLocalShare {
+							t.Errorf("decided %+v", d)
+						}
+					})
+					if took := time.Since(began); took < 300*time.Millisecond || took > 300*time.Millisecond+DefaultTimeout {
+						t.Errorf("they were decided after %s", took)
+					}
+					if st := l.Stats(); comes && (st.CutOff != nil || st.Errors > 0) {
+						t.Errorf("%d errors, cut off by %v", st.Errors, st.CutOff)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestAReturnIsNotMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &reconnected{fakeStore: newFakeStore()}
+		moving := make(chan struct{})
+		time.AfterFunc(300*time.Millisecond, func() {
+			s.ways.Add(1)
+			close(moving)
+		})
+		s.moving.Store(&moving)
+		calls := 0
+		s.set(func() { s.down, s.there = errDown, func() time.Duration { calls++; return 0 } })
+		g := newGate(s, &process)
+		_, err := g.call(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: limiter.Return, Want: 1}, time.Second)
+		if err == nil || calls != 1 {
+			t.Errorf("%d calls, error %v", calls, err)
+		}
+	})
 }
 
 // TestANewWayToTheStoreOpensItsGate: of requests that come together none begins a window

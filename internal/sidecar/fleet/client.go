@@ -76,6 +76,7 @@ type Client struct {
 	term    uint64        // the highest seen; lower ones are refused
 	streams uint64        // that were opened
 	lost    time.Time     // when the last one was that is no more
+	moving  move
 	leaving bool
 }
 
@@ -104,7 +105,7 @@ func (c *Client) Run(ctx context.Context, h Handler) {
 			return
 		}
 		c.outage.lost(err)
-		if welcomed {
+		if welcomed || c.moves() {
 			pause.reset()
 		}
 		select {
@@ -125,6 +126,7 @@ func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err err
 	}
 	defer hangUp()
 	l := newLink(stream, cancel, c.sessions.Add(1), c.cfg.Log)
+	l.goodbye = c.move
 	welcome, err := l.greet(c.hello(h))
 	if err == nil {
 		err = c.follow(welcome.GetTerm())

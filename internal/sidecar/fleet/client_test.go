@@ -278,6 +278,48 @@ func TestALeaseEndsWithItsStream(t *testing.T) {
 	wantUnavailable(t, err)
 }
 
+// TestLeasesWaitForTheNextLeader: for one that follows a leader which said good-bye.
+func TestLeasesWaitForTheNextLeader(t *testing.T) {
+	goodbye := &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Goodbye{Goodbye: &fleetpb.Goodbye{Reason: "it hands over"}}}
+	for name, tc := range map[string]struct{ planned, next, want bool }{
+		"it hands over and is followed":      {planned: true, next: true, want: true},
+		"it hands over and nobody follows":   {planned: true},
+		"it crashes, whether it is followed": {next: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newController(t)
+			client, _, _ := start(t, c)
+			s, _ := c.welcome(t, 7)
+			connected(t, client)
+			n, _ := client.Ways()
+			if client.Moved(t.Context(), n) {
+				t.Error("it moved before the leader stopped")
+			}
+			if tc.planned {
+				s.say(t, goodbye)
+			}
+			s.end <- errors.New("the leader stops")
+			_, err := client.Apply(t.Context(), key, params, take)
+			wantUnavailable(t, err) // until there is another one
+			if tc.next && !tc.planned {
+				next, _ := c.welcome(t, 8)
+				expect(t, next, (*fleetpb.FromHolder).GetReport)
+			}
+			moved := make(chan bool)
+			go func() { moved <- client.Moved(t.Context(), n) }()
+			if tc.next && tc.planned {
+				c.welcome(t, 8)
+			}
+			if got := <-moved; got != tc.want {
+				t.Errorf("moved is %t, want %t", got, tc.want)
+			}
+			if client.Moved(t.Context(), n+1) {
+				t.Error("the next leader moved, too")
+			}
+		})
+	}
+}
+
 func TestALeaseEndsWithItsContext(t *testing.T) {
 	c := newController(t)
 	client, _, _ := start(t, c)

@@ -43,13 +43,18 @@ type link struct {
 	leases *replies[*fleetpb.LeaseReply]
 	shares *replies[*fleetpb.Share]
 
+	goodbye func() // is called before done is closed when the leader hands over
+
 	log      *slog.Logger
 	rejected map[string]bool // causes that were logged; of handle alone
 
 	reporting sync.Mutex // held while reports are collected and queued, which keeps their order
 }
 
-var errEnded = errors.New("the stream to the controller ended")
+var (
+	errEnded   = errors.New("the stream to the controller ended")
+	errGoodbye = errors.New("the controller says good-bye")
+)
 
 func newLink(stream fleetpb.Fleet_ConnectClient, cancel context.CancelFunc, session uint64, log *slog.Logger) *link {
 	return &link{
@@ -97,6 +102,9 @@ func (l *link) run(ctx context.Context, h Handler, interval time.Duration) error
 	work.Go(func() { l.handle(ctx, h) })
 	work.Go(func() { l.reportEvery(ctx, h, interval) })
 	err := l.read(ctx)
+	if errors.Is(err, errGoodbye) {
+		l.goodbye()
+	}
 	close(l.done)
 	l.cancel()
 	work.Wait()
@@ -120,7 +128,7 @@ func (l *link) read(ctx context.Context) error {
 			l.shares.answer(m.Share)
 			continue
 		case *fleetpb.ToHolder_Goodbye:
-			return fmt.Errorf("the controller says good-bye: %s", m.Goodbye.GetReason())
+			return fmt.Errorf("%w: %s", errGoodbye, m.Goodbye.GetReason())
 		}
 		select {
 		case l.in <- m:

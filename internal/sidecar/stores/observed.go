@@ -35,6 +35,13 @@ func (o observed) Ways() (n uint64, lost time.Time) {
 	return 0, time.Time{}
 }
 
+// Moved reports whether the store moved, or waits for that; one that is always where it is
+// did not.
+func (o observed) Moved(ctx context.Context, n uint64) bool {
+	r, ok := o.Store.(twotier.Reconnecting)
+	return ok && r.Moved(ctx, n)
+}
+
 // Apply asks the store.
 func (o observed) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	start := time.Now()

@@ -1,0 +1,56 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// A move says that the leader at the end of a stream handed over to the next.
+type move struct {
+	from  uint64 // the number of the stream
+	until time.Time
+}
+
+// move notes that the leader at the end of the present stream hands over.
+func (c *Client) move() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.moving = move{from: c.streams, until: time.Now().Add(twotier.MoveTime)}
+}
+
+// Moved implements twotier.Reconnecting.
+func (c *Client) Moved(ctx context.Context, n uint64) bool {
+	for {
+		c.mu.Lock()
+		moved, up := c.streams > n, c.up
+		left := time.Until(c.moving.until)
+		planned := c.moving.from == n && n > 0
+		c.mu.Unlock()
+		switch {
+		case !planned:
+			return false
+		case moved:
+			return true
+		case left <= 0:
+			return false
+		}
+		late := time.NewTimer(left)
+		select {
+		case <-up:
+			late.Stop()
+		case <-late.C:
+		case <-ctx.Done():
+			late.Stop()
+			return false
+		}
+	}
+}
+
+// moves reports whether leases wait for the next leader.
+func (c *Client) moves() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Before(c.moving.until)
+}
