@@ -94,8 +94,7 @@ type reply struct {
 }
 
 // ask is Apply with a time-out, if positive, of all that it does but wait for a store that
-// moves. Only a failure of the
-// store shuts the gate, not a caller that gave up.
+// moves. Only a failure of the store shuts the gate, not a caller that gave up.
 //
 // A take that fails is sent once more, over another connection if the store has any. At
 // worst the first one was carried out, and what it granted is stranded until it expires.
