@@ -23,6 +23,9 @@ BEGIN
 $meet
     now := weir.clock$build();
     memory := weir.recall$kind$build(now);
+    IF memory.latest > now THEN
+        now := weir.clock$build(); -- a sweep noted a later instant meanwhile
+    END IF;
     IF resume THEN
         known := 0;
     ELSIF memory.id <> ALL (born) THEN

@@ -1,0 +1,51 @@
+package postgres_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
+)
+
+// TestASweepRefusesNobody takes of a counter with several rates, which step decides, while
+// others sweep. A sweep notes the instant that it went by, which may be later than the one
+// that a take beside it has read.
+func TestASweepRefusesNobody(t *testing.T) {
+	const takers, lasts = 4, 5 * time.Second
+	s := dial(t, postgrestest.Start(t))
+	p := limiter.Params{Algorithm: limiter.FixedWindow, Generation: 1, Rates: []limiter.Rate{
+		{Limit: 1e12, Window: limiter.Second}, {Limit: 1e12, Window: 60 * limiter.Second},
+	}}
+	apply(t, s, counterOf("a"), p, limiter.Command{Min: 1, Want: 1}) // installs what it needs
+	ctx, stop := context.WithTimeout(t.Context(), lasts)
+	defer stop()
+	var working sync.WaitGroup
+	working.Go(func() {
+		for ctx.Err() == nil {
+			if err := s.Refresh(ctx); err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range takers {
+		working.Go(func() {
+			for ctx.Err() == nil {
+				got, err := s.Apply(ctx, counterOf("a"), p, limiter.Command{Min: 1, Want: 1})
+				if err != nil {
+					if ctx.Err() == nil {
+						t.Error(err)
+					}
+					return
+				}
+				if got.Reason == limiter.ClockBehind { // of windows older than the server nothing is granted
+					t.Errorf("refused: %+v", got)
+					return
+				}
+			}
+		})
+	}
+	working.Wait()
+}
