@@ -151,7 +151,7 @@ func (m *measurement) worst(c KeyCount, of ceiling, bound int64) {
 }
 
 // sums returns what all holders let through of each key of the query; a key is left out
-// of which nobody did anything. It works in proportion to what holders name, not to
+// that nobody used. It works in proportion to what holders name, not to
 // holders × keys.
 func (w *window) sums() map[string]KeyCount {
 	asked, out := w.query.about(), make(map[string]KeyCount, len(w.query.hashes))

@@ -147,7 +147,7 @@ func (c *counters) sweep(now limiter.Instant) {
 	}
 }
 
-// sharing returns the limits of which values share a counter, because there is no room
+// sharing returns the limits whose values share a counter, because there is no room
 // for one more.
 func (c *counters) sharing(now limiter.Instant) (all []store.Scope) {
 	c.mu.Lock()

@@ -180,8 +180,8 @@ func (t *term) audit(ctx context.Context) {
 	}
 }
 
-// showSharing exports the limits of which values share a counter, and logs those that did not
-// before. Others are refused with whoever makes up values.
+// showSharing exports the limits whose values share a counter, and logs those that did not
+// before. A client that makes up values has others refused with it.
 func (t *term) showSharing(before map[store.Scope]struct{}) map[store.Scope]struct{} {
 	now := map[store.Scope]struct{}{}
 	for _, of := range t.counters.sharing(t.clock.Now()) {

@@ -2716,7 +2716,7 @@ func (*Leave) Descriptor() ([]byte, []int) {
 	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{25}
 }
 
-// Goodbye tells a holder that this leader steps down in order: another one follows it soon,
+// Goodbye says that this leader steps down in order: another one follows it soon,
 // for which leases wait.
 type Goodbye struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`

@@ -9,7 +9,7 @@ import (
 // combined says what becomes of a figure of all policies of a namespace. One that is not
 // here says nothing about more than one policy.
 var combined = map[*prometheus.Desc]func(a, b float64) float64{
-	conditions:       plus, // so many have the status
+	conditions:       plus, // this number has the status
 	enforcers:        plus,
 	enforcersDesired: plus,
 	admitted:         plus,

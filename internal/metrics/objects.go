@@ -18,7 +18,7 @@ const readTimeout = 2 * time.Second
 type Objects struct {
 	Cache client.Reader
 	Leads func() bool // whether this process measures; it does not block
-	// Namespaces has policies told by their namespace, without their names, so that there are
+	// Namespaces sums policies by their namespace, without their names, so that there are
 	// no more series for more policies.
 	Namespaces bool
 }

@@ -239,7 +239,7 @@ func TestTrailersThatWereNotAnnouncedArrive(t *testing.T) {
 	}
 }
 
-// TestErrorsOfTheClientAreItsOwn: they are not told as the app's.
+// TestErrorsOfTheClientAreItsOwn: the answer does not blame the app.
 func TestErrorsOfTheClientAreItsOwn(t *testing.T) {
 	const chunked = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 	header := func(n int) string {

@@ -43,12 +43,7 @@ func switchProtocols(w http.ResponseWriter) net.Conn {
 // openTunnel changes the protocol, and reads the app's greeting.
 func openTunnel(t *testing.T, address string) (net.Conn, *bufio.Reader) {
 	t.Helper()
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	conn := dial(t, address)
 	_, _ = io.WriteString(conn, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	reader := bufio.NewReader(conn)
 	res, err := http.ReadResponse(reader, nil)

@@ -92,7 +92,7 @@ func message(domain, key, value string) []byte {
 	return append([]byte{0, byte(len(body) >> 24), byte(len(body) >> 16), byte(len(body) >> 8), byte(len(body))}, body...)
 }
 
-// keep keeps so many calls under way until an instant, and waits for the last answer.
+// keep keeps the given number of calls under way until an instant, and waits for the last answer.
 // What is asked is drawn from the messages, until none is, which is -1; what is answered is
 // handed to note, unless it was asked before an instant.
 func (a *asker) keep(calls int, from, until time.Time, messages [][]byte, draw func() int, note func(answer)) error {

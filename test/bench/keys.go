@@ -22,8 +22,8 @@ type keyCase struct {
 	name    string
 	key     string  // of the descriptors
 	limit   int64   // a second for each
-	goal    float64 // Weir decides at least so many times as much as Envoy's service
-	cheaper float64 // for at most so many times the processor time, 0 when nothing is promised
+	goal    float64 // least ratio of Weir's decisions to those of Envoy's service
+	cheaper float64 // largest ratio of processor time, 0 when nothing is promised
 	draw    func(seed uint64) func() int
 }
 

@@ -34,8 +34,8 @@ type services struct {
 	all []*service
 }
 
-// What is limited: so much a second for each user, so much a minute for each visitor, and
-// so much a second for all that asks for what nobody uses up.
+// What is limited: a rate a second for each user, one a minute for each visitor, and
+// one a second for all that asks for what nobody uses up.
 const (
 	userLimit                         = 100
 	userKey, visitorKey, plentifulKey = "user", "visitor", "plentiful"

@@ -61,7 +61,7 @@ func measureShared(ctx context.Context, w *world) (section, error) {
 			return s, err
 		}
 	}
-	s.last = s.last[len(s.last)-1:] // memory and CPU have no goal under so many policies
+	s.last = s.last[len(s.last)-1:] // memory and CPU have no goal under a hundred policies
 	s.last[0].figure = fmt.Sprintf("edit of 1 of %d policies, %s sidecars: enforced, p99", sharedPolicies, count(len(f.all)))
 	return s, nil
 }

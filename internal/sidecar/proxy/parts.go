@@ -10,7 +10,7 @@ import (
 )
 
 // parts hands an answer of the app on part by part, as it comes. The last part is sent when
-// the handler returns: whoever has all of an answer may rely on what comes with its end, such
+// the handler returns: a client that has all of an answer may rely on what comes with its end, such
 // as a slot that is free again. One goroutine at a time calls the methods.
 type parts struct {
 	http.ResponseWriter

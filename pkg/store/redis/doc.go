@@ -3,7 +3,7 @@
 //
 // A decision is made by a script, in one round trip. The scripts in lua/ are the Step
 // of pkg/limiter, held to it by fuzzing, and decide by the server's clock. They read
-// and write one string per counter. One decides most of what is asked, and for many
+// and write one string per counter. One decides most calls, and for many
 // counters in one call: those that were asked for while the call before was under way.
 // What is rare, such as several rates, it leaves to the other one, which decides anything.
 //

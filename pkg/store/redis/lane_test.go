@@ -58,7 +58,7 @@ type crowd struct {
 	failed atomic.Int64
 }
 
-// newCrowd returns one whose calls wait for so long before others go beside them.
+// newCrowd returns one whose calls wait for that time before others go beside them.
 func newCrowd(t *testing.T, patience time.Duration) *crowd {
 	t.Helper()
 	c := &crowd{server: redistest.Start(t)}
@@ -134,7 +134,7 @@ func TestCallsGoBesideOneThatHangs(t *testing.T) {
 	c.check(t, calls, maxFlights, calls-maxFlights)
 }
 
-// check wants all calls to be decided, so many alone, and so many in one round trip.
+// check wants all calls to be decided, with the given numbers alone and in one round trip.
 func (c *crowd) check(t *testing.T, calls, alone, together int) {
 	t.Helper()
 	if c.failed.Load() > 0 || c.executed() != calls {

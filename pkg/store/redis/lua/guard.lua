@@ -18,7 +18,7 @@ local SOUND, COPIED = 1, 2
 -- LATEST_STEP is how far latest may lag behind decisions that open no window: the
 -- shortest time that a counter is kept beyond what it has to. Of a window that is open,
 -- latest has reached the beginning: neither a clock that is set back nor another memory
--- then serves it anew.
+-- then serves it again.
 local LATEST_STEP = 100000
 
 -- A replica has a copy, or is about to get one.

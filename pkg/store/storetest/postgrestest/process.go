@@ -17,9 +17,9 @@ func (s *Server) signal(sig syscall.Signal) {
 }
 
 // KillOne ends one of the processes that serve the store and returns when the server, which
-// then ends its other processes too, has begun anew. The server notices a moment later and
+// then ends its other processes too, has started again. The server notices a moment later and
 // answers until then from memory that it is about to lose, so an answer alone does not
-// show that it began anew.
+// show that it started again.
 func (s *Server) KillOne() {
 	s.t.Helper()
 	before := s.family()[1:]
