@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/pkg/twotier"
 )
 
 const (
@@ -77,7 +78,7 @@ func (f *sidecars) ask(ctx context.Context, of string) int64 {
 		for range asksAtOnce {
 			running.Go(func() {
 				for ctx.Err() == nil {
-					if admits, alone := s.check(ctx, of); (!admits || alone) && ctx.Err() == nil {
+					if d, err := s.check(ctx, of); (err != nil || !d.Allowed || d.Source == twotier.FromLocalShare) && ctx.Err() == nil {
 						refused.Add(1)
 					}
 				}

@@ -2,32 +2,36 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/pkg/twotier"
 )
 
 // windowLength is that of the policies' windows, in seconds.
 const windowLength = 10
 
-// A load asks every sidecar for decisions, and counts by window what they admit.
+// A load asks every sidecar for decisions, and counts by window what they admit. The
+// window is the one that the sidecar charged: a new leader's clock may run beside that of
+// the machine.
 type load struct {
 	limit   int64
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu       sync.Mutex
-	leased   map[int64]int64 // admitted by leases, by the window that they surely were in
-	alone    map[int64]int64 // as many by local shares
-	doubtful int64           // so near to the end of a window that it may have been in either
+	mu     sync.Mutex
+	leased map[int64]int64 // admitted by leases, by window
+	alone  map[int64]int64 // by local shares
 }
-
-// nearEnd is how near to the end of a window a decision may be charged to another: the
-// store's clock is the machine's, but for what a leader corrects it by.
-const nearEnd = 20 * time.Millisecond
 
 // startLoad begins to ask all sidecars.
 func (f *sidecars) startLoad(ctx context.Context, of string, limit int64) *load {
@@ -39,9 +43,8 @@ func (f *sidecars) startLoad(ctx context.Context, of string, limit int64) *load 
 			ticks := time.NewTicker(time.Second / perSidecar)
 			defer ticks.Stop()
 			for ctx.Err() == nil {
-				began := time.Now()
-				if admits, alone := s.check(ctx, of); admits {
-					l.count(began, time.Now(), alone)
+				if d, err := s.check(ctx, of); err == nil && d.Allowed {
+					l.count(d)
 				}
 				select {
 				case <-ticks.C:
@@ -53,42 +56,62 @@ func (f *sidecars) startLoad(ctx context.Context, of string, limit int64) *load 
 	return l
 }
 
-// count counts what was admitted between two instants.
-func (l *load) count(from, until time.Time, alone bool) {
-	const length = windowLength * int64(time.Second)
-	first, last := from.Add(-nearEnd).UnixNano()/length, until.Add(nearEnd).UnixNano()/length
+// count counts a decision that admits. One that is charged to no window counts in window 0.
+func (l *load) count(d twotier.Decision) {
+	window := int64(0)
+	if d.Windows != nil {
+		window = d.Windows.Slice()[0].Index
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case first != last:
-		l.doubtful++
-	case alone:
-		l.alone[first]++
-	default:
-		l.leased[first]++
+	if d.Source == twotier.FromLocalShare {
+		l.alone[window]++
+	} else {
+		l.leased[window]++
 	}
 }
 
-// over returns what was admitted beyond the limit in all windows.
-func (l *load) over() (n int64) {
+// over returns what was admitted beyond the limit in all windows, and in the worst.
+func (l *load) over() (all, worst int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range l.windows() {
-		n += max(0, l.leased[w]+l.alone[w]-l.limit)
+		n := max(0, l.leased[w]+l.alone[w]-l.limit)
+		all, worst = all+n, max(worst, n)
 	}
-	return n
+	return all, worst
 }
 
-// wrong says which windows admitted more than the limit by leases, or by shares: those are
-// never promised. Both together may be more by the shares of sidecars that the leader's
-// answers reach too late.
+// wrong returns an error for a window that admitted more than the limit by leases alone,
+// or by shares alone, which is never promised. Both together may admit more, by the shares of
+// sidecars that the leader's answers reach too late.
 func (l *load) wrong() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range l.windows() {
+		if w == 0 {
+			return fmt.Errorf("%d requests were admitted that are charged to no window", l.leased[w]+l.alone[w])
+		}
 		if most := max(l.leased[w], l.alone[w]); most > l.limit {
 			return fmt.Errorf("%d were admitted by leases and %d by shares in one window, of a limit of %d", l.leased[w], l.alone[w], l.limit)
 		}
+	}
+	return nil
+}
+
+// disputed returns an error when a status disagrees with what was admitted: its worst
+// window is that of the load, or less when it says so, and no window was beyond its bound.
+func (l *load) disputed(p *v1alpha1.RateLimitPolicy) error {
+	_, worst := l.over()
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.WithinBoundCondition); c != nil && c.Status == metav1.ConditionFalse {
+		return fmt.Errorf("the status says that a window was beyond its bound: %s", c.Message)
+	}
+	if len(p.Status.Limits) == 0 || p.Status.Limits[0].Overshoot == nil || p.Status.Limits[0].Overshoot.Worst == nil {
+		return errors.New("the status says nothing of what windows admitted")
+	}
+	o := p.Status.Limits[0].Overshoot
+	if *o.Worst > worst || *o.Worst < worst && o.Completeness != v1alpha1.AtLeast {
+		return fmt.Errorf("the worst window admitted %d beyond the limit, and the status says %d, %s", worst, *o.Worst, o.Completeness)
 	}
 	return nil
 }
@@ -114,9 +137,8 @@ func (l *load) text() string {
 	for _, w := range l.windows() {
 		parts = append(parts, fmt.Sprintf("%s + %s", count(int(l.leased[w])), count(int(l.alone[w]))))
 	}
-	return fmt.Sprintf("Admitted in the windows of %d s from before the hand-over to after the crash, of a limit of %s, by leases + by local shares: %s. "+
-		"%s more, within %s of the end of a window, are in none of these.",
-		windowLength, count(int(l.limit)), strings.Join(parts, ", "), count(int(l.doubtful)), nearEnd)
+	return fmt.Sprintf("Admitted in the windows of %d s from before the hand-over to after the crash, of a limit of %s, by leases + by local shares: %s.",
+		windowLength, count(int(l.limit)), strings.Join(parts, ", "))
 }
 
 func (l *load) stop() {

@@ -37,35 +37,3 @@ func TestRefusedOptions(t *testing.T) {
 		}
 	}
 }
-
-func TestWindowsAreHeldAgainstTheLimit(t *testing.T) {
-	l := &load{limit: 3, leased: map[int64]int64{}, alone: map[int64]int64{}}
-	window := time.Unix(1_000_000_000, 0)
-	admit := func(after time.Duration, alone bool) { l.count(window.Add(after), window.Add(after), alone) }
-	for i := range 3 {
-		admit(time.Duration(i+1)*time.Second, false)
-		admit(time.Duration(i+1)*time.Second, true)
-	}
-	end := windowLength * time.Second
-	admit(end-time.Millisecond, false) // maybe of the next window
-	l.count(window.Add(end-time.Second), window.Add(end+time.Second), true)
-	admit(end+time.Second, false)
-	if got := l.over(); got != 3 {
-		t.Errorf("%d over, want the 3 of the first window", got)
-	}
-	if err := l.wrong(); err != nil {
-		t.Error(err)
-	}
-	if text := l.text(); !strings.Contains(text, ": 3 + 3, 1 + 0. 2 more,") {
-		t.Errorf("the text is %q", text)
-	}
-	for _, alone := range []bool{false, true} {
-		l := &load{limit: 3, leased: map[int64]int64{}, alone: map[int64]int64{}}
-		for range 4 {
-			l.count(window.Add(time.Second), window.Add(time.Second), alone)
-		}
-		if l.wrong() == nil {
-			t.Errorf("4 of a limit of 3 are right, by shares: %t", alone)
-		}
-	}
-}

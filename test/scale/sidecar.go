@@ -80,10 +80,9 @@ func (s *sidecar) Report(now time.Time, session uint64) *fleetpb.Report {
 // Audit implements fleet.Handler.
 func (s *sidecar) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply { return s.enforcer.Audit(q) }
 
-// check asks a limit, and returns whether it admits, and whether by the local share.
-func (s *sidecar) check(ctx context.Context, of string) (admits, alone bool) {
-	d, err := s.enforcer.Check(ctx, enforce.Query{Policy: of, Limit: "all", Cost: 1})
-	return err == nil && d.Allowed, err == nil && d.Source == twotier.FromLocalShare
+// check asks the limit of a policy once.
+func (s *sidecar) check(ctx context.Context, of string) (twotier.Decision, error) {
+	return s.enforcer.Check(ctx, enforce.Query{Policy: of, Limit: "all", Cost: 1})
 }
 
 // unobserved drops what stores are observed by.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,15 +44,36 @@ func (f *sidecars) storms(ctx context.Context, s *section, n string) error {
 			return fmt.Errorf("%s: %w", storm.name, err)
 		}
 		sleep(ctx, (windowLength+1)*time.Second)
-		over := l.over()
+		over, _ := l.over()
 		f.world.say("%s: %s; %d over", storm.name, took, over)
 		s.last = append(s.last, goal{
 			figure: fmt.Sprintf("%s sidecars back after a %s, %d requests/s", n, storm.name, len(f.all)*perSidecar),
 			want:   storm.goal, measured: fmt.Sprintf("%s, %d over", took, over),
 		})
 	}
+	l.stop()
 	s.notes = append(s.notes, l.text())
-	return l.wrong()
+	if err := l.wrong(); err != nil {
+		return err
+	}
+	return f.agree(ctx, l)
+}
+
+// statusTime is how long the status may take to follow what happens.
+const statusTime = 30 * time.Second
+
+// agree waits until the status agrees with what a load was admitted that has ended.
+func (f *sidecars) agree(ctx context.Context, l *load) error {
+	sleep(ctx, windowLength*time.Second) // the last window has ended
+	var disputed error
+	err := await(ctx, statusTime, "a status that agrees with what was admitted", func() bool {
+		var p v1alpha1.RateLimitPolicy
+		if disputed = f.world.kube.Get(ctx, shopPolicy, &p); disputed == nil {
+			disputed = l.disputed(&p)
+		}
+		return disputed == nil
+	})
+	return errors.Join(err, disputed)
 }
 
 // storm ends the leader, and starts it again when all are back.
