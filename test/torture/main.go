@@ -95,11 +95,7 @@ func torture(ctx context.Context, o options) error {
 	}
 	recovered += time.Since(healed).Round(100 * time.Millisecond).String()
 	w.awaitMeasured(ctx, statusTime)
-	if after, err := w.awaitFootprints(ctx, answerTime); err != nil {
-		problems = append(problems, err)
-	} else {
-		problems = append(problems, leaks(before, after))
-	}
+	problems = append(problems, w.awaitNoLeak(ctx, before, answerTime))
 	found, err := w.judge()
 	problems = append(problems, err)
 	w.say("seed %d: %d faults in %s: %s; %s", o.seed, len(faults), o.lasts, found, recovered)

@@ -188,6 +188,20 @@ func (w *world) awaitFootprints(ctx context.Context, atMost time.Duration) (map[
 	}
 }
 
+// awaitNoLeak returns when processes hold about what they held before, or with what they
+// hold more when that takes too long: connections that a fault left idle are closed first.
+func (w *world) awaitNoLeak(ctx context.Context, before map[string]footprint, atMost time.Duration) error {
+	for deadline := time.Now().Add(atMost); ; {
+		after, err := w.footprints(ctx)
+		if err == nil {
+			err = leaks(before, after)
+		}
+		if err == nil || time.Now().After(deadline) || !sleep(ctx, time.Second) {
+			return err
+		}
+	}
+}
+
 // footprints reads what each process of ours holds, by its name.
 func (w *world) footprints(ctx context.Context) (map[string]footprint, error) {
 	addresses := map[string]string{}
