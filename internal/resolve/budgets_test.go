@@ -131,6 +131,9 @@ func TestABudgetThatIsNotThere(t *testing.T) {
 	if !errors.As(missing.Err, new(*resolve.NoBudgetError)) || !strings.Contains(missing.Err.Error(), "there is no FederatedBudget shop/world: create it") {
 		t.Errorf("error %v", missing.Err)
 	}
+	if missing.Object.String() != "shop/world" {
+		t.Errorf("what is missing is called %s", missing.Object)
+	}
 	if found, ok := budgets.Of("acme/world"); ok {
 		t.Errorf("an id that nothing has is that of %v", found)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/resolve"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 func ratelimit(namespace, name string, selector map[string]string, limit int64) *v1alpha1.RateLimitPolicy {
@@ -80,4 +82,18 @@ func TestAnAdmissionDoesNotWaitForTheCache(t *testing.T) {
 			t.Errorf("it waited for %s, want 1s", waited)
 		}
 	})
+}
+
+func TestAllLimitsOfACluster(t *testing.T) {
+	two := ratelimit("bank", "b", nil, 10)
+	two.Spec.Limits = append(two.Spec.Limits, v1alpha1.Limit{Name: "more"})
+	got, err := resolve.ByLabels{Cluster: "c", Cache: cache(t, ratelimit("shop", "a", nil, 10), two)}.Limits(t.Context())
+	want := map[store.Scope]struct{}{
+		{Cluster: "c", Namespace: "shop", Policy: "a", Limit: "all"}:  {},
+		{Cluster: "c", Namespace: "bank", Policy: "b", Limit: "all"}:  {},
+		{Cluster: "c", Namespace: "bank", Policy: "b", Limit: "more"}: {},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("error %v, limits (-want +got):\n%s", err, diff)
+	}
 }

@@ -120,8 +120,9 @@ func TestCredentialsOutliveTheAPIServer(t *testing.T) {
 		want string
 	}{{nil, "7"}, {errors.New("timeout"), "7"}, {errors.New("timeout"), "7"}, {notFound, ""}, {nil, "7"}, {forbidden, ""}} {
 		api.err = step.err
-		if _, version, err := s.Data(t.Context(), onRedis); version != step.want || (err == nil) != (step.want != "") {
-			t.Errorf("while the API server says %v: version %q, error %v; want version %q", step.err, version, err, step.want)
+		data, version, err := s.Data(t.Context(), onRedis)
+		if version != step.want || (data["password"] != nil) != (step.want != "") || (err == nil) != (step.want != "") {
+			t.Errorf("while the API server says %v: %s of version %q, error %v; want version %q", step.err, data, version, err, step.want)
 		}
 		clock.SetTime(clock.Now().Add(secretFreshFor))
 	}

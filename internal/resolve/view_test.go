@@ -60,7 +60,10 @@ func TestByPod(t *testing.T) {
 		},
 		"a name that was used again is not the pod that asks": {
 			pod: "checkout-0", uid: "uid-before",
-			refused: func(err error) bool { return errors.As(err, new(*resolve.OtherPodError)) },
+			refused: func(err error) bool {
+				other, ok := errors.AsType[*resolve.OtherPodError](err)
+				return ok && other.Error() == "pod shop/checkout-0 has UID uid-0, not uid-before: the name was used again"
+			},
 		},
 		"a policy that cannot be translated is named beside the rest": {
 			pod: "checkout-0", uid: "uid-0", more: []client.Object{ratelimit("shop", "broken", app, 0)},
