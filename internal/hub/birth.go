@@ -70,7 +70,7 @@ func LedgerOf(b *policy.FederatedBudget) string {
 func (k *known) attend(now limiter.Instant, granted map[string]Part, kept map[string]limiter.Micros) (changed bool) {
 	see := func(id string, part Part) {
 		was, is := k.Budgets[id]
-		next := entry{Window: max(was.Window, part.Window), Seen: was.Seen, Birth: was.Follow(part.Ledger, part.Members)}
+		next := entry{Window: max(was.Window, part.Window), Birth: was.Follow(part.Ledger, part.Members)}
 		if !is && part.Ledger != "" && !k.has(id, part.Window, now) {
 			next.Birth = birth.New(part.Ledger, part.Members)
 		}

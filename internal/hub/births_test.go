@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -52,6 +53,11 @@ func TestBirths(t *testing.T) {
 	c := newCradle(t, w, true)
 	c.wants("a", day, false)
 	c.enter("a", day)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Attend(ended, map[string]Part{"a": {Window: day}}, nil); err != nil {
+		t.Errorf("the API server is asked when nothing is new: %v", err)
+	}
 	other := newCradle(t, w, false)
 	other.wants("a", day, true)
 	other.wants("b", day, false)

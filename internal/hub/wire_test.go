@@ -1,10 +1,14 @@
 package hub
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weir-dev/weir/internal/federationpb"
@@ -48,6 +52,29 @@ func TestGrantsOnTheWire(t *testing.T) {
 	}
 	if _, err := grantFrom(&federationpb.Grant{Reason: federationpb.Grant_REASON_GRANTED, Granted: -1}); err == nil {
 		t.Error("a negative grant is believed")
+	}
+}
+
+// nonsense is a hub that answers what none does.
+type nonsense struct{ federationpb.FederationClient }
+
+func (nonsense) Apply(context.Context, *federationpb.ApplyRequest, ...grpc.CallOption) (*federationpb.Grant, error) {
+	return &federationpb.Grant{Reason: -1}, nil
+}
+
+func (nonsense) Observe(context.Context, *federationpb.ObserveRequest, ...grpc.CallOption) (*federationpb.State, error) {
+	return &federationpb.State{Term: -1}, nil
+}
+
+func TestAnAnswerThatNoHubGives(t *testing.T) {
+	c := &Client{connection: &connection{endpoint: "hub:15040", calls: nonsense{}}}
+	_, applied := c.Apply(t.Context(), budgetID, params(100, "a"), lease("a", 1, 1))
+	_, observed := c.Observe(t.Context(), budgetID)
+	for _, err := range []error{applied, observed} {
+		refused, ok := errors.AsType[*RefusedError](err)
+		if !ok || refused.Endpoint != "hub:15040" || refused.Reason != Invalid || !strings.Contains(refused.Message, "run the same version of Weir in both clusters") {
+			t.Errorf("error %v, want a refusal that names the hub and the cure", err)
+		}
 	}
 }
 
