@@ -155,3 +155,21 @@ func TestTracesGoWhereTheConfigurationSays(t *testing.T) {
 		}
 	}
 }
+
+// TestBesideAMesh the sidecar takes over the name of a port, as a mesh takes the traffic
+// first, and listens where the mesh does not.
+func TestBesideAMesh(t *testing.T) {
+	for name, listen := range map[string]int32{
+		"istio-proxy": 15007, "linkerd-proxy": 15006, "kuma-sidecar": 15007, "consul-dataplane": 15006,
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{}
+			pod.Annotations = map[string]string{v1alpha1.CaptureAnnotation: string(CaptureAuto)}
+			pod.Spec.Containers = []corev1.Container{{Name: "app", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}}, {Name: name}}
+			_, report := Inject(pod, optedInNamespace, testConfig)
+			if report.Capture != CapturePort || len(report.Ports) != 1 || report.Ports[0] != (Port{Name: "http", Listen: listen, App: 8080}) {
+				t.Errorf("captured by %s on %v, want by port on %d", report.Capture, report.Ports, listen)
+			}
+		})
+	}
+}
