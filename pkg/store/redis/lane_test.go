@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/lane"
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
@@ -68,7 +69,7 @@ func newCrowd(t *testing.T, patience time.Duration) *crowd {
 		t.Fatal(err)
 	}
 	client.AddHook(&c.trips)
-	c.lanes.of(0).patience = patience
+	c.lanes.of(0).setPatience(patience)
 	c.server.Pause()
 	return c
 }
@@ -100,12 +101,7 @@ func (c *crowd) join(t *testing.T, calls, n int) {
 	}
 }
 
-func (c *crowd) waiting() int {
-	l := c.lanes.of(0)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.waiting)
-}
+func (c *crowd) waiting() int { return c.lanes.of(0).Waiting() }
 
 // executed returns how many counters the server made for the crowd.
 func (c *crowd) executed() int {
@@ -128,10 +124,10 @@ func TestCallsGoBesideOneThatHangs(t *testing.T) {
 	const calls = 40
 	c := newCrowd(t, 0)
 	defer c.Close()
-	c.join(t, calls, calls-maxFlights)
+	c.join(t, calls, calls-lane.MaxFlights)
 	c.server.Resume()
 	c.calls.Wait()
-	c.check(t, calls, maxFlights, calls-maxFlights)
+	c.check(t, calls, lane.MaxFlights, calls-lane.MaxFlights)
 }
 
 // check wants all calls to be decided, with the given numbers alone and in one round trip.

@@ -53,7 +53,7 @@ func (s *Store) isSingle() bool { return len(s.lanes) == 1 }
 
 // tidy sweeps counters of the list that one is in which was just made, beside the calls.
 func (s *Store) tidy(together bool) {
-	s.lanes[0].beside(func() {
+	s.lanes[0].Beside(func() {
 		if together && s.isSingle() {
 			_, _ = s.tendAll(context.Background()) // or the next time
 		} else {

@@ -1,0 +1,187 @@
+// Package lane lets calls to a store share round trips, as databases share the writes of a
+// log (group commit). A call that comes when none is under way is sent at once and alone.
+// Calls that come meanwhile wait for its answer and are then sent together. There is no
+// timer: calls travel together because the store is busy, and a store that is idle is asked
+// at once.
+package lane
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// MaxFlights is how many round trips of a lane are under way at once.
+	MaxFlights = 3
+	// Patience is for how long a round trip is under way before another one begins beside
+	// it: to a server that is far, or over a connection that hangs.
+	Patience = 10 * time.Millisecond
+	// MaxShared bounds the calls of one round trip, and so for how long a server
+	// serves nobody else.
+	MaxShared = 64
+)
+
+// ErrClosed is the error of a call that was not sent because the lane is closed.
+var ErrClosed = errors.New("the store is closed")
+
+// A Lane sends calls. All calls of a lane go to one server, so that a call that waits for
+// one that hangs keeps none from the rest of a cluster.
+type Lane[T any] struct {
+	carry    func(context.Context, []T)
+	patience time.Duration
+
+	mu      sync.Mutex
+	flights int           // under way; guarded by mu
+	started time.Time     // the last of them; guarded by mu
+	waiting []*waiting[T] // for the next; guarded by mu
+	closed  bool          // guarded by mu
+	running sync.WaitGroup
+}
+
+// waiting is a call that was not sent yet.
+type waiting[T any] struct {
+	call T
+	done chan struct{} // closed when the call was carried, or never will be
+	err  error         // why it never will be
+}
+
+// New returns a lane. Carry makes one round trip for calls, at most MaxShared, and returns
+// when each of them has its answer or its own error. Of one call the context is that of its
+// caller; of several it has no deadline, since theirs differ. Patience is for how
+// long a round trip is under way before another one begins beside it.
+func New[T any](patience time.Duration, carry func(ctx context.Context, calls []T)) *Lane[T] {
+	return &Lane[T]{carry: carry, patience: patience}
+}
+
+// Send has a call carried, alone or with others. It blocks until that is done, at the
+// latest until ctx is. The error is that of ctx, after which the call may still be
+// under way, or ErrClosed.
+func (l *Lane[T]) Send(ctx context.Context, call T) error {
+	w := &waiting[T]{call: call}
+	if l.board(w) {
+		defer l.land()
+		l.carry(ctx, []T{call})
+		return nil
+	}
+	select {
+	case <-w.done:
+		return w.err
+	case <-ctx.Done():
+		l.leave(w)
+		return ctx.Err()
+	}
+}
+
+// board reports whether a call may be sent at once and alone. Otherwise it waits.
+func (l *Lane[T]) board(w *waiting[T]) (alone bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	starts := l.flights == 0 || l.flights < MaxFlights && time.Since(l.started) >= l.patience
+	if starts && len(l.waiting) == 0 && !l.closed {
+		l.flights++
+		l.started = time.Now()
+		return true
+	}
+	w.done = make(chan struct{})
+	if l.closed {
+		w.refuse()
+		return false
+	}
+	l.waiting = append(l.waiting, w)
+	if starts {
+		l.flights++
+		l.depart(l.share())
+	}
+	return false
+}
+
+func (w *waiting[T]) refuse() {
+	w.err = ErrClosed
+	close(w.done)
+}
+
+// leave withdraws a call that was not sent yet.
+func (l *Lane[T]) leave(w *waiting[T]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = slices.DeleteFunc(l.waiting, func(o *waiting[T]) bool { return o == w })
+}
+
+// land ends a flight, or goes on with those who wait.
+func (l *Lane[T]) land() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if share := l.share(); share != nil {
+		l.depart(share)
+	}
+}
+
+// depart sends calls, and those who wait after them; mu is held.
+func (l *Lane[T]) depart(share []*waiting[T]) {
+	l.running.Go(func() {
+		for ; share != nil; share = l.next() {
+			calls := make([]T, len(share))
+			for i, w := range share {
+				calls[i] = w.call
+			}
+			l.carry(context.Background(), calls)
+			for _, w := range share {
+				close(w.done)
+			}
+		}
+	})
+}
+
+func (l *Lane[T]) next() []*waiting[T] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.share()
+}
+
+// share returns those who share the next round trip, or none and ends a flight; mu is
+// held.
+func (l *Lane[T]) share() []*waiting[T] {
+	n := min(len(l.waiting), MaxShared)
+	if n == 0 {
+		l.flights--
+		return nil
+	}
+	l.started = time.Now()
+	share := slices.Clone(l.waiting[:n])
+	l.waiting = slices.Delete(l.waiting, 0, n)
+	return share
+}
+
+// Waiting returns how many calls wait to be sent.
+func (l *Lane[T]) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting)
+}
+
+// Beside runs f beside the calls, unless the lane is closed.
+func (l *Lane[T]) Beside(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.running.Go(f)
+	}
+}
+
+// Close fails the calls that wait, and those to come.
+func (l *Lane[T]) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for _, w := range l.waiting {
+		w.refuse()
+	}
+	l.waiting = nil
+}
+
+// Wait returns when nothing is under way that the lane runs. That is what several calls
+// share, and what Beside runs; a call that travels alone is its caller's.
+func (l *Lane[T]) Wait() { l.running.Wait() }
