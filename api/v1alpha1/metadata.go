@@ -69,6 +69,10 @@ const (
 	// is told to stop, a duration such as 30s.
 	ShutdownGracePeriodAnnotation = "config.weir.dev/shutdown-grace-period"
 
+	// UnderscoresAnnotation is what becomes of header fields with underscores in their
+	// names: drop (default), pass or refuse.
+	UnderscoresAnnotation = "config.weir.dev/underscores"
+
 	// The sidecar's resources, Kubernetes quantities.
 	SidecarCPURequestAnnotation    = "config.weir.dev/sidecar-cpu-request"
 	SidecarCPULimitAnnotation      = "config.weir.dev/sidecar-cpu-limit"

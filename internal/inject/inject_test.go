@@ -117,7 +117,7 @@ func FuzzAnnotations(f *testing.F) {
 func TestEveryMalformedValueIsNamed(t *testing.T) {
 	for _, key := range []string{
 		v1alpha1.ModeAnnotation, v1alpha1.CaptureAnnotation, v1alpha1.NativeSidecarAnnotation, v1alpha1.InboundPortsAnnotation,
-		v1alpha1.SkipInboundPortsAnnotation, v1alpha1.ShutdownGracePeriodAnnotation,
+		v1alpha1.SkipInboundPortsAnnotation, v1alpha1.ShutdownGracePeriodAnnotation, v1alpha1.UnderscoresAnnotation,
 		v1alpha1.SidecarCPURequestAnnotation, v1alpha1.SidecarCPULimitAnnotation,
 		v1alpha1.SidecarMemoryRequestAnnotation, v1alpha1.SidecarMemoryLimitAnnotation,
 	} {
@@ -136,6 +136,25 @@ func TestEveryMalformedValueIsNamed(t *testing.T) {
 				t.Error("the malformed value changed the pod, want the default")
 			}
 		})
+	}
+}
+
+func TestUnderscoresAreTheSidecarsBusiness(t *testing.T) {
+	for value, want := range map[string]string{"": "", "drop": "", "pass": "pass", "refuse": "refuse"} {
+		pod := &corev1.Pod{}
+		if value != "" {
+			pod.Annotations = map[string]string{v1alpha1.UnderscoresAnnotation: value}
+		}
+		out, report := Inject(pod, optedInNamespace, testConfig)
+		got := ""
+		for _, arg := range out.Spec.InitContainers[0].Args {
+			if choice, ok := strings.CutPrefix(arg, "--underscores="); ok {
+				got = choice
+			}
+		}
+		if got != want || slices.ContainsFunc(report.Warnings, func(w string) bool { return strings.Contains(w, "underscores") }) {
+			t.Errorf("%q has the sidecar called with %q, want %q; warnings %q", value, got, want, report.Warnings)
+		}
 	}
 }
 

@@ -131,6 +131,9 @@ func (p *plan) args() []string {
 		"--token-file="+tokenFile,
 		"--shutdown-grace-period="+p.shutdownGracePeriod.String(),
 	)
+	if p.underscores != dropUnderscores {
+		args = append(args, "--underscores="+p.underscores)
+	}
 	if p.cfg.TraceCollector != "" {
 		args = append(args, "--otlp-endpoint="+p.cfg.TraceCollector)
 	}

@@ -16,6 +16,7 @@ const (
 	defaultShutdownGracePeriod = 30 * time.Second
 	maxShutdownGracePeriod     = time.Hour
 	defaultPodGrace            = 30 * time.Second // set by Kubernetes
+	dropUnderscores            = "drop"           // the sidecar's default
 )
 
 // DefaultResources are those of a sidecar of which nobody chose any. They are requested
@@ -41,6 +42,7 @@ type tuning struct {
 	wantedCapture       Capture
 	native              string // auto, enabled or disabled
 	shutdownGracePeriod time.Duration
+	underscores         string // drop, pass or refuse
 	cpu, memory         amounts
 }
 
@@ -73,6 +75,7 @@ func (a *annotated) tuning(cfg *Config) tuning {
 		wantedCapture:       a.capture(cmp.Or(cfg.Capture, CaptureAuto)),
 		native:              a.nativeSidecar(),
 		shutdownGracePeriod: a.shutdownGracePeriod(),
+		underscores:         a.underscores(),
 		cpu:                 a.amounts(v1alpha1.SidecarCPURequestAnnotation, v1alpha1.SidecarCPULimitAnnotation, amountsOf(&resources, corev1.ResourceCPU)),
 		memory:              a.amounts(v1alpha1.SidecarMemoryRequestAnnotation, v1alpha1.SidecarMemoryLimitAnnotation, amountsOf(&resources, corev1.ResourceMemory)),
 	}
@@ -118,6 +121,18 @@ func (a *annotated) shutdownGracePeriod() time.Duration {
 		return defaultShutdownGracePeriod
 	}
 	return d
+}
+
+func (a *annotated) underscores() string {
+	key := v1alpha1.UnderscoresAnnotation
+	switch value, ok := a.lookup(key); {
+	case !ok:
+	case slices.Contains([]string{dropUnderscores, "pass", "refuse"}, value):
+		return value
+	default:
+		a.warn("%s is %q: use drop, pass or refuse; drop is used", key, value)
+	}
+	return dropUnderscores
 }
 
 // amounts reads a request and a limit. The API server refuses a pod whose request

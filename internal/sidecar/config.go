@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/probe"
+	"github.com/weir-dev/weir/internal/sidecar/proxy"
 )
 
 // config is all that a sidecar is told when it starts.
@@ -31,6 +32,7 @@ type config struct {
 	adminAddress string
 	grace        time.Duration
 	linger       time.Duration
+	underscores  proxy.Underscores
 	otlpEndpoint string // host:port of a collector of traces; empty to trace nothing
 
 	namespace, pod, podUID string
@@ -76,6 +78,8 @@ Flags:
   --linger TIME                  how long requests are accepted after SIGTERM, before that,
                                  while the app accepts them; for a sidecar that is told to
                                  stop at the same time as the app (default 0s)
+  --underscores drop|pass|refuse what becomes of header fields with underscores in their
+                                 names, but those of gRPC (default %s)
   --otlp-endpoint HOST:PORT      collector that traces are sent to, over gRPC; without it,
                                  nothing is traced
   --version                      print the version and end
@@ -109,7 +113,7 @@ const (
 )
 
 func printUsage(w io.Writer) error {
-	_, err := fmt.Fprintf(w, usage, defaultToken, defaultApp, defaultCheck, defaultRLS, defaultAdmin, defaultGrace)
+	_, err := fmt.Fprintf(w, usage, defaultToken, defaultApp, defaultCheck, defaultRLS, defaultAdmin, defaultGrace, proxy.DropUnderscores)
 	return err
 }
 
@@ -132,6 +136,7 @@ func loadConfig(args []string, getenv func(string) string) (config, error) {
 	flags.StringVar(&c.adminAddress, "admin-address", defaultAdmin, "")
 	flags.DurationVar(&c.grace, "shutdown-grace-period", defaultGrace, "")
 	flags.DurationVar(&c.linger, "linger", 0, "")
+	flags.StringVar((*string)(&c.underscores), "underscores", string(proxy.DropUnderscores), "")
 	flags.StringVar(&c.otlpEndpoint, "otlp-endpoint", "", "")
 	flags.Func("inbound", "", func(pair string) error {
 		ports = append(ports, pair)
@@ -235,6 +240,9 @@ func (c *config) validate() error {
 	}
 	if host, port, err := net.SplitHostPort(c.otlpEndpoint); c.otlpEndpoint != "" && (err != nil || host == "" || !isPort(port)) {
 		errs = append(errs, fmt.Errorf("--otlp-endpoint is %q: write HOST:PORT without a scheme, such as collector.monitoring:4317", c.otlpEndpoint))
+	}
+	if !c.underscores.Valid() {
+		errs = append(errs, fmt.Errorf("--underscores is %q: use drop, pass or refuse", c.underscores))
 	}
 	if c.linger < 0 {
 		errs = append(errs, fmt.Errorf("--linger is %s: use 0s or more", c.linger))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/probe"
+	"github.com/weir-dev/weir/internal/sidecar/proxy"
 	"github.com/weir-dev/weir/internal/version"
 )
 
@@ -35,7 +36,7 @@ func TestLoadConfig(t *testing.T) {
 		"--inbound=15006:8080", "--inbound=15007:9090", "--check-address=127.0.0.1:15010", "--rls-address=127.0.0.1:15011", "--admin-address=:15020",
 		"--token-file=/var/run/secrets/weir.dev/token", "--shutdown-grace-period=30s", "--linger=25s",
 		`--probe={"container":"app","kind":"readiness","timeoutSeconds":1,"tcp":{"port":8080}}`,
-		"--otlp-endpoint=collector.monitoring:4317",
+		"--otlp-endpoint=collector.monitoring:4317", "--underscores=refuse",
 	}
 	want := config{
 		fleetAddress: "weir-fleet.weir-system.svc:15030", fleetServerName: "weir-fleet.weir-system.svc",
@@ -43,8 +44,8 @@ func TestLoadConfig(t *testing.T) {
 		inbound: []inbound{{":15006", "127.0.0.1:8080"}, {":15007", "127.0.0.1:9090"}}, appAddress: "127.0.0.1", linger: 25 * time.Second,
 		probes: []probe.Target{{Container: "app", Kind: probe.Readiness, TimeoutSeconds: 1, TCP: &probe.TCP{Port: 8080}}}, probeToken: "T0KEN",
 		checkAddress: "127.0.0.1:15010", rlsAddress: "127.0.0.1:15011", adminAddress: ":15020", grace: 30 * time.Second,
-		otlpEndpoint: "collector.monitoring:4317",
-		namespace:    "shop", pod: "checkout-1", podUID: "uid", mode: enforce.Enforce,
+		otlpEndpoint: "collector.monitoring:4317", underscores: proxy.RefuseUnderscores,
+		namespace: "shop", pod: "checkout-1", podUID: "uid", mode: enforce.Enforce,
 	}
 	taken := want
 	taken.capture = "redirect"
@@ -91,6 +92,7 @@ func TestLoadConfigNamesTheFieldAndTheCure(t *testing.T) {
 		"no port to check at":       {[]string{"--check-address=localhost"}, pod(), []string{"--check-address", "HOST:PORT"}},
 		"no time":                   {[]string{"--shutdown-grace-period=30"}, pod(), []string{"shutdown-grace-period"}},
 		"time that runs backwards":  {[]string{"--shutdown-grace-period=-1s"}, pod(), []string{"--shutdown-grace-period", "0s or more"}},
+		"no choice":                 {[]string{"--underscores=allow"}, pod(), []string{"--underscores", "drop, pass or refuse"}},
 		"a linger backwards":        {[]string{"--linger=-1s"}, pod(), []string{"--linger", "0s or more"}},
 		"no app":                    {[]string{"--app-address="}, pod(), []string{"--app-address", "the pod"}},
 		"a probe of nothing":        {[]string{`--probe={"container":"app","kind":"liveness"}`}, pod(), []string{"-probe", "set one"}},

@@ -43,7 +43,7 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 		return err
 	}
 	for _, in := range p.cfg.inbound {
-		side := proxy.New(proxy.Config{Target: in.app, Pool: p.traces.Pool(p.pools), Decider: p.traces.Decider(p.enforcer), Metrics: p.metrics, Log: p.log})
+		side := proxy.New(proxy.Config{Target: in.app, Pool: p.traces.Pool(p.pools), Decider: p.traces.Decider(p.enforcer), Metrics: p.metrics, Log: p.log, Underscores: p.cfg.underscores})
 		f.proxies = append(f.proxies, side)
 		if err := add(in.listen, p.traces.Handler(side)); err != nil {
 			return f, err

@@ -27,7 +27,9 @@ type Metrics struct {
 	Panics, Errors prometheus.Counter
 	// Malformed counts requests that were refused before any limit was asked.
 	Malformed prometheus.Counter
-	Decision  prometheus.Histogram
+	// Dropped counts header fields that were taken off requests for their names.
+	Dropped  prometheus.Counter
+	Decision prometheus.Histogram
 
 	calls   *prometheus.HistogramVec
 	refills *refills
@@ -46,6 +48,9 @@ func New(s Source) *Metrics {
 		Malformed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_malformed_requests_total", Help: "Requests refused as malformed before any limit was asked.",
 		}),
+		Dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_dropped_fields_total", Help: "Header fields with underscores in their names that were taken off requests.",
+		}),
 		Decision: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "weir_decision_seconds", Help: "Time to decide a request, calls to the store included.",
 			Buckets: []float64{1e-6, 2e-6, 5e-6, 1e-5, 1e-4, 1e-3, 5e-3, 2e-2, 1e-1},
@@ -53,7 +58,7 @@ func New(s Source) *Metrics {
 		calls:   newCalls(),
 		refills: newRefills(s),
 	}
-	m.Registry.MustRegister(m.Panics, m.Errors, m.Malformed, m.Decision, m.calls, m.refills, &limits{source: s}, &pool{source: s}, version.Metric(),
+	m.Registry.MustRegister(m.Panics, m.Errors, m.Malformed, m.Dropped, m.Decision, m.calls, m.refills, &limits{source: s}, &pool{source: s}, version.Metric(),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

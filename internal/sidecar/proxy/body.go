@@ -19,6 +19,7 @@ type body struct {
 	io.ReadCloser
 	client  io.Closer   // what the client sends over HTTP/2; nil over HTTP/1
 	trailer http.Header // complete when all was read
+	passes  bool        // trailers with underscores in their names
 	kept    []byte      // all that was read
 	read    int         // of what is kept
 	lost    atomic.Bool // more was read than is kept
@@ -34,11 +35,12 @@ func (e *bodyError) Unwrap() error { return e.error }
 var errLost = errors.New("more of the request's body was sent than is kept")
 
 // sendAgain lets the body of the outgoing request r, which came in by in, be sent once more.
-func sendAgain(r, in *http.Request) {
+// passes says whether trailers with underscores in their names pass.
+func sendAgain(r, in *http.Request, passes bool) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return
 	}
-	b := &body{ReadCloser: r.Body, trailer: r.Trailer}
+	b := &body{ReadCloser: r.Body, trailer: r.Trailer, passes: passes}
 	if in.ProtoMajor == 2 {
 		b.client = in.Body
 	}
@@ -63,6 +65,9 @@ func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case errors.Is(err, io.EOF):
 		withoutOwn(b.trailer)
+		if !b.passes {
+			withoutUnderscores(b.trailer)
+		}
 	case err != nil:
 		err = &bodyError{err}
 	}

@@ -36,7 +36,7 @@ func TestABodyIsSentAgainAsLongAsAllOfItIsKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sendAgain(r, r)
+			sendAgain(r, r, false)
 			for range 2 { // it may take several connections
 				if _, err := io.ReadFull(r.Body, make([]byte, tc.read)); err != nil {
 					t.Fatal(err)

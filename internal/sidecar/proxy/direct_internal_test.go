@@ -413,7 +413,7 @@ func TestARequestOfWhichNothingWasWrittenIsSentAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sendAgain(r, r)
+			sendAgain(r, r, false)
 			res, err := d.RoundTrip(r)
 			if (err == nil) != tc.ok || tc.app.tries != tc.tries || tc.app.body != tc.body {
 				t.Errorf("%d tries, the last with %d bytes: %v", tc.app.tries, len(tc.app.body), err)

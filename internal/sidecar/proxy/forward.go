@@ -42,12 +42,12 @@ func newTransport(http2 bool) *http.Transport {
 
 // rewrite addresses a request to the app. Apart from the peer's address, which
 // the app no longer sees for itself, it passes as it came.
-func rewrite(pr *httputil.ProxyRequest, target string) {
+func rewrite(pr *httputil.ProxyRequest, target string, underscores Underscores) {
 	pr.Out.URL.Scheme, pr.Out.URL.Host = "http", target
 	pr.Out.URL.Opaque = pathOf(pr.In.RequestURI)
 	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as it came, even where it does not parse
 	pr.Out.Trailer = pr.In.Trailer           // filled when the body has been read
-	sendAgain(pr.Out, pr.In)
+	sendAgain(pr.Out, pr.In, underscores.passes(pr.In))
 	for _, name := range []string{"Forwarded", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if values, ok := pr.In.Header[name]; ok {
 			pr.Out.Header[name] = values

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,9 @@ type Config struct {
 	Decider Decider
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
+	// Underscores is what becomes of header fields with underscores in their names; empty:
+	// DropUnderscores.
+	Underscores Underscores
 }
 
 // A Proxy is the handler of one inbound port.
@@ -44,10 +48,11 @@ type Proxy struct {
 
 // New returns a proxy in front of cfg.Target.
 func New(cfg Config) *Proxy {
+	cfg.Underscores = cmp.Or(cfg.Underscores, DropUnderscores)
 	buffers := new(bufferPool)
 	toward := func(t http.RoundTripper) *httputil.ReverseProxy {
 		return &httputil.ReverseProxy{
-			Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, cfg.Target) },
+			Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, cfg.Target, cfg.Underscores) },
 			Transport:      t,
 			BufferPool:     buffers,
 			ModifyResponse: answer,
@@ -70,7 +75,7 @@ func (p *Proxy) Close() {
 // ServeHTTP lets r through to the app, when it has a slot of the pool and it is its
 // turn, or refuses it. A panic before that is an answer of 500 and never an admission.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if wrong := malformed(r); wrong != nil {
+	if wrong := malformed(r, p.cfg.Underscores); wrong != nil {
 		p.cfg.Metrics.Malformed.Inc()
 		if r.ProtoMajor == 1 { // of HTTP/2 it would become GOAWAY, to all clients that share the connection
 			w.Header().Set("Connection", "close")
@@ -79,6 +84,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	sanitize(r.Header)
+	if !p.cfg.Underscores.passes(r) {
+		p.cfg.Metrics.Dropped.Add(float64(withoutUnderscores(r.Header)))
+		withoutUnderscores(r.Trailer) // that are announced
+	}
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 && r.Trailer == nil {
 		r.Trailer = http.Header{} // which net/http fills with trailers that were not announced
 	}

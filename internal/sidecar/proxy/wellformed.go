@@ -10,7 +10,7 @@ import (
 
 // malformed returns the answer to a request that no parser behind us is to guess about,
 // nil for all others. How a message is framed was checked before; see package framing.
-func malformed(r *http.Request) *problem.Problem {
+func malformed(r *http.Request, underscores Underscores) *problem.Problem {
 	detail := ""
 	switch {
 	case r.Method == http.MethodConnect:
@@ -27,6 +27,8 @@ func malformed(r *http.Request) *problem.Problem {
 		detail = "the host of the request is no name or address"
 	case !namesOwnFields(r.Header):
 		detail = "Connection names a field that is not of the connection"
+	case underscores == RefuseUnderscores && !isGRPC(r) && hasUnderscores(r.Header):
+		detail = "the name of a header field has an underscore"
 	default:
 		return nil
 	}
