@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -251,47 +253,47 @@ func TestRefusalsOfAPoolSayWhy(t *testing.T) {
 		detail   string
 		after    string
 		rate     string
-		grpcCode string
+		grpcCode codes.Code
 	}{
 		"no slot": {
 			503,
 			pools.Refusal{Verdict: concurrency.Full, Limit: 12, Ceiling: 3, InFlight: 3, RetryAfter: 80 * time.Millisecond},
-			`pool "checkout" is full: its limit is 12, and all that this pod may have in flight, 3, is`, "1", rate, "14",
+			`pool "checkout" is full: its limit is 12, and all that this pod may have in flight, 3, is`, "1", rate, codes.Unavailable,
 		},
 		"no slot but those of partitions": {
 			503,
 			pools.Refusal{Verdict: concurrency.Full, Limit: 12, Ceiling: 3, InFlight: 1, Kept: 2},
-			"its limit is 12, and none of the 3 slots of this pod is free: 1 in flight, 2 kept for partitions", "1", rate, "14",
+			"its limit is 12, and none of the 3 slots of this pod is free: 1 in flight, 2 kept for partitions", "1", rate, codes.Unavailable,
 		},
 		"fewer slots than pods": {
 			503,
 			pools.Refusal{Verdict: concurrency.Full, Limit: 12, Holders: 13},
-			"its limit is 12, fewer slots than the 13 pods that share it, and this pod has none", "1", rate, "14",
+			"its limit is 12, fewer slots than the 13 pods that share it, and this pod has none", "1", rate, codes.Unavailable,
 		},
 		"no part while shares change hands": {
 			503,
 			pools.Refusal{Verdict: concurrency.Full, Limit: 12, Holders: 12},
-			"its limit is 12, and this pod has no part of it at the moment", "1", rate, "14",
+			"its limit is 12, and this pod has no part of it at the moment", "1", rate, codes.Unavailable,
 		},
-		"no slot, answered like a quota": {429, pools.Refusal{Verdict: concurrency.Full, Limit: 12, Ceiling: 3}, "is full", "1", rate, "8"},
+		"no slot, answered like a quota": {429, pools.Refusal{Verdict: concurrency.Full, Limit: 12, Ceiling: 3}, "is full", "1", rate, codes.ResourceExhausted},
 		"no room to wait": {
 			503,
 			pools.Refusal{Verdict: concurrency.Overflow, Limit: 12, Ceiling: 3, RetryAfter: 2500 * time.Millisecond},
-			"queue is full, too", "3", rate, "14",
+			"queue is full, too", "3", rate, codes.Unavailable,
 		},
-		"waited too long": {503, pools.Refusal{Verdict: concurrency.Expired, Limit: 12, Ceiling: 3}, "no request ended while this one waited", "1", rate, "14"},
-		"no share yet":    {503, pools.Refusal{Verdict: concurrency.Unassigned, RetryAfter: time.Second}, "has given this pod no part of its limit yet", "1", "", "14"},
+		"waited too long": {503, pools.Refusal{Verdict: concurrency.Expired, Limit: 12, Ceiling: 3}, "no request ended while this one waited", "1", rate, codes.Unavailable},
+		"no share yet":    {503, pools.Refusal{Verdict: concurrency.Unassigned, RetryAfter: time.Second}, "has given this pod no part of its limit yet", "1", "", codes.Unavailable},
 		"no share, for a reason": {
 			503,
 			pools.Refusal{Verdict: concurrency.Unassigned, CoordinatorError: away},
-			"its coordinator does not answer, and this pod never had a part of its limit", "1", "", "14",
+			"its coordinator does not answer, and this pod never had a part of its limit", "1", "", codes.Unavailable,
 		},
 		"fenced": {
 			503,
 			pools.Refusal{Verdict: concurrency.Fenced, Limit: 12, CoordinatorError: away, RetryAfter: time.Second},
-			"its coordinator does not answer, and the part of its limit that this pod had has expired", "1", rate, "14",
+			"its coordinator does not answer, and the part of its limit that this pod had has expired", "1", rate, codes.Unavailable,
 		},
-		"stopping": {503, pools.Refusal{Verdict: concurrency.Closed, Limit: 12}, "the pod is stopping", "1", rate, "14"},
+		"stopping": {503, pools.Refusal{Verdict: concurrency.Closed, Limit: 12}, "the pod is stopping", "1", rate, codes.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := fixed(12)
@@ -316,10 +318,13 @@ func TestRefusalsOfAPoolSayWhy(t *testing.T) {
 			if strings.Contains(body, "cache:6379") {
 				t.Errorf("a client is told of a server: %s", body)
 			}
-			r := newRequest(t, http.MethodPost, "http://"+address+"/", nil)
-			r.Header.Set("Content-Type", "application/grpc")
-			if res, _ := do(t, client(t, true), r); res.Header.Get("Grpc-Status") != tc.grpcCode {
-				t.Errorf("a call got gRPC status %q, want %q", res.Header.Get("Grpc-Status"), tc.grpcCode)
+			_, err := healthClient(t, address).Check(t.Context(), new(healthpb.HealthCheckRequest))
+			if status.Code(err) != tc.grpcCode {
+				t.Errorf("a call got %v, want %v", err, tc.grpcCode)
+			}
+			info, source := detail[*errdetails.ErrorInfo](err), map[string]string{"namespace": "shop", "pool": "checkout"}
+			if info.GetReason() != "NO_SLOT" || !maps.Equal(info.GetMetadata(), source) {
+				t.Errorf("the reason of a call is %v", info)
 			}
 		})
 	}

@@ -6,12 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -50,6 +52,16 @@ func healthClient(t *testing.T, address string) healthpb.HealthClient {
 	return healthpb.NewHealthClient(conn)
 }
 
+// detail returns the detail of that type of a status, nil when it has none.
+func detail[D proto.Message](err error) (none D) {
+	for _, d := range status.Convert(err).Details() {
+		if found, ok := d.(D); ok {
+			return found
+		}
+	}
+	return none
+}
+
 func TestGRPCPasses(t *testing.T) {
 	app, server := newHealth(t)
 	c := healthClient(t, inFront(t, app, admit))
@@ -81,14 +93,15 @@ func TestGRPCPasses(t *testing.T) {
 func TestGRPCRefusals(t *testing.T) {
 	rate := limiter.Rate{Limit: 5, Window: limiter.Second}
 	for name, tc := range map[string]struct {
-		cause enforce.Cause
-		want  codes.Code
+		cause  enforce.Cause
+		want   codes.Code
+		reason string
 	}{
-		"the limit is reached":  {enforce.QuotaExceeded, codes.ResourceExhausted},
-		"the store is away":     {enforce.StoreUnavailable, codes.Unavailable},
-		"the cost is too large": {enforce.CostTooLarge, codes.InvalidArgument},
-		"the store is changing": {enforce.StoreDraining, codes.Unavailable},
-		"the key is missing":    {enforce.KeyMissing, codes.InvalidArgument},
+		"the limit is reached":  {enforce.QuotaExceeded, codes.ResourceExhausted, "QUOTA_EXCEEDED"},
+		"the store is away":     {enforce.StoreUnavailable, codes.Unavailable, "STORE_UNAVAILABLE"},
+		"the cost is too large": {enforce.CostTooLarge, codes.InvalidArgument, "COST_TOO_LARGE"},
+		"the store is changing": {enforce.StoreDraining, codes.Unavailable, "STORE_DRAINING"},
+		"the key is missing":    {enforce.KeyMissing, codes.InvalidArgument, "KEY_MISSING"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, _ := newHealth(t)
@@ -98,6 +111,9 @@ func TestGRPCRefusals(t *testing.T) {
 			_, err := c.Check(ctx, new(healthpb.HealthCheckRequest))
 			if status.Code(err) != tc.want || status.Convert(err).Message() == "" {
 				t.Errorf("got %v, want %v", err, tc.want)
+			}
+			if got := detail[*errdetails.ErrorInfo](err).GetReason(); got != tc.reason {
+				t.Errorf("the reason is %q, want %q", got, tc.reason)
 			}
 		})
 	}

@@ -110,32 +110,21 @@ func TestGRPCClientsAreToldInDetail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			response := unjittered()
 			response.GRPCUnavailable = tc.unavailable
+			response.StatusCode = http.StatusServiceUnavailable // which is for other clients
 			c := healthClient(t, inFront(t, "127.0.0.1:1", refusing(response)))
 			_, err := c.Check(t.Context(), new(healthpb.HealthCheckRequest))
 			if status.Code(err) != tc.want {
 				t.Fatalf("got %v, want %v", err, tc.want)
 			}
-			var info *errdetails.ErrorInfo
-			var retry *errdetails.RetryInfo
-			var failure *errdetails.QuotaFailure
-			for _, d := range status.Convert(err).Details() {
-				switch d := d.(type) {
-				case *errdetails.ErrorInfo:
-					info = d
-				case *errdetails.RetryInfo:
-					retry = d
-				case *errdetails.QuotaFailure:
-					failure = d
-				}
-			}
+			info := detail[*errdetails.ErrorInfo](err)
 			want := map[string]string{"namespace": "shop", "policy": "checkout", "limit": "per-tenant"}
 			if info.GetReason() != "QUOTA_EXCEEDED" || info.GetDomain() != "weir.dev" || !cmp.Equal(info.GetMetadata(), want) {
 				t.Errorf("the reason is %v", info)
 			}
-			if d := retry.GetRetryDelay().AsDuration(); d != 20*time.Second {
+			if d := detail[*errdetails.RetryInfo](err).GetRetryDelay().AsDuration(); d != 20*time.Second {
 				t.Errorf("come back after %v", d)
 			}
-			if v := failure.GetViolations(); len(v) != 1 || v[0].GetSubject() != "per-tenant" || v[0].GetDescription() != status.Convert(err).Message() {
+			if v := detail[*errdetails.QuotaFailure](err).GetViolations(); len(v) != 1 || v[0].GetSubject() != "per-tenant" || v[0].GetDescription() != status.Convert(err).Message() {
 				t.Errorf("violated: %v", v)
 			}
 		})
