@@ -234,6 +234,13 @@ func TestSelectPods(t *testing.T) {
 	if diff := cmp.Diff(&kept, trimmed); diff != "" {
 		t.Errorf("trimPod keeps (-want +got):\n%s", diff)
 	}
+	for name, want := range map[string]string{"controller": "10.0.0.1", "app": ""} {
+		p := pod(name, map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/component": name}, corev1.PodRunning)
+		p.Status.PodIP = "10.0.0.1"
+		if kept, err := trimPod(&p); err != nil || kept.(*corev1.Pod).Status.PodIP != want {
+			t.Errorf("trimPod keeps of %s: %+v, %v; want the address %q", name, kept, err, want)
+		}
+	}
 	trimmed.(*corev1.Pod).DeletionTimestamp, exposed.DeletionTimestamp = nil, nil
 	starting := exposed
 	starting.Name, starting.Status.Phase = "starting", corev1.PodPending

@@ -26,8 +26,8 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// addLeader adds what only the leader runs: the coordinator, the hub, the reconcilers,
-// and the label by which others find it.
+// addLeader adds what only the leader runs: the hub, the reconcilers, and the label by
+// which others find it; and the coordinator, in which sidecars wait for a replica to lead.
 func (p *platform) addLeader(ctx context.Context) error {
 	shared, err := p.newFederation()
 	if err != nil {
@@ -103,6 +103,10 @@ func (p *platform) newCoordinator(shared *federation, stores *storeprobe.Prober)
 		Budgets:    shared.parts,
 		Pods:       knownPods{p.manager.GetCache()}.Sidecars,
 		CatchUp:    func(ctx context.Context) error { return resolve.CatchUp(ctx, p.live, p.manager.GetCache()) },
+		Replicas: func(ctx context.Context) ([]string, error) {
+			return knownPods{p.manager.GetCache()}.Replicas(ctx, p.options)
+		},
+		Elected: p.manager.Elected(),
 	}
 	if p.lock != nil {
 		config.Leadership = p.lock

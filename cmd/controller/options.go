@@ -27,6 +27,7 @@ type options struct {
 
 	fleetAddress     string
 	fleetBindAddress string
+	fleetReplicas    []string // beside those that are found by their pods
 	sidecarImage     string
 	sidecarPull      string   // Always, IfNotPresent or Never; empty: Kubernetes chooses
 	sidecarSecrets   []string // names of pull secrets
@@ -83,7 +84,8 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 	flags.StringVar(&o.clusterName, "cluster-name", "", "`name` that prefixes every counter, so that clusters never share one, and that FederatedBudgets list as a member; default: UID of the namespace kube-system")
 
 	flags.StringVar(&o.fleetAddress, "fleet-address", "", "`host:port` that injected sidecars connect to; default: weir-fleet.<namespace>.svc:15030")
-	flags.StringVar(&o.fleetBindAddress, "fleet-bind-address", ":15030", "`address` the leader serves sidecars on")
+	flags.StringVar(&o.fleetBindAddress, "fleet-bind-address", ":15030", "`address` sidecars connect to: the leader serves them, and at other replicas they wait until one of these leads")
+	flags.StringSliceVar(&o.fleetReplicas, "fleet-replicas", nil, "`addresses` host:port at which sidecars reach the replicas that run outside of pods, comma-separated; this one's --fleet-address is left out. Those in pods are found by themselves")
 	flags.StringVar(&o.sidecarImage, "sidecar-image", "", "`image` of injected sidecars; pin it by digest (required)")
 	flags.StringVar(&o.sidecarPull, "sidecar-image-pull-policy", "", "`policy` by which nodes pull it: Always, IfNotPresent or Never; empty: Kubernetes chooses by the tag")
 	flags.StringSliceVar(&o.sidecarSecrets, "sidecar-image-pull-secrets", nil, "`names` of Secrets that injected pods are given beside their own to pull it with, comma-separated; each namespace needs one of its own")
@@ -164,6 +166,10 @@ func (o *options) validate() error {
 	check(o.traceCollector == "" || isHostPort(o.traceCollector),
 		"--sidecar-otlp-endpoint is %q: write host:port without a scheme, such as collector.monitoring:4317", o.traceCollector)
 	check(isHostPort(o.fleetAddress), "--fleet-address is %q: write host:port, as sidecars can reach it", o.fleetAddress)
+	for _, address := range o.fleetReplicas {
+		check(isHostPort(address), "--fleet-replicas has %q: write host:port, as sidecars can reach it", address)
+	}
+	check(isBindAddress(o.fleetBindAddress), "--fleet-bind-address is %q: write host:port or :port", o.fleetBindAddress)
 	check(!o.servesMembers() || isBindAddress(o.federationBindAddress),
 		"--federation-bind-address is %q: write host:port or :port, or 0 to serve no other cluster", o.federationBindAddress)
 	check(isPort(o.webhookPort), "--webhook-port is %d: write a port from 1 to 65535", o.webhookPort)

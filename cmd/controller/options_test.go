@@ -50,6 +50,8 @@ func TestRefusedOptions(t *testing.T) {
 		"unknown flags are refused":              {[]string{"--image=x"}, "unknown flag"},
 		"an address needs a port":                {[]string{"--fleet-address=weir-fleet"}, `--fleet-address is "weir-fleet"`},
 		"an address needs a host":                {[]string{"--fleet-address=:15030"}, `--fleet-address is ":15030"`},
+		"a replica is an address":                {[]string{"--fleet-replicas=weir-0:1,weir-1"}, `--fleet-replicas has "weir-1"`},
+		"sidecars need a port":                   {[]string{"--fleet-bind-address=fleet"}, `--fleet-bind-address is "fleet"`},
 		"other clusters need a port":             {[]string{"--federation-bind-address=hub"}, `--federation-bind-address is "hub"`},
 		"capture is of a known kind":             {[]string{"--default-capture=iptables"}, `--default-capture is "iptables"`},
 		"a collector is an address":              {[]string{"--sidecar-otlp-endpoint=http://traces:4317"}, `--sidecar-otlp-endpoint is "http://traces:4317"`},

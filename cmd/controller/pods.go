@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/coordinator"
 )
 
@@ -25,6 +27,30 @@ func (k knownPods) Sidecars(ctx context.Context, namespace string) ([]coordinato
 		pod := &pods.Items[i]
 		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 			out = append(out, coordinator.Identity{Namespace: pod.Namespace, Pod: pod.Name, PodUID: string(pod.UID)})
+		}
+	}
+	return out, err
+}
+
+// Replicas returns the addresses at which sidecars reach other controllers than the one of
+// the options: those that are named, and those of its namespace's pods that run.
+func (k knownPods) Replicas(ctx context.Context, o *options) ([]string, error) {
+	var out []string
+	for _, address := range o.fleetReplicas {
+		if address != o.fleetAddress {
+			out = append(out, address)
+		}
+	}
+	_, port, err := net.SplitHostPort(o.fleetBindAddress)
+	if err != nil || o.podName == "" {
+		return out, err
+	}
+	var pods corev1.PodList
+	err = k.cache.List(ctx, &pods, client.InNamespace(o.namespace), controllers.ControllerLabels)
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Name != o.podName && pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" {
+			out = append(out, net.JoinHostPort(pod.Status.PodIP, port))
 		}
 	}
 	return out, err

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/coordinator"
 )
 
@@ -86,6 +87,42 @@ func TestSidecarsOfACacheWithoutWord(t *testing.T) {
 	down := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return outage }}
 	if _, err := (knownPods{fake.NewClientBuilder().WithInterceptorFuncs(down).Build()}).Sidecars(t.Context(), ""); !errors.Is(err, outage) {
 		t.Errorf("error is %v, want %v", err, outage)
+	}
+}
+
+// TestReplicasAreFound: not this one, none that ends or has no address, and no other pods.
+func TestReplicasAreFound(t *testing.T) {
+	pods := []client.Object{}
+	add := func(name, address string, change func(*corev1.Pod)) {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: name, Labels: controllers.ControllerLabels},
+			Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address},
+		}
+		change(pod)
+		pods = append(pods, pod)
+	}
+	as := func(*corev1.Pod) {}
+	add("this", "10.0.0.1", as)
+	add("another", "10.0.0.2", as)
+	add("sixth", "fd00::3", as)
+	add("without an address", "", as)
+	add("ended", "10.0.0.4", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+	add("ending", "10.0.0.5", func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = new(metav1.Now()), []string{"x"} })
+	add("elsewhere", "10.0.0.6", func(p *corev1.Pod) { p.Namespace = "shop" })
+	add("app", "10.0.0.7", func(p *corev1.Pod) { p.Labels = nil })
+	known := knownPods{fake.NewClientBuilder().WithObjects(pods...).Build()}
+	o := &options{
+		namespace: "weir-system", podName: "this", fleetBindAddress: ":15030",
+		fleetAddress: "weir-1:1", fleetReplicas: []string{"weir-0:1", "weir-1:1"},
+	}
+	got, err := known.Replicas(t.Context(), o)
+	want := []string{"weir-0:1", "10.0.0.2:15030", "[fd00::3]:15030"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("replicas = %q, %v; want %q", got, err, want)
+	}
+	o.podName = ""
+	if got, err := known.Replicas(t.Context(), o); err != nil || !slices.Equal(got, want[:1]) {
+		t.Errorf("outside of a pod: %q, %v; want %q", got, err, want[:1])
 	}
 }
 

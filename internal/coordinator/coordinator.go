@@ -107,9 +107,15 @@ type Config struct {
 	// CatchUp returns once the Resolver knows all that leaders before have written;
 	// nil when it always does; so does Pods. Nobody is served before.
 	CatchUp func(context.Context) error
+	// Replicas returns the addresses, host:port, of other replicas, at which sidecars may wait
+	// until these lead. Nil: none are known.
+	Replicas func(context.Context) ([]string, error)
+	// Elected is closed when this process leads. Nil: it does from the start.
+	Elected <-chan struct{}
 }
 
-// A Coordinator serves the fleet stream while its process leads. Its methods are
+// A Coordinator serves the fleet stream while its process leads. Before, it has sidecars
+// wait. Its methods are
 // safe for concurrent use.
 type Coordinator struct {
 	Config
@@ -117,18 +123,21 @@ type Coordinator struct {
 	notices       *notices // of policies
 	poolNotices   *notices
 	budgetNotices *notices
+	waiting       *waiting
 	present       atomic.Pointer[term] // nil while this process does not lead
 	listen        func(ctx context.Context, address string) (net.Listener, error)
 }
 
 // New returns a Coordinator that does nothing until Start.
 func New(config Config) *Coordinator {
+	waits := newWaiting()
 	c := &Coordinator{
 		Config:        config,
-		metrics:       newMetrics(config.Registerer),
+		metrics:       newMetrics(config.Registerer, func() float64 { return float64(waits.len()) }),
 		notices:       newNotices(),
 		poolNotices:   newNotices(),
 		budgetNotices: newNotices(),
+		waiting:       waits,
 		listen: func(ctx context.Context, address string) (net.Listener, error) {
 			return new(net.ListenConfig).Listen(ctx, "tcp", address)
 		},
@@ -139,32 +148,55 @@ func New(config Config) *Coordinator {
 	return c
 }
 
-// NeedLeaderElection reports that only the leader serves.
-func (*Coordinator) NeedLeaderElection() bool { return true }
+// NeedLeaderElection reports that every replica takes streams, see Config.Elected.
+func (*Coordinator) NeedLeaderElection() bool { return false }
 
-// Start leads one term: it returns when ctx is done and the ledger is handed
-// over, so the lock of leader election may be released afterwards.
+// Start has sidecars wait until this process is elected, and then leads one term. It
+// returns when ctx is done and the ledger is handed over, so the lock of leader election
+// may be released afterwards.
 func (c *Coordinator) Start(ctx context.Context) error {
-	begun, pods, err := c.begin(ctx)
-	if err != nil {
-		return nil // stopped before the term began: nothing to hand over
-	}
-	logger := log.FromContext(ctx).WithName("coordinator").WithValues("term", begun.Term)
-	t := newTerm(c, begun, logger)
-	defer t.tasks.ShutDown()
-	t.returns.await(pods)
 	listener, err := c.listen(ctx, c.Address)
 	if err != nil {
-		t.store.Seal()
-		if t.journals != nil {
-			t.journals.stop()
-		}
-		t.end()
 		return fmt.Errorf("listen for sidecars: %w", err)
 	}
+	server := c.newServer()
+	defer stopServer(server)
+	defer c.waiting.stop()
+	serving, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	go func() {
+		if err := server.Serve(listener); err != nil {
+			fail(fmt.Errorf("serve sidecars: %w", err))
+		}
+	}()
+	if c.Elected != nil {
+		select {
+		case <-c.Elected:
+		case <-serving.Done():
+		}
+	}
+	if serving.Err() == nil {
+		c.lead(serving)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return context.Cause(serving)
+}
+
+// lead leads one term, until ctx is done.
+func (c *Coordinator) lead(ctx context.Context) {
+	begun, pods, err := c.begin(ctx)
+	if err != nil {
+		return // stopped before the term began: nothing to hand over
+	}
+	t := newTerm(c, begun, log.FromContext(ctx).WithName("coordinator").WithValues("term", begun.Term))
+	defer t.tasks.ShutDown()
+	t.returns.await(pods)
 	c.present.Store(t)
 	defer c.present.Store(nil)
-	return t.run(ctx, listener)
+	c.waiting.lead(t.number)
+	t.run(ctx)
 }
 
 // begin catches up with leaders before and raises the term; it tries until it

@@ -2,17 +2,12 @@ package coordinator
 
 import (
 	"context"
-	"crypto/tls"
-	"fmt"
-	"net"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/keepalive"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
@@ -42,7 +37,9 @@ type term struct {
 	draws     *draws
 	returns   *returns
 	tasks     workqueue.TypedRateLimitingInterface[task]
-	configs   configs // of the publisher alone
+	configs   configs                          // of the publisher alone
+	parting   atomic.Bool                      // it grants nothing more, and says good-bye to all
+	replicas  atomic.Pointer[fleetpb.ToHolder] // nil: none were found yet
 }
 
 // newTerm takes over what the predecessor left. What cannot be read is as good as
@@ -129,8 +126,8 @@ func (t *term) create(limit store.Scope) {
 	t.books.create(limit)
 }
 
-// run serves until ctx is done, then hands over.
-func (t *term) run(ctx context.Context, listener net.Listener) error {
+// run does what goes on beside the streams until ctx is done, then hands over.
+func (t *term) run(ctx context.Context) {
 	t.metrics.term.Set(float64(t.number))
 	defer t.metrics.term.Set(0)
 	t.metrics.clock.Store(t.clock)
@@ -138,7 +135,7 @@ func (t *term) run(ctx context.Context, listener net.Listener) error {
 	t.tellForgotten()
 	defer t.metrics.forgotten.Reset()
 	defer t.metrics.sharing.Reset()
-	t.log.Info("leading", "address", listener.Addr().String())
+	t.log.Info("leading")
 
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -147,53 +144,23 @@ func (t *term) run(ctx context.Context, listener net.Listener) error {
 	running.Go(func() { t.audit(background) })
 	running.Go(func() { t.sweepBirths(background) })
 	running.Go(func() { t.lookForPods(background) })
+	running.Go(func() { t.watchReplicas(background) })
 	running.Go(func() { t.notices.run(background) })
 	running.Go(func() { t.poolNotices.run(background) })
 	running.Go(func() { t.budgetNotices.run(background) })
 	sharing, part := context.WithCancel(background)
 	running.Go(func() { t.budgets.Run(sharing) })
-	server := t.newServer()
-	failed := make(chan error, 1)
-	running.Go(func() { failed <- server.Serve(listener) })
 	defer running.Wait()
 	defer stop()
-
-	select {
-	case err := <-failed:
-		t.stepDown(server, part)
-		return fmt.Errorf("serve sidecars: %w", err)
-	case <-ctx.Done():
-		t.stepDown(server, part)
-		return nil
-	}
-}
-
-func (t *term) newServer() *grpc.Server {
-	config := t.TLS.Clone()
-	config.MinVersion = tls.VersionTLS13
-	server := grpc.NewServer(
-		grpc.Creds(credentials.NewTLS(config)),
-		grpc.ConnectionTimeout(handshakeTimeout),
-		grpc.MaxConcurrentStreams(2), // the next while the last one ends
-		grpc.MaxRecvMsgSize(maxMessage),
-		grpc.MaxHeaderListSize(maxHeaders),
-		// Thousands of connections that send a little each second are not to hold the
-		// buffers of a few that send all the time.
-		grpc.ReadBufferSize(connectionBuffer),
-		grpc.WriteBufferSize(connectionBuffer),
-		grpc.StaticStreamWindowSize(receiveWindow),
-		grpc.StaticConnWindowSize(receiveWindow),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 3 * time.Second, Timeout: 2 * time.Second}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
-	)
-	fleetpb.RegisterFleetServer(server, &service{term: t})
-	return server
+	<-ctx.Done()
+	t.stepDown(part)
 }
 
 // stepDown grants nothing any more, gives back to budgets what was not handed on, tells
 // the holders, hands over, and ends every session.
-func (t *term) stepDown(server *grpc.Server, part context.CancelFunc) {
+func (t *term) stepDown(part context.CancelFunc) {
 	part()
+	t.parting.Store(true)
 	t.store.Seal()
 	t.pools.Seal()
 	t.sessions.part("this controller hands over") // before all that takes time: leases wait for the next leader
@@ -201,7 +168,5 @@ func (t *term) stepDown(server *grpc.Server, part context.CancelFunc) {
 		t.journals.stop()
 	}
 	t.end()
-	late := time.AfterFunc(partTimeout, server.Stop)
-	defer late.Stop()
-	server.GracefulStop()
+	t.sessions.drain()
 }

@@ -20,6 +20,9 @@ func (t *term) serveLease(ctx context.Context, s *session, r *fleetpb.LeaseReque
 	limit, err := s.limit(r)
 	answer := func() {
 		reply := t.lease(ctx, limit, err, r)
+		if reply.GetError() != "" && t.parting.Load() {
+			return // the good-bye that follows has it be asked of the next leader
+		}
 		message := &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lease{Lease: reply}}
 		switch wrong := (rejection{kind: leaseRow, of: namedBy(r), err: reply.GetError()}); {
 		case limiter.Op(r.GetOp()) != limiter.Return:

@@ -30,7 +30,8 @@ type metrics struct {
 	audit           prometheus.Histogram
 }
 
-func newMetrics(r prometheus.Registerer) *metrics {
+// newMetrics returns them; waits returns how many sidecars wait.
+func newMetrics(r prometheus.Registerer, waits func() float64) *metrics {
 	f := promauto.With(r)
 	m := &metrics{
 		term: f.NewGauge(prometheus.GaugeOpts{
@@ -81,6 +82,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(1e-5, 4, 9),
 		}),
 	}
+	f.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_coordinator_waiting", Help: "Sidecars that wait until this replica leads.",
+	}, waits)
 	f.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "weir_coordinator_clock_seconds",
 		Help: "The time by which the controller's store divides windows, in seconds since 1970; 0 while this replica does not lead.",

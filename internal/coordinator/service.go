@@ -11,41 +11,58 @@ import (
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
-// service is the gRPC server of one term.
+// service is the gRPC server of the process.
 type service struct {
 	fleetpb.UnimplementedFleetServer
-	term *term
+	c *Coordinator
 }
 
 // Connect serves one holder until its stream breaks or the session is closed.
 func (v *service) Connect(stream fleetpb.Fleet_ConnectServer) error {
-	t := v.term
-	err := t.serve(stream)
-	t.metrics.closed.WithLabelValues(status.Code(err).String()).Inc()
+	err := v.c.receive(stream)
+	v.c.metrics.closed.WithLabelValues(status.Code(err).String()).Inc()
 	return err
 }
 
-func (t *term) serve(stream fleetpb.Fleet_ConnectServer) error {
-	id, err := t.authenticate(stream.Context())
+// receive has the stream wait if it asks for that, and then be served by the term.
+func (c *Coordinator) receive(stream fleetpb.Fleet_ConnectServer) error {
+	id, err := c.authenticate(stream.Context())
 	if err != nil {
 		return err
 	}
-	hello, err := firstMessage(stream)
+	first, err := firstMessage(stream)
+	if err == nil && first.GetAwait() != nil {
+		if err = c.waiting.await(stream, id); err == nil {
+			first, err = firstMessage(stream)
+		}
+	}
 	if err != nil {
 		return err
+	}
+	hello := first.GetHello()
+	if hello == nil {
+		return status.Error(codes.InvalidArgument, "the first message must be hello")
 	}
 	if err := checkHello(hello, id); err != nil {
 		return err
 	}
+	t := c.present.Load()
+	if t == nil {
+		return errParted
+	}
+	return t.serve(stream, id, hello)
+}
+
+func (t *term) serve(stream fleetpb.Fleet_ConnectServer, id Identity, hello *fleetpb.Hello) error {
 	if hello.GetTerm() > t.number {
 		return status.Errorf(codes.Unavailable, "the sidecar knows of term %d, this is %d", hello.GetTerm(), t.number)
 	}
-
 	ctx, stop := context.WithCancelCause(stream.Context())
 	s := newSession(id, hello, stop)
 	if err := t.enter(s); err != nil {
 		return err
 	}
+	defer t.sessions.serving.Done()
 	// Both end with the stream, which ends with this call; either may be blocked in
 	// the stream until then.
 	go s.send(ctx, stream)
@@ -59,9 +76,9 @@ func (t *term) serve(stream fleetpb.Fleet_ConnectServer) error {
 	return cause
 }
 
-// firstMessage returns the stream's hello. The stream ends when it does not come
-// in time.
-func firstMessage(stream fleetpb.Fleet_ConnectServer) (*fleetpb.Hello, error) {
+// firstMessage returns the next message of a stream that has no session. The stream ends
+// when it does not come in time.
+func firstMessage(stream fleetpb.Fleet_ConnectServer) (*fleetpb.FromHolder, error) {
 	type result struct {
 		m   *fleetpb.FromHolder
 		err error
@@ -77,13 +94,7 @@ func firstMessage(stream fleetpb.Fleet_ConnectServer) (*fleetpb.Hello, error) {
 	case <-late.C:
 		return nil, status.Error(codes.DeadlineExceeded, "hello did not come in time")
 	case r := <-first:
-		if r.err != nil {
-			return nil, r.err
-		}
-		if r.m.GetHello() == nil {
-			return nil, status.Error(codes.InvalidArgument, "the first message must be hello")
-		}
-		return r.m.GetHello(), nil
+		return r.m, r.err
 	}
 }
 
@@ -95,6 +106,9 @@ func (t *term) enter(s *session) error {
 	old, ok := t.sessions.add(s)
 	if !ok {
 		return errParted
+	}
+	if m := t.replicas.Load(); m != nil {
+		s.push(m)
 	}
 	t.metrics.sessions.Set(float64(t.sessions.len()))
 	if old != nil {

@@ -275,7 +275,9 @@ func (t *term) handle(ctx context.Context, s *session, m *fleetpb.FromHolder) er
 		t.serveLease(ctx, s, m.Lease)
 		return nil
 	case *fleetpb.FromHolder_Heartbeat:
-		s.answer(ctx, t.beat(ctx, s, m.Heartbeat))
+		if share := t.beat(ctx, s, m.Heartbeat); share.GetShare().GetError() == "" || !t.parting.Load() {
+			s.answer(ctx, share)
+		}
 		return nil
 	case *fleetpb.FromHolder_Report:
 		return t.report(ctx, s, m.Report)

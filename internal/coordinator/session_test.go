@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"crypto/tls"
-	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -183,25 +182,23 @@ func TestASlowReaderHoldsUpNobodyElse(t *testing.T) {
 	})
 }
 
-func TestNobodyListensBeforeTheTermBegan(t *testing.T) {
+func TestNobodyIsServedBeforeTheTermBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		c := New(Config{Terms: noTerms{}})
-		c.listen = func(context.Context, string) (net.Listener, error) {
-			t.Error("listened without a term")
-			return nil, errNotSynced
-		}
-		stopped := make(chan error)
-		go func() { stopped <- c.Start(ctx) }()
+		l := newLeader(t, nil, publishing(), func(c *Config) { c.Terms = noTerms{} })
+		l.start()
 		time.Sleep(10 * time.Second)
-		if got := c.Observe("shop", "checkout"); got.Term != 0 {
+		if got := l.Observe("shop", "checkout"); got.Term != 0 {
 			t.Errorf("term = %d, want none", got.Term)
 		}
-		c.Refresh("shop")
-		cancel()
-		if err := <-stopped; err != nil {
-			t.Errorf("Start: %v", err)
+		l.Refresh("shop")
+		id := pod("shop", "web-0")
+		s := l.dial(id.token())
+		defer s.close()
+		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: id.hello("1")}})
+		if got := status.Code(s.failure()); got != codes.Unavailable {
+			t.Errorf("code = %v, want %v", got, codes.Unavailable)
 		}
+		l.end()
 	})
 }
 

@@ -5,12 +5,15 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
 // sessions are the connected holders, one a pod.
 type sessions struct {
+	serving sync.WaitGroup // what was added and has not ended
+
 	mu     sync.Mutex
 	parted bool
 	byPod  map[string]*session // by pod UID
@@ -22,13 +25,14 @@ func newSessions() *sessions {
 }
 
 // add makes s its pod's session and returns the one it replaces, if any. It
-// returns false after part.
+// returns false after part. Otherwise serving is Done when s has ended.
 func (ss *sessions) add(s *session) (old *session, ok bool) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.parted {
 		return nil, false
 	}
+	ss.serving.Add(1)
 	old = ss.byPod[s.PodUID]
 	if old != nil {
 		ss.drop(old)
@@ -103,4 +107,16 @@ func (ss *sessions) part(reason string) {
 	for _, s := range ss.byPod {
 		s.push(goodbye)
 	}
+}
+
+// drain waits until every session has ended, after part. It ends those that take longer
+// than partTimeout.
+func (ss *sessions) drain() {
+	late := time.AfterFunc(partTimeout, func() {
+		for _, s := range ss.all() {
+			s.close(errParted)
+		}
+	})
+	defer late.Stop()
+	ss.serving.Wait()
 }

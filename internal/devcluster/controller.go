@@ -74,7 +74,7 @@ func newController(cfg Config, d *appsv1.Deployment, kubeconfig string, ports co
 // FederationAddress is where other clusters reach this one as their hub, host:port.
 func (c *Controller) FederationAddress() string { return "127.0.0.1:" + c.ports.federation }
 
-// FleetAddress is where sidecars reach this controller while it leads, host:port.
+// FleetAddress is where sidecars reach this controller, host:port.
 func (c *Controller) FleetAddress() string { return "127.0.0.1:" + c.ports.fleet }
 
 // MetricsAddress is where it serves /metrics, host:port.

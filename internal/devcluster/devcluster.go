@@ -30,6 +30,9 @@ type Config struct {
 	// arguments of config/manager and win over them.
 	Controller     string
 	ControllerArgs []string
+	// Replicas is how many controllers AddController adds at which sidecars wait until these
+	// lead. They find no later one.
+	Replicas int
 	// Program returns the local program that stands for an image, SidecarImage
 	// among them.
 	Program func(pod *corev1.Pod, image string) (path string, ok bool)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -26,11 +27,19 @@ func install(ctx context.Context, cfg Config, c *Cluster) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := newControllerPorts()
-	if err != nil {
-		return nil, err
+	var known []controllerPorts
+	var replicas []string
+	for range 1 + cfg.Replicas {
+		ports, err := newControllerPorts()
+		if err != nil {
+			return nil, err
+		}
+		known, replicas = append(known, ports), append(replicas, "127.0.0.1:"+ports.fleet)
 	}
-	manifests, deployment, err := adapt(rendered, ports.webhook)
+	if cfg.Replicas > 0 {
+		cfg.ControllerArgs = append([]string{"--fleet-replicas=" + strings.Join(replicas, ",")}, cfg.ControllerArgs...)
+	}
+	manifests, deployment, err := adapt(rendered, known[0].webhook)
 	if err != nil {
 		return nil, err
 	}
@@ -46,15 +55,19 @@ func install(ctx context.Context, cfg Config, c *Cluster) (*Controller, error) {
 		return nil, err
 	}
 	c.another = func(program string) (*Controller, error) {
-		ports, err := newControllerPorts()
-		if err != nil {
-			return nil, err
+		n := len(c.replicas) + 1
+		if n == len(known) {
+			more, err := newControllerPorts()
+			if err != nil {
+				return nil, err
+			}
+			known = append(known, more)
 		}
 		cfg := cfg
 		cfg.Controller = program
-		return newController(cfg, deployment, kubeconfig, ports), nil
+		return newController(cfg, deployment, kubeconfig, known[n]), nil
 	}
-	return newController(cfg, deployment, kubeconfig, ports), nil
+	return newController(cfg, deployment, kubeconfig, known[0]), nil
 }
 
 // adapt takes the controller's Deployment out of the manifests and points the

@@ -180,8 +180,8 @@ var groups = []struct {
 			"",
 		},
 		{
-			"The leader hands over as planned", "Nothing is lost; leases wait up to 1 s for the next one, so nothing is refused to a sidecar that has reached it by then",
-			[]string{"pkg/twotier:TestAStoreThatMovesIsWaitedFor", "internal/sidecar/fleet:TestLeasesWaitForTheNextLeader", "internal/coordinator:TestAPlannedHandOverLosesNothing", "internal/coordinator:TestAPlannedHandOverKeepsTheShares", torture + "stop a controller in good order"},
+			"The leader hands over as planned", "Nothing is lost and nothing refused: sidecars wait at the replica that leads next, and their leases wait up to 1 s for it",
+			[]string{"pkg/twotier:TestAStoreThatMovesIsWaitedFor", "internal/sidecar/fleet:TestLeasesWaitForTheNextLeader", "internal/sidecar/fleet:TestTheNextLeaderIsReachedByTheStreamThatWaits", "internal/coordinator:TestAPlannedHandOverIsNoOutage", "internal/coordinator:TestAPlannedHandOverLosesNothing", "internal/coordinator:TestAPlannedHandOverKeepsTheShares", torture + "stop a controller in good order"},
 			"",
 		},
 		{

@@ -31,7 +31,7 @@ func (f *sidecars) newSidecar(pod fleet.Identity, tokenFile string) (*sidecar, e
 	log := slog.New(slog.DiscardHandler)
 	var err error
 	s.client, err = fleet.New(fleet.Config{
-		Address: f.world.fleet, ServerName: "weir-fleet.weir-system.svc", CABundle: f.ca, TokenFile: tokenFile, Identity: pod, Log: log,
+		Address: f.world.leads.FleetAddress(), ServerName: "weir-fleet.weir-system.svc", CABundle: f.ca, TokenFile: tokenFile, Identity: pod, Log: log,
 	})
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/devcluster"
-	"github.com/weir-dev/weir/internal/freeport"
 )
 
 // replicas are the controllers of a world. One leads, the others wait.
@@ -30,7 +28,6 @@ type world struct {
 	kube        client.Client
 	controllers [replicas]replica
 	leads       *replica
-	fleet       string // address that it serves sidecars on
 	limited     string // by what the controllers' memory is limited
 	watch       *watch
 	http        *http.Client
@@ -66,18 +63,13 @@ func (w *world) start(ctx context.Context) error {
 			return err
 		}
 	}
-	port, err := freeport.Port()
-	if err != nil {
-		return err
-	}
-	w.fleet = "127.0.0.1:" + strconv.Itoa(port)
 	w.say("starting a cluster")
+	var err error
 	w.cluster, err = devcluster.Start(ctx, devcluster.Config{
 		Root: w.root, Assets: w.assets, Dir: w.dir, Controller: w.controllers[0].program,
-		// The replicas take turns: only the one that leads listens.
-		ControllerArgs: []string{"--fleet-address=" + w.fleet, "--fleet-bind-address=" + w.fleet, "--federation-bind-address=0"},
-		Program:        func(*corev1.Pod, string) (string, bool) { return "", false }, // no pod of this world runs
-		Log:            slog.New(slog.DiscardHandler),
+		ControllerArgs: []string{"--federation-bind-address=0"}, Replicas: replicas - 1,
+		Program: func(*corev1.Pod, string) (string, bool) { return "", false }, // no pod of this world runs
+		Log:     slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return err

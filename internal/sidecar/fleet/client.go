@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,12 +50,14 @@ type Handler interface {
 
 // Config is what a Client is made of.
 type Config struct {
-	Address    string // host:port
+	Address    string // host:port where the leader is found
 	ServerName string // in the server's certificate
 	CABundle   []byte // PEM
 	TokenFile  string // read again for every stream
 	Identity   Identity
 	Log        *slog.Logger
+	// Dial connects to an address, host:port. Nil: over TCP.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
 
 // A Client keeps the stream to the leading controller open, and is the
@@ -68,6 +71,7 @@ type Client struct {
 
 	requests atomic.Uint64 // ids of lease requests and beats
 	sessions atomic.Uint64
+	waiters  sync.WaitGroup
 
 	mu      sync.Mutex    // guards the rest
 	link    *link         // nil while there is none
@@ -78,6 +82,10 @@ type Client struct {
 	lost    time.Time     // when the last one was that is no more
 	moving  move
 	leaving bool
+	waits   map[string]*wait // by the address of a replica
+	leads   *way             // to a replica that waited and leads now, until it is taken
+	led     chan struct{}    // closed when there is one
+	abandon func()           // ends the attempt or the stream that is under way; nil for none
 }
 
 var _ interface {
@@ -91,7 +99,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{cfg: cfg, dial: dial, began: time.Now(), outage: outage{log: cfg.Log.With("address", cfg.Address)}, up: make(chan struct{}), cause: errors.New("not connected yet")}, nil
+	return &Client{cfg: cfg, dial: dial, began: time.Now(), outage: outage{log: cfg.Log.With("address", cfg.Address)}, up: make(chan struct{}), waits: map[string]*wait{}, led: make(chan struct{}), cause: errors.New("not connected yet")}, nil
 }
 
 // Run keeps a stream open until ctx is done or the client has left, and lets h do
@@ -99,34 +107,56 @@ func New(cfg Config) (*Client, error) {
 func (c *Client) Run(ctx context.Context, h Handler) {
 	var pause backoff
 	defer c.outage.stop()
+	ctx, stop := context.WithCancel(ctx)
+	defer c.stopWaiting()
+	defer stop()
 	for {
 		welcomed, err := c.connect(ctx, h)
 		if c.disconnected(err) || ctx.Err() != nil {
 			return
 		}
 		c.outage.lost(err)
-		if welcomed || c.moves() {
+		moves := c.moves()
+		if welcomed || moves {
 			pause.reset()
 		}
-		select {
-		case <-time.After(pause.next()):
-		case <-ctx.Done():
-			return
+		next := pause.next()
+		if moves && c.waiting() > 0 {
+			next = twotier.MoveTime // one of them is about to lead, and that is soonest known there
 		}
+		c.pause(ctx, next)
 	}
 }
 
-// connect opens a stream and returns when it ends.
-func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, hangUp, err := c.dial.open(ctx)
-	if err != nil {
-		return false, err
+// pause waits, but not when a replica leads that waited.
+func (c *Client) pause(ctx context.Context, d time.Duration) {
+	c.mu.Lock()
+	led := c.led
+	c.mu.Unlock()
+	over := time.NewTimer(d)
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case <-led:
+	case <-ctx.Done():
 	}
-	defer hangUp()
-	l := newLink(stream, cancel, c.sessions.Add(1), c.cfg.Log)
+}
+
+// connect opens a stream, unless one that waited is led by now, and returns when it ends.
+func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err error) {
+	opening, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := c.take(cancel)
+	if w == nil {
+		if w, err = c.dial.open(opening, c.cfg.Address); err != nil {
+			return false, err
+		}
+	}
+	defer w.end()
+	defer context.AfterFunc(opening, w.end)()
+	l := newLink(w, cancel, c.sessions.Add(1), c.cfg.Log)
 	l.goodbye = c.move
+	l.replicas = func(addresses []string) { c.await(ctx, addresses) }
 	welcome, err := l.greet(c.hello(h))
 	if err == nil {
 		err = c.follow(welcome.GetTerm())
@@ -138,7 +168,7 @@ func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err err
 		return true, nil
 	}
 	c.outage.began(welcome.GetTerm())
-	return true, l.run(ctx, h, intervalOf(welcome))
+	return true, l.run(opening, h, intervalOf(welcome))
 }
 
 func (c *Client) hello(h Handler) *fleetpb.Hello {
@@ -198,7 +228,7 @@ func (c *Client) disconnected(err error) (left bool) {
 	if c.link != nil {
 		c.up, c.lost = make(chan struct{}), time.Now()
 	}
-	c.link, c.cause = nil, err
+	c.link, c.cause, c.abandon = nil, err, nil
 	return c.leaving
 }
 
@@ -281,6 +311,7 @@ func (c *Client) Leave(ctx context.Context, h Handler) error {
 type State struct {
 	Connected bool   `json:"connected"`
 	Streams   uint64 `json:"streams"` // opened since the start; more than 1 when some were lost
+	Waiting   int    `json:"waiting"` // replicas that would serve at once if they led
 	Address   string `json:"address"`
 	Term      uint64 `json:"term"`
 	Error     string `json:"error,omitempty"` // why it is not connected
@@ -288,9 +319,10 @@ type State struct {
 
 // State returns the state of the connection.
 func (c *Client) State() State {
+	waiting := c.waiting()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := State{Connected: c.link != nil, Streams: c.streams, Address: c.cfg.Address, Term: c.term}
+	s := State{Connected: c.link != nil, Streams: c.streams, Waiting: waiting, Address: c.cfg.Address, Term: c.term}
 	if c.cause != nil {
 		s.Error = status.Convert(c.cause).Message()
 	}

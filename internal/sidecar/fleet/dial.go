@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -27,10 +28,17 @@ const (
 	silence = 10 * time.Second
 )
 
+// A way is a stream and its connection.
+type way struct {
+	fleetpb.Fleet_ConnectClient
+	address string
+	end     func()
+	term    uint64 // in which the controller says to lead; 0: it did not say
+}
+
 // A dialer opens streams. Every stream has a connection of its own, so that the
 // name is resolved anew and a stale connection is never used twice.
 type dialer struct {
-	address string
 	options []grpc.DialOption
 }
 
@@ -39,32 +47,40 @@ func newDialer(cfg Config) (dialer, error) {
 	if !roots.AppendCertsFromPEM(cfg.CABundle) {
 		return dialer{}, errors.New("the CA bundle holds no PEM certificate")
 	}
-	return dialer{address: cfg.Address, options: []grpc.DialOption{
+	var dial []grpc.DialOption
+	if cfg.Dial != nil {
+		dial = append(dial, grpc.WithContextDialer(cfg.Dial))
+	}
+	return dialer{options: append(dial,
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
 			RootCAs: roots, ServerName: cfg.ServerName, MinVersion: tls.VersionTLS13,
 		})),
 		grpc.WithPerRPCCredentials(tokenFile(cfg.TokenFile)),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: grpcbackoff.DefaultConfig, MinConnectTimeout: connectTimeout}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: silence, Timeout: silence / 2}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(policy.MaxSize + 1<<20)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(policy.MaxSize+1<<20)),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
-	}}, nil
+	)}, nil
 }
 
-// open returns a stream and what closes its connection.
-func (d dialer) open(ctx context.Context) (fleetpb.Fleet_ConnectClient, func(), error) {
-	conn, err := grpc.NewClient("dns:///"+d.address, d.options...)
+// open opens a stream to an address, host:port.
+func (d dialer) open(ctx context.Context, address string) (*way, error) {
+	conn, err := grpc.NewClient("dns:///"+address, d.options...)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	hangUp := func() { _ = conn.Close() }
+	ctx, cancel := context.WithCancel(ctx)
+	end := func() {
+		cancel()
+		_ = conn.Close()
+	}
 	stream, err := fleetpb.NewFleetClient(conn).Connect(ctx)
 	if err != nil {
-		hangUp()
-		return nil, nil, err
+		end()
+		return nil, err
 	}
-	return stream, hangUp, nil
+	return &way{Fleet_ConnectClient: stream, address: address, end: end}, nil
 }
 
 // tokenFile authenticates streams by the token in a file, which whoever projects
@@ -85,7 +101,10 @@ func (tokenFile) RequireTransportSecurity() bool { return true }
 
 // A backoff says how long to wait before the next attempt: longer after every
 // failure, and at random so that a fleet does not return in step.
-type backoff struct{ failures int }
+type backoff struct {
+	failures int
+	longest  time.Duration // 0: longestPause
+}
 
 // The longest pause is short: a new leader lets only so much time pass until it
 // takes every sidecar that can come back to be back.
@@ -97,7 +116,7 @@ const (
 func (b *backoff) reset() { b.failures = 0 }
 
 func (b *backoff) next() time.Duration {
-	pause := min(firstPause<<min(b.failures, 16), longestPause)
+	pause := min(firstPause<<min(b.failures, 16), cmp.Or(b.longest, longestPause))
 	b.failures++
 	return pause/2 + rand.N(pause/2)
 }

@@ -43,7 +43,8 @@ type link struct {
 	leases *replies[*fleetpb.LeaseReply]
 	shares *replies[*fleetpb.Share]
 
-	goodbye func() // is called before done is closed when the leader hands over
+	goodbye  func()                   // is called before done is closed when the leader hands over
+	replicas func(addresses []string) // is called with those that do not lead
 
 	log      *slog.Logger
 	rejected map[string]bool // causes that were logged; of handle alone
@@ -129,6 +130,9 @@ func (l *link) read(ctx context.Context) error {
 			continue
 		case *fleetpb.ToHolder_Goodbye:
 			return fmt.Errorf("%w: %s", errGoodbye, m.Goodbye.GetReason())
+		case *fleetpb.ToHolder_Replicas:
+			l.replicas(m.Replicas.GetAddresses())
+			continue
 		}
 		select {
 		case l.in <- m:

@@ -17,7 +17,12 @@ type move struct {
 func (c *Client) move() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.moving = move{from: c.streams, until: time.Now().Add(twotier.MoveTime)}
+	c.moving = c.moveNow()
+}
+
+// moveNow returns what says so; c.mu is held.
+func (c *Client) moveNow() move {
+	return move{from: c.streams, until: time.Now().Add(twotier.MoveTime)}
 }
 
 // Moved implements twotier.Reconnecting.

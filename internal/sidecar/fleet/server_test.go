@@ -75,13 +75,24 @@ func (c *controller) Connect(stream fleetpb.Fleet_ConnectServer) error {
 // newController serves until the test ends.
 func newController(t *testing.T) *controller {
 	t.Helper()
+	certificate, ca := newCertificate(t)
+	return newReplica(t, certificate, ca)
+}
+
+// newControllers returns two with the same certificate.
+func newControllers(t *testing.T) (leader, other *controller) {
+	t.Helper()
+	certificate, ca := newCertificate(t)
+	return newReplica(t, certificate, ca), newReplica(t, certificate, ca)
+}
+
+func newReplica(t *testing.T, certificate tls.Certificate, ca []byte) *controller {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &controller{address: listener.Addr().String(), sessions: make(chan *session, 16)}
-	var certificate tls.Certificate
-	certificate, c.ca = newCertificate(t)
+	c := &controller{address: listener.Addr().String(), ca: ca, sessions: make(chan *session, 16)}
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
 		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13,
 	})))

@@ -1,0 +1,140 @@
+package fleet_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/internal/sidecar/fleet"
+)
+
+func replicas(addresses ...string) *fleetpb.ToHolder {
+	return &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Replicas{Replicas: &fleetpb.Replicas{Addresses: addresses}}}
+}
+
+func goodbye() *fleetpb.ToHolder {
+	return &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Goodbye{Goodbye: &fleetpb.Goodbye{Reason: "it hands over"}}}
+}
+
+// await has the next sidecar wait.
+func (c *controller) await(t *testing.T) *session {
+	t.Helper()
+	s := c.accept(t)
+	if m := s.next(t); m.GetAwait() == nil {
+		t.Fatalf("the sidecar does not wait, it says %v", m)
+	}
+	if err := s.SendHeader(metadata.MD{}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// lead has a session that waits be served in the term, and returns its hello.
+func (s *session) lead(t *testing.T, term uint64) *fleetpb.Hello {
+	t.Helper()
+	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lead{Lead: &fleetpb.Lead{Term: term}}})
+	hello := s.next(t).GetHello()
+	if hello == nil {
+		t.Fatal("the sidecar does not say hello to the next leader")
+	}
+	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Welcome{Welcome: &fleetpb.Welcome{Term: term, ReportIntervalMillis: 20}}})
+	return hello
+}
+
+// eventually waits until ok holds.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what)
+		}
+	}
+}
+
+// waiting has a client with a session at one controller wait at another.
+func waiting(t *testing.T) (leader, other *controller, client *fleet.Client, session, waits *session) {
+	t.Helper()
+	leader, other = newControllers(t)
+	client, _, _ = start(t, leader)
+	session, _ = leader.welcome(t, 7)
+	connected(t, client)
+	session.say(t, replicas(other.address))
+	waits = other.await(t)
+	eventually(t, "the client does not wait", func() bool { return client.State().Waiting == 1 })
+	return leader, other, client, session, waits
+}
+
+// TestTheNextLeaderIsReachedByTheStreamThatWaits: whether the one before says good-bye, is
+// lost, or says nothing. No other stream is opened.
+func TestTheNextLeaderIsReachedByTheStreamThatWaits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		end   func(t *testing.T, s *session)
+		moved bool // a lease that failed is asked again
+	}{
+		"good-bye": {func(t *testing.T, s *session) { s.say(t, goodbye()); s.end <- errors.New("it stops") }, true},
+		"nothing":  {func(*testing.T, *session) {}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leader, other, client, session, waits := waiting(t)
+			n, _ := client.Ways()
+			tc.end(t, session)
+			if hello := waits.lead(t, 8); hello.GetTerm() != 7 || hello.GetPodUid() != "uid" {
+				t.Errorf("said %v", hello)
+			}
+			eventually(t, "the next leader is not followed", func() bool { s := client.State(); return s.Connected && s.Term == 8 })
+			if got := client.Moved(t.Context(), n); got != tc.moved {
+				t.Errorf("moved is %t, want %t", got, tc.moved)
+			}
+			expect(t, waits, (*fleetpb.FromHolder).GetReport)
+			if len(leader.sessions) > 0 || len(other.sessions) > 0 || client.State().Waiting > 0 {
+				t.Error("another stream was opened")
+			}
+			waits.say(t, replicas(leader.address)) // which is no longer a leader
+			leader.await(t)
+		})
+	}
+}
+
+// TestALeaderIsNotFollowedTwice: nor one whose term is over.
+func TestALeaderIsNotFollowedTwice(t *testing.T) {
+	for name, term := range map[string]uint64{"the same": 7, "an earlier one": 6} {
+		t.Run(name, func(t *testing.T) {
+			_, _, client, session, waits := waiting(t)
+			waits.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lead{Lead: &fleetpb.Lead{Term: term}}})
+			if m := waits.next(t); m != nil {
+				t.Errorf("the client says %v, want nothing", m)
+			}
+			for range 3 {
+				expect(t, session, (*fleetpb.FromHolder).GetReport)
+			}
+			if s := client.State(); s.Streams != 1 || s.Term != 7 {
+				t.Errorf("state is %+v", s)
+			}
+		})
+	}
+}
+
+// TestTheClientWaitsWhereItIsTold: no more at a replica that is gone, and again at one that
+// closed the stream.
+func TestTheClientWaitsWhereItIsTold(t *testing.T) {
+	_, other, client, session, waits := waiting(t)
+	waits.end <- errors.New("it restarts")
+	waits = other.await(t)
+	session.say(t, replicas())
+	if m := waits.next(t); m != nil {
+		t.Errorf("the client says %v, want that it goes", m)
+	}
+	eventually(t, "the client still waits", func() bool { return client.State().Waiting == 0 })
+}
+
+// TestTheLeaderIsSoughtWhenNoReplicaLeads: one that waits is no reason not to look.
+func TestTheLeaderIsSoughtWhenNoReplicaLeads(t *testing.T) {
+	leader, _, client, session, _ := waiting(t)
+	session.say(t, goodbye())
+	session.end <- errors.New("it stops")
+	leader.welcome(t, 8)
+	eventually(t, "the leader is not followed", func() bool { s := client.State(); return s.Connected && s.Term == 8 })
+}
