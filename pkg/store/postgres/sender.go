@@ -41,10 +41,11 @@ func newSender(s *Store, c *calls) *sender {
 	return made
 }
 
-// carry decides one command as if there was no lane, and several by sql/batch.sql.
-func (s *sender) carry(_ context.Context, asks []*ask) {
-	if len(asks) > 1 {
-		s.share(asks)
+// carry decides several commands by sql/batch.sql, and one by what is cheapest for it: the
+// first take of a holder in a window finds no open one that sql/count.sql could go on with.
+func (s *sender) carry(ctx context.Context, asks []*ask) {
+	if len(asks) > 1 || asks[0].cmd.First {
+		s.share(ctx, asks)
 		return
 	}
 	a := asks[0]
@@ -54,12 +55,12 @@ func (s *sender) carry(_ context.Context, asks []*ask) {
 
 // share decides commands by one statement. Its transaction did nothing when the server
 // answered with an error, of which one command may be the cause: then each goes alone.
-func (s *sender) share(asks []*ask) {
+func (s *sender) share(ctx context.Context, asks []*ask) {
 	// In the order of the keys, and each once. A counter that is asked for again goes alone.
 	asks = slices.Clone(asks)
 	slices.SortStableFunc(asks, func(a, b *ask) int { return strings.Compare(a.key, b.key) })
 	asks = slices.CompactFunc(asks, func(a, b *ask) bool { return a.key == b.key })
-	err := s.decide(asks)
+	err := s.decide(ctx, asks)
 	if refused, ok := errors.AsType[*pgconn.PgError](err); err == nil || ok && refused.SeverityUnlocalized == "ERROR" {
 		return
 	}
@@ -70,9 +71,9 @@ func (s *sender) share(asks []*ask) {
 }
 
 // decide runs sql/batch.sql for commands that are in the order of their keys, all different.
-func (s *sender) decide(asks []*ask) error {
+func (s *sender) decide(ctx context.Context, asks []*ask) error {
 	var got batch
-	err := s.store.within(context.Background(), s.store.timeout, func(ctx context.Context) (err error) {
+	err := s.store.within(ctx, s.store.timeout, func(ctx context.Context) (err error) {
 		got, err = query(ctx, s.store, readBatch, s.calls.batch, batchArgs(asks)...)
 		return err
 	})

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -49,7 +50,7 @@ func perMonth(limit int64, durable bool) limiter.Params {
 	return p
 }
 
-var takeOne = limiter.Command{Min: 1, Want: 1, First: true}
+var takeOne = limiter.Command{Min: 1, Want: 1}
 
 func applyTo(t *testing.T, s *Store, hash string, p limiter.Params) limiter.Result {
 	t.Helper()
@@ -165,7 +166,7 @@ func TestACounterThatSomebodyHoldsKeepsNoOther(t *testing.T) {
 	l := s.senders[0]
 	asks := asksOf(hashes, perMonth(1000, false))
 	start := time.Now()
-	l.share(asks)
+	l.share(t.Context(), asks)
 	var others, held sync.WaitGroup
 	for i, a := range asks {
 		group := &others
@@ -220,7 +221,7 @@ func TestBatchesOfSeveralClientsNeitherBlockNorOverAdmit(t *testing.T) {
 				for range batches {
 					some := slices.DeleteFunc(slices.Clone(hashes), func(string) bool { return dice.IntN(2) == 0 })
 					asks := asksOf(some, p)
-					if err := s.senders[flag(durable)].decide(asks); err != nil && codeOf(err) != lockNotAvailable {
+					if err := s.senders[flag(durable)].decide(context.Background(), asks); err != nil && codeOf(err) != lockNotAvailable {
 						t.Errorf("a batch failed: %v", err)
 						return
 					}
@@ -264,7 +265,7 @@ func TestTheLeaseOfTheClockIsRenewedBesideBatches(t *testing.T) {
 		}
 		before := server.Do("SELECT leased FROM weir.memory")[0][0].(int64)
 		asks := asksOf([]string{"a" + ends, "b" + ends}, perMonth(5, false))
-		if err := l.decide(asks); err != nil {
+		if err := l.decide(context.Background(), asks); err != nil {
 			t.Fatal(err)
 		}
 		l.Wait()
@@ -292,7 +293,7 @@ func TestABatchLeavesOutWhatItMustNotDecide(t *testing.T) {
 		t.Fatal(err)
 	}
 	asks := asksOf([]string{"free", "kept", "made"}, perMonth(5, false))
-	if err := s.senders[0].decide(asks); err != nil {
+	if err := s.senders[0].decide(context.Background(), asks); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []bool{true, false, false} {
@@ -301,7 +302,31 @@ func TestABatchLeavesOutWhatItMustNotDecide(t *testing.T) {
 		}
 	}
 	asks = asksOf([]string{"new"}, perMonth(5, true)) // its limit had volatile counters
-	if err := s.senders[1].decide(asks); err != nil || asks[0].decided {
+	if err := s.senders[1].decide(context.Background(), asks); err != nil || asks[0].decided {
 		t.Errorf("a durable counter of a limit that had volatile ones: decided is %t, error %v", asks[0].decided, err)
+	}
+}
+
+// TestAFirstTakeIsDecidedByItself in the statement of batches, which makes a counter in one
+// round trip, and waits no longer than its caller.
+func TestAFirstTakeIsDecidedByItself(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	s := openKnowing(t, server)
+	applyTo(t, s, "before", perMonth(1, false))
+	a := asksOf([]string{"a"}, perMonth(5, false))
+	a[0].cmd.First = true
+	s.senders[0].carry(t.Context(), a)
+	if !a[0].decided || a[0].err != nil || a[0].res.Granted != 1 {
+		t.Errorf("decided is %t, %+v, error %v", a[0].decided, a[0].res, a[0].err)
+	}
+	server.Pause()
+	defer server.Resume()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := s.Apply(ctx, keyOf("b"), perMonth(5, false), limiter.Command{Min: 1, Want: 1, First: true})
+	if _, ok := errors.AsType[*store.UnavailableError](err); !ok || time.Since(start) > 5*time.Second {
+		t.Errorf("after %v the error is %v", time.Since(start), err)
 	}
 }
