@@ -78,6 +78,19 @@ func TestAPoolOfTheSnapshotHoldsAtOnce(t *testing.T) {
 	})
 }
 
+// TestAShadowedPodNeedsNoSlot although its pool enforces.
+func TestAShadowedPodNeedsNoSlot(t *testing.T) {
+	s := newSandbox(t, http.HandlerFunc(hello))
+	_, address, ca := serveController(t)
+	_, _, s.env["WEIR_SNAPSHOT"] = poolSnapshot(t, 1)
+	s.env["WEIR_CA_BUNDLE"], s.env["WEIR_MODE"] = ca, "shadow"
+	s.args = append(s.args, "--fleet-address="+address, "--fleet-server-name=example.com")
+	s.start(t)
+	if status, body, err := get(t, s.url(15006, "/")); err != nil || status != http.StatusOK {
+		t.Errorf("got %d, %q, %v", status, body, err)
+	}
+}
+
 // TestTheLifeOfAShare follows one from the first request to the end of the last.
 func TestTheLifeOfAShare(t *testing.T) {
 	release, entered := make(chan struct{}), make(chan struct{}, 1)

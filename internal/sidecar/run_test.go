@@ -18,8 +18,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/internal/version"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
@@ -250,6 +252,7 @@ type controller struct {
 
 	mu       sync.Mutex
 	hellos   []*fleetpb.Hello
+	asked    string // server name
 	granted  int64
 	returned int64
 	acks     []*fleetpb.Acknowledge
@@ -284,6 +287,11 @@ func serveController(t *testing.T) (c *controller, address, ca string) {
 
 // Connect implements fleetpb.FleetServer.
 func (c *controller) Connect(stream fleetpb.Fleet_ConnectServer) error {
+	if authority := metadata.ValueFromIncomingContext(stream.Context(), ":authority"); len(authority) == 1 {
+		c.mu.Lock()
+		c.asked = authority[0]
+		c.mu.Unlock()
+	}
 	for {
 		m, err := stream.Recv()
 		if err != nil {
@@ -519,7 +527,14 @@ func TestABypassedPodSaysThatItDoesNotEnforce(t *testing.T) {
 	if !strings.Contains(c.acks[0].GetError(), "bypass") {
 		t.Errorf("acknowledged %v, which reads as enforced", c.acks[0])
 	}
-	if hello := c.hellos[0]; hello.GetMode() != fleetpb.Mode_MODE_BYPASS || hello.GetCapture() != fleetpb.Capture_CAPTURE_PORT {
+	hello := c.hellos[0]
+	if hello.GetMode() != fleetpb.Mode_MODE_BYPASS || hello.GetCapture() != fleetpb.Capture_CAPTURE_PORT {
 		t.Errorf("it introduced itself by %v", hello)
+	}
+	if hello.GetNamespace() != "shop" || hello.GetPod() != "checkout-1" || hello.GetPodUid() != "uid" || hello.GetBootNonce() == "" || hello.GetVersion() != version.String() {
+		t.Errorf("it introduced itself by %v, which is another pod", hello)
+	}
+	if c.asked != "example.com" {
+		t.Errorf("it asked for %q, want the name of --fleet-server-name", c.asked)
 	}
 }

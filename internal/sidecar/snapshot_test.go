@@ -241,7 +241,7 @@ func TestTheConfigurationIsShownToThePodAlone(t *testing.T) {
 		t.Errorf("the admin port answers %d, %v", status, err)
 	}
 	status, shown, err := get(t, s.url(15010, "/debug/config"))
-	if err != nil || status != http.StatusOK || !strings.Contains(shown, "canary-policy") {
+	if err != nil || status != http.StatusOK || !strings.Contains(shown, "canary-policy") || !strings.Contains(shown, `"mode": "enforce"`) {
 		t.Errorf("the check port answers %d, %v:\n%s", status, err, shown)
 	}
 	_, metrics, _ := get(t, s.url(15020, "/metrics"))

@@ -13,6 +13,7 @@ import (
 	wire "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
 
+	"github.com/weir-dev/weir/internal/version"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -21,12 +22,17 @@ type traceCollector struct {
 	collector.UnimplementedTraceServiceServer
 	mu    sync.Mutex
 	spans []*wire.Span
+	from  map[string]string // attributes of what sends them
 }
 
 func (c *traceCollector) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, of := range r.GetResourceSpans() {
+		c.from = map[string]string{}
+		for _, a := range of.GetResource().GetAttributes() {
+			c.from[a.GetKey()] = a.GetValue().GetStringValue()
+		}
 		for _, scope := range of.GetScopeSpans() {
 			c.spans = append(c.spans, scope.GetSpans()...)
 		}
@@ -76,6 +82,13 @@ func TestAStoppingSidecarSendsItsTraces(t *testing.T) {
 		t.Errorf("it took %s to stop", took)
 	}
 
+	for name, want := range map[string]string{
+		"service.version": version.String(), "k8s.namespace.name": "shop", "k8s.pod.name": "checkout-1", "k8s.pod.uid": "uid", "weir.mode": "enforce",
+	} {
+		if got := collected.from[name]; got != want {
+			t.Errorf("%s of the traces is %q, want %q", name, got, want)
+		}
+	}
 	decisions := map[string]string{}
 	for _, span := range collected.spans {
 		if got := hex.EncodeToString(span.GetTraceId()); got != id {
