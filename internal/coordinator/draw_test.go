@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
@@ -345,7 +346,7 @@ func TestANewLeaderDoesNotGrantWhatABudgetDid(t *testing.T) {
 		k.end()
 		k = newCaller(t, terms, b, limited("shop", 2, 20, limiter.Second))
 		defer k.end()
-		if reply := k.take(5); reply.GetGranted() != 0 || reply.GetRetryAfterMicros() <= 0 {
+		if reply := k.take(5); reply.GetGranted() != 0 || reply.GetReason() != int32(limiter.Exhausted) || reply.GetRetryAfterMicros() <= 0 || reply.GetNowMicros() != time.Now().UnixMicro() {
 			t.Errorf("in the window of the budget: %v", reply)
 		}
 	})
@@ -413,12 +414,14 @@ func TestAnOlderStoreIsWaitedFor(t *testing.T) {
 func TestABudgetIsAskedByItsOwnRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared(50)
-		p := federated(limited("shop", 1, 50, limiter.Second), "acme/checkout")
+		p := federated(limited("shop", 3, 50, limiter.Second), "acme/checkout")
+		p.Limits[0].Fairness = &policy.Fairness{Tenant: policy.KeyPart{Type: policy.HeaderKey, Header: "x-tenant"}, DefaultWeight: 2}
 		k := newCaller(t, &memoryTerms{}, b, p)
 		defer k.end()
 		k.p.Limits[0].Rates = []limiter.Rate{{Limit: 7, Window: limiter.Second}} // as the holder knows it
-		if reply := k.take(5); reply.GetGranted() != 5 || b.params.Rates[0].Limit != 50 {
-			t.Errorf("got %v by %+v, want what was published to count", reply, b.params.Rates)
+		reply := k.take(5)
+		if reply.GetGranted() != 5 || b.params.Rates[0].Limit != 50 || b.params.Fairness.Default != 2 || b.params.Generation != 3 {
+			t.Errorf("got %v by %+v, want what was published to count", reply, b.params)
 		}
 	})
 }
@@ -509,4 +512,29 @@ func TestWithoutBudgetsALimitOfOneIsAnOutage(t *testing.T) {
 			t.Errorf("got %v, want an outage", reply)
 		}
 	})
+}
+
+// TestWhatIsRefusedGoesBack as it was taken.
+func TestWhatIsRefusedGoesBack(t *testing.T) {
+	took := limiter.Command{Op: limiter.Take, Want: 9, Tenant: "gold"}
+	granted := limiter.Result{Granted: 7, Now: 1_000, Windows: windowsOfSecond(4)}
+	var back []limiter.Command
+	got, err := refuse(took, granted, 1_500, func(c limiter.Command) (limiter.Result, error) {
+		back = append(back, c)
+		return limiter.Result{}, nil
+	})
+	if want := (limiter.Result{Reason: limiter.Exhausted, RetryAfter: 500, Now: 1_000}); err != nil || got != want {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+	want := limiter.Command{Op: limiter.Return, Want: 7, Tenant: "gold", Windows: granted.Windows, At: granted.Now}
+	if diff := cmp.Diff([]limiter.Command{want}, back); diff != "" {
+		t.Errorf("given back (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheMarkIsAsOldAsTheLimit(t *testing.T) {
+	p := limiter.Params{Rates: []limiter.Rate{{Limit: 5, Window: limiter.Second}}, Since: 7, Generation: 8}
+	if got := mark(p); got.Since != 7 || got.Generation != 8 || got.Rates[0].Window != limiter.Second {
+		t.Errorf("the mark is %+v", got)
+	}
 }

@@ -167,6 +167,12 @@ func TestABeatIsOfThePoolThatThePodWasSent(t *testing.T) {
 				case tc.want != "" && (!strings.Contains(share.GetError(), tc.want) || share.GetShare() != 0 || share.GetTtlMicros() != 0):
 					t.Errorf("share = %v, want an error with %q and nothing else", share, tc.want)
 				}
+				// A defect of a beat of the pod's own pool shows in the pool's status.
+				observed := l.ObservePool(tc.pool.Namespace, tc.pool.Name).Sessions
+				shows := tc.want == "Op" || tc.want == "Seq" || tc.want == "InFlight"
+				if len(observed) != 1 || shows && observed[0].Rejected != "a beat: "+share.GetError() || shows && !strings.HasSuffix(share.GetError(), cure) || !shows && observed[0].Rejected != "" {
+					t.Errorf("sessions = %+v, want that one of %v shows: %t", observed, share, shows)
+				}
 			})
 		})
 	}
