@@ -126,7 +126,7 @@ func TestTermsRiseAndHandOverOnce(t *testing.T) {
 	if !first.First {
 		t.Error("the first term is not said to be the first")
 	}
-	left := Handover{Term: first.Term, Stopped: 1234, Pools: []byte{4, 5}, Ledger: []byte{1, 2, 3}}
+	left := Handover{Term: first.Term, Stopped: 1234, Pools: []byte{4, 5}, Returns: []byte{6}, Ledger: []byte{1, 2, 3}}
 	if err := terms.End(t.Context(), left); err != nil {
 		t.Fatal(err)
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
@@ -148,6 +150,33 @@ func TestALimitThatIsNewIsServedAtOnce(t *testing.T) {
 	}
 	if got := r.absences(known); len(got) != 1 || got[0].Until != limiter.MaxInstant {
 		t.Errorf("absences of another: %v", got)
+	}
+}
+
+// TestATermHandsOnThatItWasAbsentItself, of all that its successor does not know.
+func TestATermHandsOnThatItWasAbsentItself(t *testing.T) {
+	const began, stopped = limiter.Instant(50e6), limiter.Instant(90e6)
+	earlier := []absence{{From: 1, Until: 10e6}, {From: 11e6, Until: 20e6}, {From: 21e6, Until: 30e6}, {From: 31e6, Until: 40e6}}
+	for name, tc := range map[string]struct {
+		first bool
+		want  []absence
+	}{
+		"which is not the first": {false, append([]absence{{From: 1, Until: 20e6}}, append(slices.Clone(earlier[2:]), absence{From: began, Until: stopped})...)},
+		"which is the first":     {true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data, err := newReturns(func() limiter.Instant { return began }, tc.first, &inheritance{Others: earlier}).export(stopped)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := inheritedFrom(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Others); diff != "" {
+				t.Errorf("handed on (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
