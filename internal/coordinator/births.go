@@ -76,7 +76,7 @@ type births struct {
 	// moved ends the records of a limit that the controller's store keeps durable counters
 	// of, before they are kept in another way; nil when there are none.
 	moved func(ctx context.Context, limit store.Scope) error
-	// created is told the limits that are put in force for the first time; nil for nobody.
+	// created is called with each limit that is put in force for the first time; nil for nobody.
 	created func(limit store.Scope)
 
 	mu     sync.Mutex

@@ -34,7 +34,7 @@ type books struct {
 type book struct {
 	limits  map[string]*audit.Limit
 	store   policy.Store
-	shown   map[string]audit.Verdict // as last told
+	shown   map[string]audit.Verdict // as last reported
 	holders map[audit.Holder]struct{}
 	idle    time.Time // since when it has no holders
 }
@@ -61,7 +61,7 @@ func (b *books) inherits(limit limitName) bool {
 
 // enforce makes h account for what it is served by. Of the rest of what it enforced
 // before, it goes on enforcing until it has read that, and nobody counts it. When that
-// was a part, nothing of what the holder told of others is in the books.
+// was a part, nothing of what the holder reported of others is in the books.
 func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName, part bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -41,7 +41,7 @@ const (
 	connectionBuffer = 4 << 10
 )
 
-// A Resolver tells what a pod has to enforce. An error, for instance because its
+// A Resolver returns what a pod has to enforce. An error, for instance because its
 // sources are not known completely yet, means that nothing is sent: the pod keeps
 // what it has. A *translate.PartialError comes with all that can be enforced: it is
 // sent to pods that lose nothing by it, and others that were sent nothing are served by it.
@@ -81,7 +81,7 @@ type Config struct {
 	Registerer    prometheus.Registerer // nil: metrics are not exposed
 	// Budgets makes what hands on this cluster's parts of the budgets that it shares with
 	// others, for one term. What sidecars counted of a budget comes from usage; changed is
-	// told the FederatedBudgets of which something changed, and does not block; first says
+	// called with each FederatedBudget that changed, and does not block; first says
 	// that nobody led before. Nil: the cluster shares none.
 	Budgets func(usage Usage, changed func(types.NamespacedName), first bool) Budgets
 	// Births keep when limits were first put in force, Facts asks a store other than the

@@ -35,7 +35,7 @@ import (
 // store's windows as well, which then grant nothing; a limit that draws from a budget
 // goes on, for its budget forgets nothing.
 
-// markOffset tells the mark's windows from any that a policy can name. They end just
+// markOffset sets the mark's windows apart from any that a policy can name. They end just
 // before the store's, so that no window of the store begins while the mark is in force.
 const markOffset limiter.Micros = 1
 

@@ -33,8 +33,8 @@ func (t *term) end() {
 	t.log.Info("handed over", "stopped", h.Stopped, "bytes", len(h.Pools)+len(h.Ledger))
 }
 
-// tellForgotten names the policies that could not be handed over to this term.
-func (t *term) tellForgotten() {
+// reportForgotten logs and counts the policies that could not be handed over to this term.
+func (t *term) reportForgotten() {
 	for _, f := range t.store.Forgotten() {
 		t.log.Info("a policy had too many keys to be handed over; its windows that are open grant nothing more",
 			"policy", f.Namespace+"/"+f.Policy, "keys", f.Keys, "began before", f.Since)

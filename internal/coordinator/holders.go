@@ -21,7 +21,7 @@ const (
 	figuresTime = 4 * time.Second
 )
 
-// countHolders has the namespace's sessions told soon how many holders there are.
+// countHolders has the namespace's sessions sent the number of holders soon.
 func (t *term) countHolders(namespace string) {
 	t.tasks.AddAfter(task{namespace: namespace, count: true}, holdersDelay)
 }
@@ -90,10 +90,10 @@ func (t *term) settle(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// tellHolders tells each session of the namespace how many holders enforce what
+// sendHolders sends each session of the namespace the number of holders that enforce what
 // it enforces. While one of them was sent nothing it may enforce what nobody knows of,
 // and no number falls.
-func (t *term) tellHolders(namespace string) {
+func (t *term) sendHolders(namespace string) {
 	in := t.sessions.in(namespace)
 	holders := map[types.NamespacedName]int64{}
 	used := map[*config]struct{}{}
@@ -113,7 +113,7 @@ func (t *term) tellHolders(namespace string) {
 		holders[name] = t.returns.divisor(name, n)
 	}
 	for _, s := range in {
-		s.tellHolders(holders, all)
+		s.sendHolders(holders, all)
 	}
 	t.configs.keep(namespace, used)
 }
@@ -132,9 +132,9 @@ func (s *session) shares() map[types.NamespacedName]int64 {
 	return maps.Clone(s.told)
 }
 
-// tellHolders sends the holder the counts that are news to it; those that are not all
+// sendHolders sends the holder the counts that are news to it; those that are not all
 // there may be only when they are higher.
-func (s *session) tellHolders(holders map[types.NamespacedName]int64, all bool) {
+func (s *session) sendHolders(holders map[types.NamespacedName]int64, all bool) {
 	message := &fleetpb.Holders{}
 	s.mu.Lock()
 	defer s.mu.Unlock()

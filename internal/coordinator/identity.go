@@ -26,7 +26,7 @@ var ErrUnauthenticated = errors.New("the token is not accepted")
 // the same pod. Others are not held up.
 var ErrCrowded = errors.New("too many tokens of one pod at a time")
 
-// An Authenticator tells whose token it is. It may block until ctx is done.
+// An Authenticator says whose token it is. It may block until ctx is done.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (Identity, error)
 }

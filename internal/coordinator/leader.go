@@ -132,7 +132,7 @@ func (t *term) run(ctx context.Context) {
 	defer t.metrics.term.Set(0)
 	t.metrics.clock.Store(t.clock)
 	defer t.metrics.clock.Store(nil)
-	t.tellForgotten()
+	t.reportForgotten()
 	defer t.metrics.forgotten.Reset()
 	defer t.metrics.sharing.Reset()
 	t.log.Info("leading")
@@ -156,8 +156,8 @@ func (t *term) run(ctx context.Context) {
 	t.stepDown(part)
 }
 
-// stepDown grants nothing any more, gives back to budgets what was not handed on, tells
-// the holders, hands over, and ends every session.
+// stepDown grants nothing any more, gives back to budgets what was not handed on, says so
+// to the holders, hands over, and ends every session.
 func (t *term) stepDown(part context.CancelFunc) {
 	part()
 	t.parting.Store(true)

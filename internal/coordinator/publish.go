@@ -22,7 +22,7 @@ const (
 type task struct {
 	namespace string
 	podUID    string // of the one session to serve; empty for all of the namespace
-	count     bool   // tell the namespace's sessions how many holders there are
+	count     bool   // send the namespace's sessions the number of holders
 }
 
 // publish works on tasks until ctx is done.
@@ -45,7 +45,7 @@ func (t *term) publish(ctx context.Context) {
 
 func (t *term) do(ctx context.Context, next task) error {
 	if next.count {
-		t.tellHolders(next.namespace)
+		t.sendHolders(next.namespace)
 		return nil
 	}
 	if next.podUID == "" {
@@ -165,7 +165,7 @@ func (t *term) serveBy(s *session, next *config, send bool) {
 	t.notify(s, changed)
 	t.books.enforce(s.holder(), next, s.policies(), s.lacksSome())
 	t.poolBooks.enforce(s.holder(), next.pool, s.pool())
-	t.tellClocks(s, next)
+	t.sendClocks(s, next)
 	if s.serve(next, send) {
 		s.push(next.message)
 		t.metrics.pushes.Inc()

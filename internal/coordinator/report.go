@@ -38,10 +38,10 @@ func (t *term) take(s *session, r *fleetpb.Report) ([]rejection, error) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
 	if by, _ := s.served(); by != nil {
-		t.tellClocks(s, by)
+		t.sendClocks(s, by)
 		return t.enterReport(s, r), nil
 	}
-	// A session is told each thing once, so what comes early is not thrown away.
+	// A session is sent each thing once, so what comes early is not thrown away.
 	s.earlyBytes += proto.Size(r)
 	if len(s.early) >= maxEarly || s.earlyBytes > maxEarlyBytes {
 		return nil, errEarly // it reports everything again when it comes back

@@ -127,7 +127,7 @@ func TestSidecarsAreAskedForTheKeysTheyDidNotName(t *testing.T) {
 	})
 }
 
-// A sidecar tells a session everything once; what it says before its policies are
+// A sidecar reports everything once in a session; what it says before its policies are
 // known here counts all the same.
 func TestEarlyReportsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

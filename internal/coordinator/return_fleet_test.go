@@ -198,7 +198,7 @@ func comeBackTogether(t *testing.T, n int, crash bool) {
 		})
 	}
 	tell := func() {
-		leader.tellHolders("shop")
+		leader.sendHolders("shop")
 		hear(members)
 	}
 	tell()

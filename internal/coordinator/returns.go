@@ -83,7 +83,7 @@ func (r *returns) arrive(id Identity, had map[types.NamespacedName]int64) {
 	defer r.mu.Unlock()
 	delete(r.lost, id.PodUID)
 	if _, again := r.brought[id.PodUID]; again {
-		return // what it comes with now, it was told in this term
+		return // what it comes with now, it was sent in this term
 	}
 	r.brought[id.PodUID] = had
 	r.drop(id)
@@ -260,7 +260,7 @@ func (r *returns) namespaces() []string {
 	return slices.Collect(maps.Keys(in))
 }
 
-// divisor returns the number that n holders of the policy are told, so that their shares and
+// divisor returns the number that is sent to n holders of the policy, so that their shares and
 // those that are in use elsewhere are together not more than the limit; 0 for nothing.
 func (r *returns) divisor(name types.NamespacedName, n int64) int64 {
 	r.mu.Lock()

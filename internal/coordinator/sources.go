@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// sources tell which limits draw from which budget. What is counted of a budget is the
+// sources say which limits draw from which budget. What is counted of a budget is the
 // sum over all of them.
 type sources struct {
 	byPolicy map[types.NamespacedName]map[string]source // by name of the limit

@@ -28,7 +28,7 @@ const (
 	podUIDKey      = "authentication.kubernetes.io/pod-uid"
 )
 
-// Pods tell which pods there are. Knows reports whether there is one of that namespace,
+// Pods say which pods there are. Knows reports whether there is one of that namespace,
 // name and UID; an error means that this could not be found out.
 type Pods interface {
 	Knows(ctx context.Context, id Identity) (bool, error)

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxVersions is how many versions of sidecars are told apart. A fleet runs two or
+	// maxVersions is how many versions of sidecars are counted separately. A fleet runs two or
 	// three at a time.
 	maxVersions  = 16
 	otherVersion = "other"

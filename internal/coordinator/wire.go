@@ -22,7 +22,7 @@ const (
 	maxMessage = 2 << 20
 	maxHeaders = 64 << 10 // bytes of a stream's metadata, of which the token is the most
 
-	maxShares  = 4096 // policies of which a holder was told how many there are
+	maxShares  = 4096 // policies of which a holder was sent the number of holders
 	maxVersion = 256  // bytes of a build's or of a config's
 	maxRows    = 256  // in one LimitReport
 	maxKeys    = 1024 // of one row
@@ -253,7 +253,7 @@ func validHash(s string) bool {
 	return true
 }
 
-// sharesFrom returns the numbers of holders that a sidecar says it was told.
+// sharesFrom returns the numbers of holders that a sidecar says it was sent.
 func sharesFrom(namespace string, in []*fleetpb.Holders_Count) map[types.NamespacedName]int64 {
 	out := make(map[types.NamespacedName]int64, len(in))
 	for _, c := range in {

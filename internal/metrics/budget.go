@@ -28,30 +28,30 @@ var (
 	}
 )
 
-func tellBudget(out output, b *v1alpha1.FederatedBudget) {
+func reportBudget(out output, b *v1alpha1.FederatedBudget) {
 	s := &b.Status
 	if s.ObservedGeneration != b.Generation {
 		return // nothing is known of this one
 	}
 	labels := []string{b.Namespace, b.Name}
 	if a := s.Allocation; a != nil {
-		tell(out, budgetLimit, float64(a.Limit), labels...)
-		tell(out, budgetGranted, float64(a.Granted), labels...)
-		tell(out, budgetUnallocated, float64(a.Unallocated), labels...)
+		report(out, budgetLimit, float64(a.Limit), labels...)
+		report(out, budgetGranted, float64(a.Granted), labels...)
+		report(out, budgetUnallocated, float64(a.Unallocated), labels...)
 	}
 	if o := s.Overshoot; o != nil {
-		tellKnown(out, budgetOvershoot, o.Observed, labels...)
-		tellKnown(out, budgetWorst, o.Worst, labels...)
-		tellKnown(out, budgetBound, o.Bound, labels...)
+		reportKnown(out, budgetOvershoot, o.Observed, labels...)
+		reportKnown(out, budgetWorst, o.Worst, labels...)
+		reportKnown(out, budgetBound, o.Bound, labels...)
 	}
 	if u := s.UnderUtilization; u != nil {
-		tellRatio(out, budgetUnused, u.ObservedBasisPoints, labels...)
+		reportRatio(out, budgetUnused, u.ObservedBasisPoints, labels...)
 	}
 	for i := range s.Members {
 		m := &s.Members[i]
 		labels := []string{b.Namespace, b.Name, m.Name}
-		tell(out, memberUp, one(m.State == v1alpha1.MemberConnected), labels...)
-		tellKnown(out, memberGranted, m.Granted, labels...)
-		tellKnown(out, memberUsed, m.Used, labels...)
+		report(out, memberUp, one(m.State == v1alpha1.MemberConnected), labels...)
+		reportKnown(out, memberGranted, m.Granted, labels...)
+		reportKnown(out, memberUsed, m.Used, labels...)
 	}
 }

@@ -60,7 +60,7 @@ func (s sums) add(d *prometheus.Desc, value float64, labels []string) {
 	}
 }
 
-func (s sums) tell(out output) {
+func (s sums) report(out output) {
 	for of, f := range s {
 		out(of.desc, f.value, f.labels)
 	}

@@ -53,7 +53,7 @@ func (o *Objects) Collect(metrics chan<- prometheus.Metric) {
 		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	})
 	leads := o.Leads()
-	tell(out, leader, one(leads))
+	report(out, leader, one(leads))
 	if !leads {
 		return
 	}
@@ -74,47 +74,47 @@ func (o *Objects) Collect(metrics chan<- prometheus.Metric) {
 	}
 	for i := range policies.Items {
 		p := &policies.Items[i]
-		tellConditions(of, "RateLimitPolicy", p, p.Status.Conditions)
-		tellPolicy(of, p)
+		reportConditions(of, "RateLimitPolicy", p, p.Status.Conditions)
+		reportPolicy(of, p)
 	}
-	sums.tell(out)
+	sums.report(out)
 	for i := range pools.Items {
 		p := &pools.Items[i]
-		tellConditions(out, "ConcurrencyPool", p, p.Status.Conditions)
-		tellPool(out, p)
+		reportConditions(out, "ConcurrencyPool", p, p.Status.Conditions)
+		reportPool(out, p)
 	}
 	for i := range budgets.Items {
 		b := &budgets.Items[i]
-		tellConditions(out, "FederatedBudget", b, b.Status.Conditions)
-		tellBudget(out, b)
+		reportConditions(out, "FederatedBudget", b, b.Status.Conditions)
+		reportBudget(out, b)
 	}
 }
 
-// tellConditions tells each condition that the object has.
-func tellConditions(out output, kind string, of client.Object, all []metav1.Condition) {
+// reportConditions reports each condition that the object has.
+func reportConditions(out output, kind string, of client.Object, all []metav1.Condition) {
 	for _, c := range all {
-		tell(out, conditions, 1, kind, of.GetNamespace(), of.GetName(), c.Type, string(c.Status))
+		report(out, conditions, 1, kind, of.GetNamespace(), of.GetName(), c.Type, string(c.Status))
 	}
 }
 
-func tell(out output, d *prometheus.Desc, value float64, labels ...string) {
+func report(out output, d *prometheus.Desc, value float64, labels ...string) {
 	out(d, value, labels)
 }
 
 // A whole is how figures are kept in a status.
 type whole interface{ ~int32 | ~int64 }
 
-// tellKnown tells a figure unless it is not known.
-func tellKnown[T whole](out output, d *prometheus.Desc, figure *T, labels ...string) {
+// reportKnown reports a figure unless it is not known.
+func reportKnown[T whole](out output, d *prometheus.Desc, figure *T, labels ...string) {
 	if figure != nil {
-		tell(out, d, float64(*figure), labels...)
+		report(out, d, float64(*figure), labels...)
 	}
 }
 
-// tellRatio tells basis points as a part of 1, unless they are not known.
-func tellRatio(out output, d *prometheus.Desc, basisPoints *int32, labels ...string) {
+// reportRatio reports basis points as a part of 1, unless they are not known.
+func reportRatio(out output, d *prometheus.Desc, basisPoints *int32, labels ...string) {
 	if basisPoints != nil {
-		tell(out, d, float64(*basisPoints)/10_000, labels...)
+		report(out, d, float64(*basisPoints)/10_000, labels...)
 	}
 }
 

@@ -171,7 +171,7 @@ weir_fleet_pool_overshoot{namespace="shop",pool="backend"} 2
 	}
 }
 
-// TestOnlyTheLeaderMeasures: another replica reads the same status and tells nothing of
+// TestOnlyTheLeaderMeasures: another replica reads the same status and reports nothing of
 // it.
 func TestOnlyTheLeaderMeasures(t *testing.T) {
 	r := registry(&Objects{Cache: cache(t, measured("checkout")), Leads: func() bool { return false }})

@@ -42,35 +42,35 @@ var (
 	}
 )
 
-func tellPolicy(out output, p *v1alpha1.RateLimitPolicy) {
+func reportPolicy(out output, p *v1alpha1.RateLimitPolicy) {
 	s := &p.Status
 	if s.ObservedGeneration != p.Generation {
 		return // nothing is known of this one
 	}
 	if e := s.Enforcement; e != nil {
-		tell(out, enforcers, float64(e.Current), p.Namespace, p.Name)
-		tell(out, enforcersDesired, float64(e.Desired), p.Namespace, p.Name)
+		report(out, enforcers, float64(e.Current), p.Namespace, p.Name)
+		report(out, enforcersDesired, float64(e.Desired), p.Namespace, p.Name)
 	}
 	for i := range s.Limits {
 		l := &s.Limits[i]
 		labels := []string{p.Namespace, p.Name, l.Name}
-		tellKnown(out, admitted, l.AdmittedPerSecond, labels...)
-		tellKnown(out, rejected, l.RejectedPerSecond, labels...)
+		reportKnown(out, admitted, l.AdmittedPerSecond, labels...)
+		reportKnown(out, rejected, l.RejectedPerSecond, labels...)
 		if until := l.LearningUntil; until != nil {
-			tell(out, learningUntil, float64(until.Unix()), labels...)
+			report(out, learningUntil, float64(until.Unix()), labels...)
 		}
 		if w := l.Window; w != nil {
-			tell(out, windowUsed, float64(w.Used), labels...)
-			tell(out, windowLimit, float64(w.Limit), labels...)
-			tell(out, windowResets, float64(w.ResetsAt.UnixMicro())/1e6, labels...)
+			report(out, windowUsed, float64(w.Used), labels...)
+			report(out, windowLimit, float64(w.Limit), labels...)
+			report(out, windowResets, float64(w.ResetsAt.UnixMicro())/1e6, labels...)
 		}
 		if o := l.Overshoot; o != nil {
-			tellKnown(out, overshoot, o.Observed, labels...)
-			tellKnown(out, overshootWorst, o.Worst, labels...)
-			tellKnown(out, overshootBound, o.Bound, labels...)
+			reportKnown(out, overshoot, o.Observed, labels...)
+			reportKnown(out, overshootWorst, o.Worst, labels...)
+			reportKnown(out, overshootBound, o.Bound, labels...)
 		}
 		if u := l.UnderUtilization; u != nil {
-			tellRatio(out, underutilization, u.ObservedBasisPoints, labels...)
+			reportRatio(out, underutilization, u.ObservedBasisPoints, labels...)
 		}
 	}
 }

@@ -35,32 +35,32 @@ func fleetPool(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc("weir_fleet_pool_"+name, help, poolLabels, nil)
 }
 
-func tellPool(out output, p *v1alpha1.ConcurrencyPool) {
+func reportPool(out output, p *v1alpha1.ConcurrencyPool) {
 	s := &p.Status
 	if s.ObservedGeneration != p.Generation {
 		return // nothing is known of this one
 	}
 	labels := []string{p.Namespace, p.Name}
 	if e := s.Enforcement; e != nil {
-		tell(out, poolEnforcers, float64(e.Current), labels...)
-		tell(out, poolDesired, float64(e.Desired), labels...)
+		report(out, poolEnforcers, float64(e.Current), labels...)
+		report(out, poolDesired, float64(e.Desired), labels...)
 	}
 	if s.Limit != nil {
-		tell(out, poolLimit, float64(s.Limit.Current), labels...)
+		report(out, poolLimit, float64(s.Limit.Current), labels...)
 	}
-	tellKnown(out, poolInFlight, s.InFlight, labels...)
-	tellKnown(out, poolGranted, s.Granted, labels...)
-	tellKnown(out, poolQueued, s.Queued, labels...)
-	tellKnown(out, poolHolders, s.Holders, labels...)
-	tellKnown(out, poolFenced, s.Fenced, labels...)
-	tellKnown(out, poolAdmitted, s.AdmittedPerSecond, labels...)
-	tellKnown(out, poolRejected, s.RejectedPerSecond, labels...)
+	reportKnown(out, poolInFlight, s.InFlight, labels...)
+	reportKnown(out, poolGranted, s.Granted, labels...)
+	reportKnown(out, poolQueued, s.Queued, labels...)
+	reportKnown(out, poolHolders, s.Holders, labels...)
+	reportKnown(out, poolFenced, s.Fenced, labels...)
+	reportKnown(out, poolAdmitted, s.AdmittedPerSecond, labels...)
+	reportKnown(out, poolRejected, s.RejectedPerSecond, labels...)
 	if o := s.Overshoot; o != nil {
-		tellKnown(out, poolOvershoot, o.Observed, labels...)
-		tellKnown(out, poolWorst, o.Worst, labels...)
-		tellKnown(out, poolBound, o.Bound, labels...)
+		reportKnown(out, poolOvershoot, o.Observed, labels...)
+		reportKnown(out, poolWorst, o.Worst, labels...)
+		reportKnown(out, poolBound, o.Bound, labels...)
 	}
 	if u := s.UnderUtilization; u != nil {
-		tellRatio(out, poolUnused, u.ObservedBasisPoints, labels...)
+		reportRatio(out, poolUnused, u.ObservedBasisPoints, labels...)
 	}
 }
