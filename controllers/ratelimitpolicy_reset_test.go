@@ -49,7 +49,8 @@ func TestACounterIsSetBackOnce(t *testing.T) {
 	w.askReset(limit + "@1")
 	w.Eventually(w.reset).Should(HaveField("Phase", v1alpha1.ResetDone))
 	w.Expect(w.resets()).To(HaveLen(1))
-	w.Expect(w.resets()[0]).To(HavePrefix(cluster + "/"))
+	w.Expect(w.resets()[0]).To(Equal(strings.Join([]string{cluster, w.policy.Namespace, w.policy.Name, limit}, "/") + " <nil>"))
+	w.Expect(w.reset().Message).To(Equal("limit " + limit + " is set back"))
 	w.Expect(w.reset().At.Time).To(BeTemporally("==", time.UnixMicro(1_800_000_000_000_000)), "the store's time of it, which pods and the audit hear")
 	w.Eventually(func() int { return fleet.refreshes(w.policy.Namespace) }).Should(BeNumerically(">", refreshes), "pods hear of it")
 
@@ -61,6 +62,7 @@ func TestACounterIsSetBackOnce(t *testing.T) {
 	w.askReset("nobody@3")
 	w.Eventually(w.reset).Should(And(HaveField("Phase", v1alpha1.ResetFailed), HaveField("Message", ContainSubstring(`there is no limit "nobody"`))))
 	w.Expect(w.reset().At).NotTo(BeNil(), "the one before may still count")
+	w.Expect(w.reset().Time.Time).To(BeTemporally("==", clock.Now()))
 	w.Expect(w.resets()).To(HaveLen(2))
 }
 
