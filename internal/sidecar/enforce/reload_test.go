@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -207,6 +210,9 @@ func TestHoldersReachPresentAndFutureEngines(t *testing.T) {
 	p.OnStoreUnavailable = policy.LocalShare
 	p.Limits[0].Rates[0].Window = limiter.MinWindow
 	e.SetHolders("shop", "checkout", 4)
+	if got := e.Holders(); len(got) != 1 || !proto.Equal(got[0], &fleetpb.Holders_Count{Namespace: "shop", Policy: "checkout", Holders: 4}) {
+		t.Errorf("holders are %v", got)
+	}
 	apply(t, e, p)
 	admit(t, e, 1, "/ X-Tenant:a") // the store's clock is known now
 	down.away.Store(true)

@@ -28,6 +28,7 @@ type handler struct {
 	refuse  error
 	busy    chan struct{} // not nil: Apply waits until it is closed
 	holders map[string]int64
+	long    string // name of one more limit; empty: there is none
 }
 
 func (h *handler) Apply(version string, _ []byte, _ []*fleetpb.Secret) error {
@@ -70,10 +71,16 @@ func (h *handler) Reached(server string, by store.Reached) {
 }
 
 func (h *handler) Report(_ time.Time, session uint64) *fleetpb.Report {
-	return &fleetpb.Report{
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := &fleetpb.Report{
 		Limits: []*fleetpb.LimitReport{{Namespace: "shop", Policy: "checkout", Limit: "all", AdmittedTotal: int64(session)}},
 		Pools:  []*fleetpb.PoolReport{{Namespace: "shop", Pool: "checkout", AdmittedTotal: int64(session)}},
 	}
+	if h.long != "" {
+		r.Limits = append(r.Limits, &fleetpb.LimitReport{Namespace: "shop", Policy: "checkout", Limit: h.long})
+	}
+	return r
 }
 
 func (h *handler) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply {
@@ -487,7 +494,7 @@ func TestHoldersAuditsAndReports(t *testing.T) {
 	}
 	h.mu.Unlock()
 	for range 3 {
-		if r := expect(t, s, (*fleetpb.FromHolder).GetReport); r.GetLimits()[0].GetAdmittedTotal() != 1 {
+		if r := expect(t, s, (*fleetpb.FromHolder).GetReport); r.GetLimits()[0].GetAdmittedTotal() != 1 || r.GetPools()[0].GetAdmittedTotal() != 1 || r.GetMore() {
 			t.Errorf("got %v, want the first session's", r)
 		}
 	}
@@ -495,6 +502,24 @@ func TestHoldersAuditsAndReports(t *testing.T) {
 	s, _ = c.welcome(t, 8)
 	if r := expect(t, s, (*fleetpb.FromHolder).GetReport); r.GetLimits()[0].GetAdmittedTotal() != 2 {
 		t.Errorf("got %v, want the second session's", r)
+	}
+}
+
+// TestALargeReportIsSentInParts, all but the last of which say that there is more.
+func TestALargeReportIsSentInParts(t *testing.T) {
+	c := newController(t)
+	_, h, _ := start(t, c)
+	h.mu.Lock()
+	h.long = strings.Repeat("x", 1<<20)
+	h.mu.Unlock()
+	s, _ := c.welcome(t, 7)
+	part := expect(t, s, (*fleetpb.FromHolder).GetReport)
+	if len(part.GetLimits()) != 1 || part.GetLimits()[0].GetLimit() != "all" || len(part.GetPools()) != 1 || !part.GetMore() {
+		t.Errorf("the first part has %d limits and %d pools, more: %t", len(part.GetLimits()), len(part.GetPools()), part.GetMore())
+	}
+	last := expect(t, s, (*fleetpb.FromHolder).GetReport)
+	if len(last.GetLimits()) != 1 || last.GetLimits()[0].GetLimit() != h.long || len(last.GetPools()) != 0 || last.GetMore() {
+		t.Errorf("the last part has %d limits and %d pools, more: %t", len(last.GetLimits()), len(last.GetPools()), last.GetMore())
 	}
 }
 
