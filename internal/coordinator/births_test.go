@@ -296,16 +296,21 @@ func TestABirthOutlivesTheLimit(t *testing.T) {
 	c.wants(p, 0, 2)
 }
 
+// keepingBirths has leaders write births down in one place.
+func keepingBirths() func(*Config) {
+	kept := &keptBirths{}
+	return func(c *Config) {
+		c.Births = kept
+		c.Limits = func(context.Context) (map[store.Scope]struct{}, error) { return nil, nil }
+	}
+}
+
 // On the controller's own store a limit that is new serves the window that is open,
 // although the leader's memory is younger; one that was there before does not. One that is
 // deleted and created again finds its count.
 func TestANewLimitServesTheOpenWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kept, terms := &keptBirths{}, &memoryTerms{left: Handover{First: true}}
-		births := func(c *Config) {
-			c.Births = kept
-			c.Limits = func(context.Context) (map[store.Scope]struct{}, error) { return nil, nil }
-		}
+		terms, births := first(), keepingBirths()
 		old := limited("shop", 1, 10, day)
 		all := publishing(old)
 		l := lead(t, terms, all, births)
@@ -360,11 +365,7 @@ func TestANewLimitServesTheOpenWindow(t *testing.T) {
 // that is new, so that grants the whole in every window. One that was there before does not.
 func TestANewLimitWaitsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kept, terms := &keptBirths{}, &memoryTerms{left: Handover{First: true}}
-		births := func(c *Config) {
-			c.Births = kept
-			c.Limits = func(context.Context) (map[store.Scope]struct{}, error) { return nil, nil }
-		}
+		terms, births := first(), keepingBirths()
 		old := limited("shop", 1, 10, 5*limiter.Second)
 		all := publishing(old)
 		l := lead(t, terms, all, births)

@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
-	"github.com/weir-dev/weir/pkg/store"
 )
 
 // TestBooksAllowForLossesOfMemory has a sidecar admit twice the limit of a window in which
@@ -69,11 +67,7 @@ func TestWorstOfALaterTermIsALowerBound(t *testing.T) {
 	for name, back := range map[string]time.Duration{"at once": 0, "after all others are counted": 5 * figuresTime} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				kept, terms := &keptBirths{}, &memoryTerms{left: Handover{First: true}}
-				births := func(c *Config) {
-					c.Births = kept
-					c.Limits = func(context.Context) (map[store.Scope]struct{}, error) { return nil, nil }
-				}
+				terms, births := first(), keepingBirths()
 				old, fresh := limited("shop", 1, 10, limiter.Second), limited("shop", 1, 10, limiter.Second)
 				fresh.Name = "fresh"
 				all := publishing(old)
