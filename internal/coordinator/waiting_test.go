@@ -120,7 +120,8 @@ func TestNobodyWaitsWithoutAToken(t *testing.T) {
 		defer l.end()
 		s := l.dial("made up")
 		defer s.close()
-		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Await{Await: new(fleetpb.Await)}})
+		// The stream may be refused before this is sent.
+		_ = s.stream.Send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Await{Await: new(fleetpb.Await)}})
 		if got := status.Code(s.failure()); got != codes.Unauthenticated || l.waiting.len() != 0 {
 			t.Errorf("code = %v and %d wait, want %v and none", got, l.waiting.len(), codes.Unauthenticated)
 		}
