@@ -85,7 +85,7 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 
 	flags.StringVar(&o.fleetAddress, "fleet-address", "", "`host:port` that injected sidecars connect to; default: weir-fleet.<namespace>.svc:15030")
 	flags.StringVar(&o.fleetBindAddress, "fleet-bind-address", ":15030", "`address` sidecars connect to: the leader serves them, and at other replicas they wait until one of these leads")
-	flags.StringSliceVar(&o.fleetReplicas, "fleet-replicas", nil, "`addresses` host:port at which sidecars reach the replicas that run outside of pods, comma-separated; this one's --fleet-address is left out. Those in pods are found by themselves")
+	flags.StringSliceVar(&o.fleetReplicas, "fleet-replicas", nil, "`addresses` host:port at which sidecars reach the replicas that run outside of pods, comma-separated; this one's --fleet-address and --fleet-bind-address are left out. Those in pods are found by themselves")
 	flags.StringVar(&o.sidecarImage, "sidecar-image", "", "`image` of injected sidecars; pin it by digest (required)")
 	flags.StringVar(&o.sidecarPull, "sidecar-image-pull-policy", "", "`policy` by which nodes pull it: Always, IfNotPresent or Never; empty: Kubernetes chooses by the tag")
 	flags.StringSliceVar(&o.sidecarSecrets, "sidecar-image-pull-secrets", nil, "`names` of Secrets that injected pods are given beside their own to pull it with, comma-separated; each namespace needs one of its own")

@@ -37,7 +37,7 @@ func (k knownPods) Sidecars(ctx context.Context, namespace string) ([]coordinato
 func (k knownPods) Replicas(ctx context.Context, o *options) ([]string, error) {
 	var out []string
 	for _, address := range o.fleetReplicas {
-		if address != o.fleetAddress {
+		if address != o.fleetAddress && address != o.fleetBindAddress {
 			out = append(out, address)
 		}
 	}

@@ -120,7 +120,7 @@ func TestReplicasAreFound(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("replicas = %q, %v; want %q", got, err, want)
 	}
-	o.podName = ""
+	o.podName, o.fleetAddress, o.fleetBindAddress = "", "balancer:1", "weir-1:1"
 	if got, err := known.Replicas(t.Context(), o); err != nil || !slices.Equal(got, want[:1]) {
 		t.Errorf("outside of a pod: %q, %v; want %q", got, err, want[:1])
 	}

@@ -132,6 +132,7 @@ func (w *world) startSite(ctx context.Context) error {
 		Root: w.root, Assets: w.assets, Dir: filepath.Join(w.dir, s.name()), Name: s.name(),
 		Controller:     scripts[s.node(nodes)],
 		ControllerArgs: append(slices.Clone(devcluster.QuickLeaderElection), "--fleet-address="+s.fleet.Address()),
+		Replicas:       w.replicas(),
 		Program: func(pod *corev1.Pod, image string) (string, bool) {
 			if image == devcluster.SidecarImage {
 				return scripts[s.node(slices.Index(nodeLabels, pod.Labels["node"]))], true
@@ -157,6 +158,12 @@ func (w *world) startSite(ctx context.Context) error {
 	}
 	s.kube, err = client.New(s.cluster.Config, client.Options{Scheme: scheme})
 	return err
+}
+
+// replicas returns at how many controllers sidecars wait until these lead: none with odd
+// seeds, since a sidecar that waited cannot be cut off from its leader, as no link is between.
+func (w *world) replicas() int {
+	return int(w.seed+1) % 2 * (controllers - 1)
 }
 
 // nodeLabels are what pods say that they run on.
