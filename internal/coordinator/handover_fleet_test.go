@@ -75,7 +75,7 @@ type enforcer struct {
 	client *fleet.Client
 	engine *twotier.Limiter
 	mu     sync.Mutex
-	told   *fleetpb.Holders_Count
+	sent   *fleetpb.Holders_Count
 	forced string
 }
 
@@ -84,8 +84,8 @@ var _ fleet.Handler = (*enforcer)(nil)
 func (e *enforcer) InForce() (version string, holders []*fleetpb.Holders_Count) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.told != nil {
-		holders = []*fleetpb.Holders_Count{e.told}
+	if e.sent != nil {
+		holders = []*fleetpb.Holders_Count{e.sent}
 	}
 	return e.forced, holders
 }
@@ -100,7 +100,7 @@ func (e *enforcer) Apply(version string, _ []byte, _ []*fleetpb.Secret) error {
 func (e *enforcer) SetHolders(namespace, name string, n int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.told = &fleetpb.Holders_Count{Namespace: namespace, Policy: name, Holders: n}
+	e.sent = &fleetpb.Holders_Count{Namespace: namespace, Policy: name, Holders: n}
 	e.engine.SetHolders(n)
 }
 

@@ -31,7 +31,7 @@ func TestSidecarsAreToldWhereToWait(t *testing.T) {
 				m = s.recv()
 			}
 			if got := m.GetReplicas().GetAddresses(); !slices.Equal(got, want) {
-				t.Errorf("told to wait at %q, want %q", got, want)
+				t.Errorf("sent the replicas %q, want %q", got, want)
 			}
 		}
 		a := l.connect(pod("shop", "web-0"), "1")

@@ -24,7 +24,7 @@ func newWaiting() *waiting {
 	return &waiting{led: make(chan struct{}), stopped: make(chan struct{}), byPod: map[string]chan struct{}{}}
 }
 
-// await returns when the sidecar was told that this process leads. The error is a status.
+// await returns when this process leads and has sent that to the sidecar. The error is a status.
 func (w *waiting) await(stream fleetpb.Fleet_ConnectServer, id Identity) error {
 	replaced := w.enter(id.PodUID)
 	defer w.leave(id.PodUID, replaced)

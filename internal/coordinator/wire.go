@@ -22,7 +22,7 @@ const (
 	maxMessage = 2 << 20
 	maxHeaders = 64 << 10 // bytes of a stream's metadata, of which the token is the most
 
-	maxShares  = 4096 // policies of which a holder was sent the number of holders
+	maxShares  = 4096 // policies whose number of holders a holder was sent
 	maxVersion = 256  // bytes of a build's or of a config's
 	maxRows    = 256  // in one LimitReport
 	maxKeys    = 1024 // of one row

@@ -21,8 +21,8 @@ import (
 // connections is how many connections a client has, as many as a sidecar's.
 const connections = 4
 
-// Rows are clients of a Postgres of their own that decide over many keys, of which each is
-// a row.
+// Rows are clients of a Postgres of their own that decide over many keys, each in a row
+// of its own.
 type rows struct {
 	name    string
 	server  *servers.Server

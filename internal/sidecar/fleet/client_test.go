@@ -505,7 +505,7 @@ func TestHoldersAuditsAndReports(t *testing.T) {
 	}
 }
 
-// TestALargeReportIsSentInParts, all but the last of which say that there is more.
+// TestALargeReportIsSentInParts: all but the last say that there is more.
 func TestALargeReportIsSentInParts(t *testing.T) {
 	c := newController(t)
 	_, h, _ := start(t, c)

@@ -92,7 +92,7 @@ func TestTheNextLeaderIsReachedByTheStreamThatWaits(t *testing.T) {
 			if len(leader.sessions) > 0 || len(other.sessions) > 0 || client.State().Waiting > 0 {
 				t.Error("another stream was opened")
 			}
-			waits.say(t, replicas(leader.address)) // which is no longer a leader
+			waits.say(t, replicas(leader.address)) // which does not lead any more
 			leader.await(t)
 		})
 	}
@@ -130,7 +130,7 @@ func TestTheClientWaitsWhereItIsTold(t *testing.T) {
 	eventually(t, "the client still waits", func() bool { return client.State().Waiting == 0 })
 }
 
-// TestTheLeaderIsSoughtWhenNoReplicaLeads: one that waits is no reason not to look.
+// TestTheLeaderIsSoughtWhenNoReplicaLeads: the sidecar looks for it although it waits at one.
 func TestTheLeaderIsSoughtWhenNoReplicaLeads(t *testing.T) {
 	leader, _, client, session, _ := waiting(t)
 	session.say(t, goodbye())

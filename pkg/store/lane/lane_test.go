@@ -13,7 +13,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store/lane"
 )
 
-// A road is what a lane sends over. Each trip takes so long.
+// A road is what a lane sends over. Each trip takes the time in took.
 type road struct {
 	took time.Duration
 

@@ -54,7 +54,7 @@ func (s *sender) carry(ctx context.Context, asks []*ask) {
 }
 
 // share decides commands by one statement. Its transaction did nothing when the server
-// answered with an error, of which one command may be the cause: then each goes alone.
+// answered with an error. One command may be the cause: then each goes alone.
 func (s *sender) share(ctx context.Context, asks []*ask) {
 	// In the order of the keys, and each once. A counter that is asked for again goes alone.
 	asks = slices.Clone(asks)

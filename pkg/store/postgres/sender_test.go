@@ -61,7 +61,7 @@ func applyTo(t *testing.T, s *Store, hash string, p limiter.Params) limiter.Resu
 	return res
 }
 
-// join lets calls come, the number of which is the limit each asks for, and returns when all
+// join lets calls come, as many as the limit each asks for, and returns when all
 // wait but the first, which hangs.
 func join(t *testing.T, server *postgrestest.Server, s *Store, durable bool, hashes []string, then func(i int, res limiter.Result, err error)) *sync.WaitGroup {
 	t.Helper()
@@ -92,7 +92,7 @@ func numbered(n int) []string {
 	return list
 }
 
-// TestCallsThatWaitShareATransaction tells transactions apart by the rows they made.
+// TestCallsThatWaitShareATransaction distinguishes transactions by the rows they made.
 func TestCallsThatWaitShareATransaction(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
@@ -199,7 +199,7 @@ func asksOf(hashes []string, p limiter.Params) []*ask {
 }
 
 // TestBatchesOfSeveralClientsNeitherBlockNorOverAdmit lets them ask for overlapping counters,
-// some of which are made meanwhile, beside calls that travel alone and others that refresh.
+// new ones among them, beside calls that travel alone and others that refresh.
 func TestBatchesOfSeveralClientsNeitherBlockNorOverAdmit(t *testing.T) {
 	t.Parallel()
 	const clients, batches, counters, limit = 6, 60, 24, 40
