@@ -27,7 +27,6 @@ var sections = []section{
 	{"redis", "Over one Redis", overRedis},
 	{"postgres", "Over one Postgres", overPostgres},
 	{"keys", "Many keys, each rarely asked for", overKeys},
-	{"keys", "Many keys over Postgres, each rarely asked for", overRows},
 	{"proxy", "What the sidecar's proxy adds", overProxy},
 	{"federation", "Leases of a federated budget", overFederation},
 }

@@ -13,15 +13,6 @@
 // which is so for the first take of a window and the last, the functions are a second
 // round trip.
 //
-// Takes of windows that come while another one is under way wait for its answer and are
-// then decided together, by the statement in sql/batch.sql: one transaction, and of durable
-// counters one commit, for up to 64 counters. So is the first take of a holder in a window
-// that travels alone: its counter is mostly new. There is no timer, and a statement that takes
-// longer than 10 ms holds nobody up: another one goes beside it. A statement locks its
-// counters in order, so that two never wait for each other. It leaves out what it cannot
-// decide, such as an edited limit. When one of its counters is held for more than 100 ms, or
-// makes it fail, it has done nothing, and each command goes alone.
-//
 // # What is made in the database
 //
 // The first call to a database makes the schema weir: tables, which all builds

@@ -20,7 +20,6 @@ const (
 	insufficientPrivilege = "42501"
 	featureNotSupported   = "0A000"
 	readOnlyTransaction   = "25006"
-	lockNotAvailable      = "55P03"
 )
 
 // unable are the SQLSTATE codes, or their classes, with which a server says that it
@@ -35,7 +34,7 @@ var unable = []struct{ code, meaning string }{
 	{"53200", "its memory is full"},
 	{"53300", "it has no connection left (max_connections)"},
 	{"53", "it has too little of some resource"},
-	{lockNotAvailable, "somebody else holds a lock on Weir's tables"},
+	{"55P03", "somebody else holds a lock on Weir's tables"},
 	{"57014", "it did not answer in time, or somebody cancelled the call"},
 	{"57P03", "it is starting or stopping"},
 	{"57P", "it is stopping or restarting"},

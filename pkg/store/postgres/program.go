@@ -54,7 +54,7 @@ type program struct {
 }
 
 // calls are the SQL of the calls on counters of one retention.
-type calls struct{ count, batch, renew, step, steadyWindow, steadyBucket string }
+type calls struct{ count, step, steadyWindow, steadyBucket string }
 
 // columns are those of weir.counters, which weir.counters_durable has too.
 const columns = "c.key, c.keep_until, c.generation, c.algorithm, c.expires, c.began, c.pulse, c.asked, c.before, " +
@@ -62,17 +62,16 @@ const columns = "c.key, c.keep_until, c.generation, c.algorithm, c.expires, c.be
 
 // newProgram returns the program with a clock of the given text.
 func newProgram(clock string) program {
-	const listed = " (SELECT FROM weir.volatile v WHERE v.scope = weir.scope(counters[n])"
 	volatile := strings.NewReplacer("$kind", "", "$meet", strings.TrimRight(read("meet"), "\n"),
-		"$since", "0", "$valid", "m.named = m.since", "$fresh", "EXISTS"+listed+" AND v.until IS NULL)")
+		"$since", "0", "$valid", "m.named = m.since")
 	durable := strings.NewReplacer("$kind", "_durable", "$meet", strings.TrimRight(read("meet_durable"), "\n"),
-		"$since", "c.since", "$valid", "m.counters = 'weir.counters_durable'::regclass::oid", "$fresh", "NOT EXISTS"+listed+")")
+		"$since", "c.since", "$valid", "m.counters = 'weir.counters_durable'::regclass::oid")
 	var text strings.Builder
 	text.WriteString(clock)
 	for _, name := range []string{"ease", "types", "arithmetic", "sliding", "bucket", "fairness", "adopt", "take", "giveback", "reply", "step", "memory", "reset"} {
 		text.WriteString(read(name))
 	}
-	for _, name := range []string{"sweep", "apply", "steady", "batch"} {
+	for _, name := range []string{"sweep", "apply", "steady"} {
 		text.WriteString(volatile.Replace(read(name)))
 		text.WriteString(durable.Replace(read(name)))
 	}
@@ -94,8 +93,6 @@ func (p Program) calls(kind *strings.Replacer) calls {
 	sql := func(text string) string { return p.SQL(kind.Replace(text)) }
 	return calls{
 		count:        sql(read("count")),
-		batch:        sql("SELECT * FROM weir.batch$kind$build($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"),
-		renew:        sql("SELECT since FROM weir.recall$kind$build(weir.clock$build())"),
 		step:         sql("SELECT " + step),
 		steadyWindow: sql("SELECT coalesce(weir.steady_window$kind$build($1, $3, $4, $8, $9, $11, $19, $20, $21, $22), " + step + ")"),
 		steadyBucket: sql("SELECT coalesce(weir.steady_bucket$kind$build($1, $3, $4, $9, $10, $11, $14, $15, $19, $20, $21, $22), " + step + ")"),

@@ -22,7 +22,6 @@ type Store struct {
 	timeout time.Duration   // of a call
 	opened  time.Time       // carries the monotonic reading
 	floor   store.Floor     // of the server's clock
-	senders [2]*sender      // of counters that are volatile, and of those that are durable
 	closed  context.Context //nolint:containedctx // it is no call's: it ends those under way
 	close   context.CancelFunc
 }
@@ -36,26 +35,17 @@ func newStore(config *pgxpool.Config, p program, timeout time.Duration) (*Store,
 	if s.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil {
 		return nil, fmt.Errorf("postgres client: %w", err)
 	}
-	s.senders = [2]*sender{newSender(s, &s.program.volatile), newSender(s, &s.program.durable)}
 	return s, nil
 }
 
 // Close ends the calls under way and the connections.
 func (s *Store) Close() error {
-	for _, l := range s.senders {
-		l.Close()
-	}
 	s.close()
 	s.pool.Close()
-	for _, l := range s.senders {
-		l.Wait()
-	}
 	return nil
 }
 
-// Apply runs c for one counter in one round trip, or two at the edge of a window. Takes of
-// windows that come while another is under way share theirs, and go alone after it when it
-// could not decide them. Refusals are results. The error is
+// Apply runs c for one counter in one round trip, or two at the edge of a window. Refusals are results. The error is
 // a *store.UnavailableError when the server could not be reached, was not able to
 // decide, or ctx was done; any other error names what is wrong with p or c, or is a
 // defect.
@@ -88,23 +78,6 @@ func (s *Store) Reached(by store.Reached) { s.floor.Observe(by.Now, s.elapsed())
 func (s *Store) elapsed() int64 { return int64(time.Since(s.opened)) }
 
 func (s *Store) decide(ctx context.Context, name string, p limiter.Params, c limiter.Command) (limiter.Result, error) {
-	if !mayShare(p, c) {
-		return s.alone(ctx, name, p, c)
-	}
-	a := &ask{ctx: ctx, key: name, params: p, cmd: c}
-	err := s.within(ctx, s.timeout, func(ctx context.Context) error { return s.senders[flag(p.Retention.Durable)].Send(ctx, a) })
-	switch {
-	case err != nil:
-		return limiter.Result{}, s.explain(err) // the ask may still be under way
-	case a.decided || a.err != nil:
-		return a.res, a.err
-	default:
-		return s.alone(ctx, name, p, c)
-	}
-}
-
-// alone decides in a round trip of its own, or two.
-func (s *Store) alone(ctx context.Context, name string, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	began := time.Now()
 	if mayCount(p, c) {
 		if res, done, err := s.count(ctx, name, p, c); done || err != nil {

@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -49,34 +48,4 @@ func TestASweepRefusesNobody(t *testing.T) {
 		})
 	}
 	working.Wait()
-}
-
-// TestANewCounterReadsFewOthers makes counters where plans were made when there were none, and
-// thousands have ended meanwhile.
-func TestANewCounterReadsFewOthers(t *testing.T) {
-	t.Parallel()
-	const counters, ended, each = 100, 5000, 50
-	for _, table := range []string{"counters", "counters_durable"} {
-		server := postgrestest.Start(t, "autovacuum=off")
-		s := dial(t, server)
-		p := perWindow(5, limiter.MaxWindow)
-		p.Retention.Durable = table == "counters_durable"
-		for i := range counters {
-			apply(t, s, counterOf(strconv.Itoa(i)), p, lease)
-			if i == 0 {
-				server.Do("INSERT INTO weir." + table + " (key, keep_until) SELECT 'c/n/p/l/ended' || i, i FROM generate_series(1, " + strconv.Itoa(ended) + ") i")
-			}
-		}
-		if err := s.Close(); err != nil { // the server counts what a connection did when it ends
-			t.Fatal(err)
-		}
-		var rows []any
-		for rows == nil || rows[0].(int64) < counters+ended {
-			rows = server.Do("SELECT n_tup_ins, (seq_tup_read + idx_tup_fetch)::bigint FROM pg_stat_user_tables WHERE schemaname = 'weir' AND relname = '" + table + "'")[0]
-			<-time.After(10 * time.Millisecond)
-		}
-		if read := rows[1].(int64); read > counters*each {
-			t.Errorf("%d new rows of %s read %d, want at most %d each", counters, table, read, each)
-		}
-	}
 }

@@ -1,13 +1,8 @@
 -- sweep drops at most the given number of counters that ended before now, and notes that it
 -- may: nothing is decided any more for an earlier instant, which a clock that is set
 -- back would show.
---
--- The plan must not depend on how many rows the table had when it was made: it may have been
--- empty, and is read for every new counter.
 CREATE OR REPLACE FUNCTION weir.sweep$kind$build(now bigint, most bigint) RETURNS void
-LANGUAGE plpgsql VOLATILE
-SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
-SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_column
 DECLARE
     apart CONSTANT bigint := 100000; -- microseconds between two notes, the shortest window
