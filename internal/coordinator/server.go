@@ -35,8 +35,8 @@ func (c *Coordinator) newServer() *grpc.Server {
 	return server
 }
 
-// stopServer ends every stream that is left. What was sent before is still delivered,
-// unless that takes longer than partTimeout.
+// stopServer ends every stream that is left. Messages that were sent before are still
+// delivered, unless that takes longer than partTimeout.
 func stopServer(s *grpc.Server) {
 	late := time.AfterFunc(partTimeout, s.Stop)
 	defer late.Stop()

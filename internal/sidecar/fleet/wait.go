@@ -20,8 +20,8 @@ const (
 )
 
 // A wait keeps a stream at a replica that does not lead, until it does. The stream is
-// authenticated by then, so the next leader has its sidecars at once. What is not a channel
-// is guarded by Client.mu.
+// authenticated by then, so the next leader has its sidecars at once. Client.mu guards
+// all but the channel.
 type wait struct {
 	stopped chan struct{}
 	way     *way // nil between attempts
@@ -126,8 +126,8 @@ func (c *Client) offer(w *wait, to *way) bool {
 	return true
 }
 
-// take returns the stream to the replica that leads now, nil for none. What is under way
-// from then on ends by abandon when another one leads.
+// take returns the stream to the replica that leads now, nil for none. Work that is
+// under way from then on ends by abandon when another one leads.
 func (c *Client) take(abandon func()) *way {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 // a client could write a field that a proxy in front of the app believes it has set.
 type Underscores string
 
-// What becomes of them. Metadata of gRPC passes in any case: its servers keep names apart.
+// The choices. Metadata of gRPC passes in any case: its servers keep names apart.
 const (
 	DropUnderscores   Underscores = "drop"   // the app does not see them
 	PassUnderscores   Underscores = "pass"   // the app sees them

@@ -49,8 +49,8 @@ type waiting[T any] struct {
 }
 
 // New returns a lane. Carry makes one round trip for calls, at most MaxShared, and returns
-// when each of them has its answer or its own error. Of one call the context is that of its
-// caller; of several it has no deadline, since theirs differ. Patience is for how
+// when each of them has its answer or its own error. A call that is alone
+// has the context of its caller; several have one without a deadline, since theirs differ. Patience is for how
 // long a round trip is under way before another one begins beside it.
 func New[T any](patience time.Duration, carry func(ctx context.Context, calls []T)) *Lane[T] {
 	return &Lane[T]{carry: carry, patience: patience}
