@@ -2,7 +2,6 @@ package sidecar
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -77,10 +76,10 @@ func TestMalformedRequestsAreCounted(t *testing.T) {
 		"an unusual query": {"GET /caf\xc3\xa9?\"<> HTTP/1.1\r\nHost: a\r\n\r\n", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			app := newStrictApp(t)
-			defer app.close()
+			app := strictApp(t)
+			defer app.Close()
 			m := metrics.New(new(process))
-			_, address := inFrontOfPooled(t, app.listener.Addr().String(), unlimited{}, m)
+			_, address := inFrontOfPooled(t, app.Address(), unlimited{}, m)
 			sendStream(t, address, tc.stream, 1, framingtest.Complete)
 			if got := testutil.ToFloat64(m.Malformed); got != tc.want {
 				t.Errorf("%v are counted, want %v", got, tc.want)
@@ -137,10 +136,10 @@ type strictTally struct{ malformed, forwarded, refused atomic.Int64 }
 // tryStream sends one stream through a sidecar of its own.
 func tryStream(t *testing.T, stream string, tally *strictTally) {
 	t.Helper()
-	app := newStrictApp(t)
+	app := strictApp(t)
 	var counted, panics atomic.Int64
 	m := metrics.New(new(process))
-	p := proxy.New(proxy.Config{Target: app.listener.Addr().String(), Pool: unlimited{}, Metrics: m, Log: slog.New(slog.DiscardHandler), Decider: counting{&counted}})
+	p := proxy.New(proxy.Config{Target: app.Address(), Pool: unlimited{}, Metrics: m, Log: slog.New(slog.DiscardHandler), Decider: counting{&counted}})
 	watched := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if reason := recover(); reason != nil {
@@ -165,34 +164,35 @@ func tryStream(t *testing.T, stream string, tally *strictTally) {
 	s.drain(t.Context())
 	serving.Wait()
 	p.Close()
-	app.close()
+	app.Close()
+	seen := app.Take()
 
 	if verdict != framingtest.Complete {
 		tally.malformed.Add(1)
 	}
-	tally.forwarded.Add(int64(len(app.requests)))
+	tally.forwarded.Add(int64(len(seen.Requests)))
 	tally.refused.Add(int64(answers.refused))
 	complain := func(what string) {
-		t.Errorf("%s\nstream: %.500q\nread strictly: %d requests, verdict %d\nthe app read %d: %.300q\ncounted %d", what, stream, len(all), verdict, len(app.requests), targets(app.requests), counted.Load())
+		t.Errorf("%s\nstream: %.500q\nread strictly: %d requests, verdict %d\nthe app read %d: %.300q\ncounted %d", what, stream, len(all), verdict, len(seen.Requests), targets(seen.Requests), counted.Load())
 	}
 	switch {
 	case panics.Load() > 0:
 		complain("a handler panicked")
 	case answers.stuck:
 		complain("the sidecar neither answered nor closed")
-	case app.broken != "":
-		complain("the app was sent what is malformed: " + app.broken)
-	case len(app.requests) > len(all):
+	case seen.Broken != "":
+		complain("the app was sent what is malformed: " + seen.Broken)
+	case len(seen.Requests) > len(all):
 		complain("more requests reached the app than there are")
-	case int(counted.Load()) < len(app.requests):
+	case int(counted.Load()) < len(seen.Requests):
 		complain("requests were forwarded that were not counted")
-	case answers.answered > len(app.requests):
+	case answers.answered > len(seen.Requests):
 		complain("there are more answers than requests")
-	case verdict == framingtest.Complete && !refusedOnPurpose(all) && (len(app.requests) != len(all) || int(counted.Load()) != len(all)):
+	case verdict == framingtest.Complete && !refusedOnPurpose(all) && (len(seen.Requests) != len(all) || int(counted.Load()) != len(all)):
 		complain("well-formed requests were not forwarded, each once")
 	}
-	for i, got := range app.requests {
-		if i < len(all) && !sameRequest(&got, &all[i]) {
+	for i, got := range seen.Requests {
+		if i < len(all) && !got.IsForwarded(&all[i]) {
 			complain("the app was sent another request")
 		}
 	}
@@ -218,15 +218,13 @@ func targets(requests []framingtest.Message) (all []string) {
 	return all
 }
 
-func sameRequest(got, want *framingtest.Message) bool {
-	target := want.Target
-	if scheme, rest, absolute := strings.Cut(target, "://"); absolute && !strings.HasPrefix(scheme, "/") {
-		target = "/"
-		if i := strings.IndexAny(rest, "/?"); i >= 0 {
-			target = "/" + strings.TrimPrefix(rest[i:], "/")
-		}
+func strictApp(t *testing.T) *framingtest.App {
+	t.Helper()
+	app, err := framingtest.Listen()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return got.Method == want.Method && got.Target == target && got.Body == want.Body
+	return app
 }
 
 type streamAnswers struct {
@@ -268,81 +266,6 @@ func sendStream(t *testing.T, address, stream string, requests int, verdict fram
 			a.refused++
 		}
 	}
-}
-
-// A strictApp reads what it is sent as strictly as can be, and answers each request.
-type strictApp struct {
-	listener net.Listener
-	serving  sync.WaitGroup
-
-	mu       sync.Mutex
-	open     map[net.Conn]bool
-	requests []framingtest.Message
-	broken   string // what it could not read
-}
-
-func newStrictApp(t *testing.T) *strictApp {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &strictApp{listener: listener, open: map[net.Conn]bool{}}
-	a.serving.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			a.mu.Lock()
-			a.open[conn] = true
-			a.mu.Unlock()
-			a.serving.Go(func() { a.serve(conn) })
-		}
-	})
-	return a
-}
-
-func (a *strictApp) serve(conn net.Conn) {
-	defer conn.Close()
-	var got []byte
-	buffer := make([]byte, 4<<10)
-	for {
-		n, err := conn.Read(buffer)
-		got = append(got, buffer[:n]...)
-		for {
-			m, rest, v := framingtest.Read(got)
-			if v == framingtest.Malformed {
-				a.mu.Lock()
-				a.broken = string(bytes.ToValidUTF8(got[:min(len(got), 500)], []byte("?")))
-				a.mu.Unlock()
-				return
-			}
-			if v != framingtest.Complete {
-				break
-			}
-			a.mu.Lock()
-			a.requests = append(a.requests, m)
-			a.mu.Unlock()
-			got = rest
-			if _, err := io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n"); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (a *strictApp) close() {
-	a.listener.Close()
-	a.mu.Lock()
-	for conn := range a.open {
-		conn.Close()
-	}
-	a.mu.Unlock()
-	a.serving.Wait()
 }
 
 // unlimited is a pool without a limit, and counting a decider that admits and counts.

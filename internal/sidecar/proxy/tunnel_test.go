@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,5 +67,40 @@ func TestTunnelsGiveTheirSlotBack(t *testing.T) {
 				t.Errorf("the slot was held for %v after the request", took)
 			}
 		})
+	}
+}
+
+// TestTheFirstFramesReachTheApp also from a client that sends them with its request, before
+// it knows that there is a tunnel.
+func TestTheFirstFramesReachTheApp(t *testing.T) {
+	app := serve(t, echo("websocket"))
+	s := httptest.NewUnstartedServer(newProxy(t, app, noPool{}, decider(admit)))
+	var malformed atomic.Int64
+	s.Listener = framing.Listen(s.Listener, func() { malformed.Add(1) })
+	s.Config.ConnContext, s.Config.ConnState = framing.Context, framing.State
+	s.Start()
+	t.Cleanup(s.Close)
+	for _, size := range []int{1, 2, 3000, 4096, 1 << 20} {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		frames := strings.Repeat("\x81\n", size)[:size]
+		go func() {
+			_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"+frames)
+			_ = conn.(*net.TCPConn).CloseWrite()
+		}()
+		reader := bufio.NewReader(conn)
+		if res, err := http.ReadResponse(reader, nil); err != nil || res.StatusCode != http.StatusSwitchingProtocols {
+			t.Fatalf("got %v, %v", res, err)
+		}
+		if got, err := io.ReadAll(reader); err != nil || string(got) != frames {
+			t.Errorf("%d bytes of %d come back, and %v", len(got), size, err)
+		}
+	}
+	if n := malformed.Load(); n != 0 {
+		t.Errorf("%d connections count as malformed", n)
 	}
 }

@@ -48,6 +48,7 @@ type Conn struct {
 	began   time.Time
 	moved   atomic.Int64 // nanoseconds from began to when the deadline of writes was moved
 	half    halfClose
+	early   early
 	refuse  []byte // what comes before err
 	err     error  // of the scanner, for good
 }
@@ -65,20 +66,42 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if c.err != nil {
 		return c.end(p)
 	}
-	n, err := c.Conn.Read(p)
-	if n == 0 && errors.Is(err, io.EOF) && c.half.active.Load() && c.scanner.atBoundary() && !c.tunnel.Load() {
+	if c.undecided() {
+		if n, err := c.peek(p); n > 0 || !c.lingers(err) {
+			return n, err
+		}
+		return c.linger(p[:min(len(p), 1)])
+	}
+	n, err := c.read(p)
+	if n == 0 && c.lingers(err) {
 		return c.linger(p)
 	}
 	if n == 0 || c.tunnel.Load() || c.http2.Load() {
 		return n, err
 	}
-	good, malformed := c.scanner.scan(p[:n])
-	if malformed == nil {
-		if c.scanner.next == otherProtocol {
-			c.http2.Store(true)
+	if len(c.early.first) > 0 {
+		if malformed := c.decline(); malformed != nil {
+			return c.breakOff(p, 0, malformed)
 		}
-		return n, err
 	}
+	good, malformed := c.scanner.scan(p[:n])
+	if malformed != nil {
+		return c.breakOff(p, good, malformed)
+	}
+	if c.scanner.next == otherProtocol {
+		c.http2.Store(true)
+	}
+	c.hold(p[good:n])
+	return good, err
+}
+
+// lingers reports whether the client has closed its sending side, and waits for an answer.
+func (c *Conn) lingers(err error) bool {
+	return errors.Is(err, io.EOF) && c.half.active.Load() && c.scanner.atBoundary() && len(c.early.first) == 0 && !c.tunnel.Load()
+}
+
+// breakOff says that the connection is malformed behind the first good bytes of p.
+func (c *Conn) breakOff(p []byte, good int, malformed error) (int, error) {
 	c.err = malformed
 	c.broken.Store(true)
 	c.refused()

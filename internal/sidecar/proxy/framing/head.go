@@ -8,6 +8,7 @@ import (
 // A head is what the scanner keeps of the head of a request.
 type head struct {
 	post    bool
+	upgrade bool // to WebSocket, the one protocol that a connection may become
 	http10  bool
 	hosts   int
 	lengths int
@@ -59,6 +60,10 @@ func (h *head) field(line []byte) (reason string) {
 			if !IsAuthority(string(value)) {
 				return "Host is no name or address"
 			}
+		}
+	case len("Upgrade"):
+		if bytes.EqualFold(name, []byte("Upgrade")) {
+			h.upgrade = bytes.EqualFold(value, []byte("websocket"))
 		}
 	case len("Content-Length"):
 		if bytes.EqualFold(name, []byte("Content-Length")) {

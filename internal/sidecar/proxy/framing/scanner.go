@@ -40,8 +40,8 @@ type scanner struct {
 	head    head
 }
 
-// scan checks what comes next. It returns how much of p may be handed on: all, or what
-// comes before the malformed line.
+// scan checks what comes next. It returns how much of p may be handed on: all, what comes
+// before the malformed line, or what comes up to the end of a request for another protocol.
 func (s *scanner) scan(p []byte) (good int, err error) {
 	rest := p
 	if s.next == opening {
@@ -50,6 +50,9 @@ func (s *scanner) scan(p []byte) (good int, err error) {
 		}
 	}
 	for len(rest) > 0 && s.next != otherProtocol {
+		if s.awaitsAnswer() {
+			return len(p) - len(rest), nil
+		}
 		if s.skip > 0 {
 			n := min(s.skip, uint64(len(rest)))
 			s.skip -= n
@@ -85,6 +88,10 @@ func (s *scanner) inHead() bool { return s.next == requestLine || s.next == head
 func (s *scanner) atBoundary() bool {
 	return s.next == requestLine && s.skip == 0 && len(s.partial) == 0
 }
+
+// awaitsAnswer reports whether what comes next is behind a request for another protocol: it
+// is not known whether it is HTTP.
+func (s *scanner) awaitsAnswer() bool { return s.head.upgrade && s.atBoundary() }
 
 // open compares with the preface. What began like it and goes on otherwise is checked
 // from its beginning.

@@ -31,6 +31,19 @@ func (m *Message) Values(name string) (values []string) {
 	return values
 }
 
+// IsForwarded reports whether m is what a proxy forwards of sent: it has the
+// same method, target in origin form, and body.
+func (m *Message) IsForwarded(sent *Message) bool {
+	target := sent.Target
+	if scheme, rest, absolute := strings.Cut(target, "://"); absolute && !strings.HasPrefix(scheme, "/") {
+		target = "/"
+		if i := strings.IndexAny(rest, "/?"); i >= 0 {
+			target = "/" + strings.TrimPrefix(rest[i:], "/")
+		}
+	}
+	return m.Method == sent.Method && m.Target == target && m.Body == sent.Body
+}
+
 // Last reports whether no request may follow m on its connection.
 func (m *Message) Last() bool {
 	return m.Version == "HTTP/1.0" || m.option("close")
