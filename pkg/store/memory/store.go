@@ -36,8 +36,9 @@ type Options struct {
 	Overlap limiter.Micros
 
 	// Absences returns when those who were served by a predecessor were not served here
-	// yet, of one limit. It does not block, and what it returns is not written to any more.
-	// Nil: nobody ever was served before.
+	// yet, of one limit: as it is known when Clock was read last, which is before it is
+	// called. It does not block, and what it returns is not written to any more. Nil:
+	// nobody ever was served before.
 	Absences func(store.Scope) []limiter.Absence
 
 	// First says that no store ever served these counters: there is no grant to
@@ -118,7 +119,6 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 	if s.keeps(&p) {
 		res, err = s.applyKept(ctx, key, p, c)
 	} else {
-		c.Memory = s.recall(key, p.Retention)
 		res, err = s.decide(key, p, c)
 	}
 	if err != nil {
@@ -146,6 +146,7 @@ func (s *Store) decide(key store.Key, p limiter.Params, c limiter.Command) (res 
 		return res, unavailable(ErrSealed)
 	}
 	now := s.clock() // under the lock, so that a key sees time in order
+	c.Memory = s.recall(key, p.Retention)
 	if c.Op == limiter.Peek {
 		_, res = p.Step(sh.state(key), now, c)
 		return res, nil

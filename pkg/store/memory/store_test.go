@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/memory"
 )
 
@@ -119,5 +120,27 @@ func BenchmarkApply(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestAbsencesAreAskedForAfterTheClockIsRead, so that they are known up to the instant at
+// which is decided.
+func TestAbsencesAreAskedForAfterTheClockIsRead(t *testing.T) {
+	var reads, before int
+	asked := false
+	s := memory.New(memory.Options{
+		Clock: func() limiter.Instant { reads++; return limiter.Instant(limiter.Day) },
+		Absences: func(store.Scope) []limiter.Absence {
+			asked = true
+			if reads == before {
+				t.Error("the clock was not read yet")
+			}
+			return nil
+		},
+	})
+	p := limiter.Params{Generation: 1, Rates: []limiter.Rate{{Limit: 1, Window: limiter.Second}}}
+	before = reads
+	if _, err := s.Apply(t.Context(), store.Key{Scope: store.Scope{Limit: "all"}}, p, limiter.Command{Op: limiter.Take, Min: 1, Want: 1}); err != nil || !asked {
+		t.Errorf("asked for absences %t, error %v", asked, err)
 	}
 }
