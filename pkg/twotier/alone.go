@@ -93,10 +93,12 @@ func (k *Key) share(cfg *settings, cost, now int64) Decision {
 	if holders == 0 {
 		return l.withoutStore(cfg, now) // a share of unknown size is none
 	}
-	v := cfg.gate.granted(k.storeKey(cfg))
-	v.swapped = max(cfg.swapped, cfg.gate.wayLost())
 	params := cfg.ParamsOf(k.value())
-	o, res := k.remembers(cfg.gate, v.clock, now).admit(params, holders, v, now, cost)
+	v, o, res := k.goAlone(cfg, params, holders, cost, now)
+	if res.promised {
+		l.promised.Add(1)
+		return l.withoutStore(cfg, now)
+	}
 	d := Decision{
 		Allowed:    res.allowed,
 		Source:     FromLocalShare,
@@ -114,6 +116,18 @@ func (k *Key) share(cfg *settings, cost, now int64) Decision {
 	x := k.more()
 	x.own, x.of = &o, cfg.gate
 	return d
+}
+
+// goAlone decides by the share, and returns what is admitted on it from then on; mu is held.
+func (k *Key) goAlone(cfg *settings, p limiter.Params, holders, cost, now int64) (view, own, localResult) {
+	for {
+		v := cfg.gate.granted(k.storeKey(cfg))
+		v.swapped = max(cfg.swapped, cfg.gate.wayLost())
+		o, res := k.remembers(cfg.gate, v.clock, now).admit(p, holders, v, now, cost)
+		if !res.allowed || cfg.gate.begins(v, p, now) {
+			return v, o, res
+		}
+	}
 }
 
 // withoutStore returns the refusal of a limiter that cannot ask the store.

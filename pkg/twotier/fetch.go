@@ -150,7 +150,7 @@ func (l *Limiter) ask(ctx context.Context, k *Key, cfg *settings, c limiter.Comm
 		}
 	}()
 	c.Tenant = k.tenant()
-	r, err = cfg.gate.ask(ctx, k.storeKey(cfg), cfg.ParamsOf(k.value()), c, cfg.Timeout, cfg.Mode != Leased)
+	r, err = cfg.gate.ask(ctx, k.storeKey(cfg), cfg.ParamsOf(k.value()), c, cfg.gate.patience(cfg), cfg.Mode != Leased)
 	l.roundTrips.Add(r.calls)
 	l.failures.Add(r.failures)
 	if err == nil && c.Op == limiter.Take {

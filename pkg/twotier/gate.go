@@ -31,6 +31,7 @@ type Gate struct {
 	floor  limiter.Instant // by the store's clock: see view
 	slow   int64           // how long slow replies take, by the latest ones; 0 before the first
 	ways   uint64          // Ways of the store, as last looked at
+	alone  alone
 }
 
 // A Reconnecting store is thought available again as soon as there is a new way to it:

@@ -17,6 +17,7 @@ type localResult struct {
 	resets    limiter.Micros // until the window of that rate ends
 	wait      limiter.Micros // refused: until other windows begin
 	delay     int64          // LeakyBucket: until it is the request's turn, in nanoseconds
+	promised  bool           // refused, because it is promised that no such window is begun
 }
 
 // admit decides a request when the clock the windows are aligned to reads

@@ -37,6 +37,7 @@ type Limiter struct {
 
 	slow                 slowness
 	roundTrips, failures atomic.Int64
+	promised             atomic.Int64
 	learning             atomic.Pointer[learning] // nil while the store knows what it granted
 }
 
@@ -93,6 +94,7 @@ func (l *Limiter) SetHolders(n int64) { l.holders.Store(max(n, 0)) }
 type Stats struct {
 	RoundTrips int64 // store calls, returns included
 	Errors     int64 // store calls that failed
+	Promised   int64 // requests refused because of Gate.Promise that the local share had room for
 	ActiveKeys int   // pairs of value and tenant that have credits of their own
 	// Slow says that the store takes longer than Params.Lifetime, so that it is asked
 	// for each request that is admitted although the mode is Leased.
@@ -111,7 +113,7 @@ type Stats struct {
 
 // Stats returns the present figures.
 func (l *Limiter) Stats() Stats {
-	s := Stats{RoundTrips: l.roundTrips.Load(), Errors: l.failures.Load(), ActiveKeys: l.keys.size()}
+	s := Stats{RoundTrips: l.roundTrips.Load(), Errors: l.failures.Load(), Promised: l.promised.Load(), ActiveKeys: l.keys.size()}
 	cfg := l.settings.Load()
 	s.Slow = l.slow.outlasts(cfg)
 	s.CutOffSince, s.CutOff = cfg.gate.state(cfg.Scope)

@@ -129,7 +129,7 @@ func (k *Key) decideOrCall(ctx context.Context, w *waiter) (d Decision, c *call,
 // cancelled without a deadline learns of it when the call ends.
 func (l *Limiter) lends(ctx context.Context, cfg *settings) bool {
 	deadline, ok := ctx.Deadline()
-	return l.clock.virtual == nil && (!ok || time.Until(deadline) > (maxAsks+1)*cfg.Timeout+MoveTime)
+	return l.clock.virtual == nil && (!ok || time.Until(deadline) > (maxAsks+1)*cfg.gate.patience(cfg)+MoveTime)
 }
 
 // turn brings credits to the front that can pay for the cost, if those in front

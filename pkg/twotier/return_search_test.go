@@ -12,8 +12,9 @@ import (
 
 // The search plays every change of leader of a small fleet, as the store and the local
 // shares are in production: when the leader before stops, when the next begins, when each
-// holder comes back and from when on it takes all that it can get. Whatever the order, the
-// fleet admits no more than the algorithm promises.
+// holder comes back, for how long the busy leader then answers none of its takes, whether it is
+// cut off again, and from when on it takes all that it can get. Whatever the order, the fleet
+// admits no more than the algorithm promises.
 
 const (
 	returnWindow = 100 * limiter.Millisecond
@@ -29,6 +30,8 @@ type comeback struct {
 	leads int     // tick from which on the next one serves
 	back  []int   // tick at which each holder is back, returnTicks for never
 	asks  []int   // tick from which on each asks
+	mute  int     // ticks for which the first holder is not answered when it is back
+	parts int     // tick at which the first holder is cut off again, returnTicks for never
 	crash bool    // nothing is handed over
 	last  bool    // the holders ask in the other order
 	without
@@ -40,7 +43,13 @@ type without struct {
 	end      bool // a holder that is not back is taken to be gone
 	window   bool // a holder has its part in the window in which it comes back
 	loss     bool // a holder begins the window in which it was cut off
+	promise  bool // a holder begins a window by itself that it promised not to begin
+	lapse    bool // a holder has its part in a window that it did not promise not to begin
 }
+
+// returnPromise is for how many ticks a holder that is back promises to begin no window by
+// itself, each tick.
+const returnPromise = 3
 
 func (c *comeback) at(tick int) limiter.Instant {
 	return limiter.Instant(1000*returnWindow) + limiter.Instant(tick)*limiter.Instant(returnTick)
@@ -48,6 +57,41 @@ func (c *comeback) at(tick int) limiter.Instant {
 
 // own returns the instant by a holder's own clock.
 func (c *comeback) own(tick int) int64 { return int64(c.at(tick))*int64(time.Microsecond) + 37e6 }
+
+// promised returns until which tick the holder promised by then to begin no window by
+// itself, 0 for not at all.
+func (c *comeback) promised(i, tick int) int {
+	if c.back[i] > tick {
+		return 0
+	}
+	return min(tick, c.until(i)-1) + returnPromise
+}
+
+// until returns the tick at which the way to the leader is lost, that the holder has when it
+// is back.
+func (c *comeback) until(i int) int {
+	if i == 0 {
+		return c.parts
+	}
+	return returnTicks
+}
+
+// answered reports whether the leader answers the holder. When it comes back, its share is
+// spent just before.
+func (c *comeback) answered(i, tick int, spent bool) bool {
+	quiet := 0
+	if i == 0 {
+		quiet = c.mute
+	}
+	switch back := c.back[i]; {
+	case tick < c.stops:
+		return true
+	case tick == back && !spent:
+		return false
+	default:
+		return tick >= back+quiet && tick < c.until(i)
+	}
+}
 
 // memory is that of the leader at the tick.
 func (c *comeback) memory(tick int) limiter.Memory {
@@ -68,12 +112,18 @@ func (c *comeback) memory(tick int) limiter.Memory {
 			at -= limiter.Instant(returnWindow)
 		}
 		a.Back = append(a.Back, limiter.Shares{Of: of, At: []limiter.Instant{at}})
-	}
-	if latest := slices.Max(c.back); latest <= tick || c.end {
-		a.Until = c.at(min(latest, c.leads+1))
-		if !c.end {
-			a.Until = c.at(latest)
+		if over := c.promised(i, tick); over <= tick && !c.lapse {
+			a.Lapse = append(a.Lapse, limiter.Shares{Of: of, At: []limiter.Instant{c.at(over)}})
 		}
+	}
+	switch latest := slices.Max(c.back); {
+	case c.end:
+		a.Until = c.at(min(latest, c.leads+1))
+	case latest > tick:
+	case c.mute == 0 && c.parts == returnTicks:
+		a.Until = c.at(latest)
+	default:
+		a.Whole = c.at(latest) // the leader goes on to ask for promises
 	}
 	if !c.absences {
 		m.Absences = []limiter.Absence{a}
@@ -111,8 +161,7 @@ func (c *comeback) run() (admitted [returnTicks]int64) {
 			s := &sides[i]
 			spent := false // a holder that comes back has done so on its share just before
 			for range c.Rates[0].Limit + 2 {
-				connected := tick < c.stops || tick > c.back[i] || tick == c.back[i] && spent
-				if connected && !s.covers(s.offset, local) {
+				if c.answered(i, tick, spent) && !s.covers(s.offset, local) {
 					var res limiter.Result
 					state, res = c.Step(state, now, limiter.Command{Op: limiter.Take, Min: 1, Want: 1, Memory: memory})
 					s.offset, s.seen = s.observe(local, local, now), now
@@ -122,12 +171,19 @@ func (c *comeback) run() (admitted [returnTicks]int64) {
 					admitted[tick]++
 					continue
 				}
-				swapped := int64(past)
-				if !c.loss {
-					swapped = c.own(c.stops) - 1
+				v := view{clock: s.offset, seen: s.seen, swapped: past}
+				switch {
+				case c.loss:
+				case tick >= c.until(i):
+					v.swapped = c.own(c.until(i)) - 1
+				default:
+					v.swapped = c.own(c.stops) - 1
+				}
+				if until := c.promised(i, tick); until > 0 && !c.promise && (spent || tick > c.back[i]) {
+					v.promised = promise{c.at(until), c.own(until)}
 				}
 				var res localResult
-				s.own, res = s.admit(c.Params, c.told[i], view{clock: s.offset, seen: s.seen, swapped: swapped}, local, 1)
+				s.own, res = s.admit(c.Params, c.told[i], v, local, 1)
 				switch {
 				case res.allowed:
 					admitted[tick]++
@@ -185,10 +241,13 @@ func worstComeback(p limiter.Params, told []int64, rules without) (worst comebac
 					for i := range n {
 						c.back, c.asks = append(c.back, backs[choices[i]]), append(c.asks, asks[choices[n+i]])
 					}
-					for _, c.last = range []bool{false, true} {
-						runs++
-						if over := c.excess(c.run()); over > excess {
-							worst, excess = c, over
+					for _, ways := range [][2]int{{0, returnTicks}, {5, returnTicks}, {2, c.back[0] + 4}} {
+						c.mute, c.parts = ways[0], min(ways[1], returnTicks)
+						for _, c.last = range []bool{false, true} {
+							runs++
+							if over := c.excess(c.run()); over > excess {
+								worst, excess = c, over
+							}
 						}
 					}
 					if !next(choices, len(backs), len(asks)) {
@@ -217,8 +276,8 @@ func next(digits []int, a, b int) bool {
 }
 
 func (c *comeback) String() string {
-	return fmt.Sprintf("%v: told %v, the leader stops at %d, the next begins at %d (crash: %t), back at %v, asking from %v: %v",
-		c.Algorithm, c.told, c.stops, c.leads, c.crash, c.back, c.asks, c.run())
+	return fmt.Sprintf("%v: told %v, the leader stops at %d, the next begins at %d (crash: %t), back at %v, the first not answered for %d ticks and away again from %d, asking from %v: %v",
+		c.Algorithm, c.told, c.stops, c.leads, c.crash, c.back, c.mute, c.parts, c.asks, c.run())
 }
 
 var comebacks = map[string]limiter.Params{
@@ -251,6 +310,8 @@ func TestEachRuleOfComingBackIsNeeded(t *testing.T) {
 		"who is not back is not gone":         {end: true},
 		"a part is back in the next window":   {window: true},
 		"the window of the loss is not begun": {loss: true},
+		"a promise is kept":                   {promise: true},
+		"who promises nothing has no part":    {lapse: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, excess, runs := worstComeback(comebacks["fixed window"], []int64{2, 2}, rules); excess <= 0 {

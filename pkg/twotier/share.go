@@ -57,6 +57,10 @@ func (o own) admit(p limiter.Params, holders int64, v view, now, cost int64) (ow
 	}
 	part := partOf(p, holders, o.blind, v.clock.known)
 	ledger, res := o.ledger.admit(part, at, seen, cost)
+	if forbidden := v.promised.forbids(v.clock.known); res.allowed && forbidden > seen {
+		ledger, res = o.ledger.admit(part, at, forbidden, cost)
+		res.promised = !res.allowed
+	}
 	if !res.allowed {
 		return o, res
 	}

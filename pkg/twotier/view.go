@@ -14,7 +14,8 @@ type view struct {
 	floor limiter.Instant
 	// Until the own instant swapped another store may have granted units of the windows
 	// that were open; past when there was none.
-	swapped int64
+	swapped  int64
+	promised promise
 }
 
 // granted returns what is known of the store's time: it was last heard of when it may have
@@ -23,7 +24,7 @@ type view struct {
 func (g *Gate) granted(key store.Key) view {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	v := view{clock: g.offset, seen: g.seen, floor: g.floor, swapped: past}
+	v := view{clock: g.offset, seen: g.seen, floor: g.floor, swapped: past, promised: g.alone.promised}
 	if d := g.doorOf(key); d != nil {
 		v.seen = d.seen
 	}

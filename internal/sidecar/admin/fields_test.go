@@ -23,7 +23,7 @@ func TestEveryFieldOfALimitIsShown(t *testing.T) {
 		Stats: twotier.Stats{RoundTrips: 1, ActiveKeys: 2, CutOffSince: time.Unix(3, 0), CutOff: errors.New("gone")},
 	}
 	fieldtest.Matter(t, []*enforce.LimitState{in}, func(l *enforce.LimitState) (any, error) { return limitStateOf(l), nil },
-		"LimitState.Counts", "LimitState.Credits", "Stats.Errors", "Stats.Slow", "Stats.Learning", "Stats.LearningFor") // which are metrics
+		"LimitState.Counts", "LimitState.Credits", "Stats.Errors", "Stats.Promised", "Stats.Slow", "Stats.Learning", "Stats.LearningFor") // which are metrics
 }
 
 func TestEveryFieldOfAPoolIsShown(t *testing.T) {

@@ -49,7 +49,7 @@ func TestEveryFieldOfAnEngineIsReported(t *testing.T) {
 		r := &fleetpb.LimitReport{}
 		addStats(r, s)
 		return []any{r.GetRoundTripsTotal(), r.GetActiveKeys(), r.GetStoreError(), r.GetLearningReason(), r.GetLearningMicros()}, nil
-	}, "Stats.Errors", "Stats.Slow", "Stats.CutOffSince") // which are metrics
+	}, "Stats.Errors", "Stats.Promised", "Stats.Slow", "Stats.CutOffSince") // which are metrics
 }
 
 // A counting is all that the counts of a limit depend on.

@@ -75,6 +75,8 @@ var (
 		"1 for each limit in force, with how it works; budget names the FederatedBudget that it draws from.", append(limitLabels[:3:3], "algorithm", "consistency", "mode", "budget"), nil)
 	roundTrips = prometheus.NewDesc("weir_store_round_trips_total",
 		"Calls to the store.", limitLabels, nil)
+	promised = prometheus.NewDesc("weir_promised_refusals_total",
+		"Requests refused that the local share had room for, because the sidecar had promised a new leader to begin no window by itself.", limitLabels, nil)
 	storeUp = prometheus.NewDesc("weir_store_up",
 		"1 while the limit's store is thought reachable.", limitLabels, nil)
 	activeKeys = prometheus.NewDesc("weir_active_keys",
@@ -89,7 +91,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (l *limits) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{info, requests, roundTrips, storeUp, activeKeys, leaseCredits, connected, streams} {
+	for _, d := range []*prometheus.Desc{info, requests, roundTrips, promised, storeUp, activeKeys, leaseCredits, connected, streams} {
 		out <- d
 	}
 }
@@ -114,6 +116,7 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 			counter(requests, float64(s.Counts.Requests(o)), s.Namespace, s.Policy, s.Limit, o.String())
 		}
 		counter(roundTrips, float64(s.Stats.RoundTrips), s.Namespace, s.Policy, s.Limit)
+		counter(promised, float64(s.Stats.Promised), s.Namespace, s.Policy, s.Limit)
 		gauge(storeUp, one(s.Stats.CutOff == nil), s.Namespace, s.Policy, s.Limit)
 		gauge(activeKeys, float64(s.Stats.ActiveKeys), s.Namespace, s.Policy, s.Limit)
 		gauge(leaseCredits, float64(s.Credits), s.Namespace, s.Policy, s.Limit)

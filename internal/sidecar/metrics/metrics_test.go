@@ -41,7 +41,8 @@ type open struct{ enforce.Limiter }
 func (open) Acquire(context.Context, twotier.Request) (twotier.Decision, error) {
 	return twotier.Decision{Allowed: true}, nil
 }
-func (open) Stats() twotier.Stats  { return twotier.Stats{RoundTrips: 3, ActiveKeys: 2} }
+
+func (open) Stats() twotier.Stats  { return twotier.Stats{RoundTrips: 3, ActiveKeys: 2, Promised: 5} }
 func (open) Credits() int64        { return 7 }
 func (open) Close(context.Context) {}
 
@@ -94,6 +95,9 @@ weir_lease_credits{limit="all",namespace="shop",policy="checkout"} 7
 # HELP weir_limit_info 1 for each limit in force, with how it works; budget names the FederatedBudget that it draws from.
 # TYPE weir_limit_info gauge
 weir_limit_info{algorithm="FixedWindow",budget="",consistency="Strict",limit="all",mode="Enforce",namespace="shop",policy="checkout"} 1
+# HELP weir_promised_refusals_total Requests refused that the local share had room for, because the sidecar had promised a new leader to begin no window by itself.
+# TYPE weir_promised_refusals_total counter
+weir_promised_refusals_total{limit="all",namespace="shop",policy="checkout"} 5
 # HELP weir_store_round_trips_total Calls to the store.
 # TYPE weir_store_round_trips_total counter
 weir_store_round_trips_total{limit="all",namespace="shop",policy="checkout"} 3
@@ -101,7 +105,7 @@ weir_store_round_trips_total{limit="all",namespace="shop",policy="checkout"} 3
 # TYPE weir_store_up gauge
 weir_store_up{limit="all",namespace="shop",policy="checkout"} 1
 `
-	if err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), "weir_lease_credits", "weir_limit_info", "weir_store_round_trips_total", "weir_store_up"); err != nil {
+	if err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), "weir_lease_credits", "weir_limit_info", "weir_promised_refusals_total", "weir_store_round_trips_total", "weir_store_up"); err != nil {
 		t.Error(err)
 	}
 	if n, err := testutil.GatherAndCount(m.Registry, "weir_build_info"); err != nil || n != 1 {
