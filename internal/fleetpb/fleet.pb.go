@@ -147,6 +147,7 @@ type FromHolder struct {
 	//	*FromHolder_Leave
 	//	*FromHolder_Heartbeat
 	//	*FromHolder_Await
+	//	*FromHolder_Promise
 	Message       isFromHolder_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -261,6 +262,15 @@ func (x *FromHolder) GetAwait() *Await {
 	return nil
 }
 
+func (x *FromHolder) GetPromise() *Promise {
+	if x != nil {
+		if x, ok := x.Message.(*FromHolder_Promise); ok {
+			return x.Promise
+		}
+	}
+	return nil
+}
+
 type isFromHolder_Message interface {
 	isFromHolder_Message()
 }
@@ -297,6 +307,10 @@ type FromHolder_Await struct {
 	Await *Await `protobuf:"bytes,8,opt,name=await,proto3,oneof"`
 }
 
+type FromHolder_Promise struct {
+	Promise *Promise `protobuf:"bytes,9,opt,name=promise,proto3,oneof"`
+}
+
 func (*FromHolder_Hello) isFromHolder_Message() {}
 
 func (*FromHolder_Acknowledge) isFromHolder_Message() {}
@@ -313,6 +327,8 @@ func (*FromHolder_Heartbeat) isFromHolder_Message() {}
 
 func (*FromHolder_Await) isFromHolder_Message() {}
 
+func (*FromHolder_Promise) isFromHolder_Message() {}
+
 type ToHolder struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -328,6 +344,7 @@ type ToHolder struct {
 	//	*ToHolder_Clocks
 	//	*ToHolder_Lead
 	//	*ToHolder_Replicas
+	//	*ToHolder_Promise
 	Message       isToHolder_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -469,6 +486,15 @@ func (x *ToHolder) GetReplicas() *Replicas {
 	return nil
 }
 
+func (x *ToHolder) GetPromise() *PromiseRequest {
+	if x != nil {
+		if x, ok := x.Message.(*ToHolder_Promise); ok {
+			return x.Promise
+		}
+	}
+	return nil
+}
+
 type isToHolder_Message interface {
 	isToHolder_Message()
 }
@@ -517,6 +543,10 @@ type ToHolder_Replicas struct {
 	Replicas *Replicas `protobuf:"bytes,11,opt,name=replicas,proto3,oneof"`
 }
 
+type ToHolder_Promise struct {
+	Promise *PromiseRequest `protobuf:"bytes,12,opt,name=promise,proto3,oneof"`
+}
+
 func (*ToHolder_Welcome) isToHolder_Message() {}
 
 func (*ToHolder_Config) isToHolder_Message() {}
@@ -539,6 +569,8 @@ func (*ToHolder_Lead) isToHolder_Message() {}
 
 func (*ToHolder_Replicas) isToHolder_Message() {}
 
+func (*ToHolder_Promise) isToHolder_Message() {}
+
 // Hello introduces one sidecar process. The token must be bound to the pod.
 type Hello struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -553,6 +585,7 @@ type Hello struct {
 	Mode          Mode                   `protobuf:"varint,9,opt,name=mode,proto3,enum=weir.fleet.v1.Mode" json:"mode,omitempty"`
 	// How many holders it was told of each policy: its share is the limit divided by that.
 	Holders       []*Holders_Count `protobuf:"bytes,10,rep,name=holders,proto3" json:"holders,omitempty"`
+	Promises      bool             `protobuf:"varint,11,opt,name=promises,proto3" json:"promises,omitempty"` // it answers PromiseRequest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -655,6 +688,13 @@ func (x *Hello) GetHolders() []*Holders_Count {
 		return x.Holders
 	}
 	return nil
+}
+
+func (x *Hello) GetPromises() bool {
+	if x != nil {
+		return x.Promises
+	}
+	return false
 }
 
 // Await has the stream wait until the replica leads. Headers are sent once it waits.
@@ -1106,6 +1146,117 @@ func (x *Holders) GetCounts() []*Holders_Count {
 	return nil
 }
 
+// PromiseRequest asks a holder not to begin windows on its local shares for a while: those
+// of the controller's own store that start before until_micros. A leader asks while holders
+// of the one before it are absent, and grants of a window the shares of those who promised.
+type PromiseRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	NowMicros     int64                  `protobuf:"varint,1,opt,name=now_micros,json=nowMicros,proto3" json:"now_micros,omitempty"`       // what the clock of the controller's store shows
+	UntilMicros   int64                  `protobuf:"varint,2,opt,name=until_micros,json=untilMicros,proto3" json:"until_micros,omitempty"` // at most a minute later
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PromiseRequest) Reset() {
+	*x = PromiseRequest{}
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PromiseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PromiseRequest) ProtoMessage() {}
+
+func (x *PromiseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PromiseRequest.ProtoReflect.Descriptor instead.
+func (*PromiseRequest) Descriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *PromiseRequest) GetNowMicros() int64 {
+	if x != nil {
+		return x.NowMicros
+	}
+	return 0
+}
+
+func (x *PromiseRequest) GetUntilMicros() int64 {
+	if x != nil {
+		return x.UntilMicros
+	}
+	return 0
+}
+
+// Promise says that the holder does as it was asked to, from when it sends this on and
+// whatever becomes of the stream. What it has begun goes on.
+type Promise struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	UntilMicros int64                  `protobuf:"varint,1,opt,name=until_micros,json=untilMicros,proto3" json:"until_micros,omitempty"` // as in the request
+	// Since the process started, the newest window that it began on a local share does not
+	// start later than this; 0 for none.
+	BegunMicros   int64 `protobuf:"varint,2,opt,name=begun_micros,json=begunMicros,proto3" json:"begun_micros,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Promise) Reset() {
+	*x = Promise{}
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Promise) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Promise) ProtoMessage() {}
+
+func (x *Promise) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Promise.ProtoReflect.Descriptor instead.
+func (*Promise) Descriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Promise) GetUntilMicros() int64 {
+	if x != nil {
+		return x.UntilMicros
+	}
+	return 0
+}
+
+func (x *Promise) GetBegunMicros() int64 {
+	if x != nil {
+		return x.BegunMicros
+	}
+	return 0
+}
+
 // Scope and hash name a counter; the cluster is the controller's own.
 type Key struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1119,7 +1270,7 @@ type Key struct {
 
 func (x *Key) Reset() {
 	*x = Key{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[12]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1131,7 +1282,7 @@ func (x *Key) String() string {
 func (*Key) ProtoMessage() {}
 
 func (x *Key) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[12]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1144,7 +1295,7 @@ func (x *Key) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Key.ProtoReflect.Descriptor instead.
 func (*Key) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{12}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Key) GetNamespace() string {
@@ -1188,7 +1339,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[13]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1351,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[13]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1364,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{13}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Rate) GetLimit() int64 {
@@ -1262,7 +1413,7 @@ type Window struct {
 
 func (x *Window) Reset() {
 	*x = Window{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[14]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1425,7 @@ func (x *Window) String() string {
 func (*Window) ProtoMessage() {}
 
 func (x *Window) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[14]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1438,7 @@ func (x *Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Window.ProtoReflect.Descriptor instead.
 func (*Window) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{14}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Window) GetRate() *Rate {
@@ -1333,7 +1484,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[15]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1345,7 +1496,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[15]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1358,7 +1509,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{15}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *LeaseRequest) GetId() uint64 {
@@ -1475,7 +1626,7 @@ type LeaseReply struct {
 
 func (x *LeaseReply) Reset() {
 	*x = LeaseReply{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[16]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1487,7 +1638,7 @@ func (x *LeaseReply) String() string {
 func (*LeaseReply) ProtoMessage() {}
 
 func (x *LeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[16]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1500,7 +1651,7 @@ func (x *LeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseReply.ProtoReflect.Descriptor instead.
 func (*LeaseReply) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{16}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LeaseReply) GetId() uint64 {
@@ -1637,7 +1788,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[17]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +1800,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[17]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +1813,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{17}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Report) GetLimits() []*LimitReport {
@@ -1718,7 +1869,7 @@ type LimitReport struct {
 
 func (x *LimitReport) Reset() {
 	*x = LimitReport{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[18]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1730,7 +1881,7 @@ func (x *LimitReport) String() string {
 func (*LimitReport) ProtoMessage() {}
 
 func (x *LimitReport) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[18]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1743,7 +1894,7 @@ func (x *LimitReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitReport.ProtoReflect.Descriptor instead.
 func (*LimitReport) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{18}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LimitReport) GetNamespace() string {
@@ -1872,7 +2023,7 @@ type HotKey struct {
 
 func (x *HotKey) Reset() {
 	*x = HotKey{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[19]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1884,7 +2035,7 @@ func (x *HotKey) String() string {
 func (*HotKey) ProtoMessage() {}
 
 func (x *HotKey) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[19]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1897,7 +2048,7 @@ func (x *HotKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HotKey.ProtoReflect.Descriptor instead.
 func (*HotKey) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{19}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *HotKey) GetHash() string {
@@ -1956,7 +2107,7 @@ type WindowReport struct {
 
 func (x *WindowReport) Reset() {
 	*x = WindowReport{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1968,7 +2119,7 @@ func (x *WindowReport) String() string {
 func (*WindowReport) ProtoMessage() {}
 
 func (x *WindowReport) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1981,7 +2132,7 @@ func (x *WindowReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WindowReport.ProtoReflect.Descriptor instead.
 func (*WindowReport) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{20}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WindowReport) GetWindows() []*Window {
@@ -2065,7 +2216,7 @@ type KeyCount struct {
 
 func (x *KeyCount) Reset() {
 	*x = KeyCount{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2077,7 +2228,7 @@ func (x *KeyCount) String() string {
 func (*KeyCount) ProtoMessage() {}
 
 func (x *KeyCount) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2090,7 +2241,7 @@ func (x *KeyCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyCount.ProtoReflect.Descriptor instead.
 func (*KeyCount) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{21}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *KeyCount) GetHash() string {
@@ -2130,7 +2281,7 @@ type AuditQuery struct {
 
 func (x *AuditQuery) Reset() {
 	*x = AuditQuery{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[22]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2142,7 +2293,7 @@ func (x *AuditQuery) String() string {
 func (*AuditQuery) ProtoMessage() {}
 
 func (x *AuditQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[22]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2155,7 +2306,7 @@ func (x *AuditQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditQuery.ProtoReflect.Descriptor instead.
 func (*AuditQuery) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{22}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AuditQuery) GetId() uint64 {
@@ -2218,7 +2369,7 @@ type AuditReply struct {
 
 func (x *AuditReply) Reset() {
 	*x = AuditReply{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2230,7 +2381,7 @@ func (x *AuditReply) String() string {
 func (*AuditReply) ProtoMessage() {}
 
 func (x *AuditReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2243,7 +2394,7 @@ func (x *AuditReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditReply.ProtoReflect.Descriptor instead.
 func (*AuditReply) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{23}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AuditReply) GetId() uint64 {
@@ -2288,7 +2439,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[24]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2451,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[24]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2464,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{24}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Heartbeat) GetId() uint64 {
@@ -2425,7 +2576,7 @@ type Share struct {
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[25]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2437,7 +2588,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[25]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2450,7 +2601,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{25}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Share) GetId() uint64 {
@@ -2597,7 +2748,7 @@ type PoolReport struct {
 
 func (x *PoolReport) Reset() {
 	*x = PoolReport{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[26]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +2760,7 @@ func (x *PoolReport) String() string {
 func (*PoolReport) ProtoMessage() {}
 
 func (x *PoolReport) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[26]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +2773,7 @@ func (x *PoolReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolReport.ProtoReflect.Descriptor instead.
 func (*PoolReport) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{26}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PoolReport) GetNamespace() string {
@@ -2813,7 +2964,7 @@ type Rejected struct {
 
 func (x *Rejected) Reset() {
 	*x = Rejected{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[27]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2825,7 +2976,7 @@ func (x *Rejected) String() string {
 func (*Rejected) ProtoMessage() {}
 
 func (x *Rejected) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[27]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2838,7 +2989,7 @@ func (x *Rejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejected.ProtoReflect.Descriptor instead.
 func (*Rejected) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{27}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Rejected) GetRows() []*Rejected_Row {
@@ -2865,7 +3016,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[28]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2877,7 +3028,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[28]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2890,7 +3041,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{28}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{30}
 }
 
 // Goodbye says that this leader steps down in order: another one follows it soon,
@@ -2904,7 +3055,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[29]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2916,7 +3067,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[29]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2929,7 +3080,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{29}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -2952,7 +3103,7 @@ type Clocks_Clock struct {
 
 func (x *Clocks_Clock) Reset() {
 	*x = Clocks_Clock{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[31]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2964,7 +3115,7 @@ func (x *Clocks_Clock) String() string {
 func (*Clocks_Clock) ProtoMessage() {}
 
 func (x *Clocks_Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[31]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3012,7 +3163,7 @@ type Holders_Count struct {
 
 func (x *Holders_Count) Reset() {
 	*x = Holders_Count{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[32]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3024,7 +3175,7 @@ func (x *Holders_Count) String() string {
 func (*Holders_Count) ProtoMessage() {}
 
 func (x *Holders_Count) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[32]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3073,7 +3224,7 @@ type PoolReport_Partition struct {
 
 func (x *PoolReport_Partition) Reset() {
 	*x = PoolReport_Partition{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[33]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3085,7 +3236,7 @@ func (x *PoolReport_Partition) String() string {
 func (*PoolReport_Partition) ProtoMessage() {}
 
 func (x *PoolReport_Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[33]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3098,7 +3249,7 @@ func (x *PoolReport_Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolReport_Partition.ProtoReflect.Descriptor instead.
 func (*PoolReport_Partition) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{26, 0}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{28, 0}
 }
 
 func (x *PoolReport_Partition) GetName() string {
@@ -3142,7 +3293,7 @@ type Rejected_Row struct {
 
 func (x *Rejected_Row) Reset() {
 	*x = Rejected_Row{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[34]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3154,7 +3305,7 @@ func (x *Rejected_Row) String() string {
 func (*Rejected_Row) ProtoMessage() {}
 
 func (x *Rejected_Row) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[34]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3167,7 +3318,7 @@ func (x *Rejected_Row) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejected_Row.ProtoReflect.Descriptor instead.
 func (*Rejected_Row) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{27, 0}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{29, 0}
 }
 
 func (x *Rejected_Row) GetKind() string {
@@ -3209,7 +3360,7 @@ var File_internal_fleetpb_fleet_proto protoreflect.FileDescriptor
 
 const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\n" +
-	"\x1cinternal/fleetpb/fleet.proto\x12\rweir.fleet.v1\"\xb4\x03\n" +
+	"\x1cinternal/fleetpb/fleet.proto\x12\rweir.fleet.v1\"\xe8\x03\n" +
 	"\n" +
 	"FromHolder\x12,\n" +
 	"\x05hello\x18\x01 \x01(\v2\x14.weir.fleet.v1.HelloH\x00R\x05hello\x12>\n" +
@@ -3219,8 +3370,9 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x05audit\x18\x05 \x01(\v2\x19.weir.fleet.v1.AuditReplyH\x00R\x05audit\x12,\n" +
 	"\x05leave\x18\x06 \x01(\v2\x14.weir.fleet.v1.LeaveH\x00R\x05leave\x128\n" +
 	"\theartbeat\x18\a \x01(\v2\x18.weir.fleet.v1.HeartbeatH\x00R\theartbeat\x12,\n" +
-	"\x05await\x18\b \x01(\v2\x14.weir.fleet.v1.AwaitH\x00R\x05awaitB\t\n" +
-	"\amessage\"\xc0\x04\n" +
+	"\x05await\x18\b \x01(\v2\x14.weir.fleet.v1.AwaitH\x00R\x05await\x122\n" +
+	"\apromise\x18\t \x01(\v2\x16.weir.fleet.v1.PromiseH\x00R\apromiseB\t\n" +
+	"\amessage\"\xfb\x04\n" +
 	"\bToHolder\x122\n" +
 	"\awelcome\x18\x01 \x01(\v2\x16.weir.fleet.v1.WelcomeH\x00R\awelcome\x12/\n" +
 	"\x06config\x18\x02 \x01(\v2\x15.weir.fleet.v1.ConfigH\x00R\x06config\x122\n" +
@@ -3233,8 +3385,9 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x06clocks\x18\t \x01(\v2\x15.weir.fleet.v1.ClocksH\x00R\x06clocks\x12)\n" +
 	"\x04lead\x18\n" +
 	" \x01(\v2\x13.weir.fleet.v1.LeadH\x00R\x04lead\x125\n" +
-	"\breplicas\x18\v \x01(\v2\x17.weir.fleet.v1.ReplicasH\x00R\breplicasB\t\n" +
-	"\amessage\"\xd7\x02\n" +
+	"\breplicas\x18\v \x01(\v2\x17.weir.fleet.v1.ReplicasH\x00R\breplicas\x129\n" +
+	"\apromise\x18\f \x01(\v2\x1d.weir.fleet.v1.PromiseRequestH\x00R\apromiseB\t\n" +
+	"\amessage\"\xf3\x02\n" +
 	"\x05Hello\x12\x17\n" +
 	"\apod_uid\x18\x01 \x01(\tR\x06podUid\x12\x1d\n" +
 	"\n" +
@@ -3247,7 +3400,8 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\acapture\x18\b \x01(\x0e2\x16.weir.fleet.v1.CaptureR\acapture\x12'\n" +
 	"\x04mode\x18\t \x01(\x0e2\x13.weir.fleet.v1.ModeR\x04mode\x126\n" +
 	"\aholders\x18\n" +
-	" \x03(\v2\x1c.weir.fleet.v1.Holders.CountR\aholders\"\a\n" +
+	" \x03(\v2\x1c.weir.fleet.v1.Holders.CountR\aholders\x12\x1a\n" +
+	"\bpromises\x18\v \x01(\bR\bpromises\"\a\n" +
 	"\x05Await\"\x1a\n" +
 	"\x04Lead\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\"(\n" +
@@ -3282,7 +3436,14 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x05Count\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12\x18\n" +
-	"\aholders\x18\x03 \x01(\x03R\aholders\"e\n" +
+	"\aholders\x18\x03 \x01(\x03R\aholders\"R\n" +
+	"\x0ePromiseRequest\x12\x1d\n" +
+	"\n" +
+	"now_micros\x18\x01 \x01(\x03R\tnowMicros\x12!\n" +
+	"\funtil_micros\x18\x02 \x01(\x03R\vuntilMicros\"O\n" +
+	"\aPromise\x12!\n" +
+	"\funtil_micros\x18\x01 \x01(\x03R\vuntilMicros\x12!\n" +
+	"\fbegun_micros\x18\x02 \x01(\x03R\vbegunMicros\"e\n" +
 	"\x03Key\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12\x14\n" +
@@ -3514,7 +3675,7 @@ func file_internal_fleetpb_fleet_proto_rawDescGZIP() []byte {
 }
 
 var file_internal_fleetpb_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_internal_fleetpb_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_internal_fleetpb_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_internal_fleetpb_fleet_proto_goTypes = []any{
 	(Capture)(0),                 // 0: weir.fleet.v1.Capture
 	(Mode)(0),                    // 1: weir.fleet.v1.Mode
@@ -3530,79 +3691,83 @@ var file_internal_fleetpb_fleet_proto_goTypes = []any{
 	(*Clocks)(nil),               // 11: weir.fleet.v1.Clocks
 	(*Acknowledge)(nil),          // 12: weir.fleet.v1.Acknowledge
 	(*Holders)(nil),              // 13: weir.fleet.v1.Holders
-	(*Key)(nil),                  // 14: weir.fleet.v1.Key
-	(*Rate)(nil),                 // 15: weir.fleet.v1.Rate
-	(*Window)(nil),               // 16: weir.fleet.v1.Window
-	(*LeaseRequest)(nil),         // 17: weir.fleet.v1.LeaseRequest
-	(*LeaseReply)(nil),           // 18: weir.fleet.v1.LeaseReply
-	(*Report)(nil),               // 19: weir.fleet.v1.Report
-	(*LimitReport)(nil),          // 20: weir.fleet.v1.LimitReport
-	(*HotKey)(nil),               // 21: weir.fleet.v1.HotKey
-	(*WindowReport)(nil),         // 22: weir.fleet.v1.WindowReport
-	(*KeyCount)(nil),             // 23: weir.fleet.v1.KeyCount
-	(*AuditQuery)(nil),           // 24: weir.fleet.v1.AuditQuery
-	(*AuditReply)(nil),           // 25: weir.fleet.v1.AuditReply
-	(*Heartbeat)(nil),            // 26: weir.fleet.v1.Heartbeat
-	(*Share)(nil),                // 27: weir.fleet.v1.Share
-	(*PoolReport)(nil),           // 28: weir.fleet.v1.PoolReport
-	(*Rejected)(nil),             // 29: weir.fleet.v1.Rejected
-	(*Leave)(nil),                // 30: weir.fleet.v1.Leave
-	(*Goodbye)(nil),              // 31: weir.fleet.v1.Goodbye
-	nil,                          // 32: weir.fleet.v1.Secret.DataEntry
-	(*Clocks_Clock)(nil),         // 33: weir.fleet.v1.Clocks.Clock
-	(*Holders_Count)(nil),        // 34: weir.fleet.v1.Holders.Count
-	(*PoolReport_Partition)(nil), // 35: weir.fleet.v1.PoolReport.Partition
-	(*Rejected_Row)(nil),         // 36: weir.fleet.v1.Rejected.Row
+	(*PromiseRequest)(nil),       // 14: weir.fleet.v1.PromiseRequest
+	(*Promise)(nil),              // 15: weir.fleet.v1.Promise
+	(*Key)(nil),                  // 16: weir.fleet.v1.Key
+	(*Rate)(nil),                 // 17: weir.fleet.v1.Rate
+	(*Window)(nil),               // 18: weir.fleet.v1.Window
+	(*LeaseRequest)(nil),         // 19: weir.fleet.v1.LeaseRequest
+	(*LeaseReply)(nil),           // 20: weir.fleet.v1.LeaseReply
+	(*Report)(nil),               // 21: weir.fleet.v1.Report
+	(*LimitReport)(nil),          // 22: weir.fleet.v1.LimitReport
+	(*HotKey)(nil),               // 23: weir.fleet.v1.HotKey
+	(*WindowReport)(nil),         // 24: weir.fleet.v1.WindowReport
+	(*KeyCount)(nil),             // 25: weir.fleet.v1.KeyCount
+	(*AuditQuery)(nil),           // 26: weir.fleet.v1.AuditQuery
+	(*AuditReply)(nil),           // 27: weir.fleet.v1.AuditReply
+	(*Heartbeat)(nil),            // 28: weir.fleet.v1.Heartbeat
+	(*Share)(nil),                // 29: weir.fleet.v1.Share
+	(*PoolReport)(nil),           // 30: weir.fleet.v1.PoolReport
+	(*Rejected)(nil),             // 31: weir.fleet.v1.Rejected
+	(*Leave)(nil),                // 32: weir.fleet.v1.Leave
+	(*Goodbye)(nil),              // 33: weir.fleet.v1.Goodbye
+	nil,                          // 34: weir.fleet.v1.Secret.DataEntry
+	(*Clocks_Clock)(nil),         // 35: weir.fleet.v1.Clocks.Clock
+	(*Holders_Count)(nil),        // 36: weir.fleet.v1.Holders.Count
+	(*PoolReport_Partition)(nil), // 37: weir.fleet.v1.PoolReport.Partition
+	(*Rejected_Row)(nil),         // 38: weir.fleet.v1.Rejected.Row
 }
 var file_internal_fleetpb_fleet_proto_depIdxs = []int32{
 	4,  // 0: weir.fleet.v1.FromHolder.hello:type_name -> weir.fleet.v1.Hello
 	12, // 1: weir.fleet.v1.FromHolder.acknowledge:type_name -> weir.fleet.v1.Acknowledge
-	17, // 2: weir.fleet.v1.FromHolder.lease:type_name -> weir.fleet.v1.LeaseRequest
-	19, // 3: weir.fleet.v1.FromHolder.report:type_name -> weir.fleet.v1.Report
-	25, // 4: weir.fleet.v1.FromHolder.audit:type_name -> weir.fleet.v1.AuditReply
-	30, // 5: weir.fleet.v1.FromHolder.leave:type_name -> weir.fleet.v1.Leave
-	26, // 6: weir.fleet.v1.FromHolder.heartbeat:type_name -> weir.fleet.v1.Heartbeat
+	19, // 2: weir.fleet.v1.FromHolder.lease:type_name -> weir.fleet.v1.LeaseRequest
+	21, // 3: weir.fleet.v1.FromHolder.report:type_name -> weir.fleet.v1.Report
+	27, // 4: weir.fleet.v1.FromHolder.audit:type_name -> weir.fleet.v1.AuditReply
+	32, // 5: weir.fleet.v1.FromHolder.leave:type_name -> weir.fleet.v1.Leave
+	28, // 6: weir.fleet.v1.FromHolder.heartbeat:type_name -> weir.fleet.v1.Heartbeat
 	5,  // 7: weir.fleet.v1.FromHolder.await:type_name -> weir.fleet.v1.Await
-	8,  // 8: weir.fleet.v1.ToHolder.welcome:type_name -> weir.fleet.v1.Welcome
-	9,  // 9: weir.fleet.v1.ToHolder.config:type_name -> weir.fleet.v1.Config
-	13, // 10: weir.fleet.v1.ToHolder.holders:type_name -> weir.fleet.v1.Holders
-	18, // 11: weir.fleet.v1.ToHolder.lease:type_name -> weir.fleet.v1.LeaseReply
-	24, // 12: weir.fleet.v1.ToHolder.audit:type_name -> weir.fleet.v1.AuditQuery
-	31, // 13: weir.fleet.v1.ToHolder.goodbye:type_name -> weir.fleet.v1.Goodbye
-	27, // 14: weir.fleet.v1.ToHolder.share:type_name -> weir.fleet.v1.Share
-	29, // 15: weir.fleet.v1.ToHolder.rejected:type_name -> weir.fleet.v1.Rejected
-	11, // 16: weir.fleet.v1.ToHolder.clocks:type_name -> weir.fleet.v1.Clocks
-	6,  // 17: weir.fleet.v1.ToHolder.lead:type_name -> weir.fleet.v1.Lead
-	7,  // 18: weir.fleet.v1.ToHolder.replicas:type_name -> weir.fleet.v1.Replicas
-	0,  // 19: weir.fleet.v1.Hello.capture:type_name -> weir.fleet.v1.Capture
-	1,  // 20: weir.fleet.v1.Hello.mode:type_name -> weir.fleet.v1.Mode
-	34, // 21: weir.fleet.v1.Hello.holders:type_name -> weir.fleet.v1.Holders.Count
-	10, // 22: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
-	32, // 23: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
-	33, // 24: weir.fleet.v1.Clocks.clocks:type_name -> weir.fleet.v1.Clocks.Clock
-	34, // 25: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
-	15, // 26: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
-	14, // 27: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
-	15, // 28: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
-	16, // 29: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
-	16, // 30: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
-	20, // 31: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
-	28, // 32: weir.fleet.v1.Report.pools:type_name -> weir.fleet.v1.PoolReport
-	22, // 33: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
-	21, // 34: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
-	16, // 35: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
-	23, // 36: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
-	16, // 37: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
-	23, // 38: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
-	35, // 39: weir.fleet.v1.PoolReport.partitions:type_name -> weir.fleet.v1.PoolReport.Partition
-	36, // 40: weir.fleet.v1.Rejected.rows:type_name -> weir.fleet.v1.Rejected.Row
-	2,  // 41: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
-	3,  // 42: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
-	42, // [42:43] is the sub-list for method output_type
-	41, // [41:42] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	15, // 8: weir.fleet.v1.FromHolder.promise:type_name -> weir.fleet.v1.Promise
+	8,  // 9: weir.fleet.v1.ToHolder.welcome:type_name -> weir.fleet.v1.Welcome
+	9,  // 10: weir.fleet.v1.ToHolder.config:type_name -> weir.fleet.v1.Config
+	13, // 11: weir.fleet.v1.ToHolder.holders:type_name -> weir.fleet.v1.Holders
+	20, // 12: weir.fleet.v1.ToHolder.lease:type_name -> weir.fleet.v1.LeaseReply
+	26, // 13: weir.fleet.v1.ToHolder.audit:type_name -> weir.fleet.v1.AuditQuery
+	33, // 14: weir.fleet.v1.ToHolder.goodbye:type_name -> weir.fleet.v1.Goodbye
+	29, // 15: weir.fleet.v1.ToHolder.share:type_name -> weir.fleet.v1.Share
+	31, // 16: weir.fleet.v1.ToHolder.rejected:type_name -> weir.fleet.v1.Rejected
+	11, // 17: weir.fleet.v1.ToHolder.clocks:type_name -> weir.fleet.v1.Clocks
+	6,  // 18: weir.fleet.v1.ToHolder.lead:type_name -> weir.fleet.v1.Lead
+	7,  // 19: weir.fleet.v1.ToHolder.replicas:type_name -> weir.fleet.v1.Replicas
+	14, // 20: weir.fleet.v1.ToHolder.promise:type_name -> weir.fleet.v1.PromiseRequest
+	0,  // 21: weir.fleet.v1.Hello.capture:type_name -> weir.fleet.v1.Capture
+	1,  // 22: weir.fleet.v1.Hello.mode:type_name -> weir.fleet.v1.Mode
+	36, // 23: weir.fleet.v1.Hello.holders:type_name -> weir.fleet.v1.Holders.Count
+	10, // 24: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
+	34, // 25: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
+	35, // 26: weir.fleet.v1.Clocks.clocks:type_name -> weir.fleet.v1.Clocks.Clock
+	36, // 27: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
+	17, // 28: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
+	16, // 29: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
+	17, // 30: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
+	18, // 31: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
+	18, // 32: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
+	22, // 33: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
+	30, // 34: weir.fleet.v1.Report.pools:type_name -> weir.fleet.v1.PoolReport
+	24, // 35: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
+	23, // 36: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
+	18, // 37: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
+	25, // 38: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
+	18, // 39: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
+	25, // 40: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
+	37, // 41: weir.fleet.v1.PoolReport.partitions:type_name -> weir.fleet.v1.PoolReport.Partition
+	38, // 42: weir.fleet.v1.Rejected.rows:type_name -> weir.fleet.v1.Rejected.Row
+	2,  // 43: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
+	3,  // 44: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
+	44, // [44:45] is the sub-list for method output_type
+	43, // [43:44] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_internal_fleetpb_fleet_proto_init() }
@@ -3619,6 +3784,7 @@ func file_internal_fleetpb_fleet_proto_init() {
 		(*FromHolder_Leave)(nil),
 		(*FromHolder_Heartbeat)(nil),
 		(*FromHolder_Await)(nil),
+		(*FromHolder_Promise)(nil),
 	}
 	file_internal_fleetpb_fleet_proto_msgTypes[1].OneofWrappers = []any{
 		(*ToHolder_Welcome)(nil),
@@ -3632,15 +3798,16 @@ func file_internal_fleetpb_fleet_proto_init() {
 		(*ToHolder_Clocks)(nil),
 		(*ToHolder_Lead)(nil),
 		(*ToHolder_Replicas)(nil),
+		(*ToHolder_Promise)(nil),
 	}
-	file_internal_fleetpb_fleet_proto_msgTypes[18].OneofWrappers = []any{}
+	file_internal_fleetpb_fleet_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_fleetpb_fleet_proto_rawDesc), len(file_internal_fleetpb_fleet_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   35,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

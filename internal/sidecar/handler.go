@@ -76,6 +76,10 @@ func (h handler) Report(now time.Time, session uint64) *fleetpb.Report {
 
 func (h handler) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply { return h.p.enforcer.Audit(q) }
 
+func (h handler) Promise(now, until limiter.Instant) (begun limiter.Instant, ok bool) {
+	return h.p.stores.Promise(now, until)
+}
+
 func secretsOf(in []*fleetpb.Secret) []stores.Secret {
 	out := make([]stores.Secret, len(in))
 	for i, s := range in {

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
 	"github.com/weir-dev/weir/internal/sidecar/stores"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
@@ -71,6 +72,11 @@ func (s *sidecar) SetHolders(namespace, name string, n int64) {
 
 // Reached implements fleet.Handler.
 func (s *sidecar) Reached(server string, by store.Reached) { s.stores.Reached(server, by) }
+
+// Promise implements fleet.Handler.
+func (s *sidecar) Promise(now, until limiter.Instant) (limiter.Instant, bool) {
+	return s.stores.Promise(now, until)
+}
 
 // Report implements fleet.Handler.
 func (s *sidecar) Report(now time.Time, session uint64) *fleetpb.Report {

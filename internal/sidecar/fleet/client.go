@@ -31,7 +31,7 @@ type Identity struct {
 }
 
 // A Handler does what the controller asks for. Its methods are called one at a
-// time, except Report.
+// time, except Report and Promise.
 type Handler interface {
 	// InForce returns which policies are in force, an empty version for none, and what
 	// SetHolders was called with.
@@ -43,6 +43,15 @@ type Handler interface {
 	// Reached notes what the controller knows of the clock of a store's server, which is
 	// named by policy.Store.Server.
 	Reached(server string, by store.Reached)
+	// Promise has no window of the controller's store begin on a local share that starts
+	// before the instant until of its clock, which showed now. It returns which one, if any,
+	// was begun last, and false when nothing is promised. It does not block.
+	Promise(now, until limiter.Instant) (begun limiter.Instant, ok bool)
+	Accountant
+}
+
+// An Accountant says what was let through.
+type Accountant interface {
 	// Report returns what the session was not yet told.
 	Report(now time.Time, session uint64) *fleetpb.Report
 	Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply
@@ -178,7 +187,7 @@ func (c *Client) hello(h Handler) *fleetpb.Hello {
 	id := c.cfg.Identity
 	return &fleetpb.Hello{
 		PodUid: id.PodUID, BootNonce: id.BootNonce, Namespace: id.Namespace, Pod: id.Pod,
-		Version: id.Version, ConfigVersion: version, Term: c.term, Holders: holders,
+		Version: id.Version, ConfigVersion: version, Term: c.term, Holders: holders, Promises: true,
 		Capture: fleetpb.Capture(fleetpb.Capture_value["CAPTURE_"+strings.ToUpper(id.Capture)]),
 		Mode:    fleetpb.Mode(fleetpb.Mode_value["MODE_"+strings.ToUpper(id.Mode)]),
 	}

@@ -87,6 +87,10 @@ func (h *handler) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply {
 	return &fleetpb.AuditReply{Id: q.GetId(), Unknown: true}
 }
 
+func (h *handler) Promise(now, until limiter.Instant) (limiter.Instant, bool) {
+	return now, until > now
+}
+
 // start runs a client of c until the test ends.
 func start(t *testing.T, c *controller) (client *fleet.Client, h *handler, tokenFile string) {
 	t.Helper()
@@ -156,7 +160,7 @@ func TestHelloSaysWhoAndWhat(t *testing.T) {
 	s, hello := c.welcome(t, 7)
 	want := &fleetpb.Hello{
 		PodUid: "uid", BootNonce: "nonce", Namespace: "shop", Pod: "checkout-1", Version: "v1", ConfigVersion: "sha256:before",
-		Capture: fleetpb.Capture_CAPTURE_NONE, Mode: fleetpb.Mode_MODE_BYPASS,
+		Capture: fleetpb.Capture_CAPTURE_NONE, Mode: fleetpb.Mode_MODE_BYPASS, Promises: true,
 	}
 	if diff := cmp.Diff(want, hello, protocmp.Transform()); diff != "" {
 		t.Errorf("hello differs (-want +got):\n%s", diff)
@@ -183,6 +187,21 @@ func TestTheNextHelloSaysTheHoldersItWasTold(t *testing.T) {
 	_, hello = c.welcome(t, 8)
 	if diff := cmp.Diff(told, hello.GetHolders(), protocmp.Transform()); diff != "" {
 		t.Errorf("holders differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestAPromiseIsMadeWhenItIsAskedFor, and the leader is sent what the handler returned.
+func TestAPromiseIsMadeWhenItIsAskedFor(t *testing.T) {
+	c := newController(t)
+	start(t, c)
+	s, _ := c.welcome(t, 7)
+	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Promise{Promise: &fleetpb.PromiseRequest{NowMicros: 7, UntilMicros: 9}}})
+	m := s.next(t)
+	for m.GetPromise() == nil {
+		m = s.next(t)
+	}
+	if diff := cmp.Diff(&fleetpb.Promise{UntilMicros: 9, BegunMicros: 7}, m.GetPromise(), protocmp.Transform()); diff != "" {
+		t.Errorf("promise differs (-want +got):\n%s", diff)
 	}
 }
 

@@ -119,6 +119,8 @@ func (r *recorder) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply {
 	return &fleetpb.AuditReply{Id: q.GetId()}
 }
 
+func (*recorder) Promise(_, _ limiter.Instant) (limiter.Instant, bool) { return 0, false }
+
 func TestEveryFieldOfAMessageIsDone(t *testing.T) {
 	config := func(snapshot, secret string) *fleetpb.ToHolder {
 		return &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Config{Config: &fleetpb.Config{

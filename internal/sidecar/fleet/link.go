@@ -102,7 +102,7 @@ func (l *link) run(ctx context.Context, h Handler, interval time.Duration) error
 	work.Go(l.write)
 	work.Go(func() { l.handle(ctx, h) })
 	work.Go(func() { l.reportEvery(ctx, h, interval) })
-	err := l.read(ctx)
+	err := l.read(ctx, h)
 	if errors.Is(err, errGoodbye) {
 		l.goodbye()
 	}
@@ -115,7 +115,7 @@ func (l *link) run(ctx context.Context, h Handler, interval time.Duration) error
 	return err
 }
 
-func (l *link) read(ctx context.Context) error {
+func (l *link) read(ctx context.Context, h Handler) error {
 	for {
 		m, err := l.stream.Recv()
 		if err != nil {
@@ -133,12 +133,30 @@ func (l *link) read(ctx context.Context) error {
 		case *fleetpb.ToHolder_Replicas:
 			l.replicas(m.Replicas.GetAddresses())
 			continue
+		case *fleetpb.ToHolder_Promise:
+			l.promise(m.Promise, h)
+			continue
 		}
 		select {
 		case l.in <- m:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+}
+
+// promise does what the leader asks for, and says so at once, whatever the handler is
+// doing. What is not said is kept all the same, and the leader asks again.
+func (l *link) promise(r *fleetpb.PromiseRequest, h Handler) {
+	begun, ok := h.Promise(limiter.Instant(r.GetNowMicros()), limiter.Instant(r.GetUntilMicros()))
+	if !ok {
+		return
+	}
+	select {
+	case l.out <- &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Promise{
+		Promise: &fleetpb.Promise{UntilMicros: r.GetUntilMicros(), BegunMicros: int64(begun)},
+	}}:
+	default: // the writer is behind
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 func TestBeatsPassWhatWaitsToBeSent(t *testing.T) {
@@ -63,4 +64,32 @@ func TestARejectedRowIsLoggedOnceAndEndsNothing(t *testing.T) {
 	if len(lines) != 2 || !strings.Contains(lines[0], "shop/quota") || !strings.Contains(lines[0], "windows[0].index is 24322") || !strings.Contains(lines[1], "admitted is -1") {
 		t.Errorf("the log says\n%s\nwant each cause once", out.String())
 	}
+}
+
+// promiser promises what goes beyond an instant.
+type promiser struct {
+	Handler
+	from limiter.Instant
+}
+
+func (p promiser) Promise(now, until limiter.Instant) (limiter.Instant, bool) {
+	return now - 1, until > p.from
+}
+
+// TestAPromiseIsSaidOnceItIsMade, unless that would keep the reader waiting.
+func TestAPromiseIsSaidOnceItIsMade(t *testing.T) {
+	l := newLink(nil, nil, 1, slog.New(slog.DiscardHandler))
+	request := &fleetpb.PromiseRequest{NowMicros: 7, UntilMicros: 9}
+	l.promise(request, promiser{from: 9})
+	if len(l.out) > 0 {
+		t.Fatalf("sent %v although nothing is promised", <-l.out)
+	}
+	l.promise(request, promiser{from: 8})
+	if p := (<-l.out).GetPromise(); p.GetUntilMicros() != 9 || p.GetBegunMicros() != 6 {
+		t.Errorf("promised %v", p)
+	}
+	for len(l.out) < cap(l.out) {
+		l.out <- nil
+	}
+	l.promise(request, promiser{from: 8})
 }

@@ -108,6 +108,12 @@ func (p *Pool) Reached(server string, by store.Reached) {
 	}
 }
 
+// Promise is that of the gate before the controller's own store. Windows of the budgets that
+// it hands on are others.
+func (p *Pool) Promise(now, until limiter.Instant) (begun limiter.Instant, ok bool) {
+	return p.controller.Promise(now, until)
+}
+
 // local is the local instant of the floors.
 func (p *Pool) local() int64 { return int64(time.Since(p.began)) }
 
