@@ -248,7 +248,7 @@ func TestHoldersAreToldOfTheirPoliciesOnly(t *testing.T) {
 		queue: make(chan *fleetpb.ToHolder, 1), told: map[types.NamespacedName]int64{}, back: true,
 		serves: &config{policies: map[types.NamespacedName]*policy.Policy{name: {}}},
 	}
-	s.sendHolders(map[types.NamespacedName]int64{name: 3, {Namespace: "n", Name: "other"}: 4}, true)
+	s.sendHolders(map[types.NamespacedName]int64{name: 3, {Namespace: "n", Name: "other"}: 4}, true, newReturns(func() limiter.Instant { return 1 }, true, nil))
 	got := (<-s.queue).GetHolders().GetCounts()
 	if len(got) != 1 || got[0].GetNamespace() != "n" || got[0].GetPolicy() != "p" || got[0].GetHolders() != 3 {
 		t.Errorf("it is told of %v", got)

@@ -73,6 +73,7 @@ func (s *site) lead(l *leader) {
 // An enforcer is the real client of a sidecar and its engine.
 type enforcer struct {
 	client *fleet.Client
+	gate   *twotier.Gate
 	engine *twotier.Limiter
 	mu     sync.Mutex
 	sent   *fleetpb.Holders_Count
@@ -110,6 +111,10 @@ func (*enforcer) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply {
 	return &fleetpb.AuditReply{Id: q.GetId()}
 }
 
+func (e *enforcer) Promise(now, until limiter.Instant) (limiter.Instant, bool) {
+	return e.gate.Promise(now, until)
+}
+
 // newEnforcer returns the sidecar of a pod.
 func (s *site) newEnforcer(t *testing.T, id Identity, p policy.Policy, dir string) *enforcer {
 	file := filepath.Join(dir, id.Pod)
@@ -124,11 +129,11 @@ func (s *site) newEnforcer(t *testing.T, id Identity, p policy.Policy, dir strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &enforcer{client: client}
+	e := &enforcer{client: client, gate: twotier.NewGate(client)}
 	e.engine = twotier.New(twotier.Config{
 		Scope: store.Scope{Cluster: "test", Namespace: p.Namespace, Policy: p.Name, Limit: "all"}, Params: p.Limits[0].Params(&p),
 		Mode: twotier.Leased, Size: twotier.Size{Type: twotier.Fixed, Batch: 5}, MaxKeys: 1, OnUnavailable: twotier.LocalShare,
-	}, client)
+	}, e.gate)
 	return e
 }
 

@@ -26,16 +26,24 @@ func (t *term) countHolders(namespace string) {
 	t.tasks.AddAfter(task{namespace: namespace, count: true}, holdersDelay)
 }
 
-// arrive notes that the holder of the session is back, once it sent something: it began no
-// window by itself since, and will not while its stream lasts.
+// arrive notes that the holder of the session is back, once it sent something. One that is
+// asked to promise is back when it does.
 func (t *term) arrive(s *session) {
+	if s.isBack() || s.promises && t.returns.asking(s.Namespace) {
+		return
+	}
+	t.returns.arrive(s.Identity, s.shares())
+	t.arrived(s)
+}
+
+// arrived has a holder that is back be one of those that are counted.
+func (t *term) arrived(s *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.back {
 		return
 	}
 	s.back = true
-	t.returns.arrive(s.Identity, maps.Clone(s.told))
 	if s.serves != nil {
 		t.returns.enter(s.PodUID, s.serves)
 	}
@@ -113,12 +121,12 @@ func (t *term) sendHolders(namespace string) {
 		holders[name] = t.returns.divisor(name, n)
 	}
 	for _, s := range in {
-		s.sendHolders(holders, all)
+		s.sendHolders(holders, all, t.returns)
 	}
 	t.configs.keep(namespace, used)
 }
 
-// isBack reports whether the holder sent something since its hello.
+// isBack reports whether the holder is back.
 func (s *session) isBack() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +142,7 @@ func (s *session) shares() map[types.NamespacedName]int64 {
 
 // sendHolders sends the holder the counts that are news to it; those that are not all
 // there may be only when they are higher.
-func (s *session) sendHolders(holders map[types.NamespacedName]int64, all bool) {
+func (s *session) sendHolders(holders map[types.NamespacedName]int64, all bool, returns *returns) {
 	message := &fleetpb.Holders{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +150,8 @@ func (s *session) sendHolders(holders map[types.NamespacedName]int64, all bool) 
 		return
 	}
 	for name := range s.serves.policies {
-		if n := holders[name]; n > s.told[name] || all && n > 0 && n != s.told[name] {
+		n := holders[name]
+		if (n > s.told[name] || all && n > 0 && n != s.told[name]) && returns.tell(s.Identity, name, n) {
 			s.told[name] = n
 			message.Counts = append(message.Counts, &fleetpb.Holders_Count{
 				Namespace: name.Namespace, Policy: name.Name, Holders: n,

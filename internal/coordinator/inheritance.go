@@ -18,7 +18,8 @@ const (
 	maxReturns = 128 << 10
 	// maxAbsences is how many are handed over of one policy; earlier ones become one.
 	maxAbsences = 4
-	// maxSteps is in how many steps holders come back in what is handed over.
+	// maxSteps is in how many steps holders come back in what is handed over, none earlier
+	// than it did, and promises are over, none later than it was.
 	maxSteps = 16
 )
 
@@ -33,7 +34,10 @@ type inheritance struct {
 type absence struct {
 	From  limiter.Instant `json:"from"`
 	Until limiter.Instant `json:"until"`
+	Whole limiter.Instant `json:"whole,omitempty"`
 	Back  []shares        `json:"back,omitempty"`
+	Lapse []shares        `json:"lapse,omitempty"`
+	Again []shares        `json:"again,omitempty"`
 }
 
 // shares are limiter.Shares: how many were back at each instant.
@@ -54,14 +58,20 @@ func (i *inheritance) of(name types.NamespacedName) []limiter.Absence {
 	}
 	out := make([]limiter.Absence, len(list))
 	for i, a := range list {
-		out[i] = limiter.Absence{From: a.From, Until: a.Until}
-		for _, s := range a.Back {
-			all := limiter.Shares{Of: s.Of}
-			for j, at := range s.At {
-				all.At = append(all.At, slices.Repeat([]limiter.Instant{at}, s.Count[j])...)
-			}
-			out[i].Back = append(out[i].Back, all)
+		out[i] = limiter.Absence{
+			From: a.From, Until: a.Until, Whole: a.Whole, Back: atLength(a.Back), Lapse: atLength(a.Lapse), Again: atLength(a.Again),
 		}
+	}
+	return out
+}
+
+func atLength(short []shares) (out []limiter.Shares) {
+	for _, s := range short {
+		all := limiter.Shares{Of: s.Of}
+		for j, at := range s.At {
+			all.At = append(all.At, slices.Repeat([]limiter.Instant{at}, s.Count[j])...)
+		}
+		out = append(out, all)
 	}
 	return out
 }
@@ -74,7 +84,7 @@ func inheritedFrom(data []byte) (*inheritance, error) {
 	}
 	for _, list := range append(slices.Collect(maps.Values(out.Policies)), out.Others) {
 		for _, a := range list {
-			for _, s := range a.Back {
+			for _, s := range slices.Concat(a.Back, a.Lapse, a.Again) {
 				if s.Of < 1 || len(s.At) != len(s.Count) || !slices.IsSorted(s.At) || slices.ContainsFunc(s.Count, func(n int) bool { return n < 1 || n > 1<<20 }) {
 					return nil, fmt.Errorf("shares of %d are back at %d instants, %d of them counted", s.Of, len(s.At), len(s.Count))
 				}
@@ -89,6 +99,7 @@ func inheritedFrom(data []byte) (*inheritance, error) {
 func (r *returns) export(stopped limiter.Instant) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.lapse(stopped)
 	out := inheritance{Policies: map[string][]absence{}}
 	if !r.first {
 		out.Others = handedOn(append(r.before.others(), limiter.Absence{From: r.from, Until: stopped}), stopped, limiter.MaxWindow)
@@ -115,11 +126,11 @@ func handedOn(all []limiter.Absence, stopped limiter.Instant, span limiter.Micro
 		if a.Until.Add(span) < stopped {
 			continue // no window that began then is open
 		}
-		short := absence{From: a.From, Until: a.Until}
-		for _, s := range a.Back {
-			short.Back = append(short.Back, inSteps(s))
-		}
-		out = append(out, short)
+		last := func(part []limiter.Instant) limiter.Instant { return part[len(part)-1] }
+		first := func(part []limiter.Instant) limiter.Instant { return part[0] }
+		out = append(out, absence{
+			From: a.From, Until: a.Until, Whole: a.Whole, Back: inSteps(a.Back, last), Lapse: inSteps(a.Lapse, first), Again: inSteps(a.Again, last),
+		})
 	}
 	for len(out) > maxAbsences {
 		out[1] = absence{From: out[0].From, Until: out[1].Until}
@@ -128,11 +139,14 @@ func handedOn(all []limiter.Absence, stopped limiter.Instant, span limiter.Micro
 	return out
 }
 
-// inSteps has holders be back in a few steps, and none earlier than it was.
-func inSteps(s limiter.Shares) shares {
-	out, size := shares{Of: s.Of}, (len(s.At)+maxSteps-1)/maxSteps
-	for part := range slices.Chunk(s.At, max(1, size)) {
-		out.At, out.Count = append(out.At, part[len(part)-1]), append(out.Count, len(part))
+// inSteps has holders come in a few steps, each of them when one of several does.
+func inSteps(all []limiter.Shares, one func([]limiter.Instant) limiter.Instant) (out []shares) {
+	for _, s := range all {
+		short, size := shares{Of: s.Of}, (len(s.At)+maxSteps-1)/maxSteps
+		for part := range slices.Chunk(s.At, max(1, size)) {
+			short.At, short.Count = append(short.At, one(part)), append(short.Count, len(part))
+		}
+		out = append(out, short)
 	}
 	return out
 }

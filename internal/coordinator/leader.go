@@ -144,6 +144,7 @@ func (t *term) run(ctx context.Context) {
 	running.Go(func() { t.audit(background) })
 	running.Go(func() { t.sweepBirths(background) })
 	running.Go(func() { t.lookForPods(background) })
+	running.Go(func() { t.askPromises(background) })
 	running.Go(func() { t.watchReplicas(background) })
 	running.Go(func() { t.notices.run(background) })
 	running.Go(func() { t.poolNotices.run(background) })

@@ -23,19 +23,30 @@ import (
 
 var large = flag.Bool("large", false, "have fleets of 2,000 and 5,000 sidecars come back, too")
 
-// backPerSecond is how many sidecars come back in a second.
-const backPerSecond = 50
+const (
+	// backPerSecond is how many sidecars come back in a second.
+	backPerSecond = 50
+	// muteTime is how long a new leader that is busy does not answer the leases of some
+	// sidecars after they are back, and for how long others are away again.
+	muteTime = 8 * time.Second
+)
 
 // A member is a sidecar: an engine, and what it knows of the leader.
 type member struct {
 	id      Identity
+	gate    *twotier.Gate
 	engine  *twotier.Limiter
 	policy  policy.Policy
+	breaks  bool          // its promises
+	late    time.Duration // that its promises take to the leader
 	mu      sync.Mutex
 	leader  *term
 	session *session
 	ways    uint64
 	lost    time.Time
+	mute    time.Time // until when nothing is answered
+	// When the stream breaks and the sidecar is back again, zero for never.
+	breaksAt, backAt time.Time
 }
 
 // Ways implements twotier.Reconnecting.
@@ -51,8 +62,12 @@ func (*member) Moved(context.Context, uint64) bool { return false }
 // Apply implements twotier.Store, by the messages that a sidecar sends.
 func (m *member) Apply(ctx context.Context, _ store.Key, _ limiter.Params, c limiter.Command) (limiter.Result, error) {
 	m.mu.Lock()
-	leader, s := m.leader, m.session
+	leader, s, mute := m.leader, m.session, time.Now().Before(m.mute)
 	m.mu.Unlock()
+	if mute {
+		<-ctx.Done()
+		return limiter.Result{}, &store.UnavailableError{Store: "the leader", Cause: ctx.Err()}
+	}
 	if leader == nil {
 		return limiter.Result{}, &store.UnavailableError{Store: "the leader", Cause: errors.New("no stream")}
 	}
@@ -86,12 +101,19 @@ func (m *member) part() {
 	m.leader, m.lost = nil, time.Now()
 }
 
+// silence has the leader not answer the sidecar for so long.
+func (m *member) silence(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mute = time.Now().Add(d)
+}
+
 // join has the sidecar connect with the holders that it was told.
 func (m *member) join(to *term, config *config) {
 	m.mu.Lock()
 	before := m.session
 	m.mu.Unlock()
-	hello := &fleetpb.Hello{BootNonce: "1"}
+	hello := &fleetpb.Hello{BootNonce: "1", Promises: true}
 	name := types.NamespacedName{Namespace: m.policy.Namespace, Name: m.policy.Name}
 	if before != nil && before.shares()[name] > 0 {
 		hello.Holders = []*fleetpb.Holders_Count{{Namespace: name.Namespace, Policy: name.Name, Holders: before.shares()[name]}}
@@ -103,39 +125,81 @@ func (m *member) join(to *term, config *config) {
 	m.ways++
 	m.mu.Unlock()
 	to.serveBy(s, config, true)
+	s.ask(to.returns.ask(s.Namespace))
 	to.arrive(s) // by its first report
+	m.hear()
 }
 
-// hear has the sidecars do what the leader told them.
-func hear(members []*member) {
-	for _, m := range members {
-		if s := m.session; s != nil {
-			for len(s.queue) > 0 {
-				for _, count := range (<-s.queue).GetHolders().GetCounts() {
-					m.engine.SetHolders(count.GetHolders())
-				}
-			}
+// hear has the sidecar do what the leader told it, unless its stream is broken.
+func (m *member) hear() {
+	for m.leader != nil && m.session != nil && len(m.session.queue) > 0 {
+		message := <-m.session.queue
+		for _, count := range message.GetHolders().GetCounts() {
+			m.engine.SetHolders(count.GetHolders())
+		}
+		if r := message.GetPromise(); r != nil {
+			m.promise(r)
 		}
 	}
 }
 
+// promise answers the leader.
+func (m *member) promise(r *fleetpb.PromiseRequest) {
+	var begun limiter.Instant
+	if !m.breaks {
+		var ok bool
+		if begun, ok = m.gate.Promise(limiter.Instant(r.GetNowMicros()), limiter.Instant(r.GetUntilMicros())); !ok {
+			return
+		}
+	}
+	leader, s, p := m.leader, m.session, &fleetpb.Promise{UntilMicros: r.GetUntilMicros(), BegunMicros: int64(begun)}
+	if m.late == 0 {
+		leader.promised(s, p)
+		return
+	}
+	time.AfterFunc(m.late, func() { leader.promised(s, p) })
+}
+
 // TestAFleetThatComesBackKeepsTheLimit: the leader of a large fleet changes, and its sidecars
-// need many windows to come back. Each asks for four units a second.
+// need many windows to come back. Each asks for four units a second. The new leader may be
+// busy: then it answers some of those who are back no lease for a while, reads promises of
+// others late, and some are away again without its knowledge.
 func TestAFleetThatComesBackKeepsTheLimit(t *testing.T) {
-	sizes := []int{1000}
+	sizes := []int{10, 150, 1000}
 	if *large {
 		sizes = []int{2000, 5000}
 	}
 	for _, n := range sizes {
 		for _, crash := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%d, crash %t", n, crash), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { comeBackTogether(t, n, crash) })
-			})
+			for _, busy := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%d, crash %t, busy %t", n, crash, busy), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						if over := comeBackTogether(t, n, crash, busy, false); over > 0 {
+							t.Errorf("a window admitted %d too many", over)
+						}
+					})
+				})
+			}
 		}
 	}
 }
 
-func comeBackTogether(t *testing.T, n int, crash bool) {
+// TestAFleetNeedsItsPromises: when sidecars that are back do not keep them, they and the
+// leader admit the same shares.
+func TestAFleetNeedsItsPromises(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		t.Run(fmt.Sprintf("crash %t", crash), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if over := comeBackTogether(t, 150, crash, true, true); over <= 0 {
+					t.Errorf("no window admits more, the most %d less than the limit", -over)
+				}
+			})
+		})
+	}
+}
+
+// comeBackTogether returns by how much the window with most exceeds the limit.
+func comeBackTogether(t *testing.T, n int, crash, busy, breaks bool) (over int64) {
 	limit, window := int64(n)*20, 10*limiter.Second // each asks for twice its part
 	if n > 1000 {
 		limit = 20_000
@@ -178,11 +242,12 @@ func comeBackTogether(t *testing.T, n int, crash bool) {
 	defer running.Wait()
 	defer stop()
 	for i, id := range ids {
-		m := &member{id: id, policy: p}
+		m := &member{id: id, policy: p, breaks: breaks}
+		m.gate = twotier.NewGate(m)
 		m.engine = twotier.New(twotier.Config{
 			Scope: store.Scope{Cluster: "test", Namespace: "shop", Policy: p.Name, Limit: "all"}, Params: p.Limits[0].Params(&p),
 			Mode: twotier.Leased, Size: twotier.Size{Type: twotier.Fixed, Batch: 5}, MaxKeys: 1, OnUnavailable: twotier.LocalShare,
-		}, m)
+		}, m.gate)
 		members[i] = m
 		m.join(leader, config)
 		running.Go(func() {
@@ -197,12 +262,22 @@ func comeBackTogether(t *testing.T, n int, crash bool) {
 			}
 		})
 	}
-	tell := func() {
-		leader.sendHolders("shop")
-		hear(members)
+	// listen has the sidecars hear for so long what the leader says to them.
+	listen := func(d time.Duration) {
+		for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second / 5) {
+			leader.sendHolders("shop")
+			for _, m := range members {
+				switch now := time.Now(); {
+				case m.leader != nil && !m.breaksAt.IsZero() && now.After(m.breaksAt) && now.Before(m.backAt):
+					m.part()
+				case m.leader == nil && !m.backAt.IsZero() && now.After(m.backAt):
+					m.join(leader, config)
+				}
+				m.hear()
+			}
+		}
 	}
-	tell()
-	time.Sleep(13 * time.Second)
+	listen(13 * time.Second)
 
 	for _, m := range members {
 		m.part()
@@ -215,30 +290,39 @@ func comeBackTogether(t *testing.T, n int, crash bool) {
 	leader.tasks.ShutDown()
 	time.Sleep(2 * time.Second)
 	leader = begin()
+	running.Go(func() { leader.askPromises(ctx) })
 	least := int64(n)
 	for i, m := range members {
+		switch {
+		case !busy:
+		case i%7 == 3:
+			m.silence(muteTime)
+		case i%7 == 4:
+			m.late = time.Duration(i%45) * time.Second / 10
+		case i%7 == 5:
+			m.breaksAt, m.backAt = time.Now().Add(time.Second), time.Now().Add(time.Second+muteTime)
+		}
 		m.join(leader, config)
 		if i%(backPerSecond/5) == 0 {
-			tell()
-			time.Sleep(time.Second / 5)
+			listen(time.Second / 5)
 		}
 		m.session.mu.Lock()
 		least = min(least, m.session.told[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}])
 		m.session.mu.Unlock()
 	}
-	time.Sleep(25 * time.Second)
+	listen(25 * time.Second)
 	stop()
 	running.Wait()
 	if least < int64(n) {
 		t.Errorf("%d holders were told of %d", least, n)
 	}
-	for index, sum := range admitted {
-		if got := sum.Load(); got > limit {
-			t.Errorf("window %d admitted %d of %d", index, got, limit)
-		}
+	over = -limit
+	for _, sum := range admitted {
+		over = max(over, sum.Load()-limit)
 	}
 	last := limiter.Rate{Limit: 1, Window: window}.WindowAt(limiter.Instant(time.Now().UnixMicro())).Index - 1
 	if got := admitted[last].Load(); got < limit*95/100 {
 		t.Errorf("when all were back a window admitted %d of %d", got, limit)
 	}
+	return over
 }

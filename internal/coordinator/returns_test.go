@@ -186,7 +186,9 @@ func TestWhatIsHandedOverOfReturnsIsNeverEarlier(t *testing.T) {
 	for i := range 777 {
 		all.At = append(all.At, limiter.Instant(i*i))
 	}
-	known := []limiter.Absence{{From: 1, Until: limiter.MaxInstant, Back: []limiter.Shares{all}}}
+	known := []limiter.Absence{{
+		From: 1, Until: limiter.MaxInstant, Whole: 9, Back: []limiter.Shares{all}, Lapse: []limiter.Shares{all}, Again: []limiter.Shares{all},
+	}}
 	short := handedOn(known, 1e6, limiter.Second)
 	if len(short) != 1 || len(short[0].Back) != 1 || len(short[0].Back[0].At) > maxSteps || short[0].Until != 1e6 {
 		t.Fatalf("handed on %+v", short)
@@ -199,10 +201,13 @@ func TestWhatIsHandedOverOfReturnsIsNeverEarlier(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := read.of(types.NamespacedName{Namespace: "shop", Name: "checkout"})[0].Back[0].At
-	for i := range all.At {
-		if len(got) != len(all.At) || got[i] < all.At[i] {
-			t.Fatalf("holder %d is back at %d, before %d", i, got[i], all.At[i])
+	got := read.of(types.NamespacedName{Namespace: "shop", Name: "checkout"})[0]
+	if got.Whole != 9 || len(got.Back[0].At) != len(all.At) || len(got.Lapse[0].At) != len(all.At) || len(got.Again[0].At) != len(all.At) {
+		t.Fatalf("read %+v", got)
+	}
+	for i, at := range all.At {
+		if back, over, again := got.Back[0].At[i], got.Lapse[0].At[i], got.Again[0].At[i]; back < at || over > at || again < at {
+			t.Fatalf("holder %d is back at %d, promises until %d and again at %d, which was at %d", i, back, over, again, at)
 		}
 	}
 	if got := handedOn(known, limiter.Instant(limiter.Day), limiter.Second); len(got) != 1 {

@@ -110,6 +110,7 @@ func (t *term) enter(s *session) error {
 	if m := t.replicas.Load(); m != nil {
 		s.push(m)
 	}
+	s.ask(t.returns.ask(s.Namespace))
 	t.metrics.sessions.Set(float64(t.sessions.len()))
 	if old != nil {
 		old.close(errReplaced)
@@ -132,6 +133,7 @@ func (t *term) leave(s *session, cause error) {
 		t.returns.lose(s.Identity, s.shares())
 	}
 	if errors.Is(cause, errLeft) {
+		t.returns.leave(s.PodUID)
 		t.books.leave(s.holder(), policies)
 	} else {
 		t.books.lose(s.holder(), policies)

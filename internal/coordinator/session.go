@@ -44,6 +44,8 @@ type session struct {
 	mode    fleetpb.Mode
 	since   time.Time
 	offered string // config version it enforced when it connected
+	// promises says that the holder promises what it is asked for.
+	promises bool
 
 	queue chan *fleetpb.ToHolder
 	known chan struct{}           // closed when it is known what the holder has to enforce
@@ -61,7 +63,7 @@ type session struct {
 	spoken     map[limitName]struct{} // limits that the parts of a report spoke of so far
 
 	mu          sync.Mutex
-	back        bool    // it sent something since its hello
+	back        bool    // it sent something since its hello, or promised what it was asked for
 	serves      *config // what the holder is served by; nil before the first
 	sent        bool    // the holder was sent that, too; otherwise it is a part
 	acked       *config // what it enforces, as it says; nil before the first
@@ -84,6 +86,7 @@ func newSession(id Identity, hello *fleetpb.Hello, stop context.CancelCauseFunc)
 		mode:        hello.GetMode(),
 		since:       time.Now(),
 		offered:     hello.GetConfigVersion(),
+		promises:    hello.GetPromises(),
 		queue:       make(chan *fleetpb.ToHolder, queueSize),
 		known:       make(chan struct{}),
 		close:       stop,
@@ -278,6 +281,9 @@ func (t *term) handle(ctx context.Context, s *session, m *fleetpb.FromHolder) er
 		if share := t.beat(ctx, s, m.Heartbeat); share.GetShare().GetError() == "" || !t.parting.Load() {
 			s.answer(ctx, share)
 		}
+		return nil
+	case *fleetpb.FromHolder_Promise:
+		t.promised(s, m.Promise)
 		return nil
 	case *fleetpb.FromHolder_Report:
 		return t.report(ctx, s, m.Report)

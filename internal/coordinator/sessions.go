@@ -91,6 +91,13 @@ func (ss *sessions) in(namespace string) []*session {
 	return out
 }
 
+// namespaces returns those of sessions.
+func (ss *sessions) namespaces() []string {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return slices.Collect(maps.Keys(ss.spaces))
+}
+
 // all returns every session.
 func (ss *sessions) all() []*session {
 	ss.mu.Lock()

@@ -1,0 +1,168 @@
+package coordinator
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// promises are those of sidecars that begin no window by themselves for a while. They are
+// asked for while some are absent, and of a namespace until all have settled.
+type promises struct {
+	of      map[string]*holderPromise  // by pod UID
+	rounds  []round                    // that are not over, in order
+	settled map[string]limiter.Instant // by namespace, where nobody is absent any more
+}
+
+// A holderPromise is that of the sidecar of a pod.
+type holderPromise struct {
+	nonce string // of the process
+	at    limiter.Instant
+	until limiter.Instant // the promise lapsed then, if that is over
+	// shares are the largest ones that the sidecar may use when it lapses: each the least
+	// number of holders that it came with or was sent since.
+	shares map[types.NamespacedName]int64
+}
+
+// A round is all that is promised until one instant.
+type round struct {
+	until limiter.Instant
+	pods  map[string]*holderPromise // by pod UID
+}
+
+func newPromises() promises {
+	return promises{of: map[string]*holderPromise{}, settled: map[string]limiter.Instant{}}
+}
+
+// over reports whether a promise is over that was not renewed.
+func (p *promises) over(now limiter.Instant) bool {
+	return len(p.rounds) > 0 && p.rounds[0].until <= now
+}
+
+// extend has promises be asked for until the instant.
+func (p *promises) extend(namespace string, until limiter.Instant) {
+	p.settled[namespace] = max(p.settled[namespace], until)
+}
+
+// move has a pod's promise be one of the round, nil for none.
+func (p *promises) move(podUID string, of *holderPromise, to *round) {
+	for i := range p.rounds {
+		delete(p.rounds[i].pods, podUID)
+	}
+	if of.until = limiter.MaxInstant; to != nil {
+		of.until, to.pods[podUID] = to.until, of
+	}
+}
+
+// promise notes what the sidecar of a pod promised, which came with the shares that it had. It
+// reports whether it counts: when the leader asked for it and it is not over, nor was a window
+// begun that the leader's clock is yet to come to.
+func (r *returns) promise(id Identity, nonce string, had map[types.NamespacedName]int64, begun, until limiter.Instant) bool {
+	if r.first {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock()
+	r.lapse(now)
+	var to *round
+	for i := range r.promises.rounds {
+		if of := &r.promises.rounds[i]; of.until == until {
+			to = of
+		}
+	}
+	if to == nil || begun > now {
+		return false
+	}
+	of := r.promises.of[id.PodUID]
+	switch {
+	case of == nil:
+		of = &holderPromise{nonce: nonce, at: now, shares: map[types.NamespacedName]int64{}}
+		if _, before := r.brought[id.PodUID]; !before {
+			maps.Copy(of.shares, had)
+		}
+		r.promises.of[id.PodUID] = of
+	case of.until <= now:
+		of.nonce, of.at = nonce, now
+		r.again(of, now)
+	case nonce != of.nonce && of.until == limiter.MaxInstant:
+		of.nonce, of.at = nonce, now // the one before left and had begun nothing
+	case nonce != of.nonce || begun > of.at:
+		return false // the promise of the process before is not over, or was not kept
+	case of.until > until:
+		return true // it was overtaken
+	}
+	r.bring(id, had)
+	r.promises.move(id.PodUID, of, to)
+	return true
+}
+
+// tell reports whether the sidecar of the pod may be sent the number of holders: not while
+// its promise is over, since it may be on the share that it has.
+func (r *returns) tell(id Identity, name types.NamespacedName, holders int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	of, now := r.promises.of[id.PodUID], r.clock()
+	switch {
+	case of == nil:
+		return true
+	case of.until <= now:
+		return !r.asks(id.Namespace, now)
+	}
+	if had := of.shares[name]; had == 0 || holders < had {
+		of.shares[name] = holders
+	}
+	return true
+}
+
+// lapse notes that promises are over. The lock is held.
+func (r *returns) lapse(now limiter.Instant) {
+	changed := map[types.NamespacedName]struct{}{}
+	for r.promises.over(now) {
+		for _, of := range r.promises.rounds[0].pods {
+			for name, n := range of.shares {
+				if c := r.of(name); of.until <= c.Until {
+					c.Lapse = entered(c.Lapse, n, of.until)
+					changed[name] = struct{}{}
+				}
+			}
+		}
+		r.promises.rounds = r.promises.rounds[1:]
+	}
+	for name := range changed {
+		r.know(name)
+	}
+}
+
+// again notes that a promise which had lapsed holds again. The lock is held.
+func (r *returns) again(of *holderPromise, now limiter.Instant) {
+	for name, n := range of.shares {
+		if c := r.of(name); now <= c.Until {
+			c.Again = entered(c.Again, n, now)
+			r.know(name)
+		}
+	}
+}
+
+// leave notes that a sidecar left in order, or is gone: it begins no window any more.
+func (r *returns) leave(podUID string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.release(podUID)
+}
+
+// release is leave; the lock is held.
+func (r *returns) release(podUID string) {
+	of := r.promises.of[podUID]
+	if of == nil {
+		return
+	}
+	now := r.clock()
+	r.lapse(now)
+	if of.until <= now {
+		r.again(of, now)
+	}
+	r.promises.move(podUID, of, nil)
+}

@@ -1,0 +1,232 @@
+package coordinator
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// A stage is the time in which sidecars come back to a new leader, by a clock that a test
+// moves. The limit is 100 in 10 s, and there are two sidecars that were told so.
+type stage struct {
+	*returns
+	t      *testing.T
+	now    limiter.Instant
+	config *config
+	policy policy.Policy
+}
+
+const stageWindow = 10 * limiter.Second
+
+func newStage(t *testing.T) *stage {
+	p := limited("shop", 1, 100, stageWindow)
+	config, err := newConfig(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t, config: config, policy: p, now: limiter.Instant(1000 * limiter.Second)}
+	s.returns = newReturns(func() limiter.Instant { return s.now }, false, nil)
+	s.await([]Identity{pod("shop", "web-0"), pod("shop", "web-1")})
+	return s
+}
+
+// at moves the clock to so many seconds after the term began.
+func (s *stage) at(second float64) {
+	s.now = limiter.Instant(1000*limiter.Second) + limiter.Instant(second*float64(limiter.Second))
+}
+
+// promises has a sidecar do what it is asked for, and returns whether that counts.
+func (s *stage) promises(name, nonce string, begun limiter.Instant) bool {
+	s.t.Helper()
+	m := s.ask("shop")
+	if m == nil {
+		s.t.Fatal("nothing is asked for")
+	}
+	return s.says(name, nonce, begun, m.GetPromise())
+}
+
+func (s *stage) says(name, nonce string, begun limiter.Instant, r *fleetpb.PromiseRequest) bool {
+	id := pod("shop", name)
+	ok := s.promise(id, nonce, sharesFrom("shop", []*fleetpb.Holders_Count{{Namespace: "shop", Policy: "checkout", Holders: 2}}), begun, limiter.Instant(r.GetUntilMicros()))
+	if ok {
+		s.enter(id.PodUID, s.config)
+	}
+	return ok
+}
+
+// require fails unless so much is granted of a window that begins at the second.
+func (s *stage) require(second float64, want int64) {
+	s.t.Helper()
+	s.at(second)
+	params := s.policy.Limits[0].Params(&s.policy)
+	absences := s.absences(store.Scope{Namespace: "shop", Policy: "checkout", Limit: "all"})
+	_, res := params.Step(limiter.State{}, s.now, limiter.Command{
+		Op: limiter.Take, Min: 1, Want: 100, Memory: limiter.Memory{Absences: absences},
+	})
+	if res.Granted != want {
+		s.t.Errorf("granted %d of the window at %v s, want %d", res.Granted, second, want)
+	}
+}
+
+// TestAShareIsGrantedOfWindowsThatItsHolderPromised not to begin.
+func TestAShareIsGrantedOfWindowsThatItsHolderPromised(t *testing.T) {
+	for name, tc := range map[string]func(*stage){
+		"both promised": func(s *stage) {
+			s.at(8)
+			s.promises("web-0", "1", 0)
+			s.promises("web-1", "1", 0)
+			s.require(10, 100)
+		},
+		"one promised": func(s *stage) {
+			s.at(8)
+			s.promises("web-0", "1", 0)
+			s.require(10, 50)
+		},
+		"it is over": func(s *stage) {
+			s.at(4.9)
+			s.promises("web-0", "1", 0)
+			s.require(10, 0)
+		},
+		"it lasts a little longer than the window begins": func(s *stage) {
+			s.at(5.1)
+			s.promises("web-0", "1", 0)
+			s.require(10, 50)
+		},
+		"it is over, but the window began before": func(s *stage) {
+			s.at(8)
+			s.promises("web-0", "1", 0)
+			s.require(19, 50)
+			s.require(20, 0)
+		},
+		"it is made again in time": func(s *stage) {
+			s.at(4)
+			s.promises("web-0", "1", 0)
+			s.at(6)
+			s.promises("web-0", "1", 0)
+			s.require(10, 50)
+		},
+		"it is made again later": func(s *stage) {
+			s.at(3)
+			s.promises("web-0", "1", 0)
+			s.at(9)
+			s.promises("web-0", "1", 0)
+			s.require(10, 50)
+		},
+		"it is made again once the window began": func(s *stage) {
+			s.at(3)
+			s.promises("web-0", "1", 0)
+			s.at(11)
+			s.promises("web-0", "1", limiter.Instant(1010*limiter.Second))
+			s.require(12, 0)
+			s.at(18)
+			s.promises("web-0", "1", limiter.Instant(1010*limiter.Second))
+			s.require(20, 50)
+		},
+		"it came too late": func(s *stage) {
+			s.at(3)
+			late := s.ask("shop").GetPromise()
+			s.at(8)
+			if s.says("web-0", "1", 0, late) {
+				s.t.Error("a promise counts that is over")
+			}
+			s.require(10, 0)
+		},
+		"it was overtaken": func(s *stage) {
+			s.at(5)
+			first := s.ask("shop").GetPromise()
+			s.at(7)
+			s.promises("web-0", "1", 0)
+			if !s.says("web-0", "1", 0, first) {
+				s.t.Error("a promise is broken by one that it overtook")
+			}
+			s.require(10, 50)
+			s.require(11, 50)
+		},
+		"a window was begun that is yet to come": func(s *stage) {
+			s.at(8)
+			if s.promises("web-0", "1", s.now+1) {
+				s.t.Error("a sidecar is back that has begun a later window")
+			}
+			s.require(10, 0)
+		},
+		"it was not kept": func(s *stage) {
+			s.at(8)
+			s.promises("web-0", "1", 0)
+			s.at(11)
+			if s.promises("web-0", "1", limiter.Instant(1010*limiter.Second)) {
+				s.t.Error("a promise goes on that was not kept")
+			}
+			s.require(20, 0)
+		},
+		"another process of the pod waits for its end": func(s *stage) {
+			s.at(4)
+			s.promises("web-0", "1", 0)
+			s.at(6)
+			if s.promises("web-0", "2", 0) {
+				s.t.Error("what one process promised another one goes on with")
+			}
+			s.at(9.5)
+			if !s.promises("web-0", "2", 0) {
+				s.t.Error("nothing is promised although the promise before is over")
+			}
+			s.require(10, 50)
+		},
+		"its sidecar left": func(s *stage) {
+			s.at(3)
+			s.promises("web-0", "1", 0)
+			s.leave(pod("shop", "web-0").PodUID)
+			s.require(10, 50)
+		},
+		"its pod is gone, after it was over": func(s *stage) {
+			s.at(3)
+			s.promises("web-0", "1", 0)
+			s.lose(pod("shop", "web-0"), nil)
+			s.require(10, 0)
+			s.settle("shop", map[string]struct{}{pod("shop", "web-1").PodUID: {}}, func(types.NamespacedName) bool { return true })
+			s.require(11, 0)
+			s.require(20, 50)
+		},
+		"all promised once": func(s *stage) {
+			s.at(3)
+			s.promises("web-0", "1", 0)
+			s.promises("web-1", "1", 0)
+			s.at(7)
+			s.promises("web-0", "1", 0)
+			s.require(10, 50)
+			s.require(20, 100) // the first that began when all were back is over
+		},
+		"the other pod is gone": func(s *stage) {
+			s.at(7)
+			s.promises("web-0", "1", 0)
+			s.settle("shop", map[string]struct{}{pod("shop", "web-0").PodUID: {}}, func(types.NamespacedName) bool { return true })
+			s.require(10, 100)
+		},
+		"a new one was sent a number": func(s *stage) {
+			s.at(3)
+			until := limiter.Instant(s.ask("shop").GetPromise().GetUntilMicros())
+			name := types.NamespacedName{Namespace: "shop", Name: "checkout"}
+			if id := pod("shop", "web-2"); !s.promise(id, "1", nil, 0, until) || !s.tell(id, name, 4) {
+				s.t.Error("a new sidecar is not sent a number of holders")
+			}
+			s.at(8)
+			if s.tell(pod("shop", "web-2"), name, 3) {
+				s.t.Error("a sidecar whose promise is over is sent another number")
+			}
+			s.promises("web-0", "1", 0)
+			s.require(10, 25)
+		},
+		"one is of an earlier version": func(s *stage) {
+			s.at(3)
+			s.arrive(pod("shop", "web-1"), sharesFrom("shop", []*fleetpb.Holders_Count{{Namespace: "shop", Policy: "checkout", Holders: 2}}))
+			s.enter(pod("shop", "web-1").PodUID, s.config)
+			s.require(10, 50)
+		},
+	} {
+		t.Run(name, func(t *testing.T) { tc(newStage(t)) })
+	}
+}
