@@ -21,7 +21,7 @@ func refuseEntry(w http.ResponseWriter, r *http.Request, why *pools.Refusal) {
 	detail := fmt.Sprintf("pool %q %s", why.Pool.Name, slotDetail(why))
 	p := reducedCapacity(why.Pool.StatusCode, why.Pool.Name, detail)
 	p.Reason, p.Source = "NO_SLOT", map[string]string{"namespace": why.Pool.Namespace, "pool": why.Pool.Name}
-	p.Write(w, r)
+	reject(w, r, p)
 }
 
 // slotFields sets the fields of the IETF draft "RateLimit header fields for HTTP", whose

@@ -16,6 +16,7 @@ type parts struct {
 	http.ResponseWriter
 	request *http.Request // as it came
 	passing bool          // the answer is the app's
+	refused bool          // there was none, and we answered
 	chunked bool          // it is sent in chunks
 	left    int64         // of its body; negative when the length is not known
 }
@@ -62,6 +63,8 @@ func (a *parts) end() {
 		framing.Between(a.request.Context(), false)
 	}
 }
+
+func (a *parts) refuse() { a.refused, a.passing = true, false }
 
 // Unwrap returns the writer that an http.ResponseController finds the rest in.
 func (a *parts) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -80,7 +80,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 1 { // of HTTP/2 it would become GOAWAY, to all clients that share the connection
 			w.Header().Set("Connection", "close")
 		}
-		wrong.Write(w, r)
+		reject(w, r, *wrong)
+		discard(w, r)
 		return
 	}
 	sanitize(r.Header)
@@ -91,23 +92,33 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 && r.Trailer == nil {
 		r.Trailer = http.Header{} // which net/http fills with trailers that were not announced
 	}
+	if !p.pass(w, r) {
+		discard(w, r)
+	}
+}
+
+// pass lets r through when it has a slot, which it has no more when pass returns, and
+// reports whether the app answered.
+func (p *Proxy) pass(w http.ResponseWriter, r *http.Request) (answered bool) {
 	slot, refusal, err := p.enter(r)
 	switch {
 	case err != nil:
 		p.fail(w, r, err)
+		return false
 	case refusal != nil:
 		refuseEntry(w, r, refusal)
+		return false
 	case slot.Held():
 		f := &flight{parts: parts{ResponseWriter: w, request: r}, slot: slot}
 		defer f.land()
-		p.decide(f, r)
+		return p.decide(f, r)
 	default:
-		p.decide(w, r)
+		return p.decide(w, r)
 	}
 }
 
-// decide lets r through when all limits admit it.
-func (p *Proxy) decide(w http.ResponseWriter, r *http.Request) {
+// decide lets r through when all limits admit it, and reports whether the app answered.
+func (p *Proxy) decide(w http.ResponseWriter, r *http.Request) (answered bool) {
 	verdict, err := p.judge(r)
 	if verdict.Admission != nil && err == nil {
 		err = verdict.Admission.Wait(r.Context())
@@ -118,14 +129,17 @@ func (p *Proxy) decide(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		p.fail(w, r, err)
+		return false
 	case !verdict.Allowed:
 		refuse(w, r, verdict.Refusal)
+		return false
 	default:
-		p.forward(w, r)
+		return p.forward(w, r)
 	}
 }
 
-func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
+// forward reports whether the app answered.
+func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) {
 	side := p.http1
 	if r.ProtoMajor == 2 {
 		side = p.http2
@@ -143,7 +157,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 		whole := &slotless{parts{ResponseWriter: w, request: r, passing: true}}
 		defer whole.end()
 		side.ServeHTTP(whole, r)
-		return
+		return !whole.refused
 	}
 	f.passing = true
 	defer f.end()
@@ -151,6 +165,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	side.ServeHTTP(f, r)
 	f.answered = true
+	return !f.refused
 }
 
 // fail answers a request that was not decided.
@@ -160,7 +175,7 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p.cfg.Metrics.Errors.Inc()
 	p.cfg.Log.Error("a request was not decided", "error", err)
-	problem.New(http.StatusInternalServerError, "the rate limiter failed").Write(w, r)
+	reject(w, r, problem.New(http.StatusInternalServerError, "the rate limiter failed"))
 }
 
 func (p *Proxy) enter(r *http.Request) (s pools.Slot, refusal *pools.Refusal, err error) {
@@ -196,10 +211,13 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	f, _ := w.(*flight)
 	_, unread := errors.AsType[*bodyError](err)
 	ended := r.Context().Err() != nil
+	if answer, ok := w.(interface{ refuse() }); ok {
+		answer.refuse()
+	}
 	switch {
 	case unread && !ended, ended && framing.IsMalformed(r.Context()):
 		w.Header().Set("Connection", "close")
-		problem.New(http.StatusBadRequest, "the body of the request is malformed").Write(w, r)
+		reject(w, r, problem.New(http.StatusBadRequest, "the body of the request is malformed"))
 		return
 	case f != nil && errors.Is(context.Cause(r.Context()), errFenced):
 		refuseEntry(w, r, f.slot.Refusal())
@@ -209,5 +227,5 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	case f != nil:
 		f.failed = true
 	}
-	problem.New(http.StatusBadGateway, "the app behind the rate limiter did not answer").Write(w, r)
+	reject(w, r, problem.New(http.StatusBadGateway, "the app behind the rate limiter did not answer"))
 }

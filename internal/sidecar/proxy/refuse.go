@@ -18,7 +18,7 @@ func refuse(w http.ResponseWriter, r *http.Request, why *enforce.Refusal) {
 	p := problemOf(why)
 	p.Body = why.Policy.Response.Body
 	p.Source = map[string]string{"namespace": why.Policy.Namespace, "policy": why.Policy.Name, "limit": why.Limit.Name}
-	p.Write(w, r)
+	reject(w, r, p)
 }
 
 func problemOf(why *enforce.Refusal) problem.Problem {

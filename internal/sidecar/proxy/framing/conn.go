@@ -153,6 +153,13 @@ func IsMalformed(ctx context.Context) bool {
 	return ok && c.broken.Load()
 }
 
+// CloseWrite tells the client of the request with this context that nothing more comes.
+func CloseWrite(ctx context.Context) {
+	if c, ok := ctx.Value(contextKey{}).(*Conn); ok {
+		_ = c.CloseWrite() // one that fails is closed anyway
+	}
+}
+
 // Tunnel ends the checks of the connection that the request with this context came over.
 // Call it before the client is told that the protocol changes.
 func Tunnel(ctx context.Context) {
