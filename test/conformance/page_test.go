@@ -45,9 +45,7 @@ func table() string {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if dir, err := programs(); err == nil {
-		_ = os.RemoveAll(dir)
-	}
+	_ = os.RemoveAll(programs.dir)
 	fmt.Print("\n" + table())
 	os.Exit(code)
 }

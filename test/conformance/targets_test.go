@@ -37,16 +37,22 @@ func (t target) isOurs() bool { return t.name == limited || t.name == pooled }
 // before it.
 func targets(t *testing.T, app string, ready func(address string) error) []target {
 	t.Helper()
+	return inFrontOf(t, proxyHTTP2, func() string { return app }, ready)
+}
+
+// inFrontOf returns the same for an app of its own for each target. how configures haproxy.
+func inFrontOf(t *testing.T, how haproxyConfig, app func() string, ready func(address string) error) []target {
+	t.Helper()
 	store, err := servers.Redis(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Kill)
 	all := []target{
-		{direct, app},
-		{limited, startSidecar(t, app, snapshot(store.Address, false))},
-		{pooled, startSidecar(t, app, snapshot(store.Address, true))},
-		{other, startHAProxy(t, app)},
+		{direct, app()},
+		{limited, startSidecar(t, app(), snapshot(store.Address, false))},
+		{pooled, startSidecar(t, app(), snapshot(store.Address, true))},
+		{other, startHAProxy(t, app(), how)},
 	}
 	for _, at := range all {
 		await(t, at.name, func() error { return ready(at.address) })
@@ -96,9 +102,11 @@ func startSidecar(t *testing.T, app string, s policy.Snapshot) string {
 	return listen
 }
 
-// haproxyConfig is what a plain reverse proxy needs that speaks HTTP/2 on both sides: where
-// it listens, and the app.
-const haproxyConfig = `
+// A haproxyConfig is what a plain reverse proxy needs. Two verbs stand for the address where
+// it listens, and for the app's.
+type haproxyConfig string
+
+const haproxyDefaults = `
 global
   maxconn 1000
 defaults
@@ -106,6 +114,12 @@ defaults
   timeout connect 5s
   timeout client 75s
   timeout server 75s
+  timeout tunnel 75s
+`
+
+const (
+	// proxyHTTP2 speaks HTTP/2 on both sides.
+	proxyHTTP2 haproxyConfig = haproxyDefaults + `
 frontend f
   bind %s proto h2
   default_backend b
@@ -113,8 +127,18 @@ backend b
   http-reuse always
   server app %s proto h2
 `
+	// proxyHTTP1 speaks HTTP/1 on both sides, and has a connection to the app for each of a client.
+	proxyHTTP1 haproxyConfig = haproxyDefaults + `
+frontend f
+  bind %s
+  default_backend b
+backend b
+  http-reuse never
+  server app %s
+`
+)
 
-func startHAProxy(t *testing.T, app string) string {
+func startHAProxy(t *testing.T, app string, how haproxyConfig) string {
 	t.Helper()
 	haproxy, err := exec.LookPath("haproxy")
 	if err != nil {
@@ -124,7 +148,7 @@ func startHAProxy(t *testing.T, app string) string {
 		t.Fatal("haproxy is not installed: install it with your system's package manager; make test-conformance does")
 	}
 	listen, file := freeAddress(t), filepath.Join(t.TempDir(), "haproxy.cfg")
-	if err := os.WriteFile(file, fmt.Appendf(nil, haproxyConfig, listen, app), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, string(how), listen, app), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run(t, haproxy, nil, "-q", "-db", "-f", file)
@@ -178,28 +202,44 @@ func portOf(address string) string {
 	return port
 }
 
-// programs are built once: the sidecar, and those of the suites. The directory is removed by
-// TestMain.
-var programs = sync.OnceValues(func() (dir string, err error) {
-	if dir, err = os.MkdirTemp("", "weir-conformance-"); err != nil {
-		return "", err
-	}
-	for _, what := range [][]string{
-		{"-C", filepath.Join("..", ".."), "build", "-o", dir + "/", "./cmd/sidecar"},
-		{"build", "-o", dir + "/", "github.com/summerwind/h2spec/cmd/h2spec", "google.golang.org/grpc/interop/client", "google.golang.org/grpc/interop/server"},
-	} {
-		if out, err := exec.CommandContext(context.Background(), "go", what...).CombinedOutput(); err != nil {
-			return dir, fmt.Errorf("build: %w\n%s", err, out)
-		}
-	}
-	return dir, nil
-})
+// packages are those of the suites' programs.
+var packages = map[string]string{
+	"sidecar": "./cmd/sidecar", // of this repository's own module
+	"h2spec":  "github.com/summerwind/h2spec/cmd/h2spec",
+	"client":  "google.golang.org/grpc/interop/client",
+	"server":  "google.golang.org/grpc/interop/server",
+}
 
+// programs are those that a suite asked for. TestMain removes their directory.
+var programs struct {
+	mu    sync.Mutex
+	dir   string
+	built map[string]bool
+}
+
+// program returns the path of a program, which is built the first time.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	dir, err := programs()
-	if err != nil {
-		t.Fatal(err)
+	programs.mu.Lock()
+	defer programs.mu.Unlock()
+	if programs.dir == "" {
+		dir, err := os.MkdirTemp("", "weir-conformance-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs.dir, programs.built = dir, map[string]bool{}
 	}
-	return filepath.Join(dir, name)
+	path := filepath.Join(programs.dir, name)
+	if programs.built[name] {
+		return path
+	}
+	args := []string{"build", "-o", path, packages[name]}
+	if name == "sidecar" {
+		args = append([]string{"-C", filepath.Join("..", "..")}, args...)
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", name, err, out)
+	}
+	programs.built[name] = true
+	return path
 }
