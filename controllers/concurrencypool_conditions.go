@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/poolaudit"
 	"github.com/weir-dev/weir/internal/condition"
 	"github.com/weir-dev/weir/pkg/policy"
 )
@@ -47,7 +48,7 @@ func poolWithinBound(s *poolScope) metav1.Condition {
 		return condition.False(kind, v1alpha1.BoundExceededReason, s.overshot(f.Overshoot))
 	case audit.FailOpen:
 		return condition.Unknown(kind, v1alpha1.LocalOnlyReason,
-			"cut off from the coordinator, these pods admit as many requests as they infer by themselves: "+nameSome(s.reporting((*audit.PoolReport).Local)))
+			"cut off from the coordinator, these pods admit as many requests as they infer by themselves: "+nameSome(s.reporting((*poolaudit.Report).Local)))
 	case audit.ReportsMissing:
 		return condition.Unknown(kind, v1alpha1.ReportsMissingReason, "a sidecar does not report what it has in flight"+s.silent())
 	case audit.Measured:
@@ -67,7 +68,7 @@ func poolWithinBound(s *poolScope) metav1.Condition {
 	}
 }
 
-func (s *poolScope) overshot(o *audit.PoolOvershoot) string {
+func (s *poolScope) overshot(o *poolaudit.Overshoot) string {
 	if o == nil {
 		return "more requests were in flight than the limit allows"
 	}
@@ -78,7 +79,7 @@ func (s *poolScope) overshot(o *audit.PoolOvershoot) string {
 	return message
 }
 
-func (s *poolScope) measured(o *audit.PoolOvershoot) string {
+func (s *poolScope) measured(o *poolaudit.Overshoot) string {
 	switch {
 	case o == nil:
 		return "what was in flight stayed within the limit"
@@ -136,7 +137,7 @@ func coordinatorReachable(s *poolScope) metav1.Condition {
 
 // cutOff names the pods that have no share, and says what that means.
 func (s *poolScope) cutOff() string {
-	names := s.reporting((*audit.PoolReport).CutOff)
+	names := s.reporting((*poolaudit.Report).CutOff)
 	if len(names) == 0 {
 		return ""
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/poolaudit"
 	"github.com/weir-dev/weir/internal/condition"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/internal/translate"
@@ -32,9 +33,9 @@ func newPoolScope(changes ...func(*poolScope)) *poolScope {
 		},
 		now: now,
 	}
-	figures := &audit.PoolFigures{
+	figures := &poolaudit.Figures{
 		Generation: 4, Verdict: audit.Measured, Limit: 412, Holders: 2, Granted: 412, InFlight: 380, Measuring: 2,
-		Baseline: 21 * limiter.Millisecond, Latency: 26 * limiter.Millisecond, Overshoot: &audit.PoolOvershoot{},
+		Baseline: 21 * limiter.Millisecond, Latency: 26 * limiter.Millisecond, Overshoot: &poolaudit.Overshoot{},
 	}
 	s.observation = coordinator.PoolObservation{Term: 1, Figures: figures}
 	for _, name := range []string{"a", "b"} {
@@ -42,7 +43,7 @@ func newPoolScope(changes ...func(*poolScope)) *poolScope {
 		s.pods.enforcers = append(s.pods.enforcers, enforcer{name, types.UID(uid), true})
 		s.observation.Sessions = append(s.observation.Sessions, coordinator.PoolSession{
 			Session: coordinator.Session{Pod: name, PodUID: uid, Generation: translate.Generation(s.pool)},
-			Report:  &audit.PoolReport{Share: 206, Ceiling: 206, Inferred: 412, InFlight: 190, Latency: 26 * limiter.Millisecond},
+			Report:  &poolaudit.Report{Share: 206, Ceiling: 206, Inferred: 412, InFlight: 190, Latency: 26 * limiter.Millisecond},
 		})
 	}
 	for _, change := range changes {
@@ -51,11 +52,11 @@ func newPoolScope(changes ...func(*poolScope)) *poolScope {
 	return s
 }
 
-func measuring(change func(*audit.PoolFigures)) func(*poolScope) {
+func measuring(change func(*poolaudit.Figures)) func(*poolScope) {
 	return func(s *poolScope) { change(s.observation.Figures) }
 }
 
-func reported(pod int, change func(*audit.PoolReport)) func(*poolScope) {
+func reported(pod int, change func(*poolaudit.Report)) func(*poolScope) {
 	return func(s *poolScope) { change(s.observation.Sessions[pod].Report) }
 }
 
@@ -64,10 +65,10 @@ func enforcing(change func(*policy.Pool)) func(*poolScope) {
 }
 
 // neverAnswered makes a report that of a pod that has not had a share.
-func neverAnswered(r *audit.PoolReport) { *r = audit.PoolReport{CoordinatorError: "no route"} }
+func neverAnswered(r *poolaudit.Report) { *r = poolaudit.Report{CoordinatorError: "no route"} }
 
 func TestConditionsOfAPool(t *testing.T) {
-	over := &audit.PoolOvershoot{Observed: 3, Worst: 7, WorstTime: now}
+	over := &poolaudit.Overshoot{Observed: 3, Worst: 7, WorstTime: now}
 	tests := map[string]struct {
 		scope *poolScope
 		want  metav1.Condition
@@ -95,37 +96,37 @@ func TestConditionsOfAPool(t *testing.T) {
 			newPoolScope(), condition.True("WithinBound", "Measured", "what was in flight stayed within the limit; worst overshoot 0"),
 		},
 		"in flight beyond the limit": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Verdict, f.Overshoot = audit.Exceeded, over })),
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Verdict, f.Overshoot = audit.Exceeded, over })),
 			condition.False("WithinBound", "BoundExceeded", "up to 7 requests more than the limit allows were in flight at 2026-11-20T10:15:00.000Z"),
 		},
 		"in flight beyond the limit after a drain": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Verdict, f.Overshoot = audit.Exceeded, over }),
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Verdict, f.Overshoot = audit.Exceeded, over }),
 				enforcing(func(p *policy.Pool) { p.SelfFence.OnFenced = policy.Drain })),
 			condition.False("WithinBound", "BoundExceeded", "up to 7 requests more than the limit allows were in flight at 2026-11-20T10:15:00.000Z; "+
 				"requests of a pod that was cut off may have run longer than selfFence.margin: raise it, or set selfFence.onFenced to Abort"),
 		},
 		"in flight where nothing is bounded": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Overshoot = over }), enforcing(func(p *policy.Pool) { p.Mode = policy.Shadow })),
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Overshoot = over }), enforcing(func(p *policy.Pool) { p.Mode = policy.Shadow })),
 			condition.True("WithinBound", "Measured", "mode Shadow bounds nothing; worst overshoot 7"),
 		},
 		"in flight since the mode was Shadow": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Verdict, f.Spared = audit.Starting, 9 })),
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Verdict, f.Spared = audit.Starting, 9 })),
 			condition.Unknown("WithinBound", "Starting", "requests that passed without a slot, in mode Shadow, are still in flight: up to 9"),
 		},
 		"in flight while shares change hands": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Overshoot = over }), enforcing(func(p *policy.Pool) { p.Handoff = policy.Occupancy })),
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Overshoot = over }), enforcing(func(p *policy.Pool) { p.Handoff = policy.Occupancy })),
 			condition.True("WithinBound", "Measured", "shares stayed within the limit; while they change hands handoff Occupancy does not bound what is in flight; worst overshoot 7"),
 		},
 		"a pod that admits by itself": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Verdict = audit.FailOpen }), reported(1, func(r *audit.PoolReport) { r.Share = 0 })),
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Verdict = audit.FailOpen }), reported(1, func(r *poolaudit.Report) { r.Share = 0 })),
 			condition.Unknown("WithinBound", "LocalOnly", "cut off from the coordinator, these pods admit as many requests as they infer by themselves: b"),
 		},
 		"a pod that does not report": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Verdict = audit.ReportsMissing }), func(s *poolScope) { s.observation.Sessions[0].Report = nil }),
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Verdict = audit.ReportsMissing }), func(s *poolScope) { s.observation.Sessions[0].Report = nil }),
 			condition.Unknown("WithinBound", "ReportsMissing", "a sidecar does not report what it has in flight: a"),
 		},
 		"a pod whose reports cannot be read": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Verdict = audit.ReportsMissing }), func(s *poolScope) { s.observation.Sessions[1].Rejected = "a pool: share is -1" }),
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Verdict = audit.ReportsMissing }), func(s *poolScope) { s.observation.Sessions[1].Rejected = "a pool: share is -1" }),
 			condition.Unknown("WithinBound", "RowsRejected", "the controller cannot read what these sidecars send, so it counts for nothing: b (a pool: share is -1)"),
 		},
 		"a pod that is not connected": {
@@ -144,7 +145,7 @@ func TestConditionsOfAPool(t *testing.T) {
 			condition.True("CoordinatorReachable", "Reachable", "Redis at redis:6379 divides the limit"),
 		},
 		"the coordinator does not answer": {
-			newPoolScope(reported(1, func(r *audit.PoolReport) { r.CoordinatorError, r.Fenced = "no route", true })),
+			newPoolScope(reported(1, func(r *poolaudit.Report) { r.CoordinatorError, r.Fenced = "no route", true })),
 			condition.False("CoordinatorReachable", "Unreachable", "the coordinator does not answer b (no route); without a share, so they refuse every request: b"),
 		},
 		"the coordinator never answered": {
@@ -152,7 +153,7 @@ func TestConditionsOfAPool(t *testing.T) {
 			condition.False("CoordinatorReachable", "Unreachable", "the coordinator does not answer b (no route); without a share, so they refuse every request: b"),
 		},
 		"nobody has a share because the coordinator never answered": {
-			newPoolScope(reported(0, neverAnswered), reported(1, neverAnswered), measuring(func(f *audit.PoolFigures) {
+			newPoolScope(reported(0, neverAnswered), reported(1, neverAnswered), measuring(func(f *poolaudit.Figures) {
 				f.Verdict, f.Limit, f.Granted, f.CutOff = audit.NoTraffic, 0, 0, 2
 			})),
 			condition.Unknown("Saturated", "Unreachable", "the coordinator does not answer, so no pod has a share of the limit and every request is refused"),
@@ -162,7 +163,7 @@ func TestConditionsOfAPool(t *testing.T) {
 			condition.False("CoordinatorReachable", "Unreachable", "no secret"),
 		},
 		"the coordinator lost its memory": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Quarantined = 1 })),
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Quarantined = 1 })),
 			condition.True("CoordinatorReachable", "Quarantined",
 				"the coordinator has just lost its memory: until every share that it may have forgotten has expired, pods keep what they use and get no more"),
 		},
@@ -171,24 +172,24 @@ func TestConditionsOfAPool(t *testing.T) {
 				"limit 412 by Gradient2 between 8 and 4000, the median of what 2 pods infer: latency 26ms against 21ms without load"),
 		},
 		"no slot is left": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Saturated = true })), condition.True("Saturated", "AtLimit",
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Saturated = true })), condition.True("Saturated", "AtLimit",
 				"requests find no slot; limit 412 by Gradient2 between 8 and 4000, the median of what 2 pods infer: latency 26ms against 21ms without load"),
 		},
 		"no slot is left and the limit may not rise": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Saturated, f.Limit = true, 4000 })), condition.True("Saturated", "AtMax",
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Saturated, f.Limit = true, 4000 })), condition.True("Saturated", "AtMax",
 				"requests find no slot; limit 4000 is limit.max: by Gradient2 pods infer that the backend bears it, or more: latency 26ms against 21ms without load"),
 		},
 		"no slot is left and the limit may not fall": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Saturated, f.Limit = true, 8 })), condition.True("Saturated", "AtMin",
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Saturated, f.Limit = true, 8 })), condition.True("Saturated", "AtMin",
 				"requests find no slot; limit 8 is limit.min: by Gradient2 pods infer that the backend bears no more, or less: latency 26ms against 21ms without load"),
 		},
 		"fewer slots than pods": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Saturated, f.Limit, f.Holders = true, 8, 9 })), condition.True("Saturated", "AtMin",
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Saturated, f.Limit, f.Holders = true, 8, 9 })), condition.True("Saturated", "AtMin",
 				"requests find no slot; limit 8 is limit.min: by Gradient2 pods infer that the backend bears no more, or less: latency 26ms against 21ms without load; "+
 					"these are fewer slots than the 9 pods that share them, so some have none and refuse every request: raise limit.min"),
 		},
 		"fewer slots than pods, and no more may be": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Saturated, f.Limit, f.Holders = true, 1, 2 }),
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Saturated, f.Limit, f.Holders = true, 1, 2 }),
 				enforcing(func(p *policy.Pool) {
 					p.Algorithm.Type, p.Limit = policy.FixedLimit, policy.LimitRange{Min: 1, Initial: 1, Max: 1}
 				})),
@@ -202,15 +203,15 @@ func TestConditionsOfAPool(t *testing.T) {
 			condition.False("Saturated", "HasHeadroom", "limit 412 is limit.max, since algorithm Fixed infers nothing"),
 		},
 		"nothing was measured": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Limit, f.Measuring = 16, 0 })),
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Limit, f.Measuring = 16, 0 })),
 			condition.False("Saturated", "HasHeadroom", "limit 16 is where it begins: no latency was measured yet"),
 		},
 		"nobody knows the limit": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Limit = 0 })),
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Limit = 0 })),
 			condition.Unknown("Saturated", "Starting", "no sidecar was told the limit yet"),
 		},
 		"no request": {
-			newPoolScope(measuring(func(f *audit.PoolFigures) { f.Verdict = audit.NoTraffic })),
+			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Verdict = audit.NoTraffic })),
 			condition.Unknown("Saturated", "NoTraffic", "no sidecar has reported a request"),
 		},
 	}
@@ -234,7 +235,7 @@ func TestConditionsOfAPool(t *testing.T) {
 func TestFiguresOfAnotherGenerationSayNothingOfThisOne(t *testing.T) {
 	s := newPoolScope()
 	o := s.observation
-	o.Figures = &audit.PoolFigures{Generation: 3, Verdict: audit.Exceeded, Limit: 10, InFlight: 3, Overshoot: &audit.PoolOvershoot{Worst: 3}, UnderUtilization: &audit.UnderUtilization{}}
+	o.Figures = &poolaudit.Figures{Generation: 3, Verdict: audit.Exceeded, Limit: 10, InFlight: 3, Overshoot: &poolaudit.Overshoot{Worst: 3}, UnderUtilization: &audit.UnderUtilization{}}
 	s.observe(o)
 	for _, c := range []metav1.Condition{poolWithinBound(s), saturated(s)} {
 		if c.Reason != v1alpha1.StartingReason {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/poolaudit"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/internal/translate"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -79,23 +80,23 @@ func (w *poolWorld) eventuallyOf(name, kind, reason string) *metav1.Condition {
 func (w *poolWorld) poolVersion(name string) int64 { return translate.Generation(w.pool(name)) }
 
 // dividing is what the fleet says when each of the pods reports the same of a version.
-func dividing(version int64, of audit.PoolFigures, uids ...string) coordinator.PoolObservation {
+func dividing(version int64, of poolaudit.Figures, uids ...string) coordinator.PoolObservation {
 	of.Generation = version
 	o := coordinator.PoolObservation{Term: 1, Figures: &of}
 	for _, uid := range uids {
 		o.Sessions = append(o.Sessions, coordinator.PoolSession{
 			Session: coordinator.Session{Pod: "pod-of-" + uid, PodUID: uid, Generation: version},
-			Report:  &audit.PoolReport{Generation: version, Share: of.Limit / int64(len(uids)), InFlight: 1},
+			Report:  &poolaudit.Report{Generation: version, Share: of.Limit / int64(len(uids)), InFlight: 1},
 		})
 	}
 	return o
 }
 
-func healthy(limit int64) audit.PoolFigures {
-	return audit.PoolFigures{
+func healthy(limit int64) poolaudit.Figures {
+	return poolaudit.Figures{
 		Verdict: audit.Measured, Limit: limit, Holders: 1, Granted: limit, InFlight: 380, Measuring: 1,
 		Baseline: 21 * limiter.Millisecond, Latency: 26 * limiter.Millisecond,
-		Overshoot: &audit.PoolOvershoot{},
+		Overshoot: &poolaudit.Overshoot{},
 	}
 }
 
@@ -145,7 +146,7 @@ func TestFiguresOfAPoolWaitAndConditionsDoNot(t *testing.T) {
 	w := newPoolWorld(t)
 	w.create("db")
 	a := w.enforcer("a")
-	say := func(f audit.PoolFigures) { fleet.sayOfPool(w.name("db"), dividing(w.poolVersion("db"), f, a)) }
+	say := func(f poolaudit.Figures) { fleet.sayOfPool(w.name("db"), dividing(w.poolVersion("db"), f, a)) }
 	say(healthy(100))
 	w.Eventually(func() string { return w.pool("db").Status.Summary.Limit }).Should(Equal("100"))
 	w.settle()
@@ -159,7 +160,7 @@ func TestFiguresOfAPoolWaitAndConditionsDoNot(t *testing.T) {
 	full.Saturated = true
 	say(full)
 	w.eventuallyOf("db", v1alpha1.SaturatedCondition, v1alpha1.AtLimitReason)
-	full.Verdict, full.Overshoot = audit.Exceeded, &audit.PoolOvershoot{Observed: 3, Worst: 3, WorstTime: clock.Now()}
+	full.Verdict, full.Overshoot = audit.Exceeded, &poolaudit.Overshoot{Observed: 3, Worst: 3, WorstTime: clock.Now()}
 	say(full)
 	w.eventuallyOf("db", v1alpha1.WithinBoundCondition, v1alpha1.BoundExceededReason)
 	w.Expect(w.pool("db").Status.Summary.Overshoot).To(Equal("3 > 0"))
@@ -177,9 +178,9 @@ func TestFiguresOfAPoolSettle(t *testing.T) {
 	w := newPoolWorld(t)
 	w.create("db")
 	a := w.enforcer("a")
-	say := func(version int64, f audit.PoolFigures) { fleet.sayOfPool(w.name("db"), dividing(version, f, a)) }
+	say := func(version int64, f poolaudit.Figures) { fleet.sayOfPool(w.name("db"), dividing(version, f, a)) }
 	limit := func() string { return w.pool("db").Status.Summary.Limit }
-	pass := func(d time.Duration, f audit.PoolFigures) {
+	pass := func(d time.Duration, f poolaudit.Figures) {
 		elapse(d, func() { say(w.poolVersion("db"), f) })
 	}
 	pass(0, healthy(100))

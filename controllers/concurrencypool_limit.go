@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/poolaudit"
 	"github.com/weir-dev/weir/internal/condition"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -39,7 +40,7 @@ func saturated(s *poolScope) metav1.Condition {
 }
 
 // fixedBy returns what keeps the limit where it is.
-func (s *poolScope) fixedBy(f audit.PoolFigures) v1alpha1.LimitFixedBy {
+func (s *poolScope) fixedBy(f poolaudit.Figures) v1alpha1.LimitFixedBy {
 	switch r := s.enforced.Limit; {
 	case f.Limit >= r.Max:
 		return v1alpha1.FixedByMax
@@ -50,7 +51,7 @@ func (s *poolScope) fixedBy(f audit.PoolFigures) v1alpha1.LimitFixedBy {
 }
 
 // why says why the limit is where it is, and when it does not go round.
-func (s *poolScope) why(f audit.PoolFigures) string {
+func (s *poolScope) why(f poolaudit.Figures) string {
 	if f.Limit >= f.Holders {
 		return s.origin(f)
 	}
@@ -63,7 +64,7 @@ func (s *poolScope) why(f audit.PoolFigures) string {
 }
 
 // origin says in a sentence why the limit is where it is.
-func (s *poolScope) origin(f audit.PoolFigures) string {
+func (s *poolScope) origin(f poolaudit.Figures) string {
 	limit, algorithm := fmt.Sprintf("limit %d", f.Limit), s.enforced.Algorithm.Type
 	latency := "latency " + inShort(f.Latency)
 	if f.Baseline > 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/poolaudit"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/internal/resolve"
 	"github.com/weir-dev/weir/internal/translate"
@@ -102,9 +103,9 @@ func (s *poolScope) observe(o coordinator.PoolObservation) {
 }
 
 // figures returns what was measured, and false when no sidecar reported.
-func (s *poolScope) figures() (audit.PoolFigures, bool) {
+func (s *poolScope) figures() (poolaudit.Figures, bool) {
 	if s.observation.Figures == nil || !slices.ContainsFunc(s.observation.Sessions, func(p coordinator.PoolSession) bool { return p.Report != nil }) {
-		return audit.PoolFigures{}, false
+		return poolaudit.Figures{}, false
 	}
 	return *s.observation.Figures, true
 }
@@ -127,7 +128,7 @@ func (s *poolScope) roster() *roster {
 }
 
 // reporting returns the names of the pods whose last report is so.
-func (s *poolScope) reporting(so func(*audit.PoolReport) bool) []string {
+func (s *poolScope) reporting(so func(*poolaudit.Report) bool) []string {
 	var names []string
 	for _, session := range s.observation.Sessions {
 		if session.Report != nil && so(session.Report) {

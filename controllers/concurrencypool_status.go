@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/poolaudit"
 	"github.com/weir-dev/weir/internal/condition"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -36,7 +36,7 @@ func poolStatusOf(s *poolScope) v1alpha1.ConcurrencyPoolStatus {
 }
 
 // describe writes figures into the status.
-func (s *poolScope) describe(f audit.PoolFigures, status *v1alpha1.ConcurrencyPoolStatus) {
+func (s *poolScope) describe(f poolaudit.Figures, status *v1alpha1.ConcurrencyPoolStatus) {
 	status.MeasuredAt = &metav1.Time{Time: s.now.Truncate(time.Second)}
 	if f.Limit > 0 {
 		status.Limit = &v1alpha1.PoolLimitStatus{Current: f.Limit, FixedBy: s.fixedBy(f), Reason: shortened(s.why(f))}
@@ -55,7 +55,7 @@ func (s *poolScope) describe(f audit.PoolFigures, status *v1alpha1.ConcurrencyPo
 	status.Shares = s.shares()
 }
 
-func (s *poolScope) latency(f audit.PoolFigures) *v1alpha1.PoolLatency {
+func (s *poolScope) latency(f poolaudit.Figures) *v1alpha1.PoolLatency {
 	if s.enforced.Algorithm.Type == policy.FixedLimit || f.Latency == 0 && f.Baseline == 0 {
 		return nil
 	}
@@ -70,7 +70,7 @@ func measuredMicros(d limiter.Micros) *int64 {
 }
 
 // poolOvershoot has a bound of nothing, or none.
-func poolOvershoot(o *audit.PoolOvershoot) *v1alpha1.Overshoot {
+func poolOvershoot(o *poolaudit.Overshoot) *v1alpha1.Overshoot {
 	if o == nil {
 		return nil
 	}
@@ -82,7 +82,7 @@ func poolOvershoot(o *audit.PoolOvershoot) *v1alpha1.Overshoot {
 }
 
 // partitions returns the figures of each partition of the spec, in its order.
-func (s *poolScope) partitions(f audit.PoolFigures) []v1alpha1.PartitionStatus {
+func (s *poolScope) partitions(f poolaudit.Figures) []v1alpha1.PartitionStatus {
 	var out []v1alpha1.PartitionStatus
 	for _, spec := range s.enforced.Partitions {
 		status := v1alpha1.PartitionStatus{Name: spec.Name}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/poolaudit"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -16,14 +17,14 @@ import (
 
 func TestStatusOfAPool(t *testing.T) {
 	s := newPoolScope(
-		measuring(func(f *audit.PoolFigures) {
+		measuring(func(f *poolaudit.Figures) {
 			f.Saturated, f.Queued, f.AdmittedPerSecond, f.RejectedPerSecond = true, 3, 99.6, 4.2
-			f.Overshoot = &audit.PoolOvershoot{Worst: 2, WorstTime: now, Unbounded: true}
+			f.Overshoot = &poolaudit.Overshoot{Worst: 2, WorstTime: now, Unbounded: true}
 			f.UnderUtilization = &audit.UnderUtilization{Observed: 120, Worst: 4000}
-			f.Partitions = []audit.PartitionFigures{{Name: "live", Guaranteed: 40, InFlight: 7, RejectedPerSecond: 1.5}}
+			f.Partitions = []poolaudit.PartitionFigures{{Name: "live", Guaranteed: 40, InFlight: 7, RejectedPerSecond: 1.5}}
 		}),
 		enforcing(func(p *policy.Pool) { p.Partitions = []policy.Partition{{Name: "batch"}, {Name: "live"}} }),
-		reported(1, func(r *audit.PoolReport) { r.Share, r.Fenced, r.Latency = 0, true, 0 }),
+		reported(1, func(r *poolaudit.Report) { r.Share, r.Fenced, r.Latency = 0, true, 0 }),
 	)
 	got := poolStatusOf(s)
 	got.Conditions = nil
@@ -75,7 +76,7 @@ func TestAnUnreachableCoordinatorShowsInTheColumns(t *testing.T) {
 	for name, s := range map[string]*poolScope{
 		"of one pod": newPoolScope(reported(1, neverAnswered)),
 		"of all": newPoolScope(reported(0, neverAnswered), reported(1, neverAnswered),
-			measuring(func(f *audit.PoolFigures) { f.Limit, f.Granted, f.CutOff = 0, 0, 2 })),
+			measuring(func(f *poolaudit.Figures) { f.Limit, f.Granted, f.CutOff = 0, 0, 2 })),
 	} {
 		if got := poolStatusOf(s).Summary.Saturated; got != v1alpha1.UnreachableReason {
 			t.Errorf("%s: saturated is %q, want Unreachable", name, got)
@@ -88,7 +89,7 @@ func TestTheLargestSharesAreTold(t *testing.T) {
 	for i := range maxShares + 10 {
 		name := fmt.Sprintf("pod-%02d", i)
 		s.observation.Sessions = append(s.observation.Sessions, coordinator.PoolSession{
-			Session: coordinator.Session{Pod: name, PodUID: name}, Report: &audit.PoolReport{Share: int64(i)},
+			Session: coordinator.Session{Pod: name, PodUID: name}, Report: &poolaudit.Report{Share: int64(i)},
 		})
 	}
 	got := s.shares()
@@ -101,7 +102,7 @@ func TestTheLargestSharesAreTold(t *testing.T) {
 func TestAPodHasOneShare(t *testing.T) {
 	s := newPoolScope(func(s *poolScope) {
 		again := s.observation.Sessions[0]
-		again.Since, again.Report = now, &audit.PoolReport{Share: 7}
+		again.Since, again.Report = now, &poolaudit.Report{Share: 7}
 		s.observation.Sessions = append(s.observation.Sessions, again)
 	})
 	if got := s.shares(); len(got) != 2 || got[1].Share != 7 {
@@ -122,25 +123,25 @@ func TestPaceOfAPool(t *testing.T) {
 			change: func(s *poolScope) { s.now = s.now.Add(time.Minute) },
 		},
 		"the limit": {
-			change: measuring(func(f *audit.PoolFigures) { f.Limit++ }), since: 5 * time.Second, wait: every - 5*time.Second, want: true,
+			change: measuring(func(f *poolaudit.Figures) { f.Limit++ }), since: 5 * time.Second, wait: every - 5*time.Second, want: true,
 		},
 		"the limit, and it is time": {
-			change: measuring(func(f *audit.PoolFigures) { f.Limit++ }), since: every, want: true,
+			change: measuring(func(f *poolaudit.Figures) { f.Limit++ }), since: every, want: true,
 		},
 		"the limit reaches its end": {
-			change: measuring(func(f *audit.PoolFigures) { f.Limit = 4000 }), wait: every, want: true,
+			change: measuring(func(f *poolaudit.Figures) { f.Limit = 4000 }), wait: every, want: true,
 		},
 		"a pod less that acknowledged": {
 			change: func(s *poolScope) { s.pods.enforcers = s.pods.enforcers[:1] }, wait: progressPace, want: true,
 		},
 		"the holders": {
-			change: measuring(func(f *audit.PoolFigures) { f.Holders++ }), since: time.Second, wait: settlePace - time.Second, want: true,
+			change: measuring(func(f *poolaudit.Figures) { f.Holders++ }), since: time.Second, wait: settlePace - time.Second, want: true,
 		},
 		"requests find no slot": {
-			change: measuring(func(f *audit.PoolFigures) { f.Saturated = true }), want: true,
+			change: measuring(func(f *poolaudit.Figures) { f.Saturated = true }), want: true,
 		},
 		"the bound broke": {
-			change: measuring(func(f *audit.PoolFigures) { f.Verdict = audit.Exceeded }), want: true,
+			change: measuring(func(f *poolaudit.Figures) { f.Verdict = audit.Exceeded }), want: true,
 		},
 		"another generation": {
 			change: func(s *poolScope) { s.pool.Generation = 5 }, want: true,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/budgetaudit"
 	"github.com/weir-dev/weir/internal/condition"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 )
@@ -97,7 +98,7 @@ func budgetWithinBound(s *budgetScope) metav1.Condition {
 const notMeasured = "no window was measured yet since this controller took over or the budget changed"
 
 // exceeded says by how much, when and why perhaps.
-func (s *budgetScope) exceeded(o *audit.BudgetOvershoot) string {
+func (s *budgetScope) exceeded(o *budgetaudit.Overshoot) string {
 	if o == nil {
 		return "more was admitted than the limit allows"
 	}
@@ -106,7 +107,7 @@ func (s *budgetScope) exceeded(o *audit.BudgetOvershoot) string {
 		o.Worst, o.WorstEnd.UTC().Format(milliseconds), s.budget.Spec.ID)
 }
 
-func withinLimit(o *audit.BudgetOvershoot) string {
+func withinLimit(o *budgetaudit.Overshoot) string {
 	if o == nil || o.Worst == 0 {
 		return "no measured window exceeded the limit; worst overshoot 0"
 	}

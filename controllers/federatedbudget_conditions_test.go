@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/budgetaudit"
 	"github.com/weir-dev/weir/internal/budget"
 	"github.com/weir-dev/weir/internal/condition"
 	"github.com/weir-dev/weir/internal/resolve"
@@ -64,9 +65,9 @@ func newBudgetScope(changes ...func(*budgetScope)) *budgetScope {
 			Standings: []ledger.Standing{{Member: "eu-west", Seen: at, Demand: 52}, {Member: "us-east", Seen: at.Add(-limiter.Second), Demand: 41}},
 			Closed:    []ledger.Closed{before},
 		},
-		Figures: audit.BudgetFigures{
+		Figures: budgetaudit.Figures{
 			Generation: generation, Verdict: audit.Measured, Window: &before,
-			Overshoot:        &audit.BudgetOvershoot{WindowEnd: now},
+			Overshoot:        &budgetaudit.Overshoot{WindowEnd: now},
 			UnderUtilization: &audit.UnderUtilization{Observed: 300, Worst: 800},
 			LeasesPerSecond:  4.2, UnitsPerLease: 12.5,
 		},
@@ -100,7 +101,7 @@ func outage(action policy.BudgetOutage, slice int64) func(*budgetScope) {
 	return func(s *budgetScope) { s.enforced.OnCoordinatorOutage, s.observation.Slice = action, slice }
 }
 
-func counted(change func(*audit.BudgetFigures)) func(*budgetScope) {
+func counted(change func(*budgetaudit.Figures)) func(*budgetScope) {
 	return func(s *budgetScope) { change(&s.observation.Figures) }
 }
 
@@ -277,22 +278,22 @@ func TestConditionsOfABudget(t *testing.T) {
 
 		"all admitted within the limit": {newBudgetScope(), condition.True("WithinBound", "Measured", "no measured window exceeded the limit; worst overshoot 0")},
 		"a window whose limit was lowered": {
-			newBudgetScope(counted(func(f *audit.BudgetFigures) { f.Overshoot.Worst, f.Overshoot.WorstBound = 5, 5 })),
+			newBudgetScope(counted(func(f *budgetaudit.Figures) { f.Overshoot.Worst, f.Overshoot.WorstBound = 5, 5 })),
 			condition.True("WithinBound", "Measured", "no measured window exceeded its bound; worst overshoot 5, in a window whose limit was lowered after more had been granted of it"),
 		},
 		"more than the limit": {
-			newBudgetScope(counted(func(f *audit.BudgetFigures) {
+			newBudgetScope(counted(func(f *budgetaudit.Figures) {
 				f.Verdict, f.Overshoot.Worst, f.Overshoot.WorstEnd = audit.Exceeded, 5, now
 			})),
 			condition.False("WithinBound", "BoundExceeded", "all members together admitted 5 too many in the window that ended at 2026-11-20T10:15:00.000Z; "+
 				"see that rate.limit is the same in every cluster, and that the id acme/world is kept by one coordinator only"),
 		},
 		"more than the limit, and then cut off": {
-			newBudgetScope(cutOff(budget.Partitioned, ""), counted(func(f *audit.BudgetFigures) { f.Verdict, f.Overshoot = audit.Exceeded, nil })),
+			newBudgetScope(cutOff(budget.Partitioned, ""), counted(func(f *budgetaudit.Figures) { f.Verdict, f.Overshoot = audit.Exceeded, nil })),
 			condition.False("WithinBound", "BoundExceeded", "more was admitted than the limit allows"),
 		},
 		"a member does not report": {
-			newBudgetScope(counted(func(f *audit.BudgetFigures) { f.Verdict, f.Silent = audit.ReportsMissing, []string{"us-east"} })),
+			newBudgetScope(counted(func(f *budgetaudit.Figures) { f.Verdict, f.Silent = audit.ReportsMissing, []string{"us-east"} })),
 			condition.Unknown("WithinBound", "ReportsMissing", "these members took part in the last window and have not reported all that they admitted: us-east"),
 		},
 		"what others report cannot be read": {
@@ -300,15 +301,15 @@ func TestConditionsOfABudget(t *testing.T) {
 			condition.Unknown("WithinBound", "ReportsMissing", "what the other members report cannot be read while the coordinator does not answer: see condition Connected"),
 		},
 		"nothing was measured": {
-			newBudgetScope(counted(func(f *audit.BudgetFigures) { *f = audit.BudgetFigures{Verdict: audit.Starting} })),
+			newBudgetScope(counted(func(f *budgetaudit.Figures) { *f = budgetaudit.Figures{Verdict: audit.Starting} })),
 			condition.Unknown("WithinBound", "Starting", notMeasured),
 		},
 		"nothing can be measured": {
-			newBudgetScope(cutOff(budget.Starting, ""), counted(func(f *audit.BudgetFigures) { *f = audit.BudgetFigures{Verdict: audit.NoTraffic} })),
+			newBudgetScope(cutOff(budget.Starting, ""), counted(func(f *budgetaudit.Figures) { *f = budgetaudit.Figures{Verdict: audit.NoTraffic} })),
 			condition.Unknown("WithinBound", "Starting", notMeasured),
 		},
 		"nobody asked": {
-			newBudgetScope(counted(func(f *audit.BudgetFigures) { *f = audit.BudgetFigures{Verdict: audit.NoTraffic} })),
+			newBudgetScope(counted(func(f *budgetaudit.Figures) { *f = budgetaudit.Figures{Verdict: audit.NoTraffic} })),
 			condition.Unknown("WithinBound", "NoTraffic", "no member has reported a request"),
 		},
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/budgetaudit"
 	"github.com/weir-dev/weir/internal/budget"
 	"github.com/weir-dev/weir/internal/translate"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -95,8 +96,8 @@ func (w *budgetWorld) say(name string, granted int64, changes ...func(*budget.Ob
 			Standings: []ledger.Standing{{Member: cluster, Seen: at, Demand: granted}, {Member: "us-east", Seen: at}},
 			Closed:    []ledger.Closed{before},
 		},
-		Figures: audit.BudgetFigures{
-			Verdict: audit.Measured, Window: &before, Overshoot: &audit.BudgetOvershoot{WindowEnd: clock.Now()},
+		Figures: budgetaudit.Figures{
+			Verdict: audit.Measured, Window: &before, Overshoot: &budgetaudit.Overshoot{WindowEnd: clock.Now()},
 			UnderUtilization: &audit.UnderUtilization{Observed: 300, Worst: 300}, LeasesPerSecond: 4, UnitsPerLease: 12.5,
 		},
 	}

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/budgetaudit"
 	"github.com/weir-dev/weir/internal/budget"
 	"github.com/weir-dev/weir/internal/condition"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -116,7 +116,7 @@ func (s *budgetScope) used(member string) *int64 {
 	return nil
 }
 
-func coordination(f *audit.BudgetFigures) *v1alpha1.BudgetCoordination {
+func coordination(f *budgetaudit.Figures) *v1alpha1.BudgetCoordination {
 	out := &v1alpha1.BudgetCoordination{LeasesPerSecond: oneDecimal(f.LeasesPerSecond)}
 	if f.UnitsPerLease > 0 {
 		out.UnitsPerLease = oneDecimal(f.UnitsPerLease)

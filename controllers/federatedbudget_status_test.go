@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/budgetaudit"
 	"github.com/weir-dev/weir/internal/budget"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -221,7 +222,7 @@ func TestPaceOfABudget(t *testing.T) {
 		"the coordinator goes":     {change: cutOff(budget.Partitioned, "no route"), want: true},
 		"the ledger's memory ends": {change: learningUntil(time.Second, false), want: true},
 		"another hub":              {change: func(s *budgetScope) { ofHub(s) }, want: true},
-		"a report is missing":      {change: counted(func(f *audit.BudgetFigures) { f.Verdict = audit.ReportsMissing }), want: true},
+		"a report is missing":      {change: counted(func(f *budgetaudit.Figures) { f.Verdict = audit.ReportsMissing }), want: true},
 		"another generation":       {change: func(s *budgetScope) { s.budget.Generation++ }, want: true},
 	}
 	for name, tc := range tests {

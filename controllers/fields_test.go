@@ -11,6 +11,9 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/budgetaudit"
+	"github.com/weir-dev/weir/internal/audit/meter"
+	"github.com/weir-dev/weir/internal/audit/poolaudit"
 	"github.com/weir-dev/weir/internal/cutover"
 	"github.com/weir-dev/weir/internal/fieldtest"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -20,7 +23,7 @@ import (
 
 func TestEveryFigureOfALimitIsShown(t *testing.T) {
 	in := &audit.Figures{
-		Verdict: audit.Measured, Flow: audit.Flow{AdmittedPerSecond: 1, RejectedPerSecond: 2, RequestsPerRoundTrip: 3}, ActiveKeys: 4,
+		Verdict: audit.Measured, Flow: meter.Flow{AdmittedPerSecond: 1, RejectedPerSecond: 2, RequestsPerRoundTrip: 3}, ActiveKeys: 4,
 		Overshoot: &audit.Overshoot{
 			WindowEnd: now, Observed: 5, Bound: 6, Worst: 7, WorstEnd: now.Add(time.Second), AtLeast: true, Excess: 8,
 		},
@@ -39,23 +42,23 @@ func TestEveryFigureOfALimitIsShown(t *testing.T) {
 }
 
 func TestEveryFigureOfAPoolIsShown(t *testing.T) {
-	in := &audit.PoolFigures{
+	in := &poolaudit.Figures{
 		Limit: 1, Holders: 2, Granted: 3, InFlight: 4, Queued: 5, CutOff: 6, Baseline: 7, Latency: 8, AdmittedPerSecond: 9, RejectedPerSecond: 10,
-		Overshoot:        &audit.PoolOvershoot{Observed: 11, Worst: 12, WorstTime: now},
+		Overshoot:        &poolaudit.Overshoot{Observed: 11, Worst: 12, WorstTime: now},
 		UnderUtilization: &audit.UnderUtilization{Observed: 13, Worst: 14},
-		Partitions:       []audit.PartitionFigures{{Name: "gold", Guaranteed: 15, InFlight: 16, RejectedPerSecond: 17}},
+		Partitions:       []poolaudit.PartitionFigures{{Name: "gold", Guaranteed: 15, InFlight: 16, RejectedPerSecond: 17}},
 	}
 	other := *in
-	other.Limit, other.Overshoot = 18, &audit.PoolOvershoot{WorstTime: now.Add(time.Second)}
-	fieldtest.Matter(t, []*audit.PoolFigures{in, &other}, func(f *audit.PoolFigures) (any, error) {
+	other.Limit, other.Overshoot = 18, &poolaudit.Overshoot{WorstTime: now.Add(time.Second)}
+	fieldtest.Matter(t, []*poolaudit.Figures{in, &other}, func(f *poolaudit.Figures) (any, error) {
 		s := newPoolScope(enforcing(func(p *policy.Pool) { p.Partitions = []policy.Partition{{Name: "gold"}} }))
 		var status v1alpha1.ConcurrencyPoolStatus
 		s.describe(*f, &status)
 		status.Shares = nil // which are not of figures
 		return status, nil
 	},
-		"PoolFigures.Generation", "PoolFigures.Verdict", "PoolFigures.Pending", "PoolFigures.Spared", "PoolFigures.Saturated",
-		"PoolFigures.Measuring", "PoolFigures.Quarantined", // which conditions and reasons show
+		"Figures.Generation", "Figures.Verdict", "Figures.Pending", "Figures.Spared", "Figures.Saturated",
+		"Figures.Measuring", "Figures.Quarantined", // which conditions and reasons show
 		"ConcurrencyPoolStatus.ObservedGeneration", "ConcurrencyPoolStatus.Conditions", "ConcurrencyPoolStatus.Enforcement",
 		"ConcurrencyPoolStatus.Summary", "ConcurrencyPoolStatus.Shares", // which are not of figures
 		"ConcurrencyPoolStatus.MeasuredAt", // which is now
@@ -64,15 +67,15 @@ func TestEveryFigureOfAPoolIsShown(t *testing.T) {
 }
 
 func TestEveryFigureOfAPodIsShown(t *testing.T) {
-	in := &audit.PoolReport{Share: 1, InFlight: 2, Inferred: 3, Latency: 4, Fenced: true}
+	in := &poolaudit.Report{Share: 1, InFlight: 2, Inferred: 3, Latency: 4, Fenced: true}
 	shown := map[string]bool{"Share": true, "InFlight": true, "Inferred": true, "Latency": true, "Fenced": true}
 	ignored := []string{"PodShare.Pod"}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[audit.PoolReport]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[poolaudit.Report]()) {
 		if !shown[f.Name] {
-			ignored = append(ignored, "PoolReport."+f.Name) // which is summed over pods
+			ignored = append(ignored, "Report."+f.Name) // which is summed over pods
 		}
 	}
-	fieldtest.Matter(t, []*audit.PoolReport{in}, func(r *audit.PoolReport) (any, error) {
+	fieldtest.Matter(t, []*poolaudit.Report{in}, func(r *poolaudit.Report) (any, error) {
 		s := newPoolScope()
 		s.observation.Sessions = s.observation.Sessions[:1]
 		s.observation.Sessions[0].Report = r
@@ -81,20 +84,20 @@ func TestEveryFigureOfAPodIsShown(t *testing.T) {
 }
 
 func TestEveryFigureOfABudgetIsShown(t *testing.T) {
-	in := &audit.BudgetFigures{
-		Overshoot:        &audit.BudgetOvershoot{WindowEnd: now, Observed: 1, Bound: 2, Worst: 3, WorstEnd: now.Add(time.Second)},
+	in := &budgetaudit.Figures{
+		Overshoot:        &budgetaudit.Overshoot{WindowEnd: now, Observed: 1, Bound: 2, Worst: 3, WorstEnd: now.Add(time.Second)},
 		UnderUtilization: &audit.UnderUtilization{Observed: 4, Worst: 5},
 		LeasesPerSecond:  6, UnitsPerLease: 7,
 		Window: &ledger.Closed{Usage: []ledger.MemberUsage{{Member: "us-east", Admitted: 8, Reported: true}}},
 	}
-	fieldtest.Matter(t, []*audit.BudgetFigures{in}, func(f *audit.BudgetFigures) (any, error) {
+	fieldtest.Matter(t, []*budgetaudit.Figures{in}, func(f *budgetaudit.Figures) (any, error) {
 		s := newBudgetScope()
 		s.observation.Figures = *f
 		var status v1alpha1.FederatedBudgetStatus
 		s.measured(&status)
 		return []any{status.Overshoot, status.WindowEnd, status.UnderUtilization, coordination(f), s.used("us-east")}, nil
 	},
-		"BudgetFigures.Generation", "BudgetFigures.Verdict", "BudgetFigures.Silent", "BudgetOvershoot.WorstBound", // which conditions show
+		"Figures.Generation", "Figures.Verdict", "Figures.Silent", "Overshoot.WorstBound", // which conditions show
 		"Closed.Index", "Closed.Limit", "Closed.Granted", "MemberUsage.Granted", "MemberUsage.Refused", "MemberUsage.Complete", // of which Δ and U are made
 		"Overshoot.Completeness", "Overshoot.Excess") // which a budget does not have
 }

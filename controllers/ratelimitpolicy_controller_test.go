@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/meter"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/translate"
@@ -118,7 +119,7 @@ func measured(o coordinator.Observation, generation int64, admittedPerSecond flo
 	o.Limits = []coordinator.LimitFigures{{Limit: "all", Figures: audit.Figures{
 		Generation: generation,
 		Verdict:    audit.Measured,
-		Flow:       audit.Flow{AdmittedPerSecond: admittedPerSecond},
+		Flow:       meter.Flow{AdmittedPerSecond: admittedPerSecond},
 		Overshoot:  &audit.Overshoot{WindowEnd: clock.Now()},
 	}}}
 	return o

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/meter"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/internal/translate"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -28,7 +29,7 @@ func limit(name string, rates ...v1alpha1.Rate) func(*scope) {
 func measuredFigures(observed, bound int64, unused int32) audit.Figures {
 	return audit.Figures{
 		Verdict:          audit.Measured,
-		Flow:             audit.Flow{AdmittedPerSecond: 99.6, RejectedPerSecond: 312.4, RequestsPerRoundTrip: 82.4},
+		Flow:             meter.Flow{AdmittedPerSecond: 99.6, RejectedPerSecond: 312.4, RequestsPerRoundTrip: 82.4},
 		ActiveKeys:       1,
 		Overshoot:        &audit.Overshoot{WindowEnd: now, Observed: observed, Bound: bound, Worst: observed},
 		UnderUtilization: &audit.UnderUtilization{Observed: unused, Worst: unused},

@@ -126,6 +126,20 @@ var rules = map[string]rule{
 		packages: []string{"./internal/audit", "./internal/sidecar/count"},
 		never:    []string{"./pkg/store", "./pkg/twotier", "./internal/coordinator"},
 	},
+	"audits are pure": {
+		why:      "what they say is set beside the truth of simulated fleets, in virtual time",
+		packages: []string{"./internal/audit"},
+		onlyDirect: []string{
+			"cmp", "iter", "maps", "math", "slices", "time",
+			module + "/pkg/limiter", module + "/pkg/federation/ledger", module + "/internal/audit", module + "/internal/audit/meter",
+		},
+	},
+	"the audit of a limit knows nothing of pools and budgets": {
+		why:        "each kind of object is measured by itself",
+		packages:   []string{"./internal/audit"},
+		except:     []string{"./internal/audit/budgetaudit", "./internal/audit/poolaudit"},
+		onlyDirect: []string{"cmp", "iter", "maps", "math", "slices", "time", module + "/pkg/limiter", module + "/internal/audit/meter"},
+	},
 	"nothing that ships links test code": {
 		why:      "test helpers are not reviewed for production",
 		packages: []string{"./cmd", "./controllers", "./internal/sidecar", "./internal/coordinator"},

@@ -19,5 +19,7 @@
 // reports the most that a key it does not name was admitted. When the sum of those
 // could exceed L, the window is unknown.
 //
+// Packages poolaudit and budgetaudit below measure pools and budgets in the same words.
+//
 // The package is pure: time is an argument, and nothing here starts a goroutine.
 package audit

@@ -1,6 +1,10 @@
 package audit
 
-import "time"
+import (
+	"time"
+
+	"github.com/weir-dev/weir/internal/audit/meter"
+)
 
 // A Verdict says what the counts of a limit allow to be said about its bound.
 type Verdict int
@@ -22,7 +26,7 @@ const (
 type Figures struct {
 	Generation       int64
 	Verdict          Verdict
-	Flow             Flow
+	Flow             meter.Flow
 	ActiveKeys       int64             // the most that one holder tracks
 	Overshoot        *Overshoot        // nil until a window was measured
 	UnderUtilization *UnderUtilization // nil until a full window of every rate was measured
@@ -55,14 +59,15 @@ type UnderUtilization struct {
 	Worst    int32 // since the generation began
 }
 
-const basisPoints = 10_000
+// BasisPoints make a whole.
+const BasisPoints = 10_000
 
 // Figures returns what is known at the instant now.
 func (l *Limit) Figures(now time.Time) Figures {
 	out := Figures{
 		Generation:       l.generation,
 		Verdict:          l.verdict(),
-		Flow:             l.meter.flow(now),
+		Flow:             l.meter.Flow(now),
 		Overshoot:        l.overshoot(),
 		UnderUtilization: l.underUtilization(),
 		Hottest:          l.hottest(),
@@ -142,7 +147,7 @@ func (l *Limit) underUtilization() *UnderUtilization {
 // leastUnused returns U of the rate that was used best, once every rate was
 // measured over a full window.
 func (l *Limit) leastUnused() (int32, bool) {
-	least := int32(basisPoints)
+	least := int32(BasisPoints)
 	for _, r := range l.promised.Promise.Rates {
 		f := l.figures[windowsOf(r)]
 		if !f.full {

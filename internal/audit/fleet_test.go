@@ -103,7 +103,9 @@ func (s *simulation) serve(p *process) {
 		}
 		row := p.row(s.windows())
 		row.count(key)
-		p.total = p.total.plus(Totals{Admitted: key.Admitted, Refused: key.Refused, RoundTrips: 1})
+		p.total.Admitted += key.Admitted
+		p.total.Refused += key.Refused
+		p.total.RoundTrips++
 		for _, w := range row.windows.Slice() {
 			s.truth(windowID{windows: windowsOf(w.Rate), index: w.Index}).count(key)
 		}
@@ -334,7 +336,7 @@ func (s *simulation) advance() {
 // unused returns U in basis points.
 func (x *truth) unused(limit int64) int32 {
 	refused := max(0, min(x.total.Admitted+x.total.Refused, limit)-x.total.Admitted)
-	return int32(float64(refused) / float64(limit) * basisPoints)
+	return int32(float64(refused) / float64(limit) * BasisPoints)
 }
 
 // check compares every window that is measured with the truth.

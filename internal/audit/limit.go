@@ -3,6 +3,7 @@ package audit
 import (
 	"time"
 
+	"github.com/weir-dev/weir/internal/audit/meter"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
@@ -60,7 +61,7 @@ type Limit struct {
 	figures     map[limiter.Rate]*figure // by what windowsOf returns
 	worstUnused int32
 	traffic     bool
-	meter       meter
+	meter       meter.Meter
 }
 
 // New returns the audit of a limit whose holders report every interval. From
@@ -82,11 +83,10 @@ func New(interval time.Duration, c Config, since time.Time) *Limit {
 	return l
 }
 
-// Reconfigure begins another generation: all figures but the flow start anew, from
+// Reconfigure begins another generation: all figures but the flow begin again, with
 // windows that begin later. What an earlier one admits is still held against its
 // bound, and until every holder enforces the generation a window may hold the
-// larger of both limits. A lower
-// or equal generation changes nothing.
+// larger of both limits. A lower or equal generation changes nothing.
 func (l *Limit) Reconfigure(c Config, now time.Time) {
 	if c.Generation >= l.generation && c.Since != l.promised.Since {
 		l.move(c.Since)
@@ -116,7 +116,7 @@ func (l *Limit) adopt(c Config, now time.Time) {
 	for _, r := range l.promised.rates() {
 		l.figures[windowsOf(r)] = &figure{}
 	}
-	l.meter.span = min(max(shortestSpan, l.longest()), longestSpan)
+	l.meter.Cover(l.longest())
 }
 
 // shortest returns the length of the shortest window.

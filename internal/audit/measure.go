@@ -147,7 +147,7 @@ func (m *measurement) worst(c KeyCount, of ceiling, bound int64) {
 		return // a counter that has none of these windows
 	}
 	unused := max(0, min(c.Admitted+c.Refused, of.limit)-c.Admitted)
-	m.unused = max(m.unused, int32(float64(unused)/float64(of.limit)*basisPoints))
+	m.unused = max(m.unused, int32(float64(unused)/float64(of.limit)*BasisPoints))
 }
 
 // sums returns what all holders let through of each key of the query; a key is left out

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/weir-dev/weir/internal/audit/meter"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
@@ -31,6 +32,11 @@ type Totals struct {
 	Admitted, Refused int64
 	RoundTrips        int64 // store calls
 	Unplaced          int64 // of Admitted: in no row
+}
+
+// counts returns what is averaged.
+func (t Totals) counts() meter.Counts {
+	return meter.Counts{Admitted: t.Admitted, Refused: t.Refused, RoundTrips: t.RoundTrips}
 }
 
 // A Row is what a holder let through while the same windows, one a rate, were

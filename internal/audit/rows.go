@@ -10,7 +10,7 @@ func (l *Limit) Report(h Holder, r Report, now time.Time) {
 		return
 	}
 	if m.reported {
-		l.meter.add(r.Totals.since(m.totals), now)
+		l.meter.Add(r.Totals.counts().Since(m.totals.counts()), now)
 		if r.Generation > m.generation {
 			l.changed = now
 		}

@@ -3,7 +3,7 @@ package budget
 import (
 	"time"
 
-	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/budgetaudit"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -35,7 +35,7 @@ type Observation struct {
 	Ledger *ledger.State
 	Read   limiter.Instant
 
-	Figures audit.BudgetFigures
+	Figures budgetaudit.Figures
 }
 
 // A Link is how this cluster stands with the coordinator of a budget.

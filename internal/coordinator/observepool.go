@@ -3,7 +3,7 @@ package coordinator
 import (
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/poolaudit"
 )
 
 // A PoolObservation is what the fleet says about one pool.
@@ -11,14 +11,14 @@ type PoolObservation struct {
 	Term     uint64        // 0: this process does not lead, and knows nothing
 	Sessions []PoolSession // that are served by the pool or enforce it; ordered by pod
 	// Figures are nil while nobody was served by the pool in this term.
-	Figures *audit.PoolFigures
+	Figures *poolaudit.Figures
 }
 
 // A PoolSession is a Session that has to do with a pool.
 type PoolSession struct {
 	Session
 	// Report is what the sidecar said last, nil when it said nothing.
-	Report *audit.PoolReport
+	Report *poolaudit.Report
 }
 
 // ObservePool returns what is known of a pool. It does not block on any sidecar.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/poolaudit"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -18,7 +19,7 @@ type poolBooks struct {
 
 // A poolBook is the audit of one pool.
 type poolBook struct {
-	*audit.Pool
+	*poolaudit.Pool
 	holders map[audit.Holder]struct{}
 	shown   poolFace
 	idle    time.Time // since when it has no holders
@@ -47,10 +48,10 @@ func (b *poolBooks) enforce(h audit.Holder, p, before *dividedPool) {
 	if p == nil {
 		return
 	}
-	config := audit.PoolConfig{Generation: p.policy.Generation, Bounded: bounded(p.policy)}
+	config := poolaudit.Config{Generation: p.policy.Generation, Bounded: bounded(p.policy)}
 	book := b.byName[p.name]
 	if book == nil {
-		book = &poolBook{Pool: audit.NewPool(ReportInterval, config), holders: map[audit.Holder]struct{}{}}
+		book = &poolBook{Pool: poolaudit.New(ReportInterval, config), holders: map[audit.Holder]struct{}{}}
 		b.byName[p.name] = book
 	}
 	now := time.Now()
@@ -89,7 +90,7 @@ func (b *poolBooks) remove(h audit.Holder, name types.NamespacedName) {
 
 // report enters what a holder says of its pool, and returns how many times it was
 // fenced since it said something last.
-func (b *poolBooks) report(h audit.Holder, name types.NamespacedName, r audit.PoolReport) (fences int64) {
+func (b *poolBooks) report(h audit.Holder, name types.NamespacedName, r poolaudit.Report) (fences int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if book := b.byName[name]; book != nil {
@@ -122,7 +123,7 @@ func (b *poolBooks) advance(now time.Time) (changed []types.NamespacedName) {
 }
 
 // figures returns those of the pool, nil when nobody has enforced it.
-func (b *poolBooks) figures(name types.NamespacedName) *audit.PoolFigures {
+func (b *poolBooks) figures(name types.NamespacedName) *poolaudit.Figures {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	book := b.byName[name]
@@ -134,11 +135,11 @@ func (b *poolBooks) figures(name types.NamespacedName) *audit.PoolFigures {
 }
 
 // last returns what the holder said last of the pool, and false when it said nothing.
-func (b *poolBooks) last(h audit.Holder, name types.NamespacedName) (audit.PoolReport, bool) {
+func (b *poolBooks) last(h audit.Holder, name types.NamespacedName) (poolaudit.Report, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if book := b.byName[name]; book != nil {
 		return book.Last(h)
 	}
-	return audit.PoolReport{}, false
+	return poolaudit.Report{}, false
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/poolaudit"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -44,10 +45,10 @@ func TestPoolsAreObserved(t *testing.T) {
 			r.Partitions = []*fleetpb.PoolReport_Partition{{Name: "live", Guaranteed: 4, InFlight: 1}}
 		})
 		got := l.ObservePool("shop", "db")
-		want := &audit.PoolFigures{
+		want := &poolaudit.Figures{
 			Generation: 7, Verdict: audit.Measured, Limit: 10, Holders: 2, Granted: 10, InFlight: 7, Queued: 2, Measuring: 2,
-			Baseline: 21 * limiter.Millisecond, Latency: 26 * limiter.Millisecond, Overshoot: &audit.PoolOvershoot{},
-			Partitions: []audit.PartitionFigures{{Name: "live", Guaranteed: 4, InFlight: 1}},
+			Baseline: 21 * limiter.Millisecond, Latency: 26 * limiter.Millisecond, Overshoot: &poolaudit.Overshoot{},
+			Partitions: []poolaudit.PartitionFigures{{Name: "live", Guaranteed: 4, InFlight: 1}},
 		}
 		if diff := cmp.Diff(want, got.Figures); diff != "" {
 			t.Errorf("figures (-want +got):\n%s", diff)

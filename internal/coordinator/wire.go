@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/poolaudit"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -179,8 +180,8 @@ func keyFrom(in interface {
 	return out, inRange(count{"admitted", out.Admitted}, count{"refused", out.Refused})
 }
 
-func poolReportFrom(in *fleetpb.PoolReport) (out audit.PoolReport, err error) {
-	out = audit.PoolReport{
+func poolReportFrom(in *fleetpb.PoolReport) (out poolaudit.Report, err error) {
+	out = poolaudit.Report{
 		Generation: in.GetGeneration(),
 		Share:      in.GetShare(), Ceiling: in.GetCeiling(), Inferred: in.GetInferred(),
 		InFlight: in.GetInFlight(), Peak: in.GetPeak(), Spared: in.GetSpared(), Queued: in.GetQueued(), Fenced: in.GetFenced(),
@@ -201,7 +202,7 @@ func poolReportFrom(in *fleetpb.PoolReport) (out audit.PoolReport, err error) {
 		if err := inRange(count{"guaranteed", p.GetGuaranteed()}, count{"in_flight", p.GetInFlight()}, count{"refused_total", p.GetRefusedTotal()}); err != nil {
 			return out, fmt.Errorf("partitions[%d].%w", i, err)
 		}
-		out.Partitions = append(out.Partitions, audit.PartitionReport{
+		out.Partitions = append(out.Partitions, poolaudit.PartitionReport{
 			Name: p.GetName(), Guaranteed: p.GetGuaranteed(), InFlight: p.GetInFlight(), Refused: p.GetRefusedTotal(),
 		})
 	}

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/budgetaudit"
 	"github.com/weir-dev/weir/internal/hub"
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -34,7 +34,7 @@ type part struct {
 	budget policy.FederatedBudget
 	seen   sight
 	over   map[int64]span // when windows that are over, by index, were found to be
-	audit  *audit.Budget
+	audit  *budgetaudit.Budget
 	told   int64 // reports that were sent
 	face   face  // as last told
 }
@@ -54,7 +54,7 @@ func newPart(b policy.FederatedBudget) *part {
 	p := &part{
 		id: b.ID, member: b.Member, budget: b,
 		ledger: &line{to: ledgerOf(&b).String(), cause: errNotYet},
-		kept:   keptAt(&b), over: map[int64]span{}, audit: audit.NewBudget(b.Generation), watched: make(chan struct{}),
+		kept:   keptAt(&b), over: map[int64]span{}, audit: budgetaudit.New(b.Generation), watched: make(chan struct{}),
 	}
 	if at := escrowOf(&b); !at.own() {
 		p.escrow = &line{to: at.String(), cause: errNotYet}

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/budgetaudit"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -65,7 +65,7 @@ func (p *part) saw(state ledger.State, err error, asked time.Time) {
 	s, now := p.engine.Stats(), time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.audit.Leased(audit.BudgetTotals{Leases: s.Commands - p.told, Units: s.Granted}, now)
+	p.audit.Leased(budgetaudit.Totals{Leases: s.Commands - p.told, Units: s.Granted}, now)
 	p.seen.err = err
 	if err != nil {
 		return

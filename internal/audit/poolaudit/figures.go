@@ -1,18 +1,20 @@
-package audit
+package poolaudit
 
 import (
 	"cmp"
 	"slices"
 	"time"
 
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/meter"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// PoolFigures are what is known of one concurrency pool. Sums are over what the
+// Figures are what is known of one concurrency pool. Sums are over what the
 // holders said last.
-type PoolFigures struct {
+type Figures struct {
 	Generation int64
-	Verdict    Verdict
+	Verdict    audit.Verdict
 	Pending    bool  // sums are of the generation before: not all holders have reported this one yet
 	Limit      int64 // 0: no holder was answered by its coordinator
 	Holders    int64 // that share it, as the coordinator counts them
@@ -27,17 +29,17 @@ type PoolFigures struct {
 	Quarantined limiter.Micros // how much longer nothing more is granted than is in use, as holders say
 
 	Baseline, Latency limiter.Micros // medians over the holders that have one, else 0
-	AdmittedPerSecond float64        // as in Flow
+	AdmittedPerSecond float64        // as in meter.Flow
 	RejectedPerSecond float64
 
-	Overshoot        *PoolOvershoot    // nil until a holder of this generation was answered
-	UnderUtilization *UnderUtilization // nil until a span of this generation was measured
+	Overshoot        *Overshoot              // nil until a holder of this generation was answered
+	UnderUtilization *audit.UnderUtilization // nil until a span of this generation was measured
 	Partitions       []PartitionFigures
 }
 
-// PoolOvershoot is Δ of a pool: what can have been in flight beyond what may have
+// Overshoot is Δ of a pool: what can have been in flight beyond what may have
 // been.
-type PoolOvershoot struct {
+type Overshoot struct {
 	Observed  int64 // lately
 	Unbounded bool  // nothing bounds what is in flight now
 	Worst     int64 // since the generation began
@@ -53,9 +55,9 @@ type PartitionFigures struct {
 }
 
 // Figures returns what is known of the pool.
-func (p *Pool) Figures(now time.Time) PoolFigures {
-	flow := p.meter.flow(now)
-	f := PoolFigures{
+func (p *Pool) Figures(now time.Time) Figures {
+	flow := p.meter.Flow(now)
+	f := Figures{
 		Generation:        p.config.Generation,
 		Verdict:           p.verdict(now),
 		Pending:           p.pending(now),
@@ -98,7 +100,7 @@ func (p *Pool) Figures(now time.Time) PoolFigures {
 	f.Baseline, f.Latency = median(baselines), median(latencies)
 	for name, sum := range parts {
 		if m := p.partitions[name]; m != nil {
-			sum.RejectedPerSecond = m.flow(now).RejectedPerSecond
+			sum.RejectedPerSecond = m.Flow(now).RejectedPerSecond
 		}
 		f.Partitions = append(f.Partitions, *sum)
 	}
@@ -107,25 +109,25 @@ func (p *Pool) Figures(now time.Time) PoolFigures {
 }
 
 func (p *Pool) saturated(now time.Time) bool {
-	return !p.full.IsZero() && now.Sub(p.full) < shortestSpan
+	return !p.full.IsZero() && now.Sub(p.full) < meter.ShortestSpan
 }
 
-func (p *Pool) verdict(now time.Time) Verdict {
+func (p *Pool) verdict(now time.Time) audit.Verdict {
 	switch {
 	case p.exceeded:
-		return Exceeded
+		return audit.Exceeded
 	case p.locals > 0:
-		return FailOpen
+		return audit.FailOpen
 	case p.missing(now):
-		return ReportsMissing
+		return audit.ReportsMissing
 	case p.config.Bounded && p.spared > 0:
-		return Starting
+		return audit.Starting
 	case p.traffic && p.measured && !p.pending(now):
-		return Measured
+		return audit.Measured
 	case p.traffic:
-		return Starting
+		return audit.Starting
 	}
-	return NoTraffic
+	return audit.NoTraffic
 }
 
 // pending reports whether a member has yet to report what its coordinator answers under
@@ -157,7 +159,7 @@ func (p *Pool) missing(now time.Time) bool {
 	return false
 }
 
-func (p *Pool) overshoot(now time.Time) *PoolOvershoot {
+func (p *Pool) overshoot(now time.Time) *Overshoot {
 	out := p.worst
 	out.Observed, out.Unbounded = p.lately.most(now), p.unbounded(now)
 	return &out

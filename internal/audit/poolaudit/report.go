@@ -1,14 +1,16 @@
-package audit
+package poolaudit
 
 import (
 	"time"
 
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/meter"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// A PoolReport is what one holder says of a concurrency pool, whichever coordinator
+// A Report is what one holder reports of a concurrency pool, whichever coordinator
 // divides it. Counts of requests are since the holder's process started.
-type PoolReport struct {
+type Report struct {
 	Generation int64 // of the pool the holder enforces
 
 	Share    int64 // of the limit; 0 while it is fenced
@@ -38,7 +40,7 @@ type PoolReport struct {
 	Partitions []PartitionReport
 }
 
-// A PartitionReport is what one holder says of a partition of its pool.
+// A PartitionReport is what one holder reports of a partition of its pool.
 type PartitionReport struct {
 	Name       string
 	Guaranteed int64 // slots
@@ -47,20 +49,20 @@ type PartitionReport struct {
 }
 
 // Local reports whether the holder admits by what it infers alone.
-func (r *PoolReport) Local() bool { return r.Ceiling > r.Share }
+func (r *Report) Local() bool { return r.Ceiling > r.Share }
 
 // CutOff reports whether the holder refuses every request, because its coordinator does
 // not answer: its share expired, or it never had one.
-func (r *PoolReport) CutOff() bool {
+func (r *Report) CutOff() bool {
 	return r.Fenced || r.CoordinatorError != "" && r.Share == 0 && !r.Local()
 }
 
-// answered reports whether the coordinator's word in r is from now.
-func (r *PoolReport) answered() bool { return r.Limit > 0 && !r.Fenced && r.CoordinatorError == "" }
+// answered reports whether what r says of the coordinator is from now.
+func (r *Report) answered() bool { return r.Limit > 0 && !r.Fenced && r.CoordinatorError == "" }
 
-// Report enters what a member says, and returns how many times it was fenced since it
+// Report enters what a member reports, and returns how many times it was fenced since it
 // reported last. Reports of others are ignored.
-func (p *Pool) Report(h Holder, r PoolReport, now time.Time) (fences int64) {
+func (p *Pool) Report(h audit.Holder, r Report, now time.Time) (fences int64) {
 	m := p.members[h]
 	if m == nil {
 		return 0
@@ -86,9 +88,9 @@ func (p *Pool) Report(h Holder, r PoolReport, now time.Time) (fences int64) {
 }
 
 // count enters what a member decided since its last report.
-func (p *Pool) count(m *poolMember, r *PoolReport, now time.Time) {
-	decided := Totals{Admitted: r.Admitted, Refused: r.Refused}.since(Totals{Admitted: m.report.Admitted, Refused: m.report.Refused})
-	p.meter.add(decided, now)
+func (p *Pool) count(m *member, r *Report, now time.Time) {
+	decided := meter.Counts{Admitted: r.Admitted, Refused: r.Refused}.Since(meter.Counts{Admitted: m.report.Admitted, Refused: m.report.Refused})
+	p.meter.Add(decided, now)
 	if !r.CutOff() && !m.report.CutOff() {
 		m.refused += decided.Refused
 		if decided.Refused > 0 || r.Queued > 0 {
@@ -98,10 +100,10 @@ func (p *Pool) count(m *poolMember, r *PoolReport, now time.Time) {
 	for _, part := range r.Partitions {
 		of := p.partitions[part.Name]
 		if of == nil {
-			of = &meter{span: shortestSpan}
+			of = &meter.Meter{}
 			p.partitions[part.Name] = of
 		}
-		of.add(Totals{Refused: part.Refused}.since(Totals{Refused: refusedBefore(m.report.Partitions, part)}), now)
+		of.Add(meter.Counts{Refused: part.Refused}.Since(meter.Counts{Refused: refusedBefore(m.report.Partitions, part)}), now)
 	}
 }
 
@@ -117,17 +119,17 @@ func refusedBefore(before []PartitionReport, part PartitionReport) int64 {
 }
 
 // countLocal enters or takes off whether m admits by itself.
-func (p *Pool) countLocal(m *poolMember, sign int) {
+func (p *Pool) countLocal(m *member, sign int) {
 	if !m.reported.IsZero() && m.report.Local() {
 		p.locals += sign
 	}
 }
 
-// Last returns what the holder said last, and false when it said nothing.
-func (p *Pool) Last(h Holder) (PoolReport, bool) {
+// Last returns what the holder reported last, and false when it has not reported.
+func (p *Pool) Last(h audit.Holder) (Report, bool) {
 	m := p.members[h]
 	if m == nil || m.reported.IsZero() {
-		return PoolReport{}, false
+		return Report{}, false
 	}
 	return m.report, true
 }

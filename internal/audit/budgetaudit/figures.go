@@ -1,24 +1,25 @@
-package audit
+package budgetaudit
 
 import (
 	"time"
 
+	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 )
 
-// BudgetFigures are what is known of one budget that several clusters share. They
+// Figures are what is known of one budget that several clusters share. They
 // follow from what all members reported, so they are the same in every cluster.
-type BudgetFigures struct {
+type Figures struct {
 	Generation int64
-	Verdict    Verdict // never FailOpen
+	Verdict    audit.Verdict // never FailOpen
 	// Window is the newest window that is over and that all who took part in it
 	// accounted for; nil for none yet.
 	Window *ledger.Closed
 	// Silent are the members whose reports of the newest window that is due are missing.
 	Silent []string
 
-	Overshoot        *BudgetOvershoot  // nil until something is known of a window of this generation
-	UnderUtilization *UnderUtilization // nil until a window of this generation was measured
+	Overshoot        *Overshoot              // nil until something is known of a window of this generation
+	UnderUtilization *audit.UnderUtilization // nil until a window of this generation was measured
 
 	// What this cluster's controller asked of the coordinator, averaged over the last
 	// ten to twenty seconds.
@@ -26,8 +27,8 @@ type BudgetFigures struct {
 	UnitsPerLease   float64 // 0 when nothing was granted
 }
 
-// BudgetOvershoot is Δ of a budget in units: what a window admitted beyond its limit.
-type BudgetOvershoot struct {
+// Overshoot is Δ of a budget in units: what a window admitted beyond its limit.
+type Overshoot struct {
 	WindowEnd time.Time // of the window measured last, on the coordinator's clock; zero: only Worst is known
 	Observed  int64     // in that window
 	// Bound is what a window may admit beyond its limit: nothing, unless the limit was
@@ -39,9 +40,9 @@ type BudgetOvershoot struct {
 }
 
 // Figures returns what is known at the instant now.
-func (b *Budget) Figures(now time.Time) BudgetFigures {
-	sum, took := b.meter.recent(now)
-	f := BudgetFigures{Generation: b.generation, Verdict: b.verdict(), Window: b.last, Silent: b.silent}
+func (b *Budget) Figures(now time.Time) Figures {
+	sum, took := b.meter.Recent(now)
+	f := Figures{Generation: b.generation, Verdict: b.verdict(), Window: b.last, Silent: b.silent}
 	if took > 0 {
 		f.LeasesPerSecond = float64(sum.RoundTrips) / took
 	}
@@ -57,16 +58,16 @@ func (b *Budget) Figures(now time.Time) BudgetFigures {
 	return f
 }
 
-func (b *Budget) verdict() Verdict {
+func (b *Budget) verdict() audit.Verdict {
 	switch {
 	case b.exceeded || b.over.Observed > b.over.Bound:
-		return Exceeded
+		return audit.Exceeded
 	case len(b.silent) > 0:
-		return ReportsMissing
+		return audit.ReportsMissing
 	case b.traffic && b.last != nil:
-		return Measured
+		return audit.Measured
 	case b.traffic:
-		return Starting
+		return audit.Starting
 	}
-	return NoTraffic
+	return audit.NoTraffic
 }

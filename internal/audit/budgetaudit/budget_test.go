@@ -1,4 +1,4 @@
-package audit
+package budgetaudit
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -40,8 +41,8 @@ func showing(closed ...ledger.Closed) ledger.State {
 	return s
 }
 
-// enter shows ledgers to an audit, each at the end of its newest window and so many
-// seconds.
+// enter shows ledgers to an audit, each late seconds after the end of its newest
+// window.
 func (b *Budget) enter(late int64, states ...ledger.State) *Budget {
 	for _, s := range states {
 		b.Enter(s, limiter.Instant((s.Index+late)*budgetSecond))
@@ -58,41 +59,41 @@ func TestBudgetVerdicts(t *testing.T) {
 	tests := map[string]struct {
 		late   int64
 		states []ledger.State
-		want   Verdict
+		want   audit.Verdict
 		silent []string
 	}{
-		"nothing was shown":             {want: NoTraffic},
-		"no window is over":             {states: []ledger.State{showing()}, want: NoTraffic},
-		"nobody asked for anything":     {states: []ledger.State{showing(over(7), over(6, usage("a", 0, 0)))}, want: NoTraffic},
-		"all reported":                  {states: []ledger.State{showing(over(7, usage("a", 60, 0), usage("b", 40, 9)))}, want: Measured},
-		"one has not had the time":      {states: []ledger.State{showing(over(7, usage("a", 60, 0), mute("b", 40)))}, want: Starting},
-		"one had the time":              {late: 10, states: []ledger.State{showing(over(7, usage("a", 60, 0), mute("b", 40)))}, want: ReportsMissing, silent: []string{"b"}},
-		"one told not all":              {late: 10, states: []ledger.State{showing(over(7, partial))}, want: ReportsMissing, silent: []string{"a"}},
-		"one took no part":              {late: 10, states: []ledger.State{showing(over(7, usage("a", 60, 0), mute("b", 0)))}, want: Measured},
-		"one refused all":               {states: []ledger.State{showing(over(7, usage("a", 0, 60)))}, want: Measured},
-		"an older window was measured":  {states: []ledger.State{showing(over(8, mute("a", 9)), over(7, usage("a", 60, 0)))}, want: Measured},
-		"an older one lacks a report":   {late: 9, states: []ledger.State{showing(over(8, usage("a", 9, 0)), over(7, mute("a", 60)))}, want: Measured},
-		"the report came late":          {late: 10, states: []ledger.State{showing(over(7, mute("a", 60))), showing(over(7, usage("a", 60, 0)))}, want: Measured},
-		"it was forgotten unreported":   {states: []ledger.State{showing(over(7, mute("a", 60))), showing(over(8))}, want: NoTraffic},
-		"the newest was forgotten":      {states: []ledger.State{showing(over(7, mute("a", 60))), showing()}, want: ReportsMissing, silent: []string{"a"}},
-		"more than the limit":           {states: []ledger.State{showing(over(7, usage("a", 60, 0), usage("b", 41, 0)))}, want: Exceeded},
-		"more, and not all is told":     {states: []ledger.State{showing(over(7, ledger.MemberUsage{Member: "a", Admitted: 101}, mute("b", 1)))}, want: Exceeded},
-		"more than was granted":         {states: []ledger.State{showing(over(7, ledger.MemberUsage{Member: "a", Granted: 9, Admitted: 99, Reported: true, Complete: true}))}, want: Measured},
-		"the limit was lowered":         {states: []ledger.State{showing(lowered, before)}, want: Measured},
-		"the limit was lowered, not so": {states: []ledger.State{showing(over(7, usage("a", 90, 0), usage("b", 60, 0)), before)}, want: Exceeded},
+		"nothing was shown":             {want: audit.NoTraffic},
+		"no window is over":             {states: []ledger.State{showing()}, want: audit.NoTraffic},
+		"nobody asked for anything":     {states: []ledger.State{showing(over(7), over(6, usage("a", 0, 0)))}, want: audit.NoTraffic},
+		"all reported":                  {states: []ledger.State{showing(over(7, usage("a", 60, 0), usage("b", 40, 9)))}, want: audit.Measured},
+		"one has not had the time":      {states: []ledger.State{showing(over(7, usage("a", 60, 0), mute("b", 40)))}, want: audit.Starting},
+		"one had the time":              {late: 10, states: []ledger.State{showing(over(7, usage("a", 60, 0), mute("b", 40)))}, want: audit.ReportsMissing, silent: []string{"b"}},
+		"one left some out":             {late: 10, states: []ledger.State{showing(over(7, partial))}, want: audit.ReportsMissing, silent: []string{"a"}},
+		"one took no part":              {late: 10, states: []ledger.State{showing(over(7, usage("a", 60, 0), mute("b", 0)))}, want: audit.Measured},
+		"one refused all":               {states: []ledger.State{showing(over(7, usage("a", 0, 60)))}, want: audit.Measured},
+		"an older window was measured":  {states: []ledger.State{showing(over(8, mute("a", 9)), over(7, usage("a", 60, 0)))}, want: audit.Measured},
+		"an older one lacks a report":   {late: 9, states: []ledger.State{showing(over(8, usage("a", 9, 0)), over(7, mute("a", 60)))}, want: audit.Measured},
+		"the report came late":          {late: 10, states: []ledger.State{showing(over(7, mute("a", 60))), showing(over(7, usage("a", 60, 0)))}, want: audit.Measured},
+		"it was forgotten unreported":   {states: []ledger.State{showing(over(7, mute("a", 60))), showing(over(8))}, want: audit.NoTraffic},
+		"the newest was forgotten":      {states: []ledger.State{showing(over(7, mute("a", 60))), showing()}, want: audit.ReportsMissing, silent: []string{"a"}},
+		"more than the limit":           {states: []ledger.State{showing(over(7, usage("a", 60, 0), usage("b", 41, 0)))}, want: audit.Exceeded},
+		"more, and not all is reported": {states: []ledger.State{showing(over(7, ledger.MemberUsage{Member: "a", Admitted: 101}, mute("b", 1)))}, want: audit.Exceeded},
+		"more than was granted":         {states: []ledger.State{showing(over(7, ledger.MemberUsage{Member: "a", Granted: 9, Admitted: 99, Reported: true, Complete: true}))}, want: audit.Measured},
+		"the limit was lowered":         {states: []ledger.State{showing(lowered, before)}, want: audit.Measured},
+		"the limit was lowered, not so": {states: []ledger.State{showing(over(7, usage("a", 90, 0), usage("b", 60, 0)), before)}, want: audit.Exceeded},
 		"a window with more passed, as a cluster named a larger limit": {
-			states: []ledger.State{showing(lowered), showing(over(8, usage("a", 1, 0)))}, want: Measured,
+			states: []ledger.State{showing(lowered), showing(over(8, usage("a", 1, 0)))}, want: audit.Measured,
 		},
 		"a window passed with more than was granted": {
 			states: []ledger.State{
 				showing(over(7, ledger.MemberUsage{Member: "a", Granted: 90, Admitted: 101, Reported: true, Complete: true})),
 				showing(over(8, usage("a", 1, 0))),
-			}, want: Exceeded,
+			}, want: audit.Exceeded,
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := NewBudget(1).enter(tc.late, tc.states...).Figures(time.Time{})
+			f := New(1).enter(tc.late, tc.states...).Figures(time.Time{})
 			if f.Verdict != tc.want {
 				t.Errorf("verdict %d, want %d", f.Verdict, tc.want)
 			}
@@ -104,17 +105,17 @@ func TestBudgetVerdicts(t *testing.T) {
 }
 
 func TestBudgetFiguresAreThoseOfTheNewestWindowMeasured(t *testing.T) {
-	b := NewBudget(1).enter(0,
+	b := New(1).enter(0,
 		showing(over(6, usage("a", 60, 0), usage("b", 45, 10)), over(5, usage("a", 20, 60), usage("b", 0, 0))),
 		showing(over(8, mute("a", 9)), over(7, usage("a", 70, 20), usage("b", 20, 0)), over(6, usage("a", 60, 0), usage("b", 45, 10))),
 	)
 	f := b.Figures(time.Time{})
 	second := func(n int64) time.Time { return time.UnixMicro(n * budgetSecond) }
-	want := &BudgetOvershoot{WindowEnd: second(8), Worst: 5, WorstEnd: second(7)}
+	want := &Overshoot{WindowEnd: second(8), Worst: 5, WorstEnd: second(7)}
 	if diff := cmp.Diff(want, f.Overshoot); diff != "" {
 		t.Errorf("overshoot (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(&UnderUtilization{Observed: 1000, Worst: 6000}, f.UnderUtilization); diff != "" {
+	if diff := cmp.Diff(&audit.UnderUtilization{Observed: 1000, Worst: 6000}, f.UnderUtilization); diff != "" {
 		t.Errorf("under-utilization (-want +got):\n%s", diff)
 	}
 	if f.Window == nil || f.Window.Index != 7 || f.Window.Granted != 90 {
@@ -124,7 +125,7 @@ func TestBudgetFiguresAreThoseOfTheNewestWindowMeasured(t *testing.T) {
 
 // What is left of a limit while nobody is refused is not under-utilization.
 func TestABudgetThatNobodyWantsIsNotUnused(t *testing.T) {
-	f := NewBudget(1).enter(0, showing(over(7, usage("a", 20, 0)))).Figures(time.Time{})
+	f := New(1).enter(0, showing(over(7, usage("a", 20, 0)))).Figures(time.Time{})
 	if f.UnderUtilization.Worst != 0 {
 		t.Errorf("under-utilization %d of a window without refusals", f.UnderUtilization.Worst)
 	}
@@ -132,42 +133,42 @@ func TestABudgetThatNobodyWantsIsNotUnused(t *testing.T) {
 
 func TestAnotherGenerationBeginsWithLaterWindows(t *testing.T) {
 	bad := ledger.MemberUsage{Member: "a", Granted: 90, Admitted: 101, Refused: 1, Reported: true, Complete: true}
-	b := NewBudget(1).enter(0, showing(over(7, bad)))
+	b := New(1).enter(0, showing(over(7, bad)))
 	b.Reconfigure(1)
-	if f := b.Figures(time.Time{}); f.Verdict != Exceeded || f.Generation != 1 {
+	if f := b.Figures(time.Time{}); f.Verdict != audit.Exceeded || f.Generation != 1 {
 		t.Fatalf("the same generation restarted the figures: %+v", f)
 	}
 	b.Reconfigure(2)
 	b.enter(0, showing(over(8, bad), over(7, bad)))
-	if f := b.Figures(time.Time{}); f.Verdict != Starting || f.Overshoot != nil || f.Generation != 2 {
+	if f := b.Figures(time.Time{}); f.Verdict != audit.Starting || f.Overshoot != nil || f.Generation != 2 {
 		t.Errorf("windows that were open before count: %+v", f)
 	}
 	b.enter(0, showing(over(9, usage("a", 100, 0))))
-	if f := b.Figures(time.Time{}); f.Verdict != Measured || f.Overshoot.Worst != 0 {
+	if f := b.Figures(time.Time{}); f.Verdict != audit.Measured || f.Overshoot.Worst != 0 {
 		t.Errorf("a window of the new generation does not count: %+v", f)
 	}
 }
 
-func TestWindowsOfAnotherLengthBeginAnew(t *testing.T) {
-	b := NewBudget(1).enter(0, showing(over(7000, mute("a", 1)), over(6999, usage("a", 30, 0))))
+func TestWindowsOfAnotherLengthBeginFromNothing(t *testing.T) {
+	b := New(1).enter(0, showing(over(7000, mute("a", 1)), over(6999, usage("a", 30, 0))))
 	long := showing(over(116, usage("a", 50, 0)))
 	long.Window = 60 * limiter.Second
 	b.Enter(long, limiter.Instant(117*60*budgetSecond))
-	if f := b.Figures(time.Time{}); f.Verdict != Measured || f.Window.Index != 116 {
+	if f := b.Figures(time.Time{}); f.Verdict != audit.Measured || f.Window.Index != 116 {
 		t.Errorf("figures are of windows of the length before: %+v", f)
 	}
 }
 
 func TestCoordinationOfABudget(t *testing.T) {
-	b, at := NewBudget(1), time.Unix(1_800_000_000, 0)
+	b, at := New(1), time.Unix(1_800_000_000, 0)
 	for i := range int64(31) {
-		b.Leased(BudgetTotals{Leases: 4 * i, Units: 30 * i}, at.Add(time.Duration(i)*time.Second))
+		b.Leased(Totals{Leases: 4 * i, Units: 30 * i}, at.Add(time.Duration(i)*time.Second))
 	}
 	f := b.Figures(at.Add(30 * time.Second))
 	if f.LeasesPerSecond < 3.5 || f.LeasesPerSecond > 4.5 || f.UnitsPerLease != 7.5 {
 		t.Errorf("%.2f leases a second of %.2f units, want about 4 of 7.5", f.LeasesPerSecond, f.UnitsPerLease)
 	}
-	if f := NewBudget(1).Figures(at); f.LeasesPerSecond != 0 || f.UnitsPerLease != 0 {
+	if f := New(1).Figures(at); f.LeasesPerSecond != 0 || f.UnitsPerLease != 0 {
 		t.Errorf("a region that asked for nothing has %+v", f)
 	}
 }

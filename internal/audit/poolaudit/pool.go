@@ -1,9 +1,14 @@
-package audit
+package poolaudit
 
-import "time"
+import (
+	"time"
 
-// PoolConfig says what the audit of a pool has to know of it.
-type PoolConfig struct {
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/meter"
+)
+
+// Config says what the audit of a pool has to know of it.
+type Config struct {
 	Generation int64
 	// Bounded says that what is in flight may never exceed the limit, while every
 	// holder works by its share.
@@ -30,64 +35,64 @@ const (
 // It belongs to one caller at a time.
 type Pool struct {
 	interval time.Duration // between two reports of a holder
-	config   PoolConfig
-	members  map[Holder]*poolMember
+	config   Config
+	members  map[audit.Holder]*member
 
 	limit, holders int64 // as a coordinator answered last
-	meter          meter
-	partitions     map[string]*meter // by name
-	locals         int               // members that admit by what they infer alone
-	local          time.Time         // when one last did
-	spared         int64             // requests that passed without a slot, by the last sample
-	sparing        time.Time         // when there last were some
-	full           time.Time         // when a request last found no slot of a share
-	traffic        bool              // some member decided a request
+	meter          meter.Meter
+	partitions     map[string]*meter.Meter // by name
+	locals         int                     // members that admit by what they infer alone
+	local          time.Time               // when one last did
+	spared         int64                   // requests that passed without a slot, by the last sample
+	sparing        time.Time               // when there last were some
+	full           time.Time               // when a request last found no slot of a share
+	traffic        bool                    // some member decided a request
 
 	// Of this generation.
 	changed  time.Time // when it came; zero for the first
 	measured bool
 	exceeded bool
 	lately   recent
-	worst    PoolOvershoot
+	worst    Overshoot
 	unused   unused
 	sampled  time.Time
 }
 
-type poolMember struct {
+type member struct {
 	joined   time.Time
 	reported time.Time // last; zero for never
-	report   PoolReport
+	report   Report
 	refused  int64 // since the last sample
 }
 
-// NewPool returns the audit of a pool without members.
-func NewPool(interval time.Duration, c PoolConfig) *Pool {
+// New returns the audit of a pool without members.
+func New(interval time.Duration, c Config) *Pool {
 	return &Pool{
-		interval: interval, config: c, members: map[Holder]*poolMember{},
-		meter: meter{span: shortestSpan}, partitions: map[string]*meter{},
+		interval: interval, config: c, members: map[audit.Holder]*member{},
+		partitions: map[string]*meter.Meter{},
 	}
 }
 
 // Reconfigure goes on under another configuration. What was measured of a generation
 // before is forgotten, and so is the limit.
-func (p *Pool) Reconfigure(c PoolConfig, now time.Time) {
+func (p *Pool) Reconfigure(c Config, now time.Time) {
 	if c.Generation != p.config.Generation {
 		p.changed, p.limit, p.holders, p.full = now, 0, 0, time.Time{}
-		p.measured, p.exceeded, p.lately, p.worst, p.unused = false, false, recent{}, PoolOvershoot{}, unused{}
+		p.measured, p.exceeded, p.lately, p.worst, p.unused = false, false, recent{}, Overshoot{}, unused{}
 	}
 	p.config = c
 }
 
 // Join makes h a member, from which reports are expected. A member stays as it is.
-func (p *Pool) Join(h Holder, now time.Time) {
+func (p *Pool) Join(h audit.Holder, now time.Time) {
 	if p.members[h] == nil {
-		p.members[h] = &poolMember{joined: now}
+		p.members[h] = &member{joined: now}
 	}
 }
 
 // Leave takes a member off, whether it stopped or vanished: the coordinator
 // knows what it had in flight.
-func (p *Pool) Leave(h Holder) {
+func (p *Pool) Leave(h audit.Holder) {
 	if m := p.members[h]; m != nil {
 		p.countLocal(m, -1)
 		delete(p.members, h)
@@ -103,7 +108,7 @@ func (p *Pool) enter(overshoot int64, now time.Time) {
 	p.measured = true
 	p.lately.see(overshoot, now)
 	if overshoot > p.worst.Worst {
-		p.worst = PoolOvershoot{Worst: overshoot, WorstTime: now}
+		p.worst = Overshoot{Worst: overshoot, WorstTime: now}
 	}
 	p.exceeded = p.exceeded || overshoot > 0 && !p.unbounded(now)
 }
@@ -130,7 +135,7 @@ func (p *Pool) Advance(now time.Time) {
 		m.refused = 0
 	}
 	if p.limit > 0 && p.measured {
-		p.unused.sample(refusing, max(0, p.limit-used)*basisPoints/p.limit, now)
+		p.unused.sample(refusing, max(0, p.limit-used)*audit.BasisPoints/p.limit, now)
 	}
 }
 

@@ -1,14 +1,16 @@
-package audit
+package budgetaudit
 
 import (
 	"time"
 
+	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/meter"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// BudgetTotals count since the controller's process started.
-type BudgetTotals struct {
+// Totals count since the controller's process started.
+type Totals struct {
 	Leases int64 // commands that asked the coordinator for units
 	Units  int64 // that it granted
 }
@@ -31,8 +33,8 @@ const reportsDue = 10 * limiter.Second
 type Budget struct {
 	generation int64
 	traffic    bool // some member reported a request
-	meter      meter
-	totals     BudgetTotals // as reported last
+	meter      meter.Meter
+	totals     Totals // as reported last
 
 	// Of the ledger that was shown last.
 	window limiter.Micros
@@ -44,8 +46,8 @@ type Budget struct {
 	due      int64            // index of the newest window that should be measured
 	silent   []string         // what it lacks
 	last     *ledger.Closed   // the newest window that was measured
-	over     BudgetOvershoot
-	unused   UnderUtilization
+	over     Overshoot
+	unused   audit.UnderUtilization
 	exceeded bool // a window admitted more than its limit and more than was granted of it
 }
 
@@ -55,10 +57,10 @@ type review struct {
 	silent   []string // members that have not reported all of it
 }
 
-// NewBudget returns the audit of a budget of which nothing is known, under a
+// New returns the audit of a budget of which nothing is known, under a
 // generation of the object that names it.
-func NewBudget(generation int64) *Budget {
-	return &Budget{generation: generation, meter: meter{span: shortestSpan}}
+func New(generation int64) *Budget {
+	return &Budget{generation: generation}
 }
 
 // Reconfigure goes on under another generation: with windows that begin later. What was
@@ -76,7 +78,7 @@ func (b *Budget) Reconfigure(generation int64) {
 
 func (b *Budget) restart() {
 	b.from, b.windows, b.due, b.silent, b.last = 0, nil, 0, nil, nil
-	b.over, b.unused, b.exceeded = BudgetOvershoot{}, UnderUtilization{}, false
+	b.over, b.unused, b.exceeded = Overshoot{}, audit.UnderUtilization{}, false
 }
 
 // Enter takes over what the ledger remembers of windows that are over. Now is the
@@ -133,7 +135,7 @@ func (b *Budget) review(c *ledger.Closed, highest int64) review {
 	if r.measured = len(r.silent) == 0; !r.measured {
 		return r
 	}
-	unused := max(0, min(admitted+refused, c.Limit)-admitted) * basisPoints / max(1, c.Limit)
+	unused := max(0, min(admitted+refused, c.Limit)-admitted) * audit.BasisPoints / max(1, c.Limit)
 	b.unused.Worst = max(b.unused.Worst, int32(unused))
 	if b.last == nil || c.Index >= b.last.Index {
 		b.last = c
@@ -159,8 +161,8 @@ func end(window limiter.Micros, index int64) limiter.Instant {
 }
 
 // Leased enters what this cluster's controller asked of the coordinator so far.
-func (b *Budget) Leased(t BudgetTotals, now time.Time) {
-	b.meter.add(Totals{
+func (b *Budget) Leased(t Totals, now time.Time) {
+	b.meter.Add(meter.Counts{
 		Admitted:   max(0, t.Units-b.totals.Units),
 		RoundTrips: max(0, t.Leases-b.totals.Leases),
 	}, now)
