@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// told is a report with all rows that the holder counted, except those it forgot.
-func told(forgot int64, waiting bool, rows ...Row) Report {
+// reportAll is a report of all rows that the holder counted, except those it forgot.
+func reportAll(forgot int64, waiting bool, rows ...Row) Report {
 	for _, row := range rows {
 		forgot += row.Admitted + row.Refused
 	}
@@ -16,11 +16,11 @@ func told(forgot int64, waiting bool, rows ...Row) Report {
 // served has two holders account for a second; holder a forgot some counts.
 func served(forgot int64) *fleet {
 	f := newFleet(false, 100, "a", "b")
-	f.Report(holder("a"), told(0, false, open(0, 10)), f.now)
-	f.Report(holder("b"), told(0, false, open(0, 10)), f.now)
+	f.Report(holder("a"), reportAll(0, false, open(0, 10)), f.now)
+	f.Report(holder("b"), reportAll(0, false, open(0, 10)), f.now)
 	f.now = f.now.Add(time.Second)
-	f.Report(holder("a"), told(forgot, false, final(0, 20, 0)), f.now)
-	f.Report(holder("b"), told(0, false, final(0, 20, 0)), f.now)
+	f.Report(holder("a"), reportAll(forgot, false, final(0, 20, 0)), f.now)
+	f.Report(holder("b"), reportAll(0, false, final(0, 20, 0)), f.now)
 	f.Advance(f.now)
 	return f
 }
@@ -69,7 +69,7 @@ func TestSilenceWhileRowsWaitAccountsForNothing(t *testing.T) {
 	for _, waiting := range []bool{false, true} {
 		f := newFleet(false, 100, "a", "b")
 		f.pass("a", "b")
-		f.Report(holder("a"), told(0, false, final(0, 20, 0)), f.now)
+		f.Report(holder("a"), reportAll(0, false, final(0, 20, 0)), f.now)
 		for range 4 {
 			f.now = f.now.Add(time.Second)
 			f.Report(holder("a"), Report{Generation: 1}, f.now)
@@ -90,7 +90,7 @@ func TestAHolderThatVanishedMayAdmitMore(t *testing.T) {
 	}
 	f := served(0)
 	f.now = f.now.Add(5 * time.Second)
-	f.Report(holder("b"), told(0, false, final(0, 20, 0)), f.now)
+	f.Report(holder("b"), reportAll(0, false, final(0, 20, 0)), f.now)
 	f.Lose(holder("b"), f.now)
 	if !atLeast(f) {
 		t.Error("all is known although a holder vanished")
@@ -99,7 +99,7 @@ func TestAHolderThatVanishedMayAdmitMore(t *testing.T) {
 	if got := f.Figures(f.now); got.Verdict != ReportsMissing || got.Overshoot != nil {
 		t.Errorf("figures = %+v before the holder accounted for its absence", got)
 	}
-	f.Report(holder("b"), told(0, false, final(0, 20, 0)), f.now)
+	f.Report(holder("b"), reportAll(0, false, final(0, 20, 0)), f.now)
 	f.Advance(f.now)
 	if atLeast(f) {
 		t.Error("something is unknown although the holder came back and did nothing")
@@ -170,5 +170,37 @@ func TestAWindowIsAsOldAsARowOfItSays(t *testing.T) {
 		if got := f.Figures(f.now).UnderUtilization != nil; got != tc.want {
 			t.Errorf("of age %s: measured %v, want %v", tc.age, got, tc.want)
 		}
+	}
+}
+
+// TestWhatIsInNoWindowLeavesAllThatWereOpenUnknown: a holder that never reached
+// its store may admit requests without knowing in which window.
+func TestWhatIsInNoWindowLeavesAllThatWereOpenUnknown(t *testing.T) {
+	f := newFleet(false, 100, "a", "blind")
+	var unplaced int64
+	round := func(i, more int64) Verdict {
+		unplaced += more
+		f.report("a", Row{Windows: at(i, 100), Final: true, Admitted: 60})
+		f.Report(holder("blind"), Report{Generation: 1, Totals: Totals{Admitted: unplaced, Unplaced: unplaced}}, f.now)
+		f.pass("a")
+		f.Report(holder("blind"), Report{Generation: 1, Totals: Totals{Admitted: unplaced, Unplaced: unplaced}}, f.now)
+		f.pass("a")
+		f.Report(holder("blind"), Report{Generation: 1, Totals: Totals{Admitted: unplaced, Unplaced: unplaced}}, f.now)
+		f.pass("a")
+		return f.Figures(f.now).Verdict
+	}
+	if got := round(0, 0); got != Measured {
+		t.Fatalf("verdict = %v before, want Measured", got)
+	}
+	for i := range int64(3) {
+		if got := round(3*i+3, 50); got != ReportsMissing {
+			t.Errorf("verdict = %v, want ReportsMissing", got)
+		}
+	}
+	for i := range int64(3) {
+		round(3*i+12, 0)
+	}
+	if got := round(21, 0); got != Measured {
+		t.Errorf("verdict = %v long after, want Measured", got)
 	}
 }
