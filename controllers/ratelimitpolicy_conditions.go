@@ -126,10 +126,12 @@ func (s *scope) measured() string {
 	switch {
 	case worst.Worst == 0:
 		return message
+	case slices.Contains(s.inherited, limit):
+		return message + ", measured by the replica of the controller that led before, within the bound of its window or while nothing bounded it"
 	case worst.WorstUnbounded && s.resumes(limit):
 		return message + ", in a window without a bound (the store may have lost its memory, it is not known how often, or sidecars cut off from it were admitting whatever came)"
 	case worst.WorstUnbounded && s.unsettled(limit):
-		return message + ", in a window without a bound (responses told what their requests cost after these were let through)"
+		return message + ", in a window without a bound (responses reported what their requests cost after these were let through)"
 	case worst.WorstUnbounded:
 		return message + ", in a window without a bound (sidecars cut off from the store were admitting whatever came)"
 	case s.resumes(limit):

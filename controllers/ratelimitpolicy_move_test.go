@@ -179,7 +179,7 @@ func looser(carry, unsettled bool) func(*scope) {
 	}
 }
 
-func TestABoundThatIsNotTheLimitIsTold(t *testing.T) {
+func TestABoundThatIsNotTheLimitIsShown(t *testing.T) {
 	one := store.Facts{Volatile: store.Keeping{Guarantee: store.Guarantee{Grade: store.Hard, Reason: "one server"}}}
 	for name, tc := range map[string]struct {
 		scope *scope
@@ -189,7 +189,7 @@ func TestABoundThatIsNotTheLimitIsTold(t *testing.T) {
 			newScope(onRedis(one, nil), looser(true, false)),
 			"one server; leases carry over, so a window of limit all may admit 12 more for each pod",
 		},
-		"a cost told by the response": {
+		"a cost that the response reports": {
 			newScope(onRedis(one, nil), looser(true, true)),
 			"one server; nothing bounds limit all, as its responses report what requests cost",
 		},
@@ -225,7 +225,7 @@ func TestABoundIsAbsentWhereNothingBounds(t *testing.T) {
 		scope *scope
 		want  string
 	}{
-		"responses": {newScope(looser(false, true), worst(audit.Overshoot{Worst: 9, WorstUnbounded: true})), "responses told what their requests cost"},
+		"responses": {newScope(looser(false, true), worst(audit.Overshoot{Worst: 9, WorstUnbounded: true})), "responses reported what their requests cost"},
 		"leases":    {newScope(looser(true, false), worst(audit.Overshoot{Worst: 9})), "leases carry over"},
 	} {
 		if got := withinBound(tc.scope); got.Reason != v1alpha1.MeasuredReason || !strings.Contains(got.Message, tc.want) {

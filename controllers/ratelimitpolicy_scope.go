@@ -28,6 +28,7 @@ type scope struct {
 	learning    []withholding // limits that stores grant nothing of, as sidecars report
 	store       probed        // zero while the controller itself is the store
 	move        move
+	inherited   []string // limits whose worst overshoot an earlier leader measured
 	now         time.Time
 }
 
@@ -50,13 +51,13 @@ func (s *scope) judge(budgets translate.Budgets) {
 // accepted reports whether pods are to enforce the policy as it is.
 func (s *scope) accepted() bool { return s.invalid == nil && s.unmet == nil }
 
-// observe takes over what the fleet said. Figures of limits that the spec no longer
+// observe takes over what the fleet reported. Figures of limits that the spec no longer
 // has are left out, and of those measured under another generation only the flow
 // is kept: what its windows admitted says nothing of this one's.
 func (s *scope) observe(o coordinator.Observation) {
 	s.observation = o
 	s.learns(o.Learning)
-	s.observation.Limits = nil
+	s.observation.Limits, s.inherited = nil, nil
 	for _, l := range o.Limits {
 		if !slices.ContainsFunc(s.policy.Spec.Limits, func(spec v1alpha1.Limit) bool { return spec.Name == l.Limit }) {
 			continue
@@ -93,7 +94,8 @@ func (s *scope) since(l coordinator.LimitFigures) coordinator.LimitFigures {
 		o = *l.Overshoot
 	}
 	if *before.Worst > o.Worst {
-		o.Worst, o.WorstUnbounded = *before.Worst, before.Excess == nil
+		o.Worst, o.WorstUnbounded = *before.Worst, false
+		s.inherited = append(s.inherited, l.Limit)
 		if before.WorstTime != nil {
 			o.WorstEnd = before.WorstTime.Time
 		}
@@ -107,7 +109,7 @@ func (s *scope) since(l coordinator.LimitFigures) coordinator.LimitFigures {
 	return l
 }
 
-// unsettled reports whether responses tell what requests of the limit cost, so that
+// unsettled reports whether responses report what requests of the limit cost, so that
 // nothing bounds what a window admits.
 func (s *scope) unsettled(limit string) bool {
 	return slices.ContainsFunc(s.enforced.Limits, func(l policy.Limit) bool { return l.Name == limit && !l.Settled() })

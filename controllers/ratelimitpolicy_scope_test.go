@@ -61,9 +61,9 @@ func TestAChangeOfLeaderForgetsNoOvershoot(t *testing.T) {
 	}
 }
 
-// TestAnInheritedWorstIsNotSaidToHaveABound: the status does not keep which bound its window
-// had, only what was beyond it.
-func TestAnInheritedWorstIsNotSaidToHaveABound(t *testing.T) {
+// The status does not keep which bound the window had, only what was admitted beyond it. So it
+// is not known either whether the window had one.
+func TestTheBoundOfAnInheritedWorstIsNotKnown(t *testing.T) {
 	s := newScope(enforcers("a"), acknowledged(generation, "a"))
 	s.policy.Status.ObservedGeneration = s.policy.Generation
 	s.policy.Status.Limits = []v1alpha1.LimitStatus{{Name: "all", Overshoot: &v1alpha1.Overshoot{Worst: new(int64(7))}}}
@@ -72,8 +72,16 @@ func TestAnInheritedWorstIsNotSaidToHaveABound(t *testing.T) {
 	o := s.observation
 	o.Limits = []coordinator.LimitFigures{{Limit: "all", Figures: f}}
 	s.observe(o)
-	if c := withinBound(s); c.Reason != v1alpha1.MeasuredReason || !strings.Contains(c.Message, "worst overshoot 7, in a window without a bound") {
-		t.Errorf("WithinBound says %s, %q", c.Reason, c.Message)
+	const want = "worst overshoot 7, measured by the replica of the controller that led before, within the bound of its window or while nothing bounded it"
+	if c := withinBound(s); c.Reason != v1alpha1.MeasuredReason || !strings.Contains(c.Message, want) {
+		t.Errorf("WithinBound says %s, %q, want %q", c.Reason, c.Message, want)
+	}
+	f = measuredFigures(7, 7, 0)
+	f.Generation = translate.Generation(s.policy)
+	o.Limits = []coordinator.LimitFigures{{Limit: "all", Figures: f}}
+	s.observe(o)
+	if c := withinBound(s); strings.Contains(c.Message, "led before") {
+		t.Errorf("of a window that this replica measured WithinBound says %q", c.Message)
 	}
 }
 
