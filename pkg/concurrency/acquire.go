@@ -100,7 +100,7 @@ func (g *Guard) refuse(partition int, v Verdict) Verdict {
 	return v
 }
 
-// reason tells why a request was not even put into the queue.
+// reason returns why a request was not even put into the queue.
 func (g *Guard) reason(now int64, o slots.Outcome) Verdict {
 	switch {
 	case g.share.live || g.local(now):

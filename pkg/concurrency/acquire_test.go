@@ -61,7 +61,7 @@ func TestSlotIsReleasedOnce(t *testing.T) {
 		none.Forward()
 		none.Release(Served)
 		if none.Fenced() != nil {
-			t.Error("no slot is told to end")
+			t.Error("no slot has to end")
 		}
 		release(append(s, next...))
 		release(elsewhere)

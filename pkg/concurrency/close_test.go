@@ -82,11 +82,11 @@ func TestCloseThatMayNotWaitLeavesTheShareToExpire(t *testing.T) {
 			select {
 			case <-s[0].Fenced():
 				if !ended {
-					t.Error("a request that may drain was told to end")
+					t.Error("a request that may drain has to end")
 				}
 			default:
 				if ended {
-					t.Error("nobody will tell the request when the share expired")
+					t.Error("nobody will end the request when the share expired")
 				}
 			}
 			release(s)

@@ -47,7 +47,7 @@ type FenceAction uint8
 // The fence actions.
 const (
 	Drain FenceAction = iota // they finish
-	Abort                    // Slot.Fenced tells them to end
+	Abort                    // Slot.Fenced asks them to end
 )
 
 // OutageAction says what a guard does when its share expired because the coordinator

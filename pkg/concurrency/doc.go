@@ -1,7 +1,7 @@
 // Package concurrency is the engine of a holder: it admits requests below the holder's
 // share of a pool, the concurrency limit of a whole fleet.
 //
-// A Guard keeps one pool in one process. It beats: at every interval it tells the
+// A Guard keeps one pool in one process. It beats: at every interval it reports to the
 // coordinator what it has in flight and what limit it infers from latency, and is
 // answered with its share. A request gets a slot while fewer are in flight than the
 // ceiling, the smaller of the share and what the guard infers. Admitting never waits
@@ -32,10 +32,10 @@
 //   - pull: a request found no slot and the share is below an even part of the limit;
 //   - push: what is in flight drained to a share that became smaller;
 //   - acknowledge: the share became smaller, and what is in flight fits in already; or a
-//     coordinator that lost its memory issued a share anew.
+//     coordinator that lost its memory issued a share again.
 //
 // What frees a share is of use only while somebody waits for it, which the last answer
-// tells. Pulls that brought nothing for two intervals, in which all others have heard of
+// reports. Pulls that brought nothing for two intervals, in which all others have heard of
 // the holder, stop: what others have in flight takes long.
 //
 // # What is not covered

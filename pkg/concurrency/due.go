@@ -40,7 +40,7 @@ func (g *Guard) due() int64 {
 	}
 }
 
-// backoff returns how long after a beat the next is sent when so many in a row failed.
+// backoff returns how long after a beat the next is sent when that many in a row failed.
 func backoff(h Heartbeat, failures int) time.Duration {
 	d := h.MinInterval
 	for ; failures > 1 && d < h.Interval; failures-- {

@@ -6,7 +6,7 @@ import "github.com/weir-dev/weir/pkg/concurrency/pool"
 type eagerness struct {
 	starved   bool // a request found no slot since the last beat, because of the share
 	fruitless int  // answers in a row that brought a starved holder nothing
-	// reserved is what the coordinator keeps for the holder, by what it was told.
+	// reserved is what the coordinator keeps for the holder, by what the holder reported.
 	reserved int64
 	wanted   bool // somebody waits for what the holder gives up
 	// unconfirmed says that a memory that knows the holder from its report only waits to
@@ -15,7 +15,7 @@ type eagerness struct {
 }
 
 // granted learns from the answer to a beat: the share before it was of before units,
-// in a fleet of so many holders.
+// in a fleet of that many holders.
 func (e *eagerness) granted(b beat, before, holders int64, g pool.Grant, p pool.Params) {
 	switch {
 	case g.Share > before, g.Holders != holders, !b.starved:
@@ -47,7 +47,7 @@ func (e *eagerness) frees(share, inFlight int64) bool {
 }
 
 // pulls reports whether a beat may fill a share that is less than an even part of the
-// limit. After so many in vain it does not.
+// limit. After that many in vain it does not.
 func (e *eagerness) pulls(share int64, g pool.Grant, patience int) bool {
 	return e.starved && e.fruitless < patience && share < even(g)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 )
 
-// A load keeps a guard as full as it gets with requests that take so long.
+// A load keeps a guard as full as it gets with requests that take that long.
 func load(ctx context.Context, wait *sync.WaitGroup, g *Guard, clients int, takes func() time.Duration) {
 	for range clients {
 		wait.Go(func() {
@@ -291,8 +291,8 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// TestPullOfWhoWaitsInTheQueue asks once: whoever waits keeps asking.
-func TestPullOfWhoWaitsInTheQueue(t *testing.T) {
+// TestPullOfAWaiterInTheQueue asks once: a waiter keeps asking.
+func TestPullOfAWaiterInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		coordinator := remember()
 		full := open(t, eager("full", 2), coordinator)

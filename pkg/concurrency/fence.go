@@ -1,6 +1,6 @@
 package concurrency
 
-// fence stops to use the share when it is over. Requests in flight end or are told to,
+// fence stops to use the share when it is over. Requests in flight end or are asked to,
 // unless the guard goes on by itself.
 func (g *Guard) fence(now int64) {
 	if !g.share.expire(now, g.config.Margin) {
@@ -14,7 +14,7 @@ func (g *Guard) fence(now int64) {
 	g.abort()
 }
 
-// abort tells what is in flight to end, if that is what a fence does.
+// abort asks what is in flight to end, if that is what a fence does.
 func (g *Guard) abort() {
 	if n := g.table.InFlight(); n > 0 && g.config.OnFenced == Abort {
 		g.aborted += n
@@ -38,7 +38,7 @@ func (g *Guard) ceiling(now int64) int64 {
 }
 
 // local reports whether the guard admits by what it infers alone, because the
-// coordinator does not answer. Any other failure is no outage and admits nothing.
+// coordinator does not answer. Any other failure is not an outage and admits nothing.
 func (g *Guard) local(now int64) bool {
 	return g.config.OnOutage == LocalOnly && !g.share.live && g.silent(now)
 }

@@ -123,7 +123,7 @@ func TestShareEndsWithoutARequest(t *testing.T) {
 			}
 			pass(1)
 			if over() != ended {
-				t.Errorf("fence action %d: told to end: %v, want %v", action, over(), ended)
+				t.Errorf("fence action %d: asked to end: %v, want %v", action, over(), ended)
 			}
 			st := g.Stats()
 			if !st.Fenced || st.Share != 0 || st.Ceiling != 0 || st.Fences != 1 || st.InFlight != 3 {
@@ -144,7 +144,7 @@ func TestShareEndsWithoutARequest(t *testing.T) {
 			}
 			select {
 			case <-again[0].Fenced():
-				t.Error("a request of the next share was told to end")
+				t.Error("a request of the next share was asked to end")
 			default:
 			}
 		})

@@ -354,7 +354,7 @@ func (w *world) heal() {
 	time.Sleep(8 * time.Second)
 }
 
-// live runs the fleet for so long, lets it recover, and returns what the backend had
+// live runs the fleet for that long, lets it recover, and returns what the backend had
 // in flight at most after that.
 func (w *world) live(holders int, d time.Duration) (after int64) {
 	for range holders {

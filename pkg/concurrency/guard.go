@@ -20,7 +20,7 @@ type Guard struct {
 	start       int64           // instant when the guard was made,
 	began       limiter.Instant // and what time it was then
 
-	ctx     context.Context //nolint:containedctx // of the beats, which are no request's
+	ctx     context.Context //nolint:containedctx // of the beats, which belong to no request
 	cancel  context.CancelFunc
 	woken   chan struct{}
 	stop    chan struct{} // ends the loop
@@ -120,7 +120,7 @@ func (g *Guard) Reconfigure(cfg Config) {
 
 // Close refuses requests from now on and waits until nothing is in flight. Then it
 // gives the share up. When ctx is done first, the share is not given up, since it is in
-// use: it expires. Nobody will tell when, so what is in flight is told to end now if it
+// use: it expires. Nobody will know when, so what is in flight is asked to end now if it
 // were then. Close once.
 func (g *Guard) Close(ctx context.Context) {
 	g.mu.Lock()

@@ -40,7 +40,7 @@ func eager(holder string, limit int64) Config {
 	return c
 }
 
-// watch returns the clock of a coordinator that gains so much of each second.
+// watch returns the clock of a coordinator that gains that much of each second.
 func watch(gain float64) func() limiter.Instant {
 	began := time.Now()
 	return func() limiter.Instant {

@@ -68,7 +68,7 @@ func TestOutage(t *testing.T) {
 						t.Errorf("after it: %+v", st)
 					}
 					if st.CoordinatorError == nil && name != "does not answer" {
-						t.Error("no error tells why")
+						t.Error("no error says why")
 					}
 					select {
 					case <-s[0].Fenced():

@@ -54,7 +54,7 @@ func (g *Guard) abandon(w *waiter) (Slot, Verdict) {
 	return Slot{}, g.refuse(w.partition, Canceled)
 }
 
-// decide tells whoever waits with a ticket what became of it.
+// decide reports to the waiter with a ticket what became of it.
 func (g *Guard) decide(ticket slots.Ticket, d decision) {
 	w := g.waiters[ticket]
 	delete(g.waiters, ticket)

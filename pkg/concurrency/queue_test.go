@@ -45,7 +45,7 @@ func (q *queuer) ask(ctx context.Context, name string) {
 	synctest.Wait()
 }
 
-// expect compares what became of requests, sorted: those that were told at one instant
+// expect compares what became of requests, sorted: those that were answered at one instant
 // run in any order.
 func (q *queuer) expect(want ...string) {
 	q.t.Helper()

@@ -44,7 +44,7 @@ func (s *Slot) Release(o Outcome) {
 	if g == nil {
 		return
 	}
-	now := g.clock.Now() // before the lock, which is no part of the latency
+	now := g.clock.Now() // before the lock, which is not part of the latency
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	use, ok := g.table.Release(s.ticket)

@@ -24,7 +24,7 @@ type Stats struct {
 	Admitted int64
 	Refused  int64 // all verdicts but Admitted
 	Fences   int64 // times that it was fenced
-	Aborted  int64 // requests that were told to end when it was
+	Aborted  int64 // requests that were asked to end when it was
 	Beats    int64 // commands sent to the coordinator
 
 	// CoordinatorError is why the coordinator grants no share, nil when it does.

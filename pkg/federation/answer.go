@@ -10,7 +10,7 @@ import (
 )
 
 // heard takes note of an answer of the coordinator, unless it is of one that another
-// followed, or tells of windows of a length that is not in force any more.
+// followed, or is about windows of a length that is not in force any more.
 func (r *Region) heard(v *vault, g ledger.Grant, sent, received int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -27,7 +27,7 @@ func (r *Region) heard(v *vault, g ledger.Grant, sent, received int64) error {
 // granted goes on with an answer that was brought to the escrow.
 func (r *Region) granted(o order, c ledger.Command, g ledger.Grant, now int64) {
 	if o.vault == r.main {
-		r.link.slice, r.link.told = g.Slice, max(r.link.told, g.Slice)
+		r.link.slice, r.link.promised = g.Slice, max(r.link.promised, g.Slice)
 	}
 	if o.vault == r.spare && r.access.cause == nil {
 		r.spare = nil // it is empty
@@ -37,7 +37,7 @@ func (r *Region) granted(o order, c ledger.Command, g ledger.Grant, now int64) {
 		brought -= c.Granted
 	}
 	r.counts.granted += max(0, brought)
-	r.demand.claim.tell(g.Epoch.Index, max(c.Demand, g.Granted), c.Op == ledger.Release && g.Reason == ledger.Granted)
+	r.demand.claim.note(g.Epoch.Index, max(c.Demand, g.Granted), c.Op == ledger.Release && g.Reason == ledger.Granted)
 	if g.Epoch.Index > 0 {
 		r.demand.level = reached(&c, &g, r.config.self().Nominal)
 	}
@@ -75,9 +75,9 @@ func (r *Region) pause(c *ledger.Command, g *ledger.Grant, now int64) dry {
 	case g.Reason == ledger.Amnesia:
 		wait = min(wait, longestLearning) // other members may vouch for its memory at any time
 	}
-	d := dry{least: c.Min, until: now + min(wait, retry), tell: now + retry}
+	d := dry{least: c.Min, until: now + min(wait, retry), ask: now + retry}
 	if g.Reason == ledger.Exhausted || g.Reason == ledger.Kept {
-		d.tell = d.until
+		d.ask = d.until
 	}
 	return d
 }

@@ -47,7 +47,7 @@ type request struct {
 	params limiter.Params
 }
 
-// peek tells what could be had now.
+// peek returns what could be had now.
 func (r *Region) peek(ctx context.Context, q *request) (limiter.Result, error) {
 	r.mu.Lock()
 	v, timeout := r.vault(), r.config.Timeout

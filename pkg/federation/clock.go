@@ -20,14 +20,14 @@ type estimate struct {
 	known         bool
 }
 
-// observe returns the estimate after an answer: the coordinator's clock read told some
+// observe returns the estimate after an answer: the coordinator's clock read shown some
 // time between the instants sent and received. The narrower of the two estimates stays,
 // and the newer one when they contradict each other, because then the clock was set, or
 // another machine serves now.
-func (e estimate) observe(sent, received int64, told limiter.Instant) estimate {
+func (e estimate) observe(sent, received int64, shown limiter.Instant) estimate {
 	next := estimate{
-		low:   nanos(limiter.Micros(told)) - received,
-		high:  nanos(limiter.Micros(told)+1) - sent, // the coordinator cut off less than 1µs
+		low:   nanos(limiter.Micros(shown)) - received,
+		high:  nanos(limiter.Micros(shown)+1) - sent, // the coordinator cut off less than 1µs
 		at:    received,
 		known: true,
 	}

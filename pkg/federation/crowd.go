@@ -56,7 +56,7 @@ func (c *crowd) add(t *tenant) {
 }
 
 // keeps reports whether the part of a tenant is kept for it that may not ask for it: a declared one
-// that asked in the window, or in the one before. The latter has until so much of the
+// that asked in the window, or in the one before. The latter has until that much of the
 // window is left as late says, or other regions could not have its part in the next one.
 func (c *crowd) keeps(life float64) bool { return c.declared || c.lately && life > late }
 

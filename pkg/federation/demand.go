@@ -54,7 +54,7 @@ type outlook struct {
 // the window began: the mean of a Gamma distribution of the rate.
 const prior = 0.25
 
-// outlook returns what is expected when so much of a window, of which both are
+// outlook returns what is expected when that much of a window, of which both are
 // nanoseconds, is left.
 func (d *demand) outlook(left, window float64, asked int64) outlook {
 	left = max(0, min(left, window))
@@ -81,8 +81,8 @@ type claim struct {
 	said, before int64
 }
 
-// tell takes note of what the coordinator was told, and that it heard.
-func (c *claim) tell(index, wants int64, settled bool) {
+// note keeps what the coordinator was sent, and that it heard.
+func (c *claim) note(index, wants int64, settled bool) {
 	if index > c.epoch {
 		c.before = 0
 		if index == c.epoch+1 {

@@ -18,7 +18,7 @@
 //     of the machine the clock has moved on (package monotonic).
 //   - Of one window the later term has the say. Answers of an earlier one do not count.
 //   - With slices a window begins without an answer, when it surely has begun by the
-//     coordinator's clock, and is over when it may be. What the escrow was not told it
+//     coordinator's clock, and is over when it may be. What the escrow did not hear it
 //     does not use, nor anything of a window that began before its memory did.
 //
 // # How much of the limit is used
@@ -47,7 +47,7 @@
 // What the escrow has is handed on; then requests are refused, with the time until the
 // next attempt. That is never an error, on which a holder might act that knows nothing of
 // other regions. A region of action Nominal goes on with its slice of every window, for
-// as long as it can tell where windows begin: clocks part by up to 200 ppm, so windows of
+// as long as it knows where windows begin: clocks part by up to 200 ppm, so windows of
 // a second for about half an hour, and longer ones in proportion.
 //
 // Without the escrow the region leases into its own memory, as another holder.

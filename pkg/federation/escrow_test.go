@@ -144,7 +144,7 @@ func TestUnitsOfWindowsOfAnotherLengthAreNotHandedOn(t *testing.T) {
 }
 
 // TestAnEscrowThatLostItsMemoryHasAnotherName flushes the escrow of a window, every unit
-// of which was handed on: told its total again, it would hand them on a second time. What
+// of which was handed on: sent its total again, it would hand them on a second time. What
 // it was leased ahead of need is forfeited with it, however far the lease has come.
 func TestAnEscrowThatLostItsMemoryHasAnotherName(t *testing.T) {
 	const taken, each = 60, time.Millisecond

@@ -45,7 +45,7 @@ func (r *Region) visit(o order) {
 	r.done()
 }
 
-// exchange asks the escrow what to tell the coordinator, sends that, and brings the
+// exchange asks the escrow what to send the coordinator, sends that, and brings the
 // answer back.
 func (r *Region) exchange(ctx context.Context, o order) {
 	a, err := o.vault.ask(ctx, r.timeout(), escrow.Command{Op: o.op, Keep: o.keep})
@@ -91,7 +91,7 @@ func (r *Region) exchange(ctx context.Context, o order) {
 func (r *Region) command(o order, a answer) ledger.Command {
 	outlook := r.outlook(r.clock.Now())
 	if o.vault == r.main {
-		r.link.told = a.Slice
+		r.link.promised = a.Slice
 	}
 	c := ledger.Command{
 		Op: ledger.Lease, Member: r.config.Member, Holder: a.Holder, Seq: a.Seq,
@@ -105,7 +105,7 @@ func (r *Region) command(o order, a answer) ledger.Command {
 		c.Op = ledger.Release
 	}
 	if o.vault != r.main { // the slice is for the other escrow to use and to give up
-		c.Slice = r.link.told
+		c.Slice = r.link.promised
 	}
 	return c
 }

@@ -29,7 +29,7 @@ type link struct {
 	estimate estimate
 	epoch    ledger.Epoch // the latest that an answer named
 	slice    int64        // units of each later window that need no grant
-	told     int64        // what of that the escrow last said it was told
+	promised int64        // what of that the escrow last said it heard
 	opened   int64        // the last window that was begun with them
 	checked  int64        // when it was last looked what of the window is not needed
 	dry      dry
@@ -50,7 +50,7 @@ func (l *link) begin(now int64) {
 
 // older reports whether an answer is of a coordinator that another one followed.
 func (l *link) older(g *ledger.Grant) bool {
-	return g.Epoch.Index > 0 && // otherwise it tells nothing of any window
+	return g.Epoch.Index > 0 && // otherwise it says nothing of any window
 		(g.Epoch.Index < l.epoch.Index || g.Epoch.Index == l.epoch.Index && g.Epoch.Term < l.epoch.Term)
 }
 
@@ -107,9 +107,9 @@ func (t *trip) observe(d int64) {
 // most returns how long a command takes that is not quick.
 func (t *trip) most() float64 { return t.mean + 2*t.deviation }
 
-// dry is that there was nothing for those who need so much: until then nothing is asked
-// for, and tell is when it may be worth to ask again.
+// dry is that there was nothing for those who need that much: until then nothing is asked
+// for, and ask is when it may be worth to ask again.
 type dry struct {
-	least       int64
-	until, tell int64
+	least      int64
+	until, ask int64
 }

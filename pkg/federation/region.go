@@ -18,7 +18,7 @@ type Region struct {
 	escrow      Escrow // that was given, nil for none
 	clock       *monotonic.Clock
 
-	ctx     context.Context //nolint:containedctx // of commands, which are no request's
+	ctx     context.Context //nolint:containedctx // of commands, which belong to no request
 	cancel  context.CancelFunc
 	woken   chan struct{}
 	stop    chan struct{} // ends the loop
@@ -55,7 +55,7 @@ func New(cfg Config, c Coordinator, e Escrow) *Region {
 		config: cfg, rule: ruleOf(&cfg), main: newVault(e, &cfg),
 		link: newLink(now), need: newNeed(), split: split{}, timed: now,
 	}
-	r.link.told = cfg.self().Kept // until the escrow says it
+	r.link.promised = cfg.self().Kept // until the escrow says it
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.unwatch = r.clock.Watch(r.wake)
 	r.work.Go(r.run)
@@ -78,17 +78,17 @@ func (r *Region) run() {
 }
 
 // Reconfigure goes on under another valid configuration of the same budget and member.
-// With windows of another length it begins anew: what is left in the escrow dies with
+// With windows of another length it begins again: what is left in the escrow dies with
 // its window.
 func (r *Region) Reconfigure(cfg Config) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	cfg.ID, cfg.Member, cfg.Clock = r.config.ID, r.config.Member, r.clock
 	cfg = cfg.normalize()
-	anew := cfg.Params.Window != r.config.Params.Window
+	again := cfg.Params.Window != r.config.Params.Window
 	r.config, r.rule = cfg, ruleOf(&cfg)
 	now := r.clock.Now()
-	if anew {
+	if again {
 		r.main, r.spare = newVault(r.escrow, &cfg), nil
 		r.link.begin(now)
 		r.demand, r.split = demand{}, split{}
@@ -114,7 +114,7 @@ func (r *Region) Close(ctx context.Context) {
 	r.unwatch()
 }
 
-// leftover returns the escrows that have something to give back, if anybody can be told.
+// leftover returns the escrows that have something to give back, if anybody can hear it.
 func (r *Region) leftover() (vaults []*vault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-func TestResultsTellTheCoordinatorsWindow(t *testing.T) {
+func TestResultsNameTheCoordinatorsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(17 * time.Minute)
 		p := budget(100, limiter.Second, 2)

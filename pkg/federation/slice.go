@@ -44,7 +44,7 @@ func (r *Region) slices() bool {
 	return r.config.Outage == Nominal && r.link.slice > 0 && r.link.estimate.known && r.vault() == r.main
 }
 
-// open begins a window with the slice. How long it lasts is told as of an answer of the
+// open begins a window with the slice. How long it lasts is counted from an answer of the
 // escrow's, so that no delay on the way to it lengthens the window.
 func (r *Region) open(o order) {
 	ctx, timeout := r.ctx, r.timeout()

@@ -54,7 +54,7 @@ func (s split) take(q *request, of portion) limiter.Result {
 	if c.Op == limiter.Take {
 		d.note(q, res.Granted)
 	}
-	return d.tell(q, of, res)
+	return d.complete(q, of, res)
 }
 
 // missed notes what a request asked for in vain.
@@ -117,8 +117,8 @@ func (d *division) used(index int64) int64 {
 	return 0
 }
 
-// tell completes an answer with the figures of the budget.
-func (d *division) tell(q *request, of portion, res limiter.Result) limiter.Result {
+// complete adds the figures of the budget.
+func (d *division) complete(q *request, of portion, res limiter.Result) limiter.Result {
 	if res.Reason == limiter.TooLarge && !neverFits(q, of) {
 		res.Reason, res.RetryAfter = limiter.Exhausted, res.ResetAfter
 	}

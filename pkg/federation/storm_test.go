@@ -108,7 +108,7 @@ func (s *storm) String() string {
 	return fmt.Sprintf("limit %d, window %dms, strategy %d, action %d, shared %t", s.params.Limit, s.params.Window/limiter.Millisecond, s.params.Strategy, s.action, s.shared)
 }
 
-// one reports true once in so many times.
+// one reports true once in that many times.
 func (s *storm) one(of int) bool { return s.below(int64(of)) == 0 }
 
 func (s *storm) below(n int64) int64 {
@@ -188,7 +188,7 @@ func (s *storm) spend(ctx context.Context, r *federation.Region, clock *monotoni
 			continue
 		}
 		if w, now := res.Windows.Open[0], s.hub.now(); !w.Contains(now) || !w.Contains(res.Now) {
-			s.t.Errorf("a grant of window %d was good at %d, told as %d", w.Index, now, res.Now)
+			s.t.Errorf("a grant of window %d was good at %d, reported as %d", w.Index, now, res.Now)
 		}
 		s.count.add(res.Granted)
 	}

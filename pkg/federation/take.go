@@ -47,7 +47,7 @@ func (r *Region) patient() int64 {
 }
 
 // draw takes from the escrow. It is decided unless that has too little. An escrow that is
-// slower than requests are patient is as good as away; one that was asked anew by a
+// slower than requests are patient is as good as away; one that was asked again by a
 // request that looks what an order brought may only have had too little time.
 func (r *Region) draw(ctx context.Context, q *request, until int64, looks bool) (limiter.Result, bool, error) {
 	r.mu.Lock()

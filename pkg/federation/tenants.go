@@ -35,7 +35,7 @@ func (t *tenant) wants() ledger.Tenant {
 // tenants are ordered by name.
 type tenants []tenant
 
-// maxTenants is how many tenants of a limit are told apart.
+// maxTenants is how many tenants of a limit are distinguished.
 const maxTenants = limiter.MaxTenants + limiter.MaxDeclared
 
 // note adds units, below 0 for those that came back, to what a tenant asked for.
@@ -72,7 +72,7 @@ func (l tenants) next() tenants {
 	return list
 }
 
-// satisfied returns those that want less by weight of so many units than others get. The
+// satisfied returns those that want less by weight of that many units than others get. The
 // one who asks now is not among them, nor one that is not declared and did not ask in the
 // window yet.
 func (l tenants) satisfied(units int64, asks string) (out tenants) {

@@ -36,7 +36,7 @@ type outcome struct {
 	latency     []time.Duration
 }
 
-// play offers as many units as the limit in each of so many windows, at instants by
+// play offers as many units as the limit in each of that many windows, at instants by
 // chance, and counts what is admitted by itself.
 func (o offer) play(t *testing.T, windows int) (out outcome) {
 	synctest.Test(t, func(t *testing.T) {

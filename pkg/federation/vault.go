@@ -56,7 +56,7 @@ func (v *vault) ask(ctx context.Context, timeout time.Duration, c escrow.Command
 	defer cancel()
 	if c.Op == escrow.Ask || c.Op == escrow.Release {
 		// For an escrow that has none. One that lost its memory must not take a name again
-		// under which it was granted units before: it would be told of them once more.
+		// under which it was granted units before: it would hear of them once more.
 		c.Holder = rand.Text()
 	}
 	sent := v.clock.Now()

@@ -48,7 +48,7 @@ func (r *Region) want(q *request, looks bool) (*need, limiter.Result, error) {
 	case q.Min > r.config.Params.Limit:
 		return nil, r.refuse(q, now, past), nil
 	case now < d.until && q.Min >= d.least && !r.closing(now):
-		return nil, r.refuse(q, now, d.tell), nil
+		return nil, r.refuse(q, now, d.ask), nil
 	}
 	n := r.need
 	if n.waiters == 0 || q.Min < n.least {

@@ -151,7 +151,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// budget returns parameters of a budget of so many members of equal weight.
+// budget returns parameters of a budget of that many members of equal weight.
 func budget(limit int64, window limiter.Micros, members int) ledger.Params {
 	p := ledger.Params{Limit: limit, Window: window}
 	for i := range members {
@@ -204,7 +204,7 @@ func take(t *testing.T, r *federation.Region, p ledger.Params, least, want int64
 	return res
 }
 
-// takes expects so many units when asked for 1 to want.
+// takes expects that many units when asked for 1 to want.
 func takes(t *testing.T, r *federation.Region, p ledger.Params, want, units int64) {
 	t.Helper()
 	if res := take(t, r, p, 1, want); res.Granted != units {

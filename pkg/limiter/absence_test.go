@@ -72,7 +72,7 @@ func TestAWindowGrantsTheSharesOfThoseWhoWereBack(t *testing.T) {
 			params: limiter.Params{Rates: []limiter.Rate{ten}, Fairness: limiter.Fairness{Default: 1}},
 			tenant: "gold", at: []int64{20, 40}, want: []int64{25, 100},
 		},
-		"a sliding log, once the window of the return has ended for so long": {
+		"a sliding log, once the window of the return has ended for that long": {
 			params: limiter.Params{Algorithm: limiter.SlidingLog, Rates: []limiter.Rate{ten}},
 			at:     []int64{0, 10, 20, 30, 39, 40, 50}, want: []int64{100, 0, 0, 25, 0, 50, 100},
 		},

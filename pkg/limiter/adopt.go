@@ -83,7 +83,7 @@ func (p *Params) begin(s *State, now Instant) {
 	}
 }
 
-// meter returns a new meter in which so many units are in use that may be spent up
+// meter returns a new meter in which that many units are in use that may be spent up
 // to the instant.
 func (p *Params) meter(r Rate, expires Instant, used int64) Meter {
 	m := Meter{Rate: r, Index: int64(expires)}
@@ -100,7 +100,7 @@ func (p *Params) meter(r Rate, expires Instant, used int64) Meter {
 	return m
 }
 
-// roll carries windows on: those that ended start anew or are dropped, and the
+// roll carries windows on: those that ended start again or are dropped, and the
 // parameters' rates are taken over.
 func (p *Params) roll(s *State, now Instant) {
 	var next State

@@ -89,7 +89,7 @@ func (m *Meter) fillBy(amount, unit int64) {
 	}
 }
 
-// delay returns how long the last of so many units, which the bucket holds, has to
+// delay returns how long the last of that many units, which the bucket holds, has to
 // wait for its turn.
 func (m *Meter) delay() Micros {
 	cost, drain := m.pace()

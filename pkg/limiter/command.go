@@ -12,7 +12,7 @@ const (
 	// Return gives back Want unspent units of the grant that Windows, At and Tenant
 	// name. It takes effect only while exactly those windows are open, or while the
 	// grant still counts by its instant, so a late return is forfeited rather than
-	// credited to what others were granted. It is not idempotent: whoever sends it
+	// credited to what others were granted. It is not idempotent: a caller that sends it
 	// sends it once.
 	Return
 	// Peek answers like Take and changes nothing. Its result is a forecast: Granted

@@ -9,10 +9,10 @@ import (
 const (
 	MaxWeight   = int64(1000) // of a tenant
 	MaxDeclared = 64          // tenants with a weight of their own
-	// MaxTenants is how many other tenants are told apart in a window. Those that
+	// MaxTenants is how many other tenants are distinguished in a window. Those that
 	// come later share one guarantee, as the tenant OtherTenants.
 	MaxTenants = 1024
-	// OtherTenants is no tenant's hash.
+	// OtherTenants is not the hash of a tenant.
 	OtherTenants = "*"
 )
 
@@ -30,7 +30,7 @@ const (
 //     tenants of the open window included, and is never further beyond it than
 //     the least it asks for: the quantum of deficit round robin (Shreedhar and
 //     Varghese 1995). So two tenants that want more than they get are apart by at
-//     most one request each, whoever asks first.
+//     most one request each, in whatever order they ask.
 //   - A declared tenant that asked neither in the window nor in the one before is idle,
 //     and its part is lent. When it comes back its guarantee is kept from its first
 //     request on, of what was not granted by then: it may lose up to all of it in that

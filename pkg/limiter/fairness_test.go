@@ -279,7 +279,7 @@ func TestEditsOfWeightsOpenNoSecondBudget(t *testing.T) {
 	}
 }
 
-// TestNoTenantIsForgotten has far more tenants than are told apart.
+// TestNoTenantIsForgotten has far more tenants than are distinguished.
 func TestNoTenantIsForgotten(t *testing.T) {
 	const tenants = limiter.MaxTenants + 500
 	p := params(1, rate(2*tenants, limiter.Second))
@@ -296,7 +296,7 @@ func TestNoTenantIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := len(s.Tenants); got != limiter.MaxTenants+1 {
-		t.Errorf("%d tenants are told apart, want %d and the rest", got, limiter.MaxTenants)
+		t.Errorf("%d tenants are distinguished, want %d and the rest", got, limiter.MaxTenants)
 	}
 	if total > p.Rates[0].Limit || total != s.Meters[0].Used {
 		t.Errorf("%d granted of %d, %d counted", total, p.Rates[0].Limit, s.Meters[0].Used)

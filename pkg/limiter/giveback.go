@@ -20,7 +20,7 @@ func (p *Params) takeOff(s *State, now Instant, c *Command) bool {
 	case s.Algorithm.WindowCoupled():
 		return s.returnToWindows(c) && p.returnOf(s, c)
 	case s.Algorithm == LeakyBucket:
-		return false // those behind a place in a queue have been told when to leave
+		return false // those behind a place in a queue have heard when to leave
 	case c.Windows.N != s.N || c.At > now:
 		return false
 	}

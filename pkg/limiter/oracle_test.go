@@ -9,7 +9,7 @@ import (
 )
 
 // A textbook is an algorithm as it is usually written down, in rational numbers. It
-// tells how many units fit at an instant, when so many will, and how long the last
+// returns how many units fit at an instant, when that many will, and how long the last
 // of some that are charged has to wait.
 type textbook interface {
 	left(now limiter.Instant) int64
@@ -247,7 +247,7 @@ type grants struct {
 
 func (g *grants) left(now limiter.Instant) int64 { return g.leftAfter(now, 0) }
 
-// leftAfter tells what is left when each grant counts so much longer.
+// leftAfter returns what is left when each grant counts so much longer.
 func (g *grants) leftAfter(now limiter.Instant, longer limiter.Micros) int64 {
 	left := g.limit
 	for _, e := range g.log {

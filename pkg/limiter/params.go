@@ -142,7 +142,7 @@ func (p Params) validateFairness() error {
 		case w.Weight < 1 || w.Weight > MaxWeight:
 			return fmt.Errorf("fairness.weights[%d].weight is %d, outside 1 to %d", i, w.Weight, MaxWeight)
 		case w.Tenant == OtherTenants:
-			return fmt.Errorf("fairness.weights[%d].tenant is %q, which stands for all that are not told apart", i, w.Tenant)
+			return fmt.Errorf("fairness.weights[%d].tenant is %q, which stands for all that are not distinguished", i, w.Tenant)
 		case i > 0 && w.Tenant <= f.Weights[i-1].Tenant:
 			return fmt.Errorf("fairness.weights[%d].tenant is not after the one before: order the weights by tenant, each once", i)
 		}

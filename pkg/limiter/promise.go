@@ -43,7 +43,7 @@ func (p Params) mostIn(length Micros, r Rate) int64 {
 	}
 }
 
-// MostAtOnce returns the most that one Take is ever granted, whoever the tenant is.
+// MostAtOnce returns the most that one Take is ever granted, to whatever tenant.
 func (p Params) MostAtOnce() int64 {
 	var most int64
 	for i, r := range p.Rates {

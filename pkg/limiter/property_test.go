@@ -114,7 +114,7 @@ type history struct {
 	misfortunes int
 }
 
-// id tells histories apart by what can still matter.
+// id distinguishes histories by what can still matter.
 func (h history) id() string {
 	var id []byte
 	add := func(list ...int64) {

@@ -6,7 +6,7 @@ package limiter
 
 // MaxLog is the limit up to which SlidingLog counts by exact instants, and the
 // number of parts of a window in which it counts above. It bounds the entries of a
-// log: a grant that finds so many joins the newest.
+// log: a grant that finds that many joins the newest.
 const MaxLog = 1024
 
 // spentBy returns the instant up to which a grant whose lifetime ends at the given
@@ -16,7 +16,7 @@ func (p *Params) spentBy(r Rate, expires Instant) Instant {
 	return Instant(ceilDiv(int64(expires), part) * part)
 }
 
-// part returns the length of time that a sliding sum does not tell apart.
+// part returns the length of time that a sliding sum does not distinguish.
 func (p *Params) part(r Rate) int64 {
 	switch {
 	case p.Algorithm == SlidingWindow:
@@ -96,7 +96,7 @@ func (m *Meter) note(at Instant, amount int64) {
 }
 
 // erase takes units off that were granted at the instant at or later, and reports
-// whether so many are left. It takes the oldest: whatever lifetime and parts the
+// whether that many are left. It takes the oldest: whatever lifetime and parts the
 // grant had, and whichever entry it joined, no entry that others were granted is
 // then dropped before its time.
 func (m *Meter) erase(at Instant, amount int64) bool {

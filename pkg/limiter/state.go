@@ -11,7 +11,7 @@ type State struct {
 	// Expires is the last instant at which a time-coupled grant may be spent.
 	Expires Instant
 	// Began is when an edit last replaced or changed meters that have no windows, 0
-	// for never. What was granted up to then is no longer told apart.
+	// for never. What was granted up to then is no longer distinguished.
 	Began Instant
 
 	// Pulse is the number of the shortest window, Asked how many holders took

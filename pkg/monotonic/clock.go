@@ -12,7 +12,7 @@ var epoch = time.Now()
 // Process is the clock that the engines of a process share.
 var Process = New(suspended)
 
-// A Clock tells instants: nanoseconds since some start that is the same for all clocks
+// A Clock counts nanoseconds since some start that is the same for all clocks
 // of a process. Its methods may be called concurrently. The zero Clock has no watchdog.
 type Clock struct {
 	suspended func() time.Duration // nil: there is nothing to watch
@@ -20,8 +20,8 @@ type Clock struct {
 
 	mu       sync.Mutex // guards the rest
 	watchers map[*watcher]struct{}
-	told     bool          // the kernel tells of resumes
-	patrol   *patrol       // nil while nobody watches, or the kernel tells
+	reported bool          // the kernel reports resumes
+	patrol   *patrol       // nil while nobody watches, or the kernel reports resumes
 	seen     time.Duration // what suspended returned when somebody looked last
 }
 
@@ -39,7 +39,7 @@ func (c *Clock) Now() int64 { return int64(time.Since(epoch)) + c.slept.Load() }
 func (c *Clock) Skip(d time.Duration) { c.slept.Add(int64(d)) }
 
 // look moves the clock on by what the machine was suspended longer than when somebody
-// looked last, and tells the watchers. Every deadline counted on the clock then comes as
+// looked last, and calls the watchers. Every deadline counted on the clock then comes as
 // early as it should.
 func (c *Clock) look() {
 	c.mu.Lock()

@@ -36,8 +36,8 @@ func TestClockCountsTheTimeOfASuspension(t *testing.T) {
 				if got := time.Duration(c.Now()-before) - time.Since(began); got != tc.want {
 					t.Errorf("the clock moved by %v more, want %v", got, tc.want)
 				}
-				if told := jumps.Load() > 0; told != (tc.want > 0) || jumps.Load() > 1 {
-					t.Errorf("told %d times of a jump of %v", jumps.Load(), tc.want)
+				if called := jumps.Load() > 0; called != (tc.want > 0) || jumps.Load() > 1 {
+					t.Errorf("called %d times after a jump of %v", jumps.Load(), tc.want)
 				}
 			})
 		})

@@ -8,20 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestListeningClockIsToldOfAJump sets the clock of the day by a millisecond, which the
-// kernel tells in the same way as a resume, on machines that let it.
-func TestListeningClockIsToldOfAJump(t *testing.T) {
+// TestListeningClockHearsOfAJump sets the clock of the day by a millisecond, which the
+// kernel reports in the same way as a resume, on machines that let it.
+func TestListeningClockHearsOfAJump(t *testing.T) {
 	var slept atomic.Int64
 	c := New(func() time.Duration { return time.Duration(slept.Load()) })
 	stop, err := c.Listen()
 	if err != nil {
-		t.Skipf("this kernel does not tell of resumes: %v", err)
+		t.Skipf("this kernel does not report resumes: %v", err)
 	}
 	defer stop()
 	jumped := make(chan struct{})
 	defer c.Watch(func() { close(jumped) })()
 	if c.patrol != nil {
-		t.Error("a watchdog looks without being told")
+		t.Error("a watchdog looks although the kernel reports nothing")
 	}
 	slept.Add(int64(time.Second))
 	if err := stepClock(time.Millisecond); err != nil {
@@ -34,7 +34,7 @@ func TestListeningClockIsToldOfAJump(t *testing.T) {
 	}
 }
 
-// TestWatchdogLooksAgainWhenNobodyListens goes from being told to looking, and back.
+// TestWatchdogLooksAgainWhenNobodyListens goes from listening to looking, and back.
 func TestWatchdogLooksAgainWhenNobodyListens(t *testing.T) {
 	c := New(func() time.Duration { return 0 })
 	defer c.Watch(nil)()
@@ -45,7 +45,7 @@ func TestWatchdogLooksAgainWhenNobodyListens(t *testing.T) {
 		}
 		stop, err := c.Listen()
 		if err != nil {
-			t.Skipf("this kernel does not tell of resumes: %v", err)
+			t.Skipf("this kernel does not report resumes: %v", err)
 		}
 		<-first.done
 		stop()

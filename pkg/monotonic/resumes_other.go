@@ -4,7 +4,7 @@ package monotonic
 
 import "errors"
 
-// resumes are not told on this system.
+// resumes are not reported on this system.
 type resumes struct{}
 
 func listen() (*resumes, error) { return nil, errors.ErrUnsupported }

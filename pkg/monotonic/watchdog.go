@@ -2,7 +2,7 @@ package monotonic
 
 import "time"
 
-// WatchInterval is how often the watchdog looks where the kernel does not tell of
+// WatchInterval is how often the watchdog looks where the kernel does not report
 // resumes. What is done between a resume and the next look is the residue that remains
 // of a suspension.
 const WatchInterval = 10 * time.Millisecond
@@ -34,9 +34,9 @@ func (c *Clock) Watch(jumped func()) (stop func()) {
 	}
 }
 
-// Listen has the kernel tell of resumes until stop is called, once. The watchdog then
-// looks when it is told and at no other time, so that an idle process stays asleep. An
-// error says that this kernel does not tell; the watchdog goes on looking every
+// Listen has the kernel report resumes until stop is called, once. The watchdog then
+// looks when the kernel reports one and at no other time, so that an idle process stays asleep. An
+// error says that this kernel does not report them; the watchdog goes on looking every
 // WatchInterval. The zero Clock has nothing to listen for.
 func (c *Clock) Listen() (stop func(), err error) {
 	if c.suspended == nil {
@@ -53,18 +53,18 @@ func (c *Clock) Listen() (stop func(), err error) {
 			c.look()
 		}
 	}()
-	c.tell(true)
+	c.listen(true)
 	return func() {
-		c.tell(false)
+		c.listen(false)
 		resumes.close()
 		<-done
 	}, nil
 }
 
-// tell notes whether the kernel tells of resumes.
-func (c *Clock) tell(told bool) {
+// listen notes whether the kernel reports resumes.
+func (c *Clock) listen(reported bool) {
 	c.mu.Lock()
-	c.told = told
+	c.reported = reported
 	relieved := c.post()
 	c.mu.Unlock()
 	relieved.end()
@@ -73,7 +73,7 @@ func (c *Clock) tell(told bool) {
 // post begins a patrol where one is needed and there is none; mu is held. One that is
 // not needed any more is returned: its end may have to wait for a look, which takes mu.
 func (c *Clock) post() (relieved *patrol) {
-	switch needed := len(c.watchers) > 0 && !c.told && c.suspended != nil; {
+	switch needed := len(c.watchers) > 0 && !c.reported && c.suspended != nil; {
 	case needed && c.patrol == nil:
 		c.patrol = begin(c.look)
 	case !needed:

@@ -49,7 +49,7 @@ func (l *Limit) AtOnce(rates []limiter.Rate) int64 {
 	return least
 }
 
-// flow returns how many units of the rate pass in so long, at most the largest
+// flow returns how many units of the rate pass in that long, at most the largest
 // int64; extra is added to the numerator, of which Window is the denominator.
 func flow(r limiter.Rate, length limiter.Micros, extra int64) int64 {
 	high, low := bits.Mul64(uint64(r.Limit), uint64(length))

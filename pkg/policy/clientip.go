@@ -103,7 +103,7 @@ func (f *clientFinder) client(peer netip.Addr, forwarded []string) netip.Addr {
 	return addr
 }
 
-// trusts reports whether addr, with so many trusted hops between it and the pod,
+// trusts reports whether addr, with that many trusted hops between it and the pod,
 // is a proxy whose word on its own peer counts.
 func (f *clientFinder) trusts(addr netip.Addr, trusted int) bool {
 	if f.hops > 0 {

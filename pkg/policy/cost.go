@@ -32,7 +32,7 @@ func (l *CompiledLimit) Cost(r *Request) int64 {
 // Settles reports whether responses say what their requests cost.
 func (l *CompiledLimit) Settles() bool { return l.costs.response != "" }
 
-// Settle returns what a request cost that was charged so much, now that the header
+// Settle returns what a request cost that was charged that much, now that the header
 // of its response is known. It is from 0, which gives everything back, to
 // Cost.Max; and charged when the response does not say.
 func (l *CompiledLimit) Settle(response http.Header, charged int64) int64 {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// three returns a snapshot of the policies a, b and c, each with so many limits, and a
+// three returns a snapshot of the policies a, b and c, each with that many limits, and a
 // pool.
 func three() policy.Snapshot {
 	s := valid()
@@ -135,16 +135,16 @@ func TestWhatIsNotUnderstoodIsRefusedAlone(t *testing.T) {
 
 func TestWhatIsNoSnapshotIsRefusedAsAWhole(t *testing.T) {
 	for name, texts := range map[string][]string{
-		"without a cluster":      {`"cluster":"test"`, `"cluster":""`},
-		"a cluster of no text":   {`"cluster":"test"`, `"cluster":7`},
-		"policies are no list":   {`"policies":[`, `"policies":7,"others":[`},
-		"policies out of order":  {`"name":"a"`, `"name":"d"`},
-		"one policy, two times":  {`"name":"b"`, `"name":"a"`},
-		"something behind it":    {`{"cluster"`, `{}{"cluster"`},
-		"a list":                 {`{"cluster"`, `[{"cluster"`},
-		"not even an end":        {`"statusCode":503}}`, ``},
-		"no JSON in the policy":  {`"name":"b"`, `"name":b`},
-		"nothing that is a name": {`{"cluster"`, `null{"cluster"`},
+		"without a cluster":       {`"cluster":"test"`, `"cluster":""`},
+		"a cluster of no text":    {`"cluster":"test"`, `"cluster":7`},
+		"policies are not a list": {`"policies":[`, `"policies":7,"others":[`},
+		"policies out of order":   {`"name":"a"`, `"name":"d"`},
+		"one policy, two times":   {`"name":"b"`, `"name":"a"`},
+		"something behind it":     {`{"cluster"`, `{}{"cluster"`},
+		"a list":                  {`{"cluster"`, `[{"cluster"`},
+		"not even an end":         {`"statusCode":503}}`, ``},
+		"no JSON in the policy":   {`"name":"b"`, `"name":b`},
+		"nothing that is a name":  {`{"cluster"`, `null{"cluster"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if s, refused, err := policy.DecodeParts(altered(t, three(), texts...)); err == nil || refused != nil || names(s) != "" {

@@ -36,14 +36,14 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// ValidateCondition reports why source is no expression that says whether a request
+// ValidateCondition reports why source is not an expression that says whether a request
 // matches.
 func ValidateCondition(source string) error {
 	_, err := programs.of(source, cel.BoolType)
 	return err
 }
 
-// ValidateValue reports why source is no expression whose value requests are counted
+// ValidateValue reports why source is not an expression whose value requests are counted
 // by.
 func ValidateValue(source string) error {
 	_, err := programs.of(source, cel.StringType)
@@ -96,7 +96,7 @@ func reads(ast *cel.Ast, variable string) bool {
 // explain returns what is wrong with an expression, in one line.
 func explain(issues *cel.Issues) error {
 	first := issues.Errors()[0]
-	return fmt.Errorf("is no expression over request.method, path, host, clientIP, headers, query and jwt: character %d: %s",
+	return fmt.Errorf("is not an expression over request.method, path, host, clientIP, headers, query and jwt: character %d: %s",
 		first.Location.Column()+1, first.Message)
 }
 

@@ -114,7 +114,7 @@ func (k *keyer) value(r *Request) (string, Outcome, KeyPart) {
 }
 
 // missing returns what becomes of a request that lacks a part, or has several values of
-// it that differ: apps differ in which one they take, so whoever sends them could have
+// it that differ: apps differ in which one they take, so a client that sends them could have
 // a new counter for each request by the value that the app does not take. Nor do they
 // lift the limit, as to send none may.
 func (k *keyer) missing(part KeyPart, differing bool) (string, Outcome, KeyPart) {

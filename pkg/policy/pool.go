@@ -58,7 +58,7 @@ type LimitAlgorithm struct {
 	Type             LimitAlgorithmType `json:"type"`
 	Baseline         *Baseline          `json:"baseline,omitempty"`         // not nil
 	SmoothingPercent int                `json:"smoothingPercent,omitempty"` // 1 to 100, of Gradient2
-	TolerancePercent int                `json:"tolerancePercent,omitempty"` // 100 to 1000: latency over baseline that is no sign of load
+	TolerancePercent int                `json:"tolerancePercent,omitempty"` // 100 to 1000: latency over baseline that is not a sign of load
 	BackoffPercent   int                `json:"backoffPercent,omitempty"`   // 50 to 99, of AIMD
 	Ignore           []Match            `json:"ignore,omitempty"`           // requests whose latency says nothing
 }

@@ -18,7 +18,7 @@ type program struct {
 // that it selects.
 var programs programCache
 
-// maxPrograms bounds the memory of a cache: a full one begins anew.
+// maxPrograms bounds the memory of a cache: a full one begins again.
 const maxPrograms = 1024
 
 // A programCache remembers what was compiled. Programs are for any number of

@@ -48,7 +48,7 @@ func readings(sent string) []string {
 }
 
 // sentPath returns the path of a URL as it was sent. net/url keeps the spelling where it
-// is not its own; EscapedPath alone would write some of those anew.
+// is not its own; EscapedPath alone would write some of those again.
 func sentPath(u *url.URL) string {
 	if u.RawPath != "" {
 		return u.RawPath

@@ -2,7 +2,7 @@ package policy
 
 import "net/http"
 
-// Response says what clients are told, in answers to requests that limits refuse and
+// Response says what clients get, in answers to requests that limits refuse and
 // in those to requests that they admit.
 type Response struct {
 	IETF       bool `json:"ietf,omitempty"`       // the fields RateLimit-Policy and RateLimit
@@ -15,7 +15,7 @@ type Response struct {
 	Body            BodyType    `json:"body"`                      // of a refusal
 }
 
-// QuotaFields says when the fields that tell what is left are sent.
+// QuotaFields says when the fields that say what is left are sent.
 type QuotaFields string
 
 // When fields are sent.
@@ -35,7 +35,7 @@ const (
 	NoBody      BodyType = "None"
 )
 
-// DefaultResponse is what clients are told by a policy that does not say.
+// DefaultResponse is what clients get by a policy that does not say.
 func DefaultResponse() Response {
 	return Response{IETF: true, Quota: NearLimit, StatusCode: http.StatusTooManyRequests, Jitter: 10, Body: ProblemJSON}
 }
@@ -55,7 +55,7 @@ func (r Response) Tells(remaining, limit int64) bool {
 	}
 }
 
-// IsZero reports whether r says what goes without saying. Such a response is no part
+// IsZero reports whether r says what goes without saying. Such a response is not part
 // of an encoded snapshot, so that sidecars read it that do not know of responses.
 func (r Response) IsZero() bool { return r == Response{} || r == DefaultResponse() }
 

@@ -24,7 +24,7 @@ type token struct {
 
 // claims returns the claims of the token in a header, by its canonical name; nil when
 // there is none or it cannot be read. Each token is parsed once. Nobody has verified
-// it: whoever sends a request writes whatever it claims, unless somebody in front of
+// it: a client writes whatever it claims, unless somebody in front of
 // the sidecar, or behind it, refuses tokens that were not issued.
 func (f *facts) claims(header string) map[string]any {
 	for i := range f.tokens {

@@ -97,7 +97,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"a jitter of 101 percent":        {func(p *policy.Policy) { p.Response = policy.DefaultResponse(); p.Response.Jitter = 101 }, "policies[0].response.jitter"},
 		"a host with a port":             {match(policy.Match{Hosts: []string{"a:80"}}), "policies[0].limits[0].match[0].hosts[0]"},
 		"a nameless parameter":           {match(policy.Match{QueryParams: []policy.QueryMatch{{Type: policy.Present}}}), "match[0].queryParams[0].name"},
-		"a source that is no network":    {match(policy.Match{SourceCIDRs: []string{"a"}}), "match[0].sourceCIDRs[0]"},
+		"a source that is not a network": {match(policy.Match{SourceCIDRs: []string{"a"}}), "match[0].sourceCIDRs[0]"},
 		"a claim of no header":           {match(policy.Match{JWTClaims: []policy.ClaimMatch{{Type: policy.Present, Claim: "a"}}}), "match[0].jwtClaims[0].header"},
 		"a claim that begins with a dot": {match(policy.Match{JWTClaims: []policy.ClaimMatch{{Type: policy.Present, Header: "a", Claim: ".a"}}}), "match[0].jwtClaims[0].claim"},
 		"a service with a slash":         {match(policy.Match{GRPC: &policy.GRPCMatch{Service: "a/b"}}), "match[0].grpc.service"},

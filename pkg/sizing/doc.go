@@ -7,7 +7,7 @@
 //	cost(b) = roundTrip·D/b + strand·b/2, least at b* = √(2·roundTrip·D/strand).
 //
 // Nothing that is learned is trusted. A size is what a lease asks for; what is
-// granted, and for how long, whoever keeps the counter decides.
+// granted, and for how long, the keeper of the counter decides.
 //
 // The package is pure: values in, values out. It knows no clock, context or goroutine.
 package sizing

@@ -59,7 +59,7 @@ type Rule struct {
 }
 
 // A Sizer is what has been learned of one counter. The zero value has learned nothing.
-// It is a value of 16 bytes: whoever holds it guards it.
+// It is a value of 16 bytes: its holder guards it.
 //
 //	s := Sizer{}
 //	want := z.Lease(s, life)         // for each lease

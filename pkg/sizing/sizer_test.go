@@ -69,7 +69,7 @@ func learnedCost(z Rule, s Sizer, demands []int64, guess func(window int) int64)
 	return total, s
 }
 
-func TestSizeStartsWhereItIsTold(t *testing.T) {
+func TestSizeStartsWhereItIsSet(t *testing.T) {
 	for _, predictive := range []bool{false, true} {
 		z := Rule{Low: 2, High: 500, Start: 17, Predictive: predictive}
 		if got := z.Size(Sizer{}); got != 17 {
@@ -308,7 +308,7 @@ func TestLeaseIsNoMoreThanIsLikelyToBeAskedFor(t *testing.T) {
 		"scarce, a ninth of a window":       {scarce, 1.0 / 9, 1},
 		"scarce, the window is over":        {scarce, 0, 1},
 		"a life that is longer than it can": {plenty, 7, 10},
-		"a life that is no number":          {plenty, math.NaN(), 1},
+		"a life that is not a number":       {plenty, math.NaN(), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := z.Lease(tc.s, tc.life); got != tc.want {
@@ -320,20 +320,20 @@ func TestLeaseIsNoMoreThanIsLikelyToBeAskedFor(t *testing.T) {
 
 func TestScarcityIsForgottenWhenMuchIsLeftOver(t *testing.T) {
 	z := Rule{Low: 1, High: 1000, Start: 30}
-	tell := func(s Sizer, remaining int64, life float64, n int) Sizer {
+	grant := func(s Sizer, remaining int64, life float64, n int) Sizer {
 		for range n {
 			s = z.Heard(s, 3, limiter.Result{Granted: 3, Remaining: remaining, Limit: 100}, life)
 		}
 		return s
 	}
-	s := tell(Sizer{}, 24, 0.9, 5)
+	s := grant(Sizer{}, 24, 0.9, 5)
 	if s.scarcity < 200 {
 		t.Fatalf("scarcity is %d after 5 answers that little is left", s.scarcity)
 	}
-	if got := tell(s, 90, 0.9, 100).scarcity; got != s.scarcity {
+	if got := grant(s, 90, 0.9, 100).scarcity; got != s.scarcity {
 		t.Errorf("scarcity fell to %d by what is left early in a window", got)
 	}
-	if got := tell(s, 60, 0.1, 50).scarcity; got > 10 {
+	if got := grant(s, 60, 0.1, 50).scarcity; got > 10 {
 		t.Errorf("scarcity is %d after 50 windows with much left at their end", got)
 	}
 }

@@ -43,7 +43,7 @@ func TestDifferentCountersHaveDifferentKeys(t *testing.T) {
 	}
 }
 
-func TestUnavailableErrorTellsStoreAndCause(t *testing.T) {
+func TestUnavailableErrorNamesStoreAndCause(t *testing.T) {
 	err := error(&store.UnavailableError{Store: "redis at cache:6379", Cause: context.DeadlineExceeded})
 	if err.Error() != "redis at cache:6379: context deadline exceeded" || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error is %q", err)

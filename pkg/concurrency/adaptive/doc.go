@@ -22,10 +22,10 @@
 // Many holders in front of one backend each estimate what it bears from all of them
 // together, and each may use a share of that only. Three things follow.
 //
-//   - Whether a request tells something of the limit is judged by the ceiling that was
+//   - Whether a request says something about the limit is judged by the ceiling that was
 //     in force for its holder, not by the estimate: a holder with a third of the limit
 //     never has half of it in flight.
-//   - What is corrected is the limit that the fleet works by, which a holder is told by
+//   - What is corrected is the limit that the fleet works by, which a holder hears from
 //     Follow. An estimate that nobody tried yet is not corrected further.
 //   - All hold their load down at the same time when latency without load is measured.
 //

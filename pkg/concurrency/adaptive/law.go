@@ -13,7 +13,7 @@ const startFactor = 1.5
 // load any more.
 const calmRounds = 3
 
-// severeRounds is how many rounds in a row that are as bad as one can be are no stray:
+// severeRounds is how many rounds in a row that are as bad as one can be are not strays:
 // the limit then falls all the way that they say.
 const severeRounds = 2
 
@@ -29,14 +29,14 @@ func (l *Limit) gradient(r round) float64 {
 }
 
 // filled reports whether at least half of what the holder may use was in use. The
-// latency of requests that found less is no sign of what more would do. A holder may
+// latency of requests that found less is not a sign of what more would do. A holder may
 // use its ceiling, and an even part of the limit, which its share reaches soon.
 func (l *Limit) filled(u Use) bool {
 	return 2*u.InFlight >= max(u.Ceiling, int64(l.inForce())/l.holders)
 }
 
-// judge ends the round unless that takes more samples, and learns from it if it tells
-// anything: whether the limit may grow is told only by those that fill it.
+// judge ends the round unless that takes more samples, and learns from it if it shows
+// anything: whether the limit may grow is shown only by those that fill it.
 func (l *Limit) judge(r round) {
 	gradient := l.gradient(r)
 	if gradient == 1 && !r.conclusive() {

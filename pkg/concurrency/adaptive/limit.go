@@ -61,7 +61,7 @@ func (l *Limit) Ceiling(now limiter.Instant) int64 {
 
 // Sample learns from a request that ended now and took rtt, counted from when it was
 // forwarded. Dropped says that the backend failed it for overload or did not answer in
-// time; how long that took is no latency. Of requests that end at once, one may be told
+// time; how long that took is not latency. Of requests that end at once, one may be reported
 // of after one that ended a little later.
 func (l *Limit) Sample(now limiter.Instant, rtt limiter.Micros, use Use, dropped bool) {
 	rtt = max(rtt, 1)
@@ -84,7 +84,7 @@ func (l *Limit) Sample(now limiter.Instant, rtt limiter.Micros, use Use, dropped
 	}
 }
 
-// Follow tells the limit that the fleet works by from now on, and how many holders it
+// Follow sets the limit that the fleet works by from now on, and how many holders it
 // has. What is learned until the next call corrects that limit, by one step however
 // many samples there are: more would judge a limit that nobody tried yet.
 func (l *Limit) Follow(limit, holders int64) {
@@ -95,7 +95,7 @@ func (l *Limit) Follow(limit, holders int64) {
 }
 
 // Adopt follows the fleet's limit and takes it over, for a holder that learned nothing
-// since it was told of one.
+// since it heard of one.
 func (l *Limit) Adopt(limit, holders int64) {
 	l.Follow(limit, holders)
 	l.estimate = l.config.clamp(float64(limit))
@@ -105,7 +105,7 @@ func (l *Limit) Adopt(limit, holders int64) {
 func (l *Limit) Alone() { l.followed = 0 }
 
 // Learned counts how often the estimate was judged. While the count stands still the
-// estimate is old: too little was in flight to tell, or nothing.
+// estimate is old: too little was in flight to judge, or nothing.
 func (l *Limit) Learned() uint64 { return l.learned }
 
 // Baseline returns the latency without load, 0 while it is not known. Fixed knows none.

@@ -58,7 +58,7 @@ func settled(a adaptive.Algorithm, limit int64) (*adaptive.Limit, limiter.Instan
 }
 
 // TestABackendThatServesNothingLowersTheLimit begins in front of one that is not up yet:
-// there is no latency to compare with.
+// there is not latency to compare with.
 func TestABackendThatServesNothingLowersTheLimit(t *testing.T) {
 	for name, algorithm := range map[string]adaptive.Algorithm{"Gradient2": adaptive.Gradient2, "AIMD": adaptive.AIMD} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestFewThatFillDoNotCount(t *testing.T) {
 	}
 }
 
-// TestALimitThatRoseIsTriedFirst starts to count what fills it anew.
+// TestALimitThatRoseIsTriedFirst starts to count what fills it again.
 func TestALimitThatRoseIsTriedFirst(t *testing.T) {
 	for fleet, want := range map[int64]uint64{100: 1, 99: 1, 101: 0} {
 		t.Run(fmt.Sprintf("the fleet goes to %d", fleet), func(t *testing.T) {
@@ -308,7 +308,7 @@ func TestNobodyRunsAwayFromTheFleet(t *testing.T) {
 	}
 }
 
-// TestFollowAndAdopt tells a holder with an opinion from one without.
+// TestFollowAndAdopt distinguishes a holder with an opinion from one without.
 func TestFollowAndAdopt(t *testing.T) {
 	l := adaptive.New(ages(adaptive.Gradient2, 50))
 	l.Follow(100, 3)

@@ -97,7 +97,7 @@ func TestMeasurements(t *testing.T) {
 			}
 			d.ceiling(1060*ms, 4)
 			if d.law.Learned() != 1 {
-				d.t.Error("a measurement is no time to learn")
+				d.t.Error("a measurement is not a time to learn")
 			}
 		},
 		"a measurement that takes too long adopts what it has": func(d drive) {
@@ -277,7 +277,7 @@ func TestTheLimitWaitsForAMeasurement(t *testing.T) {
 }
 
 // TestSlowStartComesBack fills the limit without a queue: after three such rounds there
-// is no sign of load any more.
+// is not a sign of load any more.
 func TestSlowStartComesBack(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rounds []limiter.Micros // latency of each

@@ -59,7 +59,7 @@ func (r *round) dropped() bool { return r.served < r.samples }
 // filled reports whether a quarter of the requests filled the limit.
 func (r *round) filled() bool { return r.tried > 0 && 4*r.full >= r.tried }
 
-// conclusive reports whether there is enough to tell that the limit is filled, or not.
+// conclusive reports whether there is enough to see that the limit is filled, or not.
 func (r *round) conclusive() bool { return r.full >= fullSamples || r.tried >= 4*fullSamples }
 
 // retry goes on after the limit rose: whether that is filled is not known yet.

@@ -34,7 +34,7 @@ type world struct {
 	inFlight int64
 	most     int64
 
-	// use says what a holder tells its law; the ceiling in force when nil.
+	// use says what a holder feeds its law; the ceiling in force when nil.
 	use func(inFlight, ceiling int64, l *adaptive.Limit) adaptive.Use
 }
 

@@ -40,7 +40,7 @@ type Command struct {
 // A Grant answers a command.
 type Grant struct {
 	// Seq is of the last command of the holder that changed anything: this one, or
-	// when it was stale the one whose share is told again. Of two grants the one with
+	// when it was stale the one whose share is sent again. Of two grants the one with
 	// the larger term, or of the same and with the larger Seq, was issued later. A
 	// holder that has taken one never goes back to an earlier one.
 	Seq              int64
@@ -58,7 +58,7 @@ type Grant struct {
 	// what is reserved for everybody, and what the holder reports above its own
 	// reserve. Bound is what it may have been: the largest limit since all reserves
 	// last fitted below the limit. More than Bound is an overshoot. Every state of the
-	// pool is told by the answer to the command that ends it.
+	// pool is in the answer to the command that ends it.
 	Occupied, Bound int64
 	// Quarantined is how much longer nothing more is granted than is in use already; 0
 	// when more may be. From such a grant a holder takes no more than what it holds at

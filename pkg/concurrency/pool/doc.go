@@ -16,7 +16,7 @@
 // by holders that join, leave, die or come back. When the limit falls, nothing new
 // is admitted above it, and what runs drains.
 //
-// What may go wrong between a holder and its coordinator is told apart by numbers:
+// What may go wrong between a holder and its coordinator is distinguished by numbers:
 // beats carry a sequence number, so that one that is late or repeated changes
 // nothing; shares carry a generation that is never used twice within a term, so that
 // an old acknowledgement never stands for a new share; and a term is one

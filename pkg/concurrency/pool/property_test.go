@@ -224,7 +224,7 @@ func TestQuarantineGrantsNothingNew(t *testing.T) {
 }
 
 // TestQuarantineEndsWhatWasNotConfirmed lets a holder take a share of the lost
-// memory after it told the new one of a smaller. What it has in flight is then more
+// memory after it reported a smaller to the new one. What it has in flight is then more
 // than the new one knows, until it confirms.
 func TestQuarantineEndsWhatWasNotConfirmed(t *testing.T) {
 	w := newWorld(1, rules{limit: 6}, fixed(6))

@@ -15,7 +15,7 @@ import (
 
 // A reference divides a pool by the same rules as State in the plainest way: it
 // remembers a pool.Memory with instants for lengths of time, and counts everything
-// anew for every command.
+// again for every command.
 type reference struct {
 	pool.Memory
 	now, until limiter.Instant

@@ -116,7 +116,7 @@ func (s *State) adopt(p *Params) error {
 
 // observe finds what the fleet can have had in flight up to now: what is reserved,
 // and what the holder had beyond its reserve. A peak that does not exceed the one it
-// reported last is no news: until it hears an answer a holder reports the same one
+// reported last is not news: until it hears an answer a holder reports the same one
 // again, when its reserve has fallen already.
 func (s *State) observe(slot int32, c *Command) {
 	own, most := int64(0), c.InFlight
@@ -145,7 +145,7 @@ func (s *State) refresh(slot int32, c *Command) {
 		until = min(until, s.until)
 	}
 	h := &s.holders[slot]
-	h.expires = max(h.expires, until) // a share that was issued for longer may be in use so long
+	h.expires = max(h.expires, until) // a share that was issued for longer may be in use that long
 }
 
 // join adds a holder. What it says it holds or has in flight is reserved: no share
@@ -202,7 +202,7 @@ func (s *State) reallocate(slot int32) {
 	s.settle()
 }
 
-// grant tells a holder what is issued to it. What is left of its time is counted
+// grant returns what is issued to a holder. What is left of its time is counted
 // from when the command was sent, which is no later than now.
 func (s *State) grant(slot int32) Grant {
 	h := &s.holders[slot]
@@ -211,7 +211,7 @@ func (s *State) grant(slot int32) Grant {
 	return g
 }
 
-// farewell tells one who is no holder about the pool.
+// farewell returns the pool to one that is not a holder.
 func (s *State) farewell(seq int64) Grant {
 	return Grant{
 		Seq: seq, Term: s.term,

@@ -37,7 +37,7 @@ func leave(holder string, seq int64) pool.Command {
 	return pool.Command{Op: pool.Leave, Holder: holder, Seq: seq}
 }
 
-// TestHistories tells what each rule of Step is for. The limit is 8 and shares last
+// TestHistories shows what each rule of Step is for. The limit is 8 and shares last
 // 100.
 func TestHistories(t *testing.T) {
 	p := fixed(8)
@@ -80,7 +80,7 @@ func TestHistories(t *testing.T) {
 			{500, beat("a", 2, 1, 8, 8), 8},
 			{501, beat("b", 1, 0, 0, 0), 0},
 		}},
-		"an expired share is not told again": {lines: []line{
+		"an expired share is not sent again": {lines: []line{
 			{0, beat("a", 5, 0, 0, 0), 8},
 			{0, beat("b", 1, 0, 0, 0), 0},
 			{150, beat("a", 1, 0, 0, 0), 8}, // a process that numbers from 1 again, all by itself
@@ -267,7 +267,7 @@ func TestAShareIsKeptAsLongAsItWasIssuedFor(t *testing.T) {
 	}
 }
 
-func TestAShareToldAgainLastsAsLongAsBefore(t *testing.T) {
+func TestAShareSentAgainLastsAsLongAsBefore(t *testing.T) {
 	s, p := pool.New(2), fixed(8)
 	p.TTL = 100
 	c := beat("a", 1, 0, 0, 0)
@@ -279,7 +279,7 @@ func TestAShareToldAgainLastsAsLongAsBefore(t *testing.T) {
 	}
 }
 
-// TestOccupied tells overshoots and nothing else.
+// TestOccupied reports overshoots and nothing else.
 func TestOccupied(t *testing.T) {
 	p := fixed(8)
 	p.Min, p.Initial = 1, 8
@@ -291,11 +291,11 @@ func TestOccupied(t *testing.T) {
 		c.Peak = peak
 		return c
 	}
-	type told struct {
+	type seen struct {
 		c               pool.Command
 		occupied, bound int64
 	}
-	for name, history := range map[string][]told{
+	for name, history := range map[string][]seen{
 		"shares in use are none": {
 			{beat("a", 1, 0, 0, 0), 0, 8},
 			{beat("a", 2, 1, 8, 8), 8, 8},

@@ -240,7 +240,7 @@ func (w *walk) check() {
 		w.t.Fatalf("(-want +got):\n%s", d)
 	}
 	if alive := len(w.alive); alive != len(w.oracle.inFlight)+len(w.oracle.waiting) {
-		w.t.Fatalf("%d requests wait or are in flight, but %d were not told of their end", len(w.oracle.inFlight)+len(w.oracle.waiting), alive)
+		w.t.Fatalf("%d requests wait or are in flight, but %d did not hear of their end", len(w.oracle.inFlight)+len(w.oracle.waiting), alive)
 	}
 }
 

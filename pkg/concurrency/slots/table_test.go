@@ -247,8 +247,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// TestReleaseTellsOfTheAdmission reads what a limit is learned from.
-func TestReleaseTellsOfTheAdmission(t *testing.T) {
+// TestReleaseReportsTheAdmission reads what a limit is learned from.
+func TestReleaseReportsTheAdmission(t *testing.T) {
 	table := slots.New(guaranteed)
 	table.Acquire(10, silver, 3)
 	waits, _ := table.Acquire(15, gold, 1)

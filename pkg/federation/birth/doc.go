@@ -8,7 +8,7 @@
 // alone: it was granted nothing by others. A ledger for which all its members vouch was
 // the first (ledger.Command.Born).
 //
-// What that needs of whoever keeps the state: New is for a budget of which nothing is
+// It needs this of the keeper of the state: New is for a budget of which nothing is
 // remembered, and what is remembered is forgotten only when all windows are over that were
 // open then. Nothing may be asked of a ledger before a Birth is written down that has
 // Ledger and Memory, or neither.

@@ -25,8 +25,8 @@ const (
 	// Grant.Seq is its number or, when it was stale, that of a later one.
 	Fill
 	// Open begins a window with a slice, without asking the coordinator: Epoch names
-	// it, Slice is what was told for it, of which no more counts than this escrow was
-	// told itself. A window that is or was open, is over, or began before the escrow's
+	// it, Slice is what was granted for it, and of that no more counts than this escrow
+	// heard itself. A window that is or was open, is over, or began before the escrow's
 	// memory did changes nothing.
 	Open
 	// Peek changes nothing.
@@ -51,7 +51,7 @@ type Command struct {
 	// the way to the escrow lengthens a window. Fill and Open.
 	At limiter.Instant
 	// ExpiresIn is how long the window lasts at least: the lifetime that the coordinator
-	// told, counted from before its command was sent, less the margin for clocks that
+	// heard, counted from before its command was sent, less the margin for clocks that
 	// differ in rate (twotier.DeadlineOf). It may be below 0. Fill and Open.
 	ExpiresIn limiter.Micros
 	// Age is how long ago the window began at most. Open.
@@ -72,7 +72,7 @@ type Result struct {
 	Remaining int64          // units that can still be taken
 	Taken     int64          // units that processes have taken, returns taken off
 	Asked     int64          // what processes wanted altogether, granted or not
-	// Holder, Seq, Told, From and Slice are what Ask and Release tell the coordinator:
+	// Holder, Seq, Told, From and Slice are what Ask and Release send the coordinator:
 	// Told is ledger.Command.Granted, From its Epoch and Slice its Slice.
 	Holder string
 	Seq    int64

@@ -5,7 +5,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// prepare numbers a command for the coordinator. A window that is over is told as it
+// prepare numbers a command for the coordinator. A window that is over is reported as it
 // was: the coordinator knows best whether it is.
 func (s *State) prepare(holder string, r *Result) {
 	if s.Holder == "" {
@@ -46,7 +46,7 @@ func (s *State) fill(c *Command) {
 	}
 }
 
-// hear takes what the coordinator tells of slices. What a command acknowledged is not
+// hear takes what the coordinator sends of slices. What a command acknowledged is not
 // exceeded because of an answer to one before.
 func (s *State) hear(g *ledger.Grant) {
 	if g.Seq == s.Seq {

@@ -3,7 +3,7 @@
 // region, and knows what is to be asked of the coordinator.
 //
 // One escrow is one holder of package ledger, however many processes share it: it
-// numbers the commands and remembers what it was told. Its state need not be durable.
+// numbers the commands and remembers what it heard. Its state need not be durable.
 // When it is lost, what was granted is forfeited: the escrow that begins has another
 // name, and uses slices only of windows that begin later.
 //
@@ -14,11 +14,11 @@
 // counts only for the escrow that asked, and not when a release was prepared since.
 //
 // An escrow is of windows of one length, because the indexes of others do not compare:
-// the id under which it is kept tells the length too.
+// the id under which it is kept names the length too.
 //
-// The clock is the escrow's own. How long a window lasts is told as of an instant of
+// The clock is the escrow's own. How long a window lasts is counted from an instant of
 // it, so that what is late on the way ends no later. When the clock is set back the
-// window is closed until the coordinator tells again; an answer that was on the way
+// window is closed until the coordinator answers again; an answer that was on the way
 // while that happened may count for too long by as much.
 //
 // The package imports nothing but the standard library, limiter's units of time and

@@ -35,11 +35,11 @@ func TestNoWindowIsTakenTwice(t *testing.T) {
 // bound does not hold any more.
 func TestWhatIsAskedOfProcessesIsNeeded(t *testing.T) {
 	for name, r := range map[string]rules{
-		"what an answer took on its way is counted":                          {slow: true},
-		"a slice is what this memory was told, of a window that began later": {eager: true, eternal: true, frail: true},
-		"answers are brought to the escrow that asked":                       {mixed: true, frail: true},
-		"a name is used once":                                                {namesake: true, frail: true},
-		"what is given back is given back once":                              {twice: true},
+		"what an answer took on its way is counted":                       {slow: true},
+		"a slice is what this memory heard, of a window that began later": {eager: true, eternal: true, frail: true},
+		"answers are brought to the escrow that asked":                    {mixed: true, frail: true},
+		"a name is used once":                                             {namesake: true, frail: true},
+		"what is given back is given back once":                           {twice: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !breaks(r) {

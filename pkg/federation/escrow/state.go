@@ -12,7 +12,7 @@ type State struct {
 	Seq    int64 // of the last command that was prepared
 	Floor  int64 // answers to commands up to this one came too late: a Release was prepared after
 	// Next is what may be used without asking of windows that begin later: what the
-	// coordinator told last, and no more than it was told to be given up to.
+	// coordinator granted last, and no more than it was allowed up to.
 	Next   int64
 	Latest limiter.Instant // the clock's last reading
 
@@ -38,7 +38,7 @@ func (s *State) begin(e ledger.Epoch, ends limiter.Instant) {
 }
 
 // read takes note of the clock. By one that was set back nobody knows how long the
-// window lasts: nothing of it is handed on until the coordinator tells again.
+// window lasts: nothing of it is handed on until the coordinator answers again.
 func (s *State) read(now limiter.Instant) {
 	if now < s.Latest {
 		s.Ends = 0
@@ -48,6 +48,6 @@ func (s *State) read(now limiter.Instant) {
 
 // Keep returns the instant up to which an escrow is to be remembered. It is the
 // longest window after the last command and after the window's end: no window that it
-// knew can be open then, so whoever begins with another name and memory finds nothing
-// that it could use twice. The slice has to be told again.
+// knew can be open then, so a process that begins with another name and memory finds nothing
+// that it could use twice. The slice has to be sent again.
 func (s *State) Keep() limiter.Instant { return max(s.Latest, s.Ends).Add(limiter.MaxWindow) }

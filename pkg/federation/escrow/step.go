@@ -30,12 +30,12 @@ func (s State) Step(now limiter.Instant, c Command) (State, Result) {
 	default:
 		panic(fmt.Sprintf("escrow: no operation has the value %d", c.Op))
 	}
-	s.tell(&r)
+	s.complete(&r)
 	return s, r
 }
 
-// tell completes an answer.
-func (s *State) tell(r *Result) {
+// complete fills in an answer.
+func (s *State) complete(r *Result) {
 	r.Now = s.Latest
 	if !s.open() {
 		return

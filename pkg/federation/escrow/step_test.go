@@ -62,7 +62,7 @@ func (d *desk) take(low, want int64) escrow.Result {
 	return d.do(escrow.Command{Op: escrow.Take, Min: low, Want: want})
 }
 
-// takes expects so many units when asked for 1 to 1000.
+// takes expects that many units when asked for 1 to 1000.
 func (d *desk) takes(units int64) {
 	d.Helper()
 	if r := d.take(1, 1000); r.Granted != units {
@@ -145,7 +145,7 @@ func TestWhatWasTakenStaysTakenWhenTheEndIsKnownBetter(t *testing.T) {
 	d.now = begin.Add(second)
 	asked := d.ask()
 	if asked.Told != 10 || asked.From != epoch(5, 1) {
-		t.Errorf("told %+v", asked)
+		t.Errorf("sent %+v", asked)
 	}
 	if r := d.fill(asked, epoch(5, 1), 12); r.Remaining != 2 || r.Taken != 10 {
 		t.Errorf("got %+v", r)
@@ -200,7 +200,7 @@ func TestWhatAnEarlierTermGrantedIsKept(t *testing.T) {
 		t.Errorf("got %+v", d.State)
 	}
 	if asked := d.ask(); asked.Told != 3 || asked.From != epoch(5, 2) {
-		t.Errorf("told %+v", asked)
+		t.Errorf("sent %+v", asked)
 	}
 	d.answered(epoch(5, 4), 1)
 	d.takes(10)
@@ -208,7 +208,7 @@ func TestWhatAnEarlierTermGrantedIsKept(t *testing.T) {
 	d.takes(2)
 }
 
-func TestReleaseTakesOffBeforeItTells(t *testing.T) {
+func TestReleaseTakesOffBeforeItReports(t *testing.T) {
 	for name, c := range map[string]struct{ taken, keep, told int64 }{
 		"nothing taken":              {0, 0, 0},
 		"some taken":                 {4, 0, 4},
@@ -293,7 +293,7 @@ func TestASliceOpensAWindowOnce(t *testing.T) {
 	d.answered(epoch(6, 1), 5)
 	d.takes(5)
 	if asked := d.ask(); asked.Told != 5 {
-		t.Errorf("told %+v", asked)
+		t.Errorf("sent %+v", asked)
 	}
 	d.answered(epoch(6, 2), 2)
 	d.takes(2)
@@ -324,32 +324,32 @@ func TestASliceOpensNoWindow(t *testing.T) {
 	}
 }
 
-func TestASliceIsWhatTheEscrowWasTold(t *testing.T) {
+func TestASliceIsWhatTheEscrowHeard(t *testing.T) {
 	d := newDesk(t)
 	if r := d.openAged(4, 7, 0); r.Remaining != 0 {
-		t.Errorf("before it was told: %+v", r)
+		t.Errorf("before it was granted: %+v", r)
 	}
-	told := func(asked escrow.Result, slice int64) {
+	grants := func(asked escrow.Result, slice int64) {
 		d.do(escrow.Command{
 			Op: escrow.Fill, Holder: "h", At: asked.Now, ExpiresIn: second,
 			Grant: ledger.Grant{Reason: ledger.Granted, Seq: asked.Seq, Epoch: epoch(5, 1), Slice: slice},
 		})
 	}
 	first := d.ask()
-	told(first, 9)
+	grants(first, 9)
 	second := d.ask()
-	told(second, 3)
+	grants(second, 3)
 	third := d.ask()
 	if third.Slice != 3 {
 		t.Errorf("acknowledged %+v", third)
 	}
-	told(first, 9)
-	told(second, 9) // answered before the coordinator knew
+	grants(first, 9)
+	grants(second, 9) // answered before the coordinator knew
 	if d.Next != 3 {
 		t.Errorf("after it acknowledged 3: %+v", d.State)
 	}
-	told(second, 2)
-	told(third, 5)
+	grants(second, 2)
+	grants(third, 5)
 	if r := d.openAged(6, 9, 0); r.Remaining != 5 {
 		t.Errorf("got %+v", r)
 	}
@@ -359,7 +359,7 @@ func TestAnAnswerIsOfTheEscrowThatAsked(t *testing.T) {
 	for name, change := range map[string]func(*escrow.Command){
 		"to one that was lost":                 func(c *escrow.Command) { c.Holder = "lost" },
 		"to a command that was never prepared": func(c *escrow.Command) { c.Grant.Seq++ },
-		"by a coordinator that tells no epoch": func(c *escrow.Command) { c.Grant.Epoch = ledger.Epoch{} },
+		"by a coordinator that names no epoch": func(c *escrow.Command) { c.Grant.Epoch = ledger.Epoch{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)

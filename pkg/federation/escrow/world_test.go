@@ -40,7 +40,7 @@ type rules struct {
 	slow     bool // what an answer took on its way is not counted
 	eternal  bool // the escrow does not know when its memory began
 	mixed    bool // answers are brought that another escrow asked for
-	eager    bool // windows are opened with what was told, whatever the escrow was
+	eager    bool // windows are opened with what was granted, whatever the escrow was
 	twice    bool // what is given back to an escrow comes twice
 	namesake bool // names are used again
 	frail    bool // its memory is lost often

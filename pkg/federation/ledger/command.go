@@ -58,7 +58,7 @@ type Command struct {
 	// exceed, and guides what is kept for the member as Demand does.
 	Tenants Tenants
 	// Slice is what the member uses without asking from the next window on, at most:
-	// what it was told last. A holder that does not keep its member's slice says
+	// what it heard last. A holder that does not keep its member's slice says
 	// NoSlice.
 	Slice int64
 
@@ -125,7 +125,7 @@ type Grant struct {
 	// off. Of two grants of one epoch the one with the larger Seq is the later.
 	Granted int64
 	// Slice is what the member may use without asking of each window that begins later
-	// than this one, until it is told otherwise. NowSlice is what it may in this one.
+	// than this one, until it hears otherwise. NowSlice is what it may in this one.
 	Slice, NowSlice int64
 
 	Limit      int64          // of the open window

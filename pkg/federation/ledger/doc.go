@@ -2,7 +2,7 @@
 // pure state machine that divides each window of the budget among its members (L3).
 //
 // A holder, which is one process or one shared escrow of a member, asks for units
-// and is told how many it was granted in the open window altogether. A coordinator
+// and hears how many it was granted in the open window altogether. A coordinator
 // applies a command with Step, atomically and by its own clock; what a holder makes of
 // the answer is the business of packages escrow and federation.
 //
@@ -10,17 +10,17 @@
 // slices that members use without asking, never exceed the limit. A grant dies with
 // its window. So what all regions admit in a window of the coordinator's clock is at
 // most the limit, for any number of members and holders, whatever is lost, delayed,
-// repeated or reordered on the way: totals are told instead of differences, so an
-// answer that was lost is told again, and a number that rises with each command of a
+// repeated or reordered on the way: totals are sent instead of differences, so an
+// answer that was lost is sent again, and a number that rises with each command of a
 // holder makes one that is late or repeated change nothing.
 //
 // What the bound needs of a holder: it never spends more in a window than the total it
-// was told last; before it gives units back it takes them off its own total, and from
+// heard last; before it gives units back it takes them off its own total, and from
 // then on ignores answers to commands that it sent earlier; it spends them only until
 // the remaining lifetime that came with an answer has passed since it sent the
 // command, by a clock that is not slower than the coordinator's by more than its
 // margin; and it is never two: its name is random and not used again. Windows of
-// another length are another budget to it, so it begins anew.
+// another length are another budget to it, so it begins again.
 //
 // Slices need more. One holder of a member at a time keeps its slice, and others say
 // NoSlice. It raises the slice only by the answer to the command that it sent last, and
@@ -28,7 +28,7 @@
 // coordinator's clock, that began after its own memory did, and in which no holder
 // before it did. Then a slice that shrinks counts as long as somebody may use it. A
 // ledger that forgot slices takes members for using what they never lend, or what they
-// say that they were told: so slices should not be edited while a memory is lost
+// say that they heard: so slices should not be edited while a memory is lost
 // without a record. A slice outlives its member, until that acknowledges to have none.
 //
 // Memory. A term is one uninterrupted memory of a coordinator. Windows that began

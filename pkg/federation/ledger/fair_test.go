@@ -54,7 +54,7 @@ func use(w *script, rng *rand.Rand, window int64, demands, weights []int64) []in
 	last := make([]ledger.Grant, n)
 	after := limiter.Micros(window) * w.params.Window
 	ask := func(i int, want int64) {
-		c := told(lease(1, want), last[i])
+		c := following(lease(1, want), last[i])
 		c.Demand, c.Weight = demands[i], weights[i]
 		last[i] = w.at(after, w.params.Members[i].Name, c)
 	}
@@ -101,7 +101,7 @@ func off(a, b float64) float64 { return max(a-b, b-a) }
 // TestFairShareIsMaxMinFair holds the theorems of weighted max-min fairness when
 // members say what they want: each gets at least its floor or what it wants (T2), a
 // unit is left over only when nobody wants it (T3), and two that get less than they
-// want get the same by weight (T4), whoever asks first.
+// want get the same by weight (T4), in whatever order they ask.
 func TestFairShareIsMaxMinFair(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -311,7 +311,7 @@ func (w *mixed) use(rng *rand.Rand) []int64 {
 	n := len(w.regions)
 	last, wants := make([]ledger.Grant, n), make([]int64, n)
 	ask := func(i int, want int64) {
-		c := told(lease(1, want), last[i])
+		c := following(lease(1, want), last[i])
 		c.Demand = wants[i]
 		for _, tenant := range w.regions[i] {
 			c.Weight += tenant.Weight

@@ -3,15 +3,15 @@ package ledger
 // lease grants units. What was granted already counts, whether the holder heard of it
 // or not.
 func (s *State) lease(p *Params, m Member, c *Command) Grant {
-	var had, told int64
+	var had, heard int64
 	i, known := s.account(c.Member, c.Holder)
 	if known {
 		had = s.Accounts[i].Granted
 	}
 	if c.Epoch == s.Epoch() {
-		told = c.Granted
+		heard = c.Granted
 	}
-	least, more := max(0, told+c.Min-had), max(0, told+c.Want-had)
+	least, more := max(0, heard+c.Min-had), max(0, heard+c.Want-had)
 	t := s.attend(p, m, c)
 	t.want(s.has(p, m)+more, c.Demand)
 	switch {

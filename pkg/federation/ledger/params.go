@@ -49,7 +49,7 @@ type Strategy uint8
 // weight, of what all nominal shares leave.
 const (
 	// FairShare is weighted max-min fairness: what a member wants up to its floor is
-	// kept for it, and what others do not want of theirs is for whoever asks (water
+	// kept for it, and what others do not want of theirs is for any member that asks (water
 	// filling; Bertsekas and Gallager, Data Networks, 6.5.2). What a member wants it
 	// says itself, and does not forget from one window to the next.
 	FairShare Strategy = iota

@@ -113,7 +113,7 @@ func (t *timeline) count(index, n int64) error {
 	return nil
 }
 
-// check holds an answer against the command and what was told before.
+// check holds an answer against the command and what was granted before.
 func (t *timeline) check(before, after ledger.State, c ledger.Command, g ledger.Grant) error {
 	if g.Epoch.Term == 0 {
 		if !reflect.DeepEqual(before, after) {
@@ -126,23 +126,23 @@ func (t *timeline) check(before, after ledger.State, c ledger.Command, g ledger.
 		t.first[index], t.least[index] = t.params.Limit, t.params.Limit
 	}
 	t.least[index] = min(t.least[index], t.params.Limit)
-	var had, told int64
+	var had, heard int64
 	if before.Epoch() == g.Epoch {
 		had = granted(before, c)
 	}
 	if c.Epoch == g.Epoch {
-		told = c.Granted
+		heard = c.Granted
 	}
 	switch {
-	case c.Op == ledger.Release && g.Reason == ledger.Granted && g.Granted > told:
+	case c.Op == ledger.Release && g.Reason == ledger.Granted && g.Granted > heard:
 		return fmt.Errorf("%+v left %d: %+v", c, g.Granted, g)
 	case c.Op == ledger.Release && g.Granted > had, c.Op == ledger.Lease && g.Granted < had:
 		return fmt.Errorf("%+v took a total of %d to %+v", c, had, g)
 	case c.Op == ledger.Release && g.Reason == ledger.Forfeited && g.Granted != had:
 		return fmt.Errorf("%+v changed a total of %d to %+v", c, had, g)
-	case c.Op == ledger.Lease && g.Granted > max(had, told+c.Want):
+	case c.Op == ledger.Lease && g.Granted > max(had, heard+c.Want):
 		return fmt.Errorf("%+v was granted more than it wants: %+v, had %d", c, g, had)
-	case g.Reason == ledger.Granted && c.Op == ledger.Lease && g.Granted < told+c.Min:
+	case g.Reason == ledger.Granted && c.Op == ledger.Lease && g.Granted < heard+c.Min:
 		return fmt.Errorf("%+v was granted less than it can use: %+v, had %d", c, g, had)
 	case g.Reason != ledger.Granted && c.Op == ledger.Lease && g.Granted != had:
 		return fmt.Errorf("%+v was refused but changed a total of %d: %+v", c, had, g)

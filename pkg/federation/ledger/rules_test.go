@@ -11,7 +11,7 @@ import (
 func all(w *script, after limiter.Micros, m string) int64 {
 	var g ledger.Grant
 	for {
-		next := w.at(after, m, told(lease(1, 100), g))
+		next := w.at(after, m, following(lease(1, 100), g))
 		if next.Granted == g.Granted {
 			return g.Granted
 		}
@@ -60,7 +60,7 @@ func TestWhatIsGivenBackIsNotKept(t *testing.T) {
 	w := newScript(t, budget(100, members("a", "b")))
 	w.at(0, "a", lease(1, 80))
 	g := w.at(limiter.Second, "a", lease(1, 80))
-	release := told(ledger.Command{Op: ledger.Release}, g)
+	release := following(ledger.Command{Op: ledger.Release}, g)
 	release.Granted = 5
 	expect(t, w.at(limiter.Second, "a", release), ledger.Granted, 5)
 	if got := all(w, limiter.Second, "b"); got != 95 {
@@ -96,7 +96,7 @@ func TestAReservationIsOfItsEpoch(t *testing.T) {
 	}
 }
 
-func TestAMemoryBelievesWhatMembersWereTold(t *testing.T) {
+func TestAMemoryBelievesWhatMembersHeard(t *testing.T) {
 	p := sliced()
 	p.Members[0].Nominal, p.Members[0].Kept = 10, 10
 	w := newScript(t, p)
@@ -104,7 +104,7 @@ func TestAMemoryBelievesWhatMembersWereTold(t *testing.T) {
 	c.Slice = 50
 	w.at(0, "a", c)
 	if s, _ := w.state.StandingOf("a"); s.Slice != 50 || s.Next != 50 {
-		t.Errorf("%+v of a member that says it was told 50", s)
+		t.Errorf("%+v of a member that says it heard 50", s)
 	}
 }
 
@@ -115,20 +115,20 @@ func TestACommandFromBeforeASliceGrewAcknowledgesNothing(t *testing.T) {
 	p.Members[0].Kept = 20
 	w := newScript(t, p)
 	g := w.at(0, "a", lease(1, 1))
-	c := told(lease(1, 1), g)
+	c := following(lease(1, 1), g)
 	c.Slice = 20
 	g = w.at(limiter.Second, "a", c)
-	late := told(lease(1, 1), g)
+	late := following(lease(1, 1), g)
 	late.Slice, late.Holder = 20, "a2"
 	w.params.Members[0].Kept = 50
-	c = told(c, g)
+	c = following(c, g)
 	if g = w.at(2*limiter.Second, "a", c); g.Slice != 50 {
-		t.Fatalf("told %d, want 50", g.Slice)
+		t.Fatalf("granted %d, want 50", g.Slice)
 	}
 	w.params.Members[0].Kept = 10
 	w.at(2*limiter.Second, "a", late)
 	if s, _ := w.state.StandingOf("a"); s.Next != 50 {
-		t.Errorf("%d counts for a, which was told 50", s.Next)
+		t.Errorf("%d counts for a, which heard 50", s.Next)
 	}
 }
 

@@ -4,7 +4,7 @@ package ledger
 // ledger's. It grows at once, for windows that begin later, while all slices fit
 // beside what is granted. It shrinks when the member says that it knows: by a
 // command that was sent after an answer of a window in which the larger one was not
-// told any more. Commands that were sent before may arrive at any time.
+// sent any more. Commands that were sent before may arrive at any time.
 
 // slice returns what a member is meant to use without asking.
 func (p *Params) slice(m Member) int64 {
@@ -18,7 +18,7 @@ func (p *Params) slice(m Member) int64 {
 func (t *Standing) uses() int64 { return max(t.Slice, t.Next) }
 
 // sliced returns the slices of a member, and of one never heard of what a memory
-// before may have told it.
+// before may have sent it.
 func (s *State) sliced(p *Params, m Member) int64 {
 	if i, ok := s.standing(m.Name); ok {
 		return s.Standings[i].uses()
@@ -48,7 +48,7 @@ func (s *State) spare(p *Params) int64 {
 }
 
 // newcomer returns the standing of a member that this memory did not hear of. What it
-// says that it was told, a memory before told it.
+// says that it heard, a memory before sent it.
 func (s *State) newcomer(p *Params, m Member, c *Command) Standing {
 	meant, said := p.slice(m), c.Slice
 	if said == NoSlice {
@@ -68,9 +68,9 @@ func (s *State) handOver(p *Params, t *Standing, meant int64, c *Command) {
 	}
 }
 
-// tell returns what a member is told of its slice, and notes when it was told all
+// promise returns what a member is sent of its slice, and notes when it was sent all
 // that it has. The list is copied.
-func (s *State) tell(i int, meant int64) int64 {
+func (s *State) promise(i int, meant int64) int64 {
 	t := s.Standings[i]
 	if meant < t.Next || t.Told == s.Index || t.Next == 0 {
 		return min(meant, t.Next)
@@ -82,7 +82,7 @@ func (s *State) tell(i int, meant int64) int64 {
 	return t.Next
 }
 
-// dismiss answers one that is no member. If it was one it may still use its slice.
+// dismiss answers one that is not a member. If it was one it may still use its slice.
 func (s *State) dismiss(p *Params, c *Command) Grant {
 	m := Member{Name: c.Member}
 	if _, ok := s.standing(c.Member); ok {

@@ -37,36 +37,36 @@ func TestASliceShrinksWhenItsMemberKnows(t *testing.T) {
 	w.params.Members[0].Nominal, w.params.Members[0].Kept = 10, 10
 	w.params.Members[1].Nominal, w.params.Members[1].Kept = 80, 80
 
-	old := c // a repetition that is on its way all the time: it was sent before a was told 50
-	c.Slice, c = g.Slice, told(c, g)
+	old := c // a repetition that is on its way all the time: it was sent before a heard 50
+	c.Slice, c = g.Slice, following(c, g)
 	g = w.at(1, "a", c)
 	slice(t, w, g, 10, 50)
-	c.Slice, c = g.Slice, told(c, g)
+	c.Slice, c = g.Slice, following(c, g)
 	g = w.at(limiter.Second, "a", c)
 	slice(t, w, g, 10, 50)
 	old.Holder = "a-repeated"
 	slice(t, w, w.at(limiter.Second, "a", old), 10, 50)
 	slice(t, w, w.at(limiter.Second, "b", lease(1, 1)), 50, 20) // what there is beside 50
 
-	c.Slice, c = g.Slice, told(c, g)
+	c.Slice, c = g.Slice, following(c, g)
 	g = w.at(limiter.Second+1, "a", c) // sent after the answer of the second window
 	slice(t, w, g, 10, 50)
 	slice(t, w, w.at(2*limiter.Second, "b", lease(1, 1)), 80, 50)
 	slice(t, w, w.at(2*limiter.Second, "a", lease(1, 1)), 10, 10)
 }
 
-// slice checks what a member is told, and what it may use now at most.
+// slice checks what a member is sent, and what it may use now at most.
 func slice(t *testing.T, w *script, g ledger.Grant, next, now int64) {
 	t.Helper()
 	if g.Slice > next || g.NowSlice > now {
-		t.Errorf("told %d and %d now, want at most %d and %d", g.Slice, g.NowSlice, next, now)
+		t.Errorf("sent %d and %d now, want at most %d and %d", g.Slice, g.NowSlice, next, now)
 	}
-	var sum, told int64
+	var sum, next int64
 	for _, s := range w.state.Standings {
-		sum, told = sum+s.Slice, told+s.Next
+		sum, next = sum+s.Slice, next+s.Next
 	}
-	if sum > 100 || told > 100 {
-		t.Errorf("slices of %d now and %d later exceed the limit: %+v", sum, told, w.state.Standings)
+	if sum > 100 || next > 100 {
+		t.Errorf("slices of %d now and %d later exceed the limit: %+v", sum, next, w.state.Standings)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestAMemberThatWasRemovedGivesItsSliceUp(t *testing.T) {
 	w := newScript(t, sliced())
 	g := w.at(0, "a", lease(1, 1))
 	w.params.Members = w.params.Members[1:]
-	c := told(lease(1, 1), g)
+	c := following(lease(1, 1), g)
 	for window := range limiter.Micros(3) {
 		c.Slice = g.Slice
 		if g = w.at(window*limiter.Second, "a", c); g.Reason != ledger.Unknown || g.Slice != 0 {
@@ -95,7 +95,7 @@ func TestAMemberThatWasRemovedGivesItsSliceUp(t *testing.T) {
 func TestReleaseIsOncePerHolderAndWindow(t *testing.T) {
 	w := newScript(t, budget(100, members("a", "b")))
 	g := w.at(0, "a", lease(40, 40))
-	c := told(ledger.Command{Op: ledger.Release, Seq: 7}, g)
+	c := following(ledger.Command{Op: ledger.Release, Seq: 7}, g)
 	c.Granted = 10
 	expect(t, w.at(0, "a", c), ledger.Granted, 10)
 	expect(t, w.at(0, "a", c), ledger.Stale, 10)
@@ -109,7 +109,7 @@ func TestReleaseIsOncePerHolderAndWindow(t *testing.T) {
 	expect(t, w.at(limiter.Second, "a", c), ledger.Forfeited, 0)
 }
 
-func TestReportsTellWhatWasAdmitted(t *testing.T) {
+func TestReportsSayWhatWasAdmitted(t *testing.T) {
 	w := newScript(t, budget(10, members("a", "b")))
 	g := w.at(0, "a", lease(4, 4))
 	w.at(0, "b", lease(1, 1))

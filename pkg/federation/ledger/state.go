@@ -40,9 +40,9 @@ type Standing struct {
 	// Before what it wanted of the one before, 0 when it did not ask then.
 	Demand, Before int64
 	// Slice is what it may be using without asking of the open window, Next what it was
-	// told for later ones and has not given up yet.
+	// sent for later ones and has not given up yet.
 	Slice, Next int64
-	// Told is the window in which the member was told all of Next last, or may have been.
+	// Told is the window in which the member was sent all of Next last, or may have been.
 	Told int64
 }
 

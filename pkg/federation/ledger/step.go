@@ -22,8 +22,8 @@ import "github.com/weir-dev/weir/pkg/limiter"
 //	Reserve of an epoch that is not open               Forfeited
 //	Reserve otherwise                                  Granted
 //
-// Behind and Mismatched tell nothing of any window and let the member keep what it
-// was told, so there is nothing in them to take.
+// Behind and Mismatched say nothing of any window and let the member keep what it
+// has, so there is nothing in them to take.
 //
 // Whoever ports Step follows its files in this order: window.go brings the state to
 // the open window, account.go and standing.go find what is known of a holder and of
@@ -61,7 +61,7 @@ func (s State) Step(p Params, now limiter.Instant, c Command) (State, Grant) {
 	return next, g
 }
 
-// answer tells the holder what is, and its member what it may use by itself.
+// answer returns to the holder what is, and to its member what it may use by itself.
 func (s *State) answer(p *Params, m Member, c *Command, reason Reason) Grant {
 	g := Grant{
 		Reason: reason, Seq: c.Seq, Epoch: s.Epoch(),
@@ -71,7 +71,7 @@ func (s *State) answer(p *Params, m Member, c *Command, reason Reason) Grant {
 		g.Seq, g.Granted = s.Accounts[i].Seq, s.Accounts[i].Granted
 	}
 	if i, ok := s.standing(c.Member); ok {
-		g.Slice = s.tell(i, p.slice(m))
+		g.Slice = s.promise(i, p.slice(m))
 		if !s.forgot(p, c) {
 			g.NowSlice = s.Standings[i].Slice
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-func TestLeaseIsToldAgain(t *testing.T) {
+func TestLeaseIsSentAgain(t *testing.T) {
 	w := newScript(t, budget(100, members("a", "b")))
 	c := lease(1, 10)
 	c.Seq = 7
@@ -18,7 +18,7 @@ func TestLeaseIsToldAgain(t *testing.T) {
 	again := w.at(1, "a", c)
 	expect(t, again, ledger.Stale, 10)
 	if again.Seq != 7 || again.Epoch != first.Epoch {
-		t.Errorf("told again as %+v", again)
+		t.Errorf("sent again as %+v", again)
 	}
 	if fmt.Sprint(before.Accounts, before.Standings) != fmt.Sprint(w.state.Accounts, w.state.Standings) {
 		t.Errorf("a repeated command changed %+v to %+v", before, w.state)
@@ -26,7 +26,7 @@ func TestLeaseIsToldAgain(t *testing.T) {
 	c.Seq = 8 // the answer was lost: the holder still names no epoch
 	expect(t, w.at(2, "a", c), ledger.Granted, 10)
 	w.seq = c.Seq
-	c = told(lease(1, 10), first)
+	c = following(lease(1, 10), first)
 	expect(t, w.at(3, "a", c), ledger.Granted, 20)
 }
 
@@ -34,18 +34,18 @@ func TestWindowsBeginFromNothing(t *testing.T) {
 	w := newScript(t, budget(10, members("a")))
 	var g ledger.Grant
 	for range 5 {
-		g = w.at(0, "a", told(lease(1, 10), g))
+		g = w.at(0, "a", following(lease(1, 10), g))
 	}
 	expect(t, g, ledger.Exhausted, 10)
 	if g.RetryAfter != limiter.Second || g.ExpiresIn != limiter.Second || g.Remaining != 0 {
 		t.Errorf("an exhausted window: %+v", g)
 	}
-	next := w.at(limiter.Second, "a", told(lease(3, 3), g))
+	next := w.at(limiter.Second, "a", following(lease(3, 3), g))
 	expect(t, next, ledger.Granted, 3)
 	if next.Epoch.Index != g.Epoch.Index+1 {
 		t.Errorf("window %d follows %d", next.Epoch.Index, g.Epoch.Index)
 	}
-	release := told(ledger.Command{Op: ledger.Release}, g)
+	release := following(ledger.Command{Op: ledger.Release}, g)
 	release.Granted = 0
 	expect(t, w.at(limiter.Second, "a", release), ledger.Forfeited, 3)
 }
@@ -105,7 +105,7 @@ func TestBlocksAreSetAsideBeforeTheyAreGranted(t *testing.T) {
 	w.at(0, "a", reserve)
 	g = w.at(0, "a", lease(1, 4))
 	expect(t, g, ledger.Granted, 4)
-	g = w.at(0, "a", told(lease(1, 20), g))
+	g = w.at(0, "a", following(lease(1, 20), g))
 	expect(t, g, ledger.Unreserved, 4)
 	if g.Reserve != 24 {
 		t.Errorf("asked to set aside %d, want 24", g.Reserve)

@@ -33,7 +33,7 @@ func TenantsAt(level, nominal int64, list []Tenant) Tenants {
 	return t
 }
 
-// TenantsOf returns what to say of tenants at the level that they reach when so many units
+// TenantsOf returns what to say of tenants at the level that they reach when that many units
 // are split over them.
 func TenantsOf(units int64, list []Tenant) Tenants {
 	t := below(0, 1, list)
@@ -47,7 +47,7 @@ func TenantsOf(units int64, list []Tenant) Tenants {
 	return orMost(t, list)
 }
 
-// Level returns the level at which the part is so many units, in parts of Scale; 0 when it is
+// Level returns the level at which the part is that many units, in parts of Scale; 0 when it is
 // more at any level.
 func (t Tenants) Level(units int64) int64 {
 	if t.Unmet == 0 {
@@ -57,7 +57,7 @@ func (t Tenants) Level(units int64) int64 {
 }
 
 // Meets reports whether a tenant of those that t was returned for by TenantsOf gets what it wants of a
-// split of so many units.
+// split of that many units.
 func (t Tenants) Meets(units int64, n Tenant) bool {
 	return n.Wants*t.Unmet < max(0, units-t.Met)*n.Weight
 }

@@ -52,7 +52,7 @@ type process struct {
 	epoch          ledger.Epoch
 	granted, prior int64 // prior is of terms before
 	used           int64
-	slice          int64 // told last
+	slice          int64 // sent last
 	opened         int64 // the latest window of which it used the slice
 }
 
@@ -253,7 +253,7 @@ func (t *timeline) serve(m *memory, c ledger.Command) (ledger.Grant, bool, error
 	}
 }
 
-// larger reports whether a member was told of a slice that is not written down.
+// larger reports whether a member was sent a slice that is not written down.
 func larger(before, after ledger.State) bool {
 	for _, s := range after.Standings {
 		if was, _ := before.StandingOf(s.Member); s.Next > max(was.Slice, was.Next) {

@@ -4,15 +4,15 @@ package ledger
 // it, and whether that is all: each that was granted anything has reported the counts
 // of all its holders.
 func (c Closed) Admitted() (admitted int64, all bool) {
-	told, all := int64(0), true
+	known, all := int64(0), true
 	for _, u := range c.Usage {
-		told += u.Granted
+		known += u.Granted
 		admitted += u.Admitted
 		if u.Granted > 0 || u.Reported {
 			all = all && u.Complete
 		}
 	}
-	return admitted, all && told == c.Granted // or a memory before knew of others
+	return admitted, all && known == c.Granted // or a memory before knew of others
 }
 
 // Overshoot returns Δ, the units that were admitted beyond the limit, and whether that

@@ -5,7 +5,7 @@ type Allocation struct {
 	Limit   int64
 	Granted int64 // to holders, by memories before as well, and as slices
 	Kept    int64 // for members that have not asked for it yet
-	Free    int64 // for whoever asks first
+	Free    int64 // for the member that asks first
 }
 
 // Allocation returns how the open window is divided. It is zero before the first

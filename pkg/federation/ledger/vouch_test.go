@@ -45,7 +45,7 @@ func TestAFirstMemoryServesTheOpenWindow(t *testing.T) {
 		w.state = s
 		expect(t, w.at(limiter.Second, "a", born(7, 1)), ledger.Granted, 1)
 		if closed, vouches := w.state.Closed, w.state.Vouches; len(closed)+len(vouches) > 0 {
-			t.Errorf("%+v is told of a window of which grants were forgotten, and %+v vouch", closed, vouches)
+			t.Errorf("%+v hears of a window whose grants were forgotten in part, and %+v vouch", closed, vouches)
 		}
 	}
 }

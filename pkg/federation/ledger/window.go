@@ -49,7 +49,7 @@ func (s *State) advance(p *Params, now limiter.Instant, c *Command) {
 	if later {
 		s.Standings = slices.Clone(s.Standings)
 		for i := range s.Standings {
-			s.Standings[i].Told = s.Index // the memory before may have told it until now
+			s.Standings[i].Told = s.Index // the memory before may have sent it until now
 		}
 	}
 	s.Term, s.Latest, s.Limit = c.Memory.Term, now, min(s.Limit, p.Limit)
@@ -61,7 +61,7 @@ func (s *State) open(p *Params, index int64, c *Command) {
 	if same {
 		s.close(p, c)
 	} else {
-		s.Closed = nil // told by indices of another length
+		s.Closed = nil // named by indices of another length
 	}
 	standings := make([]Standing, 0, len(p.Members))
 	for _, t := range s.Standings {
@@ -98,7 +98,7 @@ func (s *State) close(p *Params, c *Command) {
 }
 
 // quiet returns a window of which nothing was granted but slices. A member never heard
-// of may have used one by what a memory before told it.
+// of may have used one by what a memory before sent it.
 func (s *State) quiet(p *Params, index int64) Closed {
 	over := Closed{Index: index, Limit: s.Limit}
 	for _, t := range s.Standings {

@@ -63,8 +63,8 @@ func lease(minimum, want int64) ledger.Command {
 	return ledger.Command{Op: ledger.Lease, Min: minimum, Want: want}
 }
 
-// told names the epoch and the total of an answer in a command.
-func told(c ledger.Command, g ledger.Grant) ledger.Command {
+// following names the epoch and the total of an answer in a command.
+func following(c ledger.Command, g ledger.Grant) ledger.Command {
 	c.Epoch, c.Granted = g.Epoch, g.Granted
 	return c
 }

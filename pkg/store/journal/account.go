@@ -44,7 +44,7 @@ func (a *Account) settle(acked uint64) {
 }
 
 // left returns how much may still be granted when every counter without an entry may be
-// granted so much.
+// granted that much.
 func (a *Account) left(shared int64) int64 {
 	left := a.last.left(shared)
 	if a.seq != 0 {

@@ -13,7 +13,7 @@ const (
 )
 
 // allowance returns how much is set aside at most, ahead of any demand, of a limit of
-// which so much was forfeited. It halves what may still be, so that crashes in a row
+// which this much was forfeited. It halves what may still be, so that crashes in a row
 // forfeit forfeitParts in all.
 func allowance(limit, lost int64) int64 {
 	if lost == 0 {

@@ -79,7 +79,7 @@ func (w *world) steps() []step {
 	return all
 }
 
-// search looks at everything that may happen in so many steps, and returns how many worlds
+// search looks at everything that may happen in that many steps, and returns how many worlds
 // there are and the first steps that lead to one in which a window exceeds its limit.
 func search(r rules, depth int) (worlds int, found string) {
 	type node struct {

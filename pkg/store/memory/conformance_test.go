@@ -9,7 +9,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store/storetest"
 )
 
-// A fakeClock moves when it is told to.
+// A fakeClock moves when the test moves it.
 type fakeClock struct{ now atomic.Int64 }
 
 func newFakeClock(now limiter.Instant) *fakeClock {

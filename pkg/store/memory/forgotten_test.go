@@ -16,7 +16,7 @@ func counterIn(policy string, i int) store.Key {
 	return store.Key{Scope: store.Scope{Cluster: "c", Namespace: "n", Policy: policy, Limit: "l"}, Hash: store.HashValue(fmt.Sprint(i))}
 }
 
-// crowd returns a store of three policies with so many keys each, which have taken
+// crowd returns a store of three policies with that many keys each, which have taken
 // one unit of ten a minute.
 func crowd(t *testing.T, clock *fakeClock, large, middle, small int) *memory.Store {
 	t.Helper()

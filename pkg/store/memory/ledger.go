@@ -39,7 +39,7 @@ func (e *TooBigError) Error() string {
 
 // Export seals the store and returns its ledger in the encoding that Decode
 // reads. When that has more than maxBytes bytes, policies are left out, those with
-// the most to tell first: it returns them, and the successor grants nothing of
+// the most to report first: it returns them, and the successor grants nothing of
 // their windows that are open. The error is a *TooBigError when that is not enough.
 func (s *Store) Export(maxBytes int) (data []byte, left []Forgotten, err error) {
 	l := s.ledger()

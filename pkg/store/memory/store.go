@@ -163,7 +163,7 @@ func (s *Store) Seal() {
 	s.sealed.Store(true)
 	for i := range s.shards {
 		s.shards[i].mu.Lock()
-		s.shards[i].mu.Unlock() //nolint:staticcheck // empty on purpose: whoever held the lock has decided
+		s.shards[i].mu.Unlock() //nolint:staticcheck // empty on purpose: the caller that held the lock has decided
 	}
 }
 

@@ -18,7 +18,7 @@ func TestAConnectionThatIsReadIsAlive(t *testing.T) {
 	}
 	defer conn.Release()
 	link := conn.Conn().PgConn().Conn()
-	reading, told := make(chan struct{}), make(chan bool, 1)
+	reading, verdict := make(chan struct{}), make(chan bool, 1)
 	go func() {
 		defer close(reading)
 		_, _ = link.Read(make([]byte, 1)) // ends at the deadline
@@ -26,10 +26,10 @@ func TestAConnectionThatIsReadIsAlive(t *testing.T) {
 	<-time.After(10 * time.Millisecond)
 	go func() {
 		good, _ := alive(t.Context(), conn.Conn())
-		told <- good
+		verdict <- good
 	}()
 	select {
-	case good := <-told:
+	case good := <-verdict:
 		if !good {
 			t.Error("the connection is said to be dead")
 		}

@@ -95,7 +95,7 @@ func TestAUserWithoutRightsLearnsWhatToRun(t *testing.T) {
 		s := openAs(t, server, strings.Trim(user, `"`), read("clock"))
 		_, err := s.Apply(t.Context(), counter, short, oneToTen)
 		if err == nil || !strings.Contains(err.Error(), "an administrator") {
-			t.Fatalf("%s: error is %v, want one that tells what an administrator has to run", user, err)
+			t.Fatalf("%s: error is %v, want one that says what an administrator has to run", user, err)
 		}
 		for grant := range strings.SplitSeq(regexp.MustCompile(`run: (.*?): `).FindStringSubmatch(err.Error())[1], "; ") {
 			server.Do(grant)

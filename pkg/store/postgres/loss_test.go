@@ -9,7 +9,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
-// clockLease is how far the server's clock is leased ahead: for so long after a loss no
+// clockLease is how far the server's clock is leased ahead: for that long after a loss no
 // window that begins is served.
 const clockLease = time.Second
 

@@ -80,7 +80,7 @@ func wantUnavailable(t *testing.T, err error, words ...string) {
 		}
 	}
 	if strings.Contains(err.Error(), password) {
-		t.Errorf("error %q tells the password", err)
+		t.Errorf("error %q shows the password", err)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 			_ = s.Close()
 			t.Errorf("%s: no error", name)
 		} else if strings.Contains(err.Error(), password) {
-			t.Errorf("%s: error %q tells the password", name, err)
+			t.Errorf("%s: error %q shows the password", name, err)
 		}
 	}
 }

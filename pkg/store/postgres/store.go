@@ -22,7 +22,7 @@ type Store struct {
 	timeout time.Duration   // of a call
 	opened  time.Time       // carries the monotonic reading
 	floor   store.Floor     // of the server's clock
-	closed  context.Context //nolint:containedctx // it is no call's: it ends those under way
+	closed  context.Context //nolint:containedctx // it belongs to no call: it ends those under way
 	close   context.CancelFunc
 }
 
@@ -133,7 +133,7 @@ func Run[T any](ctx context.Context, s *Store, p Program, sql string, args ...an
 // Name is how errors call the database.
 func (s *Store) Name() string { return s.name }
 
-// run runs a statement that returns one value, within so long. A statement that fails
+// run runs a statement that returns one value, within that long. A statement that fails
 // because the database lacks something did nothing, and is the only one that is sent
 // again.
 func run[T any](ctx context.Context, s *Store, p Program, limit time.Duration, sql string, args ...any) (value T, err error) {

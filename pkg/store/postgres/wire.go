@@ -44,7 +44,7 @@ func flag(b bool) int64 {
 func decode(reply []int64) (limiter.Result, error) {
 	const head, perWindow = 11, 7
 	if len(reply) < head || reply[10] < 0 || reply[10] > limiter.MaxRates || len(reply) != head+perWindow*int(reply[10]) {
-		return limiter.Result{}, fmt.Errorf("weir.step answered %d integers, which is no result", len(reply))
+		return limiter.Result{}, fmt.Errorf("weir.step answered %d integers, which is not a result", len(reply))
 	}
 	res := limiter.Result{
 		Reason:     limiter.Reason(reply[0]),

@@ -13,21 +13,21 @@ import (
 
 // TestAStoreThatForgotByAClockThatIsBehind asks a server for all of each window, whose
 // clock is ahead, kills it and starts it by the right time. Whoever asks then has asked
-// before, or is another holder, which is told what the clock had shown.
+// before, or is another holder, which hears what the clock had shown.
 func TestAStoreThatForgotByAClockThatIsBehind(t *testing.T) {
 	for name, c := range map[string]struct {
 		args    []string
-		told    func(reached limiter.Instant) store.Reached // another holder, that has just begun; nil: the same
+		heard   func(reached limiter.Instant) store.Reached // another holder, that has just begun; nil: the same
 		refusal limiter.Reason
 	}{
 		"without persistence": {refusal: limiter.ClockBehind},
 		"with an AOF":         {args: []string{"--appendonly", "yes", "--appendfsync", "always"}, refusal: limiter.ClockBehind},
 		"another holder, before the clock has caught up": {
-			told:    func(reached limiter.Instant) store.Reached { return store.Reached{Now: reached} },
+			heard:   func(reached limiter.Instant) store.Reached { return store.Reached{Now: reached} },
 			refusal: limiter.ClockBehind,
 		},
 		"another holder, when the clock has caught up": {
-			told:    func(reached limiter.Instant) store.Reached { return store.Reached{Now: 1, Doubtful: reached} },
+			heard:   func(reached limiter.Instant) store.Reached { return store.Reached{Now: 1, Doubtful: reached} },
 			refusal: limiter.Amnesia,
 		},
 	} {
@@ -59,9 +59,9 @@ func TestAStoreThatForgotByAClockThatIsBehind(t *testing.T) {
 			server.Kill()
 			clock.Set(0)
 			server.Restart()
-			if c.told != nil {
+			if c.heard != nil {
 				s = dial(t, server)
-				s.Reached(c.told(floor.At(int64(time.Since(began)))))
+				s.Reached(c.heard(floor.At(int64(time.Since(began)))))
 			}
 			if reasons := ask(ahead + 700*time.Millisecond); reasons[c.refusal] < 50 || reasons[limiter.Granted] == 0 {
 				t.Errorf("afterwards the answers are %v, want %d until the clock has caught up, and then grants", reasons, c.refusal)

@@ -52,7 +52,7 @@ type Options struct {
 	SentinelUser, SentinelPassword string
 	// TLS encrypts every connection, to Sentinels too, and may hold authorities and a
 	// client certificate. Each certificate must be good for ServerName or, when that
-	// is empty, for the address that is dialled: nodes and Sentinels tell addresses
+	// is empty, for the address that is dialled: nodes and Sentinels report addresses
 	// that are mostly IPs. Nil means no encryption.
 	TLS *tls.Config
 }

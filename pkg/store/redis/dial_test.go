@@ -53,7 +53,7 @@ func TestAnAddressWithAPasswordIsNotRepeated(t *testing.T) {
 	_, err := s.Apply(t.Context(), counterOf("a"), perWindow(1, limiter.Second), lease)
 	wantUnavailable(t, err)
 	if strings.Contains(err.Error(), "secret") {
-		t.Errorf("error %q tells the password", err)
+		t.Errorf("error %q shows the password", err)
 	}
 	if away, _ := errors.AsType[*store.UnavailableError](err); away != nil && away.Part != nil {
 		t.Errorf("error %q speaks for a part of a single server", err)
@@ -112,7 +112,7 @@ func TestWrongCredentialsAreUnavailable(t *testing.T) {
 	_, err := s.Apply(t.Context(), counterOf("a"), perWindow(1, limiter.Second), lease)
 	wantUnavailable(t, err, "user name or password", server.Addr)
 	if strings.Contains(err.Error(), "wrong-secret") {
-		t.Errorf("error %q tells the password", err)
+		t.Errorf("error %q shows the password", err)
 	}
 }
 

@@ -60,7 +60,7 @@
 //
 // Two primaries during a split brain both grant. Eviction forgets single counters, so any
 // maxmemory-policy but noeviction lowers the guarantee. A counter deleted by hand starts
-// anew. A data directory that is put back from a backup, or was left from another time,
+// again. A data directory that is put back from a backup, or was left from another time,
 // looks like a restart: delete the keys weir:*:memory when the server is up. So does
 // SWAPDB there and back: what was granted in between is in the other database. A server
 // whose appendfsync is changed while it runs is believed until the next Probe. A clock

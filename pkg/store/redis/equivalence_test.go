@@ -55,7 +55,7 @@ func TestScriptFollowsStep(t *testing.T) {
 	}
 }
 
-// kinds names what a call tells apart.
+// kinds names what a call distinguishes.
 func (c call) kinds() []string {
 	op := [...]string{limiter.Take: "take", limiter.Return: "return", limiter.Peek: "peek", limiter.Reset: "reset"}[c.Command.Op]
 	list := []string{
@@ -109,7 +109,7 @@ func machineOf(a limiter.Algorithm) string {
 	}[a]
 }
 
-// TestScriptFollowsStepForManyTenants has more tenants than are told apart.
+// TestScriptFollowsStepForManyTenants has more tenants than are distinguished.
 func TestScriptFollowsStepForManyTenants(t *testing.T) {
 	t.Parallel()
 	s := newTimelineStore(t)
@@ -125,7 +125,7 @@ func TestScriptFollowsStepForManyTenants(t *testing.T) {
 		l.calls = append(l.calls, call{Call: c, want: l.end.apply(c, store.Recollection{})})
 	}
 	if n := len(l.end.state.Tenants); n != limiter.MaxTenants+1 {
-		t.Fatalf("%d tenants are told apart: the timeline does not reach far enough", n)
+		t.Fatalf("%d tenants are distinguished: the timeline does not reach far enough", n)
 	}
 	if diff := s.replay(t, l); diff != "" {
 		t.Fatal(diff)
@@ -161,7 +161,7 @@ func FuzzLuaEquivalence(f *testing.F) {
 type timelineStore struct {
 	*Store
 	server *redistest.Server
-	line   string // that tells the server's instance
+	line   string // that identifies the server's instance
 	decide script // batch, and step where that leaves a command to it
 }
 
@@ -237,7 +237,7 @@ func (s timelineStore) replayBy(t testing.TB, script script, l timeline) string 
 	return l.end.diff(s.line, state.Val(), kept.Val(), guard.Val())
 }
 
-// exact cuts waits that are longer than a Lua number can tell: an edit may fill a
+// exact cuts waits that are longer than a Lua number can hold: an edit may fill a
 // bucket for centuries.
 func exact(r limiter.Result) limiter.Result {
 	r.ResetAfter = min(r.ResetAfter, limiter.Micros(limiter.MaxExact))

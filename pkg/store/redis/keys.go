@@ -8,7 +8,7 @@ import (
 
 // partitions is how many guards there are. In a cluster every partition is one
 // hash slot, so it bounds over how many nodes the counters spread; it is part of
-// the layout, since a counter that changed its partition would start anew.
+// the layout, since a counter that changed its partition would start again.
 const partitions = 64
 
 // prefixes are how the keys of a partition begin. They hold a hash tag, so a cluster

@@ -39,7 +39,7 @@ func born(t *testing.T, s *redis.Store, r limiter.Retention) limiter.Retention {
 	return r
 }
 
-// grantsThree takes 3 and wants the counter to say that it granted so many in all.
+// grantsThree takes 3 and wants the counter to say that it granted that many in all.
 func grantsThree(t *testing.T, s *redis.Store, hash string, r limiter.Retention, all int64) {
 	t.Helper()
 	res := apply(t, s, counterOf(hash), month(r), three)

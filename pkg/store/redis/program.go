@@ -10,14 +10,14 @@ type Program struct{ script }
 // NewProgram joins the parts of a Lua program. It finds three locals: call, which is
 // redis.call; now, the server's time in microseconds since the Unix epoch; and info,
 // the section replication of INFO. A line of that, which incarnation.lua of this
-// package tells, is the same as long as one instance serves and remembers.
+// package returns, is the same as long as one instance serves and remembers.
 func NewProgram(parts ...string) Program {
 	prelude := []string{luaFile("server"), luaFile("clock"), luaFile("incarnation")}
 	return Program{join(append(prelude, parts...))}
 }
 
 // Run runs a program in one round trip, two after the server lost its script cache.
-// The keys it may use are named after name, which is no counter's and no value's, and
+// The keys it may use are named after name, which is neither a counter's nor a value's, and
 // one of the suffixes each; they are in one hash slot. The client sends it once. It
 // returns what the program does, and the error is that of Apply.
 func (s *Store) Run(ctx context.Context, p Program, name string, suffixes []string, args ...any) (any, error) {

@@ -113,7 +113,7 @@ func TestServersThatCannotDecideAreUnavailable(t *testing.T) {
 				wantUnavailable(t, err)
 			}
 			if err != nil && strings.Contains(err.Error(), "secret") {
-				t.Errorf("error %q tells the password", err)
+				t.Errorf("error %q shows the password", err)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxTries bounds how often Update decides anew because others were faster.
+	// maxTries bounds how often Update decides again because others were faster.
 	maxTries = 500
 	// maxBackoff bounds the wait before the next try. It grows with the tries, and is
 	// random, so that the callers of one value do not meet again.
@@ -126,7 +126,7 @@ type look struct {
 func decodeLook(reply any) (look, error) {
 	list, _ := reply.([]any)
 	if len(list) != 6 {
-		return look{}, fmt.Errorf("the script answered %T of %d, which is no look", reply, len(list))
+		return look{}, fmt.Errorf("the script answered %T of %d, which is not a look", reply, len(list))
 	}
 	var ints [4]int64
 	for i := range ints {

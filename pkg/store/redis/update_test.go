@@ -53,8 +53,8 @@ func TestParallelStrategiesAdmitExactlyTheLimit(t *testing.T) {
 	}
 }
 
-// TestAStrategyIsToldWhatTheInstanceRemembers loses the value in every way.
-func TestAStrategyIsToldWhatTheInstanceRemembers(t *testing.T) {
+// TestAStrategyHearsWhatTheInstanceRemembers loses the value in every way.
+func TestAStrategyHearsWhatTheInstanceRemembers(t *testing.T) {
 	server := redistest.Start(t)
 	s := dial(t, server)
 	var before limiter.Instant

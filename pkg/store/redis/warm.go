@@ -54,7 +54,7 @@ func (s *Store) stamp(ctx context.Context, sound bool) ([partitions]stamp, error
 		r.byte()
 		stamps[p] = stamp{limiter.Instant(r.int()), limiter.MemoryID(r.int()), limiter.MemoryID(r.int()), r.byte() >= copied}
 		if err != nil || r.short || r.text != "" {
-			return stamps, fmt.Errorf("%s: the script answered %d bytes of a partition, which are no memory: %w", s.name, len(text), err)
+			return stamps, fmt.Errorf("%s: the script answered %d bytes of a partition, which are not a memory: %w", s.name, len(text), err)
 		}
 		s.floors.of(uint32(p)).Looked(stamps[p].now, sent, received)
 	}

@@ -132,7 +132,7 @@ func decode(reply any, p limiter.Params) (res limiter.Result, begun limiter.Inst
 		w.Index, w.Granted = r.int(), r.int()
 	}
 	if r.short || r.text != "" {
-		return limiter.Result{}, 0, 0, fmt.Errorf("the script answered %d bytes, which is no result", len(text))
+		return limiter.Result{}, 0, 0, fmt.Errorf("the script answered %d bytes, which is not a result", len(text))
 	}
 	return res, begun, m, nil
 }

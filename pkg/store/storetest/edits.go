@@ -22,7 +22,7 @@ func testGenerations(t *testing.T, h harness) {
 	}
 }
 
-// testSince tells a store that it took the limit over a moment ago.
+// testSince has a store hear that it took the limit over a moment ago.
 func testSince(t *testing.T, h harness) {
 	p := fixed(1, 5, h.openWindow(t))
 	h.Advance(limiter.Millisecond)

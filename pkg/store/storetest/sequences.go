@@ -133,7 +133,7 @@ func testTenants(t *testing.T, h harness) {
 		{ask("c", 1, 1), limiter.Exhausted, 0, 0},
 	})
 	if res := h.apply(t, key(t.Name()), p, ask("gold", 1, 1)); res.Limit != 60 || res.RetryAfter != res.ExpiresIn {
-		t.Errorf("a refused tenant is told %+v", res)
+		t.Errorf("a refused tenant gets %+v", res)
 	}
 	back := ask("c", 0, 1)
 	back.Op, back.Windows = limiter.Return, h.apply(t, key(t.Name()), p, ask("c", 1, 1)).Windows

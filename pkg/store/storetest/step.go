@@ -58,7 +58,7 @@ type oracle struct {
 	grant limiter.Result  // the latest
 }
 
-// follow runs the command as Step and tells in what the store's answer differs.
+// follow runs the command as Step and returns where the store's answer differs.
 func (o *oracle) follow(p limiter.Params, c limiter.Command, since limiter.Instant, got limiter.Result) string {
 	c.Memory.Since = since
 	next, want := p.Step(o.state, got.Now, c)

@@ -45,7 +45,7 @@ func NewTimeline(d Dice) *Timeline {
 	return t
 }
 
-// Next returns the next call, of which Answered is told the result.
+// Next returns the next call, and Answered is given its result.
 func (t *Timeline) Next() Call {
 	t.now = t.dice.later(t.now, t.params)
 	t.params = t.dice.edit(t.params)
@@ -182,7 +182,7 @@ func (d Dice) rates(p *limiter.Params) {
 	}
 }
 
-// edgeTenants are told apart by name; the last five are never declared.
+// edgeTenants are distinguished by name; the last five are never declared.
 var edgeTenants = []string{"", "a", "b", "c", "d", "e", "f", "*", "a name that is longer than thirty-one bytes", "z"}
 
 func (d Dice) fairness() limiter.Fairness {

@@ -47,7 +47,7 @@ func newFleet(c Coordinator, holders int) *fleet {
 	return f
 }
 
-// beat sends so many beats, of different holders at once.
+// beat sends that many beats, of different holders at once.
 func (f *fleet) beat(b *testing.B, callers, beats int) {
 	callers = min(callers, len(f.list))
 	var all sync.WaitGroup

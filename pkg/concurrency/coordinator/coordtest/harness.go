@@ -26,7 +26,7 @@ func fixed(limit int64) pool.Params {
 	return pool.Params{Min: limit, Max: limit, Initial: limit, TTL: long, Quarantine: short, Generation: 1}
 }
 
-// A member is one holder that does as it is told.
+// A member is one holder that does as the coordinator says.
 type member struct {
 	h          *harness
 	key        pool.Key

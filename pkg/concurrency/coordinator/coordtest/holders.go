@@ -51,11 +51,11 @@ func testStale(t *testing.T, h *harness) {
 	want := a.Grant
 	want.Occupied = 6 // nothing else happened
 	for name, c := range map[string]pool.Command{
-		"late":                       first,
-		"later":                      late,
-		"repeated":                   {Op: pool.Beat, Holder: "a", Seq: a.seq, Term: a.Term, Applied: a.Generation},
-		"late, and would leave":      {Op: pool.Leave, Holder: "a", Seq: 1},
-		"late, and tells of another": {Op: pool.Beat, Holder: "a", Seq: 1, Limit: 3, Held: 6},
+		"late":                      first,
+		"later":                     late,
+		"repeated":                  {Op: pool.Beat, Holder: "a", Seq: a.seq, Term: a.Term, Applied: a.Generation},
+		"late, and would leave":     {Op: pool.Leave, Holder: "a", Seq: 1},
+		"late, and reports another": {Op: pool.Beat, Holder: "a", Seq: 1, Limit: 3, Held: 6},
 	} {
 		got := a.apply(t, c)
 		got.TTL = want.TTL // less of it is left

@@ -89,7 +89,7 @@ type sailor struct {
 	busy *atomic.Int64 // what the fleet has in flight
 }
 
-// use is so many requests in flight from one instant to another.
+// use is that many requests in flight from one instant to another.
 type use struct {
 	from, to time.Time
 	requests int64

@@ -44,7 +44,7 @@ func Run(t *testing.T, start func(t *testing.T) Subject) {
 		"a share expires":                                    testExpiry,
 		"a late or repeated command changes nothing":         testStale,
 		"a process that starts again is another holder":      testRestartedHolder,
-		"an overshoot is told":                               testOvershoot,
+		"an overshoot is reported":                           testOvershoot,
 		"pools do not see each other":                        testIsolation,
 		"an older configuration changes nothing":             testGenerations,
 		"a memory that was lost grants only what is held":    testForget,

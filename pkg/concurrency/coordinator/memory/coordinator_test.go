@@ -46,7 +46,7 @@ func TestConformance(t *testing.T) {
 }
 
 // TestConformanceByAClockThatCannotBeSet is for the suite: what a coordinator's clock
-// cannot be told, it waits for.
+// cannot be set, it waits for.
 func TestConformanceByAClockThatCannotBeSet(t *testing.T) {
 	t.Parallel()
 	coordtest.Run(t, func(t *testing.T) coordtest.Subject {

@@ -69,7 +69,7 @@ func (c *Coordinator) ledger() *ledger[entry] {
 // value is not taken over: what the field says may be units that are in use, and without
 // it the pool would grant them twice. It begins as after a loss, that is, for as long as
 // its shares may last holders only keep what they use, and so does every pool that is not
-// listed, since whoever imports after us could not tell the two apart. The pools that are
+// listed, since the next to import could not distinguish the two. The pools that are
 // understood go on. The error names the others; when nothing is understood, every pool
 // begins as after a loss.
 func (c *Coordinator) Import(data []byte) error {

@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 //go:embed testdata/clock.sql
-var toldClock string
+var setClock string
 
 // dial returns a store of the superuser that is closed when the test ends.
 func dial(t testing.TB, server *postgrestest.Server) *postgres.Store {
@@ -51,24 +51,24 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestConformanceByAToldClock compares with the core what a clock decides, too.
-func TestConformanceByAToldClock(t *testing.T) {
+// TestConformanceByAClockThatIsSet compares with the core what a clock decides, too.
+func TestConformanceByAClockThatIsSet(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
-	coordtest.Run(t, func(t *testing.T) coordtest.Subject { return told(t, server) })
+	coordtest.Run(t, func(t *testing.T) coordtest.Subject { return clocked(t, server) })
 }
 
 func FuzzStep(f *testing.F) {
 	server := postgrestest.Start(f)
-	coordtest.Fuzz(f, func(t testing.TB) coordtest.Subject { return told(t, server) })
+	coordtest.Fuzz(f, func(t testing.TB) coordtest.Subject { return clocked(t, server) })
 }
 
-// told returns a subject whose clock is told the time.
-func told(t testing.TB, server *postgrestest.Server) coordtest.Subject {
+// clocked returns a subject whose clock the test sets.
+func clocked(t testing.TB, server *postgrestest.Server) coordtest.Subject {
 	server.Do("DROP SCHEMA IF EXISTS weir CASCADE")
 	server.Do("DROP TABLE IF EXISTS public.clock")
 	server.Do("CREATE TABLE public.clock AS SELECT 0::bigint AS now")
-	c := newCoordinator(dial(t, server), toldClock)
+	c := newCoordinator(dial(t, server), setClock)
 	now := limiter.Instant(1_790_000_000_000_000)
 	clock := connect(t, server)
 	set := func(at limiter.Instant) {
@@ -149,7 +149,7 @@ func TestALoadedDumpBeginsAnew(t *testing.T) {
 func TestPoolsThatNobodyAsksForAreDropped(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
-	subject := told(t, server)
+	subject := clocked(t, server)
 	c := subject.Coordinator.(*Coordinator)
 	other, third := web, web
 	other.Name, third.Name = "other", "third"
@@ -180,7 +180,7 @@ func TestPoolsThatNobodyAsksForAreDropped(t *testing.T) {
 func TestTheClockIsReadUnderTheLock(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
-	subject := told(t, server)
+	subject := clocked(t, server)
 	c := subject.Coordinator.(*Coordinator)
 	beat(t, c, web, 1)
 	release := server.Hold("SELECT pg_advisory_xact_lock(hashtext('weir.pools'), hashtext('c/n/web'))")

@@ -23,7 +23,7 @@ func encode(key pool.Key, p *pool.Params, c *pool.Command) []any {
 // decode reads the reply of weir.beat.
 func decode(reply []int64) (pool.Grant, error) {
 	if len(reply) != 12 {
-		return pool.Grant{}, fmt.Errorf("weir.beat answered %d integers, which is no grant", len(reply))
+		return pool.Grant{}, fmt.Errorf("weir.beat answered %d integers, which is not a grant", len(reply))
 	}
 	return pool.Grant{
 		Seq: reply[0], Term: reply[1], Generation: reply[2], Share: reply[3], TTL: limiter.Micros(reply[4]),

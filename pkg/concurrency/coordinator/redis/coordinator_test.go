@@ -38,8 +38,8 @@ func open(t testing.TB, o redis.Options) *redis.Store {
 
 func TestConformance(t *testing.T) {
 	for name, subject := range map[string]func(*testing.T) coordtest.Subject{
-		"by the server's clock":        running,
-		"by a clock that is told time": told,
+		"by the server's clock":         running,
+		"by a clock that the test sets": clocked,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +61,7 @@ func running(t *testing.T) coordtest.Subject {
 	}
 }
 
-func told(t *testing.T) coordtest.Subject {
+func clocked(t *testing.T) coordtest.Subject {
 	t.Parallel()
 	return frozenSubject(t)
 }

@@ -8,7 +8,7 @@
 //
 // # What is remembered
 //
-// A memory belongs to one instance of a server, which is told by its replication ID:
+// A memory belongs to one instance of a server, which is known by its replication ID:
 // that is new with every start of the process and every promotion. Who finds the
 // memory of another instance, none, one of which a part was evicted, or one that is
 // older than what the holder has seen, begins another. Its term is the server's time
@@ -29,7 +29,7 @@
 // monotonic one: when it is set forward by more than the holders' margin, shares that
 // are in use may be granted again; while one that was set back catches up, shares
 // of the dead do not end. Holders that are deleted by hand are not noticed unless the
-// numbers of the sorted sets tell.
+// numbers of the sorted sets show.
 //
 // # Permissions
 //

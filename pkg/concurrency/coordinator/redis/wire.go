@@ -33,7 +33,7 @@ func decode(reply any) (pool.Grant, error) {
 	var ints [12]int64
 	text, _ := reply.(string)
 	if len(text) != 8*len(ints) {
-		return pool.Grant{}, fmt.Errorf("the script answered %T of %d bytes, which is no grant", reply, len(text))
+		return pool.Grant{}, fmt.Errorf("the script answered %T of %d bytes, which is not a grant", reply, len(text))
 	}
 	for i := range ints {
 		ints[i] = int64(binary.BigEndian.Uint64([]byte(text[8*i:])))

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// Benchmark leases from one budget of so many members, each holder one unit after
+// Benchmark leases from one budget of that many members, each holder one unit after
 // another and each call when the one before was answered: for one holder, and for 16 at
 // once.
 func Benchmark(b *testing.B, s Subject) {
@@ -29,7 +29,7 @@ func Benchmark(b *testing.B, s Subject) {
 	}
 }
 
-// lease sends so many commands from as many holders at once.
+// lease sends that many commands from as many holders at once.
 func lease(b *testing.B, c Coordinator, p ledger.Params, callers, commands int) {
 	b.Helper()
 	var all sync.WaitGroup

@@ -56,7 +56,7 @@ func testRepeated(t *testing.T, h *harness) {
 	a.with("b", "other").wants(t, 10-first.Granted, 10-first.Granted, ledger.Granted)
 }
 
-// testLostAnswer asks for what was granted already, because nobody told the holder.
+// testLostAnswer asks for what was granted already, because the answer was lost.
 func testLostAnswer(t *testing.T, h *harness) {
 	a := h.open(t, h.firstCome(10))
 	a.wants(t, 2, 2, ledger.Granted)

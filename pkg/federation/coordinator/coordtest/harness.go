@@ -14,7 +14,7 @@ type harness struct{ Subject }
 // short is a window that ends within a test, and is long enough for a few commands.
 const short = 3 * limiter.Second
 
-// firstCome returns parameters of a budget whose units go to whoever asks.
+// firstCome returns parameters of a budget whose units go to any member that asks.
 func (h *harness) firstCome(limit int64) ledger.Params {
 	return ledger.Params{
 		Limit: limit, Strategy: ledger.FirstCome, Block: h.Block,
@@ -22,7 +22,7 @@ func (h *harness) firstCome(limit int64) ledger.Params {
 	}
 }
 
-// A holder is one that does as it is told.
+// A holder is one that does as the coordinator says.
 type holder struct {
 	h            *harness
 	id           string
@@ -87,7 +87,7 @@ func (m *holder) next(op ledger.Op) ledger.Command {
 	return ledger.Command{Op: op, Member: m.member, Holder: m.name, Seq: m.seq, Epoch: m.epoch, Granted: m.granted, Born: m.born, List: m.list}
 }
 
-// asking returns a command that asks for so much.
+// asking returns a command that asks for that much.
 func (m *holder) asking(least, want int64) ledger.Command {
 	c := m.next(ledger.Lease)
 	c.Min, c.Want = least, want
@@ -100,13 +100,13 @@ func (m *holder) touch(t *testing.T) ledger.Grant {
 	return m.apply(t, m.next(ledger.Release))
 }
 
-// lease asks for so much, and takes what is granted.
+// lease asks for that much, and takes what is granted.
 func (m *holder) lease(t *testing.T, least, want int64) ledger.Grant {
 	t.Helper()
 	return m.take(m.apply(t, m.asking(least, want)))
 }
 
-// wants leases exactly so much and expects to be granted so much altogether.
+// wants leases exactly that much and expects to be granted that much altogether.
 func (m *holder) wants(t *testing.T, units, altogether int64, reason ledger.Reason) ledger.Grant {
 	t.Helper()
 	g := m.lease(t, units, units)
@@ -117,7 +117,7 @@ func (m *holder) wants(t *testing.T, units, altogether int64, reason ledger.Reas
 	return g
 }
 
-// release keeps so much and gives back the rest.
+// release keeps that much and gives back the rest.
 func (m *holder) release(t *testing.T, keeps int64) ledger.Grant {
 	t.Helper()
 	m.granted = keeps
@@ -139,7 +139,7 @@ func (m *holder) apply(t *testing.T, c ledger.Command) ledger.Grant {
 	return g
 }
 
-// observe returns what must be told.
+// observe returns what must be shown.
 func (m *holder) observe(t *testing.T) ledger.State {
 	t.Helper()
 	s, err := m.h.Coordinator.Observe(t.Context(), m.id)

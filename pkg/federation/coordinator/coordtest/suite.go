@@ -51,7 +51,7 @@ func Run(t *testing.T, start func(t *testing.T) Subject) {
 		"members are granted the limit and no more":         testGrants,
 		"units are handed out to the last":                  testLast,
 		"a command that is sent again is answered again":    testRepeated,
-		"an answer that was lost is told again":             testLostAnswer,
+		"an answer that was lost is sent again":             testLostAnswer,
 		"a command that was overtaken changes nothing":      testReordered,
 		"what a holder gives back goes to another":          testRelease,
 		"a window begins with nothing granted":              testNextWindow,

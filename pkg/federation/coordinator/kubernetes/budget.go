@@ -64,12 +64,12 @@ func (b *budget) attempt(p ledger.Params, c ledger.Command) (ledger.Grant, <-cha
 	switch {
 	case g.Reason == ledger.Unreserved:
 		return b.await(b.saving(p, m.record(m.reserved(p, now, g.Epoch.Index, g.Reserve))))
-	case m.tells(next):
+	case m.promises(next):
 		return b.await(b.saving(p, m.record(next)))
 	}
 	m.state = next
 	if units, short := m.ahead(p); short && c.Op == ledger.Lease && g.Reason == ledger.Granted {
-		_, _, _ = b.await(b.saving(p, m.record(m.reserved(p, m.state.Latest, m.state.Index, units)))) // a lease that needs it will tell
+		_, _, _ = b.await(b.saving(p, m.record(m.reserved(p, m.state.Latest, m.state.Index, units)))) // a lease that needs it will return it
 	}
 	return g, nil, nil
 }

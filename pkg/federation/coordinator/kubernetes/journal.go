@@ -69,7 +69,7 @@ type Record struct {
 	// Reserved is how many units of the window were set aside, for all memories
 	// altogether.
 	Reserved int64 `json:"reserved"`
-	// Slices are what members were told to use without asking, of any window, until they
+	// Slices are what members were allowed to use without asking, of any window, until they
 	// give it up.
 	Slices []Slice         `json:"slices,omitempty"`
 	Latest limiter.Instant `json:"latest"` // newest instant served

@@ -64,7 +64,7 @@ func (m *memory) record(s ledger.State) Record {
 	return r
 }
 
-// reserved returns the state in which so many units are set aside of the window of that
+// reserved returns the state in which that many units are set aside of the window of that
 // index, if it is open at now.
 func (m *memory) reserved(p ledger.Params, now limiter.Instant, index, units int64) ledger.State {
 	c := ledger.Command{Op: ledger.Reserve, Epoch: ledger.Epoch{Index: index, Term: m.saved.Term}, Granted: units}
@@ -72,8 +72,8 @@ func (m *memory) reserved(p ledger.Params, now limiter.Instant, index, units int
 	return s
 }
 
-// tells reports whether a state tells a member of a slice that is not written down.
-func (m *memory) tells(s ledger.State) bool {
+// promises reports whether a state grants a member a slice that is not written down.
+func (m *memory) promises(s ledger.State) bool {
 	return slices.ContainsFunc(s.Standings, func(standing ledger.Standing) bool {
 		units := max(standing.Slice, standing.Next)
 		at, found := slices.BinarySearchFunc(m.saved.Slices, standing.Member, Slice.compare)

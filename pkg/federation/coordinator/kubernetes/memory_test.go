@@ -24,7 +24,7 @@ func open(t *testing.T, p ledger.Params) (*journal, *clock, *kubernetes.Coordina
 	return kept, now, c
 }
 
-// wants leases exactly so much, and must be answered.
+// wants leases exactly that much, and must be answered.
 func wants(t *testing.T, h *holder, c *kubernetes.Coordinator, p ledger.Params, units int64) ledger.Grant {
 	t.Helper()
 	g, err := h.lease(t.Context(), c, p, units, units)
@@ -161,14 +161,14 @@ func TestWritesAreBoundedByBlocks(t *testing.T) {
 	}
 }
 
-// TestSlicesAreWrittenBeforeTheyAreTold crashes the coordinator at every write: who comes
-// next knows all slices that any member was told.
-func TestSlicesAreWrittenBeforeTheyAreTold(t *testing.T) {
+// TestSlicesAreWrittenBeforeTheyAreSent crashes the coordinator at every write: who comes
+// next knows all slices that any member was sent.
+func TestSlicesAreWrittenBeforeTheyAreSent(t *testing.T) {
 	dice := seeded(t)
 	p := params(100, 10)
 	p.Slices = true
 	kept, now, _ := open(t, p)
-	told := map[string]int64{}
+	sent := map[string]int64{}
 	for round := range 300 {
 		if round%3 == 0 {
 			for i := range p.Members {
@@ -180,19 +180,19 @@ func TestSlicesAreWrittenBeforeTheyAreTold(t *testing.T) {
 		run := start(kept, now, 1+dice.IntN(6), dice.IntN(2) == 0)
 		for i := range 2 {
 			h := newHolder(i)
-			h.last.Slice = told[h.member]
+			h.last.Slice = sent[h.member]
 			if g, err := h.lease(t.Context(), run.Coordinator, p, 1, 5); err == nil {
-				told[h.member] = g.Slice
+				sent[h.member] = g.Slice
 				r, _ := kept.record(id)
 				if known := sliceOf(r, h.member); known < max(g.Slice, g.NowSlice) {
-					t.Fatalf("member %s was told of a slice of %d, the record says %d: %+v", h.member, g.Slice, known, g)
+					t.Fatalf("member %s was sent a slice of %d, the record says %d: %+v", h.member, g.Slice, known, g)
 				}
 			}
 		}
 		run.Settle()
 	}
-	if told["a"]+told["b"] == 0 {
-		t.Error("no member was told of a slice")
+	if sent["a"]+sent["b"] == 0 {
+		t.Error("no member was sent a slice")
 	}
 }
 

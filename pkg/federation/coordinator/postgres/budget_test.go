@@ -29,7 +29,7 @@ func hold(server *postgrestest.Server, id string) (release func()) {
 func TestBudgetsThatNobodyAsksForAreDropped(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
-	subject := told(t, server)
+	subject := clocked(t, server)
 	c := subject.Coordinator.(*Coordinator)
 	lease(t, c, "gone", 1)
 	subject.Advance(limiter.Second)
@@ -61,7 +61,7 @@ func TestBudgetsThatNobodyAsksForAreDropped(t *testing.T) {
 func TestTheClockIsReadUnderTheLock(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
-	subject := told(t, server)
+	subject := clocked(t, server)
 	c := subject.Coordinator.(*Coordinator)
 	before := lease(t, c, "budget", 1)
 	release := hold(server, "budget")
@@ -81,7 +81,7 @@ func TestTheClockIsReadUnderTheLock(t *testing.T) {
 // that were served.
 func TestTermsRise(t *testing.T) {
 	t.Parallel()
-	subject := told(t, postgrestest.Start(t))
+	subject := clocked(t, postgrestest.Start(t))
 	c := subject.Coordinator.(*Coordinator)
 	first := lease(t, c, "budget", 1)
 	subject.Forget["TRUNCATE of the budgets"]()

@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 //go:embed testdata/clock.sql
-var toldClock string
+var setClock string
 
 // patience is the time-out where a server that is slow proves nothing: the machine is
 // busy with other tests.
@@ -52,25 +52,25 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestConformanceByAToldClock compares with the core what a clock decides, too.
-func TestConformanceByAToldClock(t *testing.T) {
+// TestConformanceByAClockThatIsSet compares with the core what a clock decides, too.
+func TestConformanceByAClockThatIsSet(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
-	coordtest.Run(t, func(t *testing.T) coordtest.Subject { return told(t, server) })
+	coordtest.Run(t, func(t *testing.T) coordtest.Subject { return clocked(t, server) })
 }
 
 func FuzzStep(f *testing.F) {
 	server := postgrestest.Start(f)
-	coordtest.Fuzz(f, func(t testing.TB) coordtest.Subject { return told(t, server) })
+	coordtest.Fuzz(f, func(t testing.TB) coordtest.Subject { return clocked(t, server) })
 }
 
-// told returns a subject whose clock is told the time.
-func told(t testing.TB, server *postgrestest.Server) coordtest.Subject {
+// clocked returns a subject whose clock the test sets.
+func clocked(t testing.TB, server *postgrestest.Server) coordtest.Subject {
 	clock := connect(t, server)
 	must(clock, "DROP SCHEMA IF EXISTS weir CASCADE")
 	must(clock, "DROP TABLE IF EXISTS public.clock")
 	must(clock, "CREATE TABLE public.clock AS SELECT 0::bigint AS now")
-	s := subject(t, server, newCoordinator(dial(t, server, patience), toldClock))
+	s := subject(t, server, newCoordinator(dial(t, server, patience), setClock))
 	s.Suspend = nil // it waits for patience, where a coordinator waits for a second
 	var now limiter.Instant
 	s.Set = func(at limiter.Instant) {

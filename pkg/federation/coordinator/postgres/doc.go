@@ -26,8 +26,8 @@
 //
 // # What is not
 //
-// Two primaries during a split brain both grant. Slices that members were told and that
+// Two primaries during a split brain both grant. Slices that members were sent and that
 // a recovery emptied are taken to be what the parameters say; a holder says itself what
-// its member was told. Rows that are changed or deleted by hand (TRUNCATE and DROP are
+// its member was sent. Rows that are changed or deleted by hand (TRUNCATE and DROP are
 // noticed), tables that are set to LOGGED, and pg_resetwal are not noticed.
 package postgres

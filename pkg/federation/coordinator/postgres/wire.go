@@ -45,7 +45,7 @@ func flag(set bool) int64 {
 // decodeGrant reads the reply of weir.step.
 func decodeGrant(reply []int64) (ledger.Grant, error) {
 	if len(reply) != 12 {
-		return ledger.Grant{}, fmt.Errorf("weir.step answered %d integers, which is no grant", len(reply))
+		return ledger.Grant{}, fmt.Errorf("weir.step answered %d integers, which is not a grant", len(reply))
 	}
 	return ledger.Grant{
 		Reason: ledger.Reason(reply[0]), Seq: reply[1], Epoch: ledger.Epoch{Index: reply[2], Term: reply[3]},

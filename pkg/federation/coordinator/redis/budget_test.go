@@ -61,7 +61,7 @@ func TestWhatIsNotReadableIsRefused(t *testing.T) {
 // TestTermsRise lets the server lose all it knows while its clock stands before terms
 // that were served.
 func TestTermsRise(t *testing.T) {
-	subject := told(t)
+	subject := clocked(t)
 	c := subject.Coordinator.(*Coordinator)
 	first := send(t, c, "acme/checkout", ledger.Command{Op: ledger.Release, Seq: 1})
 	subject.Forget["FLUSHALL"]()

@@ -38,8 +38,8 @@ func open(t testing.TB, o redis.Options) *redis.Store {
 
 func TestConformance(t *testing.T) {
 	for name, subject := range map[string]func(*testing.T) coordtest.Subject{
-		"by the server's clock":        running,
-		"by a clock that is told time": func(t *testing.T) coordtest.Subject { return told(t) },
+		"by the server's clock":         running,
+		"by a clock that the test sets": func(t *testing.T) coordtest.Subject { return clocked(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func FuzzStep(f *testing.F) { coordtest.Fuzz(f, told) }
+func FuzzStep(f *testing.F) { coordtest.Fuzz(f, clocked) }
 
 func running(t *testing.T) coordtest.Subject {
 	server := redistest.Start(t)
@@ -69,8 +69,8 @@ func running(t *testing.T) coordtest.Subject {
 	return s
 }
 
-// told returns a subject whose clock is told the time.
-func told(t testing.TB) coordtest.Subject {
+// clocked returns a subject whose clock the test sets.
+func clocked(t testing.TB) coordtest.Subject {
 	server := redistest.Start(t)
 	s := subject(server, newCoordinator(dial(t, server), frozen))
 	client := server.Client()

@@ -8,7 +8,7 @@
 //
 // # What is remembered
 //
-// A memory belongs to one instance of a server, which is told by its replication ID:
+// A memory belongs to one instance of a server, which is known by its replication ID:
 // that is new with every start of the process and every promotion. Who finds the
 // memory of another instance, none, or one that is older than what the holder has seen,
 // begins another, and windows that had begun by then grant nothing. So a restart, a
@@ -23,9 +23,9 @@
 //
 // # What is not
 //
-// Two primaries during a split brain both grant. Slices that members were told and that
+// Two primaries during a split brain both grant. Slices that members were sent and that
 // a flush lost are taken to be what the parameters say; a holder says itself what its
-// member was told. Fields of the hash that are deleted by hand are not noticed.
+// member was sent. Fields of the hash that are deleted by hand are not noticed.
 //
 // # Permissions
 //

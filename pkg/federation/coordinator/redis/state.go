@@ -11,7 +11,7 @@ import (
 
 const (
 	layout    = 1  // VERSION of lua/wire.lua
-	lineBytes = 54 // of the line that tells an instance
+	lineBytes = 54 // of the line that identifies an instance
 )
 
 // A record is what lua/memory.lua keeps of a budget.

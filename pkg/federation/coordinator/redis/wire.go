@@ -57,7 +57,7 @@ func decodeGrant(reply any) (ledger.Grant, error) {
 	g.Granted, g.Slice, g.NowSlice, g.Limit, g.Remaining = r.int(), r.int(), r.int(), r.int(), r.int()
 	g.ExpiresIn, g.RetryAfter, g.Now = limiter.Micros(r.int()), limiter.Micros(r.int()), limiter.Instant(r.int())
 	if r.short || len(r.rest) > 0 {
-		return ledger.Grant{}, fmt.Errorf("the script answered %T of %d bytes, which is no grant", reply, len(text))
+		return ledger.Grant{}, fmt.Errorf("the script answered %T of %d bytes, which is not a grant", reply, len(text))
 	}
 	return g, nil
 }

@@ -15,7 +15,7 @@ type Coordinator struct {
 	term   int64
 }
 
-// NewCoordinator returns one that has remembered everything so far, of so many members:
+// NewCoordinator returns one that has remembered everything so far, of that many members:
 // see Member.
 func NewCoordinator(limit int64, window limiter.Micros, members int) *Coordinator {
 	c := &Coordinator{term: 1, params: ledger.Params{

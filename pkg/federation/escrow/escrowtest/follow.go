@@ -15,7 +15,7 @@ import (
 const start = limiter.Instant(1_790_000_000_000_000)
 
 // testFollowsCore compares every answer of random timelines with the core's. When the
-// clock cannot be set, the core steps at the instant that the answer tells.
+// clock cannot be set, the core steps at the instant that the answer names.
 func testFollowsCore(t *testing.T, h *harness) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -53,7 +53,7 @@ func (r *region) release(keep int64) escrow.Result {
 	return r.do(escrow.Command{Op: escrow.Release, Holder: r.name, Keep: keep})
 }
 
-// fill brings the answer to a command, which tells a slice of 3 as well.
+// fill brings the answer to a command, which grants a slice of 3 as well.
 func (r *region) fill(asked escrow.Result, e ledger.Epoch, granted int64) escrow.Result {
 	r.Helper()
 	return r.do(escrow.Command{
@@ -77,7 +77,7 @@ func (r *region) open(index int64, began limiter.Instant) escrow.Result {
 	})
 }
 
-// takes asks for 1 to 1000 and expects so many.
+// takes asks for 1 to 1000 and expects that many.
 func (r *region) takes(units int64) {
 	r.Helper()
 	got := r.do(escrow.Command{Op: escrow.Take, Min: 1, Want: 1000})

@@ -22,7 +22,7 @@ func testForget(t *testing.T, h *harness) {
 			r.name = "another"
 			asked := r.ask()
 			if asked.Holder != "another" || asked.Seq != 1 || asked.Told != 0 || asked.From != epoch(0, 0) || asked.Slice != 0 {
-				t.Errorf("told %+v", asked)
+				t.Errorf("sent %+v", asked)
 			}
 			late.Seq = asked.Seq
 			r.fill(late, epoch(5, 1), 20)
@@ -49,7 +49,7 @@ func testKeep(t *testing.T, h *harness) {
 			r.do(take(4))
 			h.Escrow = keep()
 			if asked := r.ask(); asked.Holder != "one" || asked.Seq != 2 || asked.Told != 10 || asked.Taken != 4 {
-				t.Errorf("told %+v", asked)
+				t.Errorf("sent %+v", asked)
 			}
 			r.takes(6)
 		})

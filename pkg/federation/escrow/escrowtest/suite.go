@@ -40,7 +40,7 @@ func Run(t *testing.T, start func(t *testing.T) Subject) {
 	for name, test := range map[string]func(*testing.T, *harness){
 		"units are handed on up to what was granted":         testUnits,
 		"units die with the window":                          testEnd,
-		"the coordinator is told what was not released":      testRelease,
+		"the coordinator hears what was not released":        testRelease,
 		"a slice opens windows without asking":               testSlice,
 		"budgets do not see each other":                      testIsolation,
 		"a memory that was lost is another escrow":           testForget,

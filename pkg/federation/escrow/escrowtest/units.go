@@ -45,7 +45,7 @@ func testEnd(t *testing.T, h *harness) {
 		t.Errorf("got %+v", got)
 	}
 	if asked := r.ask(); asked.Told != 10 || asked.From != epoch(5, 1) {
-		t.Errorf("told %+v", asked)
+		t.Errorf("sent %+v", asked)
 	}
 	r.answered(epoch(6, 1), 3)
 	r.takes(3)
@@ -74,7 +74,7 @@ func testRelease(t *testing.T, h *harness) {
 func testSlice(t *testing.T, h *harness) {
 	r := h.region(t)
 	if got := r.open(4, r.peek().Now); got.Remaining != 0 {
-		t.Errorf("before one was told: got %+v", got)
+		t.Errorf("before one was granted: got %+v", got)
 	}
 	r.answered(epoch(5, 1), 10)
 	r.open(5, r.peek().Now)
@@ -97,7 +97,7 @@ func testIsolation(t *testing.T, h *harness) {
 	a.answered(epoch(5, 1), 10)
 	b.takes(0)
 	if asked := b.ask(); asked.Seq != 1 || asked.Holder != "two" {
-		t.Errorf("told %+v", asked)
+		t.Errorf("sent %+v", asked)
 	}
 	a.takes(10)
 }

@@ -55,7 +55,7 @@ func subject(testing.TB) escrowtest.Subject {
 	}
 }
 
-// TestConformanceByItsOwnClock waits for what it cannot be told.
+// TestConformanceByItsOwnClock waits for what cannot be set.
 func TestConformanceByItsOwnClock(t *testing.T) {
 	t.Parallel()
 	escrowtest.Run(t, func(t *testing.T) escrowtest.Subject {

@@ -8,7 +8,7 @@
 //
 // # What is remembered
 //
-// A memory belongs to one instance of a server, which is told by its replication ID:
+// A memory belongs to one instance of a server, which is known by its replication ID:
 // that is new with every start of the process and every promotion. Who finds the
 // memory of another instance, or none, begins another: with another name, under which
 // nothing was granted yet. What was granted before is forfeited, and slices are used
@@ -19,7 +19,7 @@
 //
 // Two primaries during a split brain are two escrows: what each hands on was granted
 // to it, but both may use the slice, and of a memory that was restored within one
-// instance by hand nothing is noticed. The server's clock is no monotonic one: see
+// instance by hand nothing is noticed. The server's clock is not a monotonic one: see
 // package escrow.
 //
 // # Permissions

@@ -38,8 +38,8 @@ func open(t testing.TB, o redis.Options) *redis.Store {
 
 func TestConformance(t *testing.T) {
 	for name, subject := range map[string]func(testing.TB) escrowtest.Subject{
-		"by the server's clock":        running,
-		"by a clock that is told time": told,
+		"by the server's clock":         running,
+		"by a clock that the test sets": clocked,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func FuzzStep(f *testing.F) { escrowtest.Fuzz(f, told) }
+func FuzzStep(f *testing.F) { escrowtest.Fuzz(f, clocked) }
 
 func running(t testing.TB) escrowtest.Subject {
 	server := redistest.Start(t)
@@ -73,7 +73,7 @@ func running(t testing.TB) escrowtest.Subject {
 	}
 }
 
-func told(t testing.TB) escrowtest.Subject {
+func clocked(t testing.TB) escrowtest.Subject {
 	server := redistest.Start(t)
 	e := newEscrow(dial(t, server), frozen)
 	now := limiter.Instant(1_790_000_000_000_000)

@@ -31,7 +31,7 @@ func decode(reply any) (escrow.Result, error) {
 	var ints [13]int64
 	text, _ := reply.(string)
 	if len(text) < 8*len(ints) {
-		return escrow.Result{}, fmt.Errorf("the script answered %T of %d bytes, which is no result", reply, len(text))
+		return escrow.Result{}, fmt.Errorf("the script answered %T of %d bytes, which is not a result", reply, len(text))
 	}
 	for i := range ints {
 		ints[i] = int64(binary.BigEndian.Uint64([]byte(text[8*i:])))

@@ -1,6 +1,6 @@
 -- What this instance remembers of one partition: the guard, a string of
 --   version  of this layout
---   line     of INFO replication that tells the instance that wrote since
+--   line     of INFO replication that identifies the instance that wrote since
 --   since    the instant at which the memory of the instance began
 --   latest   the newest instant at which the partition is known to have decided
 -- and of what outlives the instance

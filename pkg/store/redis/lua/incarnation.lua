@@ -1,2 +1,2 @@
--- What tells this instance from others that served before: a line of INFO replication.
+-- A line that distinguishes this instance from others that served before: one of INFO replication.
 local info = call('INFO', 'replication')

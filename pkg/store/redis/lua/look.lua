@@ -1,6 +1,6 @@
 -- Reads a value for Update.
 -- KEYS: value, guard
--- Reply: began memory (0 or 1), now, since, latest, the line that tells the
+-- Reply: began memory (0 or 1), now, since, latest, the line that identifies the
 --        instance, the value
 
 local memory = recall(call('GET', KEYS[2]))

@@ -1,7 +1,7 @@
 -- Writes a value for Update, unless the instance is not the one that was read. That
 -- the value and the guard are the same is what the transaction around it sees to.
 -- KEYS: value, guard
--- ARGV: line that tells the instance, instant of the decision, value, until when it
+-- ARGV: line that identifies the instance, instant of the decision, value, until when it
 --       is kept, in milliseconds
 -- Reply: written (0 or 1)
 
