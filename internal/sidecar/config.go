@@ -16,7 +16,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
 )
 
-// config is all that a sidecar is told when it starts.
+// config is all that a sidecar is given when it starts.
 type config struct {
 	fleetAddress    string // host:port of the controller; empty to run on the snapshot alone
 	fleetServerName string
@@ -53,8 +53,8 @@ Usage:
   sidecar leave [--check-address HOST:PORT]
 
 The second form has the pod's connections redirected to the sidecar and ends; the third
-ends when the sidecar at the address is ready; the fourth tells it that its pod is about
-to end. Each tells more with --help.
+ends when the sidecar at the address is ready; the fourth reports to it that its pod is about
+to end. Each prints more with --help.
 
 Flags:
   --fleet-address HOST:PORT      controller to take policies from; without it, policies
@@ -95,7 +95,7 @@ Environment:
                                  understood of them the controller is asked for
   WEIR_MODE                      enforce, shadow (count refusals only) or bypass (do
                                  nothing) (default enforce)
-  WEIR_CAPTURE                   how requests come here, which the controller is told:
+  WEIR_CAPTURE                   how requests come here, reported to the controller:
                                  redirect, port, explicit (the user has the app ask) or
                                  none (no port was found); written by the injector
   WEIR_SANDBOX_DIR               directory put before --token-file; to run without a pod
@@ -154,7 +154,7 @@ func loadConfig(args []string, getenv func(string) string) (config, error) {
 	case err != nil:
 		return config{}, fmt.Errorf("%w: sidecar --help lists the flags", err)
 	case flags.NArg() > 0:
-		return config{}, fmt.Errorf("argument %q is no flag: sidecar --help lists the flags", flags.Arg(0))
+		return config{}, fmt.Errorf("argument %q is not a flag: sidecar --help lists the flags", flags.Arg(0))
 	case *asked:
 		return config{}, errVersion
 	}

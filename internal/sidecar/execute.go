@@ -39,7 +39,7 @@ func parsed(flags *flag.FlagSet, args []string, usage string, out io.Writer) (ov
 	case err != nil:
 		return true, fmt.Errorf("%w: sidecar %s --help lists the flags", err, flags.Name())
 	case flags.NArg() > 0:
-		return true, fmt.Errorf("argument %q is no flag: sidecar %s --help lists the flags", flags.Arg(0), flags.Name())
+		return true, fmt.Errorf("argument %q is not a flag: sidecar %s --help lists the flags", flags.Arg(0), flags.Name())
 	}
 	return false, nil
 }

@@ -31,7 +31,7 @@ func (h handler) InForce() (version string, holders []*fleetpb.Holders_Count) {
 // say what is in force.
 func (h handler) version() string {
 	select {
-	case <-h.p.told:
+	case <-h.p.configured:
 	default:
 		return ""
 	}
@@ -43,10 +43,10 @@ func (h handler) version() string {
 }
 
 // Apply puts the snapshot in force, with the credentials of its stores. The controller is
-// told of every part that is not: acknowledged would read as enforced. So is it of a mode
+// sent every part that is not: acknowledged would read as enforced. So is it of a mode
 // that keeps policies from being enforced.
 func (h handler) Apply(version string, snapshot []byte, secrets []*fleetpb.Secret) error {
-	defer h.p.telling.Do(func() { close(h.p.told) })
+	defer h.p.configuring.Do(func() { close(h.p.configured) })
 	h.p.stores.Learn(secretsOf(secrets))
 	refused, err := h.p.adopt(snapshot)
 	switch {

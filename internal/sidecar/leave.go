@@ -18,14 +18,14 @@ Usage:
 
 const (
 	leavePath = "/v1/leave"
-	// noticeTimeout bounds the telling: the end of a pod must not wait for it.
+	// noticeTimeout bounds the notice: the end of a pod must not wait for it.
 	noticeTimeout = 2 * time.Second
 )
 
-// leave tells the sidecar at a check address that the pod is about to end.
+// leave reports to the sidecar at a check address that the pod is about to end.
 //
 // It is what the kubelet runs when it begins to end a pod, at the same time as it
-// tells the app, and long before it stops a sidecar of the native form. From then on
+// signals the app, and long before it stops a sidecar of the native form. From then on
 // the Service sends nobody here any more, but connections that are kept for later
 // requests would stay until the app is gone, and the request after that would find
 // nobody. So each of them ends with the request it is at.
@@ -53,7 +53,7 @@ func leave(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// leaving hears what leave tells. Only the pod reaches the check API.
+// leaving hears what leave sends. Only the pod reaches the check API.
 func (f *front) leaving(w http.ResponseWriter, _ *http.Request) {
 	for _, s := range f.deciding {
 		s.leaving.Store(true)

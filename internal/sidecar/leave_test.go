@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestLeaveSendsClientsElsewhere: told that its pod ends, the sidecar serves as before,
+// TestLeaveSendsClientsElsewhere: when its pod ends, the sidecar serves as before,
 // and ends each connection with the request it is at.
 func TestLeaveSendsClientsElsewhere(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
@@ -72,7 +72,7 @@ func TestLeaveSaysWhatIsWrong(t *testing.T) {
 		want string
 	}{
 		{[]string{"--address=1"}, "sidecar leave --help"},
-		{[]string{"now"}, "is no flag"},
+		{[]string{"now"}, "is not a flag"},
 		{[]string{"--check-address=127.0.0.1:1"}, "is a sidecar running there?"},
 	} {
 		if err := leave(t.Context(), tc.args, io.Discard); err == nil || !strings.Contains(err.Error(), tc.want) {

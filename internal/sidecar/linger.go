@@ -11,7 +11,7 @@ import (
 const lingerPause = 250 * time.Millisecond
 
 // linger goes on serving for as long as the app does, at most for the time that is
-// configured. A sidecar in the classic form is told to stop at the same time as the
+// configured. A sidecar in the classic form is signalled to stop at the same time as the
 // app, while those who send requests have yet to hear that the pod ends: without a
 // sidecar the app would take what comes until it closes its port, so that is until
 // when the sidecar takes it. Connections that are kept for later requests end with

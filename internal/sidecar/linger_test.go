@@ -39,7 +39,7 @@ func (s *sandbox) requireStopping(t *testing.T) {
 	})
 }
 
-// TestLingerLastsAsLongAsTheApp: told to stop, the sidecar takes new connections until
+// TestLingerLastsAsLongAsTheApp: once signalled to stop, the sidecar takes new connections until
 // the app takes none, and keeps none for later.
 func TestLingerLastsAsLongAsTheApp(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))

@@ -64,7 +64,7 @@ func TestNothingMalformedReachesTheApp(t *testing.T) {
 	}
 }
 
-// TestMalformedRequestsAreCounted once each, whoever finds out.
+// TestMalformedRequestsAreCounted once each, wherever that is found.
 func TestMalformedRequestsAreCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stream string

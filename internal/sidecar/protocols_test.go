@@ -202,19 +202,19 @@ func TestTheAppMayRefuseABody(t *testing.T) {
 	})
 }
 
-// TestTheAppIsToldThatAClientLeft while it works, and while it streams.
-func TestTheAppIsToldThatAClientLeft(t *testing.T) {
+// TestTheAppSeesThatAClientLeft while it works, and while it streams.
+func TestTheAppSeesThatAClientLeft(t *testing.T) {
 	for name, streams := range map[string]bool{"working": false, "streaming": true} {
 		t.Run(name, func(t *testing.T) {
 			overBoth(t, func(t *testing.T, c *http.Client) {
-				came, told := make(chan struct{}), make(chan struct{})
+				came, heard := make(chan struct{}), make(chan struct{})
 				_, address := inFrontOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if streams {
 						w.(http.Flusher).Flush()
 					}
 					close(came)
 					<-r.Context().Done()
-					close(told)
+					close(heard)
 				}))
 				ctx, leave := context.WithCancel(t.Context())
 				r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
@@ -231,7 +231,7 @@ func TestTheAppIsToldThatAClientLeft(t *testing.T) {
 				<-came
 				leave()
 				select {
-				case <-told:
+				case <-heard:
 				case <-time.After(patience):
 					t.Error("the app works for nobody")
 				}

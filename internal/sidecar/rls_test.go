@@ -73,7 +73,7 @@ func TestTheRateLimitServiceCanBeOff(t *testing.T) {
 }
 
 // TestThePortOfTheRateLimitServiceIsInUse: the app has it. Requests are served all the
-// same, and both the log and the metrics tell.
+// same, and both the log and the metrics show it.
 func TestThePortOfTheRateLimitServiceIsInUse(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
 	listener, err := net.Listen("tcp", net.JoinHostPort(s.ip, "15011"))

@@ -34,7 +34,7 @@ const (
 )
 
 // Run is the sidecar. It serves until ctx is done, then drains: requests in
-// flight finish, credits are given back, the controller is told. With --help
+// flight finish, credits are given back, the controller hears of it. With --help
 // or --version it prints to out and returns at once. The log goes to errOut, as JSON.
 func Run(ctx context.Context, args []string, getenv func(string) string, out, errOut io.Writer) error {
 	cfg, err := loadConfig(args, getenv)
@@ -52,7 +52,7 @@ func Run(ctx context.Context, args []string, getenv func(string) string, out, er
 	if deaf, err := monotonic.Process.Listen(); err == nil {
 		defer deaf()
 	} else {
-		log.Info("the kernel does not tell of resumes, so the clocks are compared all the time", "interval", monotonic.WatchInterval.String(), "reason", err)
+		log.Info("the kernel does not report resumes, so the clocks are compared all the time", "interval", monotonic.WatchInterval.String(), "reason", err)
 	}
 	p, err := newProcess(cfg, log)
 	if err != nil {
@@ -73,13 +73,13 @@ type process struct {
 	traces   *trace.Tracer                   // nil when no collector is
 	refused  atomic.Pointer[policy.Refusals] // of the newest snapshot; nil before the first
 
-	told    chan struct{} // closed when the controller has said what to enforce
-	telling sync.Once
+	configured  chan struct{} // closed when the controller has said what to enforce
+	configuring sync.Once
 }
 
 // newProcess puts the snapshot in force, so that it holds from the first request.
 func newProcess(cfg config, log *slog.Logger) (*process, error) {
-	p := &process{cfg: cfg, log: log, told: make(chan struct{})}
+	p := &process{cfg: cfg, log: log, configured: make(chan struct{})}
 	p.metrics = metrics.New(p)
 	if err := p.trace(); err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (p *process) run(ctx context.Context) error {
 // the counters have left since. Ports are open meanwhile, so requests wait as well.
 func (p *process) awaitWord(ctx context.Context) {
 	select {
-	case <-p.told:
+	case <-p.configured:
 	case <-time.After(wordTimeout):
 	case <-ctx.Done():
 	}

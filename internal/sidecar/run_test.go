@@ -238,7 +238,7 @@ func TestARestartDoesNotAskTheStoreOfTheSnapshot(t *testing.T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if version := c.hellos[0].GetConfigVersion(); version != "" {
-		t.Errorf("the sidecar said that %s of its pod is in force, so nothing would tell it whether it still is", version)
+		t.Errorf("the sidecar said that %s of its pod is in force, so nothing would show it whether it still is", version)
 	}
 }
 
@@ -443,7 +443,7 @@ func TestALife(t *testing.T) {
 	}
 	for name, text := range map[string]string{"the log": s.log.String(), "metrics": metrics, "/debug/config": shown} {
 		if strings.Contains(text, "canary") {
-			t.Errorf("%s tells a key or the token:\n%s", name, text)
+			t.Errorf("%s shows a key or the token:\n%s", name, text)
 		}
 	}
 }

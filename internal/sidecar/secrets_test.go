@@ -32,7 +32,7 @@ func TestCredentialsAreNeverShown(t *testing.T) {
 		want    string // that the store is unavailable for
 	}{
 		"it has not arrived": {nil, "have not arrived"},
-		"it is no certificate": {[]*fleetpb.Secret{{Name: "shop/db", Version: "1", Data: map[string][]byte{
+		"it is not a certificate": {[]*fleetpb.Secret{{Name: "shop/db", Version: "1", Data: map[string][]byte{
 			"username": []byte("app"), "ca.crt": []byte(password),
 		}}}, "ca.crt of secret shop/db"},
 		"nobody listens": {[]*fleetpb.Secret{{Name: "shop/db", Version: "2", Data: map[string][]byte{
@@ -60,7 +60,7 @@ func TestCredentialsAreNeverShown(t *testing.T) {
 			if err := (handler{p}).Apply(version, data, tc.secrets); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the reason is not told", func() bool {
+			eventually(t, "the reason is not reported", func() bool {
 				if _, err := p.enforcer.Decide(t.Context(), httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
 					t.Fatal(err)
 				}

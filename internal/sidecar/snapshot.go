@@ -29,11 +29,11 @@ func (p *process) begin() error {
 	case err != nil && p.fleet == nil:
 		return fmt.Errorf("WEIR_SNAPSHOT: %w: write it with the control plane of the same version, or set --fleet-address", err)
 	case err != nil:
-		p.log.Error("WEIR_SNAPSHOT is not understood; starting without policies until the controller tells them", "error", err)
+		p.log.Error("WEIR_SNAPSHOT is not understood; starting without policies until the controller sends them", "error", err)
 	case len(refused) > 0 && p.fleet == nil:
 		return fmt.Errorf("WEIR_SNAPSHOT: %w, or set --fleet-address", refused)
 	case len(refused) > 0:
-		p.log.Error("a part of WEIR_SNAPSHOT is not understood; starting without it until the controller tells it", "error", refused)
+		p.log.Error("a part of WEIR_SNAPSHOT is not understood; starting without it until the controller sends it", "error", refused)
 	}
 	return nil
 }

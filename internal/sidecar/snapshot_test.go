@@ -100,7 +100,7 @@ func TestStartsWithASnapshotItDoesNotUnderstand(t *testing.T) {
 }
 
 // TestTheControllerIsAskedForWhatIsNotUnderstood starts with a snapshot that is too new,
-// and is told another one.
+// and is sent another one.
 func TestTheControllerIsAskedForWhatIsNotUnderstood(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
 	c, address, ca := serveController(t)
@@ -141,7 +141,7 @@ func TestWithoutAControllerASnapshotHasToBeUnderstood(t *testing.T) {
 	}
 }
 
-// TestAPolicyTooNewHoldsNothingElseUp tells a running sidecar of a change to one policy
+// TestAPolicyTooNewHoldsNothingElseUp sends a running sidecar a change to one policy
 // that it does not understand, of another that it never knew, and of one that it
 // understands.
 func TestAPolicyTooNewHoldsNothingElseUp(t *testing.T) {
@@ -167,7 +167,7 @@ func TestAPolicyTooNewHoldsNothingElseUp(t *testing.T) {
 		"policy shop/new is not understood and not enforced", "upgrade the sidecar: restart the pod",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("the controller is told %v, which does not say %q", err, want)
+			t.Errorf("the controller hears %v, which does not say %q", err, want)
 		}
 		if !strings.Contains(log.String(), strings.ReplaceAll(want, `"`, `\"`)) {
 			t.Errorf("the log does not say %q:\n%s", want, log.String())

@@ -125,7 +125,7 @@ func TestClientsOfTunnelsHoldUpNoDrain(t *testing.T) {
 			_, reader := openTunnel(t, address)
 			if strings.HasPrefix(name, "silent") {
 				if _, err := reader.ReadByte(); !errors.Is(err, io.EOF) {
-					t.Fatalf("the end of the app is told as %v", err)
+					t.Fatalf("the end of the app is reported as %v", err)
 				}
 				stuck()
 			}

@@ -104,6 +104,6 @@ func TestAStoppingSidecarSendsItsTraces(t *testing.T) {
 		t.Fatalf("decisions %v, want one admitted and one refused", decisions)
 	}
 	if want := "00-" + id + "-" + decisions["admitted"] + "-01"; atApp != want {
-		t.Errorf("the app is told %q, want %q", atApp, want)
+		t.Errorf("the app is sent %q, want %q", atApp, want)
 	}
 }

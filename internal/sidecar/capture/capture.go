@@ -62,9 +62,9 @@ func parse(args []string) ([]Redirect, error) {
 	case errors.Is(err, flag.ErrHelp):
 		return nil, err
 	case err != nil:
-		return nil, fmt.Errorf("%w: sidecar capture --help tells the arguments", err)
+		return nil, fmt.Errorf("%w: sidecar capture --help lists the arguments", err)
 	case flags.NArg() > 0:
-		return nil, fmt.Errorf("argument %q is no flag: write --redirect APPPORT:LISTENPORT", flags.Arg(0))
+		return nil, fmt.Errorf("argument %q is not a flag: write --redirect APPPORT:LISTENPORT", flags.Arg(0))
 	case len(redirects) == 0:
 		return nil, errors.New("nothing to capture: write --redirect APPPORT:LISTENPORT")
 	}

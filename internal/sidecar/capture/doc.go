@@ -15,7 +15,7 @@
 // There is no other chain. What the pod itself sends does not pass prerouting but
 // for what it sends to itself, which comes in by the loopback device and is left
 // alone. (Its addresses are settled as it goes out, so Linux would not translate
-// them here anyway; the rule says it for whoever reads it.) So init containers and the app keep their network whether the sidecar
+// them here anyway; the rule says it for readers.) So init containers and the app keep their network whether the sidecar
 // runs or not, and the sidecar reaches the app at the pod's own address. What a
 // pod forwards for others is not addressed to it and is left alone as well.
 //

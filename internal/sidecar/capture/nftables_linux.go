@@ -15,7 +15,7 @@ const (
 	chainName = "prerouting"
 )
 
-// Apply makes the table anew, with these redirects and no other, in the network
+// Apply makes the table again, with these redirects and no other, in the network
 // that the calling thread is in. The kernel takes it as a whole or not at all.
 func Apply(redirects []Redirect) error {
 	conn, err := nftables.New()
@@ -56,7 +56,7 @@ func (r Redirect) rule() []expr.Any {
 	}
 }
 
-// explain says what the kernel's refusal means for whoever runs the pod.
+// explain says what the kernel's refusal means for the operator of the pod.
 func explain(err error) error {
 	const cure = "or let the sidecar take over the port's name instead (annotate the pod config.weir.dev/capture: port)"
 	switch {

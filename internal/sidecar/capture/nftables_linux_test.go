@@ -57,7 +57,7 @@ func TestCapture(t *testing.T) {
 	})
 }
 
-// TestCaptureAgain: a container that runs a second time leaves what it was told
+// TestCaptureAgain: a container that runs a second time leaves what it was given
 // the second time.
 func TestCaptureAgain(t *testing.T) {
 	node, pod := newPod(t)

@@ -230,7 +230,7 @@ func FuzzParse(f *testing.F) {
 		dec := json.NewDecoder(strings.NewReader(string(body)))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&want); err != nil {
-			t.Fatalf("took %q, which is no request: %v", body, err)
+			t.Fatalf("took %q, which is not a request: %v", body, err)
 		}
 		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 			t.Fatalf("took %q, which is more than a request", body)

@@ -42,7 +42,7 @@ type answer struct {
 	Remaining    int64 `json:"remaining"`
 	ResetAfterMs int64 `json:"resetAfterMs"`
 	RetryAfterMs int64 `json:"retryAfterMs"` // 0 when allowed, or when waiting does not help
-	DelayMs      int64 `json:"delayMs"`      // allowed: after so long
+	DelayMs      int64 `json:"delayMs"`      // allowed: after that long
 }
 
 // delayHeader says in milliseconds how long to wait before going on, when there is
@@ -78,7 +78,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // nobody is left to tell when the client is gone
+	_, _ = w.Write(append(body, '\n')) // nobody is left to answer when the client is gone
 }
 
 // read returns the request, or the problem with it.
@@ -166,5 +166,5 @@ func answerOf(d twotier.Decision) answer {
 	return a
 }
 
-// millis rounds up, so that a client that waits so long is not too early.
+// millis rounds up, so that a client that waits that long is not too early.
 func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }

@@ -73,7 +73,7 @@ func TestRowsAreCumulativeAndThenFinal(t *testing.T) {
 	final := &fleetpb.WindowReport{Windows: window1(7), Admitted: 3, Refused: 5, Final: true}
 	wantRows(t, rows(t, b, at(3), 1), final)
 	wantRows(t, rows(t, b, at(4), 1))
-	wantRows(t, rows(t, b, at(5), 2), final) // another session is told anew
+	wantRows(t, rows(t, b, at(5), 2), final) // another session is sent all again
 }
 
 // TestWindowsOfTwoStoresAreNotAdded moves a limit to a store with a window of the same index.
@@ -137,7 +137,7 @@ func TestAWindowEndsNoLaterThanTheDecisionSays(t *testing.T) {
 	}
 }
 
-func TestLocalAdmissionsAreTold(t *testing.T) {
+func TestLocalAdmissionsAreReported(t *testing.T) {
 	b := NewBook(hash)
 	l := b.Open(all, Settings{Holders: 1})
 	e := admitted("", 4, second(7))
@@ -229,7 +229,7 @@ func TestOneKeyAtLeastIsCountedApart(t *testing.T) {
 	}
 }
 
-func TestWhatAnUnlistedKeyWasAdmittedIsTold(t *testing.T) {
+func TestWhatAnUnlistedKeyWasAdmittedIsReported(t *testing.T) {
 	both := windows(10, limiter.Second, 7)
 	both.N, both.Open[1] = 2, limiter.OpenWindow{Rate: limiter.Rate{Limit: 100, Window: 60 * limiter.Second}}
 	next := *both
@@ -276,9 +276,9 @@ func TestKeysBeyondWhatFitsAreNotOverlooked(t *testing.T) {
 	}
 }
 
-// TestShortWindowsAreToldBeforeTheyAreForgotten: each window has as many keys as
+// TestShortWindowsAreReportedBeforeTheyAreForgotten: each window has as many keys as
 // are counted apart, and every one of them is reported in full.
-func TestShortWindowsAreToldBeforeTheyAreForgotten(t *testing.T) {
+func TestShortWindowsAreReportedBeforeTheyAreForgotten(t *testing.T) {
 	b := NewBook(hash)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 10, Holders: 1})
 	final := map[int64]bool{}
@@ -490,7 +490,7 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
-// TestKeysWithLimitsOfTheirOwnAreAlwaysNamed: whoever audits cannot tell from a sum
+// TestKeysWithLimitsOfTheirOwnAreAlwaysNamed: an auditor cannot see from a sum
 // which of the keys in it may have had more.
 func TestKeysWithLimitsOfTheirOwnAreAlwaysNamed(t *testing.T) {
 	b := NewBook(hash)
@@ -571,7 +571,7 @@ func TestALaterWindowEndsTheOnesBefore(t *testing.T) {
 	}
 }
 
-// sessionAt returns a session for each instant, so that all is told each time.
+// sessionAt returns a session for each instant, so that all is sent each time.
 func sessionAt(seconds float64) uint64 { return uint64(seconds * 10) }
 
 func BenchmarkCountKeyed(b *testing.B) {

@@ -10,8 +10,8 @@ import (
 
 // Bounds of the hottest keys: the more are kept, the smaller is their error.
 const (
-	keptHottest = 128
-	toldHottest = 20
+	keptHottest     = 128
+	reportedHottest = 20
 )
 
 // A sketch holds the keys that were asked for most over many rows, in bounded
@@ -24,7 +24,7 @@ type sketch struct {
 	unseen int64 // no other key was asked for more
 }
 
-// A hotKey was admitted and refused so much at least. It was asked for at most
+// A hotKey was admitted and refused that much at least. It was asked for at most
 // missed units more.
 type hotKey struct {
 	value             string
@@ -110,11 +110,11 @@ func (l *Limit) hottestKeys() []*fleetpb.HotKey {
 	l.mu.Unlock()
 	all := l.hottest.with(rows)
 	slices.SortStableFunc(all.keys, func(a, b hotKey) int { return cmp.Compare(b.least(), a.least()) })
-	var told []*fleetpb.HotKey
-	for _, k := range all.keys[:min(len(all.keys), toldHottest)] {
-		told = append(told, &fleetpb.HotKey{
+	var named []*fleetpb.HotKey
+	for _, k := range all.keys[:min(len(all.keys), reportedHottest)] {
+		named = append(named, &fleetpb.HotKey{
 			Hash: l.hash(k.value), Admitted: k.admitted, Refused: k.refused, Error: k.missed,
 		})
 	}
-	return told
+	return named
 }

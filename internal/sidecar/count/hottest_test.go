@@ -16,7 +16,7 @@ func hottest(t *testing.T, b *Book, seconds float64) []*fleetpb.HotKey {
 	return b.Report(at(seconds), 1)[0].GetHottest()
 }
 
-func TestTheHottestKeysAreToldWhileWindowsAreOpen(t *testing.T) {
+func TestTheHottestKeysAreReportedWhileWindowsAreOpen(t *testing.T) {
 	b := NewBook(hash)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 100, Holders: 1})
 	for i := range int64(3) {
@@ -69,23 +69,23 @@ func TestTheErrorOfTheHottestKeysHolds(t *testing.T) {
 			}
 		}
 		got := hottest(t, b, windows+10)
-		if len(got) != toldHottest {
-			t.Fatalf("seed %d: %d keys are told, want %d", seed, len(got), toldHottest)
+		if len(got) != reportedHottest {
+			t.Fatalf("seed %d: %d keys are reported, want %d", seed, len(got), reportedHottest)
 		}
-		told := map[string]bool{}
+		named := map[string]bool{}
 		for i, k := range got {
-			told[k.GetHash()] = true
+			named[k.GetHash()] = true
 			least := k.GetAdmitted() + k.GetRefused()
 			if n := exact[k.GetHash()]; n < least || n > least+k.GetError() {
-				t.Errorf("seed %d: %s was asked for %d times, told as %d to %d", seed, k.GetHash(), n, least, least+k.GetError())
+				t.Errorf("seed %d: %s was asked for %d times, reported as %d to %d", seed, k.GetHash(), n, least, least+k.GetError())
 			}
 			if i > 0 && least > got[i-1].GetAdmitted()+got[i-1].GetRefused() {
 				t.Errorf("seed %d: key %d is hotter than the one before", seed, i)
 			}
 		}
 		for key, n := range exact {
-			if n > windows*events/20 && !told[key] { // a twentieth of all is surely among 20
-				t.Errorf("seed %d: %s was asked for %d times and is not told", seed, key, n)
+			if n > windows*events/20 && !named[key] { // a twentieth of all is surely among 20
+				t.Errorf("seed %d: %s was asked for %d times and is not reported", seed, key, n)
 			}
 			if n > l.hottest.unseen && !kept(l, key) {
 				t.Errorf("seed %d: %s was asked for %d times, more than the %d of a key that is not kept", seed, key, n, l.hottest.unseen)

@@ -197,7 +197,7 @@ func (l *Limit) enter(now time.Time, e *Event) {
 }
 
 // rowOf returns the row of the event's windows and opens it when there is none.
-// Decisions mostly share their windows, so most are told by where they are.
+// Decisions mostly share their windows, so most are found by where they are.
 func (l *Limit) rowOf(e *Event, now time.Time) *row {
 	r := l.current.Load()
 	if r != nil && r.seen.Load() == e.Windows && r.tuple.since() == e.Since {
@@ -244,9 +244,9 @@ func (l *Limit) hasten(t tuple, now time.Time) {
 // multiples of Settings.MaxKeys.
 const (
 	maxRows  = 1024             // tuples of windows
-	keptKeys = 2                // beyond them a row goes when everything was told
+	keptKeys = 2                // beyond them a row goes when everything was sent
 	mostKeys = 4                // beyond them it goes at once
-	telling  = 15 * time.Second // after its end, for the last report and a question about it
+	asking   = 15 * time.Second // after its end, for the last report and a question about it
 )
 
 // sweep forgets what ended Keep ago, and the oldest beyond the bounds. It reports
@@ -310,10 +310,10 @@ func (l *Limit) pruneSums(now time.Time, most int) {
 	l.summed = summed
 }
 
-// isCrowded reports whether what ended so long ago has to give way when so many
+// isCrowded reports whether what ended so long ago has to give way when that many
 // keys are kept.
 func isCrowded(keys, maxKeys int, since time.Duration) bool {
-	return keys > mostKeys*maxKeys || keys > keptKeys*maxKeys && since > telling
+	return keys > mostKeys*maxKeys || keys > keptKeys*maxKeys && since > asking
 }
 
 func (l *Limit) forget(t tuple) {

@@ -19,8 +19,8 @@ const (
 )
 
 // Report returns the totals of every limit, and the rows that are new, grew or
-// became final since the session was last told. Another session is told of all
-// rows anew.
+// became final since the last report of the session. Another session is sent all
+// rows again.
 func (b *Book) Report(now time.Time, session uint64) []*fleetpb.LimitReport {
 	b.sweep(now)
 	b.mu.Lock()
@@ -40,7 +40,7 @@ func (l *Limit) report(now time.Time, session uint64) *fleetpb.LimitReport {
 	report := l.totals()
 	report.Hottest = l.hottestKeys()
 	keys := 0
-	rows, more := l.untold(now, session)
+	rows, more := l.unsent(now, session)
 	report.Waiting = more
 	for _, r := range rows {
 		if keys > maxKeysAtOnce-maxHotKeys-maxRefusedKeys {
@@ -67,13 +67,13 @@ func (l *Limit) placed(session uint64) int64 {
 	return sum
 }
 
-// untold returns the newest rows that the session has to be sent, in order, and
+// unsent returns the newest rows that the session has to be sent, in order, and
 // whether more have to wait.
-func (l *Limit) untold(now time.Time, session uint64) (newest []*row, more bool) {
+func (l *Limit) unsent(now time.Time, session uint64) (newest []*row, more bool) {
 	l.mu.Lock()
 	rows := slices.Clone(l.rows)
 	l.mu.Unlock()
-	rows = slices.DeleteFunc(rows, func(r *row) bool { return l.told(r, now, session) })
+	rows = slices.DeleteFunc(rows, func(r *row) bool { return l.knows(r, now, session) })
 	return rows[max(0, len(rows)-maxRowsAtOnce):], len(rows) > maxRowsAtOnce
 }
 
@@ -87,8 +87,8 @@ func (l *Limit) totals() *fleetpb.LimitReport {
 	}
 }
 
-// told reports whether the session knows all there is to know at now.
-func (l *Limit) told(r *row, now time.Time, session uint64) bool {
+// knows reports whether the session knows all there is to know at now.
+func (l *Limit) knows(r *row, now time.Time, session uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sent == sent{session: session, changes: r.changes, final: l.final(r, now)}
@@ -98,7 +98,7 @@ func (l *Limit) reportRow(r *row, now time.Time, session uint64) *fleetpb.Window
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sent = sent{session: session, changes: r.changes, final: l.final(r, now)}
-	r.told = r.total.offered()
+	r.reported = r.total.offered()
 	w := &fleetpb.WindowReport{
 		Windows:  r.windows(),
 		Final:    r.sent.final,
@@ -121,7 +121,7 @@ func (r *row) toldTo(session uint64) int64 {
 	if r.sent.session != session {
 		return 0
 	}
-	return r.told
+	return r.reported
 }
 
 func (r *row) windows() []*fleetpb.Window {
@@ -146,7 +146,7 @@ type candidate struct {
 // the fleet may have admitted too much of, those most refused, and for each window
 // the most that another key was admitted in it; r.mu is held. If all holders together exceed a limit, one of
 // them admitted more than its part, so a key that no holder names is mostly
-// within it, and what the others were admitted at most tells for sure.
+// within it, and what the others were admitted at most shows for sure.
 func (l *Limit) keysThatMatter(r *row) (keys []*fleetpb.KeyCount, unlisted []int64) {
 	r.holders = max(r.holders, l.holders.Load())
 	unlisted = make([]int64, r.tuple.n)

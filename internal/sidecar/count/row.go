@@ -104,11 +104,11 @@ type row struct {
 	holders    int64  // the most that were known to enforce the limit
 	changes    uint64 // events counted so far
 	sent       sent
-	told       int64 // units, admitted and refused, as they were sent
+	reported   int64 // units, admitted and refused, as they were sent
 	closed     bool  // it is forgotten, and counts nothing more
 }
 
-// sent is what a session was last told of a row.
+// sent is what a session was last sent of a row.
 type sent struct {
 	session uint64
 	changes uint64
@@ -143,7 +143,7 @@ func (l *Limit) ownLimit(w limiter.OpenWindow) (limit int64, ok bool) {
 	return 0, false
 }
 
-// hasten ends the row no later than so long after now.
+// hasten ends the row no later than that long after now.
 func (r *row) hasten(now time.Time, lag time.Duration) {
 	r.lasts.Store(min(r.lasts.Load(), int64(now.Sub(r.opened)+lag)))
 }

@@ -55,7 +55,7 @@ func TestARequestWaitsTheLongestOfItsDelays(t *testing.T) {
 }
 
 // TestWhoeverLeavesGivesBackWhatTheOthersGranted lets requests give up their places in
-// a queue. The places are lost, since those behind were told when to go; the budget of
+// a queue. The places are lost, since those behind heard when to go; the budget of
 // the other limit is not.
 func TestWhoeverLeavesGivesBackWhatTheOthersGranted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -40,7 +40,7 @@ func (stock) Retain(map[policy.Store]bool)                  {}
 
 // TestAPolicyMovesBetweenStoresUnderLoad moves a policy as the controller does, while
 // each sidecar of a fleet has more requests than the fleet may admit. The new store's
-// clock is years ahead, so that a window tells its store.
+// clock is years ahead, so that a window shows its store.
 func TestAPolicyMovesBetweenStoresUnderLoad(t *testing.T) {
 	const (
 		sidecars = 6

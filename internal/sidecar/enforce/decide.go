@@ -31,7 +31,7 @@ type Verdict struct {
 	// Admission is what is left to do for a request that is allowed, nil when that is
 	// nothing.
 	Admission *Admission
-	// Told is what the client is told of a limit that admitted the request, nil for
+	// Told is what the client sees of a limit that admitted the request, nil for
 	// nothing.
 	Told *Standing
 }
@@ -174,7 +174,7 @@ func (l *limit) refuse(why *Refusal) *Refusal {
 }
 
 // cancel takes back what was granted to a request that does not pass. What was paid
-// along with it is no part of that.
+// along with it is not part of that.
 func cancel(taken []share) {
 	for i := range taken {
 		s := &taken[i]

@@ -168,7 +168,7 @@ func (away) Apply(context.Context, store.Key, limiter.Params, limiter.Command) (
 }
 
 // TestTheCountersAreIndependentOfTheGrants runs an engine that admits everything
-// and claims that its windows granted nothing: the counts tell.
+// and claims that its windows granted nothing: the counts show it.
 func TestTheCountersAreIndependentOfTheGrants(t *testing.T) {
 	windows := &limiter.Windows{N: 1}
 	windows.Open[0] = limiter.OpenWindow{Rate: limiter.Rate{Limit: 10, Window: hour}, Index: 5}

@@ -94,13 +94,13 @@ func (r *Ruling) note(of []int, s share, refusal *Refusal) {
 	if refusal != nil {
 		r.Allowed = false
 	}
-	told := standingOf(s, refusal)
-	if told.Limit == nil {
+	shown := standingOf(s, refusal)
+	if shown.Limit == nil {
 		return
 	}
 	for _, i := range of {
-		if told.Binds(r.Standings[i]) {
-			r.Standings[i] = told
+		if shown.Binds(r.Standings[i]) {
+			r.Standings[i] = shown
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// descriptor returns a descriptor of entries such as "user=ann", that costs so much.
+// descriptor returns a descriptor of entries such as "user=ann", that costs that much.
 func descriptor(hits int64, entries ...string) enforce.Descriptor {
 	all := make([]policy.Entry, len(entries))
 	for i, e := range entries {
@@ -58,7 +58,7 @@ func left(t *testing.T, e *enforce.Enforcer, limit, key string) int64 {
 }
 
 // TestDescriptorsAreOneDecision: what one descriptor is refused costs the others
-// nothing, and each is told how it stands.
+// nothing, and each answer says how it stands.
 func TestDescriptorsAreOneDecision(t *testing.T) {
 	e := newEnforcer(t, newStore(frozen))
 	apply(t, e, policyOf(limitOf("users", 5, of("user"), each("user", policy.Skip)), limitOf("paths", 3, of("path"))))

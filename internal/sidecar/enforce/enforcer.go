@@ -165,7 +165,7 @@ func (e *Enforcer) Holders() []*fleetpb.Holders_Count {
 const maxGone = 256
 
 // forget drops the holders of policies that are gone once they are many; mu is held. One
-// that soon comes back needs them: a session is told a number only when it changes.
+// that soon comes back needs them: a session is sent a number only when it changes.
 func (e *Enforcer) forget(set *policy.Set) {
 	if len(e.holders) <= len(set.Snapshot.Policies)+maxGone {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// A Watched engine tells of itself; see twotier.Limiter.
+// A Watched engine reports on itself; see twotier.Limiter.
 type Watched interface {
 	Stats() twotier.Stats
 	Credits() int64
@@ -68,7 +68,7 @@ func (l *limit) work(cfg twotier.Config, running *limit, newLimiter func(twotier
 	}
 }
 
-// engineConfig returns what the engine of the limit has to enforce, among so many
+// engineConfig returns what the engine of the limit has to enforce, among that many
 // processes.
 func (l *limit) engineConfig(holders int64) twotier.Config {
 	c := l.Limit.ConsistencyOf(l.Policy)

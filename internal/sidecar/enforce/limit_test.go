@@ -48,7 +48,7 @@ func TestSomeKeysHaveLimitsOfTheirOwn(t *testing.T) {
 	}
 	v, err := e.Decide(context.Background(), get("/ X-Tenant:gold"))
 	if err != nil || v.Allowed || v.Refusal.Params.Rates[0].Limit != 8 {
-		t.Errorf("the refusal tells of %+v, %v", v.Refusal, err)
+		t.Errorf("the refusal names %+v, %v", v.Refusal, err)
 	}
 }
 

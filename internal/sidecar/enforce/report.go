@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// Report returns what this process counted and the session was not yet told,
+// Report returns what this process counted and the session was not yet sent,
 // with the state of the engines beside it.
 func (e *Enforcer) Report(now time.Time, session uint64) []*fleetpb.LimitReport {
 	stats := make(map[count.Name]twotier.Stats)

@@ -46,7 +46,7 @@ func (s Standing) Binds(other Standing) bool {
 	}
 }
 
-// giveBack tells of an admission how it stands once what was taken is given back.
+// giveBack returns of an admission how it stands once what was taken is given back.
 func (s *Standing) giveBack() {
 	s.Decision.Remaining += s.cost
 	s.cost = 0

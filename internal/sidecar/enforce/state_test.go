@@ -60,14 +60,14 @@ func TestWhatWasInForceIsShownAfterTheEnd(t *testing.T) {
 	}
 }
 
-func TestAnAdmittedRequestIsToldHowItStands(t *testing.T) {
+func TestAnAdmittedRequestSeesHowItStands(t *testing.T) {
 	e := newEnforcer(t, newStore(frozen))
 	p := policyOf(limitOf("all", 3))
 	p.Response = policy.Response{IETF: true, Quota: policy.Always, StatusCode: 429, Body: policy.ProblemJSON}
 	apply(t, e, p)
 	v, err := e.Decide(t.Context(), get("/"))
 	if err != nil || v.Told == nil || v.Told.Limit.Name != "all" || v.Told.Policy.Name != "checkout" || v.Told.Decision.Remaining != 2 {
-		t.Errorf("it is told %+v, %v", v.Told, err)
+		t.Errorf("it is shown %+v, %v", v.Told, err)
 	}
 }
 

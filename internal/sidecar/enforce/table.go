@@ -53,7 +53,7 @@ func newLimit(cluster string, l *policy.CompiledLimit, shadow bool) *limit {
 	}
 }
 
-// settings returns what the counts depend on, among so many holders.
+// settings returns what the counts depend on, among that many holders.
 func (l *limit) settings(holders int64) count.Settings {
 	return count.Settings{
 		Generation: l.Policy.Generation,
@@ -108,7 +108,7 @@ func (t *table) leave() { t.users.RUnlock() }
 // wait returns when no decision uses t, which is no longer in force.
 func (t *table) wait() {
 	t.users.Lock()
-	t.users.Unlock() //nolint:staticcheck // whoever was inside has left
+	t.users.Unlock() //nolint:staticcheck // the callers inside have left
 }
 
 // close waits for the decisions that use t, which is no longer in force, and

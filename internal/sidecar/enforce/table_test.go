@@ -11,7 +11,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// TestADecisionDoesNotWaitForATableThatWasReplaced holds the lock that whoever closes a
+// TestADecisionDoesNotWaitForATableThatWasReplaced holds the lock that the goroutine that closes a
 // table takes, and never gives it back. Some of the decisions find the table before it is
 // replaced.
 func TestADecisionDoesNotWaitForATableThatWasReplaced(t *testing.T) {

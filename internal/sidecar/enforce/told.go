@@ -1,7 +1,7 @@
 package enforce
 
-// toldOf returns the standing that the client of an admitted request is told of: that of
-// the limit with the least left, among those whose policies say to tell. It is nil, and
+// toldOf returns the standing that the client of an admitted request sees: that of
+// the limit with the least left, among those whose policies show it. It is nil, and
 // costs nothing, when there is none.
 func toldOf(taken []share) *Standing {
 	var tightest *share

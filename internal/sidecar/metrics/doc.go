@@ -1,3 +1,3 @@
-// Package metrics is what a sidecar tells Prometheus. Labels are bounded by the
+// Package metrics is what a sidecar exports to Prometheus. Labels are bounded by the
 // policies in force: no client can add a series.
 package metrics

@@ -27,7 +27,7 @@ var (
 	poolInfo = prometheus.NewDesc("weir_pool_info",
 		"1 for the pool in force, with how it works.", append(poolLabels[:2:2], "algorithm", "coordinator", "mode"), nil)
 	poolRequests = prometheus.NewDesc("weir_pool_requests_total",
-		"Requests by what they were told that asked for a slot.", append(partitionLabels[:3:3], "decision", "reason"), nil)
+		"Requests that asked for a slot, by the answer.", append(partitionLabels[:3:3], "decision", "reason"), nil)
 	poolSpared = prometheus.NewDesc("weir_pool_spared_in_flight",
 		"Requests in flight that were let through without a slot in mode Shadow.", poolLabels, nil)
 	partitionInFlight = prometheus.NewDesc("weir_pool_partition_in_flight",
@@ -95,31 +95,31 @@ func (p *pool) Collect(out chan<- prometheus.Metric) {
 	if s == nil {
 		return
 	}
-	tell := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, kind, value, append([]string{s.Pool.Namespace, s.Pool.Name}, labels...)...)
 	}
 	mode := policy.Enforce
 	if s.Shadow {
 		mode = policy.Shadow
 	}
-	tell(poolInfo, prometheus.GaugeValue, 1, string(s.Pool.Algorithm.Type), string(s.Pool.Coordinator.Type), string(mode))
-	tell(poolSpared, prometheus.GaugeValue, float64(s.Spared))
+	send(poolInfo, prometheus.GaugeValue, 1, string(s.Pool.Algorithm.Type), string(s.Pool.Coordinator.Type), string(mode))
+	send(poolSpared, prometheus.GaugeValue, float64(s.Spared))
 	for _, f := range poolFigures {
-		tell(f.desc, f.kind, f.of(&s.Stats))
+		send(f.desc, f.kind, f.of(&s.Stats))
 	}
 	for _, part := range s.Stats.Partitions {
-		tell(partitionInFlight, prometheus.GaugeValue, float64(part.InFlight), part.Name)
-		tell(partitionQueued, prometheus.GaugeValue, float64(part.Queued), part.Name)
-		tell(partitionGuaranteed, prometheus.GaugeValue, float64(part.Guaranteed), part.Name)
+		send(partitionInFlight, prometheus.GaugeValue, float64(part.InFlight), part.Name)
+		send(partitionQueued, prometheus.GaugeValue, float64(part.Queued), part.Name)
+		send(partitionGuaranteed, prometheus.GaugeValue, float64(part.Guaranteed), part.Name)
 	}
 	for _, t := range s.Tallies {
 		count := func(n int64, decision, reason string) {
-			tell(poolRequests, prometheus.CounterValue, float64(n), t.Partition, decision, reason)
+			send(poolRequests, prometheus.CounterValue, float64(n), t.Partition, decision, reason)
 		}
-		count(t.Told(concurrency.Admitted), "admitted", "")
+		count(t.Answered(concurrency.Admitted), "admitted", "")
 		for _, v := range pools.Refusals() {
 			reason := strings.ToLower(v.String())
-			count(t.Told(v), "refused", reason)
+			count(t.Answered(v), "refused", reason)
 			count(t.Spared(v), "shadow_refused", reason)
 		}
 	}

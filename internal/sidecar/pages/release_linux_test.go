@@ -26,18 +26,18 @@ func TestAStaticProgramWorksOnWithoutItsPages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var told struct {
+			var got struct {
 				Released      bool
 				Before, After uint64
 			}
-			if err := json.Unmarshal(out, &told); err != nil {
+			if err := json.Unmarshal(out, &got); err != nil {
 				t.Fatal(err)
 			}
-			if told.Released != tc.released {
-				t.Errorf("released %v, want %v", told.Released, tc.released)
+			if got.Released != tc.released {
+				t.Errorf("released %v, want %v", got.Released, tc.released)
 			}
-			if tc.released && told.After >= told.Before {
-				t.Errorf("%d bytes of the file are resident, %d were before", told.After, told.Before)
+			if tc.released && got.After >= got.Before {
+				t.Errorf("%d bytes of the file are resident, %d were before", got.After, got.Before)
 			}
 		})
 	}

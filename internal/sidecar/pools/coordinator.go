@@ -28,7 +28,7 @@ type numbered struct {
 	over  atomic.Pointer[concurrency.Coordinator]
 }
 
-// number returns c for a guard of a holder that had so many before.
+// number returns c for a guard of a holder that had that many before.
 func number(c concurrency.Coordinator, guards int64) *numbered {
 	n := &numbered{after: guards * numbersOfAGuard}
 	n.reach(c)

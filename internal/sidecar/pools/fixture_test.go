@@ -26,7 +26,7 @@ const (
 	leaseTTL = 2 * time.Second
 )
 
-// A world has one coordinator for all pools, which remembers what it was told.
+// A world has one coordinator for all pools, which remembers what it was sent.
 type world struct {
 	memory *memory.Coordinator
 

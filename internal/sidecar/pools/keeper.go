@@ -36,10 +36,10 @@ type Keeper struct {
 	ready   *Change          // not in force yet; nil for none
 	closed  bool
 	closing sync.WaitGroup // of those that leave
-	told    told
+	sent    sent
 }
 
-// An identity tells pools apart.
+// An identity distinguishes pools.
 type identity struct {
 	cluster, namespace, name string
 	coordinator              policy.Store // without what may change: TLS and credentials

@@ -116,7 +116,7 @@ func TestANewVersionKeepsTheGuard(t *testing.T) {
 		if st.Stats.InFlight != 1 || st.Stats.Share != 3 || s.world.params.Generation != 2 {
 			t.Errorf("%d are in flight, the share is %d of generation %d", st.Stats.InFlight, st.Stats.Share, s.world.params.Generation)
 		}
-		if n := st.Tallies[1].Told(concurrency.Admitted); n != 1 || st.Tallies[1].Partition != "gold" {
+		if n := st.Tallies[1].Answered(concurrency.Admitted); n != 1 || st.Tallies[1].Partition != "gold" {
 			t.Errorf("partition gold has %d requests, want 1", n)
 		}
 		gold.Release(concurrency.Served)

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// A moody coordinator answers what it is told to.
+// A moody coordinator answers as a test sets.
 type moody struct{ err error }
 
 func (m *moody) Coordinator(policy.Store) (concurrency.Coordinator, error) { return m, nil }

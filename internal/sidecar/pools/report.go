@@ -24,9 +24,9 @@ func (k *Keeper) State() *State {
 	return &State{Pool: p.Pool, Shadow: p.shadow, Stats: p.engine.guard.Stats(), Spared: p.engine.spared.inFlight(), Tallies: p.tallies}
 }
 
-// told is the worst that a session was told last. One that broke may not have heard
-// it, so the next is told it again.
-type told struct {
+// sent is the worst that was sent to a session last. One that broke may not have received
+// it, so the next is sent it again.
+type sent struct {
 	of      *engine
 	session uint64
 	worst   worst
@@ -42,10 +42,10 @@ type worst struct {
 // worst returns the most since the last report; mu is held.
 func (k *Keeper) worst(e *engine, session uint64) worst {
 	w := worst{e.guard.TakeWorst(), e.spared.takePeak()}
-	if before := k.told; before.of == e && before.session != session {
+	if before := k.sent; before.of == e && before.session != session {
 		w = worse(w, before.worst)
 	}
-	k.told = told{e, session, w}
+	k.sent = sent{e, session, w}
 	return w
 }
 

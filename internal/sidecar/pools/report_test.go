@@ -17,7 +17,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-func TestAReportTellsTheStateOfThePool(t *testing.T) {
+func TestAReportShowsTheStateOfThePool(t *testing.T) {
 	inBubble(t, enforce.Enforce, func(t *testing.T, s *sidecar) {
 		if r := s.Report(1); r != nil {
 			t.Errorf("without a pool the report is %v", r)
@@ -119,7 +119,7 @@ func TestABrokenSessionLosesNoPeak(t *testing.T) {
 			want    int64
 		}{{1, 2}, {2, 2}, {2, 0}, {3, 0}} {
 			if got := s.Report(tc.session)[0].GetPeak(); got != tc.want {
-				t.Errorf("session %d was told of %d, want %d", tc.session, got, tc.want)
+				t.Errorf("session %d was sent %d, want %d", tc.session, got, tc.want)
 			}
 		}
 	})

@@ -15,19 +15,19 @@ func Refusals() []concurrency.Verdict {
 	}
 }
 
-// A Tally counts what the requests of one partition were told.
+// A Tally counts how the requests of one partition were answered.
 type Tally struct {
 	Partition string // empty for requests of none
 
-	told, spared verdicts
+	answered, spared verdicts
 }
 
 type verdicts [concurrency.Closed + 1]atomic.Int64
 
-// Told returns how many requests were told v since the guard was made.
-func (t *Tally) Told(v concurrency.Verdict) int64 { return t.told[v].Load() }
+// Answered returns how many requests were answered with v since the guard was made.
+func (t *Tally) Answered(v concurrency.Verdict) int64 { return t.answered[v].Load() }
 
-// Spared returns how many requests passed that would have been told v if the pool were
+// Spared returns how many requests passed that would have been answered with v if the pool were
 // not in shadow.
 func (t *Tally) Spared(v concurrency.Verdict) int64 { return t.spared[v].Load() }
 
@@ -35,7 +35,7 @@ func (t *Tally) count(v concurrency.Verdict, shadow bool) {
 	if shadow && v != concurrency.Admitted {
 		t.spared[v].Add(1)
 	} else {
-		t.told[v].Add(1)
+		t.answered[v].Add(1)
 	}
 }
 

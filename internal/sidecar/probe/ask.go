@@ -31,7 +31,7 @@ var client = &http.Client{
 		DisableKeepAlives:  true,
 		DisableCompression: true,
 		ForceAttemptHTTP2:  true,
-		//nolint:gosec // the kubelet does not verify either: it asks whether the app lives, and tells it nothing
+		//nolint:gosec // the kubelet does not verify either: it asks whether the app lives, and sends it nothing
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	},
 	CheckRedirect: func(next *http.Request, via []*http.Request) error {

@@ -69,7 +69,7 @@ func (q *question) leave(r *round) {
 	}
 }
 
-// close ends the round: who comes later asks anew.
+// close ends the round: who comes later asks again.
 func (q *question) close(r *round) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

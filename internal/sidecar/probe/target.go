@@ -58,7 +58,7 @@ type GRPC struct {
 
 const prefix = "/probe/"
 
-// Path is where the admin port answers for the target whoever has the token.
+// Path is where the admin port answers callers with the token for the target.
 func (t *Target) Path(token string) string { return prefix + token + "/" + t.name() }
 
 func (t *Target) name() string { return t.Container + "/" + t.Kind }

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// Types of the registry of HTTP problem types. Other problems are told apart by
+// Types of the registry of HTTP problem types. Other problems are distinguished by
 // their status alone.
 const (
 	QuotaExceeded            = "https://iana.org/assignments/http-problem-types#quota-exceeded"
@@ -32,7 +32,7 @@ type Problem struct {
 	Source map[string]string `json:"-"` // what refused, for ErrorInfo
 }
 
-// New returns a problem that its status tells apart.
+// New returns a problem that its status distinguishes.
 func New(status int, detail string) Problem {
 	return Problem{Title: http.StatusText(status), Status: status, Detail: detail}
 }
@@ -50,7 +50,7 @@ func (p Problem) Write(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(body) // nobody is left to tell when the client is gone
+	_, _ = w.Write(body) // nobody is left to answer when the client is gone
 }
 
 func (p Problem) body() (contentType string, body []byte) {
@@ -69,7 +69,7 @@ func (p Problem) body() (contentType string, body []byte) {
 }
 
 // Seconds returns d in whole seconds, rounded up, at least 1: a client that waits
-// so long is not too early.
+// that long is not too early.
 func Seconds(d time.Duration) int64 {
 	return max(1, int64((d+time.Second-1)/time.Second))
 }

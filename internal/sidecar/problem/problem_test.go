@@ -50,8 +50,8 @@ func TestTheClientsProtocolDecides(t *testing.T) {
 	}
 }
 
-// TestWhatAProgramIsTold of a refusal over gRPC.
-func TestWhatAProgramIsTold(t *testing.T) {
+// TestInputsOfAProgram of a refusal over gRPC.
+func TestInputsOfAProgram(t *testing.T) {
 	p := problem.New(http.StatusTooManyRequests, "used")
 	if p.Title != "Too Many Requests" {
 		t.Errorf("the title is %q", p.Title)

@@ -13,7 +13,7 @@ import (
 // A Field is one header field.
 type Field struct{ Name, Value string }
 
-// Fields returns what clients are told of a standing: how much is left when the
+// Fields returns what clients see of a standing: how much is left when the
 // policy says so, and of a refusal when to come back.
 func Fields(s enforce.Standing) []Field {
 	var fields []Field
@@ -31,7 +31,7 @@ func Fields(s enforce.Standing) []Field {
 	return fields
 }
 
-// shows reports whether the client is told what is left. A refusal for another reason
+// shows reports whether the client sees what is left. A refusal for another reason
 // than the quota does not know.
 func shows(s enforce.Standing) bool {
 	switch {
@@ -56,7 +56,7 @@ func ietf(s enforce.Standing) []Field {
 }
 
 // promise describes the rate that binds: the quota, its unit unless that is a
-// request, its window unless that is no whole number of seconds, and the burst.
+// request, its window unless that is not a whole number of seconds, and the burst.
 func promise(s enforce.Standing) string {
 	rate := BindingRate(s)
 	p := ";q=" + strconv.FormatInt(rate.Limit, 10)
@@ -108,7 +108,7 @@ func comeBack(s enforce.Standing) time.Duration {
 	}
 }
 
-// jittered adds up to so many percent, so that those who were refused together do not
+// jittered adds up to that many percent, so that those who were refused together do not
 // come back together.
 func jittered(wait time.Duration, percent int) time.Duration {
 	most := float64(wait) * float64(percent) / 100

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// standing returns what a limit of 100 a minute says that has so many left for the
+// standing returns what a limit of 100 a minute says that has that many left for the
 // next 30 seconds.
 func standing(left int64, response policy.Response) enforce.Standing {
 	return enforce.Standing{

@@ -10,7 +10,7 @@ import (
 )
 
 // BindingRate returns the rate that the decision describes, as far as that can be
-// told: of windows the one of its limit that may end so late, and otherwise the one
+// shown: of windows the one of its limit that may end so late, and otherwise the one
 // whose burst is nearest.
 func BindingRate(s enforce.Standing) limiter.Rate {
 	d, rates := &s.Decision, s.Params.Rates

@@ -17,7 +17,7 @@ import (
 type codec struct {
 	encoding.CodecV2
 
-	undecodable func(error) // is told what no codec reads
+	undecodable func(error) // is called with what no codec reads
 }
 
 func newCodec(undecodable func(error)) codec {

@@ -43,19 +43,19 @@ func wireOf(t testing.TB, value string) []byte {
 	return bytes.Replace(wire, standIn, []byte(value), 1)
 }
 
-// unmarshal returns what the codec makes of b, and how often it told that it cannot.
-func unmarshal(b []byte) (in *ratelimitv3.RateLimitRequest, told int, err error) {
+// unmarshal returns what the codec makes of b, and how often it reported that it cannot.
+func unmarshal(b []byte) (in *ratelimitv3.RateLimitRequest, reported int, err error) {
 	in = new(ratelimitv3.RateLimitRequest)
-	err = newCodec(func(error) { told++ }).Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, in)
-	return in, told, err
+	err = newCodec(func(error) { reported++ }).Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, in)
+	return in, reported, err
 }
 
 // TestBytesOfAnyKindAreRead: the whole of a call is there and its bytes are kept.
 func TestBytesOfAnyKindAreRead(t *testing.T) {
 	for _, value := range []string{"ann", "\xff", "ann\xff\xfe", "\xc3", "\xed\xa0\x80", "\x00\xff%FF\uFFFD"} {
-		in, told, err := unmarshal(wireOf(t, value))
-		if err != nil || told != 0 {
-			t.Errorf("%q: %v, told %d times", value, err, told)
+		in, reported, err := unmarshal(wireOf(t, value))
+		if err != nil || reported != 0 {
+			t.Errorf("%q: %v, reported %d times", value, err, reported)
 			continue
 		}
 		entry := in.GetDescriptors()[0].GetEntries()[0]
@@ -69,9 +69,9 @@ func TestBytesOfAnyKindAreRead(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyReadsIsTold: a message that ends early, also behind bytes that are no
-// UTF-8, is refused and told once.
-func TestWhatNobodyReadsIsTold(t *testing.T) {
+// TestWhatNobodyReadsIsReported: a message that ends early, also behind bytes that are no
+// UTF-8, is refused and reported once.
+func TestWhatNobodyReadsIsReported(t *testing.T) {
 	cut := wireOf(t, "\xff")
 	for name, b := range map[string][]byte{
 		"ends early":           cut[:len(cut)-1],
@@ -79,8 +79,8 @@ func TestWhatNobodyReadsIsTold(t *testing.T) {
 		"an entry ends early":  {0x12, 2, 0x0a, 5},
 		"a nested bad integer": {0x0a, 1, 0xff, 0x12, 4, 0x1a, 2, 0x08, 0xff},
 	} {
-		if in, told, err := unmarshal(b); err == nil || told != 1 {
-			t.Errorf("%s: %v, told %d times: %v", name, err, told, in)
+		if in, reported, err := unmarshal(b); err == nil || reported != 1 {
+			t.Errorf("%s: %v, reported %d times: %v", name, err, reported, in)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestTheWire compares the bytes of answers, and what Envoy's own types read in them.
 func TestTheWire(t *testing.T) {

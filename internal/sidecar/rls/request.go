@@ -60,7 +60,7 @@ func readEntries(d *commonv3.RateLimitDescriptor) ([]policy.Entry, error) {
 }
 
 // hits returns what the descriptor costs. Of the whole call 0 means that nothing is
-// said, which is 1; a descriptor can say 0. More than any limit admits is no error:
+// said, which is 1; a descriptor can say 0. More than any limit admits is not an error:
 // Envoy might take the number from a request, and let pass what is not decided.
 func hits(in *ratelimitv3.RateLimitRequest, d *commonv3.RateLimitDescriptor) int64 {
 	if own := d.GetHitsAddend(); own != nil {

@@ -76,7 +76,7 @@ func (s *service) failed(ctx context.Context, err error) error {
 	return status.Error(codes.Internal, "the rate limiter failed")
 }
 
-// defect tells of a call that was not decided by nobody's choice.
+// defect reports a call that was not decided by nobody's choice.
 func (s *service) defect(err error) {
 	s.calls.count(failed)
 	s.metrics.Errors.Inc()

@@ -15,7 +15,7 @@ import (
 
 func now() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) }
 
-// even lets one through in so long, and lets others wait longer than anybody does.
+// even lets one through in that long, and lets others wait longer than anybody does.
 func even(interval limiter.Micros) policy.Limit {
 	l := limitOf("path", 1, interval)
 	l.Algorithm, l.MaxDelay = policy.LeakyBucket, limiter.MaxWindow

@@ -10,11 +10,11 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// An Observer is told of calls. Its methods may be called concurrently.
+// An Observer is called about calls of a store. Its methods may be called concurrently.
 type Observer interface {
 	// Called says how long a call of the store took and what its error was.
 	Called(s policy.Store, took time.Duration, err error)
-	// Refilled says how long it took to be told what a limit is granted, if anything.
+	// Refilled reports how long it took to learn what a limit is granted, if anything.
 	Refilled(limit store.Scope, took time.Duration)
 	// Closed says that the store is no longer used.
 	Closed(s policy.Store)

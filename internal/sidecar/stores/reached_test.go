@@ -12,7 +12,7 @@ import (
 )
 
 // TestWhatTheClockHadShown passes on to a pool what the clocks of servers had reached: of one that
-// is in use, of one that is opened later, and of one that is opened anew with other
+// is in use, of one that is opened later, and of one that is opened again with other
 // credentials.
 func TestWhatTheClockHadShown(t *testing.T) {
 	p := newPool(t)

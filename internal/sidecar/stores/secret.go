@@ -20,7 +20,7 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "secret %s",
 // MarshalJSON shows the name alone.
 func (s Secret) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", s.Name), nil }
 
-// nameOf returns the store as users are told of it.
+// nameOf returns the store as users see it.
 func nameOf(s policy.Store) string {
 	switch s.Type {
 	case policy.RedisStore:

@@ -69,7 +69,7 @@ func unavailable(text string) func(error) bool {
 
 // TestAStoreWaitsForItsCredentialsAndFollowsThem goes through the life of a
 // password: it has not arrived, it arrives, it is wrong, it is right again. The
-// gate stays the same, so whoever leased from the store goes on.
+// gate stays the same, so engines that leased from the store go on.
 func TestAStoreWaitsForItsCredentialsAndFollowsThem(t *testing.T) {
 	t.Parallel() // it waits for a gate that is shut
 	_, of := passwordServer(t)

@@ -62,7 +62,7 @@ func (p *Pool) connect(c *connection) {
 }
 
 // Learn takes over the credentials of all stores. Stores that were opened with
-// others are opened anew, and those that waited for them become available.
+// others are opened again, and those that waited for them become available.
 func (p *Pool) Learn(secrets []Secret) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +90,7 @@ func (r *reached) by(local int64) store.Reached {
 }
 
 // Reached notes what the controller knows of the clock of a server: also of one that is
-// opened later, and of one that is opened anew, which knows of no clock otherwise.
+// opened later, and of one that is opened again, which knows of no clock otherwise.
 func (p *Pool) Reached(server string, by store.Reached) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

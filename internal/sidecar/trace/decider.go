@@ -19,7 +19,7 @@ type Decider interface {
 	Set() (set *policy.Set, version string)
 }
 
-// Decider returns a decider that tells the span of a request what d decided.
+// Decider returns a decider that adds what d decided to the span of a request.
 func (t *Tracer) Decider(d Decider) Decider {
 	if t == nil {
 		return d
@@ -60,7 +60,7 @@ func (d decider) Decide(ctx context.Context, r *http.Request) (enforce.Verdict, 
 }
 
 // limitsOf returns the limits that apply to r. Policies that changed since the
-// decision are told as they are now.
+// decision are exported as they are now.
 func (d decider) limitsOf(r *http.Request) []string {
 	set, _ := d.Set()
 	if set == nil {

@@ -1,4 +1,4 @@
-// Package trace tells a collector what became of single requests, by OpenTelemetry:
+// Package trace reports to a collector what became of single requests, by OpenTelemetry:
 // one span for each request that a port served, which continues the trace that the
 // request came with (W3C Trace Context) and is the parent of the app's.
 //

@@ -16,7 +16,7 @@ type Pool interface {
 	Acquire(r *http.Request) (pools.Slot, *pools.Refusal)
 }
 
-// Pool returns a pool that tells the span of a request how long it waited for a slot,
+// Pool returns a pool that adds to the span of a request how long it waited for a slot,
 // and why it got none.
 func (t *Tracer) Pool(p Pool) Pool {
 	if t == nil {

@@ -26,5 +26,5 @@ func (r *reporting) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) e
 		r.log.Info("the collector takes traces again", "endpoint", r.endpoint)
 	}
 	r.failing = err != nil
-	return nil // it has been told
+	return nil // it has been reported
 }

@@ -42,7 +42,7 @@ func (quotes) Decide(_ context.Context, r *http.Request) (enforce.Verdict, error
 	return enforce.Verdict{}, errors.New("path " + r.URL.Path)
 }
 
-// TestNoClientLosesTheTracesOfOthers: what one client sends is no reason for a collector
+// TestNoClientLosesTheTracesOfOthers: what one client sends is not a reason for a collector
 // to refuse the spans of all.
 func TestNoClientLosesTheTracesOfOthers(t *testing.T) {
 	collector := startCollector(t).prompt()
@@ -76,7 +76,7 @@ func TestNoClientLosesTheTracesOfOthers(t *testing.T) {
 			t.Errorf("the span of %.40q has %d bytes", want[i], n)
 		}
 		if len(span.GetEvents()) != 1 || attributes(span.GetEvents()[0].GetAttributes())["exception.type"] != "*errors.errorString" {
-			t.Errorf("the error is told as %v", span.GetEvents())
+			t.Errorf("the error is reported as %v", span.GetEvents())
 		}
 	}
 	if got := spans[0].GetTraceState(); got != "a=b" {

@@ -230,7 +230,7 @@ func TestASilentCollectorHoldsNothingUp(t *testing.T) {
 	defer cancel()
 	start := time.Now()
 	if err := tracer.Close(ctx); err == nil {
-		t.Error("closing does not tell that spans were lost")
+		t.Error("closing does not report that spans were lost")
 	}
 	if took := time.Since(start); took > 2*time.Second {
 		t.Errorf("closing took %s", took)
@@ -238,8 +238,8 @@ func TestASilentCollectorHoldsNothingUp(t *testing.T) {
 	close(collector.answered)
 }
 
-// TestAnAbsentCollectorIsToldOnce: nobody listens, which is logged once.
-func TestAnAbsentCollectorIsToldOnce(t *testing.T) {
+// TestAnAbsentCollectorIsReportedOnce: nobody listens, which is logged once.
+func TestAnAbsentCollectorIsReportedOnce(t *testing.T) {
 	var log bytes.Buffer
 	r := &reporting{SpanExporter: failing{}, log: slog.New(slog.NewTextHandler(&log, nil)), endpoint: "collector:4317"}
 	for range 3 {
@@ -248,12 +248,12 @@ func TestAnAbsentCollectorIsToldOnce(t *testing.T) {
 		}
 	}
 	if n := strings.Count(log.String(), "traces are lost"); n != 1 {
-		t.Errorf("told %d times:\n%s", n, log.String())
+		t.Errorf("reported %d times:\n%s", n, log.String())
 	}
 	r.SpanExporter = working{}
 	_ = r.ExportSpans(t.Context(), nil)
 	if !strings.Contains(log.String(), "takes traces again") {
-		t.Errorf("nobody is told that it works again:\n%s", log.String())
+		t.Errorf("it is not reported that it works again:\n%s", log.String())
 	}
 }
 

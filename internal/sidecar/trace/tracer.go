@@ -23,7 +23,7 @@ const (
 	callTimeout   = 5 * time.Second
 
 	// rootRatio is the part of requests without a trace of their own that are traced
-	// when the environment does not say otherwise: whoever began a trace has decided for
+	// when the environment does not say otherwise: the service that began a trace has decided for
 	// all that follows.
 	rootRatio = 0.01
 	// samplerVariable is what the environment says otherwise by; see the specification
