@@ -208,7 +208,7 @@ func TestConditionsOfAPool(t *testing.T) {
 		},
 		"nobody knows the limit": {
 			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Limit = 0 })),
-			condition.Unknown("Saturated", "Starting", "no sidecar was told the limit yet"),
+			condition.Unknown("Saturated", "Starting", "no sidecar was sent the limit yet"),
 		},
 		"no request": {
 			newPoolScope(measuring(func(f *poolaudit.Figures) { f.Verdict = audit.NoTraffic })),

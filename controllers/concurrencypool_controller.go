@@ -52,7 +52,7 @@ func (r *ConcurrencyPoolReconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *ConcurrencyPoolReconciler) poolsOf(ctx context.Context, pod client.Object) []reconcile.Request {
 	all, err := r.list(ctx, pod.GetNamespace())
 	if err != nil {
-		log.FromContext(ctx).Error(err, "cannot tell which pools select a pod", "pod", client.ObjectKeyFromObject(pod))
+		log.FromContext(ctx).Error(err, "cannot find which pools select a pod", "pod", client.ObjectKeyFromObject(pod))
 		return nil
 	}
 	var requests []reconcile.Request
@@ -67,7 +67,7 @@ func (r *ConcurrencyPoolReconciler) poolsOf(ctx context.Context, pod client.Obje
 func (r *ConcurrencyPoolReconciler) neighbours(ctx context.Context, pool client.Object) []reconcile.Request {
 	all, err := r.list(ctx, pool.GetNamespace())
 	if err != nil {
-		log.FromContext(ctx).Error(err, "cannot tell which pools another one concerns", "pool", client.ObjectKeyFromObject(pool))
+		log.FromContext(ctx).Error(err, "cannot find which pools another one concerns", "pool", client.ObjectKeyFromObject(pool))
 		return nil
 	}
 	var requests []reconcile.Request
@@ -174,7 +174,7 @@ func (r *ConcurrencyPoolReconciler) report(ctx context.Context, s *poolScope) (c
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
 	wrote(ctx, &r.memory, name, s.now, &next, &s.pool.Status)
-	tell(r.Events, s.pool, "ConcurrencyPool", before.Status.Conditions, s.pool.Status.Conditions)
+	record(r.Events, s.pool, "ConcurrencyPool", before.Status.Conditions, s.pool.Status.Conditions)
 	r.memory.settle(name, settling)
 	return ctrl.Result{RequeueAfter: s.again(settling)}, nil
 }

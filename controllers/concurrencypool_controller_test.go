@@ -122,7 +122,7 @@ func TestAPoolIsProgrammedByAcknowledgements(t *testing.T) {
 	w.Expect(w.pool("db").Status.Shares).To(Equal([]v1alpha1.PodShare{{Pod: "pod-of-" + a, Share: 412, InFlight: 1}}))
 }
 
-// The loser of a conflict is told, and told again when the winner goes. Of two pools
+// The loser of a conflict learns of it, and again when the winner goes. Of two pools
 // that were created in one second the name decides.
 func TestAConflictIsLiftedWithTheOlderPool(t *testing.T) {
 	w := newPoolWorld(t)

@@ -27,7 +27,7 @@ func saturated(s *poolScope) metav1.Condition {
 	case f.Pending:
 		return condition.Unknown(kind, v1alpha1.StartingReason, "nothing was measured yet since the pool changed")
 	case f.Limit == 0:
-		return condition.Unknown(kind, v1alpha1.StartingReason, "no sidecar was told the limit yet")
+		return condition.Unknown(kind, v1alpha1.StartingReason, "no sidecar was sent the limit yet")
 	case !f.Saturated:
 		return condition.False(kind, v1alpha1.HasHeadroomReason, s.why(f))
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// maxShares is how many pods a status tells the shares of.
+// maxShares is the number of pods whose shares a status shows.
 const maxShares = 32
 
 // poolStatusOf returns the status that says what the scope knows. Transition times come

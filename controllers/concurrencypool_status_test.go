@@ -71,7 +71,7 @@ func TestAStatusWithoutMeasurementsHasNoFigures(t *testing.T) {
 	}
 }
 
-// A pool whose coordinator does not answer is told apart from one without requests.
+// A pool whose coordinator does not answer is distinguished from one without requests.
 func TestAnUnreachableCoordinatorShowsInTheColumns(t *testing.T) {
 	for name, s := range map[string]*poolScope{
 		"of one pod": newPoolScope(reported(1, neverAnswered)),
@@ -84,7 +84,7 @@ func TestAnUnreachableCoordinatorShowsInTheColumns(t *testing.T) {
 	}
 }
 
-func TestTheLargestSharesAreTold(t *testing.T) {
+func TestTheLargestSharesAreShown(t *testing.T) {
 	s := newPoolScope(func(s *poolScope) { s.observation.Sessions = nil })
 	for i := range maxShares + 10 {
 		name := fmt.Sprintf("pod-%02d", i)

@@ -23,17 +23,17 @@ type Events interface {
 }
 
 var (
-	// eventful are the conditions whose turns are told: whether the object is in force,
+	// eventful are the conditions whose changes are recorded: whether the object is in force,
 	// by whom, and whether it grants anything. Others follow traffic and stores, and have metrics.
 	eventful = []string{v1alpha1.AcceptedCondition, v1alpha1.ProgrammedCondition, v1alpha1.ConnectedCondition, v1alpha1.LearningCondition}
 	// normal are the reasons that nobody has to act upon.
 	normal = []string{v1alpha1.AcceptedReason, v1alpha1.ProgrammedReason, v1alpha1.ReconcilingReason, v1alpha1.ConnectedReason, v1alpha1.LearnedReason}
 )
 
-// tell writes an Event for each condition of the object that got another status or
+// record writes an Event for each condition of the object that got another status or
 // reason than it had. Counts and names in messages change all the time and are no news;
 // neither is that a condition cannot be judged, as after every change of the leader.
-func tell(to Events, object client.Object, kind string, had, has []metav1.Condition) {
+func record(to Events, object client.Object, kind string, had, has []metav1.Condition) {
 	about := referenceTo(object, kind)
 	// Recorders count what is alike in all but its note as one Event: a condition that
 	// turns to and fro under one generation adds no more.

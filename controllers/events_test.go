@@ -16,18 +16,18 @@ import (
 	"github.com/weir-dev/weir/internal/condition"
 )
 
-// told collects Events as text.
-type told struct {
+// events collects Events as text.
+type events struct {
 	regarding []runtime.Object
 	events    []string
 }
 
-func (t *told) Eventf(regarding, _ runtime.Object, eventtype, reason, action, note string, args ...any) {
+func (t *events) Eventf(regarding, _ runtime.Object, eventtype, reason, action, note string, args ...any) {
 	t.regarding = append(t.regarding, regarding)
 	t.events = append(t.events, fmt.Sprintf("%s %s %s: %s", eventtype, reason, action, fmt.Sprintf(note, args...)))
 }
 
-func TestTell(t *testing.T) {
+func TestRecord(t *testing.T) {
 	accepted, programmed := condition.True("Accepted", "Accepted", "valid"), condition.True("Programmed", "Programmed", "2 of 2")
 	reconciling := condition.False("Programmed", "Reconciling", "1 of 2")
 	all := func(c ...metav1.Condition) []metav1.Condition { return c }
@@ -50,7 +50,7 @@ func TestTell(t *testing.T) {
 		},
 		"what is refused":                     {all(accepted, programmed), all(condition.False("Accepted", "Invalid", "spec.limits")), []string{"Warning Invalid Reconcile-4: spec.limits"}},
 		"a hub that is lost":                  {all(condition.True("Connected", "Connected", "")), all(condition.False("Connected", "Partitioned", "gone")), []string{"Warning Partitioned Reconcile-4: gone"}},
-		"a count in a message is no news":     {all(reconciling), all(condition.False("Programmed", "Reconciling", "1 of 3")), nil},
+		"a count in a message is not news":    {all(reconciling), all(condition.False("Programmed", "Reconciling", "1 of 3")), nil},
 		"nor is what cannot be judged":        {all(condition.True("Connected", "Connected", "")), all(condition.Unknown("Connected", "Starting", "")), nil},
 		"nor what follows traffic and stores": {nil, all(condition.False("WithinBound", "BoundExceeded", ""), condition.False("StoreReachable", "Unreachable", ""), condition.True("Saturated", "AtMax", "")), nil},
 	}
@@ -58,8 +58,8 @@ func TestTell(t *testing.T) {
 	about := &corev1.ObjectReference{APIVersion: "weir.dev/v1alpha1", Kind: "RateLimitPolicy", Namespace: "shop", Name: "checkout", UID: "uid"}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			var to told
-			tell(&to, policy, "RateLimitPolicy", tc.had, tc.has)
+			var to events
+			record(&to, policy, "RateLimitPolicy", tc.had, tc.has)
 			if diff := cmp.Diff(tc.want, to.events); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
@@ -77,7 +77,7 @@ func TestNotesFitAnEvent(t *testing.T) {
 		message := strings.Repeat("é", length/2) + strings.Repeat("x", length%2)
 		got := note(message)
 		if len(got) > maxNote || !utf8.ValidString(got) || !strings.HasPrefix(message, got) || len(got) < min(length, maxNote-1) {
-			t.Errorf("of %d bytes it tells %d", length, len(got))
+			t.Errorf("of %d bytes %d are recorded", length, len(got))
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (s *budgetScope) meanwhile() string {
 	case s.enforced.OnCoordinatorOutage == policy.BudgetNominal && slice > 0:
 		return fmt.Sprintf("this cluster admits %s, its slice, without asking (Nominal)", s.rate(slice))
 	case s.enforced.OnCoordinatorOutage == policy.BudgetNominal:
-		return "this cluster hands on what it was granted, then refuses: it has not been told a slice yet (Nominal)"
+		return "this cluster hands on what it was granted, then refuses: it has not been granted a slice yet (Nominal)"
 	case s.enforced.OnCoordinatorOutage == policy.BudgetRegionalOnly:
 		return "this cluster hands on what it leased ahead of the open window, then refuses (RegionalOnly)"
 	}

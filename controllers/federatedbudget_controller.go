@@ -56,7 +56,7 @@ func (r *FederatedBudgetReconciler) namesakes(ctx context.Context, object client
 	}
 	all, err := resolve.ReadBudgets(ctx, r.Client, r.Cluster)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "cannot tell which budgets have the id of another", "budget", client.ObjectKeyFromObject(of))
+		log.FromContext(ctx).Error(err, "cannot find which budgets have the id of another", "budget", client.ObjectKeyFromObject(of))
 		return nil
 	}
 	var requests []reconcile.Request
@@ -126,7 +126,7 @@ func (r *FederatedBudgetReconciler) report(ctx context.Context, s *budgetScope) 
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
 	wrote(ctx, &r.memory, name, s.now, &next, &s.budget.Status)
-	tell(r.Events, s.budget, "FederatedBudget", before.Status.Conditions, s.budget.Status.Conditions)
+	record(r.Events, s.budget, "FederatedBudget", before.Status.Conditions, s.budget.Status.Conditions)
 	return ctrl.Result{RequeueAfter: s.again()}, nil
 }
 

@@ -77,7 +77,7 @@ func (w *budgetWorld) eventuallyOf(name, kind, reason string) *metav1.Condition 
 }
 
 // say has something be known of the present generation of a budget: that this cluster
-// was granted so much of the open window, and what changes make of that.
+// was granted that much of the open window, and what changes make of that.
 func (w *budgetWorld) say(name string, granted int64, changes ...func(*budget.Observation)) {
 	w.Helper()
 	at := limiter.Instant(clock.Now().UnixMicro())

@@ -7,7 +7,7 @@ import (
 )
 
 // budgetChangeOf returns what differs between two versions of a budget's status. Another
-// root is told as soon as a condition is.
+// root is shown as soon as a condition is.
 func budgetChangeOf(have, next *v1alpha1.FederatedBudgetStatus) change {
 	switch {
 	case have.ObservedGeneration != next.ObservedGeneration || conditionsTurned(have.Conditions, next.Conditions) || rootTurned(have.Root, next.Root):

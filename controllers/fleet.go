@@ -25,7 +25,7 @@ type Fleet interface {
 	// Bury takes it that the sidecars of these pods of a policy do not live on.
 	Bury(namespace, name string, podUIDs []string)
 
-	// Changed names policies of which something changed that a condition depends
+	// Changed names policies with a change that a condition depends
 	// on. Names may be repeated; the channel is never closed.
 	Changed() <-chan types.NamespacedName
 
@@ -48,7 +48,7 @@ type PoolFleet interface {
 	// ObservePool returns what the sidecars said about one pool.
 	ObservePool(namespace, name string) coordinator.PoolObservation
 
-	// PoolsChanged names pools of which something changed that a condition depends on.
+	// PoolsChanged names pools with a change that a condition depends on.
 	// Names may be repeated; the channel is never closed.
 	PoolsChanged() <-chan types.NamespacedName
 }
@@ -59,7 +59,7 @@ type Budgets interface {
 	// ObserveBudget returns what is known of the budget of one FederatedBudget.
 	ObserveBudget(namespace, name string) budget.Observation
 
-	// BudgetsChanged names FederatedBudgets of which something changed that a condition
+	// BudgetsChanged names FederatedBudgets with a change that a condition
 	// depends on: all of the observation but the ledger and what is counted. Names may
 	// be repeated; the channel is never closed.
 	BudgetsChanged() <-chan types.NamespacedName

@@ -25,7 +25,7 @@ type muster struct {
 
 // muster sorts the enforcers. A pod that does not run, and whose sidecar is not
 // connected, lets nothing through and is none of them yet: it may wait for a node. A
-// sidecar that does not tell its mode or how it is captured is taken to limit all.
+// sidecar that does not report its mode or how it is captured is taken to limit all.
 func (r *roster) muster() muster {
 	var m muster
 	for _, e := range r.pods.enforcers {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
-// said are pods whose sidecars acknowledged the generation, and told this of themselves.
+// said are pods whose sidecars acknowledged the generation, and reported this of themselves.
 func said(capture fleetpb.Capture, mode fleetpb.Mode, names ...string) func(*scope) {
 	return func(s *scope) {
 		enforcers(names...)(s)
@@ -54,7 +54,7 @@ func TestProgrammedKnowsWhoLimitsNothing(t *testing.T) {
 			newScope(said(redirect, enforce, "a"), said(port, enforce, "b")),
 			is("True", "Programmed", "2 of 2 enforcers run generation 4"), counts(2, 2),
 		},
-		"sidecars that do not tell are taken to limit": {
+		"sidecars that do not report it are taken to limit": {
 			newScope(said(0, 0, "a")),
 			is("True", "Programmed", "1 of 1 enforcers run generation 4"), counts(1, 1),
 		},
@@ -74,7 +74,7 @@ func TestProgrammedKnowsWhoLimitsNothing(t *testing.T) {
 			newScope(said(redirect, enforce, "a"), said(explicit, enforce, "b")),
 			is("True", "Programmed", "2 of 2 enforcers run generation 4; limited only where the app asks, as config.weir.dev/capture is explicit: b"), counts(2, 2),
 		},
-		"a bypassed pod limits nothing, and its refusal is no lag": {
+		"a bypassed pod limits nothing, and its refusal is not lag": {
 			newScope(said(redirect, enforce, "a"), enforcers("b"),
 				session(coordinator.Session{PodUID: "uid-b", Mode: bypass, Capture: redirect, Error: "the pod's mode is bypass: nothing is refused"})),
 			is("False", "PartiallyProgrammed", "1 of 2 enforcers run generation 4; not limited, because weir.dev/mode is bypass: b; take that out of the pod template"), counts(1, 2),

@@ -33,7 +33,7 @@ const (
 	figuresNew        // a measurement
 	redivided         // a measurement, and what it follows from
 	progressed        // a message or a count
-	turned            // a condition, or what else is told at once
+	turned            // a condition, or what else is written at once
 )
 
 // pace returns how long a status that was written since ago has to wait before a

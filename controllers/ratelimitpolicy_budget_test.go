@@ -59,7 +59,7 @@ func TestAPolicyWithoutItsBudget(t *testing.T) {
 	s := newScope(federated(ofAHub, nil), func(s *scope) { s.unmet, s.budgets = errors.New("there is no FederatedBudget shop/world"), nil })
 	got := conditionsOf(s)
 	want := []metav1.Condition{condition.False("Accepted", "BudgetNotFound",
-		"there is no FederatedBudget shop/world; until then pods enforce what they were told before, if anything")}
+		"there is no FederatedBudget shop/world; until then pods enforce what they were sent before, if anything")}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
@@ -99,7 +99,7 @@ func TestTheGuaranteeFollowsTheBudget(t *testing.T) {
 	}
 }
 
-// Sidecars are told again when what the budget is changes, or whether it is there.
+// Sidecars are sent the policy again when the budget changes, or whether it is there.
 func TestTheFingerprintFollowsTheBudget(t *testing.T) {
 	rated := func(limit int64) func(*scope) {
 		return func(s *scope) { s.enforced.Limits[0].Rates = []limiter.Rate{{Limit: limit, Window: limiter.Second}} }

@@ -26,7 +26,7 @@ func conditionsOf(s *scope) []metav1.Condition {
 		return []metav1.Condition{condition.False(v1alpha1.AcceptedCondition, v1alpha1.InvalidReason, s.invalid.Error())}
 	case s.unmet != nil:
 		return []metav1.Condition{condition.False(v1alpha1.AcceptedCondition, v1alpha1.BudgetNotFoundReason,
-			s.unmet.Error()+"; until then pods enforce what they were told before, if anything")}
+			s.unmet.Error()+"; until then pods enforce what they were sent before, if anything")}
 	}
 	return []metav1.Condition{
 		condition.True(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason, strings.Join(append([]string{"the policy is valid"}, s.doubts...), "; ")),

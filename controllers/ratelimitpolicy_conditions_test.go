@@ -129,7 +129,7 @@ func TestProgrammed(t *testing.T) {
 			newScope(enforcers("a", "b"), acknowledged(4, "a"), acknowledged(3, "b")),
 			is("False", "Reconciling", "1 of 2 enforcers do not run generation 4 yet: b (runs an earlier generation)"),
 		},
-		"a refusal is told": {
+		"a refusal is reported": {
 			newScope(enforcers("a"), session(coordinator.Session{PodUID: "uid-a", Generation: 3, Error: "unknown algorithm"})),
 			is("False", "Reconciling", "1 of 1 enforcers do not run generation 4 yet: a (refused it: unknown algorithm)"),
 		},
@@ -253,7 +253,7 @@ func TestWithinBound(t *testing.T) {
 			newScope(figures("all", verdict(audit.FailOpen)), figures("writes", verdict(audit.ReportsMissing))),
 			is("Unknown", "FailOpen", "the store is away and requests are admitted uncounted: limit all"),
 		},
-		"a broken bound outweighs all else and is told in full": {
+		"a broken bound outweighs all else and is shown in full": {
 			newScope(figures("all", broken), figures("writes", verdict(audit.FailOpen))),
 			is("False", "BoundExceeded", "limit all admitted 7 too many in the window that ended at 2026-11-20T10:15:00.000Z"),
 		},

@@ -191,7 +191,7 @@ func (r *RateLimitPolicyReconciler) report(ctx context.Context, s *scope) (ctrl.
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
 	wrote(ctx, &r.memory, name, s.now, &next, &s.policy.Status)
-	tell(r.Events, s.policy, "RateLimitPolicy", before.Status.Conditions, s.policy.Status.Conditions)
+	record(r.Events, s.policy, "RateLimitPolicy", before.Status.Conditions, s.policy.Status.Conditions)
 	return ctrl.Result{RequeueAfter: s.again()}, nil
 }
 

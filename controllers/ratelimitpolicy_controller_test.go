@@ -125,7 +125,7 @@ func measured(o coordinator.Observation, generation int64, admittedPerSecond flo
 	return o
 }
 
-// elapse moves the clock while what say tells is already known: a reconcile that falls
+// elapse moves the clock while what say reports is already known: a reconcile that falls
 // between the two would write what was known before, and end the wait for its pace.
 func elapse(d time.Duration, say func()) {
 	say()
@@ -291,7 +291,7 @@ func TestAWipedStatusIsWrittenAgain(t *testing.T) {
 	w.eventually(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason)
 }
 
-func TestAnUnreachableRedisIsTold(t *testing.T) {
+func TestAnUnreachableRedisIsReported(t *testing.T) {
 	w := newWorld(t, func(p *v1alpha1.RateLimitPolicy) {
 		p.Spec.Store.Store = v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: "redis.shop.svc:6379"}}
 	})

@@ -129,8 +129,8 @@ func TestLearningIsNoNewsUntilItBegins(t *testing.T) {
 		"it ends":                  {yes, no, []string{"Normal Learned Reconcile-4: it grants"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got told
-			tell(&got, newScope().policy, "RateLimitPolicy", tc.had, tc.has)
+			var got events
+			record(&got, newScope().policy, "RateLimitPolicy", tc.had, tc.has)
 			if diff := cmp.Diff(tc.want, got.events); diff != "" {
 				t.Errorf("Events (-want +got):\n%s", diff)
 			}

@@ -54,7 +54,7 @@ func TestWhoHoldsOn(t *testing.T) {
 		"one with the policy before an edit": {
 			[]func(*scope){enforcers("a"), drained(func(p *policy.Policy) { p.Generation-- })("a")}, "a (has not acknowledged it)",
 		},
-		"one that was told to serve again": {
+		"one that is to serve again": {
 			[]func(*scope){enforcers("a"), drained(func(p *policy.Policy) { p.Draining = false })("a")}, "a (has not acknowledged it)",
 		},
 		"one that serves from another instant": {
@@ -133,7 +133,7 @@ func TestAStatusSaysWhatARestartLoses(t *testing.T) {
 	}
 }
 
-func TestAMoveIsTold(t *testing.T) {
+func TestAMoveIsShown(t *testing.T) {
 	redis := v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: "redis.shop.svc:6379"}}
 	step := func(phase cutover.Phase, message string) func(*scope) {
 		return func(s *scope) {

@@ -41,7 +41,7 @@ func (w *world) reset() v1alpha1.ResetStatus {
 
 func TestACounterIsSetBackOnce(t *testing.T) {
 	w := newWorld(t)
-	fleet.say(w.policy, w.told(w.enforcer("a")))
+	fleet.say(w.policy, w.acknowledged(w.enforcer("a")))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
 	limit := w.get().Spec.Limits[0].Name
 
@@ -54,7 +54,7 @@ func TestACounterIsSetBackOnce(t *testing.T) {
 	w.Expect(w.reset().At.Time).To(BeTemporally("==", time.UnixMicro(1_800_000_000_000_000)), "the store's time of it, which pods and the audit hear")
 	w.Eventually(func() int { return fleet.refreshes(w.policy.Namespace) }).Should(BeNumerically(">", refreshes), "pods hear of it")
 
-	fleet.say(w.policy, w.told("a"))
+	fleet.say(w.policy, w.acknowledged("a"))
 	w.Consistently(w.resets).Should(HaveLen(1), "the same request again")
 	w.askReset(limit + "@2")
 	w.Eventually(w.resets).Should(HaveLen(2))
@@ -68,7 +68,7 @@ func TestACounterIsSetBackOnce(t *testing.T) {
 
 func TestAResetThatMayHaveHappenedIsNotRepeated(t *testing.T) {
 	w := newWorld(t, func(p *v1alpha1.RateLimitPolicy) { p.Spec.Store.Store = inRedis })
-	fleet.say(w.policy, w.told(w.enforcer("a")))
+	fleet.say(w.policy, w.acknowledged(w.enforcer("a")))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
 	stores.fail(errors.New("no answer"))
 	defer stores.fail(nil)
@@ -76,7 +76,7 @@ func TestAResetThatMayHaveHappenedIsNotRepeated(t *testing.T) {
 	w.Eventually(w.reset).Should(And(HaveField("Phase", v1alpha1.ResetFailed), HaveField("Message", ContainSubstring("it is not known whether")), HaveField("At", Not(BeNil()))))
 	w.Expect(w.resets()).To(HaveLen(1))
 	w.Expect(w.resets()[0]).To(HavePrefix("redis.shop.svc:6379 "))
-	fleet.say(w.policy, w.told("a"))
+	fleet.say(w.policy, w.acknowledged("a"))
 	w.Consistently(w.resets).Should(HaveLen(1))
 }
 
@@ -84,7 +84,7 @@ func TestAResetThatMayHaveHappenedIsNotRepeated(t *testing.T) {
 // crashed.
 func TestAResetThatAnotherBeganIsNotRepeated(t *testing.T) {
 	w := newWorld(t)
-	fleet.say(w.policy, w.told(w.enforcer("a")))
+	fleet.say(w.policy, w.acknowledged(w.enforcer("a")))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
 	request := w.get().Spec.Limits[0].Name + "@1"
 	w.Eventually(func() error {

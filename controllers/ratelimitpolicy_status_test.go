@@ -196,7 +196,7 @@ func TestGuarantee(t *testing.T) {
 		"a server speaks for what it keeps":              {newScope(onRedis(facts, nil), of(durable)), &v1alpha1.Guarantee{Grade: "BestEffort", Reason: "it may lose a second"}},
 		"of both the weakest counts":                     {newScope(onRedis(facts, nil), of(volatile, durable)), &v1alpha1.Guarantee{Grade: "BestEffort", Reason: "it may lose a second"}},
 		"of both the weakest counts, whichever it is":    {newScope(onRedis(lossless, nil), of(volatile, durable)), &v1alpha1.Guarantee{Grade: "HardExceptSplitBrain", Reason: "it has replicas"}},
-		"going on after a loss is no promise":            {newScope(onRedis(facts, nil), of(resumes)), &v1alpha1.Guarantee{Grade: "BestEffort", Reason: "it may lose a second" + resumed}},
+		"going on after a loss is not a promise":         {newScope(onRedis(facts, nil), of(resumes)), &v1alpha1.Guarantee{Grade: "BestEffort", Reason: "it may lose a second" + resumed}},
 		"going on where nothing is lost is one":          {newScope(onRedis(lossless, nil), of(resumes)), &v1alpha1.Guarantee{Grade: "Hard", Reason: hardReason}},
 		"nothing is guaranteed of a server out of reach": {newScope(onRedis(store.Facts{}, errors.New("timeout"))), nil},
 	}

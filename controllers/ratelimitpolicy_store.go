@@ -21,7 +21,7 @@ import (
 // move is what a reconciliation knows of the policy's store, and the step that
 // follows from it.
 type move struct {
-	serving  v1alpha1.Store  // that sidecars are told of, also while they let go of it
+	serving  v1alpha1.Store  // that sidecars are sent, also while they let go of it
 	from     limiter.Instant // since when it serves, on its own clock
 	draining bool
 	step     cutover.Step
@@ -48,7 +48,7 @@ func (r *RateLimitPolicyReconciler) gatherStore(ctx context.Context, s *scope) {
 		Lagging: s.holdsOn(of),
 	}
 	if _, leads := r.Fleet.Now(); !leads {
-		// Whoever leads now may have told sidecars something else since.
+		// The replica that leads now may have sent sidecars something else since.
 		view.Lagging = "this controller, which does not lead"
 	}
 	if view.Wanted && (view.Same || view.Lagging == "") {
@@ -111,7 +111,7 @@ func (s *scope) cutover() cutover.State {
 	return state
 }
 
-// holdsOn names the holders that may use the store otherwise than they were told
+// holdsOn names the holders that may use the store otherwise than they were sent
 // last; empty when there are none. A pod that is on its way out still serves.
 func (s *scope) holdsOn(of policy.Store) string {
 	sessions := s.sessions()
@@ -122,7 +122,7 @@ func (s *scope) holdsOn(of policy.Store) string {
 		switch {
 		case connected && session.Error != "":
 			lagging = append(lagging, laggard{e.name, "refused it: " + session.Error})
-		case connected && s.told(session.Enforced, of):
+		case connected && s.enforcedBy(session.Enforced, of):
 		case connected:
 			lagging = append(lagging, laggard{e.name, "has not acknowledged it"})
 		case e.running:
@@ -130,7 +130,7 @@ func (s *scope) holdsOn(of policy.Store) string {
 		}
 	}
 	for _, session := range sessions { // of pods that the cache does not know any more
-		if !s.told(session.Enforced, of) {
+		if !s.enforcedBy(session.Enforced, of) {
 			lagging = append(lagging, laggard{session.Pod, "has not acknowledged it"})
 		}
 	}
@@ -138,8 +138,8 @@ func (s *scope) holdsOn(of policy.Store) string {
 	return nameSome(lagging)
 }
 
-// told reports whether a sidecar enforces the policy as it is now, with this store.
-func (s *scope) told(enforced *policy.Policy, of policy.Store) bool {
+// enforcedBy reports whether a sidecar enforces the policy as it is now, with this store.
+func (s *scope) enforcedBy(enforced *policy.Policy, of policy.Store) bool {
 	if enforced == nil || enforced.Generation != translate.Generation(s.policy) {
 		return false
 	}

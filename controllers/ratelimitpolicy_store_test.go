@@ -13,8 +13,8 @@ import (
 	"github.com/weir-dev/weir/internal/translate"
 )
 
-// told is what the fleet says when each pod enforces the policy as it is now.
-func (w *world) told(pods ...string) coordinator.Observation {
+// acknowledged is what the fleet reports when each pod enforces the policy as it is now.
+func (w *world) acknowledged(pods ...string) coordinator.Observation {
 	w.Helper()
 	enforced, err := translate.Policy(w.get(), nil)
 	w.Expect(err).NotTo(HaveOccurred())
@@ -48,7 +48,7 @@ var (
 func TestAMoveToAnotherStoreWaitsForEverySidecar(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.enforcer("a"), w.enforcer("b")
-	fleet.say(w.policy, w.told(a, b))
+	fleet.say(w.policy, w.acknowledged(a, b))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
 	w.Expect(w.get().Status.Store.ServesFrom).To(BeNil(), "the first store serves all that it remembers")
 
@@ -56,21 +56,21 @@ func TestAMoveToAnotherStoreWaitsForEverySidecar(t *testing.T) {
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreWaiting), "nobody has acknowledged the edit")
 	w.Expect(w.get().Status.Store.Active).To(Equal(inController))
 
-	fleet.say(w.policy, w.told(a))
+	fleet.say(w.policy, w.acknowledged(a))
 	w.Consistently(w.phase).Should(Equal(v1alpha1.StoreWaiting))
 	w.Expect(w.get().Status.Store.Message).To(ContainSubstring("b ("))
 
-	fleet.say(w.policy, w.told(a, b))
+	fleet.say(w.policy, w.acknowledged(a, b))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreDraining))
 
-	o := w.told(a, b)
+	o := w.acknowledged(a, b)
 	stale := *o.Sessions[1].Enforced
 	stale.Draining = false
 	o.Sessions[1].Enforced = &stale // b did not let go yet
 	fleet.say(w.policy, o)
 	w.Consistently(w.phase).Should(Equal(v1alpha1.StoreDraining))
 
-	fleet.say(w.policy, w.told(a, b))
+	fleet.say(w.policy, w.acknowledged(a, b))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
 	status := w.get().Status.Store
 	w.Expect(status.Active).To(Equal(inRedis))
@@ -80,12 +80,12 @@ func TestAMoveToAnotherStoreWaitsForEverySidecar(t *testing.T) {
 func TestAMoveIsNotBegunWhileTheNewStoreIsAway(t *testing.T) {
 	w := newWorld(t)
 	a := w.enforcer("a")
-	fleet.say(w.policy, w.told(a))
+	fleet.say(w.policy, w.acknowledged(a))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
 	stores.fail(errors.New("connection refused"))
 	defer stores.fail(nil)
 	w.editStore(inRedis)
-	fleet.say(w.policy, w.told(a))
+	fleet.say(w.policy, w.acknowledged(a))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreWaiting))
 	w.Eventually(func() string { return w.get().Status.Store.Message }).Should(ContainSubstring("connection refused"))
 	w.Expect(w.get().Status.Store.Active).To(Equal(inController))
@@ -105,13 +105,13 @@ func TestAnInvalidEditForgetsNoStore(t *testing.T) {
 func TestAMoveThatIsNotFollowedIsTakenBack(t *testing.T) {
 	w := newWorld(t)
 	a := w.enforcer("a")
-	fleet.say(w.policy, w.told(a))
+	fleet.say(w.policy, w.acknowledged(a))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
 	w.editStore(inRedis)
 	for failed, pause := range []time.Duration{30 * time.Second, time.Minute} {
-		fleet.say(w.policy, w.told(a))
+		fleet.say(w.policy, w.acknowledged(a))
 		w.Eventually(w.phase).Should(Equal(v1alpha1.StoreDraining))
-		acknowledged := w.told(a)
+		got := w.acknowledged(a)
 		acknowledged.Sessions[0].Enforced.Draining = false // it goes on asking the old store
 
 		clock.SetTime(clock.Now().Add(9 * time.Second))
@@ -126,13 +126,13 @@ func TestAMoveThatIsNotFollowedIsTakenBack(t *testing.T) {
 		w.Expect(status.Failed).To(BeEquivalentTo(failed + 1))
 
 		clock.SetTime(clock.Now().Add(pause - time.Second))
-		fleet.say(w.policy, w.told(a))
+		fleet.say(w.policy, w.acknowledged(a))
 		w.Consistently(w.phase).Should(Equal(v1alpha1.StoreWaiting))
 		clock.SetTime(clock.Now().Add(time.Second))
 	}
-	fleet.say(w.policy, w.told(a))
+	fleet.say(w.policy, w.acknowledged(a))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreDraining))
-	fleet.say(w.policy, w.told(a))
+	fleet.say(w.policy, w.acknowledged(a))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
 	w.Expect(w.get().Status.Store.Failed).To(BeZero())
 }
@@ -141,23 +141,23 @@ func TestAMoveThatIsNotFollowedIsTakenBack(t *testing.T) {
 func TestAWaitingMoveIsNotWrittenAgainAndAgain(t *testing.T) {
 	w := newWorld(t)
 	a := w.enforcer("a")
-	fleet.say(w.policy, w.told(a))
+	fleet.say(w.policy, w.acknowledged(a))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
 	w.editStore(inRedis)
-	fleet.say(w.policy, w.told(a))
+	fleet.say(w.policy, w.acknowledged(a))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreDraining))
 	clock.SetTime(clock.Now().Add(time.Minute))
-	held := w.told(a)
+	held := w.acknowledged(a)
 	held.Sessions[0].Enforced.Draining = false
 	fleet.say(w.policy, held)
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreWaiting))
 	clock.SetTime(clock.Now().Add(2 * time.Second))
-	fleet.say(w.policy, w.told(a))
+	fleet.say(w.policy, w.acknowledged(a))
 	w.Eventually(func() string { return w.get().Status.Store.Message }).Should(ContainSubstring("trying again at"))
 	before := w.settle()
 	for range 3 {
 		clock.SetTime(clock.Now().Add(2 * time.Second))
-		fleet.say(w.policy, w.told(a))
+		fleet.say(w.policy, w.acknowledged(a))
 		w.settle()
 	}
 	w.Expect(w.settle()).To(Equal(before))
@@ -168,12 +168,12 @@ func TestAWaitingMoveIsNotWrittenAgainAndAgain(t *testing.T) {
 func TestAStatusThatIsWipedDuringAMoveForgetsNoCaution(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.enforcer("a"), w.enforcer("b")
-	fleet.say(w.policy, w.told(a, b))
+	fleet.say(w.policy, w.acknowledged(a, b))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
 	w.editStore(inRedis)
-	fleet.say(w.policy, w.told(a, b))
+	fleet.say(w.policy, w.acknowledged(a, b))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreDraining))
-	o := w.told(a, b)
+	o := w.acknowledged(a, b)
 	o.Sessions[1].Enforced.Draining = false
 	fleet.say(w.policy, o)
 
@@ -184,7 +184,7 @@ func TestAStatusThatIsWipedDuringAMoveForgetsNoCaution(t *testing.T) {
 	w.eventually(v1alpha1.StoreReachableCondition, v1alpha1.ReachableReason) // it was looked at since
 	for range 3 {
 		clock.SetTime(clock.Now().Add(time.Minute))
-		o := w.told(a, b)
+		o := w.acknowledged(a, b)
 		o.Sessions[1].Enforced.Draining = false
 		fleet.say(w.policy, o)
 		w.Consistently(w.phase).Should(BeEmpty())
@@ -194,7 +194,7 @@ func TestAStatusThatIsWipedDuringAMoveForgetsNoCaution(t *testing.T) {
 	}
 	w.Expect(w.condition(v1alpha1.StoreReachableCondition).Message).To(ContainSubstring("which store served is not known"))
 
-	fleet.say(w.policy, w.told(a, b))
+	fleet.say(w.policy, w.acknowledged(a, b))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
 	status := w.get().Status.Store
 	w.Expect(status.Active).To(Equal(inRedis))
@@ -216,12 +216,12 @@ func TestOtherCredentialsMoveNothing(t *testing.T) {
 func TestWhoDoesNotLeadMovesNothing(t *testing.T) {
 	w := newWorld(t)
 	a := w.enforcer("a")
-	fleet.say(w.policy, w.told(a))
+	fleet.say(w.policy, w.acknowledged(a))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
 	fleet.lead(false)
 	defer fleet.lead(true)
 	w.editStore(inRedis)
-	fleet.say(w.policy, w.told(a))
+	fleet.say(w.policy, w.acknowledged(a))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreWaiting))
 	w.Consistently(w.phase).Should(Equal(v1alpha1.StoreWaiting))
 	w.Expect(w.get().Status.Store.Message).To(ContainSubstring("does not lead"))

@@ -171,7 +171,7 @@ func eventuallyNoLeaks(options []goleak.Option) (found error) {
 	return found
 }
 
-// fakeFleet is a fleet whose sidecars say what a test tells them to.
+// fakeFleet is a fleet whose sidecars report what a test sets.
 type fakeFleet struct {
 	changed        chan types.NamespacedName
 	poolsChanged   chan types.NamespacedName

@@ -25,7 +25,7 @@ type budgets struct {
 	writer  client.Client // of the members' Secrets; asks the API server
 	secrets *resolve.Secrets
 	births  *hub.Births
-	changed func() // is told when what the cluster keeps is not what it was; nil: nobody is
+	changed func() // is called when what the cluster keeps changes; may be nil
 
 	known chan struct{} // closed once it was read what the cluster keeps
 	first sync.Once

@@ -92,7 +92,7 @@ func (p *platform) addHub(f *federation) error {
 }
 
 // onceKnown runs something of the leader once it is known which budgets it keeps:
-// members would be told that theirs are not.
+// members would hear that theirs are not.
 type onceKnown struct {
 	manager.Runnable
 	known <-chan struct{}

@@ -33,7 +33,7 @@ func run(ctx context.Context, args []string, env func(string) string, out, errOu
 	if deaf, err := monotonic.Process.Listen(); err == nil {
 		defer deaf()
 	} else {
-		logger.Info("the kernel does not tell of resumes, so the clocks are compared all the time", "interval", monotonic.WatchInterval.String(), "reason", err.Error())
+		logger.Info("the kernel does not report resumes, so the clocks are compared all the time", "interval", monotonic.WatchInterval.String(), "reason", err.Error())
 	}
 	if err := start(ctrl.LoggerInto(ctx, logger), &o); err != nil {
 		return fmt.Errorf("stopped: %w", err)

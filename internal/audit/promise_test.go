@@ -24,7 +24,7 @@ func newFleetOf(c Config, members ...string) *fleet {
 	return f
 }
 
-// perSecond is a promise of so many units a second, and of most in a window.
+// perSecond is a promise of that many units a second, and of most in a window.
 func perSecond(limit, most int64) Promise {
 	return Promise{Rates: []limiter.Rate{{Limit: limit, Window: limiter.Second}}, Most: []int64{most}}
 }
@@ -132,7 +132,7 @@ func TestPromises(t *testing.T) {
 			config: Config{Generation: 1, Promise: plain, Carry: math.MaxInt64}, rows: map[string]Row{"a": of(60, 0), "b": of(59, 0)},
 			wantVerdict: Measured, want: Overshoot{Observed: 19, Worst: 19, Bound: math.MaxInt64},
 		},
-		"nothing bounds a cost that is told by the response": {
+		"nothing bounds a cost that the response reports": {
 			config: Config{Generation: 1, Promise: plain, Unsettled: true}, rows: map[string]Row{"a": of(500, 0)},
 			wantVerdict: Measured, want: Overshoot{Observed: 400, Worst: 400, Unbounded: true, WorstUnbounded: true},
 		},
@@ -225,7 +225,7 @@ func TestAKeyWithWindowsOfItsOwnIsAudited(t *testing.T) {
 	}
 }
 
-// TestWindowsOfACalendar are told from others of the same length, and end when the
+// TestWindowsOfACalendar are not those of others of the same length, and end when the
 // calendar says.
 func TestWindowsOfACalendar(t *testing.T) {
 	tokyo := limiter.Rate{Limit: 100, Window: limiter.Day, Offset: 9 * 3600 * limiter.Second}

@@ -140,7 +140,7 @@ func (l *Limit) drop() {
 		delete(l.windows, id)
 	}
 	if len(l.windows) > maxWindows {
-		l.forget() // no clock runs through so many windows: a holder invents them
+		l.forget() // no clock runs through that many windows: a holder invents them
 		l.lack()
 	}
 }

@@ -154,7 +154,7 @@ func (r *processRow) count(k KeyCount) {
 	r.changed = true
 }
 
-// report sends what the audit was not told, in random pieces.
+// report sends what the audit has not heard, in random pieces.
 func (s *simulation) report(p *process) {
 	var rows []Row
 	for _, r := range p.rows {
@@ -284,7 +284,7 @@ func (s *simulation) bury(p *process) {
 func (s *simulation) comeBack(p *process) {
 	p.connected, p.returns = true, 0
 	s.limit.Join(p.holder, s.now)
-	for _, r := range p.rows { // a new session is told everything
+	for _, r := range p.rows { // a new session hears everything
 		r.changed = true
 	}
 	s.report(p)

@@ -146,8 +146,8 @@ func TestWhatIsWrongIsNamedAndNotShown(t *testing.T) {
 		"an authority that is none":         {redis, secret("ca.crt", hidden), "ca.crt of secret shop/db holds no certificate"},
 		"a certificate without its key":     {postgres, map[string][]byte{"tls.crt": certificate}, "tls.key of secret shop/db is missing"},
 		"a key without its certificate":     {redis, map[string][]byte{"tls.key": key}, "tls.crt of secret shop/db is missing"},
-		"the key of another certificate":    {redis, map[string][]byte{"tls.crt": certificate, "tls.key": other}, "tls.crt of secret shop/db and its tls.key are no pair"},
-		"a certificate that is none":        {redis, secret("tls.crt", hidden, "tls.key", hidden), "tls.crt of secret shop/db and its tls.key are no pair"},
+		"the key of another certificate":    {redis, map[string][]byte{"tls.crt": certificate, "tls.key": other}, "tls.crt of secret shop/db and its tls.key are not a pair"},
+		"a certificate that is none":        {redis, secret("tls.crt", hidden, "tls.key", hidden), "tls.crt of secret shop/db and its tls.key are not a pair"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := Open(tc.of, tc.secret)

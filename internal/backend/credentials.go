@@ -69,7 +69,7 @@ func (s credentials) pair() ([]tls.Certificate, error) {
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return nil, s.wrong(policy.SecretCertificate, fmt.Sprintf("and its %s are no pair: %v", policy.SecretPrivateKey, err))
+		return nil, s.wrong(policy.SecretCertificate, fmt.Sprintf("and its %s are not a pair: %v", policy.SecretPrivateKey, err))
 	}
 	return []tls.Certificate{pair}, nil
 }

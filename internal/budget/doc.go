@@ -2,6 +2,6 @@
 // that it shares with other clusters: the words between the part that draws from them
 // and the part that writes their status.
 //
-// It holds values only. Whoever runs the regions fills them in, whoever reconciles
+// It holds values only. The part that runs the regions fills them in, the part that reconciles
 // FederatedBudgets reads them, and neither needs to know the other.
 package budget

@@ -90,7 +90,7 @@ func TestNewNameIsServed(t *testing.T) {
 }
 
 // TestAuthorityRenewalKeepsTrust: sidecars learn the authority when they are
-// injected and are not told of a new one.
+// injected and do not hear of a new one.
 func TestAuthorityRenewalKeepsTrust(t *testing.T) {
 	first := mustRenew(t, bundle{}, bundle{}, epoch)
 	now := epoch.Add(authorityLife * 3 / 4)

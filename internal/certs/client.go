@@ -12,7 +12,7 @@ import (
 )
 
 // NewClient returns a new certificate and its key as PEM, by which a client proves for
-// so long, to whoever trusts the authority, that it is called name. It fails before the
+// that long, to servers that trust the authority, that it is called name. It fails before the
 // Manager is ready.
 func (m *Manager) NewClient(name string, life time.Duration) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -5,7 +5,7 @@
 // what is due and writes it back by compare-and-swap, so that of several replicas
 // that act at once one wins and the others take over its result. What a replica
 // serves and remembers survives the Secret: a deleted or damaged one is written
-// anew under the same authority, which sidecars have learned at their injection
+// again under the same authority, which sidecars have learned at their injection
 // and could not unlearn.
 //
 // Every replica also puts the authority into the webhook configurations and puts

@@ -66,7 +66,7 @@ func TestNoHandshakeFailsAcrossRotations(t *testing.T) {
 	}
 }
 
-// published returns what the API server is told to trust.
+// published returns what the API server is configured to trust.
 func published(t *testing.T, c client.Client) []byte {
 	t.Helper()
 	var injector admissionv1.MutatingWebhookConfiguration

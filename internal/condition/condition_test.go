@@ -38,7 +38,7 @@ func TestMerge(t *testing.T) {
 			want:   []metav1.Condition{ready},
 			merged: []metav1.Condition{stamped(ready, 2, before)},
 		},
-		"a new reason under the same status is no transition": {
+		"a new reason under the same status is not a transition": {
 			have:   []metav1.Condition{stamped(condition.True("Ready", "Once", "m"), 2, before)},
 			want:   []metav1.Condition{ready},
 			merged: []metav1.Condition{stamped(ready, 2, before)},

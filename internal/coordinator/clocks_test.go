@@ -117,7 +117,7 @@ func (n *node) ask(want int64) *fleetpb.LeaseReply {
 	return n.term.lease(n.t.Context(), limit, err, request)
 }
 
-// lead grants for so long, renewing each second, and notes what it grants by window.
+// lead grants for that long, renewing each second, and notes what it grants by window.
 func (n *node) lead(lasts time.Duration, granted map[int64]int64) {
 	n.t.Helper()
 	most := n.p.Limits[0].Rates[0].Limit

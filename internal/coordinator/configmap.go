@@ -129,7 +129,7 @@ func (t *ConfigMapTerms) present(ctx context.Context, term uint64) (*corev1.Conf
 	return recorded, nil
 }
 
-// record enters h, of whose ledger so many bytes are here, and the rest in parts.
+// record enters h, of whose ledger that many bytes are here, and the rest in parts.
 func record(into *corev1.ConfigMap, h Handover, here, parts int) {
 	into.Data = map[string]string{termKey: strconv.FormatUint(h.Term, 10)}
 	into.BinaryData = map[string][]byte{}

@@ -237,15 +237,15 @@ func (c *Coordinator) Refresh(namespace string) {
 	}
 }
 
-// Changed names policies of which something changed that a condition depends on.
+// Changed names policies with a change that a condition depends on.
 // Names may be repeated. The channel is never closed; it has one reader.
 func (c *Coordinator) Changed() <-chan types.NamespacedName { return c.notices.out }
 
-// PoolsChanged names pools of which something changed that a condition depends on,
+// PoolsChanged names pools with a change that a condition depends on,
 // as Changed does policies.
 func (c *Coordinator) PoolsChanged() <-chan types.NamespacedName { return c.poolNotices.out }
 
-// BudgetsChanged names FederatedBudgets of which something changed that a condition
+// BudgetsChanged names FederatedBudgets with a change that a condition
 // depends on, as Changed does policies.
 func (c *Coordinator) BudgetsChanged() <-chan types.NamespacedName { return c.budgetNotices.out }
 

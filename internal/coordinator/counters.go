@@ -26,7 +26,7 @@ type counters struct {
 
 // hashes are the values of a limit that have counters of their own. Time is cut into
 // spans, the longest windows of the limit. A place is taken in one span, and free in
-// the next for whoever comes first; its counter is dropped a span later.
+// the next for the value that comes first; its counter is dropped a span later.
 type hashes struct {
 	begins, ends limiter.Instant // of the span
 	gone         limiter.Instant // the counters of the span are, too

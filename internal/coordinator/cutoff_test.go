@@ -108,7 +108,7 @@ type cutOff struct {
 	keyed   bool
 	maxKeys int
 	away    time.Duration // how long B is cut off from the controller
-	burst   time.Duration // B admits far too much for so long, beginning 2 s after it was cut off
+	burst   time.Duration // B admits far too much for that long, beginning 2 s after it was cut off
 	window  limiter.Micros
 	open    bool // admitted by onStoreUnavailable Allow; else as if granted
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// shared is Budgets with so many units of each second for every budget. It outlives
+// shared is Budgets with that many units of each second for every budget. It outlives
 // terms.
 type shared struct {
 	limit int64
@@ -144,7 +144,7 @@ func (k *caller) take(n int64) *fleetpb.LeaseReply {
 	return k.send(&fleetpb.LeaseRequest{Op: int32(limiter.Take), Min: 1, Want: n})
 }
 
-// giveBack returns so many units of a reply.
+// giveBack returns that many units of a reply.
 func (k *caller) giveBack(n int64, of *fleetpb.LeaseReply) {
 	k.t.Helper()
 	k.send(&fleetpb.LeaseRequest{Op: int32(limiter.Return), Want: n, Windows: of.GetWindows(), AtMicros: of.GetNowMicros()})
@@ -353,7 +353,7 @@ func TestANewLeaderDoesNotGrantWhatABudgetDid(t *testing.T) {
 }
 
 // TestUnitsGoBackWhereTheyCameFrom: in the window in which the scope is edited nobody
-// can tell, so they are forfeited.
+// knows, so they are forfeited.
 func TestUnitsGoBackWhereTheyCameFrom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared(50)

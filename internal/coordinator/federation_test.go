@@ -89,8 +89,8 @@ func (c *cluster) ask(units int64) {
 	}
 }
 
-// tell has every sidecar report what it counted, of windows that are over for good.
-func (c *cluster) tell() {
+// reportAll has every sidecar report what it counted, of windows that are over for good.
+func (c *cluster) reportAll() {
 	over := time.Now().Unix() - 1
 	for i, s := range c.sidecars {
 		r := &fleetpb.LimitReport{Namespace: "shop", Policy: "checkout", Limit: "all", Generation: 1}
@@ -138,8 +138,8 @@ func TestTwoClustersShareABudget(t *testing.T) {
 			us.ask(3)
 			time.Sleep(90 * time.Millisecond)
 			if time.Now().Nanosecond() > 800e6 {
-				eu.tell()
-				us.tell()
+				eu.reportAll()
+				us.reportAll()
 				time.Sleep(time.Second - time.Duration(time.Now().Nanosecond()))
 			}
 			s, err := root.Observe(t.Context(), "acme/checkout")

@@ -242,7 +242,7 @@ func TestEveryFieldOfAQueryIsSent(t *testing.T) {
 	}, "Query.ID", "Query.Holders") // by which the answer is known, and who is asked
 }
 
-func TestHoldersAreToldOfTheirPoliciesOnly(t *testing.T) {
+func TestHoldersAreSentTheirPoliciesOnly(t *testing.T) {
 	name := types.NamespacedName{Namespace: "n", Name: "p"}
 	s := &session{
 		queue: make(chan *fleetpb.ToHolder, 1), told: map[types.NamespacedName]int64{}, back: true,
@@ -251,6 +251,6 @@ func TestHoldersAreToldOfTheirPoliciesOnly(t *testing.T) {
 	s.sendHolders(map[types.NamespacedName]int64{name: 3, {Namespace: "n", Name: "other"}: 4}, true, newReturns(func() limiter.Instant { return 1 }, true, nil))
 	got := (<-s.queue).GetHolders().GetCounts()
 	if len(got) != 1 || got[0].GetNamespace() != "n" || got[0].GetPolicy() != "p" || got[0].GetHolders() != 3 {
-		t.Errorf("it is told of %v", got)
+		t.Errorf("it heard of %v", got)
 	}
 }

@@ -282,7 +282,7 @@ func TestOlderGenerationsWorkByTheNewest(t *testing.T) {
 	})
 }
 
-// A pod that left a pool tells of what it still has in flight until that is done.
+// A pod that left a pool reports what it still has in flight until that is done.
 func TestAPodLetsGoOfAPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pooled("shop", 1, 10)
@@ -420,12 +420,12 @@ func TestWhoWaitsForAQuarantine(t *testing.T) {
 		after time.Duration // of the leader's term the first beat comes
 		want  bool
 	}{
-		"nobody led before":                               {left: Handover{First: true}},
-		"the record was deleted, not the lock":            {left: Handover{First: true}, seen: time.Minute, want: true},
-		"the leader before crashed":                       {left: Handover{Term: 1}, want: true},
-		"a pool that is new long after a crash":           {left: Handover{Term: 1}, after: leaseTTL},
-		"the leader before handed over pools":             {left: Handover{Term: 1, Pools: noPools(t)}},
-		"what the leader before handed over is no record": {left: Handover{Term: 1, Pools: []byte("not pools")}, want: true},
+		"nobody led before":                                  {left: Handover{First: true}},
+		"the record was deleted, not the lock":               {left: Handover{First: true}, seen: time.Minute, want: true},
+		"the leader before crashed":                          {left: Handover{Term: 1}, want: true},
+		"a pool that is new long after a crash":              {left: Handover{Term: 1}, after: leaseTTL},
+		"the leader before handed over pools":                {left: Handover{Term: 1, Pools: noPools(t)}},
+		"what the leader before handed over is not a record": {left: Handover{Term: 1, Pools: []byte("not pools")}, want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -60,7 +60,7 @@ func TestLeasesAreOfWhatWasPublishedToThePod(t *testing.T) {
 		"a counter of a limit without a key": {
 			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Key.Hash = store.HashValue("x") }, want: "has no counter",
 		},
-		"a counter that is no hash": {
+		"a counter that is not a hash": {
 			policy: of(perIP), change: func(r *fleetpb.LeaseRequest) { r.Key.Hash = "x" }, want: "has no counter",
 		},
 		"a policy that uses another store":              {policy: of(onRedis), want: "does not keep its counters in this controller", outage: true},
@@ -71,7 +71,7 @@ func TestLeasesAreOfWhatWasPublishedToThePod(t *testing.T) {
 		"a reset, which is not a holder's": {
 			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Op = int32(limiter.Reset) }, want: fmt.Sprintf("op %d", limiter.Reset),
 		},
-		"a tenant that is no hash": {
+		"a tenant that is not a hash": {
 			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Tenant = "gold" }, want: `tenant hash "gold"`,
 		},
 		"nothing": {

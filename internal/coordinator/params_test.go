@@ -81,7 +81,7 @@ func TestNothingIsGrantedFromBeforeTheStoreTookOver(t *testing.T) {
 	})
 }
 
-func TestAReplyTellsAllThatTheStoreSaid(t *testing.T) {
+func TestAReplyContainsAllThatTheStoreSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bucket, leaky := limited("shop", 1, 10, limiter.Second), limited("shop", 1, 10, limiter.Second)
 		bucket.Name, leaky.Name = "bucket", "leaky"
@@ -108,7 +108,7 @@ func TestAReplyTellsAllThatTheStoreSaid(t *testing.T) {
 }
 
 // TestNobodyIsServedBeforeTheLeaderCaughtUp: what it knows may be older than what
-// sidecars were told.
+// sidecars were sent.
 func TestNobodyIsServedBeforeTheLeaderCaughtUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		behind := make(chan error)

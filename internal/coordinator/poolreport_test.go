@@ -16,8 +16,8 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// tell sends what the holder says of a pool; change may alter it.
-func (h *holder) tell(p *policy.Pool, change ...func(*fleetpb.PoolReport)) {
+// reportPool sends what the holder reports of a pool; change may alter it.
+func (h *holder) reportPool(p *policy.Pool, change ...func(*fleetpb.PoolReport)) {
 	h.t.Helper()
 	r := &fleetpb.PoolReport{
 		Namespace: p.Namespace, Pool: p.Name, Generation: p.Generation,
@@ -39,8 +39,8 @@ func TestPoolsAreObserved(t *testing.T) {
 		a, b := l.join(pod("shop", "web-0"), "1"), l.join(pod("shop", "web-1"), "1")
 		defer a.close()
 		defer b.close()
-		a.tell(p)
-		b.tell(p, func(r *fleetpb.PoolReport) {
+		a.reportPool(p)
+		b.reportPool(p, func(r *fleetpb.PoolReport) {
 			r.InFlight, r.Spared, r.Queued, r.LatencyMicros = 4, 1, 2, 30_000
 			r.Partitions = []*fleetpb.PoolReport_Partition{{Name: "live", Guaranteed: 4, InFlight: 1}}
 		})
@@ -114,21 +114,21 @@ func TestReportsOfPoolsThatWereNotSentAreLeftOut(t *testing.T) {
 		a, b := l.join(pod("shop", "web-0"), "1"), l.join(pod("bank", "web-0b"), "1")
 		defer a.close()
 		defer b.close()
-		a.tell(bank)
+		a.reportPool(bank)
 		if got := l.ObservePool("bank", "db"); got.Sessions[0].Report != nil || got.Figures.InFlight != 0 {
 			t.Errorf("observation = %+v, want nothing of another namespace's pod", got)
 		}
 	})
 }
 
-// What a condition says of a pool is told at once.
-func TestChangesOfAPoolAreTold(t *testing.T) {
+// A change of a condition of a pool is published at once.
+func TestChangesOfAPoolAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pooled("shop", 1, 10)
 		registry := prometheus.NewRegistry()
 		l := lead(t, first(), sharing(p), func(c *Config) { c.Registerer = registry })
 		defer l.end()
-		told := func(why string, want bool) {
+		published := func(why string, want bool) {
 			t.Helper()
 			time.Sleep(auditInterval)
 			synctest.Wait()
@@ -137,7 +137,7 @@ func TestChangesOfAPoolAreTold(t *testing.T) {
 				select {
 				case name := <-l.PoolsChanged():
 					if want := (types.NamespacedName{Namespace: "shop", Name: "db"}); name != want {
-						t.Errorf("told of %v, want %v", name, want)
+						t.Errorf("published %v, want %v", name, want)
 					}
 					got = true
 					synctest.Wait()
@@ -147,26 +147,26 @@ func TestChangesOfAPoolAreTold(t *testing.T) {
 				break
 			}
 			if got != want {
-				t.Errorf("%s: told: %t, want %t", why, got, want)
+				t.Errorf("%s: published: %t, want %t", why, got, want)
 			}
 		}
 		h := l.join(pod("shop", "web-0"), "1")
 		defer h.close()
-		told("a pod acknowledged", true)
-		h.tell(p)
-		told("the first report", true)
-		h.tell(p, func(r *fleetpb.PoolReport) { r.InFlight = 4 })
-		told("a figure", false)
-		h.tell(p, func(r *fleetpb.PoolReport) { r.Holders = 3 })
-		told("another holder", true)
-		h.tell(p, func(r *fleetpb.PoolReport) { r.Pool, r.CoordinatorError = "cache", "no route" })
-		told("a pool that it was not sent", false)
-		h.tell(p, func(r *fleetpb.PoolReport) { r.Fenced, r.Share, r.Ceiling, r.FencedTotal = true, 0, 0, 2 })
-		told("a fence", true)
-		h.tell(p, func(r *fleetpb.PoolReport) { r.FencedTotal, r.CoordinatorError = 2, "no route" })
-		told("an error", true)
-		h.tell(p, func(r *fleetpb.PoolReport) { r.FencedTotal, r.Occupied = 2, 11 })
-		told("an overshoot", true)
+		published("a pod acknowledged", true)
+		h.reportPool(p)
+		published("the first report", true)
+		h.reportPool(p, func(r *fleetpb.PoolReport) { r.InFlight = 4 })
+		published("a figure", false)
+		h.reportPool(p, func(r *fleetpb.PoolReport) { r.Holders = 3 })
+		published("another holder", true)
+		h.reportPool(p, func(r *fleetpb.PoolReport) { r.Pool, r.CoordinatorError = "cache", "no route" })
+		published("a pool that it was not sent", false)
+		h.reportPool(p, func(r *fleetpb.PoolReport) { r.Fenced, r.Share, r.Ceiling, r.FencedTotal = true, 0, 0, 2 })
+		published("a fence", true)
+		h.reportPool(p, func(r *fleetpb.PoolReport) { r.FencedTotal, r.CoordinatorError = 2, "no route" })
+		published("an error", true)
+		h.reportPool(p, func(r *fleetpb.PoolReport) { r.FencedTotal, r.Occupied = 2, 11 })
+		published("an overshoot", true)
 		if f := l.ObservePool("shop", "db").Figures; f.Verdict != audit.Exceeded || f.Overshoot.Worst != 1 {
 			t.Errorf("figures = %+v, want one request too many", f)
 		}

@@ -22,7 +22,7 @@ func (t *term) sendClocks(s *session, by *config) {
 			continue
 		}
 		server := of.Server()
-		if _, told := s.clocks[server]; told {
+		if _, known := s.clocks[server]; known {
 			continue
 		}
 		if known := t.Reached(of); known.Now > 0 {

@@ -14,7 +14,7 @@ import (
 
 // A holder is sent what is known of the clocks of its own stores before it is sent to ask
 // them, as soon as something is known, and once.
-func TestAHolderIsToldWhatClocksHadShown(t *testing.T) {
+func TestAHolderHearsWhatClocksHadShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := onRedis(day, false), onRedis(day, false)
 		there.Namespace, there.Store.Address = "other", "theirs:6379"

@@ -257,8 +257,8 @@ func TestAPoolReportThatCannotBeReadCostsThatReport(t *testing.T) {
 				defer l.end()
 				h := l.join(pod("shop", "web-0"), "1")
 				defer h.close()
-				h.tell(p)
-				h.tell(p, change)
+				h.reportPool(p)
+				h.reportPool(p, change)
 				if rows := h.answered().GetRows(); len(rows) != 1 || rows[0].GetKind() != "pool" || rows[0].GetObject() != "db" || !strings.Contains(rows[0].GetError(), want) {
 					t.Errorf("answer = %v, want %q", rows, want)
 				}
@@ -266,7 +266,7 @@ func TestAPoolReportThatCannotBeReadCostsThatReport(t *testing.T) {
 				if len(got.Sessions) != 1 || !strings.Contains(got.Sessions[0].Rejected, want) || got.Sessions[0].Report.InFlight != 3 || l.rejectedCount(poolRow) != 1 {
 					t.Errorf("observation = %+v, want the session, its last report and why the next was not read", got)
 				}
-				h.tell(p, func(r *fleetpb.PoolReport) { r.InFlight = 4 })
+				h.reportPool(p, func(r *fleetpb.PoolReport) { r.InFlight = 4 })
 				if got := l.ObservePool("shop", "db"); got.Sessions[0].Report.InFlight != 4 {
 					t.Errorf("observation = %+v, want what came after", got)
 				}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestSidecarsAreToldWhereToWait: when they connect, and when that changes.
-func TestSidecarsAreToldWhereToWait(t *testing.T) {
+// TestSidecarsAreSentWhereToWait: when they connect, and when that changes.
+func TestSidecarsAreSentWhereToWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var there atomic.Pointer[[]string] // nil: that cannot be found out
 		there.Store(&[]string{"10.0.0.3:1", "10.0.0.2:1"})

@@ -16,7 +16,7 @@ const (
 	usualKeys = 500_000
 )
 
-// keysIn returns for how many keys there is room in a heap of so many bytes.
+// keysIn returns for how many keys there is room in a heap of that many bytes.
 func keysIn(heap int64) int {
 	if heap == math.MaxInt64 {
 		return usualKeys

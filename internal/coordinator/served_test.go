@@ -35,7 +35,7 @@ func (l *leader) serving(id Identity) *config {
 	return by
 }
 
-// toldOf returns how many holders of the policy the pod was told of.
+// toldOf returns how many holders of the policy the pod heard of.
 func (l *leader) toldOf(id Identity, p policy.Policy) int64 {
 	synctest.Wait()
 	s := l.present.Load().sessions.of(id.PodUID)
@@ -161,7 +161,7 @@ func TestAPodIsServedByTheNewestPart(t *testing.T) {
 	})
 }
 
-// TestHoldersThatAreServedCount, in the numbers that holders are told, too.
+// TestHoldersThatAreServedCount, in the numbers that holders hear, too.
 func TestHoldersThatAreServedCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := limited("shop", 1, 10, limiter.Second)
@@ -208,7 +208,7 @@ func TestNoNumberOfHoldersFallsWhileOneIsUnknown(t *testing.T) {
 			t.Helper()
 			time.Sleep(time.Second)
 			if got := l.toldOf(stays, secondOf(good)); got != want {
-				t.Errorf("%s %d holders are told, want %d", when, got, want)
+				t.Errorf("%s the pod heard of %d holders, want %d", when, got, want)
 			}
 		}
 		time.Sleep(figuresTime)
@@ -255,14 +255,14 @@ func TestWhatIsServedIsCounted(t *testing.T) {
 		}
 		rounds()
 		s.report(countedOf(good, 15)) // of a window that began when all was known
-		(&holder{sidecar: s}).tell(db)
+		(&holder{sidecar: s}).reportPool(db)
 		rounds()
 		got := l.figures()
 		if got.Overshoot == nil || got.Overshoot.Observed != 5 || got.Overshoot.Worst != 8 {
 			t.Errorf("figures = %+v, overshoot %+v, want an overshoot of 8 and one of 5 last", got, got.Overshoot)
 		}
 		if got := l.ObservePool("shop", "db"); len(got.Sessions) != 1 || got.Sessions[0].Report == nil || got.Figures.InFlight != 3 {
-			t.Errorf("pool = %+v, want what the holder told", got)
+			t.Errorf("pool = %+v, want what the holder reported", got)
 		}
 		s.close()
 		if got := l.ObservePool("shop", "db"); got.Figures.InFlight != 0 {
@@ -271,9 +271,9 @@ func TestWhatIsServedIsCounted(t *testing.T) {
 	})
 }
 
-// TestWhatWasToldOfABrokenPolicyIsMissedOnceItIsRepaired: it is not in the books, and its
+// TestTheRefusalOfABrokenPolicyIsDroppedOnceItIsRepaired: it is not in the books, and its
 // windows have no figure. Those of the other policy have.
-func TestWhatWasToldOfABrokenPolicyIsMissedOnceItIsRepaired(t *testing.T) {
+func TestTheRefusalOfABrokenPolicyIsDroppedOnceItIsRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := limited("shop", 1, 10, limiter.Second)
 		both := []policy.Policy{good, secondOf(good)}

@@ -105,8 +105,8 @@ func TestUsageIsTheSumOverAllLimits(t *testing.T) {
 		silent string              // a holder that reports nothing any more
 		want   ledger.Usage
 	}{
-		"all told":                {want: ledger.Usage{Index: 100, Admitted: 2 * (1 + 2 + 8), Refused: 6, Complete: true}},
-		"one holder has not told": {silent: api, want: ledger.Usage{Index: 100, Admitted: 1 + 2 + 8, Refused: 3}},
+		"all reported":                {want: ledger.Usage{Index: 100, Admitted: 2 * (1 + 2 + 8), Refused: 6, Complete: true}},
+		"one holder has not reported": {silent: api, want: ledger.Usage{Index: 100, Admitted: 1 + 2 + 8, Refused: 3}},
 		"one ceased to draw from it": {
 			during: func(b *ledgerBook) {
 				p := federatedOf("checkout", map[string]string{"a": "x", "c": "y", "d": ""})
@@ -135,7 +135,7 @@ func TestUsageIsTheSumOverAllLimits(t *testing.T) {
 				}
 				counts[limitName{policy: policyName("search"), limit: "a"}] = row(8, 1)
 				all := policyNames("checkout", "search")
-				tell := func(reports map[limitName]audit.Report) {
+				reportAll := func(reports map[limitName]audit.Report) {
 					for _, h := range []string{web, api} {
 						if h != tc.silent || reports == nil {
 							b.books.report(holderOf(h), all, reports, map[limitName]struct{}{}, false)
@@ -145,16 +145,16 @@ func TestUsageIsTheSumOverAllLimits(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				for range 10 {
-					tell(nil)
+					reportAll(nil)
 				}
 				before := time.Now()
 				if tc.during != nil {
 					tc.during(b)
 				}
-				tell(counts)
+				reportAll(counts)
 				over := time.Now()
 				for range 4 {
-					tell(map[limitName]audit.Report{})
+					reportAll(map[limitName]audit.Report{})
 				}
 				if got := b.books.usage("x", window, before, over); got != tc.want {
 					t.Errorf("got %+v, want %+v", got, tc.want)
@@ -167,8 +167,8 @@ func TestUsageIsTheSumOverAllLimits(t *testing.T) {
 	}
 }
 
-// TestAWindowThatNobodyToldOfIsKnownToBeEmptyOnceAllReported, and not before.
-func TestAWindowThatNobodyToldOfIsKnownToBeEmptyOnceAllReported(t *testing.T) {
+// TestAWindowThatNobodyNamedIsKnownToBeEmptyOnceAllReported, and not before.
+func TestAWindowThatNobodyNamedIsKnownToBeEmptyOnceAllReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &ledgerBook{t: t, books: newBooks(time.Now())}
 		b.publish(federatedOf("checkout", map[string]string{"a": "x"}))

@@ -92,7 +92,7 @@ func TestTokenReviewer(t *testing.T) {
 		"an API server that knows no audiences": {
 			change: func(s *authenticationv1.TokenReviewStatus) { s.Audiences = nil }, refuse: true,
 		},
-		"a user that is no service account": {
+		"a user that is not a service account": {
 			change: func(s *authenticationv1.TokenReviewStatus) { s.User.Username = "system:serviceaccountant:shop:x" }, refuse: true,
 		},
 		"a service account without a namespace": {
@@ -207,12 +207,12 @@ func TestWhatCannotBeAcceptedIsNotReviewed(t *testing.T) {
 		unsure   bool
 	}{
 		"a token as kubelets make it":                     {token: claims(`["weir.dev"]`, soon, web), reviewed: true},
-		"one audience that is no list":                    {token: claims(`"weir.dev"`, soon, web), reviewed: true},
+		"one audience that is not a list":                 {token: claims(`"weir.dev"`, soon, web), reviewed: true},
 		"several audiences":                               {token: claims(`["vault","weir.dev"]`, soon, web), reviewed: true},
 		"a token that ended while clocks may differ":      {token: claims(`["weir.dev"]`, now.Add(-clockSkew/2), web), reviewed: true},
 		"another audience":                                {token: claims(`["https://kubernetes.default.svc"]`, soon, web)},
 		"no audience":                                     {token: claims(`null`, soon, web)},
-		"an audience that is no string":                   {token: claims(`7`, soon, web)},
+		"an audience that is not a string":                {token: claims(`7`, soon, web)},
 		"expired":                                         {token: claims(`["weir.dev"]`, now.Add(-clockSkew-time.Minute), web)},
 		"without an end":                                  {token: tokenOf(`{"aud":["weir.dev"],"kubernetes.io":`+web+`}`, "s")},
 		"no pod":                                          {token: claims(`["weir.dev"]`, soon, `{"namespace":"shop"}`)},
@@ -311,7 +311,7 @@ func (s steady) Create(_ context.Context, r *authenticationv1.TokenReview, _ met
 	return r, err
 }
 
-// slow answers that a token is bound to shop/web-0, once it is told to.
+// slow answers that a token is bound to shop/web-0, once the test lets it.
 type slow struct {
 	authenticationclient.TokenReviewInterface
 	asked  *atomic.Int64

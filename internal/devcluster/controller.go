@@ -30,7 +30,7 @@ func newControllerPorts() (controllerPorts, error) {
 const restartPause = time.Second
 
 // A Controller is Weir's control plane as a process that can be stopped, killed
-// and started again. One that dies without being told to is started again.
+// and started again. One that dies by itself is started again.
 type Controller struct {
 	spec  process.Spec
 	ports controllerPorts

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// served is what a fake container tells of itself.
+// served is what a fake container reports of itself.
 type served struct {
 	Args, Env []string
 	Token     string

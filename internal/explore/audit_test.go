@@ -13,7 +13,7 @@ import (
 type auditor interface {
 	// passed notes that a tick passed, and what the store's clock reads.
 	passed(now limiter.Instant) auditor
-	// asked notes that the store decides by p, while holders have so many units in
+	// asked notes that the store decides by p, while holders have that many units in
 	// hand.
 	asked(p limiter.Params, inHand int64) auditor
 	// granted notes what a result granted, or took back.
@@ -27,7 +27,7 @@ type auditor interface {
 }
 
 // windowAudit holds fixed windows to their limits. A window binds from the first
-// command in it to its end. Windows that an edit does not name are not begun anew,
+// command in it to its end. Windows that an edit does not name are not begun again,
 // and what it names besides begins when they have ended.
 type windowAudit struct {
 	extra   int64 // may be admitted on top of the limit

@@ -38,7 +38,7 @@ func (c contract) enter(p limiter.Params) contract {
 	return c
 }
 
-// kindOf tells algorithms apart between which an edit has to wait.
+// kindOf distinguishes algorithms between which an edit has to wait.
 func kindOf(a limiter.Algorithm) byte {
 	switch a {
 	case limiter.FixedWindow:
@@ -66,7 +66,7 @@ func (c contract) asked(p limiter.Params, inHand int64) auditor {
 	}
 	c.next = &p
 	if w, ok := c.auditor.(windowAudit); ok {
-		w.params.Rates = nil // what ends does not begin anew
+		w.params.Rates = nil // what ends does not begin again
 		c.auditor = w
 	}
 	return c.unlessOpen()

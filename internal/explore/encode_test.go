@@ -9,7 +9,7 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// encode appends what tells worlds apart. Instants count from the present, so that
+// encode appends what distinguishes worlds. Instants count from the present, so that
 // worlds are alike which differ only by when they are; and instants are alike that
 // have been past for longer than anything looks back.
 func (f *fleet) encode(b []byte, w world) []byte {

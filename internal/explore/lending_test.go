@@ -99,7 +99,7 @@ func (l lending) request(pool limiter.Params, c course, i int) course {
 	return c
 }
 
-// best tries all budgets beside at most so many leases of the sizes, and returns
+// best tries all budgets beside at most that many leases of the sizes, and returns
 // the least that is refused in the worst case, and the least of even budgets.
 func best(t *testing.T, n int, limit, leases int64, sizes ...int64) (least, even int64) {
 	t.Helper()

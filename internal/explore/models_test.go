@@ -9,7 +9,7 @@ import (
 )
 
 // A model is a fleet that has to keep its promise to the unit: no history breaks
-// it, and the shortest one that admits as much as it allows has so many steps.
+// it, and the shortest one that admits as much as it allows has that many steps.
 type model struct {
 	name  string
 	steps int

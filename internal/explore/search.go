@@ -12,7 +12,7 @@ type Model[S, A any] struct {
 	Init []S
 	// Next yields all that can happen in a state and the states that follow.
 	Next func(S) iter.Seq2[A, S]
-	// Encode appends to b what tells a state from others. States with equal
+	// Encode appends to b what distinguishes a state from others. States with equal
 	// encodings must allow the same futures: of each such class one is searched.
 	Encode func(b []byte, s S) []byte
 	// Check returns what is wrong with a state, nil when nothing is.
@@ -39,7 +39,7 @@ type Counterexample[S, A any] struct {
 	Broken error
 }
 
-// String tells the history, one step a line.
+// String prints the history, one step a line.
 func (c *Counterexample[S, A]) String() string {
 	var b []byte
 	for i, a := range c.Trace {

@@ -11,7 +11,7 @@ import (
 
 // The trilemma: N nodes share a limit L of one window, and demand may fall on any
 // of them. Δ is the most that is admitted beyond L, U the most that is refused
-// although it was within L, and coordination is what the nodes tell each other.
+// although it was within L, and coordination is what the nodes send each other.
 // Without any,
 //
 //	Δ + N·U ≥ (N−1)·L

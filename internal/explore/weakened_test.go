@@ -11,7 +11,7 @@ import (
 
 // A weakening takes one rule away from the production code, by what surrounds it,
 // and shows that the promise needed it: the shortest history that breaks the
-// promise has so many steps.
+// promise has that many steps.
 type weakening struct {
 	rule  string // that is taken away
 	steps int

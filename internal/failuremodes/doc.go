@@ -5,5 +5,5 @@
 // Each row of a budget names a fault, what a region does meanwhile, what is lost and how it recovers.
 // The figures in these words are bounds: the row's test injects the fault under load,
 // measures them, and fails outside of the bounds. docs/failure-modes.md is rendered from
-// the same rows, so it cannot tell anything else.
+// the same rows, so it cannot say anything else.
 package failuremodes

@@ -29,7 +29,7 @@ var groups = []struct {
 	{"The store of a policy", []fault{
 		{
 			"The store goes away while sidecars hold credits", "They spend the credits until their deadline; then `onStoreUnavailable` decides, and the condition `StoreReachable` says so",
-			[]string{"pkg/twotier:TestCreditsInHandOutliveTheStore", "pkg/twotier:TestFailureActionDecidesWhileTheStoreIsUnavailable", "controllers:TestAnUnreachableRedisIsTold", torture + "kill a store"},
+			[]string{"pkg/twotier:TestCreditsInHandOutliveTheStore", "pkg/twotier:TestFailureActionDecidesWhileTheStoreIsUnavailable", "controllers:TestAnUnreachableRedisIsReported", torture + "kill a store"},
 			"",
 		},
 		{

@@ -258,10 +258,10 @@ var leaderRows = []row{
 	},
 	{
 		id:      "hub-replaced",
-		fault:   "The budget moves to another hub: deleted in the old one, applied in the new one, members told where",
+		fault:   "The budget moves to another hub: deleted in the old one, applied in the new one, members moved to it",
 		does:    "The new hub's memory begins then: it grants nothing of the open window",
 		lost:    "{unserved}, the open one",
-		heals:   "{healed} after the members were told",
+		heals:   "{healed} after the members were moved",
 		setup:   setup{mortal: true},
 		figures: figures{"unserved": exactly(1, "windows"), "healed": atMost(9, "s")},
 		prove:   replaced,

@@ -38,7 +38,7 @@ func (l *line) set(f func(l *line)) {
 	f(l)
 }
 
-// delay makes every message take so long.
+// delay makes every message take that long.
 func (l *line) delay(d func() time.Duration) { l.set(func(l *line) { l.there, l.back = d, d }) }
 
 // Apply implements federation.Coordinator. A command arrives although nobody waits for

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write docs/failure-modes.md anew")
+var update = flag.Bool("update", false, "rewrite docs/failure-modes.md")
 
 const page = "../../docs/failure-modes.md"
 
@@ -35,22 +35,22 @@ func TestThePageIsTheTable(t *testing.T) {
 
 var braces = regexp.MustCompile(`\{(\w+)\}`)
 
-// TestRowsTellTheirFigures finds figures that no words tell, words that tell none of the
+// TestRowsNameTheirFigures finds figures that no words name, words that name none of the
 // row's, digits that nobody measures, and names that are used twice.
-func TestRowsTellTheirFigures(t *testing.T) {
+func TestRowsNameTheirFigures(t *testing.T) {
 	ids := map[string]bool{}
 	for _, s := range sections {
 		for _, r := range s.rows {
-			told := map[string]bool{}
+			named := map[string]bool{}
 			for _, found := range braces.FindAllStringSubmatch(r.words(), -1) {
-				told[found[1]] = true
+				named[found[1]] = true
 			}
 			want := slices.Sorted(maps.Keys(r.figures))
-			if got := slices.Sorted(maps.Keys(told)); !slices.Equal(got, want) {
-				t.Errorf("%s tells %v, and measures %v", r.id, got, want)
+			if got := slices.Sorted(maps.Keys(named)); !slices.Equal(got, want) {
+				t.Errorf("%s names %v, and measures %v", r.id, got, want)
 			}
 			if words := r.does + r.lost + r.heals; strings.ContainsAny(braces.ReplaceAllString(words, ""), "0123456789") {
-				t.Errorf("%s tells a figure that is not measured: %s", r.id, words)
+				t.Errorf("%s names a figure that is not measured: %s", r.id, words)
 			}
 			if ids[r.id] {
 				t.Errorf("%s is two rows", r.id)
@@ -88,7 +88,7 @@ func render() string {
 			if r.runs != virtual {
 				mark = " (" + r.runs.String() + ")"
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | 0 | `%s`%s |\n", r.fault, r.told(r.does), r.told(r.lost), r.told(r.heals), r.id, mark)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | 0 | `%s`%s |\n", r.fault, r.filled(r.does), r.filled(r.lost), r.filled(r.heals), r.id, mark)
 		}
 	}
 	return b.String()

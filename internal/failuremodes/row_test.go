@@ -78,8 +78,8 @@ func (f figure) holds(n float64) bool { return f.least <= n && n <= f.most }
 // words returns all that a row says.
 func (r *row) words() string { return strings.Join([]string{r.fault, r.does, r.lost, r.heals}, " ") }
 
-// told puts the figures into words, which begin with a capital.
-func (r *row) told(words string) string {
+// filled puts the figures into words, which begin with a capital.
+func (r *row) filled(words string) string {
 	for name, f := range r.figures {
 		words = strings.ReplaceAll(words, "{"+name+"}", f.String())
 	}
@@ -121,10 +121,10 @@ func (r *row) check(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(r.figures)) {
 		n, ok := got[name]
 		if f := r.figures[name]; !ok || !f.holds(n) {
-			t.Errorf("%s is %g (measured: %t), and is told to be %v", name, n, ok, f)
+			t.Errorf("%s is %g (measured: %t), and is said to be %v", name, n, ok, f)
 		}
 	}
 	if len(got) != len(r.figures) {
-		t.Errorf("measured %v, but told %v", got, r.figures)
+		t.Errorf("measured %v, but said %v", got, r.figures)
 	}
 }

@@ -15,7 +15,7 @@ var sections = []section{
 	{"The way to the coordinator", "", wayRows},
 	{"The hub", "The coordinator of type `Kubernetes`: a controller that leads, and its API server.", leaderRows},
 	{"Inside of a region", "", processRows},
-	{"Clocks", "No two clocks have to agree. What is told here is what happens when the one that counts is set.", clockRows},
+	{"Clocks", "No two clocks have to agree. This section shows what happens when the clock that counts is set.", clockRows},
 	{"Servers", "The coordinators of types `Redis` and `Postgres`, and the escrow of type `Redis`.", lossRows},
 }
 
@@ -34,7 +34,7 @@ attempt and never an error, except to those who ask a controller that is being k
 
 Rows run in virtual time, over the engine, the coordinators and the escrows as they are shipped, unless the last column names a real server. Where a
 row says nothing else, %d regions share %s units per window of %v, each is asked for %s in a second, messages take %v each
-way and the hub sets aside blocks of %d %%. Where it tells what of a window's limit is lost, each region is asked for %s in a second, more
+way and the hub sets aside blocks of %d %%. Where it names a part of a window's limit that is lost, each region is asked for %s in a second, more
 than there is. A region has recovered when it serves %d %% and more of what it is asked for in every stretch of time from then on that is
 as long as a window.
 

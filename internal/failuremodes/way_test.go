@@ -167,7 +167,7 @@ var wayRows = []row{
 	{
 		id:      "one-way",
 		fault:   "Commands of a region arrive for 20 windows, and no answer comes back",
-		does:    "As when it is cut off: it serves {served}. What it is granted without hearing of it is told in totals, so that asking again takes no more; the other regions serve {others}",
+		does:    "As when it is cut off: it serves {served}. Grants whose answers are lost are repeated as totals, so that asking again takes no more; the other regions serve {others}",
 		lost:    "What it was granted in vain: {vain} of the limit of the window in which it begins, and nothing of later ones",
 		heals:   "By its next attempt: {healed} after answers come again",
 		figures: figures{"vain": atMost(33, "%"), "served": atMost(3, "%"), "others": atLeast(99, "%"), "healed": atMost(9, "s")},

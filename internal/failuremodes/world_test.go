@@ -20,7 +20,7 @@ const id = "acme/checkout"
 
 var key = store.Key{Scope: store.Scope{Cluster: "c", Namespace: "ns", Policy: "p", Limit: "l"}}
 
-// What holds in a row that says nothing else. The page tells them.
+// What holds in a row that says nothing else. The page shows them.
 const (
 	limit        = int64(1000)
 	window       = limiter.Second
@@ -42,7 +42,7 @@ type setup struct {
 	outage    federation.Outage
 	nominal   int64 // of each member, which lends nothing of it
 	timeout   time.Duration
-	steps     bool // the coordinator's clock is set, so that it does not tell windows apart
+	steps     bool // the coordinator's clock is set, so that it does not distinguish windows
 	mortal    bool // processes are killed, so that requests to them are not answered
 
 	coordinator func(w *world) federation.Coordinator // in real time; nil for a hub in virtual time

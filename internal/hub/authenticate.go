@@ -23,7 +23,7 @@ func memberOf(ctx context.Context) string {
 }
 
 // authenticate returns the member that the certificate of the connection and the token
-// of the call both prove; its error is a status. The certificate is looked at anew: a
+// of the call both prove; its error is a status. The certificate is looked at again: a
 // connection may outlive it.
 func (s *Server) authenticate(ctx context.Context) (string, error) {
 	from, ok := peer.FromContext(ctx)

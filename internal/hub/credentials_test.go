@@ -35,7 +35,7 @@ func (w *world) update(t *testing.T, member string, change func(map[string][]byt
 }
 
 // TestSecretsOfMembers lets time pass and damages happen: what is good stays, and what
-// is not is made anew.
+// is not is made again.
 func TestSecretsOfMembers(t *testing.T) {
 	w := newWorld(t).start(t)
 	if err := w.kube.Get(t.Context(), secretNamed(w, MemberPrefix+"a"), &corev1.Secret{}); !apierrors.IsNotFound(err) {

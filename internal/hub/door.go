@@ -13,7 +13,7 @@ import (
 
 var errPace = errors.New("the member connects too often")
 
-// A door lets in whoever has a certificate of the authority, each member only so often.
+// A door lets in members that have a certificate of the authority, each member only so often.
 type door struct {
 	credentials.TransportCredentials
 	metrics *metrics
@@ -45,7 +45,7 @@ func (d *door) Clone() credentials.TransportCredentials {
 	return &door{TransportCredentials: d.TransportCredentials.Clone(), metrics: d.metrics, pace: d.pace}
 }
 
-// A member connects anew when its Secret changes and when the leader does. A few of its
+// A member connects again when its Secret changes and when the leader does. A few of its
 // replicas may do so one after another.
 const (
 	paceSpan = 10 * time.Second

@@ -65,8 +65,8 @@ func after(c ledger.Command, g ledger.Grant) ledger.Command {
 	return c
 }
 
-// TestRefusals lets a member, and whoever pretends to be one, ask in every way that
-// is not good. None of them reaches a budget.
+// TestRefusals lets a member, and a client that pretends to be one, ask in every way that
+// is no good. None of them reaches a budget.
 func TestRefusals(t *testing.T) {
 	w, foreign := newWorld(t).start(t), newWorld(t).start(t)
 	b, c, other := w.secret(t, "b"), w.secret(t, "c"), foreign.secret(t, "b")
@@ -204,7 +204,7 @@ func TestOpenConnections(t *testing.T) {
 	again := w.open(t, w.secret(t, "b"))
 	w.clock.Step(keyReadPace)
 	if _, err := again.Apply(t.Context(), budgetID, p, lease("b", 1, 5)); err != nil {
-		t.Errorf("the Secret that was made anew: %v", err)
+		t.Errorf("the Secret that was made again: %v", err)
 	}
 	requireRefused(t, call(), w.address, Unauthorized, "copy Secret weir-member-b")
 

@@ -48,6 +48,6 @@ var _ prometheus.Collector = (*Credentials)(nil)
 // Describe implements [prometheus.Collector].
 func (c *Credentials) Describe(ch chan<- *prometheus.Desc) { c.authority.Describe(ch) }
 
-// Collect implements [prometheus.Collector]: it tells when the federation's authority and
+// Collect implements [prometheus.Collector]: it exports when the federation's authority and
 // the server's certificate end. It has nothing to say before they are there.
 func (c *Credentials) Collect(ch chan<- prometheus.Metric) { c.authority.Collect(ch) }

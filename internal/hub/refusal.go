@@ -10,7 +10,7 @@ type Reason string
 const (
 	// Unauthorized: the hub does not accept the certificate or the token.
 	Unauthorized Reason = "Unauthorized"
-	// Untrusted: the member does not accept the certificate of whoever answers at the
+	// Untrusted: the member does not accept the certificate of the server that answers at the
 	// endpoint.
 	Untrusted Reason = "Untrusted"
 	// CertificateExpired: the member's certificate is not valid any more.

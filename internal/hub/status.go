@@ -71,5 +71,5 @@ func expired(member string, certificate *x509.Certificate) string {
 }
 
 func copySecret(member string) string {
-	return fmt.Sprintf("copy Secret %s%s anew from the namespace of the hub's controller", MemberPrefix, member)
+	return fmt.Sprintf("copy Secret %s%s again from the namespace of the hub's controller", MemberPrefix, member)
 }

@@ -18,14 +18,14 @@ import (
 
 const (
 	sweepInterval = time.Minute
-	// sweepAfter is how long a record outlives its last window, for whoever looks for it
+	// sweepAfter is how long a record outlives its last window, for a reader that looks for it
 	// and for clocks that differ.
 	sweepAfter = time.Hour
 )
 
 // A Sweeper enters in the records of budgets that this hub does not keep any more that it
 // ceased to: before it keeps one again another hub may have. It deletes them an hour after
-// their last window. A record that tells of slices stays: members may use them for as
+// their last window. A record of slices stays: members may use them for as
 // long as they are cut off.
 type Sweeper struct {
 	Journal *Journal

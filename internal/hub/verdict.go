@@ -35,7 +35,7 @@ func (c *connection) refused() error {
 	default:
 		out.Reason = Untrusted
 		out.Message = "its certificate is not accepted (" + (*last).Error() + "): let --federation-sans of its controller name the host of the endpoint, and copy Secret " +
-			MemberPrefix + c.member() + " anew if it is another hub"
+			MemberPrefix + c.member() + " again if it is another hub"
 	}
 	return out
 }

@@ -14,11 +14,11 @@ const (
 	// pods of a namespace, without a container in them.
 	dataplaneMode = "istio.io/dataplane-mode"
 
-	// captureEnv is no argument: a sidecar that is older than the injector would not
+	// captureEnv is not an argument: a sidecar that is older than the injector would not
 	// start with one that it does not know.
 	captureEnv = "WEIR_CAPTURE"
 
-	captureNone Capture = "none" // as the sidecar is told it: see plan.told
+	captureNone Capture = "none" // as the sidecar is configured: see plan.declared
 )
 
 // effective decides how requests come to the sidecar.
@@ -74,10 +74,10 @@ func meshOf(pod *corev1.Pod, ns NamespaceFacts) string {
 	return ""
 }
 
-// told is what the sidecar is told of its capture, for the controller to know. Whether
+// declared is the capture that the sidecar is configured with, for the controller to know. Whether
 // explicit was chosen, or is what is left without a port, makes a difference: to the
 // latter pod no request may ever be limited, and nobody wanted that.
-func (p *plan) told() Capture {
+func (p *plan) declared() Capture {
 	if p.aside {
 		return captureNone
 	}

@@ -22,7 +22,7 @@
 // package probe. Capture by port name has the sidecar take over the name of the
 // app's HTTP port: Services that target the port by name follow it, and the app
 // keeps listening on its number, where the kubelet's probes still find it and which
-// stays reachable for whoever addresses the pod by number. That needs no right that
+// stays reachable for clients that address the pod by number. That needs no right that
 // the restricted profile denies.
 //
 // A pod's annotations choose ports and amounts. They never reach the image, command,

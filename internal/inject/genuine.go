@@ -18,7 +18,7 @@ import (
 // be limited by nothing without a word.
 //
 // The annotation says where requests come in, which an author may choose anyway, and the
-// rest is rendered from it anew. Only what decides on whether the sidecar does its work is
+// rest is rendered from it again. Only what decides on whether the sidecar does its work is
 // compared: the API server fills in defaults, other webhooks add to every container, and
 // policies change between two calls.
 func foreign(pod *corev1.Pod, ns NamespaceFacts, cfg Config) string {

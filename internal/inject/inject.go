@@ -115,7 +115,7 @@ func mark(out, pod *corev1.Pod, s status) {
 	}
 }
 
-// hash tells sidecars of one rendering from those of another. The snapshot is
+// hash distinguishes sidecars of one rendering from those of another. The snapshot is
 // left out: it changes with every policy and the sidecar follows without a restart.
 // So is the token, which every pod has its own of.
 func (p *plan) hash() string {

@@ -24,7 +24,7 @@ func takeNames(spec *corev1.PodSpec, ports []Port) {
 	}
 }
 
-// replacement returns a name that tells people which port this was, or none
+// replacement returns a name that shows people which port this was, or none
 // where Kubernetes would refuse it.
 func replacement(c *corev1.Container, ports []Port, name string) string {
 	name += "-app"

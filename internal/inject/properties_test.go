@@ -117,7 +117,7 @@ func requireOurs(t *testing.T, pod, out *corev1.Pod, report Report) {
 	} else {
 		ours = append(ours, &out.Spec.InitContainers[inits])
 		if !isNativeSidecar(ours[len(ours)-1]) {
-			t.Error("the sidecar is no native one")
+			t.Error("the sidecar is not a native one")
 		}
 	}
 	for _, lists := range [][2][]corev1.Container{{pod.Spec.InitContainers, out.Spec.InitContainers}, {pod.Spec.Containers, out.Spec.Containers}} {
@@ -230,7 +230,7 @@ func requireCaptured(t *testing.T, out *corev1.Pod, report Report) {
 	}
 }
 
-// requireLeads checks that the flags of our containers tell of the same ports as the
+// requireLeads checks that the flags of our containers name the same ports as the
 // report, and that the sidecar accepts its probes.
 func requireLeads(t *testing.T, out *corev1.Pod, c *corev1.Container, report Report) {
 	t.Helper()

@@ -35,11 +35,11 @@ const (
 
 	podIPEnv = "WEIR_POD_IP"
 
-	// probeTokenEnv is no argument: containers that share the pod's processes may read
+	// probeTokenEnv is not an argument: containers that share the pod's processes may read
 	// those.
 	probeTokenEnv = "WEIR_PROBE_TOKEN"
 
-	uid = 65532 // of nobody in particular: at least 10000, so it is no user of the node
+	uid = 65532 // of nobody in particular: at least 10000, so it is not a user of the node
 )
 
 // volumeName returns a name for the token's volume that the pod does not use: a
@@ -144,7 +144,7 @@ func (p *plan) args() []string {
 }
 
 // linger is how long a classic sidecar goes on accepting requests when the pod ends.
-// It is told to stop at the same time as the app, which may take requests until the
+// It is signalled to stop at the same time as the app, which may take requests until the
 // pod is killed; a little of that time is left to give credits back in.
 func (p *plan) linger() time.Duration {
 	const farewell = 5 * time.Second
@@ -160,7 +160,7 @@ func (p *plan) env() []corev1.EnvVar {
 		{Name: "WEIR_CA_BUNDLE", Value: p.cfg.CABundle},
 		{Name: snapshotEnv, Value: p.cfg.Snapshot},
 		{Name: "WEIR_MODE", Value: p.mode},
-		{Name: captureEnv, Value: string(p.told())},
+		{Name: captureEnv, Value: string(p.declared())},
 	}
 	if len(p.probes) > 0 {
 		list = append(list, corev1.EnvVar{Name: probeTokenEnv, Value: p.cfg.ProbeToken})

@@ -69,7 +69,7 @@ func (a *annotated) unknown(kind, of string, values map[string]string, known []m
 	}
 }
 
-// hint says what to write: the marker that was meant, if that can be told.
+// hint says what to write: the marker that was meant, if that is clear.
 func hint(meant marker) string {
 	if meant != (marker{}) {
 		return "did you mean the " + meant.kind + " " + meant.key + "?"

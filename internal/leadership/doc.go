@@ -1,4 +1,4 @@
-// Package leadership tells whether this process surely leads, and marks its pod.
+// Package leadership reports whether this process surely leads, and marks its pod.
 //
 // Leader election notices a lost lease late in a process that was suspended;
 // code that grants something that two leaders must not both grant asks Lock.Covers at

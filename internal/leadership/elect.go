@@ -18,7 +18,7 @@ type Timing struct {
 
 // Elect has a manager elect its leader by the lock. The lease is given back only after
 // everything that needs it has stopped, however long that takes: the coordinator seals
-// its ledger before it returns, and whoever leads next relies on that.
+// its ledger before it returns, and the next leader relies on that.
 func Elect(options *manager.Options, lock *Lock, t Timing) {
 	forever := time.Duration(-1)
 	options.LeaderElection = true

@@ -53,7 +53,7 @@ type Config struct {
 var errLapsed = errors.New("the Lease is gone, and another process may have led since it was renewed")
 
 // Leases returns a client for Config that is the lock's own: nothing else uses up its
-// rate, and one request that hangs does not cost a lease that holds so long. It leaves
+// rate, and one request that hangs does not cost a lease that holds that long. It leaves
 // config as it is.
 func Leases(config *rest.Config, hold time.Duration) (coordinationv1client.LeasesGetter, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")

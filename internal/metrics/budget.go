@@ -12,7 +12,7 @@ var (
 
 	budgetLimit       = prometheus.NewDesc("weir_budget_limit", "Units of the open window.", budgetLabels, nil)
 	budgetGranted     = prometheus.NewDesc("weir_budget_granted", "Units of the open window that members were granted and did not give back.", budgetLabels, nil)
-	budgetUnallocated = prometheus.NewDesc("weir_budget_unallocated", "Units of the open window that are left for whoever asks.", budgetLabels, nil)
+	budgetUnallocated = prometheus.NewDesc("weir_budget_unallocated", "Units of the open window that are left for any member to ask for.", budgetLabels, nil)
 	budgetOvershoot   = prometheus.NewDesc("weir_budget_overshoot", "Units that all clusters admitted beyond the limit in the window measured last.", budgetLabels, nil)
 	budgetWorst       = prometheus.NewDesc("weir_budget_overshoot_worst", "The most units that all clusters admitted beyond the limit in one window since the budget changed.", budgetLabels, nil)
 	budgetBound       = prometheus.NewDesc("weir_budget_overshoot_bound", "Units that the configuration allows beyond the limit in one window.", budgetLabels, nil)

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
-// TestPoliciesOfANamespaceAreToldTogether: flows and pods add up, Δ is that of the worst
+// TestPoliciesOfANamespaceAreSentTogether: flows and pods add up, Δ is that of the worst
 // policy, and what says nothing of more than one policy is left out.
-func TestPoliciesOfANamespaceAreToldTogether(t *testing.T) {
+func TestPoliciesOfANamespaceAreSentTogether(t *testing.T) {
 	worse := measured("cart")
 	worse.Status.Conditions[0].Status = metav1.ConditionFalse
 	worse.Status.Limits[0].Overshoot = &v1alpha1.Overshoot{Observed: new(int64(9)), Bound: new(int64(2)), Worst: new(int64(10))}

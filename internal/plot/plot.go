@@ -35,7 +35,7 @@ const (
 	legendRow               = 18
 )
 
-// colours are told apart by most people who see few colours (Okabe and Ito 2008).
+// colours are distinguished by most people who see few colours (Okabe and Ito 2008).
 var colours = []string{"#0072b2", "#009e73", "#56b4e9", "#d55e00", "#cc79a7", "#e69f00", "#666666"}
 
 // Draw draws panels side by side as an SVG image.

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// A Source tells which budgets this cluster takes part in.
+// A Source returns which budgets this cluster takes part in.
 type Source interface {
 	// FederatedBudgets returns how the cluster takes part in each of its budgets, each id
 	// once. It reads a cache. An error means that this is not known now: everything
@@ -74,8 +74,7 @@ type Config struct {
 	// window.
 	Births Births
 	Log    logr.Logger
-	// Certificates tell when those of this cluster end, while the Set runs. Nil: nobody
-	// is told.
+	// Certificates receive when those of this cluster end, while the Set runs. May be nil.
 	Certificates *Certificates
 
 	// Dial opens the way to a hub, Open a store, and New an engine. Nil: the real ones.

@@ -23,7 +23,7 @@ type connections struct {
 	mu      sync.Mutex
 	open    map[place]*connection
 	closing sync.WaitGroup
-	failed  func(of place, err error) // is told when a place could not be closed well
+	failed  func(of place, err error) // is called when a place could not be closed well
 }
 
 // known returns the connection to the place, counted as used once more, nil when there

@@ -1,11 +1,11 @@
 // Package region is a member's leading controller at work on the budgets that clusters
-// share: for each it runs the engine that leases units from whoever keeps the budget,
+// share: for each it runs the engine that leases units from the coordinator that keeps the budget,
 // and hands them on to the sidecars of this cluster.
 //
 // A Set lives for one term of leadership. It follows the FederatedBudgets of the
 // cluster: engines outlive edits and new credentials, and a budget that is kept
 // elsewhere from now on, or is gone, gives back what was not handed on. The Set also
-// tells coordinators what sidecars counted in windows that are over. That comes from
+// reports to coordinators what sidecars counted in windows that are over. That comes from
 // the audit and knows nothing of grants.
 //
 // The package owns goroutines: one for the Set, one for each budget, and those of the

@@ -371,8 +371,8 @@ func (w *world) open(of policy.Store, secret map[string][]byte) (Server, error) 
 	return Server{Ledger: v, Escrow: keeping{Escrow: w.escrows, of: v}, Close: func() error { v.Close(); return nil }}, nil
 }
 
-// told returns how often somebody was told of a change.
-func (w *world) told() int {
+// changes returns how often changed was called.
+func (w *world) changes() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.changed)

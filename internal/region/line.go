@@ -15,7 +15,7 @@ import (
 // change, one that was opened with the new ones takes the place of the other, and
 // whatever was granted stays good.
 type line struct {
-	to    string // as users are told
+	to    string // as users see it
 	mu    sync.RWMutex
 	on    *connection // nil while there is none
 	cause error       // why there is none, or no newer one

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// A face is what a condition says of a part, which is told at once. Everything else is
+// A face is what a condition says of a part, which is written at once. Everything else is
 // a figure, which waits.
 type face struct {
 	problem    budget.Problem
@@ -86,7 +86,7 @@ func (p *part) observe() budget.Observation {
 	return out
 }
 
-// readAt returns when the ledger was read, on the coordinator's clock: as it told the
+// readAt returns when the ledger was read, on the coordinator's clock: as it returned the
 // time last, carried on, and not before what the ledger itself has seen.
 func readAt(s federation.Stats, seen sight) limiter.Instant {
 	if seen.state == nil {

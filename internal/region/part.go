@@ -35,8 +35,8 @@ type part struct {
 	seen   sight
 	over   map[int64]span // when windows that are over, by index, were found to be
 	audit  *budgetaudit.Budget
-	told   int64 // reports that were sent
-	face   face  // as last told
+	sent   int64 // reports that were sent
+	face   face  // as written last
 }
 
 // A sight is the last look at the ledger.
@@ -122,7 +122,7 @@ func (p *part) adopt(b policy.FederatedBudget) {
 }
 
 // begin makes the engine and looks at the ledger now and then.
-func (p *part) begin(c *Config, usage Usage, told func(types.NamespacedName)) {
+func (p *part) begin(c *Config, usage Usage, changed func(types.NamespacedName)) {
 	var kept federation.Escrow
 	if p.escrow != nil {
 		kept = escrowLine{p.escrow, c.Cluster}
@@ -132,7 +132,7 @@ func (p *part) begin(c *Config, usage Usage, told func(types.NamespacedName)) {
 	p.stop = stop
 	go func() {
 		defer close(p.watched)
-		p.watch(ctx, usage, told)
+		p.watch(ctx, usage, changed)
 	}()
 }
 

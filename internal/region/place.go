@@ -47,7 +47,7 @@ func (p place) credentials() policy.Store {
 	return p.store
 }
 
-// String returns the place as users are told of it.
+// String returns the place as users see it.
 func (p place) String() string {
 	switch {
 	case p.hub.Endpoint != "":

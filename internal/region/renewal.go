@@ -37,7 +37,7 @@ type renewals struct {
 }
 
 // begin reports whether a certificate that ends at until has to be renewed now. The
-// caller then tells the renewals how that ended.
+// caller then reports to the renewals how that ended.
 func (rs *renewals) begin(p place, from, until, now time.Time) (due, news bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *Set) renew(ctx context.Context) {
 }
 
 // renewOne asks the hub for another certificate and keeps it where the one before is. Who
-// reads the Secret next connects anew.
+// reads the Secret next connects again.
 func (s *Set) renewOne(ctx context.Context, c *connection) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTime)
 	defer cancel()
@@ -141,7 +141,7 @@ func (s *Set) renewOne(ctx context.Context, c *connection) error {
 	return s.Source.Keep(ctx, c.place.hub, next)
 }
 
-// noteRenewal tells of what became of a renewal those whom it concerns.
+// noteRenewal reports the result of a renewal to the budgets that it concerns.
 func (s *Set) noteRenewal(to place, until time.Time) {
 	if problem := s.renewals.problem(to); problem != "" {
 		s.Log.Error(errors.New(problem), "the certificate of this member is not renewed; it is good until it ends", "place", to.String(), "secret", to.hub.Secret, "ends", until)

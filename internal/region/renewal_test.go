@@ -93,7 +93,7 @@ func TestAHubThatIsAwayIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := certified(t, func(w *world) { w.refusal = errAway })
 		defer w.end()
-		told := w.told()
+		before := w.changes()
 		time.Sleep(due + 30*time.Minute)
 		w.change(func(w *world) {
 			var last time.Duration
@@ -112,8 +112,8 @@ func TestAHubThatIsAwayIsAskedAgain(t *testing.T) {
 			t.Errorf("the problem is %q", got)
 		}
 		w.mu.Lock()
-		if !slices.Contains(w.changed[told:], types.NamespacedName{Namespace: "shop", Name: "budget"}) {
-			t.Error("nobody was told of the problem")
+		if !slices.Contains(w.changed[before:], types.NamespacedName{Namespace: "shop", Name: "budget"}) {
+			t.Error("nobody was called about the problem")
 		}
 		w.mu.Unlock()
 		w.takes(ofHub(), 5)
@@ -125,8 +125,8 @@ func TestAHubThatIsAwayIsAskedAgain(t *testing.T) {
 	})
 }
 
-// TestASecretThatCannotBeWrittenIsTold, and breaks nothing.
-func TestASecretThatCannotBeWrittenIsTold(t *testing.T) {
+// TestASecretThatCannotBeWrittenIsReported, and breaks nothing.
+func TestASecretThatCannotBeWrittenIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := certified(t, func(w *world) { w.unkept = errors.New("it is immutable") })
 		defer w.end()
@@ -143,7 +143,7 @@ func TestASecretThatCannotBeWrittenIsTold(t *testing.T) {
 	})
 }
 
-// TestASecretThatIsPutBackIsNotFoughtOver: whoever manages it wins.
+// TestASecretThatIsPutBackIsNotFoughtOver: the tool that manages it wins.
 func TestASecretThatIsPutBackIsNotFoughtOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := certified(t, func(w *world) { w.undoes = true })

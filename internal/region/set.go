@@ -42,8 +42,8 @@ type Set struct {
 	names map[types.NamespacedName]*part
 }
 
-// New returns a Set of nothing, until Run. What is told to coordinators comes from
-// usage; changed is told the names of FederatedBudgets of which something changed that a
+// New returns a Set of nothing, until Run. Reports to coordinators come from
+// usage; changed is called with the names of FederatedBudgets when something changed that a
 // condition depends on, and does not block.
 func New(c Config, usage Usage, changed func(types.NamespacedName)) *Set {
 	s := &Set{

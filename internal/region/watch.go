@@ -20,11 +20,11 @@ const (
 
 // watch looks at the ledger until ctx is done, for status, and reports what was counted
 // in windows that are over.
-func (p *part) watch(ctx context.Context, usage Usage, told func(types.NamespacedName)) {
+func (p *part) watch(ctx context.Context, usage Usage, changed func(types.NamespacedName)) {
 	for {
 		p.look(ctx, usage)
 		if p.turned() {
-			told(p.name())
+			changed(p.name())
 		}
 		pause := time.NewTimer(pace(p.params().Window))
 		select {
@@ -53,7 +53,7 @@ func (p *part) look(ctx context.Context, usage Usage) {
 	}
 	if news := p.news(&state, usage); len(news) > 0 {
 		p.mu.Lock()
-		p.told++
+		p.sent++
 		p.mu.Unlock()
 		// What does not arrive is seen to be missing at the next look.
 		_ = p.engine.Report(ctx, news)
@@ -65,7 +65,7 @@ func (p *part) saw(state ledger.State, err error, asked time.Time) {
 	s, now := p.engine.Stats(), time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.audit.Leased(budgetaudit.Totals{Leases: s.Commands - p.told, Units: s.Granted}, now)
+	p.audit.Leased(budgetaudit.Totals{Leases: s.Commands - p.sent, Units: s.Granted}, now)
 	p.seen.err = err
 	if err != nil {
 		return
@@ -92,7 +92,7 @@ func (p *part) news(state *ledger.State, usage Usage) []ledger.Usage {
 	var out []ledger.Usage
 	for _, w := range state.Closed[:min(len(state.Closed), ledger.MaxClosed)] {
 		open := limiter.OpenWindow{Rate: limiter.Rate{Limit: w.Limit, Window: state.Window}, Index: w.Index}
-		counted, known := usage(p.id, open, over[w.Index].before, over[w.Index].after), told(&w, p.member)
+		counted, known := usage(p.id, open, over[w.Index].before, over[w.Index].after), reportedOf(&w, p.member)
 		says := counted.Complete || !known.Complete && counted.Admitted+counted.Refused > 0
 		if says && counted != known {
 			out = append(out, counted)
@@ -101,9 +101,9 @@ func (p *part) news(state *ledger.State, usage Usage) []ledger.Usage {
 	return out
 }
 
-// told returns what the member reported of a window that is over; of one that it did
+// reportedOf returns what the member reported of a window that is over; of one that it did
 // not report nothing is as it is.
-func told(w *ledger.Closed, member string) ledger.Usage {
+func reportedOf(w *ledger.Closed, member string) ledger.Usage {
 	for _, u := range w.Usage {
 		if u.Member == member && u.Reported {
 			return ledger.Usage{Index: w.Index, Admitted: u.Admitted, Refused: u.Refused, Complete: u.Complete}

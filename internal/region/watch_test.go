@@ -15,14 +15,14 @@ import (
 // window returns the number of the second that is open.
 func window() int64 { return int64(wall()) / int64(limiter.Second) }
 
-// count has the audit say so much of a window.
+// count has the audit say that much of a window.
 func (w *world) count(u ledger.Usage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.counted[u.Index] = u
 }
 
-// reported returns what the ledger has been told of a window.
+// reported returns what was reported to the ledger of a window.
 func (w *world) reported(id string, index int64) (ledger.MemberUsage, bool) {
 	w.t.Helper()
 	s, err := w.keeper.Coordinator.Observe(w.t.Context(), id)
@@ -118,7 +118,7 @@ func TestAWindowIsAskedForByWhenItEnded(t *testing.T) {
 	})
 }
 
-func TestWhatIsWrongWithACoordinatorIsTold(t *testing.T) {
+func TestWhatIsWrongWithACoordinatorIsReported(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
 		own  bool
@@ -150,7 +150,7 @@ func TestWhatIsWrongWithACoordinatorIsTold(t *testing.T) {
 				if got := w.set.Observe("shop", "budget").Link; got.Problem != "" {
 					t.Fatalf("while it answers: %+v", got)
 				}
-				told := w.told()
+				before := w.changes()
 				began := time.Now()
 				to.fail(tc.err)
 				time.Sleep(8 * time.Second)
@@ -158,8 +158,8 @@ func TestWhatIsWrongWithACoordinatorIsTold(t *testing.T) {
 				if got.Link.Problem != tc.want || got.Link.Detail != tc.err.Error() || got.Link.Since.Before(began) {
 					t.Errorf("got %+v, want %s since the failure", got.Link, tc.want)
 				}
-				if w.told() == told {
-					t.Error("nobody was told")
+				if w.changes() == before {
+					t.Error("changed was not called")
 				}
 				to.fail(nil)
 				time.Sleep(8 * time.Second)
@@ -171,7 +171,7 @@ func TestWhatIsWrongWithACoordinatorIsTold(t *testing.T) {
 	}
 }
 
-func TestAMemberThatTheLedgerDoesNotListIsTold(t *testing.T) {
+func TestAMemberThatTheLedgerDoesNotListIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := at(own("acme/checkout", 100), "hub:1")
 		w := start(t, b)

@@ -138,7 +138,7 @@ func TestABudgetThatIsNotThere(t *testing.T) {
 		t.Errorf("an id that nothing has is that of %v", found)
 	}
 	if _, err := budgets.In("shop")("world"); err == nil || err.Error() != missing.Err.Error() {
-		t.Errorf("a policy is told %v, want %v", err, missing.Err)
+		t.Errorf("a policy gets %v, want %v", err, missing.Err)
 	}
 }
 

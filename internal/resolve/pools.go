@@ -42,7 +42,7 @@ type Rival struct {
 }
 
 // Rivals returns the pools of p's namespace that select pods which p selects, in the
-// order of Precedence, as far as it can be told from selectors alone: two are rivals
+// order of Precedence, as far as selectors alone show: two are rivals
 // when a pod with just the labels that one asks for is selected by the other. Pods
 // that happen to have the labels of two otherwise unrelated selectors show only once
 // they exist.

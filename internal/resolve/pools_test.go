@@ -68,7 +68,7 @@ func TestRivals(t *testing.T) {
 	tests := map[string]struct {
 		pool  *v1alpha1.ConcurrencyPool
 		other *v1alpha1.ConcurrencyPool
-		both  map[string]string // nil: they are no rivals
+		both  map[string]string // nil: they are not rivals
 	}{
 		"the same labels":                        {pooled("p", monday, checkout), pooled("q", monday, checkout), checkout},
 		"other labels":                           {pooled("p", monday, checkout), pooled("q", monday, cart), nil},

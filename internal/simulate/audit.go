@@ -2,7 +2,7 @@ package simulate
 
 import "github.com/weir-dev/weir/pkg/limiter"
 
-// An auditor counts what is let through, and by the store's clock when. It is told
+// An auditor counts what is let through, and by the store's clock when. It is given
 // true time and never what the holders or the store believe, except where clocks are set: then
 // one instant may come twice, so it counts by the number of the window that was granted from.
 type auditor struct {
@@ -16,7 +16,7 @@ type auditor struct {
 
 // A promise is what a rate of an algorithm allows.
 type promise interface {
-	// admit notes that so many units were let through at t, and returns by how many
+	// admit notes units that were let through at t, and returns by how many
 	// they are beyond the promise, 0 when they are not.
 	admit(t limiter.Instant, units int64) int64
 }

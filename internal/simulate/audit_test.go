@@ -6,7 +6,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// TestAuditorsMeasure tells an auditor what is admitted when, in milliseconds.
+// TestAuditorsMeasure gives an auditor what is admitted when, in milliseconds.
 func TestAuditorsMeasure(t *testing.T) {
 	rate := limiter.Rate{Limit: 10, Window: limiter.Second}
 	burst := limiter.Rate{Limit: 10, Window: limiter.Second, Burst: 3}

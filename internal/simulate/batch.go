@@ -19,7 +19,7 @@ func (b *batch) add(s Scenario) (result func() Result) {
 }
 
 // run plays all runs, as many at once as there are processors: a run depends on
-// nothing but its scenario. progress is told how many are done, one call at a time.
+// nothing but its scenario. progress is called with how many are done, one call at a time.
 func (b *batch) run(progress func(done, total int)) {
 	b.results = make([]Result, len(b.scenarios))
 	next := make(chan int)

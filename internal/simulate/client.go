@@ -85,7 +85,7 @@ func (c *client) meet(a answer) {
 	}
 }
 
-// A lookout is the controller as it looks at the server's clock, to tell holders what
+// A lookout is the controller as it looks at the server's clock, to send holders what
 // it saw when they start.
 type lookout struct {
 	client
@@ -106,7 +106,7 @@ func (l *lookout) look(w *world) {
 	}
 }
 
-// brief returns what a holder is told when it starts.
+// brief returns what a holder is given when it starts.
 func (l *lookout) brief(n *node) client {
 	at := l.clock.At(l.own.at(n.world.now))
 	return client{clock: store.Reading{}.Observe(at, n.now()), doubtful: l.doubtful}

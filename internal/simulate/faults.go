@@ -64,7 +64,7 @@ func (w *world) finish(c *controller, e End) {
 	}
 }
 
-// edit tells each holder, in its own time.
+// edit reaches each holder in its own time.
 func (w *world) edit(e Edit) {
 	w.trace.add(w.now, stepFault, -2, e.Params.Generation)
 	for _, n := range w.nodes {
@@ -85,7 +85,7 @@ func (w *world) cut(holder int) bool {
 	return false
 }
 
-// recount tells the auditor what limits are in force, if that can have changed.
+// recount gives the auditor what limits are in force, if that can have changed.
 func (w *world) recount() {
 	if len(w.Faults.Edits) > 0 {
 		w.audit.inForce(w.time(), w.largest)

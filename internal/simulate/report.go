@@ -34,7 +34,7 @@ type Effort struct {
 	Seeds   int // storms for each promise
 }
 
-// Measure plays every scenario of the report. progress is told how many runs are
+// Measure plays every scenario of the report. progress is called with how many runs are
 // done.
 func Measure(e Effort, progress func(done, total int)) Report {
 	m := &measurement{effort: e}

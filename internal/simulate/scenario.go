@@ -21,7 +21,7 @@ type Scenario struct {
 	// server does.
 	Controllers int
 	// Look is how often holders ask the server what its clock shows; 0 is never. Then
-	// they are also told what others saw when they start.
+	// they are also given what others saw when they start.
 	Look time.Duration
 
 	Load    Load
@@ -78,8 +78,8 @@ type Step struct {
 	Node   int
 }
 
-// An End is that of the process of a controller, which starts anew after Down: in order, by
-// a crash, or because for so long it does not reach the API server.
+// An End is that of the process of a controller, which starts again after Down: in order, by
+// a crash, or because for that long it does not reach the API server.
 type End struct {
 	At, Down   time.Duration
 	Controller int
@@ -102,13 +102,13 @@ type Partition struct {
 	First, Last int
 }
 
-// A Crash ends a holder, with what it holds, and starts it anew after Down.
+// A Crash ends a holder, with what it holds, and starts it again after Down.
 type Crash struct {
 	At, Down time.Duration
 	Holder   int
 }
 
-// A Loss ends the store, and starts it anew after Down with no memory of what it
+// A Loss ends the store, and starts it again after Down with no memory of what it
 // granted, or, when Keeps is set, with all of it.
 type Loss struct {
 	At, Down time.Duration

@@ -129,7 +129,7 @@ var doubtfulPolicies = map[string]doubtful{
 		asked(`algorithm: SlidingWindow, rates: [{limit: 10, window: 1s}, {limit: 50, window: 5s}]`),
 		"spec.limits[0].rates[1]", "rates[0] alone keeps below it",
 	},
-	"clients that nobody tells apart": {
+	"clients that nobody distinguishes": {
 		`{podSelector: {}, clientIP: {trustedHops: 1}, consistency: {mode: Strict}, limits: [{name: all, ` + aRate + `}]}`,
 		"spec.clientIP", "add one or remove clientIP",
 	},

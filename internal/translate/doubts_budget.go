@@ -28,7 +28,7 @@ type budgetDoubt struct {
 	self   string
 }
 
-// member returns what this cluster is in the budget; nil when it is no member.
+// member returns what this cluster is in the budget; nil when it is not a member.
 func (d budgetDoubt) member() *ledger.Member {
 	for i := range d.budget.Params.Members {
 		if m := &d.budget.Params.Members[i]; m.Name == d.self {

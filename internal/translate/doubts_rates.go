@@ -13,7 +13,7 @@ import (
 const (
 	// shortestMonth is the length of February.
 	shortestMonth = 28 * limiter.Day
-	// rememberedGrants is how many grants a sliding log tells apart.
+	// rememberedGrants is how many grants a sliding log distinguishes.
 	rememberedGrants = 1024
 )
 
@@ -32,7 +32,7 @@ func (d limitDoubts) rates(path *field.Path, spec []v1alpha1.Rate, rates []limit
 		}
 		if d.limit.Algorithm == policy.SlidingLog && d.policy.Consistency.Mode != policy.Leased && r.Limit > rememberedGrants {
 			warnings = append(warnings, warn(at.Child("limit"),
-				"a SlidingLog tells %d grants apart, and beyond them gives budget back later than it could: set algorithm to SlidingWindow, or mode to Leased", rememberedGrants))
+				"a SlidingLog distinguishes %d grants, and beyond them gives budget back later than it could: set algorithm to SlidingWindow, or mode to Leased", rememberedGrants))
 		}
 	}
 	if d.limit.Any && len(rates) == 1 {

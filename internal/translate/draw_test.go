@@ -128,7 +128,7 @@ func TestValidateOfAFederatedLimit(t *testing.T) {
 }
 
 // A policy that moves from a Redis to a budget in one edit is still counted in Redis
-// when its pods are told, and must let go of it.
+// when its pods hear of it, and must let go of it.
 func TestALimitThatBecomesFederatedLeavesItsStore(t *testing.T) {
 	for name, phase := range map[string]v1alpha1.StorePhase{"before": v1alpha1.StoreServing, "while": v1alpha1.StoreDraining, "held up": v1alpha1.StoreWaiting} {
 		t.Run(name, func(t *testing.T) {

@@ -123,7 +123,7 @@ func (t *translator) checkLifetime(path *field.Path, l *policy.Limit, given limi
 }
 
 // leastBurst returns a burst that leaves enough for a request of that cost while
-// credits live so long.
+// credits live that long.
 func leastBurst(r limiter.Rate, lifetime limiter.Micros, cost int64) int64 {
 	return scale(r.Limit, lifetime, r.Window) + 1 + cost
 }

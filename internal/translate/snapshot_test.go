@@ -27,11 +27,11 @@ func TestSnapshotOfABrokenPolicy(t *testing.T) {
 		policy  v1alpha1.RateLimitPolicy
 		wantErr string // empty: it has nothing to do with the pod
 	}{
-		"that selects the pod is left out and told of": {
+		"that selects the pod is left out and named": {
 			named(t, "shop", "bad", `{podSelector: {matchLabels: {app: checkout}}, `+broken),
 			"RateLimitPolicy shop/bad: spec.limits[0].match[0].paths[0].value",
 		},
-		"whose selector cannot be read is told of, since it might select the pod": {
+		"whose selector cannot be read is named, since it might select the pod": {
 			named(t, "shop", "bad", `{podSelector: {matchExpressions: [{key: app, operator: Equals}]}, limits: [{name: all, rates: [{limit: 1, window: 1s}]}]}`),
 			"RateLimitPolicy shop/bad: spec.podSelector.matchExpressions[0].operator",
 		},
@@ -65,9 +65,9 @@ func TestSnapshotOfABrokenPool(t *testing.T) {
 	requireGoodAlone(t, snapshot)
 }
 
-// TestSnapshotTellsOfAllThatIsLeftOut: who repairs the first should not have to wait for
+// TestSnapshotNamesAllThatIsLeftOut: who repairs the first should not have to wait for
 // word of the second.
-func TestSnapshotTellsOfAllThatIsLeftOut(t *testing.T) {
+func TestSnapshotNamesAllThatIsLeftOut(t *testing.T) {
 	all := []v1alpha1.RateLimitPolicy{
 		named(t, "shop", "bad", `{podSelector: {}, `+broken), named(t, "shop", "good", sound), named(t, "shop", "worse", `{podSelector: {}, `+broken),
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// Serving returns what sidecars are told of the store: the one that serves, since
+// Serving returns what sidecars are sent of the store: the one that serves, since
 // when on its own clock, and whether they have to let go of it. That is not always
 // what spec.store names, which a change follows with care. A policy that was edited
 // before its first status was written may have served from another store, so

@@ -19,7 +19,7 @@ const maxValue = 1024
 // Validate returns what is wrong with p, so that it cannot be enforced, and what
 // is doubtful, so that it may not do what was meant. Every message names the
 // field and the cure. Warnings are only given for a policy without errors. A budget
-// that does not count is no fault of p, which may well be applied before it: it is
+// that does not count is not a fault of p, which may well be applied before it: it is
 // warned of, and Policy fails until it does.
 func Validate(p *v1alpha1.RateLimitPolicy, budgets Budgets) (warnings []string, errs field.ErrorList) {
 	translated, unmet, errs := translate(p, budgets)

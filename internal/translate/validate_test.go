@@ -89,7 +89,7 @@ var invalidPolicies = map[string]invalid{
 	},
 	"a condition that does not compile": {
 		matching(`{expression: "request.verb == 'GET'"}`),
-		"spec.limits[0].match[0].expression", "is no expression over request.method, path, host, clientIP, headers, query and jwt: character 1: undeclared reference",
+		"spec.limits[0].match[0].expression", "is not an expression over request.method, path, host, clientIP, headers, query and jwt: character 1: undeclared reference",
 	},
 	"a condition that is a string": {
 		`{podSelector: {}, limits: [{name: all, exempt: [{expression: request.path}], rates: [{limit: 1, window: 1s}]}]}`,
@@ -127,11 +127,11 @@ var invalidPolicies = map[string]invalid{
 		asked(aRate + `, key: {parts: [{type: ClientIP}]}, overrides: [{values: [{parts: ["2001:db8::1"]}, {parts: ["2001:db8::2"]}], ` + aRate + `}]`),
 		"spec.limits[0].overrides[0].values[1]", "a second time: remove one",
 	},
-	"a value that is no client": {
+	"a value that is not a client": {
 		asked(aRate + `, key: {parts: [{type: Path}, {type: ClientIP}]}, overrides: [{values: [{parts: [/a, 10.0.0.0/8]}], ` + aRate + `}]`),
 		"spec.limits[0].overrides[0].values[0].parts[1]", "write an address such as 192.0.2.1",
 	},
-	"a value that is no path": {
+	"a value that is not a path": {
 		asked(aRate + `, key: {parts: [{type: Path}]}, overrides: [{values: [{parts: [a]}], ` + aRate + `}]`),
 		"spec.limits[0].overrides[0].values[0].parts[0]", "a path starts with a slash",
 	},
@@ -139,7 +139,7 @@ var invalidPolicies = map[string]invalid{
 		asked(aRate + `, key: {parts: [{type: Header, header: {name: x}}]}, overrides: [{values: [{parts: ["` + strings.Repeat("é", 600) + `"]}], ` + aRate + `}]`),
 		"spec.limits[0].overrides[0].values[0].parts[0]", "has 1200 bytes: write 1 to 1024",
 	},
-	"a tenant that is no client": {
+	"a tenant that is not a client": {
 		asked(aRate + `, fairness: {tenant: {type: ClientIP}, weights: [{tenant: gold, weight: 1}]}`),
 		"spec.limits[0].fairness.weights[0].tenant", "write an address such as 192.0.2.1",
 	},

@@ -1,2 +1,2 @@
-// Package version tells which version of Weir a program is.
+// Package version says which version of Weir a program is.
 package version

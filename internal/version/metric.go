@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metric returns the metric by which both programs tell their version.
+// Metric returns the metric by which both programs report their version.
 func Metric() prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "weir_build_info", Help: "1, with the version of the program and of Go that it was built with.",

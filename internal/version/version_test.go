@@ -19,7 +19,7 @@ func TestAProgramAlwaysHasAVersion(t *testing.T) {
 	}
 }
 
-func TestTheMetricTellsIt(t *testing.T) {
+func TestTheMetricShowsIt(t *testing.T) {
 	want := fmt.Sprintf(`# HELP weir_build_info 1, with the version of the program and of Go that it was built with.
 # TYPE weir_build_info gauge
 weir_build_info{goversion=%q,version=%q} 1

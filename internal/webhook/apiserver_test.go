@@ -146,7 +146,7 @@ func (s *apiServer) testNoAPICredentials(t *testing.T) {
 }
 
 // testMalformed: in either kind of namespace the pod starts without a sidecar and
-// its author is told.
+// its author gets an error.
 func (s *apiServer) testMalformed(t *testing.T) {
 	for _, namespace := range []string{"shop", "plain"} {
 		s.warnings.reset()
@@ -206,7 +206,7 @@ func (s *apiServer) testGolden(t *testing.T) {
 	}
 }
 
-// readPod reads the second document of a golden input, whose third is no matter here.
+// readPod reads the second document of a golden input, whose third does not matter here.
 func readPod(t *testing.T, path string) *corev1.Pod {
 	t.Helper()
 	data, err := os.ReadFile(path)

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-dev/weir/internal/translate"
 )
 
-// PoolValidator tells the author of a ConcurrencyPool what is wrong with it and what is
+// PoolValidator reports to the author of a ConcurrencyPool what is wrong with it and what is
 // doubtful, other pools that select the same pods among it.
 type PoolValidator struct {
 	Pools client.Reader // of the cache, which may be behind
@@ -47,7 +47,7 @@ func (PoolValidator) ValidateDelete(context.Context, *v1alpha1.ConcurrencyPool) 
 	return nil, nil
 }
 
-// rivals warns of pools that select the same pods. They are no fault: which of them
+// rivals warns of pools that select the same pods. That is not a fault: which of them
 // applies is defined, and a pool that takes over from another is made beside it.
 func (v PoolValidator) rivals(ctx context.Context, p *v1alpha1.ConcurrencyPool) []string {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)

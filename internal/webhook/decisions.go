@@ -18,7 +18,7 @@ var injections = counterOf(results, promauto.With(metrics.Registry).NewCounterVe
 }, []string{"result"}))
 
 // counterOf has the counter begin at 0 for each value: a series that begins with its first
-// event hides that event from whoever asks by how much it rose.
+// event hides that event from queries for how much it rose.
 func counterOf(values []string, counter *prometheus.CounterVec) *prometheus.CounterVec {
 	for _, value := range values {
 		counter.WithLabelValues(value)

@@ -19,7 +19,7 @@ const (
 	eventSkipped  = "InjectionSkipped"
 	eventWarning  = "InjectionWarning"
 
-	eventAction = "Inject" // and a number that tells messages apart
+	eventAction = "Inject" // and a number that distinguishes messages
 	maxNote     = 1024     // bytes, set by Kubernetes
 )
 
@@ -29,8 +29,8 @@ type Events interface {
 	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
 }
 
-// emit tells of the report on the pod's owner. That the pod was injected before,
-// or that nobody asked for it, is no news.
+// emit writes the report as an Event of the pod's owner. That the pod was injected before,
+// or that nobody asked for it, is not news.
 func (i *PodInjector) emit(pod *corev1.Pod, namespace string, report inject.Report) {
 	if report.Reason == inject.AlreadyInjected || report.Reason == inject.NotOptedIn {
 		return

@@ -52,7 +52,7 @@ func TestEveryWarningBecomesAnEvent(t *testing.T) {
 		}
 		wrong := map[string]string{v1alpha1.ModeAnnotation: "on", v1alpha1.CaptureAnnotation: "iptables"}
 		create(wrong)
-		create(wrong) // a second replica is no news
+		create(wrong) // a second replica is not news
 		create(map[string]string{v1alpha1.ModeAnnotation: "off"})
 
 		want := []string{

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-dev/weir/internal/translate"
 )
 
-// BudgetValidator tells the author of a FederatedBudget what is wrong with it and what
+// BudgetValidator reports to the author of a FederatedBudget what is wrong with it and what
 // is doubtful, another one with its id and policies that it cannot serve among it.
 type BudgetValidator struct {
 	Cluster string        // this cluster as a member of budgets
@@ -50,7 +50,7 @@ func (BudgetValidator) ValidateDelete(context.Context, *v1alpha1.FederatedBudget
 	return nil, nil
 }
 
-// conflicts warns of another object with the id. It is no fault: which of the two counts
+// conflicts warns of another object with the id. It is not a fault: which of the two counts
 // is defined, and one that takes over is made beside the other.
 func (v BudgetValidator) conflicts(ctx context.Context, b *v1alpha1.FederatedBudget) []string {
 	var all v1alpha1.FederatedBudgetList

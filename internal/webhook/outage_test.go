@@ -34,7 +34,7 @@ import (
 // TestOutages takes the webhooks away in every way there is. Pods that did not opt in
 // are created as if there were none: with no connection made for them, or the first would
 // fail under failurePolicy Fail. Pods that did
-// are refused with a message that tells what to do or, where somebody chose Ignore,
+// are refused with a message that says what to do or, where somebody chose Ignore,
 // start without a sidecar.
 func TestOutages(t *testing.T) {
 	o := newOutage(t)
@@ -236,7 +236,7 @@ func (o *outage) answer(status int, body string) func(net.Conn) {
 	return o.serveHTTP(func() tls.Certificate { return o.certificate }, status, body)
 }
 
-// impostor serves with a certificate that nobody was told to trust.
+// impostor serves with a certificate that nobody is configured to trust.
 func (o *outage) impostor(t *testing.T) func(net.Conn) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -286,7 +286,7 @@ func TestHandleRefuses(t *testing.T) {
 		want   int32
 	}{
 		"what is not JSON":                   {raw: "{", want: http.StatusBadRequest},
-		"what is no pod":                     {raw: `{"spec":{"containers":"x"}}`, want: http.StatusBadRequest},
+		"what is not a pod":                  {raw: `{"spec":{"containers":"x"}}`, want: http.StatusBadRequest},
 		"when nobody knows the namespace":    {raw: "{}", change: func(i *PodInjector) { i.Namespaces = withoutNamespace() }, want: http.StatusInternalServerError},
 		"when a stale answer is unsettled":   {raw: "{}", change: func(i *PodInjector) { i.Namespaces = withNamespace(nil) }, want: http.StatusInternalServerError},
 		"nothing, even a pod without a name": {raw: "{}", want: http.StatusOK},
@@ -331,7 +331,7 @@ func TestANewPodIsLimitedByWhatIsNotBroken(t *testing.T) {
 	}
 }
 
-// TestASnapshotThatIsUnknownStaysOut: what comes with any other error is no snapshot.
+// TestASnapshotThatIsUnknownStaysOut: what comes with any other error is not a snapshot.
 func TestASnapshotThatIsUnknownStaysOut(t *testing.T) {
 	injector, _ := newInjector()
 	injector.Snapshots = snapshots{snapshot: aSnapshot(1), err: errors.New("the cache is not synced")}

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// PolicyValidator tells the author of a RateLimitPolicy what is wrong with it and
+// PolicyValidator reports to the author of a RateLimitPolicy what is wrong with it and
 // what is doubtful, budgets that are not there and a Redis that forgets among it.
 type PolicyValidator struct {
 	Cluster string        // this cluster as a member of budgets

@@ -63,7 +63,7 @@ func newContainer(p *pod, spec *corev1.Container) *container {
 	}
 }
 
-// isSidecar tells native sidecars from other init containers.
+// isSidecar distinguishes native sidecars from other init containers.
 func (c *container) isSidecar() bool {
 	return ptr.Deref(c.spec.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
 }
@@ -99,7 +99,7 @@ func (c *container) pid() int {
 }
 
 // supervise runs the container and starts it again whenever it ends, until it
-// is stopped. Init containers that are no sidecars run until they end well.
+// is stopped. Init containers that are not sidecars run until they end well.
 func (c *container) supervise() {
 	defer close(c.done)
 	backoff := minBackoff

@@ -56,7 +56,7 @@ func (c *container) probe(ctx context.Context, unhealthy chan<- struct{}) {
 	}
 }
 
-// watch probes every period and tells the verdict when it changes: healthy
+// watch probes every period and reports the verdict when it changes: healthy
 // after the success threshold, unhealthy after the failure threshold. It returns
 // the last verdict when more returned false or ctx is done.
 func (c *container) watch(ctx context.Context, p *corev1.Probe, more func(healthy bool) bool) bool {

@@ -15,7 +15,7 @@ type Spec struct {
 	Args []string // without the program's name
 	Env  []string // all of the environment, as KEY=value
 	Log  string   // file that standard output and error are appended to
-	// Credential is whom it runs as; nil for whoever runs this.
+	// Credential is the user that it runs as; nil for the user of this process.
 	Credential *syscall.Credential
 }
 
@@ -67,7 +67,7 @@ func (p *Process) ExitCode() int {
 }
 
 // Signal sends a signal to the process and everything it started. A process
-// that has ended is no error.
+// that has ended is not an error.
 func (p *Process) Signal(sig syscall.Signal) {
 	_ = syscall.Kill(-p.PID(), sig)
 }

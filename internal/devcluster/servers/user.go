@@ -25,7 +25,7 @@ func (s spec) start() (*process.Process, error) {
 	})
 }
 
-// An account is whom a program runs as; the zero value is whoever runs this.
+// An account is the user that a program runs as; the zero value is the user of this process.
 type account struct{ credential *syscall.Credential }
 
 // unprivileged returns an account that is not root's: Postgres does not run as

@@ -31,7 +31,7 @@ type Outcomes struct {
 // A Load sends requests at a fixed rate, whatever the answers: it is open-loop,
 // so a slow answer delays no later request.
 type Load struct {
-	// OnFailure, when set, is told why a request counts as failed.
+	// OnFailure, when set, is called with why a request counts as failed.
 	OnFailure func(error)
 	// Prepare, when set, may change a request just before it is sent.
 	Prepare func(*http.Request)

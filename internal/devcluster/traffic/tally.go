@@ -14,7 +14,7 @@ import (
 )
 
 // A Tally hears of every request that reached an application. The word is sent
-// before the application answers, so that even one that is killed has told of
+// before the application answers, so that even one that is killed has reported
 // everything it served.
 type Tally struct {
 	// OnArrival, when set before applications report, hears of every request too, with

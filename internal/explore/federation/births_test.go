@@ -235,7 +235,7 @@ func (n *nursery) asks(try func(int, string, func(*cradle, *cluster)) bool, i in
 }
 
 // arrives yields the arrival of each command at the memory that serves. What is granted
-// already is told again.
+// already is sent again.
 func (n *nursery) arrives(w cradle) iter.Seq2[string, cradle] {
 	return func(yield func(string, cradle) bool) {
 		for i, r := range w.mail {

@@ -57,7 +57,7 @@ func models() []model {
 		{"a region that gives back across windows", 4, of(1, func(c *commonwealth) {
 			c.release, c.sends, c.windows, c.regions = true, 3, 2, 1
 		}, budgetOf(1, 1, plain))},
-		{"clocks that differ, windows told in halves", 4, of(1, func(c *commonwealth) {
+		{"clocks that differ, windows counted in halves", 4, of(1, func(c *commonwealth) {
 			c.windows, c.ticks, c.sends, c.offset = 2, 2, 1, 7*limiter.MinWindow/2
 		})},
 		{"processes below the escrow", 8, of(2, func(c *commonwealth) { c.hands, c.windows, c.ticks, c.regions = true, 2, 2, 1 }, one)},

@@ -232,7 +232,7 @@ func (c *commonwealth) serve(w world, m int, l letter) world {
 	}
 }
 
-// larger reports whether a member was told of a slice that is not written down.
+// larger reports whether a member was sent a slice that is not written down.
 func larger(before, after ledger.State) bool {
 	for _, s := range after.Standings {
 		if was, _ := before.StandingOf(s.Member); s.Next > max(was.Slice, was.Next) {

@@ -11,7 +11,7 @@ import (
 )
 
 // A weakening takes one rule away and shows that the bound needed it: the shortest
-// history that breaks the bound has so many steps.
+// history that breaks the bound has that many steps.
 type weakening struct {
 	rule  string // that is taken away
 	steps int

@@ -17,7 +17,7 @@ type commonwealth struct {
 	params  []ledger.Params // an edit is a step to the next
 	regions int
 	windows int64 // that pass
-	ticks   int64 // in a window: how finely the clock is told
+	ticks   int64 // in a window: how finely the clock is read
 	sends   int   // commands of a region, at most
 	others  int   // of all but the first, when it is not 0
 	repeats int   // messages that arrive twice, at most
@@ -107,7 +107,7 @@ func (c *commonwealth) model() explore.Model[world, string] {
 	}
 }
 
-// encode tells all that matters. What is for status only is left out.
+// encode writes all that matters. What is for status only is left out.
 func (c *commonwealth) encode(b []byte, w world) []byte {
 	strip := func(s ledger.State) ledger.State {
 		s.Closed = nil
@@ -122,12 +122,12 @@ func (c *commonwealth) encode(b []byte, w world) []byte {
 		b = fmt.Append(b, strip(m.state), m.knows, m.version)
 	}
 	mail := slices.Clone(w.mail)
-	told := make([]string, len(mail))
+	list := make([]string, len(mail))
 	for i, l := range mail {
-		told[i] = fmt.Sprint(l)
+		list[i] = fmt.Sprint(l)
 	}
-	slices.Sort(told)
-	return fmt.Append(b, w.regions, told)
+	slices.Sort(list)
+	return fmt.Append(b, w.regions, list)
 }
 
 // clone returns a copy that may be written to.

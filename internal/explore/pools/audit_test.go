@@ -26,7 +26,7 @@ func (f *fleet) handle(w *world, n int, b beat, reply func(answer)) {
 	f.settle(w)
 	if !f.loose {
 		before.Expires = limiter.Micros(left) * tick
-		w.broken = errors.Join(f.ignored(w, c, before, stale), f.noted(w, n, b), f.told(w, g, max(bound, w.bound), strangers))
+		w.broken = errors.Join(f.ignored(w, c, before, stale), f.noted(w, n, b), f.reported(w, g, max(bound, w.bound), strangers))
 	}
 	g.Generation -= w.joined[n]
 	if c.Op == pool.Beat {
@@ -70,19 +70,19 @@ func (f *fleet) noted(w *world, n int, b beat) error {
 	return nil
 }
 
-// told checks what the coordinator says of the fleet: it does not miss what is in
-// flight at those it knows, nor does it tell of an overshoot that there was not. (Of
+// reported checks what the coordinator says of the fleet: it does not miss what is in
+// flight at those it knows, nor does it report an overshoot that there was not. (Of
 // a beat that was under way for longer than the share lasts it cannot know that what
-// it tells is over.)
-func (f *fleet) told(w *world, g pool.Grant, bound int64, strangers bool) error {
+// it reports is over.)
+func (f *fleet) reported(w *world, g pool.Grant, bound int64, strangers bool) error {
 	total := w.inflight()
 	switch {
 	case g.Bound > bound && w.forgot == 0:
-		return fmt.Errorf("the bound is told as %d, and is %d", g.Bound, bound)
+		return fmt.Errorf("the bound is reported as %d, and is %d", g.Bound, bound)
 	case g.Occupied < total && !strangers:
 		return fmt.Errorf("at most %d are said to have been in flight, and %d are", g.Occupied, total)
 	case g.Occupied > g.Bound && (f.late == 0 || f.peaks) && f.gains == 0:
-		return fmt.Errorf("an overshoot of %d is told, which there was not", g.Occupied-g.Bound)
+		return fmt.Errorf("an overshoot of %d is reported, which there was not", g.Occupied-g.Bound)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (f *fleet) settle(w *world) {
 	}
 }
 
-// renumber has the generations of a holder begin anew when it joins, if they do.
+// renumber has the generations of a holder begin again when it joins, if they do.
 func (f *fleet) renumber(w *world, n int, c pool.Command, known bool) pool.Command {
 	if !f.rules.reuses || c.Term == 0 {
 		return c

@@ -22,8 +22,8 @@ func after(s *pool.State, at limiter.Instant) *coordinator {
 	return &coordinator{state: s, memory: s.Memory(), at: at}
 }
 
-// tell has the coordinator note what a command says.
-func (c *coordinator) tell(p pool.Params, cmd pool.Command) (*coordinator, error) {
+// note has the coordinator note what a command says.
+func (c *coordinator) note(p pool.Params, cmd pool.Command) (*coordinator, error) {
 	s := c.state.Clone()
 	_, err := s.Report(p, epoch, cmd)
 	return after(s, epoch), err

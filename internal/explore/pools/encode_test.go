@@ -23,7 +23,7 @@ func boolean(b bool) int64 {
 	return 0
 }
 
-// encode appends what tells worlds apart. Instants count from the present. Of
+// encode appends what distinguishes worlds. Instants count from the present. Of
 // sequence numbers and generations it matters only how they compare.
 func (f *fleet) encode(b []byte, w world) []byte {
 	e := encoder(b)

@@ -40,25 +40,25 @@ type fleet struct {
 // rules are the production code and what it needs of what surrounds it, which a test
 // may weaken.
 type rules struct {
-	told    func(*pool.Command) // changes what holders tell
+	altered func(*pool.Command) // changes what holders report
 	step    func(*pool.State, pool.Params, limiter.Instant, pool.Command) (pool.Grant, error)
 	begin   func(term int64, now limiter.Instant, p pool.Params) *pool.State
 	moved   func(m pool.Memory, now limiter.Instant) (*pool.State, error)
 	counts  func(h *holder, g pool.Grant) bool   // whether an answer is applied
 	takes   func(g pool.Grant, held int64) int64 // the share that a holder with so much in use takes from an answer
 	since   func(sent, received int64) int64     // when the life of a share begins
-	busy    bool                                 // a holder leaves with work in flight, and does not tell
+	busy    bool                                 // a holder leaves with work in flight, and does not report
 	sameAs  bool                                 // a process that starts takes the name of the one before it
-	reuses  bool                                 // generations begin anew when a holder joins again
+	reuses  bool                                 // generations begin again when a holder joins again
 	lingers bool                                 // a leader goes on after another began
 }
 
 func production() rules {
 	return rules{
-		told:  func(*pool.Command) {},
-		step:  (*pool.State).Step,
-		begin: pool.Begin,
-		moved: pool.Restore,
+		altered: func(*pool.Command) {},
+		step:    (*pool.State).Step,
+		begin:   pool.Begin,
+		moved:   pool.Restore,
 		counts: func(h *holder, g pool.Grant) bool {
 			return g.Term > h.share.term || g.Term == h.share.term && g.Seq > h.answered
 		},
@@ -89,7 +89,7 @@ type world struct {
 	before  *coordinator // the last whose memory was lost
 	holders [maxHolders]holder
 	bound   int64             // the largest limit since what is kept for all fitted below it
-	joined  [maxHolders]int64 // generation when it joined last, while generations begin anew
+	joined  [maxHolders]int64 // generation when it joined last, while generations begin again
 	broken  error
 }
 

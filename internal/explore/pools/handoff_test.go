@@ -24,9 +24,9 @@ type handoff struct {
 
 // handoffRules take rules away.
 type handoffRules struct {
-	told  func(*pool.Command, node) // changes what a holder reports
-	torn  bool                      // a report is made at two instants
-	loose bool                      // what is kept in reserve is not compared with the module
+	altered func(*pool.Command, node) // changes what a holder reports
+	torn    bool                      // a report is made at two instants
+	loose   bool                      // what is kept in reserve is not compared with the module
 }
 
 // handed is a state of it.
@@ -128,12 +128,12 @@ func (h handoff) steps(s handed, n int) iter.Seq2[action, handed] {
 
 func (h handoff) join(s handed, n int) handed {
 	s.nodes[n] = node{active: true}
-	h.tell(&s, n, pool.Beat)
+	h.note(&s, n, pool.Beat)
 	return s
 }
 
 func (h handoff) leave(s handed, n int) handed {
-	h.tell(&s, n, pool.Leave)
+	h.note(&s, n, pool.Leave)
 	s.nodes[n] = node{}
 	return s
 }
@@ -159,12 +159,12 @@ func (h handoff) reports(s handed, n int, yield func(action, handed) bool) bool 
 
 func (h handoff) report(s handed, n, applied int, inflight int64, verb string) (action, handed) {
 	s.nodes[n].acked, s.nodes[n].reported = applied, inflight
-	h.tell(&s, n, pool.Beat)
+	h.note(&s, n, pool.Beat)
 	return action{verb, n, inflight}, s
 }
 
-// tell has the coordinator hear of a holder what the module's variables say.
-func (h handoff) tell(s *handed, n int, op pool.Op) {
+// note has the coordinator hear of a holder what the module's variables say.
+func (h handoff) note(s *handed, n int, op pool.Op) {
 	v := &s.nodes[n]
 	v.seq++
 	if op == pool.Leave {
@@ -174,10 +174,10 @@ func (h handoff) tell(s *handed, n int, op pool.Op) {
 	if v.acked > 0 {
 		c.Term, c.Applied, c.Held = 1, v.at(v.acked).generation, v.at(v.acked).share
 	}
-	if h.rules.told != nil {
-		h.rules.told(&c, *v)
+	if h.rules.altered != nil {
+		h.rules.altered(&c, *v)
 	}
-	s.pool, s.broken = s.pool.tell(h.params, c)
+	s.pool, s.broken = s.pool.note(h.params, c)
 }
 
 // abstract appends the module's variables.

@@ -25,7 +25,7 @@ func (h *holder) admit() {
 	h.peak, h.since = max(h.peak, h.inflight), max(h.since, h.inflight)
 }
 
-// beats lets a holder tell the coordinator how it stands.
+// beats lets a holder report its state to the coordinator.
 func (f *fleet) beats(w world, n int, emit emitter) {
 	h := w.holders[n]
 	if h.beat != nil {
@@ -80,7 +80,7 @@ func (f *fleet) send(w *world, n int, op pool.Op, opinion int64) beat {
 	if op == pool.Leave {
 		c.InFlight, c.Peak = 0, 0
 	}
-	f.rules.told(&c)
+	f.rules.altered(&c)
 	return beat{command: c, boot: h.boot, policy: h.policy, sent: w.ticks}
 }
 

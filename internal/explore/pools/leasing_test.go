@@ -14,7 +14,7 @@ import (
 type leasing struct {
 	holders int
 	params  pool.Params
-	told    func(*pool.Command) // changes what holders tell, to take a rule away
+	altered func(*pool.Command) // changes what holders report, to take a rule away
 	spare   int64               // by how much the bound is lowered
 }
 
@@ -134,7 +134,7 @@ func (l leasing) reallocate(s leased, n int) leased {
 	return s
 }
 
-// report tells the coordinator all about a holder.
+// report sends the coordinator all about a holder.
 func (l leasing) report(s *leased, n int, op pool.Op) {
 	s.seq[n]++
 	c := pool.Command{
@@ -144,10 +144,10 @@ func (l leasing) report(s *leased, n int, op pool.Op) {
 	if c.Applied > 0 {
 		c.Term = 1
 	}
-	if l.told != nil {
-		l.told(&c)
+	if l.altered != nil {
+		l.altered(&c)
 	}
-	s.pool, s.broken = s.pool.tell(l.params, c)
+	s.pool, s.broken = s.pool.note(l.params, c)
 }
 
 // abstract appends the module's variables.
@@ -175,7 +175,7 @@ func (l leasing) check(s leased) error {
 		if known != s.active[n] || r.Share != s.share[n] {
 			return fmt.Errorf("%s: live %v with share %d, and the coordinator knows %v, %d", names[n], s.active[n], s.share[n], known, r.Share)
 		}
-		if want := max(s.share[n], s.inflight[n]); l.told == nil && s.pool.reserve(r) != want {
+		if want := max(s.share[n], s.inflight[n]); l.altered == nil && s.pool.reserve(r) != want {
 			return fmt.Errorf("%s: %d are kept for it, want %d", names[n], s.pool.reserve(r), want)
 		}
 	}

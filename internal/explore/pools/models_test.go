@@ -10,7 +10,7 @@ import (
 )
 
 // A model is a fleet that has to keep its promise to the unit: no history breaks
-// it, and the shortest one that has as much in flight as it allows has so many
+// it, and the shortest one that has as much in flight as it allows has that many
 // steps.
 type model struct {
 	name  string
@@ -18,7 +18,7 @@ type model struct {
 	fleet *fleet
 }
 
-// poolOf returns the parameters of a pool whose shares last so many ticks.
+// poolOf returns the parameters of a pool whose shares last that many ticks.
 func poolOf(limit, ttl int64) pool.Params {
 	return pool.Params{
 		Min: limit, Max: limit, Initial: limit, Generation: 1,
@@ -56,7 +56,7 @@ func models() []model {
 		{"beats that arrive again", 3, fleetOf(func(f *fleet) { f.late, f.strays = 1, true }, poolOf(2, 1))},
 		{"beats that arrive again, longer shares", 2, fleetOf(func(f *fleet) { f.late, f.strays = 1, true }, poolOf(1, 2))},
 		{"answers that are overtaken", 3, fleetOf(func(f *fleet) { f.late, f.overdue = 1, true }, poolOf(2, 2))},
-		{"the most in flight is told", 3, fleetOf(func(f *fleet) { f.late, f.peaks = 1, true }, poolOf(2, 1))},
+		{"the most in flight is reported", 3, fleetOf(func(f *fleet) { f.late, f.peaks = 1, true }, poolOf(2, 1))},
 		{"holders that leave", 3, fleetOf(func(f *fleet) { f.late, f.leaves, f.starts = 1, true, 1 }, poolOf(2, 2))},
 		{"pods that start again", 3, fleetOf(func(f *fleet) { f.late, f.starts = 1, 2 }, poolOf(2, 1))},
 		{"pods that start again, beats that arrive again", 2, fleetOf(func(f *fleet) { f.late, f.strays, f.starts = 1, true, 1 }, poolOf(1, 1))},

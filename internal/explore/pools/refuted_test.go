@@ -7,8 +7,8 @@ import (
 )
 
 // A refuted rule says what to keep in reserve for a holder, and does not suffice.
-// The published model has so many states by it, at worst so much is in flight, and
-// the shortest history in which more is than the limit has so many steps.
+// The published model has that many states by it, at worst so much is in flight, and
+// the shortest history in which more is than the limit has that many steps.
 type refuted struct {
 	rule   string
 	config string // in spec/
@@ -33,7 +33,7 @@ func refutedRules() []refuted {
 			rule:   "the share, when beats take no time",
 			config: "GaleHeartbeatLeasing-2-4-sharesonly",
 			found:  found{64, 6, 9}, params: occupancy,
-			rules: handoffRules{told: idle},
+			rules: handoffRules{altered: idle},
 		},
 		{
 			rule:   "the share, and what was reported in flight",
@@ -44,13 +44,13 @@ func refutedRules() []refuted {
 			rule:   "the share, the one that was reported, and what was reported in flight",
 			config: "GaleHeartbeatHandoff-2-4-2-committed",
 			found:  found{41_236, 6, 11}, grants: 2, params: occupancy,
-			rules: handoffRules{told: atLeastShare},
+			rules: handoffRules{altered: atLeastShare},
 		},
 		{
 			rule:   "the largest share not confirmed superseded, without what is in flight",
 			config: "GaleHeartbeatHandoff-2-4-2-grants",
 			found:  found{13_810, 6, 13}, grants: 2, params: fixed(4),
-			rules: handoffRules{told: idle},
+			rules: handoffRules{altered: idle},
 		},
 		{
 			rule:   "the production rule, where a report is made at two instants",
@@ -66,8 +66,8 @@ func refutedRules() []refuted {
 func (r refuted) measure(t *testing.T) found {
 	t.Helper()
 	if r.grants == 0 {
-		told := func(c *pool.Command) { r.rules.told(c, node{}) }
-		l := leasing{holders: 2, params: r.params, told: told, spare: -r.params.Max}
+		altered := func(c *pool.Command) { r.rules.altered(c, node{}) }
+		l := leasing{holders: 2, params: r.params, altered: altered, spare: -r.params.Max}
 		f, _ := survey(t, l.model(), l.abstract, func(s leased) int64 { return sum(s.inflight) })
 		l.spare = 0
 		f.steps = refute(t, l.model())

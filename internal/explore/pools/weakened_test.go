@@ -9,7 +9,7 @@ import (
 
 // A weakening takes one rule away, of the production code or of what it needs of
 // holders and leaders, and shows that the promise needed it: the shortest history
-// that breaks the promise has so many steps.
+// that breaks the promise has that many steps.
 type weakening struct {
 	rule  string // that is taken away
 	steps int
@@ -57,9 +57,9 @@ func weakHolders() []weakening {
 			func(f *fleet) { f.starts = 1 },
 			func(r *rules) { r.sameAs = true },
 			poolOf(2, 2))},
-		{"a holder tells what it holds", 8, strict(
+		{"a holder reports what it holds", 8, strict(
 			func(f *fleet) { f.late, f.gains, f.early = 1, 2, true },
-			func(r *rules) { r.told = func(c *pool.Command) { c.Held = 0 } },
+			func(r *rules) { r.altered = func(c *pool.Command) { c.Held = 0 } },
 			poolOf(2, 2))},
 		{"the margin covers what the coordinator's clock gains", 7, weak(
 			func(f *fleet) { f.gains = 1 }, none, poolOf(2, 2))},
@@ -109,7 +109,7 @@ func weakCoordinators() []weakening {
 			func(f *fleet) { f.late = 1 }, func(*rules) {}, occupancy)},
 		{"what is in flight above a share is kept", 8, weak(
 			func(*fleet) {}, func(r *rules) {
-				r.told = func(c *pool.Command) { c.InFlight, c.Peak = 0, 0 }
+				r.altered = func(c *pool.Command) { c.InFlight, c.Peak = 0, 0 }
 			}, poolOf(2, 2))},
 	}
 }
@@ -122,14 +122,14 @@ func replaying(s *pool.State, p pool.Params, now limiter.Instant, c pool.Command
 	return s.Step(p, now, c)
 }
 
-// refreshing has all shares last anew when a command is late or repeated.
+// refreshing has all shares last again when a command is late or repeated.
 func refreshing(s *pool.State, p pool.Params, now limiter.Instant, c pool.Command) (pool.Grant, error) {
 	if r, known := after(s, now).find(c.Holder); known && c.Seq <= r.Seq {
-		anew, err := pool.Restore(s.Memory(), now)
+		again, err := pool.Restore(s.Memory(), now)
 		if err != nil {
 			return pool.Grant{}, err
 		}
-		*s = *anew
+		*s = *again
 	}
 	return s.Step(p, now, c)
 }
