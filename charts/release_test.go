@@ -139,7 +139,7 @@ func (c *cluster) applyFirstPolicy(t *testing.T, notes string) {
 		t.Fatalf("the policy of the notes: %v\n%s", err, document)
 	}
 	policy.Namespace = "default"
-	// The API server serves a new kind a moment after it was told of it.
+	// The API server serves a new kind a moment after it learns of it.
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		err := c.Create(ctx, policy)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {

@@ -16,7 +16,7 @@ fi
 
 buf lint
 # hack/protocol holds the protocols as minor versions released them. A release adds its
-# own, and the last before a release is written anew:
+# own, and the last before a release is written again:
 #   buf build --exclude-source-info -o hack/protocol/vMAJOR.MINOR.binpb
 for released in hack/protocol/v*.binpb; do
     echo "comparing the protocols with $released"

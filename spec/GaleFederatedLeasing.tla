@@ -1,6 +1,6 @@
 ------------------------- MODULE GaleFederatedLeasing -------------------------
 (***************************************************************************)
-(* A budget that several regions share, told without its messages. The     *)
+(* A budget that several regions share, given without its messages. The     *)
 (* coordinator grants batches of the open window. A region's escrow hands  *)
 (* them on, and what it has left dies with the window. The machine is that *)
 (* of GaleWindowCoupledLeasing with regions for holders: so the bound does *)

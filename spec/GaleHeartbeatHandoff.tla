@@ -15,7 +15,7 @@ CONSTANTS Nodes, \* the holders that may join
           Limit, \* requests that the fleet may have in flight
           K,     \* grants to a holder from when it joins until it leaves
           Rule,  \* what is kept in reserve
-          Torn   \* whether a report tells what is applied and what is in flight
+          Torn   \* whether a report says what is applied and what is in flight
                  \* at two instants
 
 ASSUME /\ IsFiniteSet(Nodes) /\ Nodes # {}

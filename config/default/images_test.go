@@ -10,7 +10,7 @@ import (
 )
 
 // TestImagesAreChosenByKustomize is what docs/install.md promises: both images, also the
-// one that is only handed on to pods, follow `images` of whoever includes config/default.
+// one that is only handed on to pods, follow `images` of the kustomization that includes config/default.
 func TestImagesAreChosenByKustomize(t *testing.T) {
 	here, err := os.Getwd()
 	if err != nil {

@@ -41,7 +41,7 @@ func known(t *testing.T) map[string][]string {
 	maps.Copy(labels, ofController)
 	maps.Copy(labels, ofSidecars)
 	if len(labels["weir_overshoot"]) != 3 || labels["weir_requests_total"] == nil || labels["weir_injections_total"] == nil {
-		t.Fatalf("the registries tell of %d metrics and not of those one knows", len(labels))
+		t.Fatalf("the registries hold %d metrics and not those one knows", len(labels))
 	}
 	return labels
 }
@@ -211,7 +211,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestMetricsAreExplained: whoever meets a metric finds it in the guide.
+// TestMetricsAreExplained: readers find every metric in the guide.
 func TestMetricsAreExplained(t *testing.T) {
 	guide := string(read(t, "../../docs/operations.md"))
 	for name := range known(t) {
@@ -338,10 +338,10 @@ func TestTheControllerIsMonitored(t *testing.T) {
 	}
 }
 
-// TestSidecarsTellOfThemselvesAlone: they are found by the label that the injector writes,
+// TestSidecarsReportOnThemselvesAlone: they are found by the label that the injector writes,
 // all that they export is taken, and a pod that bears the label without being one can
 // speak neither for another namespace nor for the controller.
-func TestSidecarsTellOfThemselvesAlone(t *testing.T) {
+func TestSidecarsReportOnThemselvesAlone(t *testing.T) {
 	m := monitor(t, "weir-sidecars")
 	endpoint := m.PodMetricsEndpoints[0]
 	if endpoint.Port != inject.AdminPortName || m.Selector.MatchLabels[v1alpha1.EnforcerLabel] != "true" || !m.NamespaceSelector.Any {

@@ -21,7 +21,7 @@ const (
 	system       = "weir-system"
 	hubSecret    = "weir-hub"
 
-	// Of every so many windows the two clusters are cut off from each other in the last.
+	// In the last of every cycle of windows the two clusters are cut off from each other.
 	cutEvery, cutFor = 6, 2
 )
 

@@ -11,7 +11,7 @@ import (
 )
 
 // A row is what happened in a short time, as the load generator and the backend
-// counted it, and the limit that the sidecars told at its end.
+// counted it, and the limit that the sidecars reported at its end.
 type row struct {
 	at                       time.Time
 	takes                    time.Duration // a thread of the backend, for a request

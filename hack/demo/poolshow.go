@@ -64,7 +64,7 @@ func (d *poolShow) play(ctx context.Context) error {
 	return nil
 }
 
-// show adds rows until ctx is done, or for so long if it is positive.
+// show adds rows until ctx is done, or for that long if it is positive.
 func (d *poolShow) show(ctx context.Context, length time.Duration) {
 	if length > 0 {
 		var cancel context.CancelFunc
@@ -94,7 +94,7 @@ func (d *poolShow) show(ctx context.Context, length time.Duration) {
 	}
 }
 
-// serviceAt returns what a thread takes so long after the pool was applied.
+// serviceAt returns what a thread takes that long after the pool was applied.
 func serviceAt(since time.Duration) time.Duration {
 	if since/phase%2 == 1 {
 		return slow

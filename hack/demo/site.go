@@ -49,7 +49,7 @@ func (s *site) boot(ctx context.Context) (err error) {
 	return s.linkKubectl()
 }
 
-// deploy applies the application and what comes with it, sends it so many requests a
+// deploy applies the application and what comes with it, sends it that many requests a
 // second and returns when its pods are ready.
 func (s *site) deploy(ctx context.Context, manifest string, perSecond float64) error {
 	if err := s.cluster.Apply(ctx, []byte(manifest)); err != nil {

@@ -4,7 +4,7 @@ import "fmt"
 
 // summarize says how the windows went that were under load from start to end.
 func (d *policyShow) summarize(closed []window) {
-	var whole, bounded, over, told int
+	var whole, bounded, over, measured int
 	var sum float64
 	for i := range closed {
 		w := &closed[i]
@@ -19,7 +19,7 @@ func (d *policyShow) summarize(closed []window) {
 			}
 		}
 		if percent, ok := w.unused(); ok {
-			told++
+			measured++
 			sum += percent
 		}
 	}
@@ -32,7 +32,7 @@ func (d *policyShow) summarize(closed []window) {
 	if bounded < whole {
 		fmt.Fprintf(d.out, "Without a bound that the application could check: %d.\n", whole-bounded)
 	}
-	if told > 0 {
-		fmt.Fprintf(d.out, "Of the budget, %.2f%% was not used although it was asked for (mean of %d windows).\n", sum/float64(told), told)
+	if measured > 0 {
+		fmt.Fprintf(d.out, "Of the budget, %.2f%% was not used although it was asked for (mean of %d windows).\n", sum/float64(measured), measured)
 	}
 }

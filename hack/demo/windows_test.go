@@ -30,7 +30,7 @@ func TestWindowIsJudgedByWhatReachedTheApplication(t *testing.T) {
 	}
 }
 
-func TestWindowTellsOnlyWhatIsCertain(t *testing.T) {
+func TestWindowReturnsOnlyWhatIsCertain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		window               window
 		wantOver, wantUnused bool

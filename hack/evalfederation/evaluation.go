@@ -135,7 +135,7 @@ func (e *evaluation) announce(ctx context.Context, r run, n int) (id string, err
 			return "", err
 		}
 	default:
-		return id, nil // whoever comes first says what it is divided by
+		return id, nil // the one that comes first says what it is divided by
 	}
 	return id, e.fetch(ctx, r.Kind)
 }

@@ -76,7 +76,7 @@ func distant(kind string) []run {
 	return runs
 }
 
-// An order is what a process that stands for a region is told.
+// An order is what a process that stands for a region is given.
 type order struct {
 	Budget  string
 	Member  string

@@ -11,6 +11,6 @@
 // Up creates a cluster, in the place of one that has the name. Load puts
 // images into its nodes, from archives as `docker save` writes them. Kubeconfig prints
 // the file with its credentials. Down deletes it.
-// Check tells whether this machine can run one. Image provides the node image
+// Check reports whether this machine can run one. Image provides the node image
 // and prints its name. Progress goes to standard error.
 package main

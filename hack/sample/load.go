@@ -20,7 +20,7 @@ const (
 	noAnswer = "no answer"
 )
 
-// load gets a URL so many times a second, whatever the answers, and writes a line with the
+// load gets a URL that many times a second, whatever the answers, and writes a line with the
 // number of each kind of answer every second until ctx is done.
 func load(ctx context.Context, url, rate string, out io.Writer) error {
 	perSecond, err := strconv.Atoi(rate)
@@ -30,9 +30,9 @@ func load(ctx context.Context, url, rate string, out io.Writer) error {
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 	// Room for all that can be in flight, so that none waits for the line to be written.
 	answers := make(chan string, 2*perSecond*int(patience/time.Second))
-	send, tell := time.NewTicker(time.Second/time.Duration(perSecond)), time.NewTicker(time.Second)
+	send, show := time.NewTicker(time.Second/time.Duration(perSecond)), time.NewTicker(time.Second)
 	defer send.Stop()
-	defer tell.Stop()
+	defer show.Stop()
 	count := map[string]int{}
 	for {
 		select {
@@ -42,7 +42,7 @@ func load(ctx context.Context, url, rate string, out io.Writer) error {
 			go func() { answers <- get(ctx, client, url) }()
 		case answer := <-answers:
 			count[answer]++
-		case <-tell.C:
+		case <-show.C:
 			fmt.Fprintln(out, line(count))
 			clear(count)
 		}

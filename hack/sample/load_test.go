@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestLoadTellsWhatBecameOfIt: every other request is refused, and the line says so.
-func TestLoadTellsWhatBecameOfIt(t *testing.T) {
+// TestLoadReportsWhatBecameOfIt: every other request is refused, and the line says so.
+func TestLoadReportsWhatBecameOfIt(t *testing.T) {
 	turns := make(chan int, 2)
 	turns <- http.StatusOK
 	turns <- http.StatusTooManyRequests

@@ -92,7 +92,7 @@ func (m *memory) Apply(_ context.Context, key store.Key, p limiter.Params, c lim
 	return res, nil
 }
 
-// window is a fixed window of so many units that lasts longer than any run.
+// window is a fixed window of that many units that lasts longer than any run.
 func window(budget int64) limiter.Params {
 	return limiter.Params{Generation: 1, Rates: []limiter.Rate{{Limit: budget, Window: limiter.MaxWindow}}}
 }

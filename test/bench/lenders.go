@@ -19,7 +19,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store/redis"
 )
 
-// lenders returns all that grant leases to so many callers, on budgets of their own.
+// lenders returns all that grant leases to that many callers, on budgets of their own.
 func (b *backends) lenders(callers int) ([]lender, error) {
 	database, err := postgres.Dial(postgres.Options{
 		Address: b.postgres.Address, Database: servers.PostgresDatabase, User: servers.PostgresUser, Connections: 16,

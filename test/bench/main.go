@@ -98,7 +98,7 @@ func document(file string, doc map[string]string) error {
 	return p.save(titles)
 }
 
-// cpu names the processor where the system tells.
+// cpu names the processor where the system shows it.
 func cpu() string {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

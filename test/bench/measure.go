@@ -85,7 +85,7 @@ func calibrate(c contender, keys []string, goroutines int) int {
 	}
 }
 
-// spend returns the wall time of n operations on each of so many goroutines.
+// spend returns the wall time of n operations on each of that many goroutines.
 func spend(c contender, keys []string, goroutines, n int) time.Duration {
 	var wait sync.WaitGroup
 	begin := time.Now()

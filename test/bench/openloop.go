@@ -68,7 +68,7 @@ func (c *caller) call() error {
 	}
 }
 
-// openLoop sends so many requests a second for a time, whether they are answered or not,
+// openLoop sends that many requests a second for a time, whether they are answered or not,
 // and returns how long each took. One that could not be sent in time, since its caller
 // still waited for an answer, began when it should have; the caller's own timer is not
 // counted.
@@ -97,7 +97,7 @@ func openLoop(all []caller, perSecond int, length time.Duration) ([]time.Duratio
 	return slices.Sorted(slices.Values(slices.Concat(took...))), errors.Join(failed...)
 }
 
-// percentile returns the value that so many of a thousand are not above.
+// percentile returns the value that as many of a thousand are not above.
 func percentile(sorted []time.Duration, perMille int) float64 {
 	return float64(sorted[min(len(sorted)*perMille/1000, len(sorted)-1)])
 }

@@ -69,7 +69,7 @@ func overProxy(show func(*table)) error {
 // latencies are a way's, by round, in nanoseconds.
 type latencies struct{ p50, p99 []float64 }
 
-// measure lets the ways take turns, in each round in another order, at so many requests a second. It also returns the most
+// measure lets the ways take turns, in each round in another order, at that many requests a second. It also returns the most
 // bytes that the sidecar had after a turn.
 func (w *ways) measure(perSecond int) (taken []latencies, peak residence, err error) {
 	turn := time.Second

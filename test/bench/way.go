@@ -72,7 +72,7 @@ func openWays() (w *ways, err error) {
 	return w, nil
 }
 
-// start runs a program that listens where it is told, and waits until it does.
+// start runs a program that listens where it is set to, and waits until it does.
 func (w *ways) start(name string, env []string, program string, args func(listen string) []string) (*way, error) {
 	port, err := freeport.Port()
 	if err != nil {

@@ -54,7 +54,7 @@ func (s *shop) close(ctx SpecContext) {
 	Expect(kube.Delete(ctx, ns, client.GracePeriodSeconds(0))).To(Succeed())
 }
 
-// show tells what happened in the namespace.
+// show prints what happened in the namespace.
 func (s *shop) show(ctx SpecContext) {
 	for _, args := range [][]string{
 		{"get", "pods,services,ratelimitpolicies,jobs", "-o", "wide"},

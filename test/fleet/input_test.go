@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("Bad input", func() {
-	It("in a pod's annotations never changes a pod that did not ask for it, and is told", func(ctx SpecContext) {
+	It("in a pod's annotations never changes a pod that did not ask for it, and is reported", func(ctx SpecContext) {
 		shop := openShop(ctx, nil)
 		Expect(shop.dryPod(ctx, nil).Spec.InitContainers).To(ContainElement(HaveField("Name", inject.ContainerName)))
 
@@ -53,7 +53,7 @@ var _ = Describe("Bad input", func() {
 		},
 		Entry("no limits", SpecTimeout(time.Minute), func(s *v1alpha1.RateLimitPolicySpec) { s.Limits = nil }, "spec.limits", ""),
 		Entry("a limit of zero", SpecTimeout(time.Minute), func(s *v1alpha1.RateLimitPolicySpec) { s.Limits[0].Rates[0].Limit = 0 }, "limit", "greater than or equal to 1"),
-		Entry("a window that is no duration", SpecTimeout(time.Minute), func(s *v1alpha1.RateLimitPolicySpec) { s.Limits[0].Rates[0].Window = "soon" }, "window", ""),
+		Entry("a window that is not a duration", SpecTimeout(time.Minute), func(s *v1alpha1.RateLimitPolicySpec) { s.Limits[0].Rates[0].Window = "soon" }, "window", ""),
 		Entry("Redis without an address", SpecTimeout(time.Minute), func(s *v1alpha1.RateLimitPolicySpec) { s.Store.Type = v1alpha1.RedisStoreType }, "store", "set redis.address"),
 		Entry("two limits of one name", SpecTimeout(time.Minute), func(s *v1alpha1.RateLimitPolicySpec) { s.Limits = append(s.Limits, s.Limits[0]) }, "spec.limits[1]", "Duplicate"),
 	)

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// admitted returns a load of a limit of 3 that was admitted so much by leases and by shares,
+// admitted returns a load of a limit of 3 that was admitted that much by leases and by shares,
 // in one window after the other.
 func admitted(windows ...[2]int) *load {
 	l := &load{limit: 3, leased: map[int64]int64{}, alone: map[int64]int64{}}

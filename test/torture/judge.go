@@ -49,7 +49,7 @@ func (w *world) judge() (result, error) {
 			excused += s.excused(v, eras)
 			if v.over > 0 {
 				all.over += len(v.full)
-				errs = append(errs, fmt.Errorf("%s: %d requests of team %s were admitted beyond the limit of the windows %s", s.name, v.over, team, s.tell(v, eras)))
+				errs = append(errs, fmt.Errorf("%s: %d requests of team %s were admitted beyond the limit of the windows %s", s.name, v.over, team, s.windows(v, eras)))
 			}
 		}
 		if s.once > 0 {
@@ -120,14 +120,14 @@ func (s *shop) lies(worst overshoot, excused bool) (errs []error) {
 	return errs
 }
 
-// tell names the windows of a verdict that are too full.
-func (s *shop) tell(v verdict, eras []era) string {
-	var told []string
+// windows names the windows of a verdict that are too full.
+func (s *shop) windows(v verdict, eras []era) string {
+	var named []string
 	for _, i := range v.full {
 		from, _ := s.realTime(eras, i)
-		told = append(told, fmt.Sprintf("%d of %s (from %s: %d to %d of %d)", i.index, s.stores[i.store].name, from.Format("15:04:05.0"), v.least[i], v.most[i], s.mayAdmit(eras, i)))
+		named = append(named, fmt.Sprintf("%d of %s (from %s: %d to %d of %d)", i.index, s.stores[i.store].name, from.Format("15:04:05.0"), v.least[i], v.most[i], s.mayAdmit(eras, i)))
 	}
-	return strings.Join(told, ", ")
+	return strings.Join(named, ", ")
 }
 
 // mayAdmit returns the most that a window may admit of one team.

@@ -178,7 +178,7 @@ func (w *world) awaitMeasured(ctx context.Context, atMost time.Duration) {
 // footprint is what a process holds.
 type footprint struct{ goroutines, descriptors, memory float64 }
 
-// awaitFootprints is footprints, tried for a while: a process may start anew or be slow.
+// awaitFootprints is footprints, tried for a while: a process may start again or be slow.
 func (w *world) awaitFootprints(ctx context.Context, atMost time.Duration) (map[string]footprint, error) {
 	for deadline := time.Now().Add(atMost); ; {
 		found, err := w.footprints(ctx)

@@ -1,4 +1,4 @@
-// Command app is the application of the demo and the end-to-end tests: it tells a
+// Command app is the application of the demo and the end-to-end tests: it reports to a
 // tally of every request that reached it, does what takes its time at a backend, if
 // it has one, and greets.
 package main

@@ -12,7 +12,7 @@ import (
 
 // Config says what cluster is wanted.
 type Config struct {
-	// Name tells clusters of one engine apart, and names the nodes' containers:
+	// Name distinguishes clusters of one engine, and names the nodes' containers:
 	// lower case letters, digits and dashes, at most 50 characters.
 	Name string
 	// Workers is the number of nodes beside the control plane's, 0 to 9. Without
@@ -24,7 +24,7 @@ type Config struct {
 	// Kubeconfig is the file that the cluster's credentials are written to.
 	// Other clusters that it describes are kept.
 	Kubeconfig string
-	// Progress is told what takes long; nil is silent.
+	// Progress is called with what takes long; nil is silent.
 	Progress io.Writer
 }
 

@@ -38,7 +38,7 @@ func (c *Cluster) setUpNetwork(ctx context.Context, image string) error {
 
 // Join lets the pods of both clusters reach each other by their own addresses.
 // Their Services and names stay apart. Joining again changes nothing. A cluster
-// that is created anew has to be joined anew.
+// that is created again has to be joined again.
 func (c *Cluster) Join(ctx context.Context, other *Cluster) error {
 	if c.config.Pods.Overlaps(other.config.Pods) {
 		return fmt.Errorf("clusters %s and %s cannot be joined: their pods share addresses (%s, %s); create one with other Pods",

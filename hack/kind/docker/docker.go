@@ -30,7 +30,7 @@ func Pipe(ctx context.Context, stdin io.Reader, stdout io.Writer, args ...string
 	return nil
 }
 
-// HasImage tells whether the engine holds an image.
+// HasImage reports whether the engine holds an image.
 func HasImage(ctx context.Context, image string) bool {
 	_, err := Output(ctx, "image", "inspect", "--format", "{{.Id}}", image)
 	return err == nil

@@ -15,7 +15,7 @@ var watchers = map[string]int{
 }
 
 // raiseLimits raises what is too low where it may. Where it may not, a small
-// cluster still starts, so that is no error.
+// cluster still starts, so that is not an error.
 func raiseLimits() {
 	for path, need := range watchers {
 		content, err := os.ReadFile(path)

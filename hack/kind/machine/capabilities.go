@@ -25,7 +25,7 @@ var names = [...]string{
 	"CAP_BLOCK_SUSPEND", "CAP_AUDIT_READ", "CAP_PERFMON", "CAP_BPF", "CAP_CHECKPOINT_RESTORE",
 }
 
-// Has tells whether the set holds a capability; one that this package does not
+// Has reports whether the set holds a capability; one that this package does not
 // know by name is taken to be held, so that nothing is removed by ignorance.
 func (c Capabilities) Has(name string) bool {
 	for number, known := range names {

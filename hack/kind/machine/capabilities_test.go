@@ -34,8 +34,8 @@ func TestParseHeld(t *testing.T) {
 
 func TestParseHeldRefuses(t *testing.T) {
 	for name, status := range map[string]string{
-		"a set that is missing":   "CapBnd:\t01\n",
-		"a set that is no number": "CapBnd:\tall\nCapPrm:\t01\n",
+		"a set that is missing":      "CapBnd:\t01\n",
+		"a set that is not a number": "CapBnd:\tall\nCapPrm:\t01\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if held, err := parseHeld(strings.NewReader(status)); err == nil {

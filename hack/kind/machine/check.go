@@ -42,7 +42,7 @@ func Check(ctx context.Context) error {
 	return f.judge()
 }
 
-// EngineAnswers tells whether a Docker engine can be used as it is.
+// EngineAnswers reports whether a Docker engine can be used as it is.
 func EngineAnswers(ctx context.Context) bool {
 	_, err := docker.Output(ctx, "version", "--format", "{{.Server.Version}}")
 	return err == nil

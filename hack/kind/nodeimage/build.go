@@ -66,7 +66,7 @@ func save(ctx context.Context, image, archive string) error {
 	return os.Rename(partial, archive)
 }
 
-// buildable tells why an image cannot be built on this machine.
+// buildable returns why an image cannot be built on this machine.
 func buildable() error {
 	if os.Geteuid() != 0 {
 		return &machine.UnavailableError{

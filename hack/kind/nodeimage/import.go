@@ -66,7 +66,7 @@ func (w *workshop) stock(ctx context.Context, base string, names []string) (err 
 	}
 	_, err = docker.Output(ctx, "commit",
 		"--change", `ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]`, "--change", "CMD []",
-		"--change", "ENV container=docker", // tells systemd where it is
+		"--change", "ENV container=docker", // shows systemd where it is
 		container, w.image())
 	return err
 }

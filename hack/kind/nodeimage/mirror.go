@@ -75,7 +75,7 @@ func inStanzas(content string) string {
 	return ""
 }
 
-// isMain tells the archive itself from its security updates and from the
+// isMain distinguishes the archive itself from its security updates and from the
 // archives of others, which lack most packages. Every release is in one archive.
 func isMain(address string, suites, components []string) bool {
 	path := strings.TrimRight(address, "/")

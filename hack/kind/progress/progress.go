@@ -1,4 +1,4 @@
-// Package progress tells a person who waits what is being done, how long it
+// Package progress prints for a person who waits what is being done, how long it
 // usually takes and how long it took.
 package progress
 

@@ -24,7 +24,7 @@ var roles = map[string]func(context.Context) error{
 	"idle":  idle,
 }
 
-// idle does nothing until it is told to stop.
+// idle does nothing until it is signalled to stop.
 func idle(ctx context.Context) error {
 	<-ctx.Done()
 	return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-dev/weir/internal/devcluster/traffic"
 )
 
-// serve is the application. It tells the TALLY of every request before it answers,
+// serve is the application. It reports to the TALLY every request before it answers,
 // and is probed on ports of its own by TLS and gRPC.
 func serve(ctx context.Context) error {
 	report, err := traffic.Report(os.Getenv("TALLY"), os.Getenv("POD_NAME"))
