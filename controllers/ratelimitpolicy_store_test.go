@@ -111,7 +111,7 @@ func TestAMoveThatIsNotFollowedIsTakenBack(t *testing.T) {
 	for failed, pause := range []time.Duration{30 * time.Second, time.Minute} {
 		fleet.say(w.policy, w.acknowledged(a))
 		w.Eventually(w.phase).Should(Equal(v1alpha1.StoreDraining))
-		got := w.acknowledged(a)
+		acknowledged := w.acknowledged(a)
 		acknowledged.Sessions[0].Enforced.Draining = false // it goes on asking the old store
 
 		clock.SetTime(clock.Now().Add(9 * time.Second))

@@ -169,6 +169,21 @@ func (s *sidecar) acknowledge(version, refusal string) {
 	}})
 }
 
+// withOne runs f with a leader and one sidecar that enforces the policy, when the first
+// window of a second has begun.
+func withOne(t *testing.T, p policy.Policy, f func(t *testing.T, l *leader, s *sidecar)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(p))
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.config()
+		time.Sleep(time.Second)
+		f(t, l, s)
+	})
+}
+
 // lease asks for one unit of a limit of p and returns the answer; change may
 // falsify the request.
 func (s *sidecar) lease(p policy.Policy, limit policy.Limit, change ...func(*fleetpb.LeaseRequest)) *fleetpb.LeaseReply {
@@ -194,6 +209,15 @@ func (s *sidecar) lease(p policy.Policy, limit policy.Limit, change ...func(*fle
 			s.t.Fatalf("got %v, want a lease", m)
 		}
 	}
+}
+
+// giveBack returns units of the windows that granted them of a limit of 10 a second.
+func (s *sidecar) giveBack(units int64, windows []*fleetpb.Window) {
+	s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Lease{Lease: &fleetpb.LeaseRequest{
+		Key: &fleetpb.Key{Namespace: "shop", Policy: "checkout", Limit: "all"}, Generation: 1,
+		Rates: []*fleetpb.Rate{{Limit: 10, WindowMicros: int64(limiter.Second)}},
+		Op:    int32(limiter.Return), Want: units, Windows: windows,
+	}}})
 }
 
 func want(n int64) func(*fleetpb.LeaseRequest) {

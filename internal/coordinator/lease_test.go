@@ -151,20 +151,10 @@ func TestSessionsShareALimit(t *testing.T) {
 }
 
 func TestAReturnIsGrantedAgainAndNotAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := limited("shop", 1, 10, limiter.Second)
-		l := lead(t, &memoryTerms{}, publishing(p))
-		defer l.end()
-		s := l.connect(pod("shop", "web-0"), "1")
-		defer s.close()
-		s.config()
-		time.Sleep(time.Second)
+	p := limited("shop", 1, 10, limiter.Second)
+	withOne(t, p, func(t *testing.T, l *leader, s *sidecar) {
 		reply := s.lease(p, p.Limits[0], want(10))
-		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Lease{Lease: &fleetpb.LeaseRequest{
-			Key: &fleetpb.Key{Namespace: "shop", Policy: "checkout", Limit: "all"}, Generation: 1,
-			Rates: []*fleetpb.Rate{{Limit: 10, WindowMicros: int64(limiter.Second)}},
-			Op:    int32(limiter.Return), Want: 4, Windows: reply.GetWindows(),
-		}}})
+		s.giveBack(4, reply.GetWindows())
 		if reply := s.lease(p, p.Limits[0], want(10)); reply.GetGranted() != 4 {
 			t.Errorf("reply = %v, want the four units that were returned", reply)
 		}
@@ -272,14 +262,8 @@ func TestValuesBeyondTheBoundShareACounter(t *testing.T) {
 // A holder that knows the store's clock to have been ahead is refused until it is there
 // again, and nobody else.
 func TestAHoldersFloorHoldsForItAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := limited("shop", 1, 10, limiter.Second)
-		l := lead(t, &memoryTerms{}, publishing(p))
-		defer l.end()
-		s := l.connect(pod("shop", "web-0"), "1")
-		defer s.close()
-		s.config()
-		time.Sleep(time.Second)
+	p := limited("shop", 1, 10, limiter.Second)
+	withOne(t, p, func(t *testing.T, l *leader, s *sidecar) {
 		floor := func(ahead time.Duration) func(*fleetpb.LeaseRequest) {
 			at := time.Now().Add(ahead).UnixMicro()
 			return func(r *fleetpb.LeaseRequest) { r.FloorMicros = at }

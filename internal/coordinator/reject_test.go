@@ -277,22 +277,11 @@ func TestAPoolReportThatCannotBeReadCostsThatReport(t *testing.T) {
 
 // TestAnAuditReplyThatCannotBeReadLeavesItsWindowUnknown, and its stream open.
 func TestAnAuditReplyThatCannotBeReadLeavesItsWindowUnknown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := lead(t, &memoryTerms{}, publishing(keyed(limited("shop", 1, 10, limiter.Second), 100)))
-		defer l.end()
-		a, b := l.settled()
-		defer a.close()
-		defer b.close()
+	withPair(t, keyed(limited("shop", 1, 10, limiter.Second), 100), func(t *testing.T, l *leader, a, b *sidecar) {
 		hot := store.HashValue("hot")
 		a.report(counted(9, 0, &fleetpb.KeyCount{Hash: hot, Admitted: 9}))
 		b.report(counted(6, 0))
-		var query *fleetpb.AuditQuery
-		for query == nil {
-			query = b.recv().GetAudit()
-		}
-		b.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Audit{Audit: &fleetpb.AuditReply{
-			Id: query.GetId(), Keys: []*fleetpb.KeyCount{{Hash: hot, Admitted: -4}},
-		}}})
+		b.reply(b.query(), hot, -4)
 		if rows := b.answered().GetRows(); len(rows) != 1 || rows[0].GetKind() != "reply" || !strings.Contains(rows[0].GetError(), "keys[0].admitted is -4") {
 			t.Errorf("answer = %v", rows)
 		}
@@ -308,22 +297,12 @@ func TestAnAuditReplyThatCannotBeReadLeavesItsWindowUnknown(t *testing.T) {
 
 // TestAReturnThatCannotBeReadIsAnswered, though those that can are not.
 func TestAReturnThatCannotBeReadIsAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := limited("shop", 1, 10, limiter.Second)
-		l := lead(t, &memoryTerms{}, publishing(p))
-		defer l.end()
-		s := l.connect(pod("shop", "web-0"), "1")
-		defer s.close()
-		s.config()
-		time.Sleep(time.Second)
+	p := limited("shop", 1, 10, limiter.Second)
+	withOne(t, p, func(t *testing.T, l *leader, s *sidecar) {
 		reply := s.lease(p, p.Limits[0], want(10))
 		window := reply.GetWindows()[0]
 		window.Index = -1
-		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Lease{Lease: &fleetpb.LeaseRequest{
-			Key: &fleetpb.Key{Namespace: "shop", Policy: "checkout", Limit: "all"}, Generation: 1,
-			Rates: []*fleetpb.Rate{{Limit: 10, WindowMicros: int64(limiter.Second)}},
-			Op:    int32(limiter.Return), Want: 4, Windows: reply.GetWindows(),
-		}}})
+		s.giveBack(4, reply.GetWindows())
 		if rows := s.answered().GetRows(); len(rows) != 1 || rows[0].GetKind() != "return" || !strings.Contains(rows[0].GetError(), "windows[0].index is -1") {
 			t.Errorf("answer = %v, want the field that is wrong", rows)
 		}
@@ -339,14 +318,8 @@ func TestAReturnThatCannotBeReadIsAnswered(t *testing.T) {
 // TestALeaseOrBeatThatNobodyMaySendIsCounted, and of nothing that the pod is not served
 // by does a status speak: names that a holder invents take no room.
 func TestALeaseOrBeatThatNobodyMaySendIsCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := limited("shop", 1, 10, limiter.Second)
-		l := lead(t, &memoryTerms{}, publishing(p))
-		defer l.end()
-		s := l.connect(pod("shop", "web-0"), "1")
-		defer s.close()
-		s.config()
-		time.Sleep(time.Second)
+	p := limited("shop", 1, 10, limiter.Second)
+	withOne(t, p, func(t *testing.T, l *leader, s *sidecar) {
 		if reply := s.lease(p, p.Limits[0], func(r *fleetpb.LeaseRequest) { r.Op = 77 }); !reply.GetDefect() || !strings.HasSuffix(reply.GetError(), "op 77"+cure) {
 			t.Errorf("reply = %v, want the defect and its cure", reply)
 		}

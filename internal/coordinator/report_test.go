@@ -8,6 +8,7 @@ import (
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
@@ -37,6 +38,36 @@ func (l *leader) settled() (a, b *sidecar) {
 	return a, b
 }
 
+// withPair runs f with a leader and two sidecars that enforce the policy, when the leader's
+// first seconds have passed.
+func withPair(t *testing.T, p policy.Policy, f func(t *testing.T, l *leader, a, b *sidecar)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(p))
+		defer l.end()
+		a, b := l.settled()
+		defer a.close()
+		defer b.close()
+		f(t, l, a, b)
+	})
+}
+
+// query returns the next question about keys.
+func (s *sidecar) query() *fleetpb.AuditQuery {
+	for {
+		if q := s.recv().GetAudit(); q != nil {
+			return q
+		}
+	}
+}
+
+// reply answers a question with the count of one key.
+func (s *sidecar) reply(q *fleetpb.AuditQuery, hash string, admitted int64) {
+	s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Audit{Audit: &fleetpb.AuditReply{
+		Id: q.GetId(), Keys: []*fleetpb.KeyCount{{Hash: hash, Admitted: admitted}},
+	}}})
+}
+
 func (l *leader) figures() audit.Figures {
 	l.t.Helper()
 	got := l.Observe("shop", "checkout")
@@ -47,12 +78,7 @@ func (l *leader) figures() audit.Figures {
 }
 
 func TestReportsBecomeFigures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
-		defer l.end()
-		a, b := l.settled()
-		defer a.close()
-		defer b.close()
+	withPair(t, limited("shop", 1, 10, limiter.Second), func(t *testing.T, l *leader, a, b *sidecar) {
 		a.report(counted(8, 0))
 		b.report(counted(5, 1))
 		time.Sleep(time.Second)
@@ -101,25 +127,15 @@ func TestASidecarThatLeavesHasReportedAll(t *testing.T) {
 }
 
 func TestSidecarsAreAskedForTheKeysTheyDidNotName(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := lead(t, &memoryTerms{}, publishing(keyed(limited("shop", 1, 10, limiter.Second), 100)))
-		defer l.end()
-		a, b := l.settled()
-		defer a.close()
-		defer b.close()
+	withPair(t, keyed(limited("shop", 1, 10, limiter.Second), 100), func(t *testing.T, l *leader, a, b *sidecar) {
 		hot := store.HashValue("hot")
 		a.report(counted(9, 0, &fleetpb.KeyCount{Hash: hot, Admitted: 9}))
 		b.report(counted(6, 0))
-		var query *fleetpb.AuditQuery
-		for query == nil {
-			query = b.recv().GetAudit()
-		}
+		query := b.query()
 		if len(query.GetHashes()) != 1 || query.GetHashes()[0] != hot || len(query.GetWindows()) != 1 {
 			t.Errorf("query = %v, want one about the hot key", query)
 		}
-		b.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Audit{Audit: &fleetpb.AuditReply{
-			Id: query.GetId(), Keys: []*fleetpb.KeyCount{{Hash: hot, Admitted: 4}},
-		}}})
+		b.reply(query, hot, 4)
 		time.Sleep(time.Second)
 		if got := l.figures(); got.Overshoot == nil || got.Overshoot.Observed != 3 {
 			t.Errorf("figures = %+v, want an overshoot of 3", got)
@@ -148,12 +164,7 @@ func TestEarlyReportsAreKept(t *testing.T) {
 }
 
 func TestPartsOfAReportBelongTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
-		defer l.end()
-		a, b := l.settled()
-		defer a.close()
-		defer b.close()
+	withPair(t, limited("shop", 1, 10, limiter.Second), func(t *testing.T, l *leader, a, b *sidecar) {
 		first := counted(18, 0)
 		time.Sleep(time.Second)
 		a.report(first, counted(1, 0))
@@ -172,12 +183,7 @@ func TestPartsOfAReportBelongTogether(t *testing.T) {
 
 // TestTheHottestKeysOfAllPartsAreShown.
 func TestTheHottestKeysOfAllPartsAreShown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := lead(t, &memoryTerms{}, publishing(keyed(limited("shop", 1, 10, limiter.Second), 100)))
-		defer l.end()
-		a, b := l.settled()
-		defer a.close()
-		defer b.close()
+	withPair(t, keyed(limited("shop", 1, 10, limiter.Second), 100), func(t *testing.T, l *leader, a, b *sidecar) {
 		var parts []*fleetpb.LimitReport
 		for i, value := range []string{"first", "second"} {
 			part := counted(1, 0)
@@ -217,12 +223,7 @@ func TestStoreErrorsAreObserved(t *testing.T) {
 }
 
 func TestALimitThatGrantsNothingIsObserved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
-		defer l.end()
-		a, b := l.settled()
-		defer a.close()
-		defer b.close()
+	withPair(t, limited("shop", 1, 10, limiter.Second), func(t *testing.T, l *leader, a, b *sidecar) {
 		began := time.Now()
 		learns := func(s *sidecar, reason limiter.Reason, lasts time.Duration) {
 			r := counted(1, 0)
@@ -258,12 +259,7 @@ func TestALimitThatGrantsNothingIsObserved(t *testing.T) {
 }
 
 func TestReportsOfOtherNamespacesAreIgnored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
-		defer l.end()
-		a, b := l.settled()
-		defer a.close()
-		defer b.close()
+	withPair(t, limited("shop", 1, 10, limiter.Second), func(t *testing.T, l *leader, a, b *sidecar) {
 		stranger := l.connect(pod("other", "web-9"), "1")
 		defer stranger.close()
 		stranger.config()

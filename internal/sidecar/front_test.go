@@ -29,16 +29,10 @@ func askCheck(ctx context.Context, s *sandbox, tenant string) (status int, err e
 // TestTheAppIsAnsweredFromTheCountersOfRequests: what it asks and requests share one.
 func TestTheAppIsAnsweredFromTheCountersOfRequests(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
-	c, address, ca := serveController(t)
+	c := serveController(t, s)
 	c.config.Snapshot, c.config.Version, _ = snapshotOf(t, policy.Store{Type: policy.ControllerStore}, 2)
-	s.env["WEIR_CA_BUNDLE"] = ca
-	s.args = append(s.args, "--fleet-address="+address, "--fleet-server-name=example.com")
 	s.start(t)
-	eventually(t, "the policy is not acknowledged", func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return len(c.acks) == 1
-	})
+	c.awaitAcknowledgement(t)
 	if status, err := askCheck(t.Context(), s, "ann"); err != nil || status != http.StatusOK {
 		t.Fatalf("the first question got %d, %v", status, err)
 	}

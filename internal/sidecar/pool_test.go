@@ -59,10 +59,8 @@ func (c *controller) change(f func()) {
 // ready, and refuses until it has a share.
 func TestAPoolOfTheSnapshotHoldsAtOnce(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
-	c, address, ca := serveController(t)
+	c := serveController(t, s)
 	c.config.Snapshot, c.config.Version, s.env["WEIR_SNAPSHOT"] = poolSnapshot(t, 1)
-	s.env["WEIR_CA_BUNDLE"] = ca
-	s.args = append(s.args, "--fleet-address="+address, "--fleet-server-name=example.com")
 	begun := time.Now()
 	s.start(t)
 	if took := time.Since(begun); took > readyTime {
@@ -81,10 +79,9 @@ func TestAPoolOfTheSnapshotHoldsAtOnce(t *testing.T) {
 // TestAShadowedPodNeedsNoSlot although its pool enforces.
 func TestAShadowedPodNeedsNoSlot(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
-	_, address, ca := serveController(t)
+	serveController(t, s)
 	_, _, s.env["WEIR_SNAPSHOT"] = poolSnapshot(t, 1)
-	s.env["WEIR_CA_BUNDLE"], s.env["WEIR_MODE"] = ca, "shadow"
-	s.args = append(s.args, "--fleet-address="+address, "--fleet-server-name=example.com")
+	s.env["WEIR_MODE"] = "shadow"
 	s.start(t)
 	if status, body, err := get(t, s.url(15006, "/")); err != nil || status != http.StatusOK {
 		t.Errorf("got %d, %q, %v", status, body, err)
@@ -99,11 +96,9 @@ func TestTheLifeOfAShare(t *testing.T) {
 		<-release
 		hello(w, r)
 	}))
-	c, address, ca := serveController(t)
+	c := serveController(t, s)
 	c.config.Snapshot, c.config.Version, _ = poolSnapshot(t, 1)
 	c.divide = wholly(1)
-	s.env["WEIR_CA_BUNDLE"] = ca
-	s.args = append(s.args, "--fleet-address="+address, "--fleet-server-name=example.com")
 	s.start(t)
 	eventually(t, "there is no share", func() bool { return shownPool(t, s).Share == 1 })
 	slow := make(chan string, 1)

@@ -33,16 +33,10 @@ func askAsEnvoy(t *testing.T, s *sandbox) (ratelimitv3.RateLimitResponse_Code, e
 // the limit share a counter.
 func TestEnvoyIsAnsweredFromTheCountersOfRequests(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
-	c, address, ca := serveController(t)
+	c := serveController(t, s)
 	c.config.Snapshot, c.config.Version, _ = snapshotOf(t, policy.Store{Type: policy.ControllerStore}, 2)
-	s.env["WEIR_CA_BUNDLE"] = ca
-	s.args = append(s.args, "--fleet-address="+address, "--fleet-server-name=example.com")
 	s.start(t)
-	eventually(t, "the policy is not acknowledged", func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return len(c.acks) == 1
-	})
+	c.awaitAcknowledgement(t)
 	if code, err := askAsEnvoy(t, s); err != nil || code != ratelimitv3.RateLimitResponse_OK {
 		t.Fatalf("the first call got %v, %v", code, err)
 	}

@@ -203,7 +203,7 @@ const readyTime = 3 * time.Second
 func TestReadyWhileEverythingElseIsAway(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
 	_, _, s.env["WEIR_SNAPSHOT"] = snapshotOf(t, policy.Store{Type: policy.RedisStore, Address: silence(t)}, 5)
-	_, ca := newController(t)
+	_, _, ca := newController(t)
 	s.env["WEIR_CA_BUNDLE"] = ca
 	s.args = append(s.args, "--fleet-address="+silence(t))
 	begun := time.Now()
@@ -226,11 +226,9 @@ func TestARestartDoesNotAskTheStoreOfTheSnapshot(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
 	old := redistest.Start(t)
 	_, _, s.env["WEIR_SNAPSHOT"] = snapshotOf(t, policy.Store{Type: policy.RedisStore, Address: old.Addr}, 5)
-	c, address, ca := serveController(t)
+	c := serveController(t, s)
 	c.config.Snapshot, c.config.Version, _ = snapshotOf(t, policy.Store{Type: policy.ControllerStore}, 5)
 	c.slow = 30 * time.Millisecond
-	s.env["WEIR_CA_BUNDLE"] = ca
-	s.args = append(s.args, "--fleet-address="+address, "--fleet-server-name=example.com")
 	s.start(t)
 	if status, body, err := get(t, s.url(15006, "/")); err != nil || status != http.StatusOK {
 		t.Fatalf("the first request got %d, %q, %v", status, body, err)
@@ -262,14 +260,9 @@ type controller struct {
 	order    []string                         // kinds of messages
 }
 
-// newController serves over TLS and returns the certificate that vouches for it.
-func newController(t *testing.T) (c *controller, ca string) {
-	t.Helper()
-	c, _, ca = serveController(t)
-	return c, ca
-}
-
-func serveController(t *testing.T) (c *controller, address, ca string) {
+// newController serves over TLS and returns its address and the certificate that vouches
+// for it.
+func newController(t *testing.T) (c *controller, address, ca string) {
 	t.Helper()
 	c = &controller{config: new(fleetpb.Config), last: map[string]*fleetpb.WindowReport{}}
 	server := grpc.NewServer()
@@ -283,6 +276,25 @@ func serveController(t *testing.T) (c *controller, address, ca string) {
 	})
 	ca = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}))
 	return c, front.Listener.Addr().String(), ca
+}
+
+// serveController returns a controller to which the sidecar will connect.
+func serveController(t *testing.T, s *sandbox) *controller {
+	t.Helper()
+	c, address, ca := newController(t)
+	s.env["WEIR_CA_BUNDLE"] = ca
+	s.args = append(s.args, "--fleet-address="+address, "--fleet-server-name=example.com")
+	return c
+}
+
+// awaitAcknowledgement returns when the sidecar has acknowledged what it was sent.
+func (c *controller) awaitAcknowledgement(t *testing.T) {
+	t.Helper()
+	eventually(t, "nothing is acknowledged", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.acks) > 0
+	})
 }
 
 // Connect implements fleetpb.FleetServer.
@@ -374,12 +386,10 @@ func TestALife(t *testing.T) {
 		}
 		hello(w, r)
 	}))
-	c, address, ca := serveController(t)
+	c := serveController(t, s)
 	var version string
 	c.config.Snapshot, version, _ = snapshotOf(t, policy.Store{Type: policy.ControllerStore}, 15)
 	c.config.Version = version
-	s.env["WEIR_CA_BUNDLE"] = ca
-	s.args = append(s.args, "--fleet-address="+address, "--fleet-server-name=example.com")
 	s.start(t)
 	eventually(t, "the policy is not acknowledged", func() bool {
 		c.mu.Lock()
@@ -507,16 +517,11 @@ func TestAPortInUseIsAnError(t *testing.T) {
 
 func TestABypassedPodSaysThatItDoesNotEnforce(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
-	c, address, ca := serveController(t)
+	c := serveController(t, s)
 	c.config.Snapshot, c.config.Version, _ = snapshotOf(t, policy.Store{Type: policy.ControllerStore}, 1)
-	s.env["WEIR_CA_BUNDLE"], s.env["WEIR_MODE"], s.env["WEIR_CAPTURE"] = ca, "bypass", "port"
-	s.args = append(s.args, "--fleet-address="+address, "--fleet-server-name=example.com")
+	s.env["WEIR_MODE"], s.env["WEIR_CAPTURE"] = "bypass", "port"
 	s.start(t)
-	eventually(t, "nothing is acknowledged", func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return len(c.acks) > 0
-	})
+	c.awaitAcknowledgement(t)
 	for range 3 {
 		if status, _, err := get(t, s.url(15006, "/")); err != nil || status != http.StatusOK {
 			t.Errorf("got %d, %v", status, err)

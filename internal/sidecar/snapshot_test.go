@@ -74,7 +74,7 @@ func TestStartsWithASnapshotItDoesNotUnderstand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSandbox(t, http.HandlerFunc(hello))
-			_, ca := newController(t)
+			_, _, ca := newController(t)
 			s.env["WEIR_CA_BUNDLE"], s.env["WEIR_SNAPSHOT"] = ca, tc.snapshot
 			s.args = append(s.args, "--fleet-address="+silence(t))
 			begun := time.Now()
@@ -103,11 +103,10 @@ func TestStartsWithASnapshotItDoesNotUnderstand(t *testing.T) {
 // and is sent another one.
 func TestTheControllerIsAskedForWhatIsNotUnderstood(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
-	c, address, ca := serveController(t)
+	c := serveController(t, s)
 	c.config.Snapshot = of(t, 2, "b")
 	c.config.Version = policy.Version(c.config.GetSnapshot())
-	s.env["WEIR_CA_BUNDLE"], s.env["WEIR_SNAPSHOT"] = ca, packed(t, later(of(t, 1, "b"), "b"))
-	s.args = append(s.args, "--fleet-address="+address, "--fleet-server-name=example.com")
+	s.env["WEIR_SNAPSHOT"] = packed(t, later(of(t, 1, "b"), "b"))
 	s.start(t)
 	eventually(t, "what the controller says is not in force", func() bool {
 		_, shown, _ := get(t, s.url(15010, "/debug/config"))

@@ -60,16 +60,11 @@ func TestAStoppingSidecarSendsItsTraces(t *testing.T) {
 
 	var atApp string
 	s := newSandbox(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { atApp = r.Header.Get("Traceparent") }))
-	c, address, ca := serveController(t)
+	c := serveController(t, s)
 	c.config.Snapshot, c.config.Version, _ = snapshotOf(t, policy.Store{Type: policy.ControllerStore}, 1)
-	s.env["WEIR_CA_BUNDLE"] = ca
-	s.args = append(s.args, "--fleet-address="+address, "--fleet-server-name=example.com", "--otlp-endpoint="+listener.Addr().String())
+	s.args = append(s.args, "--otlp-endpoint="+listener.Addr().String())
 	s.start(t)
-	eventually(t, "the policy is not acknowledged", func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return len(c.acks) == 1
-	})
+	c.awaitAcknowledgement(t)
 	for range 2 {
 		if _, _, err := get(t, s.url(15006, "/"), "Traceparent", "00-"+id+"-00f067aa0ba902b7-01"); err != nil {
 			t.Fatal(err)

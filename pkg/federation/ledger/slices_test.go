@@ -61,12 +61,12 @@ func slice(t *testing.T, w *script, g ledger.Grant, next, now int64) {
 	if g.Slice > next || g.NowSlice > now {
 		t.Errorf("sent %d and %d now, want at most %d and %d", g.Slice, g.NowSlice, next, now)
 	}
-	var sum, next int64
+	var sum, later int64
 	for _, s := range w.state.Standings {
-		sum, next = sum+s.Slice, next+s.Next
+		sum, later = sum+s.Slice, later+s.Next
 	}
-	if sum > 100 || next > 100 {
-		t.Errorf("slices of %d now and %d later exceed the limit: %+v", sum, next, w.state.Standings)
+	if sum > 100 || later > 100 {
+		t.Errorf("slices of %d now and %d later exceed the limit: %+v", sum, later, w.state.Standings)
 	}
 }
 

@@ -13,9 +13,11 @@ import (
 	"github.com/weir-dev/weir/pkg/store/lane"
 )
 
-// A road is what a lane sends over. Each trip takes the time in took.
+// A road is a lane and what it sends over. Each trip takes the time in took.
 type road struct {
-	took time.Duration
+	*lane.Lane[int]
+	took  time.Duration
+	calls sync.WaitGroup // that send sends
 
 	mu    sync.Mutex
 	trips [][]int // guarded by mu
@@ -38,16 +40,35 @@ func (r *road) carry(ctx context.Context, calls []int) {
 	r.mu.Unlock()
 }
 
+// drive runs f with a road, in a bubble.
+func drive(t *testing.T, took, patience time.Duration, f func(t *testing.T, r *road)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := &road{took: took}
+		r.Lane = lane.New(patience, r.carry)
+		f(t, r)
+	})
+}
+
 // send sends calls from first on, one after the other, each from a goroutine of its own.
-func send(t *testing.T, l *lane.Lane[int], all *sync.WaitGroup, first, n int) {
+func (r *road) send(t *testing.T, first, n int) {
 	t.Helper()
 	for i := range n {
-		all.Go(func() {
-			if err := l.Send(t.Context(), first+i); err != nil {
+		r.calls.Go(func() {
+			if err := r.Send(t.Context(), first+i); err != nil {
 				t.Errorf("call %d: %v", first+i, err)
 			}
 		})
 		synctest.Wait()
+	}
+}
+
+// finish waits for the calls that send sent, and compares the trips.
+func (r *road) finish(t *testing.T, want ...[]int) {
+	t.Helper()
+	r.calls.Wait()
+	if !reflect.DeepEqual(r.trips, want) {
+		t.Errorf("the trips were %v, want %v", r.trips, want)
 	}
 }
 
@@ -60,50 +81,43 @@ func numbers(first, n int) []int {
 }
 
 func TestCallsThatComeMeanwhileTravelTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &road{took: time.Millisecond}
-		l := lane.New(lane.Patience, r.carry)
-		var all sync.WaitGroup
+	drive(t, time.Millisecond, lane.Patience, func(t *testing.T, r *road) {
 		start := time.Now()
-		send(t, l, &all, 0, 1+lane.MaxShared+2)
-		if n := l.Waiting(); n != lane.MaxShared+2 {
+		r.send(t, 0, 1+lane.MaxShared+2)
+		if n := r.Waiting(); n != lane.MaxShared+2 {
 			t.Errorf("%d calls wait, want %d", n, lane.MaxShared+2)
 		}
-		all.Wait()
-		want := [][]int{{0}, numbers(1, lane.MaxShared), numbers(1+lane.MaxShared, 2)}
-		if !reflect.DeepEqual(r.trips, want) || r.most != 1 {
-			t.Errorf("the trips were %v, %d at once, want %v", r.trips, r.most, want)
+		r.finish(t, []int{0}, numbers(1, lane.MaxShared), numbers(1+lane.MaxShared, 2))
+		if r.most != 1 {
+			t.Errorf("%d trips were under way at once, want 1", r.most)
 		}
 		if took := time.Since(start); took != 3*r.took {
 			t.Errorf("three trips took %v", took)
 		}
-		send(t, l, &all, 100, 1)
-		if l.Waiting() != 0 {
+		r.send(t, 100, 1)
+		if r.Waiting() != 0 {
 			t.Error("a call waits although none is under way")
 		}
-		all.Wait()
+		r.calls.Wait()
 	})
 }
 
 // TestATripThatHangsKeepsNobody lets the first trips take for ever, as far as the others see.
 func TestATripThatHangsKeepsNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &road{took: time.Hour}
-		l := lane.New(lane.Patience, r.carry)
-		var all sync.WaitGroup
+	drive(t, time.Hour, lane.Patience, func(t *testing.T, r *road) {
 		want := [][]int{{0}, {10, 11}, {20, 21}}
-		send(t, l, &all, 0, 1)
+		r.send(t, 0, 1)
 		for trip := 1; trip < lane.MaxFlights; trip++ {
-			send(t, l, &all, 10*trip, 1)
+			r.send(t, 10*trip, 1)
 			time.Sleep(lane.Patience)
-			send(t, l, &all, 10*trip+1, 1)
+			r.send(t, 10*trip+1, 1)
 		}
 		time.Sleep(lane.Patience)
-		send(t, l, &all, 100, 1)
-		if !reflect.DeepEqual(r.trips, want) || l.Waiting() != 1 {
-			t.Errorf("the trips are %v and %d calls wait, want %v and one", r.trips, l.Waiting(), want)
+		r.send(t, 100, 1)
+		if !reflect.DeepEqual(r.trips, want) || r.Waiting() != 1 {
+			t.Errorf("the trips are %v and %d calls wait, want %v and one", r.trips, r.Waiting(), want)
 		}
-		all.Wait()
+		r.calls.Wait()
 		if r.most != lane.MaxFlights {
 			t.Errorf("%d trips were under way at once, want %d", r.most, lane.MaxFlights)
 		}
@@ -111,79 +125,62 @@ func TestATripThatHangsKeepsNobody(t *testing.T) {
 }
 
 func TestACallThatIsCancelledWhileItWaitsIsNotSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &road{took: time.Second}
-		l := lane.New(time.Hour, r.carry)
-		var all sync.WaitGroup
-		send(t, l, &all, 0, 1)
+	drive(t, time.Second, time.Hour, func(t *testing.T, r *road) {
+		r.send(t, 0, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if err := l.Send(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+		if err := r.Send(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the error is %v", err)
 		}
-		send(t, l, &all, 2, 1)
-		all.Wait()
-		if want := [][]int{{0}, {2}}; !reflect.DeepEqual(r.trips, want) {
-			t.Errorf("the trips were %v, want %v", r.trips, want)
-		}
+		r.send(t, 2, 1)
+		r.finish(t, []int{0}, []int{2})
 	})
 }
 
 // TestACallThatTravelsWithOthersIsCancelled: its caller waits no longer, and the others
 // get their answer.
 func TestACallThatTravelsWithOthersIsCancelled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &road{took: time.Second}
-		l := lane.New(time.Hour, r.carry)
-		var all sync.WaitGroup
-		send(t, l, &all, 0, 2)
+	drive(t, time.Second, time.Hour, func(t *testing.T, r *road) {
+		r.send(t, 0, 2)
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		if err := l.Send(ctx, 2); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 1500*time.Millisecond {
+		if err := r.Send(ctx, 2); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 1500*time.Millisecond {
 			t.Errorf("after %v the error is %v", time.Since(start), err)
 		}
-		all.Wait()
+		r.calls.Wait()
 		if took := time.Since(start); took != 2*time.Second {
 			t.Errorf("the others were answered after %v", took)
 		}
-		l.Wait()
+		r.Wait()
 	})
 }
 
 func TestClosingFailsTheCallsThatWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &road{took: time.Second}
-		l := lane.New(time.Hour, r.carry)
-		var all sync.WaitGroup
-		send(t, l, &all, 0, 1)
+	drive(t, time.Second, time.Hour, func(t *testing.T, r *road) {
+		r.send(t, 0, 1)
 		ended := make(chan error, 1)
-		go func() { ended <- l.Send(t.Context(), 1) }()
+		go func() { ended <- r.Send(t.Context(), 1) }()
 		synctest.Wait()
-		l.Close()
+		r.Close()
 		if err := <-ended; !errors.Is(err, lane.ErrClosed) {
 			t.Errorf("the error of a call that waited is %v", err)
 		}
-		if err := l.Send(t.Context(), 2); !errors.Is(err, lane.ErrClosed) {
+		if err := r.Send(t.Context(), 2); !errors.Is(err, lane.ErrClosed) {
 			t.Errorf("the error of a call that came later is %v", err)
 		}
-		l.Beside(func() { t.Error("a lane that is closed begins something") })
-		all.Wait()
-		l.Wait()
-		if want := [][]int{{0}}; !reflect.DeepEqual(r.trips, want) {
-			t.Errorf("the trips were %v, want %v", r.trips, want)
-		}
+		r.Beside(func() { t.Error("a lane that is closed begins something") })
+		r.finish(t, []int{0})
+		r.Wait()
 	})
 }
 
 func TestWaitIsForWhatRunsBeside(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &road{took: time.Second}
-		l := lane.New(time.Hour, r.carry)
+	drive(t, time.Second, time.Hour, func(t *testing.T, r *road) {
 		start := time.Now()
-		l.Beside(func() { time.Sleep(time.Minute) })
-		l.Close()
-		l.Wait()
+		r.Beside(func() { time.Sleep(time.Minute) })
+		r.Close()
+		r.Wait()
 		if took := time.Since(start); took != time.Minute {
 			t.Errorf("it waited for %v, want a minute", took)
 		}
