@@ -23,7 +23,7 @@ PURE := ./pkg/limiter ./pkg/store/journal ./internal/audit ./internal/audit/budg
 test-unit test-fleet test-fleet-more: export KUBE_CACHE_MUTATION_DETECTOR := true
 
 .PHONY: test
-test: test-unit test-install test-conformance test-fleet test-demo ## Run everything a change must pass that needs no cluster
+test: test-unit test-install test-conformance test-fleet test-demo test-torture ## Run everything a change must pass that needs no cluster
 
 .PHONY: test-unit
 test-unit: deps assets ## Run all packages, under the race detector where goroutines are, with real servers
@@ -49,6 +49,10 @@ test-demo: deps assets build demo-programs sealed ## Run each scene of the demo 
 		KUBEBUILDER_ASSETS=$(ASSETS) DEMO_SCENE=$$scene DEMO_DURATION=10s $(SEALED) bin/demo; \
 	done
 	@KUBEBUILDER_ASSETS=$(ASSETS) DEMO_SCENE=budget DEMO_WINDOWS=2 DEMO_DURATION=90s $(SEALED) bin/demo
+
+.PHONY: test-torture
+test-torture: ## Run `make torture` for two minutes with the same faults each time
+	@$(MAKE) torture TORTURE=2m TORTURE_SEED=$(or $(TORTURE_SEED),1)
 
 .PHONY: torture
 torture: deps assets build demo-programs sealed ## Kill, pause, cut off and misguide everything under load for TORTURE, and judge every window by what reached the applications
