@@ -125,13 +125,13 @@ func (b *book) adopt(p *policy.Policy, now, since time.Time, inherits func(limit
 func promised(p *policy.Policy, l *policy.Limit) audit.Config {
 	c := audit.Config{
 		Generation: p.Generation, Since: p.Since,
-		Promise: promise(l.Params(p)), Keyed: l.Key != nil, Carry: l.Carry(p), Unsettled: !l.Settled(), Resume: resumes(p, l), Reset: p.ResetAt,
+		Promise: bounds(l.Params(p)), Keyed: l.Key != nil, Carry: l.Carry(p), Unsettled: !l.Settled(), Resume: resumes(p, l), Reset: p.ResetAt,
 	}
 	for value, params := range l.Overridden(p) {
 		if c.Overrides == nil {
 			c.Overrides = make(map[string]audit.Promise)
 		}
-		c.Overrides[store.HashValue(value)] = promise(params)
+		c.Overrides[store.HashValue(value)] = bounds(params)
 	}
 	return c
 }
@@ -142,7 +142,7 @@ func resumes(p *policy.Policy, l *policy.Limit) bool {
 	return l.Retention.Resume && l.Budget == nil && p.Store.Type != policy.ControllerStore
 }
 
-func promise(p limiter.Params) audit.Promise {
+func bounds(p limiter.Params) audit.Promise {
 	out := audit.Promise{Rates: p.Rates}
 	for _, r := range p.Rates {
 		out.Most = append(out.Most, p.MostPerWindow(r))
