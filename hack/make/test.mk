@@ -9,6 +9,8 @@ SCALE_POLICIES ?= 1000,3000,10000 ## numbers of policies of `make scale`, ascend
 SCALE_SIDECARS ?= 1000,2500,5000 ## numbers of sidecars under one policy
 SCALE_SHARED ?= 500,1000,2000 ## numbers of sidecars under a hundred policies
 SCALE_STAGES ?= ## stages of `make scale`: policies,sidecars,shared; empty: all
+MUTATE ?= ./controllers ./internal/... ./pkg/... ## packages of `make mutate`
+MUTATE_OUT ?= $(CACHE)/mutants.txt ## where `make mutate` keeps what it has tried; delete it after a change
 TLA2TOOLS ?= ## path of tla2tools.jar for `make tlc`
 
 GINKGO := go run github.com/onsi/ginkgo/v2/ginkgo -v --no-color
@@ -94,6 +96,10 @@ test-audit: ## Set what the audit says beside the truth in AUDIT_RUNS simulated 
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME each
 	@hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: mutate
+mutate: deps assets ## Leave out each copy of a field in the packages MUTATE, and list those that no test misses (minutes to an hour each)
+	KUBEBUILDER_ASSETS=$(ASSETS) go run ./hack/mutate -o $(MUTATE_OUT) $(MUTATE)
 
 .PHONY: bench
 bench: deps assets bench-deps ## Set the cost of a decision beside other limiters, in memory and over stores; writes docs/benchmarks.md
