@@ -64,6 +64,34 @@ func TestWhatIsForgottenLaterTakesBackWhatWasMeasured(t *testing.T) {
 	}
 }
 
+// TestWhatIsForgottenIsOfNoWindowBeforeTheLastAccount: by then all was in rows.
+func TestWhatIsForgottenIsOfNoWindowBeforeTheLastAccount(t *testing.T) {
+	f := served(0)
+	for range 20 {
+		f.now = f.now.Add(time.Second)
+		f.Report(holder("a"), Report{Generation: 1, Placed: new(int64(20))}, f.now)
+		f.Report(holder("b"), Report{Generation: 1, Placed: new(int64(20))}, f.now)
+		f.Advance(f.now)
+	}
+	f.Report(holder("a"), Report{Generation: 1, Placed: new(int64(21))}, f.now)
+	if got := f.Figures(f.now); got.Verdict != Measured || !got.Overshoot.AtLeast {
+		t.Errorf("figures = %+v, %+v; want the old window as it was measured", got, got.Overshoot)
+	}
+}
+
+// TestARowThatIsFinalMayCountOnlyTheEnd of a window while others wait.
+func TestARowThatIsFinalMayCountOnlyTheEnd(t *testing.T) {
+	f := newFleet(false, 100, "a", "b")
+	f.Report(holder("a"), reportAll(0, false, final(0, 20, 0)), f.now)
+	for _, waiting := range []bool{true, false} {
+		f.Report(holder("b"), reportAll(0, waiting, final(0, 20, 0)), f.now)
+		f.Advance(f.now)
+		if got := f.Figures(f.now).Verdict == Measured; got == waiting {
+			t.Errorf("rows wait: %v, but measured: %v", waiting, got)
+		}
+	}
+}
+
 // TestSilenceWhileRowsWaitAccountsForNothing: the window may be among them.
 func TestSilenceWhileRowsWaitAccountsForNothing(t *testing.T) {
 	for _, waiting := range []bool{false, true} {
@@ -128,10 +156,11 @@ func TestARowThatComesTooLateStillProvesAnExcess(t *testing.T) {
 		late  Row
 		want  int64
 	}{
-		"without a key":       {false, final(0, 130, 0), 30},
-		"with a key":          {true, Row{Windows: final(0, 0, 0).Windows, Final: true, Admitted: 130, Keys: []KeyCount{{"x", 120, 0}, {"y", 10, 0}}}, 20},
-		"within the limit":    {false, final(0, 90, 0), 0},
-		"admitted by a share": {false, Row{Windows: final(0, 0, 0).Windows, Final: true, Admitted: 130, Local: 50, LocalShare: 50}, 30},
+		"without a key":        {false, final(0, 130, 0), 30},
+		"with a key":           {true, Row{Windows: final(0, 0, 0).Windows, Final: true, Admitted: 130, Keys: []KeyCount{{"x", 120, 0}, {"y", 10, 0}}}, 20},
+		"within the limit":     {false, final(0, 90, 0), 0},
+		"under a larger limit": {false, Row{Windows: at(0, 150), Final: true, Admitted: 130}, 0},
+		"admitted by a share":  {false, Row{Windows: final(0, 0, 0).Windows, Final: true, Admitted: 130, Local: 50, LocalShare: 50}, 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(tc.keyed, 100, "a", "b")
@@ -148,6 +177,20 @@ func TestARowThatComesTooLateStillProvesAnExcess(t *testing.T) {
 				t.Errorf("worst = %d, want %d", worst, tc.want)
 			}
 		})
+	}
+}
+
+// TestARowThatComesTooLateSaysNothingOfALaterGeneration than that of its windows.
+func TestARowThatComesTooLateSaysNothingOfALaterGeneration(t *testing.T) {
+	f := newFleet(false, 100, "a", "b")
+	for i := range int64(60) {
+		f.now = f.now.Add(time.Second)
+		f.report("a", final(i, 1, 0))
+	}
+	f.Reconfigure(Config{Generation: 2, Promise: f.promised.Promise}, f.now)
+	f.Report(holder("b"), Report{Generation: 2, Rows: []Row{final(0, 130, 0)}}, f.now)
+	if got := f.Figures(f.now); got.Verdict == Exceeded {
+		t.Errorf("figures = %+v, %+v; want nothing of the generation before", got, got.Overshoot)
 	}
 }
 

@@ -112,7 +112,7 @@ func (l *Limit) overshoot() *Overshoot {
 			continue
 		}
 		if out == nil {
-			out = &Overshoot{WindowEnd: last.WindowEnd}
+			out = &Overshoot{}
 		}
 		if out.Observed <= last.Observed {
 			out.Observed, out.WindowEnd = last.Observed, last.WindowEnd

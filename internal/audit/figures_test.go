@@ -22,8 +22,8 @@ func TestFlowOfALimit(t *testing.T) {
 	if diff := cmp.Diff(want, got.Flow, cmpopts.EquateApprox(0.1, 0)); diff != "" {
 		t.Errorf("flow (-want +got):\n%s", diff)
 	}
-	if got.ActiveKeys != 3 {
-		t.Errorf("active keys = %d, want 3", got.ActiveKeys)
+	if got.ActiveKeys != 3 || got.Generation != 1 {
+		t.Errorf("%d active keys of generation %d, want 3 of 1", got.ActiveKeys, got.Generation)
 	}
 }
 

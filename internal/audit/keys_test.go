@@ -112,6 +112,9 @@ func TestKeys(t *testing.T) {
 			var asked, hashes []string
 			for _, q := range f.queries {
 				hashes = append(hashes, q.Hashes...)
+				if diff := cmp.Diff(at(0, 100), q.Window); diff != "" {
+					t.Errorf("asked for the keys of (-want +got):\n%s", diff)
+				}
 				for _, h := range q.Holders {
 					asked = append(asked, h.PodUID)
 					if reply, ok := tc.replies[h.PodUID]; ok {

@@ -71,7 +71,6 @@ func New(interval time.Duration, c Config, since time.Time) *Limit {
 	l := &Limit{
 		interval: interval,
 		known:    since,
-		since:    since,
 		members:  map[Holder]*member{},
 		losses:   map[Holder]time.Time{},
 		accounts: map[Holder]*account{},

@@ -190,3 +190,17 @@ func TestWindowsBeforeEveryHolderIsKnownAreNotMeasured(t *testing.T) {
 		t.Errorf("figures = %+v, want an overshoot of at least 30", got)
 	}
 }
+
+// TestAnOlderWindowThatStaysUnknownHidesNoneThatIsKnown and was measured before it.
+func TestAnOlderWindowThatStaysUnknownHidesNoneThatIsKnown(t *testing.T) {
+	f := newFleet(false, 100, "a", "b")
+	f.report("a", final(0, 60, 0), final(1, 60, 0))
+	f.report("b", open(0, 5), final(1, 5, 0))
+	for range 20 {
+		f.pass("a", "b")
+	}
+	got := f.Figures(f.now)
+	if got.Verdict != Measured || !got.Overshoot.WindowEnd.Equal(noon.Add(2*time.Second)) || !got.Overshoot.AtLeast {
+		t.Errorf("figures = %+v, %+v; want the later window", got, got.Overshoot)
+	}
+}

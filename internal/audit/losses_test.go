@@ -126,8 +126,12 @@ func TestEachKeyMayAdmitItsOwnLimitOnceMore(t *testing.T) {
 		row.Windows, row.Final, row.Age = at(0, 100), true, 9*time.Second
 		f.report("a", row)
 		f.pass("a")
-		if got := f.Figures(f.now).Verdict; got != want {
-			t.Errorf("a key admitted %d of 10: verdict %d, want %d", admitted, got, want)
+		got := f.Figures(f.now)
+		if got.Verdict != want {
+			t.Errorf("a key admitted %d of 10: verdict %d, want %d", admitted, got.Verdict, want)
+		}
+		if want == Measured && got.Overshoot.Bound != 10 {
+			t.Errorf("a key may admit %d more than 10, want 10", got.Overshoot.Bound)
 		}
 	}
 }

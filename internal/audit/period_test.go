@@ -146,6 +146,17 @@ func TestWindowsOfTwoStoresAreNotAdded(t *testing.T) {
 	}
 }
 
+// TestTheEndOfAWindowIsOfItsStore: no other row says that it is over.
+func TestTheEndOfAWindowIsOfItsStore(t *testing.T) {
+	f := newFleet(false, 100, "a")
+	f.moveTo(second)
+	f.report("a", by(second, final(0, 130, 0)))
+	f.Advance(f.now)
+	if got := f.Figures(f.now); got.Overshoot == nil || got.Overshoot.Observed != 30 {
+		t.Errorf("figures = %+v, %+v; want an overshoot of 30", got, got.Overshoot)
+	}
+}
+
 // moveTo has another store serve the limit.
 func (f *fleet) moveTo(since limiter.Instant) {
 	c := f.promised

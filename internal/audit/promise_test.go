@@ -210,6 +210,49 @@ func TestAnEditIsNoOvershoot(t *testing.T) {
 	}
 }
 
+// TestAHolderMayGoOverLate to a smaller limit: the window in which it did is held against
+// the larger one.
+func TestAHolderMayGoOverLate(t *testing.T) {
+	f := newFleetOf(Config{Generation: 1, Promise: perSecond(100, 100)}, "a")
+	say := func(generation int64, rows ...Row) {
+		f.now = f.now.Add(time.Second)
+		f.Report(holder("a"), Report{Generation: generation, Rows: rows}, f.now)
+		f.Advance(f.now)
+	}
+	f.Reconfigure(Config{Generation: 2, Promise: perSecond(50, 50)}, f.now)
+	for range 20 {
+		say(1)
+	}
+	say(1, open(20, 60))
+	say(2, final(20, 90, 0))
+	for range 4 {
+		say(2)
+	}
+	if got := f.Figures(f.now); got.Verdict == Exceeded {
+		t.Errorf("what the old generation promised was held against the new one: %+v", got.Overshoot)
+	}
+	say(2, Row{Windows: at(27, 50), Final: true, Admitted: 90})
+	for range 4 {
+		say(2)
+	}
+	if got := f.Figures(f.now).Verdict; got != Exceeded {
+		t.Errorf("verdict %v of a window of the new generation, want Exceeded", got)
+	}
+}
+
+// TestAWindowThatWasOpenAtAnEditMixes what is promised, also when its holder is gone.
+func TestAWindowThatWasOpenAtAnEditMixes(t *testing.T) {
+	f := newFleetOf(Config{Generation: 1, Promise: perSecond(100, 100)}, "a")
+	f.now = noon.Add(time.Second)
+	f.report("a", final(0, 90, 0))
+	f.Leave(holder("a"))
+	f.Reconfigure(Config{Generation: 2, Promise: perSecond(50, 50)}, f.now)
+	f.pass()
+	if got := f.Figures(f.now); got.Verdict == Exceeded {
+		t.Errorf("what the old generation promised was held against the new one: %+v", got.Overshoot)
+	}
+}
+
 // TestAKeyWithWindowsOfItsOwnIsAudited in those windows.
 func TestAKeyWithWindowsOfItsOwnIsAudited(t *testing.T) {
 	own := limiter.Rate{Limit: 30, Window: 2 * limiter.Second}

@@ -83,9 +83,7 @@ func (r *Row) partial() bool {
 // count returns what is known of one key, and whether that is all of it.
 func (t *tally) count(hash string) (KeyCount, bool) {
 	if _, ok := t.asked[hash]; ok {
-		c := t.replies[hash]
-		c.Hash = hash
-		return c, true
+		return t.replies[hash], true
 	}
 	c := t.keys[hash]
 	return c.KeyCount, c.partial == t.partial

@@ -49,6 +49,58 @@ func TestTheOpenWindow(t *testing.T) {
 	}
 }
 
+// TestUsageOfAWindow sums up the counts of all holders, in whatever store.
+func TestUsageOfAWindow(t *testing.T) {
+	begun := noon.Add(-10 * time.Second)
+	counted := func(f *fleet) {
+		f.report("a", final(0, 60, 3))
+		f.report("b", final(0, 30, 4))
+		f.pass("a", "b")
+	}
+	for name, tc := range map[string]struct {
+		known time.Time // when the audit began
+		say   func(*fleet)
+		since time.Time
+		want  Usage
+	}{
+		"all of it":                   {begun, counted, begun, Usage{Admitted: 90, Refused: 7, Complete: true}},
+		"not all holders were known":  {noon.Add(5 * time.Second), counted, begun, Usage{Admitted: 90, Refused: 7}},
+		"it was counted elsewhere":    {begun, counted, noon.Add(5 * time.Second), Usage{}},
+		"a holder is still to report": {begun, func(f *fleet) { f.report("a", final(0, 60, 3)); f.pass("a") }, begun, Usage{Admitted: 60, Refused: 3}},
+		"by two stores": {begun, func(f *fleet) {
+			counted(f)
+			f.moveTo(second)
+			f.report("a", by(second, final(0, 5, 1)))
+			f.report("b", by(second, final(0, 6, 1)))
+			f.pass("a", "b")
+		}, begun, Usage{Admitted: 101, Refused: 9, Complete: true}},
+		"another one": {begun, func(f *fleet) {
+			f.report("a", final(1, 60, 3))
+			f.report("b", final(1, 30, 4))
+			f.pass("a", "b")
+		}, begun, Usage{}},
+		"surely none": {begun, func(f *fleet) {
+			for range 3 {
+				f.pass("a", "b")
+			}
+		}, begun, Usage{Complete: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fleet{Limit: New(time.Second, Config{Generation: 1, Promise: perSecond(100, 100)}, tc.known), now: noon.Add(-3 * time.Second)}
+			for _, name := range []string{"a", "b"} {
+				f.Join(holder(name), f.now)
+			}
+			for range 4 {
+				f.pass("a", "b")
+			}
+			tc.say(f)
+			if got := f.Usage(at(0, 100).Open[0], noon.Add(time.Second), noon.Add(time.Second), tc.since); got != tc.want {
+				t.Errorf("usage = %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestHottest(t *testing.T) {
 	f := newFleet(true, 100, "a", "b")
 	hot := func(name string, keys ...KeyCount) {

@@ -123,6 +123,18 @@ func TestBudgetFiguresAreThoseOfTheNewestWindowMeasured(t *testing.T) {
 	}
 }
 
+// The worst overshoot is shown with its own bound.
+func TestTheWorstOvershootKeepsItsBound(t *testing.T) {
+	lowered := over(7, usage("a", 90, 0))
+	lowered.Limit = 60
+	f := New(1).enter(0, showing(lowered), showing(over(8, usage("a", 1, 0)))).Figures(time.Time{})
+	second := func(n int64) time.Time { return time.UnixMicro(n * budgetSecond) }
+	want := &Overshoot{WindowEnd: second(9), Worst: 30, WorstEnd: second(8), WorstBound: 30}
+	if diff := cmp.Diff(want, f.Overshoot); diff != "" {
+		t.Errorf("overshoot (-want +got):\n%s", diff)
+	}
+}
+
 // What is left of a limit while nobody is refused is not under-utilization.
 func TestABudgetThatNobodyWantsIsNotUnused(t *testing.T) {
 	f := New(1).enter(0, showing(over(7, usage("a", 20, 0)))).Figures(time.Time{})

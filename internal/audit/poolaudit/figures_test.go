@@ -2,6 +2,7 @@ package poolaudit
 
 import (
 	"testing"
+	"time"
 
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -9,6 +10,9 @@ import (
 
 func TestAMemberThatDoesNotReportIsMissed(t *testing.T) {
 	r := newReporting(2, Config{Generation: 1, Bounded: true})
+	if f := r.Figures(r.now.Add(3 * time.Second)); f.Verdict != audit.NoTraffic {
+		t.Errorf("verdict %v of members that just joined, want NoTraffic", f.Verdict)
+	}
 	r.seconds(3, nil)
 	silent := r.members[1]
 	r.members = r.members[:1]
@@ -43,7 +47,10 @@ func TestRatesOfAPool(t *testing.T) {
 	if !f.Saturated {
 		t.Error("not saturated while requests are refused")
 	}
-	if p := f.Partitions[0]; p.Guaranteed != 8 || p.InFlight != 6 || p.RejectedPerSecond < 3.8 || p.RejectedPerSecond > 4.4 {
+	if f.Generation != 1 || f.Holders != 2 {
+		t.Errorf("%d holders of generation %d, want 2 of 1", f.Holders, f.Generation)
+	}
+	if p := f.Partitions[0]; p.Name != "live" || p.Guaranteed != 8 || p.InFlight != 6 || p.RejectedPerSecond < 3.8 || p.RejectedPerSecond > 4.4 {
 		t.Errorf("partition = %+v, want 8 slots, 6 in flight and 4 refused a second", p)
 	}
 	if f = r.seconds(10, nil); f.Saturated {

@@ -113,7 +113,11 @@ func TestABrokenBoundIsRememberedForItsGeneration(t *testing.T) {
 	r := newReporting(2, Config{Generation: 1, Bounded: true})
 	r.second(func(i int, said *Report) { said.Occupied = 13 })
 	broke := r.now
-	f := r.seconds(30, func(_ int, said *Report) { said.Occupied = 10 })
+	f := r.seconds(13, func(_ int, said *Report) { said.Occupied = 10 })
+	if f.Overshoot.Observed != 3 {
+		t.Errorf("observed %d in the last ten to twenty seconds, want 3", f.Overshoot.Observed)
+	}
+	f = r.seconds(17, func(_ int, said *Report) { said.Occupied = 10 })
 	if want := (&Overshoot{Worst: 3, WorstTime: broke}); f.Verdict != audit.Exceeded || cmp.Diff(want, f.Overshoot) != "" {
 		t.Errorf("verdict %v, overshoot %+v, want a worst one of 3", f.Verdict, f.Overshoot)
 	}

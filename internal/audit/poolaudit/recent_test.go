@@ -2,6 +2,7 @@ package poolaudit
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -63,5 +64,23 @@ func TestUnusedIsWhatWasFreeWhileRequestsWereRefused(t *testing.T) {
 				t.Errorf("later: unused = %+v, want the worst only: %+v", f.UnderUtilization, want)
 			}
 		})
+	}
+}
+
+// A sample is of what all holders said in an interval, however often it is asked for.
+func TestUnusedIsTakenOnceInAnInterval(t *testing.T) {
+	r := newReporting(2, Config{Generation: 1, Bounded: true})
+	r.seconds(1, nil)
+	for range 15 {
+		for _, h := range r.members {
+			r.now = r.now.Add(time.Second / 2)
+			said := r.said[h]
+			said.InFlight, said.Refused = 0, said.Refused+1
+			r.Report(h, *said, r.now)
+			r.Advance(r.now)
+		}
+	}
+	if f := r.Figures(r.now); f.UnderUtilization == nil || f.UnderUtilization.Worst != 0 {
+		t.Errorf("unused = %+v although both refuse at their share", f.UnderUtilization)
 	}
 }
