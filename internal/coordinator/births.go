@@ -182,7 +182,7 @@ func (b *births) fillLimit(ctx context.Context, cluster string, p *policy.Policy
 // births were written down, in a window that may still be open, has no known memories. The
 // error says why the limit is to wait for its store.
 func (b *births) born(ctx context.Context, name string, of policy.Store, kept limiter.Retention, window limiter.Micros, known map[policy.Store]storeAnswer, began limiter.Instant) (*birth, error) {
-	out := &birth{Longest: window, Durable: kept.Durable}
+	out := &birth{Durable: kept.Durable}
 	if began > 0 && b.clock() < began.Add(window) {
 		return out, nil
 	}

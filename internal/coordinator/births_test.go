@@ -113,6 +113,27 @@ func (c *cradle) fails(p policy.Policy) {
 
 const day = 24 * 3600 * limiter.Second
 
+// TestTheRecordsOfALimitThatDrawsFromABudgetEnd once.
+func TestTheRecordsOfALimitThatDrawsFromABudgetEnd(t *testing.T) {
+	c := newCradle(t, true)
+	var ended []store.Scope
+	c.moved = func(_ context.Context, of store.Scope) error {
+		ended = append(ended, of)
+		return nil
+	}
+	p := onRedis(day, true)
+	p.Store = policy.Store{Type: policy.ControllerStore}
+	c.wants(p, 0, 101)
+	p.Limits = slices.Clone(p.Limits)
+	p.Limits[0].Budget = &policy.BudgetRef{ID: "b", Name: "b"}
+	for range 2 {
+		c.wants(p, 0)
+	}
+	if want := []store.Scope{{Cluster: "test", Namespace: p.Namespace, Policy: p.Name, Limit: p.Limits[0].Name}}; !slices.Equal(ended, want) {
+		t.Errorf("the records of %v ended, want %v", ended, want)
+	}
+}
+
 func TestALimitIsBornOnce(t *testing.T) {
 	c := newCradle(t, true)
 	p := onRedis(day, false)

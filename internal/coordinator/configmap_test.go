@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -25,6 +26,7 @@ type configMaps struct {
 	version int
 	disturb []func()
 	failure error // of whatever is asked, but for the record
+	unheard bool  // the answer to the next update is lost
 }
 
 func holding(all ...*corev1.ConfigMap) *configMaps {
@@ -76,6 +78,11 @@ func (c *configMaps) Update(_ context.Context, m *corev1.ConfigMap, _ metav1.Upd
 	if m.ResourceVersion != c.held[m.Name].ResourceVersion {
 		return nil, apierrors.NewConflict(corev1.Resource("configmaps"), m.Name, errors.New("it has changed"))
 	}
+	if c.unheard {
+		c.unheard = false
+		c.write(m)
+		return nil, errors.New("the connection is lost")
+	}
 	return c.write(m), nil
 }
 
@@ -83,9 +90,10 @@ func (c *configMaps) List(_ context.Context, o metav1.ListOptions) (*corev1.Conf
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := &corev1.ConfigMapList{}
+	label, value, one := strings.Cut(o.LabelSelector, "=")
 	for _, name := range slices.Sorted(maps.Keys(c.held)) {
 		switch m := c.held[name]; {
-		case m.Labels[o.LabelSelector] == "" || name <= o.Continue:
+		case m.Labels[label] == "" || one && m.Labels[label] != value || name <= o.Continue:
 		case len(out.Items) == int(o.Limit):
 			out.Continue = out.Items[len(out.Items)-1].Name
 			return out, nil
@@ -96,9 +104,12 @@ func (c *configMaps) List(_ context.Context, o metav1.ListOptions) (*corev1.Conf
 	return out, nil
 }
 
-func (c *configMaps) Delete(_ context.Context, name string, _ metav1.DeleteOptions) error {
+func (c *configMaps) Delete(_ context.Context, name string, o metav1.DeleteOptions) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if p := o.Preconditions; p != nil && c.held[name] != nil && *p.ResourceVersion != c.held[name].ResourceVersion {
+		return apierrors.NewConflict(corev1.Resource("configmaps"), name, errors.New("it has changed"))
+	}
 	delete(c.held, name)
 	return nil
 }

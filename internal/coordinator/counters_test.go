@@ -168,6 +168,28 @@ func TestReturnsGoWhereTheyCameFrom(t *testing.T) {
 	}
 }
 
+// TestReturnsAfterAChangeOfLeader go where they came from, where that is known.
+func TestReturnsAfterAChangeOfLeader(t *testing.T) {
+	l := daily(2)
+	for held, want := range map[string]bool{overflowHash: false, store.HashValue("a"): true} {
+		c := newCounters(keysHeld{{Scope: l.scope, Hash: held}: midnight.Add(limiter.Day)}, usualKeys)
+		cmd := limiter.Command{Op: limiter.Return, Want: 1, Windows: limiter.Windows{N: 1}}
+		cmd.Windows.Open[0] = l.span.WindowAt(midnight - 1)
+		if _, ok := c.of(l, store.HashValue("a"), cmd, oneSidecar, midnight); ok != want {
+			t.Errorf("counter %q counts: what was granted in the window before goes back: %t, want %t", held, ok, want)
+		}
+	}
+}
+
+// TestAValueThatHadACounterKeepsIt in the next window, though others took the places.
+func TestAValueThatHadACounterKeepsIt(t *testing.T) {
+	c, l, next := newCounters(keysHeld{}, usualKeys), daily(1), midnight.Add(limiter.Day)
+	c.own(t, l, "a", 1, midnight)
+	if !c.own(t, l, "b", 1, next) || !c.own(t, l, "a", 1, next) || c.own(t, l, "c", 1, next) {
+		t.Error("one of two values has no counter of its own, or a third has")
+	}
+}
+
 func TestLimitsThatNobodyAsksForAreForgotten(t *testing.T) {
 	c, l := newCounters(keysHeld{}, usualKeys), daily(2)
 	c.own(t, l, "a", 1, midnight)

@@ -87,6 +87,22 @@ func federated(p policy.Policy, id string) policy.Policy {
 	return p
 }
 
+// TestALimitIsKnownToDrawUntilTheMarksWindowIsOver, and the one after it, in which units may
+// come back.
+func TestALimitIsKnownToDrawUntilTheMarksWindowIsOver(t *testing.T) {
+	scope, rate := store.Scope{Limit: "l"}, limiter.Rate{Limit: 10, Window: limiter.Second}
+	d, open := newDraws(), rate.WindowAt(0)
+	ends := open.End().Add(5 * limiter.Second)
+	d.note(drawn{scope: scope, rate: rate}, open, ends)
+	for now, want := range map[limiter.Instant]bool{ends.Add(limiter.Second) - 1: true, ends.Add(limiter.Second): false} {
+		d := &draws{byScope: maps.Clone(d.byScope)}
+		d.sweep(now)
+		if _, known := d.last(scope); known != want {
+			t.Errorf("%d after the mark's window: known %t, want %t", now-ends, known, want)
+		}
+	}
+}
+
 // A caller is a term with a session, without a server.
 type caller struct {
 	t    *testing.T

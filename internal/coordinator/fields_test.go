@@ -6,10 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/poolaudit"
 	"github.com/weir-dev/weir/internal/fieldtest"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
@@ -205,6 +207,87 @@ func TestEveryFieldOfAPolicyReachesTheCounters(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, c.limits, cmp.AllowUnexported(limitName{}, published{})); diff != "" || c.policies[name] != &p {
 		t.Errorf("counters work by (-want +got):\n%s", diff)
+	}
+}
+
+func TestEveryFieldOfAPoolIsDividedBy(t *testing.T) {
+	p := &policy.Pool{
+		Namespace: "n", Name: "p", Generation: 2,
+		Limit: policy.LimitRange{Initial: 9}, Coordinator: policy.Store{Type: policy.ControllerStore},
+	}
+	want := &dividedPool{
+		name: types.NamespacedName{Namespace: "n", Name: "p"}, key: pool.Key{Cluster: "c", Namespace: "n", Name: "p"},
+		params: p.Params(), here: true, policy: p,
+	}
+	if diff := cmp.Diff(want, newDividedPool("c", p), cmp.AllowUnexported(dividedPool{})); diff != "" {
+		t.Errorf("it is divided by (-want +got):\n%s", diff)
+	}
+}
+
+func TestATermHasWhatItsCoordinatorHas(t *testing.T) {
+	c := New(Config{Remembered: func(policy.Store) []audit.Unbroken { return make([]audit.Unbroken, 7) }})
+	tm := newTerm(c, Handover{Term: 3, First: true}, logr.Discard())
+	defer tm.tasks.ShutDown()
+	if got := tm.observe(types.NamespacedName{}).Term; got != 3 {
+		t.Errorf("term %d is observed, want 3", got)
+	}
+	if got := len(tm.books.remembered(policy.Store{})); got != 7 {
+		t.Errorf("%d spans of a store's memory are known, want 7", got)
+	}
+}
+
+func TestWhatAStatusSaysOfAPoolAtOnce(t *testing.T) {
+	f := poolaudit.Figures{Generation: 1, Holders: 2, Pending: true, Verdict: audit.Exceeded, Saturated: true, Quarantined: 3, CutOff: 4, Limit: 5}
+	want := poolFace{
+		generation: 1, holders: 2, pending: true, verdict: audit.Exceeded, saturated: true, quarantined: true, cutOff: 4, known: true,
+	}
+	if got := faceOf(f); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestTheErrorOfADecisionIsOfItsLimit(t *testing.T) {
+	scope := store.Scope{Namespace: "n", Policy: "p", Limit: "l"}
+	of := limitName{policy: types.NamespacedName{Namespace: "n", Name: "p"}, limit: "l"}
+	if err, is := errors.AsType[*store.UnavailableError](notServed(of, "why")); !is || err.Part != scope || err.Store == "" || err.Cause.Error() != "why" {
+		t.Errorf("what is not served fails with %+v", err)
+	}
+	away := errors.New("away")
+	tm := &term{draws: newDraws()}
+	for _, budget := range []*policy.BudgetRef{nil, {ID: "i"}} {
+		want := store.UnavailableError{Store: "s", Cause: away}
+		if budget != nil {
+			want.Part = scope
+		}
+		got := tm.ofLimit(&published{scope: scope, budget: budget}, &store.UnavailableError{Store: "s", Cause: away})
+		if err, is := errors.AsType[*store.UnavailableError](got); !is || *err != want {
+			t.Errorf("of budget %v: %+v, want %+v", budget, err, want)
+		}
+	}
+}
+
+func TestATakeIsNotAPeek(t *testing.T) {
+	for _, op := range []limiter.Op{limiter.Take, limiter.Peek} {
+		if c, err := command(&fleetpb.LeaseRequest{Op: int32(op)}); err != nil || c.Op != op {
+			t.Errorf("operation %d is read as %d, error %v", op, c.Op, err)
+		}
+	}
+}
+
+// TestASnapshotOfAPodHasNoVersionOfASecret, and the one that it was made of still has.
+func TestASnapshotOfAPodHasNoVersionOfASecret(t *testing.T) {
+	in := func() policy.Snapshot {
+		p := whole()
+		p.Store.SecretVersion, p.Limits[0].Retention.Born = "1", []limiter.MemoryID{2}
+		return policy.Snapshot{Cluster: "c", Policies: []policy.Policy{p}, Pool: &policy.Pool{Name: "p", Coordinator: policy.Store{Address: "a", SecretVersion: "3"}}}
+	}
+	of, want := in(), in()
+	want.Policies[0].Store.SecretVersion, want.Policies[0].Limits[0].Retention.Born, want.Pool.Coordinator.SecretVersion = "", nil, ""
+	if diff := cmp.Diff(want, withoutSecrets(of)); diff != "" {
+		t.Errorf("a pod is created with (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(in(), of); diff != "" {
+		t.Errorf("what it was made of has changed (-was +is):\n%s", diff)
 	}
 }
 

@@ -46,9 +46,22 @@ func newSuccession(t *testing.T, all ...policy.Policy) *succession {
 func (s *succession) lead() {
 	s.leader = lead(s.t, s.terms, s.all, func(c *Config) {
 		c.Births, c.Journals = s.births, NewConfigMapJournals(s.maps)
-		c.Limits = func(context.Context) (map[store.Scope]struct{}, error) { return nil, nil }
+		c.Limits = s.all.limits
 	})
 	s.wait(time.Second)
+}
+
+// limits returns all limits that exist.
+func (p *policies) limits(context.Context) (map[store.Scope]struct{}, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	there := map[store.Scope]struct{}{}
+	for _, of := range p.all {
+		for _, l := range of.Limits {
+			there[store.Scope{Cluster: "test", Namespace: of.Namespace, Policy: of.Name, Limit: l.Name}] = struct{}{}
+		}
+	}
+	return there, nil
 }
 
 // wait has the sidecar come, again when it was there, after a time.
@@ -185,8 +198,8 @@ func TestADeletedPolicyFindsItsCountAfterACrash(t *testing.T) {
 		s.gets(p, 1, 0)
 		s.publish(other)
 		s.wait(5 * 24 * time.Hour)
-		if len(s.maps.held) != 3 {
-			t.Errorf("%d ConfigMaps are kept, want those of the terms and of what has counted", len(s.maps.held))
+		if len(s.maps.held) != 2 || s.maps.held[countersName("shop/b")] == nil {
+			t.Errorf("%d ConfigMaps are kept, want those of the terms and of the policy that is there", len(s.maps.held))
 		}
 		s.pass()
 	})
@@ -240,6 +253,42 @@ func (c *configMaps) fail(err error) {
 	c.failure = err
 }
 
+// TestALostAnswerIsNotAnOutage: the record is found as it was written, and the next follows it.
+func TestALostAnswerIsNotAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := lasting("a", 32000)
+		s := newSuccession(t, p)
+		s.gets(p, 1, 1)
+		for range 5 {
+			time.Sleep(time.Second)
+			s.maps.unheard = true
+			for range 5 {
+				if reply := s.lease(p, p.Limits[0], want(500)); reply.GetError() != "" || reply.GetReason() != 0 {
+					t.Errorf("reply = %v, want units", reply)
+				}
+			}
+		}
+		if s.maps.unheard {
+			t.Error("nothing was written")
+		}
+		s.pass()
+	})
+}
+
+// TestARecordIsOfItsTerm, by which a leader that was replaced knows that it was.
+func TestARecordIsOfItsTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := lasting("a", 3200)
+		s := newSuccession(t, p)
+		s.gets(p, 1, 1)
+		term, err := memory.RecordTerm(s.maps.held[countersName("shop/a")].BinaryData[countersKey])
+		if want := s.present.Load().number; err != nil || term != want {
+			t.Errorf("the record is of term %d, error %v; want %d", term, err, want)
+		}
+		s.pass()
+	})
+}
+
 func TestARecordThatSomebodyElseWrote(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(*succession, string)
@@ -282,6 +331,19 @@ func TestARecordThatSomebodyElseWrote(t *testing.T) {
 				s.pass()
 			})
 		})
+	}
+}
+
+// TestTheOldestOutagesAreOne where there are more than are remembered.
+func TestTheOldestOutagesAreOne(t *testing.T) {
+	const month = limiter.Instant(limiter.MaxWindow)
+	last := outages{Term: 2, At: 5 * month}
+	for i := range limiter.Instant(maxOutages) {
+		last.Gaps = append(last.Gaps, limiter.Gap{From: 6*month + 10*i, To: 6*month + 10*i + 5})
+	}
+	got := last.follow(3, 6*month+10*maxOutages, 6*month+10*maxOutages+9, 6*month+10*maxOutages+5).Gaps
+	if len(got) != maxOutages || got[0].From != 6*month || got[0].To != 6*month+15 || got[1].From != 6*month+20 {
+		t.Errorf("%d outages, the first %v; want %d, the first two as one", len(got), got[:2], maxOutages)
 	}
 }
 

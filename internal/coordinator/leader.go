@@ -21,7 +21,6 @@ import (
 type term struct {
 	*Coordinator
 	number uint64
-	began  time.Time
 	log    logr.Logger
 
 	clock     *memory.Clock
@@ -87,7 +86,6 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 	t := &term{
 		Coordinator: c,
 		number:      begun.Term,
-		began:       now,
 		log:         logger,
 		clock:       clock,
 		store:       kept,

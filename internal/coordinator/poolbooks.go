@@ -36,6 +36,13 @@ type poolFace struct {
 	known                  bool // a limit is
 }
 
+func faceOf(f poolaudit.Figures) poolFace {
+	return poolFace{
+		generation: f.Generation, holders: f.Holders, pending: f.Pending, verdict: f.Verdict, saturated: f.Saturated,
+		quarantined: f.Quarantined > 0, cutOff: f.CutOff, known: f.Limit > 0,
+	}
+}
+
 func newPoolBooks() *poolBooks { return &poolBooks{byName: map[types.NamespacedName]*poolBook{}} }
 
 // enforce makes h account for p, which is nil for no pool, and no longer for before.
@@ -110,11 +117,7 @@ func (b *poolBooks) advance(now time.Time) (changed []types.NamespacedName) {
 			continue
 		}
 		book.Advance(now)
-		f := book.Figures(now)
-		face := poolFace{
-			generation: f.Generation, holders: f.Holders, pending: f.Pending, verdict: f.Verdict, saturated: f.Saturated, quarantined: f.Quarantined > 0, cutOff: f.CutOff, known: f.Limit > 0,
-		}
-		if face != book.shown {
+		if face := faceOf(book.Figures(now)); face != book.shown {
 			book.shown = face
 			changed = append(changed, name)
 		}

@@ -81,6 +81,20 @@ func TestANamespaceIsReadOnceForAllItsSidecars(t *testing.T) {
 	})
 }
 
+// TestASidecarThatConnectsIsServedAlone: it costs no work for the others.
+func TestASidecarThatConnectsIsServedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCaller(t, &memoryTerms{}, newShared(1), limited("shop", 1, 10, limiter.Second))
+		defer k.term.tasks.ShutDown()
+		if err := k.term.enter(k.s); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := k.term.tasks.Get(); got != (task{namespace: "shop", podUID: k.s.PodUID}) {
+			t.Errorf("task %+v, want that of the pod", got)
+		}
+	})
+}
+
 func TestProgressIsWhatSidecarsAcknowledge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
@@ -162,7 +176,8 @@ func TestPodsWithTheSamePoliciesShareOneEncoding(t *testing.T) {
 		for _, s := range l.present.Load().sessions.in("shop") {
 			configs[s.serves] = true
 		}
-		if len(configs) != 1 {
+		synctest.Wait()
+		if len(configs) != 1 || l.present.Load().configs["shop"] == nil {
 			t.Errorf("%d encodings, want 1", len(configs))
 		}
 	})

@@ -127,6 +127,9 @@ func TestARowThatCannotBeReadCostsThatRow(t *testing.T) {
 					a.report()
 					b.report()
 				}
+				if got := l.Observe("shop", "checkout").Sessions[0].Rejected; got == "" {
+					t.Error("the status says nothing of it any more after six seconds")
+				}
 				if got := l.figures(); got.Verdict == audit.Measured || got.Verdict == audit.NoTraffic && !tc.whole {
 					t.Errorf("figures = %+v, want what was not read to be missed", got)
 				} else if !tc.whole && (got.Overshoot == nil || got.Overshoot.Worst != 8) {
@@ -282,7 +285,8 @@ func TestAnAuditReplyThatCannotBeReadLeavesItsWindowUnknown(t *testing.T) {
 		a.report(counted(9, 0, &fleetpb.KeyCount{Hash: hot, Admitted: 9}))
 		b.report(counted(6, 0))
 		b.reply(b.query(), hot, -4)
-		if rows := b.answered().GetRows(); len(rows) != 1 || rows[0].GetKind() != "reply" || !strings.Contains(rows[0].GetError(), "keys[0].admitted is -4") {
+		if rows := b.answered().GetRows(); len(rows) != 1 || rows[0].GetKind() != "reply" || rows[0].GetObject() != "checkout" || rows[0].GetLimit() != "all" ||
+			!strings.Contains(rows[0].GetError(), "keys[0].admitted is -4") {
 			t.Errorf("answer = %v", rows)
 		}
 		time.Sleep(time.Second)

@@ -255,6 +255,38 @@ func TestALimitThatGrantsNothingIsObserved(t *testing.T) {
 		a.report()
 		time.Sleep(6 * time.Second)
 		wants(Learning{})
+		learns(a, limiter.Amnesia, 9*time.Second)
+		learns(b, limiter.ClockBehind, 5*time.Second)
+		if got := l.Observe("shop", "checkout").Learning["all"]; got.Until != time.Now().Add(9*time.Second) || got.Reason != limiter.Amnesia {
+			t.Errorf("learning = %+v, want what lasts longest", got)
+		}
+	})
+}
+
+// TestAPodThatIsGoneIsNotWaitedFor, once somebody says that it is.
+func TestAPodThatIsGoneIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		a, b := l.settled()
+		defer a.close()
+		a.report(counted(1, 0))
+		b.report(counted(1, 0))
+		b.close()
+		synctest.Wait()
+		gone := l.figures().Vanished
+		if len(gone) != 1 {
+			t.Errorf("pods %v vanished, want one", gone)
+		}
+		l.Bury("other", "checkout", gone)
+		l.Bury("shop", "other", gone)
+		if got := l.figures().Vanished; len(got) != 1 {
+			t.Errorf("pods %v vanished, want the one of this policy", got)
+		}
+		l.Bury("shop", "checkout", gone)
+		if got := l.figures().Vanished; len(got) != 0 {
+			t.Errorf("pods %v vanished, want none", got)
+		}
 	})
 }
 

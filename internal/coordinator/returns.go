@@ -43,9 +43,8 @@ type lostHolder struct {
 // newReturns returns what is known as a term begins: nobody is back. That the term may not
 // grant of windows that began before, the store and the journals know.
 func newReturns(clock func() limiter.Instant, first bool, before *inheritance) *returns {
-	began := clock()
 	return &returns{
-		clock: clock, from: began, first: first, began: began, before: before,
+		clock: clock, from: clock(), first: first, before: before,
 		awaited: map[string]map[string]Identity{}, emptied: map[string]limiter.Instant{},
 		brought: map[string]map[types.NamespacedName]int64{}, lost: map[string]lostHolder{},
 		policies: map[types.NamespacedName]*comeback{}, created: map[store.Scope]struct{}{},

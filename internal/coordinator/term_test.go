@@ -70,8 +70,8 @@ func TestASealedLeaderGrantsNothing(t *testing.T) {
 			t.Errorf("reply = %v, want an error", reply)
 		}
 		l.end()
-		if m := s.recv(); m.GetGoodbye() == nil {
-			t.Errorf("got %v, want good-bye", m)
+		if m := s.recv(); m.GetGoodbye().GetReason() == "" {
+			t.Errorf("got %v, want good-bye and why", m)
 		}
 		s.close()
 	})

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -126,6 +127,13 @@ func TestTokenReviewer(t *testing.T) {
 	}
 }
 
+func TestAReviewerDecidesByKeysFirst(t *testing.T) {
+	keys := NewTokenKeys(nil, logr.Discard())
+	if got := NewTokenReviewer(nil, nil, keys).keys; got != keys {
+		t.Errorf("it has the keys %p, want %p", got, keys)
+	}
+}
+
 func TestAnswersAreRememberedForAWhile(t *testing.T) {
 	tests := map[string]struct {
 		answer authenticationv1.TokenReviewStatus
@@ -141,14 +149,17 @@ func TestAnswersAreRememberedForAWhile(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, asked := reviewing(t, tc.answer, tc.fails)
 				token := webToken("signature")
+				first, why := r.Authenticate(t.Context(), token)
 				ask := func(want int) {
 					t.Helper()
-					_, _ = r.Authenticate(t.Context(), token)
+					id, err := r.Authenticate(t.Context(), token)
 					if *asked != want {
 						t.Errorf("asked %d times, want %d", *asked, want)
 					}
+					if id != first || (err == nil) != (why == nil) || errors.Is(err, ErrUnauthenticated) != errors.Is(why, ErrUnauthenticated) {
+						t.Errorf("answer %+v, error %v; want %+v, %v as at first", id, err, first, why)
+					}
 				}
-				ask(1)
 				if tc.lasts > 0 {
 					time.Sleep(tc.lasts - time.Nanosecond)
 					ask(1)

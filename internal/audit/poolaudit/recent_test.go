@@ -67,7 +67,7 @@ func TestUnusedIsWhatWasFreeWhileRequestsWereRefused(t *testing.T) {
 	}
 }
 
-// A sample is of what all holders said in an interval, however often it is asked for.
+// A sample sums up an interval of all holders, however often Advance is called in it.
 func TestUnusedIsTakenOnceInAnInterval(t *testing.T) {
 	r := newReporting(2, Config{Generation: 1, Bounded: true})
 	r.seconds(1, nil)
