@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -57,6 +58,20 @@ func (s *shop) claim(c claim) {
 		}
 	}
 	s.claims = append(s.claims, c)
+}
+
+// limited returns what reached the application from a team since the status first said that
+// all sidecars enforce the policy. Before that nothing is promised: docs/guarantees.md says
+// that a new policy waits for a store that does not answer yet.
+func (s *shop) limited(team string) []arrival {
+	arrivals := s.of(team)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.claims, func(c claim) bool { return c.programmed })
+	if i < 0 {
+		return nil
+	}
+	return slices.DeleteFunc(arrivals, func(a arrival) bool { return a.sent.Before(s.claims[i].from) })
 }
 
 // newest returns the last claim.

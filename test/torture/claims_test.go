@@ -2,6 +2,7 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
@@ -34,5 +35,20 @@ func TestClaimOfALowerBound(t *testing.T) {
 		if got := claimOf(nil, true, "", &v1alpha1.Overshoot{Worst: new(int64), Completeness: completeness}).atLeast; got != want {
 			t.Errorf("%s is a lower bound: %t", completeness, got)
 		}
+	}
+}
+
+func TestNothingIsJudgedBeforeThePolicyIsProgrammed(t *testing.T) {
+	s := &shop{
+		arrivals: map[string][]arrival{"red": {{sent: at(1)}, {sent: at(3)}, {sent: at(6)}}},
+		claims:   []claim{{from: at(0)}, {from: at(2), programmed: true}, {from: at(5)}},
+	}
+	got := s.limited("red")
+	if len(got) != 2 || !got[0].sent.Equal(at(3)) {
+		t.Errorf("judged %v, want all since %s, and those of a later edit", got, at(2).Format(time.TimeOnly))
+	}
+	s.claims = s.claims[:1]
+	if got := s.limited("red"); len(got) != 0 {
+		t.Errorf("judged %v of a policy that was never in force", got)
 	}
 }

@@ -21,7 +21,8 @@
 // The judge counts what reached the application: every request carries the instant at
 // which it was sent, and the application reports it with the instant of its arrival. So
 // the window that a request was charged to is known from the store's clock, which is the
-// program's own doing, without asking Weir (see judgement). Of a policy that is moved the
+// program's own doing, without asking Weir (see judgement). A policy is judged from the instant
+// at which its status first says that all sidecars enforce it. Of a policy that is moved the
 // status alone knows since when the new store serves, and is held to it: what the old one
 // granted has to end before that instant. The status is held against the same figures: it
 // may say that it does not know, and nothing that is not so. Long windows have to serve

@@ -42,7 +42,7 @@ func (w *world) judge() (result, error) {
 		excused := 0
 		for _, team := range teams {
 			j := judgement{window: s.window, eras: eras, stale: s.stale(), limit: func(id windowID) int64 { return s.mayAdmit(eras, id) }}
-			v := j.of(s.of(team))
+			v := j.of(s.limited(team))
 			w.say("%s, team %s: %s", s.name, team, v)
 			all.windows, all.arrivals = all.windows+v.windows, all.arrivals+v.arrivals
 			worst = worst.with(s, v, eras)
@@ -54,7 +54,7 @@ func (w *world) judge() (result, error) {
 		}
 		if s.once > 0 {
 			for _, team := range teams {
-				used := s.of(team)
+				used := s.limited(team)
 				if len(used) == 0 {
 					continue
 				}
