@@ -9,13 +9,21 @@ import (
 )
 
 // divisor returns the number that is sent to n holders of the policy, so that their shares and
-// those that are in use elsewhere are together not more than the limit; 0 for nothing.
-func (r *returns) divisor(name types.NamespacedName, n int64) int64 {
+// those that are in use elsewhere are together not more than the limit; 0 for nothing. away are
+// the numbers, by pod UID, that were sent to holders which are connected and have not promised.
+func (r *returns) divisor(name types.NamespacedName, n int64, away map[string]int64) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	free := big.NewRat(1, 1)
-	if brought := r.broughtBack(name); brought != nil && brought.Cmp(free) < 0 {
+	brought := r.broughtBack(name)
+	if brought != nil && brought.Cmp(free) < 0 {
 		free = brought
+	}
+	for uid, of := range away {
+		_, lost := r.lost[uid]
+		if _, again := r.brought[uid]; of > 0 && !lost && (again || brought == nil) {
+			free.Sub(free, big.NewRat(1, of))
+		}
 	}
 	for _, l := range r.lost {
 		if of := l.told[name]; of > 0 {

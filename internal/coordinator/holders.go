@@ -103,7 +103,7 @@ func (t *term) settle(ctx context.Context, namespace string) error {
 // and no number falls.
 func (t *term) sendHolders(namespace string) {
 	in := t.sessions.in(namespace)
-	holders := map[types.NamespacedName]int64{}
+	holders, away := map[types.NamespacedName]int64{}, map[types.NamespacedName]map[string]int64{}
 	used := map[*config]struct{}{}
 	all := true
 	for _, s := range in {
@@ -111,14 +111,20 @@ func (t *term) sendHolders(namespace string) {
 		used[by] = struct{}{}
 		all = all && sent
 		if !s.isBack() {
-			continue // it has the share that it had
+			for policy, n := range s.shares() { // it has the share that it had
+				if away[policy] == nil {
+					away[policy] = map[string]int64{}
+				}
+				away[policy][s.PodUID] = n
+			}
+			continue
 		}
 		for _, policy := range s.policies() {
 			holders[policy]++
 		}
 	}
 	for name, n := range holders {
-		holders[name] = t.returns.divisor(name, n)
+		holders[name] = t.returns.divisor(name, n, away[name])
 	}
 	for _, s := range in {
 		s.sendHolders(holders, all, t.returns)
