@@ -20,6 +20,7 @@ var wellFormed = []string{
 	"POST /first HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /second HTTP/1.1\r\nHost: a\r\n\r\n",
 	"POST /first HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\nGET /second HTTP/1.1\r\nHost: a\r\n\r\nDELETE /third HTTP/1.1\r\nHost: a\r\n\r\n",
 	"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
+	"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nGET /second HTTP/1.1\r\nHost: a\r\n\r\n",
 }
 
 // smuggled follows a request whose end two parsers may see at different places.
