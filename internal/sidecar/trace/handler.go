@@ -48,13 +48,15 @@ func (t *Tracer) serve(next http.Handler, w http.ResponseWriter, r *http.Request
 		attribute.String("network.protocol.version", text(strings.TrimPrefix(r.Proto, "HTTP/"))),
 	)
 	seen := &response{ResponseWriter: w}
+	defer func() { // also when the connection is cut behind the answer
+		if seen.status != 0 {
+			span.SetAttributes(attribute.Int("http.response.status_code", seen.status))
+		}
+		if seen.status >= http.StatusInternalServerError {
+			span.SetStatus(codes.Error, "")
+		}
+	}()
 	next.ServeHTTP(seen, r)
-	if seen.status != 0 {
-		span.SetAttributes(attribute.Int("http.response.status_code", seen.status))
-	}
-	if seen.status >= http.StatusInternalServerError {
-		span.SetStatus(codes.Error, "")
-	}
 }
 
 // A response sees which status it is answered with.

@@ -337,3 +337,31 @@ func TestHintsAreNoAnswer(t *testing.T) {
 		t.Errorf("spans %v, want one with status 418", spans)
 	}
 }
+
+// TestAnAnswerBehindWhichTheConnectionIsCutHasItsStatus.
+func TestAnAnswerBehindWhichTheConnectionIsCutHasItsStatus(t *testing.T) {
+	collector := startCollector(t).prompt()
+	tracer := newTracer(t, collector.address, silent())
+	server := httptest.NewServer(tracer.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "0")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})))
+	defer server.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Traceparent", sampled)
+	answer, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	server.Close()
+	spans := collector.got(t, tracer)
+	if len(spans) != 1 || attributes(spans[0].GetAttributes())["http.response.status_code"] != "int_value:429" {
+		t.Errorf("spans %v, want one with status 429", spans)
+	}
+}
