@@ -1,13 +1,66 @@
 package proxy
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
+
+// TestConnectionsToTheAppAreReusedAndSoonClosed: an app that closes what is idle for two
+// seconds never has to.
+func TestConnectionsToTheAppAreReusedAndSoonClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Config{Target: "app:80", Log: slog.New(slog.DiscardHandler)})
+		defer p.Close()
+		way, ok := p.http1.Transport.(*direct).rest.(*http.Transport)
+		if !ok {
+			t.Fatal("requests with a body go another way")
+		}
+		opened, closed := 0, make(chan struct{})
+		way.DialContext = checked(func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			opened++
+			go func() {
+				defer close(closed)
+				defer theirs.Close()
+				for in := bufio.NewReader(theirs); ; {
+					r, err := http.ReadRequest(in)
+					if err != nil {
+						return
+					}
+					_, _ = io.Copy(io.Discard, r.Body)
+					_, _ = io.WriteString(theirs, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+				}
+			}()
+			return ours, nil
+		})
+		for range 50 {
+			answer := httptest.NewRecorder()
+			p.http1.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://app/", strings.NewReader("hello")))
+			if answer.Body.String() != "ok" {
+				t.Fatalf("got %d and %q", answer.Code, answer.Body)
+			}
+		}
+		if opened != 1 {
+			t.Errorf("50 requests, one at a time, went over %d connections", opened)
+		}
+		last := time.Now()
+		<-closed
+		if idle := time.Since(last); idle != time.Second {
+			t.Errorf("closed after %v, want a second", idle)
+		}
+	})
+}
 
 // TestAConnectionIsLookedAfterWhereARequestBegins, and nowhere else: what an app answers
 // before it has read all, and closes behind, is an answer.

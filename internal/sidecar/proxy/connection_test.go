@@ -5,11 +5,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // A server is an app that answers one request at a time, as a test scripts.
@@ -123,35 +121,5 @@ func TestARequestThatTheAppMayHaveBegunIsNotSentAgain(t *testing.T) {
 				t.Errorf("the app began %d requests, want 2", n)
 			}
 		})
-	}
-}
-
-// TestConnectionsToTheAppAreReusedAndSoonClosed: an app that closes what is idle for two
-// seconds never has to.
-func TestConnectionsToTheAppAreReusedAndSoonClosed(t *testing.T) {
-	opened, closed := make(chan struct{}, 100), make(chan struct{}, 100)
-	app := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
-	app.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-		if s == http.StateNew {
-			opened <- struct{}{}
-		}
-		if s == http.StateClosed {
-			closed <- struct{}{}
-		}
-	}
-	app.Start()
-	t.Cleanup(app.Close)
-	url := "http://" + inFront(t, app.Listener.Addr().String(), admit)
-	c := client(t, false)
-	for range 50 {
-		do(t, c, newRequest(t, http.MethodPost, url, strings.NewReader("hello")))
-	}
-	last := time.Now()
-	if n := len(opened); n != 1 {
-		t.Errorf("50 requests, one at a time, went over %d connections", n)
-	}
-	<-closed
-	if idle := time.Since(last); idle < 900*time.Millisecond || idle > 1900*time.Millisecond {
-		t.Errorf("closed after %v, want about a second", idle)
 	}
 }
