@@ -1,4 +1,4 @@
-// Package conformance holds sidecars to suites that others wrote for servers and proxies.
+// Package conformance holds sidecars to suites for servers and proxies, some of them its own.
 // Each suite asks the app itself, a sidecar with a limit, one with a limit and a pool, and
 // haproxy, so that a fault of the suite or of the app shows. It is a module of its own,
 // because of the dependencies of the suites.
