@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What becomes of a mutant.
+// Outcomes of a mutant.
 const (
 	killed    = "killed"
 	survived  = "survived"

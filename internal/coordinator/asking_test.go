@@ -22,7 +22,7 @@ func TestPromisesAreAskedFor(t *testing.T) {
 		t.Errorf("asked for %v beside %v", next, first)
 	}
 	if s.ask("other") != nil {
-		t.Error("those are asked of whom nobody was absent")
+		t.Error("sidecars are asked although nobody was absent")
 	}
 	s.promises("web-0", "1", 0)
 	s.at(4)

@@ -157,7 +157,7 @@ func (s *session) sendHolders(holders map[types.NamespacedName]int64, all bool, 
 	}
 	for name := range s.serves.policies {
 		n := holders[name]
-		if (n > s.told[name] || all && n > 0 && n != s.told[name]) && returns.tell(s.Identity, name, n) {
+		if (n > s.told[name] || all && n > 0 && n != s.told[name]) && returns.maySend(s.Identity, name, n) {
 			s.told[name] = n
 			message.Counts = append(message.Counts, &fleetpb.Holders_Count{
 				Namespace: name.Namespace, Policy: name.Name, Holders: n,

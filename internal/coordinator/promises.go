@@ -99,9 +99,9 @@ func (r *returns) promise(id Identity, nonce string, had map[types.NamespacedNam
 	return true
 }
 
-// tell reports whether the sidecar of the pod may be sent the number of holders: not while
+// maySend reports whether the sidecar of the pod may be sent the number of holders: not while
 // its promise is over, since it may be on the share that it has.
-func (r *returns) tell(id Identity, name types.NamespacedName, holders int64) bool {
+func (r *returns) maySend(id Identity, name types.NamespacedName, holders int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of, now := r.promises.of[id.PodUID], r.clock()

@@ -12,7 +12,7 @@ import (
 )
 
 // A stage is the time in which sidecars come back to a new leader, by a clock that a test
-// moves. The limit is 100 in 10 s, and there are two sidecars that were told so.
+// moves. The limit is 100 in 10 s, and there are two sidecars that were sent that number.
 type stage struct {
 	*returns
 	t      *testing.T
@@ -35,7 +35,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// at moves the clock to so many seconds after the term began.
+// at moves the clock to a number of seconds after the term began.
 func (s *stage) at(second float64) {
 	s.now = limiter.Instant(1000*limiter.Second) + limiter.Instant(second*float64(limiter.Second))
 }
@@ -59,7 +59,7 @@ func (s *stage) says(name, nonce string, begun limiter.Instant, r *fleetpb.Promi
 	return ok
 }
 
-// require fails unless so much is granted of a window that begins at the second.
+// require fails unless want units are granted of a window that begins at the second.
 func (s *stage) require(second float64, want int64) {
 	s.t.Helper()
 	s.at(second)
@@ -210,11 +210,11 @@ func TestAShareIsGrantedOfWindowsThatItsHolderPromised(t *testing.T) {
 			s.at(3)
 			until := limiter.Instant(s.ask("shop").GetPromise().GetUntilMicros())
 			name := types.NamespacedName{Namespace: "shop", Name: "checkout"}
-			if id := pod("shop", "web-2"); !s.promise(id, "1", nil, 0, until) || !s.tell(id, name, 4) {
+			if id := pod("shop", "web-2"); !s.promise(id, "1", nil, 0, until) || !s.maySend(id, name, 4) {
 				s.t.Error("a new sidecar is not sent a number of holders")
 			}
 			s.at(8)
-			if s.tell(pod("shop", "web-2"), name, 3) {
+			if s.maySend(pod("shop", "web-2"), name, 3) {
 				s.t.Error("a sidecar whose promise is over is sent another number")
 			}
 			s.promises("web-0", "1", 0)

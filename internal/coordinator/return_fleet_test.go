@@ -101,7 +101,7 @@ func (m *member) part() {
 	m.leader, m.lost = nil, time.Now()
 }
 
-// silence has the leader not answer the sidecar for so long.
+// silence has the leader not answer the sidecar for a time.
 func (m *member) silence(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,7 +130,7 @@ func (m *member) join(to *term, config *config) {
 	m.hear()
 }
 
-// hear has the sidecar do what the leader told it, unless its stream is broken.
+// hear has the sidecar do what the leader sent it, unless its stream is broken.
 func (m *member) hear() {
 	for m.leader != nil && m.session != nil && len(m.session.queue) > 0 {
 		message := <-m.session.queue
@@ -262,7 +262,7 @@ func comeBackTogether(t *testing.T, n int, crash, busy, breaks bool) (over int64
 			}
 		})
 	}
-	// listen has the sidecars hear for so long what the leader says to them.
+	// listen has the sidecars hear for a time what the leader says to them.
 	listen := func(d time.Duration) {
 		for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second / 5) {
 			leader.sendHolders("shop")

@@ -14,7 +14,7 @@ import (
 // returns knows which sidecars of earlier leaders may still be on their local shares, and
 // how large these are. A sidecar says, as it connects, which share of each policy it had: one
 // part in the number of holders that was sent to it. This leader grants that part of windows
-// of which the sidecar promises that it begins none by itself. What no sidecar brought back
+// which the sidecar promises not to begin by itself. A share that no sidecar brought back
 // may be in use, until all pods are back or gone that were there when the term began. The
 // shares of all sidecars are together never more than the limit.
 type returns struct {

@@ -77,7 +77,7 @@ func (c *connection) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// CloseWrite tells the app that the client of a tunnel sends nothing more. Without it net/http
+// CloseWrite ends what the client of a tunnel sends to the app. Without it net/http
 // ends the tunnel, and what the app still has to say is lost.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {

@@ -28,7 +28,7 @@ func hijack(w http.ResponseWriter, r *http.Request) (net.Conn, *bufio.ReadWriter
 	return conn, buffered, nil
 }
 
-// A begun is a tunnel of which the first bytes were read already. One reads at a time.
+// A begun is a tunnel whose first bytes were read already. One reads at a time.
 type begun struct {
 	net.Conn
 	first []byte
@@ -44,7 +44,7 @@ func (b *begun) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// CloseWrite tells the client that nothing more comes.
+// CloseWrite ends what is sent to the client.
 func (b *begun) CloseWrite() error {
 	if half, ok := b.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite() //nolint:wrapcheck // of the connection

@@ -153,7 +153,7 @@ func IsMalformed(ctx context.Context) bool {
 	return ok && c.broken.Load()
 }
 
-// CloseWrite tells the client of the request with this context that nothing more comes.
+// CloseWrite ends what is sent to the client of the request with this context.
 func CloseWrite(ctx context.Context) {
 	if c, ok := ctx.Value(contextKey{}).(*Conn); ok {
 		_ = c.CloseWrite() // one that fails is closed anyway
