@@ -30,6 +30,7 @@ test: test-unit test-install test-conformance test-fleet test-demo test-torture 
 .PHONY: test-unit
 test-unit: deps assets ## Run all packages, under the race detector where goroutines are, with real servers
 	go test -timeout 15m $(PURE)
+	go test -timeout 15m -run Fleet ./internal/coordinator
 	KUBEBUILDER_ASSETS=$(ASSETS) go test -race -timeout 15m $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 
 .PHONY: test-conformance

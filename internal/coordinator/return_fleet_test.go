@@ -166,7 +166,10 @@ func (m *member) promise(r *fleetpb.PromiseRequest) {
 // others late, and some are away again without its knowledge.
 func TestAFleetThatComesBackKeepsTheLimit(t *testing.T) {
 	sizes := []int{10, 150, 1000}
-	if *large {
+	switch {
+	case underRace:
+		sizes = sizes[:1]
+	case *large:
 		sizes = []int{2000, 5000}
 	}
 	for _, n := range sizes {
@@ -187,6 +190,9 @@ func TestAFleetThatComesBackKeepsTheLimit(t *testing.T) {
 // TestAFleetNeedsItsPromises: when sidecars that are back do not keep them, they and the
 // leader admit the same shares.
 func TestAFleetNeedsItsPromises(t *testing.T) {
+	if underRace {
+		t.Skip("a fleet too large for the race detector; runs without it")
+	}
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprintf("crash %t", crash), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

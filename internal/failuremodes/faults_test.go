@@ -181,7 +181,7 @@ var groups = []struct {
 		},
 		{
 			"The leader hands over as planned", "Nothing is lost; sidecars wait at the replica that leads next and their leases wait up to 1 s for it, so no lease is refused to one that has reached it by then",
-			[]string{"pkg/twotier:TestAStoreThatMovesIsWaitedFor", "internal/sidecar/fleet:TestLeasesWaitForTheNextLeader", "internal/sidecar/fleet:TestTheNextLeaderIsReachedByTheStreamThatWaits", "internal/coordinator:TestAPlannedHandOverIsNoOutage", "internal/coordinator:TestAPlannedHandOverLosesNothing", "internal/coordinator:TestAPlannedHandOverKeepsTheShares", torture + "stop a controller in good order"},
+			[]string{"pkg/twotier:TestAStoreThatMovesIsWaitedFor", "internal/sidecar/fleet:TestLeasesWaitForTheNextLeader", "internal/sidecar/fleet:TestTheNextLeaderIsReachedByTheStreamThatWaits", "internal/coordinator:TestAFleetHandedOverHasNoOutage", "internal/coordinator:TestAPlannedHandOverLosesNothing", "internal/coordinator:TestAPlannedHandOverKeepsTheShares", torture + "stop a controller in good order"},
 			"",
 		},
 		{
