@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/quick"
 
@@ -190,5 +191,35 @@ func TestWhatAnotherMemoryForgot(t *testing.T) {
 	}
 	if got := next.Answered(300, 400).Forgot(350); got != 501 {
 		t.Errorf("a third one: since %d, want 501", got)
+	}
+}
+
+// TestWhatABirthVouchesFor has memories answer one after the other.
+func TestWhatABirthVouchesFor(t *testing.T) {
+	const first, second, third = 100, 200, 300
+	for _, c := range []struct {
+		answered []limiter.Instant
+		vouched  []limiter.Instant
+	}{
+		{nil, []limiter.Instant{first, second, third}},
+		{[]limiter.Instant{first}, []limiter.Instant{first, second, third}},
+		{[]limiter.Instant{first, first, second}, []limiter.Instant{second, third}},
+		{[]limiter.Instant{first, second, first}, nil}, // what comes next may have granted before
+		{[]limiter.Instant{first, second, first, second}, nil},
+		{[]limiter.Instant{first, second, first, second, third}, []limiter.Instant{third}},
+	} {
+		var known store.Recollection
+		for _, begun := range c.answered {
+			known = known.Answered(begun, 1000)
+		}
+		var vouched []limiter.Instant
+		for _, begun := range []limiter.Instant{first, second, third} {
+			if known.Vouches(begun) {
+				vouched = append(vouched, begun)
+			}
+		}
+		if !slices.Equal(vouched, c.vouched) {
+			t.Errorf("after %v births in %v are believed, want %v", c.answered, vouched, c.vouched)
+		}
 	}
 }

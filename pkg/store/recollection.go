@@ -12,6 +12,16 @@ type Recollection struct {
 	Shown    limiter.Instant // the newest instant by which that memory answered
 	Doubtful limiter.Instant // up to which memories before that one may have granted
 	Behind   limiter.Instant // doubtful, should another memory answer: Reading.Behind
+	// Newest is Since of the newest memory that answered, or later when one answered that
+	// another had followed: as an old primary does that Sentinels promote once more.
+	Newest limiter.Instant
+}
+
+// Vouches reports whether a limit that was born in the memory that answers next has
+// forgotten nothing. It has when no other one followed that memory: one that is neither the
+// one that answered last nor a younger one was not the only one to grant since.
+func (r Recollection) Vouches(begun limiter.Instant) bool {
+	return r.Since >= r.Newest && begun >= r.Since
 }
 
 // Forgot returns the instant before which the memory that began at begun may not know what
@@ -44,7 +54,7 @@ func (r Recollection) Answered(begun, now limiter.Instant) Recollection {
 		if r.Since > 0 {
 			r.Doubtful = max(r.Doubtful, r.Past())
 		}
-		r.Since, r.Shown = begun, now
+		r.Since, r.Shown, r.Newest = begun, now, max(begun, r.Newest+1)
 	}
 	r.Shown = max(r.Shown, now)
 	return r

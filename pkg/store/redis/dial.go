@@ -68,7 +68,9 @@ func Open(o Options) (*Store, error) {
 		return nil, err
 	}
 	silence()
-	return New(o.client(), o.name()), nil
+	s := New(o.client(), o.name())
+	s.watched = o.Sentinel != ""
+	return s, nil
 }
 
 // Dial is Open for one server that wants no credentials, host:port or the path of a

@@ -58,7 +58,9 @@
 //
 // # What is not
 //
-// Two primaries during a split brain both grant. Eviction forgets single counters, so any
+// Two primaries during a split brain both grant. So may an old primary that Sentinels
+// promote once more before they have made it a replica, to holders that the one in between
+// never answered; those that it did are granted nothing of the windows it served. Eviction forgets single counters, so any
 // maxmemory-policy but noeviction lowers the guarantee. A counter deleted by hand starts
 // again. A data directory that is put back from a backup, or was left from another time,
 // looks like a restart: delete the keys weir:*:memory when the server is up. So does

@@ -262,3 +262,74 @@ func TestAScriptOfBeforeReadsAndWritesGuards(t *testing.T) {
 	server.Restart()
 	grantsThree(t, s, "b", again, 6)
 }
+
+// TestAMemoryThatComesBack has a primary be followed by another one and come back without a
+// trace of that, as one does that Sentinels depose while it stands still and promote again
+// before they have made it a replica. The limits were born in either memory.
+func TestAMemoryThatComesBack(t *testing.T) {
+	server := redistest.Start(t)
+	s := redis.NewShifted(server.Client(), server.Addr)
+	shift := func(by limiter.Micros) { server.Do("INCRBY", "shift", int64(by)) }
+	shift(0)
+	ask := func(hash string, r limiter.Retention) limiter.Result {
+		p := perWindow(10, 3600*limiter.Second)
+		p.Retention = r
+		return apply(t, s, counterOf(hash), p, limiter.Command{Min: 1, Want: 10})
+	}
+	saved := func() func() {
+		held := map[string]any{}
+		for _, key := range server.Do("KEYS", "weir:*").([]any) {
+			held[key.(string)] = server.Do("DUMP", key)
+		}
+		return func() {
+			now := server.Do("GET", "shift")
+			server.Flush()
+			server.Do("SET", "shift", now)
+			for key, value := range held {
+				server.Do("RESTORE", key, 0, value)
+			}
+		}
+	}
+	wants := func(when string, of map[string]limiter.Retention, granted int64) {
+		t.Helper()
+		for range 2 { // once it has answered, too
+			for hash, r := range of {
+				if res := ask(hash, r); res.Granted != granted {
+					t.Errorf("%s the limit of the %s memory is granted %d (%v), want %d", when, hash, res.Granted, res.Reason, granted)
+				}
+			}
+			granted = 0
+		}
+	}
+	first := map[string]limiter.Retention{"first": born(t, s, limiter.Retention{})}
+	wants("At first", first, 10)
+	comesBack := saved()
+
+	server.Flush()
+	shift(0)
+	refresh(t, s)
+	all := map[string]limiter.Retention{"first": first["first"], "second": born(t, s, limiter.Retention{})}
+	wants("In its second memory", map[string]limiter.Retention{"second": all["second"]}, 10)
+	shift(3600 * limiter.Second)
+	wants("An hour later", all, 10)
+	followed := saved()
+
+	comesBack()
+	wants("When the first memory is back", all, 0)
+	shift(3600 * limiter.Second)
+	wants("An hour after that", all, 10)
+
+	followed()
+	wants("When the second memory is back", all, 0)
+	shift(3600 * limiter.Second)
+	wants("An hour after that", all, 10)
+
+	server.Flush()
+	shift(3 * 3600 * limiter.Second)
+	third := born(t, s, limiter.Retention{})
+	for i, want := range []int64{0, 10} { // until it has answered it may be one of before
+		if res := ask("first", third); res.Granted != want {
+			t.Errorf("ask %d of a limit that was born in a third memory: granted %d (%v), want %d", i, res.Granted, res.Reason, want)
+		}
+	}
+}

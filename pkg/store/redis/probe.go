@@ -88,7 +88,7 @@ func (s *Store) eachPrimary(ctx context.Context, fn func(context.Context, goredi
 // secret is left out.
 func (s *Store) inspect(ctx context.Context, node goredis.Cmdable) (server, error) {
 	_, cluster := s.client.(*goredis.ClusterClient)
-	is := server{cluster: cluster, info: map[string]string{}}
+	is := server{cluster: cluster, watched: s.watched, info: map[string]string{}}
 	for _, section := range []string{"memory", "replication", "persistence"} {
 		text, err := node.Info(ctx, section).Result()
 		if err != nil {

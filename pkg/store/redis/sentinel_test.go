@@ -1,9 +1,11 @@
 package redis_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/redis"
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
@@ -14,6 +16,9 @@ func TestSentinelsNameThePrimary(t *testing.T) {
 	sentinels := redistest.StartSentinels(t, 1, "limits", primary)
 	s := open(t, redis.Options{Addresses: sentinels, Sentinel: "limits", DB: 2})
 	everything(t, s)
+	if g := probe(t, s).Volatile.Guarantee; g.Grade != store.HardExceptSplitBrain || !strings.Contains(g.Reason, "Sentinels may") {
+		t.Errorf("without a replica: %+v", g)
+	}
 
 	unknown := open(t, redis.Options{Addresses: sentinels, Sentinel: "others"})
 	_, err := unknown.Apply(t.Context(), counterOf("a"), perWindow(1, limiter.Second), lease)

@@ -9,6 +9,7 @@ import (
 // A server is what one says of itself.
 type server struct {
 	cluster bool              // it is a node of one
+	watched bool              // by Sentinels
 	info    map[string]string // sections memory, replication and persistence of INFO
 	config  map[string]string // empty when it does not show its configuration
 }
@@ -26,6 +27,12 @@ func (s server) guarantee() store.Guarantee {
 			Grade: store.HardExceptSplitBrain,
 			Reason: fmt.Sprintf("%s replicas: after a failover the old primary may grant until it notices; "+
 				"min-replicas-to-write and min-replicas-max-lag bound how long", s.info["connected_slaves"]),
+		}
+	}
+	if s.watched {
+		return store.Guarantee{
+			Grade:  store.HardExceptSplitBrain,
+			Reason: "no replica is connected, but Sentinels may still promote one that was: what it did not copy may be granted again",
 		}
 	}
 	return store.Guarantee{Grade: store.Hard}

@@ -16,20 +16,21 @@ import (
 // A Store applies commands to counters in Redis. It is safe for concurrent use. What
 // goroutines it and its client start have ended when Close returns.
 type Store struct {
-	client goredis.UniversalClient
-	name   string
-	clock  func() int64 // nanoseconds, for the floors
-	step   script       // of what batch does not decide
-	batch  script
-	warm   script
-	sweep  script
-	look   script // with put: of Update
-	put    script
-	turn   rotation // of Refresh
-	lanes  lanes    // of Apply
-	floors floors
-	known  [partitions]recollections
-	made   [2]atomic.Uint32 // counters, by step and by batch
+	client  goredis.UniversalClient
+	name    string
+	watched bool         // by Sentinels, which choose the primary
+	clock   func() int64 // nanoseconds, for the floors
+	step    script       // of what batch does not decide
+	batch   script
+	warm    script
+	sweep   script
+	look    script // with put: of Update
+	put     script
+	turn    rotation // of Refresh
+	lanes   lanes    // of Apply
+	floors  floors
+	known   [partitions]recollections
+	made    [2]atomic.Uint32 // counters, by step and by batch
 }
 
 // New returns a store that calls through client, which Close closes. Errors call the

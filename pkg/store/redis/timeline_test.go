@@ -49,7 +49,7 @@ func (g guard) memory(r limiter.Retention, known store.Recollection) limiter.Mem
 	if durable {
 		m.Since = g.lost
 	}
-	if r.Resume || r.IsBornIn(g.volatile) || durable && r.IsBornIn(g.origin) {
+	if born := r.IsBornIn(g.volatile) || durable && r.IsBornIn(g.origin); r.Resume || born && known.Vouches(m.Since) {
 		m.Since = 0
 		return m
 	}
@@ -77,6 +77,7 @@ func newTimeline(line string, d storetest.Dice, calls int) timeline {
 		if d()%4 == 0 {
 			c.known.Since = []limiter.Instant{0, g.since, g.lost, g.since + 1}[d()%4]
 			c.known.Doubtful = max(0, c.Now-limiter.Instant(d()%3)*limiter.Instant(c.Params.Rates[0].Window)/2)
+			c.known.Newest = c.known.Since + limiter.Instant(d()%4/3)
 			c.known.Behind = c.known.Doubtful / (1 + limiter.Instant(d()%2)) * limiter.Instant(d()%2)
 		}
 		c.want = made.end.apply(c.Call, c.known)

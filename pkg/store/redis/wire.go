@@ -40,6 +40,9 @@ func encodeCommand(p limiter.Params, c limiter.Command, known store.Recollection
 	b = append(b, byte(c.Op), flag(c.First), flag(p.Any), retention(p.Retention))
 	b = appendInts(b, min(c.Min, limiter.MaxExact), min(c.Want, limiter.MaxExact), int64(c.At),
 		p.Buckets, int64(p.MaxDelay), int64(p.Lifetime), int64(p.Since), p.Fairness.Default, min(int64(c.Floor), limiter.MaxExact), int64(known.Since), int64(known.Doubtful), int64(known.Past()))
+	if !known.Vouches(known.Since) {
+		return b
+	}
 	for _, m := range p.Retention.Born {
 		b = binary.BigEndian.AppendUint64(b, uint64(m))
 	}
