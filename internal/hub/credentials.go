@@ -37,7 +37,7 @@ type CredentialsConfig struct {
 	Budgets   Budgets
 	Names     []string // DNS names and IP addresses under which members reach the hub, at least one
 
-	Interval time.Duration // between two looks at the Secrets; default 30 s
+	Interval time.Duration // between two looks at the Secrets of members; default 30 s
 	Clock    clock.Clock   // default: the real one
 }
 
@@ -64,7 +64,7 @@ func NewCredentials(c CredentialsConfig) *Credentials {
 		config: c,
 		authority: certs.New(c.Client, certs.Options{
 			Secret: types.NamespacedName{Namespace: c.Namespace, Name: AuthoritySecret},
-			Names:  c.Names, Interval: c.Interval, Clock: c.Clock,
+			Names:  c.Names, Clock: c.Clock,
 		}),
 		wake: make(chan struct{}, 1),
 	}

@@ -44,6 +44,9 @@ func TestSecretsOfMembers(t *testing.T) {
 	made := w.secret(t, "b")
 	w.reconcile(t)
 	requireKept(t, "at once", made, w.secret(t, "b"), AuthorityKey, CertificateKey, PrivateKey, TokenKey)
+	if err := usable("b", w.creds.authority.CABundle(), made, w.clock.Now().Add(-memberLife)); err == nil {
+		t.Error("a certificate that is not valid yet is kept")
+	}
 
 	w.clock.SetTime(w.clock.Now().Add(memberLife/3*2 - 2*time.Hour))
 	w.reconcile(t)

@@ -1,12 +1,17 @@
 package hub
 
 import (
+	"maps"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-dev/weir/internal/federationpb"
 	"github.com/weir-dev/weir/internal/fieldtest"
+	"github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 )
 
@@ -45,4 +50,36 @@ func TestEveryFieldOfAStateIsSent(t *testing.T) {
 	}
 	fieldtest.Matter(t, []*ledger.State{in}, func(s *ledger.State) (any, error) { return proto.Marshal(stateTo(*s)) }, "State.Vouches")
 	fieldtest.Matter(t, []*federationpb.State{stateTo(*in)}, func(s *federationpb.State) (any, error) { return stateFrom(s) }, "State.Vouches")
+}
+
+// TestClonesOfCredentials count in the same place, and note refusals there.
+func TestClonesOfCredentials(t *testing.T) {
+	d := &door{TransportCredentials: insecure.NewCredentials(), metrics: newMetrics(nil), pace: newPace(&clocktesting.FakePassiveClock{})}
+	if c, is := d.Clone().(*door); !is || c.metrics != d.metrics || c.pace != d.pace {
+		t.Errorf("the clone of %+v is %+v", d, c)
+	}
+	w := &witness{TransportCredentials: insecure.NewCredentials(), verdict: &verdict{}}
+	if c, is := w.Clone().(*witness); !is || c.verdict != w.verdict {
+		t.Errorf("the clone of %+v is %+v", w, c)
+	}
+}
+
+func TestEveryCountOfTheCoordinatorIsExposed(t *testing.T) {
+	r := prometheus.NewPedanticRegistry()
+	Expose(r, func() kubernetes.Stats { return kubernetes.Stats{Leases: 1, Loads: 2, Writes: 3, Conflicts: 4} })
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		got[f.GetName()] = f.GetMetric()[0].GetCounter().GetValue()
+		if f.GetHelp() == "" {
+			t.Errorf("%s has no help", f.GetName())
+		}
+	}
+	want := map[string]float64{"weir_hub_leases_total": 1, "weir_hub_record_loads_total": 2, "weir_hub_record_writes_total": 3, "weir_hub_overtaken_total": 4}
+	if !maps.Equal(got, want) {
+		t.Errorf("exposed are %v, want %v", got, want)
+	}
 }

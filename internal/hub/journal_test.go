@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
@@ -115,6 +116,22 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	w.budgets.drop(budgetID)
+	s.Budgets = asked(func(id string) {
+		r, version, err := j.Load(t.Context(), id)
+		if r.Term = 2; err == nil {
+			_, err = j.Save(t.Context(), id, r, version)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r, _, err := j.Load(t.Context(), budgetID); err != nil || r.Term != 2 {
+		t.Errorf("a budget that a leader takes up again meanwhile has the record %+v, %v", r, err)
+	}
+	s.Budgets = w.budgets
 	if err := s.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -122,3 +139,13 @@ func TestSweep(t *testing.T) {
 		t.Errorf("a budget that is not kept any more: %v", err)
 	}
 }
+
+// asked are no budgets; something happens when one is looked for.
+type asked func(id string)
+
+func (a asked) Budget(id string) (ledger.Params, bool) {
+	a(id)
+	return ledger.Params{}, false
+}
+
+func (asked) Members() []string { return nil }

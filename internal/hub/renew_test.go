@@ -34,9 +34,10 @@ func (w *world) renewable(t *testing.T, secret map[string][]byte, member string)
 }
 
 // TestAMemberRenewsItsCertificate over the connection that it has; the old one and the
-// new one are both good, and the key never travels.
+// new one are both good, and the key never travels. The member's clock is behind.
 func TestAMemberRenewsItsCertificate(t *testing.T) {
 	w := newWorld(t).start(t)
+	w.clock.Step(2 * time.Hour)
 	old := w.renewable(t, w.secret(t, "b"), "b")
 	b := w.open(t, old)
 	from, until := b.Renewable()

@@ -103,7 +103,7 @@ func (s *Sweeper) sweep(ctx context.Context) error {
 
 func (s *Sweeper) remove(ctx context.Context, record *corev1.ConfigMap) error {
 	err := s.Journal.client.Delete(ctx, record.Name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &record.UID, ResourceVersion: &record.ResourceVersion},
+		Preconditions: &metav1.Preconditions{ResourceVersion: &record.ResourceVersion},
 	})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete ConfigMap %s: %w", record.Name, err)

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weir-dev/weir/internal/federationpb"
@@ -75,6 +77,14 @@ func TestAnAnswerThatNoHubGives(t *testing.T) {
 		if !ok || refused.Endpoint != "hub:15040" || refused.Reason != Invalid || !strings.Contains(refused.Message, "run the same version of Weir in both clusters") {
 			t.Errorf("error %v, want a refusal that names the hub and the cure", err)
 		}
+	}
+}
+
+// TestAnAnswerOfAnotherServer names the endpoint, and the cure.
+func TestAnAnswerOfAnotherServer(t *testing.T) {
+	c := &connection{endpoint: "web:443"}
+	for _, code := range []codes.Code{codes.Unimplemented, codes.InvalidArgument} {
+		requireRefused(t, c.typed(status.Error(code, "unknown service")), "web:443", Invalid, "let spec.hub.endpoint name")
 	}
 }
 
