@@ -49,22 +49,22 @@ func (s *Set) unreached(l *line, err error) {
 // else.
 func (s *Set) open(ctx context.Context, to place) (*connection, error) {
 	if to.own() {
-		return &connection{place: to, ledger: s.Keeper, close: func() error { return nil }}, nil
+		return &connection{ledger: s.Keeper, close: func() error { return nil }}, nil
 	}
 	secret, err := s.Source.Secret(ctx, to.credentials())
 	if err != nil {
-		return nil, &CredentialsError{Secret: to.credentials().Secret, Cause: err}
+		return nil, &CredentialsError{Cause: err}
 	}
 	if to.hub.Endpoint != "" {
 		h, err := s.Dial(to.hub, secret)
 		if err != nil {
-			return nil, &CredentialsError{Secret: to.hub.Secret, Cause: err}
+			return nil, &CredentialsError{Cause: err}
 		}
 		return &connection{place: to, ledger: h, hub: h, close: func() error { h.Close(); return nil }}, nil
 	}
 	server, err := s.Open(to.store, secret)
 	if err != nil {
-		return nil, &CredentialsError{Secret: to.store.Secret, Cause: err}
+		return nil, &CredentialsError{Cause: err}
 	}
 	return &connection{place: to, ledger: server.Ledger, escrow: server.Escrow, close: server.Close}, nil
 }

@@ -10,11 +10,9 @@ var (
 	errClosed = errors.New("it is no longer used")
 )
 
-// A CredentialsError says that a place cannot be opened with the Secret it names.
-type CredentialsError struct {
-	Secret string // as "namespace/name", empty when none is named
-	Cause  error
-}
+// A CredentialsError says that a place cannot be opened with the Secret it names. The
+// cause names the Secret, or the value in it that is wrong.
+type CredentialsError struct{ Cause error }
 
 // Error says what is wrong, and does not show a value.
 func (e *CredentialsError) Error() string {

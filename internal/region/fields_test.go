@@ -3,10 +3,15 @@ package region
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/weir-dev/weir/internal/fieldtest"
+	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 func TestEveryFieldOfABudgetReachesTheEngine(t *testing.T) {
@@ -59,5 +64,86 @@ func TestPlaces(t *testing.T) {
 				t.Errorf("credentials %+v, want %+v", got, tc.credentials)
 			}
 		})
+	}
+}
+
+// idle is an engine that only shows figures.
+type idle struct {
+	Engine
+	stats federation.Stats
+}
+
+func (i *idle) Stats() federation.Stats { return i.stats }
+
+// TestEverythingThatAConditionSaysTurnsAPart once.
+func TestEverythingThatAConditionSaysTurnsAPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, e := newPart(own("acme/checkout", 100)), &idle{stats: federation.Stats{Connected: true}}
+		p.engine, p.seen.state = e, &ledger.State{}
+		for what, change := range map[string]func(){
+			"a term":       func() { e.stats.Epoch.Term++ },
+			"learning":     func() { e.stats.Learning = true },
+			"a clock":      func() { e.stats.Grant.Reason = ledger.Behind },
+			"an escrow":    func() { e.stats.EscrowErr = errCut },
+			"a problem":    func() { p.seen.err = errCut },
+			"a generation": func() { p.budget.Generation++ },
+			"an overshoot": func() { p.audit.Enter(overshot, 0) },
+		} {
+			time.Sleep(time.Second)
+			if change(); !p.turned() {
+				t.Errorf("%s is not written at once", what)
+			}
+			if time.Sleep(time.Second); p.turned() {
+				t.Errorf("%s is written again", what)
+			}
+		}
+	})
+}
+
+// overshot is a ledger by which more was admitted than the limit.
+var overshot = ledger.State{Window: limiter.Second, Index: 8, Limit: 100, Closed: []ledger.Closed{
+	{Index: 7, Limit: 100, Granted: 100, Usage: []ledger.MemberUsage{{Member: "a", Granted: 100, Admitted: 101, Reported: true, Complete: true}}},
+}}
+
+func TestTheSliceOfAMemberIsObserved(t *testing.T) {
+	p := newPart(own("acme/checkout", 100))
+	p.engine = &idle{stats: federation.Stats{Slice: 7}}
+	if got := p.observe().Slice; got != 7 {
+		t.Errorf("a slice of %d is observed, want 7", got)
+	}
+}
+
+func TestALineFailsWithTheLastCause(t *testing.T) {
+	l := &line{to: "redis at redis:1"}
+	for _, cause := range []error{errNotYet, errClosed} {
+		l.connect(nil, cause)
+		_, err := ledgerLine{l}.Observe(t.Context(), "id")
+		if away, is := errors.AsType[*store.UnavailableError](err); !is || away.Store != l.to || !errors.Is(err, cause) {
+			t.Errorf("it fails with %v, want %s: %v", err, l.to, cause)
+		}
+	}
+}
+
+func TestAPlaceIsOpenedWithItsCredentials(t *testing.T) {
+	why := errors.New("the token is no good")
+	w := &world{t: t, secrets: map[string]string{"": "1"}, roots: map[string]*root{}}
+	broken := New(Config{
+		Source: w,
+		Dial:   func(policy.Hub, map[string][]byte) (Hub, error) { return nil, why },
+		Open:   func(policy.Store, map[string][]byte) (Server, error) { return Server{}, why },
+	}, nil, nil)
+	whole := New(Config{Source: w, Dial: w.dial, Open: w.open}, nil, nil)
+	for name, to := range map[string]place{
+		"a hub":   {hub: policy.Hub{Endpoint: "hub:1"}},
+		"a store": {store: policy.Store{Type: policy.RedisStore, Address: "redis:1"}},
+	} {
+		_, err := broken.open(t.Context(), to)
+		if _, is := errors.AsType[*CredentialsError](err); !is || !errors.Is(err, why) {
+			t.Errorf("%s: error %v, want that of the credentials", name, err)
+		}
+		c, err := whole.open(t.Context(), to)
+		if err != nil || c.place != to || c.ledger == nil || (c.hub != nil) != (name == "a hub") || (c.escrow != nil) != (name == "a store") {
+			t.Errorf("%s is opened as %+v, %v", name, c, err)
+		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/birth"
 	coordinator "github.com/weir-dev/weir/pkg/federation/coordinator/memory"
@@ -96,6 +98,20 @@ func TestNothingIsAskedBeforeItIsWrittenDown(t *testing.T) {
 		leases(t, c, "a", 1, ledger.Amnesia)
 		if sent := kept.sent(ledger.Lease); len(sent) != 1 || sent[0].Born != 7 || sent[0].List == 0 {
 			t.Errorf("%+v was sent", sent)
+		}
+	})
+}
+
+// TestWhichMemoryServesIsAskedForTheHolder that asks for units.
+func TestWhichMemoryServesIsAskedForTheHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := forgetful(7)
+		kept.fail(errCut)
+		ask := ledger.Command{Op: ledger.Lease, Member: "a", Holder: "h", Epoch: ledger.Epoch{Index: 1, Term: 2}, Slice: 3, Seq: 4, Min: 5, Want: 6}
+		_, err := vouching(kept, newborn(), shelf).Apply(t.Context(), "id", monthly, ask)
+		want := []ledger.Command{{Op: ledger.Report, Member: "a", Holder: "h", Epoch: ask.Epoch, Slice: 3}}
+		if diff := cmp.Diff(want, kept.commands); !errors.Is(err, errCut) || diff != "" {
+			t.Errorf("error %v; sent (-want +got):\n%s", err, diff)
 		}
 	})
 }

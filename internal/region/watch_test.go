@@ -179,8 +179,8 @@ func TestAMemberThatTheLedgerDoesNotListIsRefused(t *testing.T) {
 		w.root("hub:1").lists("b")
 		_ = second(w.apply("shop", b, one))
 		time.Sleep(3 * time.Second)
-		if got := w.set.Observe("shop", "budget").Link.Problem; got != budget.UnknownMember {
-			t.Errorf("problem %q, want UnknownMember", got)
+		if got := w.set.Observe("shop", "budget").Link; got.Problem != budget.UnknownMember || got.Detail != answers[ledger.Unknown].detail {
+			t.Errorf("got %+v, want UnknownMember with its reason", got)
 		}
 	})
 }
