@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
@@ -66,4 +67,17 @@ func TestEveryWarningBecomesAnEvent(t *testing.T) {
 			t.Errorf("notes (-want +got):\n%s", diff)
 		}
 	})
+}
+
+func TestAnEventIsOfTheControllerOfThePod(t *testing.T) {
+	pod, lone := aPod(nil), aPod(nil)
+	lone.OwnerReferences = nil
+	for of, want := range map[*corev1.Pod]corev1.ObjectReference{
+		pod:  {APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "shop", Name: "checkout-7d9c", UID: "1"},
+		lone: {APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "checkout-7d9c"},
+	} {
+		if got := subject(of, "shop"); *got != want {
+			t.Errorf("the Event is of %+v, want %+v", *got, want)
+		}
+	}
 }

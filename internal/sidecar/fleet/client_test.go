@@ -432,6 +432,9 @@ func TestLowerTermsAreRefused(t *testing.T) {
 		if m := s.next(t); m != nil {
 			t.Errorf("the sidecar speaks with a leader of term 6 after term 7: %v", m)
 		}
+		eventually(t, "the state does not say why it is not connected", func() bool {
+			return strings.Contains(client.State().Error, "in term 6, which ended when term 7 began")
+		})
 		c.welcome(t, 8)
 		connected(t, client)
 		if term := client.State().Term; term != 8 {
