@@ -52,7 +52,7 @@ func (b *budgets) FederatedBudgets(ctx context.Context) ([]policy.FederatedBudge
 	counting, kept := all.Counting(), map[string]ledger.Params{}
 	own, others := map[string]limiter.Micros{}, map[string]hub.Part{}
 	for i := range counting {
-		b.setVersions(ctx, &counting[i])
+		b.secrets.SetVersions(ctx, &counting[i])
 		if of := &counting[i]; of.Hub == nil && of.Coordinator.Type == policy.ControllerStore {
 			kept[of.ID], own[of.ID] = of.Params, of.Params.Window
 		} else {
@@ -68,19 +68,6 @@ func (b *budgets) FederatedBudgets(ctx context.Context) ([]policy.FederatedBudge
 		b.changed()
 	}
 	return counting, nil
-}
-
-// setVersions sets which versions the credentials have, none of those that cannot be
-// read: Secret says why.
-func (b *budgets) setVersions(ctx context.Context, of *policy.FederatedBudget) {
-	if of.Hub != nil {
-		at := *of.Hub
-		_, at.SecretVersion, _ = b.secrets.Data(ctx, policy.Store{Secret: at.Secret})
-		of.Hub = &at
-	}
-	for _, s := range []*policy.Store{&of.Coordinator, &of.Escrow} {
-		_, s.SecretVersion, _ = b.secrets.Data(ctx, *s)
-	}
 }
 
 // Secret implements region.Source.

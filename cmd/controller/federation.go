@@ -55,10 +55,14 @@ func (p *platform) newFederation() (*federation, error) {
 // parts returns what hands on this cluster's parts of budgets for one term.
 func (f *federation) parts(usage coordinator.Usage, changed func(types.NamespacedName), first bool) coordinator.Budgets {
 	f.births.Begin(first)
-	return region.New(region.Config{
+	return region.New(f.regionConfig(), usage, changed)
+}
+
+func (f *federation) regionConfig() region.Config {
+	return region.Config{
 		Source: f.budgets, Cluster: f.budgets.cluster, Keeper: f.keeper, Births: f.births, Log: log.Log.WithName("federation"),
 		Certificates: &f.certificates,
-	}, usage, changed)
+	}
 }
 
 // addHub has the leader serve other clusters, unless that is turned off.
@@ -70,25 +74,34 @@ func (p *platform) addHub(f *federation) error {
 	if err := add(sweeper); err != nil || !o.servesMembers() {
 		return err
 	}
-	credentials := hub.NewCredentials(hub.CredentialsConfig{
-		Client: p.live, Namespace: o.namespace, Self: o.clusterName, Budgets: f.budgets,
-		Names: append([]string{o.service(hubService)}, o.federationSANs...),
-	})
+	credentials := hub.NewCredentials(p.credentialsConfig(f))
 	f.budgets.changed = func() {
 		sweeper.Refresh()
 		credentials.Refresh()
 	}
+	if err := errors.Join(add(credentials), metrics.Registry.Register(credentials)); err != nil {
+		return err
+	}
+	return add(hub.NewServer(p.hubConfig(f, credentials)))
+}
+
+func (p *platform) credentialsConfig(f *federation) hub.CredentialsConfig {
+	o := p.options
+	return hub.CredentialsConfig{
+		Client: p.live, Namespace: o.namespace, Self: o.clusterName, Budgets: f.budgets,
+		Names: append([]string{o.service(hubService)}, o.federationSANs...),
+	}
+}
+
+func (p *platform) hubConfig(f *federation, credentials *hub.Credentials) hub.ServerConfig {
 	config := hub.ServerConfig{
-		Address: o.federationBindAddress, Coordinator: f.keeper, Budgets: f.budgets, Credentials: credentials,
+		Address: p.options.federationBindAddress, Coordinator: f.keeper, Budgets: f.budgets, Credentials: credentials,
 		Registerer: metrics.Registry,
 	}
 	if p.lock != nil {
 		config.Leadership = p.lock
 	}
-	if err := errors.Join(add(credentials), metrics.Registry.Register(credentials)); err != nil {
-		return err
-	}
-	return add(hub.NewServer(config))
+	return config
 }
 
 // onceKnown runs something of the leader once it is known which budgets it keeps:

@@ -34,10 +34,28 @@ func (p *platform) addLeader(ctx context.Context) error {
 		return err
 	}
 	stores := storeprobe.New(backend.Open)
-	fleet, err := p.newCoordinator(shared, stores)
+	config, err := p.coordinatorConfig(shared, stores)
 	if err != nil {
 		return err
 	}
+	fleet := coordinator.New(config)
+	policies, pools, budgets := p.reconcilers(fleet, stores)
+	leads := func() bool { _, ok := fleet.Now(); return ok }
+	return errors.Join(
+		metrics.Registry.Register(p.objects(leads)),
+		p.manager.Add(fleet), p.addHub(shared),
+		policies.SetupWithManager(p.manager), pools.SetupWithManager(p.manager), budgets.SetupWithManager(p.manager),
+		p.addLabel(ctx),
+	)
+}
+
+func (p *platform) objects(leads func() bool) *exported.Objects {
+	return &exported.Objects{Cache: p.manager.GetCache(), Leads: leads, Namespaces: p.options.policyMetrics == "Namespace"}
+}
+
+func (p *platform) reconcilers(fleet *coordinator.Coordinator, stores *storeprobe.Prober) (
+	*controllers.RateLimitPolicyReconciler, *controllers.ConcurrencyPoolReconciler, *controllers.FederatedBudgetReconciler,
+) {
 	events := p.manager.GetEventRecorder("weir-controller")
 	policies := &controllers.RateLimitPolicyReconciler{
 		Client:  p.manager.GetClient(),
@@ -62,21 +80,13 @@ func (p *platform) addLeader(ctx context.Context) error {
 		Events:  events,
 		Clock:   clock.RealClock{},
 	}
-	leads := func() bool { _, ok := fleet.Now(); return ok }
-	return errors.Join(
-		metrics.Registry.Register(&exported.Objects{
-			Cache: p.manager.GetCache(), Leads: leads, Namespaces: p.options.policyMetrics == "Namespace",
-		}),
-		p.manager.Add(fleet), p.addHub(shared),
-		policies.SetupWithManager(p.manager), pools.SetupWithManager(p.manager), budgets.SetupWithManager(p.manager),
-		p.addLabel(ctx),
-	)
+	return policies, pools, budgets
 }
 
-func (p *platform) newCoordinator(shared *federation, stores *storeprobe.Prober) (*coordinator.Coordinator, error) {
+func (p *platform) coordinatorConfig(shared *federation, stores *storeprobe.Prober) (coordinator.Config, error) {
 	reviews, published, terms, err := coordinatorClients(p.config, p.options.namespace)
 	if err != nil {
-		return nil, fmt.Errorf("API clients of the coordinator: %w", err)
+		return coordinator.Config{}, fmt.Errorf("API clients of the coordinator: %w", err)
 	}
 	keys := coordinator.NewTokenKeys(func(ctx context.Context, path string) ([]byte, error) {
 		return published.Get().AbsPath(path).DoRaw(ctx)
@@ -111,7 +121,7 @@ func (p *platform) newCoordinator(shared *federation, stores *storeprobe.Prober)
 	if p.lock != nil {
 		config.Leadership = p.lock
 	}
-	return coordinator.New(config), nil
+	return config, nil
 }
 
 // coordinatorClients returns the clients that review tokens, read what the API server

@@ -132,22 +132,31 @@ func (p *platform) newCertificates() *certs.Manager {
 func (o *options) service(name string) string { return name + "." + o.namespace + ".svc" }
 
 func (p *platform) newLock() (*leadership.Lock, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("name of this host: %w", err)
-	}
-	identity := p.options.identity(host, string(uuid.NewUUID()))
-	leases, err := leadership.Leases(p.config, p.options.renewDeadline)
+	config, err := p.lockConfig()
 	if err != nil {
 		return nil, err
 	}
-	return leadership.New(leadership.Config{
+	return leadership.New(config), nil
+}
+
+func (p *platform) lockConfig() (leadership.Config, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return leadership.Config{}, fmt.Errorf("name of this host: %w", err)
+	}
+	identity := p.options.identity(host, string(uuid.NewUUID()))
+	leases, err := leadership.Leases(p.config, p.options.renewDeadline)
+	return leadership.Config{
 		Leases: leases, Namespace: p.options.namespace, Name: leaseName,
 		Identity: identity, Hold: p.options.renewDeadline,
-	}), nil
+	}, err
 }
 
 func (p *platform) newManager(scheme *runtime.Scheme) (manager.Manager, error) {
+	return ctrl.NewManager(p.config, p.managerOptions(scheme))
+}
+
+func (p *platform) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 	o := p.options
 	forever := time.Duration(-1)
 	options := ctrl.Options{
@@ -164,7 +173,7 @@ func (p *platform) newManager(scheme *runtime.Scheme) (manager.Manager, error) {
 	if p.lock != nil {
 		leadership.Elect(&options, p.lock, leadership.Timing{Lease: o.leaseDuration, Renew: o.renewDeadline, Retry: o.retryPeriod})
 	}
-	return ctrl.NewManager(p.config, options)
+	return options
 }
 
 // secure has a server present the certificate that is in force.

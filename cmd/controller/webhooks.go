@@ -15,12 +15,17 @@ import (
 
 // addWebhooks has every replica serve the admission webhooks.
 func (p *platform) addWebhooks() error {
-	o := p.options
 	minor, err := kubernetesMinor(p.config)
 	if err != nil {
 		return err
 	}
-	pods := &webhook.PodInjector{
+	webhook.Register(p.manager.GetWebhookServer(), p.manager.GetScheme(), p.injector(minor), p.manager.GetCache(), p.options.clusterName)
+	return nil
+}
+
+func (p *platform) injector(kubernetesMinor int) *webhook.PodInjector {
+	o := p.options
+	return &webhook.PodInjector{
 		Namespaces:     p.manager.GetClient(),
 		LiveNamespaces: p.live,
 		Snapshots:      p.snapshots,
@@ -36,11 +41,9 @@ func (p *platform) addWebhooks() error {
 			Capture:          inject.Capture(o.defaultCapture),
 			Resources:        o.sidecar.requirements(),
 			TraceCollector:   o.traceCollector,
-			KubernetesMinor:  minor,
+			KubernetesMinor:  kubernetesMinor,
 		},
 	}
-	webhook.Register(p.manager.GetWebhookServer(), p.manager.GetScheme(), pods, p.manager.GetCache(), o.clusterName)
-	return nil
 }
 
 // kubernetesMinor asks the API server for its minor version, 34 for 1.34. It changes
