@@ -26,9 +26,9 @@ import (
 // birthShards is over how many objects the births are spread: each has room for 4,000.
 const birthShards = 8
 
-// birthPatience is how long a policy with a new limit is held back while its store cannot be
-// asked which memory it is in. After that the limit is put in force without knowing, and a
-// window that is open then grants nothing.
+// birthPatience is how long a new limit is pending while its store cannot be asked which
+// memory it is in. After that the limit is put in force without knowing, and a window that
+// is open then grants nothing.
 const birthPatience = 10 * time.Second
 
 // birthSweep is how often limits are looked for that are gone.
@@ -82,18 +82,18 @@ type births struct {
 	mu     sync.Mutex
 	loaded bool
 	shards [birthShards]birthShard
-	held   map[string]time.Time // since when new limits wait for their store, by name
+	held   map[string]time.Time // since when new limits are pending, by name
 }
 
-// A heldError says that policies are not put in force yet, and why.
+// A heldError says that limits are pending, and why.
 type heldError struct{ causes []error }
 
-// Error names each policy and what it waits for.
+// Error names each limit and what it waits for.
 func (e *heldError) Error() string { return errors.Join(e.causes...).Error() }
 
 // fill sets in which memories the limits of the snapshot were born, and writes that down
-// of those that are new. It takes policies out of the snapshot that are to wait, which a
-// *heldError names. After any other error nothing of the snapshot may be put in force.
+// of those that are new. Those that are to wait for their store are pending
+// in the snapshot, and a *heldError says so. After any other error nothing of the snapshot may be put in force.
 func (b *births) fill(ctx context.Context, s *policy.Snapshot) error {
 	if b == nil {
 		return nil
@@ -109,11 +109,8 @@ func (b *births) fill(ctx context.Context, s *policy.Snapshot) error {
 	var held heldError
 	for _, p := range s.Policies {
 		p.Limits = slices.Clone(p.Limits)
-		err := b.fillPolicy(ctx, s.Cluster, &p, known, changed)
-		if _, waits := errors.AsType[*heldError](err); waits {
-			held.causes = append(held.causes, err)
-			continue
-		}
+		waits, err := b.fillPolicy(ctx, s.Cluster, &p, known, changed)
+		held.causes = append(held.causes, waits...)
 		if err != nil {
 			b.loaded = false
 			return err
@@ -133,20 +130,24 @@ func (b *births) fill(ctx context.Context, s *policy.Snapshot) error {
 	return nil
 }
 
-func (b *births) fillPolicy(ctx context.Context, cluster string, p *policy.Policy, known map[policy.Store]storeAnswer, changed map[int]bool) error {
+// fillPolicy returns what limits of the policy wait for.
+func (b *births) fillPolicy(ctx context.Context, cluster string, p *policy.Policy, known map[policy.Store]storeAnswer, changed map[int]bool) (waits []error, err error) {
 	for i := range p.Limits {
 		l := &p.Limits[i]
-		var err error
 		if l.Budget != nil {
 			err = b.leave(ctx, cluster, p, l, changed)
 		} else {
 			err = b.fillLimit(ctx, cluster, p, l, known, changed)
 		}
-		if err != nil {
-			return err
+		var held *heldError
+		switch {
+		case errors.As(err, &held):
+			l.Pending, waits = true, append(waits, held.causes...)
+		case err != nil:
+			return nil, err
 		}
 	}
-	return nil
+	return waits, nil
 }
 
 func (b *births) fillLimit(ctx context.Context, cluster string, p *policy.Policy, l *policy.Limit, known map[policy.Store]storeAnswer, changed map[int]bool) error {
@@ -157,14 +158,14 @@ func (b *births) fillLimit(ctx context.Context, cluster string, p *policy.Policy
 	entry := b.shards[shard].Limits[name]
 	switch {
 	case entry == nil:
+		if began := b.shards[shard].Began; b.created != nil && (began == 0 || b.clock() >= began.Add(window)) {
+			b.created(scope)
+		}
 		var err error
 		if entry, err = b.born(ctx, name, p.Store, l.Retention, window, known, b.shards[shard].Began); err != nil {
 			return &heldError{[]error{fmt.Errorf("limit %q of policy %s/%s is new, and its store cannot be asked yet: %w", l.Name, p.Namespace, p.Name, err)}}
 		}
 		b.shards[shard].Limits[name], changed[shard] = entry, true
-		if began := b.shards[shard].Began; b.created != nil && (began == 0 || b.clock() >= began.Add(window)) {
-			b.created(scope)
-		}
 	case entry.Durable != l.Retention.Durable:
 		if err := b.move(ctx, entry, scope, p.Store, known); err != nil {
 			return fmt.Errorf("limit %q of policy %s/%s is to be kept in another way, but its store cannot be asked: %w", l.Name, p.Namespace, p.Name, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,13 +161,16 @@ func TestALimitIsBornOnce(t *testing.T) {
 	c.wants(budget, 0)
 }
 
-// waits publishes p and a policy that was there before, and wants only that put in force.
+// waits publishes p and a policy that was there before, and wants p pending.
 func (c *cradle) waits(p, before policy.Policy) {
 	c.t.Helper()
 	s := policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p, before}}
 	err := c.fill(c.t.Context(), &s)
-	if _, held := errors.AsType[*heldError](err); !held || len(s.Policies) != 1 || s.Policies[0].Name != before.Name {
-		c.t.Errorf("put in force: %+v, error %v; want the policy that was there before", s.Policies, err)
+	if _, held := errors.AsType[*heldError](err); !held || len(s.Policies) != 2 || !s.Policies[0].Limits[0].Pending || s.Policies[1].Limits[0].Pending {
+		c.t.Errorf("put in force: %+v, error %v; want the new limit pending", s.Policies, err)
+	}
+	if p.Limits[0].Pending {
+		c.t.Error("what the resolver returned was written to")
 	}
 }
 
@@ -409,5 +413,55 @@ func TestANewLimitWaitsForNobody(t *testing.T) {
 		requireGranted(t, "of what web-1 may have a share of", s, old, 0)
 		l.end()
 		s.close()
+	})
+}
+
+// TestANewLimitIsPendingAtItsSidecars: while its store cannot be asked they are sent the
+// limit, do not enforce it, and keep what is in force.
+func TestANewLimitIsPendingAtItsSidecars(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var answers atomic.Bool
+		facts := func(c *Config) {
+			c.Facts = func(context.Context, policy.Store) (store.Facts, error) {
+				if !answers.Load() {
+					return store.Facts{}, errors.New("no route")
+				}
+				return store.Facts{Now: birthday, Volatile: store.Keeping{Memories: []limiter.MemoryID{1}}}, nil
+			}
+		}
+		fresh := onRedis(day, false)
+		all := publishing(fresh)
+		l := lead(t, first(), all, keepingBirths(), facts)
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		if got := s.config(); len(got.Policies) != 1 || !got.Policies[0].Limits[0].Pending {
+			t.Fatalf("configuration = %+v, want the limit pending", got)
+		}
+		if got := l.observed(); got.Generation != 0 {
+			t.Errorf("session = %+v, want none that enforces the policy", got)
+		}
+		answers.Store(true)
+		if got := s.config(); got.Policies[0].Limits[0].Pending || !slices.Equal(got.Policies[0].Limits[0].Retention.Born, []limiter.MemoryID{1}) {
+			t.Errorf("configuration = %+v, want the limit in force", got)
+		}
+		if got := l.observed(); got.Generation != 1 {
+			t.Errorf("session = %+v, want one that enforces the policy", got)
+		}
+
+		answers.Store(false)
+		moved := nextGeneration(fresh)
+		moved.Store.Address = "other:6379"
+		all.set(true, moved)
+		l.Refresh("shop")
+		l.requireSent(pod("shop", "web-0"), fresh)
+		more := nextGeneration(fresh)
+		more.Limits = append(slices.Clone(more.Limits), more.Limits[0])
+		more.Limits[1].Name = "more"
+		all.set(true, more)
+		l.Refresh("shop")
+		if got := s.config(); got.Policies[0].Limits[0].Pending || !got.Policies[0].Limits[1].Pending {
+			t.Errorf("configuration = %+v, want only the second limit pending", got)
+		}
 	})
 }

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -112,12 +113,13 @@ func (c *config) policy(name types.NamespacedName) *policy.Policy {
 }
 
 // generation returns that of the policy in c, which may be nil; 0 when it is not
-// there.
+// there, or a limit of it is pending.
 func (c *config) generation(name types.NamespacedName) int64 {
-	if !c.has(name) {
+	p := c.policy(name)
+	if p == nil || slices.ContainsFunc(p.Limits, func(l policy.Limit) bool { return l.Pending }) {
 		return 0
 	}
-	return c.policies[name].Generation
+	return p.Generation
 }
 
 // differing returns the policies that differ between two configs: those that only one

@@ -27,18 +27,24 @@ func (s *session) lacksSome() bool {
 	return by != nil && !sent
 }
 
-// covers reports whether all policies of other are in c, and a pool where it has one.
+// covers reports whether all policies of other are in c, a pool where it has one, and no
+// limit is pending that is in force there.
 func (c *config) covers(other *config) bool {
-	for name := range other.policies {
+	for name, p := range other.policies {
 		if !c.has(name) {
 			return false
+		}
+		for _, l := range p.Limits {
+			if i := slices.IndexFunc(c.policies[name].Limits, func(m policy.Limit) bool { return m.Name == l.Name }); i >= 0 && c.policies[name].Limits[i].Pending && !l.Pending {
+				return false
+			}
 		}
 	}
 	return c.pool != nil || other.pool == nil
 }
 
-// withoutSecrets returns s as a pod is created with: credentials come by the stream, and when a
-// limit was born.
+// withoutSecrets returns s as a pod is created with: credentials come by the stream, and
+// whether and when a limit was born.
 func withoutSecrets(s policy.Snapshot) policy.Snapshot {
 	s.Policies = slices.Clone(s.Policies)
 	for i := range s.Policies {
@@ -46,7 +52,7 @@ func withoutSecrets(s policy.Snapshot) policy.Snapshot {
 		p.Store.SecretVersion = ""
 		p.Limits = slices.Clone(p.Limits)
 		for j := range p.Limits {
-			p.Limits[j].Retention.Born = nil
+			p.Limits[j].Retention.Born, p.Limits[j].Pending = nil, false
 		}
 	}
 	if s.Pool != nil {

@@ -36,6 +36,7 @@ var goldens = map[string]policy.Snapshot{
 	"v0.1/selective": selective(),
 	"v0.1/kept":      kept(),
 	"v0.1/reset":     reset(),
+	"v0.1/pending":   pending(),
 	"v0.1/pooled":    pooled(),
 	"v0.1/full-pool": fullPool(),
 }

@@ -169,6 +169,9 @@ type Limit struct {
 	Lifetime  limiter.Micros `json:"lifetime,omitempty"`  // of credits that are time-coupled
 	// Retention is how the store keeps the counters.
 	Retention limiter.Retention `json:"retention,omitzero"`
+	// Pending is true until it is written down in which memory of its store the limit
+	// begins. That is not asked before: the policy's OnStoreUnavailable decides.
+	Pending bool `json:"pending,omitempty"`
 
 	Overrides []Override `json:"overrides,omitempty"` // of single values of the key
 	Cost      *Cost      `json:"cost,omitempty"`      // nil: every request costs 1

@@ -38,6 +38,11 @@ func carried() policy.Snapshot {
 	})
 }
 
+// pending returns a snapshot with a limit that is not in force at its store yet.
+func pending() policy.Snapshot {
+	return valid(func(p *policy.Policy) { p.Limits[0].Pending = true })
+}
+
 // full returns a snapshot in which almost every field is used.
 func full() policy.Snapshot {
 	return valid(func(p *policy.Policy) {

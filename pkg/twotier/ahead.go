@@ -16,7 +16,7 @@ func (k *Key) fetchAhead(e *lease) {
 	case k.evicted: // nobody would find what it brings
 	case cfg.Mode != Leased || cfg.Draining || cfg.LowWater == 0 || k.isAlone(now) || l.slow.outlasts(cfg):
 	case k.extra != nil && k.extra.back.Held(now) > 0:
-	case cfg.gate.closed() != nil:
+	case cfg.closed() != nil:
 	default:
 		k.callBeside(cfg, cfg.AskAhead(k.look(), cfg.ParamsOf(k.value()), now, l.holders.Load()), 1)
 	}

@@ -106,6 +106,9 @@ type Config struct {
 	// this one, credits in hand are given back and every request is refused, with
 	// FromDrain, whatever OnUnavailable says.
 	Draining bool
+	// Pending says that the limit is not in force at the store yet: nothing is asked of
+	// that, and OnUnavailable decides.
+	Pending bool
 
 	// MaxKeys bounds the pairs of value and tenant that have credits of their own, at
 	// least 1. The others share one counter, in this process and at the store. Pairs

@@ -149,6 +149,9 @@ func (l *Limiter) ask(ctx context.Context, k *Key, cfg *settings, c limiter.Comm
 			r, err = reply{}, fmt.Errorf("a store call panicked: %v\n%s", reason, debug.Stack())
 		}
 	}()
+	if cfg.Pending {
+		return reply{}, cfg.closed()
+	}
 	c.Tenant = k.tenant()
 	r, err = cfg.gate.ask(ctx, k.storeKey(cfg), cfg.ParamsOf(k.value()), c, cfg.gate.patience(cfg), cfg.Mode != Leased)
 	l.roundTrips.Add(r.calls)

@@ -108,7 +108,7 @@ func (k *Key) decideOrCall(ctx context.Context, w *waiter) (d Decision, c *call,
 	if k.isAlone(now) {
 		return k.admitAlone(cfg, cost, now), nil, false, nil
 	}
-	if err := cfg.gate.closed(); err != nil {
+	if err := cfg.closed(); err != nil {
 		d, err := k.unavailable(cfg, cost, now, err)
 		return d, nil, false, err
 	}

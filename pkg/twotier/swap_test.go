@@ -58,6 +58,46 @@ func TestADrainedStoreIsNeitherAskedNorSpentFrom(t *testing.T) {
 	}
 }
 
+// TestAPendingLimitAsksNobody: its action decides, and a window that began on the local share
+// ends on it.
+func TestAPendingLimitAsksNobody(t *testing.T) {
+	for name, mode := range modes() {
+		for action, c := range map[string]struct {
+			Action
+			admits, then int64 // of 100 requests in a second, and of 100 more when it is pending no more
+		}{
+			"allow":       {Allow, 100, 50},
+			"deny":        {Deny, 0, 50},
+			"local share": {LocalShare, 5, 0}, // half of its part, by its own clock
+		} {
+			t.Run(name+", "+action, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newFakeStore()
+					cfg := perSecond(50, 10)
+					cfg.Mode, cfg.OnUnavailable, cfg.Holders, cfg.LowWater, cfg.Pending = mode, c.Action, 5, 5, true
+					l := open(t, cfg, s)
+					nextWindow()
+					nextWindow()
+					if got := admitted(t, l, 100); got != c.admits {
+						t.Errorf("admitted %d, want %d", got, c.admits)
+					}
+					if _, err := l.Peek(t.Context(), Request{Cost: 1}); err == nil {
+						t.Error("peeked")
+					}
+					if s.count(limiter.Take) > 0 || s.count(limiter.Peek) > 0 {
+						t.Error("the store was asked")
+					}
+					cfg.Pending = false
+					l.Reconfigure(cfg)
+					if got := admitted(t, l, 100); got != c.then {
+						t.Errorf("admitted %d when it is in force, want %d", got, c.then)
+					}
+				})
+			})
+		}
+	}
+}
+
 func TestADrainGivesCreditsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()

@@ -82,6 +82,7 @@ func (l *limit) engineConfig(holders int64) twotier.Config {
 		LowWater:        c.LowWater,
 		ReturnIdleAfter: time.Duration(c.ReturnIdleAfter) * time.Microsecond,
 		Draining:        l.Policy.Draining,
+		Pending:         l.Limit.Pending,
 		MaxKeys:         l.maxPairs(),
 		OnUnavailable:   l.onUnavailable(),
 		Holders:         holders,

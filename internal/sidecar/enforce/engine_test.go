@@ -42,7 +42,7 @@ func TestEveryFieldReachesTheEngine(t *testing.T) {
 	asking.Name, asking.OnStoreUnavailable = "asking", policy.Allow
 	asking.Consistency = policy.Consistency{Mode: policy.CachedDeny}
 	shaping := policyOf(limitOf("shaping", 10, func(l *policy.Limit) {
-		l.Algorithm, l.MaxDelay = policy.LeakyBucket, limiter.Second
+		l.Algorithm, l.MaxDelay, l.Pending = policy.LeakyBucket, limiter.Second, true
 	}))
 	shaping.Name, shaping.Draining = "shaping", true
 	shaping.Consistency = policy.Consistency{Mode: policy.Strict}
@@ -96,7 +96,7 @@ func TestEveryFieldReachesTheEngine(t *testing.T) {
 		"shaping": {
 			Scope:  of("shaping", "shaping"),
 			Params: limiter.Params{Algorithm: limiter.LeakyBucket, Rates: shaping.Limits[0].Rates, MaxDelay: limiter.Second, Generation: 1},
-			Mode:   twotier.Strict, MaxKeys: 1, OnUnavailable: twotier.Deny, Draining: true,
+			Mode:   twotier.Strict, MaxKeys: 1, OnUnavailable: twotier.Deny, Draining: true, Pending: true,
 		},
 	}
 	if diff := cmp.Diff(want, made); diff != "" {
