@@ -28,10 +28,14 @@ var (
 	eventful = []string{v1alpha1.AcceptedCondition, v1alpha1.ProgrammedCondition, v1alpha1.ConnectedCondition, v1alpha1.LearningCondition}
 	// normal are the reasons that nobody has to act upon.
 	normal = []string{v1alpha1.AcceptedReason, v1alpha1.ProgrammedReason, v1alpha1.ReconcilingReason, v1alpha1.ConnectedReason, v1alpha1.LearnedReason}
+	// initial are the reasons with which most objects begin. As first verdicts they are no
+	// news: thousands of new objects would have twice as many Events, each a write, which
+	// say what the status says.
+	initial = []string{v1alpha1.AcceptedReason, v1alpha1.NoEnforcersReason}
 )
 
 // record writes an Event for each condition of the object that got another status or
-// reason than it had. Counts and names in messages change all the time and are no news;
+// reason than it had, but for what most objects begin with. Counts and names in messages change all the time and are no news;
 // neither is that a condition cannot be judged, as after every change of the leader.
 func record(to Events, object client.Object, kind string, had, has []metav1.Condition) {
 	about := referenceTo(object, kind)
@@ -42,6 +46,9 @@ func record(to Events, object client.Object, kind string, had, has []metav1.Cond
 		old := meta.FindStatusCondition(had, c.Type)
 		if c.Type == v1alpha1.LearningCondition && c.Status == metav1.ConditionFalse && (old == nil || old.Status != metav1.ConditionTrue) {
 			continue // nothing was lost
+		}
+		if first := old == nil || old.Reason == v1alpha1.PendingReason; first && slices.Contains(initial, c.Reason) {
+			continue
 		}
 		if !slices.Contains(eventful, c.Type) || c.Status == metav1.ConditionUnknown || old != nil && old.Status == c.Status && old.Reason == c.Reason {
 			continue

@@ -29,7 +29,7 @@ func (t *events) Eventf(regarding, _ runtime.Object, eventtype, reason, action, 
 
 func TestRecord(t *testing.T) {
 	accepted, programmed := condition.True("Accepted", "Accepted", "valid"), condition.True("Programmed", "Programmed", "2 of 2")
-	reconciling := condition.False("Programmed", "Reconciling", "1 of 2")
+	reconciling, idle := condition.False("Programmed", "Reconciling", "1 of 2"), condition.False("Programmed", "NoEnforcers", "no pod")
 	all := func(c ...metav1.Condition) []metav1.Condition { return c }
 	tests := map[string]struct {
 		had, has []metav1.Condition
@@ -37,9 +37,19 @@ func TestRecord(t *testing.T) {
 	}{
 		"the first verdicts": {
 			all(condition.Unknown("Accepted", "Pending", ""), condition.Unknown("Programmed", "Pending", "")), all(accepted, reconciling),
-			[]string{"Normal Accepted Reconcile-4: valid", "Normal Reconciling Reconcile-4: 1 of 2"},
+			[]string{"Normal Reconciling Reconcile-4: 1 of 2"},
 		},
-		"a turn": {all(accepted, reconciling), all(accepted, programmed), []string{"Normal Programmed Reconcile-4: 2 of 2"}},
+		"the first verdicts of most objects": {
+			all(condition.Unknown("Accepted", "Pending", ""), condition.Unknown("Programmed", "Pending", "")), all(accepted, idle), nil,
+		},
+		"the same without a default": {nil, all(accepted, idle), nil},
+		"a first verdict that somebody has to act upon": {
+			all(condition.Unknown("Accepted", "Pending", "")), all(condition.False("Accepted", "Invalid", "spec.limits")),
+			[]string{"Warning Invalid Reconcile-4: spec.limits"},
+		},
+		"what is accepted at last": {all(condition.False("Accepted", "Invalid", "")), all(accepted), []string{"Normal Accepted Reconcile-4: valid"}},
+		"pods that are gone":       {all(accepted, programmed), all(accepted, idle), []string{"Warning NoEnforcers Reconcile-4: no pod"}},
+		"a turn":                   {all(accepted, reconciling), all(accepted, programmed), []string{"Normal Programmed Reconcile-4: 2 of 2"}},
 		"another reason under the same status": {
 			all(programmed), all(condition.True("Programmed", "PartiallyProgrammed", "2 of 3; a 100% cure")),
 			[]string{"Warning PartiallyProgrammed Reconcile-4: 2 of 3; a 100% cure"},

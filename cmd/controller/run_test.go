@@ -227,7 +227,7 @@ func TestRun(t *testing.T) {
 	})
 	t.Run("its rights suffice to write Events", func(t *testing.T) {
 		NewWithT(t).Eventually(c.events).WithContext(t.Context()).WithTimeout(patience).Should(ContainElements(
-			"RateLimitPolicy Accepted", "RateLimitPolicy NoEnforcers", "RateLimitPolicy Reconciling", "ConcurrencyPool Accepted", "FederatedBudget Accepted"))
+			"RateLimitPolicy Reconciling", "ConcurrencyPool Reconciling", "FederatedBudget Connected"))
 	})
 	t.Run("its version is a metric", func(t *testing.T) {
 		n, err := testutil.GatherAndCount(metrics.Registry, "weir_build_info")
