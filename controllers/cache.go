@@ -1,6 +1,9 @@
 package controllers
 
 import (
+	"reflect"
+	"unique"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -11,12 +14,89 @@ import (
 )
 
 // CacheOptions returns options that keep of every pod only what this package and
-// internal/resolve read, and the addresses of controllers, since every pod of the cluster is cached.
+// internal/resolve read, and the addresses of controllers, since every pod of the cluster
+// is cached, and of other objects nothing that only their authors and the API server read.
+// What is cached must not be sent to the API server whole.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: trimPod}},
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: trim,
 	}
+}
+
+// trim drops what nobody here reads of an object, and compacts the rest.
+func trim(obj any) (any, error) {
+	object, ok := obj.(client.Object)
+	if !ok {
+		return obj, nil
+	}
+	object.SetManagedFields(nil)
+	if annotations := object.GetAnnotations(); annotations != nil {
+		delete(annotations, corev1.LastAppliedConfigAnnotation) // as large as the object
+	}
+	compact(reflect.ValueOf(object).Elem())
+	return obj, nil
+}
+
+// compact has equal strings share their bytes, and slices end behind their last element:
+// of thousands of objects most strings are alike, and a decoder leaves room for more
+// elements.
+func compact(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(unique.Make(v.String()).Value())
+	case reflect.Pointer:
+		if !v.IsNil() {
+			compact(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanSet() && !isName(v.Type(), i) {
+				compact(f)
+			}
+		}
+	case reflect.Slice:
+		if v.Cap() > v.Len() {
+			exact := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+			reflect.Copy(exact, v)
+			v.Set(exact)
+		}
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return
+		}
+		for i := range v.Len() {
+			compact(v.Index(i))
+		}
+	case reflect.Map:
+		compactMap(v)
+	default: // nothing shared, and no room
+	}
+}
+
+// compactMap compacts labels and the like.
+func compactMap(v reflect.Value) {
+	m, ok := reflect.TypeAssert[map[string]string](v)
+	if !ok || m == nil {
+		return
+	}
+	exact := make(map[string]string, len(m))
+	for key, value := range m {
+		exact[unique.Make(key).Value()] = unique.Make(value).Value()
+	}
+	v.Set(reflect.ValueOf(exact))
+}
+
+// isName reports whether a field is one of an object's metadata that no other object has
+// the same of, so that to look for an equal one is in vain.
+func isName(of reflect.Type, field int) bool {
+	if of != reflect.TypeFor[metav1.ObjectMeta]() {
+		return false
+	}
+	switch of.Field(field).Name {
+	case "Name", "UID", "ResourceVersion":
+		return true
+	}
+	return false
 }
 
 // ControllerLabels are those of the controllers' pods.
@@ -45,6 +125,7 @@ func trimPod(obj any) (any, error) {
 		trimmed.Annotations = map[string]string{v1alpha1.InjectedAnnotation: pod.Annotations[v1alpha1.InjectedAnnotation]}
 		trimmed.Spec.Containers, trimmed.Spec.InitContainers = portsOf(pod.Spec.Containers), portsOf(pod.Spec.InitContainers)
 	}
+	compact(reflect.ValueOf(trimmed).Elem())
 	return trimmed, nil
 }
 
