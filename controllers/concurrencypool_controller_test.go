@@ -227,6 +227,13 @@ func TestAPoolThatCannotBeEnforcedIsRefused(t *testing.T) {
 	w.Expect(w.pool("db").Status.Conditions).To(HaveLen(1))
 }
 
+func TestADoubtfulPoolIsAcceptedWithAWarning(t *testing.T) {
+	w := newPoolWorld(t)
+	w.create("db", func(s *v1alpha1.ConcurrencyPoolSpec) { s.Limit = v1alpha1.PoolLimit{Min: new(int64(5)), Max: 5} })
+	accepted := w.eventuallyOf("db", v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason)
+	w.Expect(accepted.Message).To(ContainSubstring("spec.limit.min"))
+}
+
 func TestAPoolWithoutItsCredentialsIsUnreachable(t *testing.T) {
 	w := newPoolWorld(t)
 	w.create("db", func(s *v1alpha1.ConcurrencyPoolSpec) {

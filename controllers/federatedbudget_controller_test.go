@@ -166,6 +166,15 @@ func TestABudgetThatCannotCount(t *testing.T) {
 	w.Expect(w.budget("others").Status.Summary.Limit).To(Equal("100/1s"))
 }
 
+func TestADoubtfulBudgetIsAcceptedWithAWarning(t *testing.T) {
+	w := newBudgetWorld(t)
+	w.create("world", "checkout", func(s *v1alpha1.FederatedBudgetSpec) {
+		s.Batch = v1alpha1.BudgetBatch{Type: v1alpha1.FixedBatch, Size: 100}
+	})
+	accepted := w.eventuallyOf("world", v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason)
+	w.Expect(accepted.Message).To(ContainSubstring("spec.batch.size"))
+}
+
 // Of two budgets of one second the name decides. The loser counts when the other goes,
 // and the policies that draw from it with it.
 func TestTheIDOfABudgetIsTakenOnce(t *testing.T) {

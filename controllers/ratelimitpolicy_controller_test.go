@@ -319,6 +319,13 @@ func TestAPolicyThatCannotBeEnforcedIsRefused(t *testing.T) {
 	w.Expect(w.condition(v1alpha1.AcceptedCondition).Message).To(ContainSubstring("spec.limits[0].match[0].paths[0].value"))
 }
 
+func TestADoubtfulPolicyIsAcceptedWithAWarning(t *testing.T) {
+	w := newWorld(t, func(p *v1alpha1.RateLimitPolicy) {
+		p.Spec.Consistency.Lease = &v1alpha1.Lease{Size: v1alpha1.LeaseSize{Type: v1alpha1.FixedSize, Batch: new(int64(1000))}}
+	})
+	w.Expect(w.condition(v1alpha1.AcceptedCondition).Message).To(ContainSubstring("spec.consistency.lease.size.batch"))
+}
+
 // TestAnEditIsPublishedWhileStatusesWait: as many policies as are reconciled at once wait
 // for the API server, and more behind them.
 func TestAnEditIsPublishedWhileStatusesWait(t *testing.T) {

@@ -51,6 +51,7 @@ func TestAMoveToAnotherStoreWaitsForEverySidecar(t *testing.T) {
 	fleet.say(w.policy, w.acknowledged(a, b))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
 	w.Expect(w.get().Status.Store.ServesFrom).To(BeNil(), "the first store serves all that it remembers")
+	w.Expect(w.get().Status.Store.Since.Time).To(BeTemporally("==", clock.Now().Truncate(time.Second)))
 
 	w.editStore(inRedis)
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreWaiting), "nobody has acknowledged the edit")
