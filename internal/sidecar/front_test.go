@@ -26,6 +26,18 @@ func askCheck(ctx context.Context, s *sandbox, tenant string) (status int, err e
 	return res.StatusCode, res.Body.Close()
 }
 
+// TestHeadersWithUnderscoresAreTreatedAsAsked of the sidecar.
+func TestHeadersWithUnderscoresAreTreatedAsAsked(t *testing.T) {
+	s := newSandbox(t, http.HandlerFunc(hello))
+	c := serveController(t, s)
+	c.config.Snapshot, c.config.Version, _ = snapshotOf(t, policy.Store{Type: policy.ControllerStore}, 2)
+	s.args = append(s.args, "--underscores=refuse")
+	s.start(t)
+	if status, _, err := get(t, s.url(15006, "/"), "X_Tenant", "ann"); err != nil || status != http.StatusBadRequest {
+		t.Errorf("a request that is to be refused got %d, %v", status, err)
+	}
+}
+
 // TestTheAppIsAnsweredFromTheCountersOfRequests: what it asks and requests share one.
 func TestTheAppIsAnsweredFromTheCountersOfRequests(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
