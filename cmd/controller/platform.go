@@ -81,9 +81,13 @@ func newPlatform(ctx context.Context, o *options) (*platform, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	p.secrets = resolve.NewSecrets(p.live)
-	p.snapshots = resolve.ByLabels{Cluster: o.clusterName, Cache: p.manager.GetCache()}
+	p.snapshots = p.byLabels()
 	return p, errors.Join(p.manager.Add(p.certificates), metrics.Registry.Register(p.certificates), metrics.Registry.Register(version.Metric()),
 		metrics.Registry.Register(requestsMetric(o.apiRequests)))
+}
+
+func (p *platform) byLabels() resolve.ByLabels {
+	return resolve.ByLabels{Cluster: p.options.clusterName, Cache: p.manager.GetCache()}
 }
 
 // requestsMetric says how many requests a second may be sent to the API server.

@@ -52,9 +52,9 @@ func withAll(t *testing.T) *platform {
 	kube := fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "uid"}}).Build()
 	p := &platform{
 		options: &o, config: &rest.Config{Host: "http://127.0.0.1:1"}, manager: idle{client: kube}, live: kube, lock: &leadership.Lock{},
-		snapshots: resolve.ByLabels{Cluster: o.clusterName, Cache: kube}, secrets: resolve.NewSecrets(kube),
+		secrets: resolve.NewSecrets(kube),
 	}
-	p.certificates = p.newCertificates()
+	p.snapshots, p.certificates = p.byLabels(), p.newCertificates()
 	return p
 }
 
@@ -86,6 +86,7 @@ func TestEveryPartHasWhatItWorksWith(t *testing.T) {
 	}
 	requireSet(t, fleet)
 	requireSet(t, fleet.Resolver)
+	requireSet(t, p.snapshots)
 
 	requireSet(t, f.regionConfig(), "Dial", "Open", "New") // the real ones
 	requireSet(t, p.credentialsConfig(f), "Interval", "Clock")

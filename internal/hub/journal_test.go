@@ -90,7 +90,8 @@ func TestDamagedRecord(t *testing.T) {
 func TestSweep(t *testing.T) {
 	w := newWorld(t)
 	j := NewJournal(w.maps)
-	s := &Sweeper{Journal: j, Budgets: w.budgets, Clock: w.clock}
+	s := NewSweeper(j, w.budgets)
+	s.Clock = w.clock
 	now := w.clock.Now()
 	save := func(id string, over time.Duration, slices ...kubernetes.Slice) {
 		r := record(1)
