@@ -108,6 +108,7 @@ type inbound struct {
 	io.ReadCloser
 	turn chan struct{} // holds one while somebody reads
 	over atomic.Bool
+	read atomic.Bool // to its end
 }
 
 func newInbound(body io.ReadCloser) *inbound {
@@ -121,7 +122,18 @@ func (i *inbound) Read(p []byte) (int, error) {
 	if i.over.Load() {
 		return 0, http.ErrBodyReadAfterClose
 	}
-	return i.ReadCloser.Read(p)
+	n, err := i.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		i.read.Store(true)
+	}
+	return n, err
+}
+
+// Close implements io.Closer. The way to the app needs nothing more of the body. net/http would
+// read the rest here, for as long as the client takes to send it.
+func (i *inbound) Close() error {
+	i.over.Store(true)
+	return nil
 }
 
 // finish says that the request was answered. net/http interrupts a read that goes on when a

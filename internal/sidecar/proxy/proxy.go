@@ -140,7 +140,7 @@ func (p *Proxy) decide(w http.ResponseWriter, r *http.Request) (answered bool) {
 
 // forward reports whether the app answered.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) {
-	side := p.http1
+	side, all := p.http1, func() {}
 	if r.ProtoMajor == 2 {
 		side = p.http2
 	} else if r.Body != nil && r.Body != http.NoBody {
@@ -149,6 +149,11 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) 
 		_ = http.NewResponseController(w).EnableFullDuplex()
 		body := newInbound(r.Body)
 		defer body.finish()
+		all = func() {
+			if !body.read.Load() {
+				framing.Last(r.Context())
+			}
+		}
 		r = r.WithContext(r.Context()) // net/http looks at the body of its own request
 		r.Body = body
 	}
@@ -157,6 +162,9 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) 
 		whole := &slotless{parts{ResponseWriter: w, request: r, passing: true}}
 		defer whole.end()
 		side.ServeHTTP(whole, r)
+		if !whole.refused {
+			all()
+		}
 		return !whole.refused
 	}
 	f.passing = true
@@ -165,6 +173,9 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) 
 	defer done()
 	side.ServeHTTP(f, r)
 	f.answered = true
+	if !f.refused {
+		all()
+	}
 	return !f.refused
 }
 

@@ -45,6 +45,7 @@ type Conn struct {
 	tunnel  atomic.Bool
 	http2   atomic.Bool
 	broken  atomic.Bool // malformed
+	last    atomic.Bool // no request follows the one that was answered
 	began   time.Time
 	moved   atomic.Int64 // nanoseconds from began to when the deadline of writes was moved
 	half    halfClose
@@ -65,6 +66,9 @@ var inNoHead = []byte("\x00\r\n\r\n")
 func (c *Conn) Read(p []byte) (int, error) {
 	if c.err != nil {
 		return c.end(p)
+	}
+	if c.last.Load() {
+		return c.drop(p)
 	}
 	if c.undecided() {
 		if n, err := c.peek(p); n > 0 || !c.lingers(err) {
