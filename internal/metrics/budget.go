@@ -10,17 +10,17 @@ var (
 	budgetLabels = []string{"namespace", "budget"}
 	memberLabels = []string{"namespace", "budget", "member"}
 
-	budgetLimit       = prometheus.NewDesc("weir_budget_limit", "Units of the open window.", budgetLabels, nil)
-	budgetGranted     = prometheus.NewDesc("weir_budget_granted", "Units of the open window that members were granted and did not give back.", budgetLabels, nil)
-	budgetUnallocated = prometheus.NewDesc("weir_budget_unallocated", "Units of the open window that are left for any member to ask for.", budgetLabels, nil)
-	budgetOvershoot   = prometheus.NewDesc("weir_budget_overshoot", "Units that all clusters admitted beyond the limit in the window measured last.", budgetLabels, nil)
-	budgetWorst       = prometheus.NewDesc("weir_budget_overshoot_worst", "The most units that all clusters admitted beyond the limit in one window since the budget changed.", budgetLabels, nil)
-	budgetBound       = prometheus.NewDesc("weir_budget_overshoot_bound", "Units that the configuration allows beyond the limit in one window.", budgetLabels, nil)
-	budgetUnused      = prometheus.NewDesc("weir_budget_underutilization_ratio", "Part of the limit that was left while requests were refused in some cluster, in the window measured last.", budgetLabels, nil)
+	budgetLimit       = newDesc("weir_budget_limit", "Units of the open window.", budgetLabels)
+	budgetGranted     = newDesc("weir_budget_granted", "Units of the open window that members were granted and did not give back.", budgetLabels)
+	budgetUnallocated = newDesc("weir_budget_unallocated", "Units of the open window that are left for any member to ask for.", budgetLabels)
+	budgetOvershoot   = newDesc("weir_budget_overshoot", "Units that all clusters admitted beyond the limit in the window measured last.", budgetLabels)
+	budgetWorst       = newDesc("weir_budget_overshoot_worst", "The most units that all clusters admitted beyond the limit in one window since the budget changed.", budgetLabels)
+	budgetBound       = newDesc("weir_budget_overshoot_bound", "Units that the configuration allows beyond the limit in one window.", budgetLabels)
+	budgetUnused      = newDesc("weir_budget_underutilization_ratio", "Part of the limit that was left while requests were refused in some cluster, in the window measured last.", budgetLabels)
 
-	memberGranted = prometheus.NewDesc("weir_budget_member_granted", "Units of the open window that the member was granted and did not give back.", memberLabels, nil)
-	memberUsed    = prometheus.NewDesc("weir_budget_member_used", "Units that the member admitted in the window measured last.", memberLabels, nil)
-	memberUp      = prometheus.NewDesc("weir_budget_member_connected", "1 while the coordinator has heard of the member lately; one without requests falls silent, too.", memberLabels, nil)
+	memberGranted = newDesc("weir_budget_member_granted", "Units of the open window that the member was granted and did not give back.", memberLabels)
+	memberUsed    = newDesc("weir_budget_member_used", "Units that the member admitted in the window measured last.", memberLabels)
+	memberUp      = newDesc("weir_budget_member_connected", "1 while the coordinator has heard of the member lately; one without requests falls silent, too.", memberLabels)
 
 	budgetDescs = []*prometheus.Desc{
 		budgetLimit, budgetGranted, budgetUnallocated, budgetOvershoot, budgetWorst, budgetBound, budgetUnused,

@@ -26,11 +26,11 @@ type Objects struct {
 var _ prometheus.Collector = (*Objects)(nil)
 
 var (
-	leader = prometheus.NewDesc("weir_leader",
-		"1 on the controller that leads, 0 on the others.", nil, nil)
-	conditions = prometheus.NewDesc("weir_condition",
+	leader = newDesc("weir_leader",
+		"1 on the controller that leads, 0 on the others.", nil)
+	conditions = newDesc("weir_condition",
 		"1, for the status that a condition of an object has: True, False or Unknown. The other two are absent.",
-		[]string{"kind", "namespace", "name", "condition", "status"}, nil)
+		[]string{"kind", "namespace", "name", "condition", "status"})
 )
 
 // An output takes a figure.
@@ -49,9 +49,7 @@ func (*Objects) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (o *Objects) Collect(metrics chan<- prometheus.Metric) {
-	out := output(func(d *prometheus.Desc, value float64, labels []string) {
-		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
-	})
+	out := output(newSamples(metrics).add)
 	leads := o.Leads()
 	report(out, leader, one(leads))
 	if !leads {

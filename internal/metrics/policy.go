@@ -10,31 +10,31 @@ var (
 	policyLabels = []string{"namespace", "policy"}
 	limitLabels  = []string{"namespace", "policy", "limit"}
 
-	enforcers = prometheus.NewDesc("weir_enforcers",
-		"Pods that enforce the present generation of the policy.", policyLabels, nil)
-	enforcersDesired = prometheus.NewDesc("weir_enforcers_desired",
-		"Running pods that the policy selects.", policyLabels, nil)
-	overshoot = prometheus.NewDesc("weir_overshoot",
-		"Units admitted beyond the limit in the window measured last.", limitLabels, nil)
-	overshootWorst = prometheus.NewDesc("weir_overshoot_worst",
-		"The most units admitted beyond the limit in one window since the policy changed.", limitLabels, nil)
-	overshootBound = prometheus.NewDesc("weir_overshoot_bound",
-		"Units that the configuration allows beyond the limit in one window; absent while nothing bounds them.", limitLabels, nil)
-	underutilization = prometheus.NewDesc("weir_underutilization_ratio",
-		"Part of the limit that was left while requests were refused, in the window measured last.", limitLabels, nil)
-	admitted = prometheus.NewDesc("weir_admitted_per_second",
-		"Units that the fleet admits in a second.", limitLabels, nil)
-	rejected = prometheus.NewDesc("weir_rejected_per_second",
-		"Units that the fleet refuses in a second or, in mode Shadow, would refuse.", limitLabels, nil)
+	enforcers = newDesc("weir_enforcers",
+		"Pods that enforce the present generation of the policy.", policyLabels)
+	enforcersDesired = newDesc("weir_enforcers_desired",
+		"Running pods that the policy selects.", policyLabels)
+	overshoot = newDesc("weir_overshoot",
+		"Units admitted beyond the limit in the window measured last.", limitLabels)
+	overshootWorst = newDesc("weir_overshoot_worst",
+		"The most units admitted beyond the limit in one window since the policy changed.", limitLabels)
+	overshootBound = newDesc("weir_overshoot_bound",
+		"Units that the configuration allows beyond the limit in one window; absent while nothing bounds them.", limitLabels)
+	underutilization = newDesc("weir_underutilization_ratio",
+		"Part of the limit that was left while requests were refused, in the window measured last.", limitLabels)
+	admitted = newDesc("weir_admitted_per_second",
+		"Units that the fleet admits in a second.", limitLabels)
+	rejected = newDesc("weir_rejected_per_second",
+		"Units that the fleet refuses in a second or, in mode Shadow, would refuse.", limitLabels)
 
-	windowUsed = prometheus.NewDesc("weir_limit_window_used",
-		"Units that the fleet admitted in the open window so far; absent for a limit with a key.", limitLabels, nil)
-	windowLimit = prometheus.NewDesc("weir_limit_window_limit",
-		"Limit of the open window.", limitLabels, nil)
-	windowResets = prometheus.NewDesc("weir_limit_window_resets_timestamp_seconds",
-		"End of the open window, in seconds since 1970 on the store's clock.", limitLabels, nil)
-	learningUntil = prometheus.NewDesc("weir_limit_learning_until_timestamp_seconds",
-		"When the limit grants again, in seconds since 1970, while its store grants nothing because it may have forgotten what it granted.", limitLabels, nil)
+	windowUsed = newDesc("weir_limit_window_used",
+		"Units that the fleet admitted in the open window so far; absent for a limit with a key.", limitLabels)
+	windowLimit = newDesc("weir_limit_window_limit",
+		"Limit of the open window.", limitLabels)
+	windowResets = newDesc("weir_limit_window_resets_timestamp_seconds",
+		"End of the open window, in seconds since 1970 on the store's clock.", limitLabels)
+	learningUntil = newDesc("weir_limit_learning_until_timestamp_seconds",
+		"When the limit grants again, in seconds since 1970, while its store grants nothing because it may have forgotten what it granted.", limitLabels)
 
 	policyDescs = []*prometheus.Desc{
 		enforcers, enforcersDesired, overshoot, overshootWorst, overshootBound, underutilization, admitted, rejected,

@@ -32,7 +32,7 @@ var (
 
 // fleetPool describes a figure over all pods; those of one pod are its sidecar's.
 func fleetPool(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc("weir_fleet_pool_"+name, help, poolLabels, nil)
+	return newDesc("weir_fleet_pool_"+name, help, poolLabels)
 }
 
 func reportPool(out output, p *v1alpha1.ConcurrencyPool) {
