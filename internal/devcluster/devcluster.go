@@ -123,6 +123,15 @@ func (c *Cluster) startNode(cfg Config, logs string) (err error) {
 // nobody until SIGCONT.
 func (c *Cluster) SignalServer(sig syscall.Signal) { c.control.api.Signal(sig) }
 
+// ServerPIDs returns the process ids of etcd and of the servers of Kubernetes.
+func (c *Cluster) ServerPIDs() []int {
+	var pids []int
+	for _, p := range c.control.processes {
+		pids = append(pids, p.PID())
+	}
+	return pids
+}
+
 // Stop ends every process of the cluster and removes what it kept, except logs.
 func (c *Cluster) Stop() {
 	if c.stopPods != nil {

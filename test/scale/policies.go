@@ -24,7 +24,7 @@ const (
 
 // measurePolicies measures policies that select nothing.
 func measurePolicies(ctx context.Context, w *world) (section, error) {
-	s := section{head: []string{"policies", "created in", "all Accepted after", "p50", "p99", "RSS", "most", "CPU at rest", "writes/s", "metrics page"}}
+	s := section{head: []string{"policies", "created in", "all Accepted after", "p50", "p99", "RSS", "most", "CPU at rest", "writes/s", "metrics page", "writes for each", "CPU for each: leader", "etcd and Kubernetes", "this tool"}}
 	if err := each(spaces, func(i int) error { return w.createNamespace(ctx, space(i)) }); err != nil {
 		return s, err
 	}
@@ -32,14 +32,23 @@ func measurePolicies(ctx context.Context, w *world) (section, error) {
 	if err != nil {
 		return s, err
 	}
-	s.row("0", "", "", "", "", mib(empty.rss), mib(empty.most), percent(empty.share), decimal(empty.writes), "")
+	s.row("0", "", "", "", "", mib(empty.rss), mib(empty.most), percent(empty.share), decimal(empty.writes), "", "", "", "", "")
 	var total time.Duration
 	n := 0
 	for _, size := range w.policies {
+		before, err := w.cost(ctx)
+		if err != nil {
+			return s, err
+		}
 		created, took, delays, err := w.createPolicies(ctx, n, size)
 		if err != nil {
 			return s, err
 		}
+		after, err := w.cost(ctx)
+		if err != nil {
+			return s, err
+		}
+		one := after.since(before).of(size - n)
 		n, total = size, total+took
 		r, err := w.atRest(ctx)
 		if err != nil {
@@ -54,7 +63,8 @@ func measurePolicies(ctx context.Context, w *world) (section, error) {
 		}
 		w.say("%d policies: accepted after %s more, %.0f MiB", size, seconds(took), r.rss)
 		s.row(count(size), seconds(created), seconds(took), seconds(quantile(delays, .5)), seconds(quantile(delays, .99)),
-			mib(r.rss), mib(r.most), percent(r.share), decimal(r.writes), fmt.Sprintf("%.1f MB in %s", float64(bytes)/1e6, seconds(scraped)))
+			mib(r.rss), mib(r.most), percent(r.share), decimal(r.writes), fmt.Sprintf("%.1f MB in %s", float64(bytes)/1e6, seconds(scraped)),
+			fmt.Sprintf("%.1f", one.writes), milliseconds(one.leader), milliseconds(one.servers), milliseconds(one.tool))
 		s.point("memory", size, r.rss-empty.rss)
 		s.point("time to Accepted", size, total.Seconds())
 		s.point("metrics page", size, float64(bytes))
@@ -67,7 +77,9 @@ func measurePolicies(ctx context.Context, w *world) (section, error) {
 			{fmt.Sprintf("a scrape of %s policies", count(size)), "≤ 1 s", seconds(scraped)},
 		}
 	}
-	return s, nil
+	floor, err := w.floor(ctx, n)
+	s.notes = append(s.notes, floor)
+	return s, err
 }
 
 // createPolicies creates those numbered from from to below to, and waits until all are

@@ -13,7 +13,8 @@ const preface = `# Capacity
 Written by ` + "`make scale`" + `: what the leading controller costs at size. etcd, the API server, two replicas of the
 controller and all simulated sidecars share the machine that each section names. A sidecar is the real client, enforcer and
 reports, with a pod and a token of its own, in one process with the others; its proxy is not part of it. Memory (MiB) and CPU
-time (of one core) are those of the leader's process as the kernel counts them. Times are of that machine under that load.
+time (of one core) are those of the leader's process as the kernel counts them. Times are of that machine under that load;
+beside load the kernel counts more CPU time for the same work, too.
 `
 
 // machine says what the figures were measured on.
