@@ -39,6 +39,10 @@ func TestCutOffARegionHandsOnWhatItHasAndThenRefuses(t *testing.T) {
 		if left < 1 {
 			t.Fatalf("nothing was leased ahead: %+v", r.Stats())
 		}
+		if s := r.Stats(); s.Limit != 100 || s.Grant.Limit != 100 || time.Since(s.Heard) > 2*time.Second {
+			t.Errorf("got %+v, want the last answer", s)
+		}
+		cut := time.Now()
 		l.set(func() { l.cut = true })
 		for range left {
 			takes(t, r, p, 1, 1)
@@ -47,7 +51,7 @@ func TestCutOffARegionHandsOnWhatItHasAndThenRefuses(t *testing.T) {
 		for range 3 {
 			refused(t, r, p)
 		}
-		if s := r.Stats(); s.Connected || s.Err == nil || s.Outages != 1 {
+		if s := r.Stats(); s.Connected || s.Err == nil || s.Outages != 1 || s.Since.Before(cut) || s.Refused < 3 {
 			t.Errorf("got %+v", s)
 		}
 		l.set(func() { l.cut = false })
