@@ -116,7 +116,9 @@ func (l *Limiter) Stats() Stats {
 	s := Stats{RoundTrips: l.roundTrips.Load(), Errors: l.failures.Load(), Promised: l.promised.Load(), ActiveKeys: l.keys.size()}
 	cfg := l.settings.Load()
 	s.Slow = l.slow.outlasts(cfg)
-	s.CutOffSince, s.CutOff = cfg.gate.state(cfg.Scope)
+	if s.CutOffSince, s.CutOff = cfg.gate.state(cfg.Scope); cfg.Pending {
+		s.CutOffSince, s.CutOff = cfg.since, cfg.closed()
+	}
 	s.Learning, s.LearningFor = l.isLearning()
 	return s
 }

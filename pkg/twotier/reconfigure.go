@@ -31,6 +31,9 @@ func (l *Limiter) adopt(cfg Config, gate *Gate) {
 	if next.swapped = old.swapped; gate != old.gate {
 		next.swapped = l.clock.now()
 	}
+	if old.Pending {
+		next.since = old.since
+	}
 	l.settings.Store(next)
 	l.SetHolders(cfg.Holders)
 	l.keys.bound(next.MaxKeys)

@@ -75,7 +75,7 @@ func TestAPendingLimitAsksNobody(t *testing.T) {
 					s := newFakeStore()
 					cfg := perSecond(50, 10)
 					cfg.Mode, cfg.OnUnavailable, cfg.Holders, cfg.LowWater, cfg.Pending = mode, c.Action, 5, 5, true
-					l := open(t, cfg, s)
+					l, began := open(t, cfg, s), time.Now()
 					nextWindow()
 					nextWindow()
 					if got := admitted(t, l, 100); got != c.admits {
@@ -87,8 +87,15 @@ func TestAPendingLimitAsksNobody(t *testing.T) {
 					if s.count(limiter.Take) > 0 || s.count(limiter.Peek) > 0 {
 						t.Error("the store was asked")
 					}
+					l.Reconfigure(cfg)
+					if got := l.Stats(); got.CutOff == nil || !got.CutOffSince.Equal(began) {
+						t.Errorf("cut off since %v by %v, want since %v", got.CutOffSince, got.CutOff, began)
+					}
 					cfg.Pending = false
 					l.Reconfigure(cfg)
+					if got := l.Stats(); got.CutOff != nil || !got.CutOffSince.IsZero() {
+						t.Errorf("cut off by %v when it is in force", got.CutOff)
+					}
 					if got := admitted(t, l, 100); got != c.then {
 						t.Errorf("admitted %d when it is in force, want %d", got, c.then)
 					}

@@ -17,10 +17,11 @@ type settings struct {
 	// swapped is the instant until which another store than the gate's was asked; past
 	// when none ever was.
 	swapped int64
+	since   time.Time // of Pending
 }
 
 func newSettings(l *Limiter, cfg Config, gate *Gate) *settings {
-	s := &settings{Rules: RulesOf(cfg), gate: gate, swapped: past}
+	s := &settings{Rules: RulesOf(cfg), gate: gate, swapped: past, since: time.Now()}
 	s.blank = &terms{limiter: l, settings: s, lowWater: neverLow, ends: past, Refusal: nothing}
 	return s
 }
