@@ -25,7 +25,7 @@ type Events interface {
 var (
 	// eventful are the conditions whose changes are recorded: whether the object is in force,
 	// by whom, and whether it grants anything. Others follow traffic and stores, and have metrics.
-	eventful = []string{v1alpha1.AcceptedCondition, v1alpha1.ProgrammedCondition, v1alpha1.ConnectedCondition, v1alpha1.LearningCondition}
+	eventful = []string{v1alpha1.AcceptedCondition, v1alpha1.ProgrammedCondition, v1alpha1.ConnectedCondition, v1alpha1.LearningCondition, v1alpha1.KeysFullCondition}
 	// normal are the reasons that nobody has to act upon.
 	normal = []string{v1alpha1.AcceptedReason, v1alpha1.ProgrammedReason, v1alpha1.ReconcilingReason, v1alpha1.ConnectedReason, v1alpha1.LearnedReason}
 	// initial are the reasons with which most objects begin. As first verdicts they are no

@@ -60,6 +60,7 @@ func TestRecord(t *testing.T) {
 		},
 		"what is refused":                     {all(accepted, programmed), all(condition.False("Accepted", "Invalid", "spec.limits")), []string{"Warning Invalid Reconcile-4: spec.limits"}},
 		"a hub that is lost":                  {all(condition.True("Connected", "Connected", "")), all(condition.False("Connected", "Partitioned", "gone")), []string{"Warning Partitioned Reconcile-4: gone"}},
+		"keys without room":                   {all(accepted, programmed), all(accepted, programmed, keysFull([]string{"a"})), []string{"Warning NoRoom Reconcile-4: " + keysFull([]string{"a"}).Message}},
 		"a count in a message is not news":    {all(reconciling), all(condition.False("Programmed", "Reconciling", "1 of 3")), nil},
 		"nor is what cannot be judged":        {all(condition.True("Connected", "Connected", "")), all(condition.Unknown("Connected", "Starting", "")), nil},
 		"nor what follows traffic and stores": {nil, all(condition.False("WithinBound", "BoundExceeded", ""), condition.False("StoreReachable", "Unreachable", ""), condition.True("Saturated", "AtMax", "")), nil},

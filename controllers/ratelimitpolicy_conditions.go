@@ -28,13 +28,24 @@ func conditionsOf(s *scope) []metav1.Condition {
 		return []metav1.Condition{condition.False(v1alpha1.AcceptedCondition, v1alpha1.BudgetNotFoundReason,
 			s.unmet.Error()+"; until then pods enforce what they were sent before, if anything")}
 	}
-	return []metav1.Condition{
+	all := []metav1.Condition{
 		condition.True(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason, strings.Join(append([]string{"the policy is valid"}, s.doubts...), "; ")),
 		s.roster().programmed(),
 		withinBound(s),
 		storeReachable(s),
 		learningCondition(s),
 	}
+	if crowded := s.observation.Crowded; len(crowded) > 0 {
+		all = append(all, keysFull(crowded))
+	}
+	return all
+}
+
+// keysFull says that clients are refused with others.
+func keysFull(limits []string) metav1.Condition {
+	return condition.True(v1alpha1.KeysFullCondition, v1alpha1.NoRoomReason,
+		"there is no room for more values of the key of "+nameSome(limits)+", so new ones share one counter until the longest window is over: "+
+			"where clients choose the values, put a limit by ClientIP before it; otherwise raise maxKeys or the controller's memory")
 }
 
 // withinBound reports the verdict that outweighs those of all limits.

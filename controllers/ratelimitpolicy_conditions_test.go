@@ -323,6 +323,13 @@ func TestConditionsOf(t *testing.T) {
 	if diff := cmp.Diff([]string{"Accepted", "Programmed", "WithinBound", "StoreReachable", "Learning"}, kinds); diff != "" {
 		t.Errorf("condition types (-want +got):\n%s", diff)
 	}
+
+	crowded := conditionsOf(newScope(func(s *scope) { s.observe(coordinator.Observation{Crowded: []string{"a", "b"}}) }))
+	full := condition.True("KeysFull", "NoRoom", "there is no room for more values of the key of a, b, so new ones share one counter until the longest window is over: "+
+		"where clients choose the values, put a limit by ClientIP before it; otherwise raise maxKeys or the controller's memory")
+	if diff := cmp.Diff(full, crowded[len(crowded)-1]); diff != "" {
+		t.Errorf("with values that share a counter (-want +got):\n%s", diff)
+	}
 }
 
 const cutOffCure = "; pods that are cut off follow spec.onStoreUnavailable.action LocalShare; check the server, its Secret and network policies"

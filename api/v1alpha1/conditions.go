@@ -32,6 +32,10 @@ const (
 	// granted of the open window before, and grants nothing of it. Of a RateLimitPolicy:
 	// the same of the store and of a limit.
 	LearningCondition = "Learning"
+
+	// KeysFullCondition, of a RateLimitPolicy that is served by the controller's own store:
+	// there is no room for more values of a limit's key. It is there while it is True.
+	KeysFullCondition = "KeysFull"
 )
 
 // PendingReason says that the controller has not looked at this generation yet.
@@ -114,3 +118,6 @@ const (
 	BehindReason  = "Behind"  // True: its clock went back, and it waits until that has caught up
 	LearnedReason = "Learned" // False
 )
+
+// NoRoomReason is that of KeysFullCondition: True: values that are new share one counter.
+const NoRoomReason = "NoRoom"

@@ -9,7 +9,8 @@ type RateLimitPolicyStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are Accepted, Programmed, WithinBound, StoreReachable and Learning.
+	// conditions are Accepted, Programmed, WithinBound, StoreReachable, Learning and, while it
+	// is True, KeysFull.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -3,7 +3,12 @@ package coordinator
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
@@ -200,4 +205,36 @@ func TestLimitsThatNobodyAsksForAreForgotten(t *testing.T) {
 	if c.sweep(midnight.Add(2 * limiter.Day)); len(c.byScope) != 0 {
 		t.Error("not forgotten when all counters are gone")
 	}
+}
+
+// TestWhatHasNoRoomIsObserved as long as values share a counter.
+func TestWhatHasNoRoomIsObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newCaller(t, &memoryTerms{}, newShared(1), limited("shop", 1, 10, limiter.Second))
+		defer k.term.tasks.ShutDown()
+		name := types.NamespacedName{Namespace: "shop", Name: "checkout"}
+		limit := func(name string) *published {
+			l := daily(3)
+			l.scope = store.Scope{Cluster: "test", Namespace: "shop", Policy: "checkout", Limit: name}
+			return l
+		}
+		for i := range 5 {
+			for _, l := range []*published{limit("b"), limit("a")} {
+				k.term.counters.own(t, l, fmt.Sprint(i), 1, k.term.clock.Now())
+			}
+		}
+		k.term.counters.own(t, limit("roomy"), "one", 1, k.term.clock.Now())
+		if got := k.term.observe(name).Crowded; got != nil {
+			t.Errorf("before anybody looked: %v", got)
+		}
+		before := k.term.showSharing(nil)
+		if got := k.term.observe(name).Crowded; !slices.Equal(got, []string{"a", "b"}) {
+			t.Errorf("limits %v have no room, want a and b", got)
+		}
+		time.Sleep(25 * time.Hour)
+		k.term.showSharing(before)
+		if got := k.term.observe(name).Crowded; got != nil {
+			t.Errorf("when the window is over: %v", got)
+		}
+	})
 }

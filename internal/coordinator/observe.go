@@ -21,6 +21,9 @@ type Observation struct {
 	Limits   []LimitFigures  // ordered by name
 	// Learning are the limits that grant nothing now, by name.
 	Learning map[string]Learning
+	// Crowded are the limits of which new values share one counter, because there is no room
+	// for more of them; ordered by name.
+	Crowded []string
 }
 
 // A Session is one connected sidecar process that has to do with a policy or a pool.
@@ -86,6 +89,9 @@ func (t *term) observe(name types.NamespacedName) Observation {
 		if s.enforces(name) {
 			out.Holders++
 		}
+	}
+	if all := t.crowded.Load(); all != nil {
+		out.Crowded = slices.Sorted(slices.Values((*all)[name]))
 	}
 	for limit, figures := range t.books.figures(name) {
 		out.Limits = append(out.Limits, LimitFigures{Limit: limit, Figures: figures})

@@ -180,12 +180,14 @@ func (t *term) audit(ctx context.Context) {
 	}
 }
 
-// showSharing exports the limits whose values share a counter, and logs those that did not
-// before. A client that makes up values has others refused with it.
+// showSharing shows the limits whose values share a counter to observers and in metrics, and
+// logs those that did not before. A client that makes up values has others refused with it.
 func (t *term) showSharing(before map[store.Scope]struct{}) map[store.Scope]struct{} {
-	now := map[store.Scope]struct{}{}
+	now, byPolicy := map[store.Scope]struct{}{}, map[types.NamespacedName][]string{}
 	for _, of := range t.counters.sharing(t.clock.Now()) {
 		now[of] = struct{}{}
+		name := types.NamespacedName{Namespace: of.Namespace, Name: of.Policy}
+		byPolicy[name] = append(byPolicy[name], of.Limit)
 		if _, known := before[of]; known {
 			continue
 		}
@@ -198,6 +200,7 @@ func (t *term) showSharing(before map[store.Scope]struct{}) map[store.Scope]stru
 			t.metrics.sharing.DeleteLabelValues(of.Namespace, of.Policy, of.Limit)
 		}
 	}
+	t.crowded.Store(&byPolicy)
 	return now
 }
 
