@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 )
 
@@ -68,8 +69,10 @@ func (w *world) floor(ctx context.Context, from int) (string, error) {
 	took := time.Since(began)
 	after, err := w.cost(ctx)
 	one := after.since(before).of(alone)
-	return fmt.Sprintf("Creating %s more while no controller ran took %s; for each etcd and Kubernetes took %s of CPU time, and this tool %s.",
-		count(alone), seconds(took), milliseconds(one.servers), milliseconds(one.tool)), err
+	least := (one.servers + one.tool) * time.Duration(from) / time.Duration(runtime.NumCPU())
+	return fmt.Sprintf("Creating %s more while no controller ran took %s; for each etcd and Kubernetes took %s of CPU time, and this tool %s. "+
+		"At that, creating %s keeps all cores busy for %.0f s, whatever a controller does.",
+		count(alone), seconds(took), milliseconds(one.servers), milliseconds(one.tool), count(from), least.Seconds()), err
 }
 
 func milliseconds(d time.Duration) string {
