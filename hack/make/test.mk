@@ -3,6 +3,8 @@
 BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres keys federation proxy; empty: all
 TORTURE ?= 2m ## how long `make torture` breaks things
 TORTURE_SEED ?= ## what decides on the faults of `make torture`; empty: another one each time
+CONFORMANCE_EXCHANGES ?= 1000000 ## exchanges of `make conformance` with each target
+CONFORMANCE_SEED ?= 1 ## seed of the first of them; each difference is printed with its own
 AUDIT_RUNS ?= 10000 ## worlds that `make test-audit` drives
 FUZZTIME ?= 10s ## budget of each fuzz target of `make fuzz`
 SCALE_POLICIES ?= 1000,3000,10000 ## numbers of policies of `make scale`, ascending
@@ -37,6 +39,11 @@ test-unit: deps assets ## Run all packages, under the race detector where gorout
 test-conformance: deps ## Hold sidecars to suites for HTTP/1.1, HTTP/2 and gRPC, beside haproxy (about 2 minutes)
 	@hack/deps.sh haproxy
 	go -C test/conformance test -count=1 -timeout 10m ./...
+
+.PHONY: conformance
+conformance: deps ## Play exchanges drawn from seeds with an app directly and through sidecars, and list what differs (hours for a million)
+	@hack/deps.sh haproxy
+	CONFORMANCE_EXCHANGES=$(CONFORMANCE_EXCHANGES) CONFORMANCE_SEED=$(CONFORMANCE_SEED) go -C test/conformance test -count=1 -timeout 24h -run TestExchanges .
 
 .PHONY: test-fleet
 test-fleet: deps assets build demo-programs fleet-modules sealed ## Run the whole system as processes on this machine and prove its promises
