@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing/framingtest"
+	"github.com/weir-dev/weir/test/conformance/exchange"
 )
 
 // TestMalformed sends each row over a connection of its own, and judges the answers and the
@@ -193,11 +194,6 @@ func fields(m *framingtest.Message) []string {
 	return all
 }
 
-// ofOneConnection are fields that end at a proxy.
-var ofOneConnection = []string{
-	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings",
-}
-
 // forwarded are the fields that the app is to see of a request, by docs/proxy.md.
 func forwarded(m *framingtest.Message, app string) []string {
 	out := framingtest.Message{}
@@ -213,7 +209,7 @@ func forwarded(m *framingtest.Message, app string) []string {
 	for _, f := range m.Fields {
 		name := textproto.CanonicalMIMEHeaderKey(f.Name)
 		switch {
-		case slices.Contains(ofOneConnection, name), strings.Contains(name, "_"), strings.HasPrefix(name, "X-Weir-"):
+		case slices.Contains(exchange.OfOneConnection, name), strings.Contains(name, "_"), strings.HasPrefix(name, "X-Weir-"):
 		case name == "Content-Length" && strings.TrimLeft(f.Value, "0") == "" && !sends:
 			// A length of nothing says nothing.
 		case name == "Content-Length":
