@@ -18,12 +18,17 @@ const keptBytes = 4 << 10
 type body struct {
 	io.ReadCloser
 	client  io.Closer   // what the client sends over HTTP/2; nil over HTTP/1
+	reads   interrupter // what it sends over HTTP/1; nil over HTTP/2
 	trailer http.Header // complete when all was read
 	passes  bool        // trailers with underscores in their names
 	kept    []byte      // all that was read
 	read    int         // of what is kept
 	lost    atomic.Bool // more was read than is kept
+	left    atomic.Bool // by the app, before it answered
 }
+
+// An interrupter ends a read that goes on, so that the next one fails, too.
+type interrupter interface{ interrupt() }
 
 // A bodyError is why the rest of a request's body cannot be read: its client broke it off, or
 // framed it wrongly.
@@ -41,8 +46,9 @@ func sendAgain(r, in *http.Request, passes bool) {
 		return
 	}
 	b := &body{ReadCloser: r.Body, trailer: r.Trailer, passes: passes}
+	b.reads, _ = in.Body.(interrupter)
 	if in.ProtoMajor == 2 {
-		b.client = in.Body
+		b.client, b.reads = in.Body, nil
 	}
 	r.Body = b
 	r.GetBody = func() (io.ReadCloser, error) {
@@ -63,6 +69,8 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p)
 	switch {
+	case err != nil && b.left.Load():
+		err = errClosedByApp
 	case errors.Is(err, io.EOF):
 		withoutOwn(b.trailer)
 		if !b.passes {
@@ -97,6 +105,14 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
+// abandon ends a read of a body that nobody sends on.
+func (b *body) abandon() {
+	if b.reads != nil {
+		b.left.Store(true)
+		b.reads.interrupt()
+	}
+}
+
 // settle says that the request was answered, so that its body is not sent again.
 func (b *body) settle() { b.lost.Store(true) }
 
@@ -108,11 +124,21 @@ type inbound struct {
 	io.ReadCloser
 	turn chan struct{} // holds one while somebody reads
 	over atomic.Bool
-	read atomic.Bool // to its end
+	last atomic.Bool           // the connection ends with the answer
+	read atomic.Bool           // to its end
+	stop func(time.Time) error // has a read end then
 }
 
-func newInbound(body io.ReadCloser) *inbound {
-	return &inbound{ReadCloser: body, turn: make(chan struct{}, 1)}
+func newInbound(body io.ReadCloser, w http.ResponseWriter) *inbound {
+	return &inbound{ReadCloser: body, turn: make(chan struct{}, 1), stop: http.NewResponseController(w).SetReadDeadline}
+}
+
+// interrupt ends a read. One that came to the end must not be: net/http reads on then, to learn
+// whether the client leaves.
+func (i *inbound) interrupt() {
+	if !i.read.Load() && !i.over.Load() {
+		_ = i.stop(time.Now()) // an error has ended the read already
+	}
 }
 
 // Read implements io.Reader.
@@ -148,5 +174,10 @@ func (i *inbound) finish() {
 	case i.turn <- struct{}{}:
 		<-i.turn
 	case <-late.C:
+		if i.last.Load() { // else net/http panics when it looks for the next request meanwhile
+			_ = i.stop(time.Now())
+			i.turn <- struct{}{}
+			<-i.turn
+		}
 	}
 }

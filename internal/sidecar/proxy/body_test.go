@@ -10,15 +10,56 @@ import (
 	"testing"
 )
 
+// TestAnAppThatLeavesInTheMiddleOfABodyIsABadGateway, at once: the client may wait for an
+// answer before it sends the rest.
+func TestAnAppThatLeavesInTheMiddleOfABodyIsABadGateway(t *testing.T) {
+	for name, body := range map[string]string{
+		"in chunks":                "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n",
+		"of a known length":        "Content-Length: 34\r\n\r\nab",
+		"larger than is kept":      "Content-Length: 34000\r\n\r\n" + strings.Repeat("a", 20_000),
+		"that would be sent again": "Idempotency-Key: 1\r\nContent-Length: 34\r\n\r\nab",
+	} {
+		for where, front := range map[string]func(t *testing.T, app string) string{
+			"alone": func(t *testing.T, app string) string { return framed(t, newProxy(t, app, noPool{}, decider(admit))) },
+			"in a pool": func(t *testing.T, app string) string {
+				address, _ := pooled(t, app, learning(), decider(admit), newDivider())
+				return strings.TrimPrefix(address, "http://")
+			},
+		} {
+			t.Run(name+", "+where, func(t *testing.T) {
+				app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					_, _ = r.Body.Read(make([]byte, 1))
+					conn, _, err := http.NewResponseController(w).Hijack()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_ = conn.Close()
+				}))
+				defer app.Close()
+				conn, in := connect(t, front(t, strings.TrimPrefix(app.URL, "http://")))
+				write(t, conn, "POST / HTTP/1.1\r\nHost: a\r\n"+body)
+				if res := read(t, in); res.StatusCode != http.StatusBadGateway {
+					t.Fatalf("answered with %s", res.Status)
+				}
+				if c, err := in.ReadByte(); !errors.Is(err, io.EOF) {
+					rest, _ := io.ReadAll(in)
+					t.Errorf("then read %q, %v, want the end", string(c)+string(rest), err)
+				}
+			})
+		}
+	}
+}
+
 // TestTheRestOfAnAnsweredBodyIsNoRequest: an app answers before it has the body, and the client
 // sends the rest, which reads like a request.
 func TestTheRestOfAnAnsweredBodyIsNoRequest(t *testing.T) {
 	const inside = "GET /inside HTTP/1.1\r\nHost: a\r\n\r\n"
 	for name, body := range map[string][2]string{
-		"within a chunk":          {"Transfer-Encoding: chunked\r\n\r\n22\r\nab", inside + "\r\n0\r\n\r\n"},
-		"within the size of one":  {"Transfer-Encoding: chunked\r\n\r\n2", "2\r\nab" + inside + "\r\n0\r\n\r\n"},
-		"in front of the trailer": {"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "22\r\nab" + inside + "\r\n0\r\n\r\n"},
-		"of a known length":       {"Content-Length: 34\r\n\r\nab", inside},
+		"within a chunk":          {"Transfer-Encoding: chunked\r\n\r\n23\r\nab", inside + "\r\n0\r\n\r\n"},
+		"within the size of one":  {"Transfer-Encoding: chunked\r\n\r\n2", "3\r\nab" + inside + "\r\n0\r\n\r\n"},
+		"in front of the trailer": {"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "23\r\nab" + inside + "\r\n0\r\n\r\n"},
+		"of a known length":       {"Content-Length: 35\r\n\r\nab", inside},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var more atomic.Int64

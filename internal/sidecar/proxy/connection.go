@@ -34,13 +34,19 @@ func checked(open dial) dial {
 // on: an app that has answered already may have closed its side.
 type connection struct {
 	net.Conn
-	begins atomic.Bool // the next write begins a request
+	begins atomic.Bool          // the next write begins a request
+	sends  atomic.Pointer[body] // what ends with the connection; nil for nothing
 }
 
 var errClosedByApp = errors.New("the app has closed the connection")
 
 // A sending is one request on its way over a connection.
-type sending struct{ over atomic.Pointer[connection] }
+type sending struct {
+	body *body                      // of it
+	once bool                       // it may not be sent again, whatever the connection served before
+	over atomic.Pointer[connection] // if that served others before
+	by   atomic.Pointer[connection]
+}
 
 // of returns r so that the connection that it goes over is told when it begins.
 func (s *sending) of(r *http.Request) *http.Request {
@@ -54,10 +60,21 @@ func (s *sending) begin(got httptrace.GotConnInfo) {
 		return
 	}
 	c.begins.Store(true)
+	s.by.Store(c)
+	if !got.Reused || s.once {
+		c.sends.Store(s.body)
+	}
 	if got.Reused {
 		s.over.Store(c)
 	} else {
 		s.over.Store(nil)
+	}
+}
+
+// ended says that nobody waits for an answer any more.
+func (s *sending) ended() {
+	if c := s.by.Load(); c != nil {
+		c.sends.CompareAndSwap(s.body, nil)
 	}
 }
 
@@ -72,9 +89,30 @@ func (s *sending) notBegun() bool {
 // Write implements net.Conn.
 func (c *connection) Write(p []byte) (int, error) {
 	if c.begins.CompareAndSwap(true, false) && ended(c.Conn) {
+		c.sends.Store(nil) // it goes over another one
 		return 0, errClosedByApp
 	}
 	return c.Conn.Write(p)
+}
+
+// Read implements net.Conn. An app that has begun to answer needs no more of the body.
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && c.sends.Load() != nil {
+		c.sends.Store(nil)
+	}
+	return n, err //nolint:wrapcheck // of the connection
+}
+
+// Close implements net.Conn. The rest of a body that is being sent is of no use then. An
+// http.Transport waits for the next part of it, which may not come before the client has an
+// answer.
+func (c *connection) Close() error {
+	err := c.Conn.Close()
+	if b := c.sends.Swap(nil); b != nil && !c.begins.Load() {
+		b.abandon()
+	}
+	return err //nolint:wrapcheck // of the connection
 }
 
 // CloseWrite ends what the client of a tunnel sends to the app. Without it net/http

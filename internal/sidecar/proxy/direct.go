@@ -58,8 +58,10 @@ func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
 // written over a connection that the app has closed.
 func (d *direct) sendWhole(r *http.Request) (*http.Response, error) {
 	for {
-		var s sending
+		s := sending{once: !replayable(r)}
+		s.body, _ = r.Body.(*body)
 		res, err := d.rest.RoundTrip(s.of(r))
+		s.ended()
 		if err == nil || !s.notBegun() || r.GetBody == nil || r.Context().Err() != nil {
 			return res, err //nolint:wrapcheck // of the other way
 		}

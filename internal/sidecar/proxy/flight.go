@@ -165,6 +165,13 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// interrupt ends a read.
+func (u *upload) interrupt() {
+	if s, ok := u.ReadCloser.(interrupter); ok {
+		s.interrupt()
+	}
+}
+
 // messages counts the messages of a gRPC body. Each begins with a flag and its length.
 type messages struct {
 	seen   int

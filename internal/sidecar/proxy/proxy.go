@@ -147,11 +147,12 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) 
 		// Otherwise net/http reads the rest of the body itself once the answer begins, and
 		// the app misses it.
 		_ = http.NewResponseController(w).EnableFullDuplex()
-		body := newInbound(r.Body)
+		body := newInbound(r.Body, w)
 		defer body.finish()
 		all = func() {
 			if !body.read.Load() {
 				framing.Last(r.Context())
+				body.last.Store(true)
 			}
 		}
 		r = r.WithContext(r.Context()) // net/http looks at the body of its own request
@@ -221,12 +222,14 @@ func breakOff() { panic(http.ErrAbortHandler) }
 func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	f, _ := w.(*flight)
 	_, unread := errors.AsType[*bodyError](err)
-	ended := r.Context().Err() != nil
+	b, sent := r.Body.(*body)
+	left := sent && b.left.Load() // which net/http takes for the end of the client, too
+	ended := r.Context().Err() != nil && !left
 	if answer, ok := w.(interface{ refuse() }); ok {
 		answer.refuse()
 	}
 	switch {
-	case unread && !ended, ended && framing.IsMalformed(r.Context()):
+	case unread && !ended && !left, ended && framing.IsMalformed(r.Context()):
 		w.Header().Set("Connection", "close")
 		reject(w, r, problem.New(http.StatusBadRequest, "the body of the request is malformed"))
 		return
@@ -237,6 +240,9 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 		breakOff()
 	case f != nil:
 		f.failed = true
+	}
+	if left { // in the middle of a read of the body
+		w.Header().Set("Connection", "close")
 	}
 	reject(w, r, problem.New(http.StatusBadGateway, "the app behind the rate limiter did not answer"))
 }

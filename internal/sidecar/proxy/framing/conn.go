@@ -77,6 +77,12 @@ func (c *Conn) Read(p []byte) (int, error) {
 		return c.linger(p[:min(len(p), 1)])
 	}
 	n, err := c.read(p)
+	if c.last.Load() { // since this read began
+		if _, malformed := c.scanner.scan(p[:n]); malformed != nil || err != nil {
+			return 0, io.EOF
+		}
+		return c.drop(p)
+	}
 	if n == 0 && c.lingers(err) {
 		return c.linger(p)
 	}
