@@ -50,6 +50,7 @@ spec:
 		"Policy.Namespace", "Policy.Name", // of the metadata, as the golden files show
 		"Policy.ResetAt",      // of an annotation: TestResetOf
 		"Retention.Born",      // of what the leader remembers
+		"Limit.Pending",       // the same
 		"Store.SecretVersion", // of another object
 	)
 }
