@@ -24,7 +24,8 @@ type body struct {
 	kept    []byte      // all that was read
 	read    int         // of what is kept
 	lost    atomic.Bool // more was read than is kept
-	left    atomic.Bool // by the app, before it answered
+	over    atomic.Bool // a read came to its end, or failed
+	left    atomic.Bool // by the app, before that and before it answered
 }
 
 // An interrupter ends a read that goes on, so that the next one fails, too.
@@ -68,6 +69,9 @@ func (b *body) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.over.Store(true)
+	}
 	switch {
 	case err != nil && b.left.Load():
 		err = errClosedByApp
@@ -107,7 +111,7 @@ func (b *body) Close() error {
 
 // abandon ends a read of a body that nobody sends on.
 func (b *body) abandon() {
-	if b.reads != nil {
+	if b.reads != nil && !b.over.Load() {
 		b.left.Store(true)
 		b.reads.interrupt()
 	}
