@@ -19,6 +19,7 @@ type body struct {
 	io.ReadCloser
 	client  io.Closer   // what the client sends over HTTP/2; nil over HTTP/1
 	reads   interrupter // what it sends over HTTP/1; nil over HTTP/2
+	ended   func() bool // whether the client has left, or what it sent is malformed
 	trailer http.Header // complete when all was read
 	passes  bool        // trailers with underscores in their names
 	kept    []byte      // all that was read
@@ -48,6 +49,7 @@ func sendAgain(r, in *http.Request, passes bool) {
 	}
 	b := &body{ReadCloser: r.Body, trailer: r.Trailer, passes: passes}
 	b.reads, _ = in.Body.(interrupter)
+	b.ended = func() bool { return in.Context().Err() != nil }
 	if in.ProtoMajor == 2 {
 		b.client, b.reads = in.Body, nil
 	}
@@ -109,9 +111,10 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// abandon ends a read of a body that nobody sends on.
+// abandon ends a read of a body that nobody sends on. A connection that was closed on account
+// of the client is not one that the app has left.
 func (b *body) abandon() {
-	if b.reads != nil && !b.over.Load() {
+	if b.reads != nil && !b.over.Load() && !b.ended() {
 		b.left.Store(true)
 		b.reads.interrupt()
 	}
