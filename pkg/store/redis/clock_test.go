@@ -13,15 +13,20 @@ import (
 
 // TestAStoreThatForgotByAClockThatIsBehind asks a server for all of each window, whose
 // clock is ahead, kills it and starts it by the right time. Whoever asks then has asked
-// before, or is another holder, which hears what the clock had shown.
+// before, or is another holder, which hears what the clock had shown, or comes after one that
+// has asked before.
 func TestAStoreThatForgotByAClockThatIsBehind(t *testing.T) {
 	for name, c := range map[string]struct {
 		args    []string
+		durable bool                                        // counters
+		after   bool                                        // another holder asks, after the same asked once
 		heard   func(reached limiter.Instant) store.Reached // another holder, that has just begun; nil: the same
 		refusal limiter.Reason
 	}{
-		"without persistence": {refusal: limiter.ClockBehind},
-		"with an AOF":         {args: []string{"--appendonly", "yes", "--appendfsync", "always"}, refusal: limiter.ClockBehind},
+		"without persistence":            {refusal: limiter.ClockBehind},
+		"with an AOF":                    {args: []string{"--appendonly", "yes", "--appendfsync", "always"}, refusal: limiter.ClockBehind},
+		"another holder, after the same": {after: true, refusal: limiter.Amnesia},
+		"another holder, after the same, of durable counters": {after: true, durable: true, refusal: limiter.Amnesia},
 		"another holder, before the clock has caught up": {
 			heard:   func(reached limiter.Instant) store.Reached { return store.Reached{Now: reached} },
 			refusal: limiter.ClockBehind,
@@ -39,6 +44,7 @@ func TestAStoreThatForgotByAClockThatIsBehind(t *testing.T) {
 			server := clock.Start(c.args...)
 			s := dial(t, server)
 			p := perWindow(10, 200*limiter.Millisecond)
+			p.Retention.Durable = c.durable
 			granted := map[int64]int64{} // by window
 			ask := func(span time.Duration) (reasons map[limiter.Reason]int) {
 				reasons = map[limiter.Reason]int{}
@@ -59,6 +65,12 @@ func TestAStoreThatForgotByAClockThatIsBehind(t *testing.T) {
 			server.Kill()
 			clock.Set(0)
 			server.Restart()
+			if c.after {
+				if res := apply(t, s, counterOf("a"), p, lease); res.Granted > 0 {
+					t.Fatalf("the holder that knows better is granted %d", res.Granted)
+				}
+				s = dial(t, server)
+			}
 			if c.heard != nil {
 				s = dial(t, server)
 				s.Reached(c.heard(floor.At(int64(time.Since(began)))))

@@ -45,8 +45,9 @@
 // while a clock that was set back catches up. A server that forgot this, too, is found
 // behind by those who spoke to it before: each call carries the newest time that the
 // server's clock has certainly reached, and which memory it spoke to last. Windows that
-// the memory before may have served are not served again to this caller. Those who speak
-// to the server for the first time cannot know.
+// the memory before may have served are not served again to this caller, and the guard
+// notes up to when for all others. Until the first such call, callers that speak to the
+// server for the first time cannot know.
 //
 // No counter is dropped by the clock alone. It is listed with its end when it is made.
 // For every 64 counters that a store made, and with each Refresh, counters that have ended
@@ -59,8 +60,9 @@
 // # What is not
 //
 // Two primaries during a split brain both grant. So may an old primary that Sentinels
-// promote once more before they have made it a replica, to holders that the one in between
-// never answered; those that it did are granted nothing of the windows it served. Eviction forgets single counters, so any
+// promote once more before they have made it a replica, until a holder that the one in
+// between answered asks it: from then on nobody is granted anything of the windows that one
+// served. Eviction forgets single counters, so any
 // maxmemory-policy but noeviction lowers the guarantee. A counter deleted by hand starts
 // again. A data directory that is put back from a backup, or was left from another time,
 // looks like a restart: delete the keys weir:*:memory when the server is up. So does

@@ -271,11 +271,12 @@ func TestAMemoryThatComesBack(t *testing.T) {
 	s := redis.NewShifted(server.Client(), server.Addr)
 	shift := func(by limiter.Micros) { server.Do("INCRBY", "shift", int64(by)) }
 	shift(0)
-	ask := func(hash string, r limiter.Retention) limiter.Result {
+	askBy := func(s *redis.Store, hash string, r limiter.Retention) limiter.Result {
 		p := perWindow(10, 3600*limiter.Second)
 		p.Retention = r
 		return apply(t, s, counterOf(hash), p, limiter.Command{Min: 1, Want: 10})
 	}
+	ask := func(hash string, r limiter.Retention) limiter.Result { return askBy(s, hash, r) }
 	saved := func() func() {
 		held := map[string]any{}
 		for _, key := range server.Do("KEYS", "weir:*").([]any) {
@@ -316,6 +317,12 @@ func TestAMemoryThatComesBack(t *testing.T) {
 
 	comesBack()
 	wants("When the first memory is back", all, 0)
+	another := redis.NewShifted(server.Client(), server.Addr)
+	for hash, r := range all {
+		if res := askBy(another, hash, r); res.Granted > 0 {
+			t.Errorf("A holder that asked no other memory is granted %d by the limit of the %s one", res.Granted, hash)
+		}
+	}
 	shift(3600 * limiter.Second)
 	wants("An hour after that", all, 10)
 

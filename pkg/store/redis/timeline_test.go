@@ -31,6 +31,7 @@ type guard struct {
 	origin        limiter.MemoryID
 	lost          limiter.Instant
 	flags         byte
+	doubts        [2]limiter.Instant // of the volatile memory and of the durable one
 }
 
 // text lays the guard of an instance out.
@@ -39,23 +40,49 @@ func (g guard) text(line string) string {
 	if !g.short {
 		b = append(appendInts(b, int64(g.origin), int64(g.lost)), g.flags)
 	}
+	if g.doubts[0] > g.since || g.doubts[1] > g.lost {
+		b = appendInts(b, int64(g.doubts[0]), int64(g.doubts[1]))
+	}
 	return string(b)
 }
 
-// memory is limiter.Memory for a limit.
-func (g guard) memory(r limiter.Retention, known store.Recollection) limiter.Memory {
+// memory returns limiter.Memory for a limit, and notes what its holder knows of the memories
+// before.
+func (g *guard) memory(r limiter.Retention, known store.Recollection) limiter.Memory {
 	m := limiter.Memory{Since: g.since, Latest: g.latest}
 	durable := r.Durable && !g.short
 	if durable {
 		m.Since = g.lost
 	}
-	if born := r.IsBornIn(g.volatile) || durable && r.IsBornIn(g.origin); r.Resume || born && known.Vouches(m.Since) {
+	if r.Resume {
 		m.Since = 0
 		return m
 	}
-	m.Since = known.Forgot(m.Since)
+	begun, doubt := m.Since, &g.doubts[flag(r.Durable)]
+	if m.Since = known.Forgot(begun); m.Since > begun && m.Since > *doubt {
+		*doubt = m.Since
+		g.whole()
+		if known.Since > begun {
+			g.flags |= followed
+		}
+	}
+	if born := r.IsBornIn(g.volatile) || durable && r.IsBornIn(g.origin); born && g.flags&followed == 0 && known.Vouches(begun) {
+		m.Since = 0
+		return m
+	}
+	m.Since = max(m.Since, *doubt)
 	return m
 }
+
+// whole has a guard of a script that knew only the first part as this script writes it.
+func (g *guard) whole() {
+	if g.short {
+		g.short, g.origin, g.lost, g.flags = false, g.volatile, g.since, 0
+	}
+}
+
+// followed is FOLLOWED of lua/guard.lua.
+const followed = 4
 
 const edgeOrigin = limiter.MemoryID(1<<63 + 7)
 
@@ -64,6 +91,9 @@ func newTimeline(line string, d storetest.Dice, calls int) timeline {
 	g := guard{since: l.Memory.Since, latest: l.Memory.Latest, short: d()%8 == 0, origin: edgeOrigin, flags: byte(d() % 2)}
 	g.lost = g.since / (1 + limiter.Instant(d()%3))
 	g.volatile = memoryID(line, g.since)
+	if !g.short && d()%4 == 0 {
+		g.doubts = [2]limiter.Instant{g.since + 1 + limiter.Instant(d()%3), g.lost + limiter.Instant(d()%3)}
+	}
 	made := timeline{guard: g, end: counter{guard: g}}
 	for range calls {
 		c := call{Call: l.Next(), evicted: d()%16 == 0, was: made.end.state.Algorithm}

@@ -1,21 +1,20 @@
 -- limiter.Memory, and how it begins.
 
--- recall returns what is remembered: since, latest, line, origin, lost and flags of
--- the guard, and began, whether the memory begins now. It begins for the first who
+-- recall returns what is remembered: since, latest, line, origin, lost, flags, volatile and
+-- durable of the guard, and began, whether the memory begins now. It begins for the first who
 -- finds the guard of another instance, or none: what that instance granted may be lost.
 -- From then on everything but what the guard says to be sound may be.
 local function recall(guard)
-  local m = {latest = 0, began = true, line = string.match(info, 'master_replid:%x+'), flags = 0}
+  local m = {latest = 0, began = true, line = string.match(info, 'master_replid:%x+'), flags = 0, volatile = 0, durable = 0}
   local outlived = false
   if guard then
     if string.byte(guard) ~= GUARD_VERSION then
       error('the guard has layout version ' .. tostring((string.byte(guard))) .. ', this script knows ' .. GUARD_VERSION)
     end
     local _, line, since, latest = struct.unpack(GUARD, guard)
-    m.latest, m.origin, m.lost = latest, memory_id(line, since), since
-    if #guard == GUARD_BYTES + TAIL_BYTES then
-      m.origin, m.lost, m.flags = struct.unpack(TAIL, guard, GUARD_BYTES + 1)
-    end
+    m.latest = latest
+    m.origin, m.lost, m.flags, m.volatile, m.durable = parts_of(guard, since)
+    m.origin = m.origin or memory_id(line, since)
     if string.find(info, line, 1, true) then
       m.since, m.line, m.began = since, line, false
     else
@@ -30,12 +29,13 @@ local function recall(guard)
     m.since = math.max(now, m.latest) + 1
     if not outlived then m.origin, m.lost = memory_id(m.line, m.since), m.since end
   end
-  if replicated and m.flags < COPIED then m.flags = m.flags + COPIED end
+  if replicated and m.flags % FOLLOWED < COPIED then m.flags = m.flags + COPIED end
   return m
 end
 
 -- save_guard writes the guard, unless it is as it was.
 local function save_guard(key, m, was)
   local text = struct.pack(GUARD, GUARD_VERSION, m.line, m.since, m.latest) .. struct.pack(TAIL, m.origin, m.lost, m.flags)
+  if m.volatile > m.since or m.durable > m.lost then text = text .. struct.pack(DOUBTS, m.volatile, m.durable) end
   if text ~= was then call('SET', key, text) end
 end

@@ -22,10 +22,10 @@ local function quick(key, head, command, old, guard)
   if now < began or monthly ~= 0 or windowed and number < index then return end
 
   local starts, known, begun = number * window - offset, since, since
-  if retention ~= 0 or since ~= recalled or doubtful > 0 or #command > COMMAND_BYTES and not (windowed and starts >= since) then
-    local origin, lost = '', since
-    if #guard > GUARD_BYTES then origin, lost = unpack(TAIL, guard, GUARD_BYTES + 1) end
-    known, begun = remembered(command, line, since, origin, lost)
+  if retention ~= 0 or since ~= recalled or doubtful > 0 or #guard > GUARD_BYTES + TAIL_BYTES or #command > COMMAND_BYTES and not (windowed and starts >= since) then
+    local learned
+    known, begun, learned = remembered(command, line, since, parts_of(guard, since))
+    if learned then return end
   end
   if known < p_since then known = p_since end
   local reason, granted, left, most, resets, expires_in, retry, delay = GRANTED, 0, 0, limit, 0, lifetime, 0, 0
@@ -164,8 +164,8 @@ local function quick(key, head, command, old, guard)
     end
     if now >= latest + LATEST_STEP or windowed and starts > latest then
       local tail = sub(guard, GUARD_BYTES + 1)
-      if replicated and #tail == TAIL_BYTES and string.byte(tail, -1) < COPIED then
-        tail = sub(tail, 1, -2) .. string.char(string.byte(tail, -1) + COPIED)
+      if replicated and #tail >= TAIL_BYTES and string.byte(tail, TAIL_BYTES) % FOLLOWED < COPIED then
+        tail = sub(tail, 1, TAIL_BYTES - 1) .. string.char(string.byte(tail, TAIL_BYTES) + COPIED) .. sub(tail, TAIL_BYTES + 1)
       end
       noted = pack(GUARD, GUARD_VERSION, line, since, now) .. tail
     end

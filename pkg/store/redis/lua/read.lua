@@ -3,7 +3,14 @@
 local algorithm, generation, rates = unpack_head(ARGV[1])
 local kind = machine(algorithm)
 local memory = recall(guard)
-local known, begun = remembered(ARGV[2], memory.line, memory.since, memory.origin, memory.lost)
+local known, begun, learned, followed = remembered(ARGV[2], memory.line, memory.since, memory.origin, memory.lost,
+  memory.flags, memory.volatile, memory.durable)
+if learned and string.byte(ARGV[2], RETENTION_AT) == LOSSLESS then
+  memory.durable = learned
+elseif learned then
+  memory.volatile = learned
+end
+if learned and followed and memory.flags < FOLLOWED then memory.flags = memory.flags + FOLLOWED end
 
 local s = {algorithm = algorithm, generation = generation, meters = rates, expires = 0, began = 0, pulse = 0, asked = 0, before = 0}
 local old_head = ARGV[1]
@@ -24,7 +31,7 @@ end
 
 -- answer packs the reply and, when it changed, writes the guard.
 local function answer(moved, reason, granted, remaining, limit, resets, expires_in, retry, delay)
-  if memory.began or moved then save_guard(KEYS[2], memory, guard) end
+  if memory.began or moved or learned then save_guard(KEYS[2], memory, guard) end
   local parts = {pack_result((memory.began and 1 or 0) + (made and 2 or 0), reason, s.algorithm, #s.meters, not own, granted, remaining, limit, resets, expires_in, retry, delay, now, begun)}
   for _, m in ipairs(s.meters) do
     if not own then parts[#parts + 1] = pack_rate(m) end

@@ -29,6 +29,8 @@ local VERSION = 1
 local HEAD, RATE, COMMAND, TIMES, METER, ENTRY = '>BBlB', '>llllB', '>BBBBllllllllllll', '>lllll', '>ll', '>ll'
 local HEAD_BYTES, RATE_BYTES, COMMAND_BYTES, ENTRY_BYTES = 11, 33, 100, 16
 
+local RETENTION_AT = 4 -- in a command
+
 local TAKE, RETURN, PEEK, RESET = 0, 1, 2, 3
 local RESUME, LOSSLESS = 1, 2 -- of limiter.Retention; 0 when a loss is waited for
 local GRANTED, EXHAUSTED, TOO_LARGE, STALE_GENERATION = 0, 1, 2, 3
