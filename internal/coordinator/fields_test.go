@@ -274,15 +274,18 @@ func TestATakeIsNotAPeek(t *testing.T) {
 	}
 }
 
-// TestASnapshotOfAPodHasNoVersionOfASecret, and the one that it was made of still has.
-func TestASnapshotOfAPodHasNoVersionOfASecret(t *testing.T) {
+// TestASnapshotOfAPodHasOnlyWhatLasts: no version of a Secret and nothing of a limit's birth.
+// The one that it was made of still has them.
+func TestASnapshotOfAPodHasOnlyWhatLasts(t *testing.T) {
 	in := func() policy.Snapshot {
 		p := whole()
 		p.Store.SecretVersion, p.Limits[0].Retention.Born = "1", []limiter.MemoryID{2}
+		p.Limits[0].Pending = true
 		return policy.Snapshot{Cluster: "c", Policies: []policy.Policy{p}, Pool: &policy.Pool{Name: "p", Coordinator: policy.Store{Address: "a", SecretVersion: "3"}}}
 	}
 	of, want := in(), in()
 	want.Policies[0].Store.SecretVersion, want.Policies[0].Limits[0].Retention.Born, want.Pool.Coordinator.SecretVersion = "", nil, ""
+	want.Policies[0].Limits[0].Pending = false
 	if diff := cmp.Diff(want, withoutSecrets(of)); diff != "" {
 		t.Errorf("a pod is created with (-want +got):\n%s", diff)
 	}

@@ -3,6 +3,8 @@ package coordinator
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -35,12 +37,17 @@ func (c *config) covers(other *config) bool {
 			return false
 		}
 		for _, l := range p.Limits {
-			if i := slices.IndexFunc(c.policies[name].Limits, func(m policy.Limit) bool { return m.Name == l.Name }); i >= 0 && c.policies[name].Limits[i].Pending && !l.Pending {
+			if !l.Pending && c.isPending(name, l.Name) {
 				return false
 			}
 		}
 	}
 	return c.pool != nil || other.pool == nil
+}
+
+// isPending reports whether a limit of a policy in c is pending.
+func (c *config) isPending(name types.NamespacedName, limit string) bool {
+	return slices.ContainsFunc(c.policies[name].Limits, func(l policy.Limit) bool { return l.Name == limit && l.Pending })
 }
 
 // withoutSecrets returns s as a pod is created with: credentials come by the stream, and

@@ -58,16 +58,6 @@ func (l *Limiter) command(ctx context.Context, k *Key, c limiter.Command) (limit
 	return r.Result, err
 }
 
-// closed returns why no take is asked for at present, nil when one may be.
-func (s *settings) closed() error {
-	if s.Pending {
-		return &store.UnavailableError{Store: "the store of " + s.Scope.String(), Cause: errPending}
-	}
-	return s.gate.closed()
-}
-
-var errPending = errors.New("the limit is new, and the controller has not been able to ask the store in which memory it begins")
-
 var errDrained = errors.New("another one is about to take over")
 
 // reset forgets refusals and debts. Credits in hand stay.

@@ -1,10 +1,12 @@
 package twotier
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // settings are the rules in force and the store they are in force for. They are
@@ -24,6 +26,16 @@ func newSettings(l *Limiter, cfg Config, gate *Gate) *settings {
 	s := &settings{Rules: RulesOf(cfg), gate: gate, swapped: past, since: time.Now()}
 	s.blank = &terms{limiter: l, settings: s, lowWater: neverLow, ends: past, Refusal: nothing}
 	return s
+}
+
+var errPending = errors.New("the limit is new, and the controller has not been able to ask the store in which memory it begins")
+
+// closed returns why no take is asked for at present, nil when one may be.
+func (s *settings) closed() error {
+	if s.Pending {
+		return &store.UnavailableError{Store: "the store of " + s.Scope.String(), Cause: errPending}
+	}
+	return s.gate.closed()
 }
 
 // neverLow is below every number of credits.
