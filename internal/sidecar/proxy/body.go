@@ -75,8 +75,6 @@ func (b *body) Read(p []byte) (int, error) {
 		b.over.Store(true)
 	}
 	switch {
-	case err != nil && b.left.Load():
-		err = errClosedByApp
 	case errors.Is(err, io.EOF):
 		withoutOwn(b.trailer)
 		if !b.passes {
@@ -181,8 +179,8 @@ func (i *inbound) finish() {
 	case i.turn <- struct{}{}:
 		<-i.turn
 	case <-late.C:
-		if i.last.Load() { // else net/http panics when it looks for the next request meanwhile
-			_ = i.stop(time.Now())
+		// Else net/http panics when it looks for the next request meanwhile.
+		if i.last.Load() && i.stop(time.Now()) == nil {
 			i.turn <- struct{}{}
 			<-i.turn
 		}

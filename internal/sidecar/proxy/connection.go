@@ -35,6 +35,8 @@ func checked(open dial) dial {
 type connection struct {
 	net.Conn
 	begins atomic.Bool          // the next write begins a request
+	wrote  atomic.Bool          // some of the request that began last
+	closed atomic.Bool          // by this side
 	sends  atomic.Pointer[body] // what ends with the connection; nil for nothing
 }
 
@@ -60,6 +62,7 @@ func (s *sending) begin(got httptrace.GotConnInfo) {
 		return
 	}
 	c.begins.Store(true)
+	c.wrote.Store(false)
 	s.by.Store(c)
 	if !got.Reused || s.once {
 		c.sends.Store(s.body)
@@ -92,7 +95,11 @@ func (c *connection) Write(p []byte) (int, error) {
 		c.sends.Store(nil) // it goes over another one
 		return 0, errClosedByApp
 	}
-	return c.Conn.Write(p)
+	n, err := c.Conn.Write(p)
+	if n > 0 && c.wrote.CompareAndSwap(false, true) && c.closed.Load() {
+		c.abandon()
+	}
+	return n, err //nolint:wrapcheck // of the connection
 }
 
 // Read implements net.Conn. An app that has begun to answer needs no more of the body.
@@ -106,13 +113,21 @@ func (c *connection) Read(p []byte) (int, error) {
 
 // Close implements net.Conn. The rest of a body that is being sent is of no use then. An
 // http.Transport waits for the next part of it, which may not come before the client has an
-// answer.
+// answer. A request of which nothing was written goes over another connection, with its body.
 func (c *connection) Close() error {
 	err := c.Conn.Close()
-	if b := c.sends.Swap(nil); b != nil && !c.begins.Load() {
-		b.abandon()
+	c.closed.Store(true)
+	if c.wrote.Load() {
+		c.abandon()
 	}
 	return err //nolint:wrapcheck // of the connection
+}
+
+// abandon ends the read of the body that is being sent.
+func (c *connection) abandon() {
+	if b := c.sends.Swap(nil); b != nil {
+		b.abandon()
+	}
 }
 
 // CloseWrite ends what the client of a tunnel sends to the app. Without it net/http

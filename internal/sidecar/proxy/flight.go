@@ -79,11 +79,9 @@ func (f *flight) land() { f.slot.Release(f.outcome()) }
 // speak over it, so it tells nothing, and neither does what we or the client ended.
 func (f *flight) outcome() concurrency.Outcome {
 	switch {
-	case f.forwarded == nil, f.gone(), f.tunnel:
-		return concurrency.Ignored
 	case f.failed:
 		return concurrency.Dropped
-	case f.streams():
+	case f.forwarded == nil, f.gone(), f.tunnel, f.streams():
 		return concurrency.Ignored
 	case !f.answered:
 		return concurrency.Dropped

@@ -223,13 +223,16 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	f, _ := w.(*flight)
 	_, unread := errors.AsType[*bodyError](err)
 	b, sent := r.Body.(*body)
-	left := sent && b.left.Load() // which net/http takes for the end of the client, too
-	ended := r.Context().Err() != nil && !left
+	ended := r.Context().Err() != nil
+	if sent && b.left.Load() { // net/http takes the end of the read for that of the client
+		unread, ended = false, false
+		w.Header().Set("Connection", "close")
+	}
 	if answer, ok := w.(interface{ refuse() }); ok {
 		answer.refuse()
 	}
 	switch {
-	case unread && !ended && !left, ended && framing.IsMalformed(r.Context()):
+	case unread && !ended, ended && framing.IsMalformed(r.Context()):
 		w.Header().Set("Connection", "close")
 		reject(w, r, problem.New(http.StatusBadRequest, "the body of the request is malformed"))
 		return
@@ -240,9 +243,6 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 		breakOff()
 	case f != nil:
 		f.failed = true
-	}
-	if left { // in the middle of a read of the body
-		w.Header().Set("Connection", "close")
 	}
 	reject(w, r, problem.New(http.StatusBadGateway, "the app behind the rate limiter did not answer"))
 }
