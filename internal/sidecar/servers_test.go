@@ -41,7 +41,7 @@ const (
 )
 
 // TestAClientThatSendsNothingMoreIsAnswered, whether the app answers at once or after the
-// client has closed its side.
+// client has closed its side, and also when the client broke off a further request.
 func TestAClientThatSendsNothingMoreIsAnswered(t *testing.T) {
 	closed := make(chan struct{}, 1)
 	_, address := inFrontOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,18 +56,27 @@ func TestAClientThatSendsNothingMoreIsAnswered(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "hello")
 	}))
-	for name, request := range map[string]string{
-		"GET": plainGet, "POST": plainPost, "HTTP/1.0": "GET / HTTP/1.0\r\nHost: a\r\n\r\n", "two": plainGet + plainPost,
-		"late": strings.Replace(plainGet, "/", "/late", 1), "late POST": strings.Replace(plainPost, "/", "/late", 1),
+	lateGet, latePost := strings.Replace(plainGet, "/", "/late", 1), strings.Replace(plainPost, "/", "/late", 1)
+	for name, c := range map[string]struct{ request, part string }{
+		"GET": {request: plainGet}, "POST": {request: plainPost}, "HTTP/1.0": {request: "GET / HTTP/1.0\r\nHost: a\r\n\r\n"},
+		"two": {request: plainGet + plainPost}, "late": {request: lateGet}, "late POST": {request: latePost}, "two, late": {request: plainPost + lateGet},
+		"and a part of a request line": {plainPost, "GET /"}, "and a part of a head": {plainGet, plainGet[:20]},
+		"and a part of a body":           {plainGet, plainPost[:len(plainPost)-1]},
+		"late, a part of a request line": {lateGet, "GET /"}, "late, a part of a head": {latePost, plainGet[:20]},
+		"late, a part of a body": {lateGet, plainPost[:len(plainPost)-1]},
 	} {
 		t.Run(name, func(t *testing.T) {
+			request := c.request
 			for range 50 {
 				conn := dial(t, address)
-				say(t, conn, request)
+				say(t, conn, request+c.part)
 				_ = conn.CloseWrite()
 				late := strings.Contains(request, "/late")
 				if late {
-					closed <- struct{}{}
+					select {
+					case closed <- struct{}{}:
+					default: // a request that failed before did not take it
+					}
 				}
 				all, err := io.ReadAll(conn)
 				if err != nil {

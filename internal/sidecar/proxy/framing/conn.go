@@ -2,7 +2,6 @@ package framing
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -103,11 +102,6 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 	c.hold(p[good:n])
 	return good, err
-}
-
-// lingers reports whether the client has closed its sending side, and waits for an answer.
-func (c *Conn) lingers(err error) bool {
-	return errors.Is(err, io.EOF) && c.half.active.Load() && c.scanner.atBoundary() && len(c.early.first) == 0 && !c.tunnel.Load()
 }
 
 // breakOff says that the connection is malformed behind the first good bytes of p.

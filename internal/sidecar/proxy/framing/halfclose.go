@@ -31,8 +31,8 @@ const firstByte = 'H'
 // begun and is between two chunks, that is a zero in front of the next one's size (RFC 9112,
 // section 7.1). Elsewhere the next part of the answer shows it.
 type halfClose struct {
-	active atomic.Bool   // a request is being answered
-	wake   chan struct{} // the deadline of reads changed, or the connection was closed
+	answered atomic.Uint64 // requests
+	wake     chan struct{} // the deadline of reads changed, or the connection was closed
 
 	mu      sync.Mutex // held while something is written
 	begun   bool       // something of the answer was
@@ -47,13 +47,23 @@ func State(conn net.Conn, s http.ConnState) {
 	if !ok {
 		return
 	}
-	if s == http.StateActive {
+	if s == http.StateIdle { // net/http does not call a request active that it has read with the one before
 		c.half.mu.Lock()
 		c.half.begun, c.half.between, c.half.ahead, c.half.tried = false, false, false, false
 		c.half.mu.Unlock()
+		c.half.answered.Add(1)
 	}
-	c.half.active.Store(s == http.StateActive)
 }
+
+// lingers reports whether the client has closed its sending side, and waits for an answer:
+// one that left in the middle of that request's body does not.
+func (c *Conn) lingers(err error) bool {
+	return errors.Is(err, io.EOF) && c.awaited() > 0 && (c.scanner.betweenBodies() || c.awaited() > 1) &&
+		len(c.early.first) == 0 && !c.tunnel.Load()
+}
+
+// awaited returns how many requests with a complete head are not answered.
+func (c *Conn) awaited() uint64 { return c.scanner.heads - c.half.answered.Load() }
 
 // Between says of the answer to the request with this context whether it is between two
 // chunks: all that was written of it are whole ones, and at least the last one follows.
@@ -87,7 +97,7 @@ func (c *Conn) linger(p []byte) (int, error) {
 			return n, err // the deadline, or that the connection was closed
 		}
 		switch {
-		case !c.half.active.Load():
+		case c.awaited() == 0:
 			return 0, io.EOF
 		case isReset(c.Conn):
 			return 0, syscall.ECONNRESET

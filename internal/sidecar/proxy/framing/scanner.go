@@ -37,6 +37,7 @@ type scanner struct {
 	matched int    // bytes of the preface
 	partial []byte // of a line whose end did not come yet
 	skip    uint64 // bytes of a body that are left
+	heads   uint64 // that have ended
 	head    head
 }
 
@@ -88,6 +89,9 @@ func (s *scanner) inHead() bool { return s.next == requestLine || s.next == head
 func (s *scanner) atBoundary() bool {
 	return s.next == requestLine && s.skip == 0 && len(s.partial) == 0
 }
+
+// betweenBodies reports whether every message whose head has ended is complete.
+func (s *scanner) betweenBodies() bool { return s.inHead() && s.skip == 0 }
 
 // awaitsAnswer reports whether what comes next is behind a request for another protocol: it
 // is not known whether it is HTTP.
@@ -155,6 +159,7 @@ func (s *scanner) endHead() (reason string) {
 	if reason := s.head.framing(); reason != "" {
 		return reason
 	}
+	s.heads++
 	s.next = requestLine
 	if s.head.chunked {
 		s.next = chunkSize
