@@ -60,7 +60,12 @@ func erasOf(known []clock.Era) (all []era) {
 	return all
 }
 
-// catchesUp returns when the clock shows the newest instant that it ever showed.
+// noticeTime is how long the controller may take to notice that a store's clock was set
+// back: it looks about every 15 s, and not while it or the store is away. Up to then the clock
+// may have gone on, for all it knows.
+const noticeTime = 60 * time.Second
+
+// catchesUp returns when the clock shows the newest instant that it may have shown.
 func (s *store) catchesUp() time.Time {
 	if s.asked != nil {
 		return time.Time{} // it never goes back
@@ -68,12 +73,16 @@ func (s *store) catchesUp() time.Time {
 	return caughtUp(s.clock.Eras())
 }
 
-// caughtUp returns when a clock shows the newest instant that it showed in its eras.
+// caughtUp returns when a clock shows the newest instant that it showed in its eras, or would
+// have shown when it was noticed that it was set back.
 func caughtUp(eras []clock.Era) time.Time {
 	last := eras[len(eras)-1]
 	newest := last.From
 	for i, e := range eras[:len(eras)-1] {
 		ended := eras[i+1].From
+		if eras[i+1].At(ended).Before(e.At(ended)) {
+			ended = ended.Add(noticeTime)
+		}
 		newest = later(newest, ended.Add(e.At(ended).Sub(last.At(ended))))
 	}
 	return newest
