@@ -13,10 +13,10 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
-// CacheOptions returns options that keep of every pod only what this package and
-// internal/resolve read, and the addresses of controllers, since every pod of the cluster
-// is cached, and of other objects nothing that only their authors and the API server read.
-// What is cached must not be sent to the API server whole.
+// CacheOptions returns options that trim objects. Every pod of the cluster is cached, so a
+// pod keeps only the fields that this package and internal/resolve read, and the addresses
+// of controllers. Other objects lose the fields that only their authors and the API server
+// read. A cached object must not be sent to the API server whole.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: trimPod}},

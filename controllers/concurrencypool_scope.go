@@ -115,7 +115,7 @@ func (s *poolScope) sessions() map[string]coordinator.PoolSession {
 	return speaking(s.observation.Sessions, func(p coordinator.PoolSession) coordinator.Session { return p.Session })
 }
 
-// roster returns who has to enforce the pool.
+// roster returns the pods that have to enforce the pool.
 func (s *poolScope) roster() *roster {
 	r := &roster{
 		kind: "pool", generation: s.pool.Generation, version: translate.Generation(s.pool),

@@ -23,20 +23,22 @@ type Events interface {
 }
 
 var (
-	// eventful are the conditions whose changes are recorded: whether the object is in force,
-	// by whom, and whether it grants anything. Others follow traffic and stores, and have metrics.
+	// eventful lists the conditions whose changes are recorded: whether the object is in force,
+	// on which pods, and whether it grants anything. Others follow traffic and stores, and have
+	// metrics.
 	eventful = []string{v1alpha1.AcceptedCondition, v1alpha1.ProgrammedCondition, v1alpha1.ConnectedCondition, v1alpha1.LearningCondition, v1alpha1.KeysFullCondition}
-	// normal are the reasons that nobody has to act upon.
+	// normal lists the reasons that need no action.
 	normal = []string{v1alpha1.AcceptedReason, v1alpha1.ProgrammedReason, v1alpha1.ReconcilingReason, v1alpha1.ConnectedReason, v1alpha1.LearnedReason}
-	// initial are the reasons with which most objects begin. As first verdicts they are no
-	// news: thousands of new objects would have twice as many Events, each a write, which
-	// say what the status says.
+	// initial lists the reasons with which most objects begin. First verdicts with these
+	// are not recorded: thousands of new objects would have twice as many Events, each a
+	// write, that repeat the status.
 	initial = []string{v1alpha1.AcceptedReason, v1alpha1.NoEnforcersReason}
 )
 
-// record writes an Event for each condition of the object that got another status or
-// reason than it had, but for what most objects begin with. Counts and names in messages change all the time and are no news;
-// neither is that a condition cannot be judged, as after every change of the leader.
+// record writes an Event for each condition of the object whose status or reason changed,
+// except to those that most objects begin with. Counts and names in messages change all the
+// time and are not recorded. Nor is a condition that cannot be judged, as after every change of
+// the leader.
 func record(to Events, object client.Object, kind string, had, has []metav1.Condition) {
 	about := referenceTo(object, kind)
 	// Recorders count what is alike in all but its note as one Event: a condition that

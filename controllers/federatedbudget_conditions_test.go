@@ -335,7 +335,7 @@ func TestConditionsOfABudget(t *testing.T) {
 	}
 }
 
-// What the region says while it works by another generation is not said of this one.
+// An observation of the region under another generation does not apply to this one.
 func TestABudgetIsObservedUnderItsGeneration(t *testing.T) {
 	s := newBudgetScope()
 	said := s.observation

@@ -35,7 +35,7 @@ func connected(s *budgetScope) metav1.Condition {
 	return condition.False(kind, said.reason, message+"; meanwhile "+s.meanwhile()+"; "+said.cure+s.escrow())
 }
 
-// answering says who grants.
+// answering says which cluster keeps the budget.
 func (s *budgetScope) answering() string {
 	if s.keeps() {
 		return "this cluster keeps the budget for all members"

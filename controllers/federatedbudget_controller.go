@@ -23,8 +23,9 @@ import (
 )
 
 // FederatedBudgetReconciler reports how this cluster takes part in the budgets that it
-// shares with others. What draws from them follows the objects by itself; sidecars
-// learn of a change by the policies that refer to a budget. It runs on the leader only.
+// shares with others. The runtime that draws from them follows the objects by itself;
+// sidecars learn of a change by the policies that refer to a budget. It runs on the
+// leader only.
 type FederatedBudgetReconciler struct {
 	Client  client.Client // reads from a cache with CacheOptions
 	Budgets Budgets
@@ -73,7 +74,7 @@ func (r *FederatedBudgetReconciler) Reconcile(ctx context.Context, req ctrl.Requ
 	s := &budgetScope{budget: &v1alpha1.FederatedBudget{}, cluster: r.Cluster, now: r.Clock.Now()}
 	if err := r.Client.Get(ctx, req.NamespacedName, s.budget); err != nil {
 		if apierrors.IsNotFound(err) {
-			// What draws from it gives back what it has; grants end with their window.
+			// The runtime gives back what it has; grants end with their window.
 			r.memory.drop(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}

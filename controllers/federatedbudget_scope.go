@@ -46,8 +46,8 @@ func (s *budgetScope) stranger() string {
 		s.cluster, nameSome(names))
 }
 
-// observe takes over what the runtime knows. What it says while it works by another
-// generation is not about this one.
+// observe takes over what the runtime knows, unless the runtime works by another
+// generation.
 func (s *budgetScope) observe(o budget.Observation) {
 	if o.Generation != translate.Generation(s.budget) {
 		o = budget.Observation{}
@@ -61,8 +61,8 @@ func (s *budgetScope) running() bool { return s.observation.Generation != 0 }
 // connected reports whether the coordinator answers.
 func (s *budgetScope) connected() bool { return s.running() && s.observation.Link.Problem == "" }
 
-// learning reports whether the coordinator answers and grants nothing. What it said of
-// a window that is over by now says nothing of the next.
+// learning reports whether the coordinator answers and grants nothing. Its answer about
+// a window that is over says nothing about the next.
 func (s *budgetScope) learning() bool { return s.connected() && s.observation.Learning.After(s.now) }
 
 // ledger returns the budget as its coordinator shows it, nil while it does not.
@@ -78,7 +78,7 @@ func (s *budgetScope) keeps() bool {
 	return s.enforced.Hub == nil && s.enforced.Coordinator.Type == policy.ControllerStore
 }
 
-// root is how messages call who keeps the budget.
+// root returns the name that messages use for the keeper of the budget.
 func (s *budgetScope) root() string {
 	switch {
 	case s.keeps():
@@ -91,7 +91,8 @@ func (s *budgetScope) root() string {
 	return "the hub at " + s.enforced.Hub.Endpoint
 }
 
-// credentials is how messages call the Secret by which this cluster proves who it is.
+// credentials returns the name that messages use for the Secret by which this cluster
+// proves its identity.
 func (s *budgetScope) credentials() string {
 	secret := s.enforced.Coordinator.Secret
 	if s.enforced.Hub != nil {

@@ -36,7 +36,7 @@ func budgetStatusOf(s *budgetScope) v1alpha1.FederatedBudgetStatus {
 	return status
 }
 
-// rootStatus says who divides the limit.
+// rootStatus returns the status of the root, which divides the limit.
 func (s *budgetScope) rootStatus() *v1alpha1.BudgetRoot {
 	root := &v1alpha1.BudgetRoot{State: s.rootState(), Term: s.observation.Root.Term, Since: microTime(s.observation.Root.Since)}
 	switch {

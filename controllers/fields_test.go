@@ -98,7 +98,7 @@ func TestEveryFigureOfABudgetIsShown(t *testing.T) {
 		return []any{status.Overshoot, status.WindowEnd, status.UnderUtilization, coordination(f), s.used("us-east")}, nil
 	},
 		"Figures.Generation", "Figures.Verdict", "Figures.Silent", "Overshoot.WorstBound", // which conditions show
-		"Closed.Index", "Closed.Limit", "Closed.Granted", "MemberUsage.Granted", "MemberUsage.Refused", "MemberUsage.Complete", // of which Δ and U are made
+		"Closed.Index", "Closed.Limit", "Closed.Granted", "MemberUsage.Granted", "MemberUsage.Refused", "MemberUsage.Complete", // Δ and U are made of these
 		"Overshoot.Completeness", "Overshoot.Excess") // which a budget does not have
 }
 
@@ -181,7 +181,8 @@ func TestTheStoreThatAStatusNames(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatIsNotAcceptedForgetsNothing of which store serves and which reset began.
+// TestAPolicyThatIsNotAcceptedForgetsNothing about the store that serves and the reset
+// that began.
 func TestAPolicyThatIsNotAcceptedForgetsNothing(t *testing.T) {
 	s := newScope(func(s *scope) { s.invalid = errors.New("no") })
 	s.policy.Status.Store, s.policy.Status.Reset = &v1alpha1.StoreStatus{Failed: 1}, &v1alpha1.ResetStatus{Request: "r"}

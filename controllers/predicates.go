@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// podMatters lets those updates of a pod pass that change who selects it or
-// whether it enforces: labels, phase, and the start of its deletion.
+// podMatters passes the updates of a pod that change which objects select it or whether
+// it enforces: labels, phase, and the start of its deletion.
 func podMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Pod)

@@ -158,7 +158,8 @@ func (s *scope) weakened(g *v1alpha1.Guarantee) *v1alpha1.Guarantee {
 	return g
 }
 
-// elsewhere says where the rest is of which this cluster's figures are a part.
+// elsewhere says where the figures of all clusters are; this cluster's are a part of
+// them.
 func (s *scope) elsewhere() string {
 	return s.ofBudgets("; what all clusters together admitted is in the status of FederatedBudget ")
 }

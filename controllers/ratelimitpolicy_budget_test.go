@@ -71,7 +71,7 @@ func TestAPolicyWithoutItsBudget(t *testing.T) {
 	}
 }
 
-// The weakest of what a policy's counters rest on is its grade.
+// The grade of a policy is the weakest of those that its counters rest on.
 func TestTheGuaranteeFollowsTheBudget(t *testing.T) {
 	const own = "a controller that takes over grants nothing from windows whose grants it may not know"
 	weak := v1alpha1.Guarantee{Grade: v1alpha1.HardExceptSplitBrainGuarantee, Reason: "2 replicas"}

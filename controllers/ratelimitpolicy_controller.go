@@ -139,9 +139,9 @@ func (r *RateLimitPolicyReconciler) gather(ctx context.Context, s *scope) error 
 	return nil
 }
 
-// publish makes the fleet look at the namespace again when the policy or the set
-// of its enforcers changed. What a sidecar receives is resolved then, from the
-// cache; a sidecar that connects later receives it by itself.
+// publish makes the fleet look at the namespace again when the policy or the set of its
+// enforcers changed. The snapshot of a sidecar is resolved then, from the cache; a
+// sidecar that connects later receives it by itself.
 func (r *RateLimitPolicyReconciler) publish(s *scope) {
 	name := client.ObjectKeyFromObject(s.policy)
 	if r.memory.publish(name, fingerprint(s)) {
@@ -203,7 +203,7 @@ func (s *scope) again() time.Duration {
 	return sooner(figuresEvery(s.policy.UID), s.move.step.Again)
 }
 
-// sooner returns the shorter of two waits, of which zero is none.
+// sooner returns the shorter of two waits. Zero stands for no wait.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b

@@ -22,8 +22,8 @@ type withholding struct {
 	until  time.Time
 }
 
-// unsteady is how far the end of what is withheld may move from one report to the next:
-// pods report the time that is left, and reports take theirs.
+// unsteady is how far the end of a withheld grant may move from one report to the next:
+// pods report the time that is left, and reports are delayed.
 const unsteady = 5 * time.Second
 
 // learns takes over which limits of the spec grant nothing now, ordered by name.

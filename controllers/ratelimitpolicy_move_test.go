@@ -23,7 +23,7 @@ func TestWhoHoldsOn(t *testing.T) {
 		return func(name string) func(*scope) {
 			return func(s *scope) {
 				p := &policy.Policy{Generation: translate.Generation(s.policy), Store: of, Since: 7, Draining: true}
-				p.Store.SecretVersion = "9" // of which nothing depends
+				p.Store.SecretVersion = "9" // nothing depends on it
 				for _, c := range change {
 					c(p)
 				}

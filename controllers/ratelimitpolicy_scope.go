@@ -125,7 +125,7 @@ func (s *scope) carry(limit string) int64 {
 	return 0
 }
 
-// roster returns who has to enforce the policy.
+// roster returns the pods that have to enforce the policy.
 func (s *scope) roster() *roster {
 	r := &roster{
 		kind: "policy", checked: true, generation: s.policy.Generation, version: translate.Generation(s.policy),

@@ -62,8 +62,8 @@ func perSecond(limits []v1alpha1.LimitStatus, figure func(v1alpha1.LimitStatus) 
 	return fmt.Sprintf("%d/s", sum)
 }
 
-// dated marks a figure that is older than the newest window, of which not every
-// sidecar reported, or that leaves out pods that nothing limits: 0 ≤ 0 ?
+// dated marks a figure that is older than the newest window, which not every sidecar
+// has reported, or that leaves out pods that nothing limits: 0 ≤ 0 ?
 func dated(column string, conditions []metav1.Condition) string {
 	bound := meta.FindStatusCondition(conditions, v1alpha1.WithinBoundCondition)
 	if column == v1alpha1.NotMeasured || bound == nil ||

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-dev/weir/internal/coordinator"
 )
 
-// A roster is who has to enforce a version of an object, and who says that it does.
+// A roster holds the pods that have to enforce a version of an object, and the sessions
+// that report whether they do.
 type roster struct {
 	kind       string // as messages call the object
 	checked    bool   // the check API decides by it
@@ -21,7 +22,7 @@ type roster struct {
 	sessions   map[string]coordinator.Session // that speaks for each pod, by the pod's UID
 }
 
-// programmed speaks of what sidecars acknowledged, never of what was sent.
+// programmed judges by what sidecars acknowledged, never by what was sent.
 //
 //	enforcers  lagging  idle  uninjected   status  reason
 //	none       –        –     any          False   NoEnforcers

@@ -43,7 +43,7 @@ const (
 	quiet = 400 * time.Millisecond
 )
 
-// What all tests of the suite share: each uses a namespace of its own.
+// All tests of the suite share these; each test uses a namespace of its own.
 var (
 	server  client.Client // reads from the API server
 	fleet   = newFakeFleet()

@@ -82,8 +82,8 @@ func TestStatusOfOlderDefinitionsIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// dropFigures leaves of what a definition says of a status the conditions, and what a move to
-// another store goes on from.
+// dropFigures drops from the status in a definition all but the conditions, and the fields
+// that a move to another store goes on from.
 func dropFigures(crd *apiextensionsv1.CustomResourceDefinition) {
 	for i := range crd.Spec.Versions {
 		properties := crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties

@@ -32,7 +32,7 @@ import (
 	"github.com/weir-dev/weir/internal/version"
 )
 
-// Names of what the controller keeps in its namespace.
+// Names of the objects that the controller keeps in its namespace.
 const (
 	leaseName      = "weir-controller"
 	secretName     = "weir-certificates"

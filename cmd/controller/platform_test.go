@@ -39,7 +39,7 @@ func (idle) GetEventRecorder(string) recorder.EventRecorder {
 }
 func (idle) Elected() <-chan struct{} { return make(chan struct{}) }
 
-// withAll returns a platform of which every option is chosen and nothing runs.
+// withAll returns a platform with every option chosen and nothing running.
 func withAll(t *testing.T) *platform {
 	t.Helper()
 	o, err := parse([]string{

@@ -17,8 +17,8 @@ import (
 )
 
 // run is the whole process but for its exit code: it returns when ctx is done and
-// everything has stopped, or when something failed that a restart may cure. What is
-// asked for goes to out, the log to errOut.
+// everything has stopped, or when something failed that a restart may cure. Requested
+// output goes to out, the log to errOut.
 func run(ctx context.Context, args []string, env func(string) string, out, errOut io.Writer) error {
 	o, err := parse(args, env, out)
 	if errors.Is(err, pflag.ErrHelp) || errors.Is(err, errVersion) {
@@ -61,5 +61,6 @@ func start(ctx context.Context, o *options) error {
 	return p.manager.Start(ctx)
 }
 
-// identity is who this process is among the replicas, for as long as it lives.
+// identity returns the name of this process among the replicas, for as long as it
+// lives.
 func (o *options) identity(host, nonce string) string { return cmp.Or(o.podName, host) + "_" + nonce }

@@ -286,7 +286,8 @@ func (c *cluster) expectReason(t *testing.T, kind, reason string) {
 	}, patience).Should(Equal(reason))
 }
 
-// events are kinds of what the Events of the namespace shop are about, and their reasons.
+// events returns the kinds of the objects that the Events of the namespace shop are
+// about, and their reasons.
 func (c *cluster) events(ctx context.Context) ([]string, error) {
 	var list eventsv1.EventList
 	err := c.client.List(ctx, &list, client.InNamespace(shop))
