@@ -26,7 +26,7 @@ type config struct {
 	inbound      []inbound
 	appAddress   string // host that the app is found at
 	probes       []probe.Target
-	probeToken   string // that who asks for one of the probes has to name
+	probeToken   string // that a request for one of the probes has to name
 	checkAddress string
 	rlsAddress   string // empty: not served
 	adminAddress string

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// lacking are stores of which there are none.
+// lacking opens no stores.
 type lacking struct{}
 
 var errLacking = errors.New("there is no such store")

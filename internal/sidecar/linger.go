@@ -10,12 +10,11 @@ import (
 // lingerPause is the time from one look at the app to the next.
 const lingerPause = 250 * time.Millisecond
 
-// linger goes on serving for as long as the app does, at most for the time that is
-// configured. A sidecar in the classic form is signalled to stop at the same time as the
-// app, while those who send requests have yet to hear that the pod ends: without a
-// sidecar the app would take what comes until it closes its port, so that is until
-// when the sidecar takes it. Connections that are kept for later requests end with
-// the one they are at, for the app's would.
+// linger goes on serving for as long as the app does, at most for the configured time. A
+// sidecar in the classic form is signalled to stop at the same time as the app, while
+// clients have yet to hear that the pod ends. Without a sidecar the app would take
+// requests until it closes its port, so the sidecar takes them until then. Connections
+// that are kept for later requests end with the one they are at, as the app's would.
 func (p *process) linger(ctx context.Context, f *front, failed <-chan error) error {
 	if p.cfg.linger == 0 {
 		return nil

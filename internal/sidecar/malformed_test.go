@@ -116,8 +116,8 @@ func TestAMalformedRequestSparesTheOthersOfItsConnection(t *testing.T) {
 	})
 }
 
-// FuzzStream looks for a stream of requests of which more reach the app, or others, than
-// a strict parser reads.
+// FuzzStream looks for a stream of requests that brings more requests to the app, or
+// others, than a strict parser reads.
 func FuzzStream(f *testing.F) {
 	for i, stream := range framingtest.Known() {
 		if i%60 == 0 && len(stream) < 1000 {

@@ -265,8 +265,8 @@ func TestAnEarlyAnswerArrives(t *testing.T) {
 	})
 }
 
-// TestLargeBodiesTakeNoMemory sends a body both ways. What client, sidecar and app
-// together take from the system on the way is bounded.
+// TestLargeBodiesTakeNoMemory sends a body both ways. The memory that client, sidecar
+// and app together take from the system on the way is bounded.
 func TestLargeBodiesTakeNoMemory(t *testing.T) {
 	overBoth(t, func(t *testing.T, c *http.Client) {
 		size := int64(1 << 30)

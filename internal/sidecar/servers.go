@@ -92,8 +92,8 @@ func (s *server) serve() error {
 	return nil
 }
 
-// drain accepts no more connections and waits for the requests in flight until
-// ctx is done. What is still in flight then is cut off.
+// drain accepts no more connections and waits for the requests in flight until ctx is
+// done. Requests still in flight then are cut off.
 func (s *server) drain(ctx context.Context) {
 	if s.http.Shutdown(ctx) != nil {
 		s.close()

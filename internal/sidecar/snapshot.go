@@ -38,8 +38,8 @@ func (p *process) begin() error {
 	return nil
 }
 
-// adopt puts an encoded snapshot in force, or leaves all as it is. Of what is refused in
-// it the last good version stays.
+// adopt puts an encoded snapshot in force, or leaves all as it is. For a part that is
+// refused, the last good version stays.
 func (p *process) adopt(data []byte) (policy.Refusals, error) {
 	snapshot, refused, err := policy.DecodeParts(data)
 	if err != nil {

@@ -29,8 +29,8 @@ func tunnelApp(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// switchProtocols greets the client over a connection that is no HTTP from then on. It is
-// nil when there is none.
+// switchProtocols greets the client over a connection that is not HTTP from then on. It
+// is nil when there is none.
 func switchProtocols(w http.ResponseWriter) net.Conn {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -56,7 +56,7 @@ func openTunnel(t *testing.T, address string) (net.Conn, *bufio.Reader) {
 	return conn, reader
 }
 
-// TestTunnelsCarryAnyBytes both ways: once the protocol has changed they are no HTTP.
+// TestTunnelsCarryAnyBytes both ways: once the protocol has changed they are not HTTP.
 func TestTunnelsCarryAnyBytes(t *testing.T) {
 	_, address := inFrontOf(t, http.HandlerFunc(tunnelApp))
 	conn, reader := openTunnel(t, address)

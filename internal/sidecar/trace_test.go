@@ -22,7 +22,7 @@ type traceCollector struct {
 	collector.UnimplementedTraceServiceServer
 	mu    sync.Mutex
 	spans []*wire.Span
-	from  map[string]string // attributes of what sends them
+	from  map[string]string // attributes of their sender
 }
 
 func (c *traceCollector) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {

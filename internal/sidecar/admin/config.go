@@ -24,7 +24,7 @@ type Source interface {
 }
 
 // A Config shows what is in force, rules and the values of their overrides included. It
-// is for those who have access to the pod, so it belongs on the loopback address, where
+// is for users with access to the pod, so it belongs on the loopback address, where
 // kubectl port-forward finds it.
 type Config struct {
 	Mode   enforce.Mode

@@ -1,4 +1,4 @@
-// Package admin serves what people and machines look at: metrics and readiness to
-// everybody, and the configuration in force to those who have access to the pod. Nothing
-// of it shows a secret, or a key that a request came with.
+// Package admin serves metrics and readiness to everybody, and the configuration in
+// force to users with access to the pod. It shows neither secrets nor keys that requests
+// came with.
 package admin

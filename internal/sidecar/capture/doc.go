@@ -12,14 +12,14 @@
 //	    }
 //	}
 //
-// There is no other chain. What the pod itself sends does not pass prerouting but
-// for what it sends to itself, which comes in by the loopback device and is left
-// alone. (Its addresses are settled as it goes out, so Linux would not translate
-// them here anyway; the rule says it for readers.) So init containers and the app keep their network whether the sidecar
-// runs or not, and the sidecar reaches the app at the pod's own address. What a
-// pod forwards for others is not addressed to it and is left alone as well.
+// There is no other chain. Packets that the pod sends do not pass prerouting, except those to
+// itself, which come in by the loopback device and are left alone. (Its addresses are settled
+// as it goes out, so Linux would not translate them here anyway; the rule says it for readers.)
+// So init containers and the app keep their network whether the sidecar runs or not, and the
+// sidecar reaches the app at the pod's own address. Packets that a pod forwards for others are
+// not addressed to it and are left alone as well.
 //
-// The rules are spoken to the kernel by netlink: the image needs no program nft
-// or iptables, and the rules of others (kube-proxy's, a CNI plugin's, a mesh's)
-// are in tables of their own.
+// The rules are sent to the kernel by netlink: the image needs no program nft or
+// iptables, and the rules of others (kube-proxy's, a CNI plugin's, a mesh's) are in
+// tables of their own.
 package capture

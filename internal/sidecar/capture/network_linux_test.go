@@ -114,7 +114,7 @@ func (n *network) serve(t *testing.T, port int, name string) {
 	}()
 }
 
-// ask returns the name of who answers at the address, or why nobody does.
+// ask returns the name of the server that answers at the address, or why none does.
 func (n *network) ask(address string) string {
 	var name []byte
 	if err := n.do(func() error {
@@ -131,7 +131,8 @@ func (n *network) ask(address string) string {
 	return string(name)
 }
 
-// requireAnswers asks at each address and compares who answers.
+// requireAnswers asks at each address and compares the names of the servers that
+// answer.
 func (n *network) requireAnswers(t *testing.T, want map[string]string) {
 	t.Helper()
 	for address, name := range want {

@@ -193,8 +193,8 @@ func TestKeysThatMatter(t *testing.T) {
 	})
 }
 
-// TestAKeyIsHotByTheMostHolders: a key that is spread over four holders, of which
-// two are gone when the window ends, is beyond its part of the limit all the same.
+// TestAKeyIsHotByTheMostHolders: a key that is spread over four holders is beyond its
+// part of the limit even if two of them are gone when the window ends.
 func TestAKeyIsHotByTheMostHolders(t *testing.T) {
 	b := NewBook(hash)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 100, Holders: 4})

@@ -14,10 +14,10 @@ const (
 	reportedHottest = 20
 )
 
-// A sketch holds the keys that were asked for most over many rows, in bounded
-// memory: Space-Saving (Metwally, Agrawal and El Abbadi 2005), merged row by row
-// (Agarwal et al. 2012). What a row counts of a kept key is exact; only what the
-// key was asked for before it was kept is not known, and that is bounded.
+// A sketch holds the keys that were asked for most over many rows, in bounded memory:
+// Space-Saving (Metwally, Agrawal and El Abbadi 2005), merged row by row (Agarwal et
+// al. 2012). A row's count of a kept key is exact; only the demand for the key before
+// it was kept is not known, and that is bounded.
 type sketch struct {
 	mu     sync.Mutex // guards the rest
 	keys   []hotKey
@@ -36,7 +36,7 @@ type hotKey struct {
 func (k *hotKey) least() int64 { return k.admitted + k.refused }
 func (k *hotKey) most() int64  { return k.least() + k.missed }
 
-// absorb adds what rows that are over counted. What a row counts later is left out.
+// absorb adds the counts of rows that are over. Later counts of a row are left out.
 func (s *sketch) absorb(rows []*row) {
 	if len(rows) == 0 {
 		return
@@ -51,7 +51,8 @@ func (s *sketch) absorb(rows []*row) {
 	}
 }
 
-// with returns the sketch of what was absorbed and of the rows that were not.
+// with returns the sketch of the rows that were absorbed and of those of rows that were
+// not.
 func (s *sketch) with(rows []*row) *sketch {
 	s.mu.Lock()
 	defer s.mu.Unlock()

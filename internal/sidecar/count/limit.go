@@ -229,8 +229,8 @@ func (l *Limit) open(t tuple, e *Event, now time.Time) *row {
 	return r
 }
 
-// hasten ends the rows that t, which is open, shows to be over; mu is held. What
-// is known of their ends is an estimate, and for some algorithms a poor one.
+// hasten ends the rows that t, which is open, shows to be over; mu is held. Their known
+// ends are estimates, and for some algorithms poor ones.
 func (l *Limit) hasten(t tuple, now time.Time) {
 	shape, lag := t.shape(), l.settings.Load().Lag
 	for _, r := range l.rows {
@@ -240,8 +240,8 @@ func (l *Limit) hasten(t tuple, now time.Time) {
 	}
 }
 
-// Bounds of what is kept for one limit. Those of keys are over all tuples, in
-// multiples of Settings.MaxKeys.
+// Bounds of the rows and keys that are kept for one limit. Those of keys are over all
+// tuples, in multiples of Settings.MaxKeys.
 const (
 	maxRows  = 1024             // tuples of windows
 	keptKeys = 2                // beyond them a row goes when everything was sent
@@ -310,8 +310,8 @@ func (l *Limit) pruneSums(now time.Time, most int) {
 	l.summed = summed
 }
 
-// isCrowded reports whether what ended so long ago has to give way when that many
-// keys are kept.
+// isCrowded reports whether a row that has been over for since has to give way when the
+// given number of keys is kept.
 func isCrowded(keys, maxKeys int, since time.Duration) bool {
 	return keys > mostKeys*maxKeys || keys > keptKeys*maxKeys && since > asking
 }

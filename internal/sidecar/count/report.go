@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// Bounds of a LimitReport. What does not fit waits for the next one.
+// Bounds of a LimitReport. The rest waits for the next one.
 const (
 	maxRowsAtOnce  = 256
 	maxKeysAtOnce  = 16_384 // about a megabyte

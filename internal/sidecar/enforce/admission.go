@@ -73,8 +73,8 @@ func (a *Admission) Wait(ctx context.Context) error {
 	}
 }
 
-// Settle charges what a response says its request cost, in its header or, at the
-// end, in its trailer. What neither says stays as it was charged. It reports
+// Settle charges what a response says its request cost, in its header or, at the end,
+// in its trailer. A cost that neither says stays as it was charged. Settle reports
 // whether the header says all that limits want to know.
 func (a *Admission) Settle(header http.Header) (all bool) {
 	all = true

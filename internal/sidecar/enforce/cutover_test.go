@@ -149,8 +149,8 @@ func TestAPolicyMovesBetweenStoresUnderLoad(t *testing.T) {
 }
 
 // TestADrainIsOverWhenItsLastDecisionIs holds a decision inside a store while the
-// policy begins to drain: Apply returns after it, for whoever is told so may let
-// another store serve.
+// policy begins to drain: Apply returns after it, since its caller may then let another
+// store serve.
 func TestADrainIsOverWhenItsLastDecisionIs(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	only := &engine{closed: make(chan struct{})}

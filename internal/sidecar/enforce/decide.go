@@ -152,7 +152,7 @@ func (l *limit) judge(s share) (share, *Refusal) {
 	}
 }
 
-// neverAdmits reports whether d is a refusal of what is never admitted. A refusal
+// neverAdmits reports whether d refuses a request that is never admitted. A refusal
 // that is remembered does not say so.
 func (l *limit) neverAdmits(value string, cost int64, d twotier.Decision) bool {
 	return d.Reason == limiter.TooLarge || cost > 1 && cost > l.params(value).MostAtOnce()
@@ -173,8 +173,8 @@ func (l *limit) refuse(why *Refusal) *Refusal {
 	return why
 }
 
-// cancel takes back what was granted to a request that does not pass. What was paid
-// along with it is not part of that.
+// cancel takes back what was granted to a request that does not pass, but not what was
+// paid along with it.
 func cancel(taken []share) {
 	for i := range taken {
 		s := &taken[i]

@@ -89,9 +89,9 @@ func (l *limit) engineConfig(holders int64) twotier.Config {
 	}
 }
 
-// onUnavailable returns what the limit does while its store is away. Of a budget that
-// clusters share a pod does not know what is left for it alone, so there is no share to
-// enforce.
+// onUnavailable returns what the limit does while its store is away. A pod does not
+// know what part of a budget that clusters share is left for it alone, so there is no
+// share to enforce.
 func (l *limit) onUnavailable() twotier.Action {
 	action := actions[l.Policy.OnStoreUnavailable]
 	if l.Limit.Budget != nil && action == twotier.LocalShare {

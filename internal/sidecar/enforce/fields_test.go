@@ -40,7 +40,7 @@ func TestEveryFieldOfADecisionIsCounted(t *testing.T) {
 		l := &limit{CompiledLimit: &policy.CompiledLimit{Policy: &policy.Policy{Since: d.Since}}, windowCoupled: d.Coupled, shadow: d.Shadow}
 		s := share{limit: l, value: d.Value, cost: d.Cost, decision: d.Decision}
 		return s.event(), nil
-	}, "Decision.Reason", "Decision.Limit", "Decision.Remaining", "Decision.RetryAfter", "Decision.Delay") // of which nothing is counted
+	}, "Decision.Reason", "Decision.Limit", "Decision.Remaining", "Decision.RetryAfter", "Decision.Delay") // these are not counted
 }
 
 func TestEveryFieldOfAnEngineIsReported(t *testing.T) {

@@ -139,7 +139,7 @@ func admit(t testing.TB, e *enforce.Enforcer, n int, line string) (admitted int)
 	return admitted
 }
 
-// sessions numbers sessions, each of which is sent everything again.
+// sessions numbers sessions. Each is sent everything again.
 var sessions atomic.Uint64
 
 // counted returns what the enforcer reports of the limit, summed over its rows.

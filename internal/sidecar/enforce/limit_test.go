@@ -52,8 +52,8 @@ func TestSomeKeysHaveLimitsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestTenantsKeepTheirPart: where parts are reserved, a tenant that asks for more than its part cannot have
-// that of one who has not asked yet.
+// TestTenantsKeepTheirPart: where parts are reserved, a tenant that asks for more than its part
+// cannot have that of one that has not asked yet.
 func TestTenantsKeepTheirPart(t *testing.T) {
 	e := newEnforcer(t, newStore(frozen))
 	p := policyOf(limitOf("fair", 40, func(l *policy.Limit) {

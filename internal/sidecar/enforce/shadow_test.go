@@ -14,9 +14,9 @@ import (
 
 func inShadow(l *policy.Limit) { l.Mode = policy.Shadow }
 
-// TestALimitInShadowCountsExactlyWhatPasses: what an enforced limit refuses is no
-// demand of one in shadow, wherever that stands in the policy, and what one in
-// shadow refuses costs the others nothing.
+// TestALimitInShadowCountsExactlyWhatPasses: a request that an enforced limit refuses
+// is not demand of one in shadow, wherever that stands in the policy. A request that
+// one in shadow refuses costs the others nothing.
 func TestALimitInShadowCountsExactlyWhatPasses(t *testing.T) {
 	for _, mode := range []policy.ConsistencyMode{policy.Leased, policy.CachedDeny, policy.Strict} {
 		t.Run(string(mode), func(t *testing.T) {

@@ -15,14 +15,14 @@ import (
 // A coordinator is the leading controller, as it divides pools.
 type coordinator struct{ client *Client }
 
-// Coordinator returns who divides the pools whose coordinator is the controller. The
+// Coordinator returns the coordinator of the pools that the controller divides. The
 // controller knows the holder by the stream.
 func (c *Client) Coordinator() concurrency.Coordinator { return coordinator{c} }
 
 // Apply beats to the leading controller. While there is no stream a beat waits for one,
-// since the first over a new stream is what gets a holder back to work; to leave a share
-// expires as well. Terms of pools are not those of leaders, so it is the guard that
-// refuses lower ones.
+// since the first over a new stream gets a holder back to work. A Leave does not wait:
+// the share expires as well. Terms of pools are not those of leaders, so it is the guard
+// that refuses lower ones.
 func (c coordinator) Apply(ctx context.Context, key pool.Key, p pool.Params, cmd pool.Command) (pool.Grant, error) {
 	l, err := c.client.current()
 	if l == nil && cmd.Op != pool.Leave {

@@ -19,14 +19,14 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// Identity is who the sidecar says it is. The token has to agree.
+// Identity is the identity that the sidecar claims. The token has to agree.
 type Identity struct {
 	Namespace, Pod, PodUID string
 	BootNonce              string // random, new with every start of the process
 	Version                string // of the build
 	// Capture says how requests come to the sidecar, as WEIR_CAPTURE does, and Mode what
-	// it does, as WEIR_MODE does. The controller is not told of what has no word in the
-	// protocol.
+	// it does, as WEIR_MODE does. Values that have no word in the protocol are not sent
+	// to the controller.
 	Capture, Mode string
 }
 
@@ -37,7 +37,7 @@ type Handler interface {
 	// SetHolders was called with.
 	InForce() (version string, holders []*fleetpb.Holders_Count)
 	// Apply puts an encoded snapshot in force, with the credentials of its stores. On
-	// an error the one before stays, and the controller is told.
+	// an error the one before stays, and the error is reported to the controller.
 	Apply(version string, snapshot []byte, secrets []*fleetpb.Secret) error
 	SetHolders(namespace, policy string, n int64)
 	// Reached notes what the controller knows of the clock of a store's server, which is
@@ -52,7 +52,7 @@ type Handler interface {
 
 // An Accountant says what was let through.
 type Accountant interface {
-	// Report returns what the session was not yet told.
+	// Report returns what was not yet reported in the session.
 	Report(now time.Time, session uint64) *fleetpb.Report
 	Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply
 }
@@ -76,7 +76,7 @@ type Client struct {
 	dial   dialer
 	outage outage
 	began  time.Time   // local instants count from it
-	floor  store.Floor // of the clock of the controllers' store, whoever leads
+	floor  store.Floor // of the clock of the controllers' store, under any leader
 
 	requests atomic.Uint64 // ids of lease requests and beats
 	sessions atomic.Uint64
@@ -88,7 +88,7 @@ type Client struct {
 	cause   error         // why there is none
 	term    uint64        // the highest seen; lower ones are refused
 	streams uint64        // that were opened
-	lost    time.Time     // when the last one was that is no more
+	lost    time.Time     // when the last one was lost
 	moving  move
 	leaving bool
 	waits   map[string]*wait // by the address of a replica

@@ -181,7 +181,7 @@ func TestTheNextHelloSaysTheHoldersItWasTold(t *testing.T) {
 	told := []*fleetpb.Holders_Count{{Namespace: "shop", Policy: "checkout", Holders: 12}}
 	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Holders{Holders: &fleetpb.Holders{Counts: told}}})
 	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Audit{Audit: &fleetpb.AuditQuery{Id: 1}}})
-	for s.next(t).GetAudit() == nil { // it was told the holders before
+	for s.next(t).GetAudit() == nil { // the holders come before it
 	}
 	s.end <- errors.New("the leader stops")
 	_, hello = c.welcome(t, 8)
@@ -511,7 +511,7 @@ func TestHoldersAuditsAndReports(t *testing.T) {
 		t.Errorf("got %v", reply)
 	}
 	h.mu.Lock()
-	if h.holders["shop/checkout"] != 12 || h.holders["Redis|redis:6379|"] != 5e12 { // told before the audit was asked
+	if h.holders["shop/checkout"] != 12 || h.holders["Redis|redis:6379|"] != 5e12 { // received before the audit was asked
 		t.Errorf("holders are %v", h.holders)
 	}
 	h.mu.Unlock()
@@ -614,8 +614,8 @@ func TestABundleWithoutCertificatesIsAnError(t *testing.T) {
 	}
 }
 
-// What the store's clock showed is a floor of every later command, of a controller that
-// leads later, too. A budget's clock is not the store's.
+// The reading of the store's clock is a floor of every later command, also of one to a
+// controller that leads later. A budget's clock is not the store's.
 func TestACommandCarriesWhatTheStoresClockShowed(t *testing.T) {
 	c := newController(t)
 	client, _, _ := start(t, c)

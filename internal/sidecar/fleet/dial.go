@@ -36,8 +36,8 @@ type way struct {
 	term    uint64 // in which the controller says to lead; 0: it did not say
 }
 
-// A dialer opens streams. Every stream has a connection of its own, so that the
-// name is resolved anew and a stale connection is never used twice.
+// A dialer opens streams. Every stream has a connection of its own, so that the name is
+// resolved again and a stale connection is never used twice.
 type dialer struct {
 	options []grpc.DialOption
 }
@@ -83,8 +83,8 @@ func (d dialer) open(ctx context.Context, address string) (*way, error) {
 	return &way{Fleet_ConnectClient: stream, address: address, end: end}, nil
 }
 
-// tokenFile authenticates streams by the token in a file, which whoever projects
-// it replaces before it expires.
+// tokenFile authenticates streams by the token in a file, which is replaced before the
+// token expires.
 type tokenFile string
 
 // GetRequestMetadata returns the bearer token as it is now.
@@ -106,8 +106,8 @@ type backoff struct {
 	longest  time.Duration // 0: longestPause
 }
 
-// The longest pause is short: a new leader lets only so much time pass until it
-// takes every sidecar that can come back to be back.
+// The longest pause is short: a new leader waits only a limited time before it takes
+// every sidecar that can come back to be back.
 const (
 	firstPause   = 200 * time.Millisecond
 	longestPause = time.Second

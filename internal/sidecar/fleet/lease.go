@@ -46,8 +46,8 @@ func rateFrom(r *fleetpb.Rate) limiter.Rate {
 	}
 }
 
-// resultOf reads a reply. What it names but this version does not know is a
-// defect, not an outage: no failure action may turn it into an admission.
+// resultOf reads a reply. A value that this version does not know is a defect, not an
+// outage: no failure action may turn it into an admission.
 func resultOf(r *fleetpb.LeaseReply) (limiter.Result, error) {
 	if len(r.GetWindows()) > limiter.MaxRates {
 		return limiter.Result{}, fmt.Errorf("the controller's reply names %d windows, more than %d", len(r.GetWindows()), limiter.MaxRates)

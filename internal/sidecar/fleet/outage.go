@@ -10,13 +10,13 @@ import (
 const (
 	// steady is how long a stream has to last to end an outage.
 	steady = 10 * time.Second
-	// maxCauses is how many causes of one outage are told.
+	// maxCauses is how many causes of one outage are logged.
 	maxCauses = 8
 )
 
-// An outage tells the log when the stream is lost, of each other cause for which it does
-// not come back, and when it is back: not of each attempt, of which there are several in
-// a second, and not of each stream that is lost as soon as it is there.
+// An outage logs when the stream is lost, each other cause for which it does not come
+// back, and when it is back. It does not log each attempt, since there are several in a
+// second, nor each stream that is lost as soon as it is there.
 type outage struct {
 	log *slog.Logger // that says where to
 
@@ -77,8 +77,8 @@ func (o *outage) stop() {
 	}
 }
 
-// causeOf returns what tells the error from others. Numbers do not: ports of connections
-// are new each time.
+// causeOf returns the text that distinguishes the error from others. Numbers do not:
+// ports of connections are new each time.
 func causeOf(text string) string {
 	return strings.Map(func(c rune) rune {
 		if c >= '0' && c <= '9' {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// story runs what happens to a stream, and returns what the log tells of it.
+// story runs what happens to a stream, and returns what is logged about it.
 func story(t *testing.T, tell func(o *outage)) (lines []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,7 +30,7 @@ func story(t *testing.T, tell func(o *outage)) (lines []string) {
 	return lines
 }
 
-// refused fails attempts for so long, each from another port.
+// refused fails attempts for the given time, each from another port.
 func refused(o *outage, long time.Duration) {
 	port := 40000
 	for end := time.Now().Add(long); time.Now().Before(end); port++ {

@@ -7,10 +7,10 @@ import (
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
-// A reply echoes the id of what it answers.
+// A reply echoes the id of the request that it answers.
 type reply interface{ GetId() uint64 }
 
-// replies hands the replies of one kind to those who wait for them.
+// replies hands the replies of one kind to the callers that wait for them.
 type replies[R reply] struct {
 	mu      sync.Mutex
 	waiting map[uint64]chan R
@@ -18,8 +18,8 @@ type replies[R reply] struct {
 
 func newReplies[R reply]() *replies[R] { return &replies[R]{waiting: make(map[uint64]chan R)} }
 
-// answer hands a reply to whoever waits for it. Nobody waits for one that came too
-// late: what a lease granted dies with its window, and a share expires.
+// answer hands a reply to the caller that waits for it. No caller waits for one that
+// came too late: a lease's grant ends with its window, and a share expires.
 func (rs *replies[R]) answer(r R) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

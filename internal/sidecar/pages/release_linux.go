@@ -10,9 +10,9 @@ import (
 )
 
 // Release unmaps the pages of the program's file, and those of the heap that nothing
-// lives in. What is used again is read again, mostly from the page cache, without
-// anybody noticing. It returns false where the program is not linked statically, as
-// images have it: a program that was relocated differs from its file.
+// lives in. Pages that are used again are read again, mostly from the page cache,
+// without anybody noticing. It returns false where the program is not linked
+// statically, as images have it: a program that was relocated differs from its file.
 func Release() (bool, error) {
 	debug.FreeOSMemory()
 	if !static() {

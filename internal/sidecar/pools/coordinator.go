@@ -9,7 +9,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// Coordinators opens those who divide pools. Retain closes those not named.
+// Coordinators opens the coordinators of pools. Retain closes those not named.
 type Coordinators interface {
 	Coordinator(s policy.Store) (concurrency.Coordinator, error)
 	Retain(used map[policy.Store]bool)

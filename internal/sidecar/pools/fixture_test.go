@@ -31,7 +31,7 @@ type world struct {
 	memory *memory.Coordinator
 
 	mu       sync.Mutex
-	mute     bool // it does not hear who leaves
+	mute     bool // it does not hear of holders that leave
 	away     bool
 	heard    []pool.Command
 	params   pool.Params           // of the last command

@@ -39,7 +39,7 @@ type observed struct {
 	log *slog.Logger
 
 	mu       sync.Mutex // guards the rest
-	heard    int64      // the latest command of which is known what became
+	heard    int64      // the latest command whose outcome is known
 	failures int        // in a row
 }
 

@@ -57,7 +57,7 @@ func TestAnOutageIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// say sends a command, of which becomes what the letter says.
+// say sends a command with the outcome that the letter says.
 func say(ctx context.Context, c concurrency.Coordinator, m *moody, seq int64, letter rune) {
 	m.err = errAway
 	switch letter {

@@ -14,6 +14,6 @@
 //
 // A hook may end the app, and a question may carry credentials in its headers, while
 // anybody may reach the admin port. So the path holds a token, which the injector makes
-// for each pod and nobody can guess. It keeps out other pods, and not those who may
-// read this one's object, where it is written down.
+// for each pod and nobody can guess. It keeps out other pods, but not users who may
+// read this one's object, which holds the token.
 package probe

@@ -14,8 +14,8 @@ type Handler struct {
 	targets map[string]*question // by what follows the token in the path
 }
 
-// New returns the handler for the targets of the app at the host. Only who names the
-// token is answered.
+// New returns the handler for the targets of the app at the host. It answers only
+// requests that name the token.
 func New(app, token string, targets []Target) *Handler {
 	h := &Handler{token: []byte(token), targets: map[string]*question{}}
 	for _, t := range targets {
@@ -38,8 +38,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintln(w, "ok") // nobody is left to answer when the kubelet is gone
 }
 
-// find returns the question at the path, or nil. How long that takes says nothing of
-// the token, nor of what was declared to who does not have it.
+// find returns the question at the path, or nil. How long that takes reveals nothing
+// about the token. To a caller without the token, it reveals nothing about the declared
+// targets either.
 func (h *Handler) find(path string) *question {
 	token, name, _ := strings.Cut(strings.TrimPrefix(path, prefix), "/")
 	if len(h.token) == 0 || subtle.ConstantTimeCompare([]byte(token), h.token) != 1 {

@@ -86,7 +86,7 @@ func TestProbes(t *testing.T) {
 	answer := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 	}
-	babble := func(w http.ResponseWriter, _ *http.Request) { // once it was asked: before, the cause depends on who is first
+	babble := func(w http.ResponseWriter, _ *http.Request) { // once it was asked: before, the cause depends on which side is first
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)

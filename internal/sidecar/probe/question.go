@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A question is put for all who ask at a time, once. It is withdrawn when none of
-// them waits any more.
+// A question is put once for all callers that ask at a time. It is withdrawn when none
+// of them waits any more.
 type question struct {
 	put func(context.Context) error
 
@@ -55,8 +55,8 @@ func (q *question) join(ctx context.Context) *round {
 	return q.open
 }
 
-// leave withdraws the question when nobody is left who waits. Who comes then must not
-// get the answer to a withdrawn question.
+// leave withdraws the question when no caller is left that waits. A later caller must
+// not get the answer to a withdrawn question.
 func (q *question) leave(r *round) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,7 +69,7 @@ func (q *question) leave(r *round) {
 	}
 }
 
-// close ends the round: who comes later asks again.
+// close ends the round: a later caller asks again.
 func (q *question) close(r *round) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

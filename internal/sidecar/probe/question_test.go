@@ -9,8 +9,8 @@ import (
 
 var errApp = errors.New("the app is ill")
 
-// TestOneQuestionAtATime: however many ask, the app is asked once, and all get its
-// answer; who comes later gets a new one.
+// TestOneQuestionAtATime: however many callers ask, the app is asked once, and all get
+// its answer. A later caller gets a new one.
 func TestOneQuestionAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, release := 0, make(chan struct{})
@@ -39,7 +39,7 @@ func TestOneQuestionAtATime(t *testing.T) {
 	})
 }
 
-// TestQuestionIsWithdrawn when the last who asked is gone, not when the first is.
+// TestQuestionIsWithdrawn when the last caller is gone, not when the first is.
 func TestQuestionIsWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rounds := make(chan context.Context, 2)

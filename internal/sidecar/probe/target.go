@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The kinds of what the kubelet asks a container.
+// The kinds of questions that the kubelet asks a container.
 const (
 	Startup   = "startup"
 	Readiness = "readiness"
@@ -22,7 +22,7 @@ type Target struct {
 	Container string `json:"container"`
 	Kind      string `json:"kind"`
 
-	// TimeoutSeconds bounds the question, besides the patience of who asks; 0 does
+	// TimeoutSeconds bounds the question, besides the patience of the caller; 0 does
 	// not bound it, as the kubelet does with hooks.
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 

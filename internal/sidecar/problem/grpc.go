@@ -34,7 +34,7 @@ var grpcCodes = map[int]int{
 	http.StatusServiceUnavailable:  GRPCUnavailable,
 }
 
-// domain is who the reasons of ErrorInfo are defined by.
+// domain is the domain that defines the reasons of ErrorInfo.
 const domain = "weir.dev"
 
 // IsGRPC reports whether r is a gRPC call. gRPC-Web is not: it travels as a body.

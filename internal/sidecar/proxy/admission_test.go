@@ -113,7 +113,7 @@ func TestAClientThatLeavesGivesItsTurnBack(t *testing.T) {
 	}
 }
 
-// costly is a limit of 100 units, of which 10 are reserved for each request.
+// costly is a limit of 100 units that reserves 10 for each request.
 func costly() policy.Limit {
 	return policy.Limit{
 		Name: "tokens", Rates: []limiter.Rate{{Limit: 100, Window: limiter.MaxWindow}},

@@ -20,7 +20,7 @@ func admitted(r *http.Request, v enforce.Verdict) *http.Request {
 }
 
 // answer completes the app's answer: it charges what the answer says the request cost,
-// and tells the client what is left.
+// and adds what is left.
 func answer(res *http.Response) error {
 	if b, ok := res.Request.Body.(*body); ok {
 		b.settle()
@@ -59,8 +59,8 @@ func tell(h http.Header, s enforce.Standing) {
 	}
 }
 
-// settle charges a request what its response says it cost. What the header does not
-// say a trailer may: gRPC servers know the cost of a stream at its end.
+// settle charges a request what its response says it cost. A trailer may say what the
+// header does not: gRPC servers know the cost of a stream at its end.
 func settle(res *http.Response, a *enforce.Admission) {
 	if a.Settle(res.Header) {
 		return

@@ -95,10 +95,10 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer. What may be sent over another connection stays open; the
-// server that it came from closes it in the end. Of an answer over HTTP/2 an http.Transport
-// waits for the end of the reads, and the client may send nothing more once it has seen the
-// answer, so Close ends them. httputil.ReverseProxy does not.
+// Close implements io.Closer. A body that may be sent over another connection stays open;
+// the server that it came from closes it in the end. For an answer over HTTP/2 an
+// http.Transport waits for the end of the reads, and the client may send nothing more once
+// it has seen the answer, so Close ends them. httputil.ReverseProxy does not.
 func (b *body) Close() error {
 	if !b.lost.Load() {
 		return nil

@@ -26,12 +26,12 @@ func checked(open dial) dial {
 	}
 }
 
-// A connection to the app begins a request only as long as the app has not closed it. An
-// app closes what was idle for longer than it likes, and what is sent to it then is lost:
-// who sent it cannot tell that from a request that the app began and did not end, so
-// nobody may send it again. Of a request of which nothing was written net/http knows that
-// the app never saw it, and sends it over another connection. A request that was begun goes
-// on: an app that has answered already may have closed its side.
+// A connection to the app begins a request only while the app has not closed it. An app
+// closes connections that were idle for longer than it likes, and a request sent to it then
+// is lost. Its sender cannot distinguish that from a request that the app began and did not
+// end, so it may not be sent again. If nothing of a request was written, net/http knows
+// that the app never saw it, and sends it over another connection. A request that was begun
+// goes on: an app that has answered already may have closed its side.
 type connection struct {
 	net.Conn
 	begins atomic.Bool          // the next write begins a request
@@ -50,7 +50,7 @@ type sending struct {
 	by   atomic.Pointer[connection]
 }
 
-// of returns r so that the connection that it goes over is told when it begins.
+// of returns r so that the connection that it goes over is notified when it begins.
 func (s *sending) of(r *http.Request) *http.Request {
 	trace := httptrace.ClientTrace{GotConn: s.begin} // of this request alone: WithClientTrace writes to it
 	return r.WithContext(httptrace.WithClientTrace(r.Context(), &trace))
@@ -82,8 +82,8 @@ func (s *sending) ended() {
 }
 
 // notBegun reports whether a connection that served others before failed, and nothing of
-// the request was written. net/http does not tell that when it saw the connection being
-// closed in the very moment in which it was chosen.
+// the request was written. net/http does not report that when it saw the connection
+// being closed in the very moment in which it was chosen.
 func (s *sending) notBegun() bool {
 	c := s.over.Load()
 	return c != nil && c.begins.Load()
@@ -113,7 +113,7 @@ func (c *connection) Read(p []byte) (int, error) {
 
 // Close implements net.Conn. The rest of a body that is being sent is of no use then. An
 // http.Transport waits for the next part of it, which may not come before the client has an
-// answer. A request of which nothing was written goes over another connection, with its body.
+// answer. A request that was not written at all goes over another connection, with its body.
 func (c *connection) Close() error {
 	err := c.Conn.Close()
 	c.closed.Store(true)

@@ -117,7 +117,7 @@ func TestAConnectionIsLookedAfterWhereARequestBegins(t *testing.T) {
 	}
 }
 
-// TestTheTraceOfARequestIsItsOwn: what answers one is told to nobody else.
+// TestTheTraceOfARequestIsItsOwn: an answer to one is reported to no other.
 func TestTheTraceOfARequestIsItsOwn(t *testing.T) {
 	var told [2]int
 	for i := range told {

@@ -13,7 +13,7 @@ import (
 // A server is an app that answers one request at a time, as a test scripts.
 type server struct {
 	net.Listener
-	begun  atomic.Int64 // requests of which it read the head
+	begun  atomic.Int64 // requests whose head it read
 	bodies chan string  // of the requests that it read
 }
 

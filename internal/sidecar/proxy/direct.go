@@ -69,7 +69,7 @@ func (d *direct) sendWhole(r *http.Request) (*http.Response, error) {
 		if lost != nil {
 			return nil, err //nolint:wrapcheck // of the other way
 		}
-		r = r.WithContext(r.Context()) // who sends a request does not change it
+		r = r.WithContext(r.Context()) // a sender does not change a request
 		r.Body = body
 	}
 }

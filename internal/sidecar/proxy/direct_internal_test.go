@@ -250,7 +250,7 @@ func TestBodiesAreNotBounded(t *testing.T) {
 
 var errGone = errors.New("the client is gone")
 
-// TestTheEndOfARequestEndsWhateverItWaitsFor, closes its connection and tells why.
+// TestTheEndOfARequestEndsWhateverItWaitsFor, closes its connection and returns why.
 func TestTheEndOfARequestEndsWhateverItWaitsFor(t *testing.T) {
 	for name, answer := range map[string]string{
 		"an answer":                "",

@@ -23,8 +23,8 @@ func silent(c net.Conn) bool {
 	return errors.Is(err, unix.EAGAIN) || errors.Is(err, errors.ErrUnsupported)
 }
 
-// peek looks at what comes next over c, and takes nothing away from whoever reads. Not
-// Read, which would wait for the reader that waits for the answer.
+// peek looks at what comes next over c, and takes nothing away from its reader. It does
+// not use Read, which would wait for the reader that waits for the answer.
 func peek(c net.Conn) (n int, err error) {
 	s, ok := c.(syscall.Conn)
 	if !ok {

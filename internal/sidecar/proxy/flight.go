@@ -74,9 +74,9 @@ func endOn(fenced <-chan struct{}, r *http.Request) (_ *http.Request, done func(
 // land gives the slot back, however the request ended.
 func (f *flight) land() { f.slot.Release(f.outcome()) }
 
-// outcome says what the request tells of how loaded the app is. Its latency is that of
-// the whole answer. How long a tunnel or a stream of events is open is up to those who
-// speak over it, so it tells nothing, and neither does what we or the client ended.
+// outcome returns what the request shows about the load of the app. Its latency is that
+// of the whole answer. How long a tunnel or a stream of events is open is up to its two
+// ends, so it shows nothing. Neither does a request that we or the client ended.
 func (f *flight) outcome() concurrency.Outcome {
 	switch {
 	case f.failed:
@@ -97,7 +97,7 @@ func (f *flight) gone() bool {
 }
 
 // streams reports whether the answer goes on for as long as there is something to say.
-// A gRPC answer of one message is no stream.
+// A gRPC answer of one message is not a stream.
 func (f *flight) streams() bool {
 	return f.messages.seen > 1 || strings.HasPrefix(f.Header().Get("Content-Type"), "text/event-stream")
 }

@@ -41,7 +41,7 @@ func learning() policy.Pool {
 	return p
 }
 
-// outcomeOf returns what the guard was told of the requests that it saw.
+// outcomeOf returns what was reported to the guard about the requests that it saw.
 func outcomeOf(t *testing.T, k *pools.Keeper) concurrency.Outcome {
 	t.Helper()
 	eventually(t, "a slot is held", func() bool { s := k.State().Stats; return s.InFlight == 0 && s.Admitted == rounds })

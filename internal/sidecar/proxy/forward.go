@@ -62,8 +62,9 @@ func rewrite(pr *httputil.ProxyRequest, target string, underscores Underscores) 
 	}
 }
 
-// pathOf returns the path of a target as it came: written anew, it may be escaped another
-// way. It is empty where net/url has no place for it: it takes two slashes for a host.
+// pathOf returns the path of a target as it came: written again, it may be escaped
+// another way. It is empty where net/url has no place for it: it takes two slashes for a
+// host.
 func pathOf(target string) string {
 	path, _, _ := strings.Cut(target, "?")
 	if _, rest, absolute := strings.Cut(path, "://"); absolute && path[0] != '/' {

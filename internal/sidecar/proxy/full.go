@@ -26,7 +26,7 @@ func refuseEntry(w http.ResponseWriter, r *http.Request, why *pools.Refusal) {
 
 // slotFields sets the fields of the IETF draft "RateLimit header fields for HTTP", whose
 // quota unit concurrent-requests is for limits like this one. Before the fleet's limit
-// is known there is nothing to tell.
+// is known it sets none.
 func slotFields(h http.Header, why *pools.Refusal) {
 	if why.Limit <= 0 {
 		return
@@ -68,8 +68,8 @@ func fullDetail(why *pools.Refusal) string {
 	}
 }
 
-// unassignedDetail says whom the pod waits for. The coordinator's error is for the log
-// and the status: it may name servers that are no client's business.
+// unassignedDetail says what the pod waits for. The coordinator's error is for the log
+// and the status: it may name servers, which are not for clients.
 func unassignedDetail(why *pools.Refusal) string {
 	if why.CoordinatorError != nil {
 		return "cannot be divided: its coordinator does not answer, and this pod never had a part of its limit"

@@ -88,7 +88,7 @@ func TestWhatTheAppSaysUnaskedIsNoAnswer(t *testing.T) {
 	<-app.over
 }
 
-// kept returns a link whose connection tells when it is closed.
+// kept returns a link whose connection records that it is closed.
 func kept(i *idleLinks) (*link, *told) {
 	c := new(told)
 	return newLink(c, i), c

@@ -66,7 +66,7 @@ func (l *link) send(ctx context.Context, head []byte) error {
 	return err
 }
 
-// receive reads the answer, of which the body is left to the caller.
+// receive reads the answer. Its body is left to the caller.
 func (l *link) receive(r *http.Request) (*http.Response, error) {
 	res, err := l.final(r)
 	if err != nil {
@@ -95,7 +95,7 @@ func (l *link) final(r *http.Request) (*http.Response, error) {
 		}
 		if trace := httptrace.ContextClientTrace(r.Context()); trace != nil && trace.Got1xxResponse != nil {
 			if err := trace.Got1xxResponse(res.StatusCode, textproto.MIMEHeader(res.Header)); err != nil {
-				return nil, err //nolint:wrapcheck // of who wanted to be told
+				return nil, err //nolint:wrapcheck // the error of the request's own trace
 			}
 			l.room = maxAnswerHead
 		}

@@ -100,7 +100,8 @@ func eventually(t *testing.T, complaint string, ok func() bool) {
 	}
 }
 
-// A gated app tells which requests came, and keeps them until it is told to go on.
+// A gated app signals which requests came, and keeps them until it is signalled to go
+// on.
 type gated struct{ came, on chan struct{} }
 
 func newGated() *gated { return &gated{came: make(chan struct{}, 16), on: make(chan struct{})} }

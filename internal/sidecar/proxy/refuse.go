@@ -62,8 +62,8 @@ func unavailable(why *enforce.Refusal, state, reason string) problem.Problem {
 	return p
 }
 
-// reducedCapacity is the problem of a request that somebody refuses who may admit the
-// same one later.
+// reducedCapacity is the problem of a request that is refused now, though the same one
+// may be admitted later.
 func reducedCapacity(status int, who, detail string) problem.Problem {
 	return problem.Problem{
 		Type:             problem.TemporaryReducedCapacity,

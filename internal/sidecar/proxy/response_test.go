@@ -178,7 +178,7 @@ func TestAdmittedClientsAreToldWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestTheAppsOwnFieldsStay: ours join a list, and leave what is no list.
+// TestTheAppsOwnFieldsStay: ours join a list, and leave a field that is not a list.
 func TestTheAppsOwnFieldsStay(t *testing.T) {
 	app := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("RateLimit", `"app";r=9`)

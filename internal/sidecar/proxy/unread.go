@@ -11,8 +11,8 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
 )
 
-// Bounds of what is read of a body after its request was refused over HTTP/1.1. net/http
-// would read 256 KiB before it sends the answer, or after, and wait for them without end.
+// Bounds of reading a body after its request was refused over HTTP/1.1. net/http would
+// read 256 KiB before it sends the answer, or after, and wait for them without end.
 const (
 	maxRest  = 256 << 10       // bytes; with more to come the connection is not kept
 	restTime = 5 * time.Second // for all that is left

@@ -36,9 +36,9 @@ func malformed(r *http.Request, underscores Underscores) *problem.Problem {
 	return &p
 }
 
-// isTarget reports whether the target is as RFC 9112, section 3.2, wants it. Of the
-// characters that are in no URI it lets pass what clients send: RFC 3986 is older than the
-// URL Standard, and stricter, and bytes beyond ASCII are no part of any framing.
+// isTarget reports whether the target is as RFC 9112, section 3.2, wants it. It passes
+// characters that are in no URI when clients send them: RFC 3986 is older than the URL
+// Standard, and stricter, and bytes beyond ASCII are not part of any framing.
 func isTarget(r *http.Request) bool {
 	target := r.RequestURI
 	if target == "*" {
@@ -70,15 +70,15 @@ func isTarget(r *http.Request) bool {
 }
 
 // ownFields are the fields that HTTP defines to be of one connection, and the options
-// that are no fields.
+// that are not fields.
 var ownFields = map[string]bool{
 	"close": true, "keep-alive": true, "upgrade": true, "te": true, "trailer": true, "http2-settings": true,
 	"transfer-encoding": true, "proxy-connection": true, "proxy-authenticate": true, "proxy-authorization": true,
 }
 
 // namesOwnFields reports whether the fields that Connection names are those of
-// connections. Others are for the app: a client that may take them away, such as who it
-// was authenticated as by a proxy in front of us, decides what the app believes.
+// connections. Others are for the app: a client that may take them away, such as the
+// user that a proxy in front of us authenticated, decides what the app believes.
 func namesOwnFields(h http.Header) bool {
 	for _, value := range h["Connection"] {
 		for option := range strings.SplitSeq(value, ",") {

@@ -44,8 +44,8 @@ func shows(s enforce.Standing) bool {
 	}
 }
 
-// ietf returns the fields of the draft. What it has no parameter for is prefixed with
-// our name, as it asks.
+// ietf returns the fields of the draft. Parameters that it lacks are prefixed with our
+// name, as it asks.
 func ietf(s enforce.Standing) []Field {
 	name := strconv.Quote(s.Limit.Name)
 	left := name + ";r=" + strconv.FormatInt(s.Decision.Remaining, 10)
@@ -108,8 +108,8 @@ func comeBack(s enforce.Standing) time.Duration {
 	}
 }
 
-// jittered adds up to that many percent, so that those who were refused together do not
-// come back together.
+// jittered adds up to the given percentage, so that clients that were refused together
+// do not come back together.
 func jittered(wait time.Duration, percent int) time.Duration {
 	most := float64(wait) * float64(percent) / 100
 	return wait + time.Duration(rand.Float64()*most) //nolint:gosec // it spreads clients and guards nothing

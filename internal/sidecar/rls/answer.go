@@ -31,8 +31,8 @@ func answer(r enforce.Ruling) *ratelimitv3.RateLimitResponse {
 	return out
 }
 
-// descriptorStatus returns what is said of a descriptor. A limit that did not judge
-// by its counter has nothing to say of what is left.
+// descriptorStatus returns the status of a descriptor. A limit that did not judge by
+// its counter does not say what is left.
 func descriptorStatus(s enforce.Standing) *ratelimitv3.RateLimitResponse_DescriptorStatus {
 	out := &ratelimitv3.RateLimitResponse_DescriptorStatus{Code: code(s.Refusal == nil)}
 	if s.Limit == nil || s.Decision.Limit == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 )
 
-// What becomes of a call.
+// Results of a call.
 const (
 	ok            = "ok"
 	overLimit     = "over_limit"
@@ -20,8 +20,8 @@ const (
 	failed        = "failed"         // a defect
 )
 
-// calls are the metrics of calls. What limits decided about them is counted with the
-// limits.
+// calls are the metrics of calls. The decisions of limits about them are counted with
+// the limits.
 type calls struct {
 	results   *prometheus.CounterVec
 	overrides prometheus.Counter

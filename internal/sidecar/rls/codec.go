@@ -10,10 +10,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// A codec is gRPC's for protobuf, and also reads calls whose strings are no UTF-8. Envoy
-// sends the bytes of a header as they are, so that a client chooses them, and gRPC's
-// codec refuses such a call before anybody is asked: a client could so escape every
-// limit of an Envoy that lets pass what was not decided.
+// A codec is gRPC's for protobuf, and also reads calls whose strings are not UTF-8.
+// Envoy sends the bytes of a header as they are, so a client chooses them, and gRPC's
+// codec refuses such a call before any limit is asked. A client could thus escape every
+// limit of an Envoy that passes undecided requests.
 type codec struct {
 	encoding.CodecV2
 
@@ -55,7 +55,8 @@ func unmarshalRaw(b []byte, m protoreflect.Message) error {
 	return nil
 }
 
-// mergeField merges one field. What is neither a string nor holds one is left to proto.
+// mergeField merges one field. A field that neither is a string nor holds one is left
+// to proto.
 func mergeField(whole []byte, m protoreflect.Message, field protoreflect.FieldDescriptor, kind protowire.Type) error {
 	if field == nil || kind != protowire.BytesType {
 		return proto.UnmarshalOptions{Merge: true}.Unmarshal(whole, m.Interface())

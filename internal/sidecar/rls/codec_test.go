@@ -69,8 +69,8 @@ func TestBytesOfAnyKindAreRead(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyReadsIsReported: a message that ends early, also behind bytes that are no
-// UTF-8, is refused and reported once.
+// TestWhatNobodyReadsIsReported: a message that ends early, also behind bytes that are
+// not UTF-8, is refused and reported once.
 func TestWhatNobodyReadsIsReported(t *testing.T) {
 	cut := wireOf(t, "\xff")
 	for name, b := range map[string][]byte{
@@ -85,8 +85,8 @@ func TestWhatNobodyReadsIsReported(t *testing.T) {
 	}
 }
 
-// FuzzUnmarshalRaw: what proto reads is read alike, of what it does not read only that
-// with other strings, and nothing panics.
+// FuzzUnmarshalRaw: messages that proto reads are read alike, others only if their
+// strings are not UTF-8, and nothing panics.
 func FuzzUnmarshalRaw(f *testing.F) {
 	for _, value := range []string{"ann", "\xff", "\xc3\x28"} {
 		f.Add(wireOf(f, value))

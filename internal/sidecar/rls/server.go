@@ -82,8 +82,8 @@ func (s *Server) Serve() error {
 	return nil
 }
 
-// Drain accepts no more calls and waits for those in flight until ctx is done. What
-// is still in flight then is cut off.
+// Drain accepts no more calls and waits for those in flight until ctx is done. Calls
+// still in flight then are cut off.
 func (s *Server) Drain(ctx context.Context) {
 	stop := context.AfterFunc(ctx, s.grpc.Stop)
 	defer stop()

@@ -31,8 +31,8 @@ func newService(cfg Config) *service {
 }
 
 // ShouldRateLimit decides the descriptors of a call. When a limit makes requests wait
-// for their turn, it answers when that has come. What could not be decided is a status
-// of INTERNAL and never OK, so that Envoy does what it is configured to.
+// for their turn, it answers when that has come. A call that could not be decided gets
+// a status of INTERNAL and never OK, so that Envoy does what it is configured to.
 func (s *service) ShouldRateLimit(ctx context.Context, in *ratelimitv3.RateLimitRequest) (out *ratelimitv3.RateLimitResponse, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

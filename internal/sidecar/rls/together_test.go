@@ -72,7 +72,8 @@ func TestCallsAndRequestsShareTheLimit(t *testing.T) {
 	if got := admitted.Load(); got > most {
 		t.Errorf("admitted %d of %d", got, most)
 	}
-	// What a call held that another limit refused may have come back after the last request.
+	// Units held by a call that another limit refused may have come back after the last
+	// request.
 	for range most {
 		if !pass(t, side) {
 			break

@@ -48,8 +48,8 @@ type use struct {
 
 func newUse() *use { return &use{asked: make(chan struct{}, 1)} }
 
-// note says what the store answered. Whoever was granted less than it wanted, or the
-// last that there was, may not ask again before more can be had.
+// note records the store's answer. A caller that was granted less than it wanted, or
+// the last units, might not ask again before more can be had.
 func (u *use) note(c limiter.Command, r limiter.Result) {
 	if c.Op == limiter.Take && (r.Granted < c.Want || r.Remaining == 0) {
 		left := time.Duration(max(r.RetryAfter, r.ExpiresIn, r.ResetAfter)) * time.Microsecond

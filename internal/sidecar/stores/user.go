@@ -25,10 +25,10 @@ func (p *Pool) User() *User {
 }
 
 // Open returns the store behind its gate, the same for the same store in whatever
-// version of its credentials. It does not wait for a connection. While its
-// credentials have not arrived or are no good, the store is unavailable, and
-// other policies do not suffer from it. It is kept up until Retain of every user that
-// opened it. The error names a type of store that is not known.
+// version of its credentials. It does not wait for a connection. While its credentials
+// have not arrived or are not valid, the store is unavailable, and other policies do
+// not suffer from it. It is kept up until Retain of every user that opened it. The
+// error names a type of store that is not known.
 func (u *User) Open(s policy.Store) (twotier.Store, error) {
 	switch s.Type {
 	case policy.ControllerStore:
@@ -45,8 +45,8 @@ func (u *User) Open(s policy.Store) (twotier.Store, error) {
 // granted is never taken for another's or for the controller's.
 func (u *User) Budget() twotier.Store { return twotier.NewGate(u.pool.toward) }
 
-// Coordinator returns who divides concurrency pools in the store, the same for the same
-// store, and over the connections that Open has. Otherwise it is as Open.
+// Coordinator returns the coordinator of concurrency pools in the store, the same for
+// the same store, and over the connections that Open has. Otherwise it is as Open.
 func (u *User) Coordinator(s policy.Store) (concurrency.Coordinator, error) {
 	switch s.Type {
 	case policy.ControllerStore:
@@ -78,8 +78,8 @@ func (u *User) open(s policy.Store) *connection {
 	return c
 }
 
-// Retain says that the user needs no stores but those in used. What nobody needs is
-// closed; when that is all, Retain returns after all are closed.
+// Retain says that the user needs no stores but those in used. Stores that no user
+// needs are closed; when those are all, Retain returns after all are closed.
 func (u *User) Retain(used map[policy.Store]bool) {
 	u.pool.mu.Lock()
 	defer u.pool.mu.Unlock()

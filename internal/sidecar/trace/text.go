@@ -8,8 +8,9 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 )
 
-// Bounds of what a client chooses. A batch goes in one message, which a collector takes
-// up to 4 MiB of, so one client's long text would lose the spans of everybody.
+// Bounds of the text that a client chooses. A batch goes in one message, which a
+// collector takes up to 4 MiB of, so one client's long text would lose the spans of
+// everybody.
 const (
 	maxText  = 1024 // bytes of a text
 	maxState = 512  // bytes of a trace state; the least that W3C Trace Context wants passed on

@@ -177,8 +177,8 @@ func TestASpanSaysWhyAPoolRefused(t *testing.T) {
 	}
 }
 
-// TestTheCallerSamples: who began a trace decides, and of requests without one few are
-// traced.
+// TestTheCallerSamples: the caller that began a trace decides, and few requests without
+// one are traced.
 func TestTheCallerSamples(t *testing.T) {
 	collector := startCollector(t).prompt()
 	tracer := newTracer(t, collector.address, silent())

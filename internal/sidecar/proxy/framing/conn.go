@@ -128,9 +128,9 @@ func (c *Conn) end(p []byte) (int, error) {
 	return n, nil
 }
 
-// CloseWrite tells the peer that nothing more comes, when the connection can. Who reads
-// from a tunnel cannot tell a peer that ignores this from one that has more to say, so
-// what comes later than 5 seconds from then on is not read.
+// CloseWrite signals to the peer that nothing more comes, when the connection can. A
+// reader of a tunnel cannot distinguish a peer that ignores this from one that has more
+// to say. So nothing is read that comes later than 5 seconds from then on.
 func (c *Conn) CloseWrite() error {
 	if c.tunnel.Load() {
 		if err := c.SetReadDeadline(time.Now().Add(silence)); err != nil {
@@ -165,7 +165,7 @@ func CloseWrite(ctx context.Context) {
 }
 
 // Tunnel ends the checks of the connection that the request with this context came over.
-// Call it before the client is told that the protocol changes.
+// Call it before the client is notified that the protocol changes.
 func Tunnel(ctx context.Context) {
 	if c, ok := ctx.Value(contextKey{}).(*Conn); ok {
 		c.tunnel.Store(true)

@@ -17,8 +17,8 @@ type head struct {
 	chunked bool
 }
 
-// request checks a request line. What a target may be is for those to say who read it,
-// as long as it is one word without control characters.
+// request checks a request line. The syntax of a target is left to its readers, as long
+// as it is one word without control characters.
 func (h *head) request(line []byte) (reason string) {
 	method, rest, _ := bytes.Cut(line, []byte(" "))
 	target, version, _ := bytes.Cut(rest, []byte(" "))

@@ -13,8 +13,8 @@ func canSeeReset(c net.Conn) bool {
 	return ok
 }
 
-// isReset reports whether the peer has reset c. Reads say nothing of that behind the end
-// of what the peer sent.
+// isReset reports whether the peer has reset c. Reads do not report that after the end
+// of the data that the peer sent.
 func isReset(c net.Conn) bool {
 	s, ok := c.(syscall.Conn)
 	if !ok {

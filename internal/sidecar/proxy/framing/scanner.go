@@ -97,8 +97,8 @@ func (s *scanner) betweenBodies() bool { return s.inHead() && s.skip == 0 }
 // is not known whether it is HTTP.
 func (s *scanner) awaitsAnswer() bool { return s.head.upgrade && s.atBoundary() }
 
-// open compares with the preface. What began like it and goes on otherwise is checked
-// from its beginning.
+// open compares with the preface. A stream that began like it and goes on differently
+// is checked from its beginning.
 func (s *scanner) open(p []byte) (rest []byte, err error) {
 	for i, c := range p {
 		if c != preface[s.matched] {
@@ -169,7 +169,7 @@ func (s *scanner) endHead() (reason string) {
 }
 
 // trailer checks a field behind the last chunk. Those that frame a message or address it
-// may be merged into a header by whoever reads on, so they are none of a trailer's.
+// may be merged into a header by a later reader, so they may not stand in a trailer.
 func trailer(line []byte) (reason string) {
 	name, _, reason := splitField(line)
 	for _, banned := range notTrailers {

@@ -35,9 +35,9 @@ func scanDeclined(s *scanner, p []byte) (good int, err error) {
 	}
 }
 
-// agree checks that a stream is let through up to a line that is malformed, however it
-// is cut into reads, and never beyond. What the scanner leaves to others, the target, the
-// host and what Connection names, the grammar knows, so it may be the stricter one.
+// agree checks that a stream is let through up to a line that is malformed, however it is
+// cut into reads, and never beyond. The grammar knows what the scanner leaves to others:
+// the target, the host and what Connection names. So it may be the stricter one.
 func agree(t *testing.T, stream []byte) {
 	t.Helper()
 	var all scanner
@@ -59,7 +59,8 @@ func agree(t *testing.T, stream []byte) {
 	if verdict == framingtest.Complete && err != nil && len(stream) < maxLine && (len(requests) == 0 || !requests[len(requests)-1].Last()) {
 		t.Fatalf("%.400q is well-formed, and the scanner says: %v", stream, err)
 	}
-	// What passes, the grammar reads the same: a request more there is one that passed.
+	// The grammar reads the same in what passes: a request more there is one that
+	// passed.
 	passed, _ := framingtest.ReadAll(stream[:good])
 	if err != nil && len(passed) > len(requests) {
 		t.Fatalf("%.400q: %d requests pass, of %d", stream, len(passed), len(requests))

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// A write has failed when the peer took nothing in so many turns of it.
+	// A write has failed when the peer took nothing in this number of its turns.
 	turns = 3
 	turn  = 10 * time.Second
 	// moving is how often the deadline of writes moves, which it need not at each: it is
@@ -18,9 +18,9 @@ const (
 
 // Write implements net.Conn. It fails when the peer takes nothing for 30 seconds, and not
 // much later, so that one that does not read gives back what it holds: a handler, a slot,
-// a connection to the app. One that reads slowly stays. Of HTTP/2 net/http sees to that.
+// a connection to the app. One that reads slowly stays. For HTTP/2, net/http does that.
 //
-// Whoever waits to write is told of room only once there is much of it, but each turn
+// A waiting writer is notified of room only once there is much of it, but each turn
 // begins with what there is.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	if c.http2.Load() {

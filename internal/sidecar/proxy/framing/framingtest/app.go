@@ -114,8 +114,8 @@ func (a *App) serve(conn net.Conn) {
 	}
 }
 
-// next reads a request of what came over a connection. It reports whether there was one, and
-// whether the connection goes on.
+// next reads a request from the bytes that came over a connection. It reports whether there
+// was one, and whether the connection goes on.
 func (a *App) next(conn net.Conn, got []byte) (rest []byte, more, on bool) {
 	m, rest, v := Read(got)
 	switch v {

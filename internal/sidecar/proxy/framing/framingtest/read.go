@@ -83,7 +83,7 @@ const (
 	token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 	value = `[^\x00-\x08\x0a-\x1f\x7f]*`
 	field = token + `:` + value + `\r\n`
-	// What URIs hold, and in them the characters that the URL Standard leaves as they
+	// The parts of URIs, with the characters in them that the URL Standard leaves as they
 	// are: [ ] ^ | { } and the grave accent, and a backslash and any % in a query. Some
 	// clients write a target as it was typed: bytes beyond ASCII, and in a query " < and >.
 	// None of these ends a word or a line for anybody.
@@ -145,8 +145,8 @@ func Read(stream []byte) (m Message, rest []byte, v Verdict) {
 	return m.readBody(stream, rest)
 }
 
-// readLines splits a head, whose empty line is left out. What was read before it breaks
-// off is among the lines.
+// readLines splits a head, whose empty line is left out. The lines before it breaks off
+// are returned.
 func readLines(stream []byte) (lines [][]byte, rest []byte, v Verdict) {
 	for rest = stream; ; {
 		end := bytes.IndexByte(rest, '\n')
