@@ -6,7 +6,7 @@ import (
 	"github.com/weir-dev/weir/pkg/federation"
 )
 
-// What goes wrong with clocks. Between regions none has to agree with any other.
+// Faults of clocks. The clocks of regions need not agree with each other.
 
 // forward sets the coordinator's clock forward by some windows and a half.
 func forward(w *world) measured {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 )
 
-// What goes wrong with the hub.
+// Faults of the hub.
 
 // killed kills the leader in the middle of a window. The next one leads at once: later it
 // would have to do with windows that begin after the crash.

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
-// What goes wrong with servers: each row starts its own.
+// Faults of servers. Each row starts its own.
 
 // forgets has the server that keeps the budget lose what it knows in the middle of a
 // window, and waits until the budget is served again.

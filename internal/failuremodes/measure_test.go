@@ -18,7 +18,7 @@ func (w *world) each(region int, from, to time.Duration, f func(a ask)) {
 	}
 }
 
-// served returns what part of what a region was asked for it admitted, in percent.
+// served returns the part of the demand on a region that it admitted, in percent.
 func (w *world) served(region int, from, to time.Duration) float64 {
 	var wanted, gotten int64
 	w.each(region, from, to, func(a ask) { wanted += a.wanted; gotten += a.gotten })
@@ -39,8 +39,8 @@ func (w *world) others(region int, from, to time.Duration) float64 {
 	return least
 }
 
-// whole is what a region that has recovered serves at least of what it is asked for, in
-// percent, in every stretch of time that is as long as a window.
+// whole is the least part of its demand that a recovered region serves, in percent, in
+// every stretch of time that is as long as a window.
 const whole = 90
 
 // healed returns after how many seconds from an instant on a region serves the whole again
@@ -67,8 +67,8 @@ func (w *world) of(index int64) int64 {
 	return w.named[index]
 }
 
-// forfeited returns what nobody could have of a window of which all was wanted, in percent
-// of the limit.
+// forfeited returns the part of a window that no region could have, in percent of the
+// limit, when all of it was wanted.
 func (w *world) forfeited(index int64) float64 {
 	return 100 * float64(w.params.Limit-w.of(index)) / float64(w.params.Limit)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// What goes wrong inside of a region.
+// Faults inside of a region.
 
 // crashed kills a region's controller in the middle of a window. The next one starts soon.
 func crashed(w *world) measured {

@@ -38,7 +38,7 @@ const (
 
 func (p place) String() string { return [...]string{"virtual time", "Redis", "Postgres"}[p] }
 
-// A figure is a bound of what a test measures.
+// A figure bounds a value that a test measures.
 type figure struct {
 	least, most float64
 	unit        string

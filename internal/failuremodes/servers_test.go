@@ -130,8 +130,8 @@ func (w *world) awaitConnected() {
 	})
 }
 
-// awaitBusy waits for a window of which half is admitted and that is later than all of
-// which anything was, and returns its number.
+// awaitBusy waits until half of a window is admitted that is later than every window
+// with admissions before, and returns its number.
 func (w *world) awaitBusy() (index int64) {
 	w.t.Helper()
 	latest := w.latest()
@@ -142,7 +142,7 @@ func (w *world) awaitBusy() (index int64) {
 	return index
 }
 
-// latest returns the latest window of which anything was admitted.
+// latest returns the latest window with admissions.
 func (w *world) latest() (index int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-dev/weir/pkg/federation"
 )
 
-// What goes wrong on the way between a region and the coordinator.
+// Faults on the way between a region and the coordinator.
 
 func cutOff(w *world) measured {
 	w.pass(w.length() / 3)

@@ -20,7 +20,7 @@ const id = "acme/checkout"
 
 var key = store.Key{Scope: store.Scope{Cluster: "c", Namespace: "ns", Policy: "p", Limit: "l"}}
 
-// What holds in a row that says nothing else. The page shows them.
+// Defaults of a row. The page shows them.
 const (
 	limit        = int64(1000)
 	window       = limiter.Second
