@@ -32,10 +32,10 @@ const (
 //	redirect   no                               yes                             redirect, with a warning
 //	redirect   no                               no                              redirect
 //
-// What a mesh hands to the app comes by the loopback device, where nothing is
+// A mesh hands requests to the app over the loopback device, where nothing is
 // redirected: limits would count nothing and nobody would see it. A profile that
-// forbids the pod is seen by everybody, and may have an exemption that is not
-// known here, so there the choice is the user's.
+// forbids the pod is seen by everybody, and may have an exemption that is not known
+// here, so there the choice is the user's.
 func effective(wanted Capture, pod *corev1.Pod, ns NamespaceFacts, a *annotated) Capture {
 	if wanted != CaptureAuto && wanted != CaptureRedirect {
 		return wanted

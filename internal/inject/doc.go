@@ -27,6 +27,6 @@
 //
 // A pod's annotations choose ports and amounts. They never reach the image, command,
 // security context or volumes of our containers, which come from the injector's
-// configuration alone. What its probes ask reaches the sidecar as data, and is asked
-// of the pod's own captured ports only.
+// configuration alone. Its probes reach the sidecar as data, and ask only the pod's own
+// captured ports.
 package inject

@@ -104,8 +104,8 @@ func ours(env []corev1.EnvVar) []corev1.EnvVar {
 	})
 }
 
-// mountsToken reports whether the sidecar can prove to the controller who it is. One that
-// cannot enforces what the pod's author gave it.
+// mountsToken reports whether the sidecar can prove its identity to the controller. One
+// that cannot enforces what the pod's author gave it.
 func mountsToken(spec *corev1.PodSpec, sidecar *corev1.Container) bool {
 	return slices.ContainsFunc(sidecar.VolumeMounts, func(m corev1.VolumeMount) bool {
 		return m.MountPath == tokenDirectory && m.SubPath == "" && m.SubPathExpr == "" &&

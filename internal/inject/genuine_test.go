@@ -27,8 +27,8 @@ func injectedPod(t *testing.T) *corev1.Pod {
 	return out
 }
 
-// TestAForgedSidecarIsNoSidecar: who writes both marks of an injected pod is told that
-// nothing limits it, and so is who creates a pod from that of an older installation.
+// TestAForgedSidecarIsNoSidecar: a pod with both marks of an injected one is reported
+// as not limited, and so is a pod created from that of an older installation.
 func TestAForgedSidecarIsNoSidecar(t *testing.T) {
 	for name, tc := range map[string]struct {
 		forge func(pod *corev1.Pod, sidecar *corev1.Container)

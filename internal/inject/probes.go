@@ -19,11 +19,11 @@ type question struct {
 // starts reports whether the container counts as started only after the answer.
 func (q *question) starts() bool { return q.Kind == probe.Startup || q.Kind == probe.PostStart }
 
-// takeProbes has the sidecar put the questions of all containers. What goes to other
-// ports, or to another host than the pod, stays as it is. So does what the init
-// containers before the sidecar, of which there are place, are asked until they have
-// started: nothing is redirected yet when they are asked it first, and there is no
-// sidecar to ask. See package probe.
+// takeProbes has the sidecar put the questions of all containers. Questions to other
+// ports, or to another host than the pod, stay as they are. So do those that the first
+// place init containers, which come before the sidecar, are asked until they have
+// started: nothing is redirected yet when they are first asked, and there is no sidecar
+// to ask. See package probe.
 func (p *plan) takeProbes(spec *corev1.PodSpec, place int) {
 	for c := range serving(spec) {
 		before := slices.ContainsFunc(spec.InitContainers[:place], func(i corev1.Container) bool { return i.Name == c.Name })

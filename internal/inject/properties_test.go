@@ -290,8 +290,8 @@ func afterSidecar(out *corev1.Pod, c *corev1.Container) bool {
 }
 
 // requireProbes checks that the kubelet finds every port that it is to ask, and that
-// none leads it to where requests go. What starts before the sidecar is asked by the
-// kubelet until it has started.
+// none leads it to where requests go. A container that starts before the sidecar is
+// asked by the kubelet until it has started.
 func requireProbes(t *testing.T, c *corev1.Container, afterSidecar bool, report Report) {
 	t.Helper()
 	probes := []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe}

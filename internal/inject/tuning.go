@@ -19,9 +19,9 @@ const (
 	dropUnderscores            = "drop"           // the sidecar's default
 )
 
-// DefaultResources are those of a sidecar of which nobody chose any. They are requested
-// always: an autoscaler that reads a pod's use against its requests needs them on every
-// container.
+// DefaultResources returns the resources of a sidecar for which none were chosen. They
+// are always requested: an autoscaler that reads a pod's use against its requests needs
+// them on every container.
 func DefaultResources() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("25m"), corev1.ResourceMemory: resource.MustParse("32Mi")},

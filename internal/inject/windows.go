@@ -27,8 +27,8 @@ func runsOnWindows(pod *corev1.Pod) bool {
 	return requiresWindows(pod.Spec.Affinity)
 }
 
-// requiresWindows reports whether each way to meet what is required of the node leads
-// to Windows. What is only preferred decides nothing.
+// requiresWindows reports whether each way to meet the requirements on the node leads
+// to Windows. Preferences decide nothing.
 func requiresWindows(affinity *corev1.Affinity) bool {
 	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return false

@@ -40,8 +40,8 @@ type apiServer struct {
 	down     func() // stops the webhooks for good
 }
 
-// TestRealAPIServer proves what only the API server can: whom it calls, and what
-// happens when nobody answers. The last part stops the webhooks.
+// TestRealAPIServer proves what only the API server can: which webhooks it calls, and
+// what happens when none answers. The last part stops the webhooks.
 func TestRealAPIServer(t *testing.T) {
 	s := startAPIServer(t)
 	s.mustCreate(t,
@@ -312,7 +312,7 @@ func (s *apiServer) testBudgets(t *testing.T) {
 	}
 }
 
-// testDown: only those who asked for limits wait for us.
+// testDown: only pods that asked for limits wait for us.
 func (s *apiServer) testDown(t *testing.T) {
 	for name, pod := range map[string]*corev1.Pod{
 		"in a namespace without a label": podNamed("plain", "", ""),

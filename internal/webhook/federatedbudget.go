@@ -81,8 +81,8 @@ func with(all []v1alpha1.FederatedBudget, b *v1alpha1.FederatedBudget) []v1alpha
 	return out
 }
 
-// unserved warns of policies with fairness that draw from the budget, of which an
-// escrow in Redis makes nothing.
+// unserved warns of policies with fairness that draw from the budget: an escrow in
+// Redis cannot split units over tenants.
 func (v BudgetValidator) unserved(ctx context.Context, b *v1alpha1.FederatedBudget) []string {
 	if b.Spec.Escrow.Type != v1alpha1.RedisEscrow {
 		return nil

@@ -133,7 +133,7 @@ func (o *outage) pod(namespace string) *corev1.Pod {
 	return pod
 }
 
-// create creates bystanders, half of which opt out where others are injected.
+// create creates bystanders. Half of them opt out where others are injected.
 func (o *outage) create(t *testing.T, when string, bystanders int) {
 	t.Helper()
 	o.policy(t, admissionv1.Fail)

@@ -50,7 +50,7 @@ func (PolicyValidator) ValidateDelete(context.Context, *v1alpha1.RateLimitPolicy
 	return nil, nil
 }
 
-// budgets returns those that the policy may draw from. That they cannot be read is no
+// budgets returns those that the policy may draw from. A failure to read them is not a
 // fault of the policy.
 func (v PolicyValidator) budgets(ctx context.Context, p *v1alpha1.RateLimitPolicy) translate.Budgets {
 	if !translate.Draws(p) {
