@@ -21,8 +21,8 @@ type Backend interface {
 	Counters
 	// Probe returns what the store says of itself.
 	Probe(ctx context.Context) (store.Facts, error)
-	// Coordinator returns who divides concurrency pools in the store, over the same
-	// connections.
+	// Coordinator returns the coordinator of concurrency pools in the store, over the
+	// same connections.
 	Coordinator() concurrency.Coordinator
 	// Close ends the calls under way. Nothing may be called afterwards.
 	Close() error

@@ -24,7 +24,7 @@ func (s credentials) wrong(key, what string) error {
 	return fmt.Errorf("%s of secret %s %s", key, s.of.Secret, what)
 }
 
-// login returns a user, who need not have a name, and the password.
+// login returns the name of a user, which may be empty, and the password.
 func (s credentials) login(user, password string) (name, secret string, err error) {
 	name, secret = s.text(user), s.text(password)
 	if name != "" && secret == "" {

@@ -18,9 +18,9 @@ const (
 	servingKey           = corev1.TLSPrivateKeyKey
 )
 
-// attempts bounds how often one reconciliation starts over because another
-// replica wrote first. What that replica wrote is good, so the second attempt
-// ends with it; more are for somebody who damages the Secret at that moment.
+// attempts bounds how often one reconciliation starts over because another replica
+// wrote first. The Secret that it wrote is good, so the second attempt ends with it.
+// More attempts are for a Secret that is damaged at that moment.
 const attempts = 5
 
 // sync brings the Secret to what it should hold at present and returns that.

@@ -2,9 +2,9 @@
 // this machine: no containers, no root. The demo and the end-to-end tests stand
 // on it.
 //
-// What is real: etcd, the API server with its admission and RBAC, Deployments
-// and their scheduling, the manifests of config/default, the controller with the
-// rights of its service account, and sidecars started with exactly the arguments
-// that injection wrote. What is a stand-in: the kubelet (package podrunner), and
-// the Services in front of the controller, whose ports are reached directly.
+// These parts are real: etcd, the API server with its admission and RBAC, Deployments
+// and their scheduling, the manifests of config/default, the controller with the rights
+// of its service account, and sidecars started with exactly the arguments that
+// injection wrote. These are stand-ins: the kubelet (package podrunner), and the
+// Services in front of the controller, whose ports are reached directly.
 package devcluster

@@ -15,11 +15,11 @@ import (
 const maxOthers = 8
 
 // Matter fails the test for each field of S, and of the structs in it at any depth, that
-// changes nowhere what is made of an input, and for each field of what is made that no
-// input changes. Every input is changed in one field at a time: to what other inputs have
-// there, to a number beside it, or to nothing. What is refused shows nothing, unless all
-// is. Ignored fields, such as "Limit.Key", are not looked at, nor below. Inputs are changed
-// and put back, so the function must not keep them.
+// changes no output, and for each field of the output that no input changes. Every input is
+// changed in one field at a time: to what other inputs have there, to a number beside it,
+// or to nothing. A refused input shows nothing, unless all are refused. Ignored fields,
+// such as "Limit.Key", are not looked at, nor are those below them. Inputs are changed and
+// put back, so the function must not keep them.
 func Matter[S any](t testing.TB, inputs []*S, function func(*S) (any, error), ignored ...string) {
 	t.Helper()
 	r := &run[S]{
@@ -59,7 +59,7 @@ type run[S any] struct {
 	function func(*S) (any, error)
 	matters  map[string]bool
 	values   map[reflect.Type][]reflect.Value // of leaves
-	first    map[string]string                // by field of what is made: its values when there were some first
+	first    map[string]string                // by field of the output: its values when there were some first
 	varies   map[string]bool                  // whether there were others later
 }
 
@@ -77,7 +77,7 @@ func (r *run[S]) made(in *S) (made string, err error) {
 	return dump.ForHash(out), err
 }
 
-// vary notes which fields of what is made are not always the same.
+// vary notes which fields of the output are not always the same.
 func (r *run[S]) vary(out reflect.Value) {
 	values := map[string][]string{}
 	r.visit(out, func(name string, v reflect.Value) {

@@ -32,8 +32,8 @@ var claims struct {
 	files []*os.File
 }
 
-// Port returns a port of the loopback address that nothing listens on, and that
-// nobody who asks here gets while this process lives, whatever process it is of.
+// Port returns a port of the loopback address that nothing listens on. No later call,
+// of any process, returns it while this process lives.
 func Port() (int, error) {
 	claims.Lock()
 	defer claims.Unlock()

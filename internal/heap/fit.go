@@ -11,10 +11,11 @@ import (
 // file and what the kernel keeps for its connections.
 const part = 0.8
 
-// Fit lets the heap grow by percent of what lives in it before garbage is collected, and
-// collects more often when the heap comes near the limit of the container: it is slower
-// then, which is better than to be killed. GOGC and GOMEMLIMIT go before. It returns an
-// error when the limit cannot be read, and none when there is no limit.
+// Fit lets the heap grow by percent of its live objects before garbage is collected, and
+// collects more often when the heap comes near the limit of the container: the process
+// is slower then, which is better than to be killed. GOGC and GOMEMLIMIT take
+// precedence. It returns an error when the limit cannot be read, and nil when there is
+// no limit.
 func Fit(percent int) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)

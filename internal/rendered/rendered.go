@@ -54,7 +54,8 @@ func Decode(stream []byte) (Objects, error) {
 	}
 }
 
-// As returns the object of a name as a Go type, of which it must have no unknown field.
+// As returns the object of a name as a Go type. The object must not have fields that
+// the type lacks.
 func As[T any](objects Objects, name string) (*T, error) {
 	object, ok := objects[name]
 	if !ok {

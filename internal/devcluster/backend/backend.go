@@ -17,7 +17,7 @@ type Backend struct {
 	latency  latencies
 }
 
-// Start serves on a free port of this machine with that many threads, each of which
+// Start serves on a free port of this machine with the given number of threads. Each
 // takes the service time for a request.
 func Start(threads int, service time.Duration) (*Backend, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // returns at once

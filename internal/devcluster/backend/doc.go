@@ -1,5 +1,5 @@
-// Package backend is a server that bears only so much: it works on a few requests at
-// a time and lets the others wait, as a database with a pool of threads does. It
-// counts for itself what it has in flight, so that what a concurrency limit promises
-// is measured where it matters.
+// Package backend is a server of limited capacity: it works on a few requests at a time
+// and lets the others wait, as a database with a pool of threads does. It counts its
+// own requests in flight, so that the promise of a concurrency limit is measured where
+// it matters.
 package backend

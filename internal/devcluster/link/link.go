@@ -44,8 +44,8 @@ func (l *Link) Address() string { return l.listener.Addr().String() }
 // SetServer changes where new connections lead.
 func (l *Link) SetServer(server string) { l.server.Store(&server) }
 
-// SetDelay sets how long bytes are on the way, in each direction. Half of what is
-// wanted of a round trip.
+// SetDelay sets how long bytes are on the way, in each direction. It is half of the
+// wanted round trip.
 func (l *Link) SetDelay(d time.Duration) { l.delay.Store(int64(d)) }
 
 // Cut ends every connection, and takes none until Heal.

@@ -8,11 +8,11 @@
 // the pod and rotated; startup, readiness and liveness probes decide the pod's
 // conditions; a container that dies is started again; deletion is graceful.
 //
-// What has no meaning without containers is left out: images are names of local
-// programs, volumes other than those tokens do not exist, resources are not
-// enforced, and the restart policy is always Always. Because there is no mount
-// namespace and no network namespace, two variables are added to every
-// container's environment: WEIR_SANDBOX_DIR is the directory that stands for the
-// root of its volumes, WEIR_SANDBOX_IP the address that stands for both its
-// loopback and its wildcard address.
+// It leaves out what has no meaning without containers: images are names of local
+// programs, volumes other than those tokens do not exist, resources are not enforced,
+// and the restart policy is always Always. Because there is no mount namespace and no
+// network namespace, two variables are added to every container's environment:
+// WEIR_SANDBOX_DIR is the directory that stands for the root of its volumes,
+// WEIR_SANDBOX_IP the address that stands for both its loopback and its wildcard
+// address.
 package podrunner

@@ -21,8 +21,8 @@ type pod struct {
 	ip     netip.Addr
 	dir    string
 
-	// Both in the order of the spec. The first are init containers, of which
-	// those that restart always are sidecars.
+	// Both are in the order of the spec. inits are the init containers; those that
+	// restart always are sidecars.
 	inits, apps []*container
 
 	deleted    chan struct{} // closed when the pod shall end

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-dev/weir/internal/freeport"
 )
 
-// What every Postgres has.
+// The superuser and the database that every Postgres has.
 const (
-	PostgresUser     = "weir" // the superuser, who needs no password
+	PostgresUser     = "weir" // the superuser, which needs no password
 	PostgresDatabase = "postgres"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-dev/weir/internal/devcluster/process"
 )
 
-// A spec is a program, and whom it runs as.
+// A spec is a program, and the user that it runs as.
 type spec struct {
 	path, log string
 	args, env []string // env is added to that of this process
