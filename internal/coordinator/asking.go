@@ -63,7 +63,7 @@ func (t *term) askPromises(ctx context.Context) {
 	}, promiseInterval)
 }
 
-// ask has the holder promise, if it is of a version that does.
+// ask makes the holder promise, if its version does.
 func (s *session) ask(m *fleetpb.ToHolder) {
 	if s.promises && m != nil {
 		s.push(m)

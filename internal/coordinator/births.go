@@ -19,9 +19,9 @@ import (
 )
 
 // A limit that is put in force for the first time has nothing that a store may have
-// forgotten. So that a later leader, or the same limit after it was deleted and created
-// again, does not take it for new once more, its birth is written down before any sidecar
-// is sent it, and stays until the limit is gone and its longest window with it.
+// forgotten. Its birth is written down before any sidecar is sent the limit, and stays until
+// the limit is gone and its longest window with it. So it is not taken for new again by a
+// later leader, or after it was deleted and created again.
 
 // birthShards is over how many objects the births are spread: each has room for 4,000.
 const birthShards = 8

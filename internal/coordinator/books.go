@@ -59,9 +59,9 @@ func (b *books) inherits(limit limitName) bool {
 	return b.heir && !created
 }
 
-// enforce makes h account for what it is served by. Of the rest of what it enforced
-// before, it goes on enforcing until it has read that, and nobody counts it. When that
-// was a part, nothing of what the holder reported of others is in the books.
+// enforce makes h account for what it is served by. Until h has read that, it goes on
+// enforcing the rest of what it enforced before, and nobody counts that rest. When it was
+// served by a part before, nothing that it reported of other policies is in the books.
 func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName, part bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -208,8 +208,8 @@ func (b *books) bury(name types.NamespacedName, podUIDs []string) {
 }
 
 // report enters a part of what a holder counted of the policies it enforces, and adds the
-// limits to those that the parts before spoke of. Of one that is in none, when no more
-// come, it has nothing to say.
+// limits to those in the parts before. When no more parts come, the holder has nothing to
+// report of a limit that is in none.
 func (b *books) report(h audit.Holder, policies []types.NamespacedName, reports map[limitName]audit.Report, spoken map[limitName]struct{}, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -233,7 +233,7 @@ func (b *books) report(h audit.Holder, policies []types.NamespacedName, reports 
 	}
 }
 
-// doubt leaves unknown what the limits admitted until now: some of what a holder counted
+// doubt marks what the limits admitted until now as unknown: some of what a holder counted
 // of them could not be read.
 func (b *books) doubt(limits []limitName) {
 	b.mu.Lock()
@@ -267,8 +267,8 @@ type inquiry struct {
 	audit.Query
 }
 
-// advance measures what can be measured. It returns whom to ask what, and the
-// policies of which a verdict changed.
+// advance measures what can be measured. It returns the queries to send, and the policies
+// with a changed verdict.
 func (b *books) advance(now time.Time) (ask []inquiry, changed []types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -61,8 +61,8 @@ func TestBooksAllowForLossesOfMemory(t *testing.T) {
 }
 
 // TestWorstOfALaterTermIsALowerBound has sidecars come back to a later leader, at once or
-// late: what the leader before measured of the limit it does not know. Of a limit that is
-// put in force for the first time it knows all.
+// late. That leader does not know what the one before measured of the limit. It knows all of
+// a limit that is put in force for the first time.
 func TestWorstOfALaterTermIsALowerBound(t *testing.T) {
 	for name, back := range map[string]time.Duration{"at once": 0, "after all others are counted": 5 * figuresTime} {
 		t.Run(name, func(t *testing.T) {

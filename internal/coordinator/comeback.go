@@ -75,7 +75,7 @@ func (r *returns) of(name types.NamespacedName) *comeback {
 func (r *returns) know(name types.NamespacedName) {
 	c := r.policies[name]
 	own := c.Absence
-	// Those who were given these read no more of a list than there was.
+	// Callers that were given these read no more of a list than there was.
 	own.Back, own.Lapse, own.Again = slices.Clone(c.Back), slices.Clone(c.Lapse), slices.Clone(c.Again)
 	c.known = append(slices.Clone(r.before.of(name)), own)
 }

@@ -31,8 +31,8 @@ const (
 
 // ConfigMapTerms is the TermStore in a ConfigMap. The API server's
 // resourceVersion makes each change a compare-and-swap, so of two leaders only
-// the later can write. A ledger for which there is no room goes on in parts, which
-// are written before and mean nothing until the ConfigMap names them.
+// the later can write. A ledger that does not fit goes on in parts, which are written before
+// and mean nothing until the ConfigMap names them.
 type ConfigMapTerms struct {
 	client corev1client.ConfigMapInterface
 	most   int // bytes in one ConfigMap
@@ -129,7 +129,7 @@ func (t *ConfigMapTerms) present(ctx context.Context, term uint64) (*corev1.Conf
 	return recorded, nil
 }
 
-// record enters h, of whose ledger that many bytes are here, and the rest in parts.
+// record enters h, with that many bytes of its ledger here and the rest in parts.
 func record(into *corev1.ConfigMap, h Handover, here, parts int) {
 	into.Data = map[string]string{termKey: strconv.FormatUint(h.Term, 10)}
 	into.BinaryData = map[string][]byte{}

@@ -78,9 +78,9 @@ func (t *ConfigMapTerms) writePart(ctx context.Context, part *corev1.ConfigMap) 
 	return nil
 }
 
-// complete reads the rest of the ledger that is recorded. One of which a byte is
-// missing, or another than was written, is as good as none: it might not know of
-// everything that was granted. The error says that this cannot be found out now.
+// complete reads the rest of the ledger that is recorded. A ledger with a byte that is
+// missing or changed is as good as none: it might not know of everything that was granted.
+// The error says that this cannot be found out now.
 func (t *ConfigMapTerms) complete(ctx context.Context, recorded *corev1.ConfigMap, h *Handover) error {
 	if h.Ledger == nil {
 		return nil

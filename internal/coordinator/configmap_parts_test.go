@@ -19,7 +19,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// inParts returns terms of which a ConfigMap takes 100 bytes.
+// inParts returns terms that put at most 100 bytes into a ConfigMap.
 func inParts(held *configMaps) *ConfigMapTerms {
 	terms := NewConfigMapTerms(held)
 	terms.most = 100

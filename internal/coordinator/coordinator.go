@@ -79,10 +79,10 @@ type Config struct {
 	Terms         TermStore
 	Leadership    Leadership            // nil: leadership is held until Start's context is done
 	Registerer    prometheus.Registerer // nil: metrics are not exposed
-	// Budgets makes what hands on this cluster's parts of the budgets that it shares with
-	// others, for one term. What sidecars counted of a budget comes from usage; changed is
-	// called with each FederatedBudget that changed, and does not block; first says
-	// that nobody led before. Nil: the cluster shares none.
+	// Budgets returns, for one term, what hands on this cluster's parts of the budgets that
+	// it shares with others. usage returns what sidecars counted of a budget; changed is
+	// called with each FederatedBudget that changed, and does not block; first says that
+	// nobody led before. Nil: the cluster shares none.
 	Budgets func(usage Usage, changed func(types.NamespacedName), first bool) Budgets
 	// Births keep when limits were first put in force, Facts asks a store other than the
 	// controller's own about itself, and Limits returns all limits that exist. Births nil:

@@ -16,8 +16,8 @@ const fleetKeys = 100_000
 var overflowHash = store.HashValue(store.Overflow)
 
 // counters bounds how many counters each limit has in the store, and all limits
-// together, so that no tenant can fill the memory that all share: two for each place, one
-// for each value with rates of its own, and two that values share.
+// together, so that no tenant can fill the memory that all share. The bound is two for each
+// place, one for each value with rates of its own, and two that values share.
 type counters struct {
 	mu      sync.Mutex
 	byScope map[store.Scope]*hashes
@@ -32,12 +32,12 @@ type hashes struct {
 	gone         limiter.Instant // the counters of the span are, too
 	now          map[string]struct{}
 	before       map[string]struct{} // had one in the span before, and were not asked for in this one
-	// full says that the shared counter is in use. It stays so for the span: who was
-	// granted from it gets no second budget in the same window.
+	// full says that the shared counter is in use. It stays so for the span: a value that
+	// was granted from it gets no second budget in the same window.
 	full, fullBefore bool
 	// inherited says that the shared counter was in use before this began, by the leader
-	// before: who was granted from a counter of its own has it in the store, and who has
-	// none may have been granted from the shared one.
+	// before. A value that was granted from a counter of its own has it in the store; one
+	// that has none may have been granted from the shared counter.
 	inherited bool
 }
 

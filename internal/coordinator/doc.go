@@ -5,8 +5,8 @@
 //
 // It serves only while its process leads. A term of leadership begins by raising
 // the recorded term and taking over the ledger that a predecessor left; it ends
-// by sealing the store and leaving its own. What a crash forgets is never granted
-// a second time: it costs the windows that were open.
+// by sealing the store and leaving its own. Units whose grant a crash forgets are never
+// granted a second time: the crash costs the windows that were open.
 //
 // The package owns goroutines: three for each session, and a few for a term.
 package coordinator

@@ -10,12 +10,11 @@ import (
 )
 
 // A limit whose scope is edited from Fleet to Federated, or back, has two places that
-// grant for it, the term's store and a budget, and neither knows what the other
-// granted. So that no window admits twice, the store is asked first in either scope,
-// and says which contract is in force. Of a limit that draws from a budget it is asked
-// by parameters of its own, the mark: windows as long as the budget's, and without a
-// limit that matters. What an edit of rates is to the store then holds for an edit of
-// the scope, too:
+// grant for it: the term's store and a budget. Neither knows what the other granted. So that
+// no window admits twice, the store is asked first in either scope, and says which contract
+// is in force. For a limit that draws from a budget it is asked with parameters of their
+// own, the mark: windows as long as the budget's, and a limit that never matters. To the
+// store, an edit of the scope is then the same as an edit of rates:
 //
 //	the store has        the limit draws from      in force
 //	nothing              a budget                  the budget
@@ -26,20 +25,21 @@ import (
 //
 // The windows of a budget are those of its coordinator's clock, which may differ from the
 // store's: the window that a number names may be open there when it is over here. So that
-// no number is served by both, nothing is drawn from a window of the budget that began
-// before the store's window in which the limit was first seen to draw, and the store grants
-// nothing of windows that began before the last one drawn from ended, each by its own
-// clock. A new leader does not know the latter.
+// no number is served by both, two rules hold, each by its own clock. Nothing is drawn from
+// a window of the budget that began before the store's window in which the limit was first
+// seen to draw. The store grants nothing of windows that began before the last one drawn
+// from ended. A new leader does not know the latter.
 //
-// The mark is in the ledger that a leader hands over. What a crash loses it loses of the
-// store's windows as well, which then grant nothing; a limit that draws from a budget
-// goes on, for its budget forgets nothing.
+// The mark is in the ledger that a leader hands over. A crash that loses it loses the
+// store's windows as well, which then grant nothing; a limit that draws from a budget goes
+// on, for its budget forgets nothing.
 
 // markOffset sets the mark's windows apart from any that a policy can name. They end just
 // before the store's, so that no window of the store begins while the mark is in force.
 const markOffset limiter.Micros = 1
 
-// mark returns what the store is asked by when the limit draws from a budget.
+// mark returns the parameters that the store is asked with when the limit draws from a
+// budget.
 func mark(p limiter.Params) limiter.Params {
 	return limiter.Params{
 		Rates: []limiter.Rate{{Limit: limiter.MaxLimit, Window: p.Rates[0].Window, Offset: markOffset}},
@@ -82,7 +82,7 @@ func (t *term) decide(ctx context.Context, l *published, key store.Key, p limite
 	case res.Reason == limiter.Amnesia && open.Start() < p.Since:
 		return res, nil // another store may have granted of this window
 	}
-	c.Floor = 0 // it is of the store's clock, not of the budget's
+	c.Floor = 0 // it is on the store's clock, not on the budget's
 	return t.draw(ctx, l, key, p, c, open, res.Now)
 }
 

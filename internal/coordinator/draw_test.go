@@ -170,9 +170,9 @@ func (k *caller) giveBack(n int64, of *fleetpb.LeaseReply) {
 func next() { time.Sleep(time.Second - time.Duration(time.Now().Nanosecond())) }
 
 // TestAnEditOfTheScopeAdmitsOnce edits the scope at random moments, with changes of the
-// leader in between: while a window is open of which one granted, the other does not. The
-// budget's clock is another one, and no number of a window is served by both; but for the
-// windows that a leader before drew from.
+// leader in between: while a window is open that one granted from, the other does not grant.
+// The budget's clock is another one, and no number of a window is served by both, except for
+// the windows that a leader before drew from.
 func TestAnEditOfTheScopeAdmitsOnce(t *testing.T) {
 	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) {
@@ -350,8 +350,8 @@ func TestTheBudgetServesUntilItsWindowEnds(t *testing.T) {
 	})
 }
 
-// TestANewLeaderDoesNotGrantWhatABudgetDid: the mark is handed over; of which budget is
-// not known.
+// TestANewLeaderDoesNotGrantWhatABudgetDid: the mark is handed over, but not which budget it
+// is for.
 func TestANewLeaderDoesNotGrantWhatABudgetDid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, terms := newShared(50), &memoryTerms{}

@@ -77,7 +77,7 @@ func newCluster(t *testing.T, member string, to remote, sidecars int) *cluster {
 	return c
 }
 
-// ask has every sidecar ask for a few units, all of which it admits.
+// ask has every sidecar ask for a few units and admit all of them.
 func (c *cluster) ask(units int64) {
 	for i, s := range c.sidecars {
 		reply := s.lease(c.p, c.p.Limits[0], want(units))

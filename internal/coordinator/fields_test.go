@@ -134,7 +134,7 @@ func TestEveryFieldOfAConfigIsSent(t *testing.T) {
 			return nil, err
 		}
 		return made.message, nil
-	}, "Snapshot.Policies", "Snapshot.Pool") // every field of which package policy encodes
+	}, "Snapshot.Policies", "Snapshot.Pool") // package policy encodes every field of them
 	for _, secrets := range [][]*fleetpb.Secret{nil, in.Secrets} {
 		made, err := newConfig(in.Snapshot, secrets)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// What became of a beat, as the metrics call it.
+// The outcomes of a beat, as the metrics call them.
 const (
 	beatGranted     = "granted"
 	beatQuarantined = "quarantined" // granted no more than what was in use

@@ -63,7 +63,7 @@ func (t *term) lookForPods(ctx context.Context) {
 }
 
 // settle notes which pods of the namespace are gone, and which policies apply to none that
-// is awaited. What applies to a pod that cannot be resolved may be any of them.
+// is awaited. Any policy may apply to a pod that cannot be resolved.
 func (t *term) settle(ctx context.Context, namespace string) error {
 	pods, err := t.pods(ctx, namespace)
 	if err != nil {

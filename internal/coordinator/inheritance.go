@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// maxReturns bounds what is handed over of who was absent, in bytes. Of a policy for
-	// which there is no room nobody counts as back.
+	// maxReturns bounds what is handed over of absent holders, in bytes. For a policy that
+	// does not fit, nobody counts as back.
 	maxReturns = 128 << 10
 	// maxAbsences is how many are handed over of one policy; earlier ones become one.
 	maxAbsences = 4
-	// maxSteps is in how many steps holders come back in what is handed over, none earlier
-	// than it did, and promises are over, none later than it was.
+	// maxSteps is the number of steps in which, as handed over, holders come back, none
+	// earlier than it did, and promises are over, none later than it was.
 	maxSteps = 16
 )
 
-// An inheritance is what earlier terms knew of who was absent, as far as windows that began
-// then may be open. A policy that it does not name was not enforced by anybody it knew.
+// An inheritance is what earlier terms knew of absent holders, where windows that began then
+// may be open. A policy that it does not name was not enforced by anybody it knew.
 type inheritance struct {
 	Others   []absence            `json:"others"`
 	Policies map[string][]absence `json:"policies"` // by namespace/name
@@ -115,7 +115,7 @@ func (r *returns) export(stopped limiter.Instant) ([]byte, error) {
 	return data, err
 }
 
-// others are the absences of those who hold what is not named.
+// others are the absences of holders of the policies that are not named.
 func (i *inheritance) others() []limiter.Absence { return i.of(types.NamespacedName{}) }
 
 // handedOn returns what is handed on of absences that end when the term does.

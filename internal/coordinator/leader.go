@@ -43,9 +43,9 @@ type term struct {
 	crowded atomic.Pointer[map[types.NamespacedName][]string]
 }
 
-// newTerm takes over what the predecessor left. What cannot be read is as good as
-// lost: a ledger costs the windows that are open, and pools have to wait until no
-// share of theirs can be in use.
+// newTerm takes over what the predecessor left. State that cannot be read is as good as
+// lost. A lost ledger costs the windows that are open; pools have to wait until no share of
+// theirs can be in use.
 func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 	var ledger *memory.Ledger
 	clock, past := c.past()

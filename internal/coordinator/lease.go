@@ -13,8 +13,9 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// serveLease answers a lease. What draws from a budget may wait for another cluster, and a
-// durable counter for a write to the API server: the session's other messages go on meanwhile.
+// serveLease answers a lease. A limit that draws from a budget may wait for another cluster,
+// and a durable counter for a write to the API server: the session's other messages go on
+// meanwhile.
 func (t *term) serveLease(ctx context.Context, s *session, r *fleetpb.LeaseRequest) {
 	s.awaitConfig(ctx)
 	limit, err := s.limit(r)

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// notices passes names of policies, or of pools, on to one reader. Whoever adds a name does
-// not wait for the reader; names that wait are held once.
+// notices passes names of policies, or of pools, on to one reader. Adding a name does not
+// wait for the reader; names that wait are held once.
 type notices struct {
 	out  chan types.NamespacedName
 	wake chan struct{}

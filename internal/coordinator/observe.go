@@ -21,8 +21,8 @@ type Observation struct {
 	Limits   []LimitFigures  // ordered by name
 	// Learning are the limits that grant nothing now, by name.
 	Learning map[string]Learning
-	// Crowded are the limits of which new values share one counter, because there is no room
-	// for more of them; ordered by name.
+	// Crowded are the limits whose new values share one counter, because there is no room
+	// for more values; ordered by name.
 	Crowded []string
 }
 
@@ -34,7 +34,7 @@ type Session struct {
 	Since       time.Time
 	Capture     fleetpb.Capture // how the pod's requests come to the sidecar
 	Mode        fleetpb.Mode    // of the pod
-	Generation  int64           // of what the sidecar enforces, as it acknowledged; 0 for nothing
+	Generation  int64           // that the sidecar enforces, as it acknowledged; 0 for nothing
 	Error       string          // why the sidecar does not enforce what it was sent last
 	Rejected    string          // what of its rows could not be read lately, and the cure
 }
@@ -62,8 +62,8 @@ type Learning struct {
 	Reason       limiter.Reason // Amnesia or ClockBehind
 }
 
-// Bury takes it that the sidecars of these pods of a policy do not live on: the pods are
-// gone. What they admitted since they last accounted for everything stays unknown.
+// Bury assumes that the sidecars of these pods of a policy have ended: the pods are gone.
+// Their admissions since they last accounted for everything stay unknown.
 func (c *Coordinator) Bury(namespace, name string, podUIDs []string) {
 	if t := c.present.Load(); t != nil && len(podUIDs) > 0 {
 		t.books.bury(types.NamespacedName{Namespace: namespace, Name: name}, podUIDs)

@@ -106,7 +106,7 @@ func (b *poolBooks) report(h audit.Holder, name types.NamespacedName, r poolaudi
 	return 0
 }
 
-// advance takes the samples that are due and returns the pools of which a condition may
+// advance takes the samples that are due and returns the pools with a condition that may
 // have changed.
 func (b *poolBooks) advance(now time.Time) (changed []types.NamespacedName) {
 	b.mu.Lock()

@@ -30,7 +30,7 @@ func (s *sharer) uses() int64 {
 	return s.held
 }
 
-// take adopts an answer. Of a quarantine it takes nothing new.
+// take adopts an answer. It takes nothing new from a quarantine.
 func (s *sharer) take(sent time.Time, share *fleetpb.Share) {
 	units := share.GetShare()
 	if share.GetQuarantinedMicros() > 0 {

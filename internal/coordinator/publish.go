@@ -85,8 +85,8 @@ func (t *term) publishAll(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// A publication serves sessions of a namespace by what was read once for all of them:
-// work is done for each set of policies that pods enforce, not for each pod.
+// A publication serves the sessions of a namespace from one read for all of them: work is
+// done for each set of policies that pods enforce, not for each pod.
 type publication struct {
 	*term
 	namespace string
@@ -108,9 +108,9 @@ type prepared struct {
 	held   error
 }
 
-// to sends a session what its pod has to enforce, if that is news. Of what is only
-// a part it fails nevertheless, and sends it only to a session that loses nothing by it;
-// one that was sent nothing else is at least served by it.
+// to sends a session what its pod has to enforce, if that is news. When it has only a part
+// it still fails, and sends the part only to a session that loses nothing by it. A session
+// that was sent nothing else is at least served by the part.
 func (p *publication) to(ctx context.Context, s *session) error {
 	snapshot, unresolved := p.resolve(ctx, s.Pod, s.PodUID)
 	_, partial := errors.AsType[*translate.PartialError](unresolved)
@@ -156,8 +156,8 @@ func (p *publication) config(ctx context.Context, of *policy.Snapshot) (*config,
 	return c, held
 }
 
-// serveBy has the session accounted for and served by next, which the holder is sent or,
-// of a part, not.
+// serveBy has the session accounted for and served by next. The holder is sent it only if
+// send is true; a part may be withheld.
 func (t *term) serveBy(s *session, next *config, send bool) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
@@ -210,7 +210,7 @@ func (t *term) secrets(ctx context.Context, s policy.Snapshot) ([]*fleetpb.Secre
 	return out, nil
 }
 
-// serve has the holder be served by next and, if it is to be sent that, reports whether
+// serve has the holder be served by next. If it is to be sent that, serve reports whether
 // there is anything to send: not when the holder said as it connected that it enforces that
 // already. Credentials, which it may not have, are always sent.
 func (s *session) serve(next *config, send bool) (push bool) {

@@ -9,9 +9,9 @@ import (
 )
 
 // losesNothing reports whether part, which is not all that the holder has to enforce,
-// has a version of all that the holder enforces. Of a holder that was sent nothing in
-// this term only the version is known of what it enforces: what is none of those that a
-// pod begins with may be more than the part.
+// has a version of all that the holder enforces. For a holder that was sent nothing in this
+// term, only the version of what it enforces is known. Unless that is one that a pod begins
+// with, it may be more than the part.
 func (s *session) losesNothing(part *config) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

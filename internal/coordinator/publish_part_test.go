@@ -57,10 +57,10 @@ func (l *leader) requireSent(id Identity, want ...policy.Policy) {
 }
 
 // requireAnswers checks that the policy's counter is served, which it is only for a
-// holder of which the controller knows that it enforces the policy.
+// holder that the controller knows to enforce the policy.
 func requireAnswers(t *testing.T, s *sidecar, p policy.Policy) {
 	t.Helper()
-	time.Sleep(time.Second) // a window begins of which all is known
+	time.Sleep(time.Second) // all is known of the window that begins
 	if reply := s.lease(p, p.Limits[0]); reply.GetGranted() != 1 {
 		t.Errorf("reply = %v, want one unit", reply)
 	}

@@ -5,12 +5,12 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// sendClocks sends the holder what is known of the clocks of the stores that it asks by a
-// configuration, of each once. A holder that has asked a store knows what its clock showed;
-// one that has just started does not, and a store that lost its memory while its clock was
-// set back would serve it a window a second time. The instants are of the controller's own
-// looks at the stores, never of what other holders say, so no pod can hold up another.
-// s.reporting is held.
+// sendClocks sends the holder what is known of the clock of each store that it asks by a
+// configuration, once for each store. A holder that has asked a store knows what its clock
+// showed; one that has just started does not. A store that lost its memory while its clock
+// was set back would serve such a holder a window a second time. The instants are of the
+// controller's own looks at the stores, never of what other holders say, so no pod can hold
+// up another. s.reporting is held.
 func (t *term) sendClocks(s *session, by *config) {
 	if t.Reached == nil {
 		return

@@ -42,7 +42,7 @@ type rejected struct {
 	at        time.Time
 }
 
-// reject counts the rows and notes them for the status of what they are of.
+// reject counts the rows and notes them for the status of their policy or pool.
 func (t *term) reject(s *session, rows ...rejection) {
 	for _, r := range rows {
 		t.metrics.rejected.WithLabelValues(r.kind).Inc()
@@ -63,8 +63,8 @@ func (t *term) noticeOf(kind string, name types.NamespacedName) {
 	}
 }
 
-// note keeps the rejection, of what the holder is served by, and reports whether it is
-// the first for a while.
+// note keeps the rejection if it concerns what the holder is served by, and reports whether
+// it is the first for a while.
 func (s *session) note(r rejection, now time.Time) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

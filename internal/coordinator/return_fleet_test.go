@@ -108,7 +108,7 @@ func (m *member) silence(d time.Duration) {
 	m.mute = time.Now().Add(d)
 }
 
-// join has the sidecar connect with the holders that it was told.
+// join has the sidecar connect with the number of holders that it was sent.
 func (m *member) join(to *term, config *config) {
 	m.mu.Lock()
 	before := m.session
@@ -162,8 +162,8 @@ func (m *member) promise(r *fleetpb.PromiseRequest) {
 
 // TestAFleetThatComesBackKeepsTheLimit: the leader of a large fleet changes, and its sidecars
 // need many windows to come back. Each asks for four units a second. The new leader may be
-// busy: then it answers some of those who are back no lease for a while, reads promises of
-// others late, and some are away again without its knowledge.
+// busy. Then it answers no lease of some that are back for a while, and reads promises of
+// others late; some are away again without its knowledge.
 func TestAFleetThatComesBackKeepsTheLimit(t *testing.T) {
 	sizes := []int{10, 150, 1000}
 	switch {

@@ -40,8 +40,8 @@ type lostHolder struct {
 	told      map[types.NamespacedName]int64
 }
 
-// newReturns returns what is known as a term begins: nobody is back. That the term may not
-// grant of windows that began before, the store and the journals know.
+// newReturns returns what is known as a term begins: nobody is back. The store and the
+// journals know that the term may not grant from windows that began before.
 func newReturns(clock func() limiter.Instant, first bool, before *inheritance) *returns {
 	return &returns{
 		clock: clock, from: clock(), first: first, before: before,
@@ -52,7 +52,7 @@ func newReturns(clock func() limiter.Instant, first bool, before *inheritance) *
 	}
 }
 
-// await has the sidecars of the pods be awaited: it is called once, before anybody is served.
+// await makes the sidecars of the pods awaited. It is called once, before anybody is served.
 func (r *returns) await(pods []Identity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,8 +67,8 @@ func (r *returns) await(pods []Identity) {
 	}
 }
 
-// arrive notes that a sidecar is back that promises nothing: its stream is up, so it is taken
-// to begin no window by itself any more. had are the shares that it came with.
+// arrive notes the return of a sidecar that promises nothing. Its stream is up, so it is
+// assumed to begin no window by itself any more. had are the shares that it came with.
 func (r *returns) arrive(id Identity, had map[types.NamespacedName]int64) {
 	if r.first {
 		return
@@ -88,7 +88,7 @@ func (r *returns) bring(id Identity, had map[types.NamespacedName]int64) {
 	r.drop(id)
 }
 
-// drop awaits a pod no more. The lock is held.
+// drop stops awaiting a pod. The lock is held.
 func (r *returns) drop(id Identity) {
 	in := r.awaited[id.Namespace]
 	if _, ok := in[id.PodUID]; !ok {
@@ -140,7 +140,8 @@ func (r *returns) settle(namespace string, there map[string]struct{}, held func(
 	}
 }
 
-// lose notes that the stream of a sidecar broke to which these numbers of holders were sent.
+// lose notes that the stream of a sidecar broke; told are the numbers of holders that it was
+// sent.
 func (r *returns) lose(id Identity, told map[types.NamespacedName]int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -54,7 +54,7 @@ func (p *pods) gone(name string) {
 	p.all = left
 }
 
-// comeBack connects the sidecar of a pod that was told a number of holders of the policy
+// comeBack connects the sidecar of a pod that was sent a number of holders of the policy
 // before, 0 for none.
 func (l *leader) comeBack(id Identity, p policy.Policy, holders int64) *sidecar {
 	l.t.Helper()
@@ -73,7 +73,7 @@ func (l *leader) comeBack(id Identity, p policy.Policy, holders int64) *sidecar 
 	return s
 }
 
-// requireGranted asks for a whole limit, of which so much is to be granted, and gives that
+// requireGranted asks for a whole limit, requires a grant of want units, and gives them
 // back.
 func requireGranted(t *testing.T, when string, s *sidecar, p policy.Policy, want int64) {
 	t.Helper()
@@ -83,7 +83,7 @@ func requireGranted(t *testing.T, when string, s *sidecar, p policy.Policy, want
 	}
 }
 
-// requireTold fails unless the pods were told that number of holders.
+// requireTold fails unless the pods were sent that number of holders.
 func requireTold(t *testing.T, l *leader, p policy.Policy, want int64, pods ...string) {
 	t.Helper()
 	for _, name := range pods {
@@ -131,7 +131,7 @@ func TestTheNextLeaderKnowsWhoWasAbsent(t *testing.T) {
 	}
 }
 
-// requireLeased asks for so much, of which so much is to be granted.
+// requireLeased asks for ask units and requires a grant of granted units.
 func requireLeased(t *testing.T, s *sidecar, p policy.Policy, ask, granted int64) {
 	t.Helper()
 	if reply := s.lease(p, p.Limits[0], want(ask)); reply.GetGranted() != granted {

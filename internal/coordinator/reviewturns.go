@@ -12,9 +12,9 @@ const (
 	manyPods    = 1024        // below which no memory is worth saving
 )
 
-// reviewTurns have every pod wait for itself alone: tokens that claim to be of one pod
-// are reviewed one after the other and not too often, so that who makes them up takes
-// no reviews from other pods.
+// reviewTurns make a pod wait for itself alone. Tokens that claim to be of one pod are
+// reviewed one after the other and not too often, so that a forger takes no reviews from
+// other pods.
 type reviewTurns struct {
 	mu    sync.Mutex
 	byPod map[string]*reviewTurn // by claimed UID

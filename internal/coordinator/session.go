@@ -70,7 +70,8 @@ type session struct {
 	refusal     string  // why it does not enforce what it was sent
 	storeErrors map[limitName]string
 	learning    map[limitName]Learning
-	// Rows that could not be read, of limits and of pools. What they are of bounds them.
+	// Rows that could not be read, of limits and of pools. The limits and pools that there
+	// are bound their number.
 	rejected, rejectedPools map[limitName]rejected
 	questions               map[uint64]question                   // audit queries not answered yet
 	told                    map[types.NamespacedName]int64        // how many holders enforce a policy, as it knows
@@ -199,8 +200,8 @@ func (s *session) pool() *dividedPool {
 	return by.pool
 }
 
-// changing returns the policies that the session stands otherwise to when it is served
-// by next.
+// changing returns the policies whose state in the session changes when it is served by
+// next.
 func (s *session) changing(next *config, send bool) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,8 +211,8 @@ func (s *session) changing(next *config, send bool) []types.NamespacedName {
 	return append(differing(nil, s.serves), differing(nil, next)...) // all show it
 }
 
-// acknowledge enters what the holder says of a config, and returns the policies that it
-// stands otherwise to.
+// acknowledge enters what the holder says of a config, and returns the policies whose state
+// that changes.
 func (s *session) acknowledge(a *fleetpb.Acknowledge) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,8 +271,8 @@ func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_Con
 	}
 }
 
-// handle acts on one message. An error ends the session: of a message that belongs to no
-// such stream, or of more than is kept. A row that cannot be read is not an error.
+// handle acts on one message. An error ends the session: for a message that does not belong
+// to such a stream, or for more than is kept. A row that cannot be read is not an error.
 func (t *term) handle(ctx context.Context, s *session, m *fleetpb.FromHolder) error {
 	switch m := m.GetMessage().(type) {
 	case *fleetpb.FromHolder_Lease:

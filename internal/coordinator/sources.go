@@ -10,13 +10,13 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// sources say which limits draw from which budget. What is counted of a budget is the
-// sum over all of them.
+// sources map limits to the budgets that they draw from. The count of a budget is the sum
+// over all its limits.
 type sources struct {
 	byPolicy map[types.NamespacedName]map[string]source // by name of the limit
 	byBudget map[string]map[limitName]struct{}
-	// ceased is when a limit last ceased to draw from a budget: of windows that may have
-	// begun before, some counts are not at hand any more.
+	// ceased is when a limit last ceased to draw from a budget: some counts of windows that
+	// may have begun before are no longer available.
 	ceased map[string]time.Time
 }
 

@@ -94,7 +94,7 @@ func TestSourcesOfABudget(t *testing.T) {
 	}
 }
 
-// TestUsageIsTheSumOverAllLimits counts in two policies, of which three limits draw from
+// TestUsageIsTheSumOverAllLimits counts in two policies, with three limits that draw from
 // the budget. The window is that of the last two seconds.
 func TestUsageIsTheSumOverAllLimits(t *testing.T) {
 	first := federatedOf("checkout", map[string]string{"a": "x", "b": "x", "c": "y", "d": ""})

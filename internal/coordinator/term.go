@@ -27,14 +27,14 @@ type TermStore interface {
 	End(ctx context.Context, h Handover) error
 
 	// Clear deletes what is left of the hand-overs to terms up to this one, which has
-	// begun. What it does not reach costs room only, and the next term finds it.
+	// begun. Parts that it does not reach only cost room, and the next term finds them.
 	Clear(ctx context.Context, term uint64) error
 }
 
 // A Handover is what one term leaves to the next.
 type Handover struct {
-	// Term is the number of the term: of the one that begins as Begin returns it,
-	// of the one that ends as End takes it.
+	// Term is the number of a term: the one that begins when Begin returns it, the one that
+	// ends when End takes it.
 	Term uint64
 	// First says that no term was ever recorded, so there is nobody whose grants
 	// could have been forgotten. Only Begin sets it.

@@ -46,8 +46,8 @@ func (a *audiences) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(a))
 }
 
-// claimed returns the pod that a token says it is bound to. Nothing of it is proved: it
-// only spares a review of what cannot be accepted. The error wraps ErrUnauthenticated.
+// claimed returns the pod that a token says it is bound to. That is not proved: it only
+// spares reviews of tokens that cannot be accepted. The error wraps ErrUnauthenticated.
 func claimed(token string, now time.Time) (Identity, error) {
 	refuse := func(format string, args ...any) (Identity, error) {
 		return Identity{}, fmt.Errorf("%w: %s", ErrUnauthenticated, fmt.Sprintf(format, args...))

@@ -131,7 +131,7 @@ func (r *TokenReviewer) review(ctx context.Context, token string) (Identity, err
 }
 
 // identityOf reads the pod out of a review. An API server that knows nothing of
-// audiences leaves them empty; its word is no good enough.
+// audiences leaves them empty; its answer is not good enough.
 func identityOf(s authenticationv1.TokenReviewStatus) (Identity, error) {
 	if !s.Authenticated {
 		return Identity{}, fmt.Errorf("%w: %s", ErrUnauthenticated, s.Error)

@@ -16,8 +16,8 @@ const (
 	otherVersion = "other"
 )
 
-// versionForm is that of what a build calls its version. A sidecar says what it likes,
-// and no text of its making is to become the value of a label.
+// versionForm matches the versions of builds. A sidecar can send any text, which must not
+// become the value of a label.
 var versionForm = regexp.MustCompile(`^[\w.+()-]{1,64}$`)
 
 var connectedSidecars = prometheus.NewDesc("weir_sidecars",
@@ -25,7 +25,7 @@ var connectedSidecars = prometheus.NewDesc("weir_sidecars",
 
 // versions reads how many sidecars of each version are connected, when it is scraped.
 // Nothing is remembered of a version once the last of its sidecars is gone, and a
-// replica that does not lead has nothing to say.
+// replica that does not lead reports nothing.
 type versions struct{ of *Coordinator }
 
 // Describe implements [prometheus.Collector].

@@ -76,5 +76,5 @@ func (w *waiting) lead(term uint64) {
 	close(w.led)
 }
 
-// stop lets nobody wait any more.
+// stop ends all waits.
 func (w *waiting) stop() { close(w.stopped) }

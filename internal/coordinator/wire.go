@@ -21,7 +21,7 @@ const (
 	// A part may be one limit alone: 16,384 keys and those of one row more, of 54 bytes at
 	// most, in 256 rows, which is less than a mebibyte as well.
 	maxMessage = 2 << 20
-	maxHeaders = 64 << 10 // bytes of a stream's metadata, of which the token is the most
+	maxHeaders = 64 << 10 // bytes of a stream's metadata, most of them the token
 
 	maxShares  = 4096 // policies whose number of holders a holder was sent
 	maxVersion = 256  // bytes of a build's or of a config's
