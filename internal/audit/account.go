@@ -104,12 +104,12 @@ func (l *Limit) vanish(h Holder, now time.Time) {
 	l.lack()
 }
 
-// Unplace leaves every window unknown that may have been open until now: some of what was
+// Unplace marks every window that may have been open until now as unknown: some of what was
 // admitted in it is in no report.
 func (l *Limit) Unplace(now time.Time) { l.doubt(now, now) }
 
-// doubt leaves unknown every window that may have been open between the instants from and
-// now, whether or not it was measured: some of what was admitted is in no row.
+// doubt marks as unknown every window that may have been open between the instants from and
+// now, measured or not: some of what was admitted is in no row.
 func (l *Limit) doubt(from, now time.Time) {
 	from = from.Add(-patience * l.interval)
 	l.unplaced = later(l.unplaced, now)

@@ -86,8 +86,8 @@ func TestFigures(t *testing.T) {
 	})
 }
 
-// What one rate refuses leaves the budget of the others unused; that is not the
-// limit's under-utilization.
+// A refusal by one rate leaves the budget of the others unused; that is not the limit's
+// under-utilization.
 func TestUnderUtilizationIsThatOfTheRateUsedBest(t *testing.T) {
 	rates := []limiter.Rate{{Limit: 10, Window: limiter.Second}, {Limit: 15, Window: 2 * limiter.Second}}
 	now := noon.Add(-time.Minute)

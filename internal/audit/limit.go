@@ -8,7 +8,7 @@ import (
 )
 
 // Bounds of what one Limit remembers. Keys are the bulk, so limits with a key
-// remember fewer windows, but never fewer than it takes to measure the first of
+// remember fewer windows. They never remember fewer than it takes to measure the first of
 // them: until every holder has reported twice and answered.
 const (
 	retainedTuples      = 32
@@ -31,8 +31,8 @@ type Limit struct {
 	before     legacy
 
 	// known is when the audit began to know every holder, and since that or when the
-	// generation began. Of windows that began before since it shows only what they
-	// admitted at least.
+	// generation began. Of a window that began before since, it shows only what it admitted
+	// at least.
 	known, since time.Time
 	// changed is when a holder last began to enforce another generation; windows
 	// that began before mix promises.
@@ -83,9 +83,9 @@ func New(interval time.Duration, c Config, since time.Time) *Limit {
 }
 
 // Reconfigure begins another generation: all figures but the flow begin again, with
-// windows that begin later. What an earlier one admits is still held against its
-// bound, and until every holder enforces the generation a window may hold the
-// larger of both limits. A lower or equal generation changes nothing.
+// windows that begin later. Units that an earlier window admits are still held against its
+// bound, and until every holder enforces the generation a window may hold the larger of both
+// limits. A lower or equal generation changes nothing.
 func (l *Limit) Reconfigure(c Config, now time.Time) {
 	if c.Generation >= l.generation && c.Since != l.promised.Since {
 		l.move(c.Since)

@@ -89,7 +89,7 @@ type measurement struct {
 	end       time.Time
 	known     bool // nothing is missing; otherwise overshoot is the least it can be
 	early     bool // the window may have begun before every holder was known, or before the generation
-	past      bool // the window is of a store that does not serve any longer
+	past      bool // the window is of a store that no longer serves
 	full      bool // the window lay wholly within one generation
 	overshoot int64
 	bound     int64 // of the counter with that overshoot

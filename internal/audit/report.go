@@ -71,7 +71,7 @@ type Query struct {
 	Window  limiter.Windows // of one rate
 	Since   limiter.Instant // as in Config
 	Hashes  []string
-	Holders []Holder // whom to ask
+	Holders []Holder // to ask
 }
 
 // tuple names the windows of a row: their period, lengths and indices without what

@@ -31,8 +31,8 @@ func (l *Limit) Report(h Holder, r Report, now time.Time) {
 	l.drop()
 }
 
-// count replaces what h reported for the row's windows before. What is said in
-// the first round after a holder joined may be old.
+// count replaces what h reported for the row's windows before. Reports in the first round
+// after a holder joined may be old.
 func (l *Limit) count(h Holder, row Row, now time.Time, first bool) {
 	t := tupleOf(&row)
 	if t.N == 0 {

@@ -178,9 +178,9 @@ func (s *simulation) report(p *process) {
 	}
 }
 
-// keysThatMatter returns the keys of which p admitted more than its part in one
-// of the row's windows, the most refused one, and the most admitted of any other.
-// As holders come and go p may be wrong about how many there are.
+// keysThatMatter returns the keys that p admitted more of than its part in one of the row's
+// windows, the most refused one, and the most admitted of any other. As holders come and go
+// p may be wrong about how many there are.
 func (s *simulation) keysThatMatter(p *process, r *processRow) (out []KeyCount, unlisted [limiter.MaxRates]int64) {
 	holders := int64(1 + s.rng.IntN(s.started))
 	var refused string

@@ -264,7 +264,7 @@ func (w *world) lose(s *sidecar) {
 	}
 }
 
-// handOver begins with another leader, to whom sidecars return.
+// handOver begins with another leader, to which sidecars return.
 func (w *world) handOver() {
 	w.led++
 	w.leader = w.lead(w.now.Add(4 * time.Second))

@@ -16,12 +16,12 @@ type Observation struct {
 	Generation int64
 	Link       Link
 	Root       Root
-	// Certificate is the one by which this cluster proves to a hub who it is.
+	// Certificate is the one with which this cluster authenticates to a hub.
 	Certificate Certificate
 
-	// Learning is until when the ledger grants nothing although it answers, because its
-	// memory began within the open window or, when Behind, because its clock went back.
-	// Zero when it grants.
+	// Learning is the time until which the ledger grants nothing although it answers,
+	// because its memory began within the open window or, when Behind, because its clock
+	// went back. Zero when it grants.
 	Learning time.Time
 	Behind   bool
 	// Slice is what this member may use of each window without asking.
@@ -48,8 +48,8 @@ type Link struct {
 	Since time.Time
 }
 
-// A Problem says why the coordinator grants this cluster nothing. The zero Problem is
-// none: it answers.
+// A Problem says why the coordinator grants this cluster nothing. The zero Problem means
+// that it answers.
 type Problem string
 
 // The problems.

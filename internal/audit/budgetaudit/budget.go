@@ -20,9 +20,8 @@ type Totals struct {
 const reportsDue = 10 * limiter.Second
 
 // A Budget audits one budget that several clusters share, by what their controllers
-// reported of windows that are over. Of a window with limit L, in which all members
-// together admitted A and refused R, Δ = max(0, A − L) and
-// U = max(0, min(A + R, L) − A) / L.
+// reported of windows that are over. If all members together admitted A and refused R in a
+// window with limit L, then Δ = max(0, A − L) and U = max(0, min(A + R, L) − A) / L.
 //
 // A window is measured when every member that took part in it, by a grant, a slice or a
 // report, has reported all that its sidecars counted. A coordinator remembers few
@@ -36,7 +35,7 @@ type Budget struct {
 	meter      meter.Meter
 	totals     Totals // as reported last
 
-	// Of the ledger that was shown last.
+	// From the ledger that was shown last.
 	window limiter.Micros
 	open   int64 // index of its open window
 
@@ -57,14 +56,14 @@ type review struct {
 	silent   []string // members that have not reported all of it
 }
 
-// New returns the audit of a budget of which nothing is known, under a
-// generation of the object that names it.
+// New returns the audit of a budget that nothing is known of, under a generation of the
+// object that names it.
 func New(generation int64) *Budget {
 	return &Budget{generation: generation}
 }
 
-// Reconfigure goes on under another generation: with windows that begin later. What was
-// measured under the one before is forgotten.
+// Reconfigure switches to another generation, with windows that begin later. It forgets what
+// was measured under the one before.
 func (b *Budget) Reconfigure(generation int64) {
 	if generation == b.generation {
 		return

@@ -135,7 +135,7 @@ func TestTheWorstOvershootKeepsItsBound(t *testing.T) {
 	}
 }
 
-// What is left of a limit while nobody is refused is not under-utilization.
+// The rest of a limit while nobody is refused is not under-utilization.
 func TestABudgetThatNobodyWantsIsNotUnused(t *testing.T) {
 	f := New(1).enter(0, showing(over(7, usage("a", 20, 0)))).Figures(time.Time{})
 	if f.UnderUtilization.Worst != 0 {

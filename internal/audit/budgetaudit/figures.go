@@ -21,7 +21,7 @@ type Figures struct {
 	Overshoot        *Overshoot              // nil until something is known of a window of this generation
 	UnderUtilization *audit.UnderUtilization // nil until a window of this generation was measured
 
-	// What this cluster's controller asked of the coordinator, averaged over the last
+	// Leases that this cluster's controller asked of the coordinator, averaged over the last
 	// ten to twenty seconds.
 	LeasesPerSecond float64
 	UnitsPerLease   float64 // 0 when nothing was granted

@@ -27,10 +27,10 @@ const (
 // the part of the limit that was free while requests were refused.
 //
 // Δ follows from the coordinator's answers: what can have been in flight, by the
-// reserves and by what holders reported beyond them. Of requests that passed without a
-// slot no coordinator knows: while there are some, Δ is at least what holders report
-// beyond the limit. U is taken once in an interval: a holder that refused requests had as
-// many slots in use as it had at its peak, and any other those of its report.
+// reserves and by what holders reported beyond them. No coordinator knows of requests that
+// passed without a slot: while there are some, Δ is at least what holders report beyond the
+// limit. U is taken once in an interval. A holder that refused requests had as many slots in
+// use as at its peak, and any other those of its report.
 //
 // It belongs to one caller at a time.
 type Pool struct {
@@ -73,8 +73,8 @@ func New(interval time.Duration, c Config) *Pool {
 	}
 }
 
-// Reconfigure goes on under another configuration. What was measured of a generation
-// before is forgotten, and so is the limit.
+// Reconfigure switches to another configuration. Under another generation it forgets what
+// was measured before, and the limit.
 func (p *Pool) Reconfigure(c Config, now time.Time) {
 	if c.Generation != p.config.Generation {
 		p.changed, p.limit, p.holders, p.full = now, 0, 0, time.Time{}

@@ -108,7 +108,8 @@ func TestOvershootOfAPool(t *testing.T) {
 	}
 }
 
-// What was once exceeded stays so until another generation, and what was observed goes.
+// A bound that was exceeded stays so until another generation, and the observed overshoot
+// goes.
 func TestABrokenBoundIsRememberedForItsGeneration(t *testing.T) {
 	r := newReporting(2, Config{Generation: 1, Bounded: true})
 	r.second(func(i int, said *Report) { said.Occupied = 13 })

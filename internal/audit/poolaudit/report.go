@@ -30,10 +30,10 @@ type Report struct {
 
 	// CoordinatorError is why its coordinator does not answer, empty when it does.
 	CoordinatorError string
-	// What its coordinator answered last under this generation; Limit is 0 before it did.
+	// As its coordinator answered last under this generation; Limit is 0 before it did.
 	Limit, Holders int64
 	// Occupied is the most that the fleet can have had in flight, and Bound what it may
-	// have been: of all answers since the last report the worst.
+	// have been: both are the worst of all answers since the last report.
 	Occupied, Bound int64
 	Quarantined     limiter.Micros // how much longer nothing more is granted than is in use
 

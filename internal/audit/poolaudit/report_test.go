@@ -7,7 +7,7 @@ import (
 	"github.com/weir-dev/weir/internal/audit"
 )
 
-// What a holder refuses because it never had a share says nothing of the limit.
+// Refusals of a holder that never had a share say nothing of the limit.
 func TestAHolderThatWasNeverAnsweredIsCutOff(t *testing.T) {
 	r := newReporting(2, Config{Generation: 1, Bounded: true})
 	f := r.seconds(3, func(_ int, said *Report) {
@@ -18,8 +18,8 @@ func TestAHolderThatWasNeverAnsweredIsCutOff(t *testing.T) {
 	}
 }
 
-// In Shadow the coordinator does not know of what passes without a slot. When that is
-// over, what passed is in flight for a while, and not held against the bound.
+// In Shadow the coordinator does not know of requests that pass without a slot. When that is
+// over, they are in flight for a while, and not held against the bound.
 func TestWhatPassesWithoutASlotCounts(t *testing.T) {
 	r := newReporting(2, Config{Generation: 1})
 	spare := func(i int, said *Report) {
