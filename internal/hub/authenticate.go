@@ -13,7 +13,7 @@ import (
 	"github.com/weir-dev/weir/internal/federationpb"
 )
 
-// memberKey is of the context value that holds who calls.
+// memberKey is the key of the context value that holds the calling member.
 type memberKey struct{}
 
 // memberOf returns the name that the caller has proved.

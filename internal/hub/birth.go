@@ -9,7 +9,7 @@ import (
 )
 
 // An entry says that units of a budget may have been granted, by this hub or to this
-// cluster, and of one that a store keeps by which memories at most.
+// cluster. For a budget that a store keeps it also says by which memories at most.
 type entry struct {
 	Window limiter.Micros  `json:"window"` // the longest it had
 	Seen   limiter.Instant `json:"seen"`   // when it was there last, to refreshBirths

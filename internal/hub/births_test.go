@@ -119,7 +119,7 @@ func TestBirthsThatAreLost(t *testing.T) {
 
 // TestANewBudgetIsServedAtOnce keeps budgets of a day in a real API server: one that is
 // new, one that is deleted and applied again, one whose record somebody deletes, and one
-// of which this cluster was a member before.
+// that this cluster was a member of before.
 func TestANewBudgetIsServedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	p := params(100, "a", "b")

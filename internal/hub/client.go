@@ -18,8 +18,8 @@ const (
 	connectTimeout = 3 * time.Second
 	// The pause between attempts to connect is short: a new leader serves at once.
 	firstPause, longestPause = 100 * time.Millisecond, time.Second
-	// A connection on which nothing is heard for this long is asked for a sign of
-	// life, and given up when there is none for half as long.
+	// A connection on which nothing is received for this time is pinged, and closed when
+	// there is no answer within half of it.
 	silence  = 10 * time.Second
 	maxState = 4 << 20 // bytes of an answer
 )
@@ -80,7 +80,7 @@ func (c *Client) Observe(ctx context.Context, id string) (ledger.State, error) {
 // it. It may be called more than once.
 func (c *Client) Close() { c.release() }
 
-// misunderstood is of an answer that no hub of this version gives.
+// misunderstood is the error for an answer that no hub of this version gives.
 func (c *connection) misunderstood(err error) error {
 	return &RefusedError{
 		Endpoint: c.endpoint, Reason: Invalid,

@@ -117,7 +117,7 @@ func (c *Credentials) Start(ctx context.Context) error {
 	}
 }
 
-// members returns the names of those who need credentials, each once.
+// members returns the names of the members that need credentials, each once.
 func (c *Credentials) members() []string {
 	names := slices.Sorted(slices.Values(c.config.Budgets.Members()))
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == c.config.Self })
@@ -138,7 +138,7 @@ func (c *Credentials) reconcile(ctx context.Context, members []string) error {
 	return errors.Join(errs...)
 }
 
-// serverTLS returns how the server proves who it is, and whom it lets in: clients with a
+// serverTLS returns how the server authenticates, and which clients it admits: those with a
 // certificate of the authority as it is at that moment.
 func (c *Credentials) serverTLS() *tls.Config {
 	base := &tls.Config{

@@ -30,8 +30,8 @@ func grantTo(g ledger.Grant) *federationpb.Grant {
 	}
 }
 
-// grantFrom reads an answer. What no coordinator says is an error, so that a hub of
-// another version is noticed and not believed.
+// grantFrom reads an answer. An answer that no coordinator gives is an error, so that a hub
+// of another version is noticed and not believed.
 func grantFrom(in *federationpb.Grant) (ledger.Grant, error) {
 	g := ledger.Grant{
 		Seq: in.GetSeq(), Epoch: epochFrom(in.GetEpoch()), Granted: in.GetGranted(),

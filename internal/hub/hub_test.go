@@ -66,7 +66,7 @@ func after(c ledger.Command, g ledger.Grant) ledger.Command {
 }
 
 // TestRefusals lets a member, and a client that pretends to be one, ask in every way that
-// is no good. None of them reaches a budget.
+// is not allowed. None of them reaches a budget.
 func TestRefusals(t *testing.T) {
 	w, foreign := newWorld(t).start(t), newWorld(t).start(t)
 	b, c, other := w.secret(t, "b"), w.secret(t, "c"), foreign.secret(t, "b")

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// An identity is what a member proves who it is by, and whom it trusts.
+// An identity is what a member authenticates with, and the authorities that it trusts.
 type identity struct {
 	certificate tls.Certificate
 	pem         []byte // of the certificate
@@ -21,8 +21,7 @@ type identity struct {
 	digest      string // of all that
 }
 
-// newIdentity reads the data of the Secret that the hub made. What is wrong with it is
-// said without showing any of it.
+// newIdentity reads the data of the Secret that the hub made. The error shows none of it.
 func newIdentity(secret map[string][]byte) (identity, error) {
 	var i identity
 	i.roots = x509.NewCertPool()

@@ -141,7 +141,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// asked are no budgets; something happens when one is looked for.
+// asked has no budgets; it is called when one is looked for.
 type asked func(id string)
 
 func (a asked) Budget(id string) (ledger.Params, bool) {

@@ -35,7 +35,7 @@ const (
 	leastToken = 32 // characters: a shorter one nobody of ours made
 )
 
-// ensure makes the member's Secret what it should be. What is good stays as it is.
+// ensure makes the member's Secret what it should be. Good values stay as they are.
 func (c *Credentials) ensure(ctx context.Context, member string) error {
 	key := types.NamespacedName{Namespace: c.config.Namespace, Name: MemberPrefix + member}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
@@ -62,9 +62,9 @@ func (c *Credentials) ensure(ctx context.Context, member string) error {
 	return nil
 }
 
-// renewed returns what the Secret should hold: of what it holds all that is good, and
-// new ones for the rest. A certificate that is replaced stays good until it ends, and a
-// token is replaced only when there is none.
+// renewed returns what the Secret should hold: all good values that it holds, and new ones
+// for the rest. A certificate that is replaced stays good until it ends, and a token is
+// replaced only when there is none.
 func (c *Credentials) renewed(member string, data map[string][]byte) (map[string][]byte, error) {
 	out := maps.Clone(data)
 	if out == nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-dev/weir/internal/federationpb"
 )
 
-// Renew implements federationpb.FederationServer. Of what the member sent only the key
-// counts: the name is the one that it has proved.
+// Renew implements federationpb.FederationServer. Only the key in the request counts: the
+// name is the one that the member has proved.
 func (s *service) Renew(ctx context.Context, in *federationpb.RenewRequest) (*federationpb.RenewResponse, error) {
 	member := memberOf(ctx)
 	if !slices.Contains(s.Credentials.members(), member) {

@@ -25,8 +25,8 @@ import (
 // timing is the controller's own.
 var timing = leadership.Timing{Lease: 15 * time.Second, Renew: 10 * time.Second, Retry: time.Second}
 
-// patience is how long nobody may lead. What docs/operations.md promises, 3 and 20
-// seconds, is logged here, and holds on a machine that is not busy with other tests.
+// patience is how long nobody may lead. The times that docs/operations.md promises, 3 and 20
+// seconds, are logged here, and hold on a machine that is not busy with other tests.
 var patience = 4 * timing.Lease
 
 // A replica leads as a controller does: with something that grants, and that takes a

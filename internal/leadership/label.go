@@ -35,8 +35,8 @@ const (
 // needs leader election.
 //
 // Beside the label it gives the pod a deletion cost, so that a rollout removes the other
-// replicas before it: each change of leaders costs a hand-over, and the first to go would
-// else often be the leader, and its successor the next.
+// replicas before it. Each change of leaders costs a hand-over; else the first to go would
+// often be the leader, and its successor the next.
 type Labeler struct {
 	Writer client.Writer
 	Reader client.Reader // uncached: a label is looked up once in a leader's life

@@ -16,10 +16,10 @@ import (
 	"github.com/weir-dev/weir/pkg/store/memory"
 )
 
-// A Lock is the lock of leader election, which remembers when it was last renewed, and
-// leases the clock by which the leader serves: each write carries the clock's time, and
-// no instant is served that is more than a hold after it. So the next leader knows where
-// to go on, whatever its own clock shows. Its methods are safe for concurrent use.
+// A Lock is the lock of leader election. It remembers when it was last renewed, and leases
+// the clock by which the leader serves: each write carries the clock's time, and no instant
+// is served that is more than a hold after it. So the next leader knows where to go on,
+// whatever its own clock shows. Its methods are safe for concurrent use.
 type Lock struct {
 	resourcelock.Interface
 	hold time.Duration

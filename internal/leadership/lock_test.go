@@ -141,9 +141,9 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// Whatever the clocks of the nodes show, no leader's clock shows an instant that one
-// before it had covered: over leaders that renew, are not heard, release, crash and are
-// followed at once or late, with a Lease that somebody deletes.
+// No leader's clock shows an instant that one before it had covered, for any clocks of the
+// nodes: over leaders that renew, are not heard, release, crash and are followed at once or
+// late, with a Lease that somebody deletes.
 func TestNoInstantIsCoveredByTwoLeaders(t *testing.T) {
 	const hold, lease = 10 * time.Second, 15 * time.Second
 	for seed := range uint64(300) {
@@ -184,7 +184,7 @@ func leadOnce(t *testing.T, rng *rand.Rand, server *leases, lock *Lock, newest l
 		server.fails = lossiness(rng.IntN(3))
 		record.RenewTime = metav1.Now() // of a node whose clock is right, as it was before
 		if deleted || server.lease == nil {
-			server.fails = []lossiness{lossless, unheard}[rng.IntN(2)] // nobody who saw no Lease knows of the past
+			server.fails = []lossiness{lossless, unheard}[rng.IntN(2)] // a process that saw no Lease does not know the past
 			_ = lock.Create(t.Context(), record)
 			deleted = server.lease == nil
 		} else {
@@ -254,7 +254,7 @@ func TestWhatOthersDidBetweenLooks(t *testing.T) {
 			t.Errorf("the clock shows %d: %v", lock.Clock().Now(), err)
 		}
 
-		// What this process wrote is no past, although it did not hear of it.
+		// A write of this process is not a past, although it did not hear of it.
 		lock = fresh()
 		server.lease, server.fails = nil, unheard
 		_ = lock.Create(t.Context(), mine)

@@ -9,14 +9,14 @@ import (
 	"github.com/weir-dev/weir/internal/certs"
 )
 
-// Certificates export when those end by which this cluster proves to hubs who it is, as
-// long as a Set runs. The zero value exports nothing.
+// Certificates export when the certificates end with which this cluster authenticates to
+// hubs, while a Set runs. The zero value exports nothing.
 type Certificates struct{ set atomic.Pointer[Set] }
 
 var _ prometheus.Collector = (*Certificates)(nil)
 
-// Describe implements [prometheus.Collector]. Which Secrets there will be is not known
-// before.
+// Describe implements [prometheus.Collector]. It is not known before which Secrets there
+// will be.
 func (*Certificates) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements [prometheus.Collector].

@@ -68,7 +68,7 @@ type Config struct {
 	Source Source
 	// Cluster is this cluster's name: the prefix of what it keeps in a shared Redis.
 	Cluster string
-	// Keeper keeps the budgets of which this cluster is the hub; the Set seals it.
+	// Keeper keeps the budgets that this cluster is the hub of; the Set seals it.
 	Keeper Keeper
 	// Births are of the budgets that stores keep. Nil: each waits for its first whole
 	// window.

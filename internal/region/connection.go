@@ -60,8 +60,8 @@ func (cs *connections) add(c *connection) {
 	cs.open[c.place] = c
 }
 
-// release ends one use; nil has none. What is used no more is closed in the
-// background, once its last call has ended.
+// release ends one use; nil has none. A connection without uses is closed in the background,
+// once its last call has ended.
 func (cs *connections) release(c *connection) {
 	if c == nil {
 		return

@@ -100,7 +100,7 @@ func TestEverythingThatAConditionSaysTurnsAPart(t *testing.T) {
 	})
 }
 
-// overshot is a ledger by which more was admitted than the limit.
+// overshot is a ledger in which more was admitted than the limit.
 var overshot = ledger.State{Window: limiter.Second, Index: 8, Limit: 100, Closed: []ledger.Closed{
 	{Index: 7, Limit: 100, Granted: 100, Usage: []ledger.MemberUsage{{Member: "a", Granted: 100, Admitted: 101, Reported: true, Complete: true}}},
 }}

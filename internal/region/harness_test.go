@@ -225,7 +225,7 @@ func (w *world) follow() {
 	synctest.Wait()
 }
 
-// secret has the Secret hold what that version does; an empty one is none.
+// secret has the Secret hold what that version does; an empty version stands for no Secret.
 func (w *world) secret(name, version string) {
 	w.mu.Lock()
 	w.secrets[name] = version
@@ -352,7 +352,7 @@ func (w *world) dial(of policy.Hub, secret map[string][]byte) (Hub, error) {
 	return w.way(of.Endpoint, secret), nil
 }
 
-// keeping notes of which budgets escrows are kept.
+// keeping notes which budgets have escrows.
 type keeping struct {
 	*escrows.Escrow
 	of *way

@@ -61,7 +61,7 @@ func (l *line) place() (p place, connected bool) {
 	return l.on.place, true
 }
 
-// certified returns when the certificate ends by which this cluster proves who it is; zero
+// certified returns when the certificate ends with which this cluster authenticates; zero
 // where it needs none.
 func (l *line) certified() time.Time {
 	l.mu.RLock()

@@ -14,11 +14,11 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// patience is how long a lease waits for units. Sidecars wait for 100 ms, of which some
-// pass on the way; who gave up would take the controller for away.
+// patience is how long a lease waits for units. Sidecars wait for 100 ms, and some of that
+// passes on the way; one that gave up would take the controller for away.
 const patience = 50 * time.Millisecond
 
-// A part is this cluster's in one budget.
+// A part is this cluster's part in one budget.
 type part struct {
 	id     string
 	member string
@@ -63,7 +63,7 @@ func newPart(b policy.FederatedBudget) *part {
 }
 
 // keptAt returns where the budget and what was granted of it are kept, whatever the
-// version of the credentials. An engine is of one such pair: two ledgers know nothing
+// version of the credentials. An engine belongs to one such pair: two ledgers know nothing
 // of each other's epochs.
 func keptAt(b *policy.FederatedBudget) [2]place {
 	return [2]place{ledgerOf(b).anyVersion(), escrowOf(b).anyVersion()}

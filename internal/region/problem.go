@@ -44,8 +44,8 @@ var answers = map[ledger.Reason]struct {
 	ledger.Mismatched: {budget.Mismatched, "the coordinator keeps the budget in windows of another length"},
 }
 
-// linkOf returns how the cluster stands with the coordinator, without since when: by
-// the last look and by what became of the engine's commands.
+// linkOf returns the state of the link to the coordinator, without since when: by the last
+// look and by the results of the engine's commands.
 func linkOf(s federation.Stats, seen sight, own bool) budget.Link {
 	failure := seen.err
 	if failure == nil && !s.Connected {

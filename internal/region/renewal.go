@@ -20,8 +20,8 @@ const (
 
 var errUndone = errors.New("it was renewed, and somebody put the one before back into the secret")
 
-// A renewal is what became of renewing the certificate by which this cluster proves to a
-// hub who it is.
+// A renewal is the state of renewing the certificate with which this cluster authenticates
+// to a hub.
 type renewal struct {
 	running  bool
 	next     time.Time // nothing is tried before
@@ -102,7 +102,7 @@ func (rs *renewals) keep(open map[place]bool) {
 	}
 }
 
-// renew has the certificates renewed of which it is time. It does not wait for that.
+// renew starts the renewal of the certificates that are due. It does not wait for it.
 func (s *Set) renew(ctx context.Context) {
 	open := map[place]bool{}
 	for _, c := range s.connections.hubs() {
@@ -129,8 +129,8 @@ func (s *Set) renew(ctx context.Context) {
 	s.renewals.keep(open)
 }
 
-// renewOne asks the hub for another certificate and keeps it where the one before is. Who
-// reads the Secret next connects again.
+// renewOne asks the hub for another certificate and keeps it where the one before is. The
+// next reader of the Secret connects again.
 func (s *Set) renewOne(ctx context.Context, c *connection) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTime)
 	defer cancel()

@@ -139,7 +139,7 @@ func (s *Set) begin(ctx context.Context, b *policy.FederatedBudget) {
 	s.enter(p)
 }
 
-// workable reports whether an engine can work by b. What cannot be is as it was before.
+// workable reports whether an engine can work by b. If not, the part stays as it was.
 func (s *Set) workable(b *policy.FederatedBudget) bool {
 	err := engineConfig(b).Validate()
 	if err != nil {

@@ -67,7 +67,7 @@ func (v *voucher) remembered(names []string) (birth.Birth, bool) {
 	return *v.of, true
 }
 
-// meet reads what is remembered. Of a new budget it asks the store which memory keeps it,
+// meet reads what is remembered. For a new budget it asks the store which memory keeps it,
 // by a command that is granted nothing, and has that written down. It returns the answer,
 // which names no window when nothing is to be asked yet.
 func (v *voucher) meet(ctx context.Context, id string, p ledger.Params, c ledger.Command) (ledger.Grant, error) {

@@ -55,7 +55,7 @@ func (p *part) look(ctx context.Context, usage Usage) {
 		p.mu.Lock()
 		p.sent++
 		p.mu.Unlock()
-		// What does not arrive is seen to be missing at the next look.
+		// A report that does not arrive is seen to be missing at the next look.
 		_ = p.engine.Report(ctx, news)
 	}
 }
