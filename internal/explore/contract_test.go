@@ -8,8 +8,8 @@ import (
 )
 
 // contract is the auditor of what is in force. An edit to another kind of algorithm
-// waits until the windows that are open have ended, or until the store grants by
-// what is new.
+// waits until the windows that are open have ended, or until the store grants by the new
+// parameters.
 type contract struct {
 	auditor
 	params limiter.Params

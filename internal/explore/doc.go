@@ -5,7 +5,7 @@
 // The machines it is for are the production code: limiter.Params.Step, which
 // decides what a store grants, and the credits of pkg/twotier, which decide what
 // a holder spends. A model adds only what surrounds them: how many holders there
-// are, which messages are under way, what the store's clock reads, and an auditor
-// who counts admissions without looking at the machines' states. The modules in
-// spec/ state the same machines in TLA+.
+// are, which messages are under way, what the store's clock reads, and an auditor that
+// counts admissions without looking at the machines' states. The modules in spec/ state the
+// same machines in TLA+.
 package explore

@@ -48,7 +48,7 @@ func (f *fleet) encode(b []byte, w world) []byte {
 	return e.b
 }
 
-// cycle is a length of which every window is a part.
+// cycle is a length that every window divides.
 func (f *fleet) cycle() limiter.Micros {
 	cycle := f.tick
 	for _, p := range f.policies {
@@ -182,8 +182,8 @@ func (e *encoder) ticks(t limiter.Instant, tick limiter.Micros) int64 {
 	return from / int64(tick)
 }
 
-// holding adds what credits are and when they die. Of those that are dead it adds
-// only how many there are: what they were charged to is over.
+// holding adds what credits are and when they die. For dead ones it adds only how many there
+// are: what they were charged to is over.
 func (e *encoder) holding(h twotier.Holding) {
 	e.add(h.Credits, min(h.Carried, h.Credits))
 	switch {

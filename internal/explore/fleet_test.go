@@ -117,7 +117,7 @@ type holder struct {
 	got    int64              // what it was granted in it, returns taken off
 }
 
-// A tenant is whom a holder leases for.
+// A tenant is a party that a holder leases for.
 type tenant struct {
 	name     string
 	promised int64 // of each window, whatever the others ask for
@@ -153,7 +153,7 @@ const (
 // An action is what happened.
 type action struct {
 	verb   string
-	holder int // nobody when it is no holder's
+	holder int // nobody when it is not a holder's
 	amount int64
 }
 

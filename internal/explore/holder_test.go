@@ -119,8 +119,8 @@ func (f *fleet) askAhead(w world, n int, emit emitter) {
 	emit(action{"asks ahead for", n, c.command.Want}, w)
 }
 
-// receive hands the reply of a lease to its holder. What the old store granted is
-// nothing to a holder that heard of the move.
+// receive hands the reply of a lease to its holder. A holder that heard of the move ignores
+// what the old store granted.
 func (f *fleet) receive(w *world, n int, c call) {
 	h := w.own(n)
 	h.call = nil

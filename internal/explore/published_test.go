@@ -10,7 +10,7 @@ import (
 )
 
 // A size is one configuration of the two models that are published: holders, the
-// limit, and units a lease asks for, all of which or none it gets.
+// limit, and units a lease asks for, which it gets in full or not at all.
 type size struct {
 	holders      int
 	limit, batch int64

@@ -16,7 +16,7 @@ import (
 //
 //	Δ + N·U ≥ (N−1)·L
 //
-// whatever budgets the nodes are given in advance. What follows tries all.
+// whatever budgets the nodes are given in advance. The code below tries all.
 
 // A tradeoff is what some budgets cost in the worst case.
 type tradeoff struct{ over, under int64 }

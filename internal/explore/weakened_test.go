@@ -10,8 +10,8 @@ import (
 )
 
 // A weakening takes one rule away from the production code, by what surrounds it,
-// and shows that the promise needed it: the shortest history that breaks the
-// promise has that many steps.
+// and shows that the promise needed it. The shortest history that breaks the promise has
+// that many steps.
 type weakening struct {
 	rule  string // that is taken away
 	steps int

@@ -85,7 +85,7 @@ type usage struct {
 	index             int64
 	offered, admitted int64 // in the window
 	asked             int64
-	// Of windows that are over.
+	// In windows that are over.
 	windows    int64
 	could, did int64 // what could be admitted, and was
 	trips      int64
@@ -171,8 +171,8 @@ func (s *sliding) admit(t limiter.Instant, units int64) int64 {
 }
 
 // A bucket promises Burst + Limit·x/Window in every interval of length x. It fills
-// by what is admitted and drains at the rate: what is in it above the burst is the
-// overshoot of the worst interval that ends now.
+// by what is admitted and drains at the rate: its level above the burst is the overshoot of
+// the worst interval that ends now.
 type bucket struct {
 	rate  limiter.Rate
 	level float64

@@ -7,7 +7,7 @@ import (
 )
 
 // A clock is one node's: off by any amount, and fast or slow by a rate that changes
-// now and then. What is counted on it never steps; the time of day may.
+// now and then. Its count never steps; the time of day may.
 type clock struct {
 	since instant // when the rate last changed
 	read  int64   // what it showed then, in nanoseconds

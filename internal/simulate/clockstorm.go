@@ -8,8 +8,8 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// StormOfClocks is a storm in which nodes also have their time of day set. It is of windows
-// alone, because other algorithms look back on what a clock may have skipped, and limits
+// StormOfClocks is a storm in which nodes also have their time of day set. It has only
+// windows, because other algorithms look back on what a clock may have skipped, and limits
 // are not edited. A server keeps the counters, or n controllers that lead one after the
 // other.
 func StormOfClocks(seed uint64, m Model, p limiter.Params, n int) Scenario {

@@ -59,7 +59,7 @@ func (c *controller) again(identity int) {
 	w.events.add(c.clock.when(int64(c.boot()+c.of.retry)), func() { c.again(identity) })
 }
 
-// end ends the process. What it sent may still arrive.
+// end ends the process. Messages that it sent may still arrive.
 func (c *controller) end() { c.identity, c.renewal, c.store = 0, nil, nil }
 
 // restart has a new process follow.

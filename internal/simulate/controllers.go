@@ -35,7 +35,7 @@ type controllers struct {
 	// and retry how often each tries.
 	hold, wait, retry time.Duration
 
-	// What the API server has.
+	// The state of the API server.
 	lease  lease
 	writes int     // of the Lease that were accepted
 	terms  uint64  // that began

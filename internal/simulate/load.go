@@ -28,7 +28,7 @@ func newSource(l Load, holders int, rng *rand.Rand) *source {
 // pause returns the time until the next request.
 func (s *source) pause() instant { return max(1, instant(s.rng.ExpFloat64()*s.mean)) }
 
-// request returns whom the next request is for and what it costs.
+// request returns the holder and the cost of the next request.
 func (s *source) request() (holder int, cost int64) {
 	if s.until == nil {
 		holder = s.rng.IntN(s.holders)

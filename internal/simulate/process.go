@@ -88,7 +88,7 @@ func (p *process) look() {
 	})
 }
 
-// crash ends what waits. What that would still do has no effect any more.
+// crash ends what waits. Nothing that this would still do has an effect.
 func (p *process) crash() {
 	p.crashed = true
 	for _, c := range p.blocked {

@@ -52,7 +52,7 @@ func (h *allOrNothing) ask() {
 	h.node.world.send(message{node: h.node, params: h.node.params, command: take}, h.heard)
 }
 
-// heard serves those who wait from a grant. A refusal is for all who do.
+// heard serves the requests that wait from a grant. A refusal is for all of them.
 func (h *allOrNothing) heard(r answer, ok bool) {
 	if h.crashed {
 		return

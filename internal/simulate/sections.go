@@ -355,8 +355,8 @@ func sum(list []int64) (total int64) {
 
 // comparison is the published comparison of modes on a skewed load.
 func (m *measurement) comparison() func() {
-	// Of the load, 102 a window, one of five holders has 76 %: so the static split
-	// uses what was published.
+	// One of five holders has 76 % of the load, 102 a window: so the static split uses what
+	// was published.
 	share := []float64{0.76, 0.06, 0.06, 0.06, 0.06}
 	strict, predictive := adaptive, adaptive
 	strict.Mode = twotier.Strict

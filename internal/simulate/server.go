@@ -29,7 +29,7 @@ func (s *server) apply(m message) (answer, bool) {
 	return a, true
 }
 
-// lose ends the store. What it granted is forgotten unless it keeps it.
+// lose ends the store. It forgets what it granted, unless it keeps it.
 func (s *server) lose(keeps bool) {
 	s.down = true
 	if !keeps {
@@ -37,8 +37,8 @@ func (s *server) lose(keeps bool) {
 	}
 }
 
-// rise starts the store again. Of windows that began while it was away it knows
-// nothing, unless it kept what it knew.
+// rise starts the store again. It knows nothing of windows that began while it was away,
+// unless it kept what it knew.
 func (s *server) rise(keeps bool) {
 	s.down = false
 	if !keeps && !s.amnesiac {

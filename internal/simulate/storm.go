@@ -7,10 +7,9 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// Storm is a scenario in which everything goes wrong that is allowed to: replies
-// come late or never, clocks are off by an hour and drift as far as they may,
-// holders are cut off and crash, the store forgets, and limits are edited. What goes
-// wrong when is decided by the seed.
+// Storm is a scenario in which everything goes wrong that is allowed to. Replies come late
+// or never, clocks are off by an hour and drift as far as they may, holders are cut off and
+// crash, the store forgets, and limits are edited. The seed decides what goes wrong when.
 func Storm(seed uint64, m Model, p limiter.Params) Scenario {
 	rng := rand.New(rand.NewPCG(seed, ofStorm))
 	window := time.Duration(p.Rates[0].Window) * time.Microsecond

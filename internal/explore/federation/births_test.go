@@ -15,7 +15,7 @@ import (
 
 // A nursery is a model of budgets that are new: memories that are lost, clusters that take
 // part late, leave and come back, lists that change at different times in different
-// clusters, and commands that arrive late. What is granted counts as admitted.
+// clusters, and commands that arrive late. All grants count as admitted.
 type nursery struct {
 	lists   [][]string // of members: a cluster's list goes from one to the next
 	joins   []int      // the list that each cluster begins with, once all others that take part have it
@@ -234,8 +234,8 @@ func (n *nursery) asks(try func(int, string, func(*cradle, *cluster)) bool, i in
 	})
 }
 
-// arrives yields the arrival of each command at the memory that serves. What is granted
-// already is sent again.
+// arrives yields the arrival of each command at the memory that serves. A grant that was
+// made already is sent again.
 func (n *nursery) arrives(w cradle) iter.Seq2[string, cradle] {
 	return func(yield func(string, cradle) bool) {
 		for i, r := range w.mail {

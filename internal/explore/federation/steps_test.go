@@ -128,7 +128,7 @@ func (c *commonwealth) send(w world, n int, prepare escrow.Command) world {
 	return next
 }
 
-// spend admits a unit: of what a process has in hand, or of the escrow at once.
+// spend admits a unit: from what a process has in hand, or from the escrow at once.
 func (c *commonwealth) spend(w world, n int) (world, bool) {
 	next := w.clone()
 	r := &next.regions[n]

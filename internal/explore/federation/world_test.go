@@ -107,7 +107,7 @@ func (c *commonwealth) model() explore.Model[world, string] {
 	}
 }
 
-// encode writes all that matters. What is for status only is left out.
+// encode writes all that matters. Fields that only a status shows are left out.
 func (c *commonwealth) encode(b []byte, w world) []byte {
 	strip := func(s ledger.State) ledger.State {
 		s.Closed = nil

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-dev/weir/internal/leadership"
 )
 
-// encode appends all in which worlds may differ. Of a version of the Lease it matters only whether
-// it is the newest one.
+// encode appends all in which worlds may differ. All that matters about a version of the
+// Lease is whether it is the newest one.
 func (s *succession) encode(b []byte, w world) []byte {
 	e := encoder{b: b, w: &w}
 	e.add(w.tick, e.newest(w.lease.version), int64(w.lease.holder), int64(w.terms), w.sets, int64(w.crashes), int64(w.lost), boolean(w.deleted))

@@ -59,7 +59,7 @@ func (h *history) mono() int64 { return int64(h.boot()) }
 
 func (h *history) clock(l int) limiter.Instant { return h.reigns[l].off.Add(h.now) }
 
-// wall is what a node's clock shows that is off by so many ticks.
+// wall is what a node's clock shows when it is off by that many ticks.
 func (h *history) wall(off int64) limiter.Instant {
 	return epoch.Add(h.now + limiter.Micros(off)*tick)
 }

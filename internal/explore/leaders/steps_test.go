@@ -122,7 +122,7 @@ func (s *succession) others(w *world, than int) bool {
 	return false
 }
 
-// end has a process end. What it sent may still arrive.
+// end has a process end. Messages that it sent may still arrive.
 func (p *process) end() { *p = process{role: gone, sent: p.sent} }
 
 // try has a process look at the Lease and, when it may, take or renew it. It reports

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// A weakening takes one rule away, and the shortest history that breaks the promise
-// without it has so many steps.
+// A weakening takes one rule away. The shortest history that breaks the promise without it
+// has that many steps.
 type weakening struct {
 	rule  string
 	steps int

@@ -1,5 +1,5 @@
 // Package pools searches the coordinator of concurrency pools exhaustively: the
 // models of package explore's search that drive pool.State. They add holders,
-// messages under way, clocks, misfortunes and an auditor who counts what is in
-// flight; what is granted to whom the production code decides.
+// messages under way, clocks, misfortunes and an auditor that counts what is in flight. The
+// production code decides what each holder is granted.
 package pools

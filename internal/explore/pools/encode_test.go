@@ -186,7 +186,7 @@ func (v *view) record(r known) {
 	}
 }
 
-// ranks are numbers of which only the order matters.
+// ranks are numbers whose order alone matters.
 type ranks struct {
 	list [4]int64
 	n    int

@@ -37,15 +37,15 @@ type fleet struct {
 	limit  int   // of the search
 }
 
-// rules are the production code and what it needs of what surrounds it, which a test
-// may weaken.
+// rules are the production code and what it needs from its surroundings, which a test may
+// weaken.
 type rules struct {
 	altered func(*pool.Command) // changes what holders report
 	step    func(*pool.State, pool.Params, limiter.Instant, pool.Command) (pool.Grant, error)
 	begin   func(term int64, now limiter.Instant, p pool.Params) *pool.State
 	moved   func(m pool.Memory, now limiter.Instant) (*pool.State, error)
 	counts  func(h *holder, g pool.Grant) bool   // whether an answer is applied
-	takes   func(g pool.Grant, held int64) int64 // the share that a holder with so much in use takes from an answer
+	takes   func(g pool.Grant, held int64) int64 // the share that a holder with held slots in use takes from an answer
 	since   func(sent, received int64) int64     // when the life of a share begins
 	busy    bool                                 // a holder leaves with work in flight, and does not report
 	sameAs  bool                                 // a process that starts takes the name of the one before it
@@ -199,7 +199,7 @@ func (f *fleet) model() explore.Model[world, event] {
 // An event is what happened.
 type event struct {
 	verb   string
-	holder int // nobody when it is no holder's
+	holder int // nobody when it is not a holder's
 	amount int64
 }
 

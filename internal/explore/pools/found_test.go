@@ -13,7 +13,7 @@ type found struct {
 	steps  int   // of the shortest history to the bound, or beyond it
 }
 
-// survey visits all states of a model, none of which breaks it. Those with the same
+// survey visits all states of a model, and fails when one breaks it. Those with the same
 // abstract ones count as one. It returns the depth too.
 func survey[S, A any](t *testing.T, m explore.Model[S, A], abstract func(*encoder, S), inflight func(S) int64) (f found, depth int) {
 	t.Helper()

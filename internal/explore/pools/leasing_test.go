@@ -9,8 +9,8 @@ import (
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 )
 
-// leasing is the module GaleHeartbeatLeasing: beats take no time. Whatever happens
-// at a holder the coordinator knows at once, and a grant is applied when it is made.
+// leasing is the module GaleHeartbeatLeasing: beats take no time. The coordinator knows at
+// once what happens at a holder, and a grant is applied when it is made.
 type leasing struct {
 	holders int
 	params  pool.Params

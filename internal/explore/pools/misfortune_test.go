@@ -33,7 +33,7 @@ func (f *fleet) surround(w world, emit emitter) {
 	}
 }
 
-// tickOn lets time pass. What runs when a share has ended is over some time later.
+// tickOn lets time pass. Requests that run when a share has ended are over some time later.
 func (f *fleet) tickOn(w world) world {
 	w.ticks++
 	for n := range f.holders {

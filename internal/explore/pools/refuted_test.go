@@ -6,9 +6,9 @@ import (
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 )
 
-// A refuted rule says what to keep in reserve for a holder, and does not suffice.
-// The published model has that many states by it, at worst so much is in flight, and
-// the shortest history in which more is than the limit has that many steps.
+// A refuted rule says what to keep in reserve for a holder, and does not suffice. By it the
+// published model has that many states, and that many requests in flight at worst. The
+// shortest history with more in flight than the limit has that many steps.
 type refuted struct {
 	rule   string
 	config string // in spec/

@@ -8,8 +8,8 @@ import (
 )
 
 // A weakening takes one rule away, of the production code or of what it needs of
-// holders and leaders, and shows that the promise needed it: the shortest history
-// that breaks the promise has that many steps.
+// holders and leaders, and shows that the promise needed it. The shortest history that
+// breaks the promise has that many steps.
 type weakening struct {
 	rule  string // that is taken away
 	steps int
