@@ -40,8 +40,8 @@ type View struct {
 	// Same says that the wanted store is the active one, reached in another way: what
 	// it granted it knows, so nobody has to let go of it.
 	Same bool
-	// Unknown says that nobody wrote down which store served, so that there is none
-	// to go back to.
+	// Unknown says that no record names the store that served, so that there is none to go
+	// back to.
 	Unknown bool
 	// Lagging names the holders that have not acknowledged the present phase, in a
 	// phrase; empty when all have.
@@ -56,7 +56,7 @@ type View struct {
 type Step struct {
 	State State
 	// Moved says that the wanted store is the active one from now on, and serves
-	// what begins at At or later on its own clock; of the same store At is 0, and it serves
+	// what begins at At or later on its own clock. For the same store At is 0, and it serves
 	// what it served before.
 	Moved bool
 	At    limiter.Instant

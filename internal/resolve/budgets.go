@@ -44,10 +44,10 @@ func ReadBudgets(ctx context.Context, from client.Reader, self string) (*Budgets
 	return NewBudgets(all.Items, self), nil
 }
 
-// NewBudgets resolves all FederatedBudgets of the cluster of that name. Of those with
-// one id the oldest has it, also when it cannot be translated: two that count at once
-// would be two limits. Of two of the same second it is the one whose namespace, then
-// name, comes first.
+// NewBudgets resolves all FederatedBudgets of the cluster of that name. If several use one
+// id, the oldest has it, also when it cannot be translated: two that count at once would be
+// two limits. If two are of the same second, the one has it whose namespace, then name,
+// comes first.
 func NewBudgets(all []v1alpha1.FederatedBudget, self string) *Budgets {
 	b := &Budgets{self: self, byName: make(map[types.NamespacedName]int), byID: make(map[string]int)}
 	ordered := slices.Clone(all)

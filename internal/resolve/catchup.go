@@ -25,11 +25,11 @@ const (
 
 // CatchUp returns once the cache knows every policy, every pool, every budget and every pod
 // with a sidecar as it is at the API server at the time of the call, or as it was later. A process that has just
-// begun to lead may see less in its cache than the leader before has written, and
-// would send sidecars back to a store that they have let go of, take shares of a
-// pool for shorter than they last, divide a budget that another cluster divides now, or take
-// sidecars for gone that are on their local shares. It blocks for at most ten seconds; the error
-// names what it waits for.
+// begun to lead may see less in its cache than the leader before has written. It would then
+// send sidecars back to a store that they have let go of, take shares of a pool for shorter
+// than they last, divide a budget that another cluster divides now, or take sidecars for
+// gone that are on their local shares. It blocks for at most ten seconds; the error names
+// what it waits for.
 func CatchUp(ctx context.Context, live, cache client.Reader) error {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()

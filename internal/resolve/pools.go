@@ -26,8 +26,8 @@ func Pools(all []v1alpha1.ConcurrencyPool, namespace string, podLabels map[strin
 }
 
 // Precedence compares which of two pools of a namespace applies to the pods that both
-// select: the older one, and of two of the same second the one whose name comes first.
-// A pool that was not created yet is the youngest.
+// select: the older one, or if both are of the same second the one whose name comes first. A
+// pool that was not created yet is the youngest.
 func Precedence(a, b *v1alpha1.ConcurrencyPool) int { return precedence(a, b) }
 
 func selects(p *v1alpha1.ConcurrencyPool, podLabels map[string]string) bool {

@@ -55,7 +55,7 @@ func (s *Secrets) Data(ctx context.Context, of policy.Store) (data map[string][]
 	return s.named(ctx, of.Secret)
 }
 
-// HubData does the same for the credentials by which a member reaches its hub.
+// HubData does the same for the credentials with which a member reaches its hub.
 func (s *Secrets) HubData(ctx context.Context, of policy.Hub) (data map[string][]byte, version string, err error) {
 	return s.named(ctx, of.Secret)
 }

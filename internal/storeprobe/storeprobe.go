@@ -103,8 +103,8 @@ func (p *Prober) Facts(ctx context.Context, of policy.Store, secret map[string][
 }
 
 // Reached returns what the clock of a store has certainly reached by now, by what the store
-// said before: also when it lost its memory since then, and its clock shows less. It is
-// zero when nothing is known.
+// said before. That holds also when it lost its memory since then, and its clock shows less.
+// It is zero when nothing is known.
 func (p *Prober) Reached(of policy.Store) store.Reached {
 	p.mu.Lock()
 	defer p.mu.Unlock()

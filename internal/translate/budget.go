@@ -15,7 +15,7 @@ import (
 
 // Budget returns how the cluster of that name takes part in b. The object is one that
 // the API server defaulted. The error names every field that is wrong, with its cure,
-// and the flag --cluster-name when the cluster is none of the members.
+// and the flag --cluster-name when the cluster is not one of the members.
 func Budget(b *v1alpha1.FederatedBudget, self string) (policy.FederatedBudget, error) {
 	translated, errs := translateBudget(b)
 	translated.Member = self
@@ -25,7 +25,7 @@ func Budget(b *v1alpha1.FederatedBudget, self string) (policy.FederatedBudget, e
 	return translated, errs.ToAggregate()
 }
 
-// stranger says that the cluster is none of the members, and the cure.
+// stranger says that the cluster is not one of the members, and the cure.
 func stranger(b *v1alpha1.FederatedBudget, self string) string {
 	var names []string
 	for _, m := range b.Spec.Members {

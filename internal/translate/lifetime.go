@@ -13,8 +13,8 @@ import (
 
 // The lifetime of credits that no window ends, where none is given: a twentieth of
 // the window, within a range that a round trip to the store fits into and a person
-// does not notice. Of a bucket at most a quarter of its burst flows in meanwhile,
-// so that three quarters of it can still be granted at once.
+// does not notice. At most a quarter of a bucket's burst flows in meanwhile, so that three
+// quarters of it can still be granted at once.
 const (
 	shortestLifetime = 20 * limiter.Millisecond
 	longestLifetime  = limiter.Second
@@ -60,8 +60,8 @@ func lifetime(l *policy.Limit) limiter.Micros {
 	return shortest - shortest%limiter.Millisecond
 }
 
-// longest returns how long credits may live at most: no longer than a window, and of
-// a bucket so long that its burst leaves enough for a request of that cost.
+// longest returns how long credits may live at most: for a window, or in a bucket for the
+// time that leaves enough of its burst for a request of that cost.
 func longest(l *policy.Limit, r limiter.Rate, cost int64) limiter.Micros {
 	if !isBucket(l) {
 		return r.Window
@@ -69,7 +69,7 @@ func longest(l *policy.Limit, r limiter.Rate, cost int64) limiter.Micros {
 	return scale(r.Window, max(0, burst(r)-cost), r.Limit)
 }
 
-// dearest returns what the dearest request costs that the rate admits.
+// dearest returns the cost of the dearest request that the rate admits.
 func dearest(l *policy.Limit, r limiter.Rate) int64 {
 	switch {
 	case l.Cost == nil:

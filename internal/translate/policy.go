@@ -10,17 +10,17 @@ import (
 
 // Policy returns what a sidecar enforces for p, given the budgets of its namespace. The
 // object is one that the API server defaulted. The error names every field that is
-// wrong, with its cure. When Validate finds nothing wrong, what is wrong is a budget:
-// then the policy is to be enforced as it was before, or not yet, and never without the
-// limit that draws from it.
+// wrong, with its cure. When Validate finds nothing wrong, the fault is a budget's: then the
+// policy is to be enforced as it was before, or not yet, and never without the limit that
+// draws from it.
 func Policy(p *v1alpha1.RateLimitPolicy, budgets Budgets) (policy.Policy, error) {
 	translated, unmet, errs := translate(p, budgets)
 	return translated, append(errs, unmet...).ToAggregate()
 }
 
 // translate returns the translation of p, which of its budgets cannot be drawn from,
-// and all that is wrong with it. Where it returns errors the translation is of no use;
-// where it returns unmet references that is so of the limits that have them.
+// and all that is wrong with it. Where it returns errors the translation is of no use. Where
+// it returns unmet references, the limits that have them are of no use.
 func translate(p *v1alpha1.RateLimitPolicy, budgets Budgets) (translated policy.Policy, unmet, errs field.ErrorList) {
 	spec := field.NewPath("spec")
 	t := translator{budgets: budgets, errs: validateSelector(&p.Spec.PodSelector, spec.Child("podSelector"))}

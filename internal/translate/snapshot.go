@@ -18,11 +18,11 @@ import (
 // applies to it, nil for none. Budgets are those of the namespace. Cluster names the
 // counters' owner and is not empty. It does not change what it is given.
 //
-// A policy or pool that does not translate is left out, which is so too when a budget is
-// missing that one of its limits draws from, or when it cannot be known whether a policy
-// selects the pod. Then the error is a *PartialError and the snapshot is all but that. It
-// is for a pod that has nothing better: where what is left out is in force, a snapshot
-// without it would lift a limit. There is no other error.
+// A policy or pool that does not translate is left out. So is a policy when a budget is
+// missing that one of its limits draws from, or when it cannot be known whether it selects
+// the pod. Then the error is a *PartialError and the snapshot is all the rest. It is for a
+// pod that has nothing better: where what is left out is in force, a snapshot without it
+// would lift a limit. There is no other error.
 func Snapshot(cluster string, all []v1alpha1.RateLimitPolicy, budgets Budgets, pool *v1alpha1.ConcurrencyPool, namespace string, podLabels map[string]string) (policy.Snapshot, error) {
 	snapshot := policy.Snapshot{Cluster: cluster}
 	var errs []error

@@ -33,8 +33,8 @@ func Wanted(p *v1alpha1.RateLimitPolicy) policy.Store {
 	return store(p.Namespace, p.Spec.Store.Store)
 }
 
-// retention returns how the store keeps the counters of a limit. What a budget grants
-// is kept by that.
+// retention returns how the store keeps the counters of a limit. A budget keeps the counters
+// of what it grants.
 func retention(s v1alpha1.PolicyStore, l *policy.Limit) limiter.Retention {
 	var durable bool
 	switch s.Memory {
@@ -55,9 +55,9 @@ const longWindow = 60 * limiter.Second
 
 func isLong(r limiter.Rate) bool { return r.Window > longWindow }
 
-// leave says what becomes of a store that counted for a policy before limits of it
-// drew from a budget, of which only the controller knows: nothing is asked of it any
-// more, so that its counters can be let go of.
+// leave handles a store that counted for a policy before limits of it drew from a budget,
+// which only the controller knows. Nothing is asked of the store any more, so that its
+// counters can be let go of.
 func (t *translator) leave(path *field.Path, p *v1alpha1.RateLimitPolicy, out *policy.Policy) {
 	if p.Spec.Store.Type != v1alpha1.ControllerStore {
 		t.invalid(path, p.Spec.Store.Type, "a limit of scope Federated is leased by the controller: set it to Controller, or move that limit to a policy of its own")

@@ -41,8 +41,8 @@ func ValidatePool(p *v1alpha1.ConcurrencyPool) (warnings []string, errs field.Er
 	return poolDoubts(translated), nil
 }
 
-// ValidateBudget does the same for a budget in the cluster of that name. A cluster that
-// is none of the members is warned of, since the flag that names it may follow.
+// ValidateBudget does the same for a budget in the cluster of that name. It warns of a
+// cluster that is not one of the members, since the flag that names it may follow.
 func ValidateBudget(b *v1alpha1.FederatedBudget, self string) (warnings []string, errs field.ErrorList) {
 	translated, errs := translateBudget(b)
 	if len(errs) > 0 {
