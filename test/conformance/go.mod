@@ -10,7 +10,10 @@ tool (
 	google.golang.org/grpc/interop/server
 )
 
-require github.com/weir-dev/weir v0.0.0-00010101000000-000000000000
+require (
+	github.com/coder/websocket v1.8.15
+	github.com/weir-dev/weir v0.0.0-00010101000000-000000000000
+)
 
 require (
 	cel.dev/expr v0.25.3 // indirect
