@@ -122,8 +122,8 @@ func TestAPoolIsProgrammedByAcknowledgements(t *testing.T) {
 	w.Expect(w.pool("db").Status.Shares).To(Equal([]v1alpha1.PodShare{{Pod: "pod-of-" + a, Share: 412, InFlight: 1}}))
 }
 
-// The loser of a conflict learns of it, and again when the winner goes. Of two pools
-// that were created in one second the name decides.
+// The loser of a conflict learns of it, and again when the winner goes. The name
+// decides between two pools that were created in one second.
 func TestAConflictIsLiftedWithTheOlderPool(t *testing.T) {
 	w := newPoolWorld(t)
 	w.enforcer("a")

@@ -175,8 +175,8 @@ func TestADoubtfulBudgetIsAcceptedWithAWarning(t *testing.T) {
 	w.Expect(accepted.Message).To(ContainSubstring("spec.batch.size"))
 }
 
-// Of two budgets of one second the name decides. The loser counts when the other goes,
-// and the policies that draw from it with it.
+// The name decides between two budgets of one second. The loser counts when the other
+// goes, and the policies that draw from it with it.
 func TestTheIDOfABudgetIsTakenOnce(t *testing.T) {
 	w := newBudgetWorld(t)
 	w.create("a-first", "checkout")

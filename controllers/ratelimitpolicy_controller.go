@@ -58,8 +58,8 @@ func (r *RateLimitPolicyReconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 // publishing makes the fleet look at the namespace as soon as a policy is seen to be
-// new, edited or gone, without queueing it: others may wait there for their status to be
-// written.
+// new, edited or gone. It does not queue the policy: others may wait there for their
+// status to be written.
 func (r *RateLimitPolicyReconciler) publishing() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.Funcs{

@@ -125,8 +125,9 @@ func measured(o coordinator.Observation, generation int64, admittedPerSecond flo
 	return o
 }
 
-// elapse moves the clock while what say reports is already known: a reconcile that falls
-// between the two would write what was known before, and end the wait for its pace.
+// elapse moves the clock while the reports of say are already known. A reconcile that
+// falls between the two would write what was known before, and end the wait for its
+// pace.
 func elapse(d time.Duration, say func()) {
 	say()
 	clock.SetTime(clock.Now().Add(d))

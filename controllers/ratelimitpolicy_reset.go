@@ -29,9 +29,9 @@ func requestOf(p *v1alpha1.RateLimitPolicy) string {
 	return shortened(p.Annotations[v1alpha1.ResetAnnotation])
 }
 
-// setBack carries out a request to set a counter back, at most once: that it has begun is
-// written before the store is asked, by the one writer whose status was the newest. Each
-// time that a store is asked may admit the limit once more.
+// setBack carries out a request to set a counter back, at most once. Before the store is
+// asked, the one writer whose status was the newest writes that the request has begun.
+// Each time that a store is asked may admit the limit once more.
 func (r *RateLimitPolicyReconciler) setBack(ctx context.Context, s *scope) error {
 	if _, leads := r.Fleet.Now(); !leads || !s.resetWanted() {
 		return nil

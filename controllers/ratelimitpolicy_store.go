@@ -86,8 +86,8 @@ func (r *RateLimitPolicyReconciler) clockOf(ctx context.Context, of policy.Store
 	return r.Stores.Clock(ctx, of, secret)
 }
 
-// wantsAnother reports whether another store is to serve. One that nobody wrote
-// down may be any.
+// wantsAnother reports whether another store is to serve. One that was not written down
+// may be any.
 func (s *scope) wantsAnother() bool {
 	if s.policy.Status.Store == nil {
 		return s.unknown()

@@ -17,8 +17,8 @@ import (
 )
 
 // budgets are those that the cluster takes part in, with the present versions of their
-// credentials. Of those that it keeps itself it remembers what it read last, which is
-// what other members are served by. It is safe for concurrent use.
+// credentials. For those that it keeps itself it remembers what it read last, by which
+// other members are served. It is safe for concurrent use.
 type budgets struct {
 	cluster string
 	cache   client.Reader

@@ -33,7 +33,7 @@ type federation struct {
 	certificates region.Certificates
 }
 
-// newFederation returns one that keeps records through a client of its own: others of
+// newFederation returns one that keeps records through a client of its own. Others of
 // this process must not use up the rate of one that is written every half a block.
 func (p *platform) newFederation() (*federation, error) {
 	clients, err := kubernetes.NewForConfig(rest.CopyConfig(p.config))

@@ -17,9 +17,9 @@ import (
 )
 
 // expectHub creates a budget a day of eu-west, which this cluster is, and us-east. It
-// leases as us-east does, with the credentials that the hub made, and expects that units of
-// the open day are granted, that this is on record, and that the budget's status says that
-// its coordinator answers and grants.
+// leases as us-east does, with the credentials that the hub made, and expects units of the
+// open day to be granted and this to be on record. The budget's status then says that its
+// coordinator answers and grants.
 func (c *cluster) expectHub(t *testing.T, address string) {
 	g := NewWithT(t)
 	g.Expect(c.client.Create(t.Context(), &v1alpha1.FederatedBudget{
