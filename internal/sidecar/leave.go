@@ -26,9 +26,9 @@ const (
 //
 // It is what the kubelet runs when it begins to end a pod, at the same time as it
 // signals the app, and long before it stops a sidecar of the native form. From then on
-// the Service sends nobody here any more, but connections that are kept for later
-// requests would stay until the app is gone, and the request after that would find
-// nobody. So each of them ends with the request it is at.
+// the Service sends no more clients here. Connections that are kept for later requests
+// would stay until the app is gone, and the request after that would find no app. So
+// each of them ends with the request it is at.
 func leave(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("leave", flag.ContinueOnError)
 	address := flags.String("check-address", defaultCheck, "")

@@ -168,7 +168,7 @@ func TestEarlyHintsPass(t *testing.T) {
 	})
 }
 
-// unread is a body that nobody may read.
+// unread is a body that may not be read.
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) {

@@ -25,7 +25,7 @@ const (
 
 // http2 are the bounds of HTTP/2 connections, which net/http also uses to answer rapid
 // resets: handlers of streams that were reset count until they return. A connection
-// holds no more than a window of what its streams receive, and one whose peer is gone or
+// holds no more than a window of what its streams receive. One whose peer is gone or
 // does not read is closed, which gives slots and the app's connections back.
 var http2 = http.HTTP2Config{
 	MaxConcurrentStreams:          250,

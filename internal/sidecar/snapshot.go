@@ -8,7 +8,7 @@ import (
 
 // begin puts the snapshot in force that the pod was created with. One that this sidecar
 // does not understand, as when it is older than the controller that wrote it, keeps
-// nothing from starting: the pod's app waits for the sidecar, and the controller is
+// nothing from starting. The pod's app waits for the sidecar, and the controller is
 // asked anyway. Without a controller nobody would be asked, so the error stands.
 //
 // Until the controller answers, what was not understood is not enforced, as if the pod

@@ -1,8 +1,8 @@
 package count
 
 // Correct adds units, which may be negative, to what an event was admitted that was
-// counted before: what it really cost became known later. Units of an event that nobody
-// remembers any more are in no row.
+// counted before: what it really cost became known later. Units of an event that is no
+// longer remembered are in no row.
 func (l *Limit) Correct(e Event, units int64) {
 	l.admitted.Add(units)
 	if e.Windows == nil || e.Windows.N == 0 {

@@ -142,11 +142,11 @@ type candidate struct {
 	used [limiter.MaxRates]int64 // admitted in each of the row's windows
 }
 
-// keysThatMatter returns the keys of r that have limits of their own, those that
-// the fleet may have admitted too much of, those most refused, and for each window
-// the most that another key was admitted in it; r.mu is held. If all holders together exceed a limit, one of
-// them admitted more than its part, so a key that no holder names is mostly
-// within it, and what the others were admitted at most shows for sure.
+// keysThatMatter returns the keys of r that have limits of their own, those that the fleet may
+// have admitted too much of, those most refused, and for each window the most that another key
+// was admitted in it; r.mu is held. If all holders together exceed a limit, one of them
+// admitted more than its part. So a key that no holder names is mostly within it, and what the
+// others were admitted at most shows for sure.
 func (l *Limit) keysThatMatter(r *row) (keys []*fleetpb.KeyCount, unlisted []int64) {
 	r.holders = max(r.holders, l.holders.Load())
 	unlisted = make([]int64, r.tuple.n)

@@ -67,9 +67,9 @@ func (t tuple) shortest() time.Duration {
 	return time.Duration(shortest) * time.Microsecond
 }
 
-// slack is how long after the estimated end of a tuple an event may still come:
-// the estimate stops short of the end by up to 200 ppm of the window, and a
-// request that was decided may wait for the processor before it is counted.
+// slack is how long after the estimated end of a tuple an event may still come. The
+// estimate stops short of the end by up to 200 ppm of the window, and a request that
+// was decided may wait for the processor before it is counted.
 func (t tuple) slack() time.Duration { return time.Second + t.shortest()/5000 }
 
 // A tally is what one key was admitted and refused.

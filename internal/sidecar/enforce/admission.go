@@ -52,10 +52,10 @@ func (a *Admission) Delay() time.Duration {
 	return a.delay
 }
 
-// Wait returns when it is the request's turn, and only then is the request
-// counted. When ctx is done before, it gives back what the request was granted,
-// though not its place in a queue, behind which others stand, and returns the error
-// of ctx: the request must not pass.
+// Wait returns when it is the request's turn, and only then is the request counted.
+// When ctx is done before, it gives back what the request was granted, though not its
+// place in a queue, behind which others stand. It then returns the error of ctx: the
+// request must not pass.
 func (a *Admission) Wait(ctx context.Context) error {
 	if a.delay == 0 {
 		return nil

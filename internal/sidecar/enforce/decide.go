@@ -158,7 +158,7 @@ func (l *limit) neverAdmits(value string, cost int64, d twotier.Decision) bool {
 	return d.Reason == limiter.TooLarge || cost > 1 && cost > l.params(value).MostAtOnce()
 }
 
-// reject counts a request that nobody may send, and returns its refusal unless the
+// reject counts a request that may not be sent, and returns its refusal unless the
 // limit is in shadow.
 func (l *limit) reject(why *Refusal, o count.Outcome) *Refusal {
 	l.counts.Count(time.Now(), count.Event{Outcome: o})

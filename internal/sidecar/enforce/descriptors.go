@@ -31,13 +31,13 @@ type Ruling struct {
 }
 
 // DecideDescriptors decides all descriptors of a call as one request: it asks every
-// limit that applies to one of them and belongs to a policy of the domain, which is
-// the name of a policy in the pod's namespace, namespace/name, or "*" or nothing for
-// all policies of the pod. A counter that several descriptors fall under is asked
-// once, for the most that one of them costs. Other than Decide it goes on after a
-// refusal, for the standings of the other descriptors; what was admitted is then
-// taken back all the same. Of a domain that is not known everything is admitted.
-// Errors are as Decide's.
+// limit that applies to one of them and belongs to a policy of the domain. The domain
+// is the name of a policy in the pod's namespace, namespace/name, or "*" or nothing for
+// all policies of the pod. A counter that several descriptors fall under is asked once,
+// for the most that one of them costs. Other than Decide it goes on after a refusal,
+// for the standings of the other descriptors; what was admitted is then taken back all
+// the same. Everything is admitted of a domain that is not known. Errors are as
+// Decide's.
 func (e *Enforcer) DecideDescriptors(ctx context.Context, domain string, ds []Descriptor) (Ruling, error) {
 	ruling := Ruling{Allowed: true, Known: true, Standings: make([]Standing, len(ds))}
 	if e.cfg.Mode == Bypass {

@@ -30,9 +30,9 @@ func standingOf(s share, refusal *Refusal) Standing {
 	}
 }
 
-// Binds reports whether the standing binds more than another of the same request: a
-// refusal more than an admission, of refusals the one that lasts longer, and of
-// admissions the one that leaves less. A zero standing binds nothing.
+// Binds reports whether the standing binds more than another of the same request. A
+// refusal binds more than an admission, a refusal that lasts longer more than another,
+// and an admission that leaves less more than another. A zero standing binds nothing.
 func (s Standing) Binds(other Standing) bool {
 	switch {
 	case s.Limit == nil || other.Limit == nil:

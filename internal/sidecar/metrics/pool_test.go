@@ -71,7 +71,7 @@ weir_pool_spared_in_flight{namespace="shop",pool="checkout"} 9
 		"weir_pool_fenced", "weir_pool_info", "weir_pool_latency_seconds", "weir_pool_limit", "weir_pool_partition_guaranteed", "weir_pool_share", "weir_pool_spared_in_flight"); err != nil {
 		t.Error(err)
 	}
-	// Of each partition and of none: admitted, and seven reasons in two modes.
+	// For each partition and for none: admitted, and seven reasons in two modes.
 	if n, err := testutil.GatherAndCount(m.Registry, "weir_pool_requests_total"); err != nil || n != 2*(1+2*7) {
 		t.Errorf("%d series of requests, %v", n, err)
 	}

@@ -19,10 +19,10 @@ type Coordinators interface {
 // A holder may have a quarter of a million guards until numbers are used up.
 const numbersOfAGuard = 1 << 34
 
-// A numbered coordinator is that of one guard, over the connections that lead to it now.
-// The guard counts its commands from 1. Those of a holder's next guard are numbered above all that the one before can send: a
-// coordinator that missed its leave would take them for old ones, and a leave that
-// comes late would give up the share of the next.
+// A numbered coordinator is that of one guard, over the connections that lead to it now. The
+// guard counts its commands from 1. Those of a holder's next guard are numbered above all that
+// the one before can send. Otherwise a coordinator that missed its leave would take them for
+// old ones, and a leave that comes late would give up the share of the next.
 type numbered struct {
 	after int64 // the numbers of the guards before
 	over  atomic.Pointer[concurrency.Coordinator]

@@ -1,8 +1,8 @@
 // Package pools gives requests slots of the concurrency pool that applies to the pod.
-// It turns the pool of a snapshot into a guard and keeps the guard, and with it what
-// is in flight, over changes of the pool. When the pool no longer applies, the guard
-// goes on without new requests until the last one is done, and only then gives its
-// share up; when the pool applies again before, it is the same guard.
+// It turns the pool of a snapshot into a guard and keeps the guard, and with it what is
+// in flight, over changes of the pool. When the pool no longer applies, the guard goes
+// on without new requests until the last one is done, and only then gives its share up.
+// When the pool applies again before, it is the same guard.
 //
 // A pool whose coordinator was exchanged is another pool: what is in flight under the
 // former is not counted by the new one. TLS and credentials are not of the coordinator

@@ -224,8 +224,8 @@ func (e *engine) idle() bool {
 	return s.InFlight == 0 && s.Queued == 0
 }
 
-// leave closes a guard in the background, and then the coordinator that nobody needs
-// any more; mu is held.
+// leave closes a guard in the background, and then the coordinator that is no longer
+// needed; mu is held.
 func (k *Keeper) leave(e *engine, closeGuard func()) {
 	k.leaving[e] = true
 	k.closing.Go(func() {

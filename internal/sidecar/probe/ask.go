@@ -23,9 +23,9 @@ const (
 	userAgent    = "kube-probe/weir"
 )
 
-// client does what the kubelet's does: no connection is kept, nothing is
-// compressed, certificates are not looked at, and it follows redirects on the
-// same host only; one to elsewhere is an answer like any other.
+// client does what the kubelet's does: no connection is kept, nothing is compressed,
+// and certificates are not looked at. It follows redirects on the same host only; one
+// to elsewhere is an answer like any other.
 var client = &http.Client{
 	Transport: &http.Transport{
 		DisableKeepAlives:  true,

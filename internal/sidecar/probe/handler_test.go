@@ -72,7 +72,7 @@ func serveHealth(t *testing.T) int32 {
 	return portOf(t, listener.Addr())
 }
 
-// closedPort is tcpmux's, which nobody serves and no listener is given by chance.
+// closedPort is tcpmux's, which no program serves and no listener is given by chance.
 const closedPort = 1
 
 // get asks the handler for the path as the kubelet does.

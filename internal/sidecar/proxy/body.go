@@ -13,7 +13,7 @@ import (
 const keptBytes = 4 << 10
 
 // A body is that of a request to the app. It can be sent over another connection as long
-// as all that was read of it for the first is kept: net/http asks for that when nothing of
+// as all that was read of it for the first is kept. net/http asks for that when nothing of
 // the request was written, or when it does no harm twice. One reads at a time.
 type body struct {
 	io.ReadCloser
@@ -97,8 +97,8 @@ func (b *body) Read(p []byte) (int, error) {
 
 // Close implements io.Closer. A body that may be sent over another connection stays open;
 // the server that it came from closes it in the end. For an answer over HTTP/2 an
-// http.Transport waits for the end of the reads, and the client may send nothing more once
-// it has seen the answer, so Close ends them. httputil.ReverseProxy does not.
+// http.Transport waits for the end of the reads. The client may send nothing more once it
+// has seen the answer, so Close ends them. httputil.ReverseProxy does not.
 func (b *body) Close() error {
 	if !b.lost.Load() {
 		return nil
@@ -109,7 +109,7 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// abandon ends a read of a body that nobody sends on. A connection that was closed on account
+// abandon ends a read of a body that is not sent on. A connection that was closed on account
 // of the client is not one that the app has left.
 func (b *body) abandon() {
 	if b.reads != nil && !b.over.Load() && !b.ended() {

@@ -11,8 +11,8 @@ import (
 // A direct is the way to the app over HTTP/1.1. An http.Transport hands each request to a
 // goroutine that writes it, and gets the answer from another that reads: an answer may come
 // while the body is still being sent. A request without a body needs neither. Its own
-// goroutine writes it and reads the answer, so that only the app's answer wakes anybody,
-// which is most of what a proxy costs.
+// goroutine writes it and reads the answer, so that only the app's answer wakes a
+// goroutine. Wake-ups are most of what a proxy costs.
 type direct struct {
 	target string // host:port of the app
 	dial   dial
@@ -97,8 +97,8 @@ func (d *direct) send(ctx context.Context, head []byte) (*link, error) {
 }
 
 // replayable reports whether a request may be sent again when a connection that served
-// others before ended without an answer, by what http.Transport goes by: it does no harm
-// twice, or its sender says so.
+// others before ended without an answer. As for http.Transport, it may when it does no
+// harm twice, or when its sender says so.
 func replayable(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:

@@ -11,7 +11,7 @@ import (
 )
 
 // How long a connection to the app may be idle. Over HTTP/1.1 an app closes one without a
-// word, after 2 seconds or 5 as servers come, so ours are gone before: to open one costs
+// word, after 2 seconds or 5 as servers come, so ours are gone before. To open one costs
 // little within a pod, and those that are in use at least once a second stay. Over HTTP/2
 // an app announces it and says what it has not begun.
 const (

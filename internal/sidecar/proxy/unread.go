@@ -19,7 +19,7 @@ const (
 )
 
 // unread reports whether the client of r may have more of its body to send. Over HTTP/2
-// a body that nobody reads holds up no other request.
+// a body that is not read holds up no other request.
 func unread(r *http.Request) bool {
 	return r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody
 }

@@ -85,8 +85,8 @@ func xRateLimit(s enforce.Standing) []Field {
 	return fields
 }
 
-// untilMore returns how long it takes until more may be admitted. Of windows that
-// is when they end; other algorithms admit again as soon as there is room.
+// untilMore returns how long it takes until more may be admitted. For windows that is
+// when they end; other algorithms admit again as soon as there is room.
 func untilMore(s enforce.Standing) time.Duration {
 	if s.Params.Algorithm.WindowCoupled() {
 		return max(s.Decision.RetryAfter, s.Decision.ResetAfter)

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// BindingRate returns the rate that the decision describes, as far as that can be
-// shown: of windows the one of its limit that may end so late, and otherwise the one
-// whose burst is nearest.
+// BindingRate returns the rate that the decision describes, if that can be shown. For
+// windows it is the one of its limit that may end so late, and otherwise the one whose
+// burst is nearest.
 func BindingRate(s enforce.Standing) limiter.Rate {
 	d, rates := &s.Decision, s.Params.Rates
 	binding, off := rates[0], int64(math.MaxInt64)

@@ -39,8 +39,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 
 // unmarshalRaw merges b into m like proto.Unmarshal, but keeps the bytes of every string
 // as they are. A key is bytes to all that count it, as that of a request is, so that two
-// keys stay two: whatever replaced the bytes could be sent in their place. Of m it
-// expects what a call has: no maps, and no lists of strings.
+// keys stay two: whatever replaced the bytes could be sent in their place. It expects
+// that m has neither maps nor lists of strings, as a call.
 func unmarshalRaw(b []byte, m protoreflect.Message) error {
 	for len(b) > 0 {
 		number, kind, size := protowire.ConsumeField(b)

@@ -59,7 +59,7 @@ func readEntries(d *commonv3.RateLimitDescriptor) ([]policy.Entry, error) {
 	return entries, nil
 }
 
-// hits returns what the descriptor costs. Of the whole call 0 means that nothing is
+// hits returns what the descriptor costs. For the whole call 0 means that nothing is
 // said, which is 1; a descriptor can say 0. More than any limit admits is not an error:
 // Envoy might take the number from a request, and let pass what is not decided.
 func hits(in *ratelimitv3.RateLimitRequest, d *commonv3.RateLimitDescriptor) int64 {

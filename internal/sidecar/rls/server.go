@@ -17,8 +17,8 @@ import (
 
 // Bounds of a connection.
 const (
-	// maxMessage is more than Envoy makes of the headers of a request by its
-	// defaults, so that nobody's choice of headers makes a call fail.
+	// maxMessage is more than Envoy makes of the headers of a request by its defaults,
+	// so that no choice of headers makes a call fail.
 	maxMessage        = 1 << 20
 	maxHeaders        = 32 << 10
 	maxCalls          = 1024 // at once

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// A connection is a store in use. It outlives its credentials: when they change, a
-// new server takes the place of the one that was opened with the old ones, behind
-// the same gate, and whatever was leased stays good.
+// A connection is a store in use. It outlives its credentials. When they change, a new
+// server takes the place of the one that was opened with the old ones, behind the same
+// gate, and leases stay good.
 type connection struct {
 	of   policy.Store // without the version of its secret
 	gate *twotier.Gate

@@ -23,7 +23,7 @@ type upkept interface {
 }
 
 // keepUp refreshes s at once and then until ctx is done, as often as u wants. A sidecar
-// remembers refusals and may leave its store alone for the rest of a window; without this
+// remembers refusals and may leave its store alone for the rest of a window. Without this
 // a store that was new, restarted or flushed meanwhile would begin to remember in the
 // next window only, and not serve that one.
 //

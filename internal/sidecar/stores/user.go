@@ -41,7 +41,7 @@ func (u *User) Open(s policy.Store) (twotier.Store, error) {
 }
 
 // Budget returns the controller as it hands on a budget that clusters share, behind a new
-// gate: windows are by the clock of the coordinator that keeps the budget, and what one budget
+// gate. Windows are by the clock of the coordinator that keeps the budget, and what one budget
 // granted is never taken for another's or for the controller's.
 func (u *User) Budget() twotier.Store { return twotier.NewGate(u.pool.toward) }
 

@@ -1,5 +1,5 @@
-// Package trace reports to a collector what became of single requests, by OpenTelemetry:
-// one span for each request that a port served, which continues the trace that the
+// Package trace reports to a collector what became of single requests, by OpenTelemetry.
+// Each request that a port served has one span, which continues the trace that the
 // request came with (W3C Trace Context) and is the parent of the app's.
 //
 // Tracing is optional. All methods may be called on a nil Tracer, which hands back

@@ -204,7 +204,7 @@ func TestTheCallerSamples(t *testing.T) {
 	for range n {
 		h.ServeHTTP(httptest.NewRecorder(), request(t, http.MethodGet, ""))
 	}
-	// Of 1,000 at 1 %, more than 60 or none come about once in 10^20 and 10^4 runs.
+	// More than 60 of 1,000 at 1 %, or none, come about once in 10^20 and 10^4 runs.
 	if spans := collector.got(t, tracer); len(spans) == 0 || len(spans) > 60 {
 		t.Errorf("%d of %d requests without a trace were traced, want about 1 %%", len(spans), n)
 	}

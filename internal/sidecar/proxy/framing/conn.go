@@ -34,7 +34,7 @@ func (l listener) Accept() (net.Conn, error) {
 // A Conn is a connection that is checked as it is read. A Read returns what comes before
 // the first line that is malformed, and from then on an *Error.
 //
-// Where a head is malformed, bytes that no head may have come before the error: the
+// Where a head is malformed, bytes that no head may have come before the error. The
 // parser may be reading ahead, and would take an error for the end of a client that it
 // still works for, while it answers these in their turn.
 type Conn struct {

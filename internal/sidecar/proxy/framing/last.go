@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// restTime is how long a client has to send the rest of a body that nobody reads.
+// restTime is how long a client has to send the rest of a body that is not read.
 const restTime = 5 * time.Second
 
 // Last says that the answer to the request with this context has ended before all of its body

@@ -65,7 +65,7 @@ func agree(t *testing.T, stream []byte) {
 	if err != nil && len(passed) > len(requests) {
 		t.Fatalf("%.400q: %d requests pass, of %d", stream, len(passed), len(requests))
 	}
-	// Of a line that has not ended the grammar may know already that it is wrong.
+	// The grammar may know already that a line is wrong that has not ended.
 	if err == nil && bytes.HasSuffix(stream, []byte("\n")) && framesWrong(stream) {
 		t.Fatalf("%.400q passes", stream)
 	}

@@ -17,8 +17,8 @@ const (
 )
 
 // Write implements net.Conn. It fails when the peer takes nothing for 30 seconds, and not
-// much later, so that one that does not read gives back what it holds: a handler, a slot,
-// a connection to the app. One that reads slowly stays. For HTTP/2, net/http does that.
+// much later, so that one that does not read gives back its handler, its slot and its
+// connection to the app. One that reads slowly stays. For HTTP/2, net/http does that.
 //
 // A waiting writer is notified of room only once there is much of it, but each turn
 // begins with what there is.

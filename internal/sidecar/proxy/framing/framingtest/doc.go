@@ -1,4 +1,4 @@
-// Package framingtest judges what a proxy lets through: it reads requests by the
+// Package framingtest judges what a proxy lets through. It reads requests by the
 // grammar of RFC 9112 and of RFC 9110 as it is printed, without the liberties that
 // these leave to a server, and it makes requests that are malformed.
 //
