@@ -36,9 +36,9 @@ func replacement(c *corev1.Container, ports []Port, name string) string {
 	return name
 }
 
-// useNumbers makes probes and lifecycle hooks that name a freed port say its
-// number, so that the kubelet keeps asking the app itself: its probes neither
-// spend the limit nor see a refusal.
+// useNumbers makes probes and lifecycle hooks that name a freed port say its number, so
+// that the kubelet keeps asking the app itself. Its probes neither spend the limit nor
+// see a refusal.
 func useNumbers(c *corev1.Container, freed map[string]int32) {
 	rewrite := func(port *intstr.IntOrString) {
 		if number, ok := freed[port.StrVal]; ok && port.Type == intstr.String {

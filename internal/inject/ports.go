@@ -142,8 +142,8 @@ func warnOfContradiction(listed, skip []Port, a *annotated) {
 	}
 }
 
-// declaredHTTP returns the ports whose names say HTTP. Of several with one name
-// only the first counts: it is the one that Services resolve the name to.
+// declaredHTTP returns the ports whose names say HTTP. Only the first of several with
+// one name counts: it is the one that Services resolve the name to.
 func declaredHTTP(spec *corev1.PodSpec, skip []Port) []Port {
 	var ports []Port
 	seen := map[string]bool{}
@@ -182,8 +182,8 @@ func byApp(ports []Port) []Port {
 }
 
 // saysHTTP reports whether a port of this name speaks HTTP in clear, for clients. Where
-// TLS ends in the app the sidecar could not read what passes, and what collectors and
-// operators ask by a port of its own must neither spend a limit nor be refused.
+// TLS ends in the app the sidecar could not read what passes. Requests of collectors
+// and operators to a port of their own must neither spend a limit nor be refused.
 func saysHTTP(name string) bool {
 	switch {
 	case strings.HasPrefix(name, "https"), strings.HasPrefix(name, "grpcs"):

@@ -101,7 +101,7 @@ func requireIdempotent(t *testing.T, once *corev1.Pod, ns NamespaceFacts, cfg Co
 }
 
 // requireOurs checks that nothing of the pod's author came into our containers, that
-// they are where the form puts them, and that nobody else has the token.
+// they are where the form puts them, and that no other container has the token.
 func requireOurs(t *testing.T, pod, out *corev1.Pod, report Report) {
 	t.Helper()
 	var ours []*corev1.Container

@@ -143,9 +143,9 @@ func (p *plan) args() []string {
 	return args
 }
 
-// linger is how long a classic sidecar goes on accepting requests when the pod ends.
-// It is signalled to stop at the same time as the app, which may take requests until the
-// pod is killed; a little of that time is left to give credits back in.
+// linger is how long a classic sidecar goes on accepting requests when the pod ends. It
+// is signalled to stop at the same time as the app, which may take requests until the
+// pod is killed. A little of that time is left to give credits back in.
 func (p *plan) linger() time.Duration {
 	const farewell = 5 * time.Second
 	return max(0, min(p.shutdownGracePeriod, p.podGrace-farewell))

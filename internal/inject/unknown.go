@@ -101,7 +101,8 @@ func nearest(m marker, known []marker) (best marker) {
 }
 
 // distance returns how many letters have to be put in, left out or changed to make one
-// text the other: the distance of Levenshtein, by the method of Wagner and Fischer.
+// text the other. This is the distance of Levenshtein, by the method of Wagner and
+// Fischer.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1) // to b[:j] from what was read of a
 	for j := range row {

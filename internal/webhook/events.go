@@ -29,8 +29,8 @@ type Events interface {
 	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
 }
 
-// emit writes the report as an Event of the pod's owner. That the pod was injected before,
-// or that nobody asked for it, is not news.
+// emit writes the report as an Event of the pod's owner. It is not news that the pod was
+// injected before, or that injection was not asked for.
 func (i *PodInjector) emit(pod *corev1.Pod, namespace string, report inject.Report) {
 	if report.Reason == inject.AlreadyInjected || report.Reason == inject.NotOptedIn {
 		return
@@ -52,9 +52,9 @@ func (i *PodInjector) emit(pod *corev1.Pod, namespace string, report inject.Repo
 	}
 }
 
-// action differs from message to message. Recorders count Events of one subject,
-// reason and action as one and keep the note of the first: of several warnings,
-// and of one that changes with the pod, nobody would read the others.
+// action differs from message to message. Recorders count Events of one subject, reason
+// and action as one and keep the note of the first. Otherwise only the first of several
+// warnings would be read, or of one that changes with the pod.
 func action(message string) string {
 	return fmt.Sprintf("%s-%08x", eventAction, crc32.ChecksumIEEE([]byte(message)))
 }

@@ -126,7 +126,7 @@ func newOutage(t *testing.T) *outage {
 	return o
 }
 
-// pod is one that nobody has created yet.
+// pod is one that is not created yet.
 func (o *outage) pod(namespace string) *corev1.Pod {
 	pod := podNamed(namespace, "", "")
 	pod.Name = fmt.Sprint("pod-", o.names.Add(1))
@@ -236,7 +236,7 @@ func (o *outage) answer(status int, body string) func(net.Conn) {
 	return o.serveHTTP(func() tls.Certificate { return o.certificate }, status, body)
 }
 
-// impostor serves with a certificate that nobody is configured to trust.
+// impostor serves with a certificate that no client is configured to trust.
 func (o *outage) impostor(t *testing.T) func(net.Conn) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -68,8 +68,8 @@ func (v PolicyValidator) budgets(ctx context.Context, p *v1alpha1.RateLimitPolic
 }
 
 // restarts returns what the statuses of policies say of a store. Its server is not asked: it
-// may be slow, and only the controller has its credentials. Of two that differ the worse
-// one counts.
+// may be slow, and only the controller has its credentials. The worse of two that differ
+// counts.
 func (v PolicyValidator) restarts(ctx context.Context) translate.Restarts {
 	return func(of policy.Store) (known v1alpha1.StoreRestart) {
 		ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -96,7 +96,7 @@ func (v PolicyValidator) restarts(ctx context.Context) translate.Restarts {
 }
 
 // current reports whether the controller goes on asking the store of a policy with these
-// conditions, and is answered. Of a policy without sidecars it does not ask again.
+// conditions, and is answered. It does not ask again for a policy without sidecars.
 func current(conditions []metav1.Condition) bool {
 	programmed := meta.FindStatusCondition(conditions, v1alpha1.ProgrammedCondition)
 	return programmed != nil && programmed.Reason != v1alpha1.NoEnforcersReason &&
