@@ -38,14 +38,14 @@ type Counters interface {
 	// earlier instant on behalf of this holder.
 	Reached(by store.Reached)
 	// Reset sets all counters of a limit back, or the one of hash when it is not nil, and
-	// returns how many there were: each begins with a full limit, and units that holders
+	// returns how many there were. Each begins with a full limit, and units that holders
 	// have in hand stay good. After an error some of them may be set back.
 	Reset(ctx context.Context, scope store.Scope, hash *string) (int, error)
 }
 
-// Open opens a store of type Redis or Postgres with the values of the Secret it
-// names, by the keys that package policy names; values that a store has no use for
-// are ignored. It does not wait for a connection: a store that cannot be reached, or
+// Open opens a store of type Redis or Postgres with the values of the Secret it names,
+// by the keys that package policy names. Values that a store has no use for are
+// ignored. It does not wait for a connection: a store that cannot be reached, or
 // refuses the credentials, is an error of Apply. The error names the value that is
 // wrong, never shows one, and says what to put instead. The caller closes the Backend.
 func Open(of policy.Store, secret map[string][]byte) (Backend, error) {

@@ -33,10 +33,9 @@ func (s credentials) login(user, password string) (name, secret string, err erro
 	return name, secret, nil
 }
 
-// encryption returns how connections are encrypted, nil when they are not. The
-// server's certificate has to be signed by the authority of the Secret, or one of
-// the system when there is none, and the client shows the certificate of the
-// Secret if there is one.
+// encryption returns how connections are encrypted, nil when they are not. The server's
+// certificate has to be signed by the authority of the Secret, or one of the system
+// when there is none. The client shows the certificate of the Secret if there is one.
 func (s credentials) encryption() (*tls.Config, error) {
 	if !s.of.TLS {
 		return nil, nil

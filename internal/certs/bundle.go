@@ -65,9 +65,9 @@ func (b bundle) equal(c bundle) bool {
 	return b.authority.equal(c.authority) && b.serving.equal(c.serving)
 }
 
-// renewedAuthority keeps the authority, or gives it a new certificate for the
-// same key when that is due: a client that trusts the old certificate then trusts what
-// the new one signs, for as long as the old one is valid.
+// renewedAuthority keeps the authority, or gives it a new certificate for the same key
+// when that is due. A client that trusts the old certificate then trusts what the new
+// one signs, for as long as the old one is valid.
 func renewedAuthority(p *pair, now time.Time) (*pair, error) {
 	if p.valid(now) && !p.due(now) {
 		return p, nil

@@ -6,8 +6,8 @@ import (
 )
 
 // TestReplacingTheAuthority is the procedure of docs/operations.md: a Secret that is deleted
-// while no controller runs is followed by a new authority, which the webhooks then trust,
-// and one that is deleted beside a running controller by the old.
+// while no controller runs is followed by a new authority, which the webhooks then trust.
+// One that is deleted beside a running controller is followed by the old authority.
 func TestReplacingTheAuthority(t *testing.T) {
 	c := cluster().Build()
 	before := New(c, options())

@@ -19,9 +19,9 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// install applies config/default as a user would, with two changes: the webhooks
-// are reached at their port on this machine, and the controller's Deployment is
-// not created but returned as a process to start.
+// install applies config/default as a user would, with two changes. The webhooks are
+// reached at their port on this machine, and the controller's Deployment is returned as
+// a process to start instead of being created.
 func install(ctx context.Context, cfg Config, c *Cluster) (*Controller, error) {
 	rendered, err := kubectl(ctx, cfg.Assets, nil, "kustomize", filepath.Join(cfg.Root, "config", "default"))
 	if err != nil {

@@ -36,7 +36,7 @@ func TestThePageIsTheTable(t *testing.T) {
 var braces = regexp.MustCompile(`\{(\w+)\}`)
 
 // TestRowsNameTheirFigures finds figures that no words name, words that name none of the
-// row's, digits that nobody measures, and names that are used twice.
+// row's, digits that are not measured, and names that are used twice.
 func TestRowsNameTheirFigures(t *testing.T) {
 	ids := map[string]bool{}
 	for _, s := range sections {

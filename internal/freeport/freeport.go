@@ -13,9 +13,9 @@ import (
 	"syscall"
 )
 
-// The ports lie below those that the kernel lends to outgoing connections (32768
-// and up on Linux) and below the NodePorts of Kubernetes (30000 and up): a port
-// that is free stays so until its server starts, and while the server restarts.
+// The ports lie below those that the kernel lends to outgoing connections (32768 and up
+// on Linux) and below the NodePorts of Kubernetes (30000 and up). A port that is free
+// stays so until its server starts, and while the server restarts.
 const (
 	first = 10_000
 	end   = 30_000

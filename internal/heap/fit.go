@@ -12,7 +12,7 @@ import (
 const part = 0.8
 
 // Fit lets the heap grow by percent of its live objects before garbage is collected, and
-// collects more often when the heap comes near the limit of the container: the process
+// collects more often when the heap comes near the limit of the container. The process
 // is slower then, which is better than to be killed. GOGC and GOMEMLIMIT take
 // precedence. It returns an error when the limit cannot be read, and nil when there is
 // no limit.

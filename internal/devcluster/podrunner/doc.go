@@ -1,6 +1,6 @@
-// Package podrunner stands in for the kubelet where there are no containers: it
-// runs the containers of the pods bound to its node as processes of this
-// machine, each pod on a loopback address of its own.
+// Package podrunner stands in for the kubelet where there are no containers. It runs
+// the containers of the pods bound to its node as processes of this machine, each pod
+// on a loopback address of its own.
 //
 // It keeps what Weir depends on: native sidecars start before and stop after
 // the other containers; command, arguments and environment are the pod's own;

@@ -47,7 +47,7 @@ func RedisWith(ctx context.Context, logs string, env []string, args ...string) (
 }
 
 // Sentinel starts a server that watches a primary under a name, and lets a replica of it
-// take over when a quorum of Sentinels gets no answer from it for half a second; it logs
+// take over when a quorum of Sentinels gets no answer from it for half a second. It logs
 // to redis-server.log in the directory.
 func Sentinel(ctx context.Context, logs, name, primary string, quorum int) (s *Server, err error) {
 	program, err := find("redis-server")
