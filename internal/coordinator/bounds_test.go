@@ -51,7 +51,7 @@ func TestTheLargestReportFits(t *testing.T) {
 	}
 }
 
-// TestWhatComesEarlyIsBoundedInBytes: who says more is to come back.
+// TestWhatComesEarlyIsBoundedInBytes: a holder that reports more has to come back.
 func TestWhatComesEarlyIsBoundedInBytes(t *testing.T) {
 	large := &fleetpb.LimitReport{StoreError: strings.Repeat("e", maxMessage/2)}
 	for name, tc := range map[string]struct {

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// settling is for how long at most sidecars go on to promise when all are back: for the
-// longest window of a policy, so that each limit has begun one in which nobody is absent. A
-// leader that all come back to is busiest as that begins.
+// settling is the longest time that sidecars go on to promise when all are back: the longest
+// window of a policy, so that each limit has begun one in which nobody is absent. A leader
+// that all come back to is busiest as that begins.
 const settling = 60 * limiter.Second
 
 // A comeback is what is known of the holders of one policy.

@@ -44,8 +44,8 @@ func NewConfigMapTerms(client corev1client.ConfigMapInterface) *ConfigMapTerms {
 }
 
 // Begin implements TermStore. When the ConfigMap does not exist, the term starts
-// at the present Unix time in seconds: higher than any term that a ConfigMap
-// someone deleted has counted to, and that sidecars remember.
+// at the present Unix time in seconds. That is higher than any term that a deleted ConfigMap
+// has counted to, and that sidecars remember.
 func (t *ConfigMapTerms) Begin(ctx context.Context, leads func() bool) (Handover, error) {
 	var out Handover
 	err := retry.OnError(retry.DefaultBackoff, raced, func() error {

@@ -29,8 +29,8 @@ type ConfigMapJournals struct {
 	client corev1client.ConfigMapInterface
 }
 
-// NewConfigMapJournals returns the store in the namespace of client, whose rate should not
-// be used up by others.
+// NewConfigMapJournals returns the store in the namespace of client, whose rate others
+// should not use up.
 func NewConfigMapJournals(client corev1client.ConfigMapInterface) *ConfigMapJournals {
 	return &ConfigMapJournals{client: client}
 }

@@ -57,7 +57,7 @@ type Resolver interface {
 
 // Leadership is what the lock of leader election knows.
 type Leadership interface {
-	// Held reports whether this process surely still leads. A process that was
+	// Held reports whether this process is certain to lead still. A process that was
 	// suspended may believe so for too long.
 	Held() bool
 	// Covers reports whether Held is true and no later leader serves the instant, which
@@ -259,10 +259,10 @@ func (c *Coordinator) Now() (limiter.Instant, bool) {
 	return t.clock.Now(), true
 }
 
-// leads reports whether this process surely leads.
+// leads reports whether this process is certain to lead.
 func (c *Coordinator) leads() bool { return c.Leadership == nil || c.Leadership.Held() }
 
-// covers reports whether this process surely leads, and no later leader serves the
+// covers reports whether this process is certain to lead, and no later leader serves the
 // instant of its clock.
 func (c *Coordinator) covers(at limiter.Instant) bool {
 	return c.Leadership == nil || c.Leadership.Covers(at)

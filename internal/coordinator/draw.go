@@ -134,9 +134,9 @@ func refuse(c limiter.Command, res limiter.Result, until limiter.Instant, giveBa
 	return limiter.Result{Reason: limiter.Exhausted, RetryAfter: until.Sub(res.Now), Now: res.Now}, nil
 }
 
-// giveBack returns units to the budget that the limit draws from, unless they may be of
-// the store or of another budget: those of the window in which it began to draw are
-// forfeited. res is what the store says.
+// giveBack returns units to the budget that the limit draws from, unless they may belong to
+// the store or to another budget: those of the window in which it began to draw are
+// forfeited. res is the store's answer.
 func (t *term) giveBack(
 	ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command, res limiter.Result,
 ) (limiter.Result, error) {

@@ -76,8 +76,8 @@ func (t *term) divide(ctx context.Context, s *session, h *fleetpb.Heartbeat) (po
 }
 
 // beatsFor returns what the holder's pool is divided by. A holder beats for the pool
-// that it is served by. As long as it lets go of one that applies to it no more, it beats
-// for that one, too: what it has in flight counts until it is done.
+// that it is served by. While it lets go of one that no longer applies to it, it beats for
+// that one, too: what it has in flight counts until it is done.
 func (s *session) beatsFor(h *fleetpb.Heartbeat) (*dividedPool, error) {
 	name := types.NamespacedName{Namespace: h.GetNamespace(), Name: h.GetPool()}
 	if name.Namespace != s.Namespace {

@@ -18,8 +18,8 @@ type Identity struct {
 	Namespace, Pod, PodUID string
 }
 
-// ErrUnauthenticated is what an Authenticator's error wraps when the token is not
-// good. Any other error means that this could not be found out.
+// ErrUnauthenticated is what an Authenticator's error wraps when the token is not valid. Any
+// other error means that this could not be found out.
 var ErrUnauthenticated = errors.New("the token is not accepted")
 
 // ErrCrowded is what an Authenticator's error wraps when too many tokens claim to be of

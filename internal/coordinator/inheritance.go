@@ -94,7 +94,7 @@ func inheritedFrom(data []byte) (*inheritance, error) {
 	return out, nil
 }
 
-// export returns what the next term has to know of who was absent, when this one served
+// export returns what the next term has to know of absent holders, when this one served
 // nothing after the instant.
 func (r *returns) export(stopped limiter.Instant) ([]byte, error) {
 	r.mu.Lock()

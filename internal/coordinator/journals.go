@@ -39,8 +39,8 @@ type JournalStore interface {
 	Sweep(ctx context.Context, over func(policy string, data []byte) bool) error
 }
 
-// outages are the spans in which no leader served, as far as holders may have begun a
-// window in one by themselves that is still open.
+// outages are the spans in which no leader served, if holders may have begun a window in one
+// by themselves that is still open.
 type outages struct {
 	Term uint64          `json:"term"` // that served last
 	At   limiter.Instant `json:"at"`   // and when at least

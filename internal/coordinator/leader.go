@@ -44,8 +44,8 @@ type term struct {
 }
 
 // newTerm takes over what the predecessor left. State that cannot be read is as good as
-// lost. A lost ledger costs the windows that are open; pools have to wait until no share of
-// theirs can be in use.
+// lost. A lost ledger costs the windows that are open, and pools have to wait until no share
+// of theirs can be in use.
 func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 	var ledger *memory.Ledger
 	clock, past := c.past()

@@ -54,9 +54,9 @@ type LimitFigures struct {
 	audit.Figures
 }
 
-// A Learning says that the store of a limit refuses everything since a sidecar first
-// reported it, because it cannot know what it granted before; and until when, unless it
-// loses its memory again. Both are times of this process.
+// A Learning says that the store of a limit refuses everything, because it cannot know what
+// it granted before. Since is when a sidecar first reported that, and Until when it ends,
+// unless the store loses its memory again. Both are times of this process.
 type Learning struct {
 	Since, Until time.Time
 	Reason       limiter.Reason // Amnesia or ClockBehind

@@ -57,8 +57,8 @@ func (p *promises) move(podUID string, of *holderPromise, to *round) {
 }
 
 // promise notes what the sidecar of a pod promised, which came with the shares that it had. It
-// reports whether it counts: when the leader asked for it and it is not over, nor was a window
-// begun that the leader's clock is yet to come to.
+// reports whether it counts: when the leader asked for it, it is not over, and no window was
+// begun that the leader's clock has not reached.
 func (r *returns) promise(id Identity, nonce string, had map[types.NamespacedName]int64, begun, until limiter.Instant) bool {
 	if r.first {
 		return true

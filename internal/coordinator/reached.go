@@ -8,7 +8,7 @@ import (
 // sendClocks sends the holder what is known of the clock of each store that it asks by a
 // configuration, once for each store. A holder that has asked a store knows what its clock
 // showed; one that has just started does not. A store that lost its memory while its clock
-// was set back would serve such a holder a window a second time. The instants are of the
+// was set back would serve such a holder a window again. The instants are of the
 // controller's own looks at the stores, never of what other holders say, so no pod can hold
 // up another. s.reporting is held.
 func (t *term) sendClocks(s *session, by *config) {

@@ -10,8 +10,8 @@ import (
 const maxTokens = 8192
 
 // answers are what reviews found, by the token's digest. Those of tokens that were
-// accepted and those of tokens that were refused have room of their own: who sends bad
-// tokens makes nobody else's good one be reviewed again.
+// accepted and those of tokens that were refused have room of their own: bad tokens of one
+// sender do not cause another's good one to be reviewed again.
 type answers struct {
 	mu       sync.Mutex
 	accepted map[[sha256.Size]byte]answer

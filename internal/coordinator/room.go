@@ -49,9 +49,9 @@ func (r *room) take(namespace string, n int) {
 }
 
 // has reports whether there is room for a counter. A namespace has room while it takes
-// less than what is left, so that one alone takes half, and there is always some left for
-// the next (dynamic thresholds; Choudhury and Hahne, IEEE/ACM Transactions on Networking,
-// 1998). A counter that is held needs none: what it granted counts there only.
+// less than what is left. So one alone takes half, and there is always some left for the
+// next (dynamic thresholds; Choudhury and Hahne, IEEE/ACM Transactions on Networking, 1998).
+// A counter that is held needs none: what it granted counts there only.
 func (r *room) has(key store.Key) bool {
 	return r.held.Has(key) || r.takenBy[key.Scope.Namespace] < r.most-max(r.taken, r.held.Len())
 }

@@ -24,7 +24,8 @@ func (h keysHeld) Has(key store.Key) bool { _, ok := h[key]; return ok }
 
 func (h keysHeld) Counts(key store.Key, now limiter.Instant) bool { return now < h[key] }
 
-// dailyOf is one of the limits of a namespace, of which sidecars track any number.
+// dailyOf is one of the limits of a namespace; sidecars track any number of the limit's
+// values.
 func dailyOf(namespace, limit string) *published {
 	l := daily(fleetKeys)
 	l.scope = store.Scope{Namespace: namespace, Policy: "p", Limit: limit}

@@ -189,8 +189,8 @@ func TestHoldersThatAreServedCount(t *testing.T) {
 	})
 }
 
-// TestNoNumberOfHoldersFallsWhileOneIsUnknown: who came back while a policy is broken may
-// enforce it still.
+// TestNoNumberOfHoldersFallsWhileOneIsUnknown: a holder that came back while a policy is
+// broken may still enforce it.
 func TestNoNumberOfHoldersFallsWhileOneIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := limited("shop", 1, 10, limiter.Second)

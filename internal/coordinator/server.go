@@ -11,7 +11,7 @@ import (
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
-// newServer returns what takes the streams of sidecars as long as the process lives: those
+// newServer returns the server of the streams of sidecars while the process lives: those
 // that wait for it to lead, and those that are served by its term.
 func (c *Coordinator) newServer() *grpc.Server {
 	config := c.TLS.Clone()

@@ -60,7 +60,7 @@ type session struct {
 	early      []*fleetpb.Report
 	earlyBytes int
 	clocks     map[string]struct{}    // servers whose clocks were sent to the holder
-	spoken     map[limitName]struct{} // limits that the parts of a report spoke of so far
+	spoken     map[limitName]struct{} // limits that the parts of a report named so far
 
 	mu          sync.Mutex
 	back        bool    // it sent something since its hello, or promised what it was asked for

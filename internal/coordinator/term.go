@@ -13,7 +13,7 @@ var ErrFenced = errors.New("a later term has begun")
 // ErrLapsed is what TermStore.Begin's error wraps when this process no longer leads.
 var ErrLapsed = errors.New("this process no longer holds the lock of leader election")
 
-// A TermStore records who leads. It survives the process.
+// A TermStore records the term of leadership. It survives the process.
 type TermStore interface {
 	// Begin raises the recorded term by at least one and takes out what the
 	// predecessor handed over, in one atomic step. leads reports whether this process

@@ -37,9 +37,9 @@ type Pods interface {
 // A TokenReviewer is the Authenticator of a cluster's service-account tokens. It verifies
 // a token by the keys that the cluster publishes, and the pod by the cache, so that a
 // fleet that reconnects costs the API server nothing. Where the keys cannot decide, it
-// asks the API server. It remembers those answers, by the token's digest, and does not
-// ask about tokens that cannot be of one of the cluster's pods, or too often about those
-// that claim to be of the same one.
+// asks the API server. It remembers those answers, by the token's digest. It does not ask
+// about tokens that cannot be of one of the cluster's pods, or too often about those that
+// claim to be of the same one.
 type TokenReviewer struct {
 	client  authenticationclient.TokenReviewInterface
 	pods    Pods

@@ -19,7 +19,7 @@ import (
 const (
 	// maxMessage is in bytes. The largest are reports, which come in parts of a mebibyte.
 	// A part may be one limit alone: 16,384 keys and those of one row more, of 54 bytes at
-	// most, in 256 rows, which is less than a mebibyte as well.
+	// most, in 256 rows, which is also less than a mebibyte.
 	maxMessage = 2 << 20
 	maxHeaders = 64 << 10 // bytes of a stream's metadata, most of them the token
 
