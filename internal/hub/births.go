@@ -71,10 +71,10 @@ func (b *Births) Enter(ctx context.Context, id string, window limiter.Micros) er
 	return b.Attend(ctx, map[string]Part{id: {Window: window}}, nil)
 }
 
-// Attend notes that units of some budgets may be granted from now on, enters that others
-// are still kept here if they ever were, and drops births that no window looks back on.
-// The budgets are by id; kept are their windows. It asks the API server when something is
-// new, and once an hour.
+// Attend notes that units of some budgets may be granted from now on. It enters that others
+// are still kept here if they ever were, and drops births that no window looks back on. The
+// budgets are by id; kept are their windows. It asks the API server when something is new,
+// and once an hour.
 func (b *Births) Attend(ctx context.Context, granted map[string]Part, kept map[string]limiter.Micros) error {
 	return b.change(ctx, func() bool { return b.known.attend(b.now(), granted, kept) })
 }

@@ -15,6 +15,6 @@ type Budgets interface {
 
 // Leadership is what the lock of leader election knows.
 type Leadership interface {
-	// Held reports whether this process surely still leads.
+	// Held reports whether this process is certain to lead still.
 	Held() bool
 }

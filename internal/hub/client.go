@@ -115,11 +115,10 @@ type Connections struct {
 	open map[string]*connection // by endpoint and digest of the Secret
 }
 
-// Open returns a client of the hub at endpoint, host:port, that proves who it is by
-// the data of a Secret: ca.crt, tls.crt, tls.key and token. It does not wait for a
-// connection, which clients of the same hub with the same credentials share. The
-// caller closes the client. When the content of the Secret changes, it opens another
-// and closes this one.
+// Open returns a client of the hub at endpoint, host:port, that authenticates with the data
+// of a Secret: ca.crt, tls.crt, tls.key and token. It does not wait for a connection, which
+// clients of the same hub with the same credentials share. The caller closes the client.
+// When the content of the Secret changes, it opens another and closes this one.
 //
 // The error names what is wrong with the endpoint or the Secret, and the cure.
 func (c *Connections) Open(endpoint string, secret map[string][]byte) (*Client, error) {

@@ -33,8 +33,8 @@ type Journal struct {
 
 var _ kubernetes.Journal = (*Journal)(nil)
 
-// NewJournal returns the journal in the namespace of client, whose rate should not be
-// used up by others: a budget that is used to the full writes every half a block.
+// NewJournal returns the journal in the namespace of client, whose rate others should not
+// use up: a budget that is used to the full writes every half a block.
 func NewJournal(client corev1client.ConfigMapInterface) *Journal { return &Journal{client: client} }
 
 // RecordName returns the name of the ConfigMap of the budget of that id.

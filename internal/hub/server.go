@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	handshakeTimeout = 5 * time.Second // until a connection has proved who it is
+	handshakeTimeout = 5 * time.Second // until a connection has authenticated
 	callTimeout      = 5 * time.Second // for one call
 	partTimeout      = 2 * time.Second // for calls under way when the leader steps down
 	maxCommand       = 64 << 10        // bytes

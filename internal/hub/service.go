@@ -14,7 +14,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// A service answers members. The interceptor has found out who asks.
+// A service answers members. The interceptor has authenticated the caller.
 type service struct {
 	federationpb.UnimplementedFederationServer
 	*Server
@@ -79,7 +79,7 @@ func (s *service) Observe(ctx context.Context, in *federationpb.ObserveRequest) 
 	return stateTo(state), nil
 }
 
-// budget returns the parameters of a budget that lists the member who asks.
+// budget returns the parameters of a budget that lists the member that asks.
 func (s *service) budget(ctx context.Context, id string) (ledger.Params, error) {
 	if n := len(id); n == 0 || n > maxName {
 		return ledger.Params{}, refuse(codes.InvalidArgument, federationpb.Refusal_REASON_INVALID, "the budget's id has %d bytes, must be 1 to %d", n, maxName)

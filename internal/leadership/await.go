@@ -43,9 +43,9 @@ func (l *Lock) see(lease *coordinationv1.Lease) (left time.Duration) {
 }
 
 // await watches a Lease that another process holds, for at most as long as left. It returns
-// once the Lease may have been released or deleted, so that a standby follows a leader that
-// stops in order at once, and asks the API server less often than one that polls. Without
-// the right to watch it returns after a pause.
+// once the Lease may have been released or deleted. So a standby follows at once a leader
+// that stops in order, and asks the API server less often than one that polls. Without the
+// right to watch it returns after a pause.
 func (c clockedLeases) await(ctx context.Context, lease *coordinationv1.Lease, left time.Duration) error {
 	pause := time.NewTimer(min(left, watchPause))
 	defer pause.Stop()

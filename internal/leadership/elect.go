@@ -8,7 +8,7 @@ import (
 
 // Timing says how fast leadership changes hands. A leader that stops in order is followed
 // at once, one that crashes after a lease. While the API server cannot be reached, or does
-// not let the others watch, it takes up to 2.2 retries more, which client-go stretches at
+// not let the others watch, it takes up to 2.2 retries more. client-go stretches a retry at
 // random by up to 1.2 times.
 type Timing struct {
 	Lease time.Duration // how long the others wait for a silent leader

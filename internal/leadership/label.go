@@ -46,9 +46,9 @@ type Labeler struct {
 // NeedLeaderElection reports that only the leader runs a Labeler.
 func (*Labeler) NeedLeaderElection() bool { return true }
 
-// Start labels the pod, takes the label off every other pod of its namespace
-// that a crashed leader left it on, and takes it off its own when ctx is done.
-// It retries until it succeeds, since sidecars cannot find the leader before.
+// Start labels the pod, and takes the label off every other pod of its namespace that a
+// crashed leader left it on. When ctx is done, it takes the label off its own. It retries
+// until it succeeds, since sidecars cannot find the leader before.
 func (l *Labeler) Start(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, retryPeriod, true, func(ctx context.Context) (bool, error) {
 		if err := l.take(ctx); err != nil {

@@ -93,7 +93,7 @@ func (l *leases) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interfa
 	return w, nil
 }
 
-// show has who watches see the Lease. The lock is held.
+// show has the watchers see the Lease. The lock is held.
 func (l *leases) show(as watch.EventType) {
 	if l.watcher != nil {
 		l.watcher.Action(as, l.lease.DeepCopy())

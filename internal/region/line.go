@@ -73,7 +73,7 @@ func (l *line) certified() time.Time {
 	return until
 }
 
-// A ledgerLine is a line to who keeps a budget.
+// A ledgerLine is a line to the keeper of a budget.
 type ledgerLine struct{ *line }
 
 var _ federation.Coordinator = ledgerLine{}

@@ -83,8 +83,7 @@ func (p *part) saw(state ledger.State, err error, asked time.Time) {
 	p.audit.Enter(state, readAt(s, p.seen))
 }
 
-// news returns what was counted in windows that are over, as far as the ledger does
-// not know it.
+// news returns what was counted in windows that are over and is not in the ledger.
 func (p *part) news(state *ledger.State, usage Usage) []ledger.Usage {
 	p.mu.Lock()
 	over := p.over
