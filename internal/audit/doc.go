@@ -4,8 +4,8 @@
 //
 // For one window of a limit L, with A units admitted and D = A + refused offered,
 // the overshoot is Δ = max(0, A − L) and the under-utilization is
-// U = max(0, min(D, L) − A) / L: demand refused although the budget was there. A
-// limit with a key has one Δ and one U for each value; the largest is shown.
+// U = max(0, min(D, L) − A) / L. U is demand refused although the budget was there. A limit
+// with a key has one Δ and one U for each value; the largest is shown.
 //
 // A window is measured when every holder has accounted for it. No clocks are
 // compared: a window is over when a report proves it, or when its length has

@@ -9,8 +9,8 @@ import (
 // it is not known yet whether its store lost its memory meanwhile.
 const lossPatience = time.Minute
 
-// An Unbroken is a span of this process's time in which a store surely lost nothing of its
-// memory. Between two of them it lost it, at least once.
+// An Unbroken is a span of this process's time in which a store certainly lost nothing of
+// its memory. Between two of them it lost it, at least once.
 type Unbroken struct{ From, To time.Time }
 
 // Remember says what is known of the memory of the limit's store: the spans in which it
@@ -22,7 +22,7 @@ func (l *Limit) resumes(w *window) bool {
 	return l.promised.Resume || l.mixes(w) && l.before.resume
 }
 
-// lossesIn returns how often the store surely lost its memory after w was first used and
+// lossesIn returns how often the store certainly lost its memory after w was first used and
 // before it was over, and whether none other can have touched w.
 func (l *Limit) lossesIn(w *window) (n int64, all bool) {
 	if w.id.since != l.promised.Since {

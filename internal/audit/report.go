@@ -53,8 +53,8 @@ type Row struct {
 	LocalShare int64      // the most one key could be admitted locally; 0 when unused
 	Keys       []KeyCount // the keys that matter; of a limit with a key
 	// Unlisted is, for each of the windows, the most that a key that is not among
-	// Keys was admitted in it, in whatever rows that was counted. 0 says nothing
-	// while Keys do not account for all that was admitted.
+	// Keys was admitted in it, in whatever rows that was counted. 0 says nothing while Keys
+	// do not account for all that was admitted.
 	Unlisted [limiter.MaxRates]int64
 }
 

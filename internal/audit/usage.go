@@ -81,7 +81,7 @@ func (l *Limit) Usage(open limiter.OpenWindow, before, over, since time.Time) Us
 	return out
 }
 
-// silent reports whether surely nothing was counted in a window that no holder reported,
+// silent reports whether certainly nothing was counted in a window that no holder reported,
 // which began no earlier than began and was over at the instant over.
 func (l *Limit) silent(began, over, since time.Time) bool {
 	if !began.After(l.known) || !began.After(since) || !began.After(l.unplaced) {

@@ -10,7 +10,7 @@ import (
 
 // silentRounds is how many rounds of reports without a word about a window that
 // is over account for it. The first may have been under way when the window
-// ended; the second is the first that surely has all.
+// ended; the second is the first that certainly has all.
 const silentRounds = 2
 
 // patience is how many intervals a holder may take to account for a window

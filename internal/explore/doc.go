@@ -1,6 +1,6 @@
 // Package explore searches state machines exhaustively: every state that can be
-// reached is visited, so a rule that no search breaks holds in all histories of
-// the model, whatever their length.
+// reached is visited. So a rule that no search breaks holds in all histories of the model,
+// for any length.
 //
 // The machines it is for are the production code: limiter.Params.Step, which
 // decides what a store grants, and the credits of pkg/twotier, which decide what

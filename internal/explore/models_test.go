@@ -46,7 +46,7 @@ func with(p limiter.Params, change func(*limiter.Params)) limiter.Params {
 	return p
 }
 
-// fleetOf returns a fleet of two holders who hear of one policy after the other.
+// fleetOf returns a fleet of two holders that hear of one policy after the other.
 func fleetOf(tick limiter.Micros, batch int64, change func(*fleet), policies ...limiter.Params) *fleet {
 	for i := range policies {
 		policies[i].Generation = int64(i + 1)

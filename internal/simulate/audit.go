@@ -3,8 +3,9 @@ package simulate
 import "github.com/weir-dev/weir/pkg/limiter"
 
 // An auditor counts what is let through, and by the store's clock when. It is given
-// true time and never what the holders or the store believe, except where clocks are set: then
-// one instant may come twice, so it counts by the number of the window that was granted from.
+// true time and never what the holders or the store believe, except where clocks are set.
+// Then one instant may come twice, so it counts by the number of the window that was granted
+// from.
 type auditor struct {
 	promises  []promise
 	numbered  []*windows

@@ -6,10 +6,10 @@ type Model struct {
 	start func(*node) holder
 }
 
-// AllOrNothing is two-tier limiting as it was published with ThrottleKit, to compare
-// with: each lease is for a fixed batch and is granted whole or not at all, and a
-// refusal is not remembered. Credits die with their window, or carry over to the
-// next ones. It knows the store's time exactly.
+// AllOrNothing is two-tier limiting as it was published with ThrottleKit, to compare with.
+// Each lease is for a fixed batch and is granted whole or not at all, and a refusal is not
+// remembered. Credits die with their window, or carry over to the next ones. It knows the
+// store's time exactly.
 func AllOrNothing(name string, batch int64, carryOver bool) Model {
 	return Model{Name: name, start: func(n *node) holder {
 		return &allOrNothing{node: n, batch: batch, carryOver: carryOver}

@@ -11,7 +11,7 @@ type call struct {
 	done func(a answer, ok bool) // nil when it is over
 }
 
-// send carries a message to what keeps the counters and calls done once: with the answer,
+// send carries a message to the keeper of the counters and calls done once: with the answer,
 // or with false when nobody was there or the time-out of the holder has passed.
 func (w *world) send(m message, done func(a answer, ok bool)) {
 	n := m.node

@@ -78,8 +78,8 @@ type Step struct {
 	Node   int
 }
 
-// An End is that of the process of a controller, which starts again after Down: in order, by
-// a crash, or because for that long it does not reach the API server.
+// An End ends the process of a controller, which starts again after Down: in order, by a
+// crash, or because for that long it does not reach the API server.
 type End struct {
 	At, Down   time.Duration
 	Controller int

@@ -25,8 +25,8 @@ const reportsDue = 10 * limiter.Second
 //
 // A window is measured when every member that took part in it, by a grant, a slice or a
 // report, has reported all that its sidecars counted. A coordinator remembers few
-// windows that are over, so a Budget has to be shown its ledger often; one that it never
-// saw is not measured.
+// windows that are over, so a Budget has to be shown its ledger often; a window that it
+// never saw is not measured.
 //
 // It belongs to one caller at a time.
 type Budget struct {

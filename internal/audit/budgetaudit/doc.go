@@ -1,5 +1,5 @@
 // Package budgetaudit measures how far a budget that several clusters share kept to its
-// limit, from the ledger of its coordinator: what the controllers of all clusters reported
-// of windows that are over. Like package audit it is pure: time is an argument, and nothing
-// here starts a goroutine.
+// limit. It reads the ledger of its coordinator: what the controllers of all clusters
+// reported of windows that are over. Like package audit it is pure: time is an argument, and
+// nothing here starts a goroutine.
 package budgetaudit

@@ -12,7 +12,7 @@ import (
 type Figures struct {
 	Generation int64
 	Verdict    audit.Verdict // never FailOpen
-	// Window is the newest window that is over and that all who took part in it
+	// Window is the newest window that is over and that all members that took part in it
 	// accounted for; nil for none yet.
 	Window *ledger.Closed
 	// Silent are the members whose reports of the newest window that is due are missing.

@@ -71,9 +71,9 @@ func (f *fleet) noted(w *world, n int, b beat) error {
 }
 
 // reported checks what the coordinator says of the fleet: it does not miss what is in
-// flight at those it knows, nor does it report an overshoot that there was not. (Of
-// a beat that was under way for longer than the share lasts it cannot know that what
-// it reports is over.)
+// flight at those it knows, nor does it report an overshoot that there was not. (It cannot
+// know that the report of a beat is over that was under way for longer than the share
+// lasts.)
 func (f *fleet) reported(w *world, g pool.Grant, bound int64, strangers bool) error {
 	total := w.inflight()
 	switch {

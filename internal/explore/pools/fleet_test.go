@@ -28,7 +28,7 @@ type fleet struct {
 	margin  int64 // ticks before the end of its share that a holder admits nothing more
 	request int64 // ticks that a request may take after that; 0 when it is aborted
 	gains   int64 // ticks the coordinator's clock may gain on the holders'
-	early   bool  // so many that holders are evicted who still use their shares: the promise is about those that are known
+	early   bool  // the gains evict holders that still use their shares: the promise is about those that are known
 
 	rules  rules
 	spare  int64 // by how much the bound is lowered, to refute that it could be
