@@ -55,9 +55,9 @@ type View struct {
 // A Step is what follows from a view.
 type Step struct {
 	State State
-	// Moved says that the wanted store is the active one from now on, and serves
-	// what begins at At or later on its own clock. For the same store At is 0, and it serves
-	// what it served before.
+	// Moved says that the wanted store is the active one from now on. It serves what begins
+	// at At or later on its own clock. For the same store At is 0, and it serves what it
+	// served before.
 	Moved bool
 	At    limiter.Instant
 	// Again is when to decide again although nothing happens, zero when it need not

@@ -126,7 +126,7 @@ func TestAMessageStaysWhileNothingChanges(t *testing.T) {
 }
 
 // TestAMoveNeverServesTwoStores walks every order of events up to a depth and
-// keeps the books of who may still use the old store.
+// keeps a record of the holders that may still use the old store.
 func TestAMoveNeverServesTwoStores(t *testing.T) {
 	type world struct {
 		State

@@ -42,10 +42,9 @@ type Rival struct {
 }
 
 // Rivals returns the pools of p's namespace that select pods which p selects, in the
-// order of Precedence, as far as selectors alone show: two are rivals
-// when a pod with just the labels that one asks for is selected by the other. Pods
-// that happen to have the labels of two otherwise unrelated selectors show only once
-// they exist.
+// order of Precedence, by their selectors alone: two are rivals when one selects a pod with
+// just the labels that the other asks for. Pods that happen to have the labels of two
+// otherwise unrelated selectors show only once they exist.
 func Rivals(all []v1alpha1.ConcurrencyPool, p *v1alpha1.ConcurrencyPool) []Rival {
 	var rivals []Rival
 	for i := range all {

@@ -94,13 +94,13 @@ func (v *view) of(podLabels map[string]string) (t *translation, first bool) {
 }
 
 // Namespace reads what the pods of a namespace may enforce, and returns a function that
-// resolves one of them: what it enforces, and which version its stores' credentials
-// have, none when they cannot be read. Pods that the same policies and pool select share
-// the snapshot. The function is for one goroutine, and for as long as what was read is
-// current enough. It fails when the cache does not know the pod (yet), and when the name
-// belongs to a pod with another UID (*OtherPodError). When a policy that selects the pod,
-// or the pool that applies to it, cannot be translated, or a budget that such a policy
-// draws from does not count, it returns the rest and a *translate.PartialError.
+// resolves one of them. The function returns what the pod enforces, and which version its
+// stores' credentials have, none when they cannot be read. Pods that the same policies and
+// pool select share the snapshot. The function is for one goroutine, and for as long as what
+// was read is current enough. It fails when the cache does not know the pod (yet), and when
+// the name belongs to a pod with another UID (*OtherPodError). When a policy that selects
+// the pod, or the pool that applies to it, cannot be translated, or a budget that such a
+// policy draws from does not count, it returns the rest and a *translate.PartialError.
 func (r ByPod) Namespace(ctx context.Context, namespace string) (func(ctx context.Context, pod, podUID string) (*policy.Snapshot, error), error) {
 	v, err := r.view(ctx, namespace)
 	if err != nil {

@@ -49,7 +49,7 @@ func (r *recollection) see(facts store.Facts, sent, received time.Time) {
 	}
 }
 
-// Remembered returns the spans in which a store surely lost nothing that its durable
+// Remembered returns the spans in which a store certainly lost nothing that its durable
 // counters hold, from the first to the last, as far as it said which memory it was in. It is
 // empty when nothing is known.
 func (p *Prober) Remembered(of policy.Store) []audit.Unbroken {

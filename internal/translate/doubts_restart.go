@@ -22,8 +22,8 @@ const (
 
 // RestartDoubts warns of the limit of p that waits longest when its Redis restarts and
 // loses counters. It is not one of the doubts of Validate, as the controller knows and its
-// status says: this is for the author, who may not have chosen that. Validate finds nothing
-// wrong with p.
+// status says: this is for the author of the policy, who may not have chosen that. Validate
+// finds nothing wrong with p.
 func RestartDoubts(p *v1alpha1.RateLimitPolicy, known Restarts) []string {
 	of := Wanted(p)
 	if of.Type != policy.RedisStore {

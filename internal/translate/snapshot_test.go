@@ -65,8 +65,8 @@ func TestSnapshotOfABrokenPool(t *testing.T) {
 	requireGoodAlone(t, snapshot)
 }
 
-// TestSnapshotNamesAllThatIsLeftOut: who repairs the first should not have to wait for
-// word of the second.
+// TestSnapshotNamesAllThatIsLeftOut: a user who repairs the first should not have to wait to
+// learn of the second.
 func TestSnapshotNamesAllThatIsLeftOut(t *testing.T) {
 	all := []v1alpha1.RateLimitPolicy{
 		named(t, "shop", "bad", `{podSelector: {}, `+broken), named(t, "shop", "good", sound), named(t, "shop", "worse", `{podSelector: {}, `+broken),
