@@ -133,7 +133,7 @@ func TestAClientThatLeavesEndsItsRequest(t *testing.T) {
 	}
 }
 
-// TestWhatIsCutAtTheEndOfTheGracePeriodIsNotAnswered: nobody is to take it for done.
+// TestWhatIsCutAtTheEndOfTheGracePeriodIsNotAnswered: no client is to take it for done.
 func TestWhatIsCutAtTheEndOfTheGracePeriodIsNotAnswered(t *testing.T) {
 	overBoth(t, func(t *testing.T, c *http.Client) {
 		const requests = 40

@@ -9,7 +9,7 @@ import (
 // begin puts the snapshot in force that the pod was created with. One that this sidecar
 // does not understand, as when it is older than the controller that wrote it, keeps
 // nothing from starting. The pod's app waits for the sidecar, and the controller is
-// asked anyway. Without a controller nobody would be asked, so the error stands.
+// asked anyway. Without a controller there would be none to ask, so the error stands.
 //
 // Until the controller answers, what was not understood is not enforced, as if the pod
 // had been created without it. That goes for a policy that refuses while its store is

@@ -119,7 +119,8 @@ func TestTheControllerIsAskedForWhatIsNotUnderstood(t *testing.T) {
 	}
 }
 
-// TestWithoutAControllerASnapshotHasToBeUnderstood: nobody would be asked for the rest.
+// TestWithoutAControllerASnapshotHasToBeUnderstood: there is no controller to ask for
+// the rest.
 func TestWithoutAControllerASnapshotHasToBeUnderstood(t *testing.T) {
 	for name, tc := range map[string]struct{ snapshot, want string }{
 		"not packed":       {"x", "same version"},

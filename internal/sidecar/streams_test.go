@@ -77,7 +77,7 @@ func TestTunnelsCarryAnyBytes(t *testing.T) {
 }
 
 // TestTunnelsAreCutAtTheEndOfTheGracePeriod, and not before: until then they carry on,
-// while nobody new is served.
+// while no new client is served.
 func TestTunnelsAreCutAtTheEndOfTheGracePeriod(t *testing.T) {
 	s, address := inFrontOf(t, http.HandlerFunc(tunnelApp))
 	conn, reader := openTunnel(t, address)

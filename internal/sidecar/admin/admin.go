@@ -39,5 +39,5 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 func say(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text)) // nobody is left to answer when the client is gone
+	_, _ = w.Write([]byte(text)) // an error means that the client is gone
 }

@@ -75,7 +75,7 @@ func (c *Config) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(text, '\n')) // nobody is left to answer when the client is gone
+	_, _ = w.Write(append(text, '\n')) // an error means that the client is gone
 }
 
 func limitStateOf(l *enforce.LimitState) limitState {

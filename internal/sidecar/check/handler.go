@@ -78,7 +78,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // nobody is left to answer when the client is gone
+	_, _ = w.Write(append(body, '\n')) // an error means that the client is gone
 }
 
 // read returns the request, or the problem with it.

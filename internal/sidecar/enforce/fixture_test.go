@@ -40,7 +40,7 @@ func frozen() limiter.Micros { return 0 }
 // fixed hands every policy the same store, and records what is retained.
 type fixed struct {
 	store    twotier.Store
-	retained chan map[policy.Store]bool // nil when nobody cares
+	retained chan map[policy.Store]bool // nil when the test ignores it
 }
 
 func (f fixed) Open(policy.Store) (twotier.Store, error) { return f.store, nil }

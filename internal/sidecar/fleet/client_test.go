@@ -643,7 +643,7 @@ func TestACommandCarriesWhatTheStoresClockShowed(t *testing.T) {
 }
 
 // The next leader's clock starts where that of the one before stood when it stopped,
-// however long nobody led: the floor does not go on in between.
+// however long there was no leader: the floor does not go on in between.
 func TestTheFloorWaitsForTheNextLeader(t *testing.T) {
 	c := newController(t)
 	client, _, _ := start(t, c)

@@ -146,8 +146,7 @@ func (l *link) read(ctx context.Context, h Handler) error {
 }
 
 // promise does what the leader asks for, and answers at once, whatever the handler is
-// doing. A promise whose answer is not sent is kept all the same, and the leader asks
-// again.
+// doing. A promise whose answer is not sent is still kept, and the leader asks again.
 func (l *link) promise(r *fleetpb.PromiseRequest, h Handler) {
 	begun, ok := h.Promise(limiter.Instant(r.GetNowMicros()), limiter.Instant(r.GetUntilMicros()))
 	if !ok {

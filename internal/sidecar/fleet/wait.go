@@ -52,7 +52,7 @@ func (c *Client) await(ctx context.Context, addresses []string) {
 	}
 }
 
-// keepWaiting waits at an address until the replica leads or nobody wants that any more.
+// keepWaiting waits at an address until the replica leads or the wait is stopped.
 func (c *Client) keepWaiting(ctx context.Context, w *wait, address string) {
 	pause := backoff{longest: longestWaitPause}
 	for next := rand.N(spread); ; next = pause.next() {

@@ -19,8 +19,8 @@ type Slot struct {
 }
 
 // Acquire asks for a slot for r, if r needs one. A request that may not pass has a
-// refusal; of one whose client went away while it waited nobody hears. It blocks only
-// where the pool has a queue, until the context of r is done at the latest.
+// refusal; that of one whose client went away while it waited reaches no client. It
+// blocks only where the pool has a queue, until the context of r is done at the latest.
 func (k *Keeper) Acquire(r *http.Request) (Slot, *Refusal) {
 	for {
 		p := k.current.Load()

@@ -143,7 +143,8 @@ func (c *Change) Commit() {
 	}
 }
 
-// Abandon closes the coordinator that was opened for the pool, if nobody else needs it.
+// Abandon closes the coordinator that was opened for the pool, if it is not needed
+// otherwise.
 func (c *Change) Abandon() {
 	c.keeper.mu.Lock()
 	defer c.keeper.mu.Unlock()

@@ -47,7 +47,7 @@ type observed struct {
 func (o *observed) Apply(ctx context.Context, key pool.Key, p pool.Params, c pool.Command) (pool.Grant, error) {
 	g, err := o.Coordinator.Apply(ctx, key, p, c)
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return g, err // nobody waits for it
+		return g, err // no caller waits for it
 	}
 	switch began, ended := o.note(c.Seq, err); {
 	case began:

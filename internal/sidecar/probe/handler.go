@@ -35,7 +35,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	_, _ = fmt.Fprintln(w, "ok") // nobody is left to answer when the kubelet is gone
+	_, _ = fmt.Fprintln(w, "ok") // an error means that the kubelet is gone
 }
 
 // find returns the question at the path, or nil. How long that takes reveals nothing

@@ -11,7 +11,7 @@ type question struct {
 	put func(context.Context) error
 
 	mu   sync.Mutex
-	open *round // guarded by mu; nil while nobody asks
+	open *round // guarded by mu; nil while no caller asks
 }
 
 // A round is one time that the question is put.

@@ -50,7 +50,7 @@ func (p Problem) Write(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(body) // nobody is left to answer when the client is gone
+	_, _ = w.Write(body) // an error means that the client is gone
 }
 
 func (p Problem) body() (contentType string, body []byte) {

@@ -169,8 +169,8 @@ func (i *inbound) Close() error {
 
 // finish says that the request was answered. net/http interrupts a read that goes on when a
 // handler returns, and then takes the connection for broken: what the client still sends
-// would reset it, and with it the answer. So nobody is to read any more, unless the client
-// sends nothing that the read could end with.
+// would reset it, and with it the answer. So no read may go on, unless the client sends
+// nothing that the read could end with.
 func (i *inbound) finish() {
 	i.over.Store(true)
 	late := time.NewTimer(lastRead)

@@ -74,7 +74,7 @@ func (s *sending) begin(got httptrace.GotConnInfo) {
 	}
 }
 
-// ended says that nobody waits for an answer any more.
+// ended says that no caller waits for an answer any more.
 func (s *sending) ended() {
 	if c := s.by.Load(); c != nil {
 		c.sends.CompareAndSwap(s.body, nil)

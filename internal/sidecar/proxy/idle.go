@@ -19,7 +19,7 @@ type idleLinks struct {
 }
 
 // take returns a connection that the app has neither closed nor spoken over meanwhile, or
-// nil. Nobody reads from those that are idle, so what came would be taken for the answer.
+// nil. Idle ones are not read from, so what came would be taken for the answer.
 func (i *idleLinks) take() *link {
 	for {
 		l := i.pop()

@@ -53,7 +53,7 @@ func (s *server) close() error {
 	return err
 }
 
-// retire closes the server once nobody uses it.
+// retire closes the server once it is no longer used.
 func (s *server) retire() error {
 	s.users.Lock()
 	defer s.users.Unlock()

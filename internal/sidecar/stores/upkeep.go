@@ -17,7 +17,7 @@ const (
 	refreshIdle  = 30 * time.Second
 )
 
-// upkept is a store that has to be refreshed while nobody asks it.
+// upkept is a store that has to be refreshed while no command reaches it.
 type upkept interface {
 	Refresh(ctx context.Context) error
 }

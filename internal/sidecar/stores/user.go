@@ -62,7 +62,7 @@ func unknown(s policy.Store) error {
 	return fmt.Errorf("store type %q is not known to this version of the sidecar", s.Type)
 }
 
-// open returns the connection of a store, which it opens when nobody has.
+// open returns the connection of a store, which it opens when there is none.
 func (u *User) open(s policy.Store) *connection {
 	s = withoutVersion(s)
 	p := u.pool

@@ -238,7 +238,7 @@ func TestASilentCollectorHoldsNothingUp(t *testing.T) {
 	close(collector.answered)
 }
 
-// TestAnAbsentCollectorIsReportedOnce: nobody listens, which is logged once.
+// TestAnAbsentCollectorIsReportedOnce: no collector listens, which is logged once.
 func TestAnAbsentCollectorIsReportedOnce(t *testing.T) {
 	var log bytes.Buffer
 	r := &reporting{SpanExporter: failing{}, log: slog.New(slog.NewTextHandler(&log, nil)), endpoint: "collector:4317"}
