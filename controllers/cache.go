@@ -24,7 +24,7 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// trim drops what nobody here reads of an object, and compacts the rest.
+// trim drops the fields of an object that are not read here, and compacts the rest.
 func trim(obj any) (any, error) {
 	object, ok := obj.(client.Object)
 	if !ok {

@@ -57,7 +57,7 @@ func (r *RateLimitPolicyReconciler) gatherStore(ctx context.Context, s *scope) {
 	s.move.step = cutover.Next(s.cutover(), view)
 }
 
-// unknown reports whether nobody wrote down which store serves, and it may be
+// unknown reports whether it is not written down which store serves, and it may be
 // another than the one that is named now.
 func (s *scope) unknown() bool { return s.policy.Status.Store == nil && s.move.draining }
 

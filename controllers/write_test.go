@@ -25,7 +25,7 @@ import (
 )
 
 // An API server with older CustomResourceDefinitions drops fields of every status. Each is
-// written once all the same, and again when somebody wipes it.
+// written once all the same, and again when it is wiped.
 func TestStatusOfOlderDefinitionsIsWrittenOnce(t *testing.T) {
 	g := NewWithT(t)
 	read := envtest.CRDInstallOptions{Paths: []string{filepath.Join("..", "config", "crd", "bases")}}

@@ -93,7 +93,7 @@ func (c *Controller) Start(ctx context.Context) error {
 	})
 }
 
-// revive starts the controller again when it ended although nobody stopped it.
+// revive starts the controller again when it ended without being stopped.
 func (c *Controller) revive(p *process.Process) {
 	<-p.Done()
 	<-time.After(restartPause)

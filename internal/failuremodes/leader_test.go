@@ -77,7 +77,8 @@ func handedOver(w *world) measured {
 	return measured{"forfeited": w.forfeited(index), "after": w.forfeited(index + 1)}
 }
 
-// leaderless has nobody lead for as long as it takes to notice that a controller is dead.
+// leaderless leaves the hub without a leader for as long as it takes to notice that a
+// controller is dead.
 func leaderless(w *world) measured {
 	w.pass(w.length() / 3)
 	from := w.at()

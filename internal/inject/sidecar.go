@@ -39,7 +39,7 @@ const (
 	// those.
 	probeTokenEnv = "WEIR_PROBE_TOKEN"
 
-	uid = 65532 // of nobody in particular: at least 10000, so it is not a user of the node
+	uid = 65532 // of no particular user: at least 10000, so it is not a user of the node
 )
 
 // volumeName returns a name for the token's volume that the pod does not use: a

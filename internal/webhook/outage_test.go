@@ -41,7 +41,7 @@ func TestOutages(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
 		bystanders int            // pods that did not opt in
-		serve      func(net.Conn) // nil: nobody listens
+		serve      func(net.Conn) // nil: no server listens
 		refusal    string         // of a pod that opted in: what the API server says of us
 	}{
 		{"refuses connections", 1000, nil, "connection refused"},
