@@ -23,7 +23,7 @@ type Account struct {
 	Hand
 	Answer
 	Debt int64   // used beyond what was charged; paid from what is granted next
-	Paid Holding // of the debt, for a decision to tell
+	Paid Holding // of the debt, for a decision to report
 
 	sizer   sizing.Sizer
 	demand  int64 // cost served since the open windows began, credits in hand included
@@ -59,8 +59,8 @@ type Reply struct {
 	Sent, Received int64
 }
 
-// Late reports whether what was granted may no longer be spent. What has no life of
-// its own is spent at once.
+// Late reports whether what was granted may no longer be spent. A grant without a
+// life of its own is spent at once.
 func (r *Reply) Late(now int64) bool {
 	if !r.Algorithm.WindowCoupled() && r.ExpiresIn == 0 {
 		return false
@@ -115,10 +115,11 @@ func (r *Rules) Ask(a Account, p limiter.Params, now, cost, waiting, holders int
 }
 
 // overdue returns what a lease has to bring for all that wait. The first of a window
-// brings what the store finds fair, lest few holders strand the budget. What still
-// waits then is spent as soon as it comes: a burst at one holder of many would else
-// take a call for each few units. Half of what was left last is for the others, who
-// have taken some of it meanwhile: who asks for more than there is gets nothing.
+// brings what the store finds fair, lest few holders strand the budget. Requests that
+// still wait then spend a lease as soon as it comes: a burst at one holder of many
+// would else take a call for each few units. Half of what was left last is for the
+// others, which have taken some of it meanwhile: a holder that asks for more than
+// there is gets nothing.
 func (a Account) overdue(p limiter.Params, now, waiting int64) int64 {
 	if a.First(now) || !p.Algorithm.WindowCoupled() {
 		return 0
@@ -149,7 +150,7 @@ func (r *Rules) Settle(a Account, now int64, c limiter.Command, reply Reply) (ne
 	return a, lost
 }
 
-// Returned notes that the store has so many units back: it may grant them again, and
+// Returned notes that the store has the units back: it may grant them again, and
 // refuses only what needs more than that.
 func (a Account) Returned(units int64) Account {
 	if !a.Final {
@@ -232,8 +233,9 @@ func (a Answer) answered(r Reply) Answer {
 		return a
 	}
 	a.Windows, a.Limit = withoutCounts(r.Windows), r.Limit
-	// The store told its time before the reply was received, so what counts ends no
-	// later than this, and no earlier than if it had been told when it was sent.
+	// The store read its clock before the reply was received, so what counts ends no
+	// later than this, and no earlier than if the clock had been read when the
+	// request was sent.
 	a.Resets, a.Ends = r.Received+nanos(r.ResetAfter), r.Sent+nanos(r.ExpiresIn)
 	if !r.Algorithm.WindowCoupled() {
 		w := shortest(r.Windows)

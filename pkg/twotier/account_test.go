@@ -17,7 +17,7 @@ import (
 func variants() map[string]Config {
 	by := func(a limiter.Algorithm, change func(*Config)) Config {
 		cfg := perSecond(60, 10)
-		cfg.ReturnIdleAfter = time.Hour // by a watch, which is no rule of an account
+		cfg.ReturnIdleAfter = time.Hour // by a watch, which is not a rule of an account
 		cfg.Params.Algorithm = a
 		if a != limiter.FixedWindow {
 			cfg.Params.Lifetime = 200 * limiter.Millisecond

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// Peek tells what a request would be answered, by the store and the credits in hand,
+// Peek returns how a request would be answered, by the store and the credits in hand,
 // and changes nothing. It blocks until the store answered or ctx is done; an error
 // means that nothing is known, a *store.UnavailableError that the store could not be
 // asked. There is nothing to cancel.

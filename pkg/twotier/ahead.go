@@ -6,7 +6,7 @@ package twotier
 // request to find out that needs the store.
 func (k *Key) fetchAhead(e *lease) {
 	if !k.mu.TryLock() {
-		return // whoever has the lock is about the same, or the next request sees to it
+		return // the holder of the lock is about the same, or the next request sees to it
 	}
 	defer k.mu.Unlock()
 	l := k.limiter()

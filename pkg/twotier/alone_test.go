@@ -20,8 +20,7 @@ func tenanted(maxKeys int) Config {
 	return cfg
 }
 
-// ask has so many requests of a value's tenant decided and returns how many were
-// admitted.
+// ask has n requests of a value's tenant decided and returns how many were admitted.
 func ask(t *testing.T, l *Limiter, value, tenant string, n int) (admitted int) {
 	t.Helper()
 	for range n {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// besides lets so many other holders lease one unit each in the open window.
+// besides lets the given number of other holders lease one unit each in the open window.
 func besides(t *testing.T, s *fakeStore, cfg Config, holders int) {
 	t.Helper()
 	for range holders {
@@ -22,7 +22,7 @@ func besides(t *testing.T, s *fakeStore, cfg Config, holders int) {
 	}
 }
 
-// The store grants a holder the part of many. What waits there is more than that.
+// The store grants a holder the part of many. More than that waits there.
 func TestABurstAtOneHolderOfManyIsServed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		burst       int

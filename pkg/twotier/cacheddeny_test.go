@@ -68,7 +68,7 @@ func TestCachedDenyRemembersForHowMuchAndHowLong(t *testing.T) {
 	})
 }
 
-// TestWhatIsTakenBackIsNotRefused, whoever hears first that the store has it back.
+// TestWhatIsTakenBackIsNotRefused, whichever request learns first that the store has it back.
 func TestWhatIsTakenBackIsNotRefused(t *testing.T) {
 	for name, takeBack := range map[string]func(*Decision){
 		"cancelled": func(d *Decision) { d.Cancel() },

@@ -19,8 +19,8 @@ func (l *Limiter) openWindows(cfg *settings, last limiter.Windows, now int64) Ho
 		w.N++
 		ends = min(ends, open.End().Sub(at))
 	}
-	// A window that is about to end is good for a moment, so that the estimate is
-	// not made anew for every request.
+	// A window that is about to end is good for a moment, so that the estimate is not
+	// made again for every request.
 	deadline := now + max(nanos(ends), int64(time.Millisecond))
 	return Holding{Deadline: deadline, Charge: Charge{Windows: w}}
 }

@@ -12,8 +12,8 @@ const past = math.MinInt64
 // process is the clock that limiters share.
 var process = clock{Clock: monotonic.Process}
 
-// A clock tells an instant: nanoseconds since some start that never step and
-// never go back.
+// A clock reads an instant: nanoseconds since some start that never step and never go
+// back.
 type clock struct {
 	*monotonic.Clock // of a real machine, never nil
 

@@ -37,15 +37,15 @@ type group struct {
 
 	cfg     *settings // by which the store was asked
 	err     error     // why it did not answer
-	ok      bool      // unless the requests have to be decided anew
+	ok      bool      // unless the requests have to be decided again
 	verdict verdict   // guarded by the key's mu
 	dies    int64     // instant from which on nothing is admitted by it
 }
 
 // shares reports whether requests of the cost may share calls. Of greater costs a
 // call may get what pays for some, and LeakyBucket gives each request a delay of its
-// own. Units without windows have to have a lifetime: a reply that is late brings many
-// at once, and what is late is told by it only.
+// own. Units without windows have to have a lifetime: a late reply brings many at
+// once, and only the lifetime shows that it is late.
 func (s *settings) shares(cost int64) bool {
 	p := s.Params
 	return cost == 1 && p.Algorithm != limiter.LeakyBucket && (p.Algorithm.WindowCoupled() || p.Lifetime > 0)
@@ -101,7 +101,7 @@ func (k *Key) giveUp(g *group) bool {
 	}
 }
 
-// depart ends a call, or goes on with those who wait.
+// depart ends a call, or goes on with those that wait.
 func (k *Key) depart(q *line) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -116,7 +116,7 @@ func (k *Key) depart(q *line) {
 func (k *Key) carry(q *line, g *group) {
 	for g != nil {
 		k.askForAll(g)
-		runtime.Gosched() // whom that answered may ask again, and would miss the next call by a moment
+		runtime.Gosched() // its requests may ask again, and would miss the next call by a moment
 		k.mu.Lock()
 		g = k.nextGroup(q)
 		k.mu.Unlock()
@@ -139,7 +139,7 @@ func (k *Key) nextGroup(q *line) *group {
 }
 
 // askForAll makes the call of a group, to the store in force. It belongs to the
-// limiter: who gives up fails none of the others.
+// limiter: a request that gives up fails none of the others.
 func (k *Key) askForAll(g *group) {
 	l := k.limiter()
 	g.cfg = l.settings.Load()
@@ -158,13 +158,13 @@ func (k *Key) askForAll(g *group) {
 	if g.err = err; !ok {
 		return
 	}
-	// What was granted to those who gave up goes to others, or back.
+	// Grants to requests that gave up go to others, or back.
 	g.verdict, g.ok = k.answer(c, r, 1, g.size)
 	g.dies = DeadlineOf(r.Sent, r.ExpiresIn)
 }
 
 // claim decides a request by the answer to its group. It reports false when the
-// request has to be decided anew.
+// request has to be decided again.
 func (k *Key) claim(g *group) (Decision, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

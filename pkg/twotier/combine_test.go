@@ -46,7 +46,7 @@ func shareable() map[string]limiter.Params {
 	return kinds
 }
 
-// oneByOne takes one unit so many times.
+// oneByOne takes one unit n times.
 func oneByOne(p limiter.Params, s limiter.State, now limiter.Instant, c limiter.Command, n int64) (limiter.State, []limiter.Result) {
 	var all []limiter.Result
 	c.Min, c.Want = 1, 1
@@ -58,7 +58,7 @@ func oneByOne(p limiter.Params, s limiter.State, now limiter.Instant, c limiter.
 	return s, all
 }
 
-// inOne takes the units as groups do, and tells what each request is answered: those
+// inOne takes the units as groups do, and returns the answer to each request: those
 // that are left over go again.
 func inOne(p limiter.Params, s limiter.State, now limiter.Instant, c limiter.Command, n int64) (limiter.State, []limiter.Result) {
 	var all []limiter.Result
@@ -81,8 +81,8 @@ func inOne(p limiter.Params, s limiter.State, now limiter.Instant, c limiter.Com
 	return s, all
 }
 
-// told is what differs between the requests of a group and what none but the last
-// of them is told exactly: what was granted meanwhile.
+// told returns the result without what differs between the requests of a group and
+// what only the last of them learns exactly: what was granted meanwhile.
 func told(r limiter.Result) limiter.Result {
 	if r.Granted > 0 {
 		r.ResetAfter, r.Limit = 0, 0
@@ -195,9 +195,9 @@ func TestRequestsThatWaitShareACall(t *testing.T) {
 						again += c.Want
 					}
 				}
-				leftOver := int64(6) // of the 15 that waited; the grant told nothing of the refusal
+				leftOver := int64(6) // of the 15 that waited; the grant said nothing of the refusal
 				if mode == CachedDeny {
-					leftOver = 0 // the grant told that the window is used up
+					leftOver = 0 // the grant said that the window is used up
 				}
 				if wants != 16+leftOver || again != leftOver || len(commands) > 4 {
 					t.Errorf("asked for %+v, want 1 unit, then 15, then %d together", commands, leftOver)

@@ -31,7 +31,7 @@ const (
 	Strict
 )
 
-// SizeType says who chooses how much a lease asks for.
+// SizeType says how the size of a lease is chosen.
 type SizeType uint8
 
 // The ways to size a lease.
@@ -49,7 +49,7 @@ type Size struct {
 	// at least 1.
 	Batch int64
 	// Min and Max bound what is learned, 1 <= Min <= Max; a Max of 0 is the limit.
-	// What is learned never exceeds the limit.
+	// The learned size never exceeds the limit.
 	Min, Max int64
 }
 
@@ -95,11 +95,11 @@ type Config struct {
 	// LowWater is the number of credits left at which the next lease is asked for
 	// ahead of need; 0 asks when they are spent.
 	LowWater int64
-	// ReturnIdleAfter gives the credits of a key back that was not asked for so long,
-	// or up to half as long again, and later where there are very many keys. 0 chooses:
-	// an eighth of the shortest window, at least 100 ms, for keys that are asked for often
-	// and of which the store has had little left of late. Where sizes are not learned, or
-	// no window ends the life of credits, they are left to expire then.
+	// ReturnIdleAfter gives the credits of a key back that was not asked for during that
+	// time, or up to half as long again, and later where there are very many keys. 0
+	// chooses: an eighth of the shortest window, at least 100 ms, for keys that are asked
+	// for often and for which the store has had little left of late. Where sizes are not
+	// learned, or no window ends the life of credits, they are left to expire then.
 	ReturnIdleAfter time.Duration
 
 	// Draining says that another store is about to take over. Nothing is asked of

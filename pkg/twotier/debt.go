@@ -1,14 +1,14 @@
 package twotier
 
 // Settle replaces the cost of an admitted request by what it really was, at least
-// 0, once that is known. What was reserved too much becomes available again, as by
-// Cancel. What was reserved too little is charged to the credits in hand, or else
-// is a debt of the key: later decisions wait until it is paid, and tell so by Paid.
-// A debt is at most what the limit ever grants at once; more is forgiven, and a key
-// that is idle long enough to be forgotten takes its debt along.
+// 0, once that is known. An excess of the reservation becomes available again, as by
+// Cancel. A shortfall is charged to the credits in hand, or else is a debt of the
+// key: later decisions wait until it is paid, and report that in Paid. A debt is at
+// most what the limit ever grants at once; more is forgiven, and a key that is idle
+// long enough to be forgotten takes its debt along.
 //
-// Settle returns how much more has been charged than the cost, less than 0 when
-// some was given back. What is owed is not in it. It does not block, has the effect
+// Settle returns how much more has been charged than the cost, less than 0 when some
+// was given back. It does not include what is owed. It does not block, has the effect
 // of Cancel on a later call of either, and none where Cancel has none.
 func (d *Decision) Settle(actual int64) (charged int64) {
 	e, cost := d.from, d.cost
@@ -40,7 +40,7 @@ func (k *Key) charge(e *lease, units int64) (charged int64) {
 	return charged
 }
 
-// tell lets a decision on the windows from which debt was paid say so; mu is held.
+// tell sets Paid on a decision on the windows from which debt was paid; mu is held.
 func (k *Key) tell(d *Decision) {
 	if k.extra == nil || k.extra.paid.Credits == 0 || d.Windows == nil || !k.extra.paid.Windows.SameWindows(*d.Windows) {
 		return

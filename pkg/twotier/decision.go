@@ -6,7 +6,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// Source says who made a decision.
+// Source says where a decision was made.
 type Source uint8
 
 // The sources.

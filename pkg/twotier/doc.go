@@ -19,13 +19,13 @@
 //     was charged at one instant apart from what was charged at another.
 //   - With CarryOver a bounded number of credits outlives its window.
 //   - A refusal is remembered as long as it holds, for the costs that it holds for.
-//   - What a key holds that nobody asks for any more goes back to the store where
-//     others may need it.
-//   - What a lease asks for is learned from the demand that is offered, and bounded
-//     by what the store says. Nothing that is learned can grant anything.
+//   - Credits of a key that nobody asks for any more go back to the store where
+//     others may need them.
+//   - The size of a lease is learned from the demand that is offered, and bounded by
+//     what the store says. Nothing that is learned can grant anything.
 //
-// What a call brings goes first to the requests that wait for it, in the order in which
-// they came, so that none is refused because others were faster.
+// The grant of a call goes first to the requests that wait for it, in the order in
+// which they came, so that none is refused because others were faster.
 //
 // A Key holds the account of one counter, or of one tenant's part of it, in a form
 // that requests spend from without a lock. A test makes both decide the same.
@@ -34,24 +34,24 @@
 //
 // When the store cannot be reached, credits in hand are spent first; then the
 // policy's failure action decides. A process on its local share keeps to windows
-// of the store's clock, which it estimates from the replies it has had: in any
-// window a key is charged either at the store or locally, never at both, and its share
-// is admitted once: when the store's clock is set back, nothing is admitted until it
-// has caught up with what it was thought to have shown.
+// of the store's clock, which it estimates from the replies it has had: in any window
+// a key is charged either at the store or locally, never at both, and its share is
+// admitted once. When the store's clock is set back, nothing is admitted until it has
+// caught up with what it was thought to have shown.
 //
-// One reply that got lost is no outage: a call for what requests wait for is made twice
-// within its time-out, and a lease that is lost costs only those who waited for it. What a
-// store does not serve of itself, one limit or the counters of one server,
-// is cut off by itself, and decided by the failure action while the others are served.
+// One lost reply is not an outage: a call for what requests wait for is made twice within
+// its time-out, and a lost lease costs only the requests that waited for it. A part that a
+// store does not serve, one limit or the counters of one server, is cut off by itself, and
+// decided by the failure action while the others are served.
 //
-// A store can be exchanged for another one: while Config.Draining is set nothing is
-// asked of it nor spent of what it granted, and Swap puts the other in its place.
+// A store can be exchanged for another one: while Config.Draining is set, nothing is
+// asked of it and none of its grants are spent. Swap puts the other in its place.
 //
 // # What is not covered
 //
-// What is admitted between the resume of a suspended machine and the next look of the
-// watchdog may belong to a window that ended meanwhile: at most the credits in hand.
-// Package monotonic says when a suspension is noticed at all.
+// Requests admitted between the resume of a suspended machine and the next look of
+// the watchdog may belong to a window that ended meanwhile: at most the credits in
+// hand. Package monotonic says when a suspension is noticed at all.
 //
 // The package owns goroutines and timers. It sees stores only through the
 // interface Store.

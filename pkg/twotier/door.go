@@ -28,8 +28,8 @@ type door struct {
 	retryAt  int64     // instant of the next probe, of the last failure while it is open
 	probing  bool      // a probe is under way
 	era      int       // counts what failures and successes changed
-	// seen, of a part, is the latest time that the store told before it failed: nothing
-	// of the part was granted later.
+	// seen, of a part, is the latest time that the store reported before it failed:
+	// nothing of the part was granted later.
 	seen limiter.Instant
 }
 

@@ -32,9 +32,9 @@ func (k *Key) use(now int64) use {
 	}
 }
 
-// evict marks the key as gone if it is of no more use than most, and returns of what
-// use it is. What a spent key forgets, its store remembers. A key that is locked is
-// needed, and waiting for it here would turn the order of locks around.
+// evict marks the key as gone if it is of no more use than most, and returns its use.
+// The store remembers what a spent key forgets. A key that is locked is needed, and
+// waiting for it here would turn the order of locks around.
 func (k *Key) evict(now int64, most use) use {
 	if !k.mu.TryLock() {
 		return needed

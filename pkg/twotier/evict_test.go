@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// In a long window many come once. What they leave is not kept up to its end.
+// In a long window many values come once. Their keys are not kept up to its end.
 func TestKeysWithoutCreditsMakeRoomInALongWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := hourly(100, 10)
@@ -105,8 +105,8 @@ func TestAKeyWithACallUnderWayIsNeeded(t *testing.T) {
 	})
 }
 
-// Whoever is refused may go on asking. That costs nothing while there is room, and
-// does not cost a store call each when there is not.
+// A refused client may go on asking. That costs nothing while there is room, and does
+// not cost a store call each when there is not.
 func TestAFloodOfRefusedValuesIsNoFloodOfCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
@@ -182,7 +182,7 @@ func TestNothingIsFetchedAheadForAKeyThatMadeRoom(t *testing.T) {
 		synctest.Wait()
 		k := l.Key("a", "")
 		e := k.lease.Load()
-		e.take(2) // whoever does so is about to fetch ahead, but for a moment
+		e.take(2) // a request that does so is about to fetch ahead, but for a moment
 		l.Key("b", "")
 		calls := s.count(limiter.Take)
 		k.fetchAhead(e)

@@ -52,7 +52,7 @@ func (k *Key) callBeside(cfg *settings, take limiter.Command, asks int) bool {
 	return false
 }
 
-// fetch carries out a call. Those who wait for it decide anew when it brings nothing.
+// fetch carries out a call. Requests that wait for it decide again when it brings nothing.
 func (k *Key) fetch(c *call) {
 	r, ok, err := k.take(k.limiter().ctx, c)
 	k.mu.Lock()
@@ -64,7 +64,7 @@ func (k *Key) fetch(c *call) {
 	c.err = err
 }
 
-// end lets those go on who wait for the call; mu is held.
+// end lets the requests go on that wait for the call; mu is held.
 func (k *Key) end(c *call) {
 	if k.busy != nil && k.busy.call == c { // not, when another store is being asked by now
 		k.busy.call = nil
@@ -77,11 +77,11 @@ func (k *Key) end(c *call) {
 // when it arrives is dropped, for its windows may be over. Its next attempt
 // comes when they surely are: counted from when the command was sent, it could reach
 // the store once more just before their end, and again. It reports false when there is
-// no reply, or nothing follows from it, and those who wait have to decide anew:
+// no reply, or nothing follows from it, and the waiting requests have to decide again:
 //
-//   - other settings are in force by then, for who has said to enforce them does not
-//     ask by the old ones;
-//   - what came too late was granted for a time, which does not end for all at once.
+//   - other settings are in force by then, for a process that has said to enforce
+//     them does not ask by the old ones;
+//   - a grant that came too late was for a time, which does not end for all at once.
 func (k *Key) take(ctx context.Context, c *call) (r Reply, ok bool, err error) {
 	l := k.limiter()
 	if c.cfg.Mode == Leased && c.cfg.gate.doubts(k.storeKey(c.cfg)) {
@@ -127,8 +127,8 @@ func (k *Key) settle(c *call, r Reply) {
 	case inForce.Draining || inForce.Mode != Leased: // no credits may be held
 		l.giveBack(k, cfg.gate, GrantOf(r.Sent, r.Result))
 	case k.isAlone(now):
-		// The reply told the store's clock, and by that the open window began on the
-		// local share. The requests that wait are decided on it, too.
+		// By the store's clock in the reply, the open window began on the local
+		// share. The requests that wait are decided on it, too.
 		l.giveBack(k, cfg.gate, GrantOf(r.Sent, r.Result))
 	default:
 		k.turn(inForce, now, math.MaxInt64)

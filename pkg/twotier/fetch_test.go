@@ -14,8 +14,8 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// Whoever misses fetches the lease itself when it has the time. A deadline that is
-// near is kept all the same, and the lease comes for those after it.
+// A request that misses fetches the lease itself when it has the time. A deadline
+// that is near is kept all the same, and the lease comes for those after it.
 func TestADeadlineIsKeptWhileALeaseIsFetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
@@ -67,8 +67,8 @@ func (p *panicking) Apply(ctx context.Context, key store.Key, params limiter.Par
 	panic("a defect")
 }
 
-// Whoever waits for a call that panics gets an error, never an admission, and those
-// who come later ask anew.
+// A request that waits for a call that panics gets an error, never an admission.
+// Later requests ask again.
 func TestAPanicOfTheStoreIsAFailedCall(t *testing.T) {
 	for mode, m := range modes() {
 		for who, patient := range map[string]bool{"made by a request": true, "made beside": false} {
@@ -109,7 +109,7 @@ func TestAPanicOfTheStoreIsAFailedCall(t *testing.T) {
 	}
 }
 
-// What is asked for by old settings comes too late, and the new ones decide.
+// A grant that is asked for by old settings comes too late, and the new ones decide.
 func TestNewSettingsDecideWhoWaitsForTheNextWindow(t *testing.T) {
 	for name, mode := range modes() {
 		t.Run(name, func(t *testing.T) {

@@ -13,12 +13,12 @@ import (
 // A Gate stands before a store that may become unavailable. While it is, one
 // request at a time finds out whether it still is, and the others fail at once
 // instead of each waiting for a time-out. The limiters of one store share one
-// gate; what only a part of the store fails to serve is shut by itself. It also learns
-// what the store's clock reads.
+// gate; a part of the store that alone fails to serve is shut by itself. The gate also
+// learns what the store's clock reads.
 //
-// One failure is none: a take is sent a second time while its time lasts, and the gate
-// shuts when that fails, too, or the next one. Of a store that never answered one failure
-// is enough. A take that fails because the store moves waits until it has moved.
+// One failure does not count: a take is sent a second time while its time lasts, and the
+// gate shuts when that fails, too, or the next one. For a store that never answered, one
+// failure is enough. A take that fails because the store moves waits until it has moved.
 type Gate struct {
 	store Store
 	clock *clock
@@ -27,7 +27,7 @@ type Gate struct {
 	whole  door
 	parts  map[store.Part]*door // that failed since they last answered
 	offset offset
-	seen   limiter.Instant // the latest time the store told
+	seen   limiter.Instant // the latest time the store reported
 	floor  limiter.Instant // by the store's clock: see view
 	slow   int64           // how long slow replies take, by the latest ones; 0 before the first
 	ways   uint64          // Ways of the store, as last looked at
@@ -152,7 +152,7 @@ func (g *Gate) call(ctx context.Context, key store.Key, p limiter.Params, c limi
 		v.way++
 	}
 	switch {
-	case err == nil && r.Now > 0: // a return that gets no answer tells no time
+	case err == nil && r.Now > 0: // a return that gets no answer reports no time
 		told = true
 		g.succeeded(v, r)
 	case unavailable && ctx.Err() == nil:

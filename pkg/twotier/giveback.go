@@ -23,9 +23,9 @@ func (d *Decision) Cancel() {
 	}
 }
 
-// refund puts cost of a decision back that was charged to the lease. What came
-// from credits goes to the credits that are charged to the same, whichever lease
-// has them by now; when the key has none any more, it is lost. It is Hand.Refund.
+// refund puts cost of a decision back that was charged to the lease. Cost paid from
+// credits goes to the credits that are charged to the same, whichever lease has them
+// by now; when the key has none any more, it is lost. It is Hand.Refund.
 func (e *lease) refund(s Source, cost int64) {
 	k, charge := e.key, e.terms.charge()
 	if s == FromStore {
@@ -106,8 +106,8 @@ func (l *Limiter) giveBack(k *Key, gate *Gate, h Holding) {
 }
 
 // sendBack returns credits to the store behind the gate, if that is still the one.
-// Whatever the outcome it is not tried again: a return that was applied although
-// its answer got lost would be credited twice.
+// It is never tried again: a return that was applied although its answer got lost
+// would be credited twice.
 func (l *Limiter) sendBack(ctx context.Context, k *Key, gate *Gate, h Holding) {
 	cfg := l.settings.Load()
 	if cfg.gate != gate {
@@ -119,9 +119,9 @@ func (l *Limiter) sendBack(ctx context.Context, k *Key, gate *Gate, h Holding) {
 	}
 }
 
-// gotBack notes that the store has so many units back, which it may grant to those it
-// refused before. A call that is under way may have been decided before, too, so that
-// is seen to when it ends.
+// gotBack notes that the store has the units back, which it may grant to requests
+// that it refused before. A call that is under way may have been decided before, too,
+// so that is seen to when it ends.
 func (k *Key) gotBack(units int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -47,9 +47,9 @@ func GrantOf(sent int64, r limiter.Result) Holding {
 }
 
 // DeadlineOf returns the instant up to which a grant may be spent when the
-// request was sent at sent and the reply gave it expiresIn to live: the store
-// counted from some later instant, so the windows end no earlier. What is taken
-// off allows for clocks that run 200 ppm apart, and for the store's resolution.
+// request was sent at sent and the reply gave it expiresIn to live: the store counted
+// from some later instant, so the windows end no earlier. The subtracted margin
+// allows for clocks that run 200 ppm apart, and for the store's resolution.
 func DeadlineOf(sent int64, expiresIn limiter.Micros) int64 {
 	life := nanos(expiresIn)
 	return sent + life - drift(life) - int64(time.Millisecond)
@@ -120,7 +120,7 @@ func (h Hand) Short(now, cost int64) int64 {
 }
 
 // Receive takes a grant up, and returns what has to be given up for it. A grant
-// without credits is a refusal, which also tells what windows are open.
+// without credits is a refusal, which also reports what windows are open.
 //
 //	the grant                               the hand
 //	comes after its deadline                stays; the grant is given up
@@ -152,7 +152,7 @@ func (h Hand) Receive(now int64, grant Holding, carryOver bool) (next Hand, lost
 	}
 }
 
-// join returns the grant with the credits of h, of which so many are carried.
+// join returns the grant with the credits of h, at most carried of them as carried.
 func (h Holding) join(grant Holding, carried int64) Holding {
 	grant.Carried = min(carried, h.Credits)
 	grant.Credits += h.Credits

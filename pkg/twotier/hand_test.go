@@ -192,7 +192,7 @@ func TestRefundGoesToCreditsOfTheSameCharge(t *testing.T) {
 }
 
 // TestNoCreditOutlivesItsGrant plays with hands at random and follows every grant:
-// what is spent of it is spent before its own deadline, and is no more than it was.
+// what is spent of it is spent before its own deadline, and never exceeds it.
 func TestNoCreditOutlivesItsGrant(t *testing.T) {
 	for _, byTime := range []bool{false, true} {
 		for seed := range uint64(200) {

@@ -92,7 +92,7 @@ func TestRefusalsOutliveWhatIdleKeysGiveBack(t *testing.T) {
 	})
 }
 
-// A refusal is of what the store had left. What goes back to it may be granted again.
+// A refusal is of what the store had left. Units that go back to it may be granted again.
 func TestWhatAnIdleKeyGaveBackIsNotRefusedToIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
@@ -181,7 +181,7 @@ func TestIdleKeysGiveBackByThemselvesWhereLittleIsLeft(t *testing.T) {
 	}
 }
 
-// Who looks at idle keys wakes nobody while there is nothing to give back.
+// The watch of idle keys wakes nobody while there is nothing to give back.
 func TestTheWatchRestsWhileNoKeyHoldsCredits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
@@ -207,8 +207,8 @@ func TestTheWatchRestsWhileNoKeyHoldsCredits(t *testing.T) {
 	})
 }
 
-// The connections of a few clients carry the load from one holder to another. What the
-// one holds then is used by the other.
+// The connections of a few clients carry the load from one holder to another. The
+// other then uses what the one holds.
 func TestWhatLoadLeavesBehindIsUsedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const holders, windows, limit = 4, 60, 200

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// An index finds the lease of a value and tenant. It is a hash table with open addressing:
-// whoever looks a key up takes no lock and touches one slot and one lease, so
-// the cost is that of two cache misses however many keys there are. Changes
-// are made under the lock of the table that owns the index.
+// An index finds the lease of a value and tenant. It is a hash table with open addressing.
+// A lookup takes no lock and touches one slot and one lease, so it costs two cache misses
+// for any number of keys. Changes are made under the lock of the table that owns the
+// index.
 type index struct {
 	seed  maphash.Seed
 	slots atomic.Pointer[[]slot] // at least a fifth of them free

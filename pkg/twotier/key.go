@@ -42,7 +42,7 @@ type extra struct {
 	own  *own    // nil when nothing was admitted without the store; none with a tenant
 	of   *Gate   // before the store that own was admitted without
 	debt int64   // used beyond what was charged
-	paid Holding // of the debt, not yet told by a decision
+	paid Holding // of the debt, not yet reported by a decision
 }
 
 func newKey(l *Limiter, name string, tenanted bool) *Key {
@@ -195,8 +195,8 @@ func (k *Key) blank(now int64) []Holding {
 	return back
 }
 
-// nameOf returns the name under which a value and a tenant are found. The length
-// at its end tells them apart; the name of a value without a tenant is the value.
+// nameOf returns the name under which a value and a tenant are found. The length at
+// its end separates them; the name of a value without a tenant is the value.
 func nameOf(value, tenant string) string {
 	if tenant == "" {
 		return value

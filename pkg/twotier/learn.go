@@ -27,9 +27,9 @@ func (r *Rules) sizingOf() sizing.Rule {
 //
 // The store bounds what it grants from a window by the holders that leased in the
 // window before. It cannot know of a holder that did not, and nothing guides grants
-// that are time-coupled: those holders ask for no more than their part of the
-// limit. Of a small budget the first to ask would otherwise take all, for requests
-// that go to others.
+// that are time-coupled: those holders ask for no more than their part of the limit.
+// The first to ask would otherwise take all of a small budget, for requests that go
+// to others.
 func (r *Rules) size(a Account, p limiter.Params, now, holders int64) int64 {
 	size := r.Size.Batch
 	if r.Size.Type != Fixed {
@@ -66,7 +66,7 @@ func (a Answer) life(now int64) float64 {
 
 // learn takes note of what was asked for since the last answer, which the reply
 // follows. When that is of another window, the demand of the last one is known: what
-// was served of it and what was refused.
+// was served and what was refused.
 func (r *Rules) learn(a *Account, c limiter.Command, reply Reply) {
 	if !r.learns() {
 		a.demand, a.refused = 0, 0

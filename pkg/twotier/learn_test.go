@@ -16,7 +16,7 @@ func adaptive(limit int64, size Size) Config {
 	return cfg
 }
 
-// windows lets the limiter decide n requests, evenly spread, in each of so many
+// windows lets the limiter decide n requests, evenly spread, in each of count
 // windows.
 func windows(t *testing.T, l *Limiter, count, n int) {
 	t.Helper()

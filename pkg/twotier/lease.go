@@ -9,11 +9,11 @@ import (
 )
 
 // A lease is most of a key's account in the form that requests spend from without
-// a lock. Whoever can reach the
-// credits reaches the deadline and the terms that belong to them. All but the
-// counts is immutable: another answer is another lease.
+// a lock. A request that can reach the credits reaches the deadline and the terms
+// that belong to them. All but the counts is immutable: another answer is another
+// lease.
 //
-// It fills one cache line, and what many keys have in common is shared.
+// It fills one cache line, and shares what many keys have in common.
 type lease struct {
 	credits   atomic.Int64
 	refused   atomic.Int64 // cost that was refused, if terms.counts
@@ -34,10 +34,9 @@ func (e *lease) decide(l *Limiter, cost int64, d *Decision) bool {
 //
 // The clock is read after the credits are taken, never before: a thread that
 // loses the processor in between then sees the time at which it goes on, and a
-// credit taken too late is found out. Credits taken from a dead lease are put
-// back, where nobody can spend them. What else there is to write is written
-// before the clock is read, too, and so is out of the way when the caller copies
-// the decision.
+// credit taken too late is found out. Credits taken from a dead lease are put back,
+// where nobody can spend them. All other writes come before the clock is read, too,
+// and so are out of the way when the caller copies the decision.
 func (e *lease) spend(l *Limiter, cost int64, d *Decision) bool {
 	if cost < 1 {
 		return false
@@ -132,9 +131,9 @@ func (e *lease) joining(now int64) int64 {
 	return e.held(now)
 }
 
-// Of what is refused, the first exactly units are counted, and then one request in
-// 2^sampleBits for that many, so that a flood of refusals is not slowed down by
-// counting it.
+// The first exactly units that are refused are counted. After them one request in
+// 2^sampleBits counts for that many, so that counting does not slow down a flood of
+// refusals.
 const (
 	exactly    = 256
 	sampleBits = 4

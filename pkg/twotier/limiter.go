@@ -19,7 +19,7 @@ type Limiter struct {
 	single   *Key
 
 	holders atomic.Int64 // processes that enforce the limit; 0 while not known
-	// What replies to many keys have in common.
+	// The parts that replies to many keys have in common.
 	windows            shared[limiter.Windows]
 	granting, refusing sharedTerms
 

@@ -31,8 +31,8 @@ func atOnce(n int, f func(i int)) time.Duration {
 }
 
 // TestALostReplyIsNoOutage: the request is answered all the same, and nobody else notices.
-// A lease that is lost costs those who wait for it until its time-out: a request comes
-// each millisecond.
+// A lease that is lost costs the requests that wait for it until its time-out: a request
+// comes each millisecond.
 func TestALostReplyIsNoOutage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		mode Mode

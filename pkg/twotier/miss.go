@@ -25,7 +25,7 @@ func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
 		return Decision{}, fmt.Errorf("cost is %d, want at least 1", cost)
 	}
 	l := k.limiter()
-	// What is never granted does not wait: the next call would ask for it.
+	// A cost that is never granted does not wait: the next call would ask for it.
 	if d, ok := k.tooLarge(l.settings.Load(), cost); ok {
 		return d, nil
 	}
@@ -94,7 +94,7 @@ func (k *Key) decideOrCall(ctx context.Context, w *waiter) (d Decision, c *call,
 	if cfg.Draining {
 		return l.refusedByDrain(cfg), nil, false, nil
 	}
-	// What the call that just ended brought is visible under the lock.
+	// The grant of the call that just ended is visible under the lock.
 	k.turn(cfg, now, cost)
 	if k.lease.Load().decide(l, cost, &d) {
 		k.busy.queue.remove(w)

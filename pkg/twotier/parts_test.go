@@ -14,7 +14,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// partly is a store of which parts can be away.
+// partly is a store whose parts can be away.
 type partly struct {
 	*fakeStore
 	away  map[store.Part]bool // guarded by the fake's mu

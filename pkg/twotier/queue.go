@@ -13,8 +13,8 @@ type waiter struct {
 }
 
 // A queue is the requests that wait for calls of a key, in the order in which they came.
-// What a call brings is for them before anybody else sees it: those that come later would
-// else be faster, again and again, for a request that waits has to be woken first.
+// The grant of a call is for them before any other request sees it: later ones would else
+// be faster, again and again, for a request that waits has to be woken first.
 type queue struct{ list.List }
 
 // add puts w at the end, unless it is there already.
@@ -89,8 +89,9 @@ func (k *Key) enter(w *waiter) bool {
 	return true
 }
 
-// decided returns what was decided of the request, and reports whether anything was that
-// still holds; mu is held. Who is woken late may be so after the credits died.
+// decided returns the decision on the request, and reports whether there is one that
+// still holds; mu is held. A request that is woken late may be so after the credits
+// died.
 func (k *Key) decided(w *waiter) (d Decision, ok bool) {
 	if !w.decided {
 		return Decision{}, false
@@ -106,8 +107,8 @@ func (k *Key) decided(w *waiter) (d Decision, ok bool) {
 	return d, true
 }
 
-// leave ends what enter began. What was granted to a request that went away before it
-// knew goes back.
+// leave ends what enter began. Units granted to a request that went away before it
+// knew go back.
 func (k *Key) leave(w *waiter) {
 	k.unregister(w)
 	if w.decided && !w.claimed {

@@ -158,8 +158,8 @@ func TestACallPaysForWhoGoesNext(t *testing.T) {
 	})
 }
 
-// hold gives the account of a key that holds so many credits in front and behind, of a
-// bucket, for those that wait.
+// hold gives the account of a key of a bucket the credits in front and behind, for
+// those that wait.
 func hold(k *Key, front, behind int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -195,7 +195,7 @@ func TestThoseThatWaitArePaidFromBehind(t *testing.T) {
 	})
 }
 
-// Who asks for itself in the end needs not, if it finds what pays behind.
+// A request that asks for itself in the end need not, if it finds what pays behind.
 func TestWhoAsksForItselfLooksBehindFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := bucketKey(t)
@@ -224,8 +224,8 @@ func TestCreditsThatDiedBeforeWhoWaitedWokeAdmitNothing(t *testing.T) {
 	})
 }
 
-// Who waits for an answer of a store that no longer serves may do so for long, and must not
-// hold what another one grants meanwhile.
+// A request that waits for an answer of a store that no longer serves may do so for long.
+// It must not hold what another one grants meanwhile.
 func TestAnotherStoreServesWhoAsksIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := bucketKey(t)

@@ -55,7 +55,7 @@ func (k *Key) forget() {
 	defer k.mu.Unlock()
 	k.blank(past)
 	if k.busy != nil {
-		k.busy.queue.clear() // who waits for an answer of the old store takes none of the new one
+		k.busy.queue.clear() // requests that wait for the old store take no answer of the new one
 	}
 	if k.extra != nil {
 		k.extra.own, k.extra.of = nil, nil

@@ -4,7 +4,7 @@ package twotier
 type Request struct {
 	// Value names the counter; "" is the limit's single counter.
 	Value string
-	// Tenant is who is charged, by store.HashValue of its name, where
+	// Tenant is the tenant that is charged, by store.HashValue of its name, where
 	// Config.Params.Fairness splits the limit; "" otherwise. Credits are leased for
 	// each pair of value and tenant.
 	Tenant string

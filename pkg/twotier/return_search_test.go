@@ -13,7 +13,7 @@ import (
 // The search plays every change of leader of a small fleet, as the store and the local
 // shares are in production: when the leader before stops, when the next begins, when each
 // holder comes back, for how long the busy leader then answers none of its takes, whether it is
-// cut off again, and from when on it takes all that it can get. Whatever the order, the fleet
+// cut off again, and from when on it takes all that it can get. In every order, the fleet
 // admits no more than the algorithm promises.
 
 const (
@@ -25,7 +25,7 @@ const (
 // A comeback is one run.
 type comeback struct {
 	limiter.Params
-	told  []int64 // how many holders each was told that there are
+	told  []int64 // the number of holders that was reported to each
 	stops int     // tick from which on the leader before serves nothing
 	leads int     // tick from which on the next one serves
 	back  []int   // tick at which each holder is back, returnTicks for never

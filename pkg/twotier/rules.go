@@ -89,7 +89,7 @@ func shortestOf(p limiter.Params) limiter.Micros {
 	return window
 }
 
-// shortest returns the window of the least length, of which there is one.
+// shortest returns the window of the least length; there is at least one window.
 func shortest(w limiter.Windows) limiter.OpenWindow {
 	least := w.Open[0]
 	for _, v := range w.Slice() {

@@ -190,8 +190,8 @@ func setAtRandom(t *testing.T, cfg Config, seed uint64) charges {
 	return sum
 }
 
-// TestAnotherStoresClockIsNoMeasure: what was admitted without one store is forgotten when
-// another one serves, and says nothing of what that one's clock has shown.
+// TestAnotherStoresClockIsNoMeasure: requests admitted without one store are forgotten
+// when another one serves, and say nothing of what that one's clock has shown.
 func TestAnotherStoresClockIsNoMeasure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, next, c := newFakeStore(), newFakeStore(), newClock()

@@ -47,7 +47,7 @@ func (b *backstep) charge(at limiter.Instant, local bool, share int64) {
 	b.over = b.over || int64(b.local[i]) > share || b.local[i] > 0 && b.store[i]
 }
 
-// encode appends what tells the state from others.
+// encode appends what distinguishes the state from others.
 func (b backstep) encode(to []byte) []byte {
 	add := func(ns ...int64) {
 		for _, n := range ns {
@@ -67,8 +67,8 @@ func (b backstep) encode(to []byte) []byte {
 	return strconv.AppendBool(strconv.AppendBool(to, o.blind), c.known)
 }
 
-// next yields all that can happen. A take tells the store's clock, and is granted when the
-// holder's share does not stand against it.
+// next yields all that can happen. A take reports the store's clock, and is granted when
+// the holder's share does not stand against it.
 func (b backstep) next(p limiter.Params) iter.Seq2[string, backstep] {
 	remember := func(b *backstep) {
 		var floor limiter.Instant

@@ -37,9 +37,9 @@ type own struct {
 // unseen is when a store was last heard of that never was.
 const unseen = limiter.Instant(math.MinInt64 / 2)
 
-// admit decides a request of a limit with so many holders at the own instant now. The
-// store's clock may be set back: no window is begun that is older than one in which
-// something was admitted.
+// admit decides a request of a limit with the number of holders at the own instant
+// now. The store's clock may be set back: no window is begun that is older than one
+// in which something was admitted.
 func (o own) admit(p limiter.Params, holders int64, v view, now, cost int64) (own, localResult) {
 	o, _ = o.remember(v.clock, now)
 	at, seen := v.clock.span(now), v.seen
@@ -161,8 +161,8 @@ type part struct {
 	unknown bool // the store's clock: windows follow the own one
 }
 
-// partOf returns the part of one of so many holders. Windows that are not those of
-// the contract get half.
+// partOf returns the part of one holder of the given number. Windows that are not
+// those of the contract get half.
 func partOf(p limiter.Params, holders int64, blind, known bool) part {
 	divisor := holders
 	if blind || !p.Algorithm.WindowCoupled() {

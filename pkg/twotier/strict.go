@@ -9,7 +9,7 @@ import (
 
 // ask decides one request by the store, in modes Strict and CachedDeny, and in mode
 // Leased when leases come too late or brought it nothing. It reports false when the request
-// has to be decided anew, which tries counts.
+// has to be decided again, which tries counts.
 func (k *Key) ask(ctx context.Context, cfg *settings, w *waiter, tries int) (Decision, bool, error) {
 	l, cost := k.limiter(), w.cost
 	if d, ok := k.before(w); ok {
@@ -35,8 +35,8 @@ func (k *Key) ask(ctx context.Context, cfg *settings, w *waiter, tries int) (Dec
 // askFor decides one request by a call of its own.
 func (k *Key) askFor(ctx context.Context, cfg *settings, take limiter.Command, cost int64) (Decision, bool, error) {
 	// take returns a grant only while it can be used, which is checked after the
-	// wait for it. What lives too shortly for the store is of use to the request that
-	// was waiting when it was granted.
+	// wait for it. A grant that lives too shortly for the store is of use to the
+	// request that was waiting when it was granted.
 	asks, slow := maxAsks, k.limiter().slow.outlasts(cfg)
 	if slow {
 		asks = 1
@@ -96,10 +96,10 @@ func (k *Key) before(w *waiter) (d Decision, ok bool) {
 	return d, k.lease.Load().decide(l, cost, &d)
 }
 
-// answer makes a reply effective for so many requests of the cost; mu is held. It
-// reports false when they have to be decided anew: because another store serves now
-// or is about to, or the open window began on the local share meanwhile. What was
-// granted and pays for none of them goes back.
+// answer makes a reply effective for the number of requests of the cost; mu is held.
+// It reports false when they have to be decided again: because another store serves
+// now or is about to, or the open window began on the local share meanwhile. Granted
+// units that pay for none of them go back.
 func (k *Key) answer(c *call, r Reply, cost, requests int64) (verdict, bool) {
 	l := k.limiter()
 	cfg, now, inForce := c.cfg, l.clock.now(), l.settings.Load()

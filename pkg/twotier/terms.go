@@ -100,7 +100,7 @@ func (t *terms) charge() Charge {
 	return c
 }
 
-// answer returns the answer of which so much remained.
+// answer returns the answer after which remaining units remained.
 func (t *terms) answer(remaining int64) Answer {
 	a := Answer{Limit: t.limit, Remaining: remaining, Resets: t.resets, Ends: t.ends, Refusal: t.Refusal}
 	if t.open != nil {

@@ -55,7 +55,8 @@ func TestCreditsInHandOutliveTheStore(t *testing.T) {
 }
 
 // A store that carries out what it is asked but whose answers are lost is asked for no
-// more than who waits needs, but for the first time: what it grants is lost with them.
+// more than the waiting requests need, except the first time: its grants are lost with
+// the answers.
 func TestLostAnswersStrandOneLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()

@@ -9,7 +9,7 @@ import (
 type view struct {
 	clock offset
 	seen  limiter.Instant // when the store was last heard of
-	// floor is an instant by which all windows had ended of which a share was admitted
+	// floor is an instant by which all windows had ended in which a share was admitted
 	// that no key remembers. A clock that shows less was set back.
 	floor limiter.Instant
 	// Until the own instant swapped another store may have granted units of the windows
@@ -19,8 +19,8 @@ type view struct {
 }
 
 // granted returns what is known of the store's time: it was last heard of when it may have
-// granted units of the counter. While only the part that the counter is in is away, what
-// the others are told does not move that on.
+// granted units of the counter. While only the part that the counter is in is away,
+// replies to the others do not advance that.
 func (g *Gate) granted(key store.Key) view {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -38,7 +38,7 @@ func (g *Gate) forgets(floor limiter.Instant) {
 	g.floor = max(g.floor, floor)
 }
 
-// behind returns how long it takes until the store's clock shows again, from a time that
-// it told, what it had shown when shares were admitted that no key remembers: it was set
-// back, and what it grants meanwhile may be of the same windows.
+// behind returns how long the store's clock takes, from a time that it reported, until
+// it shows again what it had shown when shares were admitted that no key remembers. The
+// clock was set back, and what the store grants meanwhile may be of the same windows.
 func (v view) behind(now limiter.Instant) limiter.Micros { return max(0, v.floor.Sub(now)) }

@@ -13,7 +13,7 @@ import (
 // time, and with everything that would wait or run at once given into its hands. It
 // has no watchdog, for it is never suspended.
 type Virtual interface {
-	// Now tells the instant, in nanoseconds since some start. It never goes back.
+	// Now returns the instant, in nanoseconds since some start. It never goes back.
 	Now() int64
 	// Random returns a number in [0, n).
 	Random(n int64) int64
