@@ -9,8 +9,8 @@ import "fmt"
 type UnavailableError struct {
 	Store string // what was asked, as a user would name it, for example "redis at cache:6379"
 	Cause error
-	// Part is what the error speaks for, nil for the whole store. What is known of a
-	// part says nothing about counters that it does not have.
+	// Part is what the error speaks for, nil for the whole store. The error of a part
+	// says nothing about counters that the part does not have.
 	Part Part
 }
 

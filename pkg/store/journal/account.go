@@ -60,8 +60,9 @@ func (a *Account) spend(n int64) {
 	a.asked = plus(a.asked, n)
 }
 
-// forgive forgets what was granted, of which nothing counts any more: what a successor
-// charges counts from when it begins, so it makes good for what is granted from now on.
+// forgive forgets what was granted, since none of it counts any more. The charge of a
+// successor counts from when it begins, so it makes good for what is granted from now
+// on.
 func (a *Account) forgive() { a.last.spent, a.next.spent, a.lost = 0, 0, 0 }
 
 // low reports whether half of the units that may be granted are granted.

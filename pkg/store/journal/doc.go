@@ -1,7 +1,7 @@
 // Package journal decides what a leader may grant of counters that have to survive it.
 //
-// A leader grants from its memory. Of each policy it keeps a Record where it survives the
-// process, and before it grants it sets units aside there: for some keys the state of the
+// A leader grants from its memory. It keeps a Record of each policy where it survives the
+// process, and sets units aside there before it grants: for some keys the state of the
 // counter and how much may be granted since, for all others one allowance. A successor
 // takes all that was set aside for granted. So a crash forfeits what was set aside and not
 // granted yet, and nothing is granted twice.

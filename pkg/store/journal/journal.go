@@ -40,8 +40,9 @@ type section struct {
 }
 
 // New returns the journal of a term that begins at the instant and goes on from a record,
-// the zero Record for none. What was granted since the instant known, the term knows by
-// itself: its counters are in memory. The entries of a record take at most that many bytes.
+// the zero Record for none. The term knows by itself what was granted since the instant
+// known: its counters are in memory. The parameter most bounds the bytes of a record's
+// entries.
 func New(term uint64, at limiter.Instant, from Record, known limiter.Instant, most int) *Journal {
 	next := from.succeed(at)
 	j := &Journal{
@@ -161,7 +162,7 @@ func (j *Journal) State(k Key, p limiter.Params) limiter.State {
 	return state
 }
 
-// unknown returns the charges of which this term does not know what was granted.
+// unknown returns the charges whose grants this term does not know.
 func (j *Journal) unknown(list []Charge) []Charge {
 	return slices.DeleteFunc(slices.Clone(list), func(c Charge) bool { return c.From >= j.known })
 }

@@ -47,8 +47,8 @@ type Entry struct {
 	Lost int64
 	// Charges are what terms that crashed may have granted since State, oldest first.
 	Charges []Charge
-	// Aside is what this term may have granted since State. Of a counter that is Shared it
-	// is the limit's Aside instead.
+	// Aside is what this term may have granted since State. For a counter that is Shared
+	// it is the limit's Aside instead.
 	Aside  int64
 	Shared bool
 }

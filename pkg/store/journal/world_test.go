@@ -9,8 +9,8 @@ import (
 )
 
 // A world is everything that can happen around the counters of one policy: leaders that
-// follow each other, of which the former may not know it yet, the place where the record
-// is kept, messages to it that are late or lost, and an auditor who counts what was granted
+// follow each other, while the former may not know it yet; the place where the record is
+// kept; messages to it that are late or lost; and an auditor that counts what was granted
 // without looking at any of it.
 type world struct {
 	rules   rules
@@ -179,7 +179,7 @@ func (w *world) arrive(l *leader) {
 	}
 }
 
-// answer has a leader learn what became of what it sent: it looks.
+// answer has a leader learn the outcome of what it sent: it looks.
 func (w *world) answer(l *leader) {
 	switch {
 	case w.kept.Term == l.term && w.kept.Seq == l.seq:
@@ -206,8 +206,8 @@ func (w *world) sweep(l *leader, k Key) bool {
 	return true
 }
 
-// uncovered returns a key of which more was granted than a successor that begins now takes
-// for granted: Covered of GaleJournal.
+// uncovered returns a key that was granted more than a successor that begins now takes for
+// granted: Covered of GaleJournal.
 func (w *world) uncovered() string {
 	p, at := w.rules.params, w.now+1
 	next := w.successor(uint64(len(w.leaders)+1), at)

@@ -110,7 +110,7 @@ func (l *Lane[T]) leave(w *waiting[T]) {
 	l.waiting = slices.DeleteFunc(l.waiting, func(o *waiting[T]) bool { return o == w })
 }
 
-// land ends a flight, or goes on with those who wait.
+// land ends a flight, or goes on with those that wait.
 func (l *Lane[T]) land() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +119,7 @@ func (l *Lane[T]) land() {
 	}
 }
 
-// depart sends calls, and those who wait after them; mu is held.
+// depart sends calls, and those that wait after them; mu is held.
 func (l *Lane[T]) depart(share []*waiting[T]) {
 	l.running.Go(func() {
 		for ; share != nil; share = l.next() {
@@ -141,8 +141,8 @@ func (l *Lane[T]) next() []*waiting[T] {
 	return l.share()
 }
 
-// share returns those who share the next round trip, or none and ends a flight; mu is
-// held.
+// share returns those that share the next round trip, or none and ends a flight; mu
+// is held.
 func (l *Lane[T]) share() []*waiting[T] {
 	n := min(len(l.waiting), MaxShared)
 	if n == 0 {

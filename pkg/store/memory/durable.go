@@ -13,8 +13,8 @@ import (
 // keeps reports whether the counter's grants are set aside where they survive the process.
 func (s *Store) keeps(p *limiter.Params) bool { return p.Retention.Durable && s.keep != nil }
 
-// Open has the store keep the durable counters of a limit, of which none may be granted
-// more than limit in its longest window. It does not wait for that.
+// Open has the store keep the durable counters of a limit, and does not wait for that.
+// None of them may be granted more than limit in its longest window.
 func (s *Store) Open(scope store.Scope, p limiter.Params, limit int64) {
 	if !s.keeps(&p) {
 		return

@@ -154,7 +154,7 @@ func pack(h string) ([]byte, bool) {
 
 func (e *encoder) state(s *limiter.State) {
 	e.integers(s.Generation, int64(s.Algorithm), int64(s.Expires), int64(s.Began), s.Pulse, s.Asked, s.Before)
-	// What is Lately has no place here: such a tenant is idle until it asks again.
+	// A tenant that is Lately has no place here: it is idle until it asks again.
 	asked := slices.DeleteFunc(slices.Clone(s.Tenants), func(t limiter.TenantUse) bool { return t.Used == limiter.Lately })
 	e.integer(int64(len(asked)))
 	for _, t := range asked {

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// Forgotten is a policy that a ledger had no room for. What was granted of its
-// windows before is not known, so they grant nothing more.
+// Forgotten is a policy that a ledger had no room for. The earlier grants of its
+// windows are not known, so they grant nothing more.
 type Forgotten struct {
 	Cluster, Namespace, Policy string
 	Since                      limiter.Instant // windows that began before grant nothing
@@ -38,8 +38,8 @@ func (s *Store) forget(list []Forgotten, now limiter.Instant) {
 	}
 }
 
-// id names the memory, which goes on with a ledger. Of two that follow each other the
-// later began later.
+// id names the memory, which goes on with a ledger. The later of two that follow each
+// other began later.
 func (s *Store) id() limiter.MemoryID { return limiter.MemoryID(s.memory.Since) + 1 }
 
 // Facts returns what the store says of itself.

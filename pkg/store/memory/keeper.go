@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// patience is how long a decision waits for units to be set aside: less than those who
-	// ask wait for an answer.
+	// patience is how long a decision waits for units to be set aside: less than callers
+	// wait for an answer.
 	patience = 40 * time.Millisecond
 	// comeBack is when to ask again what was not set aside by then.
 	comeBack = 250 * limiter.Millisecond
@@ -86,7 +86,7 @@ func (k *Keeper) Load(data []byte, gaps []limiter.Gap) error {
 	return nil
 }
 
-// turn lets those who wait look again.
+// turn lets waiting decisions look again.
 func (k *Keeper) turn(failed error) {
 	k.failed = failed
 	close(k.changed)

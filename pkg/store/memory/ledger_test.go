@@ -37,7 +37,7 @@ func apply(t *testing.T, s *memory.Store, key store.Key, p limiter.Params, c lim
 
 func lease(most int64) limiter.Command { return limiter.Command{Min: 1, Want: most} }
 
-// succeed hands the store over to one that starts after so long a time.
+// succeed hands the store over to one that starts after the time away.
 func succeed(t *testing.T, s *memory.Store, clock *fakeClock, away limiter.Micros) *memory.Store {
 	t.Helper()
 	data, _, err := s.Export(unbounded)

@@ -35,10 +35,10 @@ type Options struct {
 	// meanwhile grant nothing either. Usually 0.
 	Overlap limiter.Micros
 
-	// Absences returns when those who were served by a predecessor were not served here
-	// yet, of one limit: as it is known when Clock was read last, which is before it is
-	// called. It does not block, and what it returns is not written to any more. Nil:
-	// nobody ever was served before.
+	// Absences returns when holders that a predecessor served were not served here yet,
+	// for one limit: as it is known when Clock was read last, which is before it is
+	// called. It does not block, and its result is not written to any more. Nil: nobody
+	// ever was served before.
 	Absences func(store.Scope) []limiter.Absence
 
 	// First says that no store ever served these counters: there is no grant to
@@ -105,8 +105,8 @@ func (s *Store) Begins() limiter.Instant { return s.begins }
 
 // Apply runs c for one counter. Refusals are results; the error is a
 // *store.UnavailableError when ctx is done, the store is sealed or what a durable counter
-// may grant cannot be set aside, and any other error names what is wrong with p or c. Of a
-// durable counter it may wait some milliseconds for that.
+// may grant cannot be set aside, and any other error names what is wrong with p or c. For
+// a durable counter it may wait some milliseconds for that.
 func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return limiter.Result{}, unavailable(err)

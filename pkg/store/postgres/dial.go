@@ -37,7 +37,7 @@ const (
 
 // Options say where a database is and how to reach it.
 type Options struct {
-	// Address is host:port or host, of which the port is 5432 then.
+	// Address is host:port, or host for port 5432.
 	Address string
 	// Database is the name of the database; empty means that of the user.
 	Database string

@@ -28,12 +28,13 @@
 // empties unlogged tables in every recovery, so after a crash of the server or of one
 // of its processes, the promotion of a standby, and the restore of a base backup, a
 // snapshot or a point in time, there is no count left that could miss a grant. Beside
-// the counters stands one row that says since when the server remembers. Who finds none,
-// one of an earlier start of the server (a copy of its stopped files looks like that, and
-// so does a mere restart), or one that another transaction wrote than it says (a loaded
-// dump), writes it again, and windows that had begun by then grant nothing. So each of
-// these costs the open windows and over-grants nothing. Any decision notices; callers
-// that may ask for none, because they remember being refused, call Refresh.
+// the counters stands one row that says since when the server remembers. A decision that
+// finds none writes it again, and windows that had begun by then grant nothing. So does
+// one that finds a row of an earlier start of the server (a copy of its stopped files
+// looks like that, and so does a mere restart), or one that another transaction wrote
+// than it says (a loaded dump). So each of these costs the open windows and over-grants
+// nothing. Any decision notices; callers that may ask for none, because they remember
+// being refused, call Refresh.
 //
 // The clock of a server that lost them may have been set back, too. So a logged row leases
 // the clock ahead by a second, before any window is served that begins later. It is
@@ -54,11 +55,12 @@
 //   - after a dump that is loaded with the row: it notes the transaction that wrote it
 //
 // A key has a counter in one of the tables only. When an edit changes the retention of a
-// limit, a decision moves the row into its own table with its count. What the volatile
-// memory had forgotten by then stays unknown: the row, or the first one of a key that has
-// none, says since when its grants are known. For that weir.volatile lists the limits
-// that had volatile counters, one short row each. An edit is the only time at which a
-// sidecar that is behind may move a row back; the count is then as volatile as it asks.
+// limit, a decision moves the row into its own table with its count. Grants that the
+// volatile memory had forgotten by then stay unknown: the row, or the first one of a key
+// that has none, says since when its grants are known. For that weir.volatile lists the
+// limits that had volatile counters, one short row each. An edit is the only time at
+// which a sidecar that is behind may move a row back; the count is then as volatile as it
+// asks.
 //
 // # Births, and dropped counters
 //
@@ -71,7 +73,8 @@
 // ones: a clock that was set back cannot serve a window again whose count is gone.
 //
 // A store sends with each command the newest instant that the server's clock has shown
-// it (limiter.Command.Floor), so that what the server forgot, it still knows itself.
+// it (limiter.Command.Floor), so that the store itself still knows what the server
+// forgot.
 //
 // # What is not
 //

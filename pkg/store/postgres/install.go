@@ -21,8 +21,8 @@ func isMissing(err error) bool {
 // schema is made apart because the right to make one is checked even where it is there.
 const schema = `DO $$ BEGIN IF to_regnamespace('weir') IS NULL THEN CREATE SCHEMA weir; END IF; END $$`
 
-// install makes what the database lacks of a program. Those who install at the same time wait for
-// the first and then find it done.
+// install makes what the database lacks of a program. Concurrent installs wait for the first and
+// then find it done.
 func (s *Store) install(ctx context.Context, p Program) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {

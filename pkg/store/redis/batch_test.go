@@ -14,7 +14,8 @@ import (
 )
 
 // TestABatchFollowsStep decides commands of several counters in one call, some of them of
-// the same one, and of two partitions. What the batch leaves undecided is asked singly.
+// the same one, and of two partitions. Commands that the batch leaves undecided are asked
+// singly.
 func TestABatchFollowsStep(t *testing.T) {
 	t.Parallel()
 	const seeds, rounds = 500, 20

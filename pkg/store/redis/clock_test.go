@@ -12,9 +12,9 @@ import (
 )
 
 // TestAStoreThatForgotByAClockThatIsBehind asks a server for all of each window, whose
-// clock is ahead, kills it and starts it by the right time. Whoever asks then has asked
-// before, or is another holder, which hears what the clock had shown, or comes after one that
-// has asked before.
+// clock is ahead, kills it and starts it by the right time. The caller then has asked before,
+// or is another holder, which learns what the clock had shown, or comes after one that has
+// asked before.
 func TestAStoreThatForgotByAClockThatIsBehind(t *testing.T) {
 	for name, c := range map[string]struct {
 		args    []string

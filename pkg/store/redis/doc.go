@@ -5,7 +5,7 @@
 // of pkg/limiter, held to it by fuzzing, and decide by the server's clock. They read
 // and write one string per counter. One decides most calls, and for many
 // counters in one call: those that were asked for while the call before was under way.
-// What is rare, such as several rates, it leaves to the other one, which decides anything.
+// It leaves rare cases, such as several rates, to the other one, which decides anything.
 //
 // # What is remembered
 //
@@ -43,11 +43,11 @@
 //
 // Time is the server's. The guard holds the newest instant served, so nothing is granted
 // while a clock that was set back catches up. A server that forgot this, too, is found
-// behind by those who spoke to it before: each call carries the newest time that the
-// server's clock has certainly reached, and which memory it spoke to last. Windows that
-// the memory before may have served are not served again to this caller, and the guard
-// notes up to when for all others. Until the first such call, callers that speak to the
-// server for the first time cannot know.
+// behind by callers that spoke to it before: each call carries the newest time that the
+// server's clock has certainly reached, and the memory that the caller spoke to last.
+// Windows that the memory before may have served are not served again to this caller,
+// and the guard notes up to when for all others. Until the first such call, callers that
+// speak to the server for the first time cannot know.
 //
 // No counter is dropped by the clock alone. It is listed with its end when it is made.
 // For every 64 counters that a store made, and with each Refresh, counters that have ended

@@ -70,8 +70,8 @@ func (s *Store) explain(err error) error {
 	return fmt.Errorf("%s: %w", s.name, err)
 }
 
-// relocate lets the client of a cluster ask who serves which counters now. By itself
-// it would only when it may try a command again, or after a minute.
+// relocate lets the client of a cluster ask which node serves which counters now. By
+// itself it would only when it may try a command again, or after a minute.
 func (s *Store) relocate() {
 	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
 		cluster.ReloadState(context.Background()) // in the background, and not more often than every 200 ms

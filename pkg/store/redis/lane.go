@@ -9,8 +9,8 @@ import (
 	"github.com/weir-dev/weir/pkg/store/lane"
 )
 
-// A sender is the lane of one server: what many callers cost it is mostly the handling of
-// their packets. What the script of batches decides shares one call of it, too.
+// A sender is the lane of one server: many callers cost it mostly the handling of their
+// packets. Commands that the script of batches decides share one call of it, too.
 type sender struct {
 	*lane.Lane[*pending]
 
@@ -25,7 +25,7 @@ var _ processor = (*sender)(nil)
 // batch.
 type pending struct {
 	cmd goredis.Cmder
-	ask *ask // nil of what is sent as it is
+	ask *ask // nil for a command that is sent as it is
 }
 
 // Process sends cmd, alone or with others. It returns when there is a reply, at the

@@ -84,8 +84,8 @@ func (s *Store) eachPrimary(ctx context.Context, fn func(context.Context, goredi
 	return fn(ctx, s.client)
 }
 
-// inspect asks a server for what it says of itself. What its ACL or its provider keeps
-// secret is left out.
+// inspect asks a server for what it reports about itself. Fields that its ACL or its
+// provider keeps secret are left out.
 func (s *Store) inspect(ctx context.Context, node goredis.Cmdable) (server, error) {
 	_, cluster := s.client.(*goredis.ClusterClient)
 	is := server{cluster: cluster, watched: s.watched, info: map[string]string{}}

@@ -38,8 +38,9 @@ func (s server) guarantee() store.Guarantee {
 	return store.Guarantee{Grade: store.Hard}
 }
 
-// durable grades a server for counters that should survive its process. What it may
-// forget does not lower the grade, for it is not granted again; see limiter.Retention.
+// durable grades a server for counters that should survive its process. Counts that it
+// may forget do not lower the grade, for they are not granted again; see
+// limiter.Retention.
 func (s server) durable() store.Guarantee {
 	g, why := s.guarantee(), s.forgetful()
 	switch {

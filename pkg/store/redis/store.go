@@ -20,7 +20,7 @@ type Store struct {
 	name    string
 	watched bool         // by Sentinels, which choose the primary
 	clock   func() int64 // nanoseconds, for the floors
-	step    script       // of what batch does not decide
+	step    script       // for commands that batch does not decide
 	batch   script
 	warm    script
 	sweep   script

@@ -221,8 +221,8 @@ func overAdmitted(grants []grant) int64 {
 	return most
 }
 
-// TestALossyFailoverCostsAWindow kills a primary in an open window of which its
-// replica knows nothing.
+// TestALossyFailoverCostsAWindow kills a primary in an open window that its replica
+// knows nothing of.
 func TestALossyFailoverCostsAWindow(t *testing.T) {
 	t.Parallel() // it waits for windows
 	primary := redistest.Start(t)

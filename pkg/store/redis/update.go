@@ -36,12 +36,12 @@ var ErrContended = errors.New("others changed the value each time before it coul
 // longer by how far a clock may step back without being noticed. An error leaves
 // everything as it is.
 //
-// It may be called many times for one decision, of which the last one counts. So it
-// must have no effect but what it returns.
+// It may be called many times for one decision, and the last call counts. So it must
+// have no effect but what it returns.
 type Strategy func(old []byte, now limiter.Instant, memory limiter.Memory) (next []byte, keep limiter.Micros, err error)
 
-// Update applies a strategy of the caller's own to the value of a key, which is none
-// of the counters of Apply. No other Update of the key comes in between, and the
+// Update applies a strategy of the caller's own to the value of a key, which is not
+// one of the counters of Apply. No other Update of the key comes in between, and the
 // guarantees of the package hold as they do for Apply: what another instance granted
 // is not in memory, nor is anything written when the instance changes meanwhile.
 //
@@ -118,7 +118,7 @@ type look struct {
 	began  bool // the memory began with it
 	now    limiter.Instant
 	memory limiter.Memory
-	line   string // that tells the instance
+	line   string // that identifies the instance
 	value  []byte // nil for none
 }
 

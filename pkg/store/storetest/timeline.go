@@ -214,14 +214,14 @@ func (d Dice) command(p limiter.Params, grants []grant) limiter.Command {
 	return take
 }
 
-// amount returns a number of units, mostly one that a limit of p can tell.
+// amount returns a number of units, mostly one that makes a difference to a limit of p.
 func (d Dice) amount(p limiter.Params) int64 {
 	limit := oneOf(d, p.Rates).Limit
 	huge := oneOf(d, []int64{limit + 1, 1 << 33, 1<<53 - 1, 1 << 62})
 	return oneOf(d, []int64{1, 1, 1, 1, 2, 5, 1 + limit/3, 1 + limit/3, 1 + limit/2, limit, limit, huge})
 }
 
-// giveBack makes c return some of a grant, or of what was none.
+// giveBack makes c return some of a grant, or units that were not granted.
 func (d Dice) giveBack(c limiter.Command, grants []grant) limiter.Command {
 	if len(grants) == 0 {
 		return c

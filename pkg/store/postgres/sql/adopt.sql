@@ -83,8 +83,8 @@ BEGIN
 END
 $$;
 
--- meter adds a new meter for rate number i of the parameters, in which so many units
--- are in use that may be spent up to the instant.
+-- meter adds a new meter for rate number i of the parameters, in which used units may
+-- be spent up to the instant expires.
 CREATE OR REPLACE FUNCTION weir.meter$build(s weir.counters, p weir.params$build, i int, expires bigint, used bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -114,7 +114,7 @@ BEGIN
 END
 $$;
 
--- roll carries windows on: those that ended start anew or are dropped, and the
+-- roll carries windows on: those that ended start again or are dropped, and the
 -- parameters' rates are taken over.
 CREATE OR REPLACE FUNCTION weir.roll$build(s weir.counters, p weir.params$build, now bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
@@ -182,8 +182,8 @@ BEGIN
 END
 $$;
 
--- spent returns the most that may have been spent in so long a time up to now, by
--- the meter with the most.
+-- spent returns the most that may have been spent in the span up to now, by the meter
+-- with the most.
 CREATE OR REPLACE FUNCTION weir.spent$build(s weir.counters, now bigint, span bigint) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE

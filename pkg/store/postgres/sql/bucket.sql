@@ -32,7 +32,7 @@ BEGIN
 END
 $$;
 
--- fill returns the level after so many units, as far as it can be counted.
+-- fill returns the level after the amount, up to the highest that can be counted.
 CREATE OR REPLACE FUNCTION weir.fill$build(level bigint, cost bigint, amount bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT level + least(amount, (9007199254740991 - level) / cost) * cost $$;
 

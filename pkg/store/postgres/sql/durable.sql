@@ -1,6 +1,6 @@
--- What durable counters need beside schema.sql, which builds that know only of the
--- others go on with. These tables are logged: a crash of the server, or its restart,
--- loses nothing that it answered.
+-- The additions to schema.sql for durable counters. Builds that know only of the
+-- others go on with schema.sql. These tables are logged: a crash of the server, or
+-- its restart, loses nothing that it answered.
 
 CREATE TABLE IF NOT EXISTS weir.counters_durable (
     LIKE weir.counters INCLUDING DEFAULTS INCLUDING INDEXES,
@@ -26,8 +26,8 @@ CREATE TABLE IF NOT EXISTS weir.volatile (
     until bigint -- when a durable counter took over; NULL as long as none did
 );
 
--- When users last set a limit (by its scope) or one counter (by its key) back. What the
--- memories had forgotten by then counts no more.
+-- When users last set a limit (by its scope) or one counter (by its key) back. Grants
+-- that the memories had forgotten by then count no more.
 CREATE TABLE IF NOT EXISTS weir.resets (
     name text COLLATE "C" PRIMARY KEY,
     at   bigint NOT NULL
@@ -39,7 +39,7 @@ $$;
 
 -- enter notes that a limit has counters that are not durable, before the first can grant,
 -- and lets one that was durable go on with its count: no key has a counter in both tables.
--- The lock is taken by all who make a counter.
+-- Every transaction that makes a counter takes the lock.
 CREATE OR REPLACE FUNCTION weir.enter() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     c weir.counters_durable;

@@ -1,4 +1,4 @@
--- What prepares a counter for count.sql.
+-- The functions that prepare a counter for count.sql.
 
 -- clock returns the server's time in microseconds since the Unix epoch.
 CREATE OR REPLACE FUNCTION weir.clock$build() RETURNS bigint LANGUAGE sql VOLATILE AS $$

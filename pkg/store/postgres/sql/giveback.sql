@@ -1,7 +1,7 @@
 -- giveback.go.
 
--- return_to_windows returns s without so many units of a grant, NULL when its windows
--- are not open any more.
+-- return_to_windows returns s without the returned units of a grant, NULL when its
+-- windows are not open any more.
 CREATE OR REPLACE FUNCTION weir.return_to_windows$build(
     s weir.counters, p weir.params$build, c weir.command$build, since bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
@@ -27,7 +27,7 @@ BEGIN
 END
 $$;
 
--- take_off_meter returns s without so many units of meter number i, which has no
+-- take_off_meter returns s without the returned units of meter number i, which has no
 -- windows, NULL when they do not count any more.
 CREATE OR REPLACE FUNCTION weir.take_off_meter$build(
     s weir.counters, p weir.params$build, i int, c weir.command$build)
@@ -57,8 +57,8 @@ BEGIN
 END
 $$;
 
--- take_off returns s without so many units of a grant, NULL when they do not count
--- any more.
+-- take_off returns s without the returned units of a grant, NULL when they do not
+-- count any more.
 CREATE OR REPLACE FUNCTION weir.take_off$build(
     s weir.counters, p weir.params$build, now bigint, c weir.command$build, since bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$

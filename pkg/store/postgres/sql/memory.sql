@@ -1,7 +1,7 @@
--- Limiter.Memory, of which there are two: what is known of durable counters, and of the
--- others. The clock is leased ahead in a logged row: it outlives what the other memory
--- loses, and says up to when windows may have been served by a clock that is now set back.
--- Rows are locked in this order: counters, memory_durable, memory.
+-- The two of limiter.Memory: what is known of durable counters, and of the others. The
+-- clock is leased ahead in a logged row: it outlives what the other memory loses, and says
+-- up to when windows may have been served by a clock that is now set back. Rows are locked
+-- in this order: counters, memory_durable, memory.
 
 -- lineage names the history of the server's data: a promotion or a recovery to a point
 -- in time begins another, and so does another server.

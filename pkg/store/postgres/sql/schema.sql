@@ -1,9 +1,9 @@
--- What all builds share. Unlogged tables are what makes the guard safe: whenever
--- Postgres recovers (a crash, a promotion, a restored backup or snapshot) it
--- empties them, so counts that may lack the last grants are never read again.
--- They also cost no write-ahead log.
+-- The tables that all builds share. Being unlogged makes the guard safe: whenever
+-- Postgres recovers (a crash, a promotion, a restored backup or snapshot) it empties
+-- them, so counts that may lack the last grants are never read again. They also cost
+-- no write-ahead log.
 
--- limiter.State of each counter. Of each meter there is one element in the arrays.
+-- limiter.State of each counter. The arrays have one element for each meter.
 CREATE UNLOGGED TABLE IF NOT EXISTS weir.counters (
     key        text COLLATE "C" PRIMARY KEY,
     keep_until bigint   NOT NULL DEFAULT 0,    -- until when Step needs the state
@@ -19,7 +19,7 @@ CREATE UNLOGGED TABLE IF NOT EXISTS weir.counters (
     used       bigint[] NOT NULL DEFAULT '{}', -- of a sliding sum what its log adds up to
     entries    bigint[] NOT NULL DEFAULT '{}', -- of a sliding sum how many entries it has in log
     log        bigint[] NOT NULL DEFAULT '{}', -- of each entry at and count
-    tenants    text[]   NOT NULL DEFAULT '{}', -- who was granted of the open window, in the order they came
+    tenants    text[]   NOT NULL DEFAULT '{}', -- that were granted of the open window, in the order they came
     shares     bigint[] NOT NULL DEFAULT '{}', -- and how much
     -- When count.sql may go on with the row, see ease; terms is NULL when it may not.
     terms      text COLLATE "C", -- what the caller has to ask under

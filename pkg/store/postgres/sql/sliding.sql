@@ -55,7 +55,7 @@ BEGIN
 END
 $$;
 
--- sliding_wait returns how long it takes until so many units are left.
+-- sliding_wait returns how long it takes until the amount of units is left.
 CREATE OR REPLACE FUNCTION weir.sliding_wait$build(s weir.counters, i int, now bigint, amount bigint) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -97,7 +97,7 @@ END
 $$;
 
 -- erase takes units off meter number i that were granted at the instant at or later,
--- the oldest first. It returns NULL when there are not so many.
+-- the oldest first. It returns NULL when there are fewer.
 CREATE OR REPLACE FUNCTION weir.erase$build(s weir.counters, i int, at bigint, amount bigint) RETURNS weir.counters
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE

@@ -1,11 +1,12 @@
--- What step decides for a take when only the count of a counter with one rate can
+-- The decision of step for a take when only the count of a counter with one rate can
 -- change: no edit, no new window, no loss, no tenants. NULL when step has to decide.
--- What a window can grant as a whole, count.sql may have granted before.
+-- A take that a window can grant as a whole may have been granted by count.sql
+-- before.
 --
--- PL/pgSQL prepares every expression anew in every transaction, which makes step cost
--- several times its statements; here are few expressions. The memory is read by the
--- statement that locks the counter, and may be as old as the wait for the lock: it
--- says what is known of counters that are gone, and this one is there.
+-- PL/pgSQL prepares every expression again in every transaction, which makes step
+-- cost several times its statements; here are few expressions. The memory is read by
+-- the statement that locks the counter, and may be as old as the wait for the lock:
+-- it says what is known of counters that are gone, and this one is there.
 
 CREATE OR REPLACE FUNCTION weir.steady_window$kind$build(
     counter text, min bigint, want bigint, first boolean, generation bigint, rates bigint[], since bigint,

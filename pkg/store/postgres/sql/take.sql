@@ -32,8 +32,9 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT p.either AND s.rates = p.rates AND weir.machine$build(s.algorithm) = weir.machine$build(p.algorithm)
 $$;
 
--- read returns what the meters say to a take of so many units: of all the least, of
--- any the most. Of Go's reading, most and room are limit and left, words of SQL.
+-- read returns what the meters say to a take of the units: of all the least, of any
+-- the most. The outputs most and room are limit and left of Go's reading, which are
+-- words of SQL.
 CREATE OR REPLACE FUNCTION weir.read$build(
     s weir.counters, p weir.params$build, now bigint, units bigint, tenant text, since bigint,
     OUT most bigint, OUT room bigint, OUT wait bigint, OUT resets bigint, OUT forgotten boolean)

@@ -1,4 +1,4 @@
--- What is left of them when somebody dropped a part of the schema.
+-- Those left when somebody dropped a part of the schema.
 DROP TYPE IF EXISTS weir.params$build CASCADE;
 DROP TYPE IF EXISTS weir.command$build CASCADE;
 

@@ -1,4 +1,4 @@
--- What is asked, and what it is asked of.
+-- The command, and the values that it is asked of.
 
 local op, first, any, _, min, want, granted_at, buckets, max_delay, lifetime, p_since, default, reached = unpack(COMMAND, ARGV[2])
 -- MGET calls a key of another type missing; GET calls it an error.

@@ -4,7 +4,7 @@ local MAX_TENANTS, OTHER_TENANTS = 1024, '*'
 
 local LATELY = -1 -- in the place of what a tenant was granted
 
-local weights, account, whole -- of the declared tenants; of who asks; of all
+local weights, account, whole -- of the declared tenants; of the one that asks; of all
 local reserve                 -- every declared tenant shares every window
 
 -- granted_to returns what the tenant was granted of the open window, nil when it did
@@ -17,7 +17,7 @@ end
 -- shares reports whether a declared tenant shares the window.
 local function shares(t) return t == account or reserve or tenants and tenants[t] ~= nil end
 
--- split finds the account of who asks and what shares the window with it.
+-- split finds the account of the tenant that asks and what shares the window with it.
 local function split()
   local others = 0
   account = ARGV[4]
@@ -60,8 +60,8 @@ local function share(m, amount)
   return used, smaller(larger(due, spare), larger(0, guarantee + amount - used))
 end
 
--- never_fits reports an amount that who asks cannot get even when it is the first
--- to ask in a window.
+-- never_fits reports an amount that a tenant cannot get even when it is the first to
+-- ask in a window.
 local function never_fits(limit, amount)
   if not reserve then return amount > limit end
   local all, kept = weights[ARGV[4]] and 0 or default, 0
@@ -74,7 +74,7 @@ end
 
 if default > 0 then
   weights, reserve = cmsgpack.unpack(ARGV[5]), ARGV[6] == '1'
-  if tenants and begun then -- adopt.go: known are those who asked in the window before
+  if tenants and begun then -- adopt.go: known are those that asked in the window before
     local before, next = tenants, nil
     for t, n in pairs(before) do
       if n ~= LATELY and not reserve and weights[t] then

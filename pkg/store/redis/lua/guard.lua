@@ -1,4 +1,4 @@
--- What this instance remembers of one partition: the guard, a string of
+-- The memory of this instance of one partition: the guard, a string of
 --   version  of this layout
 --   line     of INFO replication that identifies the instance that wrote since
 --   since    the instant at which the memory of the instance began
@@ -20,9 +20,9 @@ local DOUBTS, DOUBTS_BYTES = '>ll', 16
 local SOUND, COPIED, FOLLOWED = 1, 2, 4
 
 -- LATEST_STEP is how far latest may lag behind decisions that open no window: the
--- shortest time that a counter is kept beyond what it has to. Of a window that is open,
--- latest has reached the beginning: neither a clock that is set back nor another memory
--- then serves it again.
+-- shortest time that a counter is kept beyond what it has to. For a window that is
+-- open, latest has reached the beginning: neither a clock that is set back nor another
+-- memory then serves it again.
 local LATEST_STEP = 100000
 
 -- parts_of returns origin, lost, flags, volatile and durable of a guard whose memory began

@@ -1,9 +1,9 @@
 -- limiter.Memory, and how it begins.
 
 -- recall returns what is remembered: since, latest, line, origin, lost, flags, volatile and
--- durable of the guard, and began, whether the memory begins now. It begins for the first who
--- finds the guard of another instance, or none: what that instance granted may be lost.
--- From then on everything but what the guard says to be sound may be.
+-- durable of the guard, and began, whether the memory begins now. It begins for the first
+-- call that finds the guard of another instance, or none: what that instance granted may be
+-- lost. From then on everything but what the guard says to be sound may be.
 local function recall(guard)
   local m = {latest = 0, began = true, line = string.match(info, 'master_replid:%x+'), flags = 0, volatile = 0, durable = 0}
   local outlived = false

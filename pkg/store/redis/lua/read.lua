@@ -1,4 +1,4 @@
--- What is known of the counter.
+-- The known state of the counter.
 
 local algorithm, generation, rates = unpack_head(ARGV[1])
 local kind = machine(algorithm)

@@ -2,9 +2,9 @@
 -- says and the holder recalls, and the start of its memory. A memory that the holder does
 -- not know may have begun while the clock was behind: those before granted from later
 -- windows. When the guard does not say up to when, that instant is returned, too, to be
--- noted for those who never asked the other memories, and whether one of those is younger. A
--- limit that was born in this memory has forgotten nothing, unless this or another holder
--- was answered by a younger one: then it is as any other.
+-- noted for holders that never asked the other memories, and whether one of those is
+-- younger. A limit that was born in this memory has forgotten nothing, unless this or
+-- another holder was answered by a younger one: then it is as any other.
 local function remembered(command, line, since, origin, lost, flags, volatile, durable)
   local _, _, _, retention, _, _, _, _, _, _, _, _, _, recalled, doubtful, behind = unpack(COMMAND, command)
   if retention == RESUME then return 0, 0 end

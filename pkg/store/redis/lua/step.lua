@@ -1,4 +1,4 @@
--- What is left, what is kept, and the answer.
+-- The units left, the state kept, and the answer.
 
 local left, limit, resets = read(1)
 local expires_in = lifetime

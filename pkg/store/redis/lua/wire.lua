@@ -16,9 +16,9 @@
 --
 -- A counter is a head, of the generation and the rates that are in force; expires,
 -- began, pulse, asked, before; for each rate the meter's index and used; and what
--- else the algorithm needs. Of a sliding sum that are the length of each log and
--- the logs, each an entry after the other of instant and count, and used is the
--- sum of the log. Of a window that is split it is a map in MessagePack of what each
+-- else the algorithm needs. For a sliding sum these are the length of each log and
+-- the logs, each an entry after the other of instant and count; used is then the sum
+-- of the log. For a window that is split it is a map in MessagePack of what each
 -- tenant was granted, LATELY of fairness.lua included.
 --
 -- These are of step.lua, which decides one command of any kind. Most are decided by

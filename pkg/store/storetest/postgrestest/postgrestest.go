@@ -36,7 +36,7 @@ type Server struct {
 	settings    []string
 	environment []string // beside that of the test
 	dir         string   // of its data
-	log         string   // path of what it says
+	log         string   // path of its output
 	cmd         *exec.Cmd
 	done        chan struct{} // closed when the process has ended
 }
@@ -260,8 +260,8 @@ func (s *Server) run() {
 	s.Await()
 }
 
-// defaults are the settings of a small server. What a killed process wrote stays in
-// the kernel, so nothing needs a disk.
+// defaults are the settings of a small server. Writes of a killed process stay in the
+// kernel, so nothing needs a disk.
 var defaults = []string{
 	"unix_socket_directories=", "fsync=off", "max_connections=50", "shared_buffers=16MB",
 	"max_wal_size=64MB", "min_wal_size=2MB", "wal_keep_size=64MB", "logging_collector=off",

@@ -9,8 +9,8 @@ import (
 // slots is how many parts a cluster splits the keys into.
 const slots = 16384
 
-// A Cluster is a Redis Cluster, of which the primaries share the keys evenly. A
-// primary that does not answer for half a second fails over.
+// A Cluster is a Redis Cluster whose primaries share the keys evenly. A primary that
+// does not answer for half a second fails over.
 type Cluster struct{ Nodes []*Server }
 
 // StartCluster runs a cluster of primaries until the test ends.
