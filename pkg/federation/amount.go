@@ -22,8 +22,8 @@ func (r *Region) amount(o *outlook, now int64) (least, want int64) {
 	return least, want
 }
 
-// slack is by how many roots of what is expected more is held than that: none when
-// little is left for others.
+// slack is the number of roots of the expected amount that are held beyond it: none
+// when little is left for others.
 func (r *Region) slack() float64 {
 	if r.link.grant.Remaining < r.link.grant.Limit/4 {
 		return 0

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-dev/weir/pkg/monotonic"
 )
 
-// What holds where Config says nothing.
+// The defaults of Config.
 const (
 	DefaultBatch   = 16
 	DefaultTimeout = time.Second

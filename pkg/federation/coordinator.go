@@ -6,7 +6,7 @@ import (
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 )
 
-// Coordinator is what the engine needs of the one who keeps a budget (L3).
+// Coordinator is what the engine needs of the keeper of a budget (L3).
 type Coordinator interface {
 	// Apply applies c to the budget of that id atomically, by the coordinator's own
 	// clock, and blocks until it answered or ctx is done. An error means that nothing

@@ -54,8 +54,8 @@ type outlook struct {
 // the window began: the mean of a Gamma distribution of the rate.
 const prior = 0.25
 
-// outlook returns what is expected when that much of a window, of which both are
-// nanoseconds, is left.
+// outlook returns what is expected in the rest of a window; left and window are in
+// nanoseconds.
 func (d *demand) outlook(left, window float64, asked int64) outlook {
 	left = max(0, min(left, window))
 	o := outlook{life: left / window, known: d.known || asked > 0}

@@ -16,14 +16,14 @@
 //     command was sent, less what two clocks may part meanwhile; and by what is known of
 //     the coordinator's clock. That is looked at after every wait, and after a suspension
 //     of the machine the clock has moved on (package monotonic).
-//   - Of one window the later term has the say. Answers of an earlier one do not count.
+//   - The later term of a window decides. Answers of an earlier one do not count.
 //   - With slices a window begins without an answer, when it surely has begun by the
-//     coordinator's clock, and is over when it may be. What the escrow did not hear it
-//     does not use, nor anything of a window that began before its memory did.
+//     coordinator's clock, and is over when it may be. The escrow uses nothing that it
+//     did not hear of, nor anything of a window that began before its memory did.
 //
 // # How much of the limit is used
 //
-// One command is under way at a time, and speaks for all who wait. The engine asks ahead
+// One command is under way at a time, and speaks for all that wait. The engine asks ahead
 // of need by the rate of demand and the time that an answer takes, for as much as package
 // sizing learned is worth a command, and for no more than is expected to be asked for
 // before the window ends. Each time that half of the rest of a window has passed it gives
@@ -35,20 +35,20 @@
 //
 // # Tenants
 //
-// With each command the region says what its tenants want and weigh (ledger.Tenants), at the
-// level that its last answer brought them to: units for each weight. It counts of each tenant what
-// was asked for in this window and in the one before. A declared tenant may want its whole
+// With each command the region reports what its tenants want and weigh (ledger.Tenants), at the
+// level that its last answer brought them to: units for each weight. For each tenant it counts
+// what was asked for in this window and in the one before. A declared tenant may want its whole
 // part at any time, so nothing of that is lent while it is not idle; one that is not declared
 // wants the more of both, or anything when it is new. The region splits its part by the same
 // numbers: what a tenant does not want goes to the others.
 //
 // # Without the coordinator
 //
-// What the escrow has is handed on; then requests are refused, with the time until the
-// next attempt. That is never an error, on which a holder might act that knows nothing of
-// other regions. A region of action Nominal goes on with its slice of every window, for
-// as long as it knows where windows begin: clocks part by up to 200 ppm, so windows of
-// a second for about half an hour, and longer ones in proportion.
+// The units in the escrow are handed on; then requests are refused, with the time until
+// the next attempt. That is never an error: a holder that knows nothing of other regions
+// might act on one. A region of action Nominal goes on with its slice of every window,
+// for as long as it knows where windows begin: clocks part by up to 200 ppm, so windows
+// of a second for about half an hour, and longer ones in proportion.
 //
 // Without the escrow the region leases into its own memory, as another holder.
 //

@@ -111,7 +111,7 @@ func (r *Region) dueCall(now int64) (order, int64) {
 // window has begun.
 func (r *Region) dueLease(now int64) (order, int64) {
 	if r.link.cause != nil || r.looking > 0 {
-		return order{}, never // those who look what an answer brought say what they still need
+		return order{}, never // those that look at an answer say what they still need
 	}
 	v, at := r.vault(), now
 	o := r.outlook(now)

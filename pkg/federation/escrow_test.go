@@ -143,9 +143,9 @@ func TestUnitsOfWindowsOfAnotherLengthAreNotHandedOn(t *testing.T) {
 	})
 }
 
-// TestAnEscrowThatLostItsMemoryHasAnotherName flushes the escrow of a window, every unit
-// of which was handed on: sent its total again, it would hand them on a second time. What
-// it was leased ahead of need is forfeited with it, however far the lease has come.
+// TestAnEscrowThatLostItsMemoryHasAnotherName flushes the escrow of a window whose every
+// unit was handed on: sent its total again, it would hand them on a second time. Units
+// leased ahead of need are forfeited with it, however far the lease has come.
 func TestAnEscrowThatLostItsMemoryHasAnotherName(t *testing.T) {
 	const taken, each = 60, time.Millisecond
 	for name, after := range map[string]time.Duration{

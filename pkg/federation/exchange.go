@@ -152,7 +152,7 @@ func (r *Region) noted(v *vault, a answer, err error) {
 // longestAway is the longest time between two attempts to reach an escrow.
 const longestAway = time.Second
 
-// done ends an order: those who wait look whether it brought what they need.
+// done ends an order: those that wait look whether it brought what they need.
 func (r *Region) done() {
 	r.busy = false
 	r.settle()

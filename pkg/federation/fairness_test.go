@@ -11,8 +11,8 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// TestTenantsShareByWeightOverRegions has two tenants in one region and one in the other,
-// all of which want everything. The first weighs as much as the others together.
+// TestTenantsShareByWeightOverRegions has two tenants in one region and one in the other.
+// All want everything. The first weighs as much as the others together.
 func TestTenantsShareByWeightOverRegions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(0)

@@ -107,8 +107,8 @@ func (t *trip) observe(d int64) {
 // most returns how long a command takes that is not quick.
 func (t *trip) most() float64 { return t.mean + 2*t.deviation }
 
-// dry is that there was nothing for those who need that much: until then nothing is asked
-// for, and ask is when it may be worth to ask again.
+// dry notes that there was nothing for those that need least units. Nothing is asked for
+// before until, and ask is when it may be worth asking again.
 type dry struct {
 	least      int64
 	until, ask int64

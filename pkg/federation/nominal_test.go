@@ -58,7 +58,7 @@ func TestSlicesKeepServing(t *testing.T) {
 }
 
 // TestSlicesAreNotUsedOfWindowsThatBeganBefore starts a region in the middle of a window,
-// of which a process before it may have used the slice.
+// whose slice a process before it may have used.
 func TestSlicesAreNotUsedOfWindowsThatBeganBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(0)

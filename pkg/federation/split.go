@@ -23,7 +23,7 @@ type portion struct {
 	rate  limiter.Rate // of the budget
 	index int64        // of the window
 	at    limiter.Instant
-	units int64 // in hand, of which the request gets all or a part
+	units int64 // in hand; the request gets all or a part
 	more  int64 // that the region may still get
 }
 

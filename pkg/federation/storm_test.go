@@ -151,7 +151,7 @@ func (s *storm) live(ctx context.Context, member int) {
 	s.outages += r.Stats().Outages
 }
 
-// skew makes a clock fast by so many millionths.
+// skew makes a clock fast by ppm millionths.
 func (s *storm) skew(ctx context.Context, c *monotonic.Clock, ppm int64) {
 	const tick = 5 * time.Millisecond
 	for wait(ctx, tick) && ctx.Err() == nil {

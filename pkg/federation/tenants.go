@@ -22,8 +22,8 @@ type tenant struct {
 const absent = int64(-1)
 
 // wants returns what the tenant is taken to want of the window. Nothing is lent of the part of
-// one that is declared, however little it asked for. Of one that was not there in the
-// window before nothing is known.
+// one that is declared, however little it asked for. Nothing is known of one that was not
+// there in the window before.
 func (t *tenant) wants() ledger.Tenant {
 	wants := limiter.MaxLimit
 	if !t.declared && t.before != absent {
@@ -73,7 +73,7 @@ func (l tenants) next() tenants {
 }
 
 // satisfied returns those that want less by weight of that many units than others get. The
-// one who asks now is not among them, nor one that is not declared and did not ask in the
+// one that asks now is not among them, nor one that is not declared and did not ask in the
 // window yet.
 func (l tenants) satisfied(units int64, asks string) (out tenants) {
 	var sharing tenants

@@ -108,7 +108,7 @@ type asker struct {
 	name   string
 }
 
-// begin opens the next window, and returns who asks in it.
+// begin opens the next window, and returns those that ask in it.
 func (w *town) begin() (all []asker) {
 	w.index++
 	for i, r := range w.places {

@@ -99,8 +99,8 @@ func sent(all []*federation.Region) (n int64) {
 	return n
 }
 
-// TestTheWholeLimitIsUsed offers as much as the limit. What is not admitted is stranded in
-// an escrow, or kept for a region that does not want it.
+// TestTheWholeLimitIsUsed offers as much as the limit. Units that are not admitted are
+// stranded in an escrow, or kept for a region that does not want them.
 func TestTheWholeLimitIsUsed(t *testing.T) {
 	for _, o := range []offer{
 		{limit: 300, window: limiter.Second, trip: 2 * time.Millisecond},

@@ -12,7 +12,7 @@ type need struct {
 
 func newNeed() *need { return &need{done: make(chan struct{})} }
 
-// settle has all who wait look again.
+// settle has all waiters look again.
 func (r *Region) settle() {
 	close(r.need.done)
 	r.need.settled = true
@@ -20,7 +20,7 @@ func (r *Region) settle() {
 	r.need = newNeed()
 }
 
-// looked notes that one who looked what an order brought needs no more.
+// looked notes that a waiter that looked at what an order brought needs no more.
 func (r *Region) looked(looks bool) {
 	if !looks {
 		return

@@ -160,7 +160,7 @@ func budget(limit int64, window limiter.Micros, members int) ledger.Params {
 	return p
 }
 
-// nominal gives each member an equal part, of which it lends nothing.
+// nominal gives each member an equal part, and lends nothing of it.
 func nominal(p ledger.Params) ledger.Params {
 	p.Slices = true
 	for i := range p.Members {

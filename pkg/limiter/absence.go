@@ -27,8 +27,8 @@ type Shares struct {
 	At []Instant // of each holder, in order
 }
 
-// back returns how much of an amount belongs to those who were back before the instant from
-// and whose promise was not over at the instant to.
+// back returns how much of an amount belongs to those that were back before the instant
+// from and whose promise was not over at the instant to.
 func (a *Absence) back(amount int64, from, to Instant) int64 {
 	all := amount
 	if a.Whole == 0 || from <= a.Whole {
@@ -80,8 +80,8 @@ func divided(amount, parts, of int64) (quotient, rest int64) {
 	return int64(q), int64(r)
 }
 
-// concerns reports whether a window of the rate has begun in the absence: who acts without
-// the store begins with a window.
+// concerns reports whether a window of the rate has begun in the absence: a holder that
+// acts without the store begins with a window.
 func (a *Absence) concerns(r Rate, now Instant) bool {
 	return r.start(r.index(a.From-1)+1) <= min(now, a.Until)
 }
@@ -98,8 +98,8 @@ func (m *Memory) present(amount int64, start Instant) int64 {
 	return left
 }
 
-// presentSince is present for a sliding sum: of those who were back in a window that had
-// ended when the time began that the sum looks back on. Until then each may have
+// presentSince is present for a sliding sum: of those that were back in a window that
+// had ended when the time began that the sum looks back on. Until then each may have
 // admitted its share in that time.
 func (m *Memory) presentSince(r Rate, now Instant) int64 {
 	left, over := r.Limit, r.start(r.index(now.Add(-r.Window)))

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// away is an absence from 1 s on of holders of which one in four is back at 12.5 s and another
-// at 22.5 s, until 32.5 s.
+// away is an absence of holders from 1 s until 32.5 s. One in four is back at 12.5 s and
+// another at 22.5 s.
 var away = limiter.Absence{
 	From: limiter.Instant(limiter.Second), Until: limiter.Instant(32500 * limiter.Millisecond),
 	Back: []limiter.Shares{{Of: 4, At: []limiter.Instant{limiter.Instant(12500 * limiter.Millisecond), limiter.Instant(22500 * limiter.Millisecond)}}},

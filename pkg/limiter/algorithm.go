@@ -14,8 +14,8 @@ const (
 	// counts in Params.Buckets parts of the window and forgets a part when all of
 	// it is older than the window, so it may admit one part late, never early.
 	SlidingWindow
-	// SlidingLog is SlidingWindow with the exact instant of each grant. Of a limit
-	// above MaxLog it counts in MaxLog parts.
+	// SlidingLog is SlidingWindow with the exact instant of each grant. It counts a
+	// limit above MaxLog in MaxLog parts.
 	SlidingLog
 	// TokenBucket admits at most Burst + Limit·x/Window in every interval of
 	// length x (Turner 1986, RFC 2697).

@@ -207,8 +207,8 @@ func (a *auditor) forget() {
 	}
 }
 
-// spendAlone notes that holders who were cut off spent all they may, until the
-// true instant to. What came before is not held against what follows.
+// spendAlone notes that holders that were cut off spent all they may, until the true
+// instant to. Earlier spending is not held against what follows.
 func (a *auditor) spendAlone(p limiter.Params, to limiter.Instant) {
 	i := a.era(p, to)
 	a.eras[i].from = to

@@ -34,9 +34,9 @@ func (m *Meter) drainTo(now Instant, drain, floor int64) int64 {
 	return max(floor, m.Used-elapsed*drain)
 }
 
-// settle brings the bucket to now. What happened before the memory began filled
-// the bucket, for all that is known. (Where another rate may admit alone, it may
-// have filled it beyond the brim: that is not made good.)
+// settle brings the bucket to now. Grants from before the memory began are taken to
+// have filled the bucket. (Where another rate may admit alone, it may have filled it
+// beyond the brim: that is not made good.)
 func (p *Params) settle(m *Meter, now Instant, memory *Memory) {
 	_, drain := m.pace()
 	level, at := m.drainTo(now, drain, int64(p.Lifetime)*drain), max(m.Index, int64(now))

@@ -29,7 +29,7 @@ type Command struct {
 	Op      Op
 	Min     int64   // Take: the least useful amount, at least 1
 	Want    int64   // Take: the most wanted, at least Min; Return: the amount given back
-	Tenant  string  // who asks or gives back, when Params.Fairness splits the limit
+	Tenant  string  // that asks or gives back, when Params.Fairness splits the limit
 	Windows Windows // Return: the windows of the grant
 	At      Instant // Return: the instant of the grant, Result.Now
 	// First says that the holder did not lease in the open windows yet. It is

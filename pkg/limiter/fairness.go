@@ -22,8 +22,8 @@ const (
 // The zero value splits nothing.
 //
 //   - The limit comes first: no guarantee lifts it.
-//   - What a declared tenant that shares the window has not used of its guarantee is
-//     kept for it until the window ends.
+//   - The unused guarantee of a declared tenant that shares the window is kept for it
+//     until the window ends.
 //   - A tenant gets the rest of its own guarantee, as far as that leaves what is
 //     kept for the declared ones.
 //   - Beyond its guarantee a tenant gets what nobody's guarantee needs, the other

@@ -11,7 +11,7 @@ import (
 // instances is how many random worlds of tenants each theorem is checked on.
 const instances = 20_000
 
-// A split is one window shared by tenants of which some are declared.
+// A split is one window shared by tenants, some of them declared.
 type split struct {
 	params   limiter.Params
 	state    limiter.State
@@ -143,9 +143,9 @@ func (w *split) guarantee(i int) int64 {
 
 // TestFairnessTheorems checks, in windows in which all tenants are known that want
 // something, that the limit holds (T1), that each gets its guarantee (T2), that nothing is
-// withheld that nobody is entitled to (T3), and that two who want more are apart by a
-// request each (T4). Entitled is who asked for something, lately, and with Reserve each
-// declared tenant.
+// withheld that nobody is entitled to (T3), and that two that want more are apart by a
+// request each (T4). A tenant that asked for something lately is entitled, and with
+// Reserve each declared one.
 func TestFairnessTheorems(t *testing.T) {
 	for _, reserve := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reserve=%t", reserve), func(t *testing.T) {

@@ -143,8 +143,8 @@ func larger(a, b *big.Rat) *big.Rat {
 	return a
 }
 
-// tokens is a bucket of tokens that is refilled up to its capacity. What may flow in
-// while grants wait to be spent is taken off the capacity.
+// tokens is a bucket of tokens that is refilled up to its capacity. The most that
+// flows in while grants wait to be spent is taken off the capacity.
 type tokens struct {
 	rate, capacity, level *big.Rat
 	at                    limiter.Instant
@@ -247,7 +247,7 @@ type grants struct {
 
 func (g *grants) left(now limiter.Instant) int64 { return g.leftAfter(now, 0) }
 
-// leftAfter returns what is left when each grant counts so much longer.
+// leftAfter returns what is left when each grant counts for that much longer.
 func (g *grants) leftAfter(now limiter.Instant, longer limiter.Micros) int64 {
 	left := g.limit
 	for _, e := range g.log {

@@ -19,13 +19,13 @@ type Params struct {
 	// LeakyBucket only.
 	MaxDelay Micros
 	// Lifetime is how long after the grant a unit may be spent; 0 when it is spent
-	// at once. What the algorithm promises holds for the instants of spending,
-	// whenever within the lifetime they are. Time-coupled algorithms only.
+	// at once. The algorithm's promise holds for the instants of spending, whenever
+	// within the lifetime they are. Time-coupled algorithms only.
 	Lifetime Micros
 	// Fairness splits the window over tenants. FixedWindow with one rate only.
 	Fairness Fairness
 	// Since is when the store took the limit over from another one, on its own
-	// clock: what was granted before, it does not know. 0 when it never did.
+	// clock: it does not know what was granted before. 0 when it never did.
 	Since      Instant
 	Generation int64 // of the policy, 0 to MaxGeneration
 	// Retention is how the store keeps the counter.

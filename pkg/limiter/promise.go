@@ -14,8 +14,8 @@ import (
 //	LeakyBucket                what may wait, and the limit that flows out meanwhile
 //
 // Where one rate that admits is enough it is what all of them admit in that time,
-// since each grant is charged in full to one of them. What would be beyond the
-// largest int64 is that.
+// since each grant is charged in full to one of them. A result beyond the largest
+// int64 is that.
 func (p Params) MostPerWindow(r Rate) int64 {
 	if !p.Any {
 		return p.mostIn(r.Window, r)

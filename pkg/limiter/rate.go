@@ -11,7 +11,7 @@ const (
 	MaxWindow = 744 * 3600 * Second // 31 days
 	MaxOffset = 8 * Day             // of windows, either way
 
-	// MaxExact is the largest integer of which a Lua number knows the next.
+	// MaxExact is the largest integer whose successor a Lua number represents.
 	MaxExact = int64(1)<<53 - 1
 
 	MaxGeneration = MaxExact

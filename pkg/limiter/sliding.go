@@ -1,8 +1,8 @@
 package limiter
 
 // A sliding sum counts each grant from when it was made until a window after the
-// last instant at which it may be spent. Whatever the instants of spending are,
-// in every interval of length Window at most Limit is then spent.
+// last instant at which it may be spent. For any instants of spending, at most Limit
+// is then spent in every interval of length Window.
 
 // MaxLog is the limit up to which SlidingLog counts by exact instants, and the
 // number of parts of a window in which it counts above. It bounds the entries of a

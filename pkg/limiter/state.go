@@ -11,7 +11,7 @@ type State struct {
 	// Expires is the last instant at which a time-coupled grant may be spent.
 	Expires Instant
 	// Began is when an edit last replaced or changed meters that have no windows, 0
-	// for never. What was granted up to then is no longer distinguished.
+	// for never. Grants up to then are no longer distinguished.
 	Began Instant
 
 	// Pulse is the number of the shortest window, Asked how many holders took
@@ -34,8 +34,8 @@ type Meter struct {
 	// lies ahead when the level does not drain before, and of a sliding sum the
 	// newest instant it was brought to.
 	Index int64
-	// Used is what was granted in the window, returns taken off; of a bucket its
-	// level, of which Rate.pace is the measure; of a sliding sum 0.
+	// Used is what was granted in the window, returns taken off; for a bucket its
+	// level, in the measure of Rate.pace; for a sliding sum 0.
 	Used int64
 	// Log holds what a sliding sum has granted, oldest first. It is not written to.
 	Log []Entry

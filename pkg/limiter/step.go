@@ -15,12 +15,12 @@ package limiter
 //
 // Peek answers as Take does and changes nothing. Reset forgets what was granted.
 //
-// An edit never opens a second budget beside the first; see adopt. Whoever ports
-// Step follows its files in this order: calendar.go, sliding.go and bucket.go know
-// one meter, adopt.go brings the meters to now, take.go and giveback.go read and
-// charge them, fairness.go splits a window. Every number stays below 2^53 in
-// between, quotients are of integers and rounded as floorDiv, ceilDiv and, of what
-// is not negative, / say. State holds what has to be kept of a key, for KeepFor.
+// An edit never opens a second budget beside the first; see adopt. A port of Step
+// follows its files in this order: calendar.go, sliding.go and bucket.go know one
+// meter, adopt.go brings the meters to now, take.go and giveback.go read and charge
+// them, fairness.go splits a window. Every number stays below 2^53 in between,
+// quotients are of integers and rounded as floorDiv, ceilDiv and, when not negative,
+// / say. State holds what has to be kept of a key, for KeepFor.
 func (p Params) Step(s State, now Instant, c Command) (State, Result) {
 	if p.Generation < s.Generation {
 		return s, Result{Reason: StaleGeneration, Algorithm: s.Algorithm, Windows: s.Windows(now), Now: now}

@@ -35,8 +35,8 @@ func (p *Params) recall(m *Meter, old *State, now Instant) {
 	m.note(p.spentBy(m.Rate, now), old.spent(now, 0))
 }
 
-// spent returns the most that may have been spent in so long a time up to now, by
-// the meter with the most. All that was granted has expired.
+// spent returns the most that may have been spent in the span up to now, by the meter
+// with the most. All that was granted has expired.
 func (s *State) spent(now Instant, span Micros) int64 {
 	var most int64
 	for i := range s.Slice() {
@@ -53,7 +53,7 @@ func (m *Meter) spent(a Algorithm, now Instant, span Micros) int64 {
 		}
 		return max(used, min(MaxExact/m.Limit, ceilDiv(int64(span), int64(m.Window)))*m.Limit)
 	}
-	// What was granted in the time has drained in it, or is still in the bucket.
+	// Units granted in the time have drained in it, or are still in the bucket.
 	cost, drain := m.pace()
 	level := m.drainTo(now, drain, 0)
 	if int64(span) > (MaxExact-level)/drain {

@@ -37,9 +37,9 @@ func (s *State) count(c *Command) {
 	}
 }
 
-// fairPart returns what one holder is granted of what is left: an equal part with
-// those who leased in the window before and did not yet in this one. So a large
-// fleet does not leave a budget with the few who ask first.
+// fairPart returns how much one holder is granted of the rest: an equal part with
+// those that leased in the window before and did not yet in this one. So a large
+// fleet does not leave a budget with the few that ask first.
 func (s *State) fairPart(left int64) int64 {
 	return ceilDiv(left, max(0, s.Before-s.Asked)+1)
 }
@@ -89,8 +89,8 @@ func (p *Params) read(s *State, now Instant, amount int64, c *Command) reading {
 // never is longer than any wait.
 const never = Micros(MaxExact)
 
-// either reports whether one meter that admits is enough. Of windows that an edit
-// left in force, all have to.
+// either reports whether one meter that admits is enough. All windows that an edit
+// left in force have to.
 func (p *Params) either(s *State) bool {
 	if !p.Any || p.Algorithm.machine() != s.Algorithm.machine() || s.N != len(p.Rates) {
 		return false
@@ -113,7 +113,7 @@ func (r reading) and(o reading) reading {
 	return binding
 }
 
-// or combines the readings of meters of which one has to admit.
+// or combines the readings of meters when one has to admit.
 func (r reading) or(o reading) reading {
 	binding := r
 	if o.left > r.left || o.left == r.left && o.resets < r.resets {
@@ -179,7 +179,7 @@ func (p *Params) charge(s *State, now Instant, amount int64, memory *Memory) Mic
 }
 
 // Charge returns s after units were granted at the instant now, whether or not there was
-// room for them. What it leaves is never more than if they had been granted before.
+// room for them. It never leaves more than if they had been granted before.
 func (p Params) Charge(s State, now Instant, units int64) State {
 	next := s
 	p.adopt(&next, now, &Memory{})

@@ -235,7 +235,7 @@ func TestPromisesHoldOnRandomTimelines(t *testing.T) {
 }
 
 // TestPromisesHoldInEveryShortHistory walks through all that can happen in a few
-// steps to pairs of tiny policies, from one of which to the other is edited.
+// steps to pairs of tiny policies, the first edited into the second.
 func TestPromisesHoldInEveryShortHistory(t *testing.T) {
 	const steps = 6
 	policies := map[string]limiter.Params{

@@ -7,8 +7,8 @@ import (
 
 // waterFill returns the weighted max-min split of a budget over demands: the level
 // λ is raised, and each gets min(demand, weight · λ), until the budget is spent or
-// every demand met (Bertsekas and Gallager, Data Networks, 6.5.2). What rounding
-// down leaves drips on the unmet demands, one each, in order.
+// every demand met (Bertsekas and Gallager, Data Networks, 6.5.2). The remainder of
+// rounding down goes to the unmet demands, one each, in order.
 func waterFill(budget int64, weights, demands []int64) []int64 {
 	got := make([]int64, len(demands))
 	left, unmet := budget, indices(len(demands))

@@ -9,7 +9,7 @@ import (
 )
 
 // A world is one key, everything that can happen to the store around it, and an
-// auditor who counts what was granted without looking at the key's state.
+// auditor that counts what was granted without looking at the key's state.
 type world struct {
 	now    limiter.Instant
 	params limiter.Params
@@ -264,7 +264,7 @@ func (w *world) forget() {
 	}
 }
 
-// handOver lets d pass unserved and keeps the state, while holders who are cut off
+// handOver lets d pass unserved and keeps the state, while holders that are cut off
 // spend every window that begins meanwhile.
 func (w *world) handOver(d limiter.Micros) {
 	gap := limiter.Gap{From: w.now, To: w.now.Add(d) + 1}

@@ -3,11 +3,11 @@ package monotonic
 import "time"
 
 // WatchInterval is how often the watchdog looks where the kernel does not report
-// resumes. What is done between a resume and the next look is the residue that remains
+// resumes. The actions between a resume and the next look are the residue that remains
 // of a suspension.
 const WatchInterval = 10 * time.Millisecond
 
-// A watcher is one who needs the watchdog.
+// A watcher is a user of the watchdog.
 type watcher struct {
 	jumped func() // nil: it reads the clock anyway
 }

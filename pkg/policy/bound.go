@@ -26,8 +26,8 @@ func (l *Limit) Carry(p *Policy) int64 {
 }
 
 // AtOnce returns the most that the limit admits at once by these rates, its own or
-// those of an override: a request that costs more is always refused. Of a burst it
-// is what is left by what flows in during the lifetime of credits; see
+// those of an override: a request that costs more is always refused. For a burst it
+// is the burst less what flows in during the lifetime of credits; see
 // limiter.Params.Lifetime.
 func (l *Limit) AtOnce(rates []limiter.Rate) int64 {
 	var least, most int64 = math.MaxInt64, 0
@@ -49,8 +49,8 @@ func (l *Limit) AtOnce(rates []limiter.Rate) int64 {
 	return least
 }
 
-// flow returns how many units of the rate pass in that long, at most the largest
-// int64; extra is added to the numerator, of which Window is the denominator.
+// flow returns how many units of the rate pass in the length, at most the largest
+// int64; extra is added to the numerator, above the denominator Window.
 func flow(r limiter.Rate, length limiter.Micros, extra int64) int64 {
 	high, low := bits.Mul64(uint64(r.Limit), uint64(length))
 	low, carry := bits.Add64(low, uint64(extra), 0)

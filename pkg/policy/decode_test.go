@@ -154,8 +154,8 @@ func TestWhatIsNoSnapshotIsRefusedAsAWhole(t *testing.T) {
 	}
 }
 
-// TestTheLastGoodVersionStays adopts a snapshot of which everything is refused after one
-// of which nothing was.
+// TestTheLastGoodVersionStays adopts a snapshot whose every part is refused after one
+// that had no part refused.
 func TestTheLastGoodVersionStays(t *testing.T) {
 	unknown := []string{`"name":"b",`, `"name":"b","hours":[9,17],`, `"pool":{`, `"pool":{"weight":2,`, `"cluster"`, `"pools":[{}],"cluster"`}
 	for name, tc := range map[string]struct {

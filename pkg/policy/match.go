@@ -11,9 +11,9 @@ func (l *CompiledLimit) Matches(r *Request) bool {
 	return (l.matches.none() || l.matches.inAnyReading(r)) && !l.exempt.inEveryReading(r)
 }
 
-// matchers are the entries of a list, of which one has to match.
+// matchers are the entries of a list; one has to match.
 type matchers struct {
-	byPath []matcher // asked again for each reading of a path, of which clients choose how many
+	byPath []matcher // asked again for each reading of a path; clients choose how many
 	others []matcher // say the same of all readings
 }
 
@@ -177,7 +177,7 @@ func (m *matcher) matchesTarget(r *Request) bool {
 	return true
 }
 
-// matchesSender compares whom the request comes from.
+// matchesSender compares the sender of the request.
 func (m *matcher) matchesSender(r *Request) bool {
 	if len(m.networks) > 0 && !m.client.within(r.http, m.networks) {
 		return false

@@ -13,7 +13,7 @@ type Pool struct {
 	Generation int64  `json:"generation"` // orders the versions of the name; coordinators refuse lower ones
 
 	Mode Mode `json:"mode"`
-	// Coordinator is who divides the limit: the leading controller, or a program in
+	// Coordinator is what divides the limit: the leading controller, or a program in
 	// the store.
 	Coordinator Store `json:"coordinator"`
 

@@ -9,11 +9,11 @@ import (
 
 // A reading is a path as an app may understand it. Apps get paths byte for byte and
 // differ in what they make of them: one decodes and resolves dot segments, another
-// compares what was sent, a third drops the parameters of segments. What lifts a limit
-// has to hold in all readings, and what sets one in any.
+// compares what was sent, a third drops the parameters of segments. A match that lifts
+// a limit has to hold in all readings, and one that sets a limit in any.
 
 // steps are what apps make of a path. They do so in any order, and some more than once:
-// what a gateway or a mount point has read, the next router reads again.
+// the next router reads again what a gateway or a mount point has read.
 var steps = [...]func(string) string{decode, withoutParams, withoutBackslashes, withoutEmpty, withoutDots}
 
 // Bounds of what a client can make us compare: paths that people write have a handful of

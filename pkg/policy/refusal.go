@@ -108,8 +108,8 @@ func (s *Snapshot) Keep(before *Snapshot, refused Refusals) {
 	}
 }
 
-// keepPolicy reports whether before has the policy. That s has it, too, is a defect of
-// whoever wrote s, which Validate would then name.
+// keepPolicy reports whether before has the policy. If s has it, too, that is a defect
+// of the writer of s, which Validate would then name.
 func (s *Snapshot) keepPolicy(before *Snapshot, r *Refusal) bool {
 	named := func(p, q Policy) int { return p.compare(&q) }
 	want := Policy{Namespace: r.Namespace, Name: r.Name}

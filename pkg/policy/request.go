@@ -39,9 +39,9 @@ type Entry struct{ Key, Value string }
 
 // NewDescriptor returns the view limits have of a descriptor, such as a call of
 // Envoy's rate limit service carries. Only Match.Descriptors match it, and a limit
-// without a match applies to it. Of keys it has the parts of type DescriptorKey; it
-// lacks every other. Of entries with the same key the first counts. The request keeps
-// entries.
+// without a match applies to it. It has the parts of keys of type DescriptorKey, and
+// lacks every other. The first of several entries with the same key counts. The
+// request keeps entries.
 func NewDescriptor(entries []Entry) Request {
 	return Request{entries: entries}
 }

@@ -11,8 +11,8 @@ func responding(r policy.Response) policy.Snapshot {
 	return valid(func(p *policy.Policy) { p.Response = r })
 }
 
-// TestAPolicyThatSaysNothingRespondsByDefault checks both of what sidecars are sent that
-// know of responses and of what those read that do not.
+// TestAPolicyThatSaysNothingRespondsByDefault checks both what is sent to sidecars that
+// know of responses and what is read by those that do not.
 func TestAPolicyThatSaysNothingRespondsByDefault(t *testing.T) {
 	for name, s := range map[string]policy.Snapshot{
 		"nothing":     responding(policy.Response{}),

@@ -10,7 +10,7 @@ const (
 	SecretSentinelUsername = "sentinel-username" // of Sentinels, which have users of their own
 	SecretSentinelPassword = "sentinel-password"
 
-	SecretAuthority   = "ca.crt"  // PEM, of who signs the server's certificate; the system's when missing
+	SecretAuthority   = "ca.crt"  // PEM, of the signer of the server's certificate; the system's when missing
 	SecretCertificate = "tls.crt" // PEM, of the client
 	SecretPrivateKey  = "tls.key" // PEM, of the client
 )

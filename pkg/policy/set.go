@@ -35,7 +35,7 @@ func Compile(s Snapshot) (*Set, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	s.Policies = slices.Clone(s.Policies) // the responses of which are filled in
+	s.Policies = slices.Clone(s.Policies) // their responses are filled in
 	set := &Set{Snapshot: s, byName: make(map[limitName]*CompiledLimit)}
 	for i := range s.Policies {
 		p := &s.Policies[i]

@@ -30,7 +30,7 @@ type Policy struct {
 	Draining    bool            `json:"draining,omitempty"`
 	Consistency Consistency     `json:"consistency"`
 	// ResetAt is when a counter of the policy was set back last, on the store's clock; 0
-	// for never. What a store refused before it may grant again.
+	// for never. A store may grant again what it refused before.
 	ResetAt limiter.Instant `json:"resetAt,omitempty"`
 
 	// OnStoreUnavailable decides requests when credits in hand are spent and the
@@ -100,7 +100,7 @@ const (
 	Strict     ConsistencyMode = "Strict"     // once a request
 )
 
-// SizeType says who chooses how much a lease asks for.
+// SizeType says how the size of a lease is chosen.
 type SizeType string
 
 // The ways to size a lease.

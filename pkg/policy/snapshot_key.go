@@ -38,7 +38,7 @@ type KeyPart struct {
 // several values of a part is shared where to lack it would be skipped.
 type OnMissing string
 
-// What happens to requests without the key.
+// The ways to treat requests without the key.
 const (
 	Shared OnMissing = "Shared" // all of them share one counter
 	Skip   OnMissing = "Skip"   // the limit does not apply

@@ -59,7 +59,7 @@ type QueryMatch struct {
 }
 
 // A ClaimMatch compares a claim of a JSON Web Token that nobody has verified: Exact,
-// RegularExpression or Present. Of a claim that is a list one entry has to match.
+// RegularExpression or Present. If the claim is a list, one entry has to match.
 type ClaimMatch struct {
 	Type   MatchType `json:"type"`
 	Header string    `json:"header"` // that carries the token

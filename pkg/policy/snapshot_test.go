@@ -95,7 +95,7 @@ func full() policy.Snapshot {
 	})
 }
 
-// reset returns a snapshot with a policy of which a counter was set back.
+// reset returns a snapshot with a policy that had a counter set back.
 func reset() policy.Snapshot {
 	return valid(func(p *policy.Policy) { p.ResetAt = 1_800_000_000_000_000 })
 }

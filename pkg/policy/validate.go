@@ -36,7 +36,7 @@ var (
 )
 
 // Validate reports everything that is wrong with s, each with the path of its
-// field. Whatever it accepts, Compile compiles.
+// field. Compile compiles all that it accepts.
 func (s *Snapshot) Validate() error {
 	var p problems
 	s.validateFrame(&p)

@@ -11,9 +11,9 @@ const MaxBudgetID = 128
 
 var budgetID = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)*$`)
 
-// validateBudget refuses what a budget, which is one counter of plain windows that
-// only the controller leases from, cannot be. Of a store that is being drained nothing
-// is asked.
+// validateBudget refuses what a budget cannot be: it is one counter of plain windows
+// that only the controller leases from. Nothing is asked of a store that is being
+// drained.
 func (l *Limit) validateBudget(errs *problems, path string, p *Policy) {
 	if len(l.Budget.ID) > MaxBudgetID || !budgetID.MatchString(l.Budget.ID) {
 		errs.add(path+".budget.id", "is %q: use 1 to %d lower-case letters, digits, dashes and dots, in parts that slashes separate", l.Budget.ID, MaxBudgetID)

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// What is weighed against what.
+// The weights and steps of the rules.
 const (
 	roundTrip = 6.0 // cost of asking the store once
 	strand    = 1.0 // cost of a unit that nobody spends
@@ -27,8 +27,8 @@ const (
 	// plenty and scarce are by how many roots of the expected demand a lease exceeds
 	// it, when much of the limit is left over and when little is.
 	plenty, scarce = 0.8, -1.0
-	// A limit of which less than one part in tight is left is scarce; it is not when
-	// so much is left in that part of a window. relief answers of the latter kind
+	// A limit with less than one part in tight left is scarce; it is not when that
+	// much is left in that part of a window. relief answers of the latter kind
 	// outweigh many of the former.
 	tight, relief = 4, 8
 
@@ -91,10 +91,10 @@ func (s Sizer) Scarce() bool { return s.scarcity > math.MaxUint8/2 }
 
 // Lease returns what the next lease asks for, between Low and High.
 //
-// What they are good for is what is asked for while they live. So that is the most:
-// the number that is asked for with a probability that balances what a round trip
-// costs and a stranded unit (the newsvendor's; Arrow, Harris and Marschak 1951).
-// The number of requests varies by about the root of its mean.
+// Units are useful only when they are asked for while they live. So the most is the
+// number that is asked for with a probability that balances the costs of a round trip
+// and of a stranded unit (the newsvendor's; Arrow, Harris and Marschak 1951). The
+// number of requests varies by about the root of its mean.
 func (z Rule) Lease(s Sizer, life float64) int64 {
 	size := z.Size(s)
 	if !(s.forecast > 0) || s.squares == 0 {

@@ -23,9 +23,9 @@ func New(ledger string, members []string) Birth {
 	return Birth{Ledger: ledger, Members: slices.Clone(members)}
 }
 
-// Follow goes on with where the budget is kept now, and whom it lists. One that is kept
-// elsewhere may have been granted units there, and somebody who is not listed any more is
-// not asked what it was granted: neither is vouched for again.
+// Follow goes on with where the budget is kept now, and which members it lists. One that
+// is kept elsewhere may have been granted units there, and a member that is not listed
+// any more is not asked what it was granted: neither is vouched for again.
 func (b Birth) Follow(ledger string, members []string) Birth {
 	switch {
 	case b.Ledger == "" || b.Ledger != ledger || !covers(members, b.Members):

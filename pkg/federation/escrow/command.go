@@ -13,7 +13,7 @@ const (
 	// Take asks for at least Min and at most Want units of the open window.
 	Take Op = iota + 1
 	// Return puts back Want unspent units that were taken in the window of Epoch, which
-	// has to be open still. Whoever sends it sends it once.
+	// has to be open still. It is sent only once.
 	Return
 	// Ask prepares a command for the coordinator: Result.Seq, Epoch, Granted and Holder
 	// are to be sent with it.

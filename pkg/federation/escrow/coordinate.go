@@ -46,8 +46,8 @@ func (s *State) fill(c *Command) {
 	}
 }
 
-// hear takes what the coordinator sends of slices. What a command acknowledged is not
-// exceeded because of an answer to one before.
+// hear takes what the coordinator sends of slices. An answer to an earlier command
+// does not exceed what a command acknowledged.
 func (s *State) hear(g *ledger.Grant) {
 	if g.Seq == s.Seq {
 		s.Next = g.Slice

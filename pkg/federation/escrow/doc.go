@@ -7,19 +7,20 @@
 // When it is lost, what was granted is forfeited: the escrow that begins has another
 // name, and uses slices only of windows that begin later.
 //
-// What keeps the bound. Processes take of a window at most its slice and what all terms
-// granted of it; what they took stays taken until the window is replaced by a later
-// one, and nothing is handed on from the instant on at which the window may be over. A
-// slice is used once: only of a window that began after the memory did. An answer
-// counts only for the escrow that asked, and not when a release was prepared since.
+// How the bound is kept. Processes take of a window at most its slice and what all
+// terms granted of it; what they took stays taken until the window is replaced by a
+// later one, and nothing is handed on from the instant on at which the window may be
+// over. A slice is used once: only of a window that began after the memory did. An
+// answer counts only for the escrow that asked, and not when a release was prepared
+// since.
 //
 // An escrow is of windows of one length, because the indexes of others do not compare:
 // the id under which it is kept names the length too.
 //
 // The clock is the escrow's own. How long a window lasts is counted from an instant of
-// it, so that what is late on the way ends no later. When the clock is set back the
-// window is closed until the coordinator answers again; an answer that was on the way
-// while that happened may count for too long by as much.
+// it, so that an answer that is late on the way ends no later. When the clock is set
+// back the window is closed until the coordinator answers again; an answer that was on
+// the way while that happened may count for too long by as much.
 //
 // The package imports nothing but the standard library, limiter's units of time and
 // the commands of package ledger. It knows no clock, context, goroutine or order of a

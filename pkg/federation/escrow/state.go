@@ -31,7 +31,7 @@ func (s *State) remaining() int64 { return s.Slice + s.Before + s.Granted - s.Ta
 // open reports whether units are handed on.
 func (s *State) open() bool { return s.Latest < s.Ends }
 
-// begin replaces the window, of which nothing is left.
+// begin replaces the window, which has nothing left.
 func (s *State) begin(e ledger.Epoch, ends limiter.Instant) {
 	s.Epoch, s.Ends = e, ends
 	s.Slice, s.Before, s.Granted, s.Taken, s.Asked = 0, 0, 0, 0, 0

@@ -269,7 +269,7 @@ func TestAReturnIsOfTheOpenWindowAndOfWhatWasTaken(t *testing.T) {
 			t.Errorf("of window %d: %d were put back", index, back)
 		}
 	}
-	d.answered(epoch(5, 2), 0) // who took them heard of the earlier term
+	d.answered(epoch(5, 2), 0) // the one that took them heard of the earlier term
 	if back := d.putBack(5, 9); back != 4 || d.Taken != 0 {
 		t.Errorf("%d were put back, of 4", back)
 	}

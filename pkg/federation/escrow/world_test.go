@@ -174,7 +174,7 @@ func (w *world) send(r *region, c escrow.Command) {
 	w.toEscrow = append(w.toEscrow, request{r, c, false})
 }
 
-// lose lets an escrow lose its memory. What was sent to it is still on the way.
+// lose lets an escrow lose its memory. Messages to it are still on the way.
 func (w *world) lose(r *region) {
 	r.state = escrow.State{}
 	r.offset = w.skew()

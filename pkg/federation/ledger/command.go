@@ -122,7 +122,7 @@ type Grant struct {
 	Seq    int64 // of the last Lease or Release of the holder that counts: this one's unless Stale
 	Epoch  Epoch // that is open
 	// Granted is what the holder was granted altogether in Epoch, give-backs taken
-	// off. Of two grants of one epoch the one with the larger Seq is the later.
+	// off. The later of two grants of one epoch is the one with the larger Seq.
 	Granted int64
 	// Slice is what the member may use without asking of each window that begins later
 	// than this one, until it hears otherwise. NowSlice is what it may in this one.

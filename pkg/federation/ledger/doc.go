@@ -6,15 +6,15 @@
 // applies a command with Step, atomically and by its own clock; what a holder makes of
 // the answer is the business of packages escrow and federation.
 //
-// The bound. What all holders were granted of a window and did not give back, and the
-// slices that members use without asking, never exceed the limit. A grant dies with
-// its window. So what all regions admit in a window of the coordinator's clock is at
-// most the limit, for any number of members and holders, whatever is lost, delayed,
-// repeated or reordered on the way: totals are sent instead of differences, so an
-// answer that was lost is sent again, and a number that rises with each command of a
-// holder makes one that is late or repeated change nothing.
+// The bound. The units of a window that all holders were granted and did not give
+// back, and the slices that members use without asking, never exceed the limit. A
+// grant dies with its window. So all regions admit at most the limit in a window of
+// the coordinator's clock, for any number of members and holders, even if messages
+// are lost, delayed, repeated or reordered. Totals are sent instead of differences,
+// so an answer that was lost is sent again. A number that rises with each command of
+// a holder makes one that is late or repeated change nothing.
 //
-// What the bound needs of a holder: it never spends more in a window than the total it
+// The bound needs this of a holder: it never spends more in a window than the total it
 // heard last; before it gives units back it takes them off its own total, and from
 // then on ignores answers to commands that it sent earlier; it spends them only until
 // the remaining lifetime that came with an answer has passed since it sent the

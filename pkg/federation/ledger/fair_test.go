@@ -248,8 +248,8 @@ func TestTwoLevelsShareAsOne(t *testing.T) {
 }
 
 // TestMixedRegionsShareAsOne holds the general case: the tenants of a region want anything.
-// What regions say of them brings each region to what its tenants get of one split over all,
-// a few windows after what they want has changed.
+// The reports of regions on them bring each region to what its tenants get of one split over
+// all, a few windows after what they want has changed.
 func TestMixedRegionsShareAsOne(t *testing.T) {
 	took := map[int]int{}
 	for seed := range uint64(100) {
@@ -288,7 +288,7 @@ func TestMixedRegionsShareAsOne(t *testing.T) {
 type mixed struct {
 	*script
 	regions [][]ledger.Tenant
-	level   []int64 // of which the coordinator answered last
+	level   []int64 // of the coordinator's last answer
 	window  int64
 }
 

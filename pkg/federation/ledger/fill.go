@@ -37,7 +37,8 @@ func fill(claims []claim, whole int64) {
 // divide finds the shares of those that are not settled in what the others leave,
 // which it returns: nominal shares first, then what tenants want that want little, the
 // rest by the weight of the others. When what tenants want does not fit it counts for
-// nothing, and what nominal shares leave goes by weight. What rounding leaves is nobody's.
+// nothing, and what nominal shares leave goes by weight. The remainder of rounding is
+// nobody's.
 func divide(claims []claim, whole int64) int64 {
 	rest, nominal, weights, met, unmet := whole, int64(0), int64(0), int64(0), int64(0)
 	for i := range claims {

@@ -1,6 +1,6 @@
 package ledger
 
-// lease grants units. What was granted already counts, whether the holder heard of it
+// lease grants units. Units granted already count, whether the holder heard of them
 // or not.
 func (s *State) lease(p *Params, m Member, c *Command) Grant {
 	var had, heard int64

@@ -35,7 +35,7 @@ type Member struct {
 	Name   string
 	Weight int64 // 1 to MaxWeight
 	// Nominal is what the member is guaranteed of each window; the sum over all
-	// members is at most Limit. Of it Kept units are never lent to others, even when
+	// members is at most Limit. Kept units of it are never lent to others, even when
 	// the member does not ask: 0 to Nominal.
 	Nominal, Kept int64
 	// Borrowing is the most the member gets beyond Nominal; less than 0 is no bound.
@@ -50,8 +50,8 @@ type Strategy uint8
 const (
 	// FairShare is weighted max-min fairness: what a member wants up to its floor is
 	// kept for it, and what others do not want of theirs is for any member that asks (water
-	// filling; Bertsekas and Gallager, Data Networks, 6.5.2). What a member wants it
-	// says itself, and does not forget from one window to the next.
+	// filling; Bertsekas and Gallager, Data Networks, 6.5.2). A member itself says what it
+	// wants, and does not forget it from one window to the next.
 	FairShare Strategy = iota
 	// FirstCome keeps only what members never lend.
 	FirstCome

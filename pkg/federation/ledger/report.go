@@ -55,8 +55,8 @@ func (c *Closed) use(name string, units int64) {
 	c.Granted += units
 }
 
-// count replaces what a member reported before. The list is copied. What is complete
-// is not replaced by what is not: that was sent before.
+// count replaces what a member reported before. The list is copied. A complete report
+// is not replaced by an incomplete one: that was sent before.
 func (c *Closed) count(name string, u Usage) {
 	c.Usage = slices.Clone(c.Usage)
 	if of := c.member(name); u.Complete || !of.Complete {

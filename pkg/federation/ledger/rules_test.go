@@ -132,7 +132,7 @@ func TestACommandFromBeforeASliceGrewAcknowledgesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatTenantsWantIsDueFirst has two members of which each wants all.
+// TestWhatTenantsWantIsDueFirst has two members that each want all.
 func TestWhatTenantsWantIsDueFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b    ledger.Tenants

@@ -47,8 +47,8 @@ func (s *State) claims(p *Params) ([]claim, int64) {
 	return claims, whole
 }
 
-// claim returns what a member has for certain and can make use of. What it never
-// lends is certain, unless memories before left less than all nominal shares.
+// claim returns what a member has for certain and can make use of. The units it never
+// lends are certain, unless memories before left less than all nominal shares.
 func (s *State) claim(p *Params, m Member, certain bool) claim {
 	c := claim{weight: m.Weight, unmet: m.Weight, nominal: m.Nominal, has: s.has(p, m)}
 	var wants int64

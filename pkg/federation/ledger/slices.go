@@ -17,8 +17,8 @@ func (p *Params) slice(m Member) int64 {
 // uses returns what a member may be using without asking of this window or the next.
 func (t *Standing) uses() int64 { return max(t.Slice, t.Next) }
 
-// sliced returns the slices of a member, and of one never heard of what a memory
-// before may have sent it.
+// sliced returns the slices of a member; for one never heard of, what a memory before
+// may have sent it.
 func (s *State) sliced(p *Params, m Member) int64 {
 	if i, ok := s.standing(m.Name); ok {
 		return s.Standings[i].uses()
@@ -40,15 +40,15 @@ func (s *State) taken(p *Params) int64 {
 	return sum
 }
 
-// spare returns what slices may grow by. What is set aside may be granted without
+// spare returns what slices may grow by. Units set aside may be granted without
 // asking again.
 func (s *State) spare(p *Params) int64 {
 	idle := max(0, s.Reserved-s.Before-s.granted())
 	return max(0, s.Limit-s.taken(p)-idle)
 }
 
-// newcomer returns the standing of a member that this memory did not hear of. What it
-// says that it heard, a memory before sent it.
+// newcomer returns the standing of a member that this memory did not hear of. A
+// memory before sent it what it says that it heard.
 func (s *State) newcomer(p *Params, m Member, c *Command) Standing {
 	meant, said := p.slice(m), c.Slice
 	if said == NoSlice {

@@ -39,8 +39,8 @@ func (s *State) attend(p *Params, m Member, c *Command) *Standing {
 	return t
 }
 
-// want notes what a member asked for altogether. What it says itself counts for more
-// than what it said before.
+// want notes what a member asked for altogether. Its present word counts for more
+// than its earlier one.
 func (t *Standing) want(asked, said int64) {
 	if said == 0 {
 		said = t.Demand

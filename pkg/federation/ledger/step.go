@@ -25,13 +25,13 @@ import "github.com/weir-dev/weir/pkg/limiter"
 // Behind and Mismatched say nothing of any window and let the member keep what it
 // has, so there is nothing in them to take.
 //
-// Whoever ports Step follows its files in this order: window.go brings the state to
-// the open window, account.go and standing.go find what is known of a holder and of
-// its member, slices.go hands slices over, vouch.go finds whether a memory is the first,
-// share.go finds what a member may get, and lease.go, release.go, report.go and
-// reserve.go apply the operation. Lists are
-// ordered by the bytes of their names. Every number stays below 2^53 in between, and
-// every quotient is of integers that are not negative, rounded down.
+// A port of Step follows its files in this order: window.go brings the state to the open
+// window, account.go and standing.go find what is known of a holder and of its member,
+// slices.go hands slices over, vouch.go finds whether a memory is the first, share.go
+// finds what a member may get, and lease.go, release.go, report.go and reserve.go apply
+// the operation. Lists are ordered by the bytes of their names. Every number stays below
+// 2^53 in between, and every quotient is of integers that are not negative, rounded
+// down.
 func (s State) Step(p Params, now limiter.Instant, c Command) (State, Grant) {
 	if reason, wait := s.refuses(&p, now, &c); reason != 0 {
 		return s, Grant{Reason: reason, Slice: c.Slice, Now: now, RetryAfter: wait}

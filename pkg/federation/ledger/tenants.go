@@ -13,16 +13,17 @@ type Tenants struct{ Met, Unmet int64 }
 // Scale is how many levels are one unit for each weight.
 const Scale = 1 << 10
 
-// TenantsAt returns what to say of tenants at a level, of a member with that nominal share,
-// which lifts its tenants before the level does. When all want less those that want most by
-// weight count as unmet, so that a member does not hold on to all that its tenants want.
+// TenantsAt returns what to report of tenants at a level, for a member with that nominal
+// share, which lifts its tenants before the level does. When all want less those that want
+// most by weight count as unmet, so that a member does not hold on to all that its tenants
+// want.
 //
-// What tenants use at a level, the sum of min(wants, weight · level), is a concave function
-// of it. Met + Unmet · level is its tangent from below. So a ledger that divides a window by
-// what all members say takes a step of Newton's method towards the level of one split over
-// all tenants. Once no member speaks of a higher level than that the steps only go up, and
-// each that changes anything passes what another tenant wants: they end at that level, in
-// whatever order members speak (Ortega and Rheinboldt 1970, 13.3).
+// The use of tenants at a level, the sum of min(wants, weight · level), is a concave
+// function of it. Met + Unmet · level is its tangent from below. So a ledger that divides a
+// window by what all members say takes a step of Newton's method towards the level of one
+// split over all tenants. Once no member speaks of a higher level than that the steps only
+// go up, and each that changes anything passes what another tenant wants: they end at that
+// level, in whatever order members speak (Ortega and Rheinboldt 1970, 13.3).
 func TenantsAt(level, nominal int64, list []Tenant) Tenants {
 	if nominal == 0 || len(list) == 0 {
 		return orMost(below(level, Scale, list), list)

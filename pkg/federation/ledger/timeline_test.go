@@ -53,7 +53,7 @@ type process struct {
 	granted, prior int64 // prior is of terms before
 	used           int64
 	slice          int64 // sent last
-	opened         int64 // the latest window of which it used the slice
+	opened         int64 // the latest window whose slice it used
 }
 
 type message struct {

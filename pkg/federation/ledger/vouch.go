@@ -9,8 +9,8 @@ import (
 // members can: each one's cluster remembers the first memory that it met, and was granted
 // nothing by others before. Once all of them say so of this memory, none was before it.
 //
-// Each says whom it takes for members. Otherwise one that was granted units by a memory
-// before, and is listed no more by some, would not be asked.
+// Each says which ones it takes for members. Otherwise one that was granted units by a
+// memory before, and is listed no more by some, would not be asked.
 
 // A Vouch is what a member said of the present memory.
 type Vouch struct {
@@ -35,7 +35,7 @@ func (s *State) vouch(c *Command) {
 }
 
 // vouched reports whether every member vouches for the memory, and means the same ones as
-// the member of c by all. What members said of the memory before says nothing of it.
+// the member of c by all. Vouches for the memory before say nothing of it.
 func (s *State) vouched(p *Params, c *Command) bool {
 	if s.Term != c.Memory.Term {
 		return false

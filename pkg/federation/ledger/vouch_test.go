@@ -36,7 +36,7 @@ func TestAFirstMemoryServesTheOpenWindow(t *testing.T) {
 	w.params.Members = members("a", "b", "c")
 	expect(t, w.at(30, "a", born(7, 1)), ledger.Amnesia, 1)
 
-	// What was said of a memory says nothing of the next, be it in the window or after it.
+	// Vouches for a memory say nothing of the next, be it in the window or after it.
 	w.params.Members = members("a", "b")
 	before := w.state
 	w.memory = ledger.Memory{Term: 8, Since: base + 40}

@@ -34,8 +34,8 @@ func (s *State) refuses(p *Params, now limiter.Instant, c *Command) (Reason, lim
 	return 0, 0
 }
 
-// advance opens the window of now for the memory of c. What an earlier memory
-// granted of a window that is still open, or had set aside, counts as granted.
+// advance opens the window of now for the memory of c. The units that an earlier
+// memory granted of a window that is still open, or had set aside, count as granted.
 func (s *State) advance(p *Params, now limiter.Instant, c *Command) {
 	index := int64(now) / int64(p.Window)
 	later := c.Memory.Term > s.Term
@@ -97,7 +97,7 @@ func (s *State) close(p *Params, c *Command) {
 	s.Closed = append([]Closed{over}, s.Closed[:min(len(s.Closed), MaxClosed-1)]...)
 }
 
-// quiet returns a window of which nothing was granted but slices. A member never heard
+// quiet returns a window in which nothing was granted but slices. A member never heard
 // of may have used one by what a memory before sent it.
 func (s *State) quiet(p *Params, index int64) Closed {
 	over := Closed{Index: index, Limit: s.Limit}

@@ -57,7 +57,7 @@ func testBroken(t *testing.T, h *harness) {
 	a.fails(t.Context(), t, nil)
 }
 
-// testSuspended waits for one who does not answer, with and without a deadline.
+// testSuspended waits for a coordinator that does not answer, with and without a deadline.
 func testSuspended(t *testing.T, h *harness) {
 	if h.Suspend == nil {
 		t.Skip("nothing suspends it")

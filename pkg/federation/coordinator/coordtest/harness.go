@@ -31,7 +31,7 @@ type holder struct {
 	seq          int64
 	epoch        ledger.Epoch
 	granted      int64
-	born, list   int64 // for which memory, and with whom, its member vouches
+	born, list   int64 // the memory that its member vouches for, and the list of members
 }
 
 // open returns a holder of the first member, in a window that has just begun and lasts
@@ -66,7 +66,7 @@ func (h *harness) holder(t *testing.T, suffix string, p ledger.Params) *holder {
 const soon = 50 * limiter.Millisecond
 
 // month returns the length of a window that begins in a moment and ends long after the
-// test: among the lengths just below the longest, one of which a multiple is soon.
+// test: among the lengths just below the longest, one with a multiple soon.
 func (h *harness) month(t *testing.T) limiter.Micros {
 	t.Helper()
 	p := h.firstCome(1)

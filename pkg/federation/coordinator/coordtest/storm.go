@@ -79,7 +79,7 @@ func (m *holder) sail(ctx context.Context, t *testing.T, sum *totals) {
 type totals struct {
 	mu   sync.Mutex
 	of   map[int64]int64 // guarded by mu
-	busy atomic.Int64    // windows of which half was granted
+	busy atomic.Int64    // windows that had half granted
 }
 
 func (s *totals) add(index, units int64) {
@@ -92,7 +92,7 @@ func (s *totals) add(index, units int64) {
 	}
 }
 
-// awaitBusy waits for another window of which half is granted.
+// awaitBusy waits until half of another window is granted.
 func (s *totals) awaitBusy(t *testing.T) {
 	t.Helper()
 	before := s.busy.Load()

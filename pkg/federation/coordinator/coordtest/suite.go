@@ -30,7 +30,7 @@ type Subject struct {
 	Set func(now limiter.Instant)
 
 	// Forget holds, by name, the ways in which the coordinator can lose what it knows
-	// while it stays, or comes back, in service. Each returns who goes on.
+	// while it stays, or comes back, in service. Each returns the one that goes on.
 	Forget map[string]func() Coordinator
 	// Forfeit holds the ways in which it loses all but what was set aside.
 	Forfeit map[string]func() Coordinator

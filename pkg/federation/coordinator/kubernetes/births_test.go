@@ -69,7 +69,7 @@ func TestALostRecordIsNotABirth(t *testing.T) {
 		}
 	}
 
-	// Who keeps no births takes every budget for an old one.
+	// A coordinator that keeps no births takes every budget for an old one.
 	c := kubernetes.New(kubernetes.Options{Journal: newJournal(), Clock: now.Now})
 	if g := wants(t, newHolder(0), c, p, 1); g.Reason != ledger.Amnesia {
 		t.Errorf("without births: %+v", g)

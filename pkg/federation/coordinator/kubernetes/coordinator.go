@@ -98,7 +98,7 @@ func validate(p ledger.Params, cmd ledger.Command) error {
 	return cmd.Validate()
 }
 
-// Observe implements federation.Coordinator. Of a budget that this memory has not
+// Observe implements federation.Coordinator. For a budget that this memory has not
 // served it returns what the record says, and the zero State when there is none.
 func (c *Coordinator) Observe(ctx context.Context, id string) (ledger.State, error) {
 	if err := ctx.Err(); err != nil {

@@ -37,7 +37,7 @@ type Births interface {
 	Enter(ctx context.Context, id string, window limiter.Micros) error
 }
 
-// unrecorded are the births of who keeps none: any budget may be an old one.
+// unrecorded are the births of a coordinator that keeps none: any budget may be an old one.
 type unrecorded struct{}
 
 func (unrecorded) Known(context.Context, string, limiter.Micros) (bool, error) { return true, nil }
@@ -64,7 +64,7 @@ func (e *ConflictError) Unwrap() error { return e.Cause }
 // A Record is what has to be known of a budget after a crash.
 type Record struct {
 	Window limiter.Micros `json:"window"` // length of the windows
-	Index  int64          `json:"index"`  // of the latest window of which units were set aside
+	Index  int64          `json:"index"`  // of the latest window that units were set aside for
 	Limit  int64          `json:"limit"`  // of that window
 	// Reserved is how many units of the window were set aside, for all memories
 	// altogether.
@@ -88,8 +88,8 @@ type Slice struct {
 }
 
 // Ceased returns the record of a budget that is not kept here any more, so that another
-// hub may keep it from now on. Who keeps it in memory finds out that it was overtaken. Of
-// who keeps it here again the memory begins then, but for the slices.
+// hub may keep it from now on. A coordinator that keeps it in memory finds out that it
+// was overtaken. If one keeps it here again, its memory begins then, but for the slices.
 func (r Record) Ceased() Record {
 	r.Since, r.Writer = limiter.Instant(largest), "nobody"
 	return r
@@ -98,7 +98,7 @@ func (r Record) Ceased() Record {
 // Kept reports whether the record is of a budget that has not ceased to be kept.
 func (r Record) Kept() bool { return int64(r.Since) < largest }
 
-// Ends returns the end of the window of which units were set aside.
+// Ends returns the end of the window that units were set aside for.
 func (r Record) Ends() limiter.Instant {
 	return limiter.Instant((r.Index + 1) * int64(r.Window))
 }

@@ -22,8 +22,8 @@ func newMemory(r Record, version string) *memory {
 	return m
 }
 
-// first returns the record of a budget of which there is none. Its term is above all
-// that a record that somebody deleted can have counted to.
+// first returns the record of a budget that has none. Its term is above all that a
+// record that somebody deleted can have counted to.
 func first(p ledger.Params, now limiter.Instant) Record {
 	return Record{
 		Window: p.Window, Index: int64(now) / int64(p.Window), Limit: p.Limit,

@@ -74,8 +74,8 @@ func TestOlderMemoryIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestLostAnswers loses the answer of every write of a window. What was written counts
-// as set aside: nothing is granted twice, and nothing is forfeited.
+// TestLostAnswers loses the answer of every write of a window. Written units count as
+// set aside: nothing is granted twice, and nothing is forfeited.
 func TestLostAnswers(t *testing.T) {
 	p := params(100, 10)
 	kept, now, c := open(t, p)
@@ -118,7 +118,7 @@ func TestHandOver(t *testing.T) {
 }
 
 // TestDeletedRecord deletes the record while a leader runs. It grants what it set aside,
-// then gives up; who comes next does not serve the open window.
+// then gives up; the next leader does not serve the open window.
 func TestDeletedRecord(t *testing.T) {
 	p := params(100, 10)
 	kept, now, c := open(t, p)
@@ -161,8 +161,8 @@ func TestWritesAreBoundedByBlocks(t *testing.T) {
 	}
 }
 
-// TestSlicesAreWrittenBeforeTheyAreSent crashes the coordinator at every write: who comes
-// next knows all slices that any member was sent.
+// TestSlicesAreWrittenBeforeTheyAreSent crashes the coordinator at every write: the next
+// one knows all slices that any member was sent.
 func TestSlicesAreWrittenBeforeTheyAreSent(t *testing.T) {
 	dice := seeded(t)
 	p := params(100, 10)

@@ -58,9 +58,9 @@ func (b *budget) takeOver(ctx context.Context, p ledger.Params) (Record, string,
 	return r, version, err
 }
 
-// saving returns a call that writes r. What it sets aside counts when the journal says
-// that it is written, and is never taken back when it does not: a write whose answer
-// was lost is found by the next one, which conflicts with it.
+// saving returns a call that writes r. The units set aside count when the journal says
+// that they are written, and are never taken back when it does not: a write whose
+// answer was lost is found by the next one, which conflicts with it.
 func (b *budget) saving(p ledger.Params, r Record) func() {
 	version := b.memory.version
 	return func() {

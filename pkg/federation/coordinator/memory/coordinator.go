@@ -93,9 +93,9 @@ func (c *Coordinator) Observe(ctx context.Context, id string) (ledger.State, err
 	return c.budgets[id], nil
 }
 
-// forget drops the budgets of which nothing is worth keeping and that nobody asked for in
-// as long as the longest window lasts. No window is served again of which grants are
-// forgotten so, also when the clock is set back.
+// forget drops the budgets with nothing worth keeping that nobody asked for during the
+// length of the longest window. No window whose grants are forgotten so is served again,
+// also when the clock is set back.
 func (c *Coordinator) forget(now limiter.Instant) {
 	for id, s := range c.budgets {
 		if s.KeepFor(now) == 0 && now.Sub(s.Latest) > limiter.MaxWindow {

@@ -22,8 +22,8 @@ type record struct {
 	tenants []said
 }
 
-// What is said of tenants comes with the weight it was said with: scripts of versions that
-// do not know it leave it behind.
+// said is what a member said of its tenants, with the weight it was said with: scripts of
+// versions that do not know it leave it behind.
 type said struct {
 	member string
 	weight int64

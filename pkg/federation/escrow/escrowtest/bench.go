@@ -10,8 +10,8 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// Benchmark takes units of one budget, one after another and by 16 callers of which
-// each waits for its answer.
+// Benchmark takes units of one budget, one after another and by 16 callers that each
+// wait for their answer.
 func Benchmark(b *testing.B, e Escrow) {
 	for _, callers := range []int{1, 16} {
 		b.Run(fmt.Sprint("callers=", callers), func(b *testing.B) {

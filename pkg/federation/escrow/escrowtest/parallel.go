@@ -12,8 +12,8 @@ import (
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 )
 
-// testParallel lets 200 processes share one escrow, of which some bring more than was
-// granted before. All of it is taken, and no more.
+// testParallel lets 200 processes share one escrow. Some bring more than was granted
+// before. All of it is taken, and no more.
 func testParallel(t *testing.T, h *harness) {
 	const processes, limit = 200, 2000
 	r := h.region(t)

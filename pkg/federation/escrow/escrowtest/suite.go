@@ -26,10 +26,10 @@ type Subject struct {
 	// may be before the one that it shows.
 	Set func(now limiter.Instant)
 	// Forget holds, by name, the ways in which the escrow can lose what it knows while
-	// it stays, or comes back, in service. Each returns who goes on.
+	// it stays, or comes back, in service. Each returns the one that goes on.
 	Forget map[string]func() Escrow
 	// Keep holds, by name, the ways in which it is restarted and knows as much as before.
-	// Each returns who goes on.
+	// Each returns the one that goes on.
 	Keep map[string]func() Escrow
 	// Break makes the escrow unavailable for good; nil when nothing can.
 	Break func()

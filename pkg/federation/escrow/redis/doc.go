@@ -9,20 +9,20 @@
 // # What is remembered
 //
 // A memory belongs to one instance of a server, which is known by its replication ID:
-// that is new with every start of the process and every promotion. Who finds the
-// memory of another instance, or none, begins another: with another name, under which
-// nothing was granted yet. What was granted before is forfeited, and slices are used
-// of windows only that begin later: a restart, a failover, a restore and a flush
+// that is new with every start of the process and every promotion. A command that
+// finds the memory of another instance, or none, begins another: with another name,
+// under which nothing was granted yet. Earlier grants are forfeited, and slices are
+// used only of windows that begin later: a restart, a failover, a restore and a flush
 // hand on nothing twice.
 //
 // # What is not
 //
 // Two primaries during a split brain are two escrows: what each hands on was granted
-// to it, but both may use the slice, and of a memory that was restored within one
-// instance by hand nothing is noticed. The server's clock is not a monotonic one: see
-// package escrow.
+// to it, but both may use the slice. A memory that was restored within one instance
+// by hand is not noticed. The server's clock is not a monotonic one: see package
+// escrow.
 //
 // # Permissions
 //
-// What package store/redis needs is enough.
+// The permissions that package store/redis needs are enough.
 package redis

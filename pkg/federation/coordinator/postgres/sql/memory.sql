@@ -29,9 +29,9 @@ BEGIN
 END
 $$;
 
--- recall returns what is remembered. A memory begins for whoever finds none, that of
--- another start of the server, a copy, or one that is older than what the holder or its
--- cluster has seen: it may lack grants, made up to this very instant.
+-- recall returns what is remembered. A memory begins for a command that finds none,
+-- that of another start of the server, a copy, or one that is older than what the
+-- holder or its cluster has seen: it may lack grants, made up to this very instant.
 CREATE OR REPLACE FUNCTION weir.recall$build(name bytea, now bigint, above bigint) RETURNS weir.budgets
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

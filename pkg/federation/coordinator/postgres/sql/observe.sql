@@ -1,4 +1,4 @@
--- observe returns State in JSON. What a budget that was lost left behind is not of it.
+-- observe returns State in JSON. The remains of a budget that was lost are not part of it.
 CREATE OR REPLACE FUNCTION weir.observe$build(name bytea) RETURNS json LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN s.budget IS NULL THEN '{}' ELSE json_build_object(
         'Window', s.length, 'Index', s.index, 'Term', s.term, 'Limit', s.units, 'Latest', s.latest, 'Before', s.before,

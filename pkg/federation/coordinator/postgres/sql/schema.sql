@@ -1,6 +1,6 @@
--- What all builds share. The tables are unlogged: whenever Postgres recovers (a crash,
--- a promotion, a restored backup or snapshot) it empties them, so a budget that may lack
--- the last grants is never read again. They also cost no write-ahead log.
+-- The tables that all builds share. They are unlogged: whenever Postgres recovers (a
+-- crash, a promotion, a restored backup or snapshot) it empties them, so a budget that
+-- may lack the last grants is never read again. They also cost no write-ahead log.
 
 -- State of each budget but for its lists. Names are bytes, so that any is one.
 CREATE UNLOGGED TABLE IF NOT EXISTS weir.budgets (

@@ -6,8 +6,8 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT whole / weights * weight + whole % weights * weight / weights
 $$;
 
--- divided returns the share of one of those that are not settled, in what the others
--- leave: of that their nominal shares and so on are so much altogether.
+-- divided returns the share of one of those that are not settled, in the rest that
+-- the others leave: nominals and so on are the sums over those that are not settled.
 CREATE OR REPLACE FUNCTION weir.divided$build(
     rest bigint, nominal bigint, weight bigint, met bigint, unmet bigint, nominals bigint, weights bigint, mets bigint, unmets bigint
 ) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$

@@ -1,5 +1,5 @@
--- What members said of their tenants, with the weight they said it with: versions that do
--- not know it keep a weight without it. Without it they say it again.
+-- The reports of members on their tenants, with the weight they came with: versions that
+-- do not know them keep a weight without one. Members without one report again.
 CREATE UNLOGGED TABLE IF NOT EXISTS weir.budget_tenants (
     budget bytea,
     member bytea,

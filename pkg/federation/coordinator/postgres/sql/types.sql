@@ -1,4 +1,4 @@
--- What is left of them when somebody dropped a part of the schema.
+-- Those left when somebody dropped a part of the schema.
 DROP TYPE IF EXISTS weir.params$build CASCADE;
 DROP TYPE IF EXISTS weir.others$build CASCADE;
 
@@ -14,11 +14,11 @@ CREATE TYPE weir.params$build AS (
     borrowing bigint[],
     meant     bigint[], -- what each is meant to use without asking
     self      bigint,   -- place of the member that sent the command, NULL for a stranger
-    list      bigint    -- for whom that member stands, if it vouches for the memory
+    list      bigint    -- of the members that it means, if it vouches for the memory
 );
 
--- What a command of one member does not change: the standings of the others, with an
--- element in the arrays for each member of the parameters.
+-- The part that a command of one member does not change: the standings of the others,
+-- with an element in the arrays for each member of the parameters.
 CREATE TYPE weir.others$build AS (
     sliced bigint, -- what they may be using without asking
     active bigint, -- how many of them want anything

@@ -1,4 +1,4 @@
--- What members said of the memory with that term. Without it they say it again.
+-- The vouches of members for the memory with that term. Members without one vouch again.
 CREATE UNLOGGED TABLE IF NOT EXISTS weir.budget_vouches (
     budget bytea,
     member bytea,

@@ -1,8 +1,8 @@
 -- window.go.
 
--- over remembers a window that is over, of which memories before granted so much, and
--- this one what the accounts add up to if it is the one that was open. No more than the
--- latest eight are kept.
+-- over remembers a window that is over. Memories before granted the units earlier of
+-- it, and this one what the accounts add up to if it is the one that was open. No more
+-- than the latest eight are kept.
 CREATE OR REPLACE FUNCTION weir.over$build(s weir.budgets, p weir.params$build, at bigint, earlier bigint) RETURNS void
 LANGUAGE sql VOLATILE AS $$
     INSERT INTO weir.budget_closed

@@ -1,5 +1,5 @@
--- State, and how it is kept. Of the accounts those are read that a command is about,
--- and each standing knows what the accounts of its member add up to.
+-- State, and how it is kept. Only the accounts that a command is about are read, and
+-- each standing knows what the accounts of its member add up to.
 
 local s      -- State
 local memory -- Memory, and the line of the instance that has it
@@ -47,8 +47,8 @@ local function keep_tenants()
   if text ~= said then call('HSET', KEYS[1], 't', text) end
 end
 
--- recall reads the memory. One begins for whoever finds none, or that of another
--- instance, or one that is older than what the holder or its cluster has seen: it may lack grants.
+-- recall reads the memory. One begins for a command that finds none, or that of another instance,
+-- or one that is older than what the holder or its cluster has seen: it may lack grants.
 local function recall()
   local text = call('HGET', KEYS[1], 'memory')
   s = {standings = {}, by = {}, closed = {}, granted = 0}

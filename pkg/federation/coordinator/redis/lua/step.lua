@@ -5,7 +5,7 @@ local function pack_grant(g)
     g.expires_in, g.retry_after, s.latest)
 end
 
--- dismiss answers one that is no member.
+-- dismiss answers one that is not a member.
 local function dismiss()
   if s.by[c.member] then attend({name = c.member, kept = 0}) end
   return answer(UNKNOWN)

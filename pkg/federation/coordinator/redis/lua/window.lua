@@ -16,8 +16,8 @@ local function pack_usage(member, granted, admitted, refused, reported, complete
   return pack(MEMBER_USAGE, #member, member, granted, admitted, refused, reported, complete)
 end
 
--- over returns a window that is over, of which memories before granted so much, and this
--- one what the accounts add up to if it is the one that was open.
+-- over returns a window that is over. Memories before granted the units before of it,
+-- and this one what the accounts add up to if it is the one that was open.
 local function over(index, before)
   local sum, list = before, {}
   local function use(member, units)

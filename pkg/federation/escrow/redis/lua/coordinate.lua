@@ -1,6 +1,6 @@
 -- coordinate.go.
 
-local told -- whether the reply is to tell what to send
+local told -- whether the reply includes what to send
 
 local function prepare()
   if s.holder == '' then s.holder = holder end

@@ -12,8 +12,8 @@ local function begin()
   }
 end
 
--- recall reads the memory. One begins for whoever finds none, or that of another
--- instance, which may lack what was taken last.
+-- recall reads the memory. One begins for a command that finds none, or that of
+-- another instance, which may lack what was taken last.
 local function recall()
   local text = call('GET', KEYS[1])
   if not text then return begin() end
