@@ -69,7 +69,7 @@ func (g *Guard) enter(r Request) (Slot, Verdict, *waiter) {
 	return g.ask(r)
 }
 
-// ask decides a request, or puts it into the queue and returns who waits; mu is held.
+// ask decides a request, or puts it into the queue and returns its waiter; mu is held.
 func (g *Guard) ask(r Request) (Slot, Verdict, *waiter) {
 	if g.closed {
 		return Slot{}, g.refuse(r.Partition, Closed), nil

@@ -22,7 +22,7 @@ type link struct {
 	seq      int64 // of the last beat
 	sent     int64 // instant of the last beat
 	awaited  bool  // it was not answered yet
-	heard    int64 // the latest beat of which is known what became
+	heard    int64 // the latest beat whose outcome is known
 	failures int   // beats in a row that failed
 	cause    error // why the last that is known of failed, nil when it did not
 	outage   bool  // because the coordinator could not be reached

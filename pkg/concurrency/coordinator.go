@@ -6,7 +6,7 @@ import (
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 )
 
-// Coordinator is what the engine needs of the one who divides a pool.
+// Coordinator is what the engine needs of the divider of a pool.
 type Coordinator interface {
 	// Apply applies c to the pool atomically, by the coordinator's own clock, and
 	// blocks until it answered or ctx is done. An error means that no share was

@@ -15,11 +15,11 @@
 //   - A share ends at an instant counted on the monotonic clock from before the beat
 //     was sent that it answers: its time to live, less what two clocks may part
 //     meanwhile (200 ppm and 1 ms), less the margin. The coordinator counts the same
-//     time from later on, so when it grants the share to others, the holder stopped to
-//     use it at least the margin ago, whatever the delay and however far the clocks are
-//     off. Requests that end within the margin are over by then; those that may take
-//     longer have to be aborted (OnFenced).
-//   - What a beat reports is one snapshot, taken under the lock that admits: no report
+//     time from later on. So when it grants the share to others, the holder stopped
+//     using it at least the margin ago, for any delay and any offset of the clocks.
+//     Requests that end within the margin are over by then; those that may take longer
+//     have to be aborted (OnFenced).
+//   - A beat reports one snapshot, taken under the lock that admits: no report
 //     confirms a share with the requests of another.
 //   - An answer counts only if it answers a later beat than the one in force, and
 //     shares of an earlier term or generation are refused.
@@ -34,15 +34,15 @@
 //   - acknowledge: the share became smaller, and what is in flight fits in already; or a
 //     coordinator that lost its memory issued a share again.
 //
-// What frees a share is of use only while somebody waits for it, which the last answer
+// Freeing a share is of use only while somebody waits for it, which the last answer
 // reports. Pulls that brought nothing for two intervals, in which all others have heard of
 // the holder, stop: what others have in flight takes long.
 //
 // # What is not covered
 //
 // A process that is stopped between admitting a request and forwarding it forwards it
-// when it goes on, however late. What is done between the resume of a suspended machine
-// and the watchdog's next look may still use a share that expired; see package
+// when it goes on, however late. Requests admitted between the resume of a suspended
+// machine and the watchdog's next look may still use a share that expired; see package
 // monotonic. With LocalOnly a fleet that lost its coordinator admits what each holder
 // infers.
 //

@@ -151,8 +151,8 @@ func TestShareEndsWithoutARequest(t *testing.T) {
 	}
 }
 
-// TestProcessThatWasStoppedChecksTheShareFirst lets time pass of which the guard's own
-// timers know nothing.
+// TestProcessThatWasStoppedChecksTheShareFirst lets time pass that the guard's own
+// timers know nothing of.
 func TestProcessThatWasStoppedChecksTheShareFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, fixed("a", 4), constant(4))
@@ -199,8 +199,8 @@ func TestAnswerOnTheWayDuringASuspensionIsLate(t *testing.T) {
 	})
 }
 
-// TestQuarantineConfirmsNoShareThatExpiredOnTheWay has a share end, of which no timer
-// knows, before a leader that knows nothing confirms it.
+// TestQuarantineConfirmsNoShareThatExpiredOnTheWay has a share end, without a timer
+// that knows it, before a leader that knows nothing confirms it.
 func TestQuarantineConfirmsNoShareThatExpiredOnTheWay(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stopped time.Duration

@@ -229,8 +229,8 @@ func (m *member) travel(key pool.Key, p pool.Params, c pool.Command, answer chan
 	}
 }
 
-// cross is how long a message is on the way. What a process that does not run sends or
-// gets waits.
+// cross is how long a message is on the way. Messages from or to a process that does
+// not run wait.
 func (m *member) cross() {
 	w := m.w
 	d := w.delay(5 * time.Millisecond)
@@ -442,7 +442,7 @@ func TestFleetNeverExceedsItsLimit(t *testing.T) {
 	}
 }
 
-// TestFleetWithoutAPoolOverloadsItsBackend is the same load, with nobody who divides.
+// TestFleetWithoutAPoolOverloadsItsBackend is the same load, with no coordinator.
 func TestFleetWithoutAPoolOverloadsItsBackend(t *testing.T) {
 	for _, holders := range []int{2, 4, 8} {
 		t.Run(fmt.Sprintf("%d holders", holders), func(t *testing.T) {

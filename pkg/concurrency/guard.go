@@ -104,7 +104,7 @@ func (g *Guard) starve(now int64) {
 }
 
 // Reconfigure goes on under another valid configuration of the same pool and holder.
-// What is in flight and what waits stays.
+// Requests in flight and requests that wait stay.
 func (g *Guard) Reconfigure(cfg Config) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -145,7 +145,7 @@ func part(share, limit int64) answers {
 }
 
 // open returns a guard on a machine that is never suspended, which is closed when the
-// test ends, however much is in flight. What is due at once is done.
+// test ends, however much is in flight. Work that is due at once is done.
 func open(t *testing.T, cfg Config, c Coordinator) *Guard {
 	t.Helper()
 	if err := cfg.Validate(); err != nil {

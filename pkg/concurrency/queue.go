@@ -18,7 +18,7 @@ type decision struct {
 	verdict Verdict
 }
 
-// enqueue notes who waits with a ticket.
+// enqueue notes the waiter with a ticket.
 func (g *Guard) enqueue(now int64, ticket slots.Ticket, partition int) *waiter {
 	w := &waiter{ticket: ticket, partition: partition, decided: make(chan decision, 1)}
 	g.waiters[ticket] = w

@@ -25,8 +25,8 @@
 //   - Whether a request says something about the limit is judged by the ceiling that was
 //     in force for its holder, not by the estimate: a holder with a third of the limit
 //     never has half of it in flight.
-//   - What is corrected is the limit that the fleet works by, which a holder hears from
-//     Follow. An estimate that nobody tried yet is not corrected further.
+//   - The limit that the fleet works by is corrected, which a holder hears from Follow.
+//     An estimate that nobody tried yet is not corrected further.
 //   - All hold their load down at the same time when latency without load is measured.
 //
 // The package is pure: time is an argument, and there is no clock, timer, goroutine or

@@ -18,7 +18,7 @@ const calmRounds = 3
 const severeRounds = 2
 
 // gradient is how far the limit is from what the latency of a round bears: 1 when it
-// may grow. What was dropped counts as the worst.
+// may grow. Dropped requests count as the worst.
 func (l *Limit) gradient(r round) float64 {
 	if r.served == 0 {
 		return minGradient // there may be no latency to compare yet
@@ -65,8 +65,8 @@ func (l *Limit) judge(r round) {
 	l.learned++
 }
 
-// learn moves the estimate. What a round saw is the doing of the limit that was in force,
-// so it is that limit that is corrected, from.
+// learn moves the estimate. The samples of a round follow from the limit that was in
+// force, so that limit is corrected, from.
 func (l *Limit) learn(from, gradient float64) {
 	smoothing := l.config.Smoothing
 	if l.severe >= severeRounds {

@@ -32,8 +32,8 @@ func New(c Config) *Limit {
 	return l
 }
 
-// Reconfigure goes on under another valid configuration. What was learned stays as far
-// as its bounds allow.
+// Reconfigure goes on under another valid configuration. The estimate stays within its
+// bounds.
 func (l *Limit) Reconfigure(c Config) {
 	l.estimate = c.clamp(float64(l.Limit()))
 	l.config = c
@@ -62,7 +62,7 @@ func (l *Limit) Ceiling(now limiter.Instant) int64 {
 // Sample learns from a request that ended now and took rtt, counted from when it was
 // forwarded. Dropped says that the backend failed it for overload or did not answer in
 // time; how long that took is not latency. Of requests that end at once, one may be reported
-// of after one that ended a little later.
+// after one that ended a little later.
 func (l *Limit) Sample(now limiter.Instant, rtt limiter.Micros, use Use, dropped bool) {
 	rtt = max(rtt, 1)
 	if l.probing(now) {
@@ -85,8 +85,8 @@ func (l *Limit) Sample(now limiter.Instant, rtt limiter.Micros, use Use, dropped
 }
 
 // Follow sets the limit that the fleet works by from now on, and how many holders it
-// has. What is learned until the next call corrects that limit, by one step however
-// many samples there are: more would judge a limit that nobody tried yet.
+// has. The samples until the next call correct that limit by one step, however many
+// there are: more would judge a limit that nobody tried yet.
 func (l *Limit) Follow(limit, holders int64) {
 	if float64(limit) > l.inForce() {
 		l.round.retry()

@@ -258,7 +258,7 @@ func TestNothingIsMeasuredBeforeARequest(t *testing.T) {
 }
 
 // TestTheLimitWaitsForAMeasurement lets latency take it to half until the baseline is
-// measured. What is dropped takes it further.
+// measured. Dropped requests take it further.
 func TestTheLimitWaitsForAMeasurement(t *testing.T) {
 	c := measured()
 	c.Baseline.Interval = 100 * limiter.Second

@@ -16,14 +16,14 @@
 // by holders that join, leave, die or come back. When the limit falls, nothing new
 // is admitted above it, and what runs drains.
 //
-// What may go wrong between a holder and its coordinator is distinguished by numbers:
-// beats carry a sequence number, so that one that is late or repeated changes
-// nothing; shares carry a generation that is never used twice within a term, so that
-// an old acknowledgement never stands for a new share; and a term is one
-// uninterrupted memory, so that a coordinator that forgot everything begins with a
-// quarantine, in which it only confirms what holders still use.
+// Numbers distinguish what may go wrong between a holder and its coordinator: beats
+// carry a sequence number, so that one that is late or repeated changes nothing;
+// shares carry a generation that is never used twice within a term, so that an old
+// acknowledgement never stands for a new share; and a term is one uninterrupted
+// memory, so that a coordinator that forgot everything begins with a quarantine, in
+// which it only confirms what holders still use.
 //
-// What the bound needs of a holder: it reads a report at one instant and numbers it
+// The bound needs this of a holder: it reads a report at one instant and numbers it
 // above all before; it never goes back to an earlier grant; it uses a share only
 // until its TTL has passed since it sent the command, by a clock that is not slower
 // than the coordinator's by more than its margin, and ends by then what is in flight

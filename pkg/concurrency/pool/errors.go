@@ -13,9 +13,9 @@ func (e *InvalidError) Error() string { return fmt.Sprintf("%s %s", e.Field, e.P
 
 // BehindError says that the holder has seen a share that this memory does not
 // remember: the memory is an old copy, of a leader before, a replica that was left
-// behind or a backup. Nothing changed, and nothing may be granted from it. Who owns
-// the memory begins a new one with a term above both, or leaves the pool to another
-// coordinator.
+// behind or a backup. Nothing changed, and nothing may be granted from it. The owner
+// of the memory begins a new one with a term above both, or leaves the pool to
+// another coordinator.
 type BehindError struct {
 	Term int64 // that the holder has seen
 }

@@ -10,8 +10,8 @@ type opinions []int32
 // others when it was given. It has moved since by as many as have passed it.
 type opinion struct{ limit, place int32 }
 
-// replace changes a holder's opinion. What lies between its place and the new one is
-// shifted: little, when opinions drift.
+// replace changes a holder's opinion. The opinions between its place and the new one
+// are shifted: few, when opinions drift.
 func (o *opinions) replace(was *opinion, limit int64) {
 	is := opinion{limit: int32(limit)}
 	switch {

@@ -31,7 +31,7 @@ type State struct {
 	modest   int64 // Σ in flight + 1 of those that are not hungry
 	bound    int64 // the largest limit since reserved was last at most the limit
 
-	// What the last report found, for its answer.
+	// The findings of the last report, for its answer.
 	occupied, allowed int64
 }
 

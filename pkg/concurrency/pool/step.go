@@ -148,9 +148,9 @@ func (s *State) refresh(slot int32, c *Command) {
 	h.expires = max(h.expires, until) // a share that was issued for longer may be in use that long
 }
 
-// join adds a holder. What it says it holds or has in flight is reserved: no share
-// of this memory that it may have had before is in use any more, or it would not
-// have expired.
+// join adds a holder. The share that it says it holds, or has in flight, is reserved:
+// no share of this memory that it may have had before is in use any more, or it would
+// not have expired.
 func (s *State) join(c *Command) int32 {
 	slot := int32(len(s.holders))
 	s.slots[c.Holder] = slot
@@ -202,8 +202,8 @@ func (s *State) reallocate(slot int32) {
 	s.settle()
 }
 
-// grant returns what is issued to a holder. What is left of its time is counted
-// from when the command was sent, which is no later than now.
+// grant returns what is issued to a holder. The rest of its time is counted from when
+// the command was sent, which is no later than now.
 func (s *State) grant(slot int32) Grant {
 	h := &s.holders[slot]
 	g := s.farewell(h.seq)

@@ -8,9 +8,9 @@ func (s *State) target(slot int32) int64 {
 	return part(s.limit, int64(len(s.holders)), int64(slot))
 }
 
-// demanded splits what those that do not use their share up leave, who keep one
-// more than they have in flight, over those that do. Nobody is meant to have
-// nothing, so that everybody can show that it wants more.
+// demanded splits what those that do not use their share up leave over those that do.
+// The former keep one more than they have in flight. Every holder is meant to have
+// something, so that it can show that it wants more.
 func (s *State) demanded(slot int32) int64 {
 	h := &s.holders[slot]
 	if !h.hungry {

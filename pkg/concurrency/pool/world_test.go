@@ -11,9 +11,9 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// A world is one pool, everybody who uses it and what is on the way between them.
-// True time passes; the coordinator's clock is off by any amount. Messages arrive
-// late, out of order, more than once or never.
+// A world is one pool, all its users and what is on the way between them. True time
+// passes; the coordinator's clock is off by any amount. Messages arrive late, out of
+// order, more than once or never.
 type world struct {
 	rules
 	dice   *rand.Rand
@@ -147,7 +147,7 @@ func (w *world) fence(m *member) {
 	w.happened["a share expired"]++
 }
 
-// hurry loses what is too old and lets those beat without fail who would expire.
+// hurry loses what is too old and lets those beat without fail that would expire.
 func (w *world) hurry() error {
 	late := w.now.Add(-w.params.TTL / 4)
 	w.wire = slices.DeleteFunc(w.wire, func(c message) bool { return c.sent <= late })
@@ -310,7 +310,7 @@ func (w *world) change(m *member) error {
 	return nil
 }
 
-// forget lets the coordinator lose its memory. What it answered is still on the way.
+// forget lets the coordinator lose its memory. Its answers are still on the way.
 func (w *world) forget() {
 	w.skew()
 	w.state = pool.Begin(w.state.Term()+1, w.clock(), w.params)

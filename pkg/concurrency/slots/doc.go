@@ -6,11 +6,11 @@
 // goroutine or lock. Its owner calls Next after everything that may have freed a slot
 // or raised the ceiling, and Expire when Deadline has come.
 //
-// What holds:
+// These hold:
 //   - Nothing is admitted at or over the ceiling. When it falls, what is in flight
 //     stays and drains.
 //   - While the ceiling stands still, a partition that has less in flight than its
 //     guarantee is admitted, whatever the others do.
-//   - Of the requests that may be admitted, the one that waited longest is.
+//   - The request that waited longest is admitted, of those that may be.
 //   - A ticket gives its slot back once, however often it is copied and released.
 package slots

@@ -3,7 +3,7 @@ package slots
 // A link names a place by its index.
 type link int32
 
-// none is no place.
+// none is not a place.
 const none link = -1
 
 // enqueue puts a place at the end of its partition's queue. Requests of one partition

@@ -2,7 +2,7 @@ package slots
 
 import "slices"
 
-// Reconfigure goes on under another valid configuration. What is in flight stays so,
+// Reconfigure goes on under another valid configuration. Requests in flight stay so,
 // in the partition of the same name or else in the Rest. Requests that wait keep their
 // order, wait as long as the new MaxWait says from their arrival, and are not put out
 // because the queue became shorter.

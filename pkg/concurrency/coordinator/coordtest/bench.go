@@ -8,8 +8,8 @@ import (
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 )
 
-// Benchmark beats for the holders of one pool, of which each waits for its answer:
-// for all of them one after another, and for as many at once as callers.
+// Benchmark beats for the holders of one pool, each waiting for its answer: for all
+// of them one after another, and for as many at once as callers.
 func Benchmark(b *testing.B, c Coordinator) {
 	for _, callers := range []int{1, 16} {
 		for _, holders := range []int{8, 64, 512, 5000} {

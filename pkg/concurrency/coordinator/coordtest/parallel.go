@@ -35,8 +35,8 @@ func testParallel(t *testing.T, h *harness) {
 // A backend counts what it is asked to do at once.
 type backend struct{ inFlight, most atomic.Int64 }
 
-// serve does the work of one holder: at each of 20 beats as much as its share
-// allows, of which some ends before the next.
+// serve does the work of one holder: at each of 20 beats as much as its share allows,
+// and some of that ends before the next.
 func (b *backend) serve(ctx context.Context, m *member, seed uint64) error {
 	dice := rand.New(rand.NewPCG(seed, 3))
 	for range 20 {

@@ -23,10 +23,10 @@ type Subject struct {
 	// instant may be before the one that it shows.
 	Set func(now limiter.Instant)
 	// Forget holds, by name, the ways in which the coordinator can lose what it knows
-	// while it stays, or comes back, in service. Each returns who goes on.
+	// while it stays, or comes back, in service. Each returns the one that goes on.
 	Forget map[string]func() Coordinator
 	// Keep holds, by name, the ways in which it is replaced or restarted and knows as
-	// much as before. Each returns who goes on.
+	// much as before. Each returns the one that goes on.
 	Keep map[string]func() Coordinator
 	// Break makes the coordinator unavailable for good.
 	Break func()

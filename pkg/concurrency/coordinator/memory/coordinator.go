@@ -109,7 +109,7 @@ func (c *Coordinator) apply(key pool.Key, p pool.Params, cmd pool.Command) (pool
 }
 
 // begin returns the memory of a pool that is not known: nobody asked for it since
-// this memory began, or for so long that every share has expired.
+// this memory began, or since every share has expired.
 func (c *Coordinator) begin(p pool.Params, now limiter.Instant) (*pool.State, error) {
 	return pool.Restore(pool.Memory{
 		Term: c.term, Generation: c.newest, Params: p, Limit: p.Initial, Bound: p.Initial,

@@ -56,8 +56,8 @@ func TestHandOverKeepsAQuarantine(t *testing.T) {
 	}
 }
 
-// TestForgottenPoolsUseNoGenerationTwice lets a holder sleep so long that its pool
-// is forgotten.
+// TestForgottenPoolsUseNoGenerationTwice lets a holder sleep until its pool is
+// forgotten.
 func TestForgottenPoolsUseNoGenerationTwice(t *testing.T) {
 	now := &clock{now: epoch}
 	c := memory.New(memory.Options{Clock: now.Now, Term: 1, First: true})

@@ -48,8 +48,8 @@ func inPool(name, old, changed string) func(string) string {
 }
 
 // TestAPoolThatIsNotUnderstoodIsLostAlone hands two pools over, long after their
-// coordinator began, one of which a later version wrote. What its holder has may be in
-// use, so the next one that asks gets nothing.
+// coordinator began. A later version wrote one of them. The share of its holder may be
+// in use, so the next one that asks gets nothing.
 func TestAPoolThatIsNotUnderstoodIsLostAlone(t *testing.T) {
 	other := web
 	other.Name = "other"

@@ -15,13 +15,13 @@
 // # What is remembered
 //
 // The tables are unlogged, as those of package store/postgres are and for the same
-// reason: every recovery empties them. A memory belongs to one start of the server. Who
-// finds that of another start, none, one that another transaction wrote than it says (a
-// loaded dump), or one that is older than what the holder has seen, begins another. Its
-// term is the server's time in microseconds, or one more than the largest term known of
-// the pool when that is larger, so it is above all before. For Params.Quarantine it
-// grants no more than holders still use: a crash, a restart, the promotion of a standby
-// and a restore over-grant nothing.
+// reason: every recovery empties them. A memory belongs to one start of the server. A
+// beat that finds that of another start, none, one that another transaction wrote than
+// it says (a loaded dump), or one that is older than what the holder has seen, begins
+// another. Its term is the server's time in microseconds, or one more than the largest
+// term known of the pool when that is larger, so it is above all before. For
+// Params.Quarantine it grants no more than holders still use: a crash, a restart, the
+// promotion of a standby and a restore over-grant nothing.
 //
 // The first pool of all looks like one that was lost. So every pool begins with a
 // quarantine, in which its pods admit nothing. Pools that nobody asked for in an hour
@@ -30,9 +30,9 @@
 // # What is not
 //
 // Two primaries during a split brain both divide the limit; a holder that has heard
-// of the later one refuses the earlier. Shares end by the server's clock, which is no
-// monotonic one: when it is set forward by more than the holders' margin, shares that
-// are in use may be granted again; while one that was set back catches up, shares of
-// the dead do not end. Rows that are changed or deleted by hand (TRUNCATE and DROP are
-// noticed), tables that are set to LOGGED, and pg_resetwal are not noticed.
+// of the later one refuses the earlier. Shares end by the server's clock, which is not
+// a monotonic one: when it is set forward by more than the holders' margin, shares
+// that are in use may be granted again; while one that was set back catches up, shares
+// of the dead do not end. Rows that are changed or deleted by hand (TRUNCATE and DROP
+// are noticed), tables that are set to LOGGED, and pg_resetwal are not noticed.
 package postgres

@@ -9,10 +9,10 @@
 // # What is remembered
 //
 // A memory belongs to one instance of a server, which is known by its replication ID:
-// that is new with every start of the process and every promotion. Who finds the
-// memory of another instance, none, one of which a part was evicted, or one that is
-// older than what the holder has seen, begins another. Its term is the server's time
-// in microseconds, or one more than the largest term known of the pool when that is
+// that is new with every start of the process and every promotion. A beat that finds
+// the memory of another instance, none, one with a part evicted, or one that is older
+// than what the holder has seen, begins another. Its term is the server's time in
+// microseconds, or one more than the largest term known of the pool when that is
 // larger, so it is above all before. For Params.Quarantine it grants no more than
 // holders still use: a restart, a failover, a restore, a flush and a clock that was
 // set back before one of them over-grant nothing.
@@ -25,11 +25,11 @@
 // # What is not
 //
 // Two primaries during a split brain both divide the limit; a holder that has heard
-// of the later one refuses the earlier. Shares end by the server's clock, which is no
-// monotonic one: when it is set forward by more than the holders' margin, shares that
-// are in use may be granted again; while one that was set back catches up, shares
-// of the dead do not end. Holders that are deleted by hand are not noticed unless the
-// numbers of the sorted sets show.
+// of the later one refuses the earlier. Shares end by the server's clock, which is
+// not a monotonic one: when it is set forward by more than the holders' margin,
+// shares that are in use may be granted again; while one that was set back catches
+// up, shares of the dead do not end. Holders that are deleted by hand are not noticed
+// unless the numbers of the sorted sets show.
 //
 // # Permissions
 //

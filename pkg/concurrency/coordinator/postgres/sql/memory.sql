@@ -34,8 +34,8 @@ BEGIN
 END
 $$;
 
--- recall returns the memory. One begins for whoever finds none, that of another start
--- of the server, or a copy: what it lacks may be in use.
+-- recall returns the memory. One begins for a command that finds none, that of
+-- another start of the server, or a copy: what it lacks may be in use.
 CREATE OR REPLACE FUNCTION weir.recall$build(name text, now bigint, above bigint, quarantine bigint) RETURNS weir.pools
 LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_variable

@@ -1,6 +1,6 @@
--- What all builds share. The tables are unlogged: whenever Postgres recovers (a crash,
--- a promotion, a restored backup or snapshot) it empties them, so a pool that may lack
--- the last shares is never read again. They also cost no write-ahead log.
+-- The tables that all builds share. They are unlogged: whenever Postgres recovers (a
+-- crash, a promotion, a restored backup or snapshot) it empties them, so a pool that
+-- may lack the last shares is never read again. They also cost no write-ahead log.
 
 -- State of each pool but for its holders.
 CREATE UNLOGGED TABLE IF NOT EXISTS weir.pools (

@@ -11,8 +11,8 @@ local function discount(h)
   if not h.hungry then s.modest = s.modest - h.in_flight - 1 end
 end
 
--- enter puts a holder into a sorted set that has so many, or out of it, and returns
--- how many it has then.
+-- enter puts a holder into a sorted set that has count members, or out of it, and
+-- returns how many it has then.
 local function enter(key, count, h, into, score)
   if into then
     created = created or count == 0

@@ -1,4 +1,4 @@
--- State, and how it is kept. What is read or written of a holder is so once.
+-- State, and how it is kept. Each holder is read and written once.
 
 local s          -- State without its holders
 local p          -- its Params, nil before the first
@@ -38,8 +38,8 @@ local function whole()
   return call('ZCARD', KEYS[2]) == s.holders and call('ZCARD', KEYS[3]) == s.opinions and call('ZCARD', KEYS[4]) == s.hungry
 end
 
--- recall reads the memory. One begins for whoever finds none, or that of another
--- instance, which may lack the last shares.
+-- recall reads the memory. One begins for a command that finds none, or that of
+-- another instance, which may lack the last shares.
 local function recall()
   local text = call('HGET', KEYS[1], 'memory')
   if not text then return begin(term, params(wanted).quarantine) end
@@ -57,7 +57,7 @@ local function recall()
 end
 
 -- keep writes the memory. Redis forgets a pool that nobody asked for since every share
--- of it expired: it begins anew then.
+-- of it expired: it begins again then.
 local function keep()
   local renewed = s.kept < now + MAX_TTL
   if renewed then s.kept = now + 2 * MAX_TTL end
