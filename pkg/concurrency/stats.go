@@ -75,7 +75,7 @@ func (g *Guard) Stats() Stats {
 // Worst is the most that there was of something.
 type Worst struct {
 	Peak int64 // in flight in this process
-	// Occupied and Bound are of the answer of the coordinator in which the first
+	// Occupied and Bound are those of the coordinator's answer in which the first
 	// exceeded the second by the most; see pool.Grant. Zero when it did not answer.
 	Occupied, Bound int64
 }

@@ -2,7 +2,7 @@ package federation
 
 import "math"
 
-// amount returns what to ask for, and of it the least that is of use.
+// amount returns what to ask for, and the least of it that is of use.
 func (r *Region) amount(o *outlook, now int64) (least, want int64) {
 	v := r.vault()
 	var remaining int64

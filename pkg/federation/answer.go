@@ -9,8 +9,8 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// heard takes note of an answer of the coordinator, unless it is of one that another
-// followed, or is about windows of a length that is not in force any more.
+// heard takes note of an answer of the coordinator, unless it came from one that
+// another followed, or is about windows of a length that is not in force any more.
 func (r *Region) heard(v *vault, g ledger.Grant, sent, received int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// TestWhoSharesAWindow is of the tenants that a region speaks of in window 10.
+// TestWhoSharesAWindow checks the tenants that a region reports in window 10.
 func TestWhoSharesAWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		index int64

@@ -24,14 +24,14 @@
 // # How much of the limit is used
 //
 // One command is under way at a time, and speaks for all that wait. The engine asks ahead
-// of need by the rate of demand and the time that an answer takes, for as much as package
-// sizing learned is worth a command, and for no more than is expected to be asked for
-// before the window ends. Each time that half of the rest of a window has passed it gives
-// back what is not expected to be needed, and says when it wants less than it said
-// before, so that nothing is kept in vain. After an answer that brought nothing it asks
-// again as time goes by, and lets those wait whose next window begins before another
-// answer could come. With three regions that together want what the limit is, 99 percent
-// of it and more are used; a test measures it.
+// of need by the rate of demand and the time that an answer takes. It asks for as much as
+// package sizing learned is worth a command, and for no more than is expected to be asked
+// for before the window ends. Each time that half of the rest of a window has passed, it
+// gives back what is not expected to be needed. It also reports when it wants less than
+// it reported before, so that nothing is kept in vain. After an answer that brought
+// nothing it asks again as time goes by, and lets those wait whose next window begins
+// before another answer could come. With three regions that together want what the limit
+// is, 99 percent of it and more are used; a test measures it.
 //
 // # Tenants
 //

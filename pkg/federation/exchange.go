@@ -128,9 +128,9 @@ func (r *Region) apply(ctx context.Context, c ledger.Command) (ledger.Grant, err
 	return g, nil
 }
 
-// noted takes note of what an escrow answered, unless that is of windows of a length that
-// is not in force any more: their numbers are not comparable. While the escrow is away the
-// region leases into its own memory, as a holder of its own.
+// noted takes note of what an escrow answered, unless that is about windows of a length
+// that is not in force any more: their numbers are not comparable. While the escrow is
+// away the region leases into its own memory, as a holder of its own.
 func (r *Region) noted(v *vault, a answer, err error) {
 	now := r.clock.Now()
 	switch {

@@ -17,7 +17,7 @@ const firstRetry = 100 * time.Millisecond
 // not count: of one window the later term has the say.
 var errOlder = errors.New("an earlier memory of the coordinator answered; the one after it has served already")
 
-// errReplaced is why an answer is of no use that came after Reconfigure.
+// errReplaced says why an answer that came after Reconfigure is of no use.
 var errReplaced = errors.New("the windows have another length by now")
 
 // A link is what is known of the coordinator.
@@ -48,7 +48,7 @@ func (l *link) begin(now int64) {
 	l.epoch, l.slice, l.opened, l.checked, l.dry, l.retryAt = ledger.Epoch{}, 0, 0, past, dry{until: past}, now
 }
 
-// older reports whether an answer is of a coordinator that another one followed.
+// older reports whether an answer came from a coordinator that another one followed.
 func (l *link) older(g *ledger.Grant) bool {
 	return g.Epoch.Index > 0 && // otherwise it says nothing of any window
 		(g.Epoch.Index < l.epoch.Index || g.Epoch.Index == l.epoch.Index && g.Epoch.Term < l.epoch.Term)

@@ -6,12 +6,12 @@ import (
 )
 
 // A split divides what the region gets of a window over the holders of each limit that
-// draws on the budget, and over its tenants, as a store does that has the whole limit
-// (limiter.Params.Step), except that what a tenant which is not declared does not want of its
-// part goes to those that want more.
+// draws on the budget, and over its tenants. It does so as a store that has the whole limit
+// (limiter.Params.Step), but what an undeclared tenant does not want of its part goes to
+// those that want more.
 type split map[store.Key]*division
 
-// A division is of one limit.
+// A division is the part of one limit.
 type division struct {
 	state   limiter.State
 	index   int64 // of the window

@@ -3,8 +3,8 @@ package limiter
 // Day is the length of a day without leap seconds, which Unix time does not have.
 const Day = 24 * 3600 * Second
 
-// index returns the number of the window that contains now. Of months it counts
-// those since the year 0.
+// index returns the number of the window that contains now. It counts months since
+// the year 0.
 func (r Rate) index(now Instant) int64 {
 	local := int64(now) + int64(r.Offset)
 	if r.Monthly {

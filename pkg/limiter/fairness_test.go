@@ -387,7 +387,7 @@ func TestATenantReturnsWhatItWasGranted(t *testing.T) {
 	do(limiter.Take, "b", 100, 20)
 	do(limiter.Return, "b", 5, 5)
 	do(limiter.Return, "a", 10, 10)
-	do(limiter.Take, "a", 100, 10) // its guarantee is 20 by now, of which it holds 10
+	do(limiter.Take, "a", 100, 10) // its guarantee is 20 by now, and it holds 10
 }
 
 func TestFairResults(t *testing.T) {

@@ -5,9 +5,8 @@ package limiter
 const recalled = 16
 
 // succeed begins the parameters' rates where meters of another machine were. Each
-// takes over the most that may have been spent in the time it looks back on, so
-// that what is granted from now on and what was before do not add up to more than
-// either promises.
+// takes over the most that may have been spent in the time it looks back on, so that
+// grants from now on and those before do not add up to more than either promises.
 func (p *Params) succeed(s *State, now Instant) {
 	old := *s
 	s.Began = now

@@ -62,7 +62,7 @@ func (p *Params) tooLarge(c *Command) bool {
 	return large == len(p.Rates) || large > 0 && !p.Any
 }
 
-// read combines what the meters say: of all the least, of any the most.
+// read combines what the meters say: the least of all, the most of any.
 func (p *Params) read(s *State, now Instant, amount int64, c *Command) reading {
 	if p.waits(s) {
 		wait := s.Expires.Sub(now) + 1

@@ -26,9 +26,9 @@ func Decode(data []byte) (Snapshot, error) {
 // DecodeParts returns the snapshot that Encode wrote, in this version or another, and the parts
 // that this version does not understand, which the snapshot then lacks. A policy, or the pool,
 // with an unknown field or a value that does not validate is refused as a whole, since enforcing
-// half of a policy is not enforcing it, and alone, since the others mean what they say all the
-// same. An unknown field beside them is refused as well. The error is for data that is not a
-// snapshot at all.
+// half of a policy is not enforcing it. It is refused alone, since the others mean what they say
+// all the same. An unknown field beside them is refused as well. The error is for data that is
+// not a snapshot at all.
 func DecodeParts(data []byte) (Snapshot, Refusals, error) {
 	parts, err := split(data)
 	if err != nil {

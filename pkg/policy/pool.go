@@ -53,7 +53,7 @@ const (
 )
 
 // LimitAlgorithm infers a limit from latency; see package adaptive for what its
-// knobs do. They are of Gradient2 and AIMD only.
+// knobs do. They apply to Gradient2 and AIMD only.
 type LimitAlgorithm struct {
 	Type             LimitAlgorithmType `json:"type"`
 	Baseline         *Baseline          `json:"baseline,omitempty"`         // not nil
@@ -72,8 +72,8 @@ const (
 	RollingBaseline  BaselineType = "Rolling"
 )
 
-// Baseline says how latency without load is known. Samples is of a rolling one, the
-// rest of a measured one.
+// Baseline says how latency without load is known. Samples applies to a rolling one,
+// the rest to a measured one.
 type Baseline struct {
 	Type         BaselineType   `json:"type"`
 	Samples      int            `json:"samples,omitempty"`      // over which it is the minimum, 1 to 10000

@@ -84,9 +84,9 @@ func (rs Refusals) Error() string {
 }
 
 // Keep puts the last good version of each refused part into s, as before has it, and
-// notes so in refused. What before enforced in another cluster's name, on other
-// counters, does not stay, nor does a pool of another name than the refused one: it does
-// not apply any more.
+// notes so in refused. Parts that before enforced in another cluster's name, on other
+// counters, do not stay. Neither does a pool of another name than the refused one: it
+// does not apply any more.
 //
 // A version that stays is bound by its stores as every old one is: they refuse its
 // generation once somebody asked with a newer one, so that the two never add up.

@@ -119,7 +119,7 @@ const (
 	CarryOver Expiry = "CarryOver" // when they are spent: admits limit + holders · (batch − 1)
 )
 
-// Consistency says how a sidecar uses the store. All but the mode is of Leased.
+// Consistency says how a sidecar uses the store. All but the mode applies to Leased.
 type Consistency struct {
 	Mode   ConsistencyMode `json:"mode"`
 	Size   SizeType        `json:"size,omitempty"`

@@ -11,7 +11,7 @@ type Match struct {
 	SourceCIDRs []string     `json:"sourceCIDRs,omitempty"` // one of: networks of the client's address; of a pool that of the TCP peer
 	JWTClaims   []ClaimMatch `json:"jwtClaims,omitempty"`   // all of
 	GRPC        *GRPCMatch   `json:"grpc,omitempty"`
-	// Expression is of the Common Expression Language, and true or false. Where it has
+	// Expression is in the Common Expression Language, and true or false. Where it has
 	// no value for a request it counts as true in Limit.Match, and as false elsewhere.
 	Expression string `json:"expression,omitempty"`
 

@@ -55,7 +55,7 @@ func tokenIn(r *http.Request, header string) string {
 }
 
 // parseToken returns the claims of a JSON Web Token in compact form, RFC 7519, and nil
-// for what is none or has more than maxToken bytes. It verifies nothing.
+// for what is not one or has more than maxToken bytes. It verifies nothing.
 func parseToken(compact string) map[string]any {
 	if len(compact) > maxToken || strings.Count(compact, ".") != 2 {
 		return nil

@@ -100,8 +100,8 @@ func (r Reading) Answered(c limiter.Command, res limiter.Result, received int64)
 }
 
 // Behind returns the newest instant that the store's clock may have reached before it was
-// found behind, 0 when it never was. If the store lost its memory then, it does not know what was granted of the
-// windows that had begun by that instant, and the floor keeps the holder from the open
+// found behind, 0 when it never was. If the store lost its memory then, it does not know what was
+// granted of the windows that had begun by that instant. The floor keeps the holder from the open
 // one only until the clock has caught up, which is in the midst of it.
 func (r Reading) Behind() limiter.Instant { return r.behind }
 

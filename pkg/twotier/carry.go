@@ -7,8 +7,8 @@ import (
 )
 
 // openWindows returns a holding without credits of the windows that are open at
-// the instant now, as well as the store's clock is known. They are of the same
-// lengths as the last ones.
+// the instant now, as well as the store's clock is known. They have the same lengths
+// as the last ones.
 func (l *Limiter) openWindows(cfg *settings, last limiter.Windows, now int64) Holding {
 	at := cfg.gate.storeClock().middle(now)
 	var w limiter.Windows

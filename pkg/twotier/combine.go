@@ -42,7 +42,7 @@ type group struct {
 	dies    int64     // instant from which on nothing is admitted by it
 }
 
-// shares reports whether requests of the cost may share calls. Of greater costs a
+// shares reports whether requests of the cost may share calls. For greater costs a
 // call may get what pays for some, and LeakyBucket gives each request a delay of its
 // own. Units without windows have to have a lifetime: a late reply brings many at
 // once, and only the lifetime shows that it is late.

@@ -89,7 +89,7 @@ type Config struct {
 	Overrides map[string]limiter.Params
 
 	Mode Mode
-	// Size, Expiry, LowWater and ReturnIdleAfter are of mode Leased.
+	// Size, Expiry, LowWater and ReturnIdleAfter apply to mode Leased.
 	Size   Size
 	Expiry Expiry
 	// LowWater is the number of credits left at which the next lease is asked for

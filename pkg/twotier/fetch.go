@@ -133,7 +133,7 @@ func (k *Key) settle(c *call, r Reply) {
 	default:
 		k.turn(inForce, now, math.MaxInt64)
 		a, lost := inForce.Settle(k.account(), now, c.take, r)
-		// The refusal is of the parameters that were asked for.
+		// The refusal belongs to the parameters that were asked for.
 		k.keepPaying(cfg, a.Returned(k.returnedSince(c)), now)
 		l.giveBack(k, cfg.gate, lost.Returnable(now))
 	}

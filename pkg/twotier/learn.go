@@ -65,8 +65,8 @@ func (a Answer) life(now int64) float64 {
 }
 
 // learn takes note of what was asked for since the last answer, which the reply
-// follows. When that is of another window, the demand of the last one is known: what
-// was served and what was refused.
+// follows. When that belongs to another window, the demand of the last one is known:
+// what was served and what was refused.
 func (r *Rules) learn(a *Account, c limiter.Command, reply Reply) {
 	if !r.learns() {
 		a.demand, a.refused = 0, 0

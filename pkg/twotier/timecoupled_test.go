@@ -68,8 +68,8 @@ func TestFleetKeepsThePromiseOfEveryInterval(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						f := newFleet(t, seed, byTime(a, mode))
 						if mode != Leased {
-							// Grants are let through when the answer comes: the promise is of the
-							// instant at the store.
+							// Grants are let through when the answer comes: the promise is about
+							// the instant at the store.
 							f.store.back = constant(0)
 						}
 						f.run(6*time.Second, func(time.Duration) {})

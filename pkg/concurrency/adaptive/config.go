@@ -54,7 +54,7 @@ type Baseline struct {
 	Type BaselineType
 
 	// Samples is over how many of the latest samples a rolling baseline is the minimum,
-	// at least 1. The other fields are of a measured one.
+	// at least 1. The other fields apply to a measured one.
 	Samples int
 	// Interval is how often it may be measured, at least 10 µs. That takes place at
 	// multiples of the interval, so holders whose clocks agree hold their load down
@@ -62,8 +62,8 @@ type Baseline struct {
 	// showed the baseline. For as long as the limit rests, a measurement holds for six
 	// times as long.
 	//
-	// One takes about two latencies and one for each ProbeSamples/ProbeLimit of a holder,
-	// and ends after a tenth of the interval, or after four latencies when that is later,
+	// One takes about two latencies and one for each ProbeSamples/ProbeLimit of a holder.
+	// It ends after a tenth of the interval, or after four latencies when that is later,
 	// and after half of the interval in any case. The interval should be over a hundred
 	// times the latency.
 	Interval limiter.Micros

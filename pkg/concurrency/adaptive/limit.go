@@ -32,8 +32,8 @@ func New(c Config) *Limit {
 	return l
 }
 
-// Reconfigure goes on under another valid configuration. The estimate stays within its
-// bounds.
+// Reconfigure goes on under another valid configuration. The estimate and the baseline
+// stay, as far as its bounds allow.
 func (l *Limit) Reconfigure(c Config) {
 	l.estimate = c.clamp(float64(l.Limit()))
 	l.config = c
@@ -61,8 +61,8 @@ func (l *Limit) Ceiling(now limiter.Instant) int64 {
 
 // Sample learns from a request that ended now and took rtt, counted from when it was
 // forwarded. Dropped says that the backend failed it for overload or did not answer in
-// time; how long that took is not latency. Of requests that end at once, one may be reported
-// after one that ended a little later.
+// time; how long that took is not latency. Among requests that end at once, one may be
+// reported after one that ended a little later.
 func (l *Limit) Sample(now limiter.Instant, rtt limiter.Micros, use Use, dropped bool) {
 	rtt = max(rtt, 1)
 	if l.probing(now) {

@@ -3,7 +3,7 @@ package adaptive
 import "github.com/weir-dev/weir/pkg/limiter"
 
 // windowSamples is how many samples a window has. Latency that varies as much as its
-// mean is known to about a fifth by that number.
+// mean is known to about a fifth by that number of samples.
 const windowSamples = 40
 
 // A measured baseline is a mean latency without load. It falls by what windows of

@@ -39,10 +39,10 @@ type Command struct {
 
 // A Grant answers a command.
 type Grant struct {
-	// Seq is of the last command of the holder that changed anything: this one, or
-	// when it was stale the one whose share is sent again. The later of two grants is
-	// the one with the larger term, or the larger Seq of the same term. A holder that
-	// has taken one never goes back to an earlier one.
+	// Seq is that of the last command of the holder that changed anything: this one,
+	// or when it was stale the one whose share is sent again. The later of two grants
+	// is the one with the larger term, or the larger Seq of the same term. A holder
+	// that has taken one never goes back to an earlier one.
 	Seq              int64
 	Term, Generation int64 // of the share; Generation is 0 when there is none: the holder is gone
 	Share            int64

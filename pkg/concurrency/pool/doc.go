@@ -8,13 +8,13 @@
 // concurrency.
 //
 // The bound. Each holder has a reserve: the most it may have in flight by what the
-// coordinator knows for itself, which is the largest share it issued to the holder
-// and did not see superseded, and the work that the holder reported still running
-// when it last confirmed a share. A share is granted only from what the reserves of
-// all others leave of the limit. So while the limit stands still, what the fleet has
-// in flight never exceeds it: not by delayed, lost, repeated or reordered beats, not
-// by holders that join, leave, die or come back. When the limit falls, nothing new
-// is admitted above it, and what runs drains.
+// coordinator knows for itself. That is the largest share it issued to the holder and
+// did not see superseded, and the work that the holder reported still running when it
+// last confirmed a share. A share is granted only from what the reserves of all
+// others leave of the limit. So while the limit stands still, what the fleet has in
+// flight never exceeds it: not by delayed, lost, repeated or reordered beats, not by
+// holders that join, leave, die or come back. When the limit falls, nothing new is
+// admitted above it, and what runs drains.
 //
 // Numbers distinguish what may go wrong between a holder and its coordinator: beats
 // carry a sequence number, so that one that is late or repeated changes nothing;

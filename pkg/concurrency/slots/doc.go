@@ -11,6 +11,6 @@
 //     stays and drains.
 //   - While the ceiling stands still, a partition that has less in flight than its
 //     guarantee is admitted, whatever the others do.
-//   - The request that waited longest is admitted, of those that may be.
+//   - Among the requests that may be admitted, the one that waited longest is.
 //   - A ticket gives its slot back once, however often it is copied and released.
 package slots

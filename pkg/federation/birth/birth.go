@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A Birth is what is remembered of one budget. The zero value is of one that may have been
-// granted units by anybody. It is a value: no method writes to what it was given.
+// A Birth is what is remembered of one budget. The zero value is that of one that may have
+// been granted units by anybody. It is a value: no method writes to what it was given.
 type Birth struct {
 	// Ledger is where the budget is kept, "" when that does not vouch for it.
 	Ledger string `json:"ledger,omitempty"`

@@ -14,8 +14,8 @@
 // answer counts only for the escrow that asked, and not when a release was prepared
 // since.
 //
-// An escrow is of windows of one length, because the indexes of others do not compare:
-// the id under which it is kept names the length too.
+// An escrow serves windows of one length, because the indexes of others do not
+// compare: the id under which it is kept names the length too.
 //
 // The clock is the escrow's own. How long a window lasts is counted from an instant of
 // it, so that an answer that is late on the way ends no later. When the clock is set

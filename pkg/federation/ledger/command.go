@@ -29,7 +29,7 @@ type Epoch struct {
 	Term  int64 // of the memory, at least 1
 }
 
-// A Command is one message of a holder; Reserve is of the coordinator itself.
+// A Command is one message of a holder; Reserve is a command of the coordinator itself.
 type Command struct {
 	Op Op
 	// Member is the region, Holder the process or escrow in it: a random name that is
@@ -39,7 +39,7 @@ type Command struct {
 	// all before it changes nothing, and is answered with what is.
 	Seq int64
 
-	// Epoch and Granted are of the last answer that the holder took: what it was
+	// Epoch and Granted are those of the last answer that the holder took: what it was
 	// granted altogether in that epoch. When another epoch is open, the command is for
 	// that one, in which the holder was granted nothing yet.
 	Epoch     Epoch

@@ -1,7 +1,7 @@
 package ledger
 
-// release takes back what the holder gave up, if it is of this window and memory.
-// Otherwise others may have been granted the window by the count before.
+// release takes back what the holder gave up, if it belongs to this window and
+// memory. Otherwise others may have been granted the window by the count before.
 func (s *State) release(p *Params, m Member, c *Command) Grant {
 	t := s.attend(p, m, c)
 	i, known := s.account(c.Member, c.Holder)

@@ -63,8 +63,8 @@ type Scope struct {
 	Window limiter.Micros // the longest
 	Limit  int64          // units of that window, the fewest of all counters
 	// Past is the instant since which this term knows what was granted, and Since the one
-	// since which nothing was that the journal does not know. Both are of a limit that is
-	// not kept yet.
+	// since which nothing was that the journal does not know. Both belong to a limit that
+	// is not kept yet.
 	Past, Since limiter.Instant
 }
 

@@ -59,8 +59,8 @@ func (s *Store) Export(maxBytes int) (data []byte, left []Forgotten, err error) 
 	}
 }
 
-// leaveOut takes out policies, of which it knows the sizes, until only that share
-// of the whole is left. It takes out one at least.
+// leaveOut takes out policies, by their sizes, until only that share of the whole is
+// left. It takes out one at least.
 func (l *Ledger) leaveOut(sizes map[owner]int, share float64) []Forgotten {
 	total := 0
 	for _, size := range sizes {

@@ -103,10 +103,10 @@ func (s *Store) adopt(l *Ledger, now limiter.Instant) {
 // Begins returns the instant from which on no predecessor serves.
 func (s *Store) Begins() limiter.Instant { return s.begins }
 
-// Apply runs c for one counter. Refusals are results; the error is a
+// Apply runs c for one counter. Refusals are results. The error is a
 // *store.UnavailableError when ctx is done, the store is sealed or what a durable counter
-// may grant cannot be set aside, and any other error names what is wrong with p or c. For
-// a durable counter it may wait some milliseconds for that.
+// may grant cannot be set aside. Any other error names what is wrong with p or c. For a
+// durable counter it may wait some milliseconds until that is set aside.
 func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return limiter.Result{}, unavailable(err)

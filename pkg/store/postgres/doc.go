@@ -25,16 +25,16 @@
 // # What is remembered of volatile counters
 //
 // Their tables are unlogged. That is what makes them safe, not only cheap: Postgres
-// empties unlogged tables in every recovery, so after a crash of the server or of one
-// of its processes, the promotion of a standby, and the restore of a base backup, a
-// snapshot or a point in time, there is no count left that could miss a grant. Beside
-// the counters stands one row that says since when the server remembers. A decision that
-// finds none writes it again, and windows that had begun by then grant nothing. So does
-// one that finds a row of an earlier start of the server (a copy of its stopped files
-// looks like that, and so does a mere restart), or one that another transaction wrote
-// than it says (a loaded dump). So each of these costs the open windows and over-grants
-// nothing. Any decision notices; callers that may ask for none, because they remember
-// being refused, call Refresh.
+// empties unlogged tables in every recovery. So no count is left that could miss a grant
+// after a crash of the server or of one of its processes, the promotion of a standby,
+// and the restore of a base backup, a snapshot or a point in time. Beside the counters
+// stands one row that says since when the server remembers. A decision that finds none
+// writes it again, and windows that had begun by then grant nothing. The same holds when
+// it finds a row of an earlier start of the server (a copy of its stopped files looks
+// like that, and so does a mere restart), or one that another transaction wrote than it
+// says (a loaded dump). So each of these costs the open windows and over-grants nothing.
+// Any decision notices; callers that may ask for none, because they remember being
+// refused, call Refresh.
 //
 // The clock of a server that lost them may have been set back, too. So a logged row leases
 // the clock ahead by a second, before any window is served that begins later. It is

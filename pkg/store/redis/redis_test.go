@@ -284,7 +284,7 @@ func TestCountersExpireAndGuardsDoNot(t *testing.T) {
 		"a token bucket":   {Algorithm: limiter.TokenBucket, Rates: []limiter.Rate{hour}},
 		"tenants":          {Rates: []limiter.Rate{hour}, Fairness: limiter.Fairness{Default: 1}},
 	} {
-		for range 3 { // of which the later ones find a counter
+		for range 3 { // the later ones find a counter
 			apply(t, s, counterOf(name), p, limiter.Command{Min: 1, Want: 1, First: true})
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // TestARefreshKeepsALossFromTheNextWindow lets a server forget an exhausted window
-// in which nobody asks again. The counters are of many partitions.
+// in which nobody asks again. The counters are in many partitions.
 func TestARefreshKeepsALossFromTheNextWindow(t *testing.T) {
 	for name, lose := range map[string]func(*redistest.Server){
 		"flush":             (*redistest.Server).Flush,

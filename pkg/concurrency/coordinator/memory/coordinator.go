@@ -21,8 +21,8 @@ var ErrSealed = errors.New("the controller is handing over to the next leader")
 type Options struct {
 	// Clock returns the coordinator's time. It may step back: pools then stand still.
 	Clock func() limiter.Instant
-	// Term is of the pools that begin here, at least 1. It is above the terms of all
-	// coordinators before.
+	// Term is that of the pools that begin here, at least 1. It is above the terms of
+	// all coordinators before.
 	Term int64
 	// First says that no coordinator ever divided these pools: no share is in use that
 	// was forgotten, so there is no quarantine.
@@ -109,7 +109,7 @@ func (c *Coordinator) apply(key pool.Key, p pool.Params, cmd pool.Command) (pool
 }
 
 // begin returns the memory of a pool that is not known: nobody asked for it since
-// this memory began, or since every share has expired.
+// this memory began, or for a time in which every share expired.
 func (c *Coordinator) begin(p pool.Params, now limiter.Instant) (*pool.State, error) {
 	return pool.Restore(pool.Memory{
 		Term: c.term, Generation: c.newest, Params: p, Limit: p.Initial, Bound: p.Initial,

@@ -67,8 +67,8 @@ func (c *Coordinator) ledger() *ledger[entry] {
 //
 // The other may be of another version. A pool with an unknown field or an impossible
 // value is not taken over: what the field says may be units that are in use, and without
-// it the pool would grant them twice. It begins as after a loss, that is, for as long as
-// its shares may last holders only keep what they use, and so does every pool that is not
+// it the pool would grant them twice. It begins as after a loss: for as long as its
+// shares may last, holders only keep what they use. So does every pool that is not
 // listed, since the next to import could not distinguish the two. The pools that are
 // understood go on. The error names the others; when nothing is understood, every pool
 // begins as after a loss.

@@ -16,10 +16,10 @@
 //
 // The tables are unlogged, as those of package store/postgres are and for the same
 // reason: every recovery empties them. A memory belongs to one start of the server. A
-// beat that finds that of another start, none, one that another transaction wrote than
-// it says (a loaded dump), or one that is older than what the holder has seen, begins
-// another. Its term is the server's time in microseconds, or one more than the largest
-// term known of the pool when that is larger, so it is above all before. For
+// beat begins another when it finds that of another start, none, one that another
+// transaction wrote than it says (a loaded dump), or one that is older than what the
+// holder has seen. Its term is the server's time in microseconds, or one more than the
+// largest term known of the pool when that is larger, so it is above all before. For
 // Params.Quarantine it grants no more than holders still use: a crash, a restart, the
 // promotion of a standby and a restore over-grant nothing.
 //

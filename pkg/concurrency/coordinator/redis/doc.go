@@ -9,13 +9,13 @@
 // # What is remembered
 //
 // A memory belongs to one instance of a server, which is known by its replication ID:
-// that is new with every start of the process and every promotion. A beat that finds
-// the memory of another instance, none, one with a part evicted, or one that is older
-// than what the holder has seen, begins another. Its term is the server's time in
-// microseconds, or one more than the largest term known of the pool when that is
-// larger, so it is above all before. For Params.Quarantine it grants no more than
-// holders still use: a restart, a failover, a restore, a flush and a clock that was
-// set back before one of them over-grant nothing.
+// that is new with every start of the process and every promotion. A beat begins
+// another when it finds the memory of another instance, none, one with a part
+// evicted, or one that is older than what the holder has seen. Its term is the
+// server's time in microseconds, or one more than the largest term known of the pool
+// when that is larger, so it is above all before. For Params.Quarantine it grants no
+// more than holders still use: a restart, a failover, a restore, a flush and a clock
+// that was set back before one of them over-grant nothing.
 //
 // The first pool of all looks like one that was lost. So every pool begins with a
 // quarantine, and one that nobody asked for in an hour is forgotten and does so

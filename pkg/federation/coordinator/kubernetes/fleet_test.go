@@ -16,7 +16,7 @@ import (
 
 const id = "acme/checkout"
 
-// params are of a budget whose units go to any member that asks.
+// params describe a budget whose units go to any member that asks.
 func params(limit, block int64) ledger.Params {
 	return ledger.Params{
 		Limit: limit, Window: limiter.Second, Strategy: ledger.FirstCome, Block: block,

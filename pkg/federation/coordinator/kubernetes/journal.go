@@ -95,7 +95,7 @@ func (r Record) Ceased() Record {
 	return r
 }
 
-// Kept reports whether the record is of a budget that has not ceased to be kept.
+// Kept reports whether the record's budget has not ceased to be kept.
 func (r Record) Kept() bool { return int64(r.Since) < largest }
 
 // Ends returns the end of the window that units were set aside for.

@@ -18,8 +18,8 @@ type Options struct {
 	// Clock returns the coordinator's time. It may step back: nothing is granted then
 	// until it has caught up.
 	Clock func() limiter.Instant
-	// Term is of its memory, at least 1. It is above the terms of all coordinators
-	// before.
+	// Term is that of its memory, at least 1. It is above the terms of all
+	// coordinators before.
 	Term int64
 	// First says that no coordinator ever kept these budgets, so that nothing can have
 	// been granted of the windows that are open when this one begins.

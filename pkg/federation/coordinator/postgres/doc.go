@@ -12,12 +12,12 @@
 //
 // The tables are unlogged, as those of package store/postgres are and for the same
 // reason: every recovery empties them. A memory belongs to one start of the server. A
-// command that finds that of another start, none, one that another transaction wrote than
-// it says (a loaded dump), or one that is older than what the holder has seen, begins
-// another, and windows that had begun by then grant nothing. So a crash, a restart, the
-// promotion of a standby and a restore each cost the open window and over-grant nothing.
-// The term of a memory is the server's time in microseconds, or one more than the largest
-// term known of the budget when that is larger.
+// command begins another when it finds that of another start, none, one that another
+// transaction wrote than it says (a loaded dump), or one that is older than what the
+// holder has seen. Windows that had begun by then grant nothing. So a crash, a restart,
+// the promotion of a standby and a restore each cost the open window and over-grant
+// nothing. The term of a memory is the server's time in microseconds, or one more than
+// the largest term known of the budget when that is larger.
 //
 // The first command of all finds no memory, either. Members that know that it is the first
 // vouch for the one that begins then (ledger.Command.Born), and it grants at once.

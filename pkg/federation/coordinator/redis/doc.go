@@ -9,9 +9,9 @@
 // # What is remembered
 //
 // A memory belongs to one instance of a server, which is known by its replication ID:
-// that is new with every start of the process and every promotion. A command that finds
-// the memory of another instance, none, or one that is older than what the holder has
-// seen, begins another, and windows that had begun by then grant nothing. So a restart, a
+// that is new with every start of the process and every promotion. A command begins
+// another when it finds the memory of another instance, none, or one that is older than
+// what the holder has seen. Windows that had begun by then grant nothing. So a restart, a
 // failover, a restore, a flush, and an eviction, each cost the open window and over-grant
 // nothing. The term of a memory is the server's time in microseconds, or one more than
 // the largest term known of the budget when that is larger.

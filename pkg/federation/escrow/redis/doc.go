@@ -9,8 +9,8 @@
 // # What is remembered
 //
 // A memory belongs to one instance of a server, which is known by its replication ID:
-// that is new with every start of the process and every promotion. A command that
-// finds the memory of another instance, or none, begins another: with another name,
+// that is new with every start of the process and every promotion. A command begins
+// another when it finds the memory of another instance, or none: with another name,
 // under which nothing was granted yet. Earlier grants are forfeited, and slices are
 // used only of windows that begin later: a restart, a failover, a restore and a flush
 // hand on nothing twice.

@@ -32,8 +32,8 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT p.either AND s.rates = p.rates AND weir.machine$build(s.algorithm) = weir.machine$build(p.algorithm)
 $$;
 
--- read returns what the meters say to a take of the units: of all the least, of any
--- the most. The outputs most and room are limit and left of Go's reading, which are
+-- read returns what the meters say to a take of the units: the least of all, the most
+-- of any. The outputs most and room are limit and left of Go's reading, which are
 -- words of SQL.
 CREATE OR REPLACE FUNCTION weir.read$build(
     s weir.counters, p weir.params$build, now bigint, units bigint, tenant text, since bigint,

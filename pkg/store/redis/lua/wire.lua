@@ -10,8 +10,8 @@
 --       tenant   that asks, when the window is split
 --       weights  of the declared tenants, a map in MessagePack
 --       reserve  1 when they share every window
--- A rate is limit, window, burst, offset, monthly. What a holder recalls are the start of
--- the memory it spoke to last, 0 for none; the instant up to which earlier ones may have
+-- A rate is limit, window, burst, offset, monthly. A holder recalls the start of the
+-- memory it spoke to last, 0 for none; the instant up to which earlier ones may have
 -- granted by a clock that was ahead; and the one of this memory, if it is another.
 --
 -- A counter is a head, of the generation and the rates that are in force; expires,
@@ -21,7 +21,7 @@
 -- of the log. For a window that is split it is a map in MessagePack of what each
 -- tenant was granted, LATELY of fairness.lua included.
 --
--- These are of step.lua, which decides one command of any kind. Most are decided by
+-- These are for step.lua, which decides one command of any kind. Most are decided by
 -- batch.lua, many at once: to make the functions of the other would cost more than to
 -- decide.
 

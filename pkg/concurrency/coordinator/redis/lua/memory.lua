@@ -1,4 +1,4 @@
--- State, and how it is kept. Each holder is read and written once.
+-- State, and how it is kept. Each holder is read and written at most once.
 
 local s          -- State without its holders
 local p          -- its Params, nil before the first

@@ -3,8 +3,8 @@
 -- KEYS: pool      a hash: of field "memory" what State holds but for its holders, of
 --                 "h" and a name that holder, of "s" and a slot the name of who has it
 --       expiries  a sorted set of the names, by when the holders expire
---       opinions a sorted set of the names of those that infer a limit, by that
---       hungry a sorted set of the names of the hungry, by slot
+--       opinions  a sorted set of the names of those that infer a limit, by that
+--       hungry    a sorted set of the names of the hungry, by slot
 -- ARGV: params    pool.Params
 --       command   pool.Command without the holder
 --       name      of the holder

@@ -1,7 +1,7 @@
 -- report.go.
 
--- count replaces what a member reported before of a window, but not what is complete by
--- what is not.
+-- count replaces what a member reported before of a window, but never a complete report
+-- by an incomplete one.
 CREATE OR REPLACE FUNCTION weir.count$build(s weir.budgets, who bytea, u bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

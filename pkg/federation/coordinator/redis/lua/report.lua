@@ -13,8 +13,8 @@ local function closed(index)
   return 'c' .. index
 end
 
--- count replaces what the member reported before of a window, but not what is complete
--- by what is not.
+-- count replaces what the member reported before of a window, but never a complete
+-- report by an incomplete one.
 local function count(text, u)
   local index, limit, granted, members, at = unpack(CLOSED, text)
   local list, found = {}, false
