@@ -94,7 +94,7 @@ func compare(t *testing.T, app *exchange.App, to target, p *exchange.Plan) []str
 	if err != nil {
 		return []string{err.Error()}
 	}
-	differences := p.Compare(directly, through, app.Address(), to.name == direct)
+	differences := p.Compare(directly, through, app.Address(), to.name != direct)
 	if len(differences) > 0 && os.Getenv("CONFORMANCE_SEED") != "" {
 		t.Logf("%s\ndirectly %v\nthrough %s %v", p, directly, to.name, through)
 	}

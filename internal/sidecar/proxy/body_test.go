@@ -19,34 +19,46 @@ func TestAnAppThatLeavesInTheMiddleOfABodyIsABadGateway(t *testing.T) {
 		"larger than is kept":      "Content-Length: 34000\r\n\r\n" + strings.Repeat("a", 20_000),
 		"that would be sent again": "Idempotency-Key: 1\r\nContent-Length: 34\r\n\r\nab",
 	} {
-		for where, front := range map[string]func(t *testing.T, app string) string{
-			"alone": func(t *testing.T, app string) string { return framed(t, newProxy(t, app, noPool{}, decider(admit))) },
-			"in a pool": func(t *testing.T, app string) string {
-				address, _ := pooled(t, app, learning(), decider(admit), newDivider())
-				return strings.TrimPrefix(address, "http://")
-			},
+		for said, answer := range map[string]string{
+			"nothing was said": "",
+			"hints were given": "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n",
+			"a head was begun": "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n",
+			"hints and a head": "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n",
 		} {
-			t.Run(name+", "+where, func(t *testing.T) {
-				app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					_, _ = r.Body.Read(make([]byte, 1))
-					conn, _, err := http.NewResponseController(w).Hijack()
-					if err != nil {
-						t.Error(err)
-						return
+			for where, front := range map[string]func(t *testing.T, app string) string{
+				"alone": func(t *testing.T, app string) string { return framed(t, newProxy(t, app, noPool{}, decider(admit))) },
+				"in a pool": func(t *testing.T, app string) string {
+					address, _ := pooled(t, app, learning(), decider(admit), newDivider())
+					return strings.TrimPrefix(address, "http://")
+				},
+			} {
+				t.Run(name+", "+said+", "+where, func(t *testing.T) {
+					app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						_, _ = r.Body.Read(make([]byte, 1))
+						conn, _, err := http.NewResponseController(w).Hijack()
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						_, _ = io.WriteString(conn, answer)
+						_ = conn.Close()
+					}))
+					defer app.Close()
+					conn, in := connect(t, front(t, strings.TrimPrefix(app.URL, "http://")))
+					write(t, conn, "POST / HTTP/1.1\r\nHost: a\r\n"+body)
+					res := read(t, in)
+					for res.StatusCode == http.StatusEarlyHints {
+						res = read(t, in)
 					}
-					_ = conn.Close()
-				}))
-				defer app.Close()
-				conn, in := connect(t, front(t, strings.TrimPrefix(app.URL, "http://")))
-				write(t, conn, "POST / HTTP/1.1\r\nHost: a\r\n"+body)
-				if res := read(t, in); res.StatusCode != http.StatusBadGateway {
-					t.Fatalf("answered with %s", res.Status)
-				}
-				if c, err := in.ReadByte(); !errors.Is(err, io.EOF) {
-					rest, _ := io.ReadAll(in)
-					t.Errorf("then read %q, %v, want the end", string(c)+string(rest), err)
-				}
-			})
+					if res.StatusCode != http.StatusBadGateway {
+						t.Fatalf("answered with %s", res.Status)
+					}
+					if c, err := in.ReadByte(); !errors.Is(err, io.EOF) {
+						rest, _ := io.ReadAll(in)
+						t.Errorf("then read %q, %v, want the end", string(c)+string(rest), err)
+					}
+				})
+			}
 		}
 	}
 }

@@ -38,6 +38,7 @@ type connection struct {
 	wrote  atomic.Bool          // some of the request that began last
 	closed atomic.Bool          // by this side
 	sends  atomic.Pointer[body] // what ends with the connection; nil for nothing
+	answer answerHead           // while sends is set, of the goroutine that reads
 }
 
 var errClosedByApp = errors.New("the app has closed the connection")
@@ -65,6 +66,7 @@ func (s *sending) begin(got httptrace.GotConnInfo) {
 	c.wrote.Store(false)
 	s.by.Store(c)
 	if !got.Reused || s.once {
+		c.answer = answerHead{}
 		c.sends.Store(s.body)
 	}
 	if got.Reused {
@@ -102,10 +104,11 @@ func (c *connection) Write(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // of the connection
 }
 
-// Read implements net.Conn. An app that has begun to answer needs no more of the body.
+// Read implements net.Conn. When the head of the final answer has come, the app need not have
+// more of the body: it may close the connection, and the answer is good.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if n > 0 && c.sends.Load() != nil {
+	if n > 0 && c.sends.Load() != nil && c.answer.ends(p[:n]) {
 		c.sends.Store(nil)
 	}
 	return n, err //nolint:wrapcheck // of the connection
@@ -137,4 +140,39 @@ func (c *connection) CloseWrite() error {
 		return half.CloseWrite() //nolint:wrapcheck // of the connection
 	}
 	return errors.ErrUnsupported
+}
+
+// An answerHead follows the answers to one request up to the end of the final one's head
+// (RFC 9112, section 2.1). It is as lenient with line ends as net/http, which reads them.
+type answerHead struct {
+	line   [len("HTTP/1.1 100")]byte // the status line, as far as it matters
+	length int                       // of the present line
+	begun  bool                      // the status line has come
+}
+
+// ends reports whether the final head ends in p.
+func (h *answerHead) ends(p []byte) bool {
+	for _, c := range p {
+		switch {
+		case c == '\r':
+		case c != '\n':
+			if !h.begun && h.length < len(h.line) {
+				h.line[h.length] = c
+			}
+			h.length++
+		case h.length > 0:
+			h.begun, h.length = true, 0
+		case h.begun && !h.interim():
+			return true
+		default:
+			h.begun = false
+		}
+	}
+	return false
+}
+
+// interim reports whether another answer follows: any 1xx but that which opens a tunnel.
+func (h *answerHead) interim() bool {
+	code := h.line[len("HTTP/1.1 "):]
+	return code[0] == '1' && string(code) != "101"
 }

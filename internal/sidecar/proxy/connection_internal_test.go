@@ -132,3 +132,25 @@ func TestTheTraceOfARequestIsItsOwn(t *testing.T) {
 		t.Errorf("two requests were told %v times", told)
 	}
 }
+
+// TestWhereTheHeadOfAnAnswerEnds cuts each text at every byte.
+func TestWhereTheHeadOfAnAnswerEnds(t *testing.T) {
+	for _, head := range []string{
+		"HTTP/1.1 200 OK\r\n\r\n",
+		"HTTP/1.1 204\r\nA: b\r\nHTTP/1.1 100: c\r\n\r\n",
+		"HTTP/1.0 200 OK\nA: b\n\n",
+		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 404 Not Found\r\nA: b\r\n\r\n",
+		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n",
+	} {
+		const behind = "\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"
+		for cut := range len(head) {
+			var h answerHead
+			if h.ends([]byte(head[:cut])) {
+				t.Errorf("%q ends a head", head[:cut])
+			}
+			if !h.ends([]byte(head[cut:] + behind)) {
+				t.Errorf("%q ends no head behind %q", head[cut:], head[:cut])
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -138,7 +139,7 @@ func (r *run) serve(conn net.Conn, in *bufio.Reader, m *Message, i int) bool {
 			r.note(func() { s.gone = true })
 		}
 	}()
-	goesOn := s.play()
+	goesOn := s.play() && m.word(2) != "HTTP/1.0" && !slices.ContainsFunc(m.Fields, isClose)
 	if !goesOn {
 		s.end()
 	}
