@@ -23,7 +23,7 @@ type options struct {
 	store    v1alpha1.StoreType
 }
 
-// What the demo can show.
+// The scenes of the demo.
 const (
 	policyScene = "policy"
 	poolScene   = "pool"

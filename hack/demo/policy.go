@@ -16,7 +16,7 @@ import (
 
 // policyView is the policy as the API server shows it.
 type policyView struct {
-	id        string // of the object and its generation; "" while there is no policy
+	id        string // of the object and its generation; "" without a policy
 	limit     int64  // of its first rate
 	window    time.Duration
 	rates     string // all of them, such as 500 requests per 20s

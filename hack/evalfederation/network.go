@@ -12,9 +12,9 @@ import (
 	"github.com/weir-dev/weir/internal/devcluster/link"
 )
 
-// A network is where the regions are: each in a network namespace of its own, from
-// which only its link leads to the coordinator, or all on the loopback address where
-// that is not allowed. The links make the distance: that works on every kernel.
+// A network holds the regions. Each is in a network namespace of its own, from which only
+// its link leads to the coordinator, or all are on the loopback address where that is not
+// allowed. The links make the distance, which works on every kernel.
 type network struct {
 	apart bool
 }

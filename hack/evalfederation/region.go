@@ -63,8 +63,8 @@ func (w *way) open() (federation.Coordinator, func(), error) {
 	}
 }
 
-// offer sends requests at an even pace, none of which waits for another, and counts what
-// became of them by the window that they were charged to.
+// offer sends requests at an even pace, without waiting for each other, and counts their
+// results by the window that they were charged to.
 func (o *order) offer(ctx context.Context, region *federation.Region) report {
 	window := time.Duration(o.Params.Window) * time.Microsecond
 	c := &counter{window: window, tallies: map[int64]*tally{}}

@@ -1,5 +1,5 @@
 // Command sealed runs a command where no packet leaves this machine, and fails when one
-// tried to: the command has a network of its own, with the loopback interface and a
+// tried to. The command has a network of its own, with the loopback interface and a
 // default route that ends here.
 //
 //	go run ./hack/sealed COMMAND [ARGUMENT ...]

@@ -14,13 +14,13 @@ type addition struct {
 	low, high   float64 // a 95 % interval of the ratio
 }
 
-// resamples are so many that the interval says the same when it is worked out again.
+// resamples is large enough that the interval is the same when it is computed again.
 const resamples = 4000
 
 // additionTo returns what figures exceed a base by, in the median over the rounds, beside
 // what others exceed it by. The interval is a percentile bootstrap (Efron and Tibshirani,
-// An Introduction to the Bootstrap, chapter 13) over the rounds, of which each is drawn as
-// a whole: a noisy moment met all ways.
+// An Introduction to the Bootstrap, chapter 13) over the rounds. Each is drawn as a
+// whole, because a noisy moment met all ways.
 func additionTo(base, other, figures []float64) addition {
 	all, chance := make([]int, len(base)), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // it draws samples
 	for i := range all {

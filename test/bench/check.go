@@ -113,8 +113,8 @@ func makeKeys(n int) []string {
 	return keys
 }
 
-// zipf returns as many requests for the keys, some of which are far more popular
-// than others.
+// zipf returns as many requests as keys, for keys with a Zipf distribution: some are far
+// more popular than others.
 func zipf(keys []string) []string {
 	law := rand.NewZipf(rand.New(rand.NewPCG(2, 2)), 1.1, 1, uint64(len(keys)-1))
 	out := make([]string, len(keys))

@@ -93,8 +93,8 @@ func message(domain, key, value string) []byte {
 }
 
 // keep keeps the given number of calls under way until an instant, and waits for the last answer.
-// What is asked is drawn from the messages, until none is, which is -1; what is answered is
-// handed to note, unless it was asked before an instant.
+// Requests are drawn from the messages until draw returns -1. Answers are handed to note,
+// unless they were asked for before an instant.
 func (a *asker) keep(calls int, from, until time.Time, messages [][]byte, draw func() int, note func(answer)) error {
 	if err := a.conn.SetDeadline(until.Add(10 * time.Second)); err != nil {
 		return err

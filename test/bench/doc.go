@@ -10,7 +10,7 @@
 //
 // All contenders read the clock themselves for every request, as they do in
 // production. Where they admit, their budget is large enough for every request
-// of the run; where they refuse, it is spent. What they promise differs: in
-// memory the others count in one process, Weir spends what the store granted to
-// this one.
+// of the run; where they refuse, it is spent. Their promises differ: in memory
+// the others count in one process, and Weir spends the store's grants to this
+// one.
 package main

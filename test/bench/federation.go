@@ -87,7 +87,7 @@ func (l *lent) verdict() string {
 }
 
 // mostWrites is how often blocks are written at most: once for half a block, and once
-// for each window, of which a turn meets those in which it begins and ends.
+// for each window, including those in which a turn begins and ends.
 func (l *lent) mostWrites() int64 {
 	return int64(l.ops)*leaseUnits/(budgetBlock/2) + l.windows
 }

@@ -15,8 +15,8 @@ import (
 // visitors is how many keys are asked for once each, and how many a sidecar may track.
 const visitors = 1_000_000
 
-// seenOnce shows what it takes to remember keys of which each is asked for once, by one
-// process or another.
+// seenOnce shows the memory for keys that are each asked for once, by one process or
+// another.
 func seenOnce(all []*service, show func(*table)) error {
 	messages := make([][]byte, visitors)
 	for i, name := range makeKeys(visitors) {

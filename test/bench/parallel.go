@@ -23,7 +23,7 @@ func parallel(show func(*table)) error {
 	return nil
 }
 
-// sweep makes a table of what contenders cost at 1 to 64 goroutines on two processors.
+// sweep makes a table of the costs of contenders at 1 to 64 goroutines on two processors.
 // The second of them is Weir's, and reached says whether it reached its goals beside the
 // others, by name.
 func sweep(title, note string, reached func(*sweptRow, map[string]*sweptRow) string, contenders func() []contender) *table {

@@ -46,8 +46,8 @@ func overPool(show func(*table)) error {
 	return nil
 }
 
-// limitSlot is the physical limit of what measures latency: to count up and down, and
-// to look at the clock both times.
+// limitSlot is the physical limit of a contender that measures latency: it counts up and
+// down, and reads the clock both times.
 func limitSlot() contender {
 	var n atomic.Int64
 	start := time.Now()

@@ -79,7 +79,7 @@ func (w *ways) measure(perSecond int) (taken []latencies, peak residence, err er
 	taken = make([]latencies, len(w.all))
 	order := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // it draws lots
 	for range proxyRounds {
-		for _, i := range order.Perm(len(w.all)) { // nobody always follows the same one
+		for _, i := range order.Perm(len(w.all)) { // so no one always follows the same one
 			_, early := openLoop(w.all[i].callers, perSecond, lead)
 			took, err := openLoop(w.all[i].callers, perSecond, turn)
 			if err := errors.Join(early, err); err != nil {

@@ -34,8 +34,8 @@ type services struct {
 	all []*service
 }
 
-// What is limited: a rate a second for each user, one a minute for each visitor, and
-// one a second for all that asks for what nobody uses up.
+// The limits: a rate a second for each user, one a minute for each visitor, and one a
+// second that is never used up.
 const (
 	userLimit                         = 100
 	userKey, visitorKey, plentifulKey = "user", "visitor", "plentiful"
@@ -174,7 +174,7 @@ descriptors:
   rate_limit: {unit: second, requests_per_unit: %d}
 `
 
-// ratelimit starts Envoy's service as it comes, with its cache of what is used up.
+// ratelimit starts Envoy's service as it comes, with its cache of counters that are used up.
 func (s *services) ratelimit(store, listen string, n int) (int, error) {
 	dir := filepath.Join(s.dir, "ratelimit", "keys", "config")
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // nothing secret

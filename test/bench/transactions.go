@@ -21,7 +21,7 @@ func transactions(name string, client *clientv3.Client, callers int, key func(ca
 type counter struct {
 	client   *clientv3.Client
 	key      string
-	revision int64 // 0: there is no such key
+	revision int64 // 0: the key does not exist
 	units    int64
 }
 

@@ -12,7 +12,7 @@ import (
 type row struct {
 	name, sent string
 	passes     int    // requests that reach the app, each complete and with these fields
-	status     int    // of the refusal of what follows them, after which the connection ends; 0: nothing follows
+	status     int    // of the refusal of the bytes after them, after which the connection ends; 0: nothing follows
 	early      string // frames that follow at once, before the client knows that its tunnel is open
 	cut        bool   // the client leaves in the middle of a body; the refusal is optional
 }

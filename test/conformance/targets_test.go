@@ -18,7 +18,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// Names of what the suites ask.
+// Names of the programs that the suites ask.
 const (
 	direct  = "the app"
 	limited = "sidecar"

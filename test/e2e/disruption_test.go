@@ -17,8 +17,8 @@ import (
 	"github.com/weir-dev/weir/internal/leadership"
 )
 
-// What strikes the whole cluster, one thing after the other. All of them strike the same
-// application: four pods under four times what their limit admits.
+// Faults of the whole cluster, one after the other. All of them hit the same application:
+// four pods under four times their limit.
 var _ = Describe("Under load", Serial, Ordered, func() {
 	var (
 		s     *shop

@@ -19,7 +19,7 @@ var _ = Describe("A rollout", func() {
 		s := openShop(ctx)
 		Expect(kube.Create(ctx, s.service("checkout", "checkout", 80, 8080))).To(Succeed())
 		s.limitTo(ctx, 100*limit)
-		// The usual courtesy of an application: it serves until nobody is sent to it any more.
+		// The usual courtesy of an application: it serves until no client is sent to it any more.
 		d := s.deploy(ctx, 3, func(pod *corev1.PodTemplateSpec) {
 			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}}
 		})

@@ -43,8 +43,8 @@ func removeDefinitions(ctx context.Context) {
 	kubectl(ctx, "delete", "crd", "ratelimitpolicies.weir.dev", "concurrencypools.weir.dev", "federatedbudgets.weir.dev")
 }
 
-// leftBehind lists what has our name among all kinds that are not namespaced, but for
-// the nodes, which have it from the cluster. What was namespaced went with its namespace.
+// leftBehind lists the objects with our name of all kinds that are not namespaced, except
+// nodes, which have it from the cluster. Namespaced objects went with their namespace.
 func leftBehind(ctx context.Context) []string {
 	GinkgoHelper()
 	var left []string

@@ -48,7 +48,7 @@ var _ = Describe("An edit under load", func() {
 			sleepUntil(ctx, start.Add(100*time.Millisecond))
 			shop.load.SetRate(overload)
 			sleepUntil(ctx, start.Add(2500*time.Millisecond))
-			shop.load.SetRate(1) // so that little passes while there is no policy
+			shop.load.SetRate(1) // so that little passes without a policy
 			end := start.Add(shop.window)
 			before := int(shop.tally.Between(start, end))
 			Expect(before).To(BeNumerically("<=", limit))

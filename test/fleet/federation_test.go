@@ -118,7 +118,7 @@ type split struct{ Hub, Member int }
 
 func (s split) sum() int { return s.Hub + s.Member }
 
-// whole is a window of which the clusters together used mostly all.
+// whole is a window that the clusters together used almost completely.
 var whole = WithTransform(split.sum, BeNumerically(">=", mostly))
 
 // admitted waits until a window is over and returns what was admitted in it. None may
@@ -216,7 +216,7 @@ var _ = Describe("A budget over two clusters", Ordered, ContinueOnFailure, func(
 		began := f.hub.windowAt(time.Now())
 		f.link.Cut()
 		f.admitted(ctx, began)
-		// What the region wanted of the window before is kept for it once.
+		// The region's demand of the window before is kept for it once.
 		cut := f.await(ctx, began.Add(perSet), 1, HaveField("Hub", BeNumerically(">=", mostly)))
 		Expect(cut).To(HaveEach(HaveField("Member", BeZero())), "a region that fails closed has nothing of a new window")
 		Eventually(f.member.budgetCondition, longest, 200*time.Millisecond).

@@ -140,7 +140,7 @@ var _ = Describe("A pool of concurrency", func() {
 
 		b.limit(ctx, fixed(fixedLimit))
 		b.awaitProgrammed(ctx)
-		// What was admitted before the pool was there drains.
+		// Requests that were admitted before the pool existed drain.
 		Eventually(b.server.InFlight, longest, 10*time.Millisecond).Should(BeNumerically("<=", fixedLimit))
 		within := func(what string, length time.Duration) float64 {
 			GinkgoHelper()

@@ -170,7 +170,7 @@ var _ = Describe("A day's quota", func() {
 			back := time.Now()
 			again := s.awaitAdmitted(ctx, back, resumeTime)
 
-			// What is lost are leases whose answers did not arrive, and what was set aside.
+			// Leases whose answers did not arrive are lost, and the units set aside.
 			const lost = quota / 5
 			Eventually(func() int64 { return s.tally.Between(from, time.Now()) }, longest, 100*time.Millisecond).Should(BeNumerically(">=", quota-lost))
 			sleepUntil(ctx, time.Now().Add(3*time.Second))

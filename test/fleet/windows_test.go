@@ -72,8 +72,9 @@ func (s *shop) awaitFull(ctx context.Context, first time.Time, n int) []int {
 }
 
 // inARow looks at window after window until n in a row are as wanted, and returns all. On a
-// machine that is short of processors a lease can come too late for its window, or what
-// pods and regions want is learnt a window later. What no window may do, look checks.
+// machine that is short of processors a lease can come too late for its window, or
+// the demand of pods and regions is learnt a window later. look checks the bounds that hold
+// for every window.
 func inARow[T any](n int, wanted OmegaMatcher, look func(i int) T) []T {
 	GinkgoHelper()
 	const patience = 12

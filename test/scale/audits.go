@@ -31,7 +31,7 @@ func measureAudit(_ context.Context, w *world) (section, error) {
 	return s, nil
 }
 
-// auditCost returns how long the audit works on a second of what n holders do.
+// auditCost returns how long the audit works on the reports of n holders in a second.
 func auditCost(n int, keyed bool) time.Duration {
 	now := time.Unix(1_800_000_000, 0)
 	rate := limiter.Rate{Limit: 1000, Window: limiter.Second}

@@ -12,7 +12,7 @@ import (
 )
 
 // perSidecar is how many requests a second each sidecar gets while controllers end. The
-// limit is half of what that makes.
+// limit is half of their sum.
 const perSidecar = 1
 
 // storms ends the leading controller under load, in good order and without warning, and

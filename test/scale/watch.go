@@ -17,8 +17,8 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
-// A watch notes when conditions of policies became true, as anybody sees it who watches
-// them.
+// A watch notes when conditions of policies became true, as a client
+// that watches them sees it.
 type watch struct {
 	mu       sync.Mutex
 	policies map[types.NamespacedName]seen

@@ -1,5 +1,5 @@
 // Command torture runs the whole system as processes of this machine under load, breaks
-// what it stands on, and holds every window against its limit.
+// its stores, nodes and links, and compares every window with its limit.
 //
 //	TORTURE=2m TORTURE_SEED=7 go run ./test/torture
 //
@@ -20,14 +20,14 @@
 //
 // The judge counts what reached the application: every request carries the instant at
 // which it was sent, and the application reports it with the instant of its arrival. So
-// the window that a request was charged to is known from the store's clock, which is the
-// program's own doing, without asking Weir (see judgement). A policy is judged from the instant
-// at which its status first says that all sidecars enforce it. Of a policy that is moved the
-// status alone knows since when the new store serves, and is held to it: what the old one
-// granted has to end before that instant. The status is held against the same figures: it
-// may say that it does not know, and nothing that is not so. Long windows have to serve
-// from their first use, and after the last fault all has to serve again.
+// the window that a request was charged to is known from the store's clock, which this
+// program sets, without asking Weir (see judgement). A policy is judged from the instant
+// at which its status first says that all sidecars enforce it. When a policy is moved, only
+// the status knows since when the new store serves, and is held to it: grants of the old
+// store have to end before that instant. The status is compared with the same figures: it
+// may be Unknown, but never wrong. Long windows have to serve from their first use, and
+// after the last fault everything has to serve again.
 //
-// What docs/guarantees.md does not promise is not held against a run: while two servers of
-// one Redis are primaries at a time, each may grant a limit.
+// A run is not judged by rules that docs/guarantees.md does not promise: while two servers
+// of one Redis are primaries at a time, each may grant a limit.
 package main

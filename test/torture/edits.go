@@ -70,9 +70,9 @@ func (s *shop) change(ctx context.Context, kube client.Client, edit func(*v1alph
 	return p.Generation, nil
 }
 
-// limitsIn returns the least and the most that the policy may have
-// said in a span of time: an edit counts from when it was sent, and what it replaces for one window from
-// when every sidecar enforced the edit.
+// limitsIn returns the least and the most that the policy's limit may have been in a span of
+// time. An edit counts from when it was sent, and the limit that it replaces for one window
+// from when every sidecar enforced the edit.
 func (s *shop) limitsIn(from, until time.Time) (least, most int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

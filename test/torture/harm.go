@@ -39,7 +39,7 @@ func (s *store) aim() {
 	}
 }
 
-// falls notes that nobody reaches that server from now on, until rise.
+// falls notes that the server is unreachable from now on, until rise.
 func (s *store) falls() {
 	if s.group != nil {
 		s.rises = s.hit.falls()
@@ -52,8 +52,8 @@ func (s *store) rise() {
 	}
 }
 
-// way returns the link that faults happen to, of a group the one of a primary, and what
-// ends that nobody gets through it.
+// way returns the link that faults happen to, in a group that of a primary, and a function
+// that ends a cut of it.
 func (s *store) way(cut bool) (way *link.Link, healed func()) {
 	if s.group == nil {
 		return s.link, func() {}
@@ -133,7 +133,7 @@ func (s *store) restart(ctx context.Context) error {
 	defer cancel()
 	s.rise()
 	for {
-		// What is left of the one before may hold its files for a moment.
+		// The rest of the process before may hold its files for a moment.
 		if err := s.running.Restart(ctx); err == nil || !sleep(ctx, 200*time.Millisecond) {
 			return err
 		}

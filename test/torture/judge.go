@@ -154,10 +154,10 @@ func (s *shop) mayAdmit(eras []era, id windowID) int64 {
 	}
 }
 
-// isUnprotected reports whether it is not promised that a window of that span admits no
-// more than its limit: of two primaries of a Redis each may serve it, and a Redis that
-// lost all it knew while its clock was set back may serve it once more to a sidecar that
-// never asked it before.
+// isUnprotected reports whether a window of that span has no promise to admit no more than
+// its limit. Each of two primaries of a Redis may serve it, and a Redis that lost its memory
+// while its clock was set back may serve it once more to a sidecar that never asked it
+// before.
 func (s *shop) isUnprotected(id windowID, from, until time.Time) bool {
 	_, losses := s.stores[id.store].lostIn(from, until)
 	return losses > 0 && s.restartedIn(from, until)

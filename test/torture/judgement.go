@@ -19,7 +19,7 @@ type era struct {
 	shows       func(time.Time) time.Time // what the clock shows at an instant
 	store       int                       // of a policy that is moved
 	first       int64                     // no window before it is served; 0 when all are
-	drained     time.Time                 // from then on nobody spends what it granted; zero when they may
+	drained     time.Time                 // from then on no pod spends its grants; zero when they may
 }
 
 // A windowID names a window of one store's clock.

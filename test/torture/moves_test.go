@@ -6,7 +6,7 @@ import (
 )
 
 // moved is a policy that was moved at 12.5 from a Redis whose clock is right to a store
-// whose clock is 2 s ahead: the first window that this one serves begins at 13.
+// whose clock is 2 s ahead. The first window that the new store serves begins at 13.
 func moved() *shop {
 	known := func(number int, off time.Duration) *store {
 		var c askedClock

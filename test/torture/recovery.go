@@ -23,7 +23,7 @@ const (
 	// startTime is how long a part may take to start on a machine that is busy.
 	startTime = 3 * time.Minute
 	// recoveryTime is how long after the last fault everything has to serve again, or
-	// after the clock of each store shows again what it showed before it was set back:
+	// after the clock of each store has caught up with its time before it was set back:
 	// until then nothing may be granted.
 	recoveryTime = 60 * time.Second
 	// answerTime is how long after that a process may take to say what it holds.
@@ -229,8 +229,8 @@ func (w *world) footprints(ctx context.Context) (map[string]footprint, error) {
 }
 
 // leaks compares what processes hold with what they held before, at the same load; those
-// of controllers with what one held that led. What a process may hold more is room for
-// what is under way by chance.
+// of controllers with what one held that led. A process may hold more, as room for work
+// that is under way by chance.
 func leaks(before, after map[string]footprint) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(after)) {

@@ -73,7 +73,8 @@ func (m *member) note(s span) {
 	m.serves = append(m.serves, s)
 }
 
-// falls notes that nobody reaches the server from now on, and returns what ends that.
+// falls notes that the server is unreachable from now on, and returns a function that
+// ends this.
 func (m *member) falls() (rises func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

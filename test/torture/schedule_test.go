@@ -40,7 +40,7 @@ func TestEveryKindOfFaultHappens(t *testing.T) {
 	}
 }
 
-// What a store cannot suffer does not happen to it.
+// No fault is injected into a store that cannot have it.
 func TestFaultsAreOfTheirTargets(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, f := range schedule(seed, 2*time.Minute, tested, testedShops, 2) {

@@ -58,7 +58,7 @@ type shop struct {
 	load   *traffic.Load
 	stop   context.CancelFunc
 
-	looked time.Time // the last time at the status; of the one who looks
+	looked time.Time // the last look at the status; only the watcher uses it
 
 	mu       sync.Mutex
 	arrivals map[string][]arrival // by team

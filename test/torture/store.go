@@ -89,7 +89,8 @@ func caughtUp(eras []clock.Era) time.Time {
 }
 
 // lostIn returns how often the server may have lost its last grants in a span of time, or
-// so soon after it that what it had granted then was not kept yet, and how often all.
+// so soon after it that its grants of the span were not kept yet. It also returns how often
+// it may have lost all.
 func (s *store) lostIn(from, until time.Time) (some, all int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,7 @@ const (
 // A world is everything that runs.
 type world struct {
 	options
-	random *rand.Rand // of how the world is made, not of what happens to it
+	random *rand.Rand // for the making of the world, not for its faults
 	log    io.Writer
 
 	temporary    string // removed in the end; other users can read it

@@ -1,6 +1,5 @@
-// Command app is the application of the demo and the end-to-end tests: it reports to a
-// tally of every request that reached it, does what takes its time at a backend, if
-// it has one, and greets.
+// Command app is the application of the demo and the end-to-end tests. It reports every
+// request that reached it to a tally, calls its backend, if it has one, and greets.
 package main
 
 import (

@@ -38,8 +38,8 @@ type UnavailableError = machine.UnavailableError
 func Check(ctx context.Context) error { return machine.Check(ctx) }
 
 // Create makes a cluster and returns when its nodes are ready, CoreDNS and
-// kube-proxy run and pods can be created. What a cluster of that name left
-// behind is deleted first. It blocks for minutes where the engine or the node
+// kube-proxy run and pods can be created. The remains of a cluster of
+// that name are deleted first. It blocks for minutes where the engine or the node
 // image are missing, else for less than one. When it fails, nothing of the
 // cluster is left. The context ends the waits, but not the steps of kind.
 func Create(ctx context.Context, c Config) (*Cluster, error) {

@@ -38,8 +38,8 @@ func describeHost(ctx context.Context) (host, error) {
 	return h, nil
 }
 
-// kindLog passes on what kind warns of. Its own progress is finer than a person
-// needs who reads ours.
+// kindLog passes on the warnings of kind. Its own progress is too detailed beside
+// ours.
 type kindLog struct{ to progress.Log }
 
 func (l kindLog) Warn(message string)               { l.Warnf("%s", message) }

@@ -28,8 +28,8 @@ func newClient(kubeconfig []byte) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// await polls until a condition holds. What the condition last complained of is
-// part of the error.
+// await polls until a condition holds. The last error of the condition is part of
+// the error.
 func await(ctx context.Context, condition func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, interval, patience, true, func(ctx context.Context) (bool, error) {

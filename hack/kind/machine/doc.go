@@ -1,4 +1,4 @@
-// Package machine knows what this machine can do for a cluster of containers:
-// its capabilities, what it lacks and the cure, where it keeps what is built
-// once, and how it installs what Debian packages.
+// Package machine finds out whether this machine can run a cluster of containers:
+// its capabilities, missing parts and their cure, the cache of things built once,
+// and the installation of Debian packages.
 package machine

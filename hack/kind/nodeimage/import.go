@@ -127,7 +127,7 @@ func (w *workshop) proxyClosure(ctx context.Context) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// tarImport makes an image with one layer of what tar's arguments select.
+// tarImport makes an image with one layer of the files that tar's arguments select.
 func tarImport(ctx context.Context, name string, changes []string, content ...string) error {
 	args := []string{"import"}
 	for _, change := range changes {

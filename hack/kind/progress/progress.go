@@ -1,5 +1,5 @@
-// Package progress prints for a person who waits what is being done, how long it
-// usually takes and how long it took.
+// Package progress prints the current step for a waiting user, how long it usually
+// takes and how long it took.
 package progress
 
 import (
@@ -18,8 +18,8 @@ func (l Log) Say(format string, args ...any) {
 	}
 }
 
-// Do says what begins and how long it usually takes, runs it, and says how long
-// it took. The step's error is returned with what was being done.
+// Do prints the step that begins and how long it usually takes, runs it, and prints
+// how long it took. It wraps the step's error with the name of the step.
 func (l Log) Do(what, usual string, step func() error) error {
 	l.Say("%s (%s)", what, usual)
 	began := time.Now()

@@ -19,7 +19,7 @@ type fleet interface {
 	// is nil when it is refused.
 	acquire(i int) (release func())
 	// exceeded returns how many more were in flight than the fleet may have, at most. It
-	// is 0 when nobody says how many that is.
+	// is 0 when no such limit is known.
 	exceeded() int64
 	close()
 }

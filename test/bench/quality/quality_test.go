@@ -42,7 +42,7 @@ func TestTripwire(t *testing.T) {
 	}
 }
 
-// check holds a fleet to its limit, and to serving in time most of what the backend can.
+// check holds a fleet to its limit, and to serving most of the backend's capacity in time.
 func check(t *testing.T, r Run) {
 	t.Helper()
 	if r.Exceeded > 0 {

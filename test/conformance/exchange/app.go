@@ -13,7 +13,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing/framingtest"
 )
 
-// tokenBytes is the length of what names an exchange in a target.
+// tokenBytes is the length of the name of an exchange in a target.
 const tokenBytes = 12
 
 // An App answers the requests of exchanges as their plans say.

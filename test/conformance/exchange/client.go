@@ -119,7 +119,7 @@ func (r *run) answers(conn net.Conn) string {
 			return r.ended(err)
 		}
 		r.note(func() { r.seen.Answers[i] = append(r.seen.Answers[i], m) })
-		method := "GET" // of what nobody asked for
+		method := "GET" // of an answer without a request
 		if i < len(r.plan.requests) {
 			method = r.plan.requests[i].method
 		}

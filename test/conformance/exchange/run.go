@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// patience bounds an exchange. All of it takes milliseconds, unless somebody waits in vain.
+// patience bounds an exchange. All of it takes milliseconds, unless one side waits in vain.
 const patience = 20 * time.Second
 
 // Seen is what both sides saw of an exchange.

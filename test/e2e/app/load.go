@@ -13,8 +13,8 @@ import (
 )
 
 // load sends requests to TARGET, host:port, at RATE a second, each over a connection of its
-// own when CONNECTIONS is fresh, and says on port 8080 what became of them between two
-// instants. /rate changes how many.
+// own when CONNECTIONS is fresh. It serves their results between two instants on port 8080.
+// /rate changes the rate.
 func load(ctx context.Context) error {
 	perSecond, err := strconv.ParseFloat(os.Getenv("RATE"), 64)
 	if err != nil || perSecond <= 0 {

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// listenTLS serves with a certificate that nobody signed: the kubelet asks for none.
+// listenTLS serves with a self-signed certificate: the kubelet does not verify it.
 func listenTLS(ctx context.Context, address string, h http.Handler) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

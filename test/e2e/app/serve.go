@@ -61,8 +61,8 @@ func untilDone(ctx context.Context, server *http.Server, listen func() error) er
 }
 
 // asking asks the sidecar about each request, as policy/limit, before next serves
-// it: what an application does that is not proxied. With an empty name nobody is
-// asked.
+// it, as an application does that is not proxied. With an empty name it asks
+// nothing.
 func asking(name string, next http.Handler) http.Handler {
 	policy, limit, ok := strings.Cut(name, "/")
 	if !ok {

@@ -1,7 +1,7 @@
 // Command boundedrunc is runc for a machine that lacks capabilities. It removes
-// those that the machine does not hold from what a container or a process in it
-// asks for, and then becomes runc: the kernel would refuse them, and runc would
-// refuse the container.
+// those that the machine does not hold from the request of a container or a process
+// in it, and then becomes runc. The kernel would refuse them, and runc would refuse
+// the container.
 package main
 
 import (
