@@ -20,8 +20,8 @@ type question struct {
 func (q *question) starts() bool { return q.Kind == probe.Startup || q.Kind == probe.PostStart }
 
 // takeProbes has the sidecar put the questions of all containers. Questions to other
-// ports, or to another host than the pod, stay as they are. So do those that the first
-// place init containers, which come before the sidecar, are asked until they have
+// ports, or to another host than the pod, stay as they are. So do those that the init
+// containers before the sidecar, the first place of them, are asked until they have
 // started. Nothing is redirected yet when they are first asked, and there is no sidecar
 // to ask. See package probe.
 func (p *plan) takeProbes(spec *corev1.PodSpec, place int) {

@@ -27,8 +27,8 @@ func (h handler) InForce() (version string, holders []*fleetpb.Holders_Count) {
 }
 
 // version is empty while the pod's mode keeps the policies from being enforced, while a
-// part of them is refused, and until the controller has sent what to enforce. Then it
-// does not say what is in force.
+// part of them is refused, and until the controller has sent what to enforce. An empty
+// version does not say what is in force.
 func (h handler) version() string {
 	select {
 	case <-h.p.configured:

@@ -36,7 +36,7 @@ type Ruling struct {
 // all policies of the pod. A counter that several descriptors fall under is asked once,
 // for the most that one of them costs. Other than Decide it goes on after a refusal,
 // for the standings of the other descriptors; what was admitted is then taken back all
-// the same. Everything is admitted of a domain that is not known. Errors are as
+// the same. Everything is admitted for a domain that is not known. Errors are as
 // Decide's.
 func (e *Enforcer) DecideDescriptors(ctx context.Context, domain string, ds []Descriptor) (Ruling, error) {
 	ruling := Ruling{Allowed: true, Known: true, Standings: make([]Standing, len(ds))}
