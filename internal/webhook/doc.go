@@ -3,5 +3,5 @@
 //
 // The handlers only fetch, call and answer. Package inject decides what happens to a
 // pod, package translate whether a policy, a pool or a budget is valid. Every replica
-// serves them, leader or not.
+// serves the handlers, leader or not.
 package webhook

@@ -53,8 +53,8 @@ func (i *PodInjector) emit(pod *corev1.Pod, namespace string, report inject.Repo
 }
 
 // action differs from message to message. Recorders count Events of one subject, reason
-// and action as one and keep the note of the first. Otherwise only the first of several
-// warnings would be read, or of one that changes with the pod.
+// and action as one and keep the note of the first. With one action, only the first of
+// several warnings would be read, or of one that changes with the pod.
 func action(message string) string {
 	return fmt.Sprintf("%s-%08x", eventAction, crc32.ChecksumIEEE([]byte(message)))
 }
