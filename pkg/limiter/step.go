@@ -19,8 +19,8 @@ package limiter
 // follows its files in this order: calendar.go, sliding.go and bucket.go know one
 // meter, adopt.go brings the meters to now, take.go and giveback.go read and charge
 // them, fairness.go splits a window. Every number stays below 2^53 in between,
-// quotients are of integers and rounded as floorDiv, ceilDiv and, when not negative,
-// / say. State holds what has to be kept of a key, for KeepFor.
+// quotients are of integers and rounded as floorDiv and ceilDiv say, or as / when
+// they are not negative. State holds what has to be kept of a key, for KeepFor.
 func (p Params) Step(s State, now Instant, c Command) (State, Result) {
 	if p.Generation < s.Generation {
 		return s, Result{Reason: StaleGeneration, Algorithm: s.Algorithm, Windows: s.Windows(now), Now: now}

@@ -50,7 +50,7 @@ func atRest(t *testing.T, w *world, until float64, n int, service limiter.Micros
 }
 
 // TestFleetsLearnTheSameLimit runs fleets of one to 32 under twice the load that the
-// backend bears. The load of the backend does not depend on how many there are.
+// backend bears. The backend gets the same for any number of them.
 func TestFleetsLearnTheSameLimit(t *testing.T) {
 	for name, c := range map[string]adaptive.Config{"Gradient2": gradient, "AIMD": aimd()} {
 		for _, n := range []int{1, 2, 3, 8, 32} {

@@ -148,7 +148,7 @@ func (s *State) refresh(slot int32, c *Command) {
 	h.expires = max(h.expires, until) // a share that was issued for longer may be in use that long
 }
 
-// join adds a holder. The share that it says it holds, or has in flight, is reserved:
+// join adds a holder. The units that it says it holds or has in flight are reserved:
 // no share of this memory that it may have had before is in use any more, or it would
 // not have expired.
 func (s *State) join(c *Command) int32 {

@@ -47,7 +47,7 @@ func (s *State) fill(c *Command) {
 }
 
 // hear takes what the coordinator sends of slices. An answer to an earlier command
-// does not exceed what a command acknowledged.
+// never raises what a command acknowledged.
 func (s *State) hear(g *ledger.Grant) {
 	if g.Seq == s.Seq {
 		s.Next = g.Slice

@@ -1,6 +1,6 @@
 package ledger
 
-// lease grants units. Units granted already count, whether the holder heard of them
+// lease grants units. Units that were granted count, whether the holder heard of them
 // or not.
 func (s *State) lease(p *Params, m Member, c *Command) Grant {
 	var had, heard int64

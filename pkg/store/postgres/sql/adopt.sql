@@ -83,8 +83,8 @@ BEGIN
 END
 $$;
 
--- meter adds a new meter for rate number i of the parameters, in which used units may
--- be spent up to the instant expires.
+-- meter adds a new meter for rate number i of the parameters, with used units in use
+-- that may be spent up to the instant expires.
 CREATE OR REPLACE FUNCTION weir.meter$build(s weir.counters, p weir.params$build, i int, expires bigint, used bigint)
 RETURNS weir.counters LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- Those left when somebody dropped a part of the schema.
+-- The types left when somebody dropped a part of the schema.
 DROP TYPE IF EXISTS weir.params$build CASCADE;
 DROP TYPE IF EXISTS weir.command$build CASCADE;
 
