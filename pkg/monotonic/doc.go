@@ -7,5 +7,5 @@
 // Linux it does so when the kernel reports a resume, if the program listens, and else
 // every 10 ms. Code that runs between a resume and the comparison still sees the
 // instant of the suspension. Elsewhere, and where a hypervisor stops a machine without
-// a report it, a suspension is not noticed.
+// a report, a suspension is not noticed.
 package monotonic
