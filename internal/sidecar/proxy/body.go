@@ -167,12 +167,19 @@ func (i *inbound) Close() error {
 	return nil
 }
 
-// finish says that the request was answered. net/http interrupts a read that goes on when a
+// finish says that the request was answered, or that its answer was broken off. net/http
+// interrupts a read that goes on when a
 // handler returns, and then takes the connection for broken: what the client still sends
 // would reset it, and with it the answer. So no read may go on, unless the client sends
-// nothing that the read could end with.
-func (i *inbound) finish() {
+// nothing that the read could end with. Behind an answer that was broken off net/http reads on
+// before it closes the connection: what has come, and no more.
+func (i *inbound) finish(broken bool) {
 	i.over.Store(true)
+	if broken && i.stop(time.Now().Add(lastRead)) == nil {
+		i.turn <- struct{}{} // a read that goes on would have net/http take the deadline back
+		<-i.turn
+		return
+	}
 	late := time.NewTimer(lastRead)
 	defer late.Stop()
 	select {

@@ -1,10 +1,13 @@
 package proxy_test
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -60,6 +63,41 @@ func TestAnAppThatLeavesInTheMiddleOfABodyIsABadGateway(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestAnAnswerThatIsBrokenOffEndsTheConnection though its client sends no more of the body
+// before it has the answer.
+func TestAnAnswerThatIsBrokenOffEndsTheConnection(t *testing.T) {
+	for name, answer := range map[string]string{
+		"behind its head":      "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+		"in its body":          "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell",
+		"in its chunks":        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhell\r\n",
+		"between other chunks": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhe",
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = io.WriteString(conn, answer)
+				_ = conn.Close()
+			}))
+			defer app.Close()
+			conn, in := connect(t, framed(t, newProxy(t, strings.TrimPrefix(app.URL, "http://"), noPool{}, decider(admit))))
+			write(t, conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 34\r\n\r\nab")
+			all, err := io.ReadAll(in)
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatalf("read %q, and no end", all)
+			}
+			if res, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(all)), nil); err == nil {
+				if body, err := io.ReadAll(res.Body); err == nil {
+					t.Errorf("the answer seems complete, with %q", body)
+				}
+			}
+		})
 	}
 }
 

@@ -140,7 +140,7 @@ func (p *Proxy) decide(w http.ResponseWriter, r *http.Request) (answered bool) {
 
 // forward reports whether the app answered.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) {
-	side, all := p.http1, func() {}
+	side, all, broken := p.http1, func() {}, true
 	if r.ProtoMajor == 2 {
 		side = p.http2
 	} else if r.Body != nil && r.Body != http.NoBody {
@@ -148,7 +148,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) 
 		// the app misses it.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 		body := newInbound(r.Body, w)
-		defer body.finish()
+		defer func() { body.finish(broken) }()
 		all = func() {
 			if !body.read.Load() {
 				framing.Last(r.Context())
@@ -162,7 +162,8 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) 
 	if !ok {
 		whole := &slotless{parts{ResponseWriter: w, request: r, passing: true}}
 		defer whole.end()
-		side.ServeHTTP(whole, r)
+		side.ServeHTTP(whole, r) // which panics when the app breaks its answer off
+		broken = false
 		if !whole.refused {
 			all()
 		}
@@ -173,7 +174,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) 
 	r, done := f.takeOff(r)
 	defer done()
 	side.ServeHTTP(f, r)
-	f.answered = true
+	broken, f.answered = false, true
 	if !f.refused {
 		all()
 	}
