@@ -25,8 +25,8 @@ type BudgetMember struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="not a DNS label: use lower-case letters, digits and dashes, starting and ending with a letter or digit, such as eu-west"
 	Name string `json:"name"`
 
-	// weight of the member, 1 to 1000, by default 1: its part of what all nominal leave
-	// of the limit. Limits with fairness weigh as much as the tenants that are active in
+	// weight of the member, 1 to 1000, by default 1: its part of the limit beyond all
+	// nominal shares. Limits with fairness weigh as much as the tenants that are active in
 	// the member instead.
 	// +optional
 	// +kubebuilder:default=1

@@ -26,7 +26,7 @@ type FederatedBudgetStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	Self string `json:"self,omitempty"`
 
-	// root is who divides the limit.
+	// root is the coordinator that divides the limit.
 	// +optional
 	Root *BudgetRoot `json:"root,omitempty"`
 
@@ -65,7 +65,7 @@ type FederatedBudgetStatus struct {
 	Summary BudgetSummary `json:"summary,omitzero"`
 }
 
-// BudgetRoot is who divides the limit.
+// BudgetRoot is the coordinator that divides the limit.
 type BudgetRoot struct {
 	// member is the hub. Absent where the coordinator is a Redis or a Postgres, and
 	// while it is not known.
@@ -90,8 +90,8 @@ type BudgetRoot struct {
 	// state of the root, as this cluster sees it.
 	// Leading: this cluster divides the limit.
 	// Following: another does, or a server.
-	// Learning: it is known who does, and the memory there is younger than the open
-	// window, of which nothing is granted.
+	// Learning: the root is known, and its memory is younger than the open window, so it
+	// grants nothing of that window.
 	// Unknown: it did not answer lately.
 	// +required
 	State RootState `json:"state"`
@@ -130,7 +130,7 @@ type BudgetDivision struct {
 	// +kubebuilder:validation:Minimum=0
 	Kept int64 `json:"kept"`
 
-	// unallocated is how many units are left for whoever asks.
+	// unallocated is the number of units left for any member that asks.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Unallocated int64 `json:"unallocated"`
@@ -244,7 +244,7 @@ type BudgetSummary struct {
 	// +kubebuilder:validation:MaxLength=64
 	Unused string `json:"unused,omitempty"`
 
-	// root is who divides the limit: the hub's name, or Redis or Postgres.
+	// root is the coordinator that divides the limit: the hub's name, or Redis or Postgres.
 	// +optional
 	// +kubebuilder:default="-"
 	// +kubebuilder:validation:MaxLength=64

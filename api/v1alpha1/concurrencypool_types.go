@@ -22,7 +22,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Accepted",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`,description="Whether the pool is valid, and no older one selects its pods"
 // +kubebuilder:printcolumn:name="Algorithm",type=string,priority=1,JSONPath=`.spec.algorithm.type`,description="How the limit follows from latency"
 // +kubebuilder:printcolumn:name="InBound",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="WithinBound")].status`,description="Whether what was in flight stayed within the bound"
-// +kubebuilder:printcolumn:name="Coordinator",type=string,priority=1,JSONPath=`.spec.coordinator.type`,description="Who divides the limit"
+// +kubebuilder:printcolumn:name="Coordinator",type=string,priority=1,JSONPath=`.spec.coordinator.type`,description="Coordinator that divides the limit"
 // +kubebuilder:printcolumn:name="Reachable",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="CoordinatorReachable")].status`,description="Whether every sidecar reaches the coordinator"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ConcurrencyPool struct {
@@ -96,12 +96,12 @@ type ConcurrencyPoolSpec struct {
 	// +kubebuilder:default=EqualSplit
 	Allocation Allocation `json:"allocation,omitempty"`
 
-	// handoff says when what one pod gave up may be granted to another.
+	// handoff says when slots that one pod gave up may be granted to another.
 	// Acknowledged, the default, waits until the pod confirmed its smaller share and
-	// has no more than it in flight. What is in flight then never exceeds the limit.
-	// Occupancy waits only for what the pod reported in flight, which fills a joining
-	// pod's share a beat sooner. What is in flight may then exceed the limit for about
-	// a beat.
+	// has no more than it in flight. The requests in flight then never exceed the limit.
+	// Occupancy waits only for the pod's report of requests in flight, which fills a
+	// joining pod's share a heartbeat sooner. The requests in flight may then exceed the
+	// limit for about a heartbeat.
 	// +optional
 	// +kubebuilder:default=Acknowledged
 	Handoff Handoff `json:"handoff,omitempty"`
@@ -122,7 +122,7 @@ type ConcurrencyPoolSpec struct {
 	// +kubebuilder:default={action: FailClosed}
 	OnCoordinatorOutage OnCoordinatorOutage `json:"onCoordinatorOutage,omitzero"`
 
-	// coordinator says who divides the limit. Default: the leading controller, which
+	// coordinator divides the limit. Default: the leading controller, which
 	// hands the pool over to the next in good order. After a crash of it pods are
 	// fenced once their shares expire, until another leads; that one then only confirms
 	// what is in use for one leaseTTL.

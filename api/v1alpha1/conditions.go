@@ -6,8 +6,8 @@ const (
 	// AcceptedCondition: the object is valid and is being programmed.
 	AcceptedCondition = "Accepted"
 
-	// ProgrammedCondition: sidecars acknowledged this generation. It never speaks
-	// of what was merely sent.
+	// ProgrammedCondition: sidecars acknowledged this generation. Sending it
+	// is not enough.
 	ProgrammedCondition = "Programmed"
 
 	// WithinBoundCondition: nothing was admitted beyond the stated bound.
@@ -53,8 +53,8 @@ const (
 	// NotAMemberReason, of a FederatedBudget: False: none of its members is called like
 	// this cluster; the message says how that is called.
 	NotAMemberReason = "NotAMember"
-	// BudgetNotFoundReason, of a RateLimitPolicy: False: there is no FederatedBudget that
-	// a budgetRef names, or it does not count; pods go on with what they have.
+	// BudgetNotFoundReason, of a RateLimitPolicy: False: the FederatedBudget that a
+	// budgetRef names does not exist, or does not count; pods go on with what they have.
 	BudgetNotFoundReason = "BudgetNotFound"
 )
 

@@ -56,18 +56,19 @@ type Lease struct {
 	// +kubebuilder:validation:Maximum=1000000
 	LowWater int64 `json:"lowWater,omitempty"`
 
-	// returnIdleAfter gives the credits of a key back to the store once nobody asked
-	// for it for so long, 100ms to 744h. Absent: an eighth of the shortest window of the
-	// limit, at least 100ms, for busy keys of which little was left of late.
+	// returnIdleAfter gives the credits of a key back to the store after the key was
+	// idle for this time, 100ms to 744h. Absent: an eighth of the shortest window of the
+	// limit, at least 100ms, for busy keys that had few units left lately.
 	// Where sizes are Fixed or no window ends the life of credits, they die unspent then.
 	// +optional
 	ReturnIdleAfter Duration `json:"returnIdleAfter,omitempty"`
 
 	// lifetime is how long credits of a limit without windows may be spent, 5ms to 1m;
 	// for SlidingWindow, SlidingLog, TokenBucket and GCRA. A longer one asks the store
-	// less often and holds budget back: limit · lifetime / window of a bucket's burst,
-	// or what slides, for so much longer. Absent: a twentieth of the shortest window,
-	// from 20ms to 1s, and at most what a quarter of the burst takes to flow in.
+	// less often and holds budget back: limit · lifetime / window of a bucket's burst;
+	// a sliding sum counts units that much longer. Absent: a twentieth of the shortest
+	// window, from 20ms to 1s, and at most the time in which a quarter of the burst
+	// flows in.
 	// +optional
 	Lifetime Lifetime `json:"lifetime,omitempty"`
 }

@@ -17,7 +17,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.summary.used`,description="Part of the limit that all clusters admitted in that window"
 // +kubebuilder:printcolumn:name="Overshoot",type=string,JSONPath=`.status.summary.overshoot`,description="Admitted beyond the limit in the last window measured ≤ what the configuration guarantees; ? when a newer window is over"
 // +kubebuilder:printcolumn:name="Unused",type=string,JSONPath=`.status.summary.unused`,description="Part of the limit that was there while requests were refused, in the last window measured"
-// +kubebuilder:printcolumn:name="Root",type=string,JSONPath=`.status.summary.root`,description="Who divides the limit"
+// +kubebuilder:printcolumn:name="Root",type=string,JSONPath=`.status.summary.root`,description="Coordinator that divides the limit"
 // +kubebuilder:printcolumn:name="Connected",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].status`,description="Whether this cluster reaches the coordinator"
 // +kubebuilder:printcolumn:name="Accepted",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`,description="Whether the budget is valid, and no older one has its id"
 // +kubebuilder:printcolumn:name="ID",type=string,priority=1,JSONPath=`.spec.id`,description="The same in all clusters"
@@ -52,9 +52,9 @@ type FederatedBudgetList struct {
 	Items           []FederatedBudget `json:"items"`
 }
 
-// FederatedBudgetSpec is what the clusters share, and how this one takes part. Id and
-// rate.window have to be the same in all of them. Of the rest of what they share,
-// which is rate.limit, members and allocation, the hub's counts where there is a hub.
+// FederatedBudgetSpec is the budget that the clusters share, and how this one takes part.
+// Id and rate.window have to be the same in all of them. For rate.limit, members and
+// allocation, the hub's values count where there is a hub.
 // +kubebuilder:validation:XValidation:rule="self.members.map(m, m.nominal).sum() <= self.rate.limit",fieldPath=".members",message="the nominal of all members add up to more than rate.limit: lower some of them, or raise rate.limit"
 // +kubebuilder:validation:XValidation:rule="!has(self.hub) || (self.coordinator.type == 'Kubernetes' && !has(self.coordinator.blockPercent))",fieldPath=".coordinator",reason=FieldValueForbidden,message="the hub keeps this budget by what its own object says: remove coordinator, or remove hub to keep or reach the budget from this cluster"
 // +kubebuilder:validation:XValidation:rule="self.onCoordinatorOutage.action != 'Nominal' || self.members.exists(m, m.nominal > 0 && (!has(m.lendingLimit) || m.lendingLimit < m.nominal))",fieldPath=".onCoordinatorOutage.action",message="action Nominal goes on with what members keep of their nominal, and none keeps any: set the nominal of members, with a lendingLimit below it or none, or set action to FailClosed"
@@ -83,9 +83,9 @@ type FederatedBudgetSpec struct {
 	Members []BudgetMember `json:"members"`
 
 	// allocation says how much of a window a member may get. Its floor is its nominal
-	// and its part, by weight, of what all nominal leave of the limit.
-	// FairShare, the default, keeps for each member what it wants up to its floor; what
-	// others do not want of theirs is for whoever asks.
+	// and its part, by weight, of the limit beyond all nominal shares.
+	// FairShare, the default, keeps for each member the units it wants up to its floor;
+	// members that ask for more get the units that others do not want.
 	// FirstCome keeps only what members never lend.
 	// Static gives each member its floor and no more.
 	// +optional
@@ -97,7 +97,7 @@ type FederatedBudgetSpec struct {
 	// +optional
 	Hub *BudgetHub `json:"hub,omitempty"`
 
-	// coordinator says where the budget is kept when there is no hub. Default: in this
+	// coordinator says where the budget is kept without a hub. Default: in this
 	// cluster, which is the hub of the others then.
 	// It cannot be changed; only tls, secretRef and blockPercent can.
 	// +optional

@@ -139,7 +139,7 @@ const (
 // +kubebuilder:validation:Enum=Shared;Skip;Reject
 type OnMissing string
 
-// What happens to requests without the key.
+// Ways to treat requests without the key.
 const (
 	OnMissingShared OnMissing = "Shared"
 	OnMissingSkip   OnMissing = "Skip"

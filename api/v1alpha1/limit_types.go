@@ -71,7 +71,7 @@ type Limit struct {
 	// SlidingLog does the same to the microsecond and remembers each grant: for small
 	// limits.
 	// TokenBucket admits at most burst at once, and limit per window evenly after it.
-	// GCRA admits what TokenBucket admits, for those who know it by that name.
+	// GCRA admits the same requests as TokenBucket, under the name that some know.
 	// LeakyBucket lets limit per window through, evenly: requests wait for their turn,
 	// and those that would wait longer than maxDelay are refused. It needs consistency
 	// mode Strict.
@@ -80,7 +80,7 @@ type Limit struct {
 	// +kubebuilder:default=FixedWindow
 	Algorithm Algorithm `json:"algorithm,omitempty"`
 
-	// scope says who shares the limit.
+	// scope says which pods share the limit.
 	// Fleet, the default: the selected pods of this cluster, at rates.
 	// Federated: those of several clusters, at the rate of the FederatedBudget that
 	// budgetRef names. The controller of each cluster leases from it for its pods, so the
@@ -142,15 +142,15 @@ type Limit struct {
 	// +optional
 	Cost *Cost `json:"cost,omitempty"`
 
-	// fairness splits the limit over tenants by weight, over the whole fleet. What a
-	// declared tenant is entitled to is kept for it while it is active; what an idle
+	// fairness splits the limit over tenants by weight, over the whole fleet. The part
+	// of a declared tenant is kept for it while it is active; the part that an idle
 	// one does not use is lent to the others. It needs algorithm FixedWindow or Quota
 	// with one rate.
 	// +optional
 	Fairness *Fairness `json:"fairness,omitempty"`
 }
 
-// LimitScope says who shares a limit.
+// LimitScope says which pods share a limit.
 // +kubebuilder:validation:Enum=Fleet;Federated
 type LimitScope string
 
@@ -286,14 +286,14 @@ type Cost struct {
 	// +kubebuilder:validation:Maximum=1000000000000
 	Max *int64 `json:"max,omitempty"`
 
-	// requestHeader names the request header that holds the cost, from 1. Whoever sends
+	// requestHeader names the request header that holds the cost, from 1. Senders of
 	// requests can choose it, so let only trusted clients or a gateway set it.
 	// +optional
 	RequestHeader HeaderName `json:"requestHeader,omitempty"`
 
 	// responseHeader names the response header that holds the cost, from 0, when it is
 	// known only afterwards. Until then default is reserved, or what requestHeader
-	// names; the difference is settled when the response begins. What is above the
+	// names; the difference is settled when the response begins. The cost above the
 	// reservation was let through before it was charged and may exceed the limit:
 	// set default to max, and no requestHeader, and the limit is exact.
 	// +optional

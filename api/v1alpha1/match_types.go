@@ -53,9 +53,9 @@ type Match struct {
 	// +kubebuilder:validation:MaxItems=16
 	SourceCIDRs []CIDR `json:"sourceCIDRs,omitempty"`
 
-	// jwtClaims match when all of them match what a JSON Web Token of the request
-	// claims. The signature, the issuer and the time of a token are NOT verified:
-	// whoever sends a request writes what it claims, unless the gateway in front of
+	// jwtClaims match when all of them match the claims of a JSON Web Token of the
+	// request. The signature, the issuer and the time of a token are NOT verified:
+	// the sender of a request chooses its claims, unless the gateway in front of
 	// the pods, or the application in them, refuses tokens that were not issued. So
 	// never exempt requests by a claim that nobody in front of the pods verifies. At
 	// most 16.
@@ -87,7 +87,7 @@ type Match struct {
 	// the expression reads, or is too large to evaluate it, it has no value: then a
 	// limit's match takes the request in, while exempt, and every list of a
 	// ConcurrencyPool, leaves it out. 'x-plan' in request.headers and
-	// has(request.jwt.plan) tell whether there is something to read.
+	// has(request.jwt.plan) say whether there is something to read.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024

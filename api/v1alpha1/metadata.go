@@ -66,7 +66,7 @@ const (
 	SkipInboundPortsAnnotation = "config.weir.dev/skip-inbound-ports"
 
 	// ShutdownGracePeriodAnnotation is how long the sidecar goes on serving after it
-	// is told to stop, a duration such as 30s.
+	// was asked to stop, a duration such as 30s.
 	ShutdownGracePeriodAnnotation = "config.weir.dev/shutdown-grace-period"
 
 	// UnderscoresAnnotation is what becomes of header fields with underscores in their

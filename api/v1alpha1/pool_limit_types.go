@@ -61,8 +61,8 @@ type PoolAlgorithm struct {
 	// +kubebuilder:validation:Maximum=100
 	SmoothingPercent *int32 `json:"smoothingPercent,omitempty"`
 
-	// tolerancePercent is which latency, in percent of the one without load, is no sign
-	// of load yet, 100 to 1000, by default 150. More of it keeps a longer queue in the
+	// tolerancePercent is the latency, in percent of the latency without load, up to which
+	// the backend does not count as loaded, 100 to 1000, by default 150. More of it keeps a longer queue in the
 	// backend.
 	// +optional
 	// +kubebuilder:validation:Minimum=100
@@ -86,7 +86,7 @@ type PoolAlgorithm struct {
 	Ignore []Match `json:"ignore,omitempty"`
 }
 
-// What an algorithm is tuned to where nothing is given.
+// Defaults of an algorithm.
 const (
 	DefaultSmoothingPercent = 20
 	DefaultTolerancePercent = 150
@@ -133,9 +133,9 @@ type Baseline struct {
 	// +optional
 	Interval Duration `json:"interval,omitempty"`
 
-	// probeLimit is how many requests the pods have in flight together at most while
-	// they measure, 1 to 1000000, by default half of what leaves no queue in the backend,
-	// by the limit in force. Each pod may have one, though.
+	// probeLimit is the most requests that the pods have in flight together while they
+	// measure, 1 to 1000000, by default half of the number that leaves no queue in the
+	// backend, by the limit in force. Each pod may have one, though.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
@@ -159,7 +159,7 @@ const (
 	RollingBaseline  BaselineType = "Rolling"
 )
 
-// What a baseline is tuned to where nothing is given.
+// Defaults of a baseline.
 const (
 	DefaultBaselineSamples  = 100
 	DefaultBaselineInterval = "10s"

@@ -120,7 +120,7 @@ type PoolLimitStatus struct {
 // +kubebuilder:validation:Enum=Algorithm;Min;Max
 type LimitFixedBy string
 
-// What keeps a limit where it is.
+// Causes that keep a limit where it is.
 const (
 	FixedByAlgorithm LimitFixedBy = "Algorithm"
 	FixedByMin       LimitFixedBy = "Min"

@@ -96,9 +96,9 @@ type RateLimitPolicySpec struct {
 	// store says where the counters are kept, and how firmly. Default: in the controller,
 	// so that counters of windows over a minute outlive its crash. Postgres takes a round
 	// trip of some milliseconds for each lease, so it is for few keys.
-	// When it is changed the new store knows nothing of what the old one granted, so it begins
-	// with windows that begin after every pod has let go of the old one; until then
-	// the open windows are not served. status.store tells how far that is.
+	// When it is changed, the new store does not know the grants of the old one. So it serves
+	// only windows that begin after every pod has let go of the old one; until then
+	// the open windows are not served. status.store shows the progress.
 	// +optional
 	// +kubebuilder:default={type: Controller}
 	Store PolicyStore `json:"store,omitzero"`
@@ -109,8 +109,8 @@ type RateLimitPolicySpec struct {
 	// +kubebuilder:default={action: LocalShare}
 	OnStoreUnavailable OnStoreUnavailable `json:"onStoreUnavailable,omitzero"`
 
-	// response says what clients are told: how they are refused, and when they hear
-	// what is left.
+	// response says what clients are sent: how they are refused, and when they are sent
+	// the units left.
 	// +optional
 	// +kubebuilder:default={headers: {IETF}, quotaFields: NearLimit, retryAfterJitterPercent: 10, statusCode: 429, grpcStatus: ResourceExhausted, body: {type: ProblemJSON}}
 	Response PolicyResponse `json:"response,omitzero"`

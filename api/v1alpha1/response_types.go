@@ -1,9 +1,9 @@
 package v1alpha1
 
-// PolicyResponse says what clients are told: when they are refused, and about what is
+// PolicyResponse says what clients are sent: when they are refused, and about the units
 // left.
 type PolicyResponse struct {
-	// headers are the families of fields that tell clients about limits. Default:
+	// headers are the families of fields that inform clients about limits. Default:
 	// IETF. An empty list sends none; Retry-After is sent in any case.
 	// IETF is RateLimit-Policy and RateLimit of the IETF's draft.
 	// XRateLimit is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset,
@@ -16,15 +16,15 @@ type PolicyResponse struct {
 
 	// quotaFields says when those fields are sent.
 	// OnRejection sends them when a request is refused.
-	// NearLimit, the default, also when less than a quarter is left of what a limit
-	// admits, so that clients slow down in time.
+	// NearLimit, the default, also when less than a quarter of a limit is left, so that
+	// clients slow down in time.
 	// Always sends them in every response.
 	// +optional
 	// +kubebuilder:default=NearLimit
 	QuotaFields QuotaFields `json:"quotaFields,omitempty"`
 
-	// retryAfterJitterPercent is how much longer, at most, Retry-After may tell a
-	// client to wait, 0 to 100 percent, chosen anew for each, so that those refused
+	// retryAfterJitterPercent is by how much, at most, Retry-After is longer than needed,
+	// 0 to 100 percent, drawn for each response, so that clients that were refused
 	// together do not come back together. Default: 10.
 	// +optional
 	// +kubebuilder:default=10
@@ -34,7 +34,7 @@ type PolicyResponse struct {
 
 	// statusCode of a refusal because a limit is reached.
 	// 429, the default, says that the client asked for too much.
-	// 503 says that the service has no room now, for clients that know no 429.
+	// 503 says that the service has no room now, for clients that do not know 429.
 	// +optional
 	// +kubebuilder:default=429
 	// +kubebuilder:validation:Enum=429;503
@@ -42,7 +42,7 @@ type PolicyResponse struct {
 
 	// grpcStatus is what gRPC clients see in its place.
 	// ResourceExhausted, the default, is RESOURCE_EXHAUSTED, which clients do not retry
-	// unless they are told to.
+	// unless they are configured to.
 	// Unavailable is UNAVAILABLE, which they retry.
 	// +optional
 	// +kubebuilder:default=ResourceExhausted
@@ -54,7 +54,7 @@ type PolicyResponse struct {
 	Body ResponseBody `json:"body,omitzero"`
 }
 
-// QuotaHeaders is a family of fields that tell clients about limits.
+// QuotaHeaders is a family of fields that inform clients about limits.
 // +kubebuilder:validation:Enum=IETF;XRateLimit
 type QuotaHeaders string
 
@@ -91,7 +91,7 @@ type ResponseBody struct {
 	// ProblemJSON, the default, names the limit and why, as application/problem+json
 	// of RFC 9457.
 	// Text says it in a sentence.
-	// None is no body.
+	// None sends no body.
 	// +optional
 	// +kubebuilder:default=ProblemJSON
 	Type BodyType `json:"type,omitempty"`
