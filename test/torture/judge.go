@@ -41,7 +41,7 @@ func (w *world) judge() (result, error) {
 		var worst overshoot
 		excused := 0
 		for _, team := range teams {
-			j := judgement{window: s.window, eras: eras, stale: s.stale(), limit: func(id windowID) int64 { return s.mayAdmit(eras, id) }}
+			j := judgement{window: s.window, eras: eras, stale: s.stale(), guessed: s.guessed(), limit: func(id windowID) int64 { return s.mayAdmit(eras, id) }}
 			v := j.of(s.limited(team))
 			w.say("%s, team %s: %s", s.name, team, v)
 			all.windows, all.arrivals = all.windows+v.windows, all.arrivals+v.arrivals
@@ -193,6 +193,15 @@ func (s *shop) claimed(from, until time.Time) (bound int64, known bool) {
 func (s *shop) stale() time.Duration {
 	if s.action == v1alpha1.LocalShareAction {
 		return 20 * time.Second
+	}
+	return 0
+}
+
+// guessed is judgement.guessed: half of a round trip to a store that is delayed, on a busy
+// machine.
+func (s *shop) guessed() time.Duration {
+	if s.action == v1alpha1.AllowAction {
+		return 300 * time.Millisecond
 	}
 	return 0
 }

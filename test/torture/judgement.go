@@ -50,7 +50,10 @@ type judgement struct {
 	// stale is for how long after a clock was set a sidecar may go by what it showed
 	// before: one that is cut off, and admits its local share.
 	stale time.Duration
-	limit func(windowID) int64
+	// guessed is by how much a sidecar may be wrong about the store's clock that admits
+	// requests without the store, and charges them to the window that it takes for open.
+	guessed time.Duration
+	limit   func(windowID) int64
 }
 
 // verdict is what a judgement comes to.
@@ -78,6 +81,7 @@ func (j judgement) index(t time.Time) int64 {
 // candidates returns the windows that an arrival may have been charged to, in order.
 func (j judgement) candidates(a arrival) []windowID {
 	found := map[windowID]bool{}
+	a.sent, a.reached = a.sent.Add(-j.guessed), a.reached.Add(j.guessed)
 	for _, e := range j.eras {
 		if !e.drained.IsZero() && a.sent.After(e.drained.Add(slack)) {
 			continue

@@ -91,4 +91,8 @@ func TestWhatIsSureAndWhatIsNot(t *testing.T) {
 	if v.least[first] != 3 || v.most[first] != 5 || v.least[second] != 0 || v.most[second] != 2 {
 		t.Errorf("least %v, most %v", v.least, v.most)
 	}
+	j.guessed = 300 * time.Millisecond
+	if v := j.of(join(arrivals(3, 1, 0), arrivals(2, 4.8, 0))); v.least[first] != 3 || v.most[first] != 5 || v.most[second] != 2 {
+		t.Errorf("of sidecars that guess: least %v, most %v", v.least, v.most)
+	}
 }
