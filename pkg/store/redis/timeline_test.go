@@ -59,8 +59,8 @@ func (g *guard) memory(r limiter.Retention, known store.Recollection) limiter.Me
 		return m
 	}
 	begun, doubt := m.Since, &g.doubts[flag(r.Durable)]
-	if m.Since = known.Forgot(begun); m.Since > begun && m.Since > *doubt {
-		*doubt = m.Since
+	if m.Since = known.Forgot(begun); m.Since > begun && (m.Since > *doubt || known.Since > begun && g.flags&followed == 0) {
+		*doubt = max(*doubt, m.Since)
 		g.whole()
 		if known.Since > begun {
 			g.flags |= followed

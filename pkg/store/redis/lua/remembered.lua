@@ -12,7 +12,8 @@ local function remembered(command, line, since, origin, lost, flags, volatile, d
   if retention == LOSSLESS then begun, doubt = lost, durable end
   local known = larger(begun, doubtful)
   if recalled > 0 and recalled ~= begun then known = larger(known, behind) end
-  local learned = known > begun and known > doubt and known or nil
+  local followed = recalled > begun
+  local learned = known > begun and (known > doubt or followed and flags < FOLLOWED) and larger(known, doubt) or nil
   if #command > COMMAND_BYTES and recalled <= begun and flags < FOLLOWED then
     local id = memory_id(line, since)
     for at = COMMAND_BYTES + 1, #command, 8 do
@@ -20,5 +21,5 @@ local function remembered(command, line, since, origin, lost, flags, volatile, d
       if born == id or retention == LOSSLESS and born == origin then return 0, begun, learned, false end
     end
   end
-  return larger(known, doubt), begun, learned, recalled > begun
+  return larger(known, doubt), begun, learned, followed
 end
