@@ -140,7 +140,7 @@ func (r *returns) settle(namespace string, there map[string]struct{}, held func(
 	}
 }
 
-// lose notes that the stream of a sidecar broke; told are the numbers of holders that it was
+// lose notes that the stream of a sidecar broke. The numbers of holders are those that it was
 // sent.
 func (r *returns) lose(id Identity, told map[types.NamespacedName]int64) {
 	r.mu.Lock()
