@@ -11,8 +11,8 @@
 // costs and which copies it reaches. A mutant then runs against the tests that reach it,
 // cheap ones first, until one fails. Tests that fail without a mutant are named and not used.
 //
-// Each mutant is one line of the output: killed, survived or not reached, where, and its
-// text. Those that -o has already are not run again. Processes that a test leaves behind,
+// Each mutant is one line of the output: killed, timed out, survived or not reached, where,
+// and its text. Those that -o has already are not run again. Processes that a test leaves behind,
 // such as an API server, are killed (on Linux).
 package main
 
@@ -107,7 +107,8 @@ func (o *options) try(p *pkg, done map[string]bool, stop <-chan os.Signal) error
 			return err
 		}
 	}
-	fmt.Fprintf(os.Stderr, "%s: %d killed, %d survived, %d not reached\n", p.ImportPath, counts[killed], counts[survived], counts[unreached])
+	fmt.Fprintf(os.Stderr, "%s: %d killed, %d timed out, %d survived, %d not reached\n",
+		p.ImportPath, counts[killed], counts[timedOut], counts[survived], counts[unreached])
 	return nil
 }
 

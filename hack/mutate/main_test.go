@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,7 +16,7 @@ import (
 // mutate runs the command on a package below testdata and returns the lines of its output.
 func mutate(t *testing.T, o options) []string {
 	t.Helper()
-	o.packages, o.timeout = []string{"./testdata/copies"}, time.Minute
+	o.packages, o.timeout = []string{"./testdata/copies"}, cmp.Or(o.timeout, time.Minute)
 	if o.match == nil {
 		o.match = regexp.MustCompile("")
 	}
@@ -42,7 +43,7 @@ func TestEveryCopyIsTried(t *testing.T) {
 		"survived\ttestdata/copies/copies.go:23: t.Depth = f.Inner.Depth\t",
 		"not reached\ttestdata/copies/copies.go:27: Name: f.Name\t",
 	}
-	got := mutate(t, options{out: out})
+	got := mutate(t, options{out: out, match: regexp.MustCompile(`copies.go:2[0-7]`)})
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -74,5 +75,14 @@ func TestMutantsOfTheOutputAreNotRunAgain(t *testing.T) {
 	got := mutate(t, options{out: out, match: regexp.MustCompile(`:22: (Note|Size)`)})
 	if want := "killed\ttestdata/copies/copies.go:22: Size: int(f.Size)\tTestConvert"; len(got) != 2 || got[0] != before || got[1] != want {
 		t.Errorf("the output is %q", got)
+	}
+}
+
+// TestATimeOutIsNotAKill leaves out a copy that a test waits for.
+func TestATimeOutIsNotAKill(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	got := mutate(t, options{out: out, match: regexp.MustCompile("Turns"), timeout: 10 * time.Second})
+	if want := "timed out\ttestdata/copies/copies.go:29: Twice: f.Inner.Turns\t"; len(got) != 1 || got[0] != want {
+		t.Errorf("the output is %q, want %q", got, want)
 	}
 }

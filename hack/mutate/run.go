@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -13,14 +14,21 @@ import (
 	"time"
 )
 
-// errStopped ends a run of the command.
-var errStopped = errors.New("interrupted")
+var (
+	// errStopped ends a run of the command.
+	errStopped = errors.New("interrupted")
+
+	// errTimedOut says that no test failed before the bound of the run. Only somebody who
+	// looks knows whether the mutant hangs or the machine was slow.
+	errTimedOut = errors.New("timed out")
+)
 
 var failure = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 
 // run runs tests without the copy that has the number, and names the first that failed, or
 // says how the run ended. The file notes then has the numbers of the copies that were
 // reached, the file out what was printed. Processes that are left behind are killed.
+// The error is errStopped or errTimedOut, or says why the tests could not be run.
 func (s *suite) run(b *binary, without int, stop <-chan os.Signal, args ...string) (failed string, err error) {
 	c := exec.Command(b.path, append(args, "-test.timeout", s.timeout.String())...) //nolint:noctx // it is killed below
 	c.Dir = b.dir
@@ -48,7 +56,8 @@ func (s *suite) run(b *binary, without int, stop <-chan os.Signal, args ...strin
 	case err = <-ended:
 	case <-time.After(s.timeout + 10*time.Second): // the bound of the tests themselves did not end them
 		_ = c.Process.Kill()
-		err = <-ended
+		<-ended
+		return "", errTimedOut
 	case <-stop:
 		_ = c.Process.Kill()
 		return "", errors.Join(errStopped, <-ended)
@@ -61,6 +70,9 @@ func (s *suite) run(b *binary, without int, stop <-chan os.Signal, args ...strin
 	said, err := os.ReadFile(out.Name())
 	if name := failure.FindSubmatch(said); name != nil {
 		return string(name[1]), err
+	}
+	if bytes.Contains(said, []byte("panic: test timed out after ")) {
+		return "", errTimedOut
 	}
 	return c.ProcessState.String(), err // such as a panic in another goroutine
 }

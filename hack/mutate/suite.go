@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 // Outcomes of a mutant.
 const (
 	killed    = "killed"
+	timedOut  = "timed out"
 	survived  = "survived"
 	unreached = "not reached"
 )
@@ -58,7 +60,10 @@ func (s *suite) explore(stop <-chan os.Signal) error {
 			}
 			start := time.Now()
 			failed, err := s.run(b, 0, stop, "-test.run", "^"+name+"$")
-			if err != nil {
+			if errors.Is(err, errTimedOut) {
+				fmt.Fprintf(os.Stderr, "%s: %s takes more than %v without a mutant\n", b.dir, name, s.timeout)
+				continue
+			} else if err != nil {
 				return err
 			} else if failed != "" {
 				fmt.Fprintf(os.Stderr, "%s: %s fails without a mutant\n", b.dir, name)
@@ -83,7 +88,9 @@ func (s *suite) judge(m *mutant, stop <-chan os.Signal) (outcome, by string, err
 	for _, b := range s.binaries {
 		for _, names := range b.batches(m.id) {
 			failed, err := s.run(b, m.id, stop, "-test.failfast", "-test.run", "^("+strings.Join(names, "|")+")$")
-			if err != nil {
+			if errors.Is(err, errTimedOut) {
+				return timedOut, "", nil
+			} else if err != nil {
 				return "", "", err
 			} else if failed != "" {
 				return killed, failed, nil

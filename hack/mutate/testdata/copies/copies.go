@@ -4,7 +4,7 @@ package copies
 type from struct {
 	Size, Weight int64
 	Name, Note   string
-	Inner        struct{ Depth int }
+	Inner        struct{ Depth, Turns int }
 }
 
 func (f *from) GetNote() string { return f.Note }
@@ -25,3 +25,5 @@ func convert(f *from) to {
 }
 
 func unused(f *from) map[string]to { return map[string]to{f.Name: {Name: f.Name}} }
+
+func turning(f *from) to { return to{Twice: f.Inner.Turns} }

@@ -15,6 +15,14 @@ func TestConvert(t *testing.T) {
 	}
 }
 
+func TestThatWaits(*testing.T) {
+	f := &from{}
+	f.Inner.Turns = 1
+	if turning(f).Twice == 0 {
+		select {}
+	}
+}
+
 func TestNothing(*testing.T) { _ = unused }
 
 func TestThatFails(t *testing.T) { t.Error("always") }
