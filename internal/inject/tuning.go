@@ -3,7 +3,10 @@ package inject
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,6 +66,15 @@ func (a *annotated) lookup(key string) (string, bool) {
 
 func (a *annotated) warn(format string, args ...any) {
 	a.warnings = append(a.warnings, fmt.Sprintf(format, args...))
+}
+
+// quote returns the value in quotes, shortened where it is longer than any that is of use.
+func quote(value string) string {
+	const most = 100 // bytes
+	if len(value) <= most {
+		return strconv.Quote(value)
+	}
+	return fmt.Sprintf("%q... (%d bytes)", strings.ToValidUTF8(value[:most], ""), len(value))
 }
 
 func (a *annotated) tuning(cfg *Config) tuning {
@@ -159,13 +171,22 @@ func (a *annotated) quantity(key string, fallback resource.Quantity) (_ resource
 	if !ok {
 		return fallback, false
 	}
-	q, err := resource.ParseQuantity(value)
-	if err != nil || q.Sign() <= 0 {
-		a.warn("%s is %q: use a quantity above 0 such as 100m or 64Mi; the default is used", key, value)
+	if isNumber := value != "" && strings.Contains("+.0123456789", value[:1]); isNumber && !quantityForm.MatchString(value) {
+		a.warn("%s is %s: use up to 12 digits before a point and 9 behind it, and a suffix such as m or Mi, without a sign or an exponent; the default is used",
+			key, quote(value))
 		return fallback, false
+	} else if isNumber {
+		if q, err := resource.ParseQuantity(value); err == nil && q.Sign() > 0 {
+			return q, true
+		}
 	}
-	return q, true
+	a.warn("%s is %s: use a quantity above 0 such as 100m or 64Mi; the default is used", key, quote(value))
+	return fallback, false
 }
+
+// quantityForm is the form of a quantity that costs little to read and to compare. A
+// quantity with an exponent, such as 1e2147483647, is computed digit by digit.
+var quantityForm = regexp.MustCompile(`^([0-9]{1,12}(\.[0-9]{0,9})?|\.[0-9]{1,9})([numk]|[KMGTPE]i|[MGTPE])?$`)
 
 // requirements turns the amounts into a container's resources. A pod that sets a
 // resource for itself as a whole has decided how much all its containers share,
