@@ -103,7 +103,7 @@ var groups = []struct {
 			"",
 		},
 		{
-			"The store's clock is set back while a sidecar is cut off from it", "What the sidecar admitted on its local share is admitted no second time, by the store or by the sidecar",
+			"The store's clock is set back while a sidecar is cut off from it", "Units that the sidecar admitted on its local share are not admitted again, by the store or by the sidecar",
 			[]string{"pkg/twotier:TestAShareIsAdmittedOnceThoughTheStoresClockIsSetBack", "pkg/twotier:TestEveryHistoryOfAClockThatIsSetChargesAWindowOnce"},
 			"",
 		},
@@ -155,7 +155,7 @@ var groups = []struct {
 			"",
 		},
 		{
-			"The API server does not answer when units of a durable counter are to be set aside", "What is set aside is granted; then `onStoreUnavailable` decides",
+			"The API server does not answer when units of a durable counter are to be set aside", "Units that are set aside are granted; then `onStoreUnavailable` decides",
 			[]string{"internal/coordinator:TestALeaderWithoutTheAPIServerSaysSo", torture + "pause the API server"},
 			"",
 		},
@@ -276,7 +276,7 @@ var groups = []struct {
 			"",
 		},
 		{
-			"Versions differ between controller and sidecars", "What is not understood is refused alone; what is stored keeps its meaning",
+			"Versions differ between controller and sidecars", "An entry that is not understood is refused alone; stored objects keep their meaning",
 			[]string{"pkg/policy:TestGoldenSnapshotsStayAsTheyAre", "pkg/policy:TestWhatIsNotUnderstoodIsRefusedAlone"},
 			"There is one version of the API: nothing is converted yet",
 		},

@@ -105,7 +105,7 @@ func (m *measurement) loads() func() {
 		t := Table{
 			Title: "Loads",
 			Notes: []string{
-				"Limit 1,000 a second; the load is a multiple of it. What one holder has left at the end of a window others lack,",
+				"Limit 1,000 a second; the load is a multiple of it. Others lack what one holder has left at the end of a window,",
 				"so a load near the limit is harder than a high one. Utilization and round trips per window.",
 			},
 			Head: []string{"load"},
