@@ -19,10 +19,13 @@ generate: $(TOOLS)/.generators ## Generate deep copies, CRDs, RBAC and protobuf 
 fmt: $(TOOLS)/.linter ## Format the Go code
 	golangci-lint fmt
 
+# The packages below pkg are a library, so others may call what no program here does.
 .PHONY: lint
-lint: $(TOOLS)/.linter ## Run the linters of .golangci.yml
+lint: $(TOOLS)/.linter $(TOOLS)/.generators ## Run the linters of .golangci.yml, and find functions that nothing calls
 	golangci-lint config verify
 	golangci-lint run
+	@dead=$$(deadcode -filter '/weir/(api|cmd|controllers|internal)/' ./cmd/...) && [ -z "$$dead" ] || \
+		{ printf '%s\n' "$$dead" "no program calls these: remove them" >&2; exit 1; }
 
 # Generated files are part of the tree, so generating again must change nothing.
 .PHONY: verify

@@ -100,29 +100,6 @@ func (b *Budgets) Named(object types.NamespacedName) Budget {
 	return Budget{Object: object, Err: &NoBudgetError{Object: object}}
 }
 
-// Of returns what became of the object that has the id; false when none has.
-func (b *Budgets) Of(id string) (Budget, bool) {
-	i, ok := b.byID[id]
-	if !ok {
-		return Budget{}, false
-	}
-	return b.all[i], true
-}
-
-// Sharing returns the namespaces with objects of that id, each once, ordered. When one
-// of these changes, or is gone, another may begin to count, so the pods of all of them
-// may have to enforce something else.
-func (b *Budgets) Sharing(id string) []string {
-	var namespaces []string
-	for i := range b.all {
-		if b.all[i].ID == id {
-			namespaces = append(namespaces, b.all[i].Object.Namespace)
-		}
-	}
-	slices.Sort(namespaces)
-	return slices.Compact(namespaces)
-}
-
 // In returns the budgets that policies of the namespace may draw from.
 func (b *Budgets) In(namespace string) translate.Budgets {
 	return func(name string) (policy.FederatedBudget, error) {

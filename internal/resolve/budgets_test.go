@@ -102,8 +102,8 @@ func TestBudgetsThatCount(t *testing.T) {
 				if b.Member != "c" {
 					t.Errorf("%s/%s: this cluster is %q, want c", b.Namespace, b.Name, b.Member)
 				}
-				if of, ok := budgets.Of(b.ID); !ok || of.Err != nil || of.Budget.Name != b.Name {
-					t.Errorf("%s has the id %s, but Of says %+v", b.Name, b.ID, of)
+				if named := budgets.Named(types.NamespacedName{Namespace: b.Namespace, Name: b.Name}); named.Err != nil || named.Budget.ID != b.ID {
+					t.Errorf("%s counts with the id %s, but is %+v", b.Name, b.ID, named)
 				}
 			}
 			if diff := cmp.Diff(tc.counting, counting); diff != "" {
@@ -134,20 +134,8 @@ func TestABudgetThatIsNotThere(t *testing.T) {
 	if missing.Object.String() != "shop/world" {
 		t.Errorf("what is missing is called %s", missing.Object)
 	}
-	if found, ok := budgets.Of("acme/world"); ok {
-		t.Errorf("an id that nothing has is that of %v", found)
-	}
 	if _, err := budgets.In("shop")("world"); err == nil || err.Error() != missing.Err.Error() {
 		t.Errorf("a policy gets %v, want %v", err, missing.Err)
-	}
-}
-
-func TestNamespacesThatShareAnID(t *testing.T) {
-	budgets := resolve.NewBudgets([]v1alpha1.FederatedBudget{
-		*shared("shop", "x", "a", tuesday), *shared("shop", "y", "a", monday), *shared("bank", "x", "a", monday), *shared("post", "x", "b", monday),
-	}, "c")
-	if diff := cmp.Diff([]string{"bank", "shop"}, budgets.Sharing("a")); diff != "" {
-		t.Errorf("namespaces (-want +got):\n%s", diff)
 	}
 }
 
