@@ -2,7 +2,7 @@ package v1alpha1
 
 // Match selects requests. Every field that is set must match.
 // +kubebuilder:validation:XValidation:rule="has(self.methods) || has(self.paths) || has(self.headers) || has(self.hosts) || has(self.queryParams) || has(self.sourceCIDRs) || has(self.jwtClaims) || has(self.grpc) || has(self.descriptors) || has(self.expression)",message="it names no request: set at least one of methods, paths, headers, hosts, queryParams, sourceCIDRs, jwtClaims, grpc, descriptors and expression, or remove it (the list, too, when nothing else is in it)"
-// +kubebuilder:validation:XValidation:rule="!has(self.descriptors) || !(has(self.methods) || has(self.paths) || has(self.headers) || has(self.hosts) || has(self.queryParams) || has(self.sourceCIDRs) || has(self.jwtClaims) || has(self.grpc) || has(self.expression))",fieldPath=".descriptors",reason=FieldValueForbidden,message="a descriptor is no HTTP request, so nothing matches this and the other fields: move descriptors to an entry of their own"
+// +kubebuilder:validation:XValidation:rule="!has(self.descriptors) || !(has(self.methods) || has(self.paths) || has(self.headers) || has(self.hosts) || has(self.queryParams) || has(self.sourceCIDRs) || has(self.jwtClaims) || has(self.grpc) || has(self.expression))",fieldPath=".descriptors",reason=FieldValueForbidden,message="a descriptor is not an HTTP request, so nothing matches this and the other fields: move descriptors to an entry of their own"
 type Match struct {
 	// methods match when the request's method is one of them. At most 16.
 	// +optional
