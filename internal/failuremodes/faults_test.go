@@ -191,7 +191,7 @@ var groups = []struct {
 		},
 		{
 			"The coordinator of a pool is reachable from some pods only", "The others end their requests before their share is given away",
-			[]string{"pkg/concurrency:TestFleetNeverExceedsItsLimit", "test/fleet:keeps what the backend has in flight within the limit, whoever dies", torture + "cut sidecars off the controller"},
+			[]string{"pkg/concurrency:TestFleetNeverExceedsItsLimit", "test/fleet:keeps the requests in flight at the backend within the limit when a process dies", torture + "cut sidecars off the controller"},
 			"",
 		},
 		{
@@ -206,7 +206,7 @@ var groups = []struct {
 		},
 		{
 			"A pod dies with requests in flight", "Its share is given away when it has expired",
-			[]string{"test/fleet:keeps what the backend has in flight within the limit, whoever dies"},
+			[]string{"test/fleet:keeps the requests in flight at the backend within the limit when a process dies"},
 			"",
 		},
 		{

@@ -201,7 +201,7 @@ var lossRows = []row{
 	},
 	{
 		id: "escrow-flushed", fault: "The Redis of a region's shared escrow is flushed",
-		does:  "What it was granted counts for a holder that is no more ({before}); the escrow that begins has another name, and was granted nothing",
+		does:  "The grants of the old escrow count for a holder that no longer exists ({before}); the escrow that begins has another name, and was granted nothing",
 		lost:  "What the escrow held, and slices of the open window",
 		heals: "By itself: the region is {after} again, the new one",
 		runs:  onRedis, setup: setup{regions: 2, processes: 2, load: press, coordinator: inMemory, escrow: inARedis},
@@ -210,7 +210,7 @@ var lossRows = []row{
 	},
 	{
 		id: "escrow-restarted", fault: "The Redis of a region's shared escrow is killed and starts empty",
-		does:  "The region's controllers lease for themselves until it answers. What it was granted counts for a holder that is no more ({before})",
+		does:  "The region's controllers lease for themselves until it answers. The grants of the old escrow count for a holder that no longer exists ({before})",
 		lost:  "What the escrow held, and slices of the open window",
 		heals: "By itself: the region is {after} again, a new one",
 		runs:  onRedis, setup: setup{regions: 2, processes: 2, load: press, coordinator: inMemory, escrow: inARedis},

@@ -219,7 +219,7 @@ var processRows = []row{
 	{
 		id:      "region-suspended",
 		fault:   "The machine of a region's controller sleeps for 10 windows, and finds no coordinator when it wakes up",
-		does:    "Of what it held before it serves {old}",
+		does:    "It serves {old} of what it held before",
 		lost:    "What it held",
 		heals:   "{healed} after the coordinator answers",
 		setup:   setup{regions: 1, steps: true},

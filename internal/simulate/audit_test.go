@@ -27,7 +27,7 @@ func TestAuditorsMeasure(t *testing.T) {
 		"a unit before it flows in":           {&bucket{rate: burst}, []admission{{0, 3}, {99, 1}}, 1},
 		"no more than a burst is saved up":    {&bucket{rate: burst}, []admission{{0, 1}, {60_000, 4}}, 1},
 		"a bucket whose burst is its limit":   {&bucket{rate: rate}, []admission{{0, 10}, {100, 1}}, 0},
-		"a window of which the limit was cut": {&windowed{rate: rate, limit: 20}, []admission{{0, 20}, {1000, 11}}, 1},
+		"a window whose limit was cut": {&windowed{rate: rate, limit: 20}, []admission{{0, 20}, {1000, 11}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var most int64

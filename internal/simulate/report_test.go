@@ -38,7 +38,7 @@ func TestReport(t *testing.T) {
 			break
 		}
 		if err != nil {
-			t.Fatalf("the plot is no XML: %v", err)
+			t.Fatalf("the plot is not XML: %v", err)
 		}
 		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "polyline" {
 			lines++

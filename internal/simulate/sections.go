@@ -399,7 +399,7 @@ func (m *measurement) comparison() func() {
 		t := Table{
 			Title: "Modes",
 			Notes: []string{
-				"5 holders, limit 100, 500 windows, a load of 102 a window of which one holder has 76 % (the published skew is not",
+				"5 holders, limit 100, 500 windows, a load of 102 a window, 76 % of it at one holder (the published skew is not",
 				"known; this one gives the published figure of the static split). Published figures and ours; round trips in all.",
 			},
 			Head: []string{"", "published trips", "trips", "published U", "U", "published Δ", "Δ"},
@@ -466,7 +466,7 @@ func (m *measurement) storms() func() {
 				"clocks are off by an hour and drift by 200 ppm against each other, holders are cut off and crash, the store crashes",
 				"with or without its memory, and limits are edited. Each node has a clock of its own. In the last rows the time of day",
 				"is also set on nodes: on that of a server, while its counts are there or while they are lost, or on those of three",
-				"controllers of which the one that leads crashes, ends in order or does not reach the API server. There a window is",
+				"controllers whose leader crashes, ends in order or does not reach the API server. There a window is",
 				"one number of the store's, which no clock may bring back.",
 			},
 			Head: []string{"", "runs", "admitted", "runs with Δ > 0", "largest Δ"},

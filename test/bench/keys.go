@@ -164,7 +164,7 @@ func keyTable(c keyCase, all []*service, turns [][]keyed) *table {
 		title: "Redis, " + c.name,
 		note: fmt.Sprintf("%d processes of each service over a Redis of its own, %d calls of Envoy's always under way at each, %s a second for each key. "+
 			"The services take turns. Processor time is that of the processes and of their Redis; commands are those that Redis counts, in scripts too. "+
-			"Admitted is the most of one key in one second, of what was asked and answered in it.", fleet, callsEach, grouped(c.limit)),
+			"Admitted is the most of one key in one second, counting requests that were sent and answered in it.", fleet, callsEach, grouped(c.limit)),
 		head: []string{"", "decisions/s", "× " + all[0].name, "95 %", "processor µs", "×", "95 %", "of Redis", "commands in Redis", "p50 µs", "p99 µs", "admitted", ""},
 	}
 	of := func(i int, f func(keyed) float64) []float64 {

@@ -101,8 +101,8 @@ func (w *ways) table(perSecond int, taken []latencies) *table {
 	t := &table{
 		title: fmt.Sprintf("Through a proxy, %d requests/s", perSecond),
 		note: fmt.Sprintf("Open loop over %d connections that stay open, HTTP/1.1, every proxy and the app a process of its own, one after the other in each of %d rounds, in an order that is drawn by lot. "+
-			"The sidecar leases from a Redis, of which it is asked rarely. Added is what a way takes longer than the direct one in the same round, beside it its ratio to what a bare ReverseProxy adds, "+
-			"of which two processes take part: their mean is what counts, and their own ratios show what a ratio is worth.", callers, proxyRounds),
+			"The sidecar leases from a Redis and seldom asks it. Added is the time that a way takes longer than the direct one in the same round, beside it its ratio to what a bare ReverseProxy adds, "+
+			"in which two processes take part: their mean is what counts, and their own ratios show what a ratio is worth.", callers, proxyRounds),
 		head: []string{"", "p50 µs", "p99 µs", "p50 added µs", "ratio", "95 %", "p99 added µs", "ratio", "95 %", ""},
 	}
 	bare := latencies{

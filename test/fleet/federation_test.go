@@ -186,7 +186,7 @@ var _ = Describe("A budget over two clusters", Ordered, ContinueOnFailure, func(
 		member = openSite(ctx, "us-east", filepath.Join(workDir, "us-east"))
 	}, NodeTimeout(2*time.Minute))
 
-	It("is one limit, whoever asks for it", func(ctx SpecContext) {
+	It("is one limit for all clusters that ask for it", func(ctx SpecContext) {
 		f := federate(ctx, member, nil)
 		f.deploy(ctx, overload/2, overload/2)
 		f.connected(ctx)

@@ -129,7 +129,7 @@ func signal(server *servers.Server, of syscall.Signal) {
 }
 
 var _ = Describe("A pool of concurrency", func() {
-	It("keeps what the backend has in flight within the limit, whoever dies", func(ctx SpecContext) {
+	It("keeps the requests in flight at the backend within the limit when a process dies", func(ctx SpecContext) {
 		b := openBasin(ctx)
 		b.deploy(ctx, "checkout", 4, nil)
 		b.startLoad(flood)
@@ -187,7 +187,7 @@ var _ = Describe("A pool of concurrency", func() {
 		serves("under the next")
 	}, SpecTimeout(8*time.Minute))
 
-	DescribeTable("is divided by a server that may stop, whoever leads the controllers",
+	DescribeTable("is divided by a server that may stop, whichever controller leads",
 		func(ctx SpecContext, start func(context.Context, *basin) (v1alpha1.Store, *servers.Server)) {
 			b := openBasin(ctx)
 			spec := fixed(fixedLimit)
