@@ -43,7 +43,7 @@ func TestACachedPolicyIsWhatItWas(t *testing.T) {
 		t.Errorf("cached (-want +got):\n%s", diff)
 	}
 	if odd, err := trim("a tombstone"); odd != "a tombstone" || err != nil {
-		t.Errorf("what is no object became %v, %v", odd, err)
+		t.Errorf("a value that is not an object became %v, %v", odd, err)
 	}
 }
 

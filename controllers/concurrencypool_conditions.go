@@ -54,7 +54,7 @@ func poolWithinBound(s *poolScope) metav1.Condition {
 	case audit.Measured:
 		if unheard := s.roster().unheard(); len(unheard) > 0 {
 			return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
-				"nothing is heard of what these sidecars have in flight, they are not connected: "+nameSome(unheard))
+				"these sidecars are not connected, so they do not report what they have in flight: "+nameSome(unheard))
 		}
 		return condition.True(kind, v1alpha1.MeasuredReason, s.measured(f.Overshoot))
 	case audit.Starting:

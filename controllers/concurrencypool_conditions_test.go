@@ -131,7 +131,7 @@ func TestConditionsOfAPool(t *testing.T) {
 		},
 		"a pod that is not connected": {
 			newPoolScope(func(s *poolScope) { s.observation.Sessions = s.observation.Sessions[:1] }),
-			condition.Unknown("WithinBound", "ReportsMissing", "nothing is heard of what these sidecars have in flight, they are not connected: b"),
+			condition.Unknown("WithinBound", "ReportsMissing", "these sidecars are not connected, so they do not report what they have in flight: b"),
 		},
 		"no report at all": {
 			newPoolScope(func(s *poolScope) { s.observation = coordinator.PoolObservation{} }),

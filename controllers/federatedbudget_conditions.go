@@ -103,7 +103,7 @@ func (s *budgetScope) exceeded(o *budgetaudit.Overshoot) string {
 		return "more was admitted than the limit allows"
 	}
 	return fmt.Sprintf("all members together admitted %d too many in the window that ended at %s; "+
-		"see that rate.limit is the same in every cluster, and that the id %s is kept by one coordinator only",
+		"make sure that rate.limit is the same in every cluster, and that the id %s is kept by one coordinator only",
 		o.Worst, o.WorstEnd.UTC().Format(milliseconds), s.budget.Spec.ID)
 }
 

@@ -198,29 +198,29 @@ func TestConditionsOfABudget(t *testing.T) {
 		"the hub cannot be reached": {
 			newBudgetScope(ofHub, cutOff(budget.Partitioned, "no route")),
 			condition.False("Connected", "Partitioned", "the hub us-east at hub.example:15040 does not answer (no route), since 2026-11-20T10:14:00Z"+meanwhile+
-				"see that the controllers of this cluster reach hub.example:15040, and that the hub's leading controller runs"),
+				"make sure that the controllers of this cluster reach hub.example:15040, and that the hub's leading controller runs"),
 		},
 		"a server cannot be reached": {
 			newBudgetScope(inRedis, cutOff(budget.Partitioned, "no route"), outage(policy.BudgetRegionalOnly, 0)),
 			condition.False("Connected", "Partitioned", "Redis at redis:6379 does not answer (no route), since 2026-11-20T10:14:00Z; "+
 				"meanwhile this cluster hands on what it leased ahead of the open window, then refuses (RegionalOnly); "+
-				"see that the controllers of this cluster reach redis:6379, and that it runs"),
+				"make sure that the controllers of this cluster reach redis:6379, and that it runs"),
 		},
 		"a cluster that goes on with its slice": {
 			newBudgetScope(ofHub, cutOff(budget.Partitioned, ""), outage(policy.BudgetNominal, 30)),
 			condition.False("Connected", "Partitioned", "the hub us-east at hub.example:15040 does not answer, since 2026-11-20T10:14:00Z; "+
 				"meanwhile this cluster admits 30 per 1s, its slice, without asking (Nominal); "+
-				"see that the controllers of this cluster reach hub.example:15040, and that the hub's leading controller runs"),
+				"make sure that the controllers of this cluster reach hub.example:15040, and that the hub's leading controller runs"),
 		},
 		"the API server takes no blocks": {
 			newBudgetScope(cutOff(budget.NoRoot, "forbidden")),
 			condition.False("Connected", "NoRoot", "this cluster cannot keep the budget now (forbidden), since 2026-11-20T10:14:00Z"+meanwhile+
-				"see that the controller may write ConfigMaps of its namespace, where it sets units aside before it grants them"),
+				"make sure that the controller may write ConfigMaps of its namespace, where it sets units aside before it grants them"),
 		},
 		"the hub has no leader": {
 			newBudgetScope(ofHub, cutOff(budget.NoRoot, "")),
 			condition.False("Connected", "NoRoot", "the hub us-east at hub.example:15040 cannot keep the budget now, since 2026-11-20T10:14:00Z"+meanwhile+
-				"see that the hub's controllers run, that one of them leads, and that they run a version of Weir that fits this one's"),
+				"make sure that the hub's controllers run, that one of them leads, and that they run a version of Weir that fits this one's"),
 		},
 		"the hub refuses the credentials": {
 			newBudgetScope(ofHub, cutOff(budget.Unauthorized, "bad token")),
@@ -258,7 +258,7 @@ func TestConditionsOfABudget(t *testing.T) {
 			newBudgetScope(learningUntil(time.Second, false)),
 			condition.True("Learning", "Amnesia", "the ledger's memory is younger than the open window, so nothing more is granted of that one: it serves from the next window on, which begins about 2026-11-20T10:15:01Z"),
 		},
-		"a new budget of which somebody may know more": {
+		"a new budget that a member may know more of": {
 			newBudgetScope(inRedis, learningUntil(time.Second, false), vouchedBy("eu-west")),
 			condition.True("Learning", "Amnesia", "the ledger's memory is younger than the open window, so nothing more is granted of that one: it serves from the next window on, which begins about 2026-11-20T10:15:01Z, or as soon as us-east confirmed, too, that the budget is new"),
 		},
@@ -286,7 +286,7 @@ func TestConditionsOfABudget(t *testing.T) {
 				f.Verdict, f.Overshoot.Worst, f.Overshoot.WorstEnd = audit.Exceeded, 5, now
 			})),
 			condition.False("WithinBound", "BoundExceeded", "all members together admitted 5 too many in the window that ended at 2026-11-20T10:15:00.000Z; "+
-				"see that rate.limit is the same in every cluster, and that the id acme/world is kept by one coordinator only"),
+				"make sure that rate.limit is the same in every cluster, and that the id acme/world is kept by one coordinator only"),
 		},
 		"more than the limit, and then cut off": {
 			newBudgetScope(cutOff(budget.Partitioned, ""), counted(func(f *budgetaudit.Figures) { f.Verdict, f.Overshoot = audit.Exceeded, nil })),

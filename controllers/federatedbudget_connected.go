@@ -126,22 +126,22 @@ func (s *budgetScope) trouble(p budget.Problem) trouble {
 func (s *budgetScope) reach() string {
 	switch {
 	case s.enforced.Hub != nil:
-		return fmt.Sprintf("see that the controllers of this cluster reach %s, and that the hub's leading controller runs", s.enforced.Hub.Endpoint)
+		return fmt.Sprintf("make sure that the controllers of this cluster reach %s, and that the hub's leading controller runs", s.enforced.Hub.Endpoint)
 	case s.keeps():
 		return s.restore()
 	}
-	return fmt.Sprintf("see that the controllers of this cluster reach %s, and that it runs", s.enforced.Coordinator.Address)
+	return fmt.Sprintf("make sure that the controllers of this cluster reach %s, and that it runs", s.enforced.Coordinator.Address)
 }
 
 // restore is the cure when the coordinator was reached and keeps nothing.
 func (s *budgetScope) restore() string {
 	switch {
 	case s.enforced.Hub != nil:
-		return "see that the hub's controllers run, that one of them leads, and that they run a version of Weir that fits this one's"
+		return "make sure that the hub's controllers run, that one of them leads, and that they run a version of Weir that fits this one's"
 	case s.keeps():
-		return "see that the controller may write ConfigMaps of its namespace, where it sets units aside before it grants them"
+		return "make sure that the controller may write ConfigMaps of its namespace, where it sets units aside before it grants them"
 	}
-	return fmt.Sprintf("see that %s takes writes", s.root())
+	return fmt.Sprintf("make sure that %s takes writes", s.root())
 }
 
 // renew is the cure when credentials are refused.

@@ -133,7 +133,7 @@ func TestSummaryOfABudget(t *testing.T) {
 		want  v1alpha1.BudgetSummary
 	}{
 		"a budget that is not accepted": {newBudgetScope(unheardOf, func(s *budgetScope) { s.cluster = "ap-south" }), dashes},
-		"a budget of which nothing is known": {
+		"an unknown budget": {
 			newBudgetScope(unheardOf, ofHub, func(s *budgetScope) { s.observation.Root.Member = "" }),
 			with(func(s *v1alpha1.BudgetSummary) { s.Root = "hub.example:15040" }),
 		},

@@ -66,7 +66,7 @@ func TestProgrammedKnowsWhoLimitsNothing(t *testing.T) {
 			newScope(said(redirect, enforce, "a"), said(none, enforce, "b")),
 			is("False", "PartiallyProgrammed", "1 of 2 enforcers run generation 4"+uncaptured+"b"+cure), counts(1, 2),
 		},
-		"nor does any of a fleet, of which three are named": {
+		"nor does any of a fleet, and three are named": {
 			newScope(said(none, enforce, many("p", 8)...)),
 			is("False", "PartiallyProgrammed", "0 of 8 enforcers run generation 4"+uncaptured+"p-00, p-01, p-02, and 5 more"+cure), counts(0, 8),
 		},

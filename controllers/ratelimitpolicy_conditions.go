@@ -71,7 +71,7 @@ func withinBound(s *scope) metav1.Condition {
 	case audit.Measured:
 		if unheard := s.unheard(); len(unheard) > 0 {
 			return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
-				"nothing is heard of what these sidecars let through, they are not connected: "+nameSome(unheard))
+				"these sidecars are not connected, so they do not report what they let through: "+nameSome(unheard))
 		}
 		if past := s.roster().past(); len(past) > 0 {
 			return condition.Unknown(kind, v1alpha1.PodsNotLimitedReason,

@@ -232,7 +232,7 @@ func TestWithinBound(t *testing.T) {
 		},
 		"a sidecar that is not connected may admit what nobody counts": {
 			newScope(figures("all", good), enforcers("a", "b"), acknowledged(generation, "a")),
-			is("Unknown", "ReportsMissing", "nothing is heard of what these sidecars let through, they are not connected: b"),
+			is("Unknown", "ReportsMissing", "these sidecars are not connected, so they do not report what they let through: b"),
 		},
 		"what a sidecar sends cannot be read": {
 			newScope(figures("all", good), acknowledged(generation, "a"), session(coordinator.Session{

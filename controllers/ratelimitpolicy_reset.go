@@ -81,7 +81,7 @@ func (r *RateLimitPolicyReconciler) ask(ctx context.Context, s *scope, target tr
 	}
 	done.At = &metav1.MicroTime{Time: time.UnixMicro(int64(at))}
 	if err := r.Client.Status().Patch(ctx, s.policy, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("writing what came of a reset: %w", err)
+		return fmt.Errorf("writing the result of a reset: %w", err)
 	}
 	return nil
 }

@@ -283,7 +283,7 @@ func TestPace(t *testing.T) {
 		"nothing changed": {
 			change: func(*scope) {}, since: time.Hour,
 		},
-		"the same figures of a later window are no change": {
+		"the same figures of a later window are not a change": {
 			change: func(s *scope) {
 				s.now = s.now.Add(time.Minute)
 				s.observation.Limits[0].Overshoot = &audit.Overshoot{WindowEnd: now.Add(time.Minute)}

@@ -193,7 +193,7 @@ func TestAStatusThatIsWipedDuringAMoveForgetsNoCaution(t *testing.T) {
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(enforced.Draining).To(BeTrue(), "nothing may be asked")
 	}
-	w.Expect(w.condition(v1alpha1.StoreReachableCondition).Message).To(ContainSubstring("which store served is not known"))
+	w.Expect(w.condition(v1alpha1.StoreReachableCondition).Message).To(ContainSubstring("it is not known which store served"))
 
 	fleet.say(w.policy, w.acknowledged(a, b))
 	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))

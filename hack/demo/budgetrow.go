@@ -79,7 +79,7 @@ func (d *budgetShow) printHints() {
 		"Try it, in another terminal in this directory:\n"+
 		"  eu-west, the hub    export KUBECONFIG=$PWD/%[3]s/kubeconfig PATH=$PWD/%[3]s/bin:$PATH\n"+
 		"  us-east             export KUBECONFIG=$PWD/%[3]s/us-east/kubeconfig\n"+
-		"  why it is so        kubectl -n shop describe fbud world\n"+
+		"  explain the status  kubectl -n shop describe fbud world\n"+
 		"  change the limit    kubectl -n shop edit fbud world      (in eu-west; us-east shows the difference)\n"+
 		"  kill the hub        kill -9 %[4]d                        (at most a block of 50 is lost)\n"+
 		"Ctrl-C ends it and cleans up.\n\n", cutFor, cutEvery, dir, d.cluster.Controller.PID())

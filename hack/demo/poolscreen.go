@@ -49,7 +49,7 @@ func (d *poolShow) hints() string {
 	}
 	return fmt.Sprintf("Try it, in another terminal in this directory:\n"+
 		"  export KUBECONFIG=$PWD/%[1]s/kubeconfig PATH=$PWD/%[1]s/bin:$PATH\n"+
-		"  why is it so much?  kubectl -n shop describe cpool checkout\n"+
+		"  explain the limit   kubectl -n shop describe cpool checkout\n"+
 		"  change the range    kubectl -n shop edit cpool checkout\n"+
 		"  add pods            kubectl -n shop scale deploy checkout --replicas=8\n"+
 		"  change its ways     kubectl -n shop patch cpool checkout --type merge --patch-file %[1]s/edits/FILE\n"+

@@ -108,7 +108,7 @@ func (m *Manager) Start(ctx context.Context) error {
 		} else if ctx.Err() == nil {
 			wait = min(retry, m.options.Interval)
 			retry = 2 * wait
-			logger.Error(err, "Certificates are not as they should be, trying again", "after", wait.String())
+			logger.Error(err, "cannot issue or publish certificates; trying again", "after", wait.String())
 		}
 		timer := m.options.Clock.NewTimer(wait)
 		select {

@@ -131,7 +131,7 @@ func drain(s State, v View) Step {
 		// The old store may have served up to the very instant that was read.
 		return Step{State: serve, Moved: true, At: v.Clock + 1}
 	case v.Unknown:
-		return Step{State: s, Again: retryClock, Message: "which store served is not known, so nothing is admitted before every sidecar let go of it; " +
+		return Step{State: s, Again: retryClock, Message: "it is not known which store served, so nothing is admitted until every sidecar has stopped asking it; " +
 			"waiting for " + waitedFor(v)}
 	case left <= 0:
 		serve.Failed = s.Failed + 1

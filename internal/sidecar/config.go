@@ -67,7 +67,7 @@ Flags:
   --app-address HOST             where the app is (default %s)
   --probe JSON                   a question that the kubelet puts by way of the admin port;
                                  repeatable; written by the injector
-  --check-address HOST:PORT      where the app asks POST /v1/check, and who has access to
+  --check-address HOST:PORT      where the app asks POST /v1/check, and users with access to
                                  the pod GET /debug/config (default %s)
   --rls-address HOST:PORT        where an Envoy in the pod asks its rate limit service,
                                  version 3; empty to serve none (default %s)
@@ -76,9 +76,9 @@ Flags:
   --shutdown-grace-period TIME   how long requests may take to finish after SIGTERM
                                  (default %s)
   --linger TIME                  how long requests are accepted after SIGTERM, before that,
-                                 while the app accepts them; for a sidecar that is told to
+                                 while the app accepts them; for a sidecar that has to
                                  stop at the same time as the app (default 0s)
-  --underscores drop|pass|refuse what becomes of header fields with underscores in their
+  --underscores drop|pass|refuse how to treat header fields with underscores in their
                                  names, but those of gRPC (default %s)
   --otlp-endpoint HOST:PORT      collector that traces are sent to, over gRPC; without it,
                                  nothing is traced
@@ -89,10 +89,10 @@ Environment:
   WEIR_POD_NAME, WEIR_POD_UID    the pod; needed with --fleet-address
   WEIR_CA_BUNDLE                 PEM certificates that the controller's is checked against;
                                  needed with --fleet-address
-  WEIR_PROBE_TOKEN               part of the path that --probe is answered at, for nobody
-                                 to guess; needed with --probe
-  WEIR_SNAPSHOT                  policies to begin with, encoded, gzip, base64; what is not
-                                 understood of them the controller is asked for
+  WEIR_PROBE_TOKEN               secret part of the path that --probe is answered at;
+                                 needed with --probe
+  WEIR_SNAPSHOT                  policies to begin with, encoded, gzip, base64; parts that
+                                 are not understood are requested from the controller
   WEIR_MODE                      enforce, shadow (count refusals only) or bypass (do
                                  nothing) (default enforce)
   WEIR_CAPTURE                   how requests come here, reported to the controller:

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-const leaveUsage = `Tells the sidecar that its pod is about to end: it goes on serving, and has clients
+const leaveUsage = `Reports to the sidecar that its pod is about to end: it goes on serving, and has clients
 open their next connection elsewhere.
 
 Usage:

@@ -191,7 +191,7 @@ func (p *process) stop(ctx context.Context, f *front) {
 	leaving, done := context.WithTimeout(ctx, leaveTimeout)
 	defer done()
 	if err := p.fleet.Leave(leaving, handler{p}); err != nil {
-		p.log.Warn("left without saying good-bye", "error", err)
+		p.log.Warn("the session with the controller could not be ended in order", "error", err)
 	}
 }
 

@@ -76,7 +76,7 @@ func (c Config) Validate() error {
 	}
 	check(c.ID != "", "id is empty; name the budget as in all clusters")
 	check(slices.ContainsFunc(c.Params.Members, func(m ledger.Member) bool { return m.Name == c.Member }),
-		"member is %q, which is none of the budget's; start the controller with the name of one as its cluster's", c.Member)
+		"member is %q, which is not a member of the budget; start the controller with the name of a member as its cluster's", c.Member)
 	check(c.Outage <= Nominal, "outage is %d, which is unknown", c.Outage)
 	check(c.Outage != Nominal || c.Params.Slices, "outage is Nominal, but the budget has no slices; set params.slices")
 	check(c.Batch.Size >= 0 && c.Batch.Size <= limiter.MaxLimit, "batch.size is %d, outside 1 to %d", c.Batch.Size, limiter.MaxLimit)

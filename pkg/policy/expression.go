@@ -73,7 +73,7 @@ func compileExpression(source string, want *cel.Type) (*program, error) {
 		return nil, fmt.Errorf("has no cost that could be estimated: %w", err)
 	}
 	if estimate.Max > maxCost {
-		return nil, fmt.Errorf("may cost %d units for one request, more than %d: do not search in searches", estimate.Max, maxCost)
+		return nil, fmt.Errorf("may cost %d units for one request, more than %d: avoid nested searches such as exists(… exists(…))", estimate.Max, maxCost)
 	}
 	evaluated, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
 	if err != nil {

@@ -102,7 +102,7 @@ func TestExpressionsAreRefused(t *testing.T) {
 		"request.path":           "is of type string, not bool: compare it with a value",
 		"request.jwt.admin":      "is of type dyn, not bool: compare it with a value",
 		"true || " + strings.Repeat("request.path.matches('a.*b') || ", 40) + "true":        "size exceeds limit",
-		"request.headers.exists(a, request.query.exists(b, request.query.exists(c, true)))": "do not search in searches",
+		"request.headers.exists(a, request.query.exists(b, request.query.exists(c, true)))": "avoid nested searches such as exists(… exists(…))",
 	} {
 		err := policy.ValidateCondition(source)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {

@@ -122,7 +122,7 @@ func (p *problems) pattern(path, value string) {
 		return
 	}
 	if _, err := compilePattern(value); err != nil {
-		p.add(path, "is no RE2 expression: %w", err)
+		p.add(path, "is not a valid RE2 expression: %w", err)
 	}
 }
 

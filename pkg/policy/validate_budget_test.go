@@ -50,7 +50,7 @@ func TestValidateOfABudgetNamesTheField(t *testing.T) {
 	}
 	leaving := shared(func(p *policy.Policy) { p.Store, p.Draining = redis, true })
 	if err := leaving.Validate(); err != nil {
-		t.Errorf("a store of which nothing is asked any more: %v", err)
+		t.Errorf("a store that is no longer asked: %v", err)
 	}
 	longest := shared(limit(func(l *policy.Limit) { l.Budget.ID = strings.Repeat("a", 63) + "/" + strings.Repeat("b", 64) }))
 	if err := longest.Validate(); err != nil {

@@ -39,12 +39,12 @@ func (l *Limit) validateParams(errs *problems, path string) {
 	params := l.Params(new(Policy))
 	params.Fairness = limiter.Fairness{}
 	if err := params.Validate(); err != nil {
-		errs.add(path, "cannot be worked by: %w", err)
+		errs.add(path, "is invalid: %w", err)
 	}
 	for i, o := range l.Overrides {
 		params.Rates = o.Rates
 		if err := params.Validate(); err != nil {
-			errs.add(path+entry(".overrides", i), "cannot be worked by: %w", err)
+			errs.add(path+entry(".overrides", i), "is invalid: %w", err)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func (l *load) disputed(p *v1alpha1.RateLimitPolicy) error {
 		return fmt.Errorf("the status says that a window was beyond its bound: %s", c.Message)
 	}
 	if len(p.Status.Limits) == 0 || p.Status.Limits[0].Overshoot == nil || p.Status.Limits[0].Overshoot.Worst == nil {
-		return errors.New("the status says nothing of what windows admitted")
+		return errors.New("the status does not report what windows admitted")
 	}
 	o := p.Status.Limits[0].Overshoot
 	if *o.Worst > worst || *o.Worst < worst && o.Completeness != v1alpha1.AtLeast {

@@ -16,7 +16,7 @@ type Redirect struct{ App, Listen uint16 }
 // String returns the pair as the flag spells it.
 func (r Redirect) String() string { return fmt.Sprintf("%d:%d", r.App, r.Listen) }
 
-const usage = `Leads connections to the app's ports to the sidecar's, for all that the pod
+const usage = `Redirects connections from the app's ports to the sidecar's, for all that the pod
 receives from now on. It runs as root with the capability NET_ADMIN, once, and again
 without harm.
 
@@ -79,7 +79,7 @@ func parsePair(pair string) (Redirect, error) {
 	case appErr != nil || listenErr != nil || app == 0 || listen == 0:
 		return Redirect{}, errors.New("write APPPORT:LISTENPORT, such as 8080:15006")
 	case app == listen:
-		return Redirect{}, errors.New("a port cannot be led to itself: write another LISTENPORT")
+		return Redirect{}, errors.New("a port cannot be redirected to itself: write another LISTENPORT")
 	}
 	return Redirect{App: uint16(app), Listen: uint16(listen)}, nil
 }

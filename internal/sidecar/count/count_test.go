@@ -614,7 +614,7 @@ func TestPlacedIsWhatRowsCounted(t *testing.T) {
 	}
 	placed, sent := report(30, 2)
 	if placed != 13 || sent >= 13 {
-		t.Errorf("placed %d, sent %d; want 13, of which some was forgotten", placed, sent)
+		t.Errorf("placed %d, sent %d; want 13, some of it forgotten", placed, sent)
 	}
 	e := admitted("a", 3, second(7))
 	l.Correct(e, 4)

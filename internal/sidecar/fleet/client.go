@@ -311,7 +311,7 @@ func (c *Client) Leave(ctx context.Context, h Handler) error {
 	l, cause := c.link, c.cause
 	c.mu.Unlock()
 	if l == nil {
-		return fmt.Errorf("the controller was not told: %w", cause)
+		return fmt.Errorf("not connected to the controller: %w", cause)
 	}
 	return l.leave(ctx, h)
 }

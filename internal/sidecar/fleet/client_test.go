@@ -580,7 +580,7 @@ func TestLeavingWithoutAStreamSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := client.Leave(t.Context(), &handler{}); err == nil {
-		t.Error("nobody was told, and nobody said so")
+		t.Error("the controller was not reached, and Leave returned no error")
 	}
 }
 

@@ -54,7 +54,7 @@ type link struct {
 
 var (
 	errEnded   = errors.New("the stream to the controller ended")
-	errGoodbye = errors.New("the controller says good-bye")
+	errGoodbye = errors.New("the controller ended the session")
 )
 
 func newLink(stream fleetpb.Fleet_ConnectClient, cancel context.CancelFunc, session uint64, log *slog.Logger) *link {

@@ -166,7 +166,7 @@ func (c *controller) welcome(t *testing.T, term uint64) (*session, *fleetpb.Hell
 	s := c.accept(t)
 	hello := s.next(t).GetHello()
 	if hello == nil {
-		t.Fatal("the first message is no hello")
+		t.Fatal("the first message is not a hello")
 	}
 	s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Welcome{
 		Welcome: &fleetpb.Welcome{Term: term, ReportIntervalMillis: 20},

@@ -70,7 +70,7 @@ var (
 	limitLabels = []string{"namespace", "policy", "limit"}
 
 	requests = prometheus.NewDesc("weir_requests_total",
-		"Requests by what a limit decided.", append(limitLabels[:3:3], "decision"), nil)
+		"Requests by the decision of a limit.", append(limitLabels[:3:3], "decision"), nil)
 	info = prometheus.NewDesc("weir_limit_info",
 		"1 for each limit in force, with how it works; budget names the FederatedBudget that it draws from.", append(limitLabels[:3:3], "algorithm", "consistency", "mode", "budget"), nil)
 	roundTrips = prometheus.NewDesc("weir_store_round_trips_total",

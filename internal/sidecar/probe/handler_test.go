@@ -132,7 +132,7 @@ func TestProbes(t *testing.T) {
 		"gRPC, one that is not known":     {Target{GRPC: &GRPC{Port: grpcPort, Service: "other"}}, "unknown service"},
 		"gRPC, nobody listens":            {Target{GRPC: &GRPC{Port: closedPort}}, "connection refused"},
 		"gRPC of what never answers":      {Target{TimeoutSeconds: 1, GRPC: &GRPC{Port: mute(t)}}, "no answer in 1s"},
-		"HTTP of what is no HTTP at all":  {Target{TimeoutSeconds: 1, HTTP: &HTTP{Port: serve(t, babble)}}, "malformed"},
+		"HTTP of a port that does not speak HTTP":  {Target{TimeoutSeconds: 1, HTTP: &HTTP{Port: serve(t, babble)}}, "malformed"},
 		"a path that only looks like one": {Target{HTTP: &HTTP{Port: serve(t, answer(200)), Path: "%zz"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

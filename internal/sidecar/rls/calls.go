@@ -30,7 +30,7 @@ type calls struct {
 func newCalls(r prometheus.Registerer) *calls {
 	c := &calls{
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_rls_calls_total", Help: "Calls of Envoy's rate limit service by what became of them.",
+			Name: "weir_rls_calls_total", Help: "Calls of Envoy's rate limit service by result.",
 		}, []string{"result"}),
 		overrides: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_rls_ignored_overrides_total", Help: "Calls that said what the limit is, which only policies do.",

@@ -138,7 +138,7 @@ func (k *Keeper) later(scope store.Scope) (limiter.Result, error) {
 	if k.failed != nil {
 		return limiter.Result{}, &store.UnavailableError{
 			Store: name, Part: scope,
-			Cause: fmt.Errorf("what limit %q of policy %s/%s may grant cannot be set aside in the API server: %w", scope.Limit, scope.Namespace, scope.Policy, k.failed),
+			Cause: fmt.Errorf("cannot set units of limit %q of policy %s/%s aside in the API server: %w", scope.Limit, scope.Namespace, scope.Policy, k.failed),
 		}
 	}
 	return limiter.Result{Reason: limiter.Exhausted, RetryAfter: comeBack, Now: k.of.clock()}, nil

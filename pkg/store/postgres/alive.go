@@ -21,7 +21,7 @@ func (s *Store) dial(ctx context.Context, network, address string) (net.Conn, er
 	}
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("%s is no TCP network", network), conn.Close())
+		return nil, errors.Join(fmt.Errorf("%s is not a TCP network", network), conn.Close())
 	}
 	return &link{TCPConn: tcp, forget: context.AfterFunc(s.closed, func() { _ = tcp.Close() })}, nil
 }

@@ -34,8 +34,8 @@ var unable = []struct{ code, meaning string }{
 	{"53200", "its memory is full"},
 	{"53300", "it has no connection left (max_connections)"},
 	{"53", "it has too little of some resource"},
-	{"55P03", "somebody else holds a lock on Weir's tables"},
-	{"57014", "it did not answer in time, or somebody cancelled the call"},
+	{"55P03", "another client holds a lock on Weir's tables"},
+	{"57014", "it did not answer in time, or the call was cancelled"},
 	{"57P03", "it is starting or stopping"},
 	{"57P", "it is stopping or restarting"},
 	{"58", "it cannot read or write its files"},
@@ -83,7 +83,7 @@ func (s *Store) lacksRights(ctx context.Context, cause error) error {
 		return fmt.Errorf("its user may not make the schema weir; let an administrator run: GRANT CREATE ON DATABASE %s TO %s: %w",
 			database, user, cause)
 	}
-	return fmt.Errorf("its user may not use the schema weir, which another made; let an administrator run: "+
+	return fmt.Errorf("its user may not use the schema weir, which another user made; let an administrator run: "+
 		"GRANT USAGE, CREATE ON SCHEMA weir TO %[1]s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir TO %[1]s: %[2]w",
 		user, cause)
 }

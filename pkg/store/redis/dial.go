@@ -115,7 +115,7 @@ func (o Options) validate() error {
 // validateAddress does not repeat an address that may hold a password.
 func (o Options) validateAddress(address string) error {
 	if strings.Contains(address, "@") || strings.Contains(address, "://") {
-		return errors.New("is a URL: write host:port, and put the password where passwords belong")
+		return errors.New("is a URL: write host:port, and put the password into its own field")
 	}
 	if strings.HasPrefix(address, "/") {
 		switch {

@@ -27,7 +27,7 @@ var unable = []struct{ prefix, meaning string }{
 	{"TRYAGAIN", "it is moving the counter to another node"},
 	{"MOVED", "the counter moved to another node"},
 	{"ASK", "the counter is moving to another node"},
-	{"BUSY", "it is busy with somebody's long script"},
+	{"BUSY", "it is busy with a long script of another client"},
 	{"UNBLOCKED", "it changed its role during the call"},
 	{"max number of clients", "it has no connection left (maxclients)"},
 }
