@@ -149,7 +149,7 @@ func TestHandOver(t *testing.T) {
 		began := next.awaitLead(t)
 		sealed := <-leads.sealed
 		released := time.Unix(0, leads.released.Load())
-		t.Logf("planned hand-over %d: %s, of which %s to stop", i+1, began.Sub(stopped).Round(time.Millisecond), sealed.Sub(stopped).Round(time.Millisecond))
+		t.Logf("planned hand-over %d: %s, %s of it to stop", i+1, began.Sub(stopped).Round(time.Millisecond), sealed.Sub(stopped).Round(time.Millisecond))
 		if took := began.Sub(stopped); took >= timing.Lease {
 			t.Errorf("it took %s: the next waited until the lease ran out", took)
 		}

@@ -162,7 +162,7 @@ func TestValidateDoubtsNot(t *testing.T) {
 		"a response that may cost less":                 asked(aRate + `, cost: {default: 10, max: 10, responseHeader: x-cost}`),
 		"a queue in which one waits":                    asked(`algorithm: LeakyBucket, maxDelay: 10ms, ` + aRate),
 		"a log that remembers":                          asked(`algorithm: SlidingLog, rates: [{limit: 1024, window: 1s}]`),
-		"any of two rates of which one is never needed": asked(`combine: Any, rates: [{limit: 10, window: 1s}, {limit: 600, window: 1m}]`),
+		"any of two rates, one never needed": asked(`combine: Any, rates: [{limit: 10, window: 1s}, {limit: 600, window: 1m}]`),
 		"a larger burst on a slower bucket":             asked(`algorithm: TokenBucket, rates: [{limit: 10, window: 1s, burst: 5}, {limit: 599, window: 60s, burst: 6}]`),
 		"a sliding window just below shorter ones":      asked(`algorithm: SlidingWindow, rates: [{limit: 10, window: 1s}, {limit: 49, window: 5s}]`),
 		"a month that February may just touch once more": `{podSelector: {}, consistency: {mode: Strict}, store: {type: Redis, redis: {address: "r:1"}},

@@ -141,7 +141,7 @@ func TestALimitThatBecomesFederatedLeavesItsStore(t *testing.T) {
 				t.Fatal(err)
 			}
 			if translated.Store.Type != policy.RedisStore || !translated.Draining {
-				t.Errorf("store %s, draining %t; want Redis, of which nothing is asked", translated.Store.Type, translated.Draining)
+				t.Errorf("store %s, draining %t; want Redis, which is not asked", translated.Store.Type, translated.Draining)
 			}
 		})
 	}

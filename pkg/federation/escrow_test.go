@@ -138,7 +138,7 @@ func TestUnitsOfWindowsOfAnotherLengthAreNotHandedOn(t *testing.T) {
 		nextWindow(h, edited)
 		takes(t, r, edited, 3, 3)
 		if got := r.Stats().Demand; got > 100 {
-			t.Errorf("%d units are expected to be wanted of a window, of which 3 were", got)
+			t.Errorf("%d units of a window are expected to be wanted, and only 3 were", got)
 		}
 	})
 }
@@ -179,7 +179,7 @@ func TestAnEscrowThatLostItsMemoryHasAnotherName(t *testing.T) {
 				}
 				ahead := all[i].Granted - taken
 				if total := n.check(t, p.Limit); total != p.Limit-ahead || ahead < 0 || ahead > 2*cfg.Batch.Size {
-					t.Errorf("admitted %d of %d, of which %d were leased ahead and are lost", total, p.Limit, ahead)
+					t.Errorf("admitted %d of %d, %d of them leased ahead and lost", total, p.Limit, ahead)
 				}
 			})
 		})

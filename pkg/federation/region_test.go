@@ -180,7 +180,7 @@ func TestAClosedRegionGivesBackWhatWasNotTaken(t *testing.T) {
 		}
 		r.Close(t.Context())
 		if granted() != 5 {
-			t.Errorf("%d are still granted, of which 5 were taken", granted())
+			t.Errorf("%d are still granted, 5 of them taken", granted())
 		}
 		_, err := r.Apply(t.Context(), key, limitOf(p), limiter.Command{Op: limiter.Take, Min: 1, Want: 1})
 		if !errors.Is(err, federation.ErrClosed) {

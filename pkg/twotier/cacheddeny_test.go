@@ -109,7 +109,7 @@ func TestALargeCostDoesNotShutSmallOnesOut(t *testing.T) {
 		"a window that ends before the other": func(p *limiter.Params) {
 			p.Rates = append(p.Rates, limiter.Rate{Limit: 45, Window: 60 * limiter.Second})
 		},
-		"another rate, of which one is enough": func(p *limiter.Params) {
+		"another rate, where one is enough": func(p *limiter.Params) {
 			p.Any = true
 			p.Rates = append(p.Rates, limiter.Rate{Limit: 35, Window: 60 * limiter.Second})
 		},

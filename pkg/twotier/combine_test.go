@@ -185,7 +185,7 @@ func TestRequestsThatWaitShareACall(t *testing.T) {
 					}
 				}
 				if allowed != 10 || len(left) != 10 || !left[0] || !left[9] {
-					t.Errorf("admitted %d that were told %v remain, want 10, told 0 to 9", allowed, left)
+					t.Errorf("admitted %d whose answers said that %v remain, want 10 with 0 to 9", allowed, left)
 				}
 				var wants, again int64
 				commands := applied(s)

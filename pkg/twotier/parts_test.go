@@ -186,7 +186,7 @@ func TestTheLocalShareOfALimitThatIsNotServed(t *testing.T) {
 				acquire(t, bad, "", 10) // the store is at 0.3
 				s.setAway(true, badly)
 				if got := admitted(t, bad, 20); got != 0 {
-					t.Errorf("admitted %d in a window of which the store had granted", got)
+					t.Errorf("admitted %d in a window from which the store had granted", got)
 				}
 				time.Sleep(720 * time.Millisecond) // 1.02
 				if d := acquire(t, good, "", 1); d.Source == FromLocalShare {

@@ -276,7 +276,7 @@ func next(digits []int, a, b int) bool {
 }
 
 func (c *comeback) String() string {
-	return fmt.Sprintf("%v: told %v, the leader stops at %d, the next begins at %d (crash: %t), back at %v, the first not answered for %d ticks and away again from %d, asking from %v: %v",
+	return fmt.Sprintf("%v: reported %v, the leader stops at %d, the next begins at %d (crash: %t), back at %v, the first not answered for %d ticks and away again from %d, asking from %v: %v",
 		c.Algorithm, c.told, c.stops, c.leads, c.crash, c.back, c.mute, c.parts, c.asks, c.run())
 }
 

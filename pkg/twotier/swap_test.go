@@ -190,7 +190,7 @@ func TestALateReplyOfTheOldStoreIsNotUsed(t *testing.T) {
 					l.Swap(cfg, newGate(second, l.clock))
 					before := time.Now()
 					if d := acquire(t, l, "", 1); !d.Allowed || time.Since(before) != 0 {
-						t.Errorf("allowed %v after %v, want at once: another call is no reason to wait", d.Allowed, time.Since(before))
+						t.Errorf("allowed %v after %v, want at once: another call is not a reason to wait", d.Allowed, time.Since(before))
 					}
 					if d := <-old; !d.Allowed || d.Source == FromFailureAction {
 						t.Errorf("the request that waited got %+v, want an admission by the second store", d)

@@ -186,7 +186,7 @@ func TestALossOfDurableCountersIsNoticed(t *testing.T) {
 			}
 			for range 2 {
 				if res := answered(t, s, p); res.Granted > 0 || res.Reason != limiter.Amnesia {
-					t.Errorf("of a day of which 5 were granted: %d, %v", res.Granted, res.Reason)
+					t.Errorf("on a day with 5 granted: %d, %v", res.Granted, res.Reason)
 				}
 			}
 			resume := p

@@ -93,7 +93,7 @@ func TestALossIsNoticed(t *testing.T) {
 			}
 			res := answered(t, s, p)
 			if !res.Windows.SameWindows(grant.Windows) || res.Granted > 0 || res.Reason != limiter.Amnesia {
-				t.Errorf("of a window of which %d were granted: %d, %v", grant.Windows.Open[0].Granted, res.Granted, res.Reason)
+				t.Errorf("in a window with %d granted: %d, %v", grant.Windows.Open[0].Granted, res.Granted, res.Reason)
 			}
 			<-time.After(clockLease)
 			if res := apply(t, s, counterOf("b"), perWindow(10, freshWindow(t, s)), lease); res.Granted != 5 {

@@ -236,7 +236,7 @@ func TestARestoredBackupForgetsWhatCameLater(t *testing.T) {
 		t.Fatal("the window ended before the server was back: the test shows nothing")
 	}
 	if res.Granted > 0 || res.Windows.Open[0].Granted != 5 {
-		t.Errorf("the restored server grants %d on top of %d, of which it knows %d",
+		t.Errorf("the restored server grants %d on top of %d, and knows of %d",
 			res.Granted, grant.Windows.Open[0].Granted, res.Windows.Open[0].Granted)
 	}
 }

@@ -30,7 +30,7 @@ func TestKeysThatComeAndGoLeaveLittleBehind(t *testing.T) {
 	// 20 windows of 100 ms have keys for 20 of them each; those of two windows count.
 	const count = 20 * (1 + 2)
 	if most > 64*64+64+count+always {
-		t.Errorf("up to %d counters, of which %d count: they are not dropped", most, count)
+		t.Errorf("up to %d counters, %d of them live: they are not dropped", most, count)
 	}
 	ends := 0
 	for _, k := range server.Do("KEYS", "weir:*:ends").([]any) {

@@ -12,12 +12,12 @@ func testLeave(t *testing.T, h *harness) {
 	b := a.with("b")
 	b.wants(t, 0)
 	if g := a.leave(t); g.Share != 0 || g.Generation != 0 || g.Holders != 1 || g.Granted != 0 {
-		t.Errorf("the one who left got %+v", g)
+		t.Errorf("the holder that left got %+v", g)
 	}
 	b.wants(t, 6)
 	a.Grant = pool.Grant{}
 	if g := a.leave(t); g.Holders != 1 || g.Share != 0 {
-		t.Errorf("who leaves twice got %+v", g)
+		t.Errorf("a holder that leaves twice got %+v", g)
 	}
 }
 
@@ -35,7 +35,7 @@ func testExpiry(t *testing.T, h *harness) {
 	b.wants(t, 6)
 	before := a.Generation
 	if g := a.beat(t); g.Share != 0 || g.Generation <= before || g.Holders != 2 {
-		t.Errorf("who comes back after its share expired got %+v", g)
+		t.Errorf("a holder that comes back after its share expired got %+v", g)
 	}
 }
 

@@ -51,7 +51,7 @@ func (m *holder) use(ctx context.Context, dice *rand.Rand) (used int64, err erro
 			return used, err
 		}
 		if m.granted < used {
-			return used, fmt.Errorf("%s has %d units, of which it used %d already", m.name, m.granted, used)
+			return used, fmt.Errorf("%s has %d units and used %d already", m.name, m.granted, used)
 		}
 		used += dice.Int64N(m.granted - used + 1)
 	}
