@@ -31,7 +31,7 @@ func waiting(names ...string) func(*scope) {
 	}
 }
 
-func TestProgrammedKnowsWhoLimitsNothing(t *testing.T) {
+func TestProgrammedNamesPodsThatLimitNothing(t *testing.T) {
 	const (
 		redirect, port, explicit, none = fleetpb.Capture_CAPTURE_REDIRECT, fleetpb.Capture_CAPTURE_PORT, fleetpb.Capture_CAPTURE_EXPLICIT, fleetpb.Capture_CAPTURE_NONE
 		enforce, shadow, bypass        = fleetpb.Mode_MODE_ENFORCE, fleetpb.Mode_MODE_SHADOW, fleetpb.Mode_MODE_BYPASS
@@ -124,7 +124,7 @@ func TestProgrammedKnowsWhoLimitsNothing(t *testing.T) {
 }
 
 // The check API hands out no slots, so a pool limits captured requests only.
-func TestAPoolLimitsNothingOfWhatAnAppAsks(t *testing.T) {
+func TestAPoolDoesNotLimitChecksOfAnApp(t *testing.T) {
 	s := &poolScope{pool: &v1alpha1.ConcurrencyPool{ObjectMeta: metav1.ObjectMeta{Name: "checkout", Generation: generation}}}
 	s.pods.enforcers = []enforcer{{"a", "uid-a", true}}
 	r := s.roster()

@@ -111,9 +111,9 @@ func TestTheEndOfLearningStands(t *testing.T) {
 	}
 }
 
-// TestLearningIsNoNewsUntilItBegins: an Event is for a limit that stops to grant, and for
+// TestLearningMakesNoEventUntilItBegins: an Event is for a limit that stops to grant, and for
 // one that goes on.
-func TestLearningIsNoNewsUntilItBegins(t *testing.T) {
+func TestLearningMakesNoEventUntilItBegins(t *testing.T) {
 	yes := []metav1.Condition{condition.True(v1alpha1.LearningCondition, v1alpha1.AmnesiaReason, "it forgot")}
 	no := []metav1.Condition{condition.False(v1alpha1.LearningCondition, v1alpha1.LearnedReason, "it grants")}
 	unknown := []metav1.Condition{condition.Unknown(v1alpha1.LearningCondition, v1alpha1.StartingReason, "nobody asks")}

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// TestWhoHoldsOn to a store that is to be let go of.
-func TestWhoHoldsOn(t *testing.T) {
+// TestSidecarsThatHoldOnToTheOldStore finds them while that store is to be released.
+func TestSidecarsThatHoldOnToTheOldStore(t *testing.T) {
 	of := policy.Store{Type: policy.RedisStore, Address: "redis:6379", Secret: "shop/db"}
 	drained := func(change ...func(*policy.Policy)) func(name string) func(*scope) {
 		return func(name string) func(*scope) {

@@ -214,7 +214,7 @@ func TestOtherCredentialsMoveNothing(t *testing.T) {
 	w.Expect(w.phase()).To(Equal(v1alpha1.StoreServing))
 }
 
-func TestWhoDoesNotLeadMovesNothing(t *testing.T) {
+func TestAReplicaThatDoesNotLeadMovesNothing(t *testing.T) {
 	w := newWorld(t)
 	a := w.enforcer("a")
 	fleet.say(w.policy, w.acknowledged(a))

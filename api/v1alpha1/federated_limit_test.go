@@ -27,7 +27,7 @@ var invalidFederatedLimits = map[string]invalid{
 	"a budget of the fleet":          {withLimit(`scope: Fleet, budgetRef: {name: a}`), "spec.limits[0].budgetRef", "remove it, or set scope to Federated and remove rates"},
 	"Federated without a budget":     {withLimits(`[{name: world, scope: Federated}]`), "spec.limits[0].budgetRef", "set budgetRef.name to a FederatedBudget of this namespace, or set scope to Fleet and rates"},
 	"a budget without a name":        {withLimits(`[{name: world, scope: Federated, budgetRef: {}}]`), "spec.limits[0].budgetRef.name", "Required value"},
-	"a budget that is not a name":       {withLimits(`[{name: world, scope: Federated, budgetRef: {name: acme/checkout}}]`), "spec.limits[0].budgetRef.name", "not the name of a FederatedBudget"},
+	"a budget that is not a name":    {withLimits(`[{name: world, scope: Federated, budgetRef: {name: acme/checkout}}]`), "spec.limits[0].budgetRef.name", "not the name of a FederatedBudget"},
 	"Federated with rates":           {drawing(`rates: [{limit: 1, window: 1s}]`), "spec.limits[0].rates", "remove rates, or set scope to Fleet"},
 	"Federated with a key":           {drawing(`key: {parts: [{type: Path}]}`), "spec.limits[0].key", "remove key, or set scope to Fleet"},
 	"Federated with overrides":       {drawing(`overrides: [{values: [{parts: [/a]}], rates: [{limit: 1, window: 1s}]}]`), "spec.limits[0].overrides", "remove overrides, or set scope to Fleet"},

@@ -28,8 +28,8 @@ var installed = stores{
 	postgres: &servers.Server{Address: "127.0.0.1:5432"},
 }
 
-// TestWhatTheDemoAppliesIsValid asks an API server.
-func TestWhatTheDemoAppliesIsValid(t *testing.T) {
+// TestTheManifestsOfTheDemoAreValid asks an API server.
+func TestTheManifestsOfTheDemoAreValid(t *testing.T) {
 	server := startAPIServer(t)
 	shop := func(of v1alpha1.StoreType) []byte {
 		return []byte(application("127.0.0.1:80", "") + nextDocument + policy(installed.spec(of)))

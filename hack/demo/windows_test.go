@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWindowIsJudgedByWhatReachedTheApplication(t *testing.T) {
+func TestAWindowIsJudgedByRequestsThatReachedTheApp(t *testing.T) {
 	for name, tc := range map[string]struct {
 		offered, admitted int64
 		wantOver          int64
@@ -30,7 +30,7 @@ func TestWindowIsJudgedByWhatReachedTheApplication(t *testing.T) {
 	}
 }
 
-func TestWindowReturnsOnlyWhatIsCertain(t *testing.T) {
+func TestAWindowReturnsOnlyCertainFigures(t *testing.T) {
 	for name, tc := range map[string]struct {
 		window               window
 		wantOver, wantUnused bool

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestLoadReportsWhatBecameOfIt: every other request is refused, and the line says so.
-func TestLoadReportsWhatBecameOfIt(t *testing.T) {
+// TestLoadReportsItsResults: every other request is refused, and the line says so.
+func TestLoadReportsItsResults(t *testing.T) {
 	turns := make(chan int, 2)
 	turns <- http.StatusOK
 	turns <- http.StatusTooManyRequests

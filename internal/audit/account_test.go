@@ -25,7 +25,7 @@ func served(forgot int64) *fleet {
 	return f
 }
 
-func TestWhatAHolderForgotIsUnknown(t *testing.T) {
+func TestWindowsThatAHolderForgotAreUnknown(t *testing.T) {
 	if got := served(0).Figures(noon); got.Verdict != Measured || got.Overshoot.AtLeast {
 		t.Errorf("figures = %+v, %+v; want all to be known", got, got.Overshoot)
 	}
@@ -36,8 +36,8 @@ func TestWhatAHolderForgotIsUnknown(t *testing.T) {
 	}
 }
 
-// TestWhatIsForgottenLaterTakesBackWhatWasMeasured: it may have been admitted then.
-func TestWhatIsForgottenLaterTakesBackWhatWasMeasured(t *testing.T) {
+// TestALaterLossTakesBackAMeasurement: it may have been admitted then.
+func TestALaterLossTakesBackAMeasurement(t *testing.T) {
 	f := served(0)
 	f.now = f.now.Add(time.Second)
 	f.Report(holder("a"), Report{Generation: 1, Placed: new(int64(21))}, f.now)
@@ -64,8 +64,8 @@ func TestWhatIsForgottenLaterTakesBackWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// TestWhatIsForgottenIsOfNoWindowBeforeTheLastAccount: by then all was in rows.
-func TestWhatIsForgottenIsOfNoWindowBeforeTheLastAccount(t *testing.T) {
+// TestALossIsOfNoWindowBeforeTheLastAccount: by then all was in rows.
+func TestALossIsOfNoWindowBeforeTheLastAccount(t *testing.T) {
 	f := served(0)
 	for range 20 {
 		f.now = f.now.Add(time.Second)
@@ -216,9 +216,9 @@ func TestAWindowIsAsOldAsARowOfItSays(t *testing.T) {
 	}
 }
 
-// TestWhatIsInNoWindowLeavesAllThatWereOpenUnknown: a holder that never reached
+// TestUnitsOfNoWindowLeaveAllOpenWindowsUnknown: a holder that never reached
 // its store may admit requests without knowing in which window.
-func TestWhatIsInNoWindowLeavesAllThatWereOpenUnknown(t *testing.T) {
+func TestUnitsOfNoWindowLeaveAllOpenWindowsUnknown(t *testing.T) {
 	f := newFleet(false, 100, "a", "blind")
 	var unplaced int64
 	round := func(i, more int64) Verdict {

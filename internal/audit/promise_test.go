@@ -167,9 +167,9 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// TestAnEditIsNoOvershoot: while holders go over to another generation, what each
+// TestAnEditIsNotAnOvershoot: while holders go over to another generation, what each
 // promises holds for a window in which both were enforced.
-func TestAnEditIsNoOvershoot(t *testing.T) {
+func TestAnEditIsNotAnOvershoot(t *testing.T) {
 	plain := perSecond(100, 100)
 	tests := map[string]struct {
 		before, after Config

@@ -44,7 +44,7 @@ var groups = []struct {
 		},
 		{
 			"An answer is lost after the store has granted", "The units are not used, and are counted as such; no command is sent twice",
-			[]string{"pkg/twotier:TestALostReplyIsNoOutage", "pkg/twotier:TestWhatCountsTwiceIsSentOnce", "pkg/store/redis:TestNoCommandIsSentTwice", "pkg/store/postgres:TestNoCommandIsSentTwice", torture + "cut a store off"},
+			[]string{"pkg/twotier:TestALostReplyIsNotAnOutage", "pkg/twotier:TestACommandThatWouldCountTwiceIsSentOnce", "pkg/store/redis:TestNoCommandIsSentTwice", "pkg/store/postgres:TestNoCommandIsSentTwice", torture + "cut a store off"},
 			"",
 		},
 		{
@@ -59,7 +59,7 @@ var groups = []struct {
 		},
 		{
 			"A replica is promoted that lacks writes", "The same, and the guarantee is `HardExceptSplitBrain`",
-			[]string{"pkg/store/redis:TestPromotionForgetsWhatWasNotReplicated", "pkg/store/redis:TestSentinelsNameThePrimary", "pkg/store/redis:TestProbeGradesTheServer", torture + "kill a store and promote its replica", torture + "order a store to fail over"},
+			[]string{"pkg/store/redis:TestAPromotionForgetsUnreplicatedGrants", "pkg/store/redis:TestSentinelsNameThePrimary", "pkg/store/redis:TestProbeGradesTheServer", torture + "kill a store and promote its replica", torture + "order a store to fail over"},
 			"",
 		},
 		{
@@ -74,7 +74,7 @@ var groups = []struct {
 		},
 		{
 			"An old backup is restored", "As after a restart without a file",
-			[]string{"pkg/store/redis:TestARestoredBackupForgetsWhatCameLater"},
+			[]string{"pkg/store/redis:TestARestoredBackupForgetsLaterGrants"},
 			"",
 		},
 		{
@@ -267,7 +267,7 @@ var groups = []struct {
 		},
 		{
 			"Several policies match a request", "All have to admit; what a later one refuses costs the earlier ones nothing",
-			[]string{"internal/sidecar/enforce:TestEveryLimitHasToAdmit", "internal/sidecar/enforce:TestWhatALaterLimitRefusesCostsTheEarlierOnesNothing"},
+			[]string{"internal/sidecar/enforce:TestEveryLimitHasToAdmit", "internal/sidecar/enforce:TestARefusalByALaterLimitCostsTheEarlierOnesNothing"},
 			"",
 		},
 		{
@@ -277,7 +277,7 @@ var groups = []struct {
 		},
 		{
 			"Versions differ between controller and sidecars", "An entry that is not understood is refused alone; stored objects keep their meaning",
-			[]string{"pkg/policy:TestGoldenSnapshotsStayAsTheyAre", "pkg/policy:TestWhatIsNotUnderstoodIsRefusedAlone"},
+			[]string{"pkg/policy:TestGoldenSnapshotsStayAsTheyAre", "pkg/policy:TestAnUnknownPartIsRefusedAlone"},
 			"There is one version of the API: nothing is converted yet",
 		},
 	}},

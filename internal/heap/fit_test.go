@@ -7,7 +7,7 @@ import (
 	"github.com/weir-dev/weir/internal/heap"
 )
 
-func TestWhatTheEnvironmentSaysGoesFirst(t *testing.T) {
+func TestTheEnvironmentTakesPrecedence(t *testing.T) {
 	for _, tc := range []struct {
 		gogc string
 		want int

@@ -208,7 +208,7 @@ func leadOnce(t *testing.T, rng *rand.Rand, server *leases, lock *Lock, newest l
 	return newest
 }
 
-func TestWhatOthersDidBetweenLooks(t *testing.T) {
+func TestChangesByOthersBetweenReads(t *testing.T) {
 	const hold = 10 * limiter.Second
 	synctest.Test(t, func(t *testing.T) {
 		now := limiter.Instant(time.Now().UnixMicro())

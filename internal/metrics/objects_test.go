@@ -57,8 +57,8 @@ func measured(name string) *v1alpha1.RateLimitPolicy {
 	}
 }
 
-// TestWhatIsNotKnownIsAbsent: of the limits two have no figures, and none reads as 0.
-func TestWhatIsNotKnownIsAbsent(t *testing.T) {
+// TestUnknownFiguresAreAbsent: of the limits two have no figures, and none reads as 0.
+func TestUnknownFiguresAreAbsent(t *testing.T) {
 	const want = `# HELP weir_condition 1, for the status that a condition of an object has: True, False or Unknown. The other two are absent.
 # TYPE weir_condition gauge
 weir_condition{condition="Programmed",kind="RateLimitPolicy",name="checkout",namespace="shop",status="True"} 1

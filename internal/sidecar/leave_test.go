@@ -66,7 +66,7 @@ func (s *sandbox) kept(t *testing.T, client *http.Client) (status int, kept bool
 	return response.StatusCode, kept
 }
 
-func TestLeaveSaysWhatIsWrong(t *testing.T) {
+func TestLeaveNamesTheError(t *testing.T) {
 	for _, tc := range []struct {
 		args []string
 		want string

@@ -85,9 +85,9 @@ func TestLingerEnds(t *testing.T) {
 	}
 }
 
-// TestProbesAreNoRequests: the sidecar asks in the kubelet's place as often as the
+// TestProbesAreNotRequests: the sidecar asks in the kubelet's place as often as the
 // kubelet wants, and no limit hears of it.
-func TestProbesAreNoRequests(t *testing.T) {
+func TestProbesAreNotRequests(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
 	app, port := s.ownApp(t, http.HandlerFunc(hello))
 	s.args = append(s.args, fmt.Sprintf(`--probe={"container":"app","kind":"readiness","timeoutSeconds":1,"http":{"port":%s}}`, port))

@@ -133,8 +133,8 @@ func TestAClientThatLeavesEndsItsRequest(t *testing.T) {
 	}
 }
 
-// TestWhatIsCutAtTheEndOfTheGracePeriodIsNotAnswered: no client is to take it for done.
-func TestWhatIsCutAtTheEndOfTheGracePeriodIsNotAnswered(t *testing.T) {
+// TestRequestsCutAtTheEndOfTheGracePeriodAreNotAnswered: no client is to take it for done.
+func TestRequestsCutAtTheEndOfTheGracePeriodAreNotAnswered(t *testing.T) {
 	overBoth(t, func(t *testing.T, c *http.Client) {
 		const requests = 40
 		began := make(chan struct{}, requests)
@@ -214,8 +214,8 @@ func TestUploadsArriveWhole(t *testing.T) {
 	})
 }
 
-// TestWhatTheAppSentBeforeItBrokeOffArrives to the last byte.
-func TestWhatTheAppSentBeforeItBrokeOffArrives(t *testing.T) {
+// TestBytesThatTheAppSentBeforeItBrokeOffArrive to the last byte.
+func TestBytesThatTheAppSentBeforeItBrokeOffArrive(t *testing.T) {
 	overBoth(t, func(t *testing.T, c *http.Client) {
 		_, address := inFrontOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000000")

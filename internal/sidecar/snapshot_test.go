@@ -99,9 +99,9 @@ func TestStartsWithASnapshotItDoesNotUnderstand(t *testing.T) {
 	}
 }
 
-// TestTheControllerIsAskedForWhatIsNotUnderstood starts with a snapshot that is too new,
+// TestUnknownPartsAreRequestedFromTheController starts with a snapshot that is too new,
 // and is sent another one.
-func TestTheControllerIsAskedForWhatIsNotUnderstood(t *testing.T) {
+func TestUnknownPartsAreRequestedFromTheController(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
 	c := serveController(t, s)
 	c.config.Snapshot = of(t, 2, "b")

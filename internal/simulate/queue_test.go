@@ -28,7 +28,7 @@ func TestEventsHappenInOrder(t *testing.T) {
 	}
 }
 
-func TestAClockShowsWhatItIsWaitedFor(t *testing.T) {
+func TestAClockShowsTheReadingThatIsAwaited(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	c := clock{read: -5_000_000_000, rate: 0.01}
 	for now := instant(0); now < 1e10; now += rng.Int64N(1e8) {

@@ -60,7 +60,7 @@ func (q *queuer) expect(want ...string) {
 	}
 }
 
-func TestQueueServesWhoWaitedLongest(t *testing.T) {
+func TestQueueServesTheOldestRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, queued("a", 2, 3, 10*limiter.Second), constant(2))
 		held := take(t, g, 2)
@@ -139,7 +139,7 @@ func TestCanceledAndAdmittedAtOnce(t *testing.T) {
 	})
 }
 
-func TestShareThatGrowsWakesWhoWaits(t *testing.T) {
+func TestAShareThatGrowsWakesWaitingRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(constant(0))
 		g := open(t, queued("a", 4, 8, 10*limiter.Second), l)

@@ -89,7 +89,7 @@ func TestFasterHeartbeatStartsAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsAndWhatIsCountedStaysOverAnEdit(t *testing.T) {
+func TestWaitingRequestsAndCountsOutliveAnEdit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := queued("a", 1, 2, 10*limiter.Second)
 		cfg.Slots.Partitions = []slots.Partition{{Name: "gold"}, {Name: "silver"}, {Name: "bronze"}}

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// TestWhoSharesAWindow checks the tenants that a region reports in window 10.
-func TestWhoSharesAWindow(t *testing.T) {
+// TestTenantsOfAWindowAreReported checks the tenants that a region reports in window 10.
+func TestTenantsOfAWindowAreReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		index int64
 		list  tenants
@@ -47,8 +47,8 @@ func TestWhoSharesAWindow(t *testing.T) {
 	}
 }
 
-// TestWhatARegionSaysIsValid has more and larger tenants than can be said.
-func TestWhatARegionSaysIsValid(t *testing.T) {
+// TestTheReportOfARegionIsValid has more and larger tenants than can be said.
+func TestTheReportOfARegionIsValid(t *testing.T) {
 	s := split{}
 	for i := range 5 {
 		d := &division{index: 10}

@@ -89,9 +89,9 @@ func TestAFloodOfOneTenantLeavesTheOthersTheirs(t *testing.T) {
 	})
 }
 
-// TestWhatOneTenantDoesNotWantGoesToAllRegions has a tenant that wants little beside one that wants
+// TestUnitsThatOneTenantDoesNotWantGoToAllRegions has a tenant that wants little beside one that wants
 // everything, and another of those in the other region.
-func TestWhatOneTenantDoesNotWantGoesToAllRegions(t *testing.T) {
+func TestUnitsThatOneTenantDoesNotWantGoToAllRegions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(0)
 		p := budget(400, limiter.Second, 2)

@@ -25,7 +25,7 @@ func refused(t *testing.T, r *federation.Region, p ledger.Params) limiter.Result
 	return res
 }
 
-func TestCutOffARegionHandsOnWhatItHasAndThenRefuses(t *testing.T) {
+func TestARegionThatIsCutOffHandsOnItsUnitsAndThenRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(0)
 		p := budget(100, 10*limiter.Second, 2)

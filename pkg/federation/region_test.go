@@ -40,9 +40,9 @@ func TestResultsNameTheCoordinatorsWindow(t *testing.T) {
 	})
 }
 
-// TestWhoWaitsSharesACommand has a hundred requests wait for a coordinator that is far
+// TestWaitingRequestsShareACommand has a hundred requests wait for a coordinator that is far
 // away.
-func TestWhoWaitsSharesACommand(t *testing.T) {
+func TestWaitingRequestsShareACommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(0)
 		p := budget(1000, 10*limiter.Second, 1)
@@ -69,7 +69,7 @@ func TestWhoWaitsSharesACommand(t *testing.T) {
 	})
 }
 
-func TestReturnsAreForWhoeverAsksNext(t *testing.T) {
+func TestReturnsServeTheNextRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(0)
 		p := budget(10, 10*limiter.Second, 1)
@@ -127,7 +127,7 @@ func TestPeekTakesNothing(t *testing.T) {
 	})
 }
 
-func TestWhatDoesNotFitABudgetIsAnError(t *testing.T) {
+func TestACommandThatDoesNotFitABudgetIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(0)
 		p := budget(100, limiter.Second, 1)
@@ -158,7 +158,7 @@ func TestWhatDoesNotFitABudgetIsAnError(t *testing.T) {
 	})
 }
 
-func TestAClosedRegionGivesBackWhatWasNotTaken(t *testing.T) {
+func TestAClosedRegionReturnsUntakenUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(0)
 		p := budget(100, 10*limiter.Second, 1)

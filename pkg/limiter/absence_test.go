@@ -43,7 +43,7 @@ func granted(t *testing.T, p limiter.Params, absence limiter.Absence, tenant str
 	return got
 }
 
-func TestAWindowGrantsTheSharesOfThoseWhoWereBack(t *testing.T) {
+func TestAWindowGrantsTheSharesOfHoldersThatAreBack(t *testing.T) {
 	ten := limiter.Rate{Limit: 100, Window: 10 * limiter.Second}
 	twenty := limiter.Rate{Limit: 100, Window: 20 * limiter.Second}
 	for name, tc := range map[string]struct {

@@ -366,8 +366,8 @@ func TestAnIdleTenantLendsItsPart(t *testing.T) {
 	expect("nobody asked in the window before", map[string]int64{"c": ask("c", 70)}, map[string]int64{"c": 70})
 }
 
-// TestATenantReturnsWhatItWasGranted and no more, and can ask for it again.
-func TestATenantReturnsWhatItWasGranted(t *testing.T) {
+// TestATenantReturnsItsGrants and no more, and can ask for it again.
+func TestATenantReturnsItsGrants(t *testing.T) {
 	p := params(1, rate(100, limiter.Second))
 	p.Fairness = limiter.Fairness{Default: 1, Weights: []limiter.Weight{{Tenant: "gold", Weight: 3}}, Reserve: true}
 	var s limiter.State

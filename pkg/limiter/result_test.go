@@ -8,8 +8,8 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// TestResultsDescribeWhatBinds holds the numbers of a result that a caller shows.
-func TestResultsDescribeWhatBinds(t *testing.T) {
+// TestResultsDescribeTheBindingRate holds the numbers of a result that a caller shows.
+func TestResultsDescribeTheBindingRate(t *testing.T) {
 	second := rate(10, limiter.Second)
 	minute := rate(60, 60*limiter.Second)
 	now := limiter.Instant(1_790_000_010_250_000) // 250 ms and 30.25 s into windows

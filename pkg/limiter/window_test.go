@@ -78,7 +78,7 @@ func (c stepCase) run(t *testing.T) {
 	c.want.Now, c.want.Windows = at, c.next.Windows(at)
 	next, got := c.params.Step(c.state, at, c.command)
 	if c.want.Reason != limiter.StaleGeneration && c.want.Reason != limiter.ClockBehind {
-		c.want.Limit, c.want.ResetAfter = got.Limit, got.ResetAfter // see TestResultsDescribeWhatBinds
+		c.want.Limit, c.want.ResetAfter = got.Limit, got.ResetAfter // see TestResultsDescribeTheBindingRate
 		c.want.ExpiresIn = firstEnd(c.next).Sub(at)
 	}
 	if diff := cmp.Diff(c.want, got); diff != "" {

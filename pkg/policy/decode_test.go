@@ -53,8 +53,8 @@ func names(s policy.Snapshot) string {
 	return strings.Join(all, " ")
 }
 
-// TestWhatIsNotUnderstoodIsRefusedAlone changes one part as a later version might.
-func TestWhatIsNotUnderstoodIsRefusedAlone(t *testing.T) {
+// TestAnUnknownPartIsRefusedAlone changes one part as a later version might.
+func TestAnUnknownPartIsRefusedAlone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		texts []string
 		left  string
@@ -133,7 +133,7 @@ func TestWhatIsNotUnderstoodIsRefusedAlone(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSnapshotIsRefusedAsAWhole(t *testing.T) {
+func TestDataThatIsNotASnapshotIsRefusedAsAWhole(t *testing.T) {
 	for name, texts := range map[string][]string{
 		"without a cluster":       {`"cluster":"test"`, `"cluster":""`},
 		"a cluster of no text":    {`"cluster":"test"`, `"cluster":7`},

@@ -268,9 +268,9 @@ func TestAPathThatIsSentEscapedIsExemptInBothSpellings(t *testing.T) {
 	}
 }
 
-// TestWhatReadsNoPathIsAskedOnce counts the allocations of an expression, which are about
+// TestAConditionThatReadsNoPathIsEvaluatedOnce counts the allocations of an expression, which are about
 // the same each time that it is evaluated: a pool may lose something in between.
-func TestWhatReadsNoPathIsAskedOnce(t *testing.T) {
+func TestAConditionThatReadsNoPathIsEvaluatedOnce(t *testing.T) {
 	const odd = "/a;x/b%2fc;y/d%3bz"
 	no := expressing("request.headers.exists(h, h == 'x-a')")
 	allocated := func(target string, ms ...policy.Match) float64 {

@@ -109,7 +109,7 @@ func TestAFloor(t *testing.T) {
 	}
 }
 
-func TestAFloorRemembersWhatTheClockWasBehind(t *testing.T) {
+func TestAFloorRemembersHowFarTheClockWasBehind(t *testing.T) {
 	var f store.Floor
 	f.Observe(instant, second)
 	if got := f.Behind(); got != 0 {
@@ -171,8 +171,8 @@ func TestALookAtAClock(t *testing.T) {
 	}
 }
 
-// TestWhatAnotherMemoryForgot has memories of a store answer one after the other.
-func TestWhatAnotherMemoryForgot(t *testing.T) {
+// TestGrantsThatAnotherMemoryForgot has memories of a store answer one after the other.
+func TestGrantsThatAnotherMemoryForgot(t *testing.T) {
 	var none store.Recollection
 	if got := none.Forgot(7); got != 7 {
 		t.Errorf("who knows nothing takes the memory of 7 to begin at %d", got)
@@ -194,8 +194,8 @@ func TestWhatAnotherMemoryForgot(t *testing.T) {
 	}
 }
 
-// TestWhatABirthVouchesFor has memories answer one after the other.
-func TestWhatABirthVouchesFor(t *testing.T) {
+// TestMemoriesThatABirthVouchesFor has memories answer one after the other.
+func TestMemoriesThatABirthVouchesFor(t *testing.T) {
 	const first, second, third = 100, 200, 300
 	for _, c := range []struct {
 		answered []limiter.Instant

@@ -42,7 +42,7 @@ func TestTheNextLeaseIsAskedForAheadOfNeed(t *testing.T) {
 	})
 }
 
-func TestWhatIsAskedForAheadAndComesLateIsDropped(t *testing.T) {
+func TestAPrefetchThatComesLateIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		cfg := lowWater(100, 10, 9)

@@ -68,8 +68,8 @@ func TestCachedDenyRemembersForHowMuchAndHowLong(t *testing.T) {
 	})
 }
 
-// TestWhatIsTakenBackIsNotRefused, whichever request learns first that the store has it back.
-func TestWhatIsTakenBackIsNotRefused(t *testing.T) {
+// TestReturnedUnitsAreNotRefused, whichever request learns first that the store has it back.
+func TestReturnedUnitsAreNotRefused(t *testing.T) {
 	for name, takeBack := range map[string]func(*Decision){
 		"cancelled": func(d *Decision) { d.Cancel() },
 		"settled":   func(d *Decision) { d.Settle(0) },

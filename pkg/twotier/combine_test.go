@@ -210,7 +210,7 @@ func TestRequestsThatWaitShareACall(t *testing.T) {
 	}
 }
 
-func TestWhatCannotShareACallAsksForItself(t *testing.T) {
+func TestARequestThatCannotShareACallAsksForItself(t *testing.T) {
 	leaky := limiter.Params{Algorithm: limiter.LeakyBucket, Generation: 1, MaxDelay: limiter.Second, Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}}}
 	bucket := limiter.Params{Algorithm: limiter.TokenBucket, Generation: 1, Rates: []limiter.Rate{{Limit: 100, Window: limiter.Second}}}
 	for name, c := range map[string]struct {
@@ -274,7 +274,7 @@ func TestRequestThatGivesUpIsChargedNothing(t *testing.T) {
 	}
 }
 
-func TestWhoSharesACallCancelsAndSettlesAlone(t *testing.T) {
+func TestRequestsThatShareACallCancelAndSettleAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s := slowStrict(t, Strict, 10)
 		var requests sync.WaitGroup

@@ -40,7 +40,7 @@ func TestSettleReplacesTheCost(t *testing.T) {
 	}
 }
 
-func TestWhatIsUsedBeyondTheCostIsPaidFirst(t *testing.T) {
+func TestUnitsBeyondTheCostArePaidFirst(t *testing.T) {
 	for name, mode := range modes() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -94,9 +94,9 @@ func TestADebtOutlivesItsWindow(t *testing.T) {
 	}
 }
 
-// TestWhatIsPaidIsToldInItsWindow: the request for which a lease was asked has gone
+// TestPaidUnitsAreReportedInTheirWindow: the request for which a lease was asked has gone
 // away when the debt is paid, and the next one comes in another window.
-func TestWhatIsPaidIsToldInItsWindow(t *testing.T) {
+func TestPaidUnitsAreReportedInTheirWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		l := open(t, perSecond(20, 10), s)

@@ -107,7 +107,7 @@ func TestAKeyWithACallUnderWayIsNeeded(t *testing.T) {
 
 // A refused client may go on asking. That costs nothing while there is room, and does
 // not cost a store call each when there is not.
-func TestAFloodOfRefusedValuesIsNoFloodOfCalls(t *testing.T) {
+func TestAFloodOfRefusedValuesDoesNotFloodTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		cfg := hourly(1, 1)
@@ -139,7 +139,7 @@ func TestAKeyThatIsUsedUpStaysUsedUpWhenItMadeRoom(t *testing.T) {
 	})
 }
 
-func TestWhatComesBackToAKeyThatMadeRoomGoesToTheStore(t *testing.T) {
+func TestCreditsReturnedToAnEvictedKeyGoToTheStore(t *testing.T) {
 	for expiry, want := range map[Expiry]int64{Coupled: 5, CarryOver: 10} { // carried credits may be of any window
 		synctest.Test(t, func(t *testing.T) {
 			s := newFakeStore()

@@ -34,7 +34,7 @@ func TestADeadlineIsKeptWhileALeaseIsFetched(t *testing.T) {
 	})
 }
 
-func TestARequestThatIsCancelledSpendsNothingOfWhatItFetched(t *testing.T) {
+func TestACancelledRequestSpendsNothingThatItFetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 20 {
 			nextWindow()
@@ -110,7 +110,7 @@ func TestAPanicOfTheStoreIsAFailedCall(t *testing.T) {
 }
 
 // A grant that is asked for by old settings comes too late, and the new ones decide.
-func TestNewSettingsDecideWhoWaitsForTheNextWindow(t *testing.T) {
+func TestNewSettingsDecideWhichRequestsWaitForTheNextWindow(t *testing.T) {
 	for name, mode := range modes() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

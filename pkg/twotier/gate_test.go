@@ -89,9 +89,9 @@ func TestOneProbeAtATime(t *testing.T) {
 	})
 }
 
-// TestAReturnWithoutAnAnswerTellsNothing: the controller does not answer returns,
+// TestAReturnWithoutAnAnswerSaysNothingOfTheStore: the controller does not answer returns,
 // so that one was sent says neither that the store serves nor what time it is.
-func TestAReturnWithoutAnAnswerTellsNothing(t *testing.T) {
+func TestAReturnWithoutAnAnswerSaysNothingOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		g := newGate(s, newClock())

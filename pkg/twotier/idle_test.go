@@ -63,7 +63,7 @@ func TestIdleKeysGiveBackOnce(t *testing.T) {
 	})
 }
 
-func TestIdleKeysForfeitWhatIsOver(t *testing.T) {
+func TestIdleKeysForfeitUnitsOfWindowsThatAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		cfg := perSecond(100, 10)
@@ -77,7 +77,7 @@ func TestIdleKeysForfeitWhatIsOver(t *testing.T) {
 	})
 }
 
-func TestRefusalsOutliveWhatIdleKeysGiveBack(t *testing.T) {
+func TestRefusalsOutliveTheReturnsOfIdleKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		l := open(t, hourly(10, 10), s)
@@ -93,7 +93,7 @@ func TestRefusalsOutliveWhatIdleKeysGiveBack(t *testing.T) {
 }
 
 // A refusal is of what the store had left. Units that go back to it may be granted again.
-func TestWhatAnIdleKeyGaveBackIsNotRefusedToIt(t *testing.T) {
+func TestUnitsThatAnIdleKeyReturnedAreNotRefusedToIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		l := open(t, hourly(10, 10), s) // the batch is the limit: the grant takes the rest
@@ -209,7 +209,7 @@ func TestTheWatchRestsWhileNoKeyHoldsCredits(t *testing.T) {
 
 // The connections of a few clients carry the load from one holder to another. The
 // other then uses what the one holds.
-func TestWhatLoadLeavesBehindIsUsedElsewhere(t *testing.T) {
+func TestUnitsThatLoadLeavesBehindAreUsedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const holders, windows, limit = 4, 60, 200
 		s := newFakeStore()

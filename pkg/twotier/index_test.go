@@ -58,7 +58,7 @@ func TestIndexAgreesWithAMap(t *testing.T) {
 	}
 }
 
-func TestIndexDoesNotAddWhatWasRemoved(t *testing.T) {
+func TestIndexDoesNotAddARemovedKey(t *testing.T) {
 	x := newIndex()
 	x.set(leaseOf("a", ""))
 	if x.find("a", "") != nil {

@@ -29,7 +29,7 @@ func windows(t *testing.T, l *Limiter, count, n int) {
 	}
 }
 
-func TestSizesAreLearnedFromWhatIsOffered(t *testing.T) {
+func TestSizesAreLearnedFromTheLoad(t *testing.T) {
 	for name, typ := range map[string]SizeType{"adaptive": Adaptive, "predictive": Predictive} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -50,9 +50,9 @@ func TestSizesAreLearnedFromWhatIsOffered(t *testing.T) {
 	}
 }
 
-// TestWhatIsRefusedIsOffered: a key that is admitted little is not taken for one that
+// TestRefusedRequestsCountAsLoad: a key that is admitted little is not taken for one that
 // is asked for little.
-func TestWhatIsRefusedIsOffered(t *testing.T) {
+func TestRefusedRequestsCountAsLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		l := open(t, adaptive(20, Size{Type: Adaptive, Batch: 5, Min: 1, Max: 100}), s)
@@ -68,9 +68,9 @@ func TestWhatIsRefusedIsOffered(t *testing.T) {
 	})
 }
 
-// TestWhatIsGivenBackWasNotAskedFor: load that has gone leaves no key behind that leases
+// TestReturnedCreditsDoNotCountAsLoad: load that has gone leaves no key behind that leases
 // for it, gives that back, and takes it for load.
-func TestWhatIsGivenBackWasNotAskedFor(t *testing.T) {
+func TestReturnedCreditsDoNotCountAsLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const few, limit = 5, 400
 		s := newFakeStore()

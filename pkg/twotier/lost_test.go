@@ -30,10 +30,10 @@ func atOnce(n int, f func(i int)) time.Duration {
 	return longest
 }
 
-// TestALostReplyIsNoOutage: the request is answered all the same, and nobody else notices.
+// TestALostReplyIsNotAnOutage: the request is answered all the same, and nobody else notices.
 // A lease that is lost costs the requests that wait for it until its time-out: a request
 // comes each millisecond.
-func TestALostReplyIsNoOutage(t *testing.T) {
+func TestALostReplyIsNotAnOutage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		mode Mode
 		most int64 // requests that the store does not decide
@@ -174,9 +174,9 @@ func TestASlowStoreIsNotAskedTwice(t *testing.T) {
 	})
 }
 
-// TestWhatCountsTwiceIsSentOnce: a return that was applied although its answer got lost
+// TestACommandThatWouldCountTwiceIsSentOnce: a return that was applied although its answer got lost
 // would be credited again.
-func TestWhatCountsTwiceIsSentOnce(t *testing.T) {
+func TestACommandThatWouldCountTwiceIsSentOnce(t *testing.T) {
 	twice := map[limiter.Op]int64{limiter.Take: 2, limiter.Peek: 2, limiter.Return: 1, limiter.Reset: 1}
 	once := map[limiter.Op]int64{limiter.Take: 1, limiter.Peek: 1, limiter.Return: 1, limiter.Reset: 1}
 	for name, tc := range map[string]struct {

@@ -106,9 +106,9 @@ func TestAPromiseGoesNotFar(t *testing.T) {
 	})
 }
 
-// TestAPromiseIsKeptByWhoWasDeciding: what was decided by what was known before is decided
+// TestADecisionUnderWayKeepsThePromise: what was decided by what was known before is decided
 // again.
-func TestAPromiseIsKeptByWhoWasDeciding(t *testing.T) {
+func TestADecisionUnderWayKeepsThePromise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		l, g := standAlone(t, s, true)

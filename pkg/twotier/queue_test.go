@@ -80,7 +80,7 @@ func wait(t *testing.T, k *Key, cost int64) *waiter {
 	return w
 }
 
-func TestWhatWasGrantedToWhoWentAwayGoesBack(t *testing.T) {
+func TestGrantsToACancelledRequestGoBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t, perSecond(1000, 10), newFakeStore())
 		nextWindow()
@@ -122,7 +122,7 @@ func TestWhatWasGrantedToWhoWentAwayGoesBack(t *testing.T) {
 }
 
 // One that finds credits when it comes back is not served a second time.
-func TestWhoIsServedWaitsNoLonger(t *testing.T) {
+func TestAServedRequestStopsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t, perSecond(1000, 10), newFakeStore())
 		nextWindow()
@@ -144,7 +144,7 @@ func TestWhoIsServedWaitsNoLonger(t *testing.T) {
 }
 
 // A store that grants less than all wait for grants at least what a call asks for.
-func TestACallPaysForWhoGoesNext(t *testing.T) {
+func TestACallPaysForTheNextInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		l := open(t, perSecond(1000, 10), s)
@@ -196,7 +196,7 @@ func TestThoseThatWaitArePaidFromBehind(t *testing.T) {
 }
 
 // A request that asks for itself in the end need not, if it finds what pays behind.
-func TestWhoAsksForItselfLooksBehindFirst(t *testing.T) {
+func TestARequestThatAsksForItselfFirstLooksForCreditsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := bucketKey(t)
 		hold(k, 1, 8)
@@ -209,7 +209,7 @@ func TestWhoAsksForItselfLooksBehindFirst(t *testing.T) {
 }
 
 // A thread may lose the processor for long between being served and being woken.
-func TestCreditsThatDiedBeforeWhoWaitedWokeAdmitNothing(t *testing.T) {
+func TestCreditsThatDiedBeforeTheWaitingRequestWokeAdmitNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := bucketKey(t)
 		w := wait(t, k, 3)
@@ -226,7 +226,7 @@ func TestCreditsThatDiedBeforeWhoWaitedWokeAdmitNothing(t *testing.T) {
 
 // A request that waits for an answer of a store that no longer serves may do so for long.
 // It must not hold what another one grants meanwhile.
-func TestAnotherStoreServesWhoAsksIt(t *testing.T) {
+func TestAnotherStoreServesTheRequestsThatAskIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := bucketKey(t)
 		w := wait(t, k, 3)
@@ -240,7 +240,7 @@ func TestAnotherStoreServesWhoAsksIt(t *testing.T) {
 }
 
 // Calls of requests that ask for themselves go beside leases, and may end later.
-func TestWhatOneRequestIsToldIsNotTheAnswerToALease(t *testing.T) {
+func TestTheAnswerToOneRequestIsNotTheAnswerToALease(t *testing.T) {
 	for mode, want := range map[Mode]bool{Strict: false, CachedDeny: true, Leased: false} {
 		cfg := perSecond(10, 1)
 		cfg.Mode = mode

@@ -190,9 +190,9 @@ func setAtRandom(t *testing.T, cfg Config, seed uint64) charges {
 	return sum
 }
 
-// TestAnotherStoresClockIsNoMeasure: requests admitted without one store are forgotten
+// TestTheClockOfAnotherStoreIsNotCompared: requests admitted without one store are forgotten
 // when another one serves, and say nothing of what that one's clock has shown.
-func TestAnotherStoresClockIsNoMeasure(t *testing.T) {
+func TestTheClockOfAnotherStoreIsNotCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, next, c := newFakeStore(), newFakeStore(), newClock()
 		s.ahead = time.Hour

@@ -56,7 +56,7 @@ func TestLedgerDecides(t *testing.T) {
 	}
 }
 
-func TestLedgerTellsWindowsOfOneLengthApart(t *testing.T) {
+func TestLedgerDistinguishesWindowsOfOneLength(t *testing.T) {
 	day := limiter.Rate{Limit: 10, Window: limiter.Day}
 	shifted := limiter.Rate{Limit: 10, Window: limiter.Day, Offset: 6 * 3600 * limiter.Second}
 	p := part{Params: limiter.Params{Rates: []limiter.Rate{day, shifted}}, divisor: 1}

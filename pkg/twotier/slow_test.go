@@ -51,7 +51,7 @@ func TestAStoreSlowerThanTheLifetimeDecidesEachRequest(t *testing.T) {
 }
 
 // Each grant is for the request that waited for it: nobody else spends what is late.
-func TestWhatIsLateIsAdmittedOncePerGrant(t *testing.T) {
+func TestALateRequestIsAdmittedOncePerGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		cfg := shortLived(limiter.SlidingLog)

@@ -194,7 +194,7 @@ func TestReturnsOfTimeCoupledCreditsNameTheirInstant(t *testing.T) {
 	})
 }
 
-func TestLeakyBucketTellsHowLongToWait(t *testing.T) {
+func TestLeakyBucketReturnsHowLongToWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		cfg := perSecond(10, 50)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestAPageKeepsWhatWasNotRun runs sections one by one, in another order.
-func TestAPageKeepsWhatWasNotRun(t *testing.T) {
+// TestAPageKeepsSectionsThatWereNotRun runs sections one by one, in another order.
+func TestAPageKeepsSectionsThatWereNotRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "page.md")
 	titles := []string{"First", "Second", "Third"}
 	write := func(title, text string) {

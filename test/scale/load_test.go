@@ -51,7 +51,7 @@ func TestWindowsAreHeldAgainstTheLimit(t *testing.T) {
 	}
 }
 
-func TestTheStatusIsHeldAgainstWhatWasAdmitted(t *testing.T) {
+func TestTheStatusIsComparedWithTheAdmittedUnits(t *testing.T) {
 	says := func(worst int64, how v1alpha1.Completeness) *v1alpha1.RateLimitPolicy {
 		p := &v1alpha1.RateLimitPolicy{}
 		p.Status.Limits = []v1alpha1.LimitStatus{{Overshoot: &v1alpha1.Overshoot{Worst: &worst, Completeness: how}}}

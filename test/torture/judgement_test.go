@@ -84,7 +84,7 @@ func TestACutOffSidecarGoesByTheClockAsItWas(t *testing.T) {
 	}
 }
 
-func TestWhatIsSureAndWhatIsNot(t *testing.T) {
+func TestCertainAndUncertainJudgements(t *testing.T) {
 	j := judgement{window: windowOfTest, eras: []era{off(-100, 100, 0)}, limit: func(windowID) int64 { return 10 }}
 	v := j.of(join(arrivals(3, 1, 0), arrivals(2, 4.9, 0.2)))
 	first, second := windowID{index: j.index(zero)}, windowID{index: j.index(zero) + 1}

@@ -47,7 +47,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-func TestFingerprintOfWhatIsMissing(t *testing.T) {
+func TestFingerprintOfAMissingFile(t *testing.T) {
 	if key, err := fingerprint(fstest.MapFS{}, []string{"node"}); err == nil {
 		t.Errorf("got %s for nothing", key)
 	}

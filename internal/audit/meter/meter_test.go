@@ -46,7 +46,7 @@ func TestFlow(t *testing.T) {
 }
 
 // A burst is averaged over at most two spans.
-func TestWhatIsOlderThanTwoSpansIsDropped(t *testing.T) {
+func TestFiguresOlderThanTwoSpansAreDropped(t *testing.T) {
 	tests := map[string]struct {
 		covered, after time.Duration
 		want           int64

@@ -133,7 +133,7 @@ func TestABrokenBoundIsRememberedForItsGeneration(t *testing.T) {
 }
 
 // Requests that a pod admitted by itself may run on when it has its share again.
-func TestWhatWasAdmittedLocallyIsNotHeldAgainstTheBound(t *testing.T) {
+func TestLocalAdmissionsDoNotCountAgainstTheBound(t *testing.T) {
 	r := newReporting(2, Config{Generation: 1, Bounded: true})
 	r.second(func(_ int, said *Report) { said.Share = 0 })
 	f := r.seconds(1, func(_ int, said *Report) { said.Share, said.Occupied = 5, 20 })

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-dev/weir/internal/audit"
 )
 
-func TestUnusedIsWhatWasFreeWhileRequestsWereRefused(t *testing.T) {
+func TestUnusedSlotsAreThoseFreeWhileRequestsWereRefused(t *testing.T) {
 	refuses := func(who int) func(int, *Report) {
 		return func(i int, said *Report) {
 			if i == who {

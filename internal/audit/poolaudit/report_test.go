@@ -20,7 +20,7 @@ func TestAHolderThatWasNeverAnsweredIsCutOff(t *testing.T) {
 
 // In Shadow the coordinator does not know of requests that pass without a slot. When that is
 // over, they are in flight for a while, and not held against the bound.
-func TestWhatPassesWithoutASlotCounts(t *testing.T) {
+func TestRequestsWithoutASlotCount(t *testing.T) {
 	r := newReporting(2, Config{Generation: 1})
 	spare := func(i int, said *Report) {
 		if i == 0 {

@@ -253,8 +253,8 @@ func TestPublishedStatesAreReached(t *testing.T) {
 	}
 }
 
-// TestWhatWasSetAsideCountsAsGranted refutes a memory that begins without the record.
-func TestWhatWasSetAsideCountsAsGranted(t *testing.T) {
+// TestUnitsSetAsideCountAsGranted refutes a memory that begins without the record.
+func TestUnitsSetAsideCountAsGranted(t *testing.T) {
 	p := publishedModels[3]
 	p.forgets = true
 	r, err := explore.Search(p.model(), nil)

@@ -229,7 +229,7 @@ func TestOneKeyAtLeastIsCountedApart(t *testing.T) {
 	}
 }
 
-func TestWhatAnUnlistedKeyWasAdmittedIsReported(t *testing.T) {
+func TestAdmissionsOfAnUnlistedKeyAreReported(t *testing.T) {
 	both := windows(10, limiter.Second, 7)
 	both.N, both.Open[1] = 2, limiter.OpenWindow{Rate: limiter.Rate{Limit: 100, Window: 60 * limiter.Second}}
 	next := *both
@@ -263,9 +263,9 @@ func TestWhatAnUnlistedKeyWasAdmittedIsReported(t *testing.T) {
 	}
 }
 
-// TestKeysBeyondWhatFitsAreNotOverlooked: hot keys that a report has no room for
+// TestKeysBeyondTheTableAreCounted: hot keys that a report has no room for
 // count as unlisted.
-func TestKeysBeyondWhatFitsAreNotOverlooked(t *testing.T) {
+func TestKeysBeyondTheTableAreCounted(t *testing.T) {
 	b := NewBook(hash)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 2 * maxHotKeys, Holders: 4})
 	for i := range maxHotKeys + 1 {
@@ -379,7 +379,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-func TestWhatIsForgottenIsUnknownAndNotNothing(t *testing.T) {
+func TestForgottenUnitsAreUnknownAndNotZero(t *testing.T) {
 	b := NewBook(hash)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 10, Holders: 1})
 	l.Count(at(0), admitted("a", 3, second(7)))
@@ -592,9 +592,9 @@ func BenchmarkCountKeyed(b *testing.B) {
 	}
 }
 
-// TestPlacedIsWhatRowsCounted as the session was sent them, and what is forgotten as it was
+// TestPlacedIsTheSumOfRows as the session was sent them, and what is forgotten as it was
 // last, so that the receiver misses what it was not sent.
-func TestPlacedIsWhatRowsCounted(t *testing.T) {
+func TestPlacedIsTheSumOfRows(t *testing.T) {
 	b := NewBook(hash)
 	l := b.Open(all, Settings{Holders: 1, Keyed: true, MaxKeys: 1})
 	report := func(now float64, session uint64) (placed, sent int64) {
@@ -636,8 +636,8 @@ func TestRowsThatWaitAreSaidTo(t *testing.T) {
 	}
 }
 
-// TestWhatComesAfterARowWasForgottenIsInNone.
-func TestWhatComesAfterARowWasForgottenIsInNone(t *testing.T) {
+// TestUnitsAfterAForgottenRowAreInNone.
+func TestUnitsAfterAForgottenRowAreInNone(t *testing.T) {
 	l := NewBook(hash).Open(all, Settings{Holders: 1})
 	l.Count(at(0), admitted("", 1, second(7)))
 	r := l.rows[0]

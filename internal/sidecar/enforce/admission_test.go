@@ -54,10 +54,10 @@ func TestARequestWaitsTheLongestOfItsDelays(t *testing.T) {
 	})
 }
 
-// TestWhoeverLeavesGivesBackWhatTheOthersGranted lets requests give up their places in
+// TestARequestThatLeavesReturnsTheGrantsOfOtherLimits lets requests give up their places in
 // a queue. The places are lost, since those behind heard when to go; the budget of
 // the other limit is not.
-func TestWhoeverLeavesGivesBackWhatTheOthersGranted(t *testing.T) {
+func TestARequestThatLeavesReturnsTheGrantsOfOtherLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := func() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) }
 		e := newEnforcer(t, memory.New(memory.Options{Clock: clock, First: true}))
@@ -173,9 +173,9 @@ func TestALateSettlementChargesItsOwnWindow(t *testing.T) {
 	})
 }
 
-// TestWhatIsPaidIsCountedEvenIfTheRequestDoesNotPass: the debt of earlier requests was
+// TestPaidUnitsAreCountedEvenIfTheRequestDoesNotPass: the debt of earlier requests was
 // charged to the window all the same.
-func TestWhatIsPaidIsCountedEvenIfTheRequestDoesNotPass(t *testing.T) {
+func TestPaidUnitsAreCountedEvenIfTheRequestDoesNotPass(t *testing.T) {
 	windows := &limiter.Windows{N: 1}
 	windows.Open[0] = limiter.OpenWindow{Rate: limiter.Rate{Limit: 9, Window: hour}, Index: 5}
 	e := newEnforcer(t, nil, scripted(func(_ string, cost int64) (twotier.Decision, error) {

@@ -21,9 +21,9 @@ func TestEveryLimitHasToAdmit(t *testing.T) {
 	}
 }
 
-// TestWhatALaterLimitRefusesCostsTheEarlierOnesNothing also shows that it is not
+// TestARefusalByALaterLimitCostsTheEarlierOnesNothing also shows that it is not
 // counted there: the auditor would otherwise see demand that was never refused.
-func TestWhatALaterLimitRefusesCostsTheEarlierOnesNothing(t *testing.T) {
+func TestARefusalByALaterLimitCostsTheEarlierOnesNothing(t *testing.T) {
 	for _, mode := range []policy.ConsistencyMode{policy.Leased, policy.Strict} {
 		t.Run(string(mode), func(t *testing.T) {
 			e := newEnforcer(t, newStore(frozen))

@@ -259,8 +259,8 @@ func (s stuck) Apply(ctx context.Context, k store.Key, p limiter.Params, c limit
 	return limiter.Result{}, ctx.Err()
 }
 
-// TestADefectIsNoRuling also gives back what other limits granted.
-func TestADefectIsNoRuling(t *testing.T) {
+// TestADefectIsNotARuling also gives back what other limits granted.
+func TestADefectIsNotARuling(t *testing.T) {
 	defect := errors.New("defect")
 	e := newEnforcer(t, broken{newStore(frozen), defect})
 	apply(t, e, policyOf(limitOf("all", 3), limitOf("broken", 3, of("path"))))

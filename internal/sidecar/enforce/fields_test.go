@@ -81,7 +81,7 @@ func TestEveryFieldOfALimitReachesItsCounts(t *testing.T) {
 	}, "Key.Parts", "Key.OnMissing") // which say what is counted, and not how
 }
 
-func TestWhatALimitIs(t *testing.T) {
+func TestFieldsOfALimit(t *testing.T) {
 	compile := func(change func(*policy.Limit)) *policy.CompiledLimit {
 		l := policy.Limit{Name: "l", Rates: []limiter.Rate{{Limit: 10, Window: limiter.Second}}}
 		change(&l)

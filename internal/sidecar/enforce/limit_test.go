@@ -93,7 +93,7 @@ func byHeader(most int64) func(*policy.Limit) {
 	return func(l *policy.Limit) { l.Cost = &policy.Cost{Default: 2, Max: most, RequestHeader: "x-cost"} }
 }
 
-func TestRequestsCostWhatTheySay(t *testing.T) {
+func TestRequestsNameTheirCost(t *testing.T) {
 	for line, want := range map[string]int{
 		"/ X-Cost:5": 4, "/": 10, "/ X-Cost:many": 10, "/ X-Cost:-5": 10, "/ X-Cost:0": 10, "/ X-Cost:10": 2, "/ X-Cost:1000": 2,
 	} {
@@ -110,9 +110,9 @@ func TestRequestsCostWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestWhatIsNeverAdmittedIsNoDemand: a cost above the limit is the sender's mistake,
+// TestARequestThatIsNeverAdmittedIsNotDemand: a cost above the limit is the sender's mistake,
 // also when the limit is used up.
-func TestWhatIsNeverAdmittedIsNoDemand(t *testing.T) {
+func TestARequestThatIsNeverAdmittedIsNotDemand(t *testing.T) {
 	e := newEnforcer(t, newStore(frozen))
 	apply(t, e, policyOf(limitOf("watched", 20, byHeader(50), inShadow), limitOf("all", 20, byHeader(50), under("/"))))
 	for range 2 {

@@ -49,8 +49,8 @@ func TestTheStateOfALimit(t *testing.T) {
 	}
 }
 
-// TestWhatWasInForceIsShownAfterTheEnd: the last report and the last scrape come then.
-func TestWhatWasInForceIsShownAfterTheEnd(t *testing.T) {
+// TestTheLastPoliciesAreShownAfterTheEnd: the last report and the last scrape come then.
+func TestTheLastPoliciesAreShownAfterTheEnd(t *testing.T) {
 	e := newEnforcer(t, newStore(frozen))
 	apply(t, e, policyOf(limitOf("all", 3)))
 	before, _ := e.Set()

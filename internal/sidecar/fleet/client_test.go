@@ -154,7 +154,7 @@ func wantUnavailable(t *testing.T, err error) {
 	}
 }
 
-func TestHelloSaysWhoAndWhat(t *testing.T) {
+func TestHelloIdentifiesTheSidecar(t *testing.T) {
 	c := newController(t)
 	start(t, c)
 	s, hello := c.welcome(t, 7)
@@ -170,8 +170,8 @@ func TestHelloSaysWhoAndWhat(t *testing.T) {
 	}
 }
 
-// TestTheNextHelloSaysTheHoldersItWasTold: its share, which it may be on meanwhile.
-func TestTheNextHelloSaysTheHoldersItWasTold(t *testing.T) {
+// TestTheNextHelloRepeatsTheReceivedHolders: its share, which it may be on meanwhile.
+func TestTheNextHelloRepeatsTheReceivedHolders(t *testing.T) {
 	c := newController(t)
 	start(t, c)
 	s, hello := c.welcome(t, 7)

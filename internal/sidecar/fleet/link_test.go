@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-func TestBeatsPassWhatWaitsToBeSent(t *testing.T) {
+func TestBeatsOvertakeQueuedMessages(t *testing.T) {
 	l := newLink(nil, nil, 1, slog.New(slog.DiscardHandler))
 	report := reportMessage(new(fleetpb.Report))
 	heartbeat := &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Heartbeat{Heartbeat: new(fleetpb.Heartbeat)}}

@@ -39,7 +39,7 @@ func refused(o *outage, long time.Duration) {
 	}
 }
 
-func TestAnOutageIsToldOnce(t *testing.T) {
+func TestAnOutageIsLoggedOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		happen func(o *outage)
 		want   []string // a part of each line

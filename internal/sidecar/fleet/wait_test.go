@@ -117,9 +117,9 @@ func TestALeaderIsNotFollowedTwice(t *testing.T) {
 	}
 }
 
-// TestTheClientWaitsWhereItIsTold: no more at a replica that is gone, and again at one that
+// TestTheClientWaitsAtTheNamedReplica: no more at a replica that is gone, and again at one that
 // closed the stream.
-func TestTheClientWaitsWhereItIsTold(t *testing.T) {
+func TestTheClientWaitsAtTheNamedReplica(t *testing.T) {
 	_, other, client, session, waits := waiting(t)
 	waits.end <- errors.New("it restarts")
 	waits = other.await(t)

@@ -74,9 +74,9 @@ func TestALimitIsOfTheGenerationThatItIsReportedUnder(t *testing.T) {
 	})
 }
 
-// TestWhatShadowLetsThroughIsReported holds requests that find no slot, in Shadow and
+// TestAdmissionsInShadowAreReported holds requests that find no slot, in Shadow and
 // when the mode is Enforce again, until they end.
-func TestWhatShadowLetsThroughIsReported(t *testing.T) {
+func TestAdmissionsInShadowAreReported(t *testing.T) {
 	inBubble(t, enforce.Enforce, func(t *testing.T, s *sidecar) {
 		s.apply(newPool(1, func(p *policy.Pool) { p.Mode = policy.Shadow }))
 		slots := []pools.Slot{s.hold(), s.hold(), s.hold()}
@@ -125,9 +125,9 @@ func TestABrokenSessionLosesNoPeak(t *testing.T) {
 	})
 }
 
-// TestWhatIsIgnoredIsNotMeasured: a request that waits for events says nothing of the
+// TestIgnoredRequestsAreNotMeasured: a request that waits for events says nothing of the
 // backend.
-func TestWhatIsIgnoredIsNotMeasured(t *testing.T) {
+func TestIgnoredRequestsAreNotMeasured(t *testing.T) {
 	inBubble(t, enforce.Enforce, func(t *testing.T, s *sidecar) {
 		s.apply(newPool(4, func(p *policy.Pool) {
 			p.Algorithm = policy.LimitAlgorithm{

@@ -112,28 +112,28 @@ func TestProbes(t *testing.T) {
 		target Target
 		cause  string // part of the answer; empty: a success
 	}{
-		"HTTP 200":                        {Target{HTTP: &HTTP{Port: serve(t, answer(200))}}, ""},
-		"HTTP 399":                        {Target{HTTP: &HTTP{Port: serve(t, answer(399))}}, ""},
-		"HTTP 400":                        {Target{HTTP: &HTTP{Port: serve(t, answer(400))}}, "the app answers 400"},
-		"HTTP 503":                        {Target{HTTP: &HTTP{Port: serve(t, answer(503))}}, "the app answers 503"},
-		"HTTP, nobody listens":            {Target{HTTP: &HTTP{Port: closedPort}}, "connection refused"},
-		"HTTP, no answer in time":         {Target{TimeoutSeconds: 1, HTTP: &HTTP{Port: serve(t, silent)}}, "no answer in 1s"},
-		"a redirect on the host":          {Target{HTTP: &HTTP{Port: serve(t, to("/failing"))}}, "the app answers 500"},
-		"a redirect to elsewhere":         {Target{HTTP: &HTTP{Port: serve(t, to("http://elsewhere.invalid/"))}}, ""},
-		"a redirect in circles":           {Target{HTTP: &HTTP{Port: serve(t, to("/"))}}, "10 redirects"},
-		"HTTPS with an own certificate":   {Target{HTTP: &HTTP{TLS: true, Port: serveTLS(t, answer(204))}}, ""},
-		"HTTPS that fails":                {Target{HTTP: &HTTP{TLS: true, Port: serveTLS(t, answer(500))}}, "the app answers 500"},
-		"HTTPS of what speaks in clear":   {Target{HTTP: &HTTP{TLS: true, Port: serve(t, answer(200))}}, "HTTP response to HTTPS client"},
-		"TCP":                             {Target{TCP: &TCP{Port: serve(t, answer(500))}}, ""},
-		"TCP, nobody listens":             {Target{TCP: &TCP{Port: closedPort}}, "connection refused"},
-		"gRPC, the server":                {Target{GRPC: &GRPC{Port: grpcPort}}, ""},
-		"gRPC, a service":                 {Target{GRPC: &GRPC{Port: grpcPort, Service: "checkout"}}, ""},
-		"gRPC, one that does not serve":   {Target{GRPC: &GRPC{Port: grpcPort, Service: "search"}}, "NOT_SERVING"},
-		"gRPC, one that is not known":     {Target{GRPC: &GRPC{Port: grpcPort, Service: "other"}}, "unknown service"},
-		"gRPC, nobody listens":            {Target{GRPC: &GRPC{Port: closedPort}}, "connection refused"},
-		"gRPC of what never answers":      {Target{TimeoutSeconds: 1, GRPC: &GRPC{Port: mute(t)}}, "no answer in 1s"},
-		"HTTP of a port that does not speak HTTP":  {Target{TimeoutSeconds: 1, HTTP: &HTTP{Port: serve(t, babble)}}, "malformed"},
-		"a path that only looks like one": {Target{HTTP: &HTTP{Port: serve(t, answer(200)), Path: "%zz"}}, ""},
+		"HTTP 200":                                {Target{HTTP: &HTTP{Port: serve(t, answer(200))}}, ""},
+		"HTTP 399":                                {Target{HTTP: &HTTP{Port: serve(t, answer(399))}}, ""},
+		"HTTP 400":                                {Target{HTTP: &HTTP{Port: serve(t, answer(400))}}, "the app answers 400"},
+		"HTTP 503":                                {Target{HTTP: &HTTP{Port: serve(t, answer(503))}}, "the app answers 503"},
+		"HTTP, nobody listens":                    {Target{HTTP: &HTTP{Port: closedPort}}, "connection refused"},
+		"HTTP, no answer in time":                 {Target{TimeoutSeconds: 1, HTTP: &HTTP{Port: serve(t, silent)}}, "no answer in 1s"},
+		"a redirect on the host":                  {Target{HTTP: &HTTP{Port: serve(t, to("/failing"))}}, "the app answers 500"},
+		"a redirect to elsewhere":                 {Target{HTTP: &HTTP{Port: serve(t, to("http://elsewhere.invalid/"))}}, ""},
+		"a redirect in circles":                   {Target{HTTP: &HTTP{Port: serve(t, to("/"))}}, "10 redirects"},
+		"HTTPS with an own certificate":           {Target{HTTP: &HTTP{TLS: true, Port: serveTLS(t, answer(204))}}, ""},
+		"HTTPS that fails":                        {Target{HTTP: &HTTP{TLS: true, Port: serveTLS(t, answer(500))}}, "the app answers 500"},
+		"HTTPS of what speaks in clear":           {Target{HTTP: &HTTP{TLS: true, Port: serve(t, answer(200))}}, "HTTP response to HTTPS client"},
+		"TCP":                                     {Target{TCP: &TCP{Port: serve(t, answer(500))}}, ""},
+		"TCP, nobody listens":                     {Target{TCP: &TCP{Port: closedPort}}, "connection refused"},
+		"gRPC, the server":                        {Target{GRPC: &GRPC{Port: grpcPort}}, ""},
+		"gRPC, a service":                         {Target{GRPC: &GRPC{Port: grpcPort, Service: "checkout"}}, ""},
+		"gRPC, one that does not serve":           {Target{GRPC: &GRPC{Port: grpcPort, Service: "search"}}, "NOT_SERVING"},
+		"gRPC, one that is not known":             {Target{GRPC: &GRPC{Port: grpcPort, Service: "other"}}, "unknown service"},
+		"gRPC, nobody listens":                    {Target{GRPC: &GRPC{Port: closedPort}}, "connection refused"},
+		"gRPC of what never answers":              {Target{TimeoutSeconds: 1, GRPC: &GRPC{Port: mute(t)}}, "no answer in 1s"},
+		"HTTP of a port that does not speak HTTP": {Target{TimeoutSeconds: 1, HTTP: &HTTP{Port: serve(t, babble)}}, "malformed"},
+		"a path that only looks like one":         {Target{HTTP: &HTTP{Port: serve(t, answer(200)), Path: "%zz"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.target.Container, tc.target.Kind = "checkout", Readiness
@@ -185,9 +185,9 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatWasDeclared: nothing else opens a way to the app, and nothing that it
+// TestOnlyDeclaredProbesReachTheApp: nothing else opens a way to the app, and nothing that it
 // says gets out.
-func TestOnlyWhatWasDeclared(t *testing.T) {
+func TestOnlyDeclaredProbesReachTheApp(t *testing.T) {
 	var asked atomic.Int64
 	port := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)

@@ -69,9 +69,9 @@ func TestBytesOfAnyKindAreRead(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyReadsIsReported: a message that ends early, also behind bytes that are
+// TestUnreadableMessagesAreReported: a message that ends early, also behind bytes that are
 // not UTF-8, is refused and reported once.
-func TestWhatNobodyReadsIsReported(t *testing.T) {
+func TestUnreadableMessagesAreReported(t *testing.T) {
 	cut := wireOf(t, "\xff")
 	for name, b := range map[string][]byte{
 		"ends early":           cut[:len(cut)-1],

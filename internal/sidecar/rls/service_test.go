@@ -257,8 +257,8 @@ func TestADefectIsNeverOK(t *testing.T) {
 	}
 }
 
-// TestDrainAnswersWhatIsInFlight, and nothing new.
-func TestDrainAnswersWhatIsInFlight(t *testing.T) {
+// TestDrainAnswersCallsInFlight, and nothing new.
+func TestDrainAnswersCallsInFlight(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
 	s := serve(t, decider(func(context.Context) (enforce.Ruling, error) {
 		close(asked)

@@ -33,8 +33,8 @@ func TestCallsWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// TestWhoDoesNotWaitKeepsNothing: what other limits granted is given back.
-func TestWhoDoesNotWaitKeepsNothing(t *testing.T) {
+// TestACallThatDoesNotWaitKeepsNothing: what other limits granted is given back.
+func TestACallThatDoesNotWaitKeepsNothing(t *testing.T) {
 	s := serve(t, enforcing(t, newStore(now), policyOf(limitOf("user", 10, hour), even(hour))))
 	s.shouldRateLimit(t, call("checkout", "user=ann", "path=/"))
 	for range 3 {

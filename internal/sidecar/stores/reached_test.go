@@ -11,10 +11,10 @@ import (
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
-// TestWhatTheClockHadShown passes on to a pool what the clocks of servers had reached: of one that
+// TestReachedClocksArePassedOn passes on to a pool what the clocks of servers had reached: of one that
 // is in use, of one that is opened later, and of one that is opened again with other
 // credentials.
-func TestWhatTheClockHadShown(t *testing.T) {
+func TestReachedClocksArePassedOn(t *testing.T) {
 	p := newPool(t)
 	ahead := store.Reached{Now: limiter.Instant(time.Now().Add(time.Hour).UnixMicro())}
 	doubted := redisAt(redistest.Start(t).Addr)

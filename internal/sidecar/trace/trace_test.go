@@ -279,9 +279,9 @@ func TestNoTracerCostsNothing(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotTracedIsDecidedAsIs: the decider allocates nothing for a request that
+// TestRequestsWithoutATraceAreDecidedAsIs: the decider allocates nothing for a request that
 // is not sampled.
-func TestWhatIsNotTracedIsDecidedAsIs(t *testing.T) {
+func TestRequestsWithoutATraceAreDecidedAsIs(t *testing.T) {
 	side := new(Tracer).Decider(decides{verdict: enforce.Verdict{Allowed: true}})
 	r := request(t, http.MethodGet, "")
 	if n := testing.AllocsPerRun(100, func() { _, _ = side.Decide(r.Context(), r) }); n != 0 {
@@ -312,8 +312,8 @@ func TestTheWriterStaysWhole(t *testing.T) {
 	}
 }
 
-// TestHintsAreNoAnswer: the status is that of the answer behind them.
-func TestHintsAreNoAnswer(t *testing.T) {
+// TestHintsAreNotAnAnswer: the status is that of the answer behind them.
+func TestHintsAreNotAnAnswer(t *testing.T) {
 	collector := startCollector(t).prompt()
 	tracer := newTracer(t, collector.address, silent())
 	server := httptest.NewServer(tracer.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

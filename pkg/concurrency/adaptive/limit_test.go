@@ -245,8 +245,8 @@ func TestHarmIsEndedAtOnce(t *testing.T) {
 	}
 }
 
-// TestDropsAreNoLatency keeps a backend that fails at once from looking fast.
-func TestDropsAreNoLatency(t *testing.T) {
+// TestDropsDoNotCountAsLatency keeps a backend that fails at once from looking fast.
+func TestDropsDoNotCountAsLatency(t *testing.T) {
 	l, now := settled(adaptive.Gradient2, 100)
 	show(l, now, feed{1 * ms, full, true})
 	if b, r := l.Baseline(), l.Latency(); b != 50*ms || r != 50*ms {

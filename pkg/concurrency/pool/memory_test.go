@@ -125,7 +125,7 @@ func TestAMemoryThatNoStateHasIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeRightIsRefused(t *testing.T) {
+func TestInvalidCommandsAreRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*pool.Params, *pool.Command)
 		want   string

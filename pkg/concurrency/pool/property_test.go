@@ -223,10 +223,10 @@ func TestQuarantineGrantsNothingNew(t *testing.T) {
 	}
 }
 
-// TestQuarantineEndsWhatWasNotConfirmed lets a holder take a share of the lost
+// TestQuarantineEndsUnconfirmedShares lets a holder take a share of the lost
 // memory after it reported a smaller to the new one. It then has more in flight than
 // the new one knows, until it confirms.
-func TestQuarantineEndsWhatWasNotConfirmed(t *testing.T) {
+func TestQuarantineEndsUnconfirmedShares(t *testing.T) {
 	w := newWorld(1, rules{limit: 6}, fixed(6))
 	a, b := w.members[0], w.members[1]
 	w.members = w.members[:2]

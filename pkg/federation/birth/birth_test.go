@@ -41,7 +41,7 @@ func TestAMemberVouchesForTheFirstMemoryThatItMet(t *testing.T) {
 	}
 }
 
-func TestWhoEverWasListedIsAskedForGood(t *testing.T) {
+func TestAMemberThatWasListedOnceIsAlwaysAsked(t *testing.T) {
 	b := birth.New("store", few).Meet(7).Follow("store", many)
 	vouches(t, b, many, 7)
 	vouches(t, b, few, 0)

@@ -31,9 +31,9 @@ func TestNoWindowIsTakenTwice(t *testing.T) {
 	}
 }
 
-// TestWhatIsAskedOfProcessesIsNeeded breaks one rule at a time and finds that the
+// TestEveryRuleOfProcessesIsNeeded breaks one rule at a time and finds that the
 // bound does not hold any more.
-func TestWhatIsAskedOfProcessesIsNeeded(t *testing.T) {
+func TestEveryRuleOfProcessesIsNeeded(t *testing.T) {
 	for name, r := range map[string]rules{
 		"what an answer took on its way is counted":                       {slow: true},
 		"a slice is what this memory heard, of a window that began later": {eager: true, eternal: true, frail: true},

@@ -136,9 +136,9 @@ func TestALateAnswerDoesNotLengthenTheWindow(t *testing.T) {
 	}
 }
 
-// TestWhatWasTakenStaysTakenWhenTheEndIsKnownBetter revives a window that a slow
+// TestTakenUnitsStayTakenWhenTheEndIsKnownBetter revives a window that a slow
 // answer had end early.
-func TestWhatWasTakenStaysTakenWhenTheEndIsKnownBetter(t *testing.T) {
+func TestTakenUnitsStayTakenWhenTheEndIsKnownBetter(t *testing.T) {
 	d := newDesk(t)
 	d.answered(epoch(5, 1), 10)
 	d.takes(10)
@@ -191,7 +191,7 @@ func TestAnOlderEpochNeverReplacesANewerOne(t *testing.T) {
 	}
 }
 
-func TestWhatAnEarlierTermGrantedIsKept(t *testing.T) {
+func TestGrantsOfAnEarlierTermAreKept(t *testing.T) {
 	d := newDesk(t)
 	d.answered(epoch(5, 1), 10)
 	d.take(1, 4)
@@ -232,8 +232,8 @@ func TestReleaseTakesOffBeforeItReports(t *testing.T) {
 	}
 }
 
-// TestReleaseGivesBackWhatTheTermGranted keeps what nobody would take back.
-func TestReleaseGivesBackWhatTheTermGranted(t *testing.T) {
+// TestReleaseReturnsTheGrantsOfTheTerm keeps what nobody would take back.
+func TestReleaseReturnsTheGrantsOfTheTerm(t *testing.T) {
 	d := newDesk(t)
 	d.answered(epoch(5, 1), 10)
 	d.answered(epoch(5, 2), 3)
@@ -242,7 +242,7 @@ func TestReleaseGivesBackWhatTheTermGranted(t *testing.T) {
 	}
 }
 
-func TestAnswersToWhatWasSentBeforeAReleaseAreIgnored(t *testing.T) {
+func TestAnswersToCommandsFromBeforeAReleaseAreIgnored(t *testing.T) {
 	d := newDesk(t)
 	d.answered(epoch(5, 1), 10)
 	late := d.ask()
@@ -260,7 +260,7 @@ func TestAnswersToWhatWasSentBeforeAReleaseAreIgnored(t *testing.T) {
 	d.takes(8)
 }
 
-func TestAReturnIsOfTheOpenWindowAndOfWhatWasTaken(t *testing.T) {
+func TestAReturnIsOfTakenUnitsOfTheOpenWindow(t *testing.T) {
 	d := newDesk(t)
 	d.answered(epoch(5, 1), 10)
 	d.take(4, 4)

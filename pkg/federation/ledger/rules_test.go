@@ -19,7 +19,7 @@ func all(w *script, after limiter.Micros, m string) int64 {
 	}
 }
 
-func TestWhatAMemberMayGet(t *testing.T) {
+func TestTheStrategyDecidesTheGrantOfAMember(t *testing.T) {
 	for name, c := range map[string]struct {
 		strategy ledger.Strategy
 		a, b     ledger.Member
@@ -56,7 +56,7 @@ func TestOneLeaseTakesAPart(t *testing.T) {
 	expect(t, w.at(0, "b", lease(20, 100)), ledger.Granted, 20) // 12 of 50 for two, but at least what it can use
 }
 
-func TestWhatIsGivenBackIsNotKept(t *testing.T) {
+func TestReturnedUnitsAreNotKept(t *testing.T) {
 	w := newScript(t, budget(100, members("a", "b")))
 	w.at(0, "a", lease(1, 80))
 	g := w.at(limiter.Second, "a", lease(1, 80))
@@ -96,7 +96,7 @@ func TestAReservationIsOfItsEpoch(t *testing.T) {
 	}
 }
 
-func TestAMemoryBelievesWhatMembersHeard(t *testing.T) {
+func TestAMemoryBelievesTheReportsOfMembers(t *testing.T) {
 	p := sliced()
 	p.Members[0].Nominal, p.Members[0].Kept = 10, 10
 	w := newScript(t, p)
@@ -132,8 +132,8 @@ func TestACommandFromBeforeASliceGrewAcknowledgesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatTenantsWantIsDueFirst has two members that each want all.
-func TestWhatTenantsWantIsDueFirst(t *testing.T) {
+// TestDemandOfTenantsIsDueFirst has two members that each want all.
+func TestDemandOfTenantsIsDueFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b    ledger.Tenants
 		nominal int64 // of a

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-func TestWhatIsSaidOfTenants(t *testing.T) {
+func TestReportsOfTenants(t *testing.T) {
 	list := []ledger.Tenant{{Weight: 1, Wants: 10}, {Weight: 4, Wants: 20}, {Weight: 2, Wants: 100}}
 	at := func(units, nominal int64) ledger.Tenants { return ledger.TenantsAt(units*ledger.Scale, nominal, list) }
 	for name, c := range map[string]struct{ got, want ledger.Tenants }{
@@ -41,10 +41,10 @@ func TestWhatIsSaidOfTenants(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaidIsATangent holds what the ledger relies on: what is said is never less than
+// TestAReportIsATangent holds what the ledger relies on: what is said is never less than
 // what tenants use at any level, and just that at the level it was said of, below the one at
 // which all have what they want.
-func TestWhatIsSaidIsATangent(t *testing.T) {
+func TestAReportIsATangent(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 20_000 {
 		list := make([]ledger.Tenant, 1+rng.IntN(6))

@@ -87,7 +87,7 @@ func TestANewKeyIsServedWithoutAWrite(t *testing.T) {
 	}
 }
 
-func TestACounterThatComesBackIsBoundByWhatIsWritten(t *testing.T) {
+func TestACounterThatComesBackIsBoundByTheRecord(t *testing.T) {
 	k := Key{limit, "a"}
 	for name, c := range map[string]struct {
 		do   func(*desk)
@@ -181,7 +181,7 @@ func TestChargesBecomeOneAtTheLaterInstant(t *testing.T) {
 	}
 }
 
-func TestWhatTheTermKnowsItselfIsNotCharged(t *testing.T) {
+func TestGrantsOfTheOwnTermAreNotCharged(t *testing.T) {
 	d := opened(t, daily(3200), Record{}, start)
 	d.take("a", 60)
 	record := d.commit()
@@ -263,9 +263,9 @@ func TestAReset(t *testing.T) {
 	}
 }
 
-// TestWhatATermKnowsIsNotForfeited has a term end in order, or by a crash, and looks what the
+// TestUnitsThatATermKnowsAreNotForfeited has a term end in order, or by a crash, and looks what the
 // next one sets aside under the same load.
-func TestWhatATermKnowsIsNotForfeited(t *testing.T) {
+func TestUnitsThatATermKnowsAreNotForfeited(t *testing.T) {
 	ask := func(d *desk) (aside int64) {
 		for range 4 {
 			d.take("a", 100)

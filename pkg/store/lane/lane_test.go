@@ -175,7 +175,7 @@ func TestClosingFailsTheCallsThatWait(t *testing.T) {
 	})
 }
 
-func TestWaitIsForWhatRunsBeside(t *testing.T) {
+func TestWaitIsForCallsThatRunBeside(t *testing.T) {
 	drive(t, time.Second, time.Hour, func(t *testing.T, r *road) {
 		start := time.Now()
 		r.Beside(func() { time.Sleep(time.Minute) })

@@ -191,7 +191,7 @@ func TestAHandOverForfeitsNothing(t *testing.T) {
 	})
 }
 
-func TestWhatIsSetAsideIsGrantedWhileTheAPIServerIsAway(t *testing.T) {
+func TestUnitsSetAsideAreGrantedWhileTheAPIServerIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &archive{}
 		s := a.reign(t, 1, nil)

@@ -100,8 +100,8 @@ func TestTheLargestPoliciesAreLeftOutFirst(t *testing.T) {
 	}
 }
 
-// TestWhatIsForgottenStaysForgotten hands over again, with room for everything.
-func TestWhatIsForgottenStaysForgotten(t *testing.T) {
+// TestForgottenCountersStayForgotten hands over again, with room for everything.
+func TestForgottenCountersStayForgotten(t *testing.T) {
 	clock := newFakeClock(epoch + 1)
 	hour := perWindow(10, 3600*limiter.Second)
 	s := memory.New(memory.Options{Clock: clock.Now, First: true})

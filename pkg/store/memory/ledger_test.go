@@ -55,7 +55,7 @@ func succeed(t *testing.T, s *memory.Store, clock *fakeClock, away limiter.Micro
 	return memory.New(memory.Options{Clock: clock.Now, Ledger: ledger})
 }
 
-func TestSuccessorKnowsWhatWasGranted(t *testing.T) {
+func TestASuccessorKnowsAllGrants(t *testing.T) {
 	clock := newFakeClock(epoch - 1)
 	s := memory.New(memory.Options{Clock: clock.Now})
 	clock.Advance(2)
@@ -197,7 +197,7 @@ func TestExportNamesTheSizeItIsTooBigBy(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesWhatItCannotTrust(t *testing.T) {
+func TestDecodeRefusesDamagedLedgers(t *testing.T) {
 	valid := exportOf(t, "a", "b")
 	for name, c := range map[string]struct {
 		data []byte

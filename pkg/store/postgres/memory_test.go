@@ -2,10 +2,10 @@ package postgres
 
 import "testing"
 
-// TestANewMemoryBeginsAfterWhatMayHaveBeenServed meets a server that remembers nothing,
+// TestANewMemoryBeginsAfterAllThatMayHaveBeenServed meets a server that remembers nothing,
 // and rows that were copied from one that had dropped counters, or served, at a later
 // instant.
-func TestANewMemoryBeginsAfterWhatMayHaveBeenServed(t *testing.T) {
+func TestANewMemoryBeginsAfterAllThatMayHaveBeenServed(t *testing.T) {
 	t.Parallel()
 	s := newTimelineStore(t)
 	const volatile, durable = "weir.memory", "weir.memory_durable"

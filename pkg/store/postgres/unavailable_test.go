@@ -131,9 +131,9 @@ func TestADeadlineEndsTheCall(t *testing.T) {
 	}
 }
 
-// TestWhoGivesUpBreaksNoConnectionOff: a server that has much to do shall not make a new
+// TestACallThatGivesUpBreaksNoConnectionOff: a server that has much to do shall not make a new
 // process for every caller that waits no longer.
-func TestWhoGivesUpBreaksNoConnectionOff(t *testing.T) {
+func TestACallThatGivesUpBreaksNoConnectionOff(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
 	o := optionsOf(server)
@@ -170,9 +170,9 @@ func TestOneCallerNeedsOneConnection(t *testing.T) {
 	}
 }
 
-// TestAConnectionIsMadeForWhoWaitsNoLonger: one that takes longer to make than calls are
+// TestAConnectionIsMadeForACallThatHasGivenUp: one that takes longer to make than calls are
 // patient is there for the next call.
-func TestAConnectionIsMadeForWhoWaitsNoLonger(t *testing.T) {
+func TestAConnectionIsMadeForACallThatHasGivenUp(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
 	s, err := postgres.Dial(optionsOf(server))

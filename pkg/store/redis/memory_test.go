@@ -84,8 +84,8 @@ func TestALimitGrantsFromItsFirstRequest(t *testing.T) {
 	}
 }
 
-// TestWhatSurvivesALoss spends a part of a window, loses the server, and asks for more.
-func TestWhatSurvivesALoss(t *testing.T) {
+// TestStateThatSurvivesALoss spends a part of a window, loses the server, and asks for more.
+func TestStateThatSurvivesALoss(t *testing.T) {
 	always := []string{"--appendonly", "yes", "--appendfsync", "always"}
 	everysec := []string{"--appendonly", "yes", "--appendfsync", "everysec"}
 	wait := limiter.Retention{Durable: true}
@@ -163,9 +163,9 @@ func TestAServerThatLosesNothingMayRestartAgainAndAgain(t *testing.T) {
 	waits(t, s, "b", second)
 }
 
-// TestACopyOfAServerLacksWhatCameLater restarts and promotes a replica that missed
+// TestACopyOfAServerLacksLaterGrants restarts and promotes a replica that missed
 // grants, and restarts its primary.
-func TestACopyOfAServerLacksWhatCameLater(t *testing.T) {
+func TestACopyOfAServerLacksLaterGrants(t *testing.T) {
 	for name, c := range map[string]struct {
 		serve  func(primary, replica *redistest.Server) *redistest.Server
 		resume int64 // what a limit that resumes knows of

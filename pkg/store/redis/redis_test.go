@@ -185,9 +185,9 @@ func TestALostScriptCacheCostsNoError(t *testing.T) {
 	}
 }
 
-// TestPromotionForgetsWhatWasNotReplicated promotes a replica that missed the
+// TestAPromotionForgetsUnreplicatedGrants promotes a replica that missed the
 // grants of an open window.
-func TestPromotionForgetsWhatWasNotReplicated(t *testing.T) {
+func TestAPromotionForgetsUnreplicatedGrants(t *testing.T) {
 	t.Parallel() // it waits for windows
 	primary, replica := redistest.Start(t), redistest.Start(t)
 	host, port, _ := strings.Cut(primary.Addr, ":")
@@ -220,9 +220,9 @@ func TestPromotionForgetsWhatWasNotReplicated(t *testing.T) {
 	}
 }
 
-// TestARestoredBackupForgetsWhatCameLater restarts a server from a dump that is
+// TestARestoredBackupForgetsLaterGrants restarts a server from a dump that is
 // older than the last grant of an open window.
-func TestARestoredBackupForgetsWhatCameLater(t *testing.T) {
+func TestARestoredBackupForgetsLaterGrants(t *testing.T) {
 	t.Parallel() // it waits for a window
 	server := redistest.Start(t)
 	s := dial(t, server)

@@ -41,9 +41,9 @@ func TestKeysThatComeAndGoLeaveLittleBehind(t *testing.T) {
 	}
 }
 
-// TestASweepDropsOnlyWhatHasEnded has counters that went on after they were listed, of
+// TestASweepDropsOnlyEndedCounters has counters that went on after they were listed, of
 // every kind, some that are gone, and one of another layout.
-func TestASweepDropsOnlyWhatHasEnded(t *testing.T) {
+func TestASweepDropsOnlyEndedCounters(t *testing.T) {
 	server := redistest.Start(t)
 	s := redis.NewShifted(server.Client(), server.Addr)
 	month := limiter.Rate{Limit: 5, Window: limiter.MaxWindow}

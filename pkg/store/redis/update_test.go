@@ -53,8 +53,8 @@ func TestParallelStrategiesAdmitExactlyTheLimit(t *testing.T) {
 	}
 }
 
-// TestAStrategyHearsWhatTheInstanceRemembers loses the value in every way.
-func TestAStrategyHearsWhatTheInstanceRemembers(t *testing.T) {
+// TestAStrategyReceivesTheMemoryOfTheInstance loses the value in every way.
+func TestAStrategyReceivesTheMemoryOfTheInstance(t *testing.T) {
 	server := redistest.Start(t)
 	s := dial(t, server)
 	var before limiter.Instant
@@ -103,7 +103,7 @@ func TestAStrategyDoesNotOutliveItsInstance(t *testing.T) {
 	}
 }
 
-func TestWhatAStrategyLeavesBehind(t *testing.T) {
+func TestValuesThatAStrategyLeavesBehind(t *testing.T) {
 	server := redistest.Start(t)
 	s := dial(t, server)
 	broken := errors.New("broken")

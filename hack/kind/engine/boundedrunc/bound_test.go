@@ -38,7 +38,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-func TestBoundRefusesWhatIsNoDocument(t *testing.T) {
+func TestBoundRefusesInvalidDocuments(t *testing.T) {
 	if got, err := bound([]byte(`[]`), 0); err == nil {
 		t.Errorf("made %s of a list", got)
 	}

@@ -100,7 +100,7 @@ func TestPoolsInUseAreNotForgotten(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeImportedChangesNothing(t *testing.T) {
+func TestAFailedImportChangesNothing(t *testing.T) {
 	now := &clock{now: epoch}
 	before := memory.New(memory.Options{Clock: now.Now, Term: 3, First: true})
 	beat(t, before, web, pool.Command{Holder: "a", Seq: 1})

@@ -95,9 +95,9 @@ func TestAPoolThatIsNotUnderstoodIsLostAlone(t *testing.T) {
 	}
 }
 
-// TestAQuarantineOfWhatIsNotUnderstoodIsHandedOn: the coordinator after the next knows
+// TestAnUnknownQuarantineIsHandedOn: the coordinator after the next knows
 // nothing of the pool, whose shares are in use all the same.
-func TestAQuarantineOfWhatIsNotUnderstoodIsHandedOn(t *testing.T) {
+func TestAnUnknownQuarantineIsHandedOn(t *testing.T) {
 	now := &clock{now: epoch}
 	before := memory.New(memory.Options{Clock: now.Now, Term: 3, First: true})
 	now.Advance(pool.MaxTTL)
@@ -118,8 +118,8 @@ func TestAQuarantineOfWhatIsNotUnderstoodIsHandedOn(t *testing.T) {
 	}
 }
 
-// TestWhatALaterVersionWritesBesideThePoolsLosesAll: it may be of each of them.
-func TestWhatALaterVersionWritesBesideThePoolsLosesAll(t *testing.T) {
+// TestUnknownDataBesideThePoolsLosesAllOfThem: it may be of each of them.
+func TestUnknownDataBesideThePoolsLosesAllOfThem(t *testing.T) {
 	now := &clock{now: epoch}
 	before := memory.New(memory.Options{Clock: now.Now, Term: 3, First: true})
 	beat(t, before, web, pool.Command{Holder: "a", Seq: 1})

@@ -113,8 +113,8 @@ func keeps(server *redistest.Server, c *Coordinator) map[string]func() coordtest
 	}
 }
 
-// TestAPoolOfWhichAPartIsMissingBeginsAnew deletes what an eviction may.
-func TestAPoolOfWhichAPartIsMissingBeginsAnew(t *testing.T) {
+// TestAPoolWithAMissingPartBeginsAgain deletes what an eviction may.
+func TestAPoolWithAMissingPartBeginsAgain(t *testing.T) {
 	server := redistest.Start(t)
 	c := New(dial(t, server))
 	p := pool.Params{Min: 6, Max: 6, Initial: 6, TTL: limiter.Second, Quarantine: limiter.Second, Generation: 1}

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 )
 
-// TestWhatWaitsForWhat holds up a write: what is set aside is granted meanwhile, other
+// TestOnlyCommandsThatNeedAWriteWaitForIt holds up a write: what is set aside is granted meanwhile, other
 // budgets are served, and all that wait for the write go on with it.
-func TestWhatWaitsForWhat(t *testing.T) {
+func TestOnlyCommandsThatNeedAWriteWaitForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := params(100, 10)
 		kept, _, c := open(t, p)

@@ -42,9 +42,9 @@ func TestBudgetsThatNobodyAsksForAreForgotten(t *testing.T) {
 	}
 }
 
-// TestWhatIsForgottenIsNotServedAgain sets the clock back into a window whose grants are
+// TestAForgottenBudgetIsNotServedAgain sets the clock back into a window whose grants are
 // forgotten.
-func TestWhatIsForgottenIsNotServedAgain(t *testing.T) {
+func TestAForgottenBudgetIsNotServedAgain(t *testing.T) {
 	now := &clock{now: epoch}
 	c := memory.New(memory.Options{Clock: now.Now, Term: 1, First: true})
 	lease(t, c, "gone", false)

@@ -41,8 +41,8 @@ func TestABudgetThatNobodyAsksForIsForgotten(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotReadableIsRefused meets a layout that this version does not know.
-func TestWhatIsNotReadableIsRefused(t *testing.T) {
+// TestAnUnreadableBudgetIsRefused meets a layout that this version does not know.
+func TestAnUnreadableBudgetIsRefused(t *testing.T) {
 	server := redistest.Start(t)
 	c := New(dial(t, server))
 	send(t, c, "acme/checkout", ledger.Command{Op: ledger.Lease, Seq: 1, Min: 1, Want: 1})
