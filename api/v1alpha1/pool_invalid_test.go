@@ -136,7 +136,7 @@ var invalidPools = map[string]invalid{
 	"a queue for more than an hour": {
 		poolWith(`queue: {maxLength: 1, maxWait: 61m}`), "spec.queue.maxWait", "not a duration from 1ms to 1h",
 	},
-	"a status that is none of ours": {poolWith(`response: {statusCode: 500}`), "spec.response.statusCode", `supported values: "429", "503"`},
+	"a status that is not ours": {poolWith(`response: {statusCode: 500}`), "spec.response.statusCode", `supported values: "429", "503"`},
 }
 
 func TestInvalidPoolsAreRefused(t *testing.T) {

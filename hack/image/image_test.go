@@ -192,7 +192,7 @@ func checkAuthorities(t *testing.T, file []byte) {
 	for block, rest := pem.Decode(file); block != nil; block, rest = pem.Decode(rest) {
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil || !certificate.IsCA {
-			t.Fatalf("certificate %d is none of an authority (%v)", found, err)
+			t.Fatalf("certificate %d is not of an authority (%v)", found, err)
 		}
 		found++
 	}

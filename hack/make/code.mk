@@ -21,9 +21,10 @@ fmt: $(TOOLS)/.linter ## Format the Go code
 
 # The packages below pkg are a library, so others may call what no program here does.
 .PHONY: lint
-lint: $(TOOLS)/.linter $(TOOLS)/.generators ## Run the linters of .golangci.yml, and find functions that nothing calls
+lint: $(TOOLS)/.linter $(TOOLS)/.generators ## Run the linters of .golangci.yml, find functions that nothing calls, and check the wording
 	golangci-lint config verify
 	golangci-lint run
+	@go run ./hack/words
 	@dead=$$(deadcode -filter '/weir/(api|cmd|controllers|internal)/' ./cmd/...) && [ -z "$$dead" ] || \
 		{ printf '%s\n' "$$dead" "no program calls these: remove them" >&2; exit 1; }
 

@@ -117,7 +117,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"text that is not PEM":       {"ca.crt": []byte("x"), "ca.key": caKey},
 		"a key of another":           {"ca.crt": ca, "ca.key": leafKey},
 		"a certificate cut short":    {"ca.crt": ca[:len(ca)/2], "ca.key": caKey},
-		"an authority that is none":  {"ca.crt": leaf, "ca.key": leafKey},
+		"an authority that is not one":  {"ca.crt": leaf, "ca.key": leafKey},
 		"a serving key cut short":    {"tls.crt": leaf, "tls.key": leafKey[:len(leafKey)/2]},
 		"a serving key that is gone": {"tls.crt": leaf},
 	}

@@ -140,7 +140,7 @@ func TestABeatIsOfThePoolThatThePodWasSent(t *testing.T) {
 		"an operation that does not exist": {
 			pool: shop, change: func(m *fleetpb.Heartbeat) { m.Op = 256 + int32(pool.Beat) }, want: "Op",
 		},
-		"a number that is none": {pool: shop, change: func(m *fleetpb.Heartbeat) { m.Seq = 0 }, want: "Seq"},
+		"a number that is not one": {pool: shop, change: func(m *fleetpb.Heartbeat) { m.Seq = 0 }, want: "Seq"},
 		"less than nothing in flight": {
 			pool: shop, change: func(m *fleetpb.Heartbeat) { m.InFlight, m.Peak = -1, 0 }, want: "InFlight",
 		},

@@ -68,7 +68,7 @@ func TestARowThatCannotBeReadCostsThatRow(t *testing.T) {
 		"a share of its own below nothing": {
 			falsify: func(r *fleetpb.LimitReport) { r.Windows[0].LocalShare = -1 }, want: "windows[0].local_share is -1",
 		},
-		"a reason to learn that is none": {
+		"a reason to learn that is not one": {
 			falsify: func(r *fleetpb.LimitReport) {
 				r.LearningReason, r.LearningMicros = int32(limiter.Exhausted), 1
 			}, want: "learning_reason is 1",

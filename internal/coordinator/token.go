@@ -57,7 +57,7 @@ func claimed(token string, now time.Time) (Identity, error) {
 	}
 	parts := strings.SplitN(token, ".", 4)
 	if len(parts) != 3 {
-		return refuse("it is no JSON Web Token")
+		return refuse("it is not a JSON Web Token")
 	}
 	body, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {

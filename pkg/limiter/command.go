@@ -50,7 +50,7 @@ type Command struct {
 func (c Command) Validate() error {
 	switch {
 	case c.Op > Reset:
-		return fmt.Errorf("op is %d, which is none of Take (%d), Return (%d), Peek (%d) and Reset (%d)", c.Op, Take, Return, Peek, Reset)
+		return fmt.Errorf("op is %d, which is not Take (%d), Return (%d), Peek (%d) or Reset (%d)", c.Op, Take, Return, Peek, Reset)
 	case c.Op == Reset:
 		return nil
 	case c.Want < 1:

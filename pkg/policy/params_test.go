@@ -181,8 +181,8 @@ func TestCanonical(t *testing.T) {
 		"a path":                         {policy.PathKey, "/a//b/../c", "/a/c"},
 		"a path without a slash":         {policy.PathKey, "a", ""},
 		"a method":                       {policy.MethodKey, "GET", "GET"},
-		"a method that is none":          {policy.MethodKey, "GET /", ""},
-		"an address with a port is none": {policy.ClientIPKey, "192.0.2.1:80", ""},
+		"a method that is not one":          {policy.MethodKey, "GET /", ""},
+		"an address with a port is not one": {policy.ClientIPKey, "192.0.2.1:80", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := policy.KeyPart{Type: tc.source}.Canonical(tc.value)

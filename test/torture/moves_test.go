@@ -36,7 +36,7 @@ func TestAMoveHoldsBothLimits(t *testing.T) {
 		"to a sidecar that restarted":             {join(arrivals(10, 13.5, 0), arrivals(10, 15.5, 0)), 15, 0},
 		"but not more than its limit":             {join(arrivals(10, 13.5, 0), arrivals(11, 15.5, 0)), 15, 1},
 		"nor to one that began before the move":   {join(arrivals(10, 13.5, 0), arrivals(10, 15.5, 0)), 11, 10},
-		"a window of both is none of the old one": {join(arrivals(10, 13.5, 0), arrivals(1, 14, 0)), 0, 1},
+		"a window of both is not of the old one": {join(arrivals(10, 13.5, 0), arrivals(1, 14, 0)), 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := moved()

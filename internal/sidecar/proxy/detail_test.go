@@ -87,7 +87,7 @@ func TestTheFieldsOfEveryAlgorithm(t *testing.T) {
 			nil, soon,
 			`"l";q=10;w=1`, `"l";r=0;t=1`, "10 per 1s, evenly, and lets none wait longer than 2s",
 		},
-		"units are no requests when requests cost": {
+		"units are not requests when requests cost": {
 			limiter.Params{Rates: []limiter.Rate{perSecond}},
 			&policy.Cost{Default: 1, Max: 5}, soon,
 			`"l";q=10;qu="weir-cost";w=1`, `"l";r=0`, "10 per 1s",

@@ -22,9 +22,9 @@ func malformed(r *http.Request, underscores Underscores) *problem.Problem {
 	case r.Method == "PRI":
 		detail = "the method PRI is a part of HTTP/2's preface"
 	case !isTarget(r):
-		detail = "the target of the request is no origin-form, http URL or *"
+		detail = "the target of the request is not a path, an http URL or *"
 	case !framing.IsAuthority(r.Host):
-		detail = "the host of the request is no name or address"
+		detail = "the host of the request is not a name or an address"
 	case !namesOwnFields(r.Header):
 		detail = "Connection names a field that is not of the connection"
 	case underscores == RefuseUnderscores && !isGRPC(r) && hasUnderscores(r.Header):

@@ -133,7 +133,7 @@ func TestMeasurements(t *testing.T) {
 			d.ceiling(1000*ms, 4)
 			d.baseline(10 * ms)
 		},
-		"a limit that is not in use is none to measure for": func(d drive) {
+		"a limit that is not in use is not measured for": func(d drive) {
 			d.ceiling(1120*ms, 38)
 			d.window(1500*ms, 30*ms)
 			d.ceiling(2000*ms, 38)

@@ -296,7 +296,7 @@ func TestOccupied(t *testing.T) {
 		occupied, bound int64
 	}
 	for name, history := range map[string][]seen{
-		"shares in use are none": {
+		"shares in use are not": {
 			{beat("a", 1, 0, 0, 0), 0, 8},
 			{beat("a", 2, 1, 8, 8), 8, 8},
 		},
@@ -313,7 +313,7 @@ func TestOccupied(t *testing.T) {
 			{beat("b", 2, 2, 0, 0), 11, 8},
 			{beat("a", 3, 3, 4, 0), 8, 8},
 		},
-		"a limit that falls is none": {
+		"a limit that falls is not one": {
 			{beat("a", 1, 0, 0, 0), 0, 8},
 			{infer(beat("a", 2, 1, 8, 8), 5), 8, 8},
 			{infer(beat("a", 3, 2, 5, 8), 5), 8, 8},
@@ -322,7 +322,7 @@ func TestOccupied(t *testing.T) {
 			{infer(beat("a", 6, 3, 2, 2), 2), 6, 8},
 			{infer(beat("a", 7, 3, 2, 3), 2), 3, 2},
 		},
-		"work that ended before the last answer is none": {
+		"work that ended before the last answer is not one": {
 			{beat("a", 1, 0, 0, 0), 0, 8},
 			{beat("b", 1, 0, 0, 0), 8, 8},
 			{beat("a", 2, 1, 8, 8), 8, 8},

@@ -21,7 +21,7 @@ func parseChunk(line []byte) (size uint64, reason string) {
 		}
 	}
 	if i == 0 || i > 16 {
-		return 0, "the size of a chunk is no number"
+		return 0, "the size of a chunk is not a number"
 	}
 	rest := line[i:]
 	if len(bytes.TrimRight(rest, " \t")) == 0 {

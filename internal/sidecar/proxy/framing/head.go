@@ -25,7 +25,7 @@ func (h *head) request(line []byte) (reason string) {
 	h.post = string(method) == "POST"
 	switch {
 	case !isToken(method):
-		return "the method is no token"
+		return "the method is not a token"
 	case !isWord(target):
 		return "the target is empty or has control characters"
 	case string(version) == "HTTP/1.0":
@@ -58,7 +58,7 @@ func (h *head) field(line []byte) (reason string) {
 		if bytes.EqualFold(name, []byte("Host")) {
 			h.hosts++
 			if !IsAuthority(string(value)) {
-				return "Host is no name or address"
+				return "Host is not a name or an address"
 			}
 		}
 	case len("Upgrade"):
@@ -87,7 +87,7 @@ func (h *head) contentLength(value []byte) (reason string) {
 	}
 	for _, c := range value {
 		if c < '0' || c > '9' {
-			return "Content-Length is no number"
+			return "Content-Length is not a number"
 		}
 		if h.length = h.length*10 + uint64(c-'0'); h.length > math.MaxInt64/16 {
 			return "Content-Length is too large"
@@ -118,7 +118,7 @@ func (h *head) framing() (reason string) {
 func splitField(line []byte) (name, value []byte, reason string) {
 	colon := bytes.IndexByte(line, ':')
 	if colon < 0 || !isToken(line[:colon]) {
-		return nil, nil, "the name of a field is no token"
+		return nil, nil, "the name of a field is not a token"
 	}
 	for _, c := range line[colon+1:] {
 		if c < ' ' && c != '\t' || c == 0x7f {
