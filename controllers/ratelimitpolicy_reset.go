@@ -60,7 +60,7 @@ func (r *RateLimitPolicyReconciler) setBack(ctx context.Context, s *scope) error
 			return err
 		}
 	}
-	r.tellReset(s)
+	r.emitReset(s)
 	return nil
 }
 
@@ -99,7 +99,7 @@ func (r *RateLimitPolicyReconciler) resetCounter(ctx context.Context, s *scope, 
 	return r.Stores.Reset(ctx, of, secret, scope, target.Hash)
 }
 
-func (r *RateLimitPolicyReconciler) tellReset(s *scope) {
+func (r *RateLimitPolicyReconciler) emitReset(s *scope) {
 	status := s.policy.Status.Reset
 	eventType, reason := corev1.EventTypeNormal, "Reset"
 	if status.Phase == v1alpha1.ResetFailed {

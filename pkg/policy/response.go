@@ -40,9 +40,9 @@ func DefaultResponse() Response {
 	return Response{IETF: true, Quota: NearLimit, StatusCode: http.StatusTooManyRequests, Jitter: 10, Body: ProblemJSON}
 }
 
-// Tells reports whether the answer to a request that was admitted says what is left of a
+// Shows reports whether the answer to an admitted request shows what is left of a
 // limit.
-func (r Response) Tells(remaining, limit int64) bool {
+func (r Response) Shows(remaining, limit int64) bool {
 	switch {
 	case !r.IETF && !r.XRateLimit:
 		return false

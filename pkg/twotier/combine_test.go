@@ -81,9 +81,9 @@ func inOne(p limiter.Params, s limiter.State, now limiter.Instant, c limiter.Com
 	return s, all
 }
 
-// told returns the result without what differs between the requests of a group and
+// common returns the result without what differs between the requests of a group and
 // what only the last of them learns exactly: what was granted meanwhile.
-func told(r limiter.Result) limiter.Result {
+func common(r limiter.Result) limiter.Result {
 	if r.Granted > 0 {
 		r.ResetAfter, r.Limit = 0, 0
 		for i := range r.Windows.Slice() {
@@ -131,7 +131,7 @@ func compareTakes(t *testing.T, p limiter.Params, rng *rand.Rand, seed uint64) {
 			t.Fatalf("seed %d, step %d: %d units in one leave\n%+v, one by one\n%+v", seed, step, n, all, each)
 		}
 		for i := range want {
-			if told(want[i]) != told(got[i]) || i == len(want)-1 && want[i] != got[i] {
+			if common(want[i]) != common(got[i]) || i == len(want)-1 && want[i] != got[i] {
 				t.Fatalf("seed %d, step %d: request %d of %d (-one by one +in one):\n%s", seed, step, i, n, cmp.Diff(want[i], got[i]))
 			}
 		}

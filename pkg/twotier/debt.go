@@ -40,8 +40,8 @@ func (k *Key) charge(e *lease, units int64) (charged int64) {
 	return charged
 }
 
-// tell sets Paid on a decision on the windows from which debt was paid; mu is held.
-func (k *Key) tell(d *Decision) {
+// setPaid sets Paid on a decision on the windows from which debt was paid; mu is held.
+func (k *Key) setPaid(d *Decision) {
 	if k.extra == nil || k.extra.paid.Credits == 0 || d.Windows == nil || !k.extra.paid.Windows.SameWindows(*d.Windows) {
 		return
 	}

@@ -138,9 +138,9 @@ func (g *Gate) call(ctx context.Context, key store.Key, p limiter.Params, c limi
 	if err != nil {
 		return reply{}, err
 	}
-	told := false
+	reported := false
 	defer func() {
-		if !told { // nothing about the store, even by a panic
+		if !reported { // nothing about the store, even by a panic
 			g.left(v)
 		}
 	}()
@@ -153,10 +153,10 @@ func (g *Gate) call(ctx context.Context, key store.Key, p limiter.Params, c limi
 	}
 	switch {
 	case err == nil && r.Now > 0: // a return that gets no answer reports no time
-		told = true
+		reported = true
 		g.succeeded(v, r)
 	case unavailable && ctx.Err() == nil:
-		told = true
+		reported = true
 		g.failed(v, part, err)
 	}
 	if err != nil {

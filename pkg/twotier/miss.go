@@ -98,7 +98,7 @@ func (k *Key) decideOrCall(ctx context.Context, w *waiter) (d Decision, c *call,
 	k.turn(cfg, now, cost)
 	if k.lease.Load().decide(l, cost, &d) {
 		k.busy.queue.remove(w)
-		k.tell(&d)
+		k.setPaid(&d)
 		return d, nil, false, nil
 	}
 	if c := k.busy.call; c != nil && c.cfg.gate == cfg.gate {

@@ -103,7 +103,7 @@ func (k *Key) decided(w *waiter) (d Decision, ok bool) {
 	}
 	w.claimed = true
 	d = w.decision
-	k.tell(&d)
+	k.setPaid(&d)
 	return d, true
 }
 

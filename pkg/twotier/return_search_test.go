@@ -25,15 +25,15 @@ const (
 // A comeback is one run.
 type comeback struct {
 	limiter.Params
-	told  []int64 // the number of holders that was reported to each
-	stops int     // tick from which on the leader before serves nothing
-	leads int     // tick from which on the next one serves
-	back  []int   // tick at which each holder is back, returnTicks for never
-	asks  []int   // tick from which on each asks
-	mute  int     // ticks for which the first holder is not answered when it is back
-	parts int     // tick at which the first holder is cut off again, returnTicks for never
-	crash bool    // nothing is handed over
-	last  bool    // the holders ask in the other order
+	reported []int64 // the number of holders that was reported to each
+	stops    int     // tick from which on the leader before serves nothing
+	leads    int     // tick from which on the next one serves
+	back     []int   // tick at which each holder is back, returnTicks for never
+	asks     []int   // tick from which on each asks
+	mute     int     // ticks for which the first holder is not answered when it is back
+	parts    int     // tick at which the first holder is cut off again, returnTicks for never
+	crash    bool    // nothing is handed over
+	last     bool    // the holders ask in the other order
 	without
 }
 
@@ -103,7 +103,7 @@ func (c *comeback) memory(tick int) limiter.Memory {
 		m = limiter.Memory{Since: c.at(c.leads)}
 	}
 	a := limiter.Absence{From: c.at(c.leads), Until: limiter.MaxInstant}
-	for i, of := range c.told {
+	for i, of := range c.reported {
 		if c.back[i] > tick {
 			continue
 		}
@@ -139,7 +139,7 @@ func (c *comeback) run() (admitted [returnTicks]int64) {
 		offset
 		seen limiter.Instant
 	}
-	sides := make([]side, len(c.told))
+	sides := make([]side, len(c.reported))
 	for i := range sides {
 		sides[i].seen = unseen
 	}
@@ -183,7 +183,7 @@ func (c *comeback) run() (admitted [returnTicks]int64) {
 					v.promised = promise{c.at(until), c.own(until)}
 				}
 				var res localResult
-				s.own, res = s.admit(c.Params, c.told[i], v, local, 1)
+				s.own, res = s.admit(c.Params, c.reported[i], v, local, 1)
 				switch {
 				case res.allowed:
 					admitted[tick]++
@@ -226,9 +226,9 @@ func (c *comeback) excess(admitted [returnTicks]int64) int64 {
 }
 
 // worstComeback returns the run that admits most over the promise.
-func worstComeback(p limiter.Params, told []int64, rules without) (worst comeback, excess int64, runs int) {
+func worstComeback(p limiter.Params, reported []int64, rules without) (worst comeback, excess int64, runs int) {
 	excess = math.MinInt64
-	n := len(told)
+	n := len(reported)
 	for _, crash := range []bool{false, true} {
 		for stops := 2; stops < 6; stops++ {
 			for _, pause := range []int{0, 3} {
@@ -237,7 +237,7 @@ func worstComeback(p limiter.Params, told []int64, rules without) (worst comebac
 				asks := []int{0, stops, leads + 3}
 				choices := make([]int, 2*n)
 				for {
-					c := comeback{Params: p, told: told, stops: stops, leads: leads, crash: crash, without: rules}
+					c := comeback{Params: p, reported: reported, stops: stops, leads: leads, crash: crash, without: rules}
 					for i := range n {
 						c.back, c.asks = append(c.back, backs[choices[i]]), append(c.asks, asks[choices[n+i]])
 					}
@@ -277,7 +277,7 @@ func next(digits []int, a, b int) bool {
 
 func (c *comeback) String() string {
 	return fmt.Sprintf("%v: reported %v, the leader stops at %d, the next begins at %d (crash: %t), back at %v, the first not answered for %d ticks and away again from %d, asking from %v: %v",
-		c.Algorithm, c.told, c.stops, c.leads, c.crash, c.back, c.mute, c.parts, c.asks, c.run())
+		c.Algorithm, c.reported, c.stops, c.leads, c.crash, c.back, c.mute, c.parts, c.asks, c.run())
 }
 
 var comebacks = map[string]limiter.Params{
@@ -291,10 +291,10 @@ var comebacks = map[string]limiter.Params{
 
 func TestNoOrderOfComingBackAdmitsMore(t *testing.T) {
 	for name, p := range comebacks {
-		for _, told := range [][]int64{{2, 2}, {2, 3}} {
-			t.Run(fmt.Sprint(name, told), func(t *testing.T) {
+		for _, reported := range [][]int64{{2, 2}, {2, 3}} {
+			t.Run(fmt.Sprint(name, reported), func(t *testing.T) {
 				t.Parallel()
-				if worst, excess, runs := worstComeback(p, told, without{}); excess > 0 {
+				if worst, excess, runs := worstComeback(p, reported, without{}); excess > 0 {
 					t.Errorf("of %d runs one admits %d too many: %v", runs, excess, &worst)
 				} else {
 					t.Logf("%d runs, at most %d below the promise", runs, -excess)

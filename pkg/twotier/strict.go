@@ -169,6 +169,6 @@ func (v *verdict) next(k *Key) (Decision, bool) {
 	case d.Reason == limiter.Granted:
 		return Decision{}, false
 	}
-	k.tell(&d)
+	k.setPaid(&d)
 	return d, true
 }

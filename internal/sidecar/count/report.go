@@ -62,7 +62,7 @@ func (l *Limit) placed(session uint64) int64 {
 	defer l.mu.Unlock()
 	sum := l.gone
 	for _, r := range l.rows {
-		sum += r.toldTo(session)
+		sum += r.sentTo(session)
 	}
 	return sum
 }
@@ -114,8 +114,8 @@ func (l *Limit) reportRow(r *row, now time.Time, session uint64) *fleetpb.Window
 	return w
 }
 
-// toldTo returns the units, admitted and refused, that the session was sent.
-func (r *row) toldTo(session uint64) int64 {
+// sentTo returns the units, admitted and refused, that the session was sent.
+func (r *row) sentTo(session uint64) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sent.session != session {

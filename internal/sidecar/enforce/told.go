@@ -7,7 +7,7 @@ func toldOf(taken []share) *Standing {
 	var tightest *share
 	for i := range taken {
 		s := &taken[i]
-		if s.limit.shadow || !s.limit.Policy.Response.Tells(s.decision.Remaining, s.decision.Limit) {
+		if s.limit.shadow || !s.limit.Policy.Response.Shows(s.decision.Remaining, s.decision.Limit) {
 			continue
 		}
 		if tightest == nil || s.decision.Remaining < tightest.decision.Remaining {

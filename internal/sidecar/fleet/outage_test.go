@@ -12,7 +12,7 @@ import (
 )
 
 // story runs what happens to a stream, and returns what is logged about it.
-func story(t *testing.T, tell func(o *outage)) (lines []string) {
+func story(t *testing.T, play func(o *outage)) (lines []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -22,7 +22,7 @@ func story(t *testing.T, tell func(o *outage)) (lines []string) {
 			}
 			return a
 		}}))}
-		tell(o)
+		play(o)
 		o.stop()
 		synctest.Wait()
 		lines = strings.Split(strings.TrimSpace(out.String()), "\n")

@@ -40,7 +40,7 @@ func shows(s enforce.Standing) bool {
 	case s.Refusal != nil:
 		return s.Refusal.Cause == enforce.QuotaExceeded
 	default:
-		return s.Policy.Response.Tells(s.Decision.Remaining, s.Decision.Limit)
+		return s.Policy.Response.Shows(s.Decision.Remaining, s.Decision.Limit)
 	}
 }
 
