@@ -26,7 +26,7 @@ func poolConditionsOf(s *poolScope) []metav1.Condition {
 	}
 	return []metav1.Condition{
 		condition.True(kind, v1alpha1.AcceptedReason, strings.Join(append([]string{"the pool is valid"}, s.doubts...), "; ")),
-		s.roster().programmed(),
+		s.enforcement().programmed(),
 		poolWithinBound(s),
 		coordinatorReachable(s),
 		saturated(s),
@@ -40,7 +40,7 @@ func poolWithinBound(s *poolScope) metav1.Condition {
 	if !ok {
 		return condition.Unknown(kind, v1alpha1.NoTrafficReason, "no sidecar has reported a request")
 	}
-	if unread, ok := s.roster().unread(); ok && f.Verdict != audit.Exceeded && f.Verdict != audit.FailOpen {
+	if unread, ok := s.enforcement().unread(); ok && f.Verdict != audit.Exceeded && f.Verdict != audit.FailOpen {
 		return unread
 	}
 	switch f.Verdict {
@@ -52,7 +52,7 @@ func poolWithinBound(s *poolScope) metav1.Condition {
 	case audit.ReportsMissing:
 		return condition.Unknown(kind, v1alpha1.ReportsMissingReason, "a sidecar does not report what it has in flight"+s.silent())
 	case audit.Measured:
-		if unheard := s.roster().unheard(); len(unheard) > 0 {
+		if unheard := s.enforcement().unheard(); len(unheard) > 0 {
 			return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
 				"these sidecars are not connected, so they do not report what they have in flight: "+nameSome(unheard))
 		}

@@ -115,9 +115,9 @@ func (s *poolScope) sessions() map[string]coordinator.PoolSession {
 	return speaking(s.observation.Sessions, func(p coordinator.PoolSession) coordinator.Session { return p.Session })
 }
 
-// roster returns the pods that have to enforce the pool.
-func (s *poolScope) roster() *roster {
-	r := &roster{
+// enforcement returns the pods that have to enforce the pool.
+func (s *poolScope) enforcement() *enforcement {
+	r := &enforcement{
 		kind: "pool", generation: s.pool.Generation, version: translate.Generation(s.pool),
 		pods: s.pods, sessions: make(map[string]coordinator.Session),
 	}

@@ -26,7 +26,7 @@ func poolStatusOf(s *poolScope) v1alpha1.ConcurrencyPoolStatus {
 		Conditions:         condition.Merge(s.pool.Status.Conditions, poolConditionsOf(s), s.pool.Generation, s.now),
 	}
 	if s.invalid == nil {
-		status.Enforcement = s.roster().enforcement()
+		status.Enforcement = s.enforcement().status()
 		if f, ok := s.figures(); ok && !f.Pending {
 			s.describe(f, &status)
 		}

@@ -30,7 +30,7 @@ func conditionsOf(s *scope) []metav1.Condition {
 	}
 	all := []metav1.Condition{
 		condition.True(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason, strings.Join(append([]string{"the policy is valid"}, s.doubts...), "; ")),
-		s.roster().programmed(),
+		s.enforcement().programmed(),
 		withinBound(s),
 		storeReachable(s),
 		learningCondition(s),
@@ -53,7 +53,7 @@ func withinBound(s *scope) metav1.Condition {
 	const kind = v1alpha1.WithinBoundCondition
 	all := s.observation.Limits
 	verdict := worstVerdict(all)
-	if unread, ok := s.roster().unread(); ok && verdict != audit.Exceeded && verdict != audit.FailOpen {
+	if unread, ok := s.enforcement().unread(); ok && verdict != audit.Exceeded && verdict != audit.FailOpen {
 		return unread
 	}
 	switch verdict {
@@ -73,7 +73,7 @@ func withinBound(s *scope) metav1.Condition {
 			return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
 				"these sidecars are not connected, so they do not report what they let through: "+nameSome(unheard))
 		}
-		if past := s.roster().past(); len(past) > 0 {
+		if past := s.enforcement().past(); len(past) > 0 {
 			return condition.Unknown(kind, v1alpha1.PodsNotLimitedReason,
 				"requests to these pods pass that nothing limits, so they are in no figure: "+nameSome(past)+"; the condition Programmed names the cure; of the other pods "+s.measured()+s.elsewhere())
 		}
@@ -162,7 +162,7 @@ func (s *scope) partial() bool {
 // unheard returns the names of the pods that may let requests through and that nothing is
 // heard of: enforcers, and pods on their way out that did not account for everything.
 func (s *scope) unheard() []string {
-	names := s.roster().unheard()
+	names := s.enforcement().unheard()
 	for _, e := range s.pods.leaving {
 		if slices.ContainsFunc(s.observation.Limits, func(l coordinator.LimitFigures) bool { return slices.Contains(l.Vanished, string(e.uid)) }) {
 			names = append(names, e.name)

@@ -167,7 +167,7 @@ func TestProgrammed(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.scope.roster().programmed()); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.scope.enforcement().programmed()); diff != "" {
 				t.Errorf("programmed (-want +got):\n%s", diff)
 			}
 		})

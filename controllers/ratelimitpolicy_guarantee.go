@@ -24,7 +24,7 @@ func guarantee(s *scope) *v1alpha1.Guarantee {
 		g.Grade = v1alpha1.BestEffortGuarantee
 		g.Reason += "; onMemoryLoss Resume goes on with the counts that are left, so each loss of memory of the store may admit at most one more limit in the windows that are open"
 	}
-	if past := s.roster().past(); len(past) > 0 {
+	if past := s.enforcement().past(); len(past) > 0 {
 		g.Grade = v1alpha1.BestEffortGuarantee
 		g.Reason = "nothing limits requests to " + nameSome(past) + "; of the other pods: " + g.Reason
 	}

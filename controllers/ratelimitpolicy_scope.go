@@ -125,9 +125,9 @@ func (s *scope) carry(limit string) int64 {
 	return 0
 }
 
-// roster returns the pods that have to enforce the policy.
-func (s *scope) roster() *roster {
-	r := &roster{
+// enforcement returns the pods that have to enforce the policy.
+func (s *scope) enforcement() *enforcement {
+	r := &enforcement{
 		kind: "policy", checked: true, generation: s.policy.Generation, version: translate.Generation(s.policy),
 		pods: s.pods, sessions: make(map[string]coordinator.Session),
 	}

@@ -24,7 +24,7 @@ func statusOf(s *scope) v1alpha1.RateLimitPolicyStatus {
 	}
 	status.Store, status.Reset = s.policy.Status.Store, s.policy.Status.Reset // which nothing may forget
 	if s.accepted() {
-		status.Enforcement = s.roster().enforcement()
+		status.Enforcement = s.enforcement().status()
 		status.Guarantee = guarantee(s)
 		status.Store = storeStatus(s)
 		status.Limits = limits(s)

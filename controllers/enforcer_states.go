@@ -12,8 +12,8 @@ import (
 // mostly come of one template.
 const idleNamedAtMost = 3
 
-// A muster is how the enforcers stand, each list by name.
-type muster struct {
+// enforcerStates holds the states of the enforcers, each list by name.
+type enforcerStates struct {
 	enforcers  int       // that there have to be
 	lagging    []laggard // do not run the version
 	bypassed   []string  // let everything pass, as their annotation says
@@ -23,11 +23,11 @@ type muster struct {
 	explicit   []string  // limit what their app asks about, as their annotation says
 }
 
-// muster sorts the enforcers. A pod that does not run, and whose sidecar is not
+// states sorts the enforcers. A pod that does not run, and whose sidecar is not
 // connected, lets nothing through and is none of them yet: it may wait for a node. A
 // sidecar that does not report its mode or how it is captured is taken to limit all.
-func (r *roster) muster() muster {
-	var m muster
+func (r *enforcement) states() enforcerStates {
+	var m enforcerStates
 	for _, e := range r.pods.enforcers {
 		session, connected := r.sessions[string(e.uid)]
 		if !connected && !e.running {
@@ -55,12 +55,12 @@ func (r *roster) muster() muster {
 }
 
 // current is how many enforce the version.
-func (m *muster) current() int {
+func (m *enforcerStates) current() int {
 	return m.enforcers - len(m.lagging) - len(m.bypassed) - len(m.shadowed) - len(m.uncaptured) - len(m.unasked)
 }
 
 // idle names the pods whose sidecar limits nothing, and the cures.
-func (m *muster) idle() string {
+func (m *enforcerStates) idle() string {
 	return notLimited(m.uncaptured, "no port of theirs is captured",
 		"name it http, or annotate the pod with "+v1alpha1.InboundPortsAnnotation+", or with "+v1alpha1.CaptureAnnotation+": explicit if the app asks the check API") +
 		notLimited(m.unasked, v1alpha1.CaptureAnnotation+" is explicit and the check API knows no pools", "have their port captured, or select fewer pods") +
@@ -76,7 +76,7 @@ func notLimited(pods []string, why, cure string) string {
 }
 
 // asked names the pods that limit no more than their app asks about.
-func (m *muster) asked() string {
+func (m *enforcerStates) asked() string {
 	if len(m.explicit) == 0 {
 		return ""
 	}

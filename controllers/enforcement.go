@@ -11,9 +11,9 @@ import (
 	"github.com/weir-dev/weir/internal/coordinator"
 )
 
-// A roster holds the pods that have to enforce a version of an object, and the sessions
+// An enforcement holds the pods that have to enforce a version of an object, and the sessions
 // that report whether they do.
-type roster struct {
+type enforcement struct {
 	kind       string // as messages call the object
 	checked    bool   // the check API decides by it
 	generation int64  // as users know it
@@ -30,9 +30,9 @@ type roster struct {
 //	some       none     some  any          False   PartiallyProgrammed
 //	some       none     none  some         True    PartiallyProgrammed
 //	some       none     none  none         True    Programmed
-func (r *roster) programmed() metav1.Condition {
+func (r *enforcement) programmed() metav1.Condition {
 	const kind = v1alpha1.ProgrammedCondition
-	m := r.muster()
+	m := r.states()
 	beside := m.idle() + m.asked() + r.exposed() + r.uninjected()
 	switch {
 	case m.enforcers == 0 && len(r.pods.uninjected) == 0:
@@ -54,7 +54,7 @@ func (r *roster) programmed() metav1.Condition {
 }
 
 // uninjected names the pods whose requests pass uncounted, and the cure.
-func (r *roster) uninjected() string {
+func (r *enforcement) uninjected() string {
 	if len(r.pods.uninjected) == 0 {
 		return ""
 	}
@@ -62,17 +62,17 @@ func (r *roster) uninjected() string {
 }
 
 // exposed names the pods that are reached past their sidecar, and the cure.
-func (r *roster) exposed() string {
+func (r *enforcement) exposed() string {
 	if len(r.pods.exposed) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("; not limited where requests come by a host port, which leads past the sidecar: %s; remove hostPort", nameUpTo(idleNamedAtMost, r.pods.exposed))
 }
 
-// enforcement counts every running pod, so that one without a sidecar, or with one that
+// status counts every running pod, so that one without a sidecar, or with one that
 // limits nothing, shows.
-func (r *roster) enforcement() *v1alpha1.Enforcement {
-	m := r.muster()
+func (r *enforcement) status() *v1alpha1.Enforcement {
+	m := r.states()
 	return &v1alpha1.Enforcement{
 		Desired: int32(m.enforcers + len(r.pods.uninjected)),
 		Current: int32(m.current()),
@@ -81,7 +81,7 @@ func (r *roster) enforcement() *v1alpha1.Enforcement {
 
 // unheard returns the names of the running enforcers that nothing is heard of. A
 // sidecar that cannot reach the controller may still admit requests.
-func (r *roster) unheard() []string {
+func (r *enforcement) unheard() []string {
 	var names []string
 	for _, e := range r.pods.enforcers {
 		if _, connected := r.sessions[string(e.uid)]; e.running && !connected {
@@ -92,8 +92,8 @@ func (r *roster) unheard() []string {
 }
 
 // past returns the names of the pods to which requests pass that nothing limits.
-func (r *roster) past() []string {
-	m := r.muster()
+func (r *enforcement) past() []string {
+	m := r.states()
 	names := slices.Concat(r.pods.uninjected, r.pods.exposed, m.bypassed, m.shadowed, m.uncaptured, m.unasked)
 	slices.Sort(names)
 	return names
@@ -101,7 +101,7 @@ func (r *roster) past() []string {
 
 // unread returns the condition WithinBound while the controller cannot read something that
 // a sidecar sends: what it says there counts for nothing.
-func (r *roster) unread() (metav1.Condition, bool) {
+func (r *enforcement) unread() (metav1.Condition, bool) {
 	var named []string
 	for _, session := range r.sessions {
 		if session.Rejected != "" {

@@ -112,11 +112,11 @@ func TestProgrammedNamesPodsThatLimitNothing(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := tc.scope.roster()
+			r := tc.scope.enforcement()
 			if diff := cmp.Diff(tc.want, r.programmed()); diff != "" {
 				t.Errorf("programmed (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(&tc.pods, r.enforcement()); diff != "" {
+			if diff := cmp.Diff(&tc.pods, r.status()); diff != "" {
 				t.Errorf("enforcement (-want +got):\n%s", diff)
 			}
 		})
@@ -127,7 +127,7 @@ func TestProgrammedNamesPodsThatLimitNothing(t *testing.T) {
 func TestAPoolDoesNotLimitChecksOfAnApp(t *testing.T) {
 	s := &poolScope{pool: &v1alpha1.ConcurrencyPool{ObjectMeta: metav1.ObjectMeta{Name: "checkout", Generation: generation}}}
 	s.pods.enforcers = []enforcer{{"a", "uid-a", true}}
-	r := s.roster()
+	r := s.enforcement()
 	r.sessions = map[string]coordinator.Session{"uid-a": {Capture: fleetpb.Capture_CAPTURE_EXPLICIT, Generation: r.version}}
 	want := metav1.Condition{Type: "Programmed", Status: "False", Reason: "PartiallyProgrammed", Message: "0 of 1 enforcers run generation 4; " +
 		"not limited, because config.weir.dev/capture is explicit and the check API knows no pools: a; have their port captured, or select fewer pods"}
