@@ -113,13 +113,13 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := map[string]map[string][]byte{
-		"an empty Secret":            {},
-		"text that is not PEM":       {"ca.crt": []byte("x"), "ca.key": caKey},
-		"a key of another":           {"ca.crt": ca, "ca.key": leafKey},
-		"a certificate cut short":    {"ca.crt": ca[:len(ca)/2], "ca.key": caKey},
-		"an authority that is not one":  {"ca.crt": leaf, "ca.key": leafKey},
-		"a serving key cut short":    {"tls.crt": leaf, "tls.key": leafKey[:len(leafKey)/2]},
-		"a serving key that is gone": {"tls.crt": leaf},
+		"an empty Secret":              {},
+		"text that is not PEM":         {"ca.crt": []byte("x"), "ca.key": caKey},
+		"a key of another":             {"ca.crt": ca, "ca.key": leafKey},
+		"a certificate cut short":      {"ca.crt": ca[:len(ca)/2], "ca.key": caKey},
+		"an authority that is not one": {"ca.crt": leaf, "ca.key": leafKey},
+		"a serving key cut short":      {"tls.crt": leaf, "tls.key": leafKey[:len(leafKey)/2]},
+		"a serving key that is gone":   {"tls.crt": leaf},
 	}
 	for name, data := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -75,7 +75,7 @@ func TestValidateWhatBelongsToAnAlgorithm(t *testing.T) {
 		"a weight too large":       {limiter.Params{Rates: second, Fairness: weights(limiter.Weight{Tenant: "a", Weight: limiter.MaxWeight + 1})}, "fairness.weights[0].weight"},
 		"no default":               {limiter.Params{Rates: second, Fairness: limiter.Fairness{Weights: []limiter.Weight{{Tenant: "a", Weight: 1}}}}, "fairness.default is 0"},
 		"a tenant twice":           {limiter.Params{Rates: second, Fairness: weights(limiter.Weight{Tenant: "a", Weight: 1}, limiter.Weight{Tenant: "a", Weight: 2})}, "order the weights by tenant"},
-		"a tenant that is not one":    {limiter.Params{Rates: second, Fairness: weights(limiter.Weight{Tenant: limiter.OtherTenants, Weight: 1})}, "not distinguished"},
+		"a tenant that is not one": {limiter.Params{Rates: second, Fairness: weights(limiter.Weight{Tenant: limiter.OtherTenants, Weight: 1})}, "not distinguished"},
 		"too many tenants":         {limiter.Params{Rates: second, Fairness: weights(make([]limiter.Weight, limiter.MaxDeclared+1)...)}, "declares 65 tenants"},
 		"two rates":                {limiter.Params{Rates: append(second, rate(2, limiter.Second*2)), Fairness: weights()}, "one rate"},
 		"no windows":               {limiter.Params{Algorithm: limiter.GCRA, Rates: second, Fairness: weights()}, "needs FixedWindow"},

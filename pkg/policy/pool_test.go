@@ -174,7 +174,7 @@ func TestValidateNamesTheFieldOfAPool(t *testing.T) {
 		"a partition's expression":        {[]func(*policy.Pool){partitions(policy.Partition{Name: "a", Match: broken})}, "pool.partitions[0].match[0].paths[0].value"},
 		"a queue of nobody":               {[]func(*policy.Pool){func(p *policy.Pool) { p.Queue = &policy.Queue{MaxWait: 1} }}, "pool.queue.maxLength"},
 		"a queue without patience":        {[]func(*policy.Pool){func(p *policy.Pool) { p.Queue = &policy.Queue{MaxLength: 1} }}, "pool.queue.maxWait"},
-		"a status that is not one":           {[]func(*policy.Pool){func(p *policy.Pool) { p.StatusCode = 200 }}, "pool.statusCode"},
+		"a status that is not one":        {[]func(*policy.Pool){func(p *policy.Pool) { p.StatusCode = 200 }}, "pool.statusCode"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := pooled(tc.change...)

@@ -27,15 +27,15 @@ func TestAMoveHoldsBothLimits(t *testing.T) {
 		starts   float64 // when a sidecar restarted; 0 when none did
 		over     int64
 	}{
-		"each in its windows":                     {join(arrivals(10, 11, 0), arrivals(10, 13.5, 0), arrivals(10, 18.5, 0)), 0, 0},
-		"one too many of the old store":           {join(arrivals(11, 11, 0), arrivals(10, 13.5, 0)), 0, 1},
-		"one too many of the new store":           {join(arrivals(10, 11, 0), arrivals(11, 13.5, 0)), 0, 1},
-		"one after every pod let go of the old":   {join(arrivals(9, 11, 0), arrivals(1, 12.8, 0)), 0, 1},
-		"one that was under way then":             {join(arrivals(9, 11, 0), arrivals(1, 12.4, 0.5)), 0, 0},
-		"the old store goes on beside the new":    {join(arrivals(10, 13.5, 0), arrivals(10, 15.5, 0)), 0, 10},
-		"to a sidecar that restarted":             {join(arrivals(10, 13.5, 0), arrivals(10, 15.5, 0)), 15, 0},
-		"but not more than its limit":             {join(arrivals(10, 13.5, 0), arrivals(11, 15.5, 0)), 15, 1},
-		"nor to one that began before the move":   {join(arrivals(10, 13.5, 0), arrivals(10, 15.5, 0)), 11, 10},
+		"each in its windows":                    {join(arrivals(10, 11, 0), arrivals(10, 13.5, 0), arrivals(10, 18.5, 0)), 0, 0},
+		"one too many of the old store":          {join(arrivals(11, 11, 0), arrivals(10, 13.5, 0)), 0, 1},
+		"one too many of the new store":          {join(arrivals(10, 11, 0), arrivals(11, 13.5, 0)), 0, 1},
+		"one after every pod let go of the old":  {join(arrivals(9, 11, 0), arrivals(1, 12.8, 0)), 0, 1},
+		"one that was under way then":            {join(arrivals(9, 11, 0), arrivals(1, 12.4, 0.5)), 0, 0},
+		"the old store goes on beside the new":   {join(arrivals(10, 13.5, 0), arrivals(10, 15.5, 0)), 0, 10},
+		"to a sidecar that restarted":            {join(arrivals(10, 13.5, 0), arrivals(10, 15.5, 0)), 15, 0},
+		"but not more than its limit":            {join(arrivals(10, 13.5, 0), arrivals(11, 15.5, 0)), 15, 1},
+		"nor to one that began before the move":  {join(arrivals(10, 13.5, 0), arrivals(10, 15.5, 0)), 11, 10},
 		"a window of both is not of the old one": {join(arrivals(10, 13.5, 0), arrivals(1, 14, 0)), 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

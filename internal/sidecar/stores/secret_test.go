@@ -125,9 +125,9 @@ func TestBadCredentialsNameTheKeyAndTheCure(t *testing.T) {
 		data map[string][]byte
 		want string
 	}{
-		"no user":                   {nil, "username of secret shop/db"},
+		"no user":                      {nil, "username of secret shop/db"},
 		"an authority that is not one": {map[string][]byte{"username": []byte("u"), "ca.crt": []byte(hidden)}, "ca.crt of secret shop/db"},
-		"half a pair":               {map[string][]byte{"username": []byte("u"), "tls.crt": []byte(hidden)}, "tls.key of secret shop/db"},
+		"half a pair":                  {map[string][]byte{"username": []byte("u"), "tls.crt": []byte(hidden)}, "tls.key of secret shop/db"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPool(t)

@@ -26,7 +26,7 @@ func TestOptionsThatCannotWorkNameTheCure(t *testing.T) {
 		"a negative database":          {redis.Options{Addresses: one, DB: -1}, "at least 0"},
 		"no port":                      {redis.Options{Addresses: []string{"redis"}}, `addresses[0] is "redis", must be host:port`},
 		"no host":                      {redis.Options{Addresses: []string{":6379"}}, "must be host:port"},
-		"a port that is not one":          {redis.Options{Addresses: []string{"redis:0"}}, "must be host:port"},
+		"a port that is not one":       {redis.Options{Addresses: []string{"redis:0"}}, "must be host:port"},
 		"a URL":                        {redis.Options{Addresses: []string{"redis://:secret@redis:6379"}}, "addresses[0] is a URL"},
 		"a password in the address":    {redis.Options{Addresses: []string{":secret@redis:6379"}}, "addresses[0] is a URL"},
 		"a socket of a cluster":        {redis.Options{Addresses: []string{"/run/redis.sock"}, Cluster: true}, "reached by host:port"},
