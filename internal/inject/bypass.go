@@ -9,11 +9,12 @@ import (
 // warnOfBypass says where requests reach the app without the sidecar although the
 // user may not expect it. Connections that are redirected have no other way.
 func warnOfBypass(spec *corev1.PodSpec, capture Capture, ports []Port, a *annotated) {
+	names := namesOf(spec)
 	for _, p := range ports {
 		if capture == CaptureRedirect {
 			break
 		}
-		if _, named := byName(spec, p.Name); !named {
+		if _, named := names.number[p.Name]; !named {
 			a.warn("port %d has no name by which Services reach it: target the port name %s to limit its requests", p.App, p.Name)
 		}
 		if host := hostPort(spec, p.App); host != 0 {

@@ -27,7 +27,7 @@ func (a *annotated) nativeSidecar() string {
 	case slices.Contains([]string{nativeAuto, v1alpha1.Enabled, v1alpha1.Disabled}, value):
 		return value
 	}
-	a.warn("%s is %q: use auto, enabled or disabled; auto is used", v1alpha1.NativeSidecarAnnotation, value)
+	a.warn("%s is %s: use auto, enabled or disabled; auto is used", v1alpha1.NativeSidecarAnnotation, quote(value))
 	return nativeAuto
 }
 

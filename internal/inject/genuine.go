@@ -107,11 +107,14 @@ func ours(env []corev1.EnvVar) []corev1.EnvVar {
 // mountsToken reports whether the sidecar can prove its identity to the controller. One
 // that cannot enforces what the pod's author gave it.
 func mountsToken(spec *corev1.PodSpec, sidecar *corev1.Container) bool {
+	genuine := map[string]bool{}
+	for i := range spec.Volumes {
+		if v := &spec.Volumes[i]; v.Projected != nil && reflect.DeepEqual(v.Projected.Sources, tokenVolume(v.Name).Projected.Sources) {
+			genuine[v.Name] = true
+		}
+	}
 	return slices.ContainsFunc(sidecar.VolumeMounts, func(m corev1.VolumeMount) bool {
-		return m.MountPath == tokenDirectory && m.SubPath == "" && m.SubPathExpr == "" &&
-			slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool {
-				return v.Name == m.Name && v.Projected != nil && reflect.DeepEqual(v.Projected.Sources, tokenVolume(m.Name).Projected.Sources)
-			})
+		return m.MountPath == tokenDirectory && m.SubPath == "" && m.SubPathExpr == "" && genuine[m.Name]
 	})
 }
 

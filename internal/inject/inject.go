@@ -64,8 +64,18 @@ type Config struct {
 	ProbeToken string
 }
 
+// OptedIn returns a report with the reason Injected when a sidecar is wanted in the pod, and
+// one that says why it is not otherwise. Of the pod it reads annotations and labels alone.
+func OptedIn(pod *corev1.Pod, ns NamespaceFacts) Report {
+	reason, message := optedIn(pod, ns)
+	return Report{Reason: reason, Message: message}
+}
+
 // Inject returns a copy of the pod with the sidecar in it and says what it did.
-// When the report says that nothing was injected the copy equals the pod.
+// When the report says that nothing was injected the copy equals the pod. With the reason
+// TooLarge the pod must not be created: it opted in and would not be limited.
+//
+// The work is linear in the size of the pod.
 func Inject(pod *corev1.Pod, ns NamespaceFacts, cfg Config) (*corev1.Pod, Report) {
 	out := pod.DeepCopy()
 	reason, message := optedIn(pod, ns)
@@ -78,10 +88,10 @@ func Inject(pod *corev1.Pod, ns NamespaceFacts, cfg Config) (*corev1.Pod, Report
 	a := &annotated{pod: pod.Annotations, namespace: ns.Annotations}
 	p := newPlan(pod, ns, cfg, a)
 	if p.form == Classic && finishes(pod) {
-		return out, Report{Reason: RunsToCompletion, Message: completionMessage, Warnings: a.warnings}
+		return out, Report{Reason: RunsToCompletion, Message: completionMessage, Warnings: a.report()}
 	}
 	p.apply(&out.Spec)
-	report := Report{Injected: true, Reason: Injected, Capture: p.capture, Form: p.form, Ports: p.ports, Warnings: a.warnings}
+	report := Report{Injected: true, Reason: Injected, Capture: p.capture, Form: p.form, Ports: p.ports, Warnings: a.report()}
 	report.Message = sentence(report)
 	mark(out, pod, status{Version: cfg.Version, Capture: p.capture, Form: p.form, Ports: p.ports, Hash: p.hash()})
 	return out, report

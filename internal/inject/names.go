@@ -11,26 +11,28 @@ import (
 // up in the app's containers first, so every container that has one must let go.
 func takeNames(spec *corev1.PodSpec, ports []Port) {
 	for c := range serving(spec) {
-		freed := map[string]int32{}
+		freed, taken := map[string]int32{}, map[string]bool{}
+		for i := range c.Ports {
+			taken[c.Ports[i].Name] = true
+		}
 		for i := range c.Ports {
 			p := &c.Ports[i]
 			if !isTCP(p) || !slices.ContainsFunc(ports, func(q Port) bool { return q.Name == p.Name }) {
 				continue
 			}
 			freed[p.Name] = p.ContainerPort
-			p.Name = replacement(c, ports, p.Name)
+			p.Name = replacement(taken, ports, p.Name)
+			taken[p.Name] = true
 		}
 		useNumbers(c, freed)
 	}
 }
 
 // replacement returns a name that shows people which port this was, or none
-// where Kubernetes would refuse it.
-func replacement(c *corev1.Container, ports []Port, name string) string {
+// where Kubernetes would refuse it, because of its length or one that is taken in the container.
+func replacement(taken map[string]bool, ports []Port, name string) string {
 	name += "-app"
-	taken := slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == name }) ||
-		slices.ContainsFunc(ports, func(p Port) bool { return p.Name == name })
-	if taken || len(name) > maxPortName {
+	if taken[name] || slices.ContainsFunc(ports, func(p Port) bool { return p.Name == name }) || len(name) > maxPortName {
 		return ""
 	}
 	return name

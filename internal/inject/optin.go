@@ -31,8 +31,8 @@ func optedIn(pod *corev1.Pod, ns NamespaceFacts) (Reason, string) {
 	case found && value == v1alpha1.Disabled:
 		return DisabledByPod, fmt.Sprintf("the pod's %s %s is %q", kind, v1alpha1.InjectKey, v1alpha1.Disabled)
 	case found:
-		return MalformedInject, fmt.Sprintf("the pod's %s %s is %q: use %q or %q",
-			kind, v1alpha1.InjectKey, value, v1alpha1.Enabled, v1alpha1.Disabled)
+		return MalformedInject, fmt.Sprintf("the pod's %s %s is %s: use %q or %q",
+			kind, v1alpha1.InjectKey, quote(value), v1alpha1.Enabled, v1alpha1.Disabled)
 	case ns.Labels[v1alpha1.InjectionLabel] == v1alpha1.Enabled:
 		return Injected, ""
 	default:
@@ -72,7 +72,10 @@ func injectable(pod *corev1.Pod, ns NamespaceFacts, cfg Config) (Reason, string)
 		return WindowsPod, "the pod runs on Windows and the sidecar is a Linux program"
 	}
 	if owner := ownerOfPort(&pod.Spec, checkPort); owner != "" {
-		return PortTaken, fmt.Sprintf("container %s uses port %d, which the sidecar's check API needs: move it", owner, checkPort)
+		return PortTaken, fmt.Sprintf("container %s uses port %d, which the sidecar's check API needs: move it", brief(owner), checkPort)
+	}
+	if text := excess(pod); text != "" {
+		return TooLarge, text
 	}
 	return Injected, ""
 }

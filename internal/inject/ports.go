@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -50,11 +51,11 @@ func listedPorts(spec *corev1.PodSpec, a *annotated) ([]Port, bool) {
 	}
 	ports, wrong := resolveAll(spec, value)
 	if wrong != "" {
-		a.warn("%s is %q: %s; the declared HTTP ports are used", key, value, wrong)
+		a.warn("%s is %s: %s; the declared HTTP ports are used", key, quote(value), wrong)
 		return nil, false
 	}
 	if len(ports) > maxInboundPorts {
-		a.warn("%s is %q: list up to %d ports; the declared HTTP ports are used", key, value, maxInboundPorts)
+		a.warn("%s is %s: list up to %d ports; the declared HTTP ports are used", key, quote(value), maxInboundPorts)
 		return nil, false
 	}
 	return ports, true
@@ -63,9 +64,13 @@ func listedPorts(spec *corev1.PodSpec, a *annotated) ([]Port, bool) {
 // resolveAll finds the ports that a list means, each once, or says of every wrong
 // entry what is wrong.
 func resolveAll(spec *corev1.PodSpec, list string) (ports []Port, wrong string) {
+	if n := strings.Count(list, ",") + 1; n > maxEntries {
+		return nil, fmt.Sprintf("it has %d entries, and may have up to %d", n, maxEntries)
+	}
+	names := namesOf(spec)
 	var mistakes []string
 	for entry := range strings.SplitSeq(list, ",") {
-		port, err := resolve(spec, strings.TrimSpace(entry))
+		port, err := names.resolve(strings.TrimSpace(entry))
 		switch {
 		case err != nil:
 			mistakes = append(mistakes, err.Error())
@@ -76,43 +81,52 @@ func resolveAll(spec *corev1.PodSpec, list string) (ports []Port, wrong string) 
 	return ports, strings.Join(slices.Compact(mistakes), ", ")
 }
 
-// resolve finds the port that an entry of the annotation means.
-func resolve(spec *corev1.PodSpec, entry string) (Port, error) {
+// portNames are the names by which Services reach the TCP ports of a pod.
+type portNames struct {
+	number map[string]int32 // of the port that Services resolve the name to
+	name   map[int32]string // the first of those that are resolved to the number
+}
+
+func namesOf(spec *corev1.PodSpec) portNames {
+	n := portNames{map[string]int32{}, map[int32]string{}}
+	for c := range serving(spec) {
+		for i := range c.Ports {
+			p := &c.Ports[i]
+			if _, known := n.number[p.Name]; !known && isTCP(p) && canBeName(p.Name) {
+				n.number[p.Name] = p.ContainerPort
+			}
+		}
+	}
+	for c := range serving(spec) {
+		for i := range c.Ports {
+			name := c.Ports[i].Name
+			number, ok := n.number[name]
+			if _, known := n.name[number]; ok && !known {
+				n.name[number] = name
+			}
+		}
+	}
+	return n
+}
+
+// canBeName reports whether Kubernetes admits a port of that name, by its length.
+func canBeName(name string) bool { return name != "" && len(name) <= maxPortName }
+
+// resolve finds the port that an entry of the annotation means. One that is named by number
+// has the name by which Services reach it. If none does, the sidecar's port gets a name of
+// its own that they can target.
+func (n portNames) resolve(entry string) (Port, error) {
 	if number, err := strconv.ParseInt(entry, 10, 32); err == nil {
 		if number < 1 || number > 65535 {
 			return Port{}, fmt.Errorf("%d is not a port number", number)
 		}
-		return byNumber(spec, int32(number)), nil
+		app := int32(number)
+		return Port{Name: cmp.Or(n.name[app], madeUpName(app)), App: app}, nil
 	}
-	if port, ok := byName(spec, entry); ok {
-		return port, nil
+	if number, ok := n.number[entry]; ok {
+		return Port{Name: entry, App: number}, nil
 	}
-	return Port{}, fmt.Errorf("no container declares a TCP port named %q", entry)
-}
-
-// byName finds the port that Services resolve the name to.
-func byName(spec *corev1.PodSpec, name string) (Port, bool) {
-	for c := range serving(spec) {
-		for i := range c.Ports {
-			if p := &c.Ports[i]; isTCP(p) && p.Name == name && name != "" {
-				return Port{Name: name, App: p.ContainerPort}, true
-			}
-		}
-	}
-	return Port{}, false
-}
-
-// byNumber finds the port under the name by which Services reach it. If none
-// does, the sidecar's port gets a name of its own that they can target.
-func byNumber(spec *corev1.PodSpec, number int32) Port {
-	for c := range serving(spec) {
-		for i := range c.Ports {
-			if port, ok := byName(spec, c.Ports[i].Name); ok && port.App == number {
-				return port
-			}
-		}
-	}
-	return Port{Name: madeUpName(number), App: number}
+	return Port{}, fmt.Errorf("no container declares a TCP port named %s", quote(entry))
 }
 
 func madeUpName(number int32) string { return fmt.Sprintf("weir-%d", number) }
@@ -126,7 +140,7 @@ func skipped(spec *corev1.PodSpec, a *annotated) []Port {
 	}
 	ports, wrong := resolveAll(spec, value)
 	if wrong != "" {
-		a.warn("%s is %q: %s; no port is skipped", key, value, wrong)
+		a.warn("%s is %s: %s; no port is skipped", key, quote(value), wrong)
 		return nil
 	}
 	return ports
@@ -146,18 +160,21 @@ func warnOfContradiction(listed, skip []Port, a *annotated) {
 // one name counts: it is the one that Services resolve the name to.
 func declaredHTTP(spec *corev1.PodSpec, skip []Port) []Port {
 	var ports []Port
-	seen := map[string]bool{}
+	skipped, seen := map[int32]bool{}, map[string]bool{}
+	for _, p := range skip {
+		skipped[p.App] = true
+	}
 	for c := range serving(spec) {
 		if isMesh(c) {
 			continue
 		}
 		for i := range c.Ports {
 			p := &c.Ports[i]
-			if !isTCP(p) || !saysHTTP(p.Name) || seen[p.Name] {
+			if !isTCP(p) || !canBeName(p.Name) || !saysHTTP(p.Name) || seen[p.Name] {
 				continue
 			}
 			seen[p.Name] = true
-			if !slices.ContainsFunc(skip, func(q Port) bool { return q.App == p.ContainerPort }) {
+			if !skipped[p.ContainerPort] {
 				ports = append(ports, Port{Name: p.Name, App: p.ContainerPort})
 			}
 		}
@@ -169,10 +186,12 @@ func declaredHTTP(spec *corev1.PodSpec, skip []Port) []Port {
 // The name that is none of the pod's goes, as no Service has to use it.
 func byApp(ports []Port) []Port {
 	var unique []Port
+	seen := map[int32]bool{}
 	for _, p := range ports {
-		if slices.ContainsFunc(unique, func(q Port) bool { return q.App == p.App }) {
+		if seen[p.App] {
 			continue
 		}
+		seen[p.App] = true
 		if p.Name == madeUpName(p.App) {
 			p.Name = ""
 		}
@@ -197,16 +216,26 @@ func saysHTTP(name string) bool {
 }
 
 // assign gives each port the next listener that is free in the pod and returns
-// the ports and the admin port. Another project's sidecar may hold the usual ones.
+// the ports and the admin port. Another project's sidecar may hold the usual ones. There
+// always is one, since a pod has at most maxPorts.
 func assign(spec *corev1.PodSpec, ports []Port) (_ []Port, admin int32) {
-	inUse := func(number int32) bool {
-		return number == checkPort || number == rlsPort || number == admin || ownerOfPort(spec, number) != "" ||
-			slices.ContainsFunc(ports, func(p Port) bool { return p.App == number || p.Listen == number })
+	inUse := map[int32]bool{checkPort: true, rlsPort: true}
+	for c := range serving(spec) {
+		for i := range c.Ports {
+			inUse[c.Ports[i].ContainerPort] = inUse[c.Ports[i].ContainerPort] || isTCP(&c.Ports[i])
+		}
+		for _, number := range meshes[c.Name].ports {
+			inUse[number] = true
+		}
+	}
+	for _, p := range ports {
+		inUse[p.App] = true
 	}
 	next := func(number int32) int32 {
-		for inUse(number) {
+		for inUse[number] {
 			number++
 		}
+		inUse[number] = true
 		return number
 	}
 	admin = next(firstAdminPort)

@@ -25,10 +25,13 @@ func (q *question) starts() bool { return q.Kind == probe.Startup || q.Kind == p
 // started. Nothing is redirected yet when they are first asked, and there is no sidecar
 // to ask. See package probe.
 func (p *plan) takeProbes(spec *corev1.PodSpec, place int) {
+	first := map[string]bool{}
+	for i := range spec.InitContainers[:place] {
+		first[spec.InitContainers[i].Name] = true
+	}
 	for c := range serving(spec) {
-		before := slices.ContainsFunc(spec.InitContainers[:place], func(i corev1.Container) bool { return i.Name == c.Name })
 		for _, q := range questions(c, p.ports) {
-			if before && q.starts() {
+			if first[c.Name] && q.starts() {
 				continue
 			}
 			p.probes = append(p.probes, q.Target)

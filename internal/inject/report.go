@@ -18,6 +18,7 @@ const (
 	NameTaken           Reason = "NameTaken"           // another container has the name of one of ours
 	ForeignSidecar      Reason = "ForeignSidecar"      // the pod claims to be injected, and its sidecar is not ours
 	PortTaken           Reason = "PortTaken"           // another container declares the check API's port
+	TooLarge            Reason = "TooLarge"            // the pod is beyond a bound; created without a sidecar, it would not be limited
 	RunsToCompletion    Reason = "RunsToCompletion"    // a sidecar in the classic form would keep the pod from finishing
 )
 

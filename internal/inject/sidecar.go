@@ -2,7 +2,6 @@ package inject
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,8 +45,12 @@ const (
 // volume of the pod's author must never be mounted into the sidecar.
 func volumeName(spec *corev1.PodSpec) string {
 	const base = "weir-token"
+	taken := map[string]bool{}
+	for i := range spec.Volumes {
+		taken[spec.Volumes[i].Name] = true
+	}
 	name := base
-	for i := 2; slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == name }); i++ {
+	for i := 2; taken[name]; i++ {
 		name = base + "-" + strconv.Itoa(i)
 	}
 	return name

@@ -53,7 +53,8 @@ type tuning struct {
 // the pod has none. It collects a warning for each value that cannot be used.
 type annotated struct {
 	pod, namespace map[string]string
-	warnings       []string
+	warnings       []string // up to maxWarnings
+	more           int      // that there would be
 }
 
 func (a *annotated) lookup(key string) (string, bool) {
@@ -65,16 +66,39 @@ func (a *annotated) lookup(key string) (string, bool) {
 }
 
 func (a *annotated) warn(format string, args ...any) {
+	if a.full() {
+		a.more++
+		return
+	}
 	a.warnings = append(a.warnings, fmt.Sprintf(format, args...))
 }
 
-// quote returns the value in quotes, shortened where it is longer than any that is of use.
+func (a *annotated) full() bool { return len(a.warnings) >= maxWarnings }
+
+// report returns the warnings, and how many were left out.
+func (a *annotated) report() []string {
+	if a.more == 0 {
+		return a.warnings
+	}
+	return append(a.warnings, fmt.Sprintf("%d more warnings are left out: act on these first", a.more))
+}
+
+// maxRepeated is how much of a text a message repeats, in bytes. None of use is longer.
+const maxRepeated = 100
+
 func quote(value string) string {
-	const most = 100 // bytes
-	if len(value) <= most {
+	if len(value) <= maxRepeated {
 		return strconv.Quote(value)
 	}
-	return fmt.Sprintf("%q... (%d bytes)", strings.ToValidUTF8(value[:most], ""), len(value))
+	return fmt.Sprintf("%q... (%d bytes)", strings.ToValidUTF8(value[:maxRepeated], ""), len(value))
+}
+
+// brief returns the name, or quotes its beginning where no name is that long.
+func brief(name string) string {
+	if len(name) <= maxRepeated {
+		return name
+	}
+	return quote(name)
 }
 
 func (a *annotated) tuning(cfg *Config) tuning {
@@ -104,7 +128,7 @@ func (a *annotated) mode() string {
 	case slices.Contains(known, value):
 		return value
 	}
-	a.warn("%s is %q: use enforce, shadow or bypass; enforce is used", v1alpha1.ModeAnnotation, value)
+	a.warn("%s is %s: use enforce, shadow or bypass; enforce is used", v1alpha1.ModeAnnotation, quote(value))
 	return v1alpha1.ModeEnforce
 }
 
@@ -116,7 +140,7 @@ func (a *annotated) capture(fallback Capture) Capture {
 	case slices.Contains(Captures, Capture(value)):
 		return Capture(value)
 	}
-	a.warn("%s is %q: use auto, redirect, port or explicit; %s is used", v1alpha1.CaptureAnnotation, value, fallback)
+	a.warn("%s is %s: use auto, redirect, port or explicit; %s is used", v1alpha1.CaptureAnnotation, quote(value), fallback)
 	return fallback
 }
 
@@ -128,8 +152,8 @@ func (a *annotated) shutdownGracePeriod() time.Duration {
 	}
 	d, err := time.ParseDuration(value)
 	if err != nil || d <= 0 || d > maxShutdownGracePeriod {
-		a.warn("%s is %q: use a duration above 0 and up to %s such as 30s; %s is used",
-			key, value, maxShutdownGracePeriod, defaultShutdownGracePeriod)
+		a.warn("%s is %s: use a duration above 0 and up to %s such as 30s; %s is used",
+			key, quote(value), maxShutdownGracePeriod, defaultShutdownGracePeriod)
 		return defaultShutdownGracePeriod
 	}
 	return d
@@ -142,7 +166,7 @@ func (a *annotated) underscores() string {
 	case slices.Contains([]string{dropUnderscores, "pass", "refuse"}, value):
 		return value
 	default:
-		a.warn("%s is %q: use drop, pass or refuse; drop is used", key, value)
+		a.warn("%s is %s: use drop, pass or refuse; drop is used", key, quote(value))
 	}
 	return dropUnderscores
 }

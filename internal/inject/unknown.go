@@ -1,7 +1,6 @@
 package inject
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -60,12 +59,20 @@ func (a *annotated) warnOfUnknown(podLabels map[string]string) {
 }
 
 func (a *annotated) unknown(kind, of string, values map[string]string, known []marker) {
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		m := marker{kind, key}
+	var unknown []string
+	for key := range values {
 		ours := slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
-		if ours && !slices.Contains(known, m) {
-			a.warn("%s %s%s is not known: %s", kind, key, of, hint(nearest(m, known)))
+		if ours && !slices.Contains(known, marker{kind, key}) {
+			unknown = append(unknown, key)
 		}
+	}
+	slices.Sort(unknown)
+	for i, key := range unknown {
+		if a.full() {
+			a.more += len(unknown) - i
+			return
+		}
+		a.warn("%s %s%s is not known: %s", kind, brief(key), of, hint(nearest(marker{kind, key}, known)))
 	}
 }
 
@@ -89,6 +96,9 @@ func nearest(m marker, known []marker) (best marker) {
 	least := max(1, len(name)/3) + 1
 	for _, k := range known {
 		_, meant, _ := strings.Cut(k.key, "/")
+		if len(name)-len(meant) >= least {
+			continue // at least as much would have to be left out
+		}
 		changes := distance(name, meant)
 		if k.kind != m.kind {
 			changes++
