@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -10,11 +11,11 @@ import (
 )
 
 // results are the values of the label.
-var results = []string{"injected", "skipped", "warned", "failed"}
+var results = []string{"injected", "skipped", "warned", "refused", "failed"}
 
 var injections = counterOf(results, promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "weir_injections_total",
-	Help: "Pods that the API server asked about: injected, skipped, skipped though their author seems to have meant otherwise (warned), or failed, which refuses the pod.",
+	Help: "Pods that the API server asked about: injected, skipped, skipped though their author seems to have meant otherwise (warned), refused because the pod is beyond a bound, or failed, which refuses the pod, too.",
 }, []string{"result"}))
 
 // counterOf has the counter begin at 0 for each value: a series that begins with its first
@@ -38,6 +39,8 @@ func (c counted) Handle(ctx context.Context, req admission.Request) admission.Re
 
 func resultOf(r *admission.Response) string {
 	switch {
+	case !r.Allowed && r.Result.Code == http.StatusForbidden:
+		return "refused"
 	case !r.Allowed:
 		return "failed"
 	case len(r.Patches) > 0:

@@ -24,6 +24,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 		"injected": admission.Patched("", jsonpatch.NewOperation("add", "/spec", nil)).WithWarnings("the image is old"),
 		"skipped":  admission.Allowed("the pod did not opt in"),
 		"warned":   admission.Allowed("").WithWarnings("no sidecar"),
+		"refused":  admission.Denied("it has too many ports"),
 		"failed":   admission.Errored(http.StatusInternalServerError, errors.New("the namespace cannot be read")),
 	} {
 		before := testutil.ToFloat64(injections.WithLabelValues(result))

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/weir-dev/weir/internal/inject"
 )
@@ -64,21 +66,27 @@ func action(message string) string {
 func subject(pod *corev1.Pod, namespace string) *corev1.ObjectReference {
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		return &corev1.ObjectReference{
-			APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: namespace, Name: owner.Name, UID: owner.UID,
+			APIVersion: clip(owner.APIVersion), Kind: clip(owner.Kind), Namespace: namespace, Name: clip(owner.Name), UID: types.UID(clip(string(owner.UID))),
 		}
 	}
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: podName(pod)}
 }
 
+// clip bounds a name of a pod that the API server has not validated yet. Events are kept
+// until they are sent, and the text around the name must not be kept with it.
+func clip(name string) string {
+	return strings.Clone(name[:min(len(name), validation.DNS1123SubdomainMaxLength)])
+}
+
 // podName is the pod's name as far as it is known.
 func podName(pod *corev1.Pod) string {
-	return cmp.Or(pod.Name, strings.TrimSuffix(pod.GenerateName, "-"))
+	return clip(cmp.Or(pod.Name, strings.TrimSuffix(pod.GenerateName, "-")))
 }
 
 func note(pod *corev1.Pod, message string) string {
 	text := fmt.Sprintf("pod %s: %s", podName(pod), message)
 	if len(text) > maxNote {
-		text = strings.ToValidUTF8(text[:maxNote], "")
+		text = strings.Clone(strings.ToValidUTF8(text[:maxNote], ""))
 	}
 	return text
 }

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,7 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -78,6 +81,19 @@ func TestAnEventIsOfTheControllerOfThePod(t *testing.T) {
 	} {
 		if got := subject(of, "shop"); *got != want {
 			t.Errorf("the Event is of %+v, want %+v", *got, want)
+		}
+	}
+}
+
+// TestEventsKeepNothingLong of a pod that nobody has validated.
+func TestEventsKeepNothingLong(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	owned := aPod(nil)
+	owned.OwnerReferences[0] = metav1.OwnerReference{APIVersion: long, Kind: long, Name: long, UID: types.UID(long), Controller: new(true)}
+	for _, pod := range []*corev1.Pod{owned, {ObjectMeta: metav1.ObjectMeta{Name: long}}, {ObjectMeta: metav1.ObjectMeta{GenerateName: long}}} {
+		about := subject(pod, namespace)
+		if n := len(about.APIVersion + about.Kind + about.Name + string(about.UID)); n > 4*253 {
+			t.Errorf("the Event is about something with names of %d bytes", n)
 		}
 	}
 }

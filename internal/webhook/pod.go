@@ -3,14 +3,15 @@ package webhook
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -51,20 +52,27 @@ type PodInjector struct {
 
 var _ admission.Handler = (*PodInjector)(nil)
 
-// Handle answers one request for the creation of a pod.
+// Handle answers one request for the creation of a pod, whose JSON has been weighed.
 func (i *PodInjector) Handle(ctx context.Context, req admission.Request) admission.Response {
 	pod := &corev1.Pod{}
 	if err := json.Unmarshal(req.Object.Raw, pod); err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode the pod: %w", err))
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode the pod: %s", shorten(err.Error())))
 	}
 	cfg := i.Config
 	cfg.CABundle, cfg.ProbeToken = string(i.CABundle()), rand.Text()
 	snapshot, snapshotErr := i.snapshot(ctx, req.Namespace, pod)
 	cfg.Snapshot = snapshot
 
-	out, report, err := i.inject(ctx, pod, req.Namespace, cfg)
-	if err != nil {
+	var out *corev1.Pod
+	report, err := i.ask(ctx, req.Namespace, func(facts inject.NamespaceFacts) (report inject.Report) {
+		out, report = inject.Inject(pod, facts, cfg)
+		return report
+	})
+	switch {
+	case err != nil:
 		return admission.Errored(http.StatusInternalServerError, err)
+	case report.Reason == inject.TooLarge:
+		return admission.Denied(report.Message)
 	}
 	if report.Injected && snapshotErr != nil {
 		report.Warnings = append(report.Warnings, lacking(snapshotErr))
@@ -75,19 +83,47 @@ func (i *PodInjector) Handle(ctx context.Context, req admission.Request) admissi
 	return response(pod, out, report)
 }
 
-// inject asks the informer first and the API server when that does not settle it.
-func (i *PodInjector) inject(ctx context.Context, pod *corev1.Pod, namespace string, cfg inject.Config) (out *corev1.Pod, report inject.Report, err error) {
+// refuse answers for a pod that is not decoded because of excess. One that did not opt in is
+// created; any other would start without a sidecar, and is not.
+func (i *PodInjector) refuse(excess error) admission.Handler {
+	return admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
+		refused := admission.Denied(fmt.Sprintf("the pod opted in to Weir and is beyond a bound: %v", excess))
+		var known metav1.PartialObjectMetadata
+		if _, err := weigh(req.Object.Raw, metadataShape, maxObjectMemory); err != nil {
+			return refused
+		}
+		if err := json.Unmarshal(req.Object.Raw, &known); err != nil {
+			return refused
+		}
+		report, err := i.ask(ctx, req.Namespace, func(facts inject.NamespaceFacts) inject.Report {
+			return inject.OptedIn(&corev1.Pod{ObjectMeta: known.ObjectMeta}, facts)
+		})
+		switch {
+		case err != nil:
+			return admission.Errored(http.StatusInternalServerError, err)
+		case report.Reason == inject.Injected:
+			return refused
+		}
+		return admission.Allowed(report.Message).WithWarnings(warnings(report)...)
+	})
+}
+
+var metadataShape = shapeOf[metav1.PartialObjectMetadata]()
+
+// ask decides by what the informer knows of the namespace, and by what the API server does
+// when that does not settle it.
+func (i *PodInjector) ask(ctx context.Context, namespace string, decide func(inject.NamespaceFacts) inject.Report) (report inject.Report, err error) {
 	for _, reader := range []client.Reader{i.Namespaces, i.LiveNamespaces} {
 		var facts inject.NamespaceFacts
 		if facts, err = namespaceFacts(ctx, reader, namespace); err != nil {
 			continue
 		}
-		out, report = inject.Inject(pod, facts, cfg)
+		report = decide(facts)
 		if report.Reason != inject.NotOptedIn && report.Reason != inject.DisabledByNamespace {
 			break
 		}
 	}
-	return out, report, err
+	return report, err
 }
 
 func namespaceFacts(ctx context.Context, reader client.Reader, name string) (inject.NamespaceFacts, error) {
@@ -140,22 +176,12 @@ func pack(s policy.Snapshot) (string, error) {
 	return packed, err
 }
 
-// response patches only what injection changed. The patch is the difference of
-// two pods that went through the same types, so fields of a newer Kubernetes,
-// which those types do not know, stay as they are.
+// response patches only what injection changed.
 func response(pod, out *corev1.Pod, report inject.Report) admission.Response {
 	if !report.Injected {
 		return admission.Allowed(report.Message).WithWarnings(warnings(report)...)
 	}
-	before, err := json.Marshal(pod)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("encode the pod: %w", err))
-	}
-	after, err := json.Marshal(out)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("encode the injected pod: %w", err))
-	}
-	return admission.PatchResponseFromRaw(before, after).WithWarnings(warnings(report)...)
+	return admission.Patched("", patch(pod, out)...).WithWarnings(warnings(report)...)
 }
 
 // warnings are what the creator of the pod should hear of at once.

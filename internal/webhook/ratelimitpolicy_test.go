@@ -48,7 +48,7 @@ func validate(t *testing.T, operation admissionv1.Operation, old, p *v1alpha1.Ra
 	return admission.WithValidator(ourScheme(t), PolicyValidator{}).Handle(t.Context(), req)
 }
 
-func ourScheme(t *testing.T) *runtime.Scheme {
+func ourScheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {

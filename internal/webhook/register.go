@@ -1,10 +1,14 @@
 package webhook
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
 // The paths that the webhook configurations in config/webhook name.
@@ -19,8 +23,17 @@ const (
 // cache is of policies, pools and budgets and may be behind; cluster is this one's name
 // as a member of budgets.
 func Register(server webhook.Server, scheme *runtime.Scheme, pods *PodInjector, cache client.Reader, cluster string) {
-	server.Register(InjectPath, &admission.Webhook{Handler: counted{pods}})
-	server.Register(ValidatePolicyPath, admission.WithValidator(scheme, PolicyValidator{Cluster: cluster, Cache: cache}))
-	server.Register(ValidatePoolPath, admission.WithValidator(scheme, PoolValidator{Pools: cache}))
-	server.Register(ValidateBudgetPath, admission.WithValidator(scheme, BudgetValidator{Cluster: cluster, Cache: cache}))
+	budget := newBudget()
+	server.Register(InjectPath, &endpoint{
+		hook: &admission.Webhook{Handler: counted{pods}}, object: podShape, budget: budget,
+		refuse: func(err error) admission.Handler { return counted{pods.refuse(err)} },
+	})
+	validate := func(path string, hook *admission.Webhook, object *shape) {
+		server.Register(path, &endpoint{hook: hook, object: object, budget: budget, refuse: func(err error) admission.Handler {
+			return admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Denied(err.Error()) })
+		}})
+	}
+	validate(ValidatePolicyPath, admission.WithValidator(scheme, PolicyValidator{Cluster: cluster, Cache: cache}), shapeOf[v1alpha1.RateLimitPolicy]())
+	validate(ValidatePoolPath, admission.WithValidator(scheme, PoolValidator{Pools: cache}), shapeOf[v1alpha1.ConcurrencyPool]())
+	validate(ValidateBudgetPath, admission.WithValidator(scheme, BudgetValidator{Cluster: cluster, Cache: cache}), shapeOf[v1alpha1.FederatedBudget]())
 }

@@ -36,11 +36,11 @@ func TestValidatorsKnowWhichClusterThisIs(t *testing.T) {
 		ValidateBudgetPath: {"FederatedBudget", b},
 	} {
 		tc.object.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(tc.kind))
-		hook, is := server.by[path].(*admission.Webhook)
+		served, is := server.by[path].(*endpoint)
 		if !is {
 			t.Fatalf("%s is answered by a %T", path, server.by[path])
 		}
-		response := hook.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		response := served.hook.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: encode(t, tc.object)},
 		}})
 		if !response.Allowed || len(response.Warnings) > 0 {
