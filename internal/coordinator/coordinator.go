@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -124,16 +125,24 @@ type Coordinator struct {
 	poolNotices   *notices
 	budgetNotices *notices
 	waiting       *waiting
+	turned        *turned
+	streams       *streams
+	strangers     int                  // connections without an authenticated stream that there is room for
 	present       atomic.Pointer[term] // nil while this process does not lead
 	listen        func(ctx context.Context, address string) (net.Listener, error)
 }
 
 // New returns a Coordinator that does nothing until Start.
 func New(config Config) *Coordinator {
-	waits := newWaiting()
+	waits, heap := newWaiting(), debug.SetMemoryLimit(-1)
+	m := newMetrics(config.Registerer, func() float64 { return float64(waits.len()) })
+	away := newTurned(m)
 	c := &Coordinator{
 		Config:        config,
-		metrics:       newMetrics(config.Registerer, func() float64 { return float64(waits.len()) }),
+		metrics:       m,
+		turned:        away,
+		streams:       newStreams(podsIn(heap), away),
+		strangers:     strangersIn(heap),
 		notices:       newNotices(),
 		poolNotices:   newNotices(),
 		budgetNotices: newNotices(),
@@ -142,6 +151,8 @@ func New(config Config) *Coordinator {
 			return new(net.ListenConfig).Listen(ctx, "tcp", address)
 		},
 	}
+	m.room.WithLabelValues("connections").Set(float64(c.strangers))
+	m.room.WithLabelValues("pods").Set(float64(c.streams.pods.most))
 	if config.Registerer != nil {
 		config.Registerer.MustRegister(versions{c})
 	}
@@ -159,13 +170,15 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for sidecars: %w", err)
 	}
-	server := c.newServer()
+	c.turned.logTo(log.FromContext(ctx).WithName("coordinator"))
+	entrance := newDoor(listener, c.strangers, c.turned)
+	server := c.newServer(entrance)
 	defer stopServer(server)
 	defer c.waiting.stop()
 	serving, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	go func() {
-		if err := server.Serve(listener); err != nil {
+		if err := server.Serve(entrance); err != nil {
 			fail(fmt.Errorf("serve sidecars: %w", err))
 		}
 	}()

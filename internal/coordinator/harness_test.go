@@ -80,6 +80,7 @@ func (l *leader) end() {
 // A sidecar is the other end of a session.
 type sidecar struct {
 	t      *testing.T
+	conn   *grpc.ClientConn
 	stream fleetpb.Fleet_ConnectClient
 	close  func()
 	next   uint64 // id of a lease request
@@ -101,9 +102,15 @@ func (id Identity) token() string {
 // dial opens a stream with the token and sends nothing.
 func (l *leader) dial(token string) *sidecar {
 	l.t.Helper()
+	return l.dialBy(token, l.listener.DialContext)
+}
+
+// dialBy does so over a connection that connect makes.
+func (l *leader) dialBy(token string, connect func(context.Context) (net.Conn, error)) *sidecar {
+	l.t.Helper()
 	conn, err := grpc.NewClient("passthrough:///fleet",
 		grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(64<<10),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.listener.DialContext(ctx) }),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return connect(ctx) }),
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "fleet"})))
 	if err != nil {
 		l.t.Fatal(err)
@@ -116,7 +123,7 @@ func (l *leader) dial(token string) *sidecar {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return &sidecar{t: l.t, stream: stream, close: func() { cancel(); _ = conn.Close(); synctest.Wait() }}
+	return &sidecar{t: l.t, conn: conn, stream: stream, close: func() { cancel(); _ = conn.Close(); synctest.Wait() }}
 }
 
 // connect opens a session and returns it after its welcome.

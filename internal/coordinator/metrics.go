@@ -20,6 +20,9 @@ type metrics struct {
 	sessions        prometheus.Gauge
 	closed          *prometheus.CounterVec
 	authentications *prometheus.CounterVec
+	connections     *prometheus.GaugeVec
+	turned          *prometheus.CounterVec
+	room            *prometheus.GaugeVec
 	leases          *prometheus.CounterVec
 	rejected        *prometheus.CounterVec
 	granted         prometheus.Counter
@@ -54,6 +57,19 @@ func newMetrics(r prometheus.Registerer, waits func() float64) *metrics {
 		authentications: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_coordinator_authentications_total", Help: "Tokens presented: accepted, refused, missing, limited (too many of one pod), or failed to be reviewed.",
 		}, []string{"result"}),
+		connections: f.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_coordinator_connections",
+			Help: "Open connections to the fleet's port: without a stream that is authenticated, with one whose token is in review, or authenticated.",
+		}, []string{"state"}),
+		turned: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_coordinator_turned_away_total",
+			Help: "Connections and streams that a bound of the fleet's port refused or ended: connections (too many without an authenticated stream), " +
+				"address (too many of those from one address), time (none was authenticated in time), pods (too many), namespace (ended for a pod of one that has fewer), pod (ended for a newer one of the pod).",
+		}, []string{"bound"}),
+		room: f.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_coordinator_room",
+			Help: "How many connections without an authenticated stream, and how many pods with streams, the memory of this replica has room for.",
+		}, []string{"of"}),
 		leases: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_coordinator_leases_total", Help: "Lease requests, by the reason of the answer; Error when no decision was reached.",
 		}, []string{"reason"}),

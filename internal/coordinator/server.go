@@ -12,12 +12,12 @@ import (
 )
 
 // newServer returns the server of the streams of sidecars while the process lives: those
-// that wait for it to lead, and those that are served by its term.
-func (c *Coordinator) newServer() *grpc.Server {
+// that wait for it to lead, and those that are served by its term. They come through the door.
+func (c *Coordinator) newServer(through *door) *grpc.Server {
 	config := c.TLS.Clone()
 	config.MinVersion = tls.VersionTLS13
 	server := grpc.NewServer(
-		grpc.Creds(credentials.NewTLS(config)),
+		grpc.Creds(through.handshakes(credentials.NewTLS(config))),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxConcurrentStreams(2), // the next while the last one ends
 		grpc.MaxRecvMsgSize(maxMessage),

@@ -30,10 +30,16 @@ func (c *Coordinator) receive(stream fleetpb.Fleet_ConnectServer) error {
 	if err != nil {
 		return err
 	}
-	first, err := firstMessage(stream)
+	defer visitorOf(stream.Context()).keep(authenticated)()
+	ctx, own, err := c.streams.enter(stream.Context(), id)
+	if err != nil {
+		return err
+	}
+	defer own.leave()
+	first, err := firstMessage(ctx, stream)
 	if err == nil && first.GetAwait() != nil {
-		if err = c.waiting.await(stream, id); err == nil {
-			first, err = firstMessage(stream)
+		if err = c.waiting.await(ctx, stream, id); err == nil {
+			first, err = firstMessage(ctx, stream)
 		}
 	}
 	if err != nil {
@@ -50,14 +56,16 @@ func (c *Coordinator) receive(stream fleetpb.Fleet_ConnectServer) error {
 	if t == nil {
 		return errParted
 	}
-	return t.serve(stream, id, hello)
+	own.serve()
+	return t.serve(ctx, stream, id, hello)
 }
 
-func (t *term) serve(stream fleetpb.Fleet_ConnectServer, id Identity, hello *fleetpb.Hello) error {
+// serve serves a session until it is closed, its stream breaks or ctx is done.
+func (t *term) serve(ctx context.Context, stream fleetpb.Fleet_ConnectServer, id Identity, hello *fleetpb.Hello) error {
 	if hello.GetTerm() > t.number {
 		return status.Errorf(codes.Unavailable, "the sidecar knows of term %d, this is %d", hello.GetTerm(), t.number)
 	}
-	ctx, stop := context.WithCancelCause(stream.Context())
+	ctx, stop := context.WithCancelCause(ctx)
 	s := newSession(id, hello, stop)
 	if err := t.enter(s); err != nil {
 		return err
@@ -77,8 +85,8 @@ func (t *term) serve(stream fleetpb.Fleet_ConnectServer, id Identity, hello *fle
 }
 
 // firstMessage returns the next message of a stream that has no session. The stream ends
-// when it does not come in time.
-func firstMessage(stream fleetpb.Fleet_ConnectServer) (*fleetpb.FromHolder, error) {
+// when it does not come in time or ctx is done.
+func firstMessage(ctx context.Context, stream fleetpb.Fleet_ConnectServer) (*fleetpb.FromHolder, error) {
 	type result struct {
 		m   *fleetpb.FromHolder
 		err error
@@ -93,9 +101,20 @@ func firstMessage(stream fleetpb.Fleet_ConnectServer) (*fleetpb.FromHolder, erro
 	select {
 	case <-late.C:
 		return nil, status.Error(codes.DeadlineExceeded, "hello did not come in time")
+	case <-ctx.Done():
+		return nil, endOf(ctx)
 	case r := <-first:
 		return r.m, r.err
 	}
+}
+
+// endOf returns why the context of a stream is done, as a status.
+func endOf(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if _, ok := status.FromError(cause); ok {
+		return cause
+	}
+	return status.FromContextError(ctx.Err()).Err()
 }
 
 // enter admits a session: it becomes the pod's only one.

@@ -83,6 +83,7 @@ func (r *TokenReviewer) Authenticate(ctx context.Context, token string) (Identit
 		return Identity{}, fmt.Errorf("%w: pod %s/%s", ErrCrowded, claim.Namespace, claim.Pod)
 	}
 	defer r.turns.end(claim.PodUID)
+	defer visitorOf(ctx).keep(inReview)()
 	select {
 	case r.reviews <- struct{}{}:
 		defer func() { <-r.reviews }()

@@ -1,10 +1,10 @@
 package coordinator
 
 import (
+	"context"
 	"sync"
 
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
@@ -24,8 +24,9 @@ func newWaiting() *waiting {
 	return &waiting{led: make(chan struct{}), stopped: make(chan struct{}), byPod: map[string]chan struct{}{}}
 }
 
-// await returns when this process leads and has sent that to the sidecar. The error is a status.
-func (w *waiting) await(stream fleetpb.Fleet_ConnectServer, id Identity) error {
+// await returns when this process leads and has sent that to the sidecar, or ctx is done. The
+// error is a status.
+func (w *waiting) await(ctx context.Context, stream fleetpb.Fleet_ConnectServer, id Identity) error {
 	replaced := w.enter(id.PodUID)
 	defer w.leave(id.PodUID, replaced)
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
@@ -38,8 +39,8 @@ func (w *waiting) await(stream fleetpb.Fleet_ConnectServer, id Identity) error {
 		return errParted
 	case <-replaced:
 		return errReplaced
-	case <-stream.Context().Done():
-		return status.FromContextError(stream.Context().Err()).Err()
+	case <-ctx.Done():
+		return endOf(ctx)
 	}
 }
 
