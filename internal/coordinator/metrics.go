@@ -64,7 +64,7 @@ func newMetrics(r prometheus.Registerer, waits func() float64) *metrics {
 		turned: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_coordinator_turned_away_total",
 			Help: "Connections and streams that a bound of the fleet's port refused or ended: connections (too many without an authenticated stream), " +
-				"address (too many of those from one address), time (none was authenticated in time), pods (too many), namespace (ended for a pod of one that has fewer), pod (ended for a newer one of the pod).",
+				"address (too many of those from one address), time (none was authenticated in time), pods (too many), namespace (ended for a pod of one that has fewer), pod (ended for a newer one of the pod). messages: a stream was read more slowly.",
 		}, []string{"bound"}),
 		room: f.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_coordinator_room",

@@ -20,6 +20,7 @@ const (
 	boundPods        portBound = "pods"
 	boundNamespace   portBound = "namespace"
 	boundPod         portBound = "pod"
+	boundMessages    portBound = "messages"
 )
 
 // turnedWhy says of each bound what happened, and the cure.
@@ -30,6 +31,7 @@ var turnedWhy = map[portBound]string{
 	boundPods:        "a pod was refused: there is no room for more pods, and no namespace has more of them. Raise the memory of the controller",
 	boundNamespace:   "the stream of a pod was ended for a pod of a namespace that has fewer. Raise the memory of the controller",
 	boundPod:         "a stream was ended: its pod opened another before it was served",
+	boundMessages:    "the stream of a pod is read more slowly: it sends too many messages. Look at what runs as its sidecar",
 }
 
 // turned counts what the bounds of the fleet's port turn away, and logs it at most once a

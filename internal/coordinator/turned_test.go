@@ -37,12 +37,12 @@ func TestABoundIsLoggedOnceAMinute(t *testing.T) {
 
 // TestEachBoundIsExplained: a line without a cause helps nobody.
 func TestEachBoundIsExplained(t *testing.T) {
-	for _, b := range []portBound{boundConnections, boundAddress, boundTime, boundPods, boundNamespace, boundPod} {
+	for _, b := range []portBound{boundConnections, boundAddress, boundTime, boundPods, boundNamespace, boundPod, boundMessages} {
 		if turnedWhy[b] == "" {
 			t.Errorf("bound %q is not explained", b)
 		}
 	}
-	if len(turnedWhy) != 6 {
-		t.Errorf("%d bounds are explained, want 6", len(turnedWhy))
+	if len(turnedWhy) != 7 {
+		t.Errorf("%d bounds are explained, want 7", len(turnedWhy))
 	}
 }

@@ -1,0 +1,54 @@
+package coordinator
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+func TestPace(t *testing.T) {
+	var p pace
+	now := time.Unix(0, 0)
+	for _, tc := range []struct {
+		pause time.Duration
+		free  int // messages that do not wait
+	}{
+		{0, messageRate}, {0, 0}, // each that waits counts, too
+		{paceBreak, int(messageRate*paceBreak/time.Second) - 2}, {time.Hour, messageRate},
+	} {
+		now = now.Add(tc.pause)
+		n := 0
+		for p.next(now) == 0 {
+			n++
+		}
+		if n != tc.free {
+			t.Errorf("%d messages do not wait after %s, want %d", n, tc.pause, tc.free)
+		}
+	}
+}
+
+// TestAPodThatSendsTooMuchWaits: its stream is read at the rate, and goes on.
+func TestAPodThatSendsTooMuchWaits(t *testing.T) {
+	p := limited("shop", 1, 10, limiter.Second)
+	withOne(t, p, func(t *testing.T, l *leader, s *sidecar) {
+		const seconds = 1
+		began := time.Now()
+		old := &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Acknowledge{Acknowledge: &fleetpb.Acknowledge{Version: "old"}}}
+		for range (1 + seconds) * messageRate {
+			s.send(old)
+		}
+		if r := s.lease(p, p.Limits[0]); r.GetGranted() != 1 {
+			t.Errorf("reply = %v, want a unit", r)
+		}
+		if took := time.Since(began); took < seconds*time.Second || took > (seconds+1)*time.Second {
+			t.Errorf("it took %s, want %d s", took, seconds)
+		}
+		if n := testutil.ToFloat64(l.metrics.turned.WithLabelValues(string(boundMessages))); n == 0 {
+			t.Error("nothing shows that the pod met the bound")
+		}
+	})
+}
