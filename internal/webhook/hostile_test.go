@@ -38,7 +38,7 @@ type text struct {
 func (x text) bytes() []byte {
 	var b bytes.Buffer
 	repeat := func(part string, n int) {
-		for i := 0; i < n && b.Len() < maxReview+1<<20; i++ {
+		for i := 0; i < n && part != "" && b.Len() < maxReview+1<<20; i++ {
 			b.WriteString(strings.ReplaceAll(part, "#", strconv.Itoa(i)))
 		}
 	}
