@@ -13,20 +13,21 @@ import (
 const keptBytes = 4 << 10
 
 // A body is that of a request to the app. It can be sent over another connection as long
-// as all that was read of it for the first is kept. net/http asks for that when nothing of
-// the request was written, or when it does no harm twice. One reads at a time.
+// as all that was read of it for the first is kept; see sending.lost. One reads at a time.
 type body struct {
 	io.ReadCloser
-	client  io.Closer   // what the client sends over HTTP/2; nil over HTTP/1
-	reads   interrupter // what it sends over HTTP/1; nil over HTTP/2
-	ended   func() bool // whether the client has left, or what it sent is malformed
-	trailer http.Header // complete when all was read
-	passes  bool        // trailers with underscores in their names
-	kept    []byte      // all that was read
-	read    int         // of what is kept
-	lost    atomic.Bool // more was read than is kept
-	over    atomic.Bool // a read came to its end, or failed
-	left    atomic.Bool // by the app, before that and before it answered
+	client  io.Closer                  // what the client sends over HTTP/2; nil over HTTP/1
+	reads   interrupter                // what it sends over HTTP/1; nil over HTTP/2
+	ended   func() bool                // whether the client has left, or what it sent is malformed
+	trailer http.Header                // complete when all was read
+	passes  bool                       // trailers with underscores in their names
+	kept    []byte                     // all that was read
+	read    int                        // of what is kept
+	lost    atomic.Bool                // more was read than is kept
+	over    atomic.Bool                // a read came to its end, or failed
+	left    atomic.Bool                // by the app, before that and before it answered
+	again   atomic.Bool                // it may be sent over another connection, whatever of it was written
+	late    atomic.Pointer[time.Timer] // ends its read; nil unless its connection has ended
 }
 
 // An interrupter ends a read that goes on, so that the next one fails, too.
@@ -109,9 +110,26 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// abandon ends a read of a body that is not sent on. A connection that was closed on account
-// of the client is not one that the app has left.
+// abandon ends a read of a body that is not sent on. One that may be sent again gets a moment
+// more: its rest is mostly on its way, and the read cannot be taken up again.
 func (b *body) abandon() {
+	if b.again.Load() && !b.lost.Load() {
+		b.late.Store(time.AfterFunc(lastRead, b.leave))
+		return
+	}
+	b.leave()
+}
+
+// stay says that the body is sent on, or of no use any more.
+func (b *body) stay() {
+	if late := b.late.Swap(nil); late != nil {
+		late.Stop()
+	}
+}
+
+// leave ends the read. A connection that was closed on account of the client is not one that
+// the app has left.
+func (b *body) leave() {
 	if b.reads != nil && !b.over.Load() && !b.ended() {
 		b.left.Store(true)
 		b.reads.interrupt()
@@ -121,7 +139,8 @@ func (b *body) abandon() {
 // settle says that the request was answered, so that its body is not sent again.
 func (b *body) settle() { b.lost.Store(true) }
 
-// lastRead is how long the end of an answer waits for a read of the request's body.
+// lastRead is how long the end of an answer, or of a connection that had none, waits for a
+// read of the request's body.
 const lastRead = 50 * time.Millisecond
 
 // An inbound is the body of a request over HTTP/1.1 that may be answered while it is read.

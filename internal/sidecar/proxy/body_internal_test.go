@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // A source is a body that says whether it was closed.
@@ -61,6 +63,46 @@ func TestABodyIsSentAgainAsLongAsAllOfItIsKept(t *testing.T) {
 			if err != nil || string(got) != whole[:tc.size] {
 				t.Errorf("%d bytes, %v, want the %d of the whole", len(got), err, tc.size)
 			}
+		})
+	}
+}
+
+// reading is a read that goes on, and notes when it is ended.
+type reading struct{ ended []time.Time }
+
+func (r *reading) interrupt() { r.ended = append(r.ended, time.Now()) }
+
+// TestTheRestOfABodyHasAMomentToCome when it would be sent over another connection.
+func TestTheRestOfABodyHasAMomentToCome(t *testing.T) {
+	for name, tc := range map[string]struct {
+		again, lost bool
+		then        func(*body)
+		ends        bool
+		after       time.Duration
+	}{
+		"of a body that is sent once":               {ends: true},
+		"of a body of which more was sent":          {again: true, lost: true, ends: true},
+		"that does not come":                        {again: true, ends: true, after: lastRead},
+		"that comes":                                {again: true, then: func(b *body) { b.over.Store(true) }},
+		"of a body that another connection carries": {again: true, then: (*body).stay},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r reading
+				b := &body{reads: &r, ended: func() bool { return false }}
+				b.again.Store(tc.again)
+				b.lost.Store(tc.lost)
+				begin := time.Now()
+				b.abandon()
+				if tc.then != nil {
+					tc.then(b)
+				}
+				<-time.After(time.Minute)
+				synctest.Wait()
+				if len(r.ended) > 0 != tc.ends || tc.ends && r.ended[0].Sub(begin) != tc.after || b.left.Load() != tc.ends {
+					t.Errorf("the read is ended at %v, want %v after %v", r.ended, tc.after, begin)
+				}
+			})
 		})
 	}
 }

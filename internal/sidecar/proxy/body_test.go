@@ -66,6 +66,47 @@ func TestAnAppThatLeavesInTheMiddleOfABodyIsABadGateway(t *testing.T) {
 	}
 }
 
+// TestAnAppThatLeavesAConnectionThatServedOthersIsABadGateway soon, also where the request would
+// be sent again if all of it had come.
+func TestAnAppThatLeavesAConnectionThatServedOthersIsABadGateway(t *testing.T) {
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost} {
+		for name, body := range map[string]string{
+			"in chunks":           "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n",
+			"of a known length":   "Content-Length: 34\r\n\r\nab",
+			"larger than is kept": "Content-Length: 34000\r\n\r\n" + strings.Repeat("a", 20_000),
+		} {
+			t.Run(method+", "+name, func(t *testing.T) {
+				var served atomic.Int64
+				app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					_, _ = r.Body.Read(make([]byte, 1))
+					if served.Add(1) == 1 {
+						return
+					}
+					if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+						_ = conn.Close()
+					}
+				}))
+				defer app.Close()
+				conn, in := connect(t, framed(t, newProxy(t, strings.TrimPrefix(app.URL, "http://"), noPool{}, decider(admit))))
+				write(t, conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab")
+				if res := read(t, in); res.StatusCode != http.StatusOK {
+					t.Fatalf("the first is answered with %s", res.Status)
+				}
+				write(t, conn, method+" / HTTP/1.1\r\nHost: a\r\n"+body)
+				if res := read(t, in); res.StatusCode != http.StatusBadGateway {
+					t.Fatalf("answered with %s", res.Status)
+				}
+				if c, err := in.ReadByte(); !errors.Is(err, io.EOF) {
+					t.Errorf("then read %q, %v, want the end", c, err)
+				}
+				if n := served.Load(); n != 2 {
+					t.Errorf("%d requests reached the app, want 2", n)
+				}
+			})
+		}
+	}
+}
+
 // TestAnAnswerThatIsBrokenOffEndsTheConnection though its client sends no more of the body
 // before it has the answer.
 func TestAnAnswerThatIsBrokenOffEndsTheConnection(t *testing.T) {

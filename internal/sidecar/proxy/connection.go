@@ -36,6 +36,7 @@ type connection struct {
 	net.Conn
 	begins atomic.Bool          // the next write begins a request
 	wrote  atomic.Bool          // some of the request that began last
+	spoke  atomic.Bool          // the app, since that began
 	closed atomic.Bool          // by this side
 	sends  atomic.Pointer[body] // what ends with the connection; nil for nothing
 	answer answerHead           // while sends is set, of the goroutine that reads
@@ -45,16 +46,19 @@ var errClosedByApp = errors.New("the app has closed the connection")
 
 // A sending is one request on its way over a connection.
 type sending struct {
-	body *body                      // of it
-	once bool                       // it may not be sent again, whatever the connection served before
-	over atomic.Pointer[connection] // if that served others before
-	by   atomic.Pointer[connection]
+	body  *body                      // of it
+	again bool                       // it does no harm twice
+	over  atomic.Pointer[connection] // if that served others before
+	by    atomic.Pointer[connection]
 }
 
-// of returns r so that the connection that it goes over is notified when it begins.
+// of returns r so that the connection that it goes over is notified when it begins, and so that
+// net/http does not send it again itself: it would as often as there are connections.
 func (s *sending) of(r *http.Request) *http.Request {
 	trace := httptrace.ClientTrace{GotConn: s.begin} // of this request alone: WithClientTrace writes to it
-	return r.WithContext(httptrace.WithClientTrace(r.Context(), &trace))
+	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &trace))
+	r.GetBody = nil
+	return r
 }
 
 func (s *sending) begin(got httptrace.GotConnInfo) {
@@ -64,11 +68,13 @@ func (s *sending) begin(got httptrace.GotConnInfo) {
 	}
 	c.begins.Store(true)
 	c.wrote.Store(false)
+	c.spoke.Store(false)
 	s.by.Store(c)
-	if !got.Reused || s.once {
-		c.answer = answerHead{}
-		c.sends.Store(s.body)
+	if s.body != nil {
+		s.body.again.Store(got.Reused && s.again)
 	}
+	c.answer = answerHead{}
+	c.sends.Store(s.body)
 	if got.Reused {
 		s.over.Store(c)
 	} else {
@@ -78,18 +84,22 @@ func (s *sending) begin(got httptrace.GotConnInfo) {
 
 // ended says that no caller waits for an answer any more.
 func (s *sending) ended() {
-	if c := s.by.Load(); c != nil {
+	if c := s.by.Load(); c != nil && s.body != nil {
 		c.sends.CompareAndSwap(s.body, nil)
+		s.body.stay()
 	}
 }
 
-// notBegun reports whether a connection that served others before failed, and nothing of
-// the request was written. net/http does not report that when it saw the connection
-// being closed in the very moment in which it was chosen.
-func (s *sending) notBegun() bool {
+// lost reports whether a connection that served others before failed, and the request may go
+// over another one: nothing of it was written, or it does no harm twice and the app has said
+// nothing.
+func (s *sending) lost() bool {
 	c := s.over.Load()
-	return c != nil && c.begins.Load()
+	return c != nil && (!c.wrote.Load() || s.again && !c.spoke.Load())
 }
+
+// begun reports whether something of the request was written.
+func (s *sending) begun() bool { return s.by.Load().wrote.Load() }
 
 // Write implements net.Conn.
 func (c *connection) Write(p []byte) (int, error) {
@@ -108,8 +118,11 @@ func (c *connection) Write(p []byte) (int, error) {
 // more of the body: it may close the connection, and the answer is good.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if n > 0 && c.sends.Load() != nil && c.answer.ends(p[:n]) {
-		c.sends.Store(nil)
+	if n > 0 {
+		c.spoke.Store(true)
+		if c.sends.Load() != nil && c.answer.ends(p[:n]) {
+			c.sends.Store(nil)
+		}
 	}
 	return n, err //nolint:wrapcheck // of the connection
 }

@@ -87,7 +87,7 @@ func TestAConnectionIsLookedAfterWhereARequestBegins(t *testing.T) {
 
 	var s sending
 	s.begin(httptrace.GotConnInfo{Conn: c})
-	if s.notBegun() {
+	if s.lost() {
 		t.Error("who has a connection of its own would send it over another")
 	}
 	if err := write("the head"); err != nil {
@@ -106,14 +106,14 @@ func TestAConnectionIsLookedAfterWhereARequestBegins(t *testing.T) {
 		t.Errorf("a request that goes on: %v", err)
 	}
 	s.begin(httptrace.GotConnInfo{Conn: c, Reused: true})
-	if !s.notBegun() {
+	if !s.lost() {
 		t.Error("a request of which nothing was written counts as begun")
 	}
 	if err := write("the head"); !errors.Is(err, errClosedByApp) {
 		t.Errorf("a request that begins: %v, want that the app has closed the connection", err)
 	}
-	if s.notBegun() {
-		t.Error("a request that was written counts as not begun")
+	if !s.lost() {
+		t.Error("a request counts as begun that was not written, because the app has closed the connection")
 	}
 }
 

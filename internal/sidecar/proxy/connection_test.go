@@ -100,6 +100,7 @@ func TestARequestThatTheAppMayHaveBegunIsNotSentAgain(t *testing.T) {
 		"POST without a body":  {http.MethodPost, ""},
 		"POST with a body":     {http.MethodPost, "hello"},
 		"GET with a long body": {http.MethodGet, long},
+		"PUT with a long body": {http.MethodPut, long},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := serveBy(t, func(c net.Conn, nth int) bool {
@@ -121,5 +122,35 @@ func TestARequestThatTheAppMayHaveBegunIsNotSentAgain(t *testing.T) {
 				t.Errorf("the app began %d requests, want 2", n)
 			}
 		})
+	}
+}
+
+// TestARequestThatDoesNoHarmTwiceIsSentAgain has the app read a request over a connection that
+// served another one, and close it.
+func TestARequestThatDoesNoHarmTwiceIsSentAgain(t *testing.T) {
+	for _, method := range []string{http.MethodGet, http.MethodOptions, http.MethodPut, http.MethodDelete} {
+		for _, body := range []string{"", "hello"} {
+			t.Run(method+" "+body, func(t *testing.T) {
+				app := serveBy(t, func(c net.Conn, nth int) bool {
+					if nth == 1 {
+						_, _ = io.WriteString(c, fine)
+					}
+					return nth == 1
+				})
+				url := "http://" + inFront(t, app.Addr().String(), admit)
+				c := client(t, false)
+				for n := range 2 {
+					res, _ := do(t, c, newRequest(t, method, url, strings.NewReader(body)))
+					if res.StatusCode != http.StatusOK {
+						t.Fatalf("request %d: got %d", n, res.StatusCode)
+					}
+					for range n + 1 { // the second one comes twice
+						if seen := <-app.bodies; seen != body {
+							t.Errorf("request %d has the body %q at the app", n, seen)
+						}
+					}
+				}
+			})
+		}
 	}
 }

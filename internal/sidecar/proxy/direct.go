@@ -41,30 +41,41 @@ func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Write(head); err != nil {
 		return nil, err //nolint:wrapcheck // as of an http.Transport
 	}
+	fresh := false
 	for ctx := r.Context(); ; {
-		l, err := d.send(ctx, head.Bytes())
+		l, err := d.send(ctx, head.Bytes(), fresh)
 		switch {
 		case err == nil:
 			return l.receive(r)
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case l == nil || !l.used || !errors.Is(err, errNothingSent) && !replayable(r):
+		case l == nil || !l.used:
+			return nil, err
+		case errors.Is(err, errNothingSent):
+		case replayable(r):
+			fresh = true // it is sent again once
+		default:
 			return nil, err
 		}
 	}
 }
 
-// sendWhole sends a request by the other way, and again as long as nothing of it was
-// written over a connection that the app has closed.
+// sendWhole sends a request by the other way, and again as long as it was lost to a
+// connection that the app has closed, and all that was read of its body is kept. One that the
+// app may have begun is sent again once.
 func (d *direct) sendWhole(r *http.Request) (*http.Response, error) {
-	for {
-		s := sending{once: !replayable(r)}
+	for again := replayable(r); ; {
+		s := sending{again: again}
 		s.body, _ = r.Body.(*body)
 		res, err := d.rest.RoundTrip(s.of(r))
 		s.ended()
-		if err == nil || !s.notBegun() || r.GetBody == nil || r.Context().Err() != nil {
+		if err == nil || !s.lost() || r.GetBody == nil || r.Context().Err() != nil {
 			return res, err //nolint:wrapcheck // of the other way
 		}
+		if _, broken := errors.AsType[*bodyError](err); broken {
+			return nil, err //nolint:wrapcheck // of the other way
+		}
+		again = again && !s.begun()
 		body, lost := r.GetBody()
 		if lost != nil {
 			return nil, err //nolint:wrapcheck // of the other way
@@ -81,11 +92,14 @@ var heads = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // send sends a request over an idle connection or a new one, which it returns when it is
 // open, and waits for the answer to begin.
-func (d *direct) send(ctx context.Context, head []byte) (*link, error) {
+func (d *direct) send(ctx context.Context, head []byte, fresh bool) (*link, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	l := d.idle.take()
+	var l *link
+	if !fresh {
+		l = d.idle.take()
+	}
 	if l == nil {
 		conn, err := d.dial(ctx, "tcp", d.target)
 		if err != nil {
@@ -97,11 +111,11 @@ func (d *direct) send(ctx context.Context, head []byte) (*link, error) {
 }
 
 // replayable reports whether a request may be sent again when a connection that served
-// others before ended without an answer. As for http.Transport, it may when it does no
-// harm twice, or when its sender says so.
+// others before ended without an answer: when it does no harm twice by its method (RFC 9110,
+// section 9.2.2), or when its sender says so.
 func replayable(r *http.Request) bool {
 	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
 		return true
 	}
 	return r.Header["Idempotency-Key"] != nil || r.Header["X-Idempotency-Key"] != nil

@@ -55,9 +55,11 @@ func (s *script) talk(c net.Conn, n int, answer func(net.Conn, int) bool) {
 		s.over <- struct{}{}
 	}()
 	for in := bufio.NewReader(c); ; {
-		if _, err := http.ReadRequest(in); err != nil {
+		r, err := http.ReadRequest(in)
+		if err != nil {
 			return
 		}
+		_, _ = io.Copy(io.Discard, r.Body)
 		s.begun <- n
 		if !answer(c, len(s.begun)) {
 			return
@@ -366,10 +368,50 @@ func TestTheHeaderOfAnAnswerIsBounded(t *testing.T) {
 	}
 }
 
+// TestARequestThatEndsConnectionsIsSentTwice, and no more: the next app would close them, too.
+func TestARequestThatEndsConnectionsIsSentTwice(t *testing.T) {
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete} {
+		for _, body := range []string{"", "hello"} {
+			t.Run(method+" "+body, func(t *testing.T) {
+				app := play(t, func(c net.Conn, request int) bool { return request <= 2 && say(fine)(c, 0) })
+				d := toward(t, app.address)
+				send := func() (*http.Response, error) {
+					r := request(t, t.Context(), method, app.address)
+					if body != "" {
+						r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+						sendAgain(r, r, false)
+					}
+					return d.RoundTrip(r)
+				}
+				var open [2]*http.Response // over a connection each
+				for i := range open {
+					res, err := send()
+					if err != nil {
+						t.Fatal(err)
+					}
+					open[i] = res
+				}
+				for _, res := range open {
+					_, _ = io.Copy(io.Discard, res.Body)
+					_ = res.Body.Close()
+				}
+				if res, err := send(); err == nil {
+					t.Errorf("got %s, want an error", res.Status)
+					_ = res.Body.Close()
+				}
+				if n := len(app.begun) - len(open); n != 2 {
+					t.Errorf("it came %d times, want 2", n)
+				}
+			})
+		}
+	}
+}
+
 // refusing is a transport whose first connections the app closes before anything is written.
 type refusing struct {
 	times int
 	begun bool // something was written of each
+	spoke bool // and the app began to answer
 	tries int
 	body  string // of the last request
 }
@@ -388,28 +430,31 @@ func (f *refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	c := &connection{}
 	httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Conn: c, Reused: true})
-	if f.begun {
-		c.begins.Store(false)
-	}
+	c.wrote.Store(f.begun)
+	c.spoke.Store(f.spoke)
 	return nil, errClosedByApp
 }
 
-func TestARequestOfWhichNothingWasWrittenIsSentAgain(t *testing.T) {
+// TestALostRequestIsSentAgain when nothing of it was written, or it does no harm twice.
+func TestALostRequestIsSentAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
-		app   refusing
-		body  string
-		tries int
-		ok    bool
+		app          refusing
+		method, body string
+		tries        int
+		ok           bool
 	}{
-		"over the next connection":       {refusing{times: 1}, "whole", 2, true},
-		"as often as it takes":           {refusing{times: 5}, "whole", 6, true},
-		"not what was begun":             {refusing{times: 1, begun: true}, "whole", 1, false},
-		"not what is no longer known of": {refusing{times: 1}, strings.Repeat("long", keptBytes), 1, false},
+		"over the next connection":       {refusing{times: 1}, http.MethodPost, "whole", 2, true},
+		"as often as it takes":           {refusing{times: 5}, http.MethodPost, "whole", 6, true},
+		"not what was begun":             {refusing{times: 1, begun: true}, http.MethodPost, "whole", 1, false},
+		"what does no harm twice":        {refusing{times: 1, begun: true}, http.MethodPut, "whole", 2, true},
+		"but only once":                  {refusing{times: 2, begun: true}, http.MethodPut, "whole", 2, false},
+		"not what is being answered":     {refusing{times: 1, begun: true, spoke: true}, http.MethodPut, "whole", 1, false},
+		"not what is no longer known of": {refusing{times: 1}, http.MethodPut, strings.Repeat("long", keptBytes), 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := toward(t, "app")
 			d.rest = &tc.app
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://app/", io.NopCloser(strings.NewReader(tc.body)))
+			r, err := http.NewRequestWithContext(t.Context(), tc.method, "http://app/", io.NopCloser(strings.NewReader(tc.body)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,5 +5,6 @@
 // body and ask for no other protocol go the direct way, which hands them to no other
 // goroutine; the others go through an http.Transport. Both write the same bytes and hold
 // the same bounds. Both send a request again over another connection when nothing of it was
-// written, or when the app closed one that served others before, and it does no harm twice.
+// written. When the app closed one that served others before and said nothing, they send it
+// again once if it does no harm twice.
 package proxy
