@@ -70,6 +70,7 @@ func snapshot(address string, withPool bool) policy.Snapshot {
 			Mode: policy.Leased, Size: policy.Adaptive, Batch: 1000, Min: 1, Max: 1_000_000, LowWater: 20, Expiry: policy.Coupled,
 		},
 		OnStoreUnavailable: policy.Allow, // suites ask for answers of an app, on a busy machine too
+		Response:           policy.Response{Quota: policy.OnRejection, StatusCode: http.StatusTooManyRequests, Body: policy.ProblemJSON},
 		Limits:             []policy.Limit{{Name: "all", Rates: []limiter.Rate{{Limit: plenty, Window: 5 * limiter.Second}}}},
 	}}}
 	if withPool {

@@ -71,7 +71,7 @@ func (a *App) Run(ctx context.Context, p *Plan, address string) (Seen, error) {
 	a.mu.Unlock()
 	defer stop()
 	err := r.client(address)
-	r.await("the app's side of a request", func() bool { return r.serving == 0 })
+	r.await("the app's side of a request", func() bool { return r.serving == 0 && r.explained() })
 	a.mu.Lock()
 	delete(a.runs, token)
 	a.mu.Unlock()
@@ -97,9 +97,25 @@ func (a *App) serve(conn net.Conn) {
 			return
 		}
 		r, i := a.find(m)
-		if r == nil || !r.serve(conn, in, m, i) {
+		if r == nil {
 			return
 		}
+		if !r.serve(conn, in, m, i) {
+			a.lose(in)
+			return
+		}
+	}
+}
+
+// lose notes a request that comes over a connection that this side has ended. Its sender has
+// not seen the end yet, and another client of a proxy may have sent it.
+func (a *App) lose(in *bufio.Reader) {
+	m, err := reader{in: in}.head()
+	if err != nil {
+		return
+	}
+	if r, i := a.find(m); r != nil {
+		r.note(func() { r.seen.Lost[i]++ })
 	}
 }
 

@@ -93,12 +93,15 @@ func (r *run) request(conn net.Conn, i int) error {
 	slices.Sort(offsets)
 	return split(conn, wire, offsets, func(at int) bool {
 		if q.expects && at == head && !r.goesOn(i) {
+			r.await("the answer to a body that is not wanted", r.answered(i))
 			return false
 		}
 		if q.answer.start == hastily && at == head && !r.await("a hasty answer", r.answered(i)) {
 			return false
 		}
-		return at < head || !slices.Contains(looks, at) || r.await("what the client sent", func() bool { return r.over || r.has(i, q.bodyAt(at-head))() })
+		return at < head || !slices.Contains(looks, at) || r.await("what the client sent", func() bool {
+			return r.over || r.has(i, q.bodyAt(at-head))() || r.seen.Lost[i] > 0 && r.answered(i)()
+		})
 	})
 }
 

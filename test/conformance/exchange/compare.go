@@ -12,7 +12,10 @@ import (
 // directly, but for the differences that docs/proxy.md names. app is the address of the app.
 // Without a proxy there are none that anything names.
 func (p *Plan) Compare(direct, through Seen, app string, proxied bool) []string {
-	c := &comparison{plan: p, app: app, proxied: proxied}
+	c := &comparison{plan: p, app: app, proxied: proxied, lost: make([]bool, len(p.requests))}
+	for i := range c.lost {
+		c.lost[i] = proxied && through.Lost[i] > 0 && !p.requests[i].repeats() && unanswered(at(through.Answers, i))
+	}
 	for _, what := range direct.Late {
 		c.differ("directly somebody waits in vain for %s", what)
 	}
@@ -40,6 +43,7 @@ type comparison struct {
 	plan        *Plan
 	app         string
 	proxied     bool
+	lost        []bool // requests that the proxy cannot send again
 	differences []string
 }
 
@@ -63,9 +67,9 @@ func (c *comparison) request(i int, direct, through []*Message) {
 		c.differ("directly request %d comes %d times", i, len(direct))
 	case len(direct) == 0 && len(through) > 0:
 		c.differ("request %d reaches the app, and is not sent", i)
-	case len(direct) > 0 && len(through) == 0 && !c.afterHasty(i) && c.plan.end.how < leaves:
+	case len(direct) > 0 && len(through) == 0 && !c.lost[i] && !c.afterEnd(i) && c.plan.end.how < leaves:
 		c.differ("request %d does not reach the app", i)
-	case len(through) > 1 && !q.again():
+	case len(through) > 2, len(through) > 1 && !q.again():
 		c.differ("request %d reaches the app %d times", i, len(through))
 	}
 	if len(direct) == 0 {
@@ -140,13 +144,29 @@ func (q *request) whole() []byte { return []byte(strings.Join(q.parts, "")) }
 // again reports whether a request may be sent twice: the app ended the connection that it
 // came over without an answer.
 func (q *request) again() bool {
-	return q.answer.end <= cutHead && q.answer.end >= silent && slices.Contains([]string{"GET", "HEAD", "OPTIONS", "TRACE"}, q.method)
+	return q.answer.end == silent && !q.expects && slices.Contains(idempotent, q.method)
 }
 
-// afterHasty reports whether the connection may have ended before a request: behind an answer
-// that ended before its request's body.
-func (c *comparison) afterHasty(i int) bool {
-	return c.proxied && slices.ContainsFunc(c.plan.requests[:i], func(q request) bool { return q.answer.start == hastily })
+// repeats reports whether a request is sent again that was lost to a connection that the app
+// had ended: it does no harm twice, and has no body. A body may come too late for that.
+func (q *request) repeats() bool {
+	return slices.Contains(idempotent, q.method) && q.framing != byChunks && size(q.parts) == 0
+}
+
+var idempotent = []string{"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"}
+
+// afterEnd reports whether the connection may have ended before a request: behind an answer
+// that ended before its request's body, be it one of the proxy.
+func (c *comparison) afterEnd(i int) bool {
+	if !c.proxied {
+		return false
+	}
+	for j := range c.plan.requests[:i] {
+		if q := &c.plan.requests[j]; q.answer.start == hastily || c.lost[j] && q.framing != unframed {
+			return true
+		}
+	}
+	return false
 }
 
 // answers compares what the client received in answer to a request.
@@ -156,6 +176,9 @@ func (c *comparison) answers(i int, direct, through []*Message) {
 			return nil
 		}
 		return all[len(all)-1]
+	}
+	if c.lost[i] {
+		return
 	}
 	want, got := final(direct), final(through)
 	last := i == c.plan.last()
@@ -172,7 +195,7 @@ func (c *comparison) answers(i int, direct, through []*Message) {
 	case want == nil:
 		c.instead(i, got)
 		return
-	case got == nil && (c.afterHasty(i) || c.proxied && want.State == Cut && len(want.Body) == 0):
+	case got == nil && (c.afterEnd(i) || c.proxied && want.State == Cut && len(want.Body) == 0):
 		return
 	case got == nil:
 		c.differ("answer %d does not come, want %q", i, want.Start)
@@ -230,7 +253,7 @@ func (c *comparison) end(direct, through Seen) {
 	if c.plan.end.how >= leaves || direct.End == through.End {
 		return
 	}
-	if direct.End == "left" && c.plan.requests[c.plan.last()].answer.end == keeps && !c.afterHasty(len(c.plan.requests)) { // the app would have gone on
+	if direct.End == "left" && c.plan.requests[c.plan.last()].answer.end == keeps && !c.afterEnd(len(c.plan.requests)) { // the app would have gone on
 		c.differ("the connection is %s, and the app kept it", through.End)
 	}
 }

@@ -36,6 +36,6 @@ func (s Seen) String() string {
 	}
 	show("request", s.Requests)
 	show("answer", s.Answers)
-	fmt.Fprintf(&b, "\n  ended: %s, late: %q", s.End, s.Late)
+	fmt.Fprintf(&b, "\n  lost: %v, ended: %s, late: %q", s.Lost, s.End, s.Late)
 	return b.String()
 }

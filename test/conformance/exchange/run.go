@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -16,6 +17,7 @@ type Seen struct {
 	Requests [][]*Message // by their place in the plan; more than one when a request was sent again
 	Answers  [][]*Message // each behind those that are informational
 	End      string       // how the connection of the client ended: by the app, or by the client itself
+	Lost     []int        // requests, by their place in the plan, over connections that the app had ended
 	Late     []string     // what one side waited for in vain
 }
 
@@ -38,6 +40,7 @@ func newRun(ctx context.Context, p *Plan, token string) (r *run, stop func()) {
 	r = &run{plan: p, token: token, done: ctx}
 	r.changed = sync.NewCond(&r.mu)
 	r.seen.Requests = make([][]*Message, len(p.requests))
+	r.seen.Lost = make([]int, len(p.requests))
 	r.seen.Answers = make([][]*Message, 1, len(p.requests))
 	wake := context.AfterFunc(ctx, func() { r.note(func() {}) })
 	return r, func() { wake(); cancel() }
@@ -112,6 +115,22 @@ func (r *run) answered(i int) func() bool {
 		final := r.seen.Answers[i][len(r.seen.Answers[i])-1]
 		return final.status() >= 200 && final.State > InBody
 	}
+}
+
+// explained reports whether the app has each request that was answered with 502, or has seen it
+// lost: it may be late to see that.
+func (r *run) explained() bool {
+	for i, sent := range r.seen.Requests {
+		if unanswered(at(r.seen.Answers, i)) && len(sent) == 0 && r.seen.Lost[i] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// unanswered reports whether a client was answered that the app has not answered.
+func unanswered(all []*Message) bool {
+	return len(all) > 0 && all[len(all)-1].status() == http.StatusBadGateway
 }
 
 // split writes data in parts, which end at the offsets. After each of them, and at the end, it

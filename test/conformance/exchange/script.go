@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -55,6 +56,9 @@ func (s *side) answer() bool {
 		return false
 	}
 	if a.end == cutBody {
+		for a.parts[len(parts)-1] == "" { // without these the answer would be whole
+			parts = parts[:len(parts)-1]
+		}
 		parts, last = parts[:len(parts)-1], ""
 	}
 	stream, offsets, got := head, []int{len(head)}, map[int]int{len(head): 0}
@@ -100,8 +104,15 @@ func (s *side) write(data string, offsets []int, reached func(int) bool) bool {
 	return split(s.conn, data, offsets, reached) == nil
 }
 
-// end ends the connection.
-func (s *side) end() { _ = s.conn.Close() }
+// end ends the connection. One that the other side may use again goes on being read, to see
+// whether it does so before it sees the end.
+func (s *side) end() {
+	if s.plan.answer.end == closesMutely {
+		_ = s.conn.(*net.TCPConn).CloseWrite()
+		return
+	}
+	_ = s.conn.Close()
+}
 
 func (i *interim) encode() string {
 	var b strings.Builder
