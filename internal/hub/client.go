@@ -84,7 +84,7 @@ func (c *Client) Close() { c.release() }
 func (c *connection) misunderstood(err error) error {
 	return &RefusedError{
 		Endpoint: c.endpoint, Reason: Invalid,
-		Message: "the answer is not one that a hub gives, run the same version of Weir in both clusters: " + err.Error(),
+		Message: "the answer is not one that a hub gives: run the same version of Weir in both clusters", Cause: err,
 	}
 }
 

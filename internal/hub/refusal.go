@@ -31,10 +31,19 @@ const (
 type RefusedError struct {
 	Endpoint string // of the hub
 	Reason   Reason
-	Message  string // a sentence that names the cure
+	Message  string // a sentence of this project that names the cure; nothing that the hub sent
+	Cause    error  // what the hub sent, for logs alone; nil when that was nothing
 }
 
 // Error names the hub, and what to do.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("hub %s: %s: %s", e.Endpoint, e.Reason, e.Message)
+}
+
+// Detailed returns the text with what the hub sent, for logs.
+func (e *RefusedError) Detailed() string {
+	if e.Cause == nil {
+		return e.Error()
+	}
+	return e.Error() + ": " + e.Cause.Error()
 }

@@ -16,7 +16,10 @@ import (
 
 // A verdict is why the last attempt to connect was refused by either side, as opposed to
 // one that failed. gRPC calls both unavailable.
-type verdict struct{ last atomic.Pointer[error] }
+type verdict struct {
+	last   atomic.Pointer[error]
+	failed atomic.Pointer[error] // why the last attempt failed in whatever way; nil when it did not
+}
 
 // refused returns why the hub cannot be talked to until somebody changes something; nil
 // when that is not known.
@@ -34,8 +37,9 @@ func (c *connection) refused() error {
 		out.Message = "it refuses the certificate (" + alert(*last) + "): " + copySecret(c.member())
 	default:
 		out.Reason = Untrusted
-		out.Message = "its certificate is not accepted (" + (*last).Error() + "): let --federation-sans of its controller name the host of the endpoint, and copy Secret " +
+		out.Message = unreached(*last) + "; let --federation-sans of its controller name the host of the endpoint, and copy Secret " +
 			MemberPrefix + c.member() + " again if it is another hub"
+		out.Cause = *last
 	}
 	return out
 }
@@ -65,12 +69,14 @@ func (v *verdict) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		v.last.Store(nil)
+		v.failed.Store(&err)
 	}
 	return conn, err
 }
 
-// note remembers err if it is a refusal.
+// note remembers why a handshake failed, and whether that is a refusal.
 func (v *verdict) note(err error) {
+	v.failed.Store(&err)
 	untrusted := (*tls.CertificateVerificationError)(nil)
 	if errors.As(err, &untrusted) || alert(err) != "" {
 		v.last.Store(&err)
@@ -99,6 +105,7 @@ func (w *witness) ClientHandshake(ctx context.Context, authority string, raw net
 		w.verdict.note(err)
 		return nil, nil, errors.Join(err, conn.Close())
 	}
+	w.verdict.failed.Store(nil)
 	return accepted, info, nil
 }
 

@@ -2,9 +2,13 @@ package hub
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -15,6 +19,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/federationpb"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 var everyCommand = []ledger.Command{
@@ -143,4 +148,59 @@ func FuzzAnswer(f *testing.F) {
 			_, _ = stateFrom(&state) // no more than that it ends
 		}
 	})
+}
+
+// TestNothingThatAHubSendsIsShown of refusals, of outages, and of a certificate.
+func TestNothingThatAHubSendsIsShown(t *testing.T) {
+	const sent = "TOPSECRET"
+	c := &connection{endpoint: "hub:15040", identity: identity{certificate: tls.Certificate{
+		Leaf: &x509.Certificate{Subject: pkix.Name{CommonName: "b"}, NotAfter: time.Now().Add(time.Hour)},
+	}}}
+	require := func(what string, err error, say string) {
+		t.Helper()
+		shown := store.Plain(err)
+		if refused, ok := errors.AsType[*RefusedError](err); ok {
+			shown = refused
+			if !strings.Contains(refused.Detailed(), sent) {
+				t.Errorf("%s: the log has %q", what, refused.Detailed())
+			}
+		}
+		if strings.Contains(shown.Error(), sent) || !strings.Contains(shown.Error(), say) {
+			t.Errorf("%s: %q, want one that says %q", what, shown, say)
+		}
+	}
+	for reason, say := range map[federationpb.Refusal_Reason]string{
+		federationpb.Refusal_REASON_UNAUTHORIZED:   "copy Secret weir-member-b",
+		federationpb.Refusal_REASON_EXPIRED:        "copy Secret weir-member-b",
+		federationpb.Refusal_REASON_UNKNOWN_BUDGET: "apply a FederatedBudget",
+		federationpb.Refusal_REASON_UNKNOWN_MEMBER: "spec.members",
+		federationpb.Refusal_REASON_MISMATCHED:     "spec.rate.window",
+		federationpb.Refusal_REASON_INVALID:        "of the same version",
+		federationpb.Refusal_REASON_UNAVAILABLE:    "the log of the hub's controller",
+		federationpb.Refusal_REASON_NOT_LEADING:    "does not lead",
+	} {
+		require(reason.String(), c.typed(refuse(codes.Unavailable, reason, sent)), say)
+	}
+	for code, say := range map[codes.Code]string{
+		codes.Unavailable:      "it closed the connection",
+		codes.DeadlineExceeded: "in time",
+		codes.Canceled:         "given up",
+		codes.Unimplemented:    "federation port",
+		codes.InvalidArgument:  "federation port",
+		codes.Unknown:          "it does not answer as a hub does",
+		codes.Internal:         "it does not answer as a hub does",
+	} {
+		require(code.String(), c.typed(status.Error(code, sent)), say)
+	}
+	require("a name", c.typed(status.Error(codes.Unavailable, "dns: A record lookup error: "+sent)), "cannot be resolved")
+	require("an answer", c.misunderstood(errors.New(sent)), "the same version")
+
+	var failed error = tls.RecordHeaderError{Msg: sent}
+	c.verdict.note(failed)
+	require("another protocol", c.typed(status.Error(codes.Unavailable, sent)), "does not speak TLS: let spec.hub.endpoint")
+	failed = errors.New(sent)
+	c.verdict.note(failed)
+	require("another handshake", c.typed(status.Error(codes.Unavailable, sent)), "it does not answer as a hub does")
+	c.verdict.note(&tls.CertificateVerificationError{Err: x509.HostnameError{Host: "hub", Certificate: &x509.Certificate{DNSNames: []string{sent}}}})
+	require("another name", c.typed(status.Error(codes.Unavailable, sent)), "--federation-sans")
 }

@@ -3,6 +3,9 @@ package region
 import (
 	"errors"
 	"fmt"
+
+	"github.com/weir-dev/weir/internal/hub"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 var (
@@ -21,3 +24,19 @@ func (e *CredentialsError) Error() string {
 
 // Unwrap returns the cause.
 func (e *CredentialsError) Unwrap() error { return e.Cause }
+
+// plain returns an error of a place without what a server sent.
+func plain(err error) error {
+	if refused, ok := errors.AsType[*hub.RefusedError](err); ok {
+		return refused
+	}
+	return store.Plain(err)
+}
+
+// detailed returns an error of a place with all that a server sent, for logs.
+func detailed(err error) error {
+	if refused, ok := errors.AsType[*hub.RefusedError](err); ok {
+		return errors.New(refused.Detailed())
+	}
+	return err
+}

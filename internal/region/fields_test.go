@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/weir-dev/weir/internal/fieldtest"
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -53,7 +54,7 @@ func TestPlaces(t *testing.T) {
 		"a Postgres": {policy.FederatedBudget{Coordinator: postgres, Escrow: here}, "postgres at pg:1", "", postgres},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPart(tc.budget)
+			p := newPart(tc.budget, logr.Discard())
 			if p.ledger.to != tc.ledger || !errors.Is(p.ledger.cause, errNotYet) {
 				t.Errorf("the budget is kept by %s (%v), want %s", p.ledger.to, p.ledger.cause, tc.ledger)
 			}
@@ -78,7 +79,7 @@ func (i *idle) Stats() federation.Stats { return i.stats }
 // TestEverythingThatAConditionSaysTurnsAPart once.
 func TestEverythingThatAConditionSaysTurnsAPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, e := newPart(own("acme/checkout", 100)), &idle{stats: federation.Stats{Connected: true}}
+		p, e := newPart(own("acme/checkout", 100), logr.Discard()), &idle{stats: federation.Stats{Connected: true}}
 		p.engine, p.seen.state = e, &ledger.State{}
 		for what, change := range map[string]func(){
 			"a term":       func() { e.stats.Epoch.Term++ },
@@ -106,7 +107,7 @@ var overshot = ledger.State{Window: limiter.Second, Index: 8, Limit: 100, Closed
 }}
 
 func TestTheSliceOfAMemberIsObserved(t *testing.T) {
-	p := newPart(own("acme/checkout", 100))
+	p := newPart(own("acme/checkout", 100), logr.Discard())
 	p.engine = &idle{stats: federation.Stats{Slice: 7}}
 	if got := p.observe().Slice; got != 7 {
 		t.Errorf("a slice of %d is observed, want 7", got)

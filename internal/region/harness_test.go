@@ -179,7 +179,7 @@ func (r *root) granted(t *testing.T, id string) int64 {
 
 var (
 	errSealed = &store.UnavailableError{Store: "the keeper", Cause: errors.New("sealed")}
-	errCut    = &store.UnavailableError{Store: "the hub", Cause: errors.New("cut off")}
+	errCut    = &store.UnavailableError{Store: "the hub", Cause: &store.Failure{Why: "cut off"}}
 )
 
 // start runs a Set until the test ends.

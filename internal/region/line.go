@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/escrow"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -16,9 +18,11 @@ import (
 // whatever was granted stays good.
 type line struct {
 	to    string // as users see it
+	log   logr.Logger
 	mu    sync.RWMutex
 	on    *connection // nil while there is none
 	cause error       // why there is none, or no newer one
+	said  string      // how the last call failed, as users see it; empty when it did not
 }
 
 // connect puts next, nil for none, in the place of the connection, and returns the one
@@ -49,6 +53,32 @@ func (l *line) enter() (*connection, error) {
 	}
 	l.on.calls.Add(1)
 	return l.on, nil
+}
+
+// shown returns the error of a call without what a server sent: statuses show it, and
+// sidecars are sent it. The log has all of it, when it is another than before.
+func (l *line) shown(on *connection, err error) error {
+	if on.own() {
+		return err
+	}
+	out := plain(err)
+	if l.says(textOf(out)) && err != nil {
+		l.log.Error(detailed(err), "what keeps a budget does not answer", "place", l.to)
+	}
+	return out
+}
+
+// says notes how a call failed, and reports whether that is news.
+func (l *line) says(text string) bool {
+	l.mu.RLock()
+	news := l.said != text
+	l.mu.RUnlock()
+	if news {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.said = text
+	}
+	return news
 }
 
 // place returns what the line is connected to.
@@ -86,7 +116,8 @@ func (l ledgerLine) Apply(ctx context.Context, id string, p ledger.Params, c led
 		return ledger.Grant{}, err
 	}
 	defer on.calls.Done()
-	return on.ledger.Apply(ctx, id, p, c)
+	g, err := on.ledger.Apply(ctx, id, p, c)
+	return g, l.shown(on, err)
 }
 
 // Observe implements federation.Coordinator, as Apply.
@@ -96,7 +127,8 @@ func (l ledgerLine) Observe(ctx context.Context, id string) (ledger.State, error
 		return ledger.State{}, err
 	}
 	defer on.calls.Done()
-	return on.ledger.Observe(ctx, id)
+	state, err := on.ledger.Observe(ctx, id)
+	return state, l.shown(on, err)
 }
 
 // An escrowLine is a line to where the cluster keeps what it was granted.
@@ -114,5 +146,6 @@ func (l escrowLine) Apply(ctx context.Context, id string, c escrow.Command) (esc
 		return escrow.Result{}, err
 	}
 	defer on.calls.Done()
-	return on.escrow.Apply(ctx, l.cluster+"/"+id, c)
+	r, err := on.escrow.Apply(ctx, l.cluster+"/"+id, c)
+	return r, l.shown(on, err)
 }

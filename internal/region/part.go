@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit/budgetaudit"
@@ -50,14 +51,14 @@ type sight struct {
 type span struct{ before, after time.Time }
 
 // newPart returns the part without an engine.
-func newPart(b policy.FederatedBudget) *part {
+func newPart(b policy.FederatedBudget, log logr.Logger) *part {
 	p := &part{
 		id: b.ID, member: b.Member, budget: b,
-		ledger: &line{to: ledgerOf(&b).String(), cause: errNotYet},
+		ledger: &line{to: ledgerOf(&b).String(), cause: errNotYet, log: log},
 		kept:   keptAt(&b), over: map[int64]span{}, audit: budgetaudit.New(b.Generation), watched: make(chan struct{}),
 	}
 	if at := escrowOf(&b); !at.own() {
-		p.escrow = &line{to: at.String(), cause: errNotYet}
+		p.escrow = &line{to: at.String(), cause: errNotYet, log: log}
 	}
 	return p
 }

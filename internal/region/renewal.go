@@ -136,7 +136,8 @@ func (s *Set) renewOne(ctx context.Context, c *connection) error {
 	defer cancel()
 	next, err := c.hub.Renew(ctx)
 	if err != nil {
-		return err
+		s.Log.Error(detailed(err), "the hub did not renew the certificate of this member", "place", c.String())
+		return plain(err)
 	}
 	return s.Source.Keep(ctx, c.place.hub, next)
 }

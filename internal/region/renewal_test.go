@@ -14,9 +14,10 @@ import (
 	"github.com/weir-dev/weir/internal/hub"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
-var errAway = errors.New("no route")
+var errAway = &store.Failure{Why: "no route", Cause: errors.New("TOPSECRET")}
 
 // A certificate lasts that long from when it is made, and is due in time.
 const due, life = 20 * time.Minute, time.Hour
@@ -108,7 +109,7 @@ func TestAHubThatIsAwayIsAskedAgain(t *testing.T) {
 				t.Errorf("asked %d times in half an hour", n)
 			}
 		})
-		if got := w.set.Observe("shop", "budget").Certificate.Problem; got != errAway.Error() {
+		if got := w.set.Observe("shop", "budget").Certificate.Problem; got != errAway.Why {
 			t.Errorf("the problem is %q", got)
 		}
 		w.mu.Lock()

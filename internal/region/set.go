@@ -133,7 +133,7 @@ func (s *Set) begin(ctx context.Context, b *policy.FederatedBudget) {
 	if !s.workable(b) {
 		return
 	}
-	p := newPart(*b)
+	p := newPart(*b, s.Log)
 	s.connect(ctx, p, b)
 	p.begin(&s.Config, s.usage, s.changed)
 	s.enter(p)

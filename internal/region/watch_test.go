@@ -1,6 +1,8 @@
 package region
 
 import (
+	"cmp"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // window returns the number of the second that is open.
@@ -120,12 +123,24 @@ func TestAWindowIsAskedForByWhenItEnded(t *testing.T) {
 
 func TestWhatIsWrongWithACoordinatorIsReported(t *testing.T) {
 	for name, tc := range map[string]struct {
-		err  error
-		own  bool
-		want budget.Problem
+		err    error
+		own    bool
+		want   budget.Problem
+		detail string // when it is not the error
 	}{
-		"cut off":                {err: errCut, want: budget.Partitioned},
-		"its journal is away":    {err: errCut, own: true, want: budget.NoRoot},
+		"cut off":             {err: errCut, want: budget.Partitioned},
+		"its journal is away": {err: errCut, own: true, want: budget.NoRoot},
+		"a server that says more": {
+			err:  &store.UnavailableError{Store: "redis at redis:1", Cause: &store.Failure{Why: "it loads", Cause: errors.New("TOPSECRET")}},
+			want: budget.Partitioned, detail: "redis at redis:1: it loads",
+		},
+		"a server that says anything": {
+			err: errors.New("TOPSECRET"), want: budget.Partitioned, detail: store.Plain(errors.New("")).Error(),
+		},
+		"a hub that says more": {
+			err:  &hub.RefusedError{Endpoint: "hub:1", Reason: hub.UnknownMember, Message: "list it", Cause: errors.New("TOPSECRET")},
+			want: budget.UnknownMember, detail: "hub hub:1: UnknownMember: list it",
+		},
 		"refused credentials":    {err: &hub.RefusedError{Reason: hub.Unauthorized}, want: budget.Unauthorized},
 		"somebody else answers":  {err: &hub.RefusedError{Reason: hub.Untrusted}, want: budget.Unauthorized},
 		"an expired certificate": {err: &hub.RefusedError{Reason: hub.CertificateExpired}, want: budget.CertificateExpired},
@@ -155,7 +170,7 @@ func TestWhatIsWrongWithACoordinatorIsReported(t *testing.T) {
 				to.fail(tc.err)
 				time.Sleep(8 * time.Second)
 				got := w.set.Observe("shop", "budget")
-				if got.Link.Problem != tc.want || got.Link.Detail != tc.err.Error() || got.Link.Since.Before(began) {
+				if got.Link.Problem != tc.want || got.Link.Detail != cmp.Or(tc.detail, tc.err.Error()) || got.Link.Since.Before(began) {
 					t.Errorf("got %+v, want %s since the failure", got.Link, tc.want)
 				}
 				if w.changes() == before {

@@ -2,14 +2,13 @@ package storeprobe
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -40,7 +39,8 @@ type Prober struct {
 
 	mu      sync.Mutex // guards all below
 	answers map[policy.Store]answer
-	floors  map[string]*floor // by policy.Store.Server
+	said    map[policy.Store]string // how the last call failed, as statuses show it
+	floors  map[string]*floor       // by policy.Store.Server
 }
 
 // A floor is what is known of the clock of a server, or of the one of several that is
@@ -53,7 +53,7 @@ type floor struct {
 	durable  recollection
 }
 
-// maxFloors bounds how many servers are remembered.
+// maxFloors bounds how many servers are remembered, and how many failures.
 const maxFloors = 1000
 
 type answer struct {
@@ -66,11 +66,12 @@ type answer struct {
 func New(open Opener) *Prober { return newProber(clock.RealClock{}, open) }
 
 func newProber(c clock.PassiveClock, open Opener) *Prober {
-	return &Prober{clock: c, open: open, began: c.Now(), answers: make(map[policy.Store]answer), floors: make(map[string]*floor)}
+	return &Prober{clock: c, open: open, began: c.Now(), answers: make(map[policy.Store]answer), said: make(map[policy.Store]string), floors: make(map[string]*floor)}
 }
 
 // Probe returns what a store says of itself. It blocks for at most a second. An error
-// means that the store could not be asked, or does not let itself be used.
+// means that the store could not be asked, or does not let itself be used. Like those of all
+// methods, it has nothing of what the server sent.
 func (p *Prober) Probe(ctx context.Context, of policy.Store, secret map[string][]byte) (store.Facts, error) {
 	if a, ok := p.remembered(of); ok {
 		return a.facts, a.err
@@ -207,16 +208,28 @@ func (p *Prober) within(ctx context.Context, most time.Duration, of policy.Store
 	if closeErr := s.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("closing the connection: %w", closeErr)
 	}
-	return lasting(err)
+	return p.shown(ctx, of, err)
 }
 
-// lasting returns the error without what differs each time, such as the own port:
-// what a status says should not change while nothing else does.
-func lasting(err error) error {
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
-		return fmt.Errorf("%s %s: %w", op.Op, op.Addr, op.Err)
+// shown returns the error of a call without what the server sent, as statuses may show it.
+// The log has all of it, when it is another than before.
+func (p *Prober) shown(ctx context.Context, of policy.Store, err error) error {
+	out := store.Plain(err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if out == nil {
+		delete(p.said, of)
+		return nil
 	}
-	return err
+	if p.said[of] == out.Error() {
+		return out
+	}
+	if len(p.said) >= maxFloors {
+		clear(p.said)
+	}
+	p.said[of] = out.Error()
+	log.FromContext(ctx).WithName("stores").Info("A store cannot be used", "type", of.Type, "address", of.Address, "error", err.Error())
+	return out
 }
 
 func (p *Prober) remembered(of policy.Store) (answer, bool) {

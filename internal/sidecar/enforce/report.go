@@ -7,6 +7,7 @@ import (
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/sidecar/count"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -30,7 +31,7 @@ func (e *Enforcer) Report(now time.Time, session uint64) []*fleetpb.LimitReport 
 func addStats(r *fleetpb.LimitReport, s *twotier.Stats) {
 	r.RoundTripsTotal, r.ActiveKeys = s.RoundTrips, int64(s.ActiveKeys)
 	if s.CutOff != nil {
-		r.StoreError = s.CutOff.Error()
+		r.StoreError = store.Text(s.CutOff) // statuses show it
 	}
 	if s.LearningFor > 0 {
 		r.LearningReason, r.LearningMicros = int32(s.Learning), s.LearningFor.Microseconds()

@@ -4,6 +4,7 @@ import (
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // A State is the pool in force as metrics and people are shown it.
@@ -87,7 +88,7 @@ func reportOf(p *policy.Pool, s *concurrency.Stats, w worst, spared int64, answe
 		r.Limit, r.Holders = s.Grant.Limit, s.Grant.Holders
 	}
 	if s.CoordinatorError != nil {
-		r.CoordinatorError = s.CoordinatorError.Error()
+		r.CoordinatorError = store.Text(s.CoordinatorError) // statuses show it
 	}
 	for _, part := range s.Partitions {
 		r.Partitions = append(r.Partitions, &fleetpb.PoolReport_Partition{

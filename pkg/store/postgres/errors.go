@@ -1,11 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weir-dev/weir/pkg/store"
@@ -26,8 +28,8 @@ const (
 // cannot serve now, and what that means to a user. Any other is a defect of ours.
 var unable = []struct{ code, meaning string }{
 	{readOnlyTransaction, "it is a standby or read-only, point the policy at the primary"},
-	{"28", "it refuses the user name, password or certificate"},
-	{"3D000", "it has no such database"},
+	{"28", "it refuses the user name, password or certificate: correct those in the Secret, and see pg_hba.conf"},
+	{"3D000", "it has no such database: create it, or name another"},
 	{"40001", "another transaction was in the way; its default isolation is not read committed"},
 	{"40P01", "another transaction was in the way"},
 	{"53100", "its disk is full"},
@@ -42,22 +44,43 @@ var unable = []struct{ code, meaning string }{
 	{"08", "the connection broke"},
 }
 
+const (
+	noPostgres  = "it does not answer as Postgres does: name the address of a Postgres"
+	unknownCode = "it answers with an error that Weir does not expect: see that it is Postgres, and what its log says"
+)
+
 // explain turns an error of the client into one of this package: unavailable when
-// no answer came, or one that the server cannot serve.
+// no answer came, or one that the server cannot serve. What the server sent is in the
+// cause of a *store.Failure.
 func (s *Store) explain(err error) error {
 	code := codeOf(err)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("it did not answer in time: %w", err)
+	if code == "" {
+		return &store.UnavailableError{Store: s.name, Cause: unanswered(err)}
 	}
-	if code == "" || code == insufficientPrivilege {
-		return &store.UnavailableError{Store: s.name, Cause: err}
+	if code == insufficientPrivilege {
+		why := "its user lacks a right that Weir needs: see that it may use the schema weir and its tables"
+		if lacks, ok := errors.AsType[*store.Failure](err); ok {
+			why, err = lacks.Why, lacks.Cause
+		}
+		return &store.UnavailableError{Store: s.name, Cause: &store.Failure{Why: why, Cause: err}}
 	}
 	for _, u := range unable {
 		if strings.HasPrefix(code, u.code) {
-			return &store.UnavailableError{Store: s.name, Cause: fmt.Errorf("%s: %w", u.meaning, err)}
+			return &store.UnavailableError{Store: s.name, Cause: &store.Failure{Why: u.meaning, Cause: err}}
 		}
 	}
-	return fmt.Errorf("%s: %w", s.name, err)
+	return fmt.Errorf("%s: %w", s.name, &store.Failure{Why: unknownCode, Cause: err})
+}
+
+// unanswered returns why no answer came.
+func unanswered(err error) *store.Failure {
+	switch f := store.Unreached(err); {
+	case f != nil:
+		return f
+	case strings.Contains(err.Error(), "server refused TLS connection"): // the client has no type for it
+		return &store.Failure{Why: "it does not speak TLS: set ssl = on there, or leave tls out", Cause: err}
+	}
+	return &store.Failure{Why: noPostgres, Cause: err}
 }
 
 // elaborate asks the server what an error that says too little means.
@@ -73,19 +96,18 @@ func (s *Store) elaborate(ctx context.Context, err error) error {
 
 // lacksRights adds to an error about rights what gives them.
 func (s *Store) lacksRights(ctx context.Context, cause error) error {
-	const question = `SELECT to_regnamespace('weir') IS NULL, quote_ident(current_user), quote_ident(current_database())`
 	var first bool
-	var user, database string
-	if err := s.pool.QueryRow(ctx, question).Scan(&first, &user, &database); err != nil {
+	if err := s.pool.QueryRow(ctx, "SELECT to_regnamespace('weir') IS NULL").Scan(&first); err != nil {
 		return err
 	}
+	c := s.pool.Config().ConnConfig
+	user, database := pgx.Identifier{c.User}.Sanitize(), pgx.Identifier{cmp.Or(c.Database, c.User)}.Sanitize()
 	if first {
-		return fmt.Errorf("its user may not make the schema weir; let an administrator run: GRANT CREATE ON DATABASE %s TO %s: %w",
-			database, user, cause)
+		return &store.Failure{Cause: cause, Why: fmt.Sprintf(
+			"its user may not make the schema weir; let an administrator run: GRANT CREATE ON DATABASE %s TO %s", database, user)}
 	}
-	return fmt.Errorf("its user may not use the schema weir, which another user made; let an administrator run: "+
-		"GRANT USAGE, CREATE ON SCHEMA weir TO %[1]s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir TO %[1]s: %[2]w",
-		user, cause)
+	return &store.Failure{Cause: cause, Why: fmt.Sprintf("its user may not use the schema weir, which another user made; let an administrator run: "+
+		"GRANT USAGE, CREATE ON SCHEMA weir TO %[1]s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir TO %[1]s", user)}
 }
 
 // follows turns an error about what a server does not do, when that is because it

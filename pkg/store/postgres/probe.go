@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -34,7 +35,11 @@ func (s *Store) Probe(ctx context.Context) (store.Facts, error) {
 	if len(got) != 6 {
 		return store.Facts{}, errors.New(s.name + " does not say how it is configured")
 	}
-	f := facts{logged: got[0] != "0", unlogged: got[1] != "0", replicas: got[2], off: map[string]string{}}
+	replicas, err := strconv.Atoi(got[2])
+	if err != nil {
+		return store.Facts{}, errors.New(s.name + " does not say how many standbys it has")
+	}
+	f := facts{logged: got[0] != "0", unlogged: got[1] != "0", replicas: replicas, off: map[string]string{}}
 	for i, name := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
 		if got[3+i] != "on" {
 			f.off[name] = got[3+i]
@@ -52,7 +57,7 @@ func (s *Store) Probe(ctx context.Context) (store.Facts, error) {
 type facts struct {
 	logged   bool              // tables survive a crash that must not
 	unlogged bool              // tables do not that must
-	replicas string            // how many are connected
+	replicas int               // how many are connected
 	off      map[string]string // settings that let a crash lose what was answered
 }
 
@@ -85,7 +90,7 @@ func (f facts) losses() string {
 	var cures []string
 	for _, name := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
 		if value, ok := f.off[name]; ok {
-			cures = append(cures, fmt.Sprintf("%s = on (it is %s)", name, value))
+			cures = append(cures, fmt.Sprintf("%s = on%s", name, present(value)))
 		}
 	}
 	if len(cures) == 0 {
@@ -95,14 +100,24 @@ func (f facts) losses() string {
 		strings.Join(cures, ", ")
 }
 
+// present says what a setting is, if it is one of the values that Postgres knows: no other
+// bytes of a server get into a reason, which everybody may read.
+func present(value string) string {
+	switch value {
+	case "off", "local", "remote_write", "remote_apply":
+		return " (it is " + value + ")"
+	}
+	return ""
+}
+
 // alone returns the guarantee of a server that keeps what it has to.
 func (f facts) alone() store.Guarantee {
-	if f.replicas == "0" {
+	if f.replicas == 0 {
 		return store.Guarantee{Grade: store.Hard}
 	}
 	return store.Guarantee{
 		Grade: store.HardExceptSplitBrain,
-		Reason: f.replicas + " standbys: after a failover the old primary may grant until it is stopped; " +
+		Reason: strconv.Itoa(f.replicas) + " standbys: after a failover the old primary may grant until it is stopped; " +
 			"a failover that fences it first rules that out",
 	}
 }

@@ -2,6 +2,8 @@ package redis
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 
 	"github.com/weir-dev/weir/pkg/store"
 )
@@ -19,14 +21,18 @@ func (s server) guarantee() store.Guarantee {
 	if policy := s.info["maxmemory_policy"]; policy != "noeviction" {
 		return store.Guarantee{
 			Grade:  store.BestEffort,
-			Reason: fmt.Sprintf("maxmemory-policy is %q, so counters may be evicted; set it to noeviction", policy),
+			Reason: fmt.Sprintf("maxmemory-policy is %s, so counters may be evicted; set it to noeviction", among(evictions, policy)),
 		}
 	}
 	if s.replicated() {
+		replicas, err := strconv.ParseUint(s.info["connected_slaves"], 10, 16)
+		if err != nil {
+			return store.Guarantee{Grade: store.BestEffort, Reason: "INFO does not say how many replicas are connected: use Redis 7 or newer"}
+		}
 		return store.Guarantee{
 			Grade: store.HardExceptSplitBrain,
-			Reason: fmt.Sprintf("%s replicas: after a failover the old primary may grant until it notices; "+
-				"min-replicas-to-write and min-replicas-max-lag bound how long", s.info["connected_slaves"]),
+			Reason: fmt.Sprintf("%d replicas: after a failover the old primary may grant until it notices; "+
+				"min-replicas-to-write and min-replicas-max-lag bound how long", replicas),
 		}
 	}
 	if s.watched {
@@ -67,11 +73,26 @@ func (s server) forgetful() string {
 	case fsync == "":
 		return "appendfsync is not shown, so the last grants may be lost with a crash" + then + "; allow the user +config|get"
 	case fsync != "always":
-		return fmt.Sprintf("appendfsync is %s, so a crash may lose the last grants%s; set it to always", fsync, then)
+		return fmt.Sprintf("appendfsync is %s, so a crash may lose the last grants%s; set it to always", among([]string{"everysec", "no"}, fsync), then)
 	case s.config["no-appendfsync-on-rewrite"] != "no":
 		return "no-appendfsync-on-rewrite is yes, so a crash may lose the last grants" + then + "; set it to no"
 	}
 	return ""
+}
+
+// evictions are the values of maxmemory-policy by which Redis evicts keys.
+var evictions = []string{
+	"allkeys-lru", "allkeys-lfu", "allkeys-random", "allkeys-lrm",
+	"volatile-lru", "volatile-lfu", "volatile-random", "volatile-lrm", "volatile-ttl",
+}
+
+// among returns a value that a server sent if it is one of those: no other bytes of a server
+// get into a reason, which everybody may read.
+func among(of []string, value string) string {
+	if slices.Contains(of, value) {
+		return value
+	}
+	return "another value"
 }
 
 // replicated reports whether a replica has a copy of what the server holds, or is
