@@ -18,6 +18,7 @@ import (
 	"github.com/weir-dev/weir/internal/region"
 	keeper "github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // hubService is the Service of the leader's port for members of budgets.
@@ -29,6 +30,7 @@ type federation struct {
 	journal *hub.Journal
 	births  *hub.Births
 	keeper  *keeper.Coordinator
+	control store.Control // of addresses of stores and hubs
 	// certificates are those by which this cluster is a member elsewhere.
 	certificates region.Certificates
 }
@@ -41,7 +43,7 @@ func (p *platform) newFederation() (*federation, error) {
 		return nil, fmt.Errorf("API client of the hub: %w", err)
 	}
 	maps := clients.CoreV1().ConfigMaps(p.options.namespace)
-	f := &federation{journal: hub.NewJournal(maps), births: hub.NewBirths(maps)}
+	f := &federation{journal: hub.NewJournal(maps), births: hub.NewBirths(maps), control: p.addresses.control}
 	f.budgets = newBudgets(p.options.clusterName, p.manager.GetCache(), p.live, p.secrets, f.births)
 	f.keeper = keeper.New(keeper.Options{
 		Journal: f.journal,
@@ -61,7 +63,7 @@ func (f *federation) parts(usage coordinator.Usage, changed func(types.Namespace
 func (f *federation) regionConfig() region.Config {
 	return region.Config{
 		Source: f.budgets, Cluster: f.budgets.cluster, Keeper: f.keeper, Births: f.births, Log: log.Log.WithName("federation"),
-		Certificates: &f.certificates,
+		Certificates: &f.certificates, Control: f.control,
 	}
 }
 

@@ -33,7 +33,7 @@ func (p *platform) addLeader(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stores := storeprobe.New(backend.Open)
+	stores := storeprobe.New(backend.Opener{Control: p.addresses.control}.Open)
 	config, err := p.coordinatorConfig(shared, stores)
 	if err != nil {
 		return err

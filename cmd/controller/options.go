@@ -38,6 +38,8 @@ type options struct {
 	federationBindAddress string // empty or 0: members are not served
 	federationSANs        []string
 
+	allowStores, denyStores []string // CIDRs of addresses at which stores and hubs may, and may not be
+
 	webhookHost       string
 	webhookPort       int
 	mutatingWebhook   string
@@ -97,6 +99,9 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 
 	flags.StringVar(&o.federationBindAddress, "federation-bind-address", ":15040", "`address` the leader serves other clusters on, members of the FederatedBudgets that it keeps; 0 turns it off")
 	flags.StringSliceVar(&o.federationSANs, "federation-sans", nil, "further DNS `names` or IP addresses under which other clusters reach this hub, comma-separated")
+
+	flags.StringSliceVar(&o.allowStores, "allow-store-cidrs", nil, "`CIDRs`, comma-separated, of addresses to which the controller connects for stores and hubs that policies and budgets name, although it would not: loopback, link-local and other addresses of no ordinary machine, those of the API server's machine, and what --deny-store-cidrs has")
+	flags.StringSliceVar(&o.denyStores, "deny-store-cidrs", nil, "further `CIDRs`, comma-separated, of addresses to which it does not connect for them. With 0.0.0.0/0,::/0 only those of --allow-store-cidrs are left")
 
 	flags.StringVar(&o.webhookHost, "webhook-host", "", "`address` the webhooks listen on; default: all")
 	flags.IntVar(&o.webhookPort, "webhook-port", 9443, "`port` the webhooks listen on")
@@ -161,6 +166,10 @@ func (o *options) validate() error {
 	for _, err := range o.sidecar.mistakes() {
 		check(false, "%w", err)
 	}
+	_, notAllowed := prefixes("allow-store-cidrs", o.allowStores)
+	check(notAllowed == nil, "%w", notAllowed)
+	_, notDenied := prefixes("deny-store-cidrs", o.denyStores)
+	check(notDenied == nil, "%w", notDenied)
 	check(slices.Contains(inject.Captures, inject.Capture(o.defaultCapture)),
 		"--default-capture is %q: write auto, redirect, port or explicit", o.defaultCapture)
 	check(o.traceCollector == "" || isHostPort(o.traceCollector),

@@ -68,6 +68,9 @@ func TestRefusedOptions(t *testing.T) {
 		"a quantity is one":                      {[]string{"--sidecar-memory-request=64MB!"}, `--sidecar-memory-request is "64MB!"`},
 		"a limit is not negative":                {[]string{"--sidecar-cpu-limit=-1"}, `--sidecar-cpu-limit is "-1"`},
 		"a request is within its limit":          {[]string{"--sidecar-memory-request=256Mi"}, "--sidecar-memory-request is 256Mi, above --sidecar-memory-limit 128Mi"},
+		"what is allowed are CIDRs":              {[]string{"--allow-store-cidrs=10.0.0.0/8,redis"}, `--allow-store-cidrs has "redis": write CIDRs`},
+		"what is denied are CIDRs":               {[]string{"--deny-store-cidrs=::ffff:10.0.0.0/104"}, `--deny-store-cidrs has "::ffff:10.0.0.0/104": write CIDRs`},
+		"a CIDR is of a network":                 {[]string{"--allow-store-cidrs=10.1.2.3/8"}, "write 10.0.0.0/8"},
 		"every option that is wrong is reported": {[]string{"--log-format=xml", "--webhook-port=0"}, "--webhook-port is 0"},
 	}
 	for name, tc := range tests {

@@ -50,6 +50,7 @@ type platform struct {
 	lock         *leadership.Lock // nil without leader election
 	snapshots    resolve.ByLabels
 	secrets      *resolve.Secrets
+	addresses    *addresses // of stores and hubs
 }
 
 func newPlatform(ctx context.Context, o *options) (*platform, error) {
@@ -61,6 +62,9 @@ func newPlatform(ctx context.Context, o *options) (*platform, error) {
 	}
 	p.config.QPS, p.config.Burst = float32(o.apiRequests), 2*o.apiRequests
 
+	if p.addresses, err = newAddresses(o, p.config); err != nil {
+		return nil, err
+	}
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err

@@ -151,7 +151,7 @@ func TestRun(t *testing.T) {
 		"--cluster-name=eu-west",
 		"--federation-bind-address=127.0.0.1:" + strconv.Itoa(hubPort), "--federation-sans=127.0.0.1",
 		"--webhook-host=127.0.0.1", "--webhook-port=" + strconv.Itoa(webhookPort),
-		"--certificate-sans=127.0.0.1",
+		"--certificate-sans=127.0.0.1", "--allow-store-cidrs=127.0.0.0/8",
 		"--metrics-bind-address=0",
 		"--health-probe-bind-address=127.0.0.1:" + strconv.Itoa(healthPort),
 		"--log-format=text",

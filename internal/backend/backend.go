@@ -43,18 +43,29 @@ type Counters interface {
 	Reset(ctx context.Context, scope store.Scope, hash *string) (int, error)
 }
 
+// An Opener opens stores. The zero Opener connects to every address.
+type Opener struct {
+	// Control is asked about every address that is dialled. Nil allows all.
+	Control store.Control
+}
+
+// Open is Open of an Opener that connects to every address.
+func Open(of policy.Store, secret map[string][]byte) (Backend, error) {
+	return Opener{}.Open(of, secret)
+}
+
 // Open opens a store of type Redis or Postgres with the values of the Secret it names,
 // by the keys that package policy names. Values that a store has no use for are
 // ignored. It does not wait for a connection: a store that cannot be reached, or
 // refuses the credentials, is an error of Apply. The error names the value that is
 // wrong, never shows one, and says what to put instead. The caller closes the Backend.
-func Open(of policy.Store, secret map[string][]byte) (Backend, error) {
+func (o Opener) Open(of policy.Store, secret map[string][]byte) (Backend, error) {
 	switch of.Type {
 	case policy.RedisStore:
-		r, err := Redis(of, secret)
+		r, err := o.Redis(of, secret)
 		return opened(inRedis{r}, err)
 	case policy.PostgresStore:
-		p, err := Postgres(of, secret)
+		p, err := o.Postgres(of, secret)
 		return opened(inPostgres{p}, err)
 	default:
 		return nil, fmt.Errorf("store type %q is not one that this version can open", of.Type)
@@ -81,22 +92,23 @@ func (b inRedis) Coordinator() concurrency.Coordinator { return redispool.New(b.
 func (b inPostgres) Coordinator() concurrency.Coordinator { return postgrespool.New(b.Store) }
 
 // Redis is Open of a store of type Redis, as it is.
-func Redis(of policy.Store, secret map[string][]byte) (*redis.Store, error) {
-	return credentials{of: of, values: secret}.redis()
+func (o Opener) Redis(of policy.Store, secret map[string][]byte) (*redis.Store, error) {
+	return credentials{of: of, values: secret}.redis(o.Control)
 }
 
 // Postgres is Open of a store of type Postgres, as it is.
-func Postgres(of policy.Store, secret map[string][]byte) (*postgres.Store, error) {
-	return credentials{of: of, values: secret}.postgres()
+func (o Opener) Postgres(of policy.Store, secret map[string][]byte) (*postgres.Store, error) {
+	return credentials{of: of, values: secret}.postgres(o.Control)
 }
 
-func (s credentials) redis() (*redis.Store, error) {
+func (s credentials) redis(control store.Control) (*redis.Store, error) {
 	encryption, err := s.encryption()
 	if err != nil {
 		return nil, err
 	}
 	o := redis.Options{
 		Addresses: strings.Split(s.of.Address, ","), Cluster: s.of.Cluster, Sentinel: s.of.Sentinel, TLS: encryption,
+		Control: control,
 	}
 	if o.User, o.Password, err = s.login(policy.SecretUsername, policy.SecretPassword); err != nil {
 		return nil, err
@@ -110,7 +122,7 @@ func (s credentials) redis() (*redis.Store, error) {
 	return redis.Open(o)
 }
 
-func (s credentials) postgres() (*postgres.Store, error) {
+func (s credentials) postgres(control store.Control) (*postgres.Store, error) {
 	encryption, err := s.encryption()
 	if err != nil {
 		return nil, err
@@ -122,5 +134,6 @@ func (s credentials) postgres() (*postgres.Store, error) {
 	return postgres.Dial(postgres.Options{
 		Address: s.of.Address, Database: s.of.Database,
 		User: user, Password: s.text(policy.SecretPassword), TLS: encryption,
+		Control: control,
 	})
 }

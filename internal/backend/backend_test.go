@@ -2,6 +2,7 @@ package backend
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,10 +34,17 @@ const hidden = "s3cr3t"
 // use opens a store and takes one unit.
 func use(t *testing.T, of policy.Store, secret map[string][]byte) error {
 	t.Helper()
-	b, err := Open(of, secret)
+	asked := false
+	allow := func(context.Context, string, string, syscall.RawConn) error { asked = true; return nil }
+	b, err := Opener{Control: allow}.Open(of, secret)
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if !asked {
+			t.Error("an address was dialled that nobody was asked about")
+		}
+	}()
 	defer func() {
 		if err := b.Close(); err != nil {
 			t.Error(err)

@@ -51,6 +51,7 @@ func newController(cfg Config, d *appsv1.Deployment, kubeconfig string, ports co
 		"--fleet-bind-address=127.0.0.1:" + ports.fleet,
 		"--federation-bind-address=127.0.0.1:" + ports.federation,
 		"--federation-sans=127.0.0.1",
+		"--allow-store-cidrs=127.0.0.0/8", // where stores and other clusters' hubs are
 		"--webhook-host=127.0.0.1",
 		"--webhook-port=" + ports.webhook,
 		"--certificate-sans=127.0.0.1",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/federationpb"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 const (
@@ -88,8 +89,8 @@ func (c *connection) misunderstood(err error) error {
 	}
 }
 
-func dial(endpoint string, own identity) (*connection, error) {
-	c := &connection{identity: own, endpoint: endpoint}
+func dial(endpoint string, own identity, control store.Control) (*connection, error) {
+	c := &connection{identity: own, endpoint: endpoint, verdict: verdict{control: control}}
 	conn, err := grpc.NewClient("dns:///"+endpoint,
 		grpc.WithTransportCredentials(&witness{TransportCredentials: credentials.NewTLS(own.tls()), verdict: &c.verdict}),
 		grpc.WithPerRPCCredentials(own.token),
@@ -111,6 +112,9 @@ func dial(endpoint string, own identity) (*connection, error) {
 // Connections are those of this process to hubs: one for each endpoint and content of
 // the Secret. The zero value has none. They are safe for concurrent use.
 type Connections struct {
+	// Control is asked about every address that is dialled. Nil allows all.
+	Control store.Control
+
 	mu   sync.Mutex
 	open map[string]*connection // by endpoint and digest of the Secret
 }
@@ -134,7 +138,7 @@ func (c *Connections) Open(endpoint string, secret map[string][]byte) (*Client, 
 	defer c.mu.Unlock()
 	shared, ok := c.open[name]
 	if !ok {
-		if shared, err = dial(endpoint, own); err != nil {
+		if shared, err = dial(endpoint, own, c.Control); err != nil {
 			return nil, err
 		}
 		if c.open == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -166,7 +167,7 @@ func TestNoCertificate(t *testing.T) {
 	}
 	leaf := own.certificate.Leaf
 	own.certificate = tls.Certificate{Leaf: leaf}
-	conn, err := dial(w.address, own)
+	conn, err := dial(w.address, own, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,6 +243,19 @@ func TestUnreachable(t *testing.T) {
 		return err
 	}
 	requireUnavailable(t, call(silent.Addr().String()))
+	unused := &Connections{Control: func(context.Context, string, string, syscall.RawConn) error {
+		return &store.Failure{Why: "it may not be dialled"}
+	}}
+	denied, err := unused.Open(w.address, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer denied.Close()
+	_, err = denied.Apply(t.Context(), budgetID, p, lease("b", 1, 5))
+	requireUnavailable(t, err)
+	if got := store.Plain(err).Error(); got != "hub "+w.address+": it may not be dialled" {
+		t.Errorf("an address that may not be dialled: %s", got)
+	}
 	if err := call(w.address); err != nil {
 		t.Error(err)
 	}

@@ -12,11 +12,15 @@ import (
 	"time"
 
 	"google.golang.org/grpc/credentials"
+
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // A verdict is why the last attempt to connect was refused by either side, as opposed to
 // one that failed. gRPC calls both unavailable.
 type verdict struct {
+	control store.Control // of addresses; nil allows all
+
 	last   atomic.Pointer[error]
 	failed atomic.Pointer[error] // why the last attempt failed in whatever way; nil when it did not
 }
@@ -66,7 +70,7 @@ func alert(err error) string {
 
 // dial connects. When it fails nobody has refused anything.
 func (v *verdict) dial(ctx context.Context, address string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	conn, err := (&net.Dialer{ControlContext: v.control}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		v.last.Store(nil)
 		v.failed.Store(&err)

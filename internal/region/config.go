@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/internal/hub"
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -77,6 +78,9 @@ type Config struct {
 	// Certificates receive when those of this cluster end, while the Set runs. May be nil.
 	Certificates *Certificates
 
+	// Control is asked about every address of a hub or store that is dialled. Nil allows all.
+	Control store.Control
+
 	// Dial opens the way to a hub, Open a store, and New an engine. Nil: the real ones.
 	Dial func(of policy.Hub, secret map[string][]byte) (Hub, error)
 	Open func(of policy.Store, secret map[string][]byte) (Server, error)
@@ -86,11 +90,12 @@ type Config struct {
 // normalize puts the real parts in the place of those that are not set.
 func (c Config) normalize() Config {
 	if c.Dial == nil {
-		var hubs hub.Connections
+		hubs := &hub.Connections{Control: c.Control}
 		c.Dial = func(of policy.Hub, secret map[string][]byte) (Hub, error) { return hubs.Open(of.Endpoint, secret) }
 	}
 	if c.Open == nil {
-		c.Open = openServer
+		by := backend.Opener{Control: c.Control}
+		c.Open = func(of policy.Store, secret map[string][]byte) (Server, error) { return openServer(by, of, secret) }
 	}
 	if c.New == nil {
 		c.New = func(cfg federation.Config, k federation.Coordinator, e federation.Escrow) Engine {

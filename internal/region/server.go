@@ -21,16 +21,16 @@ type Server struct {
 
 // openServer opens a store. It does not wait for a connection. The error names the value
 // of the Secret that is wrong, and the cure.
-func openServer(of policy.Store, secret map[string][]byte) (Server, error) {
+func openServer(by backend.Opener, of policy.Store, secret map[string][]byte) (Server, error) {
 	switch of.Type {
 	case policy.RedisStore:
-		s, err := backend.Redis(of, secret)
+		s, err := by.Redis(of, secret)
 		if err != nil {
 			return Server{}, err
 		}
 		return Server{Ledger: redisbudget.New(s), Escrow: redisescrow.New(s), Close: s.Close}, nil
 	case policy.PostgresStore:
-		s, err := backend.Postgres(of, secret)
+		s, err := by.Postgres(of, secret)
 		if err != nil {
 			return Server{}, err
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/pkg/federation/escrow"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -23,7 +24,7 @@ func TestBudgetsAreKeptInStores(t *testing.T) {
 		"postgres": {policy.Store{Type: policy.PostgresStore, Address: postgres.Addr, Database: "postgres"}, map[string][]byte{"username": []byte("app")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := openServer(tc.of, tc.secret)
+			s, err := openServer(backend.Opener{}, tc.of, tc.secret)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +48,7 @@ func TestBudgetsAreKeptInStores(t *testing.T) {
 			}
 		})
 	}
-	_, err := openServer(policy.Store{Type: "Disk"}, nil)
+	_, err := openServer(backend.Opener{}, policy.Store{Type: "Disk"}, nil)
 	if err == nil || !strings.Contains(err.Error(), `store type "Disk"`) {
 		t.Errorf("error %v, want one that names the type", err)
 	}

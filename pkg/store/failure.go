@@ -12,6 +12,10 @@ import (
 	"syscall"
 )
 
+// A Control is asked before an address is dialled, as [net.Dialer.ControlContext] is; its error is
+// that of the dial. One that is a *Failure names the cure.
+type Control = func(ctx context.Context, network, address string, c syscall.RawConn) error
+
 // A Failure says in words of this project why a server cannot be used. Whatever that server
 // sent, and addresses that it named, are in the cause alone, which is for logs.
 type Failure struct {

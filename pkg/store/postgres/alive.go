@@ -15,7 +15,7 @@ import (
 // dial connects to the server. Closing the store ends the connection, also one that
 // waits for a server that hangs: the client would say goodbye first.
 func (s *Store) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	conn, err := (&net.Dialer{ControlContext: s.control}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}

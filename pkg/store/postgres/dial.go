@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 const (
@@ -50,6 +52,8 @@ type Options struct {
 	Connections int
 	// Timeout bounds a call whose context has no earlier deadline; 0 means a second.
 	Timeout time.Duration
+	// Control is asked about every address that is dialled. Nil allows all.
+	Control store.Control
 }
 
 // Dial returns a store in one database. It connects when first used, so an
@@ -60,7 +64,11 @@ func Dial(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newStore(config, newProgram(read("clock")), o.timeout())
+	s, err := newStore(config, newProgram(read("clock")), o.timeout())
+	if err == nil {
+		s.control = o.Control
+	}
+	return s, err
 }
 
 func (o Options) timeout() time.Duration { return cmp.Or(o.Timeout, defaultTimeout) }

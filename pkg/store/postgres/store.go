@@ -20,6 +20,7 @@ type Store struct {
 	name    string
 	program program
 	timeout time.Duration   // of a call
+	control store.Control   // of addresses; nil allows all
 	opened  time.Time       // carries the monotonic reading
 	floor   store.Floor     // of the server's clock
 	closed  context.Context //nolint:containedctx // it belongs to no call: it ends those under way

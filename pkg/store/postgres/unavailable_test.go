@@ -3,7 +3,9 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -102,6 +104,28 @@ func TestServersThatCannotDecideAreUnavailable(t *testing.T) {
 			_, err = s.Probe(t.Context())
 			wantUnavailable(t, err)
 		})
+	}
+}
+
+func TestControlIsAskedAboutTheAddress(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	o := optionsOf(server)
+	o.Control = func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		if address == server.Addr {
+			return &store.Failure{Why: "it may not be dialled"}
+		}
+		return nil
+	}
+	s, err := postgres.Dial(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	_, err = s.Probe(t.Context())
+	wantUnavailable(t, err, "it may not be dialled")
+	if plain := store.Plain(err); !strings.HasSuffix(plain.Error(), ": it may not be dialled") {
+		t.Errorf("plainly: %v", plain)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // Settings of the connections that Open makes.
@@ -55,6 +57,9 @@ type Options struct {
 	// is empty, for the address that is dialled: nodes and Sentinels report addresses
 	// that are mostly IPs. Nil means no encryption.
 	TLS *tls.Config
+	// Control is asked about every address that is dialled, also of Sentinels and of the
+	// servers and nodes that they name. Nil allows all.
+	Control store.Control
 }
 
 // Open returns a store. It connects when first used, so an unreachable server is an
@@ -158,9 +163,23 @@ func (o Options) client() goredis.UniversalClient {
 	}
 }
 
+// dialer returns how connections are made, nil when the client's own way will do. The client
+// leaves encryption to a dialer, if it is given one.
+func (o Options) dialer() func(ctx context.Context, network, address string) (net.Conn, error) {
+	if o.Control == nil {
+		return nil
+	}
+	plain := &net.Dialer{Timeout: callTimeout, ControlContext: o.Control}
+	if o.TLS == nil {
+		return plain.DialContext
+	}
+	return (&tls.Dialer{NetDialer: plain, Config: o.TLS}).DialContext
+}
+
 func (o Options) single() *goredis.Options {
 	return &goredis.Options{
 		Addr:                     o.Addresses[0],
+		Dialer:                   o.dialer(),
 		DB:                       o.DB,
 		Username:                 o.User,
 		Password:                 o.Password,
@@ -187,6 +206,7 @@ func (o Options) failover() *goredis.FailoverOptions {
 	return &goredis.FailoverOptions{
 		MasterName:              o.Sentinel,
 		SentinelAddrs:           o.Addresses,
+		Dialer:                  o.dialer(),
 		SentinelUsername:        o.SentinelUser,
 		SentinelPassword:        o.SentinelPassword,
 		DB:                      o.DB,
@@ -213,6 +233,7 @@ func (o Options) failover() *goredis.FailoverOptions {
 func (o Options) cluster() *goredis.ClusterOptions {
 	return &goredis.ClusterOptions{
 		Addrs:                    o.Addresses,
+		Dialer:                   o.dialer(),
 		Username:                 o.User,
 		Password:                 o.Password,
 		TLSConfig:                o.TLS,

@@ -1,10 +1,12 @@
 package redis_test
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -44,6 +46,38 @@ func TestOptionsThatCannotWorkNameTheCure(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.say) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: error is %v, want one that says %q and no password", name, err, c.say)
 		}
+	}
+}
+
+// TestControlIsAskedAboutEveryAddress also about those that Sentinels and nodes name.
+func TestControlIsAskedAboutEveryAddress(t *testing.T) {
+	server := redistest.Start(t)
+	sentinels := redistest.StartSentinels(t, 1, "main", server)
+	nodes := redistest.StartCluster(t, 3).Addrs()
+	for name, c := range map[string]struct {
+		options redis.Options
+		denied  string
+	}{
+		"a server":                          {redis.Options{Addresses: []string{server.Addr}}, server.Addr},
+		"a server that is to be encrypted":  {redis.Options{Addresses: []string{server.Addr}, TLS: &tls.Config{}}, server.Addr},
+		"a Sentinel":                        {redis.Options{Addresses: sentinels, Sentinel: "main"}, sentinels[0]},
+		"the primary that a Sentinel names": {redis.Options{Addresses: sentinels, Sentinel: "main"}, server.Addr},
+		"a node":                            {redis.Options{Addresses: nodes[:1], Cluster: true}, nodes[0]},
+		"a node that another one names":     {redis.Options{Addresses: nodes[:1], Cluster: true}, nodes[2]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.options.Control = func(_ context.Context, _, address string, _ syscall.RawConn) error {
+				if address == c.denied {
+					return &store.Failure{Why: "it may not be dialled"}
+				}
+				return nil
+			}
+			_, err := open(t, c.options).Probe(t.Context())
+			wantUnavailable(t, err, "it may not be dialled")
+			if plain := store.Plain(err); !strings.HasSuffix(plain.Error(), ": it may not be dialled") {
+				t.Errorf("plainly: %v", plain)
+			}
+		})
 	}
 }
 
