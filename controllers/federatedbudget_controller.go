@@ -100,6 +100,9 @@ func (r *FederatedBudgetReconciler) gather(ctx context.Context, s *budgetScope) 
 	if errors.As(found.Err, &s.conflict) || !s.member() {
 		return nil
 	}
+	if without := all.Without(found.Object); len(without) > 0 {
+		s.doubts = append(s.doubts, crowded(without))
+	}
 	if s.enforced, err = translate.Budget(s.budget, r.Cluster); err != nil {
 		return fmt.Errorf("translating a valid budget: %w", err)
 	}

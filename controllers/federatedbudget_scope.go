@@ -46,6 +46,13 @@ func (s *budgetScope) stranger() string {
 		s.cluster, nameSome(names))
 }
 
+// crowded says that members get no credentials, and the cure.
+func crowded(without []string) string {
+	return fmt.Sprintf("there is no room for the Secrets of these members, so they cannot take part unless they have one already: %s; "+
+		"the budgets that this cluster keeps may name %d members in a namespace and %d in all, those of older budgets first: take members off that are not needed",
+		nameSome(without), resolve.MaxNamespaceMembers, resolve.MaxMembers)
+}
+
 // observe takes over what the runtime knows, unless the runtime works by another
 // generation.
 func (s *budgetScope) observe(o budget.Observation) {

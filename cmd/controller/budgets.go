@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,6 +31,7 @@ type budgets struct {
 	known chan struct{} // closed once it was read what the cluster keeps
 	first sync.Once
 	kept  atomic.Pointer[map[string]ledger.Params] // by id
+	have  atomic.Pointer[[]string]                 // members that have a Secret
 }
 
 var (
@@ -40,6 +42,7 @@ var (
 func newBudgets(cluster string, cache client.Reader, writer client.Client, secrets *resolve.Secrets, births *hub.Births) *budgets {
 	b := &budgets{cluster: cluster, cache: cache, writer: writer, secrets: secrets, births: births, known: make(chan struct{})}
 	b.kept.Store(&map[string]ledger.Params{})
+	b.have.Store(&[]string{})
 	return b
 }
 
@@ -62,9 +65,10 @@ func (b *budgets) FederatedBudgets(ctx context.Context) ([]policy.FederatedBudge
 	if err := b.births.Attend(ctx, others, own); err != nil {
 		return nil, err // nothing may be granted that is not known to have been
 	}
-	before := b.kept.Swap(&kept)
+	have := all.Credentialed()
+	before, had := b.kept.Swap(&kept), b.have.Swap(&have)
 	b.first.Do(func() { close(b.known) })
-	if b.changed != nil && !reflect.DeepEqual(*before, kept) {
+	if b.changed != nil && (!reflect.DeepEqual(*before, kept) || !slices.Equal(*had, have)) {
 		b.changed()
 	}
 	return counting, nil
@@ -97,3 +101,6 @@ func (b *budgets) Members() []string {
 	}
 	return names
 }
+
+// Credentialed implements hub.Budgets.
+func (b *budgets) Credentialed() []string { return *b.have.Load() }

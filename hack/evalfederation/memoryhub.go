@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -90,4 +91,10 @@ func (h *memoryHub) Members() []string {
 		}
 	}
 	return names
+}
+
+// Credentialed implements hub.Budgets: all but the hub have a Secret.
+func (h *memoryHub) Credentialed() []string {
+	names := slices.Compact(slices.Sorted(slices.Values(h.Members())))
+	return slices.DeleteFunc(names, func(name string) bool { return name == hubMember })
 }

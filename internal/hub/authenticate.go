@@ -48,6 +48,7 @@ func (s *Server) authenticate(ctx context.Context) (string, error) {
 		return "", refuse(codes.Unauthenticated, federationpb.Refusal_REASON_UNAUTHORIZED,
 			"the token is not the present one of member %q: %s", member, copySecret(member))
 	}
+	s.Credentials.used(member)
 	return member, nil
 }
 

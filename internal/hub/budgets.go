@@ -11,6 +11,9 @@ type Budgets interface {
 	// Members returns the names of all members of all budgets that this hub keeps, each
 	// once or more often. The hub's own may be among them.
 	Members() []string
+	// Credentialed returns the names of those that have a Secret in the controller's namespace,
+	// each once: a bounded number, whatever budgets name. The hub's own is not among them.
+	Credentialed() []string
 }
 
 // Leadership is what the lock of leader election knows.

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -42,14 +41,16 @@ type CredentialsConfig struct {
 }
 
 // Credentials keep the authority of the federation, the server's certificate and a
-// Secret for each member. Nothing is made before a budget has another member than the
-// hub. Secrets of members that no budget lists any more stay: the server refuses them,
-// and their tokens are good again when they return.
+// Secret for each member that Budgets admits. Nothing is made before a budget has another
+// member than the hub. Secrets of members that no budget lists any more stay when they were
+// used: the server refuses them, and their tokens are good again when they return. Others
+// are deleted after a day, or when there are too many of them.
 type Credentials struct {
 	config    CredentialsConfig
 	authority *certs.Manager
 	keys      *keyring
 	wake      chan struct{}
+	users     sync.Map // names of members that authenticated themselves to this process
 }
 
 // NewCredentials returns Credentials that do nothing until Start.
@@ -95,15 +96,16 @@ func (c *Credentials) Start(ctx context.Context) error {
 	retry := firstRetry
 	for {
 		wait := c.config.Interval
-		if members := c.members(); len(members) > 0 {
+		members := c.members()
+		if len(members) > 0 {
 			begin()
-			if err := c.reconcile(ctx, members); err == nil {
-				retry = firstRetry
-			} else if ctx.Err() == nil {
-				wait = min(retry, c.config.Interval)
-				retry = 2 * wait
-				logger.Error(err, "The credentials of members are not as they should be, trying again", "after", wait.String())
-			}
+		}
+		if err := c.reconcile(ctx, members); err == nil {
+			retry = firstRetry
+		} else if ctx.Err() == nil {
+			wait = min(retry, c.config.Interval)
+			retry = 2 * wait
+			logger.Error(err, "The credentials of members are not as they should be, trying again", "after", wait.String())
 		}
 		timer := c.config.Clock.NewTimer(wait)
 		select {
@@ -118,24 +120,29 @@ func (c *Credentials) Start(ctx context.Context) error {
 }
 
 // members returns the names of the members that need credentials, each once.
-func (c *Credentials) members() []string {
-	names := slices.Sorted(slices.Values(c.config.Budgets.Members()))
-	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == c.config.Self })
-}
+func (c *Credentials) members() []string { return c.config.Budgets.Credentialed() }
 
+// reconcile reads the Secrets of all members at once, so that one that is new does not wait
+// for the others, and writes those that are not as they should be.
 func (c *Credentials) reconcile(ctx context.Context, members []string) error {
-	select {
-	case <-c.authority.Ready():
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	errs := make([]error, len(members))
-	for i, member := range members {
-		if err := c.ensure(ctx, member); err != nil {
-			errs[i] = fmt.Errorf("the Secret of member %s: %w", member, err)
+	if len(members) > 0 {
+		select {
+		case <-c.authority.Ready():
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
-	return errors.Join(errs...)
+	found, err := c.secrets(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, member := range members {
+		if err := c.ensure(ctx, member, found[member]); err != nil {
+			errs = append(errs, fmt.Errorf("the Secret of member %s: %w", member, err))
+		}
+	}
+	return errors.Join(append(errs, c.retire(ctx, found))...)
 }
 
 // serverTLS returns how the server authenticates, and which clients it admits: those with a

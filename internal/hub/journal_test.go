@@ -150,3 +150,5 @@ func (a asked) Budget(id string) (ledger.Params, bool) {
 }
 
 func (asked) Members() []string { return nil }
+
+func (asked) Credentialed() []string { return nil }

@@ -35,23 +35,28 @@ const (
 	leastToken = 32 // characters: a shorter one nobody of ours made
 )
 
-// ensure makes the member's Secret what it should be. Good values stay as they are.
-func (c *Credentials) ensure(ctx context.Context, member string) error {
+// ensure makes the member's Secret what it should be; nil when none was found. Good values
+// stay as they are.
+func (c *Credentials) ensure(ctx context.Context, member string, secret *corev1.Secret) error {
 	key := types.NamespacedName{Namespace: c.config.Namespace, Name: MemberPrefix + member}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	if err := c.config.Client.Get(ctx, key, secret); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("read %s: %w", key, err)
+	if secret == nil { // it may be without its label
+		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		if err := c.config.Client.Get(ctx, key, secret); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("read %s: %w", key, err)
+		}
 	}
 	data, err := c.renewed(member, secret.Data)
 	if err != nil {
 		return err
 	}
-	if maps.EqualFunc(data, secret.Data, bytes.Equal) && secret.Labels[MemberLabel] == member {
+	noted := c.noteNamed(member, secret)
+	if !noted && maps.EqualFunc(data, secret.Data, bytes.Equal) && secret.Labels[MemberLabel] == member {
 		return nil
 	}
 	secret.Data = data
 	metav1.SetMetaDataLabel(&secret.ObjectMeta, MemberLabel, member)
 	if secret.ResourceVersion == "" {
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, unusedAnnotation, "true")
 		err = c.config.Client.Create(ctx, secret)
 	} else {
 		err = c.config.Client.Update(ctx, secret)

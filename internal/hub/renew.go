@@ -22,7 +22,7 @@ import (
 // name is the one that the member has proved.
 func (s *service) Renew(ctx context.Context, in *federationpb.RenewRequest) (*federationpb.RenewResponse, error) {
 	member := memberOf(ctx)
-	if !slices.Contains(s.Credentials.members(), member) {
+	if !slices.Contains(s.Budgets.Members(), member) {
 		return nil, refuse(codes.PermissionDenied, federationpb.Refusal_REASON_UNKNOWN_MEMBER,
 			"no budget lists member %q: add it to spec.members of the hub's FederatedBudget", member)
 	}

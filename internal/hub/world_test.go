@@ -52,6 +52,12 @@ func (b *fakeBudgets) Members() []string {
 	return names
 }
 
+// Credentialed returns all but the hub.
+func (b *fakeBudgets) Credentialed() []string {
+	names := slices.Compact(slices.Sorted(slices.Values(b.Members())))
+	return slices.DeleteFunc(names, func(name string) bool { return name == "a" })
+}
+
 func (b *fakeBudgets) set(id string, p ledger.Params) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

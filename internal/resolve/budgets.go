@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -32,7 +33,17 @@ type Budgets struct {
 	all    []Budget // in the order of precedence
 	byName map[types.NamespacedName]int
 	byID   map[string]int // the one that has the id
+
+	credentialed map[string]bool                   // members that have a Secret here
+	left         map[types.NamespacedName][]string // members that have none, for want of room
 }
+
+// How many members of the budgets that this cluster keeps have a Secret in the controller's
+// namespace: those who may write FederatedBudgets have no say in that one.
+const (
+	MaxNamespaceMembers = 64   // that the budgets of a namespace name, each once
+	MaxMembers          = 1024 // in all
+)
 
 // ReadBudgets resolves the FederatedBudgets that the reader lists for the cluster of
 // that name, which is what --cluster-name says.
@@ -60,8 +71,44 @@ func NewBudgets(all []v1alpha1.FederatedBudget, self string) *Budgets {
 		b.byName[resolved.Object] = i
 		b.all = append(b.all, resolved)
 	}
+	b.admit()
 	return b
 }
+
+// admit finds which members of the budgets that this cluster keeps have Secrets. Older
+// budgets come first, so what others write later takes nothing from them.
+func (b *Budgets) admit() {
+	b.credentialed, b.left = map[string]bool{}, map[types.NamespacedName][]string{}
+	named := map[string]map[string]bool{} // by namespace
+	for i := range b.all {
+		of := &b.all[i]
+		if of.Err != nil || of.Budget.Hub != nil || of.Budget.Coordinator.Type != policy.ControllerStore {
+			continue
+		}
+		in := named[of.Object.Namespace]
+		if in == nil {
+			in = map[string]bool{}
+			named[of.Object.Namespace] = in
+		}
+		for _, name := range of.Budget.Params.Names() {
+			switch {
+			case name == b.self || in[name]:
+			case len(in) < MaxNamespaceMembers && (b.credentialed[name] || len(b.credentialed) < MaxMembers):
+				in[name], b.credentialed[name] = true, true
+			default:
+				b.left[of.Object] = append(b.left[of.Object], name)
+			}
+		}
+	}
+}
+
+// Credentialed returns the members of budgets that this cluster keeps that have a Secret
+// here, each once, ordered; at most MaxMembers.
+func (b *Budgets) Credentialed() []string { return slices.Sorted(maps.Keys(b.credentialed)) }
+
+// Without returns the members of an object's budget that have none, because its namespace
+// or the cluster names too many.
+func (b *Budgets) Without(object types.NamespacedName) []string { return b.left[object] }
 
 // resolve resolves an object that all that were resolved before come before.
 func (b *Budgets) resolve(object *v1alpha1.FederatedBudget) Budget {

@@ -2,6 +2,7 @@ package resolve_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -205,5 +206,48 @@ func TestVersionsOfABudgetsCredentials(t *testing.T) {
 	secrets.SetVersions(t.Context(), &lost)
 	if lost.Hub.SecretVersion != "" {
 		t.Errorf("a Secret that is gone has version %q", lost.Hub.SecretVersion)
+	}
+}
+
+// TestMembersThatHaveSecrets has namespaces name more members than there is room for: those
+// of older budgets have theirs, and each namespace has room of its own.
+func TestMembersThatHaveSecrets(t *testing.T) {
+	at := monday
+	naming := func(namespace, name string, from, to int) v1alpha1.FederatedBudget {
+		at = at.Add(time.Second)
+		b := shared(namespace, name, namespace+"/"+name, at)
+		b.Spec.Members = []v1alpha1.BudgetMember{{Name: "c", Weight: 1}}
+		for i := from; i < to; i++ {
+			b.Spec.Members = append(b.Spec.Members, v1alpha1.BudgetMember{Name: fmt.Sprintf("m%04d", i), Weight: 1})
+		}
+		return *b
+	}
+	without := func(b *resolve.Budgets, namespace, name string) int {
+		return len(b.Without(types.NamespacedName{Namespace: namespace, Name: name}))
+	}
+	elsewhere := naming("shop", "elsewhere", 5000, 5010)
+	elsewhere.Spec.Hub = &v1alpha1.BudgetHub{Endpoint: "hub:1", SecretRef: v1alpha1.SecretReference{Name: "weir-hub"}}
+	all := []v1alpha1.FederatedBudget{
+		elsewhere, naming("shop", "a", 0, 60), naming("shop", "b", 50, 63), naming("shop", "c", 62, 70), naming("bank", "a", 0, 60),
+	}
+	b := resolve.NewBudgets(all, "c")
+	if got := b.Credentialed(); len(got) != 64 || got[0] != "m0000" || got[63] != "m0063" {
+		t.Errorf("members with a Secret: %q", got)
+	}
+	for name, want := range map[string]int{"elsewhere": 0, "a": 0, "b": 0, "c": 6} {
+		if got := without(b, "shop", name); got != want {
+			t.Errorf("budget %s has %d members without a Secret, want %d", name, got, want)
+		}
+	}
+	for i := range 20 {
+		all = append(all, naming(fmt.Sprintf("n%d", i), "a", 100*i+100, 100*i+163))
+	}
+	all = append(all, naming("late", "a", 0, 3), naming("late", "b", 4000, 4010))
+	b = resolve.NewBudgets(all, "c")
+	if got := len(b.Credentialed()); got != resolve.MaxMembers {
+		t.Errorf("%d members have a Secret, want %d", got, resolve.MaxMembers)
+	}
+	if known, more := without(b, "late", "a"), without(b, "late", "b"); known != 0 || more != 10 {
+		t.Errorf("when the room is full, %d members have no Secret that had one, and %d of 10 others", known, more)
 	}
 }
