@@ -25,7 +25,10 @@ var setClock string
 // dial returns a store of the superuser that is closed when the test ends.
 func dial(t testing.TB, server *postgrestest.Server) *postgres.Store {
 	t.Helper()
-	s, err := postgres.Dial(postgres.Options{Address: server.Addr, Database: postgrestest.Database, User: postgrestest.User})
+	s, err := postgres.Dial(postgres.Options{
+		Address: server.Addr, Database: postgrestest.Database, User: postgrestest.User,
+		Timeout: 10 * time.Second, // 200 callers on a busy machine
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
