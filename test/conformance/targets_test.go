@@ -89,6 +89,14 @@ func snapshot(address string, withPool bool) policy.Snapshot {
 // startSidecar runs a sidecar in front of an app as in a pod.
 func startSidecar(t *testing.T, app string, s policy.Snapshot) string {
 	t.Helper()
+	listen := freeAddress(t)
+	runSidecar(t, s, "--inbound", portOf(listen)+":"+portOf(app), "--rls-address", "")
+	return listen
+}
+
+// runSidecar runs a sidecar with a snapshot and some flags.
+func runSidecar(t *testing.T, s policy.Snapshot, flags ...string) {
+	t.Helper()
 	data, _, err := policy.Encode(s)
 	if err != nil {
 		t.Fatal(err)
@@ -97,10 +105,8 @@ func startSidecar(t *testing.T, app string, s policy.Snapshot) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listen := freeAddress(t)
 	run(t, program(t, "sidecar"), []string{"WEIR_POD_NAMESPACE=conformance", "WEIR_SNAPSHOT=" + packed, "WEIR_SANDBOX_IP=127.0.0.1"},
-		"--inbound", portOf(listen)+":"+portOf(app), "--check-address", "127.0.0.1:0", "--admin-address", "127.0.0.1:0", "--rls-address", "")
-	return listen
+		append(flags, "--check-address", "127.0.0.1:0", "--admin-address", "127.0.0.1:0")...)
 }
 
 // A haproxyConfig is what a plain reverse proxy needs. Two verbs stand for the address where
@@ -203,12 +209,15 @@ func portOf(address string) string {
 	return port
 }
 
-// packages are those of the suites' programs.
-var packages = map[string]string{
-	"sidecar": "./cmd/sidecar", // of this repository's own module
-	"h2spec":  "github.com/summerwind/h2spec/cmd/h2spec",
-	"client":  "google.golang.org/grpc/interop/client",
-	"server":  "google.golang.org/grpc/interop/server",
+// packages are those of the suites' programs, each with the directory of the module that has
+// its version.
+var packages = map[string]struct{ module, path string }{
+	"sidecar":          {"../..", "./cmd/sidecar"},
+	"h2spec":           {".", "github.com/summerwind/h2spec/cmd/h2spec"},
+	"client":           {".", "google.golang.org/grpc/interop/client"},
+	"server":           {".", "google.golang.org/grpc/interop/server"},
+	"ratelimit":        {"../bench/ratelimit", "github.com/envoyproxy/ratelimit/src/service_cmd"},
+	"ratelimit-client": {"../bench/ratelimit", "github.com/envoyproxy/ratelimit/src/client_cmd"},
 }
 
 // programs are those that a suite asked for. TestMain removes their directory.
@@ -234,11 +243,8 @@ func program(t *testing.T, name string) string {
 	if programs.built[name] {
 		return path
 	}
-	args := []string{"build", "-o", path, packages[name]}
-	if name == "sidecar" {
-		args = append([]string{"-C", filepath.Join("..", "..")}, args...)
-	}
-	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
+	of := packages[name]
+	if out, err := exec.CommandContext(t.Context(), "go", "-C", of.module, "build", "-o", path, of.path).CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", name, err, out)
 	}
 	programs.built[name] = true

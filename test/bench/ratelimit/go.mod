@@ -1,10 +1,14 @@
 // Module ratelimit pins the rate limit service of Envoy that the section keys runs beside
-// Weir, apart from the others because it brings many dependencies.
+// Weir, and the conformance suites too, with its client. It is apart from the others because
+// it brings many dependencies.
 module github.com/weir-dev/weir/test/bench/ratelimit
 
 go 1.26.0
 
-tool github.com/envoyproxy/ratelimit/src/service_cmd
+tool (
+	github.com/envoyproxy/ratelimit/src/client_cmd
+	github.com/envoyproxy/ratelimit/src/service_cmd
+)
 
 require (
 	cel.dev/expr v0.24.0 // indirect
