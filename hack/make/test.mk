@@ -36,8 +36,8 @@ test-unit: deps assets ## Run all packages, under the race detector where gorout
 	KUBEBUILDER_ASSETS=$(ASSETS) go test -race -timeout 15m $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 
 .PHONY: test-conformance
-test-conformance: deps ## Hold sidecars to suites for HTTP/1.1, HTTP/2, WebSocket and gRPC, beside haproxy (about 3 minutes)
-	@hack/deps.sh haproxy
+test-conformance: deps ## Hold sidecars to suites for HTTP/1.1, HTTP/2, WebSocket, gRPC and curl beside haproxy, and for Envoy's rate limit service (about 4 minutes)
+	@hack/deps.sh haproxy curl
 	go -C test/conformance test -count=1 -timeout 10m ./...
 
 .PHONY: conformance
