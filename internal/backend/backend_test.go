@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -34,14 +35,14 @@ const hidden = "s3cr3t"
 // use opens a store and takes one unit.
 func use(t *testing.T, of policy.Store, secret map[string][]byte) error {
 	t.Helper()
-	asked := false
-	allow := func(context.Context, string, string, syscall.RawConn) error { asked = true; return nil }
+	var asked atomic.Bool
+	allow := func(context.Context, string, string, syscall.RawConn) error { asked.Store(true); return nil }
 	b, err := Opener{Control: allow}.Open(of, secret)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if !asked {
+		if !asked.Load() {
 			t.Error("an address was dialled that nobody was asked about")
 		}
 	}()
