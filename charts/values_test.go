@@ -43,8 +43,10 @@ func TestValuesReachTheController(t *testing.T) {
 	deployment := as[appsv1.Deployment](t, objects, "Deployment/weir-controller")
 	pod := deployment.Spec.Template.Spec
 	container := pod.Containers[0]
-	wantArgs := []string{"--sidecar-image=$(SIDECAR_IMAGE)", "--cluster-name=eu-west", "--federation-sans=hub.example.com,192.0.2.1",
-		"--allow-store-cidrs=127.0.0.0/8,::1/128", "--deny-store-cidrs=192.0.2.0/24", "--log-level=1"}
+	wantArgs := []string{
+		"--sidecar-image=$(SIDECAR_IMAGE)", "--cluster-name=eu-west", "--federation-sans=hub.example.com,192.0.2.1",
+		"--allow-store-cidrs=127.0.0.0/8,::1/128", "--deny-store-cidrs=192.0.2.0/24", "--log-level=1",
+	}
 	for what, ok := range map[string]bool{
 		"image":         container.Image == "registry.example/a/weir-controller:v1",
 		"sidecar":       container.Env[0] == corev1.EnvVar{Name: "SIDECAR_IMAGE", Value: "registry.example/a/weir-sidecar@sha256:" + strings.Repeat("a", 64)},

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -57,10 +58,10 @@ func newAddresses(o *options, config *rest.Config) (*addresses, error) {
 }
 
 func portOf(u *url.URL) uint16 {
-	port, err := net.LookupPort("tcp", u.Port())
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	switch {
 	case err == nil && port > 0:
-		return uint16(port) //nolint:gosec // it is one of 16 bits
+		return uint16(port)
 	case u.Scheme == "http":
 		return 80
 	}

@@ -56,8 +56,8 @@ func (s *suite) run(b *binary, without int, stop <-chan os.Signal, args ...strin
 	case err = <-ended:
 	case <-time.After(s.timeout + 10*time.Second): // the bound of the tests themselves did not end them
 		_ = c.Process.Kill()
-		<-ended
-		return "", errTimedOut
+		err = <-ended
+		return "", errors.Join(errTimedOut, err)
 	case <-stop:
 		_ = c.Process.Kill()
 		return "", errors.Join(errStopped, <-ended)

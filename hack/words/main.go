@@ -47,36 +47,38 @@ func check(dir string, out io.Writer) (bad bool, err error) {
 	}
 	for _, kind := range []string{comments, messages, documents} {
 		words := 0
-		hits := map[string][]string{}
-		for _, t := range texts {
-			if t.kind != kind {
-				continue
-			}
+		for _, t := range texts[kind] {
 			words += t.words()
-			for _, h := range slices.Concat(habits, avoided) {
-				for _, place := range h.find(t.text) {
-					hits[h.name] = append(hits[h.name], t.at+": "+place)
-				}
-			}
 		}
 		fmt.Fprintf(out, "%s: %d words\n", kind, words)
 		for _, h := range slices.Concat(habits, avoided) {
-			n := len(hits[h.name])
-			allowed := most * words / 10_000
-			if h.never {
-				allowed = 0
-			} else {
-				fmt.Fprintf(out, "  %-28s %3d, at most %d\n", h.name, n, allowed)
-			}
-			if n <= allowed {
-				continue
-			}
-			bad = true
-			fmt.Fprintf(out, "  too often: %s; %s\n", h.name, h.say)
-			for _, place := range hits[h.name] {
-				fmt.Fprintf(out, "    %s\n", place)
-			}
+			bad = h.show(texts[kind], words, out) || bad
 		}
 	}
 	return bad, nil
+}
+
+// show writes how often a habit occurs in texts of that many words, and where if that is too
+// often, which it reports.
+func (h *habit) show(texts []text, words int, out io.Writer) (bad bool) {
+	var places []string
+	for _, t := range texts {
+		for _, place := range h.find(t.text) {
+			places = append(places, t.at+": "+place)
+		}
+	}
+	allowed := most * words / 10_000
+	if h.never {
+		allowed = 0
+	} else {
+		fmt.Fprintf(out, "  %-28s %3d, at most %d\n", h.name, len(places), allowed)
+	}
+	if len(places) <= allowed {
+		return false
+	}
+	fmt.Fprintf(out, "  too often: %s; %s\n", h.name, h.say)
+	for _, place := range places {
+		fmt.Fprintf(out, "    %s\n", place)
+	}
+	return true
 }

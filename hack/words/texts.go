@@ -33,8 +33,9 @@ var (
 	itself    = filepath.Join("hack", "words") // its tests have what it looks for
 )
 
-// read returns the texts below a directory.
-func read(dir string) (texts []text, err error) {
+// read returns the texts below a directory, by kind.
+func read(dir string) (texts map[string][]text, err error) {
+	texts = map[string][]text{}
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -53,7 +54,9 @@ func read(dir string) (texts []text, err error) {
 		if err != nil || generated.Match(source) || name == glossaryPage {
 			return err
 		}
-		texts = append(texts, parse(name, source)...)
+		for _, t := range parse(name, source) {
+			texts[t.kind] = append(texts[t.kind], t)
+		}
 		return nil
 	})
 	return texts, err
@@ -74,26 +77,24 @@ func goTexts(name string, source []byte) (texts []text) {
 	for {
 		pos, tok, lit := s.Scan()
 		line := files.Position(pos).Line
-		switch tok {
-		case token.EOF:
+		if tok == token.EOF {
 			return texts
-		case token.COMMENT:
-			words, isLine := strings.CutPrefix(lit, "//")
-			if isLine && !strings.HasPrefix(words, " ") && words != "" {
-				continue // a directive
-			}
-			words = strings.TrimSpace(strings.Trim(words, "/*"))
-			if isLine && line == last+1 {
-				texts[len(texts)-1].text += joint(words) + words
-			} else {
-				texts = append(texts, text{comments, fmt.Sprintf("%s:%d", name, line), words})
-			}
-			last = line
-		case token.STRING:
-			if value, err := strconv.Unquote(lit); err == nil && len(strings.Fields(value)) > 2 {
-				texts = append(texts, text{messages, fmt.Sprintf("%s:%d", name, line), value})
-			}
 		}
+		if value, err := strconv.Unquote(lit); tok == token.STRING && err == nil && len(strings.Fields(value)) > 2 {
+			texts = append(texts, text{messages, fmt.Sprintf("%s:%d", name, line), value})
+		}
+		words, isLine := strings.CutPrefix(lit, "//")
+		isDirective := isLine && !strings.HasPrefix(words, " ") && words != ""
+		if tok != token.COMMENT || isDirective {
+			continue
+		}
+		words = strings.TrimSpace(strings.Trim(words, "/*"))
+		if isLine && line == last+1 {
+			texts[len(texts)-1].text += joint(words) + words
+		} else {
+			texts = append(texts, text{comments, fmt.Sprintf("%s:%d", name, line), words})
+		}
+		last = line
 	}
 }
 

@@ -32,8 +32,8 @@ type street struct {
 	once   sync.Once
 	buffer int // bytes of a connection
 
-	mu         sync.Mutex
-	open, most int
+	mu   sync.Mutex
+	open int
 }
 
 // onStreet has the leader listen to a street.

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -71,9 +72,7 @@ func (s shapes) addMembers(sh *shape, t reflect.Type) {
 		}
 		m := member{index: i, omitEmpty: strings.Contains(options, "omitempty"), shape: s.of(f.Type)}
 		if inline {
-			for name, inner := range m.named {
-				sh.named[name] = inner
-			}
+			maps.Copy(sh.named, m.named)
 		} else {
 			m.name = name
 			if name == "" {

@@ -55,8 +55,8 @@ func fill(v reflect.Value, q resource.Quantity) {
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(reflect.ValueOf("key").Convert(v.Type().Key()), elem)
 	case v.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), q)
+		for _, field := range v.Fields() {
+			fill(field, q)
 		}
 	}
 }
