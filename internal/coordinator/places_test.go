@@ -23,7 +23,7 @@ func TestPlaces(t *testing.T) {
 		"or its oldest":                    {4, 4, oldest, "aaaab", "a1 a2 a3 b4"},
 		"until the groups have the same":   {4, 4, newest, "aaaabbb", "a0 a1 b4 b5 -6"},
 		"and nothing is passed to and fro": {4, 4, newest, "aaaabbab", "a0 a1 b4 b5 -6 -7"},
-		"with as many groups as places, the next one has none": {2, 2, newest, "abc", "a0 b1 -2"},
+		"one group too many has none":      {2, 2, newest, "abc", "a0 b1 -2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlaces[byte, int](tc.most, tc.each, tc.gives)
