@@ -122,10 +122,3 @@ func (s *admitted) leave() {
 		}
 	}
 }
-
-// len returns of how many pods there are streams.
-func (ss *streams) len() int {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	return ss.pods.taken
-}

@@ -169,3 +169,10 @@ func TestAPodWhoseRoomIsNeededStopsWaiting(t *testing.T) {
 		}
 	})
 }
+
+// len returns the number of pods with streams.
+func (ss *streams) len() int {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.pods.taken
+}
