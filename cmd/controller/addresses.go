@@ -68,7 +68,7 @@ func portOf(u *url.URL) uint16 {
 	return 443
 }
 
-// prefixes reads the CIDRs of a flag. The error names each that is none, and the cure.
+// prefixes reads the CIDRs of a flag. The error names each value that is not one, and the cure.
 func prefixes(flag string, cidrs []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	var errs []error

@@ -123,7 +123,7 @@ type visitor struct {
 	gone    bool
 }
 
-// dismiss ends a connection of which no stream is authenticated, for a bound.
+// dismiss ends a connection without an authenticated stream, for a bound.
 func (v *visitor) dismiss(by portBound) {
 	v.door.mu.Lock()
 	over, said := !v.gone && v.state == unauthenticated, v.leaving != nil
@@ -155,7 +155,7 @@ func (v *visitor) leave() {
 	v.door.turned.metrics.connections.WithLabelValues(v.state.String()).Dec()
 }
 
-// release gives back what a connection has of which no stream is authenticated. The lock is held.
+// release gives back what a connection without an authenticated stream has. The lock is held.
 func (v *visitor) release() {
 	v.timeout.Stop()
 	v.door.strangers.free(v.place)

@@ -5,9 +5,11 @@ import (
 	"math"
 )
 
-// What is admitted at the fleet's port, by the bytes that the heap may take.
+// The room at the fleet's port follows from the bytes that the heap may take.
 const (
-	// podBytes is what a pod takes with its connection and its session.
+	// podBytes is what a pod takes with its connection and its session: half of the resident
+	// memory that docs/capacity.md shows for one. The other half is garbage, which the
+	// runtime collects earlier where memory is scarce.
 	podBytes = 64 << 10
 	// strangerBytes is what a connection takes that shook hands and sends nothing.
 	strangerBytes = 40 << 10
@@ -52,14 +54,14 @@ type place[G comparable, M any] struct {
 	at     *list.Element // nil once it is free
 }
 
-// newPlaces returns places of which a group gives up the one that gives picks, the oldest
-// (Front) or the newest (Back) of its own.
+// newPlaces returns places. A group gives up the one of its own that gives picks: the oldest
+// (Front) or the newest (Back).
 func newPlaces[G comparable, M any](most, each int, gives func(*list.List) *list.Element) *places[G, M] {
 	return &places[G, M]{most: most, each: each, gives: gives, groups: map[G]*list.List{}}
 }
 
-// take returns a place for a member of a group, nil when there is none. Another one that is
-// not nil was given up for it, and is free.
+// take returns a place for a member of a group, or nil where the group may have no more. If
+// givenUp is not nil, it was given up for that place, and is free.
 func (p *places[G, M]) take(group G, member M) (got, givenUp *place[G, M]) {
 	own := p.of(group)
 	if own >= p.each {

@@ -122,8 +122,8 @@ func unnamedSince(s *corev1.Secret) time.Time {
 	return at
 }
 
-// gone is no error for a Secret that is gone or was written meanwhile: the next look finds it
-// as it is.
+// gone returns nil for a Secret that is gone or was written meanwhile: the next look finds it as
+// it is.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -116,7 +116,7 @@ func keys(a, b reflect.Value) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// elements compares lists of which the second has some more in one place, which is the first
+// elements compares two lists. The second has some more in one place, which is the first
 // where the names differ, or the end.
 func (d *differ) elements(sh *shape, a, b reflect.Value) {
 	more := b.Len() - a.Len()
