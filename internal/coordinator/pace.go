@@ -3,6 +3,8 @@ package coordinator
 import (
 	"context"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -14,29 +16,19 @@ const (
 	paceBreak = 50 * time.Millisecond
 )
 
-// A pace spreads the messages of a stream. What it does not let through yet waits at the
-// sender, by the flow control of the stream (the generic cell rate algorithm, ITU-T I.371).
-type pace struct {
-	free time.Time // when it is as good as new
-}
-
-// next returns how long a message waits that comes at an instant, 0 for not at all.
-func (p *pace) next(now time.Time) time.Duration {
-	p.free = latest(p.free, now).Add(time.Second / messageRate)
-	if ahead := p.free.Sub(now) - time.Second; ahead > 0 {
-		return ahead + paceBreak
-	}
-	return 0
-}
+// newPace returns what spreads the messages of a stream. What it does not let through yet
+// waits at the sender, by the flow control of the stream.
+func newPace() *rate.Limiter { return rate.NewLimiter(messageRate, messageRate) }
 
 // rest waits before a message of the session is handled, if its pod sends too many.
-func (t *term) rest(ctx context.Context, s *session, p *pace) {
-	wait := p.next(time.Now())
+func (t *term) rest(ctx context.Context, s *session, pace *rate.Limiter) {
+	now := time.Now()
+	wait := pace.ReserveN(now, 1).DelayFrom(now)
 	if wait == 0 {
 		return
 	}
 	t.turned.away(boundMessages, "pod", s.Namespace+"/"+s.Pod)
-	over := time.NewTimer(wait)
+	over := time.NewTimer(wait + paceBreak)
 	defer over.Stop()
 	select {
 	case <-over.C:

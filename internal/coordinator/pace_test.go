@@ -10,27 +10,6 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-func TestPace(t *testing.T) {
-	var p pace
-	now := time.Unix(0, 0)
-	for _, tc := range []struct {
-		pause time.Duration
-		free  int // messages that do not wait
-	}{
-		{0, messageRate}, {0, 0}, // each that waits counts, too
-		{paceBreak, int(messageRate*paceBreak/time.Second) - 2}, {time.Hour, messageRate},
-	} {
-		now = now.Add(tc.pause)
-		n := 0
-		for p.next(now) == 0 {
-			n++
-		}
-		if n != tc.free {
-			t.Errorf("%d messages do not wait after %s, want %d", n, tc.pause, tc.free)
-		}
-	}
-}
-
 // TestAPodThatSendsTooMuchWaits: its stream is read at the rate, and goes on.
 func TestAPodThatSendsTooMuchWaits(t *testing.T) {
 	p := limited("shop", 1, 10, limiter.Second)

@@ -254,7 +254,7 @@ func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_Con
 	silence := time.AfterFunc(silenceTimeout, func() { s.close(errSilent) })
 	defer silence.Stop()
 	defer s.waiting.Wait()
-	var p pace
+	pace := newPace()
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -262,7 +262,7 @@ func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_Con
 		}
 		if err == nil {
 			silence.Reset(silenceTimeout)
-			t.rest(ctx, s, &p)
+			t.rest(ctx, s, pace)
 			t.arrive(s)
 			err = t.handle(ctx, s, m)
 		}
