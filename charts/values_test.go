@@ -3,9 +3,11 @@
 package charts_test
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,40 +29,66 @@ func as[T any](t *testing.T, objects rendered.Objects, name string) *T {
 	return object
 }
 
-// TestValuesReachTheController sets everything that concerns the Deployment at once.
-func TestValuesReachTheController(t *testing.T) {
-	objects := install(
-		t,
+// TestValuesReachTheComponents sets everything that concerns both Deployments at once. Each
+// has values of its own beside those that are for both.
+func TestValuesReachTheComponents(t *testing.T) {
+	both := []string{
 		"--set", "images.controller.repository=registry.example/a/weir-controller,images.controller.tag=v1",
-		"--set", "images.sidecar.repository=registry.example/a/weir-sidecar,images.sidecar.digest=sha256:"+strings.Repeat("a", 64),
+		"--set", "images.sidecar.repository=registry.example/a/weir-sidecar,images.sidecar.digest=sha256:" + strings.Repeat("a", 64),
 		"--set", "images.pullPolicy=IfNotPresent,images.pullSecrets[0].name=registry",
-		"--set", "controller.replicas=3,controller.clusterName=eu-west,controller.priorityClassName=",
-		"--set", "controller.federationSANs={hub.example.com,192.0.2.1},controller.extraArgs={--log-level=1}",
+		"--set", "controller.clusterName=eu-west,controller.federationSANs={hub.example.com,192.0.2.1}",
 		"--set", "stores.allowCIDRs={127.0.0.0/8,::1/128},stores.denyCIDRs={192.0.2.0/24}",
-		"--set", "controller.nodeSelector.pool=system,controller.tolerations[0].key=system,controller.tolerations[0].operator=Exists",
-		"--set", "controller.resources.limits.memory=1Gi",
-	)
-	deployment := as[appsv1.Deployment](t, objects, "Deployment/weir-controller")
-	pod := deployment.Spec.Template.Spec
-	container := pod.Containers[0]
-	wantArgs := []string{
-		"--sidecar-image=$(SIDECAR_IMAGE)", "--cluster-name=eu-west", "--federation-sans=hub.example.com,192.0.2.1",
-		"--allow-store-cidrs=127.0.0.0/8,::1/128", "--deny-store-cidrs=192.0.2.0/24", "--log-level=1",
+		"--set", "webhook.clientCA=api-server",
 	}
-	for what, ok := range map[string]bool{
-		"image":         container.Image == "registry.example/a/weir-controller:v1",
-		"sidecar":       container.Env[0] == corev1.EnvVar{Name: "SIDECAR_IMAGE", Value: "registry.example/a/weir-sidecar@sha256:" + strings.Repeat("a", 64)},
-		"pull policy":   container.ImagePullPolicy == corev1.PullIfNotPresent,
-		"pull secrets":  slices.Equal(pod.ImagePullSecrets, []corev1.LocalObjectReference{{Name: "registry"}}),
-		"replicas":      *deployment.Spec.Replicas == 3,
-		"priority":      pod.PriorityClassName == "",
-		"arguments":     slices.Equal(container.Args, wantArgs),
-		"node selector": pod.NodeSelector["pool"] == "system",
-		"tolerations":   len(pod.Tolerations) == 1 && pod.Tolerations[0].Key == "system",
-		"resources":     container.Resources.Limits.Memory().String() == "1Gi" && container.Resources.Requests.Memory().String() == "128Mi",
+	for i, component := range []string{"controller", "webhook"} {
+		both = append(both, "--set", strings.ReplaceAll(fmt.Sprintf(
+			"X.replicas=%d,X.extraArgs={--log-level=%d},X.priorityClassName=p%[1]d,X.nodeSelector.pool=n%[1]d,"+
+				"X.tolerations[0].key=t%[1]d,X.tolerations[0].operator=Exists,X.resources.limits.memory=%[1]dGi", i+3, i+3), "X", component))
+	}
+	objects := install(t, both...)
+	for i, tc := range []struct {
+		name, requests string
+		args           []string
+		env            corev1.EnvVar
+		volumes        []corev1.Volume
+	}{
+		{
+			name: "controller", requests: "128Mi", env: corev1.EnvVar{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+			args: []string{
+				"--components=coordinator", "--cluster-name=eu-west", "--federation-sans=hub.example.com,192.0.2.1",
+				"--allow-store-cidrs=127.0.0.0/8,::1/128", "--deny-store-cidrs=192.0.2.0/24", "--log-level=3",
+			},
+		},
+		{
+			name: "webhook", requests: "64Mi", env: corev1.EnvVar{Name: "SIDECAR_IMAGE", Value: "registry.example/a/weir-sidecar@sha256:" + strings.Repeat("a", 64)},
+			args: []string{
+				"--components=webhooks", "--sidecar-image=$(SIDECAR_IMAGE)", "--cluster-name=eu-west",
+				"--webhook-client-ca=/etc/weir/client-ca/ca.crt", "--log-level=4",
+			},
+			volumes: []corev1.Volume{{Name: "client-ca", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "api-server"}}}}},
+		},
 	} {
-		if !ok {
-			t.Errorf("%s: not as the values say: %+v", what, deployment.Spec)
+		n := strconv.Itoa(i + 3)
+		deployment := as[appsv1.Deployment](t, objects, "Deployment/weir-"+tc.name)
+		pod := deployment.Spec.Template.Spec
+		container := pod.Containers[0]
+		for what, ok := range map[string]bool{
+			"name":          container.Name == tc.name && pod.ServiceAccountName == "weir-"+tc.name,
+			"image":         container.Image == "registry.example/a/weir-controller:v1",
+			"environment":   reflect.DeepEqual(container.Env[0], tc.env),
+			"pull policy":   container.ImagePullPolicy == corev1.PullIfNotPresent,
+			"pull secrets":  slices.Equal(pod.ImagePullSecrets, []corev1.LocalObjectReference{{Name: "registry"}}),
+			"replicas":      *deployment.Spec.Replicas == int32(i+3),
+			"priority":      pod.PriorityClassName == "p"+n,
+			"arguments":     slices.Equal(container.Args, tc.args),
+			"node selector": pod.NodeSelector["pool"] == "n"+n,
+			"tolerations":   len(pod.Tolerations) == 1 && pod.Tolerations[0].Key == "t"+n,
+			"resources":     container.Resources.Limits.Memory().String() == n+"Gi" && container.Resources.Requests.Memory().String() == tc.requests,
+			"volumes":       reflect.DeepEqual(pod.Volumes, tc.volumes) && len(container.VolumeMounts) == len(tc.volumes),
+		} {
+			if !ok {
+				t.Errorf("%s of the %s: not as the values say: %+v", what, tc.name, deployment.Spec)
+			}
 		}
 	}
 }
@@ -68,44 +96,66 @@ func TestValuesReachTheController(t *testing.T) {
 // TestPortsMoveTogether: one value moves the listener and the container's port, and what
 // finds that by its name, the Services, probes and the NetworkPolicy, follows.
 func TestPortsMoveTogether(t *testing.T) {
-	objects := install(t, "--set", "networkPolicy.enabled=true,controller.hostNetwork=true",
-		"--set", "controller.ports.webhook=10250,controller.ports.fleet=16030,controller.ports.hub=16040,controller.ports.metrics=16080,controller.ports.health=16081")
-	deployment := as[appsv1.Deployment](t, objects, "Deployment/weir-controller")
-	pod := deployment.Spec.Template.Spec
-	container := pod.Containers[0]
-	wantArgs := []string{
-		"--sidecar-image=$(SIDECAR_IMAGE)", "--fleet-bind-address=:16030", "--health-probe-bind-address=:16081",
-		"--federation-bind-address=:16040", "--metrics-bind-address=:16080", "--webhook-port=10250",
-	}
-	if !slices.Equal(container.Args, wantArgs) {
-		t.Errorf("arguments %q, want %q", container.Args, wantArgs)
-	}
-	ports := map[string]int32{}
-	for _, port := range container.Ports {
-		ports[port.Name] = port.ContainerPort
-	}
-	if want := map[string]int32{"webhook": 10250, "fleet": 16030, "hub": 16040, "metrics": 16080, "health": 16081}; !maps.Equal(ports, want) {
-		t.Errorf("ports %v, want %v", ports, want)
-	}
-	if l, r := container.LivenessProbe.HTTPGet.Port.StrVal, container.ReadinessProbe.HTTPGet.Port.StrVal; l != "health" || r != "health" {
-		t.Errorf("the probes ask the ports %q and %q", l, r)
-	}
-	for _, name := range []string{"webhook", "fleet", "hub"} {
-		port := as[corev1.Service](t, objects, "Service/weir-"+name).Spec.Ports[0]
-		if port.TargetPort.StrVal != name {
-			t.Errorf("Service weir-%s targets %s", name, port.TargetPort.String())
+	objects := install(t, "--set", "networkPolicy.enabled=true,webhook.hostNetwork=true",
+		"--set", "controller.ports.fleet=16030,controller.ports.hub=16040,controller.ports.metrics=16080,controller.ports.health=16081",
+		"--set", "webhook.ports.webhook=10250,webhook.ports.metrics=17080,webhook.ports.health=17081")
+	for _, tc := range []struct {
+		name     string
+		args     []string // after the components
+		ports    map[string]int32
+		services []string
+	}{
+		{
+			"controller",
+			[]string{"--fleet-bind-address=:16030", "--health-probe-bind-address=:16081", "--federation-bind-address=:16040", "--metrics-bind-address=:16080"},
+			map[string]int32{"fleet": 16030, "hub": 16040, "metrics": 16080, "health": 16081},
+			[]string{"fleet", "hub"},
+		},
+		{
+			"webhook",
+			[]string{"--sidecar-image=$(SIDECAR_IMAGE)", "--health-probe-bind-address=:17081", "--metrics-bind-address=:17080", "--webhook-port=10250"},
+			map[string]int32{"webhook": 10250, "metrics": 17080, "health": 17081},
+			[]string{"webhook"},
+		},
+	} {
+		deployment := as[appsv1.Deployment](t, objects, "Deployment/weir-"+tc.name)
+		pod := deployment.Spec.Template.Spec
+		container := pod.Containers[0]
+		if !slices.Equal(container.Args[1:], tc.args) {
+			t.Errorf("%s: arguments %q, want %q", tc.name, container.Args[1:], tc.args)
 		}
-	}
-	for _, rule := range as[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy/weir-controller").Spec.Ingress {
-		for _, port := range rule.Ports {
-			if ports[port.Port.StrVal] == 0 {
-				t.Errorf("the NetworkPolicy admits %s", port.Port.String())
+		ports := map[string]int32{}
+		for _, port := range container.Ports {
+			ports[port.Name] = port.ContainerPort
+		}
+		if !maps.Equal(ports, tc.ports) {
+			t.Errorf("%s: ports %v, want %v", tc.name, ports, tc.ports)
+		}
+		if l, r := container.LivenessProbe.HTTPGet.Port.StrVal, container.ReadinessProbe.HTTPGet.Port.StrVal; l != "health" || r != "health" {
+			t.Errorf("%s: the probes ask the ports %q and %q", tc.name, l, r)
+		}
+		for _, name := range tc.services {
+			service := as[corev1.Service](t, objects, "Service/weir-"+name)
+			if target := service.Spec.Ports[0].TargetPort.StrVal; target != name || service.Spec.Selector["app.kubernetes.io/component"] != tc.name {
+				t.Errorf("Service weir-%s targets %s of %v", name, target, service.Spec.Selector)
 			}
 		}
-	}
-	// A node has each of these ports once, so an update cannot begin with one pod more.
-	if rolling := deployment.Spec.Strategy.RollingUpdate; !pod.HostNetwork || pod.DNSPolicy != corev1.DNSClusterFirstWithHostNet || rolling.MaxSurge.IntValue() != 0 || rolling.MaxUnavailable.IntValue() != 1 {
-		t.Errorf("host network %t with DNS %s, rolling by %+v", pod.HostNetwork, pod.DNSPolicy, rolling)
+		for _, rule := range as[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy/weir-"+tc.name).Spec.Ingress {
+			for _, port := range rule.Ports {
+				if ports[port.Port.StrVal] == 0 {
+					t.Errorf("the NetworkPolicy weir-%s admits %s", tc.name, port.Port.String())
+				}
+			}
+		}
+		// A node has each of these ports once, so an update cannot begin with one pod more.
+		onHost, dns, surge, unavailable := false, corev1.DNSPolicy(""), 1, 0
+		if tc.name == "webhook" {
+			onHost, dns, surge, unavailable = true, corev1.DNSClusterFirstWithHostNet, 0, 1
+		}
+		rolling := deployment.Spec.Strategy.RollingUpdate
+		if pod.HostNetwork != onHost || pod.DNSPolicy != dns || rolling.MaxSurge.IntValue() != surge || rolling.MaxUnavailable.IntValue() != unavailable {
+			t.Errorf("%s: host network %t with DNS %q, rolling by %+v", tc.name, pod.HostNetwork, pod.DNSPolicy, rolling)
+		}
 	}
 }
 
@@ -118,32 +168,46 @@ func TestTheNetworkPolicyAdmitsWhomTheValuesName(t *testing.T) {
 		"--set", "networkPolicy.from.metrics[0].namespaceSelector.matchLabels.team=monitoring",
 	)
 	from := map[string][]networkingv1.NetworkPolicyPeer{}
-	for _, rule := range as[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy/weir-controller").Spec.Ingress {
-		for _, port := range rule.Ports {
-			from[port.Port.StrVal] = append(from[port.Port.StrVal], rule.From...)
+	for _, component := range []string{"controller", "webhook"} {
+		for _, rule := range as[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy/weir-"+component).Spec.Ingress {
+			for _, port := range rule.Ports {
+				name := port.Port.StrVal
+				if name == "metrics" {
+					name = component + "'s metrics"
+				}
+				from[name] = append(from[name], rule.From...)
+			}
 		}
 	}
 	everyPod := []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}}
+	monitoring := []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "monitoring"}}}}
 	want := map[string][]networkingv1.NetworkPolicyPeer{
-		"webhook": {{IPBlock: &networkingv1.IPBlock{CIDR: "192.0.2.10/32"}}},
-		"hub":     {{IPBlock: &networkingv1.IPBlock{CIDR: "198.51.100.0/24"}}},
-		"metrics": {{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "monitoring"}}}},
-		"fleet":   everyPod,
+		"webhook":              {{IPBlock: &networkingv1.IPBlock{CIDR: "192.0.2.10/32"}}},
+		"hub":                  {{IPBlock: &networkingv1.IPBlock{CIDR: "198.51.100.0/24"}}},
+		"controller's metrics": monitoring, "webhook's metrics": monitoring,
+		"fleet": everyPod,
 	}
 	if !reflect.DeepEqual(from, want) {
 		t.Errorf("admitted are %v, want %v", from, want)
 	}
 }
 
-// TestPlacementReachesTheController: what decides where its pods are, and how others see them.
-func TestPlacementReachesTheController(t *testing.T) {
-	usual := as[appsv1.Deployment](t, install(t), "Deployment/weir-controller").Spec.Template
+// TestPlacementReachesTheComponents: what decides where their pods are, and how others see them.
+func TestPlacementReachesTheComponents(t *testing.T) {
+	for _, component := range []string{"controller", "webhook"} {
+		t.Run(component, func(t *testing.T) { placementReaches(t, component) })
+	}
+}
+
+func placementReaches(t *testing.T, component string) {
+	t.Helper()
+	usual := as[appsv1.Deployment](t, install(t), "Deployment/weir-"+component).Spec.Template
 	template := as[appsv1.Deployment](t, install(
 		t,
-		"--set", "controller.podLabels.team=platform,controller.podAnnotations.note=a",
-		"--set", "controller.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey=rack",
-		"--set", "controller.topologySpreadConstraints[0].topologyKey=zone,controller.topologySpreadConstraints[0].maxSkew=1,controller.topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule",
-	), "Deployment/weir-controller").Spec.Template
+		"--set", strings.ReplaceAll("X.podLabels.team=platform,X.podAnnotations.note=a", "X", component),
+		"--set", strings.ReplaceAll("X.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey=rack", "X", component),
+		"--set", strings.ReplaceAll("X.topologySpreadConstraints[0].topologyKey=zone,X.topologySpreadConstraints[0].maxSkew=1,X.topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule", "X", component),
+	), "Deployment/weir-"+component).Spec.Template
 	for key, value := range usual.Labels {
 		if template.Labels[key] != value {
 			t.Errorf("the pods lost the label %s", key)
@@ -152,7 +216,7 @@ func TestPlacementReachesTheController(t *testing.T) {
 	affinity := template.Spec.Affinity.PodAntiAffinity
 	for what, ok := range map[string]bool{
 		"labels":      template.Labels["team"] == "platform",
-		"annotations": template.Annotations["note"] == "a" && template.Annotations["kubectl.kubernetes.io/default-container"] == "controller",
+		"annotations": template.Annotations["note"] == "a" && template.Annotations["kubectl.kubernetes.io/default-container"] == component,
 		"affinity":    affinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey == "rack" && affinity.PreferredDuringSchedulingIgnoredDuringExecution == nil,
 		"spread":      template.Spec.TopologySpreadConstraints[0].TopologyKey == "zone",
 	} {
@@ -168,9 +232,9 @@ func TestValuesReachTheSidecars(t *testing.T) {
 		"--set", "sidecar.imagePullPolicy=Always,sidecar.imagePullSecrets[0].name=registry,sidecar.imagePullSecrets[1].name=mirror",
 		"--set", "sidecar.resources.requests.cpu=50m,sidecar.resources.limits.memory=0,sidecar.defaultCapture=port",
 	)
-	got := as[appsv1.Deployment](t, objects, "Deployment/weir-controller").Spec.Template.Spec.Containers[0].Args
+	got := as[appsv1.Deployment](t, objects, "Deployment/weir-webhook").Spec.Template.Spec.Containers[0].Args
 	want := []string{
-		"--sidecar-image=$(SIDECAR_IMAGE)", "--default-capture=port", "--sidecar-image-pull-policy=Always",
+		"--components=webhooks", "--sidecar-image=$(SIDECAR_IMAGE)", "--default-capture=port", "--sidecar-image-pull-policy=Always",
 		"--sidecar-image-pull-secrets=registry,mirror", "--sidecar-memory-limit=0", "--sidecar-cpu-request=50m",
 	}
 	if !slices.Equal(got, want) {
@@ -205,8 +269,14 @@ func TestTheHubIsReachableWhenAsked(t *testing.T) {
 }
 
 func TestPartsAreLeftOut(t *testing.T) {
-	if objects := install(t, "--set", "controller.replicas=1"); objects["PodDisruptionBudget/weir-controller"] != nil {
-		t.Error("the disruption budget of a single replica would hold up every drain")
+	for alone, other := range map[string]string{"controller": "webhook", "webhook": "controller"} {
+		objects := install(t, "--set", alone+".replicas=1")
+		if objects["PodDisruptionBudget/weir-"+alone] != nil {
+			t.Errorf("the disruption budget of a single replica would hold up every drain: %s", alone)
+		}
+		if objects["PodDisruptionBudget/weir-"+other] == nil {
+			t.Errorf("the %s has no disruption budget", other)
+		}
 	}
 	for name := range install(t, "--set", "crds.install=false") {
 		if strings.HasPrefix(name, "CustomResourceDefinition/") {
@@ -218,10 +288,11 @@ func TestPartsAreLeftOut(t *testing.T) {
 // TestContradictionsAreRefused: what the schema cannot know.
 func TestContradictionsAreRefused(t *testing.T) {
 	for _, tc := range []struct{ set, says string }{
-		{"controller.extraArgs={--webhook-port=10250}", "--webhook-port=10250: set controller.ports.webhook"},
+		{"webhook.extraArgs={--webhook-port=10250}", "--webhook-port=10250: set webhook.ports.webhook"},
 		{"controller.extraArgs={--log-level=1,--metrics-bind-address=:9090}", "set controller.ports.metrics"},
 		{"controller.extraArgs={--health-probe-bind-address=:9091}", "set controller.ports.health"},
 		{"controller.ports.health=8080", "controller.ports has one number twice"},
+		{"webhook.ports.health=9443", "webhook.ports has one number twice"},
 	} {
 		if _, err := rendered.Helm(chart, namespace, "--set", tc.set); err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: got %v, want an error that says %q", tc.set, err, tc.says)
@@ -249,8 +320,9 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"networkPolicy.from.webhook[0].cidr=192.0.2.10/32", "cidr"},
 		{"hub.serviceType=Public", "/hub/serviceType"},
 		{"networkPolicies.enabled=true", "networkPolicies"},
-		{"controller.ports.webhook=443", "/controller/ports/webhook"},
-		{"controller.hostNetwork=yes", "/controller/hostNetwork"},
+		{"webhook.ports.webhook=443", "/webhook/ports/webhook"},
+		{"webhook.hostNetwork=yes", "/webhook/hostNetwork"},
+		{"webhook.clientCA=API Server", "/webhook/clientCA"},
 		{"sidecar.imagePullPolicy=always", "/sidecar/imagePullPolicy"},
 		{"sidecar.resources.request.cpu=1", "request"},
 		{"monitoring.labels.release=1", "/monitoring/labels/release"},

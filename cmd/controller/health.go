@@ -14,12 +14,12 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
-// addHealth makes a replica ready once it can answer admission requests: it has a
-// certificate, its webhooks listen, and its cache holds what they read. A replica
-// that waits to lead keeps the cache warm, too.
+// addHealth makes a replica ready once it has a certificate and its cache holds what its
+// components read; with webhooks, once they listen, too. A replica that waits to lead keeps
+// the cache warm.
 func (p *platform) addHealth(ctx context.Context) error {
 	var informers []cache.Informer
-	for _, kind := range []client.Object{&corev1.Namespace{}, &corev1.Pod{}, &v1alpha1.RateLimitPolicy{}, &v1alpha1.ConcurrencyPool{}, &v1alpha1.FederatedBudget{}} {
+	for _, kind := range p.options.watched() {
 		informer, err := p.manager.GetCache().GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watching %T: %w", kind, err)
@@ -28,7 +28,6 @@ func (p *platform) addHealth(ctx context.Context) error {
 	}
 	return errors.Join(
 		p.manager.AddHealthzCheck("ping", healthz.Ping),
-		p.manager.AddReadyzCheck("webhooks", p.manager.GetWebhookServer().StartedChecker()),
 		p.manager.AddReadyzCheck("certificate", func(*http.Request) error {
 			select {
 			case <-p.certificates.Ready():
@@ -46,4 +45,17 @@ func (p *platform) addHealth(ctx context.Context) error {
 			return nil
 		}),
 	)
+}
+
+// watched returns an object of each kind that the components read from the cache. The
+// webhooks read no pods but those they are asked about.
+func (o *options) watched() []client.Object {
+	kinds := []client.Object{&v1alpha1.RateLimitPolicy{}, &v1alpha1.ConcurrencyPool{}, &v1alpha1.FederatedBudget{}}
+	if o.runs(webhooksComponent) {
+		kinds = append(kinds, &corev1.Namespace{})
+	}
+	if o.runs(coordinatorComponent) {
+		kinds = append(kinds, &corev1.Pod{})
+	}
+	return kinds
 }

@@ -24,6 +24,7 @@ type options struct {
 	namespace   string
 	podName     string // from the environment only: there is no pod to name on a command line
 	clusterName string
+	components  []string // what of the control plane this process is
 
 	fleetAddress     string
 	fleetBindAddress string
@@ -42,6 +43,7 @@ type options struct {
 
 	webhookHost       string
 	webhookPort       int
+	webhookClientCA   string // file; empty: callers are not asked for a certificate
 	mutatingWebhook   string
 	validatingWebhook string
 	certificateSANs   []string
@@ -61,7 +63,14 @@ type options struct {
 // pullPolicies are what may be chosen for the sidecar's image.
 var pullPolicies = []corev1.PullPolicy{"", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}
 
-const usage = `The control plane of Weir: webhooks on every replica, reconciler and coordinator on the leader.
+// Parts of the control plane, which one process or two may be.
+const (
+	webhooksComponent    = "webhooks"
+	coordinatorComponent = "coordinator"
+)
+
+const usage = `The control plane of Weir: webhooks on every replica, reconciler and coordinator on the leader. --components
+has only one of both run in this process, so that requests to the webhooks cannot exhaust the coordinator.
 
 Environment: POD_NAMESPACE is the default of --namespace. When POD_NAME is set, the leader labels that pod
 weir.dev/leader=true, which is what the Service weir-fleet selects.
@@ -84,11 +93,12 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 	flags.StringVar(&o.kubeconfig, "kubeconfig", env("KUBECONFIG"), "kubeconfig `file`; by default $KUBECONFIG, else the service account of the pod")
 	flags.StringVar(&o.namespace, "namespace", cmp.Or(env("POD_NAMESPACE"), "weir-system"), "namespace the controller runs in: its lease, its certificates")
 	flags.StringVar(&o.clusterName, "cluster-name", "", "`name` that prefixes every counter, so that clusters never share one, and that FederatedBudgets list as a member; default: UID of the namespace kube-system")
+	flags.StringSliceVar(&o.components, "components", []string{webhooksComponent, coordinatorComponent}, "`parts` that this process runs, comma-separated: webhooks, coordinator (with the reconcilers and the hub), or both")
 
 	flags.StringVar(&o.fleetAddress, "fleet-address", "", "`host:port` that injected sidecars connect to; default: weir-fleet.<namespace>.svc:15030")
 	flags.StringVar(&o.fleetBindAddress, "fleet-bind-address", ":15030", "`address` sidecars connect to: the leader serves them, and at other replicas they wait until one of these leads")
 	flags.StringSliceVar(&o.fleetReplicas, "fleet-replicas", nil, "`addresses` host:port at which sidecars reach the replicas that run outside of pods, comma-separated; this one's --fleet-address and --fleet-bind-address are left out. Those in pods are found by themselves")
-	flags.StringVar(&o.sidecarImage, "sidecar-image", "", "`image` of injected sidecars; pin it by digest (required)")
+	flags.StringVar(&o.sidecarImage, "sidecar-image", "", "`image` of injected sidecars; pin it by digest (required with webhooks)")
 	flags.StringVar(&o.sidecarPull, "sidecar-image-pull-policy", "", "`policy` by which nodes pull it: Always, IfNotPresent or Never; empty: Kubernetes chooses by the tag")
 	flags.StringSliceVar(&o.sidecarSecrets, "sidecar-image-pull-secrets", nil, "`names` of Secrets that injected pods are given beside their own to pull it with, comma-separated; each namespace needs one of its own")
 	o.sidecar.add(flags)
@@ -105,6 +115,7 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 
 	flags.StringVar(&o.webhookHost, "webhook-host", "", "`address` the webhooks listen on; default: all")
 	flags.IntVar(&o.webhookPort, "webhook-port", 9443, "`port` the webhooks listen on")
+	flags.StringVar(&o.webhookClientCA, "webhook-client-ca", "", "PEM `file` of authorities: the webhooks answer only callers that have a certificate of one of them, which the API server needs a kubeconfig for, see its --admission-control-config-file; empty: whoever reaches the port")
 	flags.StringVar(&o.mutatingWebhook, "mutating-webhook", "weir-injector", "`name` of the MutatingWebhookConfiguration whose CA bundle is kept up to date")
 	flags.StringVar(&o.validatingWebhook, "validating-webhook", "weir-validator", "`name` of the ValidatingWebhookConfiguration whose CA bundle is kept up to date")
 	flags.StringSliceVar(&o.certificateSANs, "certificate-sans", nil, "further DNS `names` or IP addresses of the serving certificate, comma-separated")
@@ -157,7 +168,11 @@ func (o *options) validate() error {
 	}
 	check(o.policyMetrics == "Each" || o.policyMetrics == "Namespace", "--policy-metrics is %q: write Each or Namespace", o.policyMetrics)
 	check(o.apiRequests > 0, "--api-requests is %d: write at least 1", o.apiRequests)
-	check(o.sidecarImage != "", "--sidecar-image is empty: name the image that injected pods run")
+	for _, name := range o.components {
+		check(name == webhooksComponent || name == coordinatorComponent, "--components has %q: write webhooks, coordinator, or both", name)
+	}
+	check(len(o.components) > 0, "--components is empty: write webhooks, coordinator, or both")
+	check(!o.runs(webhooksComponent) || o.sidecarImage != "", "--sidecar-image is empty: name the image that injected pods run")
 	check(slices.Contains(pullPolicies, corev1.PullPolicy(o.sidecarPull)),
 		"--sidecar-image-pull-policy is %q: write Always, IfNotPresent or Never", o.sidecarPull)
 	for _, name := range o.sidecarSecrets {
@@ -189,6 +204,9 @@ func (o *options) validate() error {
 		"--leader-elect-retry-period is %s: it must be positive and shorter than the renew deadline %s", o.retryPeriod, o.renewDeadline)
 	return errors.Join(errs...)
 }
+
+// runs reports whether a part of the control plane runs in this process.
+func (o *options) runs(component string) bool { return slices.Contains(o.components, component) }
 
 // servesMembers reports whether the leader serves other clusters.
 func (o *options) servesMembers() bool {

@@ -46,6 +46,8 @@ func TestRefusedOptions(t *testing.T) {
 		want string // part of the error
 	}{
 		"an image is needed":                     {nil, "--sidecar-image is empty"},
+		"a component is one of two":              {[]string{"--components=webhooks,leader"}, `--components has "leader"`},
+		"a component is needed":                  {[]string{"--components="}, "--components is empty"},
 		"arguments are refused":                  {[]string{"serve"}, `unexpected argument "serve"`},
 		"unknown flags are refused":              {[]string{"--image=x"}, "unknown flag"},
 		"an address needs a port":                {[]string{"--fleet-address=weir-fleet"}, `--fleet-address is "weir-fleet"`},

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -51,6 +52,8 @@ type platform struct {
 	snapshots    resolve.ByLabels
 	secrets      *resolve.Secrets
 	addresses    *addresses // of stores and hubs
+
+	clientAuthorities *x509.CertPool // of the webhooks' callers; nil: everybody is answered
 }
 
 func newPlatform(ctx context.Context, o *options) (*platform, error) {
@@ -65,6 +68,11 @@ func newPlatform(ctx context.Context, o *options) (*platform, error) {
 	if p.addresses, err = newAddresses(o, p.config); err != nil {
 		return nil, err
 	}
+	if o.webhookClientCA != "" {
+		if p.clientAuthorities, err = readAuthorities(o.webhookClientCA); err != nil {
+			return nil, err
+		}
+	}
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
@@ -76,7 +84,7 @@ func newPlatform(ctx context.Context, o *options) (*platform, error) {
 		return nil, err
 	}
 	p.certificates = p.newCertificates()
-	if o.leaderElect {
+	if o.leaderElect && o.runs(coordinatorComponent) {
 		if p.lock, err = p.newLock(); err != nil {
 			return nil, err
 		}
@@ -129,6 +137,7 @@ func (p *platform) nameCluster(ctx context.Context) error {
 func (p *platform) newCertificates() *certs.Manager {
 	o := p.options
 	return certs.New(p.live, certs.Options{
+		Follow:             !o.runs(coordinatorComponent),
 		Secret:             types.NamespacedName{Namespace: o.namespace, Name: secretName},
 		Names:              append([]string{o.service(webhookService), o.service(fleetService)}, o.certificateSANs...),
 		MutatingWebhooks:   []string{o.mutatingWebhook},
@@ -184,8 +193,13 @@ func (p *platform) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 	return options
 }
 
-// secure has a server present the certificate that is in force.
+// secure has a server present the certificate that is in force. Callers without a
+// certificate get through to an answer, which readiness checks need too; a wrong one ends
+// the handshake.
 func (p *platform) secure(c *tls.Config) {
 	c.MinVersion = tls.VersionTLS13
 	c.GetCertificate = p.certificates.GetCertificate
+	if p.clientAuthorities != nil {
+		c.ClientCAs, c.ClientAuth = p.clientAuthorities, tls.VerifyClientCertIfGiven
+	}
 }

@@ -55,8 +55,17 @@ func start(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(p.addWebhooks(), p.addHealth(ctx), p.addLeader(ctx)); err != nil {
-		return err
+	add := []func(context.Context) error{p.addHealth}
+	if o.runs(webhooksComponent) {
+		add = append(add, p.addWebhooks)
+	}
+	if o.runs(coordinatorComponent) {
+		add = append(add, p.addLeader)
+	}
+	for _, part := range add {
+		if err := part(ctx); err != nil {
+			return err
+		}
 	}
 	return p.manager.Start(ctx)
 }

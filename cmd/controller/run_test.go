@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -97,12 +99,11 @@ func (c *cluster) reachWebhooks(t *testing.T, port int) {
 	g.Expect(c.client.Update(t.Context(), &validating)).To(Succeed())
 }
 
-// kubeconfig returns one with the rights of the controller's account, and no
-// others.
-func (c *cluster) kubeconfig(t *testing.T) string {
+// kubeconfig returns one with the rights of a component's account, and no others.
+func (c *cluster) kubeconfig(t *testing.T, name string) string {
 	t.Helper()
 	g := NewWithT(t)
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "weir-controller"}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name}}
 	request := &authenticationv1.TokenRequest{}
 	g.Expect(c.client.SubResource("token").Create(t.Context(), account, request)).To(Succeed())
 
@@ -125,11 +126,60 @@ func freePort(t *testing.T) int {
 	return port
 }
 
-// TestRun runs the controller with the rights it is installed with, from its
-// start to its orderly end.
+// asController has the test binary be the controller.
+const asController = "WEIR_TEST_AS_CONTROLLER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asController) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// startWebhooks starts the webhooks as a process of their own, with the rights they are
+// installed with, and returns how to stop it.
+func (c *cluster) startWebhooks(t *testing.T, port, healthPort int) (stop func()) {
+	t.Helper()
+	command := exec.Command(
+		os.Args[0],
+		"--kubeconfig="+c.kubeconfig(t, "weir-webhook"), "--components=webhooks",
+		"--sidecar-image=weir-sidecar:test", "--cluster-name=eu-west",
+		"--webhook-host=127.0.0.1", "--webhook-port="+strconv.Itoa(port), "--certificate-sans=127.0.0.1",
+		"--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:"+strconv.Itoa(healthPort), "--log-format=text",
+	)
+	command.Env = append(os.Environ(), asController+"=1")
+	var logs bytes.Buffer
+	command.Stdout, command.Stderr = &logs, &logs
+	g := NewWithT(t)
+	g.Expect(command.Start()).To(Succeed())
+	stop = sync.OnceFunc(func() {
+		_ = command.Process.Signal(syscall.SIGTERM)
+		if err := command.Wait(); err != nil || t.Failed() {
+			t.Errorf("the webhooks ended with %v; their log:\n%s", err, logs.String())
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// expectReady waits until a process says that it is ready.
+func expectReady(t *testing.T, healthPort int) {
+	t.Helper()
+	NewWithT(t).Eventually(func() (int, error) {
+		answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/readyz", healthPort))
+		if err != nil {
+			return 0, err
+		}
+		return answer.StatusCode, answer.Body.Close()
+	}, patience, 200*time.Millisecond).Should(Equal(http.StatusOK), "a process is ready")
+}
+
+// TestRun runs the controller and the webhooks with the rights they are installed with, from
+// their start to their orderly end.
 func TestRun(t *testing.T) {
 	g := NewWithT(t)
-	webhookPort, healthPort, hubPort := freePort(t), freePort(t), freePort(t)
+	webhookPort, webhookHealth, healthPort, hubPort := freePort(t), freePort(t), freePort(t), freePort(t)
 	c := newCluster(t, webhookPort)
 	leaks := []goleak.Option{
 		goleak.IgnoreCurrent(),
@@ -145,12 +195,11 @@ func TestRun(t *testing.T) {
 	})).To(Succeed())
 
 	args := []string{
-		"--kubeconfig=" + c.kubeconfig(t),
-		"--sidecar-image=weir-sidecar:test",
+		"--kubeconfig=" + c.kubeconfig(t, "weir-controller"),
+		"--components=coordinator",
 		"--fleet-bind-address=127.0.0.1:" + strconv.Itoa(freePort(t)),
 		"--cluster-name=eu-west",
 		"--federation-bind-address=127.0.0.1:" + strconv.Itoa(hubPort), "--federation-sans=127.0.0.1",
-		"--webhook-host=127.0.0.1", "--webhook-port=" + strconv.Itoa(webhookPort),
 		"--certificate-sans=127.0.0.1", "--allow-store-cidrs=127.0.0.0/8",
 		"--metrics-bind-address=0",
 		"--health-probe-bind-address=127.0.0.1:" + strconv.Itoa(healthPort),
@@ -171,13 +220,9 @@ func TestRun(t *testing.T) {
 			t.Logf("the controller's log:\n%s", logs.String())
 		}
 	})
-	g.Eventually(func() (int, error) {
-		answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/readyz", healthPort))
-		if err != nil {
-			return 0, err
-		}
-		return answer.StatusCode, answer.Body.Close()
-	}, patience, 200*time.Millisecond).Should(Equal(http.StatusOK), "the controller is ready")
+	stopWebhooks := c.startWebhooks(t, webhookPort, webhookHealth)
+	expectReady(t, healthPort)
+	expectReady(t, webhookHealth)
 
 	t.Run("the webhook refuses what cannot be enforced", func(t *testing.T) {
 		policy := policyNamed("broken")
@@ -238,6 +283,7 @@ func TestRun(t *testing.T) {
 		NewWithT(t).Eventually(c.leaders).WithContext(t.Context()).WithTimeout(patience).Should(Equal([]string{"weir-controller-0"}))
 	})
 
+	stopWebhooks()
 	stop()
 	g.Eventually(stopped, patience).Should(BeClosed())
 	g.Expect(result).NotTo(HaveOccurred())

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
+	"crypto/x509"
 	"fmt"
+	"net/http"
+	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	apiversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/weir-dev/weir/internal/inject"
 	"github.com/weir-dev/weir/internal/version"
@@ -14,13 +19,45 @@ import (
 )
 
 // addWebhooks has every replica serve the admission webhooks.
-func (p *platform) addWebhooks() error {
+func (p *platform) addWebhooks(context.Context) error {
 	minor, err := kubernetesMinor(p.config)
 	if err != nil {
 		return err
 	}
-	webhook.Register(p.manager.GetWebhookServer(), p.manager.GetScheme(), p.injector(minor), p.manager.GetCache(), p.options.clusterName)
-	return nil
+	server := p.manager.GetWebhookServer()
+	if p.options.webhookClientCA != "" {
+		server = certified{server}
+	}
+	webhook.Register(server, p.manager.GetScheme(), p.injector(minor), p.manager.GetCache(), p.options.clusterName)
+	return p.manager.AddReadyzCheck("webhooks", server.StartedChecker())
+}
+
+// A certified server passes on only requests of callers that have a certificate of one of
+// its authorities; others are refused before any of their body is read.
+type certified struct{ ctrlwebhook.Server }
+
+// Register implements webhook.Server.
+func (s certified) Register(path string, hook http.Handler) {
+	s.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+			http.Error(w, "the caller has no certificate of an authority of --webhook-client-ca", http.StatusUnauthorized)
+			return
+		}
+		hook.ServeHTTP(w, r)
+	}))
+}
+
+// readAuthorities reads the certificates of a PEM file.
+func readAuthorities(file string) (*x509.CertPool, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--webhook-client-ca: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("--webhook-client-ca: %s has no certificate in PEM", file)
+	}
+	return pool, nil
 }
 
 func (p *platform) injector(kubernetesMinor int) *webhook.PodInjector {

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	strict "sigs.k8s.io/yaml"
 
@@ -284,7 +285,8 @@ type podMonitor struct {
 		Any bool `json:"any"`
 	} `json:"namespaceSelector"`
 	Selector struct {
-		MatchLabels map[string]string `json:"matchLabels"`
+		MatchLabels      map[string]string                 `json:"matchLabels"`
+		MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions"`
 	} `json:"selector"`
 	PodMetricsEndpoints []endpoint `json:"podMetricsEndpoints"`
 	SampleLimit         int        `json:"sampleLimit"`
@@ -334,6 +336,16 @@ func TestTheControllerIsMonitored(t *testing.T) {
 	for key, value := range m.Selector.MatchLabels {
 		if !strings.Contains(deployment, key+": "+value) {
 			t.Errorf("the controller has no label %s=%s", key, value)
+		}
+	}
+	for _, r := range m.Selector.MatchExpressions {
+		if r.Operator != metav1.LabelSelectorOpIn || !slices.Equal(r.Values, []string{"controller", "webhook"}) {
+			t.Errorf("not both components are read: %v", r)
+		}
+		for _, value := range r.Values {
+			if !strings.Contains(deployment, r.Key+": "+value) {
+				t.Errorf("no component has the label %s=%s", r.Key, value)
+			}
 		}
 	}
 }

@@ -19,17 +19,18 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file")
 
-// grant is one rule of the controller's account, and where it holds.
+// grant is one rule of a component's account, and where it holds.
 type grant struct {
+	role      string // and name of the account
 	namespace string // empty: everywhere
 	rbacv1.PolicyRule
 }
 
 // String is the grant on one line, as the golden file has it.
 func (g grant) String() string {
-	where := "everywhere"
+	where := g.role + " everywhere"
 	if g.namespace != "" {
-		where = "in " + g.namespace
+		where = g.role + " in " + g.namespace
 	}
 	var names string
 	if len(g.ResourceNames) > 0 {
@@ -45,8 +46,8 @@ func (g grant) String() string {
 	return fmt.Sprintf("%s: %s %s of %s%s", where, strings.Join(g.Verbs, ","), strings.Join(g.Resources, ","), strings.Join(groups, ","), names)
 }
 
-// controllerGrants reads the roles that the controller's account is bound to.
-func controllerGrants(t *testing.T) []grant {
+// grants reads the roles that the components' accounts are bound to.
+func grants(t *testing.T) []grant {
 	t.Helper()
 	return grantsOf(t, "role.yaml")
 }
@@ -65,21 +66,21 @@ func grantsOf(t *testing.T, file string) []grant {
 			t.Fatal(err)
 		}
 		for _, rule := range role.Rules {
-			grants = append(grants, grant{role.Namespace, rule})
+			grants = append(grants, grant{role.Name, role.Namespace, rule})
 		}
 	}
 	return grants
 }
 
-// TestGolden shows a change of the controller's rights in review, one line a rule.
+// TestGolden shows a change of the components' rights in review, one line a rule.
 func TestGolden(t *testing.T) {
 	var lines []string
-	for _, g := range controllerGrants(t) {
+	for _, g := range grants(t) {
 		lines = append(lines, g.String())
 	}
 	slices.Sort(lines)
 	got := strings.Join(lines, "\n") + "\n"
-	golden := filepath.Join("testdata", "controller.golden")
+	golden := filepath.Join("testdata", "components.golden")
 	if *update {
 		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -90,7 +91,7 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := gocmp.Diff(string(want), got); diff != "" {
-		t.Errorf("rights of the controller (-want +got); review them, then run go test ./config/rbac -update\n%s", diff)
+		t.Errorf("rights of the components (-want +got); review them, then run go test ./config/rbac -update\n%s", diff)
 	}
 }
 
@@ -99,7 +100,7 @@ var ofUsers = []string{"concurrencypools", "federatedbudgets", "ratelimitpolicie
 
 func TestLeastPrivilege(t *testing.T) {
 	writing := sets.New("create", "update", "patch", "delete", "deletecollection")
-	for _, g := range controllerGrants(t) {
+	for _, g := range grants(t) {
 		t.Run(g.String(), func(t *testing.T) {
 			if slices.Contains(slices.Concat(g.APIGroups, g.Resources, g.Verbs), "*") {
 				t.Error("a wildcard grants what nobody reviewed")
@@ -130,7 +131,7 @@ func TestLeastPrivilege(t *testing.T) {
 // controller ever made: elsewhere it creates what is not kept, or expires.
 func TestNothingLastsOutsideItsNamespace(t *testing.T) {
 	passing := sets.New("tokenreviews", "events")
-	for _, g := range controllerGrants(t) {
+	for _, g := range grants(t) {
 		if g.namespace == "" && slices.Contains(g.Verbs, "create") && !passing.HasAll(g.Resources...) {
 			t.Errorf("%s: what it creates outlives an uninstallation", g)
 		}
@@ -150,6 +151,54 @@ func TestSecretsAreWrittenByName(t *testing.T) {
 		}
 		if !allowed.HasAll(g.Verbs...) {
 			t.Errorf("%s: at most %v", g, sets.List(allowed))
+		}
+	}
+}
+
+// TestEveryRoleIsBoundToTheAccountOfItsName: and to no other.
+func TestEveryRoleIsBoundToTheAccountOfItsName(t *testing.T) {
+	data, err := os.ReadFile("role_binding.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound := sets.New[string]()
+	for document := range bytes.SplitSeq(data, []byte("\n---\n")) {
+		var b rbacv1.RoleBinding // a ClusterRoleBinding has the same shape without a namespace
+		if err := yaml.UnmarshalStrict(document, &b); err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Subjects) != 1 || b.Subjects[0] != (rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: b.RoleRef.Name, Namespace: "weir-system"}) {
+			t.Errorf("%s %s is bound to %v", b.RoleRef.Kind, b.RoleRef.Name, b.Subjects)
+		}
+		bound.Insert(b.RoleRef.Kind + " " + b.RoleRef.Name)
+	}
+	for _, g := range grants(t) {
+		kind := "Role"
+		if g.namespace == "" {
+			kind = "ClusterRole"
+		}
+		if !bound.Has(kind + " " + g.role) {
+			t.Errorf("%s %s is not bound", kind, g.role)
+		}
+	}
+}
+
+// TestWebhooksHaveFewRights: everybody's objects reach them, so they read one Secret, which
+// is their own, and write nothing but Events.
+func TestWebhooksHaveFewRights(t *testing.T) {
+	for _, g := range grants(t) {
+		if g.role != "weir-webhook" {
+			continue
+		}
+		for _, resource := range g.Resources {
+			switch {
+			case resource == "secrets" && (!slices.Equal(g.Verbs, []string{"get"}) || !slices.Equal(g.ResourceNames, []string{"weir-certificates"})):
+				t.Errorf("%s: they need no Secret but their certificate", g)
+			case resource != "events" && sets.New(g.Verbs...).HasAny("create", "update", "patch", "delete", "deletecollection"):
+				t.Errorf("%s: they write Events alone", g)
+			case slices.Contains([]string{"pods", "leases", "configmaps"}, resource):
+				t.Errorf("%s: that is for the controller", g)
+			}
 		}
 	}
 }

@@ -28,6 +28,10 @@ type Options struct {
 	Secret types.NamespacedName // where the certificates are kept
 	Names  []string             // DNS names and IP addresses of the servers, at least one
 
+	// Follow has this replica serve what the Secret holds, and write nothing: others keep it
+	// and publish its authority.
+	Follow bool
+
 	// Names of the webhook configurations that shall trust the authority.
 	MutatingWebhooks, ValidatingWebhooks []string
 
@@ -124,11 +128,15 @@ func (m *Manager) Start(ctx context.Context) error {
 // they should be at present. The webhook configurations come last: they must not
 // trust what no replica serves.
 func (m *Manager) reconcile(ctx context.Context) error {
-	b, err := m.sync(ctx)
+	sync := m.sync
+	if m.options.Follow {
+		sync = m.follow
+	}
+	b, err := sync(ctx)
 	if err != nil {
 		return err
 	}
-	if err := m.serve(b); err != nil {
+	if err := m.serve(b); err != nil || m.options.Follow {
 		return err
 	}
 	return m.publish(ctx, m.CABundle())

@@ -336,3 +336,56 @@ weir_certificate_expiry_timestamp_seconds{certificate="serving",secret="weir-sys
 		t.Error(err)
 	}
 }
+
+// TestAFollowerOnlyReads: it has the right to nothing else.
+func TestAFollowerOnlyReads(t *testing.T) {
+	var written int
+	refuse := errors.New("forbidden")
+	kube := cluster().Build()
+	readOnly := interceptor.NewClient(kube, interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			written++
+			return refuse
+		},
+		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
+			written++
+			return refuse
+		},
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			written++
+			return refuse
+		},
+	})
+	o, now := options(), clocktesting.NewFakeClock(time.Now())
+	o.Clock = now
+	keeper := New(kube, o)
+	o.Follow = true
+	follower := New(readOnly, o)
+	if err := follower.reconcile(t.Context()); err == nil || follower.CABundle() != nil {
+		t.Errorf("without a Secret it serves %q, error %v", follower.CABundle(), err)
+	}
+
+	mustReconcile(t, keeper)
+	mustReconcile(t, follower)
+	if !bytes.Equal(follower.CABundle(), keeper.CABundle()) || !follower.memory().serving.equal(keeper.memory().serving) {
+		t.Error("it does not serve what the Secret holds")
+	}
+
+	now.Step(servingLife + time.Hour)
+	if err := follower.reconcile(t.Context()); err == nil {
+		t.Error("a certificate that has ended is served again")
+	}
+	mustReconcile(t, keeper)
+	mustReconcile(t, follower)
+	if !follower.memory().serving.equal(keeper.memory().serving) {
+		t.Error("it does not take a renewed certificate")
+	}
+
+	o.Names = []string{"weir-webhook.elsewhere.svc"}
+	if err := New(readOnly, o).reconcile(t.Context()); err == nil {
+		t.Error("a certificate for other names is served")
+	}
+	if written > 0 {
+		t.Errorf("it wrote %d times", written)
+	}
+}

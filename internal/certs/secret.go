@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,6 +50,19 @@ func (m *Manager) sync(ctx context.Context) (bundle, error) {
 		conflict = err
 	}
 	return bundle{}, fmt.Errorf("write Secret %s: gave up after %d attempts: %w", m.options.Secret, attempts, conflict)
+}
+
+// follow returns what the Secret holds, if that can be served at present.
+func (m *Manager) follow(ctx context.Context) (bundle, error) {
+	var secret corev1.Secret
+	if err := m.client.Get(ctx, m.options.Secret, &secret); err != nil {
+		return bundle{}, fmt.Errorf("read Secret %s, which the controller makes: %w", m.options.Secret, err)
+	}
+	b, now := bundleOf(secret.Data), m.options.Clock.Now()
+	if !b.authority.valid(now) || !b.serving.serves(m.options.Names, b.authority, now) {
+		return bundle{}, fmt.Errorf("Secret %s has no certificate that serves %s at present: the controller has to renew it", m.options.Secret, strings.Join(m.options.Names, ", "))
+	}
+	return b, nil
 }
 
 // write creates the Secret, or updates it if it is still the one that was read.

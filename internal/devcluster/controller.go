@@ -29,8 +29,8 @@ func newControllerPorts() (controllerPorts, error) {
 // would.
 const restartPause = time.Second
 
-// A Controller is Weir's control plane as a process that can be stopped, killed
-// and started again. One that dies by itself is started again.
+// A Controller is a component of Weir's control plane as a process that can be stopped,
+// killed and started again. One that dies by itself is started again.
 type Controller struct {
 	spec  process.Spec
 	ports controllerPorts
@@ -40,7 +40,7 @@ type Controller struct {
 	live *process.Process // nil while it does not run
 }
 
-// newController returns the process for the controller's Deployment.
+// newController returns the process for a Deployment.
 func newController(cfg Config, d *appsv1.Deployment, kubeconfig string, ports controllerPorts) *Controller {
 	logs := filepath.Join(cfg.Dir, "logs")
 	local := []string{
@@ -66,7 +66,7 @@ func newController(cfg Config, d *appsv1.Deployment, kubeconfig string, ports co
 			Path: cfg.Controller,
 			Args: slices.Concat(d.Spec.Template.Spec.Containers[0].Args, local, cfg.ControllerArgs),
 			Env:  os.Environ(),
-			Log:  filepath.Join(logs, "controller.log"),
+			Log:  filepath.Join(logs, d.Spec.Template.Spec.Containers[0].Name+".log"),
 		},
 		ports: ports, logs: logs,
 	}
@@ -81,7 +81,7 @@ func (c *Controller) FleetAddress() string { return "127.0.0.1:" + c.ports.fleet
 // MetricsAddress is where it serves /metrics, host:port.
 func (c *Controller) MetricsAddress() string { return "127.0.0.1:" + c.ports.metrics }
 
-// Start starts the controller and returns when its webhooks serve.
+// Start starts the process and returns when it is ready.
 func (c *Controller) Start(ctx context.Context) error {
 	p, err := process.Start(c.spec)
 	if err != nil {

@@ -44,7 +44,8 @@ type Cluster struct {
 	Kubeconfig string // path of a file with all rights
 	Config     *rest.Config
 	Clients    *kubernetes.Clientset
-	Controller *Controller
+	Controller *Controller // reconcilers, coordinator and hub
+	Webhooks   *Controller // the admission webhooks
 	Pods       *podrunner.Runner
 
 	control  *controlPlane
@@ -81,17 +82,17 @@ func (c *Cluster) start(ctx context.Context, cfg Config) (err error) {
 	if c.Clients, err = kubernetes.NewForConfig(c.Config); err != nil {
 		return err
 	}
-	if c.Controller, err = install(ctx, cfg, c); err != nil {
+	if err := install(ctx, cfg, c); err != nil {
 		return fmt.Errorf("install: %w", err)
 	}
-	if err := c.Controller.Start(ctx); err != nil {
-		return fmt.Errorf("controller: %w", err)
+	if err := errors.Join(c.Controller.Start(ctx), c.Webhooks.Start(ctx)); err != nil {
+		return fmt.Errorf("start: %w", err)
 	}
 	return c.startNode(cfg, logs)
 }
 
 // AddController starts a further replica of the controller, of a program like
-// Config.Controller. Its webhooks serve, but the API server asks those of Controller.
+// Config.Controller.
 func (c *Cluster) AddController(ctx context.Context, program string) (*Controller, error) {
 	added, err := c.another(program)
 	if err != nil {
@@ -144,8 +145,10 @@ func (c *Cluster) Stop() {
 	for _, replica := range c.replicas {
 		replica.Kill()
 	}
-	if c.Controller != nil {
-		c.Controller.Kill()
+	for _, component := range []*Controller{c.Controller, c.Webhooks} {
+		if component != nil {
+			component.Kill()
+		}
 	}
 	if c.control != nil {
 		c.control.stop()

@@ -19,41 +19,51 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
+// Names of the Deployments in config/manager.
+const (
+	controllerName = "weir-controller"
+	webhookName    = "weir-webhook"
+)
+
 // install applies config/default as a user would, with two changes. The webhooks are
-// reached at their port on this machine, and the controller's Deployment is returned as
-// a process to start instead of being created.
-func install(ctx context.Context, cfg Config, c *Cluster) (*Controller, error) {
+// reached at their port on this machine, and Deployments become processes to start instead
+// of being created.
+func install(ctx context.Context, cfg Config, c *Cluster) error {
 	rendered, err := kubectl(ctx, cfg.Assets, nil, "kustomize", filepath.Join(cfg.Root, "config", "default"))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var known []controllerPorts
 	var replicas []string
 	for range 1 + cfg.Replicas {
 		ports, err := newControllerPorts()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		known, replicas = append(known, ports), append(replicas, "127.0.0.1:"+ports.fleet)
 	}
 	if cfg.Replicas > 0 {
 		cfg.ControllerArgs = append([]string{"--fleet-replicas=" + strings.Join(replicas, ",")}, cfg.ControllerArgs...)
 	}
-	manifests, deployment, err := adapt(rendered, known[0].webhook)
+	hooks, err := newControllerPorts()
 	if err != nil {
-		return nil, err
+		return err
+	}
+	manifests, deployments, err := adapt(rendered, hooks.webhook)
+	if err != nil {
+		return err
 	}
 	if err := c.Apply(ctx, manifests); err != nil {
-		return nil, err
+		return err
 	}
-	token, err := c.controllerToken(ctx, deployment)
-	if err != nil {
-		return nil, err
+	accounts := map[string]string{} // their kubeconfigs
+	for name, d := range deployments {
+		if accounts[name], err = c.accountOf(ctx, d); err != nil {
+			return err
+		}
 	}
-	kubeconfig := filepath.Join(c.state, "controller.kubeconfig")
-	if err := c.control.writeKubeconfig(kubeconfig, token); err != nil {
-		return nil, err
-	}
+	hooks.fleet = known[0].fleet // where sidecars connect
+	c.Webhooks = newController(cfg, deployments[webhookName], accounts[webhookName], hooks)
 	c.another = func(program string) (*Controller, error) {
 		n := len(c.replicas) + 1
 		if n == len(known) {
@@ -65,15 +75,17 @@ func install(ctx context.Context, cfg Config, c *Cluster) (*Controller, error) {
 		}
 		cfg := cfg
 		cfg.Controller = program
-		return newController(cfg, deployment, kubeconfig, known[n]), nil
+		return newController(cfg, deployments[controllerName], accounts[controllerName], known[n]), nil
 	}
-	return newController(cfg, deployment, kubeconfig, known[0]), nil
+	c.Controller = newController(cfg, deployments[controllerName], accounts[controllerName], known[0])
+	return nil
 }
 
-// adapt takes the controller's Deployment out of the manifests and points the
-// webhooks at a port of this machine.
-func adapt(rendered []byte, webhookPort string) (manifests []byte, deployment *appsv1.Deployment, err error) {
+// adapt takes the Deployments out of the manifests and points the webhooks at a port of
+// this machine.
+func adapt(rendered []byte, webhookPort string) (manifests []byte, deployments map[string]*appsv1.Deployment, err error) {
 	var kept bytes.Buffer
+	deployments = map[string]*appsv1.Deployment{}
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(rendered), 4096)
 	for {
 		var o unstructured.Unstructured
@@ -84,10 +96,11 @@ func adapt(rendered []byte, webhookPort string) (manifests []byte, deployment *a
 		}
 		switch o.GetKind() {
 		case "Deployment":
-			deployment = &appsv1.Deployment{}
+			deployment := &appsv1.Deployment{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, deployment); err != nil {
 				return nil, nil, err
 			}
+			deployments[deployment.Name] = deployment
 			continue
 		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
 			if err := redirect(&o, webhookPort); err != nil {
@@ -100,10 +113,12 @@ func adapt(rendered []byte, webhookPort string) (manifests []byte, deployment *a
 		}
 		fmt.Fprintf(&kept, "---\n%s", document)
 	}
-	if deployment == nil {
-		return nil, nil, errors.New("config/default holds no Deployment of the controller")
+	for _, name := range []string{controllerName, webhookName} {
+		if deployments[name] == nil {
+			return nil, nil, fmt.Errorf("config/default holds no Deployment %s", name)
+		}
 	}
-	return kept.Bytes(), deployment, nil
+	return kept.Bytes(), deployments, nil
 }
 
 // redirect replaces the Service of each webhook by a URL.
@@ -123,14 +138,15 @@ func redirect(o *unstructured.Unstructured, port string) error {
 	return unstructured.SetNestedSlice(o.Object, webhooks, "webhooks")
 }
 
-// controllerToken returns a token of the controller's service account, so that
-// it has the rights of config/rbac and no others.
-func (c *Cluster) controllerToken(ctx context.Context, d *appsv1.Deployment) (string, error) {
+// accountOf writes a kubeconfig with a token of a Deployment's service account, so that its
+// process has the rights of config/rbac and no others.
+func (c *Cluster) accountOf(ctx context.Context, d *appsv1.Deployment) (string, error) {
 	got, err := c.Clients.CoreV1().ServiceAccounts(d.Namespace).CreateToken(ctx, d.Spec.Template.Spec.ServiceAccountName,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](24 * 3600)}},
 		metav1.CreateOptions{})
 	if err != nil {
 		return "", err
 	}
-	return got.Status.Token, nil
+	path := filepath.Join(c.state, d.Name+".kubeconfig")
+	return path, c.control.writeKubeconfig(path, got.Status.Token)
 }

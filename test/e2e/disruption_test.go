@@ -81,7 +81,7 @@ var _ = Describe("Under load", Serial, Ordered, func() {
 		scale(ctx, 0)
 		DeferCleanup(scale, int32(2))
 		Eventually(func(g Gomega) {
-			pods, err := clientset.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=controller"})
+			pods, err := clientset.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component in (controller,webhook)"})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(pods.Items).To(BeEmpty())
 		}, time.Minute, 200*time.Millisecond).Should(Succeed())
@@ -112,16 +112,18 @@ var _ = Describe("Under load", Serial, Ordered, func() {
 	}, SpecTimeout(4*time.Minute))
 })
 
-// scale sets how many replicas of the controller run, and returns when they do.
+// scale sets how many replicas of controller and webhooks run, and returns when they do.
 func scale(ctx SpecContext, replicas int32) {
 	GinkgoHelper()
-	d := controller()
-	Expect(kube.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
-	patch := client.MergeFrom(d.DeepCopy())
-	d.Spec.Replicas = &replicas
-	Expect(kube.Patch(ctx, d, patch)).To(Succeed())
+	for _, d := range []*appsv1.Deployment{controller(), webhooks()} {
+		Expect(kube.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
+		patch := client.MergeFrom(d.DeepCopy())
+		d.Spec.Replicas = &replicas
+		Expect(kube.Patch(ctx, d, patch)).To(Succeed())
+	}
 	if replicas > 0 {
-		awaitRollout(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: d.Name, Namespace: d.Namespace}})
+		awaitRollout(ctx, controller())
+		awaitRollout(ctx, webhooks())
 	}
 }
 

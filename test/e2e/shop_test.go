@@ -62,7 +62,7 @@ func (s *shop) show(ctx SpecContext) {
 		{"get", "events", "--sort-by=.lastTimestamp"},
 		{"logs", "-l", "app=checkout", "--all-containers", "--prefix", "--tail", "15", "--ignore-errors"},
 		{"logs", "-l", "role=load", "--prefix", "--tail", "15", "--ignore-errors"},
-		{"-n", system, "logs", "-l", "app.kubernetes.io/component=controller", "--prefix", "--tail", "30"},
+		{"-n", system, "logs", "-l", "app.kubernetes.io/component in (controller,webhook)", "--prefix", "--tail", "30"},
 	} {
 		func() {
 			defer func() { _ = recover() }() // one that fails must not keep the others from being shown

@@ -35,9 +35,14 @@ func install(ctx context.Context) {
 		"--set", "images.controller.tag="+tag, "--set", "images.sidecar.tag="+tag)
 }
 
-// controller is the Deployment that serves.
+// controller is the Deployment that grants and reports.
 func controller() *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "weir-controller", Namespace: system}}
+}
+
+// webhooks is the Deployment that the API server asks.
+func webhooks() *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "weir-webhook", Namespace: system}}
 }
 
 // helm runs helm and returns what it says.

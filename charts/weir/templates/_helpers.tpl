@@ -3,10 +3,10 @@
 app.kubernetes.io/part-of: weir
 {{- end }}
 
-{{/* What every selector of the controller's pods says. */}}
-{{- define "weir.controller" -}}
+{{/* The labels by which selectors find the pods of a component: controller or webhook. */}}
+{{- define "weir.component" -}}
 app.kubernetes.io/name: weir
-app.kubernetes.io/component: controller
+app.kubernetes.io/component: {{ . }}
 {{- end }}
 
 {{/* The reference of an image: (list .Values.images.controller .Chart.AppVersion) */}}
@@ -19,28 +19,33 @@ app.kubernetes.io/component: controller
 {{- end -}}
 {{- end }}
 
-{{/* Where the controller listens: the flag that moves each port, and where it is without. */}}
+{{/* Where a component listens: the flag that moves each port, and where it is without. */}}
 {{- define "weir.ports" -}}
+{{- if eq . "webhook" -}}
 webhook: {flag: webhook-port, usual: 9443}
+{{- else -}}
 fleet: {flag: fleet-bind-address, usual: 15030}
 hub: {flag: federation-bind-address, usual: 15040}
+{{- end }}
 metrics: {flag: metrics-bind-address, usual: 8080}
 health: {flag: health-probe-bind-address, usual: 8081}
 {{- end }}
 
 {{/*
 A flag that moves a port would leave the Services, the probes and the NetworkPolicy behind.
-One that turns a listener off is as good as any.
+One that turns a listener off is as good as any. The argument is (list $ "controller").
 */}}
 {{- define "weir.refuseMovedPorts" -}}
-{{- range $name, $port := include "weir.ports" . | fromYaml }}
-{{- range $.Values.controller.extraArgs }}
+{{- $component := last . }}
+{{- $values := get (first .).Values $component }}
+{{- range $name, $port := include "weir.ports" $component | fromYaml }}
+{{- range $values.extraArgs }}
 {{- if and (regexMatch (printf "^--%s(=|$)" $port.flag) .) (ne . (printf "--%s=0" $port.flag)) }}
-{{- fail (printf "controller.extraArgs has %s: set controller.ports.%s, which Services and probes follow" . $name) }}
+{{- fail (printf "%s.extraArgs has %s: set %s.ports.%s, which Services and probes follow" $component . $component $name) }}
 {{- end }}
 {{- end }}
 {{- end }}
-{{- if ne (len (values .Values.controller.ports | toStrings | uniq)) (len .Values.controller.ports) }}
-{{- fail "controller.ports has one number twice: every listener needs one of its own" }}
+{{- if ne (len (values $values.ports | toStrings | uniq)) (len $values.ports) }}
+{{- fail (printf "%s.ports has one number twice: every listener needs one of its own" $component) }}
 {{- end }}
 {{- end }}
