@@ -30,6 +30,7 @@ type Config struct {
 	// arguments of config/manager and win over them.
 	Controller     string
 	ControllerArgs []string
+	Webhooks       string // the program that serves webhooks; default: Controller
 	// Replicas is how many controllers AddController adds at which sidecars wait until these
 	// lead. They find no later one.
 	Replicas int

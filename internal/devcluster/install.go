@@ -2,6 +2,7 @@ package devcluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,9 @@ func install(ctx context.Context, cfg Config, c *Cluster) error {
 		}
 	}
 	hooks.fleet = known[0].fleet // where sidecars connect
-	c.Webhooks = newController(cfg, deployments[webhookName], accounts[webhookName], hooks)
+	ofHooks := cfg
+	ofHooks.Controller = cmp.Or(cfg.Webhooks, cfg.Controller)
+	c.Webhooks = newController(ofHooks, deployments[webhookName], accounts[webhookName], hooks)
 	c.another = func(program string) (*Controller, error) {
 		n := len(c.replicas) + 1
 		if n == len(known) {

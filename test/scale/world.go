@@ -66,7 +66,7 @@ func (w *world) start(ctx context.Context) error {
 	w.say("starting a cluster")
 	var err error
 	w.cluster, err = devcluster.Start(ctx, devcluster.Config{
-		Root: w.root, Assets: w.assets, Dir: w.dir, Controller: w.controllers[0].program,
+		Root: w.root, Assets: w.assets, Dir: w.dir, Controller: w.controllers[0].program, Webhooks: filepath.Join(w.root, "bin", "controller"),
 		ControllerArgs: []string{"--federation-bind-address=0"}, Replicas: replicas - 1,
 		Program: func(*corev1.Pod, string) (string, bool) { return "", false }, // no pod of this world runs
 		Log:     slog.New(slog.DiscardHandler),
