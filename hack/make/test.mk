@@ -26,6 +26,10 @@ PURE := ./pkg/limiter ./pkg/store/journal ./internal/audit ./internal/audit/budg
 # Lists of cached objects are not copied. With this client-go panics where code changes one.
 test-unit test-fleet test-fleet-more: export KUBE_CACHE_MUTATION_DETECTOR := true
 
+# On a busy machine an API server takes longer to start than envtest's 20 s.
+test-unit: export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT := 90s
+test-unit: export KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT := 90s
+
 .PHONY: test
 test: test-unit test-install test-conformance test-fleet test-demo test-torture ## Run everything a change must pass that needs no cluster
 
