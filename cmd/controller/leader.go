@@ -18,6 +18,7 @@ import (
 	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/leadership"
 	exported "github.com/weir-dev/weir/internal/metrics"
 	"github.com/weir-dev/weir/internal/resolve"
@@ -88,13 +89,13 @@ func (p *platform) coordinatorConfig(shared *federation, stores *storeprobe.Prob
 	if err != nil {
 		return coordinator.Config{}, fmt.Errorf("API clients of the coordinator: %w", err)
 	}
-	keys := coordinator.NewTokenKeys(func(ctx context.Context, path string) ([]byte, error) {
+	keys := podauth.NewKeys(func(ctx context.Context, path string) ([]byte, error) {
 		return published.Get().AbsPath(path).DoRaw(ctx)
 	}, log.Log.WithName("tokens"))
 	config := coordinator.Config{
 		Address:       p.options.fleetBindAddress,
 		TLS:           &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: p.certificates.GetCertificate},
-		Authenticator: coordinator.NewTokenReviewer(reviews, knownPods{p.manager.GetCache()}, keys),
+		Authenticator: podauth.NewReviewer(reviews, knownPods{p.manager.GetCache()}, keys),
 		Resolver:      resolve.ByPod{ByLabels: p.snapshots, Secrets: p.secrets},
 		Terms:         coordinator.NewConfigMapTerms(terms),
 		Births:        coordinator.NewConfigMapBirths(terms),
@@ -127,7 +128,7 @@ func (p *platform) coordinatorConfig(shared *federation, stores *storeprobe.Prob
 // coordinatorClients returns the clients that review tokens, read what the API server
 // publishes, and keep terms. Each has its own rate, so tokens to review, which strangers
 // send, hold up no hand-over. Reviews have none: after a change of leader every sidecar
-// may need one at once, TokenReviewer bounds how many are under way, and the API server
+// may need one at once, podauth.Reviewer bounds how many are under way, and the API server
 // has its priorities and fairness.
 func coordinatorClients(config *rest.Config, namespace string) (authenticationclient.TokenReviewInterface, rest.Interface, coreclient.ConfigMapInterface, error) {
 	own := rest.CopyConfig(config)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/controllers"
-	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 )
 
 // knownPods are those of a cache.
@@ -19,14 +19,14 @@ type knownPods struct{ cache client.Reader }
 
 // Sidecars returns the pods of a namespace, or of all for "", in which a sidecar may run:
 // those that have one and have not ended.
-func (k knownPods) Sidecars(ctx context.Context, namespace string) ([]coordinator.Identity, error) {
+func (k knownPods) Sidecars(ctx context.Context, namespace string) ([]podauth.Identity, error) {
 	var pods corev1.PodList
 	err := k.cache.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.EnforcerLabel: "true"})
-	var out []coordinator.Identity
+	var out []podauth.Identity
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-			out = append(out, coordinator.Identity{Namespace: pod.Namespace, Pod: pod.Name, PodUID: string(pod.UID)})
+			out = append(out, podauth.Identity{Namespace: pod.Namespace, Pod: pod.Name, PodUID: string(pod.UID)})
 		}
 	}
 	return out, err
@@ -56,8 +56,8 @@ func (k knownPods) Replicas(ctx context.Context, o *options) ([]string, error) {
 	return out, err
 }
 
-// Knows implements coordinator.Pods.
-func (k knownPods) Knows(ctx context.Context, id coordinator.Identity) (bool, error) {
+// Knows implements podauth.Pods.
+func (k knownPods) Knows(ctx context.Context, id podauth.Identity) (bool, error) {
 	var pod corev1.Pod
 	err := k.cache.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Pod}, &pod)
 	if apierrors.IsNotFound(err) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/controllers"
-	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 )
 
 func TestKnownPods(t *testing.T) {
@@ -25,16 +25,16 @@ func TestKnownPods(t *testing.T) {
 		return outage
 	}}
 	for name, tc := range map[string]struct {
-		id    coordinator.Identity
+		id    podauth.Identity
 		fails interceptor.Funcs
 		want  bool
 		err   error
 	}{
-		"the pod":              {id: coordinator.Identity{Namespace: "shop", Pod: "web-0", PodUID: "uid"}, want: true},
-		"another namespace":    {id: coordinator.Identity{Namespace: "other", Pod: "web-0", PodUID: "uid"}},
-		"another name":         {id: coordinator.Identity{Namespace: "shop", Pod: "web-1", PodUID: "uid"}},
-		"the one before":       {id: coordinator.Identity{Namespace: "shop", Pod: "web-0", PodUID: "old"}},
-		"a cache without word": {id: coordinator.Identity{Namespace: "shop", Pod: "web-0", PodUID: "uid"}, fails: down, err: outage},
+		"the pod":              {id: podauth.Identity{Namespace: "shop", Pod: "web-0", PodUID: "uid"}, want: true},
+		"another namespace":    {id: podauth.Identity{Namespace: "other", Pod: "web-0", PodUID: "uid"}},
+		"another name":         {id: podauth.Identity{Namespace: "shop", Pod: "web-1", PodUID: "uid"}},
+		"the one before":       {id: podauth.Identity{Namespace: "shop", Pod: "web-0", PodUID: "old"}},
+		"a cache without word": {id: podauth.Identity{Namespace: "shop", Pod: "web-0", PodUID: "uid"}, fails: down, err: outage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pods := knownPods{fake.NewClientBuilder().WithObjects(web).WithInterceptorFuncs(tc.fails).Build()}

@@ -47,9 +47,9 @@ func TestASidecarIsBackOnceItPromised(t *testing.T) {
 		p := limited("shop", 1, 10, 4*limiter.Second)
 		l := lead(t, &memoryTerms{left: Handover{Term: 1}}, publishing(p), podsOf(pod("shop", "web-0"), pod("shop", "web-1")).watched)
 		defer l.end()
-		s := l.dial(pod("shop", "web-0").token())
+		s := l.dial(tokenOf(pod("shop", "web-0")))
 		defer s.close()
-		hello := pod("shop", "web-0").hello("1")
+		hello := helloOf(pod("shop", "web-0"), "1")
 		hello.Promises, hello.ConfigVersion = true, wholeOf(nil, p)
 		hello.Holders = []*fleetpb.Holders_Count{{Namespace: p.Namespace, Policy: p.Name, Holders: 2}}
 		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: hello}})

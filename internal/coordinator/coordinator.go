@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/coordinator/connlimit"
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/leadership"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -75,7 +77,7 @@ type Leadership interface {
 type Config struct {
 	Address       string      // host:port to listen on
 	TLS           *tls.Config // with a certificate; TLS 1.3 is required whatever it says
-	Authenticator Authenticator
+	Authenticator podauth.Authenticator
 	Resolver      Resolver
 	Terms         TermStore
 	Leadership    Leadership            // nil: leadership is held until Start's context is done
@@ -104,7 +106,7 @@ type Config struct {
 	// Pods returns the pods of a namespace, or of all for "", in which a sidecar may run.
 	// They are all that CatchUp has caught up with. Nil: no pod outlives the stream of its
 	// sidecar.
-	Pods func(ctx context.Context, namespace string) ([]Identity, error)
+	Pods func(ctx context.Context, namespace string) ([]podauth.Identity, error)
 	// CatchUp returns once the Resolver knows all that leaders before have written;
 	// nil when it always does; so does Pods. Nobody is served before.
 	CatchUp func(context.Context) error
@@ -120,39 +122,39 @@ type Config struct {
 // safe for concurrent use.
 type Coordinator struct {
 	Config
-	metrics       *metrics
-	notices       *notices // of policies
-	poolNotices   *notices
-	budgetNotices *notices
-	waiting       *waiting
-	turned        *turned
-	streams       *streams
-	strangers     int                  // connections without an authenticated stream that there is room for
-	present       atomic.Pointer[term] // nil while this process does not lead
-	listen        func(ctx context.Context, address string) (net.Listener, error)
+	metrics         *metrics
+	notices         *notices // of policies
+	poolNotices     *notices
+	budgetNotices   *notices
+	waiting         *waiting
+	refusals        *connlimit.Refusals
+	streams         *streams
+	unauthenticated int                  // connections without an authenticated stream that there is room for
+	present         atomic.Pointer[term] // nil while this process does not lead
+	listen          func(ctx context.Context, address string) (net.Listener, error)
 }
 
 // New returns a Coordinator that does nothing until Start.
 func New(config Config) *Coordinator {
 	waits, heap := newWaiting(), debug.SetMemoryLimit(-1)
 	m := newMetrics(config.Registerer, func() float64 { return float64(waits.len()) })
-	away := newTurned(m)
+	refusals := connlimit.NewRefusals(m.refusals)
 	c := &Coordinator{
-		Config:        config,
-		metrics:       m,
-		turned:        away,
-		streams:       newStreams(podsIn(heap), away),
-		strangers:     strangersIn(heap),
-		notices:       newNotices(),
-		poolNotices:   newNotices(),
-		budgetNotices: newNotices(),
-		waiting:       waits,
+		Config:          config,
+		metrics:         m,
+		refusals:        refusals,
+		streams:         newStreams(connlimit.PodsIn(heap), refusals),
+		unauthenticated: connlimit.ConnectionsIn(heap),
+		notices:         newNotices(),
+		poolNotices:     newNotices(),
+		budgetNotices:   newNotices(),
+		waiting:         waits,
 		listen: func(ctx context.Context, address string) (net.Listener, error) {
 			return new(net.ListenConfig).Listen(ctx, "tcp", address)
 		},
 	}
-	m.room.WithLabelValues("connections").Set(float64(c.strangers))
-	m.room.WithLabelValues("pods").Set(float64(c.streams.pods.most))
+	m.room.WithLabelValues("connections").Set(float64(c.unauthenticated))
+	m.room.WithLabelValues("pods").Set(float64(c.streams.pods.Most))
 	if config.Registerer != nil {
 		config.Registerer.MustRegister(versions{c})
 	}
@@ -170,15 +172,15 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for sidecars: %w", err)
 	}
-	c.turned.logTo(log.FromContext(ctx).WithName("coordinator"))
-	entrance := newDoor(listener, c.strangers, c.turned)
-	server := c.newServer(entrance)
+	c.refusals.LogTo(log.FromContext(ctx).WithName("coordinator"))
+	limited := connlimit.NewListener(listener, c.unauthenticated, c.refusals, c.metrics.connections)
+	server := c.newServer(limited)
 	defer stopServer(server)
 	defer c.waiting.stop()
 	serving, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	go func() {
-		if err := server.Serve(entrance); err != nil {
+		if err := server.Serve(limited); err != nil {
 			fail(fmt.Errorf("serve sidecars: %w", err))
 		}
 	}()
@@ -214,7 +216,7 @@ func (c *Coordinator) lead(ctx context.Context) {
 
 // begin catches up with leaders before and raises the term; it tries until it
 // succeeds or ctx is done.
-func (c *Coordinator) begin(ctx context.Context) (begun Handover, pods []Identity, err error) {
+func (c *Coordinator) begin(ctx context.Context) (begun Handover, pods []podauth.Identity, err error) {
 	err = wait.PollUntilContextCancel(ctx, beginRetry, true, func(ctx context.Context) (bool, error) {
 		var failed error
 		if c.CatchUp != nil {
@@ -235,7 +237,7 @@ func (c *Coordinator) begin(ctx context.Context) (begun Handover, pods []Identit
 }
 
 // pods returns those in which a sidecar may run.
-func (c *Coordinator) pods(ctx context.Context, namespace string) ([]Identity, error) {
+func (c *Coordinator) pods(ctx context.Context, namespace string) ([]podauth.Identity, error) {
 	if c.Pods == nil {
 		return nil, nil
 	}

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
@@ -37,7 +38,7 @@ func TestSharesInUseAreNotGivenToOthers(t *testing.T) {
 				r.brought["uid"] = nil
 			}
 			if tc.breaks {
-				r.lose(Identity{Namespace: "shop", PodUID: "uid"}, map[types.NamespacedName]int64{name: 4})
+				r.lose(podauth.Identity{Namespace: "shop", PodUID: "uid"}, map[types.NamespacedName]int64{name: 4})
 			}
 			if got := r.divisor(name, 3, tc.away); got != tc.want {
 				t.Errorf("three are sent %d holders, want %d", got, tc.want)

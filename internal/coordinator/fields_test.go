@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/audit/poolaudit"
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fieldtest"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
@@ -296,7 +297,7 @@ func TestASnapshotOfAPodHasOnlyWhatLasts(t *testing.T) {
 
 func TestEveryFieldOfASessionIsObserved(t *testing.T) {
 	s := &session{
-		Identity: Identity{Namespace: "n", Pod: "p", PodUID: "u"}, nonce: "1", version: "v", since: time.Unix(2, 0),
+		Identity: podauth.Identity{Namespace: "n", Pod: "p", PodUID: "u"}, nonce: "1", version: "v", since: time.Unix(2, 0),
 		capture: fleetpb.Capture_CAPTURE_PORT, mode: fleetpb.Mode_MODE_SHADOW, refusal: "no",
 	}
 	want := Session{

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -34,7 +35,7 @@ type paced struct {
 	each time.Duration
 }
 
-func (p paced) Authenticate(ctx context.Context, token string) (Identity, error) {
+func (p paced) Authenticate(ctx context.Context, token string) (podauth.Identity, error) {
 	p.turn <- struct{}{}
 	defer func() { <-p.turn }()
 	time.Sleep(p.each)
@@ -116,9 +117,9 @@ func (e *enforcer) Promise(now, until limiter.Instant) (limiter.Instant, bool) {
 }
 
 // newEnforcer returns the sidecar of a pod.
-func (s *site) newEnforcer(t *testing.T, id Identity, p policy.Policy, dir string) *enforcer {
+func (s *site) newEnforcer(t *testing.T, id podauth.Identity, p policy.Policy, dir string) *enforcer {
 	file := filepath.Join(dir, id.Pod)
-	if err := os.WriteFile(file, []byte(id.token()), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(tokenOf(id)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	client, err := fleet.New(fleet.Config{
@@ -161,7 +162,7 @@ func handOverUnder(t *testing.T, n int, dir string) {
 	p := limited("shop", 1, limit, window)
 	p.OnStoreUnavailable = policy.LocalShare
 	terms, s := &memoryTerms{left: Handover{First: true}}, &site{replicas: map[string]*leader{}}
-	var ids []Identity
+	var ids []podauth.Identity
 	for i := range n {
 		ids = append(ids, pod("shop", fmt.Sprint("web-", i)))
 	}

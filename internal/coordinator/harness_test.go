@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -86,16 +87,16 @@ type sidecar struct {
 	next   uint64 // id of a lease request
 }
 
-func pod(namespace, name string) Identity {
-	return Identity{Namespace: namespace, Pod: name, PodUID: name + "-uid"}
+func pod(namespace, name string) podauth.Identity {
+	return podauth.Identity{Namespace: namespace, Pod: name, PodUID: name + "-uid"}
 }
 
-func (id Identity) hello(nonce string) *fleetpb.Hello {
+func helloOf(id podauth.Identity, nonce string) *fleetpb.Hello {
 	return &fleetpb.Hello{Namespace: id.Namespace, Pod: id.Pod, PodUid: id.PodUID, BootNonce: nonce}
 }
 
 // token is what tokens accepts for the identity.
-func (id Identity) token() string {
+func tokenOf(id podauth.Identity) string {
 	return strings.Join([]string{id.Namespace, id.Pod, id.PodUID}, "/")
 }
 
@@ -127,10 +128,10 @@ func (l *leader) dialBy(token string, connect func(context.Context) (net.Conn, e
 }
 
 // connect opens a session and returns it after its welcome.
-func (l *leader) connect(id Identity, nonce string) *sidecar {
+func (l *leader) connect(id podauth.Identity, nonce string) *sidecar {
 	l.t.Helper()
-	s := l.dial(id.token())
-	s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: id.hello(nonce)}})
+	s := l.dial(tokenOf(id))
+	s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: helloOf(id, nonce)}})
 	if m := s.recv(); m.GetWelcome() == nil {
 		l.t.Fatalf("got %v, want a welcome", m)
 	}
@@ -250,12 +251,12 @@ func (s *sidecar) report(limits ...*fleetpb.LimitReport) {
 // tokens is an Authenticator whose tokens spell the identity out.
 type tokens struct{}
 
-func (tokens) Authenticate(_ context.Context, token string) (Identity, error) {
+func (tokens) Authenticate(_ context.Context, token string) (podauth.Identity, error) {
 	parts := strings.Split(token, "/")
 	if len(parts) != 3 {
-		return Identity{}, fmt.Errorf("%w: it is %q", ErrUnauthenticated, token)
+		return podauth.Identity{}, fmt.Errorf("%w: it is %q", podauth.ErrUnauthenticated, token)
 	}
-	return Identity{Namespace: parts[0], Pod: parts[1], PodUID: parts[2]}, nil
+	return podauth.Identity{Namespace: parts[0], Pod: parts[1], PodUID: parts[2]}, nil
 }
 
 // policies is a Resolver: every pod enforces all policies of its namespace, and its

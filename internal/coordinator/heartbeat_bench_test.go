@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -134,19 +135,19 @@ func serve(b *testing.B, resolver Resolver) string {
 }
 
 // enter opens a session and returns it when its pool was sent.
-func enter(b testing.TB, address string, id Identity) fleetpb.Fleet_ConnectClient {
+func enter(b testing.TB, address string, id podauth.Identity) fleetpb.Fleet_ConnectClient {
 	b.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})))
 	if err != nil {
 		b.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(context.Background(), "authorization", "Bearer "+id.token()))
+	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(context.Background(), "authorization", "Bearer "+tokenOf(id)))
 	b.Cleanup(func() { cancel(); _ = conn.Close() })
 	stream, err := fleetpb.NewFleetClient(conn).Connect(ctx)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := stream.Send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: id.hello("1")}}); err != nil {
+	if err := stream.Send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: helloOf(id, "1")}}); err != nil {
 		b.Fatal(err)
 	}
 	for {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	pools "github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
@@ -64,7 +65,7 @@ type holder struct {
 }
 
 // join opens a session of a new process and waits for its pool.
-func (l *leader) join(id Identity, nonce string) *holder {
+func (l *leader) join(id podauth.Identity, nonce string) *holder {
 	l.t.Helper()
 	h := &holder{}
 	h.attach(l, id, nonce)
@@ -72,7 +73,7 @@ func (l *leader) join(id Identity, nonce string) *holder {
 }
 
 // attach opens another session of the same process.
-func (h *holder) attach(l *leader, id Identity, nonce string) {
+func (h *holder) attach(l *leader, id podauth.Identity, nonce string) {
 	l.t.Helper()
 	h.sidecar = l.connect(id, nonce)
 	h.config()
@@ -324,7 +325,7 @@ func TestAPlannedHandOverKeepsTheShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pooled("shop", 1, 10)
 		terms := first()
-		ids := []Identity{pod("shop", "web-0"), pod("shop", "web-1")}
+		ids := []podauth.Identity{pod("shop", "web-0"), pod("shop", "web-1")}
 		holders := []*holder{{}, {}}
 		for i := range 3 {
 			l := lead(t, terms, sharing(p))

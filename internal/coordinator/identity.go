@@ -10,47 +10,30 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
-// An Identity is the pod that a token is bound to.
-type Identity struct {
-	Namespace, Pod, PodUID string
-}
-
-// ErrUnauthenticated is what an Authenticator's error wraps when the token is not valid. Any
-// other error means that this could not be found out.
-var ErrUnauthenticated = errors.New("the token is not accepted")
-
-// ErrCrowded is what an Authenticator's error wraps when too many tokens claim to be of
-// the same pod. Others are not held up.
-var ErrCrowded = errors.New("too many tokens of one pod at a time")
-
-// An Authenticator says whose token it is. It may block until ctx is done.
-type Authenticator interface {
-	Authenticate(ctx context.Context, token string) (Identity, error)
-}
-
 // authenticate returns whose token the stream carries; its error is a status.
-func (c *Coordinator) authenticate(ctx context.Context) (Identity, error) {
+func (c *Coordinator) authenticate(ctx context.Context) (podauth.Identity, error) {
 	token, ok := bearer(ctx)
 	if !ok {
 		c.metrics.authentications.WithLabelValues("missing").Inc()
-		return Identity{}, status.Error(codes.Unauthenticated, "no bearer token in the authorization metadata")
+		return podauth.Identity{}, status.Error(codes.Unauthenticated, "no bearer token in the authorization metadata")
 	}
 	ctx, cancel := context.WithTimeout(ctx, authenticateTimeout)
 	defer cancel()
 	id, err := c.Authenticator.Authenticate(ctx, token)
 	switch {
-	case errors.Is(err, ErrUnauthenticated):
+	case errors.Is(err, podauth.ErrUnauthenticated):
 		c.metrics.authentications.WithLabelValues("refused").Inc()
-		return Identity{}, status.Error(codes.Unauthenticated, err.Error())
-	case errors.Is(err, ErrCrowded):
+		return podauth.Identity{}, status.Error(codes.Unauthenticated, err.Error())
+	case errors.Is(err, podauth.ErrCrowded):
 		c.metrics.authentications.WithLabelValues("limited").Inc()
-		return Identity{}, status.Error(codes.ResourceExhausted, err.Error())
+		return podauth.Identity{}, status.Error(codes.ResourceExhausted, err.Error())
 	case err != nil:
 		c.metrics.authentications.WithLabelValues("failed").Inc()
-		return Identity{}, status.Errorf(codes.Unavailable, "the token cannot be reviewed now: %v", err)
+		return podauth.Identity{}, status.Errorf(codes.Unavailable, "the token cannot be reviewed now: %v", err)
 	}
 	c.metrics.authentications.WithLabelValues("accepted").Inc()
 	return id, nil
@@ -67,7 +50,7 @@ func bearer(ctx context.Context) (string, bool) {
 }
 
 // checkHello reports what in hello contradicts the identity, as a status.
-func checkHello(hello *fleetpb.Hello, id Identity) error {
+func checkHello(hello *fleetpb.Hello, id podauth.Identity) error {
 	for _, claim := range []struct{ what, said, proved string }{
 		{"namespace", hello.GetNamespace(), id.Namespace},
 		{"pod", hello.GetPod(), id.Pod},

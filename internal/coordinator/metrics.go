@@ -21,7 +21,7 @@ type metrics struct {
 	closed          *prometheus.CounterVec
 	authentications *prometheus.CounterVec
 	connections     *prometheus.GaugeVec
-	turned          *prometheus.CounterVec
+	refusals        *prometheus.CounterVec
 	room            *prometheus.GaugeVec
 	leases          *prometheus.CounterVec
 	rejected        *prometheus.CounterVec
@@ -61,7 +61,7 @@ func newMetrics(r prometheus.Registerer, waits func() float64) *metrics {
 			Name: "weir_coordinator_connections",
 			Help: "Open connections to the fleet's port: without a stream that is authenticated, with one whose token is in review, or authenticated.",
 		}, []string{"state"}),
-		turned: f.NewCounterVec(prometheus.CounterOpts{
+		refusals: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_coordinator_turned_away_total",
 			Help: "Connections and streams that a bound of the fleet's port refused or ended: connections (too many without an authenticated stream), " +
 				"address (too many of those from one address), time (none was authenticated in time), pods (too many), namespace (ended for a pod of one that has fewer), pod (ended for a newer one of the pod). messages: a stream was read more slowly.",

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/weir-dev/weir/internal/coordinator/connlimit"
 )
 
 const (
@@ -27,7 +29,7 @@ func (t *term) rest(ctx context.Context, s *session, pace *rate.Limiter) {
 	if wait == 0 {
 		return
 	}
-	t.turned.away(boundMessages, "pod", s.Namespace+"/"+s.Pod)
+	t.refusals.Count(connlimit.BoundMessages, "pod", s.Namespace+"/"+s.Pod)
 	over := time.NewTimer(wait + paceBreak)
 	defer over.Stop()
 	select {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/weir-dev/weir/internal/coordinator/connlimit"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -26,7 +27,7 @@ func TestAPodThatSendsTooMuchWaits(t *testing.T) {
 		if took := time.Since(began); took < seconds*time.Second || took > (seconds+1)*time.Second {
 			t.Errorf("it took %s, want %d s", took, seconds)
 		}
-		if n := testutil.ToFloat64(l.metrics.turned.WithLabelValues(string(boundMessages))); n == 0 {
+		if n := testutil.ToFloat64(l.metrics.refusals.WithLabelValues(string(connlimit.BoundMessages))); n == 0 {
 			t.Error("nothing shows that the pod met the bound")
 		}
 	})

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
@@ -59,7 +60,7 @@ func (p *promises) move(podUID string, of *holderPromise, to *round) {
 // promise notes what the sidecar of a pod promised, which came with the shares that it had. It
 // reports whether it counts: when the leader asked for it, it is not over, and no window was
 // begun that the leader's clock has not reached.
-func (r *returns) promise(id Identity, nonce string, had map[types.NamespacedName]int64, begun, until limiter.Instant) bool {
+func (r *returns) promise(id podauth.Identity, nonce string, had map[types.NamespacedName]int64, begun, until limiter.Instant) bool {
 	if r.first {
 		return true
 	}
@@ -101,7 +102,7 @@ func (r *returns) promise(id Identity, nonce string, had map[types.NamespacedNam
 
 // maySend reports whether the sidecar of the pod may be sent the number of holders: not while
 // its promise is over, since it may be on the share that it has.
-func (r *returns) maySend(id Identity, name types.NamespacedName, holders int64) bool {
+func (r *returns) maySend(id podauth.Identity, name types.NamespacedName, holders int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of, now := r.promises.of[id.PodUID], r.clock()

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -31,7 +32,7 @@ func newStage(t *testing.T) *stage {
 	}
 	s := &stage{t: t, config: config, policy: p, now: limiter.Instant(1000 * limiter.Second)}
 	s.returns = newReturns(func() limiter.Instant { return s.now }, false, nil)
-	s.await([]Identity{pod("shop", "web-0"), pod("shop", "web-1")})
+	s.await([]podauth.Identity{pod("shop", "web-0"), pod("shop", "web-1")})
 	return s
 }
 

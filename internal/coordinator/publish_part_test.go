@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/translate"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -27,10 +28,10 @@ func nextGeneration(p policy.Policy) policy.Policy {
 }
 
 // connectWith opens a session of a holder that enforces what has the version.
-func (l *leader) connectWith(id Identity, nonce, version string) *sidecar {
+func (l *leader) connectWith(id podauth.Identity, nonce, version string) *sidecar {
 	l.t.Helper()
-	s := l.dial(id.token())
-	hello := id.hello(nonce)
+	s := l.dial(tokenOf(id))
+	hello := helloOf(id, nonce)
 	hello.ConfigVersion = version
 	s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: hello}})
 	if m := s.recv(); m.GetWelcome() == nil {
@@ -41,7 +42,7 @@ func (l *leader) connectWith(id Identity, nonce, version string) *sidecar {
 }
 
 // requireSent compares the policies, and their generations, that the pod was sent last.
-func (l *leader) requireSent(id Identity, want ...policy.Policy) {
+func (l *leader) requireSent(id podauth.Identity, want ...policy.Policy) {
 	l.t.Helper()
 	synctest.Wait()
 	s := l.present.Load().sessions.of(id.PodUID)

@@ -146,9 +146,9 @@ func TestASidecarIsNotSentWhatItEnforces(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := pod("shop", "web-0")
-		s := l.dial(id.token())
+		s := l.dial(tokenOf(id))
 		defer s.close()
-		hello := id.hello("1")
+		hello := helloOf(id, "1")
 		hello.ConfigVersion = version
 		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: hello}})
 		s.recv()

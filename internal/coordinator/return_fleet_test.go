@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -33,7 +34,7 @@ const (
 
 // A member is a sidecar: an engine, and what it knows of the leader.
 type member struct {
-	id      Identity
+	id      podauth.Identity
 	gate    *twotier.Gate
 	engine  *twotier.Limiter
 	policy  policy.Policy
@@ -216,7 +217,7 @@ func comeBackTogether(t *testing.T, n int, crash, busy, breaks bool) (over int64
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ids []Identity
+	var ids []podauth.Identity
 	for i := range n {
 		ids = append(ids, pod("shop", fmt.Sprint("web-", i)))
 	}

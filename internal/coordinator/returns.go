@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 )
@@ -23,7 +24,7 @@ type returns struct {
 	first bool            // nobody led before
 
 	mu       sync.RWMutex
-	awaited  map[string]map[string]Identity            // by namespace and pod UID
+	awaited  map[string]map[string]podauth.Identity    // by namespace and pod UID
 	emptied  map[string]limiter.Instant                // by namespace: when nobody was awaited any more
 	began    limiter.Instant                           // emptied of all others
 	brought  map[string]map[types.NamespacedName]int64 // by pod UID: shares not entered yet
@@ -45,7 +46,7 @@ type lostHolder struct {
 func newReturns(clock func() limiter.Instant, first bool, before *inheritance) *returns {
 	return &returns{
 		clock: clock, from: clock(), first: first, before: before,
-		awaited: map[string]map[string]Identity{}, emptied: map[string]limiter.Instant{},
+		awaited: map[string]map[string]podauth.Identity{}, emptied: map[string]limiter.Instant{},
 		brought: map[string]map[types.NamespacedName]int64{}, lost: map[string]lostHolder{},
 		policies: map[types.NamespacedName]*comeback{}, created: map[store.Scope]struct{}{},
 		promises: newPromises(),
@@ -53,14 +54,14 @@ func newReturns(clock func() limiter.Instant, first bool, before *inheritance) *
 }
 
 // await makes the sidecars of the pods awaited. It is called once, before anybody is served.
-func (r *returns) await(pods []Identity) {
+func (r *returns) await(pods []podauth.Identity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.began = r.clock()
 	for _, id := range pods {
 		in := r.awaited[id.Namespace]
 		if in == nil {
-			in = map[string]Identity{}
+			in = map[string]podauth.Identity{}
 			r.awaited[id.Namespace] = in
 		}
 		in[id.PodUID] = id
@@ -69,7 +70,7 @@ func (r *returns) await(pods []Identity) {
 
 // arrive notes the return of a sidecar that promises nothing. Its stream is up, so it is
 // assumed to begin no window by itself any more. had are the shares that it came with.
-func (r *returns) arrive(id Identity, had map[types.NamespacedName]int64) {
+func (r *returns) arrive(id podauth.Identity, had map[types.NamespacedName]int64) {
 	if r.first {
 		return
 	}
@@ -79,7 +80,7 @@ func (r *returns) arrive(id Identity, had map[types.NamespacedName]int64) {
 }
 
 // bring notes with which shares a sidecar is back. The lock is held.
-func (r *returns) bring(id Identity, had map[types.NamespacedName]int64) {
+func (r *returns) bring(id podauth.Identity, had map[types.NamespacedName]int64) {
 	delete(r.lost, id.PodUID)
 	if _, again := r.brought[id.PodUID]; again {
 		return // what it comes with now, it was sent in this term
@@ -89,7 +90,7 @@ func (r *returns) bring(id Identity, had map[types.NamespacedName]int64) {
 }
 
 // drop stops awaiting a pod. The lock is held.
-func (r *returns) drop(id Identity) {
+func (r *returns) drop(id podauth.Identity) {
 	in := r.awaited[id.Namespace]
 	if _, ok := in[id.PodUID]; !ok {
 		return
@@ -108,7 +109,7 @@ func (r *returns) drop(id Identity) {
 }
 
 // absent returns the pods of the namespace that are awaited.
-func (r *returns) absent(namespace string) []Identity {
+func (r *returns) absent(namespace string) []podauth.Identity {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return slices.Collect(maps.Values(r.awaited[namespace]))
@@ -142,7 +143,7 @@ func (r *returns) settle(namespace string, there map[string]struct{}, held func(
 
 // lose notes that the stream of a sidecar broke. The numbers of holders are those that it was
 // sent.
-func (r *returns) lose(id Identity, told map[types.NamespacedName]int64) {
+func (r *returns) lose(id podauth.Identity, told map[types.NamespacedName]int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lost[id.PodUID] = lostHolder{namespace: id.Namespace, told: told}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -22,14 +23,14 @@ import (
 // pods are those that the API server knows.
 type pods struct {
 	mu  sync.Mutex
-	all []Identity
+	all []podauth.Identity
 }
 
-func podsOf(all ...Identity) *pods { return &pods{all: all} }
+func podsOf(all ...podauth.Identity) *pods { return &pods{all: all} }
 
 // watched has a leader know the pods.
 func (p *pods) watched(c *Config) {
-	c.Pods = func(_ context.Context, namespace string) (in []Identity, err error) {
+	c.Pods = func(_ context.Context, namespace string) (in []podauth.Identity, err error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, id := range p.all {
@@ -45,7 +46,7 @@ func (p *pods) watched(c *Config) {
 func (p *pods) gone(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var left []Identity
+	var left []podauth.Identity
 	for _, id := range p.all {
 		if id.Pod != name {
 			left = append(left, id)
@@ -56,10 +57,10 @@ func (p *pods) gone(name string) {
 
 // comeBack connects the sidecar of a pod that was sent a number of holders of the policy
 // before, 0 for none.
-func (l *leader) comeBack(id Identity, p policy.Policy, holders int64) *sidecar {
+func (l *leader) comeBack(id podauth.Identity, p policy.Policy, holders int64) *sidecar {
 	l.t.Helper()
-	s := l.dial(id.token())
-	hello := id.hello("1")
+	s := l.dial(tokenOf(id))
+	hello := helloOf(id, "1")
 	hello.ConfigVersion = wholeOf(nil, p)
 	if holders > 0 {
 		hello.Holders = []*fleetpb.Holders_Count{{Namespace: p.Namespace, Policy: p.Name, Holders: holders}}
@@ -142,7 +143,7 @@ func requireLeased(t *testing.T, s *sidecar, p policy.Policy, ask, granted int64
 // TestALimitThatIsNewIsServedAtOnce, also while sidecars are absent.
 func TestALimitThatIsNewIsServedAtOnce(t *testing.T) {
 	r := newReturns(func() limiter.Instant { return 5 }, false, nil)
-	r.await([]Identity{pod("shop", "web-0")})
+	r.await([]podauth.Identity{pod("shop", "web-0")})
 	known, created := store.Scope{Namespace: "shop", Policy: "checkout", Limit: "all"}, store.Scope{Namespace: "shop", Policy: "checkout", Limit: "other"}
 	r.create(created)
 	if got := r.absences(created); len(got) != 0 {

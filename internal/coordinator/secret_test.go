@@ -54,8 +54,8 @@ func TestCredentialsTravelBesideTheSnapshot(t *testing.T) {
 		}
 		for name, offered := range map[string]string{"a holder that is new": "", "one that enforces it already": version} {
 			id := pod("shop", "web-0")
-			s := l.dial(id.token())
-			hello := id.hello(name)
+			s := l.dial(tokenOf(id))
+			hello := helloOf(id, name)
 			hello.ConfigVersion = offered
 			s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: hello}})
 			s.recv()

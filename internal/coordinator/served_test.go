@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -29,14 +30,14 @@ func countedOf(p policy.Policy, admitted int64) *fleetpb.LimitReport {
 }
 
 // serving returns what the pod is served by.
-func (l *leader) serving(id Identity) *config {
+func (l *leader) serving(id podauth.Identity) *config {
 	synctest.Wait()
 	by, _ := l.present.Load().sessions.of(id.PodUID).served()
 	return by
 }
 
 // toldOf returns how many holders of the policy the pod heard of.
-func (l *leader) toldOf(id Identity, p policy.Policy) int64 {
+func (l *leader) toldOf(id podauth.Identity, p policy.Policy) int64 {
 	synctest.Wait()
 	s := l.present.Load().sessions.of(id.PodUID)
 	s.mu.Lock()
@@ -237,9 +238,9 @@ func TestWhatIsServedIsCounted(t *testing.T) {
 		defer l.end()
 		time.Sleep(figuresTime + time.Second)
 		resolver.takes = 20 * time.Millisecond
-		s := l.dial(pod("shop", "web-0").token())
+		s := l.dial(tokenOf(pod("shop", "web-0")))
 		defer s.close()
-		hello := pod("shop", "web-0").hello("1")
+		hello := helloOf(pod("shop", "web-0"), "1")
 		hello.ConfigVersion = wholeOf(db, good, secondOf(good))
 		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: hello}})
 		s.recv()

@@ -8,16 +8,17 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/weir-dev/weir/internal/coordinator/connlimit"
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
 // newServer returns the server of the streams of sidecars while the process lives: those
-// that wait for it to lead, and those that are served by its term. They come through the door.
-func (c *Coordinator) newServer(through *door) *grpc.Server {
+// that wait for it to lead, and those that are served by its term. They come through the listener, which bounds them.
+func (c *Coordinator) newServer(through *connlimit.Listener) *grpc.Server {
 	config := c.TLS.Clone()
 	config.MinVersion = tls.VersionTLS13
 	server := grpc.NewServer(
-		grpc.Creds(through.handshakes(credentials.NewTLS(config))),
+		grpc.Creds(through.Credentials(credentials.NewTLS(config))),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxConcurrentStreams(2), // the next while the last one ends
 		grpc.MaxRecvMsgSize(maxMessage),

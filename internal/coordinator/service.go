@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/weir-dev/weir/internal/coordinator/connlimit"
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
@@ -30,7 +32,7 @@ func (c *Coordinator) receive(stream fleetpb.Fleet_ConnectServer) error {
 	if err != nil {
 		return err
 	}
-	defer visitorOf(stream.Context()).keep(authenticated)()
+	defer connlimit.FromContext(stream.Context()).Keep(connlimit.Authenticated)()
 	ctx, own, err := c.streams.enter(stream.Context(), id)
 	if err != nil {
 		return err
@@ -61,7 +63,7 @@ func (c *Coordinator) receive(stream fleetpb.Fleet_ConnectServer) error {
 }
 
 // serve serves a session until it is closed, its stream breaks or ctx is done.
-func (t *term) serve(ctx context.Context, stream fleetpb.Fleet_ConnectServer, id Identity, hello *fleetpb.Hello) error {
+func (t *term) serve(ctx context.Context, stream fleetpb.Fleet_ConnectServer, id podauth.Identity, hello *fleetpb.Hello) error {
 	if hello.GetTerm() > t.number {
 		return status.Errorf(codes.Unavailable, "the sidecar knows of term %d, this is %d", hello.GetTerm(), t.number)
 	}

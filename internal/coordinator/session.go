@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
@@ -37,7 +38,7 @@ var (
 
 // A session is one connected holder.
 type session struct {
-	Identity
+	podauth.Identity
 	nonce   string
 	version string // of the sidecar's build
 	capture fleetpb.Capture
@@ -78,7 +79,7 @@ type session struct {
 	pools                   map[types.NamespacedName]*dividedPool // that it was served by, and did not let go of
 }
 
-func newSession(id Identity, hello *fleetpb.Hello, stop context.CancelCauseFunc) *session {
+func newSession(id podauth.Identity, hello *fleetpb.Hello, stop context.CancelCauseFunc) *session {
 	return &session{
 		Identity:    id,
 		nonce:       hello.GetBootNonce(),

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -25,33 +26,33 @@ func TestWhoIsLetIn(t *testing.T) {
 	}{
 		"no token":                       {token: "", want: codes.Unauthenticated},
 		"a token that is not accepted":   {token: "forged", want: codes.Unauthenticated},
-		"a token of another namespace":   {token: pod("other", "web-0").token(), want: codes.PermissionDenied},
-		"a token of another pod":         {token: Identity{"shop", "web-1", web.PodUID}.token(), want: codes.PermissionDenied},
-		"a token of the pod's successor": {token: Identity{"shop", "web-0", "later"}.token(), want: codes.PermissionDenied},
-		"no boot nonce":                  {token: web.token(), hello: web.hello(""), want: codes.InvalidArgument},
-		"a boot nonce without end":       {token: web.token(), hello: web.hello(string(make([]byte, 1000))), want: codes.InvalidArgument},
+		"a token of another namespace":   {token: tokenOf(pod("other", "web-0")), want: codes.PermissionDenied},
+		"a token of another pod":         {token: tokenOf(podauth.Identity{Namespace: "shop", Pod: "web-1", PodUID: web.PodUID}), want: codes.PermissionDenied},
+		"a token of the pod's successor": {token: tokenOf(podauth.Identity{Namespace: "shop", Pod: "web-0", PodUID: "later"}), want: codes.PermissionDenied},
+		"no boot nonce":                  {token: tokenOf(web), hello: helloOf(web, ""), want: codes.InvalidArgument},
+		"a boot nonce without end":       {token: tokenOf(web), hello: helloOf(web, string(make([]byte, 1000))), want: codes.InvalidArgument},
 		"a version without end": {
-			token: web.token(), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: "1", Version: strings.Repeat("v", maxVersion+1)},
+			token: tokenOf(web), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: "1", Version: strings.Repeat("v", maxVersion+1)},
 			want: codes.InvalidArgument,
 		},
 		"a config version without end": {
-			token: web.token(), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: "1", ConfigVersion: strings.Repeat("v", maxVersion+1)},
+			token: tokenOf(web), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: "1", ConfigVersion: strings.Repeat("v", maxVersion+1)},
 			want: codes.InvalidArgument,
 		},
 		"a pod's name without end": {
-			token: web.token(), hello: &fleetpb.Hello{Namespace: "shop", Pod: strings.Repeat("web", maxHeaders), PodUid: web.PodUID, BootNonce: "1"},
+			token: tokenOf(web), hello: &fleetpb.Hello{Namespace: "shop", Pod: strings.Repeat("web", maxHeaders), PodUid: web.PodUID, BootNonce: "1"},
 			want: codes.PermissionDenied,
 		},
 		"a message without end": {
-			token: web.token(), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: strings.Repeat("1", maxMessage)},
+			token: tokenOf(web), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: strings.Repeat("1", maxMessage)},
 			want: codes.ResourceExhausted,
 		},
 		"a later term than this one": {
-			token: web.token(), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: "1", Term: 2},
+			token: tokenOf(web), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: "1", Term: 2},
 			want: codes.Unavailable,
 		},
 		"a first message other than hello": {
-			token: web.token(), first: &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Leave{Leave: &fleetpb.Leave{}}},
+			token: tokenOf(web), first: &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Leave{Leave: &fleetpb.Leave{}}},
 			want: codes.InvalidArgument,
 		},
 	}
@@ -66,7 +67,7 @@ func TestWhoIsLetIn(t *testing.T) {
 				if first == nil {
 					hello := tc.hello
 					if hello == nil {
-						hello = web.hello("1")
+						hello = helloOf(web, "1")
 					}
 					first = &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: hello}}
 				}
@@ -83,7 +84,7 @@ func TestHelloHasToComeInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := lead(t, &memoryTerms{}, publishing())
 		defer l.end()
-		s := l.dial(pod("shop", "web-0").token())
+		s := l.dial(tokenOf(pod("shop", "web-0")))
 		defer s.close()
 		if got := status.Code(s.failure()); got != codes.DeadlineExceeded {
 			t.Errorf("code = %v, want %v", got, codes.DeadlineExceeded)
@@ -192,9 +193,9 @@ func TestNobodyIsServedBeforeTheTermBegan(t *testing.T) {
 		}
 		l.Refresh("shop")
 		id := pod("shop", "web-0")
-		s := l.dial(id.token())
+		s := l.dial(tokenOf(id))
 		defer s.close()
-		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: id.hello("1")}})
+		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: helloOf(id, "1")}})
 		if got := status.Code(s.failure()); got != codes.Unavailable {
 			t.Errorf("code = %v, want %v", got, codes.Unavailable)
 		}

@@ -8,6 +8,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/weir-dev/weir/internal/coordinator/connlimit"
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 )
 
 // maxStreams is how many streams a pod has at a time: the one that waits or is served, and
@@ -18,17 +21,17 @@ const maxStreams = 2
 // pods there is room. A namespace has as much of it as it needs while there is room for all,
 // and its fair share when there is not.
 type streams struct {
-	turned *turned
+	refusals *connlimit.Refusals
 
 	mu    sync.Mutex
-	pods  *places[string, *podStreams] // by namespace
-	byPod map[string]*podStreams       // by pod UID
+	pods  *connlimit.Places[string, *podStreams] // by namespace
+	byPod map[string]*podStreams                 // by pod UID
 }
 
 // podStreams are those of one pod, in the order in which they came. The lock of streams is held.
 type podStreams struct {
-	Identity
-	place *place[string, *podStreams]
+	podauth.Identity
+	place *connlimit.Place[string, *podStreams]
 	open  []*admitted
 }
 
@@ -41,28 +44,28 @@ type admitted struct {
 }
 
 // newStreams returns room for the streams of as many pods.
-func newStreams(pods int, t *turned) *streams {
+func newStreams(pods int, refusals *connlimit.Refusals) *streams {
 	newest := (*list.List).Back // those that were there before stay
-	return &streams{turned: t, pods: newPlaces[string, *podStreams](pods, pods, newest), byPod: map[string]*podStreams{}}
+	return &streams{refusals: refusals, pods: connlimit.NewPlaces[string, *podStreams](pods, pods, newest), byPod: map[string]*podStreams{}}
 }
 
 // enter admits a stream of the pod until leave is called. The context that it returns ends when the stream
 // has to; its cause is a status, as is the error.
-func (ss *streams) enter(ctx context.Context, id Identity) (context.Context, *admitted, error) {
+func (ss *streams) enter(ctx context.Context, id podauth.Identity) (context.Context, *admitted, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	pod := ss.byPod[id.PodUID]
 	if pod == nil {
 		pod = &podStreams{Identity: id}
-		got, givenUp := ss.pods.take(id.Namespace, pod)
+		got, givenUp := ss.pods.Take(id.Namespace, pod)
 		if got == nil {
 			end(nil)
-			ss.turned.away(boundPods, "namespace", id.Namespace)
+			ss.refusals.Count(connlimit.BoundPods, "namespace", id.Namespace)
 			return nil, nil, ss.crowded(id.Namespace)
 		}
 		if givenUp != nil {
-			ss.oust(givenUp.member)
+			ss.oust(givenUp.Member)
 		}
 		pod.place = got
 		ss.byPod[id.PodUID] = pod
@@ -78,7 +81,7 @@ func (ss *streams) enter(ctx context.Context, id Identity) (context.Context, *ad
 // crowded says that there is no room for a pod of the namespace.
 func (ss *streams) crowded(namespace string) error {
 	return status.Errorf(codes.ResourceExhausted,
-		"this controller has room for the sidecars of %d pods, and no namespace has more of them than %s: raise its memory limit", ss.pods.most, namespace)
+		"this controller has room for the sidecars of %d pods, and no namespace has more of them than %s: raise its memory limit", ss.pods.Most, namespace)
 }
 
 // oust ends the streams of a pod whose place another one has.
@@ -87,7 +90,7 @@ func (ss *streams) oust(pod *podStreams) {
 	for _, s := range pod.open {
 		s.end(ss.crowded(pod.Namespace))
 	}
-	ss.turned.away(boundNamespace, "namespace", pod.Namespace)
+	ss.refusals.Count(connlimit.BoundNamespace, "namespace", pod.Namespace)
 }
 
 // replace ends the oldest stream of the pod that is not served.
@@ -95,7 +98,7 @@ func (ss *streams) replace(pod *podStreams) {
 	for _, s := range pod.open {
 		if !s.served {
 			s.end(errReplaced)
-			ss.turned.away(boundPod, "pod", pod.Namespace+"/"+pod.Pod)
+			ss.refusals.Count(connlimit.BoundPod, "pod", pod.Namespace+"/"+pod.Pod)
 			return
 		}
 	}
@@ -116,7 +119,7 @@ func (s *admitted) leave() {
 	defer ss.mu.Unlock()
 	s.pod.open = slices.DeleteFunc(s.pod.open, func(other *admitted) bool { return other == s })
 	if len(s.pod.open) == 0 {
-		ss.pods.free(s.pod.place)
+		ss.pods.Free(s.pod.place)
 		if ss.byPod[s.pod.PodUID] == s.pod {
 			delete(ss.byPod, s.pod.PodUID)
 		}

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/weir-dev/weir/internal/coordinator/connlimit"
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
@@ -17,7 +19,7 @@ func withRoom(t *testing.T, pods int, f func(t *testing.T, l *leader)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLeader(t, &memoryTerms{}, publishing())
-		l.streams = newStreams(pods, l.turned)
+		l.streams = newStreams(pods, l.refusals)
 		l.start()
 		defer l.end()
 		f(t, l)
@@ -60,7 +62,7 @@ func TestAPodHasTwoStreams(t *testing.T) {
 				}
 				var all []*sidecar
 				for range tc.opens {
-					s := l.dial(id.token())
+					s := l.dial(tokenOf(id))
 					defer s.close()
 					all = append(all, s)
 					synctest.Wait()
@@ -71,7 +73,7 @@ func TestAPodHasTwoStreams(t *testing.T) {
 						t.Errorf("stream %d of %d ended: %t, with %v", i, tc.opens, over, code)
 					}
 				}
-				if n := l.metBy(boundPod); n != tc.opens-tc.left {
+				if n := l.metBy(connlimit.BoundPod); n != tc.opens-tc.left {
 					t.Errorf("the bound was met %d times, want %d", n, tc.opens-tc.left)
 				}
 				if tc.served && l.present.Load().sessions.len() != 1 {
@@ -95,9 +97,9 @@ func TestNoNamespaceTakesTheRoomOfOthers(t *testing.T) {
 			}
 			return strings.Join(out, " ")
 		}
-		try := func(id Identity) (*sidecar, codes.Code) {
-			s := l.dial(id.token())
-			_ = s.stream.Send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: id.hello("1")}})
+		try := func(id podauth.Identity) (*sidecar, codes.Code) {
+			s := l.dial(tokenOf(id))
+			_ = s.stream.Send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: helloOf(id, "1")}})
 			m, err := s.stream.Recv()
 			if m.GetWelcome() == nil && err == nil {
 				t.Errorf("got %v, want a welcome", m)
@@ -128,7 +130,7 @@ func TestNoNamespaceTakesTheRoomOfOthers(t *testing.T) {
 					tc.pod, tc.namespace, code, names("large"), names("small"), tc.want, tc.large, tc.small)
 			}
 		}
-		if a, b := l.metBy(boundPods), l.metBy(boundNamespace); a != 3 || b != 2 {
+		if a, b := l.metBy(connlimit.BoundPods), l.metBy(connlimit.BoundNamespace); a != 3 || b != 2 {
 			t.Errorf("%d were refused and %d ended, want 3 and 2", a, b)
 		}
 	})
@@ -153,7 +155,7 @@ func TestAPodWhoseRoomIsNeededStopsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elected := make(chan struct{})
 		l := newLeader(t, &memoryTerms{}, publishing(), func(c *Config) { c.Elected = elected })
-		l.streams = newStreams(2, l.turned)
+		l.streams = newStreams(2, l.refusals)
 		l.start()
 		defer l.end()
 		first, second := l.wait(pod("large", "0")), l.wait(pod("large", "1"))
@@ -174,5 +176,5 @@ func TestAPodWhoseRoomIsNeededStopsWaiting(t *testing.T) {
 func (ss *streams) len() int {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	return ss.pods.taken
+	return ss.pods.Taken
 }

@@ -9,16 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 // introduce opens a session with this hello.
-func (l *leader) introduce(id Identity, change func(*fleetpb.Hello)) *sidecar {
+func (l *leader) introduce(id podauth.Identity, change func(*fleetpb.Hello)) *sidecar {
 	l.t.Helper()
-	hello := id.hello("nonce")
+	hello := helloOf(id, "nonce")
 	change(hello)
-	s := l.dial(id.token())
+	s := l.dial(tokenOf(id))
 	s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: hello}})
 	if m := s.recv(); m.GetWelcome() == nil {
 		l.t.Fatalf("got %v, want a welcome", m)

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
@@ -26,7 +27,7 @@ func newWaiting() *waiting {
 
 // await returns when this process leads and has sent that to the sidecar, or ctx is done. The
 // error is a status.
-func (w *waiting) await(ctx context.Context, stream fleetpb.Fleet_ConnectServer, id Identity) error {
+func (w *waiting) await(ctx context.Context, stream fleetpb.Fleet_ConnectServer, id podauth.Identity) error {
 	replaced := w.enter(id.PodUID)
 	defer w.leave(id.PodUID, replaced)
 	if err := stream.SendHeader(metadata.MD{}); err != nil {

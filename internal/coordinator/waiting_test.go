@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -21,9 +22,9 @@ func standBy(t *testing.T, terms *memoryTerms, p *policies, change ...func(*Conf
 }
 
 // wait opens a stream that waits.
-func (l *leader) wait(id Identity) *sidecar {
+func (l *leader) wait(id podauth.Identity) *sidecar {
 	l.t.Helper()
-	s := l.dial(id.token())
+	s := l.dial(tokenOf(id))
 	s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Await{Await: new(fleetpb.Await)}})
 	synctest.Wait()
 	return s
@@ -31,11 +32,11 @@ func (l *leader) wait(id Identity) *sidecar {
 
 // reviewed counts how often it is asked.
 type reviewed struct {
-	Authenticator
+	podauth.Authenticator
 	n *int
 }
 
-func (c reviewed) Authenticate(ctx context.Context, token string) (Identity, error) {
+func (c reviewed) Authenticate(ctx context.Context, token string) (podauth.Identity, error) {
 	*c.n++
 	return c.Authenticator.Authenticate(ctx, token)
 }
@@ -62,7 +63,7 @@ func TestASidecarWaitsForALeader(t *testing.T) {
 		if m := s.recv(); m.GetLead().GetTerm() != 1 {
 			t.Fatalf("got %v, want to hear that it leads in term 1", m)
 		}
-		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: id.hello("1")}})
+		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: helloOf(id, "1")}})
 		if m := s.recv(); m.GetWelcome().GetTerm() != 1 {
 			t.Fatalf("got %v, want a welcome", m)
 		}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
 	"github.com/weir-dev/weir/pkg/policy"
 )
@@ -131,7 +131,7 @@ func (f *sidecars) createPod(ctx context.Context, i int) (*sidecar, error) {
 	}
 	token, err := f.world.cluster.Clients.CoreV1().ServiceAccounts(shopSpace).CreateToken(ctx, "default", &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{
-			Audiences: []string{coordinator.Audience}, ExpirationSeconds: new(int64(4 * 3600)),
+			Audiences: []string{podauth.Audience}, ExpirationSeconds: new(int64(4 * 3600)),
 			BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
 		},
 	}, metav1.CreateOptions{})

@@ -1,4 +1,4 @@
-package coordinator
+package connlimit
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
@@ -14,13 +15,13 @@ import (
 func TestABoundIsLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
-		away := newTurned(newMetrics(nil, func() float64 { return 0 }))
-		away.logTo(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+		away := NewRefusals(prometheus.NewCounterVec(prometheus.CounterOpts{Name: "turned_away"}, []string{"bound"}))
+		away.LogTo(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
 		for range 3 {
 			for range 100 {
-				away.away(boundAddress, "address", "10.0.0.1")
+				away.Count(BoundAddress, "address", "10.0.0.1")
 			}
-			away.away(boundPods, "namespace", "shop")
+			away.Count(BoundPods, "namespace", "shop")
 			time.Sleep(logPause)
 		}
 		if len(lines) != 6 {
@@ -29,7 +30,7 @@ func TestABoundIsLoggedOnceAMinute(t *testing.T) {
 		if last := lines[len(lines)-2]; !strings.Contains(last, "10.0.0.1") || !strings.Contains(last, `"unloggedBefore"=99`) {
 			t.Errorf("a line says %s, want the address and that 99 were not logged", last)
 		}
-		if n := testutil.ToFloat64(away.metrics.turned.WithLabelValues("address")); n != 300 {
+		if n := testutil.ToFloat64(away.counted.WithLabelValues("address")); n != 300 {
 			t.Errorf("%v are counted, want 300", n)
 		}
 	})
@@ -37,12 +38,12 @@ func TestABoundIsLoggedOnceAMinute(t *testing.T) {
 
 // TestEachBoundIsExplained: a line without a cause helps nobody.
 func TestEachBoundIsExplained(t *testing.T) {
-	for _, b := range []portBound{boundConnections, boundAddress, boundTime, boundPods, boundNamespace, boundPod, boundMessages} {
-		if turnedWhy[b] == "" {
+	for _, b := range []Bound{BoundConnections, BoundAddress, BoundTime, BoundPods, BoundNamespace, BoundPod, BoundMessages} {
+		if causes[b] == "" {
 			t.Errorf("bound %q is not explained", b)
 		}
 	}
-	if len(turnedWhy) != 7 {
-		t.Errorf("%d bounds are explained, want 7", len(turnedWhy))
+	if len(causes) != 7 {
+		t.Errorf("%d bounds are explained, want 7", len(causes))
 	}
 }

@@ -1,4 +1,4 @@
-package coordinator
+package podauth
 
 import (
 	"context"
@@ -31,10 +31,10 @@ const (
 // tokenAlgorithms are those with which an API server signs.
 var tokenAlgorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.ES384, jose.ES512}
 
-// TokenKeys are the public keys of the service-account tokens of a cluster. A token that
+// Keys are the public keys of the service-account tokens of a cluster. A token that
 // they verify needs no review. They are read on demand; while they cannot be read, every
 // token is reviewed. Safe for concurrent use.
-type TokenKeys struct {
+type Keys struct {
 	get func(ctx context.Context, path string) ([]byte, error)
 	log logr.Logger
 
@@ -50,9 +50,9 @@ type keySet struct {
 	read   time.Time
 }
 
-// NewTokenKeys returns the keys that get reads from the API server, by their paths.
-func NewTokenKeys(get func(ctx context.Context, path string) ([]byte, error), log logr.Logger) *TokenKeys {
-	return &TokenKeys{get: get, log: log}
+// NewKeys returns the keys that get reads from the API server, by their paths.
+func NewKeys(get func(ctx context.Context, path string) ([]byte, error), log logr.Logger) *Keys {
+	return &Keys{get: get, log: log}
 }
 
 // A verdict is what the keys say about a token.
@@ -67,7 +67,7 @@ const (
 // verify decides on a token that claims to be of the pod. Undecided are tokens of other
 // issuers, those signed with an unknown key, and those outside their time by this clock.
 // That the pod exists is for the caller to check. It blocks while the keys are read.
-func (k *TokenKeys) verify(ctx context.Context, token string, claim Identity, now time.Time) verdict {
+func (k *Keys) verify(ctx context.Context, token string, claim Identity, now time.Time) verdict {
 	if k == nil {
 		return undecided
 	}
@@ -99,7 +99,7 @@ func (k *TokenKeys) verify(ctx context.Context, token string, claim Identity, no
 
 // key returns the issuer and the key of that id, nil when there is none. Keys that are
 // old, or lack this one, are read again first.
-func (k *TokenKeys) key(ctx context.Context, id string, now time.Time) (issuer string, key any) {
+func (k *Keys) key(ctx context.Context, id string, now time.Time) (issuer string, key any) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	found := k.current.keys.Key(id)
@@ -119,7 +119,7 @@ func (k *TokenKeys) key(ctx context.Context, id string, now time.Time) (issuer s
 	return k.current.issuer, found[0].Key
 }
 
-func (k *TokenKeys) read(ctx context.Context, now time.Time) (keySet, error) {
+func (k *Keys) read(ctx context.Context, now time.Time) (keySet, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	set := keySet{read: now}

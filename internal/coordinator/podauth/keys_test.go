@@ -1,4 +1,4 @@
-package coordinator
+package podauth
 
 import (
 	"context"
@@ -23,6 +23,9 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 const testIssuer = "https://kubernetes.default.svc"
@@ -63,10 +66,10 @@ func (c *issuer) get(_ context.Context, path string) ([]byte, error) {
 
 // reviewing returns a reviewer that has the cluster's keys and whose API server accepts
 // every token, and how often that was asked.
-func (c *issuer) reviewing(t *testing.T) (*TokenReviewer, *int) {
+func (c *issuer) reviewing(t *testing.T) (*Reviewer, *int) {
 	t.Helper()
 	r, asked := reviewing(t, bound(), nil)
-	r.keys = NewTokenKeys(c.get, logr.Discard())
+	r.keys = NewKeys(c.get, logr.Discard())
 	return r, asked
 }
 
@@ -135,7 +138,7 @@ func TestTokensAreVerifiedByTheKeysOfTheCluster(t *testing.T) {
 // TestTheVerifiedClaimsCount, not those that a more lenient parser reads.
 func TestTheVerifiedClaimsCount(t *testing.T) {
 	c := newIssuer(t)
-	keys := NewTokenKeys(c.get, logr.Discard())
+	keys := NewKeys(c.get, logr.Discard())
 	claim := Identity{"shop", "web-0", "uid"}
 	for _, other := range []Identity{{"web", "web-0", "uid"}, {"shop", "web-1", "uid"}, {"shop", "web-0", "other"}} {
 		if got := keys.verify(t.Context(), c.token(t, nil), other, time.Now()); got != forged {
@@ -234,6 +237,32 @@ func TestAFleetReconnectsWithoutReviews(t *testing.T) {
 	}
 }
 
+// startAPIServer returns a client of a real API server.
+func startAPIServer(t *testing.T) *kubernetes.Clientset {
+	t.Helper()
+	environment := &envtest.Environment{}
+	config, err := environment.Start()
+	if err != nil {
+		t.Fatalf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make assets`): %v", err)
+	}
+	config.QPS = -1
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		client.CloseIdleConnections()
+		if err := environment.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	clients, err := kubernetes.NewForConfigAndClient(config, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clients
+}
+
 // TestTheKeysOfAnAPIServerVerifyItsTokens, as a kubelet requests them for a pod.
 func TestTheKeysOfAnAPIServerVerifyItsTokens(t *testing.T) {
 	clients, ctx := startAPIServer(t), t.Context()
@@ -259,7 +288,7 @@ func TestTheKeysOfAnAPIServerVerifyItsTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := NewTokenKeys(func(ctx context.Context, path string) ([]byte, error) {
+	keys := NewKeys(func(ctx context.Context, path string) ([]byte, error) {
 		return clients.Discovery().RESTClient().Get().AbsPath(path).DoRaw(ctx)
 	}, testr.New(t))
 	claim, err := claimed(request.Status.Token, time.Now())
@@ -281,7 +310,7 @@ func BenchmarkVerify(b *testing.B) {
 	}
 	c := &issuer{keys: map[string]crypto.Signer{"rsa": key}}
 	token := signed(b, key, jose.RS256, "rsa", nil)
-	keys, claim := NewTokenKeys(c.get, logr.Discard()), Identity{"shop", "web-0", "uid"}
+	keys, claim := NewKeys(c.get, logr.Discard()), Identity{"shop", "web-0", "uid"}
 	for b.Loop() {
 		if keys.verify(b.Context(), token, claim, time.Now()) != verified {
 			b.Fatal("not verified")

@@ -3,10 +3,13 @@ package coordinator
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -21,7 +24,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-dev/weir/internal/coordinator/connlimit"
+	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
@@ -131,20 +138,21 @@ func isOpen(t *testing.T, c net.Conn) bool {
 }
 
 // metBy returns how often a bound was met.
-func (l *leader) metBy(b portBound) int {
-	return int(testutil.ToFloat64(l.metrics.turned.WithLabelValues(string(b))))
+func (l *leader) metBy(b connlimit.Bound) int {
+	return int(testutil.ToFloat64(l.metrics.refusals.WithLabelValues(string(b))))
 }
 
-func (l *leader) connections(s connState) int {
+func (l *leader) connections(s connlimit.State) int {
 	return int(testutil.ToFloat64(l.metrics.connections.WithLabelValues(s.String())))
 }
 
-// withStreet runs f with a leader that has places for so many strangers.
-func withStreet(t *testing.T, strangers int, f func(t *testing.T, l *leader, s *street), change ...func(*Config)) {
+// withStreet runs f with a leader that has places for that many connections without an
+// authenticated stream.
+func withStreet(t *testing.T, pending int, f func(t *testing.T, l *leader, s *street), change ...func(*Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLeader(t, &memoryTerms{}, publishing(), change...)
-		l.strangers = strangers
+		l.unauthenticated = pending
 		s := onStreet(l)
 		l.start()
 		defer l.end()
@@ -173,10 +181,10 @@ func TestAConnectionWithoutAnAuthenticatedStreamEnds(t *testing.T) {
 				}
 				answerPings(client, f)
 				synctest.Wait()
-				if took := time.Since(began); took > strangerTimeout || s.opened() != 0 {
-					t.Errorf("the connection ended after %s, want %s at most", took, strangerTimeout)
+				if took := time.Since(began); took > connlimit.Timeout || s.opened() != 0 {
+					t.Errorf("the connection ended after %s, want %s at most", took, connlimit.Timeout)
 				}
-				if n := l.connections(unauthenticated); n != 0 {
+				if n := l.connections(connlimit.Unauthenticated); n != 0 {
 					t.Errorf("%d connections are shown", n)
 				}
 			})
@@ -217,7 +225,7 @@ func TestStreamsThatAreRefusedDoNotKeepAConnection(t *testing.T) {
 		if got := status.Code(first.failure()); got != codes.Unauthenticated {
 			t.Fatalf("code = %v", got)
 		}
-		for time.Since(began) < strangerTimeout {
+		for time.Since(began) < connlimit.Timeout {
 			if s.opened() != 1 {
 				t.Fatalf("the connection ended after %s", time.Since(began))
 			}
@@ -231,8 +239,8 @@ func TestStreamsThatAreRefusedDoNotKeepAConnection(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
-		if s.opened() != 0 || l.metBy(boundTime) != 1 {
-			t.Errorf("%d connections are open, the bound was met %d times", s.opened(), l.metBy(boundTime))
+		if s.opened() != 0 || l.metBy(connlimit.BoundTime) != 1 {
+			t.Errorf("%d connections are open, the bound was met %d times", s.opened(), l.metBy(connlimit.BoundTime))
 		}
 	})
 }
@@ -243,39 +251,39 @@ func TestAReviewThatTakesLongEndsNoConnection(t *testing.T) {
 		idle := 4 * time.Second // before the stream
 		connected := s.raw(t, "10.0.0.1")
 		time.Sleep(idle)
-		sidecar := l.dialBy(podToken("uid", "s"), func(context.Context) (net.Conn, error) { return connected, nil })
+		sidecar := l.dialBy(podToken("uid"), func(context.Context) (net.Conn, error) { return connected, nil })
 		defer sidecar.close()
 		synctest.Wait()
-		if l.connections(inReview) != 1 || l.connections(unauthenticated) != 0 {
-			t.Errorf("%d connections are shown in review, %d without authentication", l.connections(inReview), l.connections(unauthenticated))
+		if l.connections(connlimit.InReview) != 1 || l.connections(connlimit.Unauthenticated) != 0 {
+			t.Errorf("%d connections are shown in review, %d without authentication", l.connections(connlimit.InReview), l.connections(connlimit.Unauthenticated))
 		}
-		id := Identity{Namespace: "shop", Pod: "web-0", PodUID: "uid"}
-		sidecar.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: id.hello("1")}})
+		id := podauth.Identity{Namespace: "shop", Pod: "web-0", PodUID: "uid"}
+		sidecar.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: helloOf(id, "1")}})
 		if m := sidecar.recv(); m.GetWelcome() == nil {
 			t.Errorf("got %v, want a welcome", m)
 		}
 		time.Sleep(time.Second)
-		if l.connections(authenticated) != 1 || l.metBy(boundTime) != 0 {
-			t.Errorf("%d connections are authenticated, %d were late", l.connections(authenticated), l.metBy(boundTime))
+		if l.connections(connlimit.Authenticated) != 1 || l.metBy(connlimit.BoundTime) != 0 {
+			t.Errorf("%d connections are authenticated, %d were late", l.connections(connlimit.Authenticated), l.metBy(connlimit.BoundTime))
 		}
 	}, func(c *Config) {
-		c.Authenticator = NewTokenReviewer(steady{authenticateTimeout - time.Second}, knownPods{}, nil)
+		c.Authenticator = podauth.NewReviewer(steady{authenticateTimeout - time.Second}, knownPods{}, nil)
 	})
 }
 
 // TestAConnectionEndsAfterItsStreams: what was authenticated once is not so for ever.
 func TestAConnectionEndsAfterItsStreams(t *testing.T) {
 	withStreet(t, 8, func(t *testing.T, l *leader, s *street) {
-		c := l.dialBy(pod("shop", "web-0").token(), s.from("10.0.0.1"))
+		c := l.dialBy(tokenOf(pod("shop", "web-0")), s.from("10.0.0.1"))
 		defer c.close()
 		if got := status.Code(c.failure()); got != codes.DeadlineExceeded { // it says no hello
 			t.Fatalf("code = %v", got)
 		}
 		synctest.Wait()
-		if s.opened() != 1 || l.connections(unauthenticated) != 1 || l.connections(authenticated) != 0 {
-			t.Errorf("%d connections are open, %d unauthenticated, %d authenticated", s.opened(), l.connections(unauthenticated), l.connections(authenticated))
+		if s.opened() != 1 || l.connections(connlimit.Unauthenticated) != 1 || l.connections(connlimit.Authenticated) != 0 {
+			t.Errorf("%d connections are open, %d unauthenticated, %d authenticated", s.opened(), l.connections(connlimit.Unauthenticated), l.connections(connlimit.Authenticated))
 		}
-		time.Sleep(strangerTimeout)
+		time.Sleep(connlimit.Timeout)
 		synctest.Wait()
 		if s.opened() != 0 {
 			t.Error("the connection is still open")
@@ -285,10 +293,10 @@ func TestAConnectionEndsAfterItsStreams(t *testing.T) {
 
 // TestConnectionsThatLeaveAreBounded: a pod does not collect them, and keeps nobody out.
 func TestConnectionsThatLeaveAreBounded(t *testing.T) {
-	const strangers = 3
-	withStreet(t, strangers, func(t *testing.T, l *leader, s *street) {
-		for range 2 * strangers {
-			c := l.dialBy(pod("shop", "web-0").token(), s.from("10.0.0.1"))
+	const pending = 3
+	withStreet(t, pending, func(t *testing.T, l *leader, s *street) {
+		for range 2 * pending {
+			c := l.dialBy(tokenOf(pod("shop", "web-0")), s.from("10.0.0.1"))
 			defer c.close()
 			c.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Leave{Leave: new(fleetpb.Leave)}}) // not a hello
 			if got := status.Code(c.failure()); got != codes.InvalidArgument {
@@ -296,14 +304,14 @@ func TestConnectionsThatLeaveAreBounded(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if n := s.opened(); n != strangers {
-			t.Errorf("%d connections are open, want %d", n, strangers)
+		if n := s.opened(); n != pending {
+			t.Errorf("%d connections are open, want %d", n, pending)
 		}
 		if c := s.raw(t, "10.0.0.1"); !isOpen(t, c) {
 			t.Error("the next connection is refused")
 		}
-		time.Sleep(strangerTimeout)
-		for b := range turnedWhy {
+		time.Sleep(connlimit.Timeout)
+		for _, b := range connlimit.Bounds() {
 			if n := l.metBy(b); n != 0 {
 				t.Errorf("bound %s was met %d times", b, n)
 			}
@@ -339,10 +347,10 @@ func TestConnectionsAreBoundedByAddressAndInAll(t *testing.T) {
 				t.Errorf("after %s: %s are open, want %s", tc.name, got, tc.open)
 			}
 		}
-		if a, c := l.metBy(boundAddress), l.metBy(boundConnections); a != 1 || c != 3 {
+		if a, c := l.metBy(connlimit.BoundAddress), l.metBy(connlimit.BoundConnections); a != 1 || c != 3 {
 			t.Errorf("the bound of an address was met %d times and that of all %d times, want 1 and 3", a, c)
 		}
-		if n := l.connections(unauthenticated); n != 4 {
+		if n := l.connections(connlimit.Unauthenticated); n != 4 {
 			t.Errorf("%d connections are shown, want 4", n)
 		}
 	})
@@ -351,7 +359,7 @@ func TestConnectionsAreBoundedByAddressAndInAll(t *testing.T) {
 // TestTenThousandIdleConnections: from a hundred addresses, they take no more than the places
 // there are, and let a sidecar through.
 func TestTenThousandIdleConnections(t *testing.T) {
-	withStreet(t, strangersIn(usualHeap), func(t *testing.T, l *leader, s *street) {
+	withStreet(t, connlimit.ConnectionsIn(math.MaxInt64), func(t *testing.T, l *leader, s *street) {
 		var all []net.Conn
 		most, usual := 0, s.buffer
 		s.buffer = 64
@@ -366,18 +374,18 @@ func TestTenThousandIdleConnections(t *testing.T) {
 				most = max(most, s.opened())
 			}
 		}
-		if most != l.strangers || l.connections(unauthenticated) != most {
-			t.Errorf("%d connections are open, %d shown; want %d", most, l.connections(unauthenticated), l.strangers)
+		if most != l.unauthenticated || l.connections(connlimit.Unauthenticated) != most {
+			t.Errorf("%d connections are open, %d shown; want %d", most, l.connections(connlimit.Unauthenticated), l.unauthenticated)
 		}
 		s.buffer = usual
 		id := pod("shop", "web-0")
-		sidecar := l.dialBy(id.token(), s.from("10.1.0.1"))
+		sidecar := l.dialBy(tokenOf(id), s.from("10.1.0.1"))
 		defer sidecar.close()
-		sidecar.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: id.hello("1")}})
+		sidecar.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: helloOf(id, "1")}})
 		if m := sidecar.recv(); m.GetWelcome() == nil {
 			t.Errorf("got %v, want a welcome", m)
 		}
-		time.Sleep(strangerTimeout)
+		time.Sleep(connlimit.Timeout)
 		synctest.Wait()
 		if s.opened() != 1 {
 			t.Errorf("%d connections are open later, want that of the sidecar", s.opened())
@@ -389,17 +397,17 @@ func TestTenThousandIdleConnections(t *testing.T) {
 }
 
 // TestAStormOfSidecarsIsNotTurnedAway: they come from a few nodes, ten times as many as there
-// are places for strangers, and an API server reviews 160 tokens a second.
+// are places for those without an authenticated stream, and an API server reviews 160 tokens a second.
 func TestAStormOfSidecarsIsNotTurnedAway(t *testing.T) {
 	const sidecars, nodes = 400, 4
 	withStreet(t, sidecars/10, func(t *testing.T, l *leader, s *street) {
 		all := make([]*sidecar, sidecars)
 		for i := range all {
 			uid := fmt.Sprint(i)
-			all[i] = l.dialBy(podToken(uid, "s"), s.from(fmt.Sprintf("10.0.0.%d", i%nodes)))
+			all[i] = l.dialBy(podToken(uid), s.from(fmt.Sprintf("10.0.0.%d", i%nodes)))
 			defer all[i].close()
-			id := Identity{Namespace: "shop", Pod: "web-0", PodUID: uid}
-			all[i].send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: id.hello("1")}})
+			id := podauth.Identity{Namespace: "shop", Pod: "web-0", PodUID: uid}
+			all[i].send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: helloOf(id, "1")}})
 			synctest.Wait()
 		}
 		for i, c := range all {
@@ -407,13 +415,53 @@ func TestAStormOfSidecarsIsNotTurnedAway(t *testing.T) {
 				t.Errorf("sidecar %d got %v, want a welcome", i, m)
 			}
 		}
-		for b := range turnedWhy {
+		for _, b := range connlimit.Bounds() {
 			if n := l.metBy(b); n != 0 {
 				t.Errorf("bound %s was met %d times", b, n)
 			}
 		}
-		if n := l.connections(authenticated); n != sidecars {
+		if n := l.connections(connlimit.Authenticated); n != sidecars {
 			t.Errorf("%d connections are authenticated, want %d", n, sidecars)
 		}
-	}, func(c *Config) { c.Authenticator = NewTokenReviewer(steady{200 * time.Millisecond}, knownPods{}, nil) })
+	}, func(c *Config) {
+		c.Authenticator = podauth.NewReviewer(steady{200 * time.Millisecond}, knownPods{}, nil)
+	})
+}
+
+// knownPods are those named web-0, whatever their UID.
+type knownPods struct{}
+
+func (knownPods) Knows(_ context.Context, id podauth.Identity) (bool, error) {
+	return id.Namespace == "shop" && id.Pod == "web-0", nil
+}
+
+// podToken returns a JSON Web Token of the pod shop/web-0, which nobody signed.
+func podToken(uid string) string {
+	claims := fmt.Sprintf(`{"aud":["weir.dev"],"exp":%d,"kubernetes.io":{"namespace":"shop","pod":{"name":"web-0","uid":%q}}}`,
+		time.Now().Add(time.Hour).Unix(), uid)
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".s"
+}
+
+// steady answers each review after a while: the token is bound to the pod that it claims.
+type steady struct{ takes time.Duration }
+
+func (s steady) Create(_ context.Context, r *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+	time.Sleep(s.takes) // of a synctest bubble
+	var claims struct {
+		Bound struct {
+			Pod struct{ UID string } `json:"pod"`
+		} `json:"kubernetes.io"`
+	}
+	body, err := base64.RawURLEncoding.DecodeString(strings.Split(r.Spec.Token, ".")[1])
+	err = errors.Join(err, json.Unmarshal(body, &claims))
+	r.Status = authenticationv1.TokenReviewStatus{
+		Authenticated: true, Audiences: r.Spec.Audiences,
+		User: authenticationv1.UserInfo{
+			Username: "system:serviceaccount:shop:default",
+			Extra: map[string]authenticationv1.ExtraValue{
+				"authentication.kubernetes.io/pod-name": {"web-0"}, "authentication.kubernetes.io/pod-uid": {claims.Bound.Pod.UID},
+			},
+		},
+	}
+	return r, err
 }

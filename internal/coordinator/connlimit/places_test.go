@@ -1,4 +1,4 @@
-package coordinator
+package connlimit
 
 import (
 	"container/list"
@@ -11,7 +11,7 @@ import (
 func TestPlaces(t *testing.T) {
 	oldest, newest := (*list.List).Front, (*list.List).Back
 	for name, tc := range map[string]struct {
-		most, each int
+		Most, each int
 		gives      func(*list.List) *list.Element
 		in         string // a letter for each member: its group
 		want       string // who has places then, by group and number; - for one that got none
@@ -26,19 +26,19 @@ func TestPlaces(t *testing.T) {
 		"one group too many has none":      {2, 2, newest, "abc", "a0 b1 -2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlaces[byte, int](tc.most, tc.each, tc.gives)
+			p := NewPlaces[byte, int](tc.Most, tc.each, tc.gives)
 			has := map[int]string{}
 			for i := range tc.in {
-				got, givenUp := p.take(tc.in[i], i)
+				got, givenUp := p.Take(tc.in[i], i)
 				if givenUp != nil {
-					delete(has, givenUp.member)
+					delete(has, givenUp.Member)
 				}
 				has[i] = "-" + fmt.Sprint(i)
 				if got != nil {
 					has[i] = string(tc.in[i]) + fmt.Sprint(i)
 				}
-				if p.taken > tc.most {
-					t.Fatalf("%d places of %d are taken", p.taken, tc.most)
+				if p.Taken > tc.Most {
+					t.Fatalf("%d places of %d are taken", p.Taken, tc.Most)
 				}
 			}
 			var out []string
@@ -55,18 +55,18 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestAPlaceIsFreedOnce(t *testing.T) {
-	p := newPlaces[string, int](2, 2, (*list.List).Back)
-	first, _ := p.take("a", 1)
-	_, _ = p.take("a", 2)
+	p := NewPlaces[string, int](2, 2, (*list.List).Back)
+	first, _ := p.Take("a", 1)
+	_, _ = p.Take("a", 2)
 	for range 2 {
-		p.free(first)
+		p.Free(first)
 	}
-	p.free(nil)
-	if p.taken != 1 || p.of("a") != 1 {
-		t.Errorf("%d places are taken, %d by the group; want 1", p.taken, p.of("a"))
+	p.Free(nil)
+	if p.Taken != 1 || p.Of("a") != 1 {
+		t.Errorf("%d places are taken, %d by the group; want 1", p.Taken, p.Of("a"))
 	}
-	if got, givenUp := p.take("b", 3); got == nil || givenUp != nil || p.taken != 2 {
-		t.Errorf("%d places are taken, want 2", p.taken)
+	if got, givenUp := p.Take("b", 3); got == nil || givenUp != nil || p.Taken != 2 {
+		t.Errorf("%d places are taken, want 2", p.Taken)
 	}
 }
 
@@ -74,16 +74,16 @@ func TestAPlaceIsFreedOnce(t *testing.T) {
 func TestRoomInAContainer(t *testing.T) {
 	const mebibyte = 1 << 20
 	for _, tc := range []struct {
-		heap            int64
-		pods, strangers int
+		heap          int64
+		pods, pending int
 	}{
 		{512 * mebibyte / 5 * 4, 6553, 1310},
 		{math.MaxInt64, 6553, 1310},
 		{2048 * mebibyte / 5 * 4, 26214, 5242},
 		{1, 1, 2},
 	} {
-		if p, s := podsIn(tc.heap), strangersIn(tc.heap); p != tc.pods || s != tc.strangers {
-			t.Errorf("a heap of %d MiB has room for %d pods and %d strangers, want %d and %d", tc.heap/mebibyte, p, s, tc.pods, tc.strangers)
+		if p, s := PodsIn(tc.heap), ConnectionsIn(tc.heap); p != tc.pods || s != tc.pending {
+			t.Errorf("a heap of %d MiB has room for %d pods and %d strangers, want %d and %d", tc.heap/mebibyte, p, s, tc.pods, tc.pending)
 		}
 	}
 }

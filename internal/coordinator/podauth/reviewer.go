@@ -1,4 +1,4 @@
-package coordinator
+package podauth
 
 import (
 	"context"
@@ -12,12 +12,14 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+
+	"github.com/weir-dev/weir/internal/coordinator/connlimit"
 )
 
 // Audience is what a sidecar's token must be made for.
 const Audience = "weir.dev"
 
-// Bounds of a TokenReviewer.
+// Bounds of a Reviewer.
 const (
 	acceptedFor    = 5 * time.Minute // a deleted pod's token may live on for that long
 	refusedFor     = 10 * time.Second
@@ -34,25 +36,25 @@ type Pods interface {
 	Knows(ctx context.Context, id Identity) (bool, error)
 }
 
-// A TokenReviewer is the Authenticator of a cluster's service-account tokens. It verifies
+// A Reviewer is the Authenticator of a cluster's service-account tokens. It verifies
 // a token by the keys that the cluster publishes, and the pod by the cache, so that a
 // fleet that reconnects costs the API server nothing. Where the keys cannot decide, it
 // asks the API server. It remembers those answers, by the token's digest. It does not ask
 // about tokens that cannot be of one of the cluster's pods, or too often about those that
 // claim to be of the same one.
-type TokenReviewer struct {
+type Reviewer struct {
 	client  authenticationclient.TokenReviewInterface
 	pods    Pods
-	keys    *TokenKeys
+	keys    *Keys
 	answers *answers
 	turns   *reviewTurns
 	reviews chan struct{} // a token for each review under way
 }
 
-// NewTokenReviewer returns a reviewer that asks through client. Without keys it asks about
+// NewReviewer returns a reviewer that asks through client. Without keys it asks about
 // every token.
-func NewTokenReviewer(client authenticationclient.TokenReviewInterface, pods Pods, keys *TokenKeys) *TokenReviewer {
-	return &TokenReviewer{
+func NewReviewer(client authenticationclient.TokenReviewInterface, pods Pods, keys *Keys) *Reviewer {
+	return &Reviewer{
 		client:  client,
 		pods:    pods,
 		keys:    keys,
@@ -63,7 +65,7 @@ func NewTokenReviewer(client authenticationclient.TokenReviewInterface, pods Pod
 }
 
 // Authenticate returns the pod that the token is bound to.
-func (r *TokenReviewer) Authenticate(ctx context.Context, token string) (Identity, error) {
+func (r *Reviewer) Authenticate(ctx context.Context, token string) (Identity, error) {
 	claim, err := r.claim(ctx, token)
 	if err != nil {
 		return Identity{}, err
@@ -83,7 +85,7 @@ func (r *TokenReviewer) Authenticate(ctx context.Context, token string) (Identit
 		return Identity{}, fmt.Errorf("%w: pod %s/%s", ErrCrowded, claim.Namespace, claim.Pod)
 	}
 	defer r.turns.end(claim.PodUID)
-	defer visitorOf(ctx).keep(inReview)()
+	defer connlimit.FromContext(ctx).Keep(connlimit.InReview)()
 	select {
 	case r.reviews <- struct{}{}:
 		defer func() { <-r.reviews }()
@@ -104,7 +106,7 @@ func (r *TokenReviewer) Authenticate(ctx context.Context, token string) (Identit
 }
 
 // claim returns which of the cluster's pods the token claims to be of.
-func (r *TokenReviewer) claim(ctx context.Context, token string) (Identity, error) {
+func (r *Reviewer) claim(ctx context.Context, token string) (Identity, error) {
 	claim, err := claimed(token, time.Now())
 	if err != nil {
 		return Identity{}, err
@@ -119,7 +121,7 @@ func (r *TokenReviewer) claim(ctx context.Context, token string) (Identity, erro
 	return claim, nil
 }
 
-func (r *TokenReviewer) review(ctx context.Context, token string) (Identity, error) {
+func (r *Reviewer) review(ctx context.Context, token string) (Identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	review, err := r.client.Create(ctx, &authenticationv1.TokenReview{

@@ -1,8 +1,7 @@
-package coordinator
+package podauth
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -47,7 +46,7 @@ func podToken(uid, signature string) string {
 
 // reviewing returns a reviewer whose API server gives the answer, and how often
 // it was asked.
-func reviewing(t *testing.T, answer authenticationv1.TokenReviewStatus, failure error) (*TokenReviewer, *int) {
+func reviewing(t *testing.T, answer authenticationv1.TokenReviewStatus, failure error) (*Reviewer, *int) {
 	t.Helper()
 	client, asked := fake.NewClientset(), new(int)
 	client.PrependReactor("create", "tokenreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -59,7 +58,7 @@ func reviewing(t *testing.T, answer authenticationv1.TokenReviewStatus, failure 
 		review.Status = answer
 		return true, review, failure
 	})
-	return NewTokenReviewer(client.AuthenticationV1().TokenReviews(), knownPods{}, nil), asked
+	return NewReviewer(client.AuthenticationV1().TokenReviews(), knownPods{}, nil), asked
 }
 
 // bound is the answer for a token that is bound to shop/web-0.
@@ -76,7 +75,7 @@ func bound() authenticationv1.TokenReviewStatus {
 	}
 }
 
-func TestTokenReviewer(t *testing.T) {
+func TestReviewer(t *testing.T) {
 	tests := map[string]struct {
 		change func(*authenticationv1.TokenReviewStatus)
 		fails  error
@@ -128,8 +127,8 @@ func TestTokenReviewer(t *testing.T) {
 }
 
 func TestAReviewerDecidesByKeysFirst(t *testing.T) {
-	keys := NewTokenKeys(nil, logr.Discard())
-	if got := NewTokenReviewer(nil, nil, keys).keys; got != keys {
+	keys := NewKeys(nil, logr.Discard())
+	if got := NewReviewer(nil, nil, keys).keys; got != keys {
 		t.Errorf("it has the keys %p, want %p", got, keys)
 	}
 }
@@ -168,27 +167,6 @@ func TestAnswersAreRememberedForAWhile(t *testing.T) {
 				ask(2)
 			})
 		})
-	}
-}
-
-func TestRememberedAnswersAreBounded(t *testing.T) {
-	now, good := time.Now(), sha256.Sum256([]byte("good"))
-	for name, err := range map[string]error{"accepted": nil, "refused": ErrUnauthenticated} {
-		a := newAnswers()
-		for i := range maxTokens + 100 {
-			a.add(sha256.Sum256(fmt.Append(nil, i)), answer{err: err, until: now.Add(time.Hour)}, now)
-		}
-		if n := len(a.accepted) + len(a.refused); n != maxTokens {
-			t.Errorf("%d answers that are %s are held, want %d", n, name, maxTokens)
-		}
-	}
-	a := newAnswers()
-	a.add(good, answer{until: now.Add(time.Hour)}, now)
-	for i := range 2 * maxTokens {
-		a.add(sha256.Sum256(fmt.Append(nil, i)), answer{err: ErrUnauthenticated, until: now.Add(time.Hour)}, now)
-	}
-	if known, ok := a.of(good, now); !ok || known.err != nil {
-		t.Error("bad tokens make a good one be forgotten")
 	}
 }
 
@@ -263,7 +241,7 @@ func TestOnePodsTokensTakeNoReviewsFromOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
 		answer := make(chan struct{})
-		r := NewTokenReviewer(slow{asked: &asked, answer: answer}, knownPods{}, nil)
+		r := NewReviewer(slow{asked: &asked, answer: answer}, knownPods{}, nil)
 		var flood sync.WaitGroup
 		var crowded atomic.Int64
 		for i := range 10 * maxReviews {
@@ -295,11 +273,11 @@ func TestOnePodsTokensTakeNoReviewsFromOthers(t *testing.T) {
 // that needs 20 ms for a review refuses none of them its place.
 func TestAFleetIsReviewedInItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := NewTokenReviewer(steady{20 * time.Millisecond}, knownPods{}, nil)
+		r := NewReviewer(steady{20 * time.Millisecond}, knownPods{}, nil)
 		var fleet sync.WaitGroup
 		for i := range 5000 {
 			fleet.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), authenticateTimeout)
+				ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second) // as long as a stream waits
 				defer cancel()
 				uid := fmt.Sprint(i)
 				if id, err := r.Authenticate(ctx, podToken(uid, "s")); err != nil || id.PodUID != uid {
@@ -334,33 +312,4 @@ func (s slow) Create(_ context.Context, r *authenticationv1.TokenReview, _ metav
 	<-s.answer
 	r.Status = bound()
 	return r, nil
-}
-
-func TestReviewTurns(t *testing.T) {
-	now, turns := time.Unix(0, 0), newReviewTurns()
-	reviews := func(at time.Time) (n int) {
-		for n <= reviewBurst && turns.begin("uid", at) {
-			turns.end("uid")
-			n++
-		}
-		return n
-	}
-	for _, tc := range []struct {
-		pause time.Duration
-		want  int
-	}{{0, reviewBurst}, {reviewEvery - 1, 0}, {1, 1}, {3 * reviewEvery, 3}, {time.Hour, reviewBurst}} {
-		now = now.Add(tc.pause)
-		if n := reviews(now); n != tc.want {
-			t.Errorf("%d reviews after %s, want %d", n, tc.pause, tc.want)
-		}
-	}
-	for i := range 10 * manyPods { // each as good as new when the next thousand come
-		uid := fmt.Sprint(i)
-		turns.begin(uid, now)
-		turns.end(uid)
-		now = now.Add(reviewEvery / manyPods)
-	}
-	if n := len(turns.byPod); n > 3*manyPods {
-		t.Errorf("%d pods are remembered", n)
-	}
 }

@@ -1,13 +1,33 @@
-package coordinator
+package podauth
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
+
+// An Identity is the pod that a token is bound to.
+type Identity struct {
+	Namespace, Pod, PodUID string
+}
+
+// ErrUnauthenticated is what an Authenticator's error wraps when the token is not valid. Any
+// other error means that this could not be found out.
+var ErrUnauthenticated = errors.New("the token is not accepted")
+
+// ErrCrowded is what an Authenticator's error wraps when too many tokens claim to be of
+// the same pod. Others are not held up.
+var ErrCrowded = errors.New("too many tokens of one pod at a time")
+
+// An Authenticator says whose token it is. It may block until ctx is done.
+type Authenticator interface {
+	Authenticate(ctx context.Context, token string) (Identity, error)
+}
 
 const (
 	maxToken = 16 << 10 // bytes; those of a cluster have about one thousand
