@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"runtime/debug"
@@ -289,4 +290,22 @@ func (c *Coordinator) past() (*memory.Clock, leadership.Past) {
 		return memory.NewClock(time.Now(), 0), leadership.Past{}
 	}
 	return c.Leadership.Clock(), c.Leadership.Past()
+}
+
+// Reset sets all counters of a limit back in this controller's store, or the one of hash
+// when it is not nil, and returns when that was, on the store's clock. After an error some
+// may be set back.
+func (c *Coordinator) Reset(ctx context.Context, scope store.Scope, hash *string) (limiter.Instant, error) {
+	t := c.present.Load()
+	if t == nil {
+		return 0, errors.New("this controller does not lead")
+	}
+	if _, err := t.store.Reset(ctx, scope, hash); err != nil {
+		return 0, err
+	}
+	at := t.clock.Now()
+	if !t.covers(at) {
+		return 0, unavailable("term %d may have ended", t.number)
+	}
+	return at, nil
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 const (
@@ -166,5 +167,40 @@ func (s *session) sendHolders(holders map[types.NamespacedName]int64, all bool, 
 	}
 	if len(message.Counts) > 0 {
 		s.push(&fleetpb.ToHolder{Message: &fleetpb.ToHolder_Holders{Holders: message}})
+	}
+}
+
+const (
+	// promiseTime is how far ahead sidecars promise to begin no window by themselves, and
+	// promiseInterval how often. One that hears nothing more of its leader is kept from its
+	// share by that, and one that is not heard for the difference lacks it.
+	promiseTime     = 5 * limiter.Second
+	promiseInterval = 2 * time.Second
+)
+
+// askPromises has sidecars promise until ctx is done.
+func (t *term) askPromises(ctx context.Context) {
+	wait.UntilWithContext(ctx, func(context.Context) {
+		for _, namespace := range t.sessions.namespaces() {
+			if m := t.returns.ask(namespace); m != nil {
+				for _, s := range t.sessions.in(namespace) {
+					s.ask(m)
+				}
+			}
+		}
+	}, promiseInterval)
+}
+
+// ask makes the holder promise, if its version does.
+func (s *session) ask(m *fleetpb.ToHolder) {
+	if s.promises && m != nil {
+		s.push(m)
+	}
+}
+
+// promised enters what the holder promises: it is back.
+func (t *term) promised(s *session, p *fleetpb.Promise) {
+	if t.returns.promise(s.Identity, s.nonce, s.shares(), limiter.Instant(p.GetBegunMicros()), limiter.Instant(p.GetUntilMicros())) {
+		t.arrived(s)
 	}
 }

@@ -2,12 +2,16 @@ package coordinator
 
 import (
 	"cmp"
+	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/audit/poolaudit"
+	"github.com/weir-dev/weir/internal/budget"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -121,5 +125,130 @@ func (s *session) view(generation int64, rejected string) Session {
 	return Session{
 		Pod: s.Pod, PodUID: s.PodUID, Nonce: s.nonce, Version: s.version, Since: s.since,
 		Capture: s.capture, Mode: s.mode, Generation: generation, Error: s.refusal, Rejected: rejected,
+	}
+}
+
+// A PoolObservation is what the fleet says about one pool.
+type PoolObservation struct {
+	Term     uint64        // 0: this process does not lead, and knows nothing
+	Sessions []PoolSession // that are served by the pool or enforce it; ordered by pod
+	// Figures are nil while nobody was served by the pool in this term.
+	Figures *poolaudit.Figures
+}
+
+// A PoolSession is a Session that has to do with a pool.
+type PoolSession struct {
+	Session
+	// Report is what the sidecar said last, nil when it said nothing.
+	Report *poolaudit.Report
+}
+
+// ObservePool returns what is known of a pool. It does not block on any sidecar.
+func (c *Coordinator) ObservePool(namespace, name string) PoolObservation {
+	t := c.present.Load()
+	if t == nil {
+		return PoolObservation{}
+	}
+	return t.observePool(types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+func (t *term) observePool(name types.NamespacedName) PoolObservation {
+	out := PoolObservation{Term: t.number, Figures: t.poolBooks.figures(name)}
+	for _, s := range t.sessions.in(name.Namespace) {
+		view, ok := s.observePool(name)
+		if !ok {
+			continue
+		}
+		if report, said := t.poolBooks.last(s.holder(), name); said {
+			view.Report = &report
+		}
+		out.Sessions = append(out.Sessions, view)
+	}
+	return out
+}
+
+// observePool returns how the session stands to a pool, and false when it has nothing
+// to do with it.
+func (s *session) observePool(name types.NamespacedName) (PoolSession, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	view := s.view(s.acked.poolGeneration(name), rejectedOf(s.rejectedPools, name))
+	return PoolSession{Session: view}, s.serves.hasPool(name) || s.acked.hasPool(name)
+}
+
+// ObserveBudget returns what is known of the budget of a FederatedBudget. It does not
+// block.
+func (c *Coordinator) ObserveBudget(namespace, name string) budget.Observation {
+	t := c.present.Load()
+	if t == nil {
+		return budget.Observation{}
+	}
+	return t.budgets.Observe(namespace, name)
+}
+
+// notices passes names of policies, or of pools, on to one reader. Adding a name does not
+// wait for the reader; names that wait are held once.
+type notices struct {
+	out  chan types.NamespacedName
+	wake chan struct{}
+
+	mu      sync.Mutex
+	waiting map[types.NamespacedName]struct{}
+}
+
+func newNotices() *notices {
+	return &notices{
+		out:     make(chan types.NamespacedName),
+		wake:    make(chan struct{}, 1),
+		waiting: map[types.NamespacedName]struct{}{},
+	}
+}
+
+func (n *notices) add(names ...types.NamespacedName) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range names {
+		n.waiting[p] = struct{}{}
+	}
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run passes names on until ctx is done.
+func (n *notices) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.wake:
+		}
+		for _, name := range n.take() {
+			select {
+			case <-ctx.Done():
+				return
+			case n.out <- name:
+			}
+		}
+	}
+}
+
+func (n *notices) take() []types.NamespacedName {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var out []types.NamespacedName
+	for name := range n.waiting {
+		out = append(out, name)
+	}
+	clear(n.waiting)
+	return out
+}
+
+// notify announces that the session's standing to these policies, and to its pool, changed.
+func (t *term) notify(s *session, policies []types.NamespacedName) {
+	t.notices.add(policies...)
+	if p := s.pool(); p != nil {
+		t.poolNotices.add(p.name)
 	}
 }

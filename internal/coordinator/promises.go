@@ -2,10 +2,13 @@ package coordinator
 
 import (
 	"maps"
+	"math/big"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
@@ -166,4 +169,90 @@ func (r *returns) release(podUID string) {
 		r.again(of, now)
 	}
 	r.promises.move(podUID, of, nil)
+}
+
+// asks reports whether sidecars of the namespace are asked to promise. The lock is held.
+func (r *returns) asks(namespace string, now limiter.Instant) bool {
+	return !r.first && (len(r.awaited[namespace]) > 0 || now <= r.promises.settled[namespace])
+}
+
+// asking is asks, now.
+func (r *returns) asking(namespace string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.asks(namespace, r.clock())
+}
+
+// ask returns what sidecars of the namespace are asked for, nil for nothing: the same for all
+// that are asked at once.
+func (r *returns) ask(namespace string) *fleetpb.ToHolder {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock()
+	if !r.asks(namespace, now) {
+		return nil
+	}
+	until := now.Add(promiseTime)
+	if n := len(r.promises.rounds); n > 0 && until.Sub(r.promises.rounds[n-1].until) < limiter.Micros(promiseInterval/time.Microsecond)/2 {
+		until = r.promises.rounds[n-1].until
+	} else {
+		r.promises.rounds = append(r.promises.rounds, round{until, map[string]*holderPromise{}})
+	}
+	return &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Promise{
+		Promise: &fleetpb.PromiseRequest{NowMicros: int64(now), UntilMicros: int64(until)},
+	}}
+}
+
+// divisor returns the number that is sent to n holders of the policy, so that their shares and
+// those that are in use elsewhere are together not more than the limit; 0 for nothing. away are
+// the numbers, by pod UID, that were sent to holders which are connected and have not promised.
+func (r *returns) divisor(name types.NamespacedName, n int64, away map[string]int64) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	free := big.NewRat(1, 1)
+	brought := r.broughtBack(name)
+	if brought != nil && brought.Cmp(free) < 0 {
+		free = brought
+	}
+	for uid, of := range away {
+		_, lost := r.lost[uid]
+		if _, again := r.brought[uid]; of > 0 && !lost && (again || brought == nil) {
+			free.Sub(free, big.NewRat(1, of))
+		}
+	}
+	for _, l := range r.lost {
+		if of := l.told[name]; of > 0 {
+			free.Sub(free, big.NewRat(1, of))
+		}
+	}
+	if free.Sign() <= 0 || n == 0 {
+		return 0
+	}
+	// ceil(n / free)
+	num, den := new(big.Int).Mul(big.NewInt(n), free.Denom()), free.Num()
+	quotient, rest := num.QuoRem(num, den, new(big.Int))
+	if rest.Sign() > 0 {
+		quotient.Add(quotient, big.NewInt(1))
+	}
+	if !quotient.IsInt64() {
+		return 0
+	}
+	return quotient.Int64()
+}
+
+// broughtBack returns which part of the limit holders of the policy have brought back, nil
+// when nobody is absent who may have another part. The lock is held.
+func (r *returns) broughtBack(name types.NamespacedName) *big.Rat {
+	c := r.policies[name]
+	switch {
+	case r.first, c == nil && len(r.awaited[name.Namespace]) == 0, c != nil && c.Until != limiter.MaxInstant:
+		return nil
+	}
+	brought := new(big.Rat)
+	if c != nil {
+		for _, s := range c.Back {
+			brought.Add(brought, big.NewRat(int64(len(s.At)), s.Of))
+		}
+	}
+	return brought
 }

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -9,7 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/fleetpb"
-	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 const (
@@ -153,100 +154,65 @@ func (s *session) setStoreErrors(said map[limitName]string) []types.NamespacedNa
 	return changed
 }
 
-// audit measures windows until ctx is done.
-func (t *term) audit(ctx context.Context) {
-	tick := time.NewTicker(auditInterval)
-	defer tick.Stop()
-	var asked uint64
-	sharing := map[store.Scope]struct{}{}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-tick.C:
-			ask, changed := t.books.advance(now)
-			for _, q := range ask {
-				asked++
-				t.ask(asked, q)
-			}
-			t.notices.add(changed...)
-			t.poolNotices.add(t.poolBooks.advance(now)...)
-			t.counters.sweep(t.clock.Now())
-			sharing = t.showSharing(sharing)
-			t.draws.sweep(t.clock.Now())
-			t.forgetRejected(now)
-			t.metrics.audit.Observe(time.Since(now).Seconds())
-		}
+// learningFrom reads what a holder says of a store that cannot know what it granted
+// before. It is zero when the store refuses nothing for that.
+func learningFrom(in *fleetpb.LimitReport, now time.Time) (Learning, error) {
+	reason, lasts := limiter.Reason(in.GetLearningReason()), in.GetLearningMicros()
+	switch {
+	case in.GetLearningReason() == 0 && lasts == 0:
+		return Learning{}, nil
+	case in.GetLearningReason() != int32(reason) || reason != limiter.Amnesia && reason != limiter.ClockBehind:
+		return Learning{}, fmt.Errorf("learning_reason is %d, which is neither Amnesia (%d) nor ClockBehind (%d)", in.GetLearningReason(), limiter.Amnesia, limiter.ClockBehind)
+	case lasts < 1 || lasts > 2*int64(limiter.MaxWindow):
+		return Learning{}, fmt.Errorf("learning_micros is %d, outside 1 to %d", lasts, 2*int64(limiter.MaxWindow))
 	}
+	return Learning{Since: now, Until: now.Add(time.Duration(lasts) * time.Microsecond), Reason: reason}, nil
 }
 
-// showSharing shows the limits whose values share a counter to observers and in metrics, and
-// logs those that did not before. A client that makes up values has others refused with it.
-func (t *term) showSharing(before map[store.Scope]struct{}) map[store.Scope]struct{} {
-	now, byPolicy := map[store.Scope]struct{}{}, map[types.NamespacedName][]string{}
-	for _, of := range t.counters.sharing(t.clock.Now()) {
-		now[of] = struct{}{}
-		name := types.NamespacedName{Namespace: of.Namespace, Name: of.Policy}
-		byPolicy[name] = append(byPolicy[name], of.Limit)
-		if _, known := before[of]; known {
-			continue
-		}
-		t.metrics.sharing.WithLabelValues(of.Namespace, of.Policy, of.Limit).Set(1)
-		t.log.Info("there is no room for more keys of a limit; values that are new share one counter until its longest window is over",
-			"policy", of.Namespace+"/"+of.Policy, "limit", of.Limit)
-	}
-	for of := range before {
-		if _, still := now[of]; !still {
-			t.metrics.sharing.DeleteLabelValues(of.Namespace, of.Policy, of.Limit)
-		}
-	}
-	t.crowded.Store(&byPolicy)
-	return now
-}
-
-func queryOf(id uint64, q *inquiry) *fleetpb.AuditQuery {
-	return &fleetpb.AuditQuery{
-		Id: id, Namespace: q.limit.policy.Namespace, Policy: q.limit.policy.Name, Limit: q.limit.limit,
-		Windows: windowsTo(q.Window), SinceMicros: int64(q.Since), Hashes: q.Hashes,
-	}
-}
-
-// ask sends a query to the holders it names. Those that are gone are known to be.
-func (t *term) ask(id uint64, q inquiry) {
-	message := &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Audit{Audit: queryOf(id, &q)}}
-	for _, h := range q.Holders {
-		if s := t.sessions.of(h.PodUID); s != nil && s.holder() == h {
-			s.question(id, question{limit: q.limit, id: q.ID})
-			s.push(message)
-		}
-	}
-}
-
-// question remembers what the holder is asked. One that leaves too many answers
-// owing loses its session.
-func (s *session) question(id uint64, q question) {
+// setLearning keeps which limits the holder says that their store grants nothing of. It
+// returns the policies for which that begins, ends, or has another reason.
+func (s *session) setLearning(said map[limitName]Learning) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.questions) >= maxQuestions {
-		s.close(errSlow)
+	var changed []types.NamespacedName
+	for name := range s.learning {
+		if s.serves.limits[name] == nil {
+			delete(s.learning, name)
+		}
 	}
-	s.questions[id] = q
+	for name, now := range said {
+		before, was := s.learning[name]
+		if before.Reason != now.Reason {
+			changed = append(changed, name.policy)
+		} else if was {
+			now.Since = before.Since
+		}
+		if now.Reason == 0 {
+			delete(s.learning, name)
+		} else {
+			s.learning[name] = now
+		}
+	}
+	return changed
 }
 
-// replied enters the answer to a query. One that cannot be read leaves the window unknown.
-func (t *term) replied(ctx context.Context, s *session, r *fleetpb.AuditReply) {
+// observeLearning adds what the holder says of the policy's limits: what it first said
+// first and lasts longest.
+func (s *session) observeLearning(policy types.NamespacedName, into map[string]Learning) {
 	s.mu.Lock()
-	q, ok := s.questions[r.GetId()]
-	delete(s.questions, r.GetId())
-	s.mu.Unlock()
-	if !ok {
-		return
-	}
-	keys, err := keysFrom(r.GetKeys())
-	t.books.reply(s.holder(), q, keys, r.GetUnknown() || err != nil)
-	if err != nil {
-		wrong := rejection{kind: replyRow, of: q.limit, err: shortened(err.Error(), maxErrorText) + cure}
-		t.reject(s, wrong)
-		s.answer(ctx, answerOf([]rejection{wrong}))
+	defer s.mu.Unlock()
+	now := time.Now()
+	for name, said := range s.learning {
+		if name.policy != policy || !now.Before(said.Until) {
+			continue
+		}
+		known, ok := into[name.limit]
+		if ok && known.Since.Before(said.Since) {
+			said.Since = known.Since
+		}
+		if ok && known.Until.After(said.Until) {
+			said.Until, said.Reason = known.Until, known.Reason
+		}
+		into[name.limit] = said
 	}
 }

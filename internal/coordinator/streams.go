@@ -5,12 +5,16 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/weir-dev/weir/internal/coordinator/connlimit"
 	"github.com/weir-dev/weir/internal/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
 // maxStreams is how many streams a pod has at a time: the one that waits or is served, and
@@ -123,5 +127,105 @@ func (s *admitted) leave() {
 		if ss.byPod[s.pod.PodUID] == s.pod {
 			delete(ss.byPod, s.pod.PodUID)
 		}
+	}
+}
+
+// waiting are the streams that wait until this process leads, one a pod. Their pods are
+// authenticated, so a change of leader costs no handshake and no review of a token.
+type waiting struct {
+	led     chan struct{} // closed when the process leads
+	stopped chan struct{} // closed when it leads no more, or never will
+
+	mu    sync.Mutex
+	term  uint64
+	byPod map[string]chan struct{} // by pod UID; closed when another stream takes the place
+}
+
+func newWaiting() *waiting {
+	return &waiting{led: make(chan struct{}), stopped: make(chan struct{}), byPod: map[string]chan struct{}{}}
+}
+
+// await returns when this process leads and has sent that to the sidecar, or ctx is done. The
+// error is a status.
+func (w *waiting) await(ctx context.Context, stream fleetpb.Fleet_ConnectServer, id podauth.Identity) error {
+	replaced := w.enter(id.PodUID)
+	defer w.leave(id.PodUID, replaced)
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	select {
+	case <-w.led:
+		return stream.Send(&fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lead{Lead: &fleetpb.Lead{Term: w.term}}})
+	case <-w.stopped:
+		return errParted
+	case <-replaced:
+		return errReplaced
+	case <-ctx.Done():
+		return endOf(ctx)
+	}
+}
+
+// enter has a stream of the pod wait, and ends one that does so already.
+func (w *waiting) enter(podUID string) (replaced chan struct{}) {
+	replaced = make(chan struct{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old, ok := w.byPod[podUID]; ok {
+		close(old)
+	}
+	w.byPod[podUID] = replaced
+	return replaced
+}
+
+// leave ends the wait of a stream, unless another one has taken its place.
+func (w *waiting) leave(podUID string, replaced chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byPod[podUID] == replaced {
+		delete(w.byPod, podUID)
+	}
+}
+
+func (w *waiting) len() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.byPod)
+}
+
+// lead lets all go on: this process leads in the term. It is called once at most.
+func (w *waiting) lead(term uint64) {
+	w.term = term // which is read after led is closed
+	close(w.led)
+}
+
+// stop ends all waits.
+func (w *waiting) stop() { close(w.stopped) }
+
+const (
+	// messageRate is how many messages a second are read from a stream on the long run, and
+	// at once after a pause of a second. A lease for each request of a pod is fewer.
+	messageRate = 20_000
+	// paceBreak is how long a stream that sends more is not read at least, so that the wait
+	// is for many messages.
+	paceBreak = 50 * time.Millisecond
+)
+
+// newPace returns what spreads the messages of a stream. What it does not let through yet
+// waits at the sender, by the flow control of the stream.
+func newPace() *rate.Limiter { return rate.NewLimiter(messageRate, messageRate) }
+
+// rest waits before a message of the session is handled, if its pod sends too many.
+func (t *term) rest(ctx context.Context, s *session, pace *rate.Limiter) {
+	now := time.Now()
+	wait := pace.ReserveN(now, 1).DelayFrom(now)
+	if wait == 0 {
+		return
+	}
+	t.refusals.Count(connlimit.BoundMessages, "pod", s.Namespace+"/"+s.Pod)
+	over := time.NewTimer(wait + paceBreak)
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case <-ctx.Done():
 	}
 }

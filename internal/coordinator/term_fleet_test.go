@@ -106,8 +106,10 @@ func (e *enforcer) SetHolders(namespace, name string, n int64) {
 	e.engine.SetHolders(n)
 }
 
-func (*enforcer) Reached(string, store.Reached)            {}
+func (*enforcer) Reached(string, store.Reached) {}
+
 func (*enforcer) Report(time.Time, uint64) *fleetpb.Report { return new(fleetpb.Report) }
+
 func (*enforcer) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply {
 	return &fleetpb.AuditReply{Id: q.GetId()}
 }

@@ -465,3 +465,95 @@ func (s steady) Create(_ context.Context, r *authenticationv1.TokenReview, _ met
 	}
 	return r, err
 }
+
+func TestHelloHasToComeInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing())
+		defer l.end()
+		s := l.dial(tokenOf(pod("shop", "web-0")))
+		defer s.close()
+		if got := status.Code(s.failure()); got != codes.DeadlineExceeded {
+			t.Errorf("code = %v, want %v", got, codes.DeadlineExceeded)
+		}
+	})
+}
+
+func TestOldTLSIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(), func(c *Config) { c.TLS.MinVersion = tls.VersionTLS12 })
+		defer l.end()
+		conn, err := l.listener.DialContext(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		client := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: "fleet", MaxVersion: tls.VersionTLS12, NextProtos: []string{"h2"}})
+		if err := client.HandshakeContext(t.Context()); err == nil {
+			t.Error("TLS 1.2 was accepted")
+		}
+	})
+}
+
+func TestWhoIsLetIn(t *testing.T) {
+	web := pod("shop", "web-0")
+	tests := map[string]struct {
+		token string
+		hello *fleetpb.Hello
+		first *fleetpb.FromHolder
+		want  codes.Code
+	}{
+		"no token":                       {token: "", want: codes.Unauthenticated},
+		"a token that is not accepted":   {token: "forged", want: codes.Unauthenticated},
+		"a token of another namespace":   {token: tokenOf(pod("other", "web-0")), want: codes.PermissionDenied},
+		"a token of another pod":         {token: tokenOf(podauth.Identity{Namespace: "shop", Pod: "web-1", PodUID: web.PodUID}), want: codes.PermissionDenied},
+		"a token of the pod's successor": {token: tokenOf(podauth.Identity{Namespace: "shop", Pod: "web-0", PodUID: "later"}), want: codes.PermissionDenied},
+		"no boot nonce":                  {token: tokenOf(web), hello: helloOf(web, ""), want: codes.InvalidArgument},
+		"a boot nonce without end":       {token: tokenOf(web), hello: helloOf(web, string(make([]byte, 1000))), want: codes.InvalidArgument},
+		"a version without end": {
+			token: tokenOf(web), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: "1", Version: strings.Repeat("v", maxVersion+1)},
+			want: codes.InvalidArgument,
+		},
+		"a config version without end": {
+			token: tokenOf(web), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: "1", ConfigVersion: strings.Repeat("v", maxVersion+1)},
+			want: codes.InvalidArgument,
+		},
+		"a pod's name without end": {
+			token: tokenOf(web), hello: &fleetpb.Hello{Namespace: "shop", Pod: strings.Repeat("web", maxHeaders), PodUid: web.PodUID, BootNonce: "1"},
+			want: codes.PermissionDenied,
+		},
+		"a message without end": {
+			token: tokenOf(web), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: strings.Repeat("1", maxMessage)},
+			want: codes.ResourceExhausted,
+		},
+		"a later term than this one": {
+			token: tokenOf(web), hello: &fleetpb.Hello{Namespace: "shop", Pod: "web-0", PodUid: web.PodUID, BootNonce: "1", Term: 2},
+			want: codes.Unavailable,
+		},
+		"a first message other than hello": {
+			token: tokenOf(web), first: &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Leave{Leave: &fleetpb.Leave{}}},
+			want: codes.InvalidArgument,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := lead(t, &memoryTerms{}, publishing())
+				defer l.end()
+				s := l.dial(tc.token)
+				defer s.close()
+				first := tc.first
+				if first == nil {
+					hello := tc.hello
+					if hello == nil {
+						hello = helloOf(web, "1")
+					}
+					first = &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: hello}}
+				}
+				_ = s.stream.Send(first) // the stream may have ended already
+				if got := status.Code(s.failure()); got != tc.want {
+					t.Errorf("code = %v, want %v", got, tc.want)
+				}
+			})
+		})
+	}
+}

@@ -24,6 +24,7 @@ import (
 type remote struct{ *hub.Coordinator }
 
 func (remote) Seal(context.Context) {}
+
 func (r remote) Apply(ctx context.Context, id string, p ledger.Params, c ledger.Command) (ledger.Grant, error) {
 	time.Sleep(5 * time.Millisecond)
 	g, err := r.Coordinator.Apply(ctx, id, p, c)
@@ -39,7 +40,8 @@ func (b membership) FederatedBudgets(context.Context) ([]policy.FederatedBudget,
 }
 
 func (membership) Secret(context.Context, policy.Store) (map[string][]byte, error) { return nil, nil }
-func (membership) Keep(context.Context, policy.Hub, wire.Renewal) error            { return nil }
+
+func (membership) Keep(context.Context, policy.Hub, wire.Renewal) error { return nil }
 
 // A cluster is a member of the budget acme/checkout, with sidecars under overload.
 type cluster struct {

@@ -1,10 +1,15 @@
 package coordinator
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -88,5 +93,47 @@ func TestASessionSaysWhatTheSidecarSaidOfItself(t *testing.T) {
 		if len(got) != 1 || got[0].Version != "v1.2.3" || got[0].Capture != fleetpb.Capture_CAPTURE_NONE || got[0].Mode != fleetpb.Mode_MODE_BYPASS {
 			t.Errorf("sessions = %+v", got)
 		}
+	})
+}
+
+// TestSidecarsAreSentWhereToWait: when they connect, and when that changes.
+func TestSidecarsAreSentWhereToWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var there atomic.Pointer[[]string] // nil: that cannot be found out
+		there.Store(&[]string{"10.0.0.3:1", "10.0.0.2:1"})
+		l := lead(t, &memoryTerms{}, publishing(), func(c *Config) {
+			c.Replicas = func(context.Context) ([]string, error) {
+				if a := there.Load(); a != nil {
+					return *a, nil
+				}
+				return nil, errors.New("the cache is away")
+			}
+		})
+		defer l.end()
+		expect := func(s *sidecar, want ...string) {
+			t.Helper()
+			m := s.recv()
+			for m.GetReplicas() == nil {
+				m = s.recv()
+			}
+			if got := m.GetReplicas().GetAddresses(); !slices.Equal(got, want) {
+				t.Errorf("sent the replicas %q, want %q", got, want)
+			}
+		}
+		a := l.connect(pod("shop", "web-0"), "1")
+		defer a.close()
+		expect(a, "10.0.0.2:1", "10.0.0.3:1")
+		there.Store(nil)
+		time.Sleep(2 * replicasInterval)
+		b := l.connect(pod("shop", "web-1"), "1")
+		defer b.close()
+		expect(b, "10.0.0.2:1", "10.0.0.3:1")
+		there.Store(&[]string{"10.0.0.4:1"})
+		time.Sleep(replicasInterval)
+		expect(a, "10.0.0.4:1") // and nothing before: what did not change is not sent
+		expect(b, "10.0.0.4:1")
+		there.Store(&[]string{})
+		time.Sleep(replicasInterval)
+		expect(a)
 	})
 }

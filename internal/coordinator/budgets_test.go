@@ -43,6 +43,7 @@ func newShared(limit int64) *shared {
 func (s *shared) make(Usage, func(types.NamespacedName), bool) Budgets { return s }
 
 func (s *shared) Run(ctx context.Context) { <-ctx.Done() }
+
 func (s *shared) Observe(_, name string) budget.Observation {
 	return budget.Observation{Generation: int64(len(name))}
 }
