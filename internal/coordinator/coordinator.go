@@ -208,7 +208,7 @@ func (c *Coordinator) lead(ctx context.Context) {
 	}
 	t := newTerm(c, begun, log.FromContext(ctx).WithName("coordinator").WithValues("term", begun.Term))
 	defer t.tasks.ShutDown()
-	t.returns.await(pods)
+	t.absences.Await(pods)
 	c.present.Store(t)
 	defer c.present.Store(nil)
 	c.waiting.lead(t.number)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/audit/poolaudit"
+	"github.com/weir-dev/weir/internal/coordinator/absence"
 	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fieldtest"
 	"github.com/weir-dev/weir/internal/fleetpb"
@@ -335,7 +336,7 @@ func TestHoldersAreSentTheirPoliciesOnly(t *testing.T) {
 		queue: make(chan *fleetpb.ToHolder, 1), told: map[types.NamespacedName]int64{}, back: true,
 		serves: &config{policies: map[types.NamespacedName]*policy.Policy{name: {}}},
 	}
-	s.sendHolders(map[types.NamespacedName]int64{name: 3, {Namespace: "n", Name: "other"}: 4}, true, newReturns(func() limiter.Instant { return 1 }, true, nil))
+	s.sendHolders(map[types.NamespacedName]int64{name: 3, {Namespace: "n", Name: "other"}: 4}, true, absence.New(func() limiter.Instant { return 1 }, true, nil))
 	got := (<-s.queue).GetHolders().GetCounts()
 	if len(got) != 1 || got[0].GetNamespace() != "n" || got[0].GetPolicy() != "p" || got[0].GetHolders() != 3 {
 		t.Errorf("it heard of %v", got)

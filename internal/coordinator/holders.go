@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/weir-dev/weir/internal/coordinator/absence"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -30,10 +31,10 @@ func (t *term) countHolders(namespace string) {
 // arrive notes that the holder of the session is back, once it sent something. One that is
 // asked to promise is back when it does.
 func (t *term) arrive(s *session) {
-	if s.isBack() || s.promises && t.returns.asking(s.Namespace) {
+	if s.isBack() || s.promises && t.absences.Asking(s.Namespace) {
 		return
 	}
-	t.returns.arrive(s.Identity, s.shares())
+	t.absences.Arrive(s.Identity, s.shares())
 	t.arrived(s)
 }
 
@@ -46,7 +47,7 @@ func (t *term) arrived(s *session) {
 	}
 	s.back = true
 	if s.serves != nil {
-		t.returns.enter(s.PodUID, s.serves)
+		t.absences.Enter(s.PodUID, s.serves.policies)
 	}
 	t.countHolders(s.Namespace)
 }
@@ -54,7 +55,7 @@ func (t *term) arrived(s *session) {
 // lookForPods looks until ctx is done whether pods are gone whose sidecars are absent.
 func (t *term) lookForPods(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		for _, namespace := range t.returns.namespaces() {
+		for _, namespace := range t.absences.Namespaces() {
 			if err := t.settle(ctx, namespace); err != nil && ctx.Err() == nil {
 				t.log.Error(err, "it is not known which pods are gone; their shares are kept", "namespace", namespace)
 			}
@@ -79,7 +80,7 @@ func (t *term) settle(ctx context.Context, namespace string) error {
 		return err
 	}
 	held, any := map[types.NamespacedName]struct{}{}, false
-	for _, id := range t.returns.absent(namespace) {
+	for _, id := range t.absences.Absent(namespace) {
 		if _, ok := there[id.PodUID]; !ok {
 			continue
 		}
@@ -92,7 +93,7 @@ func (t *term) settle(ctx context.Context, namespace string) error {
 			held[types.NamespacedName{Namespace: snapshot.Policies[i].Namespace, Name: snapshot.Policies[i].Name}] = struct{}{}
 		}
 	}
-	t.returns.settle(namespace, there, func(name types.NamespacedName) bool {
+	t.absences.Settle(namespace, there, func(name types.NamespacedName) bool {
 		_, ok := held[name]
 		return ok || any
 	})
@@ -125,10 +126,10 @@ func (t *term) sendHolders(namespace string) {
 		}
 	}
 	for name, n := range holders {
-		holders[name] = t.returns.divisor(name, n, away[name])
+		holders[name] = t.absences.Divisor(name, n, away[name])
 	}
 	for _, s := range in {
-		s.sendHolders(holders, all, t.returns)
+		s.sendHolders(holders, all, t.absences)
 	}
 	t.configs.keep(namespace, used)
 }
@@ -149,7 +150,7 @@ func (s *session) shares() map[types.NamespacedName]int64 {
 
 // sendHolders sends the holder the counts that are news to it; those that are not all
 // there may be only when they are higher.
-func (s *session) sendHolders(holders map[types.NamespacedName]int64, all bool, returns *returns) {
+func (s *session) sendHolders(holders map[types.NamespacedName]int64, all bool, absences *absence.Tracker) {
 	message := &fleetpb.Holders{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +159,7 @@ func (s *session) sendHolders(holders map[types.NamespacedName]int64, all bool, 
 	}
 	for name := range s.serves.policies {
 		n := holders[name]
-		if (n > s.told[name] || all && n > 0 && n != s.told[name]) && returns.maySend(s.Identity, name, n) {
+		if (n > s.told[name] || all && n > 0 && n != s.told[name]) && absences.MaySend(s.Identity, name, n) {
 			s.told[name] = n
 			message.Counts = append(message.Counts, &fleetpb.Holders_Count{
 				Namespace: name.Namespace, Policy: name.Name, Holders: n,
@@ -170,25 +171,17 @@ func (s *session) sendHolders(holders map[types.NamespacedName]int64, all bool, 
 	}
 }
 
-const (
-	// promiseTime is how far ahead sidecars promise to begin no window by themselves, and
-	// promiseInterval how often. One that hears nothing more of its leader is kept from its
-	// share by that, and one that is not heard for the difference lacks it.
-	promiseTime     = 5 * limiter.Second
-	promiseInterval = 2 * time.Second
-)
-
 // askPromises has sidecars promise until ctx is done.
 func (t *term) askPromises(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(context.Context) {
 		for _, namespace := range t.sessions.namespaces() {
-			if m := t.returns.ask(namespace); m != nil {
+			if m := t.absences.Ask(namespace); m != nil {
 				for _, s := range t.sessions.in(namespace) {
 					s.ask(m)
 				}
 			}
 		}
-	}, promiseInterval)
+	}, absence.PromiseInterval)
 }
 
 // ask makes the holder promise, if its version does.
@@ -200,7 +193,7 @@ func (s *session) ask(m *fleetpb.ToHolder) {
 
 // promised enters what the holder promises: it is back.
 func (t *term) promised(s *session, p *fleetpb.Promise) {
-	if t.returns.promise(s.Identity, s.nonce, s.shares(), limiter.Instant(p.GetBegunMicros()), limiter.Instant(p.GetUntilMicros())) {
+	if t.absences.Promise(s.Identity, s.nonce, s.shares(), limiter.Instant(p.GetBegunMicros()), limiter.Instant(p.GetUntilMicros())) {
 		t.arrived(s)
 	}
 }

@@ -174,7 +174,7 @@ func (t *term) serveBy(s *session, next *config, send bool) {
 		t.metrics.pushes.Inc()
 	}
 	t.reportEarly(s)
-	t.returns.enter(s.PodUID, next)
+	t.absences.Enter(s.PodUID, next.policies)
 	if t.sessions.of(s.PodUID) != s {
 		t.books.lose(s.holder(), s.policies()) // it ended meanwhile
 		t.poolBooks.leave(s.holder(), s.pool())

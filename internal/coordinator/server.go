@@ -170,7 +170,7 @@ func (t *term) enter(s *session) error {
 	if m := t.replicas.Load(); m != nil {
 		s.push(m)
 	}
-	s.ask(t.returns.ask(s.Namespace))
+	s.ask(t.absences.Ask(s.Namespace))
 	t.metrics.sessions.Set(float64(t.sessions.len()))
 	if old != nil {
 		old.close(errReplaced)
@@ -190,10 +190,10 @@ func (t *term) leave(s *session, cause error) {
 	t.metrics.sessions.Set(float64(t.sessions.len()))
 	policies := s.policies()
 	if t.Pods != nil && !errors.Is(cause, errLeft) {
-		t.returns.lose(s.Identity, s.shares())
+		t.absences.Lose(s.Identity, s.shares())
 	}
 	if errors.Is(cause, errLeft) {
-		t.returns.leave(s.PodUID)
+		t.absences.Leave(s.PodUID)
 		t.books.leave(s.holder(), policies)
 	} else {
 		t.books.lose(s.holder(), policies)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/weir-dev/weir/internal/coordinator/absence"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	pools "github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -80,7 +81,7 @@ type term struct {
 	poolBooks *poolBooks
 	budgets   Budgets
 	draws     *draws
-	returns   *returns
+	absences  *absence.Tracker
 	tasks     workqueue.TypedRateLimitingInterface[task]
 	configs   configs                          // of the publisher alone
 	parting   atomic.Bool                      // it grants nothing more, and says good-bye to all
@@ -112,17 +113,17 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 			logger.Error(err, "starting without the predecessor's pools; until its shares expired, holders only keep what they use")
 		}
 	}
-	var before *inheritance
+	var before *absence.Inheritance
 	if begun.Returns != nil {
 		var err error
-		if before, err = inheritedFrom(begun.Returns); err != nil {
+		if before, err = absence.Decode(begun.Returns); err != nil {
 			logger.Error(err, "starting without what the predecessor knew of sidecars that were absent; nothing is granted of windows that began before")
 			ledger = nil
 		}
 	}
-	absent := newReturns(clock.Now, first, before)
+	tracked := absence.New(clock.Now, first, before)
 	options := memory.Options{
-		Clock: clock.Now, Ledger: ledger, Overlap: past.Overlap, Absences: absent.absences, First: first, Term: begun.Term,
+		Clock: clock.Now, Ledger: ledger, Overlap: past.Overlap, Absences: tracked.Absences, First: first, Term: begun.Term,
 	}
 	var records *journals
 	if c.Journals != nil {
@@ -144,7 +145,7 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 		poolBooks:   newPoolBooks(),
 		budgets:     noBudgets{},
 		draws:       newDraws(),
-		returns:     absent,
+		absences:    tracked,
 		tasks:       workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](retryAfter, retryAtMost)),
 		configs:     configs{},
 		journals:    records,
@@ -168,7 +169,7 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 
 // create notes that a limit is put in force for the first time.
 func (t *term) create(limit store.Scope) {
-	t.returns.create(limit)
+	t.absences.Create(limit)
 	t.books.create(limit)
 }
 
@@ -227,7 +228,7 @@ func (t *term) end() {
 		t.log.Error(err, "the pools are not handed over; until their shares expired, holders only keep what they use")
 	}
 	var left []memory.Forgotten
-	if h.Returns, err = t.returns.export(h.Stopped); err != nil {
+	if h.Returns, err = t.absences.Export(h.Stopped); err != nil {
 		t.log.Error(err, "it is not handed over who was absent")
 	}
 	if h.Ledger, left, err = t.store.Export(maxHandover - len(h.Pools) - len(h.Returns)); err != nil {

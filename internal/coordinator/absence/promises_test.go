@@ -1,4 +1,4 @@
-package coordinator
+package absence
 
 import (
 	"testing"
@@ -12,28 +12,37 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
+// pod returns the identity of a pod.
+func pod(namespace, name string) podauth.Identity {
+	return podauth.Identity{Namespace: namespace, Pod: name, PodUID: name + "-uid"}
+}
+
 // A stage is the time in which sidecars come back to a new leader, by a clock that a test
 // moves. The limit is 100 in 10 s, and there are two sidecars that were sent that number.
 type stage struct {
-	*returns
+	*Tracker
 	t      *testing.T
 	now    limiter.Instant
-	config *config
 	policy policy.Policy
 }
 
 const stageWindow = 10 * limiter.Second
 
 func newStage(t *testing.T) *stage {
-	p := limited("shop", 1, 100, stageWindow)
-	config, err := newConfig(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p}}, nil)
-	if err != nil {
-		t.Fatal(err)
+	p := policy.Policy{
+		Namespace: "shop", Name: "checkout", Generation: 1, Mode: policy.Enforce,
+		Store:  policy.Store{Type: policy.ControllerStore},
+		Limits: []policy.Limit{{Name: "all", Rates: []limiter.Rate{{Limit: 100, Window: stageWindow}}}},
 	}
-	s := &stage{t: t, config: config, policy: p, now: limiter.Instant(1000 * limiter.Second)}
-	s.returns = newReturns(func() limiter.Instant { return s.now }, false, nil)
-	s.await([]podauth.Identity{pod("shop", "web-0"), pod("shop", "web-1")})
+	s := &stage{t: t, policy: p, now: limiter.Instant(1000 * limiter.Second)}
+	s.Tracker = New(func() limiter.Instant { return s.now }, false, nil)
+	s.Await([]podauth.Identity{pod("shop", "web-0"), pod("shop", "web-1")})
 	return s
+}
+
+// served returns the policies that the sidecars are served by.
+func (s *stage) served() map[types.NamespacedName]*policy.Policy {
+	return map[types.NamespacedName]*policy.Policy{{Namespace: "shop", Name: "checkout"}: &s.policy}
 }
 
 // at moves the clock to a number of seconds after the term began.
@@ -44,7 +53,7 @@ func (s *stage) at(second float64) {
 // promises has a sidecar do what it is asked for, and returns whether that counts.
 func (s *stage) promises(name, nonce string, begun limiter.Instant) bool {
 	s.t.Helper()
-	m := s.ask("shop")
+	m := s.Ask("shop")
 	if m == nil {
 		s.t.Fatal("nothing is asked for")
 	}
@@ -53,9 +62,9 @@ func (s *stage) promises(name, nonce string, begun limiter.Instant) bool {
 
 func (s *stage) says(name, nonce string, begun limiter.Instant, r *fleetpb.PromiseRequest) bool {
 	id := pod("shop", name)
-	ok := s.promise(id, nonce, sharesFrom("shop", []*fleetpb.Holders_Count{{Namespace: "shop", Policy: "checkout", Holders: 2}}), begun, limiter.Instant(r.GetUntilMicros()))
+	ok := s.Promise(id, nonce, map[types.NamespacedName]int64{{Namespace: "shop", Name: "checkout"}: 2}, begun, limiter.Instant(r.GetUntilMicros()))
 	if ok {
-		s.enter(id.PodUID, s.config)
+		s.Enter(id.PodUID, s.served())
 	}
 	return ok
 }
@@ -65,7 +74,7 @@ func (s *stage) require(second float64, want int64) {
 	s.t.Helper()
 	s.at(second)
 	params := s.policy.Limits[0].Params(&s.policy)
-	absences := s.absences(store.Scope{Namespace: "shop", Policy: "checkout", Limit: "all"})
+	absences := s.Absences(store.Scope{Namespace: "shop", Policy: "checkout", Limit: "all"})
 	_, res := params.Step(limiter.State{}, s.now, limiter.Command{
 		Op: limiter.Take, Min: 1, Want: 100, Memory: limiter.Memory{Absences: absences},
 	})
@@ -130,7 +139,7 @@ func TestAShareIsGrantedOfWindowsThatItsHolderPromised(t *testing.T) {
 		},
 		"it came too late": func(s *stage) {
 			s.at(3)
-			late := s.ask("shop").GetPromise()
+			late := s.Ask("shop").GetPromise()
 			s.at(8)
 			if s.says("web-0", "1", 0, late) {
 				s.t.Error("a promise counts that is over")
@@ -139,7 +148,7 @@ func TestAShareIsGrantedOfWindowsThatItsHolderPromised(t *testing.T) {
 		},
 		"it was overtaken": func(s *stage) {
 			s.at(5)
-			first := s.ask("shop").GetPromise()
+			first := s.Ask("shop").GetPromise()
 			s.at(7)
 			s.promises("web-0", "1", 0)
 			if !s.says("web-0", "1", 0, first) {
@@ -180,15 +189,15 @@ func TestAShareIsGrantedOfWindowsThatItsHolderPromised(t *testing.T) {
 		"its sidecar left": func(s *stage) {
 			s.at(3)
 			s.promises("web-0", "1", 0)
-			s.leave(pod("shop", "web-0").PodUID)
+			s.Leave(pod("shop", "web-0").PodUID)
 			s.require(10, 50)
 		},
 		"its pod is gone, after it was over": func(s *stage) {
 			s.at(3)
 			s.promises("web-0", "1", 0)
-			s.lose(pod("shop", "web-0"), nil)
+			s.Lose(pod("shop", "web-0"), nil)
 			s.require(10, 0)
-			s.settle("shop", map[string]struct{}{pod("shop", "web-1").PodUID: {}}, func(types.NamespacedName) bool { return true })
+			s.Settle("shop", map[string]struct{}{pod("shop", "web-1").PodUID: {}}, func(types.NamespacedName) bool { return true })
 			s.require(11, 0)
 			s.require(20, 50)
 		},
@@ -204,18 +213,18 @@ func TestAShareIsGrantedOfWindowsThatItsHolderPromised(t *testing.T) {
 		"the other pod is gone": func(s *stage) {
 			s.at(7)
 			s.promises("web-0", "1", 0)
-			s.settle("shop", map[string]struct{}{pod("shop", "web-0").PodUID: {}}, func(types.NamespacedName) bool { return true })
+			s.Settle("shop", map[string]struct{}{pod("shop", "web-0").PodUID: {}}, func(types.NamespacedName) bool { return true })
 			s.require(10, 100)
 		},
 		"a new one was sent a number": func(s *stage) {
 			s.at(3)
-			until := limiter.Instant(s.ask("shop").GetPromise().GetUntilMicros())
+			until := limiter.Instant(s.Ask("shop").GetPromise().GetUntilMicros())
 			name := types.NamespacedName{Namespace: "shop", Name: "checkout"}
-			if id := pod("shop", "web-2"); !s.promise(id, "1", nil, 0, until) || !s.maySend(id, name, 4) {
+			if id := pod("shop", "web-2"); !s.Promise(id, "1", nil, 0, until) || !s.MaySend(id, name, 4) {
 				s.t.Error("a new sidecar is not sent a number of holders")
 			}
 			s.at(8)
-			if s.maySend(pod("shop", "web-2"), name, 3) {
+			if s.MaySend(pod("shop", "web-2"), name, 3) {
 				s.t.Error("a sidecar whose promise is over is sent another number")
 			}
 			s.promises("web-0", "1", 0)
@@ -223,8 +232,8 @@ func TestAShareIsGrantedOfWindowsThatItsHolderPromised(t *testing.T) {
 		},
 		"one is of an earlier version": func(s *stage) {
 			s.at(3)
-			s.arrive(pod("shop", "web-1"), sharesFrom("shop", []*fleetpb.Holders_Count{{Namespace: "shop", Policy: "checkout", Holders: 2}}))
-			s.enter(pod("shop", "web-1").PodUID, s.config)
+			s.Arrive(pod("shop", "web-1"), map[types.NamespacedName]int64{{Namespace: "shop", Name: "checkout"}: 2})
+			s.Enter(pod("shop", "web-1").PodUID, s.served())
 			s.require(10, 50)
 		},
 	} {
@@ -253,7 +262,7 @@ func TestSharesInUseAreNotGivenToOthers(t *testing.T) {
 		"others are awaited, and it never was":     {staged: true, back: three, away: quarter, want: 4},
 	} {
 		t.Run(what, func(t *testing.T) {
-			r := newReturns(func() limiter.Instant { return 1 }, !tc.staged, nil)
+			r := New(func() limiter.Instant { return 1 }, !tc.staged, nil)
 			if tc.staged {
 				r.policies[name] = &comeback{Absence: limiter.Absence{Until: limiter.MaxInstant, Back: []limiter.Shares{tc.back}}}
 			}
@@ -261,11 +270,42 @@ func TestSharesInUseAreNotGivenToOthers(t *testing.T) {
 				r.brought["uid"] = nil
 			}
 			if tc.breaks {
-				r.lose(podauth.Identity{Namespace: "shop", PodUID: "uid"}, map[types.NamespacedName]int64{name: 4})
+				r.Lose(podauth.Identity{Namespace: "shop", PodUID: "uid"}, map[types.NamespacedName]int64{name: 4})
 			}
-			if got := r.divisor(name, 3, tc.away); got != tc.want {
+			if got := r.Divisor(name, 3, tc.away); got != tc.want {
 				t.Errorf("three are sent %d holders, want %d", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestPromisesAreAskedFor while somebody is absent, and until a window has begun after that.
+func TestPromisesAreAskedFor(t *testing.T) {
+	s := newStage(t)
+	s.at(1)
+	first := s.Ask("shop").GetPromise()
+	if got := limiter.Instant(first.GetUntilMicros()).Sub(limiter.Instant(first.GetNowMicros())); got != PromiseTime || first.GetNowMicros() != int64(s.now) {
+		t.Errorf("asked for %v", first)
+	}
+	s.at(1.9)
+	if next := s.Ask("shop").GetPromise(); next.GetUntilMicros() != first.GetUntilMicros() {
+		t.Errorf("asked for %v beside %v", next, first)
+	}
+	if s.Ask("other") != nil {
+		t.Error("sidecars are asked although nobody was absent")
+	}
+	s.promises("web-0", "1", 0)
+	s.at(4)
+	s.promises("web-1", "1", 0)
+	s.at(14)
+	if s.Ask("shop") == nil {
+		t.Error("nobody is asked any more, though no window need have begun since all are back")
+	}
+	s.at(14.1)
+	if s.Ask("shop") != nil {
+		t.Error("all are asked for good")
+	}
+	if New(func() limiter.Instant { return 1 }, true, nil).Ask("shop") != nil {
+		t.Error("the first leader asks")
 	}
 }

@@ -1,4 +1,4 @@
-package coordinator
+package absence
 
 import (
 	"cmp"
@@ -23,9 +23,9 @@ const (
 	maxSteps = 16
 )
 
-// An inheritance is what earlier terms knew of absent holders, where windows that began then
+// An Inheritance is what earlier terms knew of absent holders, where windows that began then
 // may be open. A policy that it does not name was not enforced by anybody it knew.
-type inheritance struct {
+type Inheritance struct {
 	Others   []absence            `json:"others"`
 	Policies map[string][]absence `json:"policies"` // by namespace/name
 }
@@ -48,7 +48,7 @@ type shares struct {
 }
 
 // of returns the absences of holders of the policy; i may be nil.
-func (i *inheritance) of(name types.NamespacedName) []limiter.Absence {
+func (i *Inheritance) of(name types.NamespacedName) []limiter.Absence {
 	if i == nil {
 		return nil
 	}
@@ -76,9 +76,9 @@ func atLength(short []shares) (out []limiter.Shares) {
 	return out
 }
 
-// inheritedFrom reads what export wrote.
-func inheritedFrom(data []byte) (*inheritance, error) {
-	out := new(inheritance)
+// Decode reads what Export wrote.
+func Decode(data []byte) (*Inheritance, error) {
+	out := new(Inheritance)
 	if err := json.Unmarshal(data, out); err != nil {
 		return nil, err
 	}
@@ -94,13 +94,13 @@ func inheritedFrom(data []byte) (*inheritance, error) {
 	return out, nil
 }
 
-// export returns what the next term has to know of absent holders, when this one served
+// Export returns what the next term has to know of absent holders, when this one served
 // nothing after the instant.
-func (r *returns) export(stopped limiter.Instant) ([]byte, error) {
+func (r *Tracker) Export(stopped limiter.Instant) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lapse(stopped)
-	out := inheritance{Policies: map[string][]absence{}}
+	out := Inheritance{Policies: map[string][]absence{}}
 	if !r.first {
 		out.Others = handedOn(append(r.before.others(), limiter.Absence{From: r.from, Until: stopped}), stopped, limiter.MaxWindow)
 	}
@@ -116,7 +116,7 @@ func (r *returns) export(stopped limiter.Instant) ([]byte, error) {
 }
 
 // others are the absences of holders of the policies that are not named.
-func (i *inheritance) others() []limiter.Absence { return i.of(types.NamespacedName{}) }
+func (i *Inheritance) others() []limiter.Absence { return i.of(types.NamespacedName{}) }
 
 // handedOn returns what is handed on of absences that end when the term does.
 func handedOn(all []limiter.Absence, stopped limiter.Instant, span limiter.Micros) []absence {

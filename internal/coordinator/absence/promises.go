@@ -1,4 +1,4 @@
-package coordinator
+package absence
 
 import (
 	"maps"
@@ -10,6 +10,14 @@ import (
 	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+const (
+	// PromiseTime is how far ahead sidecars promise to begin no window by themselves, and
+	// PromiseInterval how often. One that hears nothing more of its leader is kept from its
+	// share by that, and one that is not heard for the difference lacks it.
+	PromiseTime     = 5 * limiter.Second
+	PromiseInterval = 2 * time.Second
 )
 
 // promises are those of sidecars that begin no window by themselves for a while. They are
@@ -60,10 +68,10 @@ func (p *promises) move(podUID string, of *holderPromise, to *round) {
 	}
 }
 
-// promise notes what the sidecar of a pod promised, which came with the shares that it had. It
+// Promise notes what the sidecar of a pod promised, which came with the shares that it had. It
 // reports whether it counts: when the leader asked for it, it is not over, and no window was
 // begun that the leader's clock has not reached.
-func (r *returns) promise(id podauth.Identity, nonce string, had map[types.NamespacedName]int64, begun, until limiter.Instant) bool {
+func (r *Tracker) Promise(id podauth.Identity, nonce string, had map[types.NamespacedName]int64, begun, until limiter.Instant) bool {
 	if r.first {
 		return true
 	}
@@ -103,9 +111,9 @@ func (r *returns) promise(id podauth.Identity, nonce string, had map[types.Names
 	return true
 }
 
-// maySend reports whether the sidecar of the pod may be sent the number of holders: not while
+// MaySend reports whether the sidecar of the pod may be sent the number of holders: not while
 // its promise is over, since it may be on the share that it has.
-func (r *returns) maySend(id podauth.Identity, name types.NamespacedName, holders int64) bool {
+func (r *Tracker) MaySend(id podauth.Identity, name types.NamespacedName, holders int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of, now := r.promises.of[id.PodUID], r.clock()
@@ -122,7 +130,7 @@ func (r *returns) maySend(id podauth.Identity, name types.NamespacedName, holder
 }
 
 // lapse notes that promises are over. The lock is held.
-func (r *returns) lapse(now limiter.Instant) {
+func (r *Tracker) lapse(now limiter.Instant) {
 	changed := map[types.NamespacedName]struct{}{}
 	for r.promises.over(now) {
 		for _, of := range r.promises.rounds[0].pods {
@@ -141,7 +149,7 @@ func (r *returns) lapse(now limiter.Instant) {
 }
 
 // again notes that a promise which had lapsed holds again. The lock is held.
-func (r *returns) again(of *holderPromise, now limiter.Instant) {
+func (r *Tracker) again(of *holderPromise, now limiter.Instant) {
 	for name, n := range of.shares {
 		if c := r.of(name); now <= c.Until {
 			c.Again = entered(c.Again, n, now)
@@ -150,15 +158,15 @@ func (r *returns) again(of *holderPromise, now limiter.Instant) {
 	}
 }
 
-// leave notes that a sidecar left in order, or is gone: it begins no window any more.
-func (r *returns) leave(podUID string) {
+// Leave notes that a sidecar left in order, or is gone: it begins no window any more.
+func (r *Tracker) Leave(podUID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.release(podUID)
 }
 
-// release is leave; the lock is held.
-func (r *returns) release(podUID string) {
+// release is Leave; the lock is held.
+func (r *Tracker) release(podUID string) {
 	of := r.promises.of[podUID]
 	if of == nil {
 		return
@@ -172,28 +180,28 @@ func (r *returns) release(podUID string) {
 }
 
 // asks reports whether sidecars of the namespace are asked to promise. The lock is held.
-func (r *returns) asks(namespace string, now limiter.Instant) bool {
+func (r *Tracker) asks(namespace string, now limiter.Instant) bool {
 	return !r.first && (len(r.awaited[namespace]) > 0 || now <= r.promises.settled[namespace])
 }
 
-// asking is asks, now.
-func (r *returns) asking(namespace string) bool {
+// Asking is asks, now.
+func (r *Tracker) Asking(namespace string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.asks(namespace, r.clock())
 }
 
-// ask returns what sidecars of the namespace are asked for, nil for nothing: the same for all
+// Ask returns what sidecars of the namespace are asked for, nil for nothing: the same for all
 // that are asked at once.
-func (r *returns) ask(namespace string) *fleetpb.ToHolder {
+func (r *Tracker) Ask(namespace string) *fleetpb.ToHolder {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.clock()
 	if !r.asks(namespace, now) {
 		return nil
 	}
-	until := now.Add(promiseTime)
-	if n := len(r.promises.rounds); n > 0 && until.Sub(r.promises.rounds[n-1].until) < limiter.Micros(promiseInterval/time.Microsecond)/2 {
+	until := now.Add(PromiseTime)
+	if n := len(r.promises.rounds); n > 0 && until.Sub(r.promises.rounds[n-1].until) < limiter.Micros(PromiseInterval/time.Microsecond)/2 {
 		until = r.promises.rounds[n-1].until
 	} else {
 		r.promises.rounds = append(r.promises.rounds, round{until, map[string]*holderPromise{}})
@@ -203,10 +211,10 @@ func (r *returns) ask(namespace string) *fleetpb.ToHolder {
 	}}
 }
 
-// divisor returns the number that is sent to n holders of the policy, so that their shares and
+// Divisor returns the number that is sent to n holders of the policy, so that their shares and
 // those that are in use elsewhere are together not more than the limit; 0 for nothing. away are
 // the numbers, by pod UID, that were sent to holders which are connected and have not promised.
-func (r *returns) divisor(name types.NamespacedName, n int64, away map[string]int64) int64 {
+func (r *Tracker) Divisor(name types.NamespacedName, n int64, away map[string]int64) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	free := big.NewRat(1, 1)
@@ -242,7 +250,7 @@ func (r *returns) divisor(name types.NamespacedName, n int64, away map[string]in
 
 // broughtBack returns which part of the limit holders of the policy have brought back, nil
 // when nobody is absent who may have another part. The lock is held.
-func (r *returns) broughtBack(name types.NamespacedName) *big.Rat {
+func (r *Tracker) broughtBack(name types.NamespacedName) *big.Rat {
 	c := r.policies[name]
 	switch {
 	case r.first, c == nil && len(r.awaited[name.Namespace]) == 0, c != nil && c.Until != limiter.MaxInstant:

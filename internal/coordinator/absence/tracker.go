@@ -1,4 +1,4 @@
-package coordinator
+package absence
 
 import (
 	"maps"
@@ -9,16 +9,17 @@ import (
 
 	"github.com/weir-dev/weir/internal/coordinator/podauth"
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// returns knows which sidecars of earlier leaders may still be on their local shares, and
+// A Tracker knows which sidecars of earlier leaders may still be on their local shares, and
 // how large these are. A sidecar says, as it connects, which share of each policy it had: one
 // part in the number of holders that was sent to it. This leader grants that part of windows
 // which the sidecar promises not to begin by itself. A share that no sidecar brought back
 // may be in use, until all pods are back or gone that were there when the term began. The
 // shares of all sidecars are together never more than the limit.
-type returns struct {
+type Tracker struct {
 	clock func() limiter.Instant
 	from  limiter.Instant // when the term began
 	first bool            // nobody led before
@@ -31,7 +32,7 @@ type returns struct {
 	lost     map[string]lostHolder                     // by pod UID
 	policies map[types.NamespacedName]*comeback
 	created  map[store.Scope]struct{} // limits that are younger than the term
-	before   *inheritance
+	before   *Inheritance
 	promises promises
 }
 
@@ -41,10 +42,10 @@ type lostHolder struct {
 	told      map[types.NamespacedName]int64
 }
 
-// newReturns returns what is known as a term begins: nobody is back. The store and the
+// New returns what is known as a term begins: nobody is back. The store and the
 // journals know that the term may not grant from windows that began before.
-func newReturns(clock func() limiter.Instant, first bool, before *inheritance) *returns {
-	return &returns{
+func New(clock func() limiter.Instant, first bool, before *Inheritance) *Tracker {
+	return &Tracker{
 		clock: clock, from: clock(), first: first, before: before,
 		awaited: map[string]map[string]podauth.Identity{}, emptied: map[string]limiter.Instant{},
 		brought: map[string]map[types.NamespacedName]int64{}, lost: map[string]lostHolder{},
@@ -53,8 +54,8 @@ func newReturns(clock func() limiter.Instant, first bool, before *inheritance) *
 	}
 }
 
-// await makes the sidecars of the pods awaited. It is called once, before anybody is served.
-func (r *returns) await(pods []podauth.Identity) {
+// Await makes the sidecars of the pods awaited. It is called once, before anybody is served.
+func (r *Tracker) Await(pods []podauth.Identity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.began = r.clock()
@@ -68,9 +69,9 @@ func (r *returns) await(pods []podauth.Identity) {
 	}
 }
 
-// arrive notes the return of a sidecar that promises nothing. Its stream is up, so it is
+// Arrive notes the return of a sidecar that promises nothing. Its stream is up, so it is
 // assumed to begin no window by itself any more. had are the shares that it came with.
-func (r *returns) arrive(id podauth.Identity, had map[types.NamespacedName]int64) {
+func (r *Tracker) Arrive(id podauth.Identity, had map[types.NamespacedName]int64) {
 	if r.first {
 		return
 	}
@@ -80,7 +81,7 @@ func (r *returns) arrive(id podauth.Identity, had map[types.NamespacedName]int64
 }
 
 // bring notes with which shares a sidecar is back. The lock is held.
-func (r *returns) bring(id podauth.Identity, had map[types.NamespacedName]int64) {
+func (r *Tracker) bring(id podauth.Identity, had map[types.NamespacedName]int64) {
 	delete(r.lost, id.PodUID)
 	if _, again := r.brought[id.PodUID]; again {
 		return // what it comes with now, it was sent in this term
@@ -90,7 +91,7 @@ func (r *returns) bring(id podauth.Identity, had map[types.NamespacedName]int64)
 }
 
 // drop stops awaiting a pod. The lock is held.
-func (r *returns) drop(id podauth.Identity) {
+func (r *Tracker) drop(id podauth.Identity) {
 	in := r.awaited[id.Namespace]
 	if _, ok := in[id.PodUID]; !ok {
 		return
@@ -108,16 +109,16 @@ func (r *returns) drop(id podauth.Identity) {
 	}
 }
 
-// absent returns the pods of the namespace that are awaited.
-func (r *returns) absent(namespace string) []podauth.Identity {
+// Absent returns the pods of the namespace that are awaited.
+func (r *Tracker) Absent(namespace string) []podauth.Identity {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return slices.Collect(maps.Values(r.awaited[namespace]))
 }
 
-// settle notes which pods are there, of those that are awaited or were lost, and that none
+// Settle notes which pods are there, of those that are awaited or were lost, and that none
 // that is awaited holds a share of policies for which held is false.
-func (r *returns) settle(namespace string, there map[string]struct{}, held func(types.NamespacedName) bool) {
+func (r *Tracker) Settle(namespace string, there map[string]struct{}, held func(types.NamespacedName) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for uid, l := range r.lost {
@@ -141,16 +142,16 @@ func (r *returns) settle(namespace string, there map[string]struct{}, held func(
 	}
 }
 
-// lose notes that the stream of a sidecar broke. The numbers of holders are those that it was
+// Lose notes that the stream of a sidecar broke. The numbers of holders are those that it was
 // sent.
-func (r *returns) lose(id podauth.Identity, told map[types.NamespacedName]int64) {
+func (r *Tracker) Lose(id podauth.Identity, told map[types.NamespacedName]int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lost[id.PodUID] = lostHolder{namespace: id.Namespace, told: told}
 }
 
-// namespaces returns those in which a pod is awaited or was lost.
-func (r *returns) namespaces() []string {
+// Namespaces returns those in which a pod is awaited or was lost.
+func (r *Tracker) Namespaces() []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	in := map[string]struct{}{}
@@ -186,18 +187,20 @@ func entered(all []limiter.Shares, of int64, at limiter.Instant) []limiter.Share
 	return append(all, limiter.Shares{Of: of, At: []limiter.Instant{at}})
 }
 
-// enter enters the shares that the pod's sidecar came with, of policies that it is served by.
-func (r *returns) enter(podUID string, served *config) {
+// Enter enters the shares that the pod's sidecar came with, of policies that it is served by.
+func (r *Tracker) Enter(podUID string, served map[types.NamespacedName]*policy.Policy) {
 	if r.first {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, had := r.clock(), r.brought[podUID]
-	for name, p := range served.policies {
+	for name, p := range served {
 		c := r.of(name)
 		for i := range p.Limits {
-			c.span = max(c.span, longest(p.Limits[i].Params(p)).Window)
+			for _, rate := range p.Limits[i].Params(p).Rates {
+				c.span = max(c.span, rate.Window)
+			}
 		}
 		if of, ok := had[name]; ok {
 			delete(had, name)
@@ -208,7 +211,7 @@ func (r *returns) enter(podUID string, served *config) {
 }
 
 // of returns what is known of the policy. The lock is held.
-func (r *returns) of(name types.NamespacedName) *comeback {
+func (r *Tracker) of(name types.NamespacedName) *comeback {
 	c := r.policies[name]
 	if c == nil {
 		c = &comeback{Absence: limiter.Absence{From: r.from, Until: limiter.MaxInstant}}
@@ -226,7 +229,7 @@ func (r *returns) of(name types.NamespacedName) *comeback {
 }
 
 // know renews what is given away. The lock is held.
-func (r *returns) know(name types.NamespacedName) {
+func (r *Tracker) know(name types.NamespacedName) {
 	c := r.policies[name]
 	own := c.Absence
 	// Callers that were given these read no more of a list than there was.
@@ -236,7 +239,7 @@ func (r *returns) know(name types.NamespacedName) {
 
 // complete notes that no holder of the policy is absent any more since the instant. The
 // lock is held.
-func (r *returns) complete(name types.NamespacedName, since limiter.Instant) {
+func (r *Tracker) complete(name types.NamespacedName, since limiter.Instant) {
 	c := r.policies[name]
 	if c.Whole > 0 || c.Until != limiter.MaxInstant {
 		return
@@ -249,15 +252,15 @@ func (r *returns) complete(name types.NamespacedName, since limiter.Instant) {
 	r.know(name)
 }
 
-// create notes that a limit was never in force before.
-func (r *returns) create(limit store.Scope) {
+// Create notes that a limit was never in force before.
+func (r *Tracker) Create(limit store.Scope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.created[limit] = struct{}{}
 }
 
-// absences is memory.Options.Absences.
-func (r *returns) absences(limit store.Scope) []limiter.Absence {
+// Absences is memory.Options.Absences.
+func (r *Tracker) Absences(limit store.Scope) []limiter.Absence {
 	if r.first {
 		return nil
 	}

@@ -126,7 +126,7 @@ func (m *member) join(to *term, config *config) {
 	m.ways++
 	m.mu.Unlock()
 	to.serveBy(s, config, true)
-	s.ask(to.returns.ask(s.Namespace))
+	s.ask(to.absences.Ask(s.Namespace))
 	to.arrive(s) // by its first report
 	m.hear()
 }
@@ -231,7 +231,7 @@ func comeBackTogether(t *testing.T, n int, crash, busy, breaks bool) (over int64
 		settings := Config{Terms: terms, Resolver: publishing(p)}
 		fleet.watched(&settings)
 		next := newTerm(New(settings), begun, logr.Discard())
-		next.returns.await(ids)
+		next.absences.Await(ids)
 		return next
 	}
 	leader := begin()
