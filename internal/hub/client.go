@@ -39,7 +39,7 @@ type connection struct {
 	endpoint string
 	conn     *grpc.ClientConn
 	calls    federationpb.FederationClient
-	verdict  verdict
+	outcome  outcome
 	clients  int // guarded by Connections.mu
 }
 
@@ -90,16 +90,16 @@ func (c *connection) misunderstood(err error) error {
 }
 
 func dial(endpoint string, own identity, control store.Control) (*connection, error) {
-	c := &connection{identity: own, endpoint: endpoint, verdict: verdict{control: control}}
+	c := &connection{identity: own, endpoint: endpoint, outcome: outcome{control: control}}
 	conn, err := grpc.NewClient("dns:///"+endpoint,
-		grpc.WithTransportCredentials(&witness{TransportCredentials: credentials.NewTLS(own.tls()), verdict: &c.verdict}),
+		grpc.WithTransportCredentials(&witness{TransportCredentials: credentials.NewTLS(own.tls()), outcome: &c.outcome}),
 		grpc.WithPerRPCCredentials(own.token),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: connectTimeout, Backoff: grpcbackoff.Config{
 			BaseDelay: firstPause, Multiplier: 2, Jitter: 0.2, MaxDelay: longestPause,
 		}}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: silence, Timeout: silence / 2, PermitWithoutStream: true}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxState)),
-		grpc.WithContextDialer(c.verdict.dial),
+		grpc.WithContextDialer(c.outcome.dial),
 		grpc.WithDisableServiceConfig(),
 	)
 	if err != nil {

@@ -54,12 +54,12 @@ func TestEveryFieldOfAStateIsSent(t *testing.T) {
 
 // TestClonesOfCredentials count in the same place, and note refusals there.
 func TestClonesOfCredentials(t *testing.T) {
-	d := &door{TransportCredentials: insecure.NewCredentials(), metrics: newMetrics(nil), pace: newPace(&clocktesting.FakePassiveClock{})}
-	if c, is := d.Clone().(*door); !is || c.metrics != d.metrics || c.pace != d.pace {
+	d := &throttledCredentials{TransportCredentials: insecure.NewCredentials(), metrics: newMetrics(nil), limit: newHandshakeLimit(&clocktesting.FakePassiveClock{})}
+	if c, is := d.Clone().(*throttledCredentials); !is || c.metrics != d.metrics || c.limit != d.limit {
 		t.Errorf("the clone of %+v is %+v", d, c)
 	}
-	w := &witness{TransportCredentials: insecure.NewCredentials(), verdict: &verdict{}}
-	if c, is := w.Clone().(*witness); !is || c.verdict != w.verdict {
+	w := &witness{TransportCredentials: insecure.NewCredentials(), outcome: &outcome{}}
+	if c, is := w.Clone().(*witness); !is || c.outcome != w.outcome {
 		t.Errorf("the clone of %+v is %+v", w, c)
 	}
 }

@@ -327,7 +327,7 @@ func TestHandshakesAreCounted(t *testing.T) {
 	p, _ := w.budgets.Budget(budgetID)
 	secret := w.secret(t, "b")
 	var refused int
-	for range paceMost + 5 {
+	for range maxHandshakes + 5 {
 		client, err := new(Connections).Open(w.address, secret)
 		if err != nil {
 			t.Fatal(err)
@@ -344,7 +344,7 @@ func TestHandshakesAreCounted(t *testing.T) {
 	if _, err := w.open(t, w.secret(t, "c")).Apply(t.Context(), budgetID, p, lease("c", 1, 5)); err != nil {
 		t.Errorf("another member: %v", err)
 	}
-	w.clock.Step(paceSpan)
+	w.clock.Step(handshakeSpan)
 	if _, err := w.open(t, secret).Apply(t.Context(), budgetID, p, lease("b", 1, 5)); err != nil {
 		t.Errorf("later: %v", err)
 	}

@@ -81,12 +81,12 @@ func (s *Server) Start(ctx context.Context) error {
 }
 
 func (s *Server) newServer() *grpc.Server {
-	door := &door{
+	members := &throttledCredentials{
 		TransportCredentials: credentials.NewTLS(s.Credentials.serverTLS()),
-		metrics:              s.metrics, pace: newPace(s.Credentials.config.Clock),
+		metrics:              s.metrics, limit: newHandshakeLimit(s.Credentials.config.Clock),
 	}
 	server := grpc.NewServer(
-		grpc.Creds(door),
+		grpc.Creds(members),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxRecvMsgSize(maxCommand),
 		grpc.MaxConcurrentStreams(maxCalls),

@@ -93,7 +93,7 @@ func (c *connection) cure(r Reason) string {
 func (c *connection) away(err error) *store.Failure {
 	s, _ := status.FromError(err)
 	out := &store.Failure{Cause: errors.New(s.Message())}
-	failed := c.verdict.failed.Load()
+	failed := c.outcome.failed.Load()
 	switch {
 	case reasonOf(err) == federationpb.Refusal_REASON_NOT_LEADING:
 		out.Why = "the controller that answers does not lead: let spec.hub.endpoint lead to the Service weir-hub"

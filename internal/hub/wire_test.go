@@ -196,11 +196,11 @@ func TestNothingThatAHubSendsIsShown(t *testing.T) {
 	require("an answer", c.misunderstood(errors.New(sent)), "the same version")
 
 	var failed error = tls.RecordHeaderError{Msg: sent}
-	c.verdict.note(failed)
+	c.outcome.note(failed)
 	require("another protocol", c.typed(status.Error(codes.Unavailable, sent)), "does not speak TLS: let spec.hub.endpoint")
 	failed = errors.New(sent)
-	c.verdict.note(failed)
+	c.outcome.note(failed)
 	require("another handshake", c.typed(status.Error(codes.Unavailable, sent)), "it does not answer as a hub does")
-	c.verdict.note(&tls.CertificateVerificationError{Err: x509.HostnameError{Host: "hub", Certificate: &x509.Certificate{DNSNames: []string{sent}}}})
+	c.outcome.note(&tls.CertificateVerificationError{Err: x509.HostnameError{Host: "hub", Certificate: &x509.Certificate{DNSNames: []string{sent}}}})
 	require("another name", c.typed(status.Error(codes.Unavailable, sent)), "--federation-sans")
 }

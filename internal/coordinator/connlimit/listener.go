@@ -117,7 +117,7 @@ type Conn struct {
 	conn     net.Conn
 	from     netip.Addr
 
-	// door.mu guards the rest.
+	// listener.mu guards the rest.
 	state   State
 	streams [states]int               // that are under way, by the state that they give it
 	place   *Place[netip.Addr, *Conn] // until the first token is reviewed or accepted

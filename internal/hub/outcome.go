@@ -16,9 +16,9 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// A verdict is why the last attempt to connect was refused by either side, as opposed to
+// An outcome is why the last attempt to connect was refused by either side, as opposed to
 // one that failed. gRPC calls both unavailable.
-type verdict struct {
+type outcome struct {
 	control store.Control // of addresses; nil allows all
 
 	last   atomic.Pointer[error]
@@ -30,7 +30,7 @@ type verdict struct {
 func (c *connection) refused() error {
 	leaf := c.certificate.Leaf
 	out := &RefusedError{Endpoint: c.endpoint}
-	last := c.verdict.last.Load()
+	last := c.outcome.last.Load()
 	switch {
 	case last == nil && time.Now().After(leaf.NotAfter), last != nil && alert(*last) == "expired certificate":
 		out.Reason, out.Message = CertificateExpired, expired(c.member(), leaf)
@@ -69,7 +69,7 @@ func alert(err error) string {
 }
 
 // dial connects. When it fails nobody has refused anything.
-func (v *verdict) dial(ctx context.Context, address string) (net.Conn, error) {
+func (v *outcome) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{ControlContext: v.control}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		v.last.Store(nil)
@@ -79,7 +79,7 @@ func (v *verdict) dial(ctx context.Context, address string) (net.Conn, error) {
 }
 
 // note remembers why a handshake failed, and whether that is a refusal.
-func (v *verdict) note(err error) {
+func (v *outcome) note(err error) {
 	v.failed.Store(&err)
 	untrusted := (*tls.CertificateVerificationError)(nil)
 	if errors.As(err, &untrusted) || alert(err) != "" {
@@ -90,7 +90,7 @@ func (v *verdict) note(err error) {
 // A witness sees what becomes of handshakes.
 type witness struct {
 	credentials.TransportCredentials
-	verdict *verdict
+	outcome *outcome
 }
 
 // ClientHandshake implements [credentials.TransportCredentials]. In TLS 1.3 the server
@@ -98,24 +98,24 @@ type witness struct {
 // server of gRPC sends unasked, says that it accepts it. Nothing is sent before, because
 // what it says instead would be lost with a connection that it resets.
 func (w *witness) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	w.verdict.last.Store(nil)
+	w.outcome.last.Store(nil)
 	conn, info, err := w.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
-		w.verdict.note(err)
+		w.outcome.note(err)
 		return nil, nil, err
 	}
 	accepted := &accepted{Conn: conn}
 	if err := accepted.await(ctx); err != nil {
-		w.verdict.note(err)
+		w.outcome.note(err)
 		return nil, nil, errors.Join(err, conn.Close())
 	}
-	w.verdict.failed.Store(nil)
+	w.outcome.failed.Store(nil)
 	return accepted, info, nil
 }
 
 // Clone implements [credentials.TransportCredentials].
 func (w *witness) Clone() credentials.TransportCredentials {
-	return &witness{TransportCredentials: w.TransportCredentials.Clone(), verdict: w.verdict}
+	return &witness{TransportCredentials: w.TransportCredentials.Clone(), outcome: w.outcome}
 }
 
 // An accepted connection has its first byte already.
