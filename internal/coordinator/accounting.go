@@ -13,25 +13,25 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// bookKept is how long the figures of a policy without holders are kept.
-const bookKept = time.Hour
+// accountKept is how long the figures of a policy without holders are kept.
+const accountKept = time.Hour
 
-// books are the audits of all policies.
-type books struct {
+// accounting is the audits of all policies.
+type accounting struct {
 	since time.Time // when every holder is known
-	// heir says that another leader measured before: what it did not hand on is not known.
-	heir bool
+	// hasPredecessor says that another leader measured before: what it did not hand on is not known.
+	hasPredecessor bool
 	// remembered returns what is known of the memory of a store; nil when nothing is.
 	remembered func(of policy.Store) []audit.Unbroken
 
-	mu      sync.Mutex
-	byName  map[types.NamespacedName]*book
-	created map[limitName]struct{} // limits that no earlier leader can have measured
-	sources *sources
+	mu          sync.Mutex
+	byName      map[types.NamespacedName]*account
+	created     map[limitName]struct{} // limits that no earlier leader can have measured
+	boundLimits *boundLimits
 }
 
-// A book is the audit of one policy.
-type book struct {
+// An account is the audit of one policy.
+type account struct {
 	limits  map[string]*audit.Limit
 	store   policy.Store
 	shown   map[string]audit.Verdict // as last reported
@@ -39,14 +39,14 @@ type book struct {
 	idle    time.Time // since when it has no holders
 }
 
-// newBooks returns the audits of a term. Holders come back to a new leader until
+// newAccounting returns the audits of a term. Holders come back to a new leader until
 // since; what is counted of windows before is not all there is.
-func newBooks(since time.Time) *books {
-	return &books{since: since, byName: map[types.NamespacedName]*book{}, created: map[limitName]struct{}{}, sources: newSources()}
+func newAccounting(since time.Time) *accounting {
+	return &accounting{since: since, byName: map[types.NamespacedName]*account{}, created: map[limitName]struct{}{}, boundLimits: newBoundLimits()}
 }
 
 // create notes that a limit was never in force before.
-func (b *books) create(limit store.Scope) {
+func (b *accounting) create(limit store.Scope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.created[limitName{policy: types.NamespacedName{Namespace: limit.Namespace, Name: limit.Policy}, limit: limit.Limit}] = struct{}{}
@@ -54,15 +54,15 @@ func (b *books) create(limit store.Scope) {
 
 // inherits reports whether another leader may have measured the limit. Its sidecars may come
 // back to this one at any time, so that does not depend on when they do.
-func (b *books) inherits(limit limitName) bool {
+func (b *accounting) inherits(limit limitName) bool {
 	_, created := b.created[limit]
-	return b.heir && !created
+	return b.hasPredecessor && !created
 }
 
 // enforce makes h account for what it is served by. Until h has read that, it goes on
 // enforcing the rest of what it enforced before, and nobody counts that rest. When it was
-// served by a part before, nothing that it reported of other policies is in the books.
-func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName, part bool) {
+// served by a part before, nothing that it reported of other policies is accounted for.
+func (b *accounting) enforce(h audit.Holder, c *config, before []types.NamespacedName, part bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
@@ -74,7 +74,7 @@ func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName
 	for name, p := range c.policies {
 		entry := b.byName[name]
 		if entry == nil {
-			entry = &book{
+			entry = &account{
 				limits:  map[string]*audit.Limit{},
 				shown:   map[string]audit.Verdict{},
 				holders: map[audit.Holder]struct{}{},
@@ -82,7 +82,7 @@ func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName
 			b.byName[name] = entry
 		}
 		entry.adopt(p, now, b.since, b.inherits)
-		b.sources.adopt(p, now)
+		b.boundLimits.adopt(p, now)
 		entry.holders[h] = struct{}{}
 		for _, l := range entry.limits {
 			if part && !slices.Contains(before, name) {
@@ -95,7 +95,7 @@ func (b *books) enforce(h audit.Holder, c *config, before []types.NamespacedName
 
 // adopt takes over the limits of a policy; inherits reports whether another leader may have
 // measured one of them under this generation.
-func (b *book) adopt(p *policy.Policy, now, since time.Time, inherits func(limitName) bool) {
+func (b *account) adopt(p *policy.Policy, now, since time.Time, inherits func(limitName) bool) {
 	b.store = p.Store
 	named := make(map[string]struct{}, len(p.Limits))
 	for _, l := range p.Limits {
@@ -158,7 +158,7 @@ func latest(t, u time.Time) time.Time {
 }
 
 // each calls f for every limit of the policy and takes h off its holders.
-func (b *books) each(h audit.Holder, name types.NamespacedName, f func(*audit.Limit)) {
+func (b *accounting) each(h audit.Holder, name types.NamespacedName, f func(*audit.Limit)) {
 	entry := b.byName[name]
 	if entry == nil {
 		return
@@ -173,7 +173,7 @@ func (b *books) each(h audit.Holder, name types.NamespacedName, f func(*audit.Li
 }
 
 // leave takes off a holder that stopped in good order.
-func (b *books) leave(h audit.Holder, policies []types.NamespacedName) {
+func (b *accounting) leave(h audit.Holder, policies []types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, name := range policies {
@@ -182,7 +182,7 @@ func (b *books) leave(h audit.Holder, policies []types.NamespacedName) {
 }
 
 // lose takes off a holder that vanished.
-func (b *books) lose(h audit.Holder, policies []types.NamespacedName) {
+func (b *accounting) lose(h audit.Holder, policies []types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
@@ -192,7 +192,7 @@ func (b *books) lose(h audit.Holder, policies []types.NamespacedName) {
 }
 
 // bury takes it that the processes of pods that are gone do not live on.
-func (b *books) bury(name types.NamespacedName, podUIDs []string) {
+func (b *accounting) bury(name types.NamespacedName, podUIDs []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	entry := b.byName[name]
@@ -210,7 +210,7 @@ func (b *books) bury(name types.NamespacedName, podUIDs []string) {
 // report enters a part of what a holder counted of the policies it enforces, and adds the
 // limits to those in the parts before. When no more parts come, the holder has nothing to
 // report of a limit that is in none.
-func (b *books) report(h audit.Holder, policies []types.NamespacedName, reports map[limitName]audit.Report, spoken map[limitName]struct{}, more bool) {
+func (b *accounting) report(h audit.Holder, policies []types.NamespacedName, reports map[limitName]audit.Report, spoken map[limitName]struct{}, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
@@ -235,7 +235,7 @@ func (b *books) report(h audit.Holder, policies []types.NamespacedName, reports 
 
 // doubt marks what the limits admitted until now as unknown: some of what a holder counted
 // of them could not be read.
-func (b *books) doubt(limits []limitName) {
+func (b *accounting) doubt(limits []limitName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
@@ -247,7 +247,7 @@ func (b *books) doubt(limits []limitName) {
 }
 
 // reply enters a holder's answer to a query.
-func (b *books) reply(h audit.Holder, q question, keys []audit.KeyCount, unknown bool) {
+func (b *accounting) reply(h audit.Holder, q question, keys []audit.KeyCount, unknown bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if entry := b.byName[q.limit.policy]; entry != nil && entry.limits[q.limit.limit] != nil {
@@ -269,18 +269,18 @@ type inquiry struct {
 
 // advance measures what can be measured. It returns the queries to send, and the policies
 // with a changed verdict.
-func (b *books) advance(now time.Time) (ask []inquiry, changed []types.NamespacedName) {
+func (b *accounting) advance(now time.Time) (ask []inquiry, changed []types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.sources.sweep(now)
+	b.boundLimits.sweep(now)
 	for name, entry := range b.byName {
 		var unbroken []audit.Unbroken
 		if b.remembered != nil {
 			unbroken = b.remembered(entry.store)
 		}
-		if len(entry.holders) == 0 && now.Sub(entry.idle) > bookKept {
+		if len(entry.holders) == 0 && now.Sub(entry.idle) > accountKept {
 			delete(b.byName, name)
-			b.sources.forget(name)
+			b.boundLimits.forget(name)
 			continue
 		}
 		for limit, l := range entry.limits {
@@ -299,7 +299,7 @@ func (b *books) advance(now time.Time) (ask []inquiry, changed []types.Namespace
 }
 
 // figures returns those of each limit of the policy.
-func (b *books) figures(name types.NamespacedName) map[string]audit.Figures {
+func (b *accounting) figures(name types.NamespacedName) map[string]audit.Figures {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	entry := b.byName[name]

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// TestBooksAllowForLossesOfMemory has a sidecar admit twice the limit of a window in which
+// TestAccountingAllowsForLossesOfMemory has a sidecar admit twice the limit of a window in which
 // the store lost its memory once.
-func TestBooksAllowForLossesOfMemory(t *testing.T) {
+func TestAccountingAllowsForLossesOfMemory(t *testing.T) {
 	redis := policy.Store{Type: policy.RedisStore, Address: "redis:6379"}
 	resume := limiter.Retention{Durable: true, Resume: true}
 	for name, tc := range map[string]struct {
@@ -33,7 +33,7 @@ func TestBooksAllowForLossesOfMemory(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := limited("shop", 1, 10, limiter.Second)
 				p.Store, p.Limits[0].Retention, p.Limits[0].Budget = tc.store, tc.kept, tc.budget
-				b := newBooks(time.Now().Add(-time.Hour))
+				b := newAccounting(time.Now().Add(-time.Hour))
 				began := time.Now()
 				b.remembered = func(of policy.Store) []audit.Unbroken {
 					if of != tc.store {

@@ -21,16 +21,16 @@ func (t *term) audit(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			ask, changed := t.books.advance(now)
+			ask, changed := t.accounting.advance(now)
 			for _, q := range ask {
 				asked++
 				t.ask(asked, q)
 			}
 			t.notices.add(changed...)
-			t.poolNotices.add(t.poolBooks.advance(now)...)
+			t.poolNotices.add(t.poolAccounting.advance(now)...)
 			t.counters.sweep(t.clock.Now())
 			sharing = t.showSharing(sharing)
-			t.draws.sweep(t.clock.Now())
+			t.bindings.sweep(t.clock.Now())
 			t.forgetRejected(now)
 			t.metrics.audit.Observe(time.Since(now).Seconds())
 		}
@@ -100,7 +100,7 @@ func (t *term) replied(ctx context.Context, s *session, r *fleetpb.AuditReply) {
 		return
 	}
 	keys, err := keysFrom(r.GetKeys())
-	t.books.reply(s.holder(), q, keys, r.GetUnknown() || err != nil)
+	t.accounting.reply(s.holder(), q, keys, r.GetUnknown() || err != nil)
 	if err != nil {
 		wrong := rejection{kind: replyRow, of: q.limit, err: shortened(err.Error(), maxErrorText) + cure}
 		t.reject(s, wrong)

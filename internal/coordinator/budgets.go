@@ -56,14 +56,14 @@ func (noBudgets) Observe(string, string) budget.Observation { return budget.Obse
 // grant for it: the term's store and a budget. Neither knows what the other granted. So that
 // no window admits twice, the store is asked first in either scope, and says which contract
 // is in force. For a limit that draws from a budget it is asked with parameters of their
-// own, the mark: windows as long as the budget's, and a limit that never matters. To the
+// own, the sentinel: windows as long as the budget's, and a limit that never matters. To the
 // store, an edit of the scope is then the same as an edit of rates:
 //
-//	the store has        the limit draws from      in force
-//	nothing              a budget                  the budget
-//	windows of the store a budget                  the store's windows until the last of them ends
-//	the mark's windows   a budget                  the budget
-//	the mark's windows   the store                 the budget it drew from until the mark's window
+//	the store has           the limit draws from   in force
+//	nothing                 a budget               the budget
+//	windows of the store    a budget               the store's windows until the last of them ends
+//	the sentinel's windows  a budget               the budget
+//	the sentinel's windows  the store              the budget it drew from until the sentinel's window
 //	                                               ends; nothing when that is not known
 //
 // The windows of a budget are those of its coordinator's clock, which may differ from the
@@ -73,34 +73,34 @@ func (noBudgets) Observe(string, string) budget.Observation { return budget.Obse
 // seen to draw. The store grants nothing of windows that began before the last one drawn
 // from ended. A new leader does not know the latter.
 //
-// The mark is in the ledger that a leader hands over. A crash that loses it loses the
+// The sentinel is in the ledger that a leader hands over. A crash that loses it loses the
 // store's windows as well, which then grant nothing; a limit that draws from a budget goes
 // on, for its budget forgets nothing.
 
-// markOffset sets the mark's windows apart from any that a policy can name. They end just
-// before the store's, so that no window of the store begins while the mark is in force.
-const markOffset limiter.Micros = 1
+// sentinelOffset sets the sentinel's windows apart from any that a policy can name. They end just
+// before the store's, so that no window of the store begins while the sentinel is in force.
+const sentinelOffset limiter.Micros = 1
 
-// mark returns the parameters that the store is asked with when the limit draws from a
+// sentinel returns the parameters that the store is asked with when the limit draws from a
 // budget.
-func mark(p limiter.Params) limiter.Params {
+func sentinel(p limiter.Params) limiter.Params {
 	return limiter.Params{
-		Rates: []limiter.Rate{{Limit: limiter.MaxLimit, Window: p.Rates[0].Window, Offset: markOffset}},
+		Rates: []limiter.Rate{{Limit: limiter.MaxLimit, Window: p.Rates[0].Window, Offset: sentinelOffset}},
 		Since: p.Since, Generation: p.Generation,
 	}
 }
 
-// marked returns the window of the mark that is in force, and false when another
+// sentinelWindow returns the window of the sentinel that is in force, and false when another
 // contract is.
-func marked(w limiter.Windows) (limiter.OpenWindow, bool) {
-	return w.Open[0], w.N == 1 && w.Open[0].Offset == markOffset && w.Open[0].Limit == limiter.MaxLimit
+func sentinelWindow(w limiter.Windows) (limiter.OpenWindow, bool) {
+	return w.Open[0], w.N == 1 && w.Open[0].Offset == sentinelOffset && w.Open[0].Limit == limiter.MaxLimit
 }
 
 // decide has the command decided by the contract in force.
 func (t *term) decide(ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	asked := p
 	if l.budget != nil {
-		asked = mark(p)
+		asked = sentinel(p)
 	}
 	res, err := t.store.Apply(ctx, key, asked, c)
 	if err != nil {
@@ -110,17 +110,17 @@ func (t *term) decide(ctx context.Context, l *published, key store.Key, p limite
 		c.Floor = 0
 		return t.giveBack(ctx, l, key, p, c, res)
 	}
-	open, isMark := marked(res.Windows)
+	open, isSentinel := sentinelWindow(res.Windows)
 	switch {
 	case res.Reason == limiter.StaleGeneration || res.Reason == limiter.ClockBehind:
 		return res, nil
-	case !isMark:
-		if last, ok := t.draws.last(key.Scope); ok && beginBefore(res.Windows, last.until) {
+	case !isSentinel:
+		if last, ok := t.bindings.last(key.Scope); ok && beginBefore(res.Windows, last.until) {
 			return refuse(c, res, last.until, func(back limiter.Command) (limiter.Result, error) {
 				return t.store.Apply(ctx, key, asked, back)
 			})
 		}
-		t.draws.end(key.Scope)
+		t.bindings.end(key.Scope)
 		return res, nil
 	case res.Reason == limiter.Amnesia && open.Start() < p.Since:
 		return res, nil // another store may have granted of this window
@@ -129,15 +129,15 @@ func (t *term) decide(ctx context.Context, l *published, key store.Key, p limite
 	return t.draw(ctx, l, key, p, c, open, res.Now)
 }
 
-// draw asks the budget that the limit draws from or, until the mark's window ends, drew
+// draw asks the budget that the limit draws from or, until the sentinel's window ends, drew
 // from.
 func (t *term) draw(
 	ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command, open limiter.OpenWindow, now limiter.Instant,
 ) (limiter.Result, error) {
-	from := drawn{scope: key.Scope, since: open.Start().Add(markOffset)}
+	from := binding{scope: key.Scope, since: open.Start().Add(sentinelOffset)}
 	if l.budget != nil {
 		from.budget, from.rate, from.fairness = *l.budget, p.Rates[0], p.Fairness
-	} else if last, ok := t.draws.last(key.Scope); ok {
+	} else if last, ok := t.bindings.last(key.Scope); ok {
 		from = last
 	} else {
 		return limiter.Result{Reason: limiter.Exhausted, RetryAfter: open.End().Sub(now), Now: now}, nil
@@ -148,8 +148,8 @@ func (t *term) draw(
 	}
 	drew := res.Windows.Open[0]
 	if c.Op == limiter.Take {
-		from = t.draws.note(from, drew, open.End())
-	} else if last, ok := t.draws.last(key.Scope); ok && last.budget == from.budget {
+		from = t.bindings.note(from, drew, open.End())
+	} else if last, ok := t.bindings.last(key.Scope); ok && last.budget == from.budget {
 		from = last
 	}
 	if drew.Start() >= from.since {
@@ -183,7 +183,7 @@ func refuse(c limiter.Command, res limiter.Result, until limiter.Instant, giveBa
 func (t *term) giveBack(
 	ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command, res limiter.Result,
 ) (limiter.Result, error) {
-	from, ok := t.draws.last(key.Scope)
+	from, ok := t.bindings.last(key.Scope)
 	if res.Reason != limiter.Forfeited || !ok || l.budget != nil && *l.budget != from.budget ||
 		c.Windows.Open[0].Index <= from.first || c.Windows.Open[0].Start() < from.since {
 		return res, nil
@@ -191,8 +191,8 @@ func (t *term) giveBack(
 	return t.budgets.Apply(ctx, key.Scope.Namespace, from.budget, key, from.params(p), c)
 }
 
-// A drawn is a limit that draws from a budget.
-type drawn struct {
+// A binding is that of a limit to the budget that it draws from.
+type binding struct {
 	scope    store.Scope
 	budget   policy.BudgetRef
 	rate     limiter.Rate
@@ -200,25 +200,25 @@ type drawn struct {
 	first    int64           // window of the budget in which it began to
 	since    limiter.Instant // windows of the budget that began before may have numbers that the store served
 	until    limiter.Instant // end of the last window drawn from, by the budget's clock
-	ends     limiter.Instant // of the mark's window in which it did last
+	ends     limiter.Instant // of the sentinel's window in which it did last
 }
 
 // params returns what the budget hands on by.
-func (d *drawn) params(p limiter.Params) limiter.Params {
+func (d *binding) params(p limiter.Params) limiter.Params {
 	return limiter.Params{Rates: []limiter.Rate{d.rate}, Fairness: d.fairness, Generation: p.Generation}
 }
 
-// draws are the limits that drew from budgets in this term.
-type draws struct {
+// bindings are those of the limits that drew from budgets in this term.
+type bindings struct {
 	mu      sync.RWMutex
-	byScope map[store.Scope]drawn
+	byScope map[store.Scope]binding
 }
 
-func newDraws() *draws { return &draws{byScope: map[store.Scope]drawn{}} }
+func newBindings() *bindings { return &bindings{byScope: map[store.Scope]binding{}} }
 
 // last returns which budget the limit drew from last, and false when it drew from none
 // lately.
-func (d *draws) last(scope store.Scope) (drawn, bool) {
+func (d *bindings) last(scope store.Scope) (binding, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	last, ok := d.byScope[scope]
@@ -226,13 +226,13 @@ func (d *draws) last(scope store.Scope) (drawn, bool) {
 }
 
 // may reports whether a lease of the limit may have to ask a budget.
-func (d *draws) may(l *published) bool {
+func (d *bindings) may(l *published) bool {
 	_, drew := d.last(l.scope)
 	return l.budget != nil || drew
 }
 
 // end enters that the store grants for the limit.
-func (d *draws) end(scope store.Scope) {
+func (d *bindings) end(scope store.Scope) {
 	if _, drew := d.last(scope); drew { // of most limits never
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -241,8 +241,8 @@ func (d *draws) end(scope store.Scope) {
 }
 
 // note enters that a limit drew from that window of a budget, and returns what is known
-// then; the mark's window ends then.
-func (d *draws) note(from drawn, open limiter.OpenWindow, ends limiter.Instant) drawn {
+// then; the sentinel's window ends then.
+func (d *bindings) note(from binding, open limiter.OpenWindow, ends limiter.Instant) binding {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	last, ok := d.byScope[from.scope]
@@ -256,7 +256,7 @@ func (d *draws) note(from drawn, open limiter.OpenWindow, ends limiter.Instant) 
 
 // sweep forgets limits that drew in no window that is open or in the one before, of
 // which a return may be under way.
-func (d *draws) sweep(now limiter.Instant) {
+func (d *bindings) sweep(now limiter.Instant) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for scope, from := range d.byScope {
@@ -266,42 +266,42 @@ func (d *draws) sweep(now limiter.Instant) {
 	}
 }
 
-// sources map limits to the budgets that they draw from. The count of a budget is the sum
+// boundLimits map limits to the budgets that they draw from. The count of a budget is the sum
 // over all its limits.
-type sources struct {
-	byPolicy map[types.NamespacedName]map[string]source // by name of the limit
+type boundLimits struct {
+	byPolicy map[types.NamespacedName]map[string]boundLimit // by name of the limit
 	byBudget map[string]map[limitName]struct{}
 	// ceased is when a limit last ceased to draw from a budget: some counts of windows that
 	// may have begun before are no longer available.
 	ceased map[string]time.Time
 }
 
-// A source is a budget that a limit draws from, and since when.
-type source struct {
+// A boundLimit is the budget that a limit draws from, and since when.
+type boundLimit struct {
 	budget string
 	since  time.Time
 }
 
-func newSources() *sources {
-	return &sources{
-		byPolicy: map[types.NamespacedName]map[string]source{},
+func newBoundLimits() *boundLimits {
+	return &boundLimits{
+		byPolicy: map[types.NamespacedName]map[string]boundLimit{},
 		byBudget: map[string]map[limitName]struct{}{},
 		ceased:   map[string]time.Time{},
 	}
 }
 
 // adopt takes over which of the policy's limits draw from budgets.
-func (s *sources) adopt(p *policy.Policy, now time.Time) {
+func (s *boundLimits) adopt(p *policy.Policy, now time.Time) {
 	name := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	before := s.byPolicy[name]
-	next := map[string]source{}
+	next := map[string]boundLimit{}
 	for _, l := range p.Limits {
 		if l.Budget == nil {
 			continue
 		}
 		from, same := before[l.Name]
 		if !same || from.budget != l.Budget.ID {
-			from = source{budget: l.Budget.ID, since: now}
+			from = boundLimit{budget: l.Budget.ID, since: now}
 			s.link(from.budget, limitName{policy: name, limit: l.Name})
 		}
 		next[l.Name] = from
@@ -318,28 +318,28 @@ func (s *sources) adopt(p *policy.Policy, now time.Time) {
 }
 
 // forget drops a policy that nobody enforced for long.
-func (s *sources) forget(name types.NamespacedName) {
+func (s *boundLimits) forget(name types.NamespacedName) {
 	for limit, from := range s.byPolicy[name] {
 		s.unlink(from.budget, limitName{policy: name, limit: limit})
 	}
 	delete(s.byPolicy, name)
 }
 
-func (s *sources) link(id string, l limitName) {
+func (s *boundLimits) link(id string, l limitName) {
 	if s.byBudget[id] == nil {
 		s.byBudget[id] = map[limitName]struct{}{}
 	}
 	s.byBudget[id][l] = struct{}{}
 }
 
-func (s *sources) unlink(id string, l limitName) {
+func (s *boundLimits) unlink(id string, l limitName) {
 	if delete(s.byBudget[id], l); len(s.byBudget[id]) == 0 {
 		delete(s.byBudget, id)
 	}
 }
 
 // sweep forgets what no window looks back on.
-func (s *sources) sweep(now time.Time) {
+func (s *boundLimits) sweep(now time.Time) {
 	for id, at := range s.ceased {
 		if now.Sub(at) > 2*time.Duration(limiter.MaxWindow)*time.Microsecond {
 			delete(s.ceased, id)
@@ -348,13 +348,13 @@ func (s *sources) sweep(now time.Time) {
 }
 
 // usage implements Usage.
-func (b *books) usage(id string, w limiter.OpenWindow, before, over time.Time) ledger.Usage {
+func (b *accounting) usage(id string, w limiter.OpenWindow, before, over time.Time) ledger.Usage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	began := before.Add(-time.Duration(w.Window) * time.Microsecond) // at the earliest
-	out := ledger.Usage{Index: w.Index, Complete: began.After(b.since) && began.After(b.sources.ceased[id])}
-	for name := range b.sources.byBudget[id] {
-		counted := b.byName[name.policy].limits[name.limit].Usage(w, before, over, b.sources.byPolicy[name.policy][name.limit].since)
+	out := ledger.Usage{Index: w.Index, Complete: began.After(b.since) && began.After(b.boundLimits.ceased[id])}
+	for name := range b.boundLimits.byBudget[id] {
+		counted := b.byName[name.policy].limits[name.limit].Usage(w, before, over, b.boundLimits.byPolicy[name.policy][name.limit].since)
 		out.Admitted += counted.Admitted
 		out.Refused += counted.Refused
 		out.Complete = out.Complete && counted.Complete

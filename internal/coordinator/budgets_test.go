@@ -88,18 +88,18 @@ func federated(p policy.Policy, id string) policy.Policy {
 	return p
 }
 
-// TestALimitIsKnownToDrawUntilTheMarksWindowIsOver, and the one after it, in which units may
+// TestALimitIsKnownToDrawUntilTheSentinelsWindowIsOver, and the one after it, in which units may
 // come back.
-func TestALimitIsKnownToDrawUntilTheMarksWindowIsOver(t *testing.T) {
+func TestALimitIsKnownToDrawUntilTheSentinelsWindowIsOver(t *testing.T) {
 	scope, rate := store.Scope{Limit: "l"}, limiter.Rate{Limit: 10, Window: limiter.Second}
-	d, open := newDraws(), rate.WindowAt(0)
+	d, open := newBindings(), rate.WindowAt(0)
 	ends := open.End().Add(5 * limiter.Second)
-	d.note(drawn{scope: scope, rate: rate}, open, ends)
+	d.note(binding{scope: scope, rate: rate}, open, ends)
 	for now, want := range map[limiter.Instant]bool{ends.Add(limiter.Second) - 1: true, ends.Add(limiter.Second): false} {
-		d := &draws{byScope: maps.Clone(d.byScope)}
+		d := &bindings{byScope: maps.Clone(d.byScope)}
 		d.sweep(now)
 		if _, known := d.last(scope); known != want {
-			t.Errorf("%d after the mark's window: known %t, want %t", now-ends, known, want)
+			t.Errorf("%d after the sentinel's window: known %t, want %t", now-ends, known, want)
 		}
 	}
 }
@@ -273,14 +273,14 @@ func TestNoWindowCountsTwiceAfterAnEditOfTheScope(t *testing.T) {
 					if granted < 3 {
 						t.Errorf("%d of 6 seconds granted anything", granted)
 					}
-					books := newBooks(time.Now().Add(-time.Minute))
+					accounting := newAccounting(time.Now().Add(-time.Minute))
 					h := audit.Holder{PodUID: "web-0-uid", Nonce: "1"}
 					config, err := newConfig(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{after}}, nil)
 					if err != nil {
 						t.Fatal(err)
 					}
-					books.enforce(h, config, nil, false)
-					l := books.byName[types.NamespacedName{Namespace: "shop", Name: "checkout"}].limits["all"]
+					accounting.enforce(h, config, nil, false)
+					l := accounting.byName[types.NamespacedName{Namespace: "shop", Name: "checkout"}].limits["all"]
 					for i := range 6 {
 						now := time.Now().Add(time.Duration(i) * time.Second)
 						var rows []audit.Row
@@ -351,7 +351,7 @@ func TestTheBudgetServesUntilItsWindowEnds(t *testing.T) {
 	})
 }
 
-// TestANewLeaderDoesNotGrantWhatABudgetDid: the mark is handed over, but not which budget it
+// TestANewLeaderDoesNotGrantWhatABudgetDid: the sentinel is handed over, but not which budget it
 // is for.
 func TestANewLeaderDoesNotGrantWhatABudgetDid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -549,9 +549,9 @@ func TestWhatIsRefusedGoesBack(t *testing.T) {
 	}
 }
 
-func TestTheMarkIsAsOldAsTheLimit(t *testing.T) {
+func TestTheSentinelIsAsOldAsTheLimit(t *testing.T) {
 	p := limiter.Params{Rates: []limiter.Rate{{Limit: 5, Window: limiter.Second}}, Since: 7, Generation: 8}
-	if got := mark(p); got.Since != 7 || got.Generation != 8 || got.Rates[0].Window != limiter.Second {
-		t.Errorf("the mark is %+v", got)
+	if got := sentinel(p); got.Since != 7 || got.Generation != 8 || got.Rates[0].Window != limiter.Second {
+		t.Errorf("the sentinel is %+v", got)
 	}
 }

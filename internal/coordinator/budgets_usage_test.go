@@ -13,11 +13,11 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// A ledgerBook is books of a term that began long ago, and holders that report every
+// A ledgerFixture is the accounting of a term that began long ago, and holders that report every
 // second.
-type ledgerBook struct {
-	t     *testing.T
-	books *books
+type ledgerFixture struct {
+	t          *testing.T
+	accounting *accounting
 }
 
 const (
@@ -28,14 +28,14 @@ const (
 // holder returns the process of that name.
 func holderOf(name string) audit.Holder { return audit.Holder{PodUID: name, Nonce: "1"} }
 
-func (b *ledgerBook) publish(policies ...policy.Policy) {
+func (b *ledgerFixture) publish(policies ...policy.Policy) {
 	b.t.Helper()
 	c, err := newConfig(policy.Snapshot{Cluster: "test", Policies: policies}, nil)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	for _, name := range []string{web, api} {
-		b.books.enforce(holderOf(name), c, nil, false)
+		b.accounting.enforce(holderOf(name), c, nil, false)
 	}
 }
 
@@ -65,7 +65,7 @@ func federatedOf(name string, budgets map[string]string) policy.Policy {
 
 // TestSourcesOfABudget follows which limits draw from it.
 func TestSourcesOfABudget(t *testing.T) {
-	s, begun := newSources(), time.Unix(1000, 0)
+	s, begun := newBoundLimits(), time.Unix(1000, 0)
 	at := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
 	p := federatedOf("checkout", map[string]string{"a": "x", "b": "x", "c": "y", "d": ""})
 	s.adopt(&p, at(0))
@@ -101,14 +101,14 @@ func TestUsageIsTheSumOverAllLimits(t *testing.T) {
 	second := federatedOf("search", map[string]string{"a": "x"})
 	window := limiter.OpenWindow{Rate: limiter.Rate{Limit: 10, Window: limiter.Second}, Index: 100}
 	tests := map[string]struct {
-		during func(b *ledgerBook) // before the reports
+		during func(b *ledgerFixture) // before the reports
 		silent string              // a holder that reports nothing any more
 		want   ledger.Usage
 	}{
 		"all reported":                {want: ledger.Usage{Index: 100, Admitted: 2 * (1 + 2 + 8), Refused: 6, Complete: true}},
 		"one holder has not reported": {silent: api, want: ledger.Usage{Index: 100, Admitted: 1 + 2 + 8, Refused: 3}},
 		"one ceased to draw from it": {
-			during: func(b *ledgerBook) {
+			during: func(b *ledgerFixture) {
 				p := federatedOf("checkout", map[string]string{"a": "x", "c": "y", "d": ""})
 				p.Generation = 2
 				b.publish(p, second)
@@ -116,7 +116,7 @@ func TestUsageIsTheSumOverAllLimits(t *testing.T) {
 			want: ledger.Usage{Index: 100, Admitted: 2 * (1 + 8), Refused: 4},
 		},
 		"one draws from it since": {
-			during: func(b *ledgerBook) {
+			during: func(b *ledgerFixture) {
 				p := federatedOf("checkout", map[string]string{"a": "x", "b": "x", "c": "y", "d": "x"})
 				p.Generation = 2
 				b.publish(p, second)
@@ -127,7 +127,7 @@ func TestUsageIsTheSumOverAllLimits(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := &ledgerBook{t: t, books: newBooks(time.Now())}
+				b := &ledgerFixture{t: t, accounting: newAccounting(time.Now())}
 				b.publish(first, second)
 				counts := map[limitName]audit.Report{}
 				for limit, n := range map[string]int64{"a": 1, "b": 2, "c": 4, "d": 16} {
@@ -138,10 +138,10 @@ func TestUsageIsTheSumOverAllLimits(t *testing.T) {
 				reportAll := func(reports map[limitName]audit.Report) {
 					for _, h := range []string{web, api} {
 						if h != tc.silent || reports == nil {
-							b.books.report(holderOf(h), all, reports, map[limitName]struct{}{}, false)
+							b.accounting.report(holderOf(h), all, reports, map[limitName]struct{}{}, false)
 						}
 					}
-					b.books.advance(time.Now())
+					b.accounting.advance(time.Now())
 					time.Sleep(time.Second)
 				}
 				for range 10 {
@@ -156,10 +156,10 @@ func TestUsageIsTheSumOverAllLimits(t *testing.T) {
 				for range 4 {
 					reportAll(map[limitName]audit.Report{})
 				}
-				if got := b.books.usage("x", window, before, over); got != tc.want {
+				if got := b.accounting.usage("x", window, before, over); got != tc.want {
 					t.Errorf("got %+v, want %+v", got, tc.want)
 				}
-				if got := b.books.usage("nobody's", window, before, over); got != (ledger.Usage{Index: 100, Complete: true}) {
+				if got := b.accounting.usage("nobody's", window, before, over); got != (ledger.Usage{Index: 100, Complete: true}) {
 					t.Errorf("of a budget that no limit draws from: %+v", got)
 				}
 			})
@@ -170,14 +170,14 @@ func TestUsageIsTheSumOverAllLimits(t *testing.T) {
 // TestAWindowThatNobodyNamedIsKnownToBeEmptyOnceAllReported, and not before.
 func TestAWindowThatNobodyNamedIsKnownToBeEmptyOnceAllReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &ledgerBook{t: t, books: newBooks(time.Now())}
+		b := &ledgerFixture{t: t, accounting: newAccounting(time.Now())}
 		b.publish(federatedOf("checkout", map[string]string{"a": "x"}))
 		all := policyNames("checkout")
 		window := limiter.OpenWindow{Rate: limiter.Rate{Limit: 10, Window: limiter.Second}, Index: 100}
 		silence := func(seconds int, holders ...string) {
 			for range seconds {
 				for _, h := range holders {
-					b.books.report(holderOf(h), all, nil, nil, false)
+					b.accounting.report(holderOf(h), all, nil, nil, false)
 				}
 				time.Sleep(time.Second)
 			}
@@ -190,12 +190,12 @@ func TestAWindowThatNobodyNamedIsKnownToBeEmptyOnceAllReported(t *testing.T) {
 			want    bool
 		}{{1, []string{web, api}, false}, {4, []string{web}, false}, {1, []string{api}, false}, {1, []string{api}, true}} {
 			silence(step.seconds, step.holders...)
-			if got := b.books.usage("x", window, before, over); got.Complete != step.want || got.Admitted != 0 {
+			if got := b.accounting.usage("x", window, before, over); got.Complete != step.want || got.Admitted != 0 {
 				t.Errorf("after %d seconds of %v: %+v, want complete %t", step.seconds, step.holders, got, step.want)
 			}
 		}
-		b.books.lose(holderOf(api), all)
-		if got := b.books.usage("x", window, time.Now(), time.Now()); got.Complete {
+		b.accounting.lose(holderOf(api), all)
+		if got := b.accounting.usage("x", window, time.Now(), time.Now()); got.Complete {
 			t.Errorf("though a holder vanished: %+v", got)
 		}
 	})

@@ -22,7 +22,7 @@ var overflowHash = store.HashValue(store.Overflow)
 type counters struct {
 	mu      sync.Mutex
 	byScope map[store.Scope]*hashes
-	room    room
+	quota   keyQuota
 }
 
 // hashes are the values of a limit that have counters of their own. Time is cut into
@@ -43,10 +43,10 @@ type hashes struct {
 }
 
 // newCounters returns the counters of a term whose store holds them, most for all limits.
-func newCounters(in held, most int) *counters {
+func newCounters(in heldCounters, most int) *counters {
 	return &counters{
 		byScope: map[store.Scope]*hashes{},
-		room:    room{most: most, held: in, takenBy: map[string]int{}},
+		quota:   keyQuota{most: most, held: in, takenBy: map[string]int{}},
 	}
 }
 
@@ -60,11 +60,11 @@ func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars f
 	defer c.mu.Unlock()
 	h := c.hashesOf(l, now)
 	size := h.size()
-	defer func() { c.room.take(l.scope.Namespace, h.size()-size) }()
+	defer func() { c.quota.take(l.scope.Namespace, h.size()-size) }()
 	h.advance(l.span, now)
 	_, known := h.now[hash]
 	_, knew := h.before[hash]
-	knew = knew || h.inherited && c.room.held.Counts(store.Key{Scope: l.scope, Hash: hash}, now)
+	knew = knew || h.inherited && c.quota.held.Counts(store.Key{Scope: l.scope, Hash: hash}, now)
 	switch {
 	case cmd.Op == limiter.Return:
 		if h.fullBefore && grantedBefore(cmd, h.begins) {
@@ -73,7 +73,7 @@ func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars f
 		return hash, known || knew || !h.full
 	case known:
 		return hash, true
-	case !knew && (h.full || !h.hasPlace(l.most, sidecars) || !c.room.has(store.Key{Scope: l.scope, Hash: hash})):
+	case !knew && (h.full || !h.hasPlace(l.most, sidecars) || !c.quota.has(store.Key{Scope: l.scope, Hash: hash})):
 		h.full = h.full || cmd.Op == limiter.Take
 		return overflowHash, true
 	case cmd.Op == limiter.Take:
@@ -90,7 +90,7 @@ func (c *counters) hashesOf(l *published, now limiter.Instant) *hashes {
 		h = &hashes{}
 		c.byScope[l.scope] = h
 		h.advance(l.span, now)
-		h.full = c.room.held.Counts(store.Key{Scope: l.scope, Hash: overflowHash}, now)
+		h.full = c.quota.held.Counts(store.Key{Scope: l.scope, Hash: overflowHash}, now)
 		h.inherited, h.fullBefore = h.full, h.full
 	}
 	return h
@@ -142,7 +142,7 @@ func (c *counters) sweep(now limiter.Instant) {
 	defer c.mu.Unlock()
 	for scope, h := range c.byScope {
 		if now >= h.gone {
-			c.room.take(scope.Namespace, -h.size())
+			c.quota.take(scope.Namespace, -h.size())
 			delete(c.byScope, scope)
 		}
 	}
@@ -189,24 +189,24 @@ func keysIn(heap int64) int {
 	return int(heap / keyBytes)
 }
 
-// A room bounds how many values of all limits have counters of their own, since all
+// A keyQuota bounds how many values of all limits have counters of their own, since all
 // share one memory.
-type room struct {
+type keyQuota struct {
 	most    int
-	held    held
+	held    heldCounters
 	taken   int
 	takenBy map[string]int // by namespace
 }
 
-// held are the counters in memory, among them what the leader before handed over.
-type held interface {
+// heldCounters are the counters in memory, among them what the leader before handed over.
+type heldCounters interface {
 	Len() int
 	Has(key store.Key) bool
 	Counts(key store.Key, now limiter.Instant) bool
 }
 
 // take enters that a namespace takes n places more, or, when n is negative, fewer.
-func (r *room) take(namespace string, n int) {
+func (r *keyQuota) take(namespace string, n int) {
 	r.taken += n
 	if r.takenBy[namespace] += n; r.takenBy[namespace] == 0 {
 		delete(r.takenBy, namespace)
@@ -217,6 +217,6 @@ func (r *room) take(namespace string, n int) {
 // less than what is left. So one alone takes half, and there is always some left for the
 // next (dynamic thresholds; Choudhury and Hahne, IEEE/ACM Transactions on Networking, 1998).
 // A counter that is held needs none: what it granted counts there only.
-func (r *room) has(key store.Key) bool {
+func (r *keyQuota) has(key store.Key) bool {
 	return r.held.Has(key) || r.takenBy[key.Scope.Namespace] < r.most-max(r.taken, r.held.Len())
 }

@@ -179,12 +179,12 @@ func TestReturnsGoWhereTheyCameFrom(t *testing.T) {
 // TestReturnsAfterAChangeOfLeader go where they came from, where that is known.
 func TestReturnsAfterAChangeOfLeader(t *testing.T) {
 	l := daily(2)
-	for held, want := range map[string]bool{overflowHash: false, store.HashValue("a"): true} {
-		c := newCounters(keysHeld{{Scope: l.scope, Hash: held}: midnight.Add(limiter.Day)}, usualKeys)
+	for hash, want := range map[string]bool{overflowHash: false, store.HashValue("a"): true} {
+		c := newCounters(keysHeld{{Scope: l.scope, Hash: hash}: midnight.Add(limiter.Day)}, usualKeys)
 		cmd := limiter.Command{Op: limiter.Return, Want: 1, Windows: limiter.Windows{N: 1}}
 		cmd.Windows.Open[0] = l.span.WindowAt(midnight - 1)
 		if _, ok := c.of(l, store.HashValue("a"), cmd, oneSidecar, midnight); ok != want {
-			t.Errorf("counter %q counts: what was granted in the window before goes back: %t, want %t", held, ok, want)
+			t.Errorf("counter %q counts: what was granted in the window before goes back: %t, want %t", hash, ok, want)
 		}
 	}
 }
@@ -333,12 +333,12 @@ func TestTheRoomIsGivenBack(t *testing.T) {
 		for _, h := range c.byScope {
 			total += h.size()
 		}
-		if c.room.taken != total || total > 200 {
-			t.Fatalf("%d counters are counted as %d, at most 200 should be", total, c.room.taken)
+		if c.quota.taken != total || total > 200 {
+			t.Fatalf("%d counters are counted as %d, at most 200 should be", total, c.quota.taken)
 		}
 	}
-	if c.sweep(now.Add(3 * limiter.Day)); c.room.taken != 0 || len(c.room.takenBy) != 0 {
-		t.Errorf("%d places are taken by nobody: %v", c.room.taken, c.room.takenBy)
+	if c.sweep(now.Add(3 * limiter.Day)); c.quota.taken != 0 || len(c.quota.takenBy) != 0 {
+		t.Errorf("%d places are taken by nobody: %v", c.quota.taken, c.quota.takenBy)
 	}
 }
 

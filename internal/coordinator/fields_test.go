@@ -151,8 +151,8 @@ func TestEveryFieldOfAConfigIsSent(t *testing.T) {
 // TestHoldersComeBackUntilThen: what was counted of windows before is not all there is.
 func TestHoldersComeBackUntilThen(t *testing.T) {
 	then := time.Unix(7, 0)
-	if b := newBooks(then); !b.since.Equal(then) {
-		t.Errorf("the books are complete since %v", b.since)
+	if b := newAccounting(then); !b.since.Equal(then) {
+		t.Errorf("the accounting is complete since %v", b.since)
 	}
 }
 
@@ -233,17 +233,17 @@ func TestATermHasWhatItsCoordinatorHas(t *testing.T) {
 	if got := tm.observe(types.NamespacedName{}).Term; got != 3 {
 		t.Errorf("term %d is observed, want 3", got)
 	}
-	if got := len(tm.books.remembered(policy.Store{})); got != 7 {
+	if got := len(tm.accounting.remembered(policy.Store{})); got != 7 {
 		t.Errorf("%d spans of a store's memory are known, want 7", got)
 	}
 }
 
 func TestWhatAStatusSaysOfAPoolAtOnce(t *testing.T) {
 	f := poolaudit.Figures{Generation: 1, Holders: 2, Pending: true, Verdict: audit.Exceeded, Saturated: true, Quarantined: 3, CutOff: 4, Limit: 5}
-	want := poolFace{
+	want := poolSummary{
 		generation: 1, holders: 2, pending: true, verdict: audit.Exceeded, saturated: true, quarantined: true, cutOff: 4, known: true,
 	}
-	if got := faceOf(f); got != want {
+	if got := summaryOf(f); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -255,7 +255,7 @@ func TestTheErrorOfADecisionIsOfItsLimit(t *testing.T) {
 		t.Errorf("what is not served fails with %+v", err)
 	}
 	away := errors.New("away")
-	tm := &term{draws: newDraws()}
+	tm := &term{bindings: newBindings()}
 	for _, budget := range []*policy.BudgetRef{nil, {ID: "i"}} {
 		want := store.UnavailableError{Store: "s", Cause: away}
 		if budget != nil {
@@ -333,7 +333,7 @@ func TestEveryFieldOfAQueryIsSent(t *testing.T) {
 func TestHoldersAreSentTheirPoliciesOnly(t *testing.T) {
 	name := types.NamespacedName{Namespace: "n", Name: "p"}
 	s := &session{
-		queue: make(chan *fleetpb.ToHolder, 1), told: map[types.NamespacedName]int64{}, back: true,
+		queue: make(chan *fleetpb.ToHolder, 1), holders: map[types.NamespacedName]int64{}, back: true,
 		serves: &config{policies: map[types.NamespacedName]*policy.Policy{name: {}}},
 	}
 	s.sendHolders(map[types.NamespacedName]int64{name: 3, {Namespace: "n", Name: "other"}: 4}, true, absence.New(func() limiter.Instant { return 1 }, true, nil))

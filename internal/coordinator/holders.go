@@ -145,7 +145,7 @@ func (s *session) isBack() bool {
 func (s *session) shares() map[types.NamespacedName]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.told)
+	return maps.Clone(s.holders)
 }
 
 // sendHolders sends the holder the counts that are news to it; those that are not all
@@ -159,8 +159,8 @@ func (s *session) sendHolders(holders map[types.NamespacedName]int64, all bool, 
 	}
 	for name := range s.serves.policies {
 		n := holders[name]
-		if (n > s.told[name] || all && n > 0 && n != s.told[name]) && absences.MaySend(s.Identity, name, n) {
-			s.told[name] = n
+		if (n > s.holders[name] || all && n > 0 && n != s.holders[name]) && absences.MaySend(s.Identity, name, n) {
+			s.holders[name] = n
 			message.Counts = append(message.Counts, &fleetpb.Holders_Count{
 				Namespace: name.Namespace, Policy: name.Name, Holders: n,
 			})

@@ -314,14 +314,14 @@ func comeBackTogether(t *testing.T, n int, crash, busy, breaks bool) (over int64
 			listen(time.Second / 5)
 		}
 		m.session.mu.Lock()
-		least = min(least, m.session.told[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}])
+		least = min(least, m.session.holders[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}])
 		m.session.mu.Unlock()
 	}
 	listen(25 * time.Second)
 	stop()
 	running.Wait()
 	if least < int64(n) {
-		t.Errorf("%d holders were told of %d", least, n)
+		t.Errorf("%d holders know of %d", least, n)
 	}
 	over = -limit
 	for _, sum := range admitted {

@@ -127,8 +127,8 @@ func requireGranted(t *testing.T, when string, s *sidecar, p policy.Policy, want
 func requireTold(t *testing.T, l *leader, p policy.Policy, want int64, pods ...string) {
 	t.Helper()
 	for _, name := range pods {
-		if got := l.toldOf(pod(p.Namespace, name), p); got != want {
-			t.Errorf("%s was told of %d holders, want %d", name, got, want)
+		if got := l.holdersOf(pod(p.Namespace, name), p); got != want {
+			t.Errorf("%s was sent %d holders, want %d", name, got, want)
 		}
 	}
 }

@@ -37,11 +37,11 @@ func (t *term) serveLease(ctx context.Context, s *session, r *fleetpb.LeaseReque
 			s.answer(ctx, answerOf([]rejection{wrong}))
 		}
 	}
-	if limit == nil || !t.draws.may(limit) && !limit.params.Retention.Durable {
+	if limit == nil || !t.bindings.may(limit) && !limit.params.Retention.Durable {
 		answer()
 		return
 	}
-	s.aside(ctx, answer)
+	s.async(ctx, answer)
 }
 
 // lease applies a holder's command to the limit, nil for the error, and returns the
@@ -62,7 +62,7 @@ func (t *term) lease(ctx context.Context, limit *published, err error, r *fleetp
 	} else {
 		t.metrics.leases.WithLabelValues(res.Reason.String()).Inc()
 		fillLease(reply, &res)
-		if !t.draws.may(limit) {
+		if !t.bindings.may(limit) {
 			reply.ClockMicros = int64(res.Now)
 		}
 	}
@@ -115,7 +115,7 @@ func (t *term) apply(ctx context.Context, limit *published, r *fleetpb.LeaseRequ
 // limits that draw from it: the others of the holder need nothing but this controller.
 func (t *term) ofLimit(limit *published, err error) error {
 	outage, ok := errors.AsType[*store.UnavailableError](err)
-	if !ok || !t.draws.may(limit) {
+	if !ok || !t.bindings.may(limit) {
 		return err
 	}
 	return &store.UnavailableError{Store: outage.Store, Cause: outage.Cause, Part: limit.scope}

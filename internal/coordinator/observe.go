@@ -70,7 +70,7 @@ type Learning struct {
 // Their admissions since they last accounted for everything stay unknown.
 func (c *Coordinator) Bury(namespace, name string, podUIDs []string) {
 	if t := c.present.Load(); t != nil && len(podUIDs) > 0 {
-		t.books.bury(types.NamespacedName{Namespace: namespace, Name: name}, podUIDs)
+		t.accounting.bury(types.NamespacedName{Namespace: namespace, Name: name}, podUIDs)
 	}
 }
 
@@ -97,7 +97,7 @@ func (t *term) observe(name types.NamespacedName) Observation {
 	if all := t.crowded.Load(); all != nil {
 		out.Crowded = slices.Sorted(slices.Values((*all)[name]))
 	}
-	for limit, figures := range t.books.figures(name) {
+	for limit, figures := range t.accounting.figures(name) {
 		out.Limits = append(out.Limits, LimitFigures{Limit: limit, Figures: figures})
 	}
 	slices.SortFunc(out.Limits, func(a, b LimitFigures) int { return cmp.Compare(a.Limit, b.Limit) })
@@ -153,13 +153,13 @@ func (c *Coordinator) ObservePool(namespace, name string) PoolObservation {
 }
 
 func (t *term) observePool(name types.NamespacedName) PoolObservation {
-	out := PoolObservation{Term: t.number, Figures: t.poolBooks.figures(name)}
+	out := PoolObservation{Term: t.number, Figures: t.poolAccounting.figures(name)}
 	for _, s := range t.sessions.in(name.Namespace) {
 		view, ok := s.observePool(name)
 		if !ok {
 			continue
 		}
-		if report, said := t.poolBooks.last(s.holder(), name); said {
+		if report, said := t.poolAccounting.last(s.holder(), name); said {
 			view.Report = &report
 		}
 		out.Sessions = append(out.Sessions, view)

@@ -11,23 +11,23 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// poolBooks are the audits of all pools.
-type poolBooks struct {
+// poolAccounting is the audits of all pools.
+type poolAccounting struct {
 	mu     sync.Mutex
-	byName map[types.NamespacedName]*poolBook
+	byName map[types.NamespacedName]*poolAccount
 }
 
-// A poolBook is the audit of one pool.
-type poolBook struct {
+// A poolAccount is the audit of one pool.
+type poolAccount struct {
 	*poolaudit.Pool
 	holders map[audit.Holder]struct{}
-	shown   poolFace
+	shown   poolSummary
 	idle    time.Time // since when it has no holders
 }
 
-// A poolFace is what a status says of a pool at once, or soon. Everything else is a
+// A poolSummary is what a status says of a pool at once, or soon. Everything else is a
 // figure, which waits.
-type poolFace struct {
+type poolSummary struct {
 	generation, holders    int64
 	pending                bool
 	verdict                audit.Verdict
@@ -36,17 +36,19 @@ type poolFace struct {
 	known                  bool // a limit is
 }
 
-func faceOf(f poolaudit.Figures) poolFace {
-	return poolFace{
+func summaryOf(f poolaudit.Figures) poolSummary {
+	return poolSummary{
 		generation: f.Generation, holders: f.Holders, pending: f.Pending, verdict: f.Verdict, saturated: f.Saturated,
 		quarantined: f.Quarantined > 0, cutOff: f.CutOff, known: f.Limit > 0,
 	}
 }
 
-func newPoolBooks() *poolBooks { return &poolBooks{byName: map[types.NamespacedName]*poolBook{}} }
+func newPoolAccounting() *poolAccounting {
+	return &poolAccounting{byName: map[types.NamespacedName]*poolAccount{}}
+}
 
 // enforce makes h account for p, which is nil for no pool, and no longer for before.
-func (b *poolBooks) enforce(h audit.Holder, p, before *dividedPool) {
+func (b *poolAccounting) enforce(h audit.Holder, p, before *dividedPool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if before != nil && (p == nil || p.name != before.name) {
@@ -56,15 +58,15 @@ func (b *poolBooks) enforce(h audit.Holder, p, before *dividedPool) {
 		return
 	}
 	config := poolaudit.Config{Generation: p.policy.Generation, Bounded: bounded(p.policy)}
-	book := b.byName[p.name]
-	if book == nil {
-		book = &poolBook{Pool: poolaudit.New(ReportInterval, config), holders: map[audit.Holder]struct{}{}}
-		b.byName[p.name] = book
+	account := b.byName[p.name]
+	if account == nil {
+		account = &poolAccount{Pool: poolaudit.New(ReportInterval, config), holders: map[audit.Holder]struct{}{}}
+		b.byName[p.name] = account
 	}
 	now := time.Now()
-	book.Reconfigure(config, now)
-	book.Join(h, now)
-	book.holders[h] = struct{}{}
+	account.Reconfigure(config, now)
+	account.Join(h, now)
+	account.holders[h] = struct{}{}
 }
 
 // bounded reports whether what is in flight never exceeds the limit while all holders
@@ -74,7 +76,7 @@ func bounded(p *policy.Pool) bool {
 }
 
 // leave takes a holder off the pool, which is nil for none.
-func (b *poolBooks) leave(h audit.Holder, p *dividedPool) {
+func (b *poolAccounting) leave(h audit.Holder, p *dividedPool) {
 	if p == nil {
 		return
 	}
@@ -83,42 +85,42 @@ func (b *poolBooks) leave(h audit.Holder, p *dividedPool) {
 	b.remove(h, p.name)
 }
 
-func (b *poolBooks) remove(h audit.Holder, name types.NamespacedName) {
-	book := b.byName[name]
-	if book == nil {
+func (b *poolAccounting) remove(h audit.Holder, name types.NamespacedName) {
+	account := b.byName[name]
+	if account == nil {
 		return
 	}
-	book.Leave(h)
-	delete(book.holders, h)
-	if len(book.holders) == 0 {
-		book.idle = time.Now()
+	account.Leave(h)
+	delete(account.holders, h)
+	if len(account.holders) == 0 {
+		account.idle = time.Now()
 	}
 }
 
 // report enters what a holder says of its pool, and returns how many times it was
 // fenced since it said something last.
-func (b *poolBooks) report(h audit.Holder, name types.NamespacedName, r poolaudit.Report) (fences int64) {
+func (b *poolAccounting) report(h audit.Holder, name types.NamespacedName, r poolaudit.Report) (fences int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if book := b.byName[name]; book != nil {
-		return book.Report(h, r, time.Now())
+	if account := b.byName[name]; account != nil {
+		return account.Report(h, r, time.Now())
 	}
 	return 0
 }
 
 // advance takes the samples that are due and returns the pools with a condition that may
 // have changed.
-func (b *poolBooks) advance(now time.Time) (changed []types.NamespacedName) {
+func (b *poolAccounting) advance(now time.Time) (changed []types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for name, book := range b.byName {
-		if len(book.holders) == 0 && now.Sub(book.idle) > bookKept {
+	for name, account := range b.byName {
+		if len(account.holders) == 0 && now.Sub(account.idle) > accountKept {
 			delete(b.byName, name)
 			continue
 		}
-		book.Advance(now)
-		if face := faceOf(book.Figures(now)); face != book.shown {
-			book.shown = face
+		account.Advance(now)
+		if now := summaryOf(account.Figures(now)); now != account.shown {
+			account.shown = now
 			changed = append(changed, name)
 		}
 	}
@@ -126,23 +128,23 @@ func (b *poolBooks) advance(now time.Time) (changed []types.NamespacedName) {
 }
 
 // figures returns those of the pool, nil when nobody has enforced it.
-func (b *poolBooks) figures(name types.NamespacedName) *poolaudit.Figures {
+func (b *poolAccounting) figures(name types.NamespacedName) *poolaudit.Figures {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	book := b.byName[name]
-	if book == nil {
+	account := b.byName[name]
+	if account == nil {
 		return nil
 	}
-	f := book.Figures(time.Now())
+	f := account.Figures(time.Now())
 	return &f
 }
 
 // last returns what the holder said last of the pool, and false when it said nothing.
-func (b *poolBooks) last(h audit.Holder, name types.NamespacedName) (poolaudit.Report, bool) {
+func (b *poolAccounting) last(h audit.Holder, name types.NamespacedName) (poolaudit.Report, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if book := b.byName[name]; book != nil {
-		return book.Last(h)
+	if account := b.byName[name]; account != nil {
+		return account.Last(h)
 	}
 	return poolaudit.Report{}, false
 }

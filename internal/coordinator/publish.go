@@ -166,8 +166,8 @@ func (t *term) serveBy(s *session, next *config, send bool) {
 	defer s.reporting.Unlock()
 	changed := s.changing(next, send)
 	t.notify(s, changed)
-	t.books.enforce(s.holder(), next, s.policies(), s.lacksSome())
-	t.poolBooks.enforce(s.holder(), next.pool, s.pool())
+	t.accounting.enforce(s.holder(), next, s.policies(), s.lacksSome())
+	t.poolAccounting.enforce(s.holder(), next.pool, s.pool())
 	t.sendClocks(s, next)
 	if s.serve(next, send) {
 		s.push(next.message)
@@ -176,8 +176,8 @@ func (t *term) serveBy(s *session, next *config, send bool) {
 	t.reportEarly(s)
 	t.absences.Enter(s.PodUID, next.policies)
 	if t.sessions.of(s.PodUID) != s {
-		t.books.lose(s.holder(), s.policies()) // it ended meanwhile
-		t.poolBooks.leave(s.holder(), s.pool())
+		t.accounting.lose(s.holder(), s.policies()) // it ended meanwhile
+		t.poolAccounting.leave(s.holder(), s.pool())
 	}
 	t.notify(s, changed)
 	t.countHolders(s.Namespace)

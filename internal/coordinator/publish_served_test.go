@@ -36,13 +36,13 @@ func (l *leader) serving(id podauth.Identity) *config {
 	return by
 }
 
-// toldOf returns how many holders of the policy the pod heard of.
-func (l *leader) toldOf(id podauth.Identity, p policy.Policy) int64 {
+// holdersOf returns how many holders of the policy the pod heard of.
+func (l *leader) holdersOf(id podauth.Identity, p policy.Policy) int64 {
 	synctest.Wait()
 	s := l.present.Load().sessions.of(id.PodUID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.told[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}]
+	return s.holders[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}]
 }
 
 // TestANewLeaderServesWhatIsNotBroken, and nothing else, to a pod that it must not send
@@ -176,12 +176,12 @@ func TestHoldersThatAreServedCount(t *testing.T) {
 		defer second.close()
 		second.report()
 		time.Sleep(figuresTime + time.Second)
-		if got := [2]int64{l.toldOf(a, good), l.toldOf(b, good)}; got != [2]int64{2, 2} {
+		if got := [2]int64{l.holdersOf(a, good), l.holdersOf(b, good)}; got != [2]int64{2, 2} {
 			t.Errorf("holders = %v, want 2 as both know", got)
 		}
 		s.close()
 		time.Sleep(time.Second)
-		if got := l.toldOf(b, good); got != 1 {
+		if got := l.holdersOf(b, good); got != 1 {
 			t.Errorf("holders = %d after one is gone, want 1", got)
 		}
 		if got := l.Observe("shop", "checkout"); got.Holders != 1 {
@@ -208,7 +208,7 @@ func TestNoNumberOfHoldersFallsWhileOneIsUnknown(t *testing.T) {
 		requireTold := func(when string, want int64) {
 			t.Helper()
 			time.Sleep(time.Second)
-			if got := l.toldOf(stays, secondOf(good)); got != want {
+			if got := l.holdersOf(stays, secondOf(good)); got != want {
 				t.Errorf("%s the pod heard of %d holders, want %d", when, got, want)
 			}
 		}
@@ -272,7 +272,7 @@ func TestWhatIsServedIsCounted(t *testing.T) {
 	})
 }
 
-// TestTheRefusalOfABrokenPolicyIsDroppedOnceItIsRepaired: it is not in the books, and its
+// TestTheRefusalOfABrokenPolicyIsDroppedOnceItIsRepaired: it is not accounted for, and its
 // windows have no figure. Those of the other policy have.
 func TestTheRefusalOfABrokenPolicyIsDroppedOnceItIsRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

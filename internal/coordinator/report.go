@@ -97,11 +97,11 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
 			learning[name] = learned
 		}
 	}
-	t.books.report(s.holder(), s.policies(), reports, s.spoken, r.GetMore())
+	t.accounting.report(s.holder(), s.policies(), reports, s.spoken, r.GetMore())
 	if !r.GetMore() {
 		clear(s.spoken)
 	}
-	t.books.doubt(doubted)
+	t.accounting.doubt(doubted)
 	t.notices.add(s.setStoreErrors(storeErrors)...)
 	t.notices.add(s.setLearning(learning)...)
 	return append(wrong, t.enterPools(s, r.GetPools())...)
@@ -121,8 +121,8 @@ func (t *term) enterPools(s *session, reports []*fleetpb.PoolReport) (wrong []re
 			wrong = append(wrong, rejection{kind: poolRow, of: limitName{policy: name}, err: shortened(err.Error(), maxErrorText) + cure})
 			continue
 		}
-		before, _ := t.poolBooks.last(s.holder(), name)
-		t.metrics.fences.Add(float64(t.poolBooks.report(s.holder(), name, report)))
+		before, _ := t.poolAccounting.last(s.holder(), name)
+		t.metrics.fences.Add(float64(t.poolAccounting.report(s.holder(), name, report)))
 		if before.CoordinatorError != report.CoordinatorError {
 			t.poolNotices.add(name)
 		}

@@ -174,8 +174,8 @@ func (t *term) enter(s *session) error {
 	t.metrics.sessions.Set(float64(t.sessions.len()))
 	if old != nil {
 		old.close(errReplaced)
-		t.books.lose(old.holder(), old.policies()) // the same process accounts for it again
-		t.poolBooks.leave(old.holder(), old.pool())
+		t.accounting.lose(old.holder(), old.policies()) // the same process accounts for it again
+		t.poolAccounting.leave(old.holder(), old.pool())
 	}
 	t.log.V(1).Info("a sidecar connected", "namespace", s.Namespace, "pod", s.Pod, "version", s.version)
 	t.tasks.Add(task{namespace: s.Namespace, podUID: s.PodUID})
@@ -194,12 +194,12 @@ func (t *term) leave(s *session, cause error) {
 	}
 	if errors.Is(cause, errLeft) {
 		t.absences.Leave(s.PodUID)
-		t.books.leave(s.holder(), policies)
+		t.accounting.leave(s.holder(), policies)
 	} else {
-		t.books.lose(s.holder(), policies)
+		t.accounting.lose(s.holder(), policies)
 	}
 	t.log.V(1).Info("a sidecar is gone", "namespace", s.Namespace, "pod", s.Pod, "why", cause.Error())
-	t.poolBooks.leave(s.holder(), s.pool())
+	t.poolAccounting.leave(s.holder(), s.pool())
 	t.notify(s, policies)
 	t.countHolders(s.Namespace)
 }

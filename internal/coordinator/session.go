@@ -22,8 +22,8 @@ const (
 	// configTime is how long the leases of a session that has just begun wait for
 	// its policies. Holders wait 100 ms for a lease.
 	configTime = 50 * time.Millisecond
-	// maxAside is how many leases of one holder may wait for other clusters.
-	maxAside = 64
+	// maxAsync is how many leases of one holder may wait for other clusters.
+	maxAsync = 64
 )
 
 // Why a session ended, other than by its stream.
@@ -52,7 +52,7 @@ type session struct {
 	known chan struct{}           // closed when it is known what the holder has to enforce
 	close context.CancelCauseFunc // first cause wins
 
-	slots   chan struct{} // a token for each lease that waits aside
+	slots   chan struct{} // a token for each lease that async waits for
 	waiting sync.WaitGroup
 
 	// reporting is held while a report is entered, which keeps their order, and while it
@@ -75,7 +75,7 @@ type session struct {
 	// are bound their number.
 	rejected, rejectedPools map[limitName]rejected
 	questions               map[uint64]question                   // audit queries not answered yet
-	told                    map[types.NamespacedName]int64        // how many holders enforce a policy, as it knows
+	holders                 map[types.NamespacedName]int64        // how many holders enforce a policy, as it knows
 	pools                   map[types.NamespacedName]*dividedPool // that it was served by, and did not let go of
 }
 
@@ -92,14 +92,14 @@ func newSession(id podauth.Identity, hello *fleetpb.Hello, stop context.CancelCa
 		queue:       make(chan *fleetpb.ToHolder, queueSize),
 		known:       make(chan struct{}),
 		close:       stop,
-		slots:       make(chan struct{}, maxAside),
+		slots:       make(chan struct{}, maxAsync),
 		storeErrors: map[limitName]string{},
 		spoken:      map[limitName]struct{}{},
 		learning:    map[limitName]Learning{},
 		rejected:    map[limitName]rejected{}, rejectedPools: map[limitName]rejected{},
 		questions: map[uint64]question{},
 		clocks:    map[string]struct{}{},
-		told:      sharesFrom(id.Namespace, hello.GetHolders()),
+		holders:   sharesFrom(id.Namespace, hello.GetHolders()),
 		pools:     map[types.NamespacedName]*dividedPool{},
 	}
 }
@@ -134,9 +134,9 @@ func (s *session) answer(ctx context.Context, m *fleetpb.ToHolder) {
 	}
 }
 
-// aside calls f while receive goes on, once fewer than maxAside others are waited for.
+// async calls f while receive goes on, once fewer than maxAsync others are waited for.
 // Only receive calls it.
-func (s *session) aside(ctx context.Context, f func()) {
+func (s *session) async(ctx context.Context, f func()) {
 	select {
 	case s.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -255,7 +255,7 @@ func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_Con
 	silence := time.AfterFunc(silenceTimeout, func() { s.close(errSilent) })
 	defer silence.Stop()
 	defer s.waiting.Wait()
-	pace := newPace()
+	messages := newMessageLimit()
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -263,7 +263,7 @@ func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_Con
 		}
 		if err == nil {
 			silence.Reset(silenceTimeout)
-			t.rest(ctx, s, pace)
+			t.throttle(ctx, s, messages)
 			t.arrive(s)
 			err = t.handle(ctx, s, m)
 		}

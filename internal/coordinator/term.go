@@ -70,22 +70,22 @@ type term struct {
 	number uint64
 	log    logr.Logger
 
-	clock     *memory.Clock
-	store     *memory.Store
-	pools     *pools.Coordinator
-	counters  *counters
-	births    *births   // nil: none are kept
-	journals  *journals // nil: none are kept
-	sessions  *sessions
-	books     *books
-	poolBooks *poolBooks
-	budgets   Budgets
-	draws     *draws
-	absences  *absence.Tracker
-	tasks     workqueue.TypedRateLimitingInterface[task]
-	configs   configs                          // of the publisher alone
-	parting   atomic.Bool                      // it grants nothing more, and says good-bye to all
-	replicas  atomic.Pointer[fleetpb.ToHolder] // nil: none were found yet
+	clock          *memory.Clock
+	store          *memory.Store
+	pools          *pools.Coordinator
+	counters       *counters
+	births         *births   // nil: none are kept
+	journals       *journals // nil: none are kept
+	sessions       *sessions
+	accounting     *accounting
+	poolAccounting *poolAccounting
+	budgets        Budgets
+	bindings       *bindings
+	absences       *absence.Tracker
+	tasks          workqueue.TypedRateLimitingInterface[task]
+	configs        configs                          // of the publisher alone
+	parting        atomic.Bool                      // it grants nothing more, and says good-bye to all
+	replicas       atomic.Pointer[fleetpb.ToHolder] // nil: none were found yet
 	// crowded are the limits whose values share a counter, as last looked at; nil before.
 	crowded atomic.Pointer[map[types.NamespacedName][]string]
 }
@@ -133,22 +133,22 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 	}
 	kept := memory.New(options)
 	t := &term{
-		Coordinator: c,
-		number:      begun.Term,
-		log:         logger,
-		clock:       clock,
-		store:       kept,
-		pools:       divided,
-		counters:    newCounters(kept, keysIn(debug.SetMemoryLimit(-1))),
-		sessions:    newSessions(),
-		books:       newBooks(now.Add(figuresTime)),
-		poolBooks:   newPoolBooks(),
-		budgets:     noBudgets{},
-		draws:       newDraws(),
-		absences:    tracked,
-		tasks:       workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](retryAfter, retryAtMost)),
-		configs:     configs{},
-		journals:    records,
+		Coordinator:    c,
+		number:         begun.Term,
+		log:            logger,
+		clock:          clock,
+		store:          kept,
+		pools:          divided,
+		counters:       newCounters(kept, keysIn(debug.SetMemoryLimit(-1))),
+		sessions:       newSessions(),
+		accounting:     newAccounting(now.Add(figuresTime)),
+		poolAccounting: newPoolAccounting(),
+		budgets:        noBudgets{},
+		bindings:       newBindings(),
+		absences:       tracked,
+		tasks:          workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](retryAfter, retryAtMost)),
+		configs:        configs{},
+		journals:       records,
 	}
 	if records != nil {
 		served := past.Renewed
@@ -157,12 +157,12 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 		}
 		records.run(t, served)
 	}
-	t.books.heir, t.books.remembered = !first, c.Remembered
+	t.accounting.hasPredecessor, t.accounting.remembered = !first, c.Remembered
 	if c.Births != nil {
 		t.births = &births{store: c.Births, clock: clock.Now, facts: t.factsOf, first: first, moved: t.store.Close, created: t.create}
 	}
 	if c.Budgets != nil {
-		t.budgets = c.Budgets(t.books.usage, func(name types.NamespacedName) { t.budgetNotices.add(name) }, first)
+		t.budgets = c.Budgets(t.accounting.usage, func(name types.NamespacedName) { t.budgetNotices.add(name) }, first)
 	}
 	return t
 }
@@ -170,7 +170,7 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 // create notes that a limit is put in force for the first time.
 func (t *term) create(limit store.Scope) {
 	t.absences.Create(limit)
-	t.books.create(limit)
+	t.accounting.create(limit)
 }
 
 // run does what goes on beside the streams until ctx is done, then hands over.

@@ -229,7 +229,7 @@ func (r *Tracker) Divisor(name types.NamespacedName, n int64, away map[string]in
 		}
 	}
 	for _, l := range r.lost {
-		if of := l.told[name]; of > 0 {
+		if of := l.holders[name]; of > 0 {
 			free.Sub(free, big.NewRat(1, of))
 		}
 	}

@@ -39,7 +39,7 @@ type Tracker struct {
 // A lostHolder is a sidecar whose stream broke in this term.
 type lostHolder struct {
 	namespace string
-	told      map[types.NamespacedName]int64
+	holders   map[types.NamespacedName]int64
 }
 
 // New returns what is known as a term begins: nobody is back. The store and the
@@ -144,10 +144,10 @@ func (r *Tracker) Settle(namespace string, there map[string]struct{}, held func(
 
 // Lose notes that the stream of a sidecar broke. The numbers of holders are those that it was
 // sent.
-func (r *Tracker) Lose(id podauth.Identity, told map[types.NamespacedName]int64) {
+func (r *Tracker) Lose(id podauth.Identity, holders map[types.NamespacedName]int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lost[id.PodUID] = lostHolder{namespace: id.Namespace, told: told}
+	r.lost[id.PodUID] = lostHolder{namespace: id.Namespace, holders: holders}
 }
 
 // Namespaces returns those in which a pod is awaited or was lost.
