@@ -102,7 +102,7 @@ func TestUsageIsTheSumOverAllLimits(t *testing.T) {
 	window := limiter.OpenWindow{Rate: limiter.Rate{Limit: 10, Window: limiter.Second}, Index: 100}
 	tests := map[string]struct {
 		during func(b *ledgerFixture) // before the reports
-		silent string              // a holder that reports nothing any more
+		silent string                 // a holder that reports nothing any more
 		want   ledger.Usage
 	}{
 		"all reported":                {want: ledger.Usage{Index: 100, Admitted: 2 * (1 + 2 + 8), Refused: 6, Complete: true}},

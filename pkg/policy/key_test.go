@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 func keyed(onMissing policy.OnMissing, parts ...policy.KeyPart) func(*policy.Policy) {
@@ -144,4 +145,102 @@ func FuzzJoinParts(f *testing.F) {
 			t.Errorf("%q and %q: same %v", a, b, same)
 		}
 	})
+}
+
+func fair(tenant policy.KeyPart, declared ...string) func(*policy.Policy) {
+	return func(p *policy.Policy) {
+		f := &policy.Fairness{Tenant: tenant, DefaultWeight: 1}
+		for i, name := range declared {
+			f.Weights = append(f.Weights, policy.Weight{Tenant: name, Weight: int64(i + 2)})
+		}
+		p.Limits[0].Fairness = f
+	}
+}
+
+var byTenant = policy.KeyPart{Type: policy.HeaderKey, Header: "x-tenant"}
+
+func TestTenant(t *testing.T) {
+	l := limitOf(t, fair(byTenant, "gold"))
+	tenant := func(line string) string { return l.Tenant(view(request(line))) }
+	if got, want := tenant("GET / X-Tenant:gold"), store.HashValue("gold"); got != want {
+		t.Errorf("a declared tenant is %s, want %s", got, want)
+	}
+	if got, want := tenant("GET / X-Tenant:tin"), store.HashValue("tin"); got != want {
+		t.Errorf("another tenant is %s, want %s", got, want)
+	}
+	nobody := tenant("GET /")
+	if nobody == "" || nobody != tenant("POST /x X-Tenant:") {
+		t.Error("requests without a tenant are several tenants")
+	}
+	if got := limitOf(t).Tenant(view(request("GET / X-Tenant:gold"))); got != "" {
+		t.Errorf("a limit without fairness charges %q", got)
+	}
+}
+
+// TestTheCoreKnowsTenantsByTheirHash checks that the weight declared is that of the
+// requests which name the tenant.
+func TestTheCoreKnowsTenantsByTheirHash(t *testing.T) {
+	l := limitOf(t, fair(byTenant, "gold", "silver", "bronze"))
+	params := l.Limit.Params(l.Policy)
+	if err := params.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	weights := map[string]int64{}
+	for _, w := range params.Fairness.Weights {
+		weights[w.Tenant] = w.Weight
+	}
+	for name, want := range map[string]int64{"gold": 2, "silver": 3, "bronze": 4} {
+		if got := weights[l.Tenant(view(request("GET / X-Tenant:"+name)))]; got != want {
+			t.Errorf("%s weighs %d, want %d", name, got, want)
+		}
+	}
+}
+
+func TestDeclaredTenantsDoNotAllocate(t *testing.T) {
+	l := limitOf(t, fair(byTenant, "gold"))
+	for _, line := range []string{"GET / X-Tenant:gold", "GET /"} {
+		r := view(request(line))
+		if n := testing.AllocsPerRun(100, func() { l.Tenant(r) }); n > 0 {
+			t.Errorf("%q: %v allocations", line, n)
+		}
+	}
+}
+
+func TestKeysOfEveryPart(t *testing.T) {
+	claim := policy.KeyPart{Type: policy.JWTClaimKey, Header: "authorization", Name: "sub"}
+	param := policy.KeyPart{Type: policy.QueryParamKey, Name: "user"}
+	expression := func(source string) policy.KeyPart {
+		return policy.KeyPart{Type: policy.ExpressionKey, Expression: source}
+	}
+	bearing := func(claims string) *http.Request {
+		return calling("GET", "/", "Authorization", "Bearer "+tokenOf(claims))
+	}
+	for name, tc := range map[string]struct {
+		part    policy.KeyPart
+		request *http.Request
+		want    string // empty: missing
+	}{
+		"a host in one spelling":             {policy.KeyPart{Type: policy.HostKey}, calling("GET", "http://A.example:80/"), "a.example"},
+		"a parameter":                        {param, calling("GET", "/?user=%62&user=b"), "b"},
+		"a parameter that is empty":          {param, calling("GET", "/?user="), ""},
+		"a parameter that is absent":         {param, calling("GET", "/"), ""},
+		"a claim":                            {claim, bearing(`{"sub":"alice"}`), "alice"},
+		"a claim that is a large number":     {claim, bearing(`{"sub":9007199254740993}`), "9007199254740993"},
+		"a claim that is a list":             {claim, bearing(`{"sub":["alice"]}`), ""},
+		"a token that cannot be read":        {claim, calling("GET", "/", "Authorization", "Bearer ..."), ""},
+		"an expression":                      {expression("request.method + ' ' + request.host"), calling("GET", "http://a/"), "GET a"},
+		"an expression over a claim":         {expression("string(request.jwt.level + 1)"), bearing(`{"level":2}`), "3"},
+		"an expression that has no value":    {expression("string(request.jwt.level)"), bearing(`{}`), ""},
+		"a descriptor is of no HTTP request": {policy.KeyPart{Type: policy.DescriptorKey, Name: "user"}, calling("GET", "/?user=b"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, outcome, missing := limitOf(t, keyed(policy.Reject, tc.part)).Value(view(tc.request))
+			if got != tc.want || (outcome == policy.Rejected) != (tc.want == "") {
+				t.Errorf("got %q, %v; want %q", got, outcome, tc.want)
+			}
+			if outcome == policy.Rejected && missing.Type != tc.part.Type {
+				t.Errorf("the missing part is %v", missing)
+			}
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -175,4 +176,128 @@ func FuzzMatches(f *testing.F) {
 
 func segments(p string) []string {
 	return strings.FieldsFunc(path.Clean("/"+p), func(r rune) bool { return r == '/' })
+}
+
+// tokenOf returns a token that claims what the JSON says. Its signature is none.
+func tokenOf(claims string) string {
+	return "eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
+}
+
+// calling returns a request for the target, from 192.0.2.7, with these headers.
+func calling(method, target string, headers ...string) *http.Request {
+	r := request(method + " " + target)
+	r.RemoteAddr = "192.0.2.7:4711"
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	return r
+}
+
+func TestMatchesSelectByRequest(t *testing.T) {
+	hosts := func(all ...string) policy.Match { return policy.Match{Hosts: all} }
+	query := func(kind policy.MatchType, name, value string) policy.Match {
+		return policy.Match{QueryParams: []policy.QueryMatch{{Type: kind, Name: name, Value: value}}}
+	}
+	claim := func(kind policy.MatchType, path, value string) policy.Match {
+		return policy.Match{JWTClaims: []policy.ClaimMatch{{Type: kind, Header: "authorization", Claim: path, Value: value}}}
+	}
+	grpc := func(service, method string) policy.Match {
+		return policy.Match{GRPC: &policy.GRPCMatch{Service: service, Method: method}}
+	}
+	networks := func(all ...string) policy.Match { return policy.Match{SourceCIDRs: all} }
+	get := func(target string, headers ...string) *http.Request { return calling("GET", target, headers...) }
+	bearing := func(claims string) *http.Request { return get("/", "Authorization", "Bearer "+tokenOf(claims)) }
+	const shop = "http://Shop.Example.COM.:8080/"
+	for name, tc := range map[string]struct {
+		match   policy.Match
+		request *http.Request
+		want    bool
+	}{
+		"a host in another spelling":               {hosts("shop.example.com"), get(shop), true},
+		"another host":                             {hosts("example.com"), get(shop), false},
+		"one of several hosts":                     {hosts("a", "shop.example.com"), get(shop), true},
+		"a wildcard":                               {hosts("*.example.com"), get(shop), true},
+		"a wildcard over several labels":           {hosts("*.com"), get(shop), true},
+		"a wildcard is not the domain itself":      {hosts("*.shop.example.com"), get(shop), false},
+		"a wildcard begins at a label":             {hosts("*.ample.com"), get(shop), false},
+		"an address in brackets":                   {hosts("fd00::1"), get("http://[fd00:0::1]:80/"), true},
+		"a parameter":                              {query(policy.Exact, "a", "1"), get("/?a=1"), true},
+		"a parameter's other value":                {query(policy.Exact, "a", "1"), get("/?a=2"), false},
+		"one of a parameter's values":              {query(policy.Exact, "a", "1"), get("/?a=2&a=1"), true},
+		"a decoded parameter":                      {query(policy.Exact, "a b", "ä&"), get("/?a+b=%C3%A4%26"), true},
+		"a parameter that cannot be decoded":       {query(policy.Exact, "a", "%zz"), get("/?a=%zz"), true},
+		"a parameter that cannot in part":          {query(policy.Exact, "a", "admin +%z"), get("/?a=%61dmin+%2B%z"), true},
+		"a parameter that is not a search":         {query(policy.RegularExpression, "a", "1+"), get("/?a=112"), false},
+		"a parameter without a value is present":   {query(policy.Present, "a", ""), get("/?b&a"), true},
+		"a parameter that is absent":               {query(policy.Present, "a", ""), get("/?aa=1"), false},
+		"a network":                                {networks("10.0.0.0/8", "192.0.2.0/24"), get("/"), true},
+		"another network":                          {networks("10.0.0.0/8"), get("/"), false},
+		"a network that nobody may claim to be in": {networks("10.0.0.0/8"), get("/", "X-Forwarded-For", "10.0.0.1"), false},
+		"a claim":                            {claim(policy.Exact, "plan", "free"), bearing(`{"plan":"free"}`), true},
+		"a claim's other value":              {claim(policy.Exact, "plan", "free"), bearing(`{"plan":"gold"}`), false},
+		"a nested claim, in a list":          {claim(policy.Exact, "realm.roles", "admin"), bearing(`{"realm":{"roles":["a","admin"]}}`), true},
+		"a claim that has dots":              {claim(policy.Exact, "https://example.com/plan", "free"), bearing(`{"https://example.com/plan":"free"}`), true},
+		"a claim below one that has dots":    {claim(policy.Exact, "a.b.c", "x"), bearing(`{"a":{"z":1},"a.b":{"c":"x"}}`), true},
+		"a number as it is written":          {claim(policy.Exact, "id", "12345678901234567890"), bearing(`{"id":12345678901234567890}`), true},
+		"a claim that is true":               {claim(policy.Exact, "admin", "true"), bearing(`{"admin":true}`), true},
+		"an object has no value":             {claim(policy.RegularExpression, "a", ".*"), bearing(`{"a":{"b":1}}`), false},
+		"an object is present":               {claim(policy.Present, "a", ""), bearing(`{"a":{"b":1}}`), true},
+		"null is absent":                     {claim(policy.Present, "a", ""), bearing(`{"a":null}`), false},
+		"a scheme in another case":           {claim(policy.Present, "a", ""), get("/", "Authorization", "bEARER  "+tokenOf(`{"a":1}`)), true},
+		"another scheme":                     {claim(policy.Present, "a", ""), get("/", "Authorization", "Basic "+tokenOf(`{"a":1}`)), false},
+		"a token without its scheme":         {claim(policy.Present, "a", ""), get("/", "Authorization", tokenOf(`{"a":1}`)), false},
+		"no token":                           {claim(policy.Present, "a", ""), get("/"), false},
+		"a token of two parts":               {claim(policy.Present, "a", ""), get("/", "Authorization", "Bearer x."+tokenOf(`{"a":1}`)), false},
+		"a token that is not an object":      {claim(policy.Present, "a", ""), bearing(`["a"]`), false},
+		"a token with more behind it":        {claim(policy.Present, "a", ""), bearing(`{"a":1}{}`), false},
+		"a token of over 8 KiB":              {claim(policy.Present, "a", ""), bearing(`{"a":"` + strings.Repeat("x", 8<<10) + `"}`), false},
+		"a call":                             {grpc("shop.Orders", "Create"), calling("POST", "/shop.Orders/Create"), true},
+		"a call of another method":           {grpc("shop.Orders", "Create"), calling("POST", "/shop.Orders/Delete"), false},
+		"a call of any method":               {grpc("shop.Orders", ""), calling("POST", "/shop.Orders/Delete"), true},
+		"a call of another service":          {grpc("shop.Orders", ""), calling("POST", "/shop.OrdersV2/Delete"), false},
+		"fields have to match together":      {policy.Match{Hosts: []string{"shop.example.com"}, Methods: []string{"POST"}}, get(shop), false},
+		"descriptors are of no HTTP request": {policy.Match{Descriptors: []policy.DescriptorMatch{{Key: "a"}}}, get("/?a=1", "a", "1"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := limitOf(t, matching(tc.match)).Matches(view(tc.request)); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestSourcesAreFoundAsClientsAre(t *testing.T) {
+	l := limitOf(t, matching(policy.Match{SourceCIDRs: []string{"203.0.113.0/24", "2001:db8:1::/48"}}), func(p *policy.Policy) {
+		p.ClientIP = policy.ClientIP{TrustedHops: 1}
+	})
+	for forwarded, want := range map[string]bool{
+		"203.0.113.9": true, "2001:db8:1:2::7": true, "198.51.100.1": false, "203.0.113.9, 198.51.100.1": false, "?": false,
+	} {
+		if got := l.Matches(view(calling("GET", "/", "X-Forwarded-For", forwarded))); got != want {
+			t.Errorf("%s: got %v", forwarded, got)
+		}
+	}
+}
+
+func TestSelectingDoesNotAllocate(t *testing.T) {
+	l := limitOf(t, matching(policy.Match{
+		Hosts:       []string{"*.example.com"},
+		QueryParams: []policy.QueryMatch{{Type: policy.Exact, Name: "a", Value: "1"}},
+		SourceCIDRs: []string{"192.0.2.0/24"},
+		GRPC:        &policy.GRPCMatch{Service: "shop.Orders"},
+	}))
+	r := calling("POST", "http://shop.example.com/shop.Orders/Create?b=2&a=1")
+	if n := testing.AllocsPerRun(100, func() {
+		if !l.Matches(view(r)) {
+			t.Fatal("it does not match")
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func at(host string) *policy.Request {
+	r := request("GET /")
+	r.Host = host
+	return view(r)
 }

@@ -1,6 +1,10 @@
 package policy
 
-import "net/http"
+import (
+	"iter"
+	"net/http"
+	"strings"
+)
 
 // A Request is what limits judge: an HTTP request, or the descriptor that somebody
 // asks about on behalf of one. It belongs to one goroutine.
@@ -77,4 +81,100 @@ func (m *matcher) matchesDescriptor(r *Request) bool {
 		}
 	}
 	return true
+}
+
+// facts are what is read of an HTTP request once, and only when a limit asks for it.
+type facts struct {
+	http    *http.Request
+	tokens  []token // parsed so far
+	headers map[string]string
+	query   map[string]string
+}
+
+// known returns the facts of an HTTP request.
+func (r *Request) known() *facts {
+	if r.facts == nil {
+		r.facts = &facts{http: r.http}
+	}
+	return r.facts
+}
+
+// headerMap returns the headers by their names in lower case; the values of one that
+// is sent several times are joined by commas, as RFC 9110, section 5.3, reads them.
+func (f *facts) headerMap() map[string]string {
+	if f.headers == nil {
+		f.headers = make(map[string]string, len(f.http.Header)+1)
+		for name, values := range f.http.Header {
+			f.headers[strings.ToLower(name)] = strings.Join(values, ", ")
+		}
+		f.headers["host"] = f.http.Host
+	}
+	return f.headers
+}
+
+// queryMap returns the first value of each parameter.
+func (f *facts) queryMap() map[string]string {
+	if f.query == nil {
+		f.query = make(map[string]string)
+		for name, value := range parameters(f.http.URL.RawQuery) {
+			if _, ok := f.query[name]; !ok {
+				f.query[name] = value
+			}
+		}
+	}
+	return f.query
+}
+
+// parameters yields the parameters of a query, decoded, in their order, as the URL
+// Standard reads forms (application/x-www-form-urlencoded parsing): a percent sign that
+// begins no escape stays. An app that reads fewer refuses what it is sent.
+func parameters(query string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for pair := range strings.SplitSeq(query, "&") {
+			name, value, _ := strings.Cut(pair, "=")
+			if pair != "" && !yield(unescape(name), unescape(value)) {
+				return
+			}
+		}
+	}
+}
+
+func unescape(s string) string { return decode(strings.ReplaceAll(s, "+", " ")) }
+
+// A namedMatcher compares the values of a parameter or a claim.
+type namedMatcher struct {
+	valueMatcher
+
+	name string
+}
+
+func compileQuery(q QueryMatch) (namedMatcher, error) {
+	value, err := compileValue(q.Type, q.Value)
+	return namedMatcher{value, q.Name}, err
+}
+
+// matchesQuery reports whether one of the parameter's values matches.
+func (m *namedMatcher) matchesQuery(query string) bool {
+	for name, value := range parameters(query) {
+		if name == m.name && m.valueMatcher.matches(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// parameter returns the first value of a parameter, empty when the query lacks it, and
+// whether it has others that differ.
+func parameter(query, wanted string) (first string, others bool) {
+	found := false
+	for name, value := range parameters(query) {
+		switch {
+		case name != wanted:
+		case !found:
+			first, found = value, true
+		case value != first:
+			return first, true
+		}
+	}
+	return first, false
 }
