@@ -10,7 +10,7 @@ import (
 )
 
 // next yields all that can happen. That a message is lost is that it never arrives.
-func (c *commonwealth) next(w world) iter.Seq2[string, world] {
+func (c *system) next(w world) iter.Seq2[string, world] {
 	return func(yield func(string, world) bool) {
 		for _, steps := range []iter.Seq2[string, world]{c.passes(w), c.works(w), c.arrives(w)} {
 			for what, next := range steps {
@@ -23,7 +23,7 @@ func (c *commonwealth) next(w world) iter.Seq2[string, world] {
 }
 
 // passes yields what happens to the coordinator and to all.
-func (c *commonwealth) passes(w world) iter.Seq2[string, world] {
+func (c *system) passes(w world) iter.Seq2[string, world] {
 	return func(yield func(string, world) bool) {
 		if w.now+1 < c.windows*c.ticks {
 			next := w.clone()
@@ -45,7 +45,7 @@ func (c *commonwealth) passes(w world) iter.Seq2[string, world] {
 	}
 }
 
-func (c *commonwealth) crash(w world) world {
+func (c *system) crash(w world) world {
 	next := w.clone()
 	next.crashes++
 	last := w.memories[len(w.memories)-1]
@@ -64,7 +64,7 @@ func (c *commonwealth) crash(w world) world {
 }
 
 // works yields what regions do.
-func (c *commonwealth) works(w world) iter.Seq2[string, world] {
+func (c *system) works(w world) iter.Seq2[string, world] {
 	return func(yield func(string, world) bool) {
 		for n := range w.regions {
 			for what, next := range c.regionWorks(w, n) {
@@ -76,7 +76,7 @@ func (c *commonwealth) works(w world) iter.Seq2[string, world] {
 	}
 }
 
-func (c *commonwealth) regionWorks(w world, n int) iter.Seq2[string, world] {
+func (c *system) regionWorks(w world, n int) iter.Seq2[string, world] {
 	return func(yield func(string, world) bool) {
 		sends := c.sends
 		if n > 0 && c.others > 0 {
@@ -110,7 +110,7 @@ func (c *commonwealth) regionWorks(w world, n int) iter.Seq2[string, world] {
 }
 
 // send numbers a command and puts it on its way.
-func (c *commonwealth) send(w world, n int, prepare escrow.Command) world {
+func (c *system) send(w world, n int, prepare escrow.Command) world {
 	next := w.clone()
 	r := &next.regions[n]
 	r.sent++
@@ -129,7 +129,7 @@ func (c *commonwealth) send(w world, n int, prepare escrow.Command) world {
 }
 
 // spend admits a unit: from what a process has in hand, or from the escrow at once.
-func (c *commonwealth) spend(w world, n int) (world, bool) {
+func (c *system) spend(w world, n int) (world, bool) {
 	next := w.clone()
 	r := &next.regions[n]
 	if c.hands {
@@ -149,7 +149,7 @@ func (c *commonwealth) spend(w world, n int) (world, bool) {
 }
 
 // open begins a window with the region's slice.
-func (c *commonwealth) open(w world, n int) (world, bool) {
+func (c *system) open(w world, n int) (world, bool) {
 	r := w.regions[n]
 	if !c.params[0].Slices || r.escrow.Next == 0 {
 		return w, false
@@ -167,7 +167,7 @@ func (c *commonwealth) open(w world, n int) (world, bool) {
 }
 
 // arrives yields the arrival of each message, at each memory that believes to serve.
-func (c *commonwealth) arrives(w world) iter.Seq2[string, world] {
+func (c *system) arrives(w world) iter.Seq2[string, world] {
 	return func(yield func(string, world) bool) {
 		for i, l := range w.mail {
 			for again := range 2 {
@@ -197,7 +197,7 @@ func (c *commonwealth) arrives(w world) iter.Seq2[string, world] {
 }
 
 // hear brings an answer to its escrow.
-func (c *commonwealth) hear(w world, l letter) world {
+func (c *system) hear(w world, l letter) world {
 	r := &w.regions[l.region]
 	fill := escrow.Command{Op: escrow.Fill, Holder: l.command.Holder, Grant: l.grant, At: l.asked, ExpiresIn: l.grant.ExpiresIn}
 	now := c.local(w.now, l.region)
@@ -208,7 +208,7 @@ func (c *commonwealth) hear(w world, l letter) world {
 
 // serve applies a command and writes down what has to be. An answer that may not
 // leave is lost.
-func (c *commonwealth) serve(w world, m int, l letter) world {
+func (c *system) serve(w world, m int, l letter) world {
 	o := &w.memories[m]
 	command := l.command
 	command.Memory = o.knows
@@ -243,7 +243,7 @@ func larger(before, after ledger.State) bool {
 }
 
 // write is the compare-and-swap of the record.
-func (c *commonwealth) write(w *world, o *coordinator, s ledger.State) bool {
+func (c *system) write(w *world, o *coordinator, s ledger.State) bool {
 	if o.version != w.version && !c.rules.old {
 		return false
 	}

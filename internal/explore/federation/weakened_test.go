@@ -15,20 +15,20 @@ import (
 type weakening struct {
 	rule  string // that is taken away
 	steps int
-	of    *commonwealth
+	of    *system
 }
 
-func weak(c *commonwealth, without func(*rules)) *commonwealth {
+func weak(c *system, without func(*rules)) *system {
 	without(&c.rules)
 	return c
 }
 
 func weakenings() []weakening {
-	giving := func(sends int) *commonwealth {
-		return of(1, func(c *commonwealth) { c.release, c.sends, c.others = true, sends, 1 })
+	giving := func(sends int) *system {
+		return of(1, func(c *system) { c.release, c.sends, c.others = true, sends, 1 })
 	}
-	serving := func() *commonwealth {
-		return of(1, func(c *commonwealth) { c.crashes, c.keeps, c.sends = 1, true, 1 }, budgetOf(1, 2, blocks))
+	serving := func() *system {
+		return of(1, func(c *system) { c.crashes, c.keeps, c.sends = 1, true, 1 }, budgetOf(1, 2, blocks))
 	}
 	return []weakening{
 		{"a command that was overtaken changes nothing", 13, weak(giving(3), func(r *rules) { r.step = unnumbered })},
@@ -39,15 +39,15 @@ func weakenings() []weakening {
 			r.fill = func(e *escrow.State, _ *escrow.Command, _ limiter.Instant) { e.Floor = 0 }
 		})},
 		{"a window lasts from when the command was sent", 10, weak(
-			of(1, func(c *commonwealth) { c.windows, c.ticks, c.sends = 2, 2, 1 }),
+			of(1, func(c *system) { c.windows, c.ticks, c.sends = 2, 2, 1 }),
 			func(r *rules) {
 				r.fill = func(e *escrow.State, c *escrow.Command, now limiter.Instant) { c.At, e.Latest = now, now }
 			})},
 		{"what a process has in hand dies with the window", 11, weak(
-			of(1, func(c *commonwealth) { c.hands, c.windows = true, 2 }),
+			of(1, func(c *system) { c.hands, c.windows = true, 2 }),
 			func(r *rules) { r.alive = func(int64, int64) bool { return true } })},
 		{"a memory grants nothing of a window that is older", 9, weak(
-			of(1, func(c *commonwealth) { c.crashes, c.sends = 1, 1 }),
+			of(1, func(c *system) { c.crashes, c.sends = 1, 1 }),
 			func(r *rules) { r.since = func(limiter.Instant) limiter.Instant { return 0 } })},
 		{"what was set aside counts as granted", 9, weak(serving(), func(r *rules) {
 			r.lost = func(s *ledger.State) { s.Reserved = 0 }
@@ -55,7 +55,7 @@ func weakenings() []weakening {
 		{"a memory that was overtaken sets nothing aside", 9, weak(serving(), func(r *rules) { r.old = true })},
 		{"units are granted when they are set aside", 9, weak(serving(), func(r *rules) { r.step = unreserved })},
 		{"a slice counts until its member knows better", 13, weak(
-			of(1, func(c *commonwealth) { c.windows, c.sends, c.others = 3, 1, 2 }, budgetOf(1, 2, sliced(1, 0)), budgetOf(1, 2, sliced(0, 1))),
+			of(1, func(c *system) { c.windows, c.sends, c.others = 3, 1, 2 }, budgetOf(1, 2, sliced(1, 0)), budgetOf(1, 2, sliced(0, 1))),
 			func(r *rules) { r.step = hasty })},
 	}
 }

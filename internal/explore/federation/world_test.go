@@ -10,10 +10,10 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// A commonwealth is a model of what the modules leave out: messages that take any
+// A system is a model of what the modules leave out: messages that take any
 // time, are lost, repeated and overtake each other, processes below an escrow, clocks
 // that differ, memories that are lost, slices and edits.
-type commonwealth struct {
+type system struct {
 	params  []ledger.Params // an edit is a step to the next
 	regions int
 	windows int64 // that pass
@@ -92,7 +92,7 @@ type letter struct {
 	answer  bool
 }
 
-func (c *commonwealth) model() explore.Model[world, string] {
+func (c *system) model() explore.Model[world, string] {
 	w := world{memories: []coordinator{{knows: ledger.Memory{Term: 1}}}, regions: make([]region, c.regions), admitted: make([]int64, c.windows)}
 	return explore.Model[world, string]{
 		Init: []world{w}, Next: c.next, Encode: c.encode, Bound: max(c.bound, 600_000),
@@ -108,7 +108,7 @@ func (c *commonwealth) model() explore.Model[world, string] {
 }
 
 // encode writes all that matters. Fields that only a status shows are left out.
-func (c *commonwealth) encode(b []byte, w world) []byte {
+func (c *system) encode(b []byte, w world) []byte {
 	strip := func(s ledger.State) ledger.State {
 		s.Closed = nil
 		s.Standings = slices.Clone(s.Standings)
@@ -139,14 +139,14 @@ func (w world) clone() world {
 	return w
 }
 
-func (c *commonwealth) tick() limiter.Micros { return c.params[0].Window / limiter.Micros(c.ticks) }
+func (c *system) tick() limiter.Micros { return c.params[0].Window / limiter.Micros(c.ticks) }
 
 // instant is what the coordinator's clock shows, which began in window 10.
-func (c *commonwealth) instant(now int64) limiter.Instant {
+func (c *system) instant(now int64) limiter.Instant {
 	return limiter.Instant(10*int64(c.params[0].Window)) + limiter.Instant(now*int64(c.tick()))
 }
 
 // local is what the clock of the region shows.
-func (c *commonwealth) local(now int64, n int) limiter.Instant {
+func (c *system) local(now int64, n int) limiter.Instant {
 	return c.instant(now).Add(c.offset * limiter.Micros(1-2*(n%2)))
 }

@@ -38,11 +38,11 @@ func Storm(t *testing.T, c Coordinator, losses []func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	var busy atomic.Int64
-	fleet := make([]*sailor, stormHolders)
+	fleet := make([]*holder, stormHolders)
 	var all sync.WaitGroup
 	for i := range fleet {
-		fleet[i] = &sailor{c: c, key: key(t), name: fmt.Sprint("h", i), dice: rand.New(rand.NewPCG(uint64(i), 8)), busy: &busy}
-		all.Go(func() { fleet[i].sail(ctx, t) })
+		fleet[i] = &holder{c: c, key: key(t), name: fmt.Sprint("h", i), dice: rand.New(rand.NewPCG(uint64(i), 8)), busy: &busy}
+		all.Go(func() { fleet[i].run(ctx, t) })
 	}
 	for _, loss := range losses {
 		awaitBusy(t, &busy)
@@ -72,9 +72,9 @@ func awaitBusy(t *testing.T, busy *atomic.Int64) {
 	}
 }
 
-// A sailor is a holder that keeps to what package pool needs of one, however late the
+// A holder keeps to what package pool needs of it, however late the
 // machine lets it run: by its own clock nothing is in flight after its share expired.
-type sailor struct {
+type holder struct {
 	c    Coordinator
 	key  pool.Key
 	name string
@@ -98,7 +98,7 @@ type use struct {
 	requests int64
 }
 
-func (s *sailor) sail(ctx context.Context, t *testing.T) {
+func (s *holder) run(ctx context.Context, t *testing.T) {
 	p := pool.Params{
 		Min: stormLimit, Max: stormLimit, Initial: stormLimit,
 		TTL: stormTTL, Quarantine: stormTTL, Generation: 1, Allocation: pool.DemandProportional,
@@ -116,7 +116,7 @@ func (s *sailor) sail(ctx context.Context, t *testing.T) {
 	s.work(0)
 }
 
-func (s *sailor) beat(ctx context.Context, p pool.Params) error {
+func (s *holder) beat(ctx context.Context, p pool.Params) error {
 	ctx, cancel := context.WithTimeout(ctx, stormTimeout)
 	defer cancel()
 	s.work(s.inFlight) // ends what has to
@@ -144,7 +144,7 @@ func (s *sailor) beat(ctx context.Context, p pool.Params) error {
 }
 
 // work changes how many are in flight, to none when the share has expired.
-func (s *sailor) work(requests int64) {
+func (s *holder) work(requests int64) {
 	now := time.Now()
 	if until := earlier(now, s.deadline); s.inFlight > 0 && until.After(s.since) {
 		s.uses = append(s.uses, use{s.since, until, s.inFlight})
