@@ -323,31 +323,15 @@ func NewConfigMapBirths(client corev1client.ConfigMapInterface) *ConfigMapBirths
 
 // Load implements BirthStore.
 func (b *ConfigMapBirths) Load(ctx context.Context, shard int) ([]byte, string, error) {
-	found, err := b.client.Get(ctx, birthsName(shard), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, "", nil
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("read ConfigMap %s: %w", birthsName(shard), err)
-	}
-	return found.BinaryData[birthsKey], found.ResourceVersion, nil
+	return loadConfigMap(ctx, b.client, birthsName(shard), birthsKey)
 }
 
 // Save implements BirthStore.
 func (b *ConfigMapBirths) Save(ctx context.Context, shard int, data []byte, version string) (string, error) {
-	next := &corev1.ConfigMap{
+	return saveConfigMap(ctx, b.client, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: birthsName(shard), ResourceVersion: version},
 		BinaryData: map[string][]byte{birthsKey: data},
-	}
-	write := func() (*corev1.ConfigMap, error) { return b.client.Update(ctx, next, metav1.UpdateOptions{}) }
-	if version == "" {
-		write = func() (*corev1.ConfigMap, error) { return b.client.Create(ctx, next, metav1.CreateOptions{}) }
-	}
-	written, err := write()
-	if err != nil {
-		return "", fmt.Errorf("write ConfigMap %s: %w", next.Name, err)
-	}
-	return written.ResourceVersion, nil
+	})
 }
 
 func birthsName(shard int) string { return fmt.Sprintf("%s-%d", BirthsConfigMap, shard) }
@@ -377,34 +361,18 @@ func NewConfigMapJournals(client corev1client.ConfigMapInterface) *ConfigMapJour
 
 // Load implements JournalStore.
 func (j *ConfigMapJournals) Load(ctx context.Context, policy string) ([]byte, string, error) {
-	found, err := j.client.Get(ctx, countersName(policy), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, "", nil
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("read ConfigMap %s: %w", countersName(policy), err)
-	}
-	return found.BinaryData[countersKey], found.ResourceVersion, nil
+	return loadConfigMap(ctx, j.client, countersName(policy), countersKey)
 }
 
 // Save implements JournalStore.
 func (j *ConfigMapJournals) Save(ctx context.Context, policy string, data []byte, version string) (string, error) {
-	next := &corev1.ConfigMap{
+	return saveConfigMap(ctx, j.client, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: countersName(policy), ResourceVersion: version,
 			Labels: map[string]string{CountersLabel: CountersValue}, Annotations: map[string]string{PolicyAnnotation: policy},
 		},
 		BinaryData: map[string][]byte{countersKey: data},
-	}
-	write := func() (*corev1.ConfigMap, error) { return j.client.Update(ctx, next, metav1.UpdateOptions{}) }
-	if version == "" {
-		write = func() (*corev1.ConfigMap, error) { return j.client.Create(ctx, next, metav1.CreateOptions{}) }
-	}
-	written, err := write()
-	if err != nil {
-		return "", fmt.Errorf("write ConfigMap %s: %w", next.Name, err)
-	}
-	return written.ResourceVersion, nil
+	})
 }
 
 // Sweep implements JournalStore. It reads one at a time: each may have a megabyte.
@@ -439,4 +407,31 @@ func countersName(policy string) string {
 	}
 	digest := sha256.Sum256([]byte(policy))
 	return CountersConfigMap + "-" + hex.EncodeToString(digest[:])[:countersDigest]
+}
+
+// loadConfigMap returns the data below a key of a ConfigMap and its version, "" when there is
+// none.
+func loadConfigMap(ctx context.Context, client corev1client.ConfigMapInterface, name, key string) ([]byte, string, error) {
+	found, err := client.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read ConfigMap %s: %w", name, err)
+	}
+	return found.BinaryData[key], found.ResourceVersion, nil
+}
+
+// saveConfigMap replaces the ConfigMap that still has the version of next, or makes it when
+// that is "", and returns the new version.
+func saveConfigMap(ctx context.Context, client corev1client.ConfigMapInterface, next *corev1.ConfigMap) (string, error) {
+	write := func() (*corev1.ConfigMap, error) { return client.Update(ctx, next, metav1.UpdateOptions{}) }
+	if next.ResourceVersion == "" {
+		write = func() (*corev1.ConfigMap, error) { return client.Create(ctx, next, metav1.CreateOptions{}) }
+	}
+	written, err := write()
+	if err != nil {
+		return "", fmt.Errorf("write ConfigMap %s: %w", next.Name, err)
+	}
+	return written.ResourceVersion, nil
 }
