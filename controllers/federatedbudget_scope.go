@@ -85,7 +85,7 @@ func (s *budgetScope) keeps() bool {
 	return s.enforced.Hub == nil && s.enforced.Coordinator.Type == policy.ControllerStore
 }
 
-// root returns the name that messages use for the keeper of the budget.
+// root returns the name that messages use for the coordinator of the budget.
 func (s *budgetScope) root() string {
 	switch {
 	case s.keeps():

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/internal/hub"
 	"github.com/weir-dev/weir/internal/region"
-	keeper "github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
+	budgetcoordinator "github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 )
@@ -26,11 +26,11 @@ const hubService = "weir-hub"
 
 // A federation is what the leader runs for budgets that clusters share.
 type federation struct {
-	budgets *budgets
-	journal *hub.Journal
-	births  *hub.Births
-	keeper  *keeper.Coordinator
-	control store.Control // of addresses of stores and hubs
+	budgets     *budgets
+	journal     *hub.Journal
+	births      *hub.Births
+	coordinator *budgetcoordinator.Coordinator
+	control     store.Control // of addresses of stores and hubs
 	// certificates are those by which this cluster is a member elsewhere.
 	certificates region.Certificates
 }
@@ -45,12 +45,12 @@ func (p *platform) newFederation() (*federation, error) {
 	maps := clients.CoreV1().ConfigMaps(p.options.namespace)
 	f := &federation{journal: hub.NewJournal(maps), births: hub.NewBirths(maps), control: p.addresses.control}
 	f.budgets = newBudgets(p.options.clusterName, p.manager.GetCache(), p.live, p.secrets, f.births)
-	f.keeper = keeper.New(keeper.Options{
+	f.coordinator = budgetcoordinator.New(budgetcoordinator.Options{
 		Journal: f.journal,
 		Births:  f.births,
 		Clock:   func() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) },
 	})
-	hub.Expose(metrics.Registry, f.keeper.Stats)
+	hub.Expose(metrics.Registry, f.coordinator.Stats)
 	return f, metrics.Registry.Register(&f.certificates)
 }
 
@@ -62,7 +62,7 @@ func (f *federation) parts(usage coordinator.Usage, changed func(types.Namespace
 
 func (f *federation) regionConfig() region.Config {
 	return region.Config{
-		Source: f.budgets, Cluster: f.budgets.cluster, Keeper: f.keeper, Births: f.births, Log: log.Log.WithName("federation"),
+		Source: f.budgets, Cluster: f.budgets.cluster, Local: f.coordinator, Births: f.births, Log: log.Log.WithName("federation"),
 		Certificates: &f.certificates, Control: f.control,
 	}
 }
@@ -97,7 +97,7 @@ func (p *platform) credentialsConfig(f *federation) hub.CredentialsConfig {
 
 func (p *platform) hubConfig(f *federation, credentials *hub.Credentials) hub.ServerConfig {
 	config := hub.ServerConfig{
-		Address: p.options.federationBindAddress, Coordinator: f.keeper, Budgets: f.budgets, Credentials: credentials,
+		Address: p.options.federationBindAddress, Coordinator: f.coordinator, Budgets: f.budgets, Credentials: credentials,
 		Registerer: metrics.Registry,
 	}
 	if p.lock != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/weir-dev/weir/internal/leadership"
 	"github.com/weir-dev/weir/internal/resolve"
 	"github.com/weir-dev/weir/internal/storeprobe"
-	keeper "github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
+	budgetcoordinator "github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
 )
 
 // idle is a manager that runs nothing.
@@ -71,7 +71,7 @@ func requireSet(t *testing.T, of any, but ...string) {
 
 func TestEveryPartHasWhatItWorksWith(t *testing.T) {
 	p, stores := withAll(t), storeprobe.New(backend.Open)
-	f := &federation{journal: hub.NewJournal(nil), births: hub.NewBirths(nil), keeper: keeper.New(keeper.Options{}), control: new(addresses).control}
+	f := &federation{journal: hub.NewJournal(nil), births: hub.NewBirths(nil), coordinator: budgetcoordinator.New(budgetcoordinator.Options{}), control: new(addresses).control}
 	f.budgets = newBudgets(p.options.clusterName, p.live, p.live, p.secrets, f.births)
 
 	policies, pools, budgets := p.reconcilers(coordinator.New(coordinator.Config{}), stores)

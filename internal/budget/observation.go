@@ -83,7 +83,7 @@ type Certificate struct {
 	Problem string
 }
 
-// A Root is the keeper of the ledger of a budget.
+// A Root is what keeps the ledger of a budget.
 type Root struct {
 	Member string // the cluster, when it is one and said so
 	Term   int64  // of its memory, 0 while unknown

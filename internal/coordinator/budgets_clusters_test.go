@@ -67,7 +67,7 @@ func newCluster(t *testing.T, member string, to remote, sidecars int) *cluster {
 	c := &cluster{p: federated(limited("shop", 1, worldLimit, limiter.Second), b.ID)}
 	c.leader = lead(t, &memoryTerms{}, publishing(c.p), func(cfg *Config) {
 		cfg.Budgets = func(usage Usage, changed func(types.NamespacedName), _ bool) Budgets {
-			return region.New(region.Config{Source: b, Cluster: member, Keeper: to, Log: logr.Discard()}, usage, changed)
+			return region.New(region.Config{Source: b, Cluster: member, Local: to, Log: logr.Discard()}, usage, changed)
 		}
 	})
 	for i := range sidecars {

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 )
 
-// Coordinator is what the server needs of the keeper of the budgets: a
+// Coordinator is what the server needs of the coordinator of the budgets: a
 // federation.Coordinator, which a Client is as well.
 type Coordinator interface {
 	Apply(ctx context.Context, id string, p ledger.Params, c ledger.Command) (ledger.Grant, error)

@@ -54,7 +54,7 @@ func TestMembersShareABudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := w.keeper.Observe(t.Context(), budgetID)
+	want, err := w.coordinator.Observe(t.Context(), budgetID)
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
 		t.Errorf("observed (-want +got) %v\n%s", err, diff)
 	}
@@ -113,7 +113,7 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
-	if n := w.keeper.calls.Load(); n != 0 {
+	if n := w.coordinator.calls.Load(); n != 0 {
 		t.Errorf("%d calls reached the budgets", n)
 	}
 	if _, err := w.open(t, b).Apply(t.Context(), budgetID, p, lease("b", 1, 5)); err != nil {
@@ -268,7 +268,7 @@ func TestHubThatCannotAnswer(t *testing.T) {
 	w := newWorld(t).start(t)
 	p, _ := w.budgets.Budget(budgetID)
 	b := w.open(t, w.secret(t, "b"))
-	w.keeper.Coordinator = unavailableKeeper{}
+	w.coordinator.Coordinator = unavailableCoordinator{}
 	_, err := b.Apply(t.Context(), budgetID, p, lease("b", 1, 5))
 	requireUnavailable(t, err)
 	if !strings.Contains(err.Error(), "no route") {
@@ -278,13 +278,13 @@ func TestHubThatCannotAnswer(t *testing.T) {
 	requireUnavailable(t, err)
 }
 
-type unavailableKeeper struct{ Coordinator }
+type unavailableCoordinator struct{ Coordinator }
 
-func (unavailableKeeper) Apply(context.Context, string, ledger.Params, ledger.Command) (ledger.Grant, error) {
+func (unavailableCoordinator) Apply(context.Context, string, ledger.Params, ledger.Command) (ledger.Grant, error) {
 	return ledger.Grant{}, &store.UnavailableError{Store: "the API server", Cause: errors.New("no route")}
 }
 
-func (unavailableKeeper) Observe(context.Context, string) (ledger.State, error) {
+func (unavailableCoordinator) Observe(context.Context, string) (ledger.State, error) {
 	return ledger.State{}, &store.UnavailableError{Store: "the API server", Cause: errors.New("no route")}
 }
 
@@ -293,8 +293,8 @@ func TestStopWaitsForCalls(t *testing.T) {
 	w := newWorld(t).start(t)
 	p, _ := w.budgets.Budget(budgetID)
 	b := w.open(t, w.secret(t, "b"))
-	slow := &slowKeeper{Coordinator: w.keeper.Coordinator, entered: make(chan struct{}), proceed: make(chan struct{})}
-	w.keeper.Coordinator = slow
+	slow := &slowCoordinator{Coordinator: w.coordinator.Coordinator, entered: make(chan struct{}), proceed: make(chan struct{})}
+	w.coordinator.Coordinator = slow
 	answered := make(chan error, 1)
 	go func() {
 		_, err := b.Apply(t.Context(), budgetID, p, lease("b", 1, 5))
@@ -310,12 +310,12 @@ func TestStopWaitsForCalls(t *testing.T) {
 	}
 }
 
-type slowKeeper struct {
+type slowCoordinator struct {
 	Coordinator
 	entered, proceed chan struct{}
 }
 
-func (s *slowKeeper) Apply(ctx context.Context, id string, p ledger.Params, c ledger.Command) (ledger.Grant, error) {
+func (s *slowCoordinator) Apply(ctx context.Context, id string, p ledger.Params, c ledger.Command) (ledger.Grant, error) {
 	close(s.entered)
 	<-s.proceed
 	return s.Coordinator.Apply(ctx, id, p, c)

@@ -102,17 +102,17 @@ func (l *leader) Held() bool { return !l.lost.Load() }
 // A world is one hub in a namespace of its own, with members a, which is the hub, b
 // and c.
 type world struct {
-	kube      client.Client
-	namespace string
-	maps      corev1client.ConfigMapInterface
-	clock     *clocktesting.FakeClock
-	budgets   *fakeBudgets
-	keeper    *counted
-	leader    *leader
-	creds     *Credentials
-	server    *Server
-	address   string
-	stop      func() // ends the server and waits for it
+	kube        client.Client
+	namespace   string
+	maps        corev1client.ConfigMapInterface
+	clock       *clocktesting.FakeClock
+	budgets     *fakeBudgets
+	coordinator *counted
+	leader      *leader
+	creds       *Credentials
+	server      *Server
+	address     string
+	stop        func() // ends the server and waits for it
 }
 
 func newWorld(t *testing.T) *world {
@@ -140,7 +140,7 @@ func newWorld(t *testing.T) *world {
 		leader:  &leader{},
 	}
 	now := func() limiter.Instant { return limiter.Instant(w.clock.Now().UnixMicro()) }
-	w.keeper = &counted{Coordinator: kubernetes.New(kubernetes.Options{Journal: NewJournal(w.maps), Clock: now})}
+	w.coordinator = &counted{Coordinator: kubernetes.New(kubernetes.Options{Journal: NewJournal(w.maps), Clock: now})}
 	w.creds = NewCredentials(CredentialsConfig{
 		Client: kube, Namespace: ns.Name, Self: "a", Budgets: w.budgets, Names: []string{"127.0.0.1"}, Clock: w.clock,
 	})
@@ -153,7 +153,7 @@ func (w *world) start(t *testing.T) *world {
 	ctx, cancel := context.WithCancel(t.Context())
 	listening := make(chan string, 1)
 	w.server = NewServer(ServerConfig{
-		Address: "127.0.0.1:0", Coordinator: w.keeper, Budgets: w.budgets, Credentials: w.creds, Leadership: w.leader,
+		Address: "127.0.0.1:0", Coordinator: w.coordinator, Budgets: w.budgets, Credentials: w.creds, Leadership: w.leader,
 	})
 	listen := w.server.listen
 	w.server.listen = func(ctx context.Context, address string) (net.Listener, error) {

@@ -45,8 +45,8 @@ type Engine interface {
 	Close(ctx context.Context)
 }
 
-// A Keeper is this cluster's own coordinator.
-type Keeper interface {
+// A LocalCoordinator is this cluster's own coordinator.
+type LocalCoordinator interface {
 	federation.Coordinator
 	// Seal makes every later call fail and gives up what was set aside, if that is
 	// possible before ctx is done.
@@ -69,8 +69,8 @@ type Config struct {
 	Source Source
 	// Cluster is this cluster's name: the prefix of what it keeps in a shared Redis.
 	Cluster string
-	// Keeper keeps the budgets that this cluster is the hub of; the Set seals it.
-	Keeper Keeper
+	// Local keeps the budgets that this cluster is the hub of; the Set seals it.
+	Local LocalCoordinator
 	// Births are of the budgets that stores keep. Nil: each waits for its first whole
 	// window.
 	Births Births

@@ -49,7 +49,7 @@ func (s *Set) unreached(l *line, err error) {
 // else.
 func (s *Set) open(ctx context.Context, to place) (*connection, error) {
 	if to.own() {
-		return &connection{ledger: s.Keeper, close: func() error { return nil }}, nil
+		return &connection{ledger: s.Local, close: func() error { return nil }}, nil
 	}
 	secret, err := s.Source.Secret(ctx, to.credentials())
 	if err != nil {

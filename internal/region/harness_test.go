@@ -27,11 +27,11 @@ import (
 // A world is what a Set works with: the budgets and Secrets of a cluster, and the places
 // where budgets are kept.
 type world struct {
-	t      *testing.T
-	set    *Set
-	stop   context.CancelFunc
-	done   chan struct{}
-	keeper *root
+	t     *testing.T
+	set   *Set
+	stop  context.CancelFunc
+	done  chan struct{}
+	local *root
 
 	mu      sync.Mutex
 	budgets []policy.FederatedBudget
@@ -178,7 +178,7 @@ func (r *root) granted(t *testing.T, id string) int64 {
 }
 
 var (
-	errSealed = &store.UnavailableError{Store: "the keeper", Cause: errors.New("sealed")}
+	errSealed = &store.UnavailableError{Store: "the local coordinator", Cause: errors.New("sealed")}
 	errCut    = &store.UnavailableError{Store: "the hub", Cause: &store.Failure{Why: "cut off"}}
 )
 
@@ -186,13 +186,13 @@ var (
 func start(t *testing.T, budgets ...policy.FederatedBudget) *world {
 	t.Helper()
 	w := &world{
-		t: t, keeper: newRoot(), budgets: budgets, done: make(chan struct{}),
+		t: t, local: newRoot(), budgets: budgets, done: make(chan struct{}),
 		secrets: map[string]string{"shop/hub": "1", "shop/redis": "1"}, roots: map[string]*root{}, counted: map[int64]ledger.Usage{},
 		escrows: escrows.New(escrows.Options{Clock: wall}),
 		life:    func(string) (from, until time.Time) { return time.Now().Add(time.Hour), time.Now().Add(2 * time.Hour) },
 	}
 	w.set = New(Config{
-		Source: w, Cluster: "cluster-a", Keeper: w.keeper, Log: logr.Discard(),
+		Source: w, Cluster: "cluster-a", Local: w.local, Log: logr.Discard(),
 		Dial: w.dial, Open: w.open,
 	}, w.usage, w.note)
 	var ctx context.Context

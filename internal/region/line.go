@@ -103,7 +103,7 @@ func (l *line) certified() time.Time {
 	return until
 }
 
-// A ledgerLine is a line to the keeper of a budget.
+// A ledgerLine is a line to the coordinator of a budget.
 type ledgerLine struct{ *line }
 
 var _ federation.Coordinator = ledgerLine{}

@@ -58,7 +58,7 @@ func New(c Config, usage Usage, changed func(types.NamespacedName)) *Set {
 }
 
 // Run takes part in budgets until ctx is done. Then it gives back what was not handed
-// on, which takes a few seconds at most, and seals the keeper.
+// on, which takes a few seconds at most, and seals the local coordinator.
 func (s *Set) Run(ctx context.Context) {
 	again := time.NewTicker(followEvery)
 	defer again.Stop()
@@ -190,7 +190,7 @@ func (s *Set) drop(p *part) {
 	})
 }
 
-// close ends every part, and then the keeper, which takes back what parts release.
+// close ends every part, and then the local coordinator, which takes back what parts release.
 func (s *Set) close() {
 	for _, p := range s.all() {
 		s.drop(p)
@@ -199,7 +199,7 @@ func (s *Set) close() {
 	s.connections.closing.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	s.Keeper.Seal(ctx)
+	s.Local.Seal(ctx)
 }
 
 // Apply asks for units of a budget, gives them back, or looks how many there are, on

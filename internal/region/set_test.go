@@ -52,7 +52,7 @@ func TestAnEditKeepsTheEngine(t *testing.T) {
 		edited.Generation, edited.Params.Limit = 2, 50
 		w.has(edited)
 		w.takes(edited, 5)
-		if holders := names(w.keeper.sent(ledger.Lease)); len(holders) != 1 {
+		if holders := names(w.local.sent(ledger.Lease)); len(holders) != 1 {
 			t.Errorf("holders %v asked, want one: what it has stays good", holders)
 		}
 		if got := w.set.Observe("shop", "budget").Generation; got != 2 {
@@ -114,13 +114,13 @@ func TestABudgetThatIsGoneGivesBackWhatItHas(t *testing.T) {
 				w := start(t, b)
 				defer w.end()
 				w.takes(b, 3)
-				if got := w.keeper.granted(t, b.ID); got <= 3 {
+				if got := w.local.granted(t, b.ID); got <= 3 {
 					t.Fatalf("%d units are granted, want some in hand", got)
 				}
 				next := after(b)
 				w.has(next...)
 				time.Sleep(time.Second)
-				if got := w.keeper.granted(t, b.ID); got != 3 {
+				if got := w.local.granted(t, b.ID); got != 3 {
 					t.Errorf("%d units are granted afterwards, want the 3 that were handed on", got)
 				}
 				for _, n := range next {
@@ -221,18 +221,18 @@ func TestAnEscrowInRedisOutlivesTheTerm(t *testing.T) {
 	})
 }
 
-func TestTheEndOfATermGivesBackAndSealsTheKeeperLast(t *testing.T) {
+func TestTheEndOfATermGivesBackAndSealsTheCoordinatorLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := own("acme/checkout", 100)
 		b.Params.Window = 60 * limiter.Second
 		w := start(t, b)
 		w.takes(b, 3)
 		w.end()
-		if got := w.keeper.granted(t, b.ID); got != 3 {
+		if got := w.local.granted(t, b.ID); got != 3 {
 			t.Errorf("%d units are granted, want the 3 that were handed on", got)
 		}
-		if !w.keeper.sealed {
-			t.Error("the keeper goes on")
+		if !w.local.sealed {
+			t.Error("the local coordinator goes on")
 		}
 		if err := second(w.apply("shop", b, one)); err == nil {
 			t.Error("units are handed on after the term")

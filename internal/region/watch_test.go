@@ -28,7 +28,7 @@ func (w *world) count(u ledger.Usage) {
 // reported returns what was reported to the ledger of a window.
 func (w *world) reported(id string, index int64) (ledger.MemberUsage, bool) {
 	w.t.Helper()
-	s, err := w.keeper.Coordinator.Observe(w.t.Context(), id)
+	s, err := w.local.Coordinator.Observe(w.t.Context(), id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -69,15 +69,15 @@ func TestWhatWasCountedIsReportedOnceAndUntilItArrived(t *testing.T) {
 		if u, _ := w.reported(b.ID, first); u.Admitted != 41 || !u.Complete {
 			t.Errorf("reported %+v, want what was complete to stay", u)
 		}
-		if n := len(w.keeper.sent(ledger.Report)); n != 2 {
+		if n := len(w.local.sent(ledger.Report)); n != 2 {
 			t.Errorf("%d reports were sent, want one for each change", n)
 		}
 
 		late := window() - 1
-		w.keeper.lose(ledger.Report)
+		w.local.lose(ledger.Report)
 		w.count(ledger.Usage{Index: late, Admitted: 1, Complete: true})
 		spend(2)
-		w.keeper.lose(0)
+		w.local.lose(0)
 		spend(2)
 		if u, _ := w.reported(b.ID, late); !u.Complete {
 			t.Errorf("reported %+v, want what was lost to be sent again", u)
@@ -156,7 +156,7 @@ func TestWhatIsWrongWithACoordinatorIsReported(t *testing.T) {
 				}
 				w := start(t, b)
 				defer w.end()
-				to := w.keeper
+				to := w.local
 				if !tc.own {
 					to = w.root("hub:1")
 				}
