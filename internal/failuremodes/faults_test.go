@@ -186,7 +186,7 @@ var groups = []struct {
 		},
 		{
 			"The leader changes, and many sidecars come back slowly, or are not answered in time when they are back", "A window is granted the shares of those that were back when it began and promised not to begin it by themselves, so all admit no more than the limit",
-			[]string{"internal/coordinator:TestAFleetThatComesBackKeepsTheLimit", "internal/coordinator:TestAShareIsGrantedOfWindowsThatItsHolderPromised", "pkg/twotier:TestAPromiseIsKept", "internal/coordinator:TestWhatIsGrantedIsOfThoseWhoAreBack", "pkg/twotier:TestNoOrderOfComingBackAdmitsMore"},
+			[]string{"internal/coordinator:TestAFleetThatComesBackKeepsTheLimit", "internal/coordinator/absence:TestAShareIsGrantedOfWindowsThatItsHolderPromised", "pkg/twotier:TestAPromiseIsKept", "internal/coordinator:TestWhatIsGrantedIsOfThoseWhoAreBack", "pkg/twotier:TestNoOrderOfComingBackAdmitsMore"},
 			"",
 		},
 		{
