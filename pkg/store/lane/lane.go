@@ -1,13 +1,14 @@
 // Package lane lets calls to a store share round trips, as databases share the writes of a
-// log (group commit). A call that comes when none is under way is sent at once and alone.
-// Calls that come meanwhile wait for its answer and are then sent together. There is no
-// timer: calls travel together because the store is busy, and a store that is idle is asked
-// at once.
+// log (group commit). A call that comes when none is under way is sent at once, together with
+// those of goroutines that are ready to run. Calls that come meanwhile wait for its answer and
+// are then sent together. There is no timer: calls travel together because the store is busy,
+// and a store that is idle is asked at once.
 package lane
 
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -44,7 +45,7 @@ type Lane[T any] struct {
 // waiting is a call that was not sent yet.
 type waiting[T any] struct {
 	call T
-	done chan struct{} // closed when the call was carried, or never will be
+	done chan struct{} // closed when the call was carried with others, or never will be
 	err  error         // why it never will be
 }
 
@@ -60,11 +61,14 @@ func New[T any](patience time.Duration, carry func(ctx context.Context, calls []
 // latest until ctx is. The error is that of ctx, after which the call may still be
 // under way, or ErrClosed.
 func (l *Lane[T]) Send(ctx context.Context, call T) error {
-	w := &waiting[T]{call: call}
+	w := &waiting[T]{call: call, done: make(chan struct{})}
 	if l.board(w) {
-		defer l.land()
-		l.carry(ctx, []T{call})
-		return nil
+		runtime.Gosched() // a packet often brings several requests, whose calls come now
+		if l.depart(w) {
+			defer l.land()
+			l.carry(ctx, []T{call})
+			return nil
+		}
 	}
 	select {
 	case <-w.done:
@@ -75,25 +79,39 @@ func (l *Lane[T]) Send(ctx context.Context, call T) error {
 	}
 }
 
-// board reports whether a call may be sent at once and alone. Otherwise it waits.
-func (l *Lane[T]) board(w *waiting[T]) (alone bool) {
+// board lets a call wait, and reports whether it leads: then the round trip begins by depart.
+func (l *Lane[T]) board(w *waiting[T]) (leads bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	starts := l.flights == 0 || l.flights < MaxFlights && time.Since(l.started) >= l.patience
-	if starts && len(l.waiting) == 0 && !l.closed {
-		l.flights++
-		l.started = time.Now()
-		return true
-	}
-	w.done = make(chan struct{})
 	if l.closed {
 		w.refuse()
 		return false
 	}
+	starts := l.flights == 0 || l.flights < MaxFlights && time.Since(l.started) >= l.patience
+	leads = starts && len(l.waiting) == 0
 	l.waiting = append(l.waiting, w)
-	if starts {
-		l.flights++
-		l.depart(l.share())
+	if !starts {
+		return false
+	}
+	l.flights++
+	l.started = time.Now()
+	if !leads {
+		l.send(l.share())
+	}
+	return leads
+}
+
+// depart begins the round trip of the call that leads and of those that came since. It
+// reports whether none did: then its caller carries it.
+func (l *Lane[T]) depart(w *waiting[T]) (alone bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	share := l.share()
+	if len(share) == 1 && share[0] == w {
+		return true
+	}
+	if share != nil {
+		l.send(share)
 	}
 	return false
 }
@@ -115,12 +133,12 @@ func (l *Lane[T]) land() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if share := l.share(); share != nil {
-		l.depart(share)
+		l.send(share)
 	}
 }
 
-// depart sends calls, and those that wait after them; mu is held.
-func (l *Lane[T]) depart(share []*waiting[T]) {
+// send sends calls, and those that wait after them; mu is held.
+func (l *Lane[T]) send(share []*waiting[T]) {
 	l.running.Go(func() {
 		for ; share != nil; share = l.next() {
 			calls := make([]T, len(share))

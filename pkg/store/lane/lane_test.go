@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -100,6 +101,60 @@ func TestCallsThatComeMeanwhileTravelTogether(t *testing.T) {
 		}
 		r.calls.Wait()
 	})
+}
+
+// TestCallsThatAreReadyTravelTogether lets calls come at once to a lane that is idle. The
+// scheduler may run the first one on before the others, now and then.
+func TestCallsThatAreReadyTravelTogether(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const calls, tries = 4, 100
+	together := 0
+	for range tries {
+		drive(t, time.Millisecond, lane.Patience, func(t *testing.T, r *road) {
+			for i := range calls {
+				r.calls.Go(func() {
+					if err := r.Send(t.Context(), i); err != nil {
+						t.Errorf("call %d: %v", i, err)
+					}
+				})
+			}
+			r.calls.Wait()
+			if len(r.trips) == 1 && len(r.trips[0]) == calls {
+				together++
+			}
+		})
+	}
+	if together == 0 {
+		t.Errorf("in %d tries %d calls never shared the first round trip", tries, calls)
+	}
+}
+
+// TestALeadingCallIsSentOnce lets others go beside a call that leads and has not begun.
+func TestALeadingCallIsSentOnce(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for range 100 {
+		drive(t, time.Millisecond, 0, func(t *testing.T, r *road) {
+			for i := range 2 * lane.MaxFlights {
+				r.calls.Go(func() {
+					if err := r.Send(t.Context(), i); err != nil {
+						t.Errorf("call %d: %v", i, err)
+					}
+				})
+			}
+			r.calls.Wait()
+			sent := slices.Sorted(slices.Values(slices.Concat(r.trips...)))
+			if !slices.Equal(sent, numbers(0, 2*lane.MaxFlights)) || r.most > lane.MaxFlights {
+				t.Errorf("the trips were %v, %d at once", r.trips, r.most)
+			}
+			start := time.Now()
+			if r.send(t, 100, 1); r.Waiting() != 0 {
+				t.Error("a call waits although none is under way")
+			}
+			if r.calls.Wait(); time.Since(start) != r.took {
+				t.Errorf("a call alone took %v", time.Since(start))
+			}
+		})
+	}
 }
 
 // TestATripThatHangsKeepsNobody lets the first trips take for ever, as far as the others see.

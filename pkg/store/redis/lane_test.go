@@ -56,6 +56,7 @@ type crowd struct {
 	server *redistest.Server
 	trips  trips
 	calls  sync.WaitGroup
+	joined int64
 	failed atomic.Int64
 }
 
@@ -78,10 +79,24 @@ func crowdParams(limit int64) limiter.Params {
 	return limiter.Params{Rates: []limiter.Rate{{Limit: limit, Window: limiter.Second}}}
 }
 
+// lead lets a call come, and returns when it is under way.
+func (c *crowd) lead(t *testing.T) {
+	t.Helper()
+	before := c.trips.single.Load()
+	c.join(t, 1, 0)
+	for deadline := time.Now().Add(5 * time.Second); c.trips.single.Load() == before; <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a call was not sent")
+		}
+	}
+}
+
 // join lets calls come, each for a limit of its own, and returns when n wait.
 func (c *crowd) join(t *testing.T, calls, n int) {
 	t.Helper()
-	for i := range int64(calls) {
+	for range calls {
+		i := c.joined
+		c.joined++
 		c.calls.Go(func() {
 			key := store.Key{Hash: fmt.Sprint(i)}
 			res, err := c.Apply(context.Background(), key, crowdParams(i+1), limiter.Command{Min: 1, Want: 1})
@@ -112,7 +127,8 @@ func TestCallsThatWaitShareRoundTrips(t *testing.T) {
 	const calls = 40
 	c := newCrowd(t, time.Hour)
 	defer c.Close()
-	c.join(t, calls, calls-1)
+	c.lead(t)
+	c.join(t, calls-1, calls-1)
 	c.server.Resume()
 	c.calls.Wait()
 	c.check(t, calls, 1, calls-1)
@@ -124,7 +140,10 @@ func TestCallsGoBesideOneThatHangs(t *testing.T) {
 	const calls = 40
 	c := newCrowd(t, 0)
 	defer c.Close()
-	c.join(t, calls, calls-lane.MaxFlights)
+	for range lane.MaxFlights {
+		c.lead(t)
+	}
+	c.join(t, calls-lane.MaxFlights, calls-lane.MaxFlights)
 	c.server.Resume()
 	c.calls.Wait()
 	c.check(t, calls, lane.MaxFlights, calls-lane.MaxFlights)
@@ -145,12 +164,9 @@ func (c *crowd) check(t *testing.T, calls, alone, together int) {
 func TestAWaitingCallThatIsCancelledIsNotSent(t *testing.T) {
 	c := newCrowd(t, time.Hour)
 	defer c.Close()
-	c.join(t, 1, 0)
+	c.lead(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	for c.trips.single.Load() == 0 {
-		<-time.After(time.Millisecond)
-	}
 	_, err := c.Apply(ctx, store.Key{Hash: "late"}, crowdParams(1), limiter.Command{Min: 1, Want: 1})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error is %v", err)
@@ -165,7 +181,8 @@ func TestAWaitingCallThatIsCancelledIsNotSent(t *testing.T) {
 func TestClosingEndsWaitingCalls(t *testing.T) {
 	const calls = 6
 	c := newCrowd(t, time.Hour)
-	c.join(t, calls, calls-1)
+	c.lead(t)
+	c.join(t, calls-1, calls-1)
 	start := time.Now()
 	if err := c.Close(); err != nil {
 		t.Error(err)
