@@ -31,9 +31,9 @@ type Verdict struct {
 	// Admission is what is left to do for a request that is allowed, nil when that is
 	// nothing.
 	Admission *Admission
-	// Told is what the client sees of a limit that admitted the request, nil for
+	// Shown is what the client sees of a limit that admitted the request, nil for
 	// nothing.
-	Told *Standing
+	Shown *QuotaState
 }
 
 // A Refusal says which limit refused a request and why.
@@ -83,7 +83,7 @@ func (e *Enforcer) Decide(ctx context.Context, r *http.Request) (Verdict, error)
 			taken = append(taken, s)
 		}
 	}
-	return Verdict{Allowed: true, Admission: admit(taken), Told: toldOf(taken)}, nil
+	return Verdict{Allowed: true, Admission: admit(taken), Shown: shownOf(taken)}, nil
 }
 
 // undecided returns the error of a decision that the limit did not reach. Without one

@@ -24,9 +24,9 @@ type Descriptor struct {
 type Ruling struct {
 	Allowed bool
 	Known   bool // whether the domain names policies of the pod
-	// Standings say of each descriptor which limit binds it: of those that refused
+	// States say of each descriptor which limit binds it: of those that refused
 	// it the one that does so longest, or else the one with the least left.
-	Standings []Standing
+	States    []QuotaState
 	Admission *Admission // as Verdict's
 }
 
@@ -35,11 +35,11 @@ type Ruling struct {
 // is the name of a policy in the pod's namespace, namespace/name, or "*" or nothing for
 // all policies of the pod. A counter that several descriptors fall under is asked once,
 // for the most that one of them costs. Other than Decide it goes on after a refusal,
-// for the standings of the other descriptors; what was admitted is then taken back all
+// for the states of the other descriptors; what was admitted is then taken back all
 // the same. Everything is admitted for a domain that is not known. Errors are as
 // Decide's.
 func (e *Enforcer) DecideDescriptors(ctx context.Context, domain string, ds []Descriptor) (Ruling, error) {
-	ruling := Ruling{Allowed: true, Known: true, Standings: make([]Standing, len(ds))}
+	ruling := Ruling{Allowed: true, Known: true, States: make([]QuotaState, len(ds))}
 	if e.cfg.Mode == Bypass {
 		return ruling, nil
 	}
@@ -84,8 +84,8 @@ func (r *Ruling) conclude(taken []share) {
 		return
 	}
 	cancel(taken)
-	for i := range r.Standings {
-		r.Standings[i].giveBack()
+	for i := range r.States {
+		r.States[i].giveBack()
 	}
 }
 
@@ -94,13 +94,13 @@ func (r *Ruling) note(of []int, s share, refusal *Refusal) {
 	if refusal != nil {
 		r.Allowed = false
 	}
-	shown := standingOf(s, refusal)
+	shown := quotaStateOf(s, refusal)
 	if shown.Limit == nil {
 		return
 	}
 	for _, i := range of {
-		if shown.Binds(r.Standings[i]) {
-			r.Standings[i] = shown
+		if shown.Binds(r.States[i]) {
+			r.States[i] = shown
 		}
 	}
 }

@@ -63,7 +63,7 @@ func TestDescriptorsAreOneDecision(t *testing.T) {
 	e := newEnforcer(t, newStore(frozen))
 	apply(t, e, policyOf(limitOf("users", 5, of("user"), each("user", policy.Skip)), limitOf("paths", 3, of("path"))))
 	call := []enforce.Descriptor{descriptor(1, "user=ann"), descriptor(2, "path=/"), descriptor(1, "user=bob")}
-	if r := rule(t, e, call...); !r.Allowed || r.Standings[1].Decision.Remaining != 1 {
+	if r := rule(t, e, call...); !r.Allowed || r.States[1].Decision.Remaining != 1 {
 		t.Fatalf("the first call: %+v", r)
 	}
 	r := rule(t, e, call...)
@@ -75,7 +75,7 @@ func TestDescriptorsAreOneDecision(t *testing.T) {
 		refused bool
 		left    int64
 	}{{"users", false, 4}, {"paths", true, 0}, {"users", false, 4}} {
-		s := r.Standings[i]
+		s := r.States[i]
 		if s.Limit.Name != want.limit || (s.Refusal != nil) != want.refused || s.Decision.Remaining != want.left {
 			t.Errorf("descriptor %d: limit %s, refusal %v, %d left; want %+v", i, s.Limit.Name, s.Refusal, s.Decision.Remaining, want)
 		}
@@ -107,7 +107,7 @@ func TestACounterIsChargedOnceACall(t *testing.T) {
 			t.Errorf("limit %s counted %d, want %d", limit, c.Admitted, want)
 		}
 	}
-	if s := r.Standings[3]; s.Limit.Name != "all" || s.Decision.Remaining != 6 {
+	if s := r.States[3]; s.Limit.Name != "all" || s.Decision.Remaining != 6 {
 		t.Errorf("the last descriptor: %d left of %s, want 6 of all", s.Decision.Remaining, s.Limit.Name)
 	}
 }
@@ -155,14 +155,14 @@ func TestALookTakesNothing(t *testing.T) {
 			}
 			apply(t, e, p)
 			for i := range 5 {
-				if r := rule(t, e, descriptor(0, "user=ann")); !r.Allowed || r.Standings[0].Decision.Remaining != 2 {
+				if r := rule(t, e, descriptor(0, "user=ann")); !r.Allowed || r.States[0].Decision.Remaining != 2 {
 					t.Fatalf("look %d: %+v", i, r)
 				}
 			}
 			if r := rule(t, e, descriptor(2, "user=ann")); !r.Allowed {
 				t.Error("the looks took something")
 			}
-			if r := rule(t, e, descriptor(0, "user=ann")); r.Allowed || r.Standings[0].Refusal.Cause != enforce.QuotaExceeded {
+			if r := rule(t, e, descriptor(0, "user=ann")); r.Allowed || r.States[0].Refusal.Cause != enforce.QuotaExceeded {
 				t.Errorf("a look at a limit that is used up: %+v", r)
 			}
 			if c := counted(e, "all"); c.Admitted != 2 {
@@ -192,7 +192,7 @@ func TestDescriptorsInShadow(t *testing.T) {
 	apply(t, e, policyOf(limitOf("watched", 1, inShadow), limitOf("enforced", 3)))
 	for i := range 5 {
 		r := rule(t, e, descriptor(1, "user=ann"))
-		if s := r.Standings[0]; r.Allowed != (i < 3) || s.Limit.Name != "enforced" {
+		if s := r.States[0]; r.Allowed != (i < 3) || s.Limit.Name != "enforced" {
 			t.Errorf("call %d: allowed %v by %s", i, r.Allowed, s.Limit.Name)
 		}
 	}
@@ -205,10 +205,10 @@ func TestADescriptorWithoutTheKey(t *testing.T) {
 	e := newEnforcer(t, newStore(frozen))
 	apply(t, e, policyOf(limitOf("keyed", 3, each("user", policy.Reject))))
 	r := rule(t, e, descriptor(1, "user=ann"), descriptor(1, "path=/"), descriptor(1, "path=/b"))
-	if r.Allowed || r.Standings[0].Refusal != nil {
+	if r.Allowed || r.States[0].Refusal != nil {
 		t.Fatalf("got %+v", r)
 	}
-	for _, s := range r.Standings[1:] {
+	for _, s := range r.States[1:] {
 		if s.Refusal.Cause != enforce.KeyMissing || s.Refusal.Missing.Name != "user" {
 			t.Errorf("got %+v", s.Refusal)
 		}
@@ -289,7 +289,7 @@ func TestBypassRulesNothing(t *testing.T) {
 	e := newEnforcer(t, newStore(frozen), func(c *enforce.Config) { c.Mode = enforce.Bypass })
 	apply(t, e, policyOf(limitOf("all", 1)))
 	for range 3 {
-		if r := rule(t, e, descriptor(1, "user=ann")); !r.Allowed || !r.Known || r.Standings[0].Limit != nil {
+		if r := rule(t, e, descriptor(1, "user=ann")); !r.Allowed || !r.Known || r.States[0].Limit != nil {
 			t.Errorf("got %+v", r)
 		}
 	}
@@ -304,15 +304,15 @@ func TestAClosedEnforcerRulesNothing(t *testing.T) {
 }
 
 func TestBinds(t *testing.T) {
-	admitted := func(left int64) enforce.Standing {
-		return enforce.Standing{Limit: new(policy.Limit), Decision: twotier.Decision{Remaining: left}}
+	admitted := func(left int64) enforce.QuotaState {
+		return enforce.QuotaState{Limit: new(policy.Limit), Decision: twotier.Decision{Remaining: left}}
 	}
-	refused := func(cause enforce.Cause, wait time.Duration) enforce.Standing {
-		return enforce.Standing{
+	refused := func(cause enforce.Cause, wait time.Duration) enforce.QuotaState {
+		return enforce.QuotaState{
 			Limit: new(policy.Limit), Decision: twotier.Decision{RetryAfter: wait}, Refusal: &enforce.Refusal{Cause: cause},
 		}
 	}
-	order := []enforce.Standing{
+	order := []enforce.QuotaState{
 		{},
 		admitted(7),
 		admitted(0),

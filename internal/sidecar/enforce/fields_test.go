@@ -108,13 +108,13 @@ func TestFieldsOfALimit(t *testing.T) {
 	}
 
 	s := share{limit: windows, value: "v", cost: 3, decision: twotier.Decision{Allowed: true, Limit: 10, Remaining: 4}}
-	admits := Standing{Policy: windows.Policy, Limit: windows.Limit, Params: windows.params("v"), Decision: s.decision, cost: 3}
-	if diff := cmp.Diff(admits, standingOf(s, nil), cmp.AllowUnexported(Standing{}), cmpopts.IgnoreUnexported(twotier.Decision{})); diff != "" {
+	admits := QuotaState{Policy: windows.Policy, Limit: windows.Limit, Params: windows.params("v"), Decision: s.decision, cost: 3}
+	if diff := cmp.Diff(admits, quotaStateOf(s, nil), cmp.AllowUnexported(QuotaState{}), cmpopts.IgnoreUnexported(twotier.Decision{})); diff != "" {
 		t.Errorf("of an admission (-want +got):\n%s", diff)
 	}
 	why := &Refusal{Policy: windows.Policy, Limit: windows.Limit, Params: windows.params("v"), Decision: twotier.Decision{Remaining: 4}}
-	refuses := Standing{Policy: why.Policy, Limit: why.Limit, Params: why.Params, Decision: why.Decision, Refusal: why}
-	if diff := cmp.Diff(refuses, standingOf(share{}, why), cmp.AllowUnexported(Standing{}), cmpopts.IgnoreUnexported(twotier.Decision{})); diff != "" {
+	refuses := QuotaState{Policy: why.Policy, Limit: why.Limit, Params: why.Params, Decision: why.Decision, Refusal: why}
+	if diff := cmp.Diff(refuses, quotaStateOf(share{}, why), cmp.AllowUnexported(QuotaState{}), cmpopts.IgnoreUnexported(twotier.Decision{})); diff != "" {
 		t.Errorf("of a refusal (-want +got):\n%s", diff)
 	}
 }

@@ -66,8 +66,8 @@ func TestAnAdmittedRequestSeesHowItStands(t *testing.T) {
 	p.Response = policy.Response{IETF: true, Quota: policy.Always, StatusCode: 429, Body: policy.ProblemJSON}
 	apply(t, e, p)
 	v, err := e.Decide(t.Context(), get("/"))
-	if err != nil || v.Told == nil || v.Told.Limit.Name != "all" || v.Told.Policy.Name != "checkout" || v.Told.Decision.Remaining != 2 {
-		t.Errorf("it is shown %+v, %v", v.Told, err)
+	if err != nil || v.Shown == nil || v.Shown.Limit.Name != "all" || v.Shown.Policy.Name != "checkout" || v.Shown.Decision.Remaining != 2 {
+		t.Errorf("it is shown %+v, %v", v.Shown, err)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestALookIsOfItsOwnCounter(t *testing.T) {
 	))
 	rule(t, e, descriptor(3, "user=ann"))
 	for user, want := range map[string][2]int64{"ann": {8, 5}, "bob": {5, 5}} {
-		s := rule(t, e, descriptor(0, "user="+user)).Standings[0]
+		s := rule(t, e, descriptor(0, "user="+user)).States[0]
 		if s.Params.Rates[0].Limit != want[0] || s.Decision.Remaining != want[1] {
 			t.Errorf("%s has %d of %d left, want %v", user, s.Decision.Remaining, s.Params.Rates[0].Limit, want)
 		}

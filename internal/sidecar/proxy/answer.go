@@ -37,15 +37,15 @@ func answer(res *http.Response) error {
 	if v.Admission != nil {
 		settle(res, v.Admission)
 	}
-	if v.Told != nil {
-		tell(res.Header, *v.Told)
+	if v.Shown != nil {
+		tell(res.Header, *v.Shown)
 	}
 	return nil
 }
 
 // tell adds what is left of a limit to the app's own fields. Where a field is one value,
 // the app's stays.
-func tell(h http.Header, s enforce.Standing) {
+func tell(h http.Header, s enforce.QuotaState) {
 	for _, f := range quota.Fields(s) {
 		switch canonical := http.CanonicalHeaderKey(f.Name); {
 		case strings.HasPrefix(canonical, "X-"):

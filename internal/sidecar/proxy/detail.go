@@ -31,7 +31,7 @@ func inWords(wait time.Duration) time.Duration {
 
 // promiseOf says what the rate that binds admits.
 func promiseOf(why *enforce.Refusal) string {
-	rate := quota.BindingRate(why.Standing())
+	rate := quota.BindingRate(why.State())
 	per := quota.Length(rate).String()
 	if rate.Monthly {
 		per = "calendar month"

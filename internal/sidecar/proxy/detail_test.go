@@ -102,7 +102,7 @@ func TestTheFieldsOfEveryAlgorithm(t *testing.T) {
 				why.Decision.ResetAfter, why.Decision.RetryAfter = 0, 0
 			}
 			h := http.Header{}
-			for _, f := range quota.Fields(why.Standing()) {
+			for _, f := range quota.Fields(why.State()) {
 				h[f.Name] = []string{f.Value}
 			}
 			if got := first(h, "RateLimit-Policy"); got != tc.policy {

@@ -123,7 +123,7 @@ func (p *Proxy) decide(w http.ResponseWriter, r *http.Request) (answered bool) {
 	if verdict.Admission != nil && err == nil {
 		err = verdict.Admission.Wait(r.Context())
 	}
-	if verdict.Admission != nil || verdict.Told != nil {
+	if verdict.Admission != nil || verdict.Shown != nil {
 		r = admitted(r, verdict)
 	}
 	switch {

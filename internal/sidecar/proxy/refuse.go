@@ -12,7 +12,7 @@ import (
 
 // refuse answers a request that a limit did not admit, as its policy says.
 func refuse(w http.ResponseWriter, r *http.Request, why *enforce.Refusal) {
-	for _, f := range quota.Fields(why.Standing()) {
+	for _, f := range quota.Fields(why.State()) {
 		w.Header()[f.Name] = []string{f.Value} // as the draft spells it
 	}
 	p := problemOf(why)

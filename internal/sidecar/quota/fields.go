@@ -13,9 +13,9 @@ import (
 // A Field is one header field.
 type Field struct{ Name, Value string }
 
-// Fields returns what clients see of a standing: how much is left when the
+// Fields returns what clients see of the state of a limit: how much is left when the
 // policy says so, and of a refusal when to come back.
-func Fields(s enforce.Standing) []Field {
+func Fields(s enforce.QuotaState) []Field {
 	var fields []Field
 	if shows(s) {
 		if s.Policy.Response.IETF {
@@ -33,7 +33,7 @@ func Fields(s enforce.Standing) []Field {
 
 // shows reports whether the client sees what is left. A refusal for another reason
 // than the quota does not know.
-func shows(s enforce.Standing) bool {
+func shows(s enforce.QuotaState) bool {
 	switch {
 	case s.Limit == nil:
 		return false
@@ -46,7 +46,7 @@ func shows(s enforce.Standing) bool {
 
 // ietf returns the fields of the draft. Parameters that it lacks are prefixed with our
 // name, as it asks.
-func ietf(s enforce.Standing) []Field {
+func ietf(s enforce.QuotaState) []Field {
 	name := strconv.Quote(s.Limit.Name)
 	left := name + ";r=" + strconv.FormatInt(s.Decision.Remaining, 10)
 	if t := untilMore(s); t > 0 {
@@ -57,7 +57,7 @@ func ietf(s enforce.Standing) []Field {
 
 // promise describes the rate that binds: the quota, its unit unless that is a
 // request, its window unless that is not a whole number of seconds, and the burst.
-func promise(s enforce.Standing) string {
+func promise(s enforce.QuotaState) string {
 	rate := BindingRate(s)
 	p := ";q=" + strconv.FormatInt(rate.Limit, 10)
 	if s.Limit.Cost != nil {
@@ -74,7 +74,7 @@ func promise(s enforce.Standing) string {
 
 // xRateLimit returns the fields that many services send. Their reset is in seconds
 // from now.
-func xRateLimit(s enforce.Standing) []Field {
+func xRateLimit(s enforce.QuotaState) []Field {
 	fields := []Field{
 		{"X-RateLimit-Limit", strconv.FormatInt(BindingRate(s).Limit, 10)},
 		{"X-RateLimit-Remaining", strconv.FormatInt(s.Decision.Remaining, 10)},
@@ -87,7 +87,7 @@ func xRateLimit(s enforce.Standing) []Field {
 
 // untilMore returns how long it takes until more may be admitted. For windows that is
 // when they end; other algorithms admit again as soon as there is room.
-func untilMore(s enforce.Standing) time.Duration {
+func untilMore(s enforce.QuotaState) time.Duration {
 	if s.Params.Algorithm.WindowCoupled() {
 		return max(s.Decision.RetryAfter, s.Decision.ResetAfter)
 	}
@@ -96,7 +96,7 @@ func untilMore(s enforce.Standing) time.Duration {
 
 // comeBack returns how long to wait before it makes sense to come back, 0 when it
 // never does or the request was admitted.
-func comeBack(s enforce.Standing) time.Duration {
+func comeBack(s enforce.QuotaState) time.Duration {
 	if s.Refusal == nil {
 		return 0
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// standing returns what a limit of 100 a minute says that has that many left for the
+// stateWith returns what a limit of 100 a minute says that has that many left for the
 // next 30 seconds.
-func standing(left int64, response policy.Response) enforce.Standing {
-	return enforce.Standing{
+func stateWith(left int64, response policy.Response) enforce.QuotaState {
+	return enforce.QuotaState{
 		Policy:   &policy.Policy{Name: "checkout", Response: response},
 		Limit:    &policy.Limit{Name: "all"},
 		Params:   limiter.Params{Rates: []limiter.Rate{{Limit: 100, Window: 60 * limiter.Second}}},
@@ -27,7 +27,7 @@ func standing(left int64, response policy.Response) enforce.Standing {
 }
 
 // refused makes s a refusal that lasts 3 seconds.
-func refused(s enforce.Standing, cause enforce.Cause) enforce.Standing {
+func refused(s enforce.QuotaState, cause enforce.Cause) enforce.QuotaState {
 	s.Decision.Allowed, s.Decision.RetryAfter = false, 3*time.Second
 	s.Refusal = &enforce.Refusal{Cause: cause}
 	return s
@@ -36,36 +36,36 @@ func refused(s enforce.Standing, cause enforce.Cause) enforce.Standing {
 func TestFields(t *testing.T) {
 	ietf := policy.Response{IETF: true, Quota: policy.NearLimit}
 	always := policy.Response{IETF: true, XRateLimit: true, Quota: policy.Always}
-	bucket := refused(standing(0, ietf), enforce.QuotaExceeded)
+	bucket := refused(stateWith(0, ietf), enforce.QuotaExceeded)
 	bucket.Params = limiter.Params{Algorithm: limiter.TokenBucket, Rates: []limiter.Rate{
 		{Limit: 5, Window: 1500 * limiter.Millisecond, Burst: 100}, {Limit: 9, Window: limiter.Second},
 	}}
 	bucket.Limit = &policy.Limit{Name: `a"b`, Cost: new(policy.Cost)}
-	monthly := standing(3, ietf)
+	monthly := stateWith(3, ietf)
 	monthly.Params.Rates = []limiter.Rate{{Limit: 100, Window: limiter.MaxWindow, Monthly: true}}
-	gone := refused(standing(0, always), enforce.StoreUnavailable)
+	gone := refused(stateWith(0, always), enforce.StoreUnavailable)
 	gone.Decision.RetryAfter = 0
-	never := refused(standing(0, always), enforce.CostTooLarge)
+	never := refused(stateWith(0, always), enforce.CostTooLarge)
 	never.Decision = twotier.Decision{}
 	for name, tc := range map[string]struct {
-		of   enforce.Standing
+		of   enforce.QuotaState
 		want []quota.Field
 	}{
-		"no limit":                        {enforce.Standing{}, nil},
-		"a quarter is left":               {standing(25, ietf), nil},
-		"less is left":                    {standing(24, ietf), []quota.Field{{"RateLimit-Policy", `"all";q=100;w=60`}, {"RateLimit", `"all";r=24;t=30`}}},
-		"on rejection, admitted":          {standing(0, policy.Response{IETF: true, Quota: policy.OnRejection}), nil},
-		"neither kind":                    {standing(0, policy.Response{Quota: policy.Always}), nil},
-		"a refusal without either kind":   {refused(standing(0, policy.Response{Quota: policy.Always}), enforce.QuotaExceeded), []quota.Field{{"Retry-After", "3"}}},
-		"admitted without a word of left": {func() enforce.Standing { s := standing(0, always); s.Decision.Limit = 0; return s }(), nil},
-		"both kinds, always": {standing(99, always), []quota.Field{
+		"no limit":                        {enforce.QuotaState{}, nil},
+		"a quarter is left":               {stateWith(25, ietf), nil},
+		"less is left":                    {stateWith(24, ietf), []quota.Field{{"RateLimit-Policy", `"all";q=100;w=60`}, {"RateLimit", `"all";r=24;t=30`}}},
+		"on rejection, admitted":          {stateWith(0, policy.Response{IETF: true, Quota: policy.OnRejection}), nil},
+		"neither kind":                    {stateWith(0, policy.Response{Quota: policy.Always}), nil},
+		"a refusal without either kind":   {refused(stateWith(0, policy.Response{Quota: policy.Always}), enforce.QuotaExceeded), []quota.Field{{"Retry-After", "3"}}},
+		"admitted without a word of left": {func() enforce.QuotaState { s := stateWith(0, always); s.Decision.Limit = 0; return s }(), nil},
+		"both kinds, always": {stateWith(99, always), []quota.Field{
 			{"RateLimit-Policy", `"all";q=100;w=60`},
 			{"RateLimit", `"all";r=99;t=30`},
 			{"X-RateLimit-Limit", "100"},
 			{"X-RateLimit-Remaining", "99"},
 			{"X-RateLimit-Reset", "30"},
 		}},
-		"a refusal": {refused(standing(0, ietf), enforce.QuotaExceeded), []quota.Field{
+		"a refusal": {refused(stateWith(0, ietf), enforce.QuotaExceeded), []quota.Field{
 			{"RateLimit-Policy", `"all";q=100;w=60`}, {"RateLimit", `"all";r=0;t=30`}, {"Retry-After", "3"},
 		}},
 		"a bucket, costs, and a window of no whole seconds": {bucket, []quota.Field{
@@ -74,7 +74,7 @@ func TestFields(t *testing.T) {
 		"a month":                         {monthly, []quota.Field{{"RateLimit-Policy", `"all";q=100`}, {"RateLimit", `"all";r=3;t=30`}}},
 		"the store is away":               {gone, []quota.Field{{"Retry-After", "1"}}},
 		"what is never admitted":          {never, nil},
-		"the store is drained for longer": {refused(standing(0, always), enforce.StoreDraining), []quota.Field{{"Retry-After", "3"}}},
+		"the store is drained for longer": {refused(stateWith(0, always), enforce.StoreDraining), []quota.Field{{"Retry-After", "3"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, quota.Fields(tc.of)); diff != "" {
@@ -86,7 +86,7 @@ func TestFields(t *testing.T) {
 
 // TestJitterOnlyAdds, and at most what the policy says.
 func TestJitterOnlyAdds(t *testing.T) {
-	s := refused(standing(0, policy.Response{Quota: policy.OnRejection, Jitter: 50}), enforce.QuotaExceeded)
+	s := refused(stateWith(0, policy.Response{Quota: policy.OnRejection, Jitter: 50}), enforce.QuotaExceeded)
 	s.Decision.RetryAfter = 100 * time.Second
 	var waits []int
 	for range 1000 {
@@ -104,7 +104,7 @@ func TestJitterOnlyAdds(t *testing.T) {
 // TestBindingRate finds the rate that a decision is about.
 func TestBindingRate(t *testing.T) {
 	second, minute := limiter.Rate{Limit: 10, Window: limiter.Second}, limiter.Rate{Limit: 10, Window: 60 * limiter.Second}
-	s := standing(0, policy.Response{})
+	s := stateWith(0, policy.Response{})
 	s.Params.Rates = []limiter.Rate{second, minute}
 	s.Decision.Limit = 10
 	if got := quota.BindingRate(s); got != minute {

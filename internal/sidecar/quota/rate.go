@@ -12,7 +12,7 @@ import (
 // BindingRate returns the rate that the decision describes, if that can be shown. For
 // windows it is the one of its limit that may end so late, and otherwise the one whose
 // burst is nearest.
-func BindingRate(s enforce.Standing) limiter.Rate {
+func BindingRate(s enforce.QuotaState) limiter.Rate {
 	d, rates := &s.Decision, s.Params.Rates
 	binding, off := rates[0], int64(math.MaxInt64)
 	for _, r := range rates {

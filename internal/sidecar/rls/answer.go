@@ -11,15 +11,15 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/quota"
 )
 
-// answer returns the answer to a call. Its header fields are those of the standing
+// answer returns the answer to a call. Its header fields are those of the state
 // that binds most.
 func answer(r enforce.Ruling) *ratelimitv3.RateLimitResponse {
 	out := &ratelimitv3.RateLimitResponse{
 		OverallCode: code(r.Allowed),
-		Statuses:    make([]*ratelimitv3.RateLimitResponse_DescriptorStatus, len(r.Standings)),
+		Statuses:    make([]*ratelimitv3.RateLimitResponse_DescriptorStatus, len(r.States)),
 	}
-	var binding enforce.Standing
-	for i, s := range r.Standings {
+	var binding enforce.QuotaState
+	for i, s := range r.States {
 		out.Statuses[i] = descriptorStatus(s)
 		if s.Binds(binding) {
 			binding = s
@@ -33,7 +33,7 @@ func answer(r enforce.Ruling) *ratelimitv3.RateLimitResponse {
 
 // descriptorStatus returns the status of a descriptor. A limit that did not judge by
 // its counter does not say what is left.
-func descriptorStatus(s enforce.Standing) *ratelimitv3.RateLimitResponse_DescriptorStatus {
+func descriptorStatus(s enforce.QuotaState) *ratelimitv3.RateLimitResponse_DescriptorStatus {
 	out := &ratelimitv3.RateLimitResponse_DescriptorStatus{Code: code(s.Refusal == nil)}
 	if s.Limit == nil || s.Decision.Limit == 0 {
 		return out

@@ -26,7 +26,7 @@ var units = []struct {
 
 // currentLimit describes the rate that binds, in the longest unit that its window is a
 // multiple of. The unit of a window that is not a whole number of seconds is not known.
-func currentLimit(s enforce.Standing) *ratelimitv3.RateLimitResponse_RateLimit {
+func currentLimit(s enforce.QuotaState) *ratelimitv3.RateLimitResponse_RateLimit {
 	rate := quota.BindingRate(s)
 	out := &ratelimitv3.RateLimitResponse_RateLimit{Name: s.Limit.Name, RequestsPerUnit: saturated(rate.Limit)}
 	out.Unit, out.UnitMultiplier = unitOf(rate)
