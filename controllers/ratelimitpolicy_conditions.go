@@ -44,7 +44,7 @@ func conditionsOf(s *scope) []metav1.Condition {
 // keysFull says that clients are refused with others.
 func keysFull(limits []string) metav1.Condition {
 	return condition.True(v1alpha1.KeysFullCondition, v1alpha1.NoRoomReason,
-		"there is no room for more values of the key of "+nameSome(limits)+", so new ones share one counter until the longest window is over: "+
+		"there is no room for more values of the key of "+nameSome(limits)+", so new ones share counters until the longest window is over: "+
 			"where clients choose the values, put a limit by ClientIP before it; otherwise raise maxKeys or the controller's memory")
 }
 

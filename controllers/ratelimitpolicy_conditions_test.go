@@ -325,7 +325,7 @@ func TestConditionsOf(t *testing.T) {
 	}
 
 	crowded := conditionsOf(newScope(func(s *scope) { s.observe(coordinator.Observation{Crowded: []string{"a", "b"}}) }))
-	full := condition.True("KeysFull", "NoRoom", "there is no room for more values of the key of a, b, so new ones share one counter until the longest window is over: "+
+	full := condition.True("KeysFull", "NoRoom", "there is no room for more values of the key of a, b, so new ones share counters until the longest window is over: "+
 		"where clients choose the values, put a limit by ClientIP before it; otherwise raise maxKeys or the controller's memory")
 	if diff := cmp.Diff(full, crowded[len(crowded)-1]); diff != "" {
 		t.Errorf("with values that share a counter (-want +got):\n%s", diff)

@@ -119,5 +119,5 @@ const (
 	LearnedReason = "Learned" // False
 )
 
-// NoRoomReason is that of KeysFullCondition: True: values that are new share one counter.
+// NoRoomReason is that of KeysFullCondition: True: values that are new share counters.
 const NoRoomReason = "NoRoom"

@@ -20,7 +20,7 @@ type Key struct {
 	OnMissing OnMissing `json:"onMissing,omitempty"`
 
 	// maxKeys is how many values one sidecar tracks, 1 to 1000000, by default 100000.
-	// It bounds memory: values beyond it share one counter.
+	// It bounds memory: values beyond it share counters, one for each 8 of maxKeys.
 	// +optional
 	// +kubebuilder:default=100000
 	// +kubebuilder:validation:Minimum=1

@@ -37,7 +37,7 @@ func (t *term) audit(ctx context.Context) {
 	}
 }
 
-// showSharing shows the limits whose values share a counter to observers and in metrics, and
+// showSharing shows the limits whose values share counters to observers and in metrics, and
 // logs those that did not before. A client that makes up values has others refused with it.
 func (t *term) showSharing(before map[store.Scope]struct{}) map[store.Scope]struct{} {
 	now, byPolicy := map[store.Scope]struct{}{}, map[types.NamespacedName][]string{}
@@ -49,7 +49,7 @@ func (t *term) showSharing(before map[store.Scope]struct{}) map[store.Scope]stru
 			continue
 		}
 		t.metrics.sharing.WithLabelValues(of.Namespace, of.Policy, of.Limit).Set(1)
-		t.log.Info("there is no room for more keys of a limit; values that are new share one counter until its longest window is over",
+		t.log.Info("there is no room for more keys of a limit; values that are new share counters until its longest window is over",
 			"policy", of.Namespace+"/"+of.Policy, "limit", of.Limit)
 	}
 	for of := range before {

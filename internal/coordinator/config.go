@@ -41,6 +41,7 @@ type published struct {
 	scope  store.Scope
 	keyed  bool
 	most   int               // values that a sidecar tracks
+	shared int               // counters that the others share
 	here   bool              // counters are in this controller's store
 	budget *policy.BudgetRef // nil: the counters are all there is
 }
@@ -94,7 +95,7 @@ func (c *config) add(p *policy.Policy) {
 			limit.own[store.HashValue(value)] = params
 		}
 		if limit.keyed {
-			limit.most = l.Key.MaxKeys
+			limit.most, limit.shared = l.Key.MaxKeys, l.Key.SharedKeys()
 		}
 		c.limits[limitName{policy: name, limit: l.Name}] = limit
 	}

@@ -12,13 +12,9 @@ import (
 // unless the policy lets a single sidecar track more.
 const fleetKeys = 100_000
 
-// overflowHash names the counter that the values beyond a bound share, those beyond a
-// sidecar's and those beyond the fleet's.
-var overflowHash = store.HashValue(store.Overflow)
-
 // counters bounds how many counters each limit has in the store, and all limits
 // together, so that no tenant can fill the memory that all share. The bound is two for each
-// place, one for each value with rates of its own, and two that values share.
+// place, one for each value with rates of its own, and two for each that values share.
 type counters struct {
 	mu      sync.Mutex
 	byScope map[store.Scope]*hashes
@@ -33,12 +29,11 @@ type hashes struct {
 	gone         limiter.Instant // the counters of the span are, too
 	now          map[string]struct{}
 	before       map[string]struct{} // had one in the span before, and were not asked for in this one
-	// full says that the shared counter is in use. It stays so for the span: a value that
-	// was granted from it gets no second budget in the same window.
-	full, fullBefore bool
-	// inherited says that the shared counter was in use before this began, by the leader
-	// before. A value that was granted from a counter of its own has it in the store; one
-	// that has none may have been granted from the shared counter.
+	// shared are the counters of the others, and sharedBefore those of the span before.
+	shared, sharedBefore sharedCounters
+	// inherited says that the leader before may have granted in the span. A value that was
+	// granted from a counter of its own has it in the store; one that has none may have been
+	// granted from a shared counter.
 	inherited bool
 }
 
@@ -53,7 +48,7 @@ func newCounters(in heldCounters, most int) *counters {
 // of returns the hash of the counter that a command of a value's is applied to, when so
 // many sidecars ask. It is false for a return that may be of another counter.
 func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars func() int, now limiter.Instant) (string, bool) {
-	if _, own := l.own[hash]; own || hash == "" || hash == overflowHash {
+	if _, own := l.own[hash]; own || hash == "" {
 		return hash, true
 	}
 	c.mu.Lock()
@@ -61,21 +56,27 @@ func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars f
 	h := c.hashesOf(l, now)
 	size := h.size()
 	defer func() { c.quota.take(l.scope.Namespace, h.size()-size) }()
-	h.advance(l.span, now)
+	h.advance(l, now)
+	if i, ok := h.shared.named(hash); ok {
+		if cmd.Op == limiter.Return {
+			return hash, c.takesBack(l, h, i, cmd, now)
+		}
+		return c.share(l, h, i, false, cmd, now), true
+	}
 	_, known := h.now[hash]
+	if known && cmd.Op != limiter.Return {
+		return hash, true
+	}
 	_, knew := h.before[hash]
 	knew = knew || h.inherited && c.quota.held.Counts(store.Key{Scope: l.scope, Hash: hash}, now)
+	i := store.ShareOf(hash, h.shared.ways)
+	use, _ := c.chosen(l, h, i, now)
 	switch {
 	case cmd.Op == limiter.Return:
-		if h.fullBefore && grantedBefore(cmd, h.begins) {
-			return hash, false
-		}
-		return hash, known || knew || !h.full
-	case known:
-		return hash, true
-	case !knew && (h.full || !h.hasPlace(l.most, sidecars) || !c.quota.has(store.Key{Scope: l.scope, Hash: hash})):
-		h.full = h.full || cmd.Op == limiter.Take
-		return overflowHash, true
+		before := h.sharedBefore.isFull(hash) || h.inherited && use.full
+		return hash, (known || knew || !use.full) && !(before && grantedBefore(cmd, h.begins))
+	case !knew && (use.full || !h.hasPlace(l.most, sidecars) || !c.quota.has(store.Key{Scope: l.scope, Hash: hash})):
+		return c.share(l, h, i, true, cmd, now), true
 	case cmd.Op == limiter.Take:
 		delete(h.before, hash)
 		h.now[hash] = struct{}{}
@@ -89,40 +90,42 @@ func (c *counters) hashesOf(l *published, now limiter.Instant) *hashes {
 	if h == nil {
 		h = &hashes{}
 		c.byScope[l.scope] = h
-		h.advance(l.span, now)
-		h.full = c.quota.held.Counts(store.Key{Scope: l.scope, Hash: overflowHash}, now)
-		h.inherited, h.fullBefore = h.full, h.full
+		h.advance(l, now)
+		h.inherited = true
 	}
 	return h
 }
 
-// size is how many values have counters.
-func (h *hashes) size() int { return len(h.now) + len(h.before) }
+// values is how many values have counters.
+func (h *hashes) values() int { return len(h.now) + len(h.before) }
+
+// size is how many places the limit takes in the room.
+func (h *hashes) size() int { return h.values() + h.shared.places + h.sharedBefore.places }
 
 // hasPlace reports whether there is a place left: as many as the sidecars may track, most
 // each.
 func (h *hashes) hasPlace(most int, sidecars func() int) bool {
-	if len(h.now) < most && h.size() < 2*most {
+	if len(h.now) < most && h.values() < 2*most {
 		return true
 	}
 	places := min(most*max(1, sidecars()), max(most, fleetKeys))
-	return len(h.now) < places && h.size() < 2*places
+	return len(h.now) < places && h.values() < 2*places
 }
 
 // advance begins the next span when the last one is over. An edit of the windows waits
-// until then, as it does at the store.
-func (h *hashes) advance(r limiter.Rate, now limiter.Instant) {
+// until then, as it does at the store, and one of the number of shared counters, too.
+func (h *hashes) advance(l *published, now limiter.Instant) {
 	if now < h.ends {
 		return
 	}
-	h.before, h.fullBefore = h.now, h.full
+	h.before, h.sharedBefore = h.now, h.shared
 	if now >= h.gone {
-		h.before, h.fullBefore = nil, false
+		h.before, h.sharedBefore = nil, sharedCounters{}
 	}
-	span := r.WindowAt(now)
+	span := l.span.WindowAt(now)
 	h.begins, h.ends = max(h.ends, span.Start()), span.End()
-	h.gone = h.ends.Add(r.Window)
-	h.now, h.full, h.inherited = map[string]struct{}{}, false, false
+	h.gone = h.ends.Add(l.span.Window)
+	h.now, h.shared, h.inherited = map[string]struct{}{}, newSharedCounters(l.shared), false
 }
 
 // grantedBefore reports whether a return may be of units that were granted before the
@@ -148,13 +151,13 @@ func (c *counters) sweep(now limiter.Instant) {
 	}
 }
 
-// sharing returns the limits whose values share a counter, because there is no room
+// sharing returns the limits whose values share counters, because there is no room
 // for one more.
 func (c *counters) sharing(now limiter.Instant) (all []store.Scope) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for scope, h := range c.byScope {
-		if h.full && now < h.ends {
+		if h.shared.full && now < h.ends {
 			all = append(all, scope)
 		}
 	}
@@ -218,5 +221,13 @@ func (r *keyQuota) take(namespace string, n int) {
 // next (dynamic thresholds; Choudhury and Hahne, IEEE/ACM Transactions on Networking, 1998).
 // A counter that is held needs none: what it granted counts there only.
 func (r *keyQuota) has(key store.Key) bool {
-	return r.held.Has(key) || r.takenBy[key.Scope.Namespace] < r.most-max(r.taken, r.held.Len())
+	return r.held.Has(key) || r.takenBy[key.Scope.Namespace] < r.left()
 }
+
+// hasShared reports whether there is room for a counter that values share. A namespace has
+// some for these when it has none for others, for it may take twice what is left.
+func (r *keyQuota) hasShared(key store.Key) bool {
+	return r.held.Has(key) || r.takenBy[key.Scope.Namespace] < 2*r.left()
+}
+
+func (r *keyQuota) left() int { return r.most - max(r.taken, r.held.Len()) }

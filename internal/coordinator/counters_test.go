@@ -34,7 +34,7 @@ func (c *counters) own(t *testing.T, l *published, value string, sidecars int, n
 	t.Helper()
 	hash := store.HashValue(value)
 	got, ok := c.of(l, hash, taking, func() int { return sidecars }, now)
-	if !ok || got != hash && got != overflowHash {
+	if !ok || got != hash && got != store.SharedHash(store.ShareOf(hash, l.shared)) {
 		t.Fatalf("value %q is decided on counter %q, %t", value, got, ok)
 	}
 	return got == hash
@@ -122,7 +122,7 @@ func TestSharedCountersAndValuesWithRatesOfTheirOwnNeedNoPlace(t *testing.T) {
 	if c.own(t, l, "b", 1, midnight) {
 		t.Fatal("there is a second place")
 	}
-	for _, hash := range []string{"", overflowHash, vip} {
+	for _, hash := range []string{"", store.SharedHash(0), vip} {
 		if got, ok := c.of(l, hash, taking, oneSidecar, midnight); got != hash || !ok {
 			t.Errorf("counter %q is decided on %q, %t", hash, got, ok)
 		}
@@ -138,10 +138,10 @@ func TestALookTakesNoPlace(t *testing.T) {
 		}
 	}
 	c.own(t, l, "c", 1, midnight)
-	if got, _ := c.of(l, store.HashValue("d"), peek, oneSidecar, midnight); got != overflowHash {
+	if got, _ := c.of(l, store.HashValue("d"), peek, oneSidecar, midnight); got != store.SharedHash(0) {
 		t.Error("a value without a place is not looked up on the shared counter")
 	}
-	if h := c.byScope[l.scope]; h.full {
+	if h := c.byScope[l.scope]; len(h.shared.chosen) > 0 {
 		t.Error("who looks uses the shared counter")
 	}
 }
@@ -179,7 +179,7 @@ func TestReturnsGoWhereTheyCameFrom(t *testing.T) {
 // TestReturnsAfterAChangeOfLeader go where they came from, where that is known.
 func TestReturnsAfterAChangeOfLeader(t *testing.T) {
 	l := daily(2)
-	for hash, want := range map[string]bool{overflowHash: false, store.HashValue("a"): true} {
+	for hash, want := range map[string]bool{store.SharedHash(0): false, store.HashValue("a"): true} {
 		c := newCounters(keysHeld{{Scope: l.scope, Hash: hash}: midnight.Add(limiter.Day)}, usualKeys)
 		cmd := limiter.Command{Op: limiter.Return, Want: 1, Windows: limiter.Windows{N: 1}}
 		cmd.Windows.Open[0] = l.span.WindowAt(midnight - 1)
@@ -345,7 +345,7 @@ func TestTheRoomIsGivenBack(t *testing.T) {
 // TestWhoSharedACounterBeforeAHandOverSharesItAfter: its own would be a second budget.
 func TestWhoSharedACounterBeforeAHandOverSharesItAfter(t *testing.T) {
 	l := dailyOf("shop", "all")
-	handed := keysHeld{{Scope: l.scope, Hash: overflowHash}: midnight.Add(limiter.Day)}
+	handed := keysHeld{{Scope: l.scope, Hash: store.SharedHash(0)}: midnight.Add(limiter.Day)}
 	for i := range 10 {
 		handed[store.Key{Scope: l.scope, Hash: store.HashValue(fmt.Sprint(i))}] = midnight.Add(limiter.Day)
 	}
@@ -362,7 +362,7 @@ func TestWhoSharedACounterBeforeAHandOverSharesItAfter(t *testing.T) {
 		t.Error("the places of the next window are not free")
 	}
 	other := dailyOf("shop", "other")
-	handed[store.Key{Scope: other.scope, Hash: overflowHash}] = midnight
+	handed[store.Key{Scope: other.scope, Hash: store.SharedHash(0)}] = midnight
 	if !c.own(t, other, "unknown", 1, midnight) {
 		t.Error("another limit, whose shared counter was in use the day before, has no places")
 	}

@@ -46,7 +46,7 @@ func newMetrics(r prometheus.Registerer, waits func() float64) *metrics {
 		}, []string{"namespace", "policy"}),
 		sharing: f.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_coordinator_keys_full",
-			Help: "1 while there is no room for more keys of a limit, so that values that are new share one counter; absent otherwise.",
+			Help: "1 while there is no room for more keys of a limit, so that values that are new share counters; absent otherwise.",
 		}, []string{"namespace", "policy", "limit"}),
 		sessions: f.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_coordinator_sessions", Help: "Connected sidecars.",

@@ -25,7 +25,7 @@ type Observation struct {
 	Limits   []LimitFigures  // ordered by name
 	// Learning are the limits that grant nothing now, by name.
 	Learning map[string]Learning
-	// Crowded are the limits whose new values share one counter, because there is no room
+	// Crowded are the limits whose new values share counters, because there is no room
 	// for more values; ordered by name.
 	Crowded []string
 }

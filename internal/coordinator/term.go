@@ -86,7 +86,7 @@ type term struct {
 	configs        configs                          // of the publisher alone
 	parting        atomic.Bool                      // it grants nothing more, and says good-bye to all
 	replicas       atomic.Pointer[fleetpb.ToHolder] // nil: none were found yet
-	// crowded are the limits whose values share a counter, as last looked at; nil before.
+	// crowded are the limits whose values share counters, as last looked at; nil before.
 	crowded atomic.Pointer[map[types.NamespacedName][]string]
 }
 

@@ -78,8 +78,17 @@ type GRPCMatch struct {
 type Key struct {
 	Parts     []KeyPart `json:"parts"` // 1 to 4
 	OnMissing OnMissing `json:"onMissing"`
-	MaxKeys   int       `json:"maxKeys"` // most values a sidecar tracks; the rest share one counter
+	MaxKeys   int       `json:"maxKeys"` // most values a sidecar tracks; the rest share counters
 }
+
+// sharedPart is how many values a sidecar tracks for each counter that others share. A
+// client that makes up values can have so much more of them admitted, and has to spend so
+// much less until it has shut out all others.
+const sharedPart = 8
+
+// SharedKeys returns how many counters the values share that a sidecar does not track, and
+// those that their store has no room for.
+func (k *Key) SharedKeys() int { return max(1, k.MaxKeys/sharedPart) }
 
 // KeySource names what a key part is taken from.
 type KeySource string

@@ -33,13 +33,17 @@ type Key struct {
 // String returns the key as stores use it.
 func (k Key) String() string { return k.Scope.String() + "/" + k.Hash }
 
-// Overflow is the value that stands for all those of a limit that are too many to have
-// counters of their own.
-const Overflow = "\x00overflow"
-
 // HashValue returns the first 128 bits of the value's SHA-256 in hexadecimal: a
-// key of fixed length that carries no byte of what a client sent.
+// key of fixed length that carries no byte of what a client sent. That of Shared(i) is
+// SharedHash(i).
 func HashValue(value string) string {
+	if i, ok := sharedIndex(value); ok {
+		return SharedHash(i)
+	}
+	return hex.EncodeToString(hashOf(value))
+}
+
+func hashOf(value string) []byte {
 	sum := sha256.Sum256([]byte(value))
-	return hex.EncodeToString(sum[:16])
+	return sum[:16]
 }

@@ -105,7 +105,7 @@ func TestTenantsKeepToTheLimitInEveryWindow(t *testing.T) {
 					}
 					value, tenant := fmt.Sprint(rng.IntN(3)), fmt.Sprint(rng.IntN(3))
 					r := Request{Value: value, Tenant: store.HashValue(tenant), Cost: 1 + rng.Int64N(3)}
-					pair := l.Key(value, r.Tenant) != l.keys.overflow
+					pair := !l.Key(value, r.Tenant).isShared()
 					d, err := l.Acquire(t.Context(), r)
 					if err != nil {
 						t.Fatal(err)

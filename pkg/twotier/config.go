@@ -111,9 +111,13 @@ type Config struct {
 	Pending bool
 
 	// MaxKeys bounds the pairs of value and tenant that have credits of their own, at
-	// least 1. The others share one counter, in this process and at the store. Pairs
-	// that have some already keep them when the bound is lowered, until they are idle.
+	// least 1. Pairs that have some already keep them when the bound is lowered, until
+	// they are idle.
 	MaxKeys int
+	// SharedKeys is how many counters the others share, in this process and at the store, at
+	// least 1. A hash of the value chooses which, so it has to be the same in all
+	// processes.
+	SharedKeys int
 	// Timeout bounds one store call; 0 means DefaultTimeout.
 	Timeout       time.Duration
 	OnUnavailable Action
@@ -131,7 +135,7 @@ func (c Config) normalize() Config {
 	c.Size.Batch = min(max(c.Size.Batch, 1), limiter.MaxLimit)
 	c.LowWater = max(c.LowWater, 0)
 	c.ReturnIdleAfter = max(c.ReturnIdleAfter, 0)
-	c.MaxKeys = max(c.MaxKeys, 1)
+	c.MaxKeys, c.SharedKeys = max(c.MaxKeys, 1), max(c.SharedKeys, 1)
 	if c.Timeout <= 0 {
 		c.Timeout = DefaultTimeout
 	}

@@ -52,7 +52,7 @@ func TestKeysOfLeastUseMakeRoom(t *testing.T) {
 						d.Settle(cost + 2)
 					}
 				}
-				if got := l.Key("another", "") != l.keys.overflow; got != (tc.want != "") {
+				if got := !l.Key("another", "").isShared(); got != (tc.want != "") {
 					t.Errorf("room for another: %v", got)
 				}
 				left := 0
@@ -133,7 +133,7 @@ func TestAKeyThatIsUsedUpStaysUsedUpWhenItMadeRoom(t *testing.T) {
 		acquire(t, l, "a", 10)
 		acquire(t, l, "b", 10) // takes the place of a
 		time.Sleep(time.Duration(patience))
-		if d := acquire(t, l, "a", 1); d.Allowed || l.Key("a", "") == l.keys.overflow {
+		if d := acquire(t, l, "a", 1); d.Allowed || l.Key("a", "").isShared() {
 			t.Errorf("got %+v, want a refusal by the counter of a", d)
 		}
 	})

@@ -50,7 +50,7 @@ func New(cfg Config, s Store) *Limiter {
 	l.SetHolders(cfg.Holders)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.single = newKey(l, "", false)
-	l.keys.init(l, l.settings.Load().MaxKeys)
+	l.keys.init(l, l.settings.Load())
 	l.watchIdle()
 	return l
 }

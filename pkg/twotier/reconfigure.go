@@ -36,7 +36,7 @@ func (l *Limiter) adopt(cfg Config, gate *Gate) {
 	}
 	l.settings.Store(next)
 	l.SetHolders(cfg.Holders)
-	l.keys.bound(next.MaxKeys)
+	l.keys.bound(next)
 	l.watchIdle()
 	switch {
 	case next.gate != old.gate:

@@ -32,8 +32,8 @@ func (c charges) admit(t *testing.T, l *Limiter, value, tenant string) Decision 
 		r.Tenant = store.HashValue(tenant)
 	}
 	counter := value
-	if l.Key(value, r.Tenant) == l.keys.overflow {
-		counter = store.Overflow
+	if k := l.Key(value, r.Tenant); k.isShared() {
+		counter = k.value()
 	}
 	d, err := l.Acquire(t.Context(), r)
 	if err != nil {
@@ -78,7 +78,7 @@ func TestAShareIsAdmittedOnceThoughTheStoresClockIsSetBack(t *testing.T) {
 	}{
 		"one counter":               {"", "", 100},
 		"a value":                   {"v", "", 100},
-		"the values without room":   {store.Overflow, "", 100},
+		"the values without room":   {store.Shared(0), "", 100},
 		"a tenant":                  {"", "gold", 100},
 		"a tenant of a value":       {"v", "gold", 100},
 		"a tenant with little room": {"v", "gold", 1},

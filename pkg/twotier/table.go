@@ -1,6 +1,7 @@
 package twotier
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -22,30 +23,30 @@ const (
 const patience = int64(10 * time.Millisecond)
 
 // A table holds the keys of one limiter: at most max of them, and while the store is
-// away as many more that keep the shares of values with tenants. Values beyond that share one key, so
-// a client that makes up values gets no budget by it.
+// away as many more that keep the shares of values with tenants. Values beyond that share
+// others, so a client that makes up values gets little budget by it.
 type table struct {
-	*index   // changed with mu held
-	limiter  *Limiter
-	overflow *Key
+	*index  // changed with mu held
+	limiter *Limiter
 
-	mu   sync.Mutex // guards the rest
-	max  int        // most keys
-	hand int        // slot at which the next sweep goes on
-	dial int        // number of slots when the hand was set
-	next int64      // instant from which on a key that refuses may be evicted
+	mu     sync.Mutex // guards the rest
+	max    int        // most keys
+	hand   int        // slot at which the next sweep goes on
+	dial   int        // number of slots when the hand was set
+	next   int64      // instant from which on a key that refuses may be evicted
+	ways   int        // of how many keys a value without one of its own shares one
+	shared []*Key     // these, nil where there is none yet; and those of more ways before
 }
 
-func (t *table) init(l *Limiter, maxKeys int) {
-	t.index, t.limiter, t.max, t.next = newIndex(), l, maxKeys, past
-	t.overflow = newKey(l, store.Overflow, false)
+func (t *table) init(l *Limiter, s *settings) {
+	t.index, t.limiter, t.max, t.ways, t.next = newIndex(), l, s.MaxKeys, s.SharedKeys, past
 }
 
-// bound changes how many keys the table takes.
-func (t *table) bound(maxKeys int) {
+// bound changes how many keys the table takes, and how many the others share.
+func (t *table) bound(s *settings) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.max = maxKeys
+	t.max, t.ways = s.MaxKeys, s.SharedKeys
 }
 
 // insert returns the key of the value and tenant, making it when there is room.
@@ -56,10 +57,22 @@ func (t *table) insert(value, tenant string) *Key {
 		return e.key
 	}
 	t.sweep()
-	if t.live >= t.max || value == store.Overflow {
-		return t.overflow
+	if t.live >= t.max || store.IsShared(value) {
+		return t.share(value)
 	}
 	return t.make(value, tenant)
+}
+
+// share returns the key that the value shares with others; mu is held.
+func (t *table) share(value string) *Key {
+	i := store.Share(value, t.ways)
+	if i >= len(t.shared) {
+		t.shared = append(t.shared, make([]*Key, t.ways-len(t.shared))...)
+	}
+	if t.shared[i] == nil {
+		t.shared[i] = newKey(t.limiter, store.Shared(i), false)
+	}
+	return t.shared[i]
 }
 
 // whole returns the key of a value that has tenants, making it whether or not there is
@@ -145,10 +158,17 @@ func (t *table) size() int {
 	return t.live
 }
 
-// each calls f for every key of the table and for the shared one. Keys that come
-// or go meanwhile may be left out.
+// each calls f for every key of the table and for those that values share. Keys that
+// come or go meanwhile may be left out.
 func (t *table) each(f func(*Key)) {
-	f(t.overflow)
+	t.mu.Lock()
+	shared := slices.Clone(t.shared)
+	t.mu.Unlock()
+	for _, k := range shared {
+		if k != nil {
+			f(k)
+		}
+	}
 	slots := *t.slots.Load()
 	for i := range slots {
 		if e := slots[i].lease.Load(); e != nil && e != deleted {

@@ -59,6 +59,104 @@ func TestValuesBeyondMaxKeysShareOneCounter(t *testing.T) {
 	})
 }
 
+// TestInventedValuesDoNotShutOutOthers: a client fills the table and goes on. Others that
+// come then lose what it drains of the counters that they share with it, and no more.
+func TestInventedValuesDoNotShutOutOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit, invented, honest = 100, 100_000, 50
+		cfg := hourly(limit, 5)
+		cfg.MaxKeys, cfg.SharedKeys = 16_000, 2000
+		fleet, s := []*Limiter{}, newFakeStore()
+		for range 3 {
+			fleet = append(fleet, open(t, cfg, s))
+		}
+		var taken int64
+		for i := range invented {
+			if acquire(t, fleet[i%len(fleet)], fmt.Sprint("invented ", i), 1).Allowed {
+				taken++
+			}
+		}
+		if taken != invented {
+			t.Fatalf("%d invented values are admitted, want %d: the test assumes that the shared counters are not drained", taken, invented)
+		}
+		for _, l := range fleet {
+			if got := l.Stats().ActiveKeys; got < cfg.MaxKeys {
+				t.Fatalf("%d keys are in the table, which has room for %d", got, cfg.MaxKeys)
+			}
+		}
+		for i := range honest {
+			var got int64
+			for n := range 2 * limit {
+				if acquire(t, fleet[n%len(fleet)], fmt.Sprint("honest ", i), 1).Allowed {
+					got++
+				}
+			}
+			// Of 2000 counters the client drains by 26 each what it invented beyond the
+			// three tables, and leaves up to 12 more in the hands of sidecars.
+			if got > limit || got < limit/4 {
+				t.Errorf("client %d: %d of %d requests are admitted, want %d to %d", i, got, 2*limit, limit/4, limit)
+			}
+		}
+	})
+}
+
+// TestAValueSharesTheSameCounterEverywhere, so that all processes together admit it the
+// limit.
+func TestAValueSharesTheSameCounterEverywhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, cfg := newFakeStore(), hourly(10, 3)
+		cfg.MaxKeys, cfg.SharedKeys = 2, 7
+		admitted := map[string]int{}
+		for process := range 4 {
+			l := open(t, cfg, s)
+			for place := range cfg.MaxKeys {
+				acquire(t, l, fmt.Sprint("takes place ", place, " of ", process), 1)
+			}
+			for i := range 1000 {
+				value := fmt.Sprint(i % 50)
+				if k := l.Key(value, ""); k.value() != store.Shared(store.Share(value, 7)) {
+					t.Fatalf("value %s is counted on %q", value, k.value())
+				}
+				if acquire(t, l, value, 1).Allowed {
+					admitted[store.Shared(store.Share(value, 7))]++
+				}
+			}
+		}
+		if len(admitted) != 7 {
+			t.Errorf("%d counters are shared, want 7", len(admitted))
+		}
+		for counter, n := range admitted {
+			if n > 10 {
+				t.Errorf("the values of counter %q are admitted %d times, more than the limit", counter, n)
+			}
+		}
+	})
+}
+
+// TestSharedKeysSurviveAnEdit of their number, with what they hold.
+func TestSharedKeysSurviveAnEdit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, cfg := newFakeStore(), hourly(100, 5)
+		cfg.MaxKeys = 1
+		l := open(t, cfg, s)
+		for _, ways := range []int{1, 30, 2, 5} {
+			cfg.SharedKeys = ways
+			l.Reconfigure(cfg)
+			for i := range 100 {
+				acquire(t, l, fmt.Sprint(i), 1)
+			}
+		}
+		held := l.Credits()
+		l.Close(t.Context())
+		if back := returned(s); held == 0 || back != held {
+			t.Errorf("of %d credits %d are given back", held, back)
+		}
+	})
+}
+
+// isShared reports whether values without room share the key.
+func (k *Key) isShared() bool { return store.IsShared(k.value()) }
+
 func TestIdleKeysMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
@@ -69,7 +167,7 @@ func TestIdleKeysMakeRoom(t *testing.T) {
 			for i := range 100 {
 				value := fmt.Sprint(round, "/", i)
 				acquire(t, l, value, 1)
-				if i >= 50 && l.Key(value, "") == l.keys.overflow {
+				if i >= 50 && l.Key(value, "").isShared() {
 					t.Fatalf("round %d: value %d has no counter of its own though idle keys could go", round, i)
 				}
 			}
@@ -146,7 +244,7 @@ func TestAnEvictedKeyDoesNotTakeItsValueBack(t *testing.T) {
 		nextWindow()
 		acquire(t, l, "a", 1) // takes the place of b
 		old.surrender(l.clock.now())
-		if k := l.Key("a", ""); k == old || k == l.keys.overflow {
+		if k := l.Key("a", ""); k == old || k.isShared() {
 			t.Fatal("the value is found at a key that is no longer in the table")
 		}
 	})

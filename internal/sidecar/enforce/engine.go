@@ -84,6 +84,7 @@ func (l *limit) engineConfig(holders int64) twotier.Config {
 		Draining:        l.Policy.Draining,
 		Pending:         l.Limit.Pending,
 		MaxKeys:         l.maxPairs(),
+		SharedKeys:      l.sharedKeys(),
 		OnUnavailable:   l.onUnavailable(),
 		Holders:         holders,
 	}

@@ -75,28 +75,28 @@ func TestEveryFieldReachesTheEngine(t *testing.T) {
 		"bucket": {
 			Scope: of("checkout", "bucket"), Params: params, Overrides: map[string]limiter.Params{"gold": gold},
 			Mode: twotier.Leased, Size: size, Expiry: twotier.Coupled, LowWater: 3, ReturnIdleAfter: 4 * time.Second,
-			MaxKeys: 100, OnUnavailable: twotier.LocalShare, Holders: 9,
+			MaxKeys: 100, SharedKeys: 12, OnUnavailable: twotier.LocalShare, Holders: 9,
 		},
 		"any": {
 			Scope: of("checkout", "any"), Params: limiter.Params{Rates: any.Rates, Any: true, Since: 77, Generation: 5},
 			Mode: twotier.Leased, Size: size, Expiry: twotier.Coupled, LowWater: 3, ReturnIdleAfter: 4 * time.Second,
-			MaxKeys: 1, OnUnavailable: twotier.LocalShare, Holders: 9,
+			MaxKeys: 1, SharedKeys: 1, OnUnavailable: twotier.LocalShare, Holders: 9,
 		},
 		"asking": {
 			Scope:  of("asking", "asking"),
 			Params: limiter.Params{Algorithm: limiter.SlidingWindow, Rates: asking.Limits[0].Rates, Buckets: 12, Generation: 1},
-			Mode:   twotier.CachedDeny, MaxKeys: 1, OnUnavailable: twotier.Allow,
+			Mode:   twotier.CachedDeny, MaxKeys: 1, SharedKeys: 1, OnUnavailable: twotier.Allow,
 		},
 		"carrying": {
 			Scope:  of("carrying", "carrying"),
 			Params: limiter.Params{Rates: carrying.Limits[0].Rates, Generation: 1},
 			Mode:   twotier.Leased, Size: twotier.Size{Type: twotier.Fixed, Batch: 7}, Expiry: twotier.CarryOver,
-			MaxKeys: 1, OnUnavailable: twotier.Deny,
+			MaxKeys: 1, SharedKeys: 1, OnUnavailable: twotier.Deny,
 		},
 		"shaping": {
 			Scope:  of("shaping", "shaping"),
 			Params: limiter.Params{Algorithm: limiter.LeakyBucket, Rates: shaping.Limits[0].Rates, MaxDelay: limiter.Second, Generation: 1},
-			Mode:   twotier.Strict, MaxKeys: 1, OnUnavailable: twotier.Deny, Draining: true, Pending: true,
+			Mode:   twotier.Strict, MaxKeys: 1, SharedKeys: 1, OnUnavailable: twotier.Deny, Draining: true, Pending: true,
 		},
 	}
 	if diff := cmp.Diff(want, made); diff != "" {

@@ -84,6 +84,14 @@ func (l *limit) maxKeys() int {
 	return l.Limit.Key.MaxKeys
 }
 
+// sharedKeys returns how many counters the other values share.
+func (l *limit) sharedKeys() int {
+	if l.Limit.Key == nil {
+		return 1
+	}
+	return l.Limit.Key.SharedKeys()
+}
+
 func (l *limit) name() count.Name {
 	return count.Name{Namespace: l.Policy.Namespace, Policy: l.Policy.Name, Limit: l.Limit.Name}
 }
