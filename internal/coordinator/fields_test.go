@@ -171,7 +171,7 @@ func whole() policy.Policy {
 		Namespace: "n", Name: "p", Generation: 4, Since: 5, ResetAt: 6, Store: policy.Store{Type: policy.RedisStore},
 		Consistency: policy.Consistency{Mode: policy.Leased, Size: policy.Fixed, Batch: 8, Expiry: policy.CarryOver, LowWater: 2},
 		Limits: []policy.Limit{{
-			Name: "l", Rates: []limiter.Rate{{Limit: 10, Window: limiter.Second}, {Limit: 300, Window: limiter.Day}}, Key: &policy.Key{MaxKeys: 3},
+			Name: "l", Rates: []limiter.Rate{{Limit: 10, Window: limiter.Second}, {Limit: 300, Window: limiter.Day}}, Key: &policy.Key{MaxKeys: 24},
 			Retention: limiter.Retention{Durable: true, Resume: true}, Cost: &policy.Cost{Default: 1, Max: 5, ResponseHeader: "x-used"},
 			Overrides: []policy.Override{{Values: []policy.Value{{"gold"}}, Rates: []limiter.Rate{{Limit: 20, Window: limiter.Second}}}},
 		}},
@@ -205,7 +205,7 @@ func TestEveryFieldOfAPolicyReachesTheCounters(t *testing.T) {
 	name := types.NamespacedName{Namespace: "n", Name: "p"}
 	want := map[limitName]*published{{policy: name, limit: "l"}: {
 		params: params, own: map[string]limiter.Params{store.HashValue("gold"): own}, span: p.Limits[0].Rates[1],
-		scope: store.Scope{Cluster: "c", Namespace: "n", Policy: "p", Limit: "l"}, keyed: true, most: 3, here: true, budget: p.Limits[0].Budget,
+		scope: store.Scope{Cluster: "c", Namespace: "n", Policy: "p", Limit: "l"}, keyed: true, most: 24, shared: 3, here: true, budget: p.Limits[0].Budget,
 	}}
 	if diff := cmp.Diff(want, c.limits, cmp.AllowUnexported(limitName{}, published{})); diff != "" || c.policies[name] != &p {
 		t.Errorf("counters work by (-want +got):\n%s", diff)
