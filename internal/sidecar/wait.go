@@ -31,15 +31,19 @@ func wait(ctx context.Context, args []string, out io.Writer) error {
 	defer cancel()
 	pause := time.NewTicker(waitPause)
 	defer pause.Stop()
+	var obstacle error
 	for {
 		err := ready(ctx, *address)
 		if err == nil {
 			return nil
 		}
+		if obstacle == nil || ctx.Err() == nil { // the end of the time hides no answer
+			obstacle = err
+		}
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the sidecar at %s is not ready after %s: %w: its log says why", *address, *timeout, err)
+			return fmt.Errorf("the sidecar at %s is not ready after %s: %w: its log says why", *address, *timeout, obstacle)
 		}
 	}
 }

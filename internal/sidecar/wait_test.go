@@ -35,7 +35,7 @@ func TestWaitNamesWhatIsInTheWay(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"a sidecar that never is ready": {[]string{"--timeout=120ms", "--admin-address=" + busy.Listener.Addr().String()}, []string{"not ready after 120ms", "503", "log"}},
+		"a sidecar that never is ready": {[]string{"--timeout=1s", "--admin-address=" + busy.Listener.Addr().String()}, []string{"not ready after 1s", "503", "log"}},
 		"an unknown flag":               {[]string{"--port=1"}, []string{"port", "--help"}},
 		"an argument":                   {[]string{"now"}, []string{`"now"`, "--help"}},
 	} {
