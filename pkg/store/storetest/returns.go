@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -45,24 +46,34 @@ func testReturnsByTime(t *testing.T, h harness) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p.Generation = 1
-			grant := h.apply(t, key(name), p, take(5, 5))
-			if grant.Granted != 5 {
-				t.Fatalf("the first take: %+v", grant)
-			}
-			back := giveBack(2, grant.Windows)
-			for what, at := range map[string]limiter.Instant{"the future": grant.Now.Add(window), "long ago": grant.Now.Add(-window)} {
-				back.At = at
-				if res := h.apply(t, key(name), p, back); res.Reason != limiter.Forfeited {
-					t.Errorf("a return of %s: got %v", what, res.Reason)
+			const attempts = 20
+			for attempt := range attempts {
+				k := key(fmt.Sprint(name, attempt))
+				grant := h.apply(t, k, p, take(5, 5))
+				if grant.Granted != 5 {
+					t.Fatalf("the first take: %+v", grant)
 				}
-			}
-			back.At = grant.Now
-			if res := h.apply(t, key(name), p, back); res.Granted != 2 {
-				t.Errorf("a return of the grant: got %v of %d", res.Reason, res.Granted)
-			}
-			h.Advance(2*window + window/5 + p.Lifetime)
-			if res := h.apply(t, key(name), p, back); res.Reason != limiter.Forfeited {
-				t.Errorf("a return of what counts no more: got %v", res.Reason)
+				back := giveBack(2, grant.Windows)
+				at := map[string]limiter.Instant{"the future": grant.Now.Add(window), "long ago": grant.Now.Add(-window)}
+				for what := range at {
+					back.At = at[what]
+					if res := h.apply(t, k, p, back); res.Reason != limiter.Forfeited && res.Now < at["the future"] {
+						t.Errorf("a return of %s: got %v", what, res.Reason)
+					}
+				}
+				back.At = grant.Now
+				res := h.apply(t, k, p, back)
+				if res.Granted != 2 && res.Now.Sub(grant.Now) >= window/5 && attempt < attempts-1 {
+					continue // the machine was so busy that part of the grant counts no more
+				}
+				if res.Granted != 2 {
+					t.Errorf("a return of the grant: got %v of %d", res.Reason, res.Granted)
+				}
+				h.Advance(2*window + window/5 + p.Lifetime)
+				if res := h.apply(t, k, p, back); res.Reason != limiter.Forfeited {
+					t.Errorf("a return of what counts no more: got %v", res.Reason)
+				}
+				return
 			}
 		})
 	}
