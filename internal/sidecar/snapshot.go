@@ -39,7 +39,8 @@ func (p *process) begin() error {
 }
 
 // adopt puts an encoded snapshot in force, or leaves all as it is. For a part that is
-// refused, the last good version stays.
+// refused, the last good version stays. So do the keys of tokens that the controller has not
+// read, as when it has just begun to lead.
 func (p *process) adopt(data []byte) (policy.Refusals, error) {
 	snapshot, refused, err := policy.DecodeParts(data)
 	if err != nil {
@@ -47,6 +48,7 @@ func (p *process) adopt(data []byte) (policy.Refusals, error) {
 	}
 	before, _ := p.enforcer.Set()
 	snapshot.Keep(&before.Snapshot, refused)
+	snapshot.KeepKeys(&before.Snapshot)
 	set, err := policy.Compile(snapshot)
 	if err != nil {
 		return nil, err

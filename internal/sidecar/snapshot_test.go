@@ -249,3 +249,35 @@ func TestTheConfigurationIsShownToThePodAlone(t *testing.T) {
 		t.Error("the metrics show a rule")
 	}
 }
+
+// TestKeysStayUntilTheControllerHasReadThem: a leader that has just begun knows none.
+func TestKeysStayUntilTheControllerHasReadThem(t *testing.T) {
+	const keys = `{"keys":[{"kty":"OKP","kid":"a","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`
+	push := func(generation int64, keys string) []byte {
+		s, err := policy.Decode(of(t, generation, "a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Policies[0].JWTProviders = []policy.JWTProvider{{Name: "accounts", Issuer: "accounts", Algorithms: []string{"EdDSA"}, URL: "https://accounts.example.com", Keys: keys}}
+		data, _, err := policy.Encode(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	p, err := newProcess(config{namespace: "shop", mode: enforce.Enforce}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.release(t.Context())
+	for i, keys := range []string{keys, ""} {
+		data := push(int64(i+1), keys)
+		if err := (handler{p}).Apply(policy.Version(data), data, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set, _ := p.enforcer.Set()
+	if got := set.Snapshot.Policies[0]; got.Generation != 2 || got.JWTProviders[0].Keys != keys {
+		t.Errorf("generation %d verifies tokens by %q, want %q", got.Generation, got.JWTProviders[0].Keys, keys)
+	}
+}

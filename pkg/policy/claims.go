@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/weir-dev/weir/pkg/jwt"
 )
 
 // claimAt returns the claim at a path, nil when there is none. The names of nested
@@ -50,12 +53,12 @@ func claimText(claim any) (string, bool) {
 type claimMatcher struct {
 	namedMatcher
 
-	header string // canonical
+	of source
 }
 
-func compileClaim(m ClaimMatch) (claimMatcher, error) {
+func compileClaim(m ClaimMatch, by verifiers) (claimMatcher, error) {
 	value, err := compileValue(m.Type, m.Value)
-	return claimMatcher{namedMatcher{value, m.Claim}, http.CanonicalHeaderKey(m.Header)}, err
+	return claimMatcher{namedMatcher{value, m.Claim}, source{http.CanonicalHeaderKey(m.Header), by[m.Provider]}}, err
 }
 
 // matches reports whether the claim, or one of the entries of a claim that is a list,
@@ -85,31 +88,41 @@ func (p *problems) claim(path, value string) {
 	}
 }
 
-// maxToken is the most bytes of a token that is read.
-const maxToken = 8 << 10
-
 // defaultTokenHeader carries tokens behind the name of a scheme, RFC 6750.
 const defaultTokenHeader = "Authorization"
 
-// A token is what one header of a request says of its sender.
-type token struct {
+// A source is where claims come from: a header, by its canonical name, and what verifies the
+// token in it. A client writes whatever it claims into a token that nothing verifies, unless
+// somebody in front of the sidecar, or behind it, refuses tokens that were not issued.
+type source struct {
 	header string
-	claims map[string]any // with json.Number for numbers; nil when it has no token
+	by     *jwt.Verifier // nil: nothing
 }
 
-// claims returns the claims of the token in a header, by its canonical name; nil when
-// there is none or it cannot be read. Each token is parsed once. Nobody has verified
-// it: a client writes whatever it claims, unless somebody in front of
-// the sidecar, or behind it, refuses tokens that were not issued.
-func (f *facts) claims(header string) map[string]any {
+// A token is what one source says of the sender of a request.
+type token struct {
+	source
+
+	claims map[string]any // with json.Number for numbers; nil when there are none
+}
+
+// claims returns those of a source; nil when there is no token, it cannot be read, or it is
+// not verified and should be. Each token is parsed, and verified by each verifier, once.
+func (f *facts) claims(of source) map[string]any {
 	for i := range f.tokens {
-		if f.tokens[i].header == header {
+		if f.tokens[i].source == of {
 			return f.tokens[i].claims
 		}
 	}
-	claims := parseToken(tokenIn(f.http, header))
-	f.tokens = append(f.tokens, token{header: header, claims: claims})
-	return claims
+	found := token{source: of}
+	switch compact := tokenIn(f.http, of.header); {
+	case of.by == nil:
+		found.claims = parseToken(compact)
+	case compact != "":
+		found.claims, _ = of.by.Claims(compact, time.Now()) // nil for whatever reason
+	}
+	f.tokens = append(f.tokens, found)
+	return found.claims
 }
 
 // tokenIn returns the token that the first value of a header carries. The scheme may be
@@ -130,9 +143,9 @@ func tokenIn(r *http.Request, header string) string {
 }
 
 // parseToken returns the claims of a JSON Web Token in compact form, RFC 7519, and nil
-// for what is not one or has more than maxToken bytes. It verifies nothing.
+// for what is not one or has more than jwt.MaxToken bytes. It verifies nothing.
 func parseToken(compact string) map[string]any {
-	if len(compact) > maxToken || strings.Count(compact, ".") != 2 {
+	if len(compact) > jwt.MaxToken || strings.Count(compact, ".") != 2 {
 		return nil
 	}
 	_, rest, _ := strings.Cut(compact, ".")

@@ -13,6 +13,7 @@ func TestEveryFieldIsEncoded(t *testing.T) {
 		p.OnStoreUnavailable, p.Response = policy.Deny, policy.Response{
 			IETF: true, Quota: policy.NearLimit, StatusCode: 429, Body: policy.ProblemJSON,
 		}
+		p.JWTProviders = []policy.JWTProvider{{Name: "others", Issuer: "others", Algorithms: []string{"PS256"}, Secret: "shop/others"}}
 		l := &p.Limits[0]
 		l.Match = []policy.Match{{Headers: []policy.HeaderMatch{{Type: policy.Exact, Name: "x-region", Value: "eu"}}}}
 		l.Key = &policy.Key{Parts: []policy.KeyPart{{Type: policy.PathKey}}, OnMissing: policy.Shared, MaxKeys: 7}

@@ -35,6 +35,7 @@ var goldens = map[string]policy.Snapshot{
 	"v0.1/shared":    shared(),
 	"v0.1/selective": selective(),
 	"v0.1/kept":      kept(),
+	"v0.1/verified":  verified(),
 	"v0.1/reset":     reset(),
 	"v0.1/pending":   pending(),
 	"v0.1/pooled":    pooled(),

@@ -79,16 +79,17 @@ type part struct {
 	KeyPart
 
 	program *program // of ExpressionKey
+	of      source   // of JWTClaimKey
 }
 
-func compileKey(k *Key, client clientFinder) (keyer, error) {
+func compileKey(k *Key, client clientFinder, tokens verifiers) (keyer, error) {
 	if k == nil {
 		return keyer{}, nil
 	}
 	c := keyer{onMissing: k.OnMissing, client: client}
 	for i, p := range k.Parts {
 		p.Header = http.CanonicalHeaderKey(p.Header)
-		compiled := part{KeyPart: p}
+		compiled := part{KeyPart: p, of: source{p.Header, tokens[p.Provider]}}
 		if p.Type == ExpressionKey {
 			var err error
 			if compiled.program, err = programs.of(p.Expression, cel.StringType); err != nil {
@@ -148,7 +149,7 @@ func (k *keyer) part(p *part, r *Request) (value string, others bool) {
 	case QueryParamKey:
 		return parameter(r.http.URL.RawQuery, p.Name)
 	case JWTClaimKey:
-		text, _ := claimText(claimAt(r.known().claims(p.Header), p.Name))
+		text, _ := claimText(claimAt(r.known().claims(p.of), p.Name))
 		_, others = headerOf(r.http, p.Header)
 		return text, others
 	case ExpressionKey:
@@ -176,11 +177,11 @@ type tenants struct {
 	declared map[string]string // hash by name, so that the known ones cost no hash
 }
 
-func compileTenants(f *Fairness, client clientFinder) (tenants, error) {
+func compileTenants(f *Fairness, client clientFinder, tokens verifiers) (tenants, error) {
 	if f == nil {
 		return tenants{}, nil
 	}
-	part, err := compileKey(&Key{Parts: []KeyPart{f.Tenant}, OnMissing: Shared}, client)
+	part, err := compileKey(&Key{Parts: []KeyPart{f.Tenant}, OnMissing: Shared}, client, tokens)
 	if err != nil {
 		return tenants{}, err
 	}

@@ -66,6 +66,7 @@ type matcher struct {
 // matching is what the entries of one list have in common.
 type matching struct {
 	client clientFinder
+	tokens verifiers
 	// unknown is what an expression says that has no value for a request, and what is
 	// said of a path that has too many readings. It errs on the side of the limit: a
 	// request that cannot be judged is counted.
@@ -104,7 +105,7 @@ func compileMatch(m *Match, how matching) (c matcher, err error) {
 	if c.query, err = compileEach(m.QueryParams, compileQuery); err != nil {
 		return c, err
 	}
-	if c.claims, err = compileEach(m.JWTClaims, compileClaim); err != nil {
+	if c.claims, err = compileEach(m.JWTClaims, func(m ClaimMatch) (claimMatcher, error) { return compileClaim(m, how.tokens) }); err != nil {
 		return c, err
 	}
 	if c.networks, err = compileNetworks(m.SourceCIDRs); err != nil || m.Expression == "" {
@@ -183,7 +184,7 @@ func (m *matcher) matchesSender(r *Request) bool {
 		return false
 	}
 	for i := range m.claims {
-		if c := &m.claims[i]; !c.matches(r.known().claims(c.header)) {
+		if c := &m.claims[i]; !c.matches(r.known().claims(c.of)) {
 			return false
 		}
 	}

@@ -42,8 +42,12 @@ func Compile(s Snapshot) (*Set, error) {
 	for i := range s.Policies {
 		p := &s.Policies[i]
 		p.Response = p.Response.orDefault()
+		tokens, err := compileProviders(p.JWTProviders)
+		if err != nil {
+			return nil, fmt.Errorf("policies[%d].%w", i, err)
+		}
 		for j := range p.Limits {
-			l, err := compileLimit(p, &p.Limits[j])
+			l, err := compileLimit(p, &p.Limits[j], tokens)
 			if err != nil {
 				return nil, fmt.Errorf("policies[%d].limits[%d]: %w", i, j, err)
 			}
@@ -68,22 +72,22 @@ func (s *Set) Lookup(namespace, policy, limit string) *CompiledLimit {
 	return s.byName[limitName{namespace, policy, limit}]
 }
 
-func compileLimit(p *Policy, l *Limit) (*CompiledLimit, error) {
+func compileLimit(p *Policy, l *Limit, tokens verifiers) (*CompiledLimit, error) {
 	c := &CompiledLimit{Policy: p, Limit: l, costs: compileCost(l.Cost)}
 	client, err := compileClientIP(p.ClientIP)
 	if err != nil {
 		return nil, err
 	}
-	if c.matches, err = compileMatches("match", l.Match, matching{client, true}); err != nil {
+	if c.matches, err = compileMatches("match", l.Match, matching{client, tokens, true}); err != nil {
 		return nil, err
 	}
-	if c.exempt, err = compileMatches("exempt", l.Exempt, matching{client, false}); err != nil {
+	if c.exempt, err = compileMatches("exempt", l.Exempt, matching{client, tokens, false}); err != nil {
 		return nil, err
 	}
-	if c.key, err = compileKey(l.Key, client); err != nil {
+	if c.key, err = compileKey(l.Key, client, tokens); err != nil {
 		return nil, err
 	}
-	c.tenants, err = compileTenants(l.Fairness, client)
+	c.tenants, err = compileTenants(l.Fairness, client, tokens)
 	return c, err
 }
 

@@ -38,6 +38,9 @@ type Policy struct {
 	OnStoreUnavailable Action `json:"onStoreUnavailable"`
 
 	ClientIP ClientIP `json:"clientIP,omitzero"`
+	// JWTProviders verify tokens, at most MaxProviders.
+	JWTProviders []JWTProvider `json:"jwtProviders,omitempty"`
+
 	Response Response `json:"response,omitzero"` // zero: DefaultResponse, which Compile fills in
 	Limits   []Limit  `json:"limits"`            // 1 to 32, in the order of the object
 }

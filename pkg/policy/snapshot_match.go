@@ -58,13 +58,16 @@ type QueryMatch struct {
 	Value string    `json:"value,omitempty"`
 }
 
-// A ClaimMatch compares a claim of a JSON Web Token that nobody has verified: Exact,
-// RegularExpression or Present. If the claim is a list, one entry has to match.
+// A ClaimMatch compares a claim of a JSON Web Token: Exact, RegularExpression or Present. If
+// the claim is a list, one entry has to match.
 type ClaimMatch struct {
 	Type   MatchType `json:"type"`
 	Header string    `json:"header"` // that carries the token
 	Claim  string    `json:"claim"`  // path, by dots
 	Value  string    `json:"value,omitempty"`
+	// Provider verifies the token; one that is not verified has no claims. Empty: nobody
+	// verifies it.
+	Provider string `json:"provider,omitempty"`
 }
 
 // A GRPCMatch compares the path of a call: the service by its full name, and the
@@ -102,7 +105,7 @@ const (
 	HostKey     KeySource = "Host" // in lower case, without a port
 
 	QueryParamKey KeySource = "QueryParam" // the value of a parameter, missing when it has several that differ
-	JWTClaimKey   KeySource = "JWTClaim"   // of a token that nobody has verified
+	JWTClaimKey   KeySource = "JWTClaim"   // of a token, which only a provider verifies
 	ExpressionKey KeySource = "Expression" // the value of an expression
 	DescriptorKey KeySource = "Descriptor" // the value of an entry; HTTP requests have none
 )
@@ -115,6 +118,9 @@ type KeyPart struct {
 	// the key of the entry of DescriptorKey.
 	Name       string `json:"name,omitempty"`
 	Expression string `json:"expression,omitempty"` // of ExpressionKey: a string
+	// Provider of JWTClaimKey verifies the token; a claim of one that is not verified is
+	// missing. Empty: nobody verifies it.
+	Provider string `json:"provider,omitempty"`
 }
 
 // OnMissing says what happens to a request that lacks a part of the key. One that has

@@ -95,6 +95,30 @@ func full() policy.Snapshot {
 	})
 }
 
+// publicKey is a key that tokens can be verified with, that of RFC 8037, appendix A.
+const publicKey = `{"keys":[{"kty":"OKP","kid":"a","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`
+
+// verified returns a snapshot with claims of tokens that are verified.
+func verified() policy.Snapshot {
+	return valid(func(p *policy.Policy) {
+		p.JWTProviders = []policy.JWTProvider{
+			{Name: "accounts", Issuer: "https://accounts.example.com", Audiences: []string{"shop", "api"}, Algorithms: []string{"RS256", "EdDSA"}, ClockSkew: 60 * limiter.Second, URL: "https://accounts.example.com/jwks", Keys: publicKey},
+			{Name: "partners", Issuer: "partners", Algorithms: []string{"ES256"}, Secret: "shop/partners"},
+			{Name: "robots", Issuer: "robots", Algorithms: []string{"EdDSA"}, Keys: publicKey},
+		}
+		l := &p.Limits[0]
+		l.Match = []policy.Match{{JWTClaims: []policy.ClaimMatch{{Type: policy.Present, Header: "Authorization", Claim: "sub", Provider: "accounts"}}}}
+		l.Exempt = []policy.Match{{JWTClaims: []policy.ClaimMatch{{Type: policy.Exact, Header: "X-Token", Claim: "plan", Value: "gold", Provider: "partners"}}}}
+		l.Key = &policy.Key{
+			Parts:     []policy.KeyPart{{Type: policy.JWTClaimKey, Header: "Authorization", Name: "sub", Provider: "accounts"}},
+			OnMissing: policy.Reject, MaxKeys: 10,
+		}
+		l.Fairness = &policy.Fairness{
+			Tenant: policy.KeyPart{Type: policy.JWTClaimKey, Header: "X-Token", Name: "org", Provider: "robots"}, DefaultWeight: 1,
+		}
+	})
+}
+
 // reset returns a snapshot with a policy that had a counter set back.
 func reset() policy.Snapshot {
 	return valid(func(p *policy.Policy) { p.ResetAt = 1_800_000_000_000_000 })

@@ -26,6 +26,8 @@ const (
 	MaxTenants     = 64 // declared of one limit
 	MaxAddresses   = 16 // of one store
 	MaxHops        = 64
+	MaxProviders   = 4 // of one policy
+	maxClockSkew   = 300 * limiter.Second
 	maxPattern     = 1024 // bytes of a compared value
 	maxHost        = 253
 )
@@ -76,11 +78,13 @@ func (p *Policy) validate(errs *problems, path string) {
 	p.Consistency.validate(errs, path+".consistency")
 	oneOf(errs, path+".onStoreUnavailable", p.OnStoreUnavailable, LocalShare, Allow, Deny)
 	p.ClientIP.validate(errs, path+".clientIP")
+	p.validateProviders(errs, path+".jwtProviders")
 	p.Response.validate(errs, path+".response")
 	errs.count(path+".limits", len(p.Limits), 1, MaxLimits)
 	for i := range p.Limits {
 		limit := &p.Limits[i]
 		limit.validate(errs, path+entry(".limits", i), p)
+		errs.providers(limit.claims(path+entry(".limits", i)), p.JWTProviders)
 		if slices.ContainsFunc(p.Limits[:i], func(l Limit) bool { return l.Name == limit.Name }) {
 			errs.add(path+entry(".limits", i)+".name", "is %q a second time: rename one of them", limit.Name)
 		}
@@ -161,9 +165,11 @@ func (p *problems) matches(path string, ms []Match) {
 	}
 }
 
-// requestMatches are matches of requests alone: a descriptor needs no slot of a pool.
+// requestMatches are those of a pool: of requests alone, since a descriptor needs no slot,
+// and without providers, since a pool has none.
 func (p *problems) requestMatches(path string, ms []Match) {
 	p.matches(path, ms)
+	p.providers(claimsOf(path, ms), nil)
 	for i := range ms {
 		if len(ms[i].Descriptors) > 0 {
 			p.add(entry(path, i)+".descriptors", "match no request that needs a slot of a pool: remove them")

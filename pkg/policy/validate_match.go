@@ -145,6 +145,9 @@ func (p KeyPart) validate(errs *problems, path string) {
 	default:
 		errs.absent(path+".name", p.Name, p.Type)
 	}
+	if p.Type != JWTClaimKey {
+		errs.absent(path+".provider", p.Provider, p.Type)
+	}
 	if p.Type == ExpressionKey {
 		errs.failed(path+".expression", ValidateValue(p.Expression))
 	} else {

@@ -43,7 +43,7 @@ func (v *variables) ResolveName(name string) (any, bool) {
 	case varQuery:
 		return v.facts.queryMap(), true
 	case varJWT:
-		return v.facts.claims(defaultTokenHeader), true
+		return v.facts.claims(source{header: defaultTokenHeader}), true
 	default:
 		return nil, false
 	}
