@@ -26,13 +26,13 @@ var (
 	// eventful lists the conditions whose changes are recorded: whether the object is in force,
 	// on which pods, and whether it grants anything. Others follow traffic and stores, and have
 	// metrics.
-	eventful = []string{v1alpha1.AcceptedCondition, v1alpha1.ProgrammedCondition, v1alpha1.ConnectedCondition, v1alpha1.LearningCondition, v1alpha1.KeysFullCondition}
+	eventful = []string{v1alpha1.AcceptedCondition, v1alpha1.ProgrammedCondition, v1alpha1.ConnectedCondition, v1alpha1.LearningCondition, v1alpha1.KeysFullCondition, v1alpha1.JWTKeysCondition}
 	// normal lists the reasons that need no action.
-	normal = []string{v1alpha1.AcceptedReason, v1alpha1.ProgrammedReason, v1alpha1.ReconcilingReason, v1alpha1.ConnectedReason, v1alpha1.LearnedReason}
+	normal = []string{v1alpha1.AcceptedReason, v1alpha1.ProgrammedReason, v1alpha1.ReconcilingReason, v1alpha1.ConnectedReason, v1alpha1.LearnedReason, v1alpha1.KeysAvailableReason}
 	// initial lists the reasons with which most objects begin. First verdicts with these
 	// are not recorded: thousands of new objects would have twice as many Events, each a
 	// write, that repeat the status.
-	initial = []string{v1alpha1.AcceptedReason, v1alpha1.NoEnforcersReason}
+	initial = []string{v1alpha1.AcceptedReason, v1alpha1.NoEnforcersReason, v1alpha1.KeysAvailableReason}
 )
 
 // record writes an Event for each condition of the object whose status or reason changed,

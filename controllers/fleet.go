@@ -87,3 +87,9 @@ type StoreProbe interface {
 type Secrets interface {
 	Data(ctx context.Context, of policy.Store) (data map[string][]byte, version string, err error)
 }
+
+// Keys finds the public keys of providers of tokens of policies in a namespace. It may ask
+// the API server, and nobody else.
+type Keys interface {
+	Of(ctx context.Context, namespace string, p policy.JWTProvider) (string, error)
+}

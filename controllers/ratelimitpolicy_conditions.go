@@ -35,6 +35,9 @@ func conditionsOf(s *scope) []metav1.Condition {
 		storeReachable(s),
 		learningCondition(s),
 	}
+	if len(s.verifications) > 0 {
+		all = append(all, keysCondition(s))
+	}
 	if crowded := s.observation.Crowded; len(crowded) > 0 {
 		all = append(all, keysFull(crowded))
 	}

@@ -37,6 +37,7 @@ type RateLimitPolicyReconciler struct {
 	Fleet   Fleet
 	Stores  StoreProbe
 	Secrets Secrets
+	Keys    Keys
 	Events  Events
 	Clock   clock.PassiveClock
 
@@ -136,6 +137,7 @@ func (r *RateLimitPolicyReconciler) gather(ctx context.Context, s *scope) error 
 	r.Fleet.Bury(s.policy.Namespace, s.policy.Name, gone(seen.Limits, selected))
 	s.observe(seen)
 	r.gatherStore(ctx, s)
+	r.gatherKeys(ctx, s)
 	return nil
 }
 
@@ -165,6 +167,9 @@ func fingerprint(s *scope) string {
 			_, _ = fmt.Fprintf(&b, "/%s=%v", l.Budget.ID, l.Rates)
 		}
 	}
+	for _, v := range s.verifications {
+		b.WriteString(v.fingerprint())
+	}
 	for _, e := range s.pods.enforcers {
 		b.WriteString("/" + string(e.uid))
 	}
@@ -180,7 +185,7 @@ func (r *RateLimitPolicyReconciler) report(ctx context.Context, s *scope) (ctrl.
 	case !changed:
 		return ctrl.Result{RequeueAfter: s.again()}, nil
 	case wait > 0:
-		return ctrl.Result{RequeueAfter: sooner(wait, s.move.step.Again)}, nil
+		return ctrl.Result{RequeueAfter: sooner(wait, s.soon())}, nil
 	}
 	before := s.policy.DeepCopy()
 	s.policy.Status = next
@@ -198,9 +203,18 @@ func (r *RateLimitPolicyReconciler) report(ctx context.Context, s *scope) (ctrl.
 // again is when the policy's figures are due; zero when there are none to come.
 func (s *scope) again() time.Duration {
 	if !s.accepted() || len(s.pods.enforcers) == 0 && len(s.observation.Sessions) == 0 {
-		return s.move.step.Again
+		return s.soon()
 	}
-	return sooner(figuresEvery(s.policy.UID), s.move.step.Again)
+	return sooner(figuresEvery(s.policy.UID), s.soon())
+}
+
+// soon is when something else is due than figures; zero when nothing is.
+func (s *scope) soon() time.Duration {
+	next := s.move.step.Again
+	for _, v := range s.verifications {
+		next = sooner(next, v.again(s))
+	}
+	return next
 }
 
 // sooner returns the shorter of two waits. Zero stands for no wait.

@@ -17,19 +17,20 @@ import (
 // scope is all that one reconciliation of a policy knows. Everything that is
 // said about the policy is a function of it.
 type scope struct {
-	policy      *v1alpha1.RateLimitPolicy
-	invalid     error         // why the policy cannot be enforced; nil when it can
-	unmet       error         // why a budget that it names cannot be drawn from; nil when all can
-	budgets     []drawn       // that it draws from, by name
-	doubts      []string      // why it may not do what was meant
-	enforced    policy.Policy // as sidecars enforce it; of no use while it is not accepted
-	pods        pods
-	observation coordinator.Observation
-	learning    []withholding // limits that stores grant nothing of, as sidecars report
-	store       probed        // zero while the controller itself is the store
-	move        move
-	inherited   []string // limits whose worst overshoot an earlier leader measured
-	now         time.Time
+	policy        *v1alpha1.RateLimitPolicy
+	invalid       error         // why the policy cannot be enforced; nil when it can
+	unmet         error         // why a budget that it names cannot be drawn from; nil when all can
+	budgets       []drawn       // that it draws from, by name
+	doubts        []string      // why it may not do what was meant
+	enforced      policy.Policy // as sidecars enforce it; of no use while it is not accepted
+	pods          pods
+	observation   coordinator.Observation
+	learning      []withholding  // limits that stores grant nothing of, as sidecars report
+	verifications []verification // of the policy's providers of tokens
+	store         probed         // zero while the controller itself is the store
+	move          move
+	inherited     []string // limits whose worst overshoot an earlier leader measured
+	now           time.Time
 }
 
 // probed is what the controller itself found out about the store that serves.

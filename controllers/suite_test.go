@@ -49,6 +49,7 @@ var (
 	fleet   = newFakeFleet()
 	stores  = &fakeStores{}
 	secrets = &fakeSecrets{}
+	keys    = &fakeKeys{}
 	clock   = clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 10, 15, 0, 0, time.UTC))
 	writes  atomic.Int64 // of any status
 	held    hold
@@ -134,7 +135,7 @@ func newManager(config *rest.Config) (ctrl.Manager, error) {
 		return nil, err
 	}
 	events := mgr.GetEventRecorder("weir-controller")
-	policies := &controllers.RateLimitPolicyReconciler{Client: mgr.GetClient(), Cluster: cluster, Fleet: fleet, Stores: stores, Secrets: secrets, Events: events, Clock: clock}
+	policies := &controllers.RateLimitPolicyReconciler{Client: mgr.GetClient(), Cluster: cluster, Fleet: fleet, Stores: stores, Secrets: secrets, Keys: keys, Events: events, Clock: clock}
 	pools := &controllers.ConcurrencyPoolReconciler{Client: mgr.GetClient(), Fleet: fleet, Secrets: secrets, Events: events, Clock: clock}
 	budgets := &controllers.FederatedBudgetReconciler{Client: mgr.GetClient(), Cluster: cluster, Budgets: fleet, Events: events, Clock: clock}
 	return mgr, errors.Join(policies.SetupWithManager(mgr), pools.SetupWithManager(mgr), budgets.SetupWithManager(mgr))

@@ -33,6 +33,10 @@ const (
 	// the same of the store and of a limit.
 	LearningCondition = "Learning"
 
+	// JWTKeysCondition, of a RateLimitPolicy with jwtProviders: the keys of all of them are
+	// known.
+	JWTKeysCondition = "JWTKeysAvailable"
+
 	// KeysFullCondition, of a RateLimitPolicy that is served by the controller's own store:
 	// there is no room for more values of a limit's key. It is there while it is True.
 	KeysFullCondition = "KeysFull"
@@ -117,6 +121,13 @@ const (
 	AmnesiaReason = "Amnesia" // True: the memory of the coordinator, or the store, is younger than the open window
 	BehindReason  = "Behind"  // True: its clock went back, and it waits until that has caught up
 	LearnedReason = "Learned" // False
+)
+
+// Reasons of JWTKeysCondition. StartingReason makes it Unknown: they are being read.
+const (
+	KeysAvailableReason   = "Available"   // True
+	KeysStaleReason       = "Stale"       // False: they cannot be read again, and those that were read last are used
+	KeysUnavailableReason = "Unavailable" // False: a provider has none, so it verifies no token
 )
 
 // NoRoomReason is that of KeysFullCondition: True: values that are new share counters.

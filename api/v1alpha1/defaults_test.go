@@ -30,8 +30,13 @@ func TestDefaults(t *testing.T) {
 			withLimit(`match: [{queryParams: [{name: a, value: b}], jwtClaims: [{claim: a, value: b}]}], key: {parts: [{type: JWTClaim, jwtClaim: {claim: sub}}]}`),
 			[]string{"limits"},
 			`[{name: all, algorithm: FixedWindow, combine: All, rates: [{limit: 1, window: 1s}],
-			   match: [{queryParams: [{type: Exact, name: a, value: b}], jwtClaims: [{header: Authorization, type: Exact, claim: a, value: b}]}],
-			   key: {parts: [{type: JWTClaim, jwtClaim: {claim: sub, header: Authorization}}], onMissing: Shared, maxKeys: 100000}}]`,
+			   match: [{queryParams: [{type: Exact, name: a, value: b}], jwtClaims: [{header: Authorization, type: Exact, claim: a, value: b, verification: Unverified}]}],
+			   key: {parts: [{type: JWTClaim, jwtClaim: {claim: sub, header: Authorization, verification: Unverified}}], onMissing: Shared, maxKeys: 100000}}]`,
+		},
+		"a provider of tokens knows no shared secrets, and a minute": {
+			withProvider(`jwks: {url: "https://accounts.example.com/keys"}`),
+			[]string{"jwtProviders"},
+			`[{name: accounts, issuer: accounts, algorithms: [RS256, PS256, ES256, EdDSA], clockSkew: 1m, jwks: {url: "https://accounts.example.com/keys"}}]`,
 		},
 		"a mode that is given stays": {withSpec(`mode: Shadow`), []string{"mode"}, `Shadow`},
 		"a path is a prefix, a header exact, keys are bounded and shared when missing": {

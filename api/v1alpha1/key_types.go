@@ -47,9 +47,9 @@ type KeyPart struct {
 	// Method takes the request's method.
 	// Host takes the host the request is sent to, in lower case and without its port.
 	// QueryParam takes the value of a parameter of the query.
-	// JWTClaim takes a claim of a JSON Web Token. It is NOT verified: unless the
-	// gateway in front of the pods refuses tokens that were not issued, a client opens
-	// a counter of its own with each token that it makes up.
+	// JWTClaim takes a claim of a JSON Web Token. Unless jwtClaim.verification is
+	// Verified, or a gateway in front of the pods refuses tokens that were not issued, a
+	// client opens a counter of its own with each token that it makes up.
 	// Expression takes the value of an expression.
 	// Descriptor takes the value of an entry of a descriptor, which only calls of
 	// Envoy's rate limit service have; those have none of the others.
@@ -97,6 +97,8 @@ type QueryParamKey struct {
 }
 
 // JWTClaimKey names a claim to take a key from.
+// +kubebuilder:validation:XValidation:rule="self.verification != 'Verified' || has(self.provider)",fieldPath=".provider",reason=FieldValueRequired,message="verification Verified needs to know who issues the token: set provider to the name of an entry of spec.jwtProviders"
+// +kubebuilder:validation:XValidation:rule="self.verification == 'Verified' || !has(self.provider)",fieldPath=".provider",reason=FieldValueForbidden,message="provider is read only with verification Verified: set that, or remove provider to take what the sender of a request claims"
 type JWTClaimKey struct {
 	// claim is the path of the claim: the names of nested ones are joined by dots, as
 	// in realm.tenant. A request whose claim is a list or an object lacks the part.
@@ -108,6 +110,20 @@ type JWTClaimKey struct {
 	// +optional
 	// +kubebuilder:default=Authorization
 	Header HeaderName `json:"header,omitempty"`
+
+	// verification says whether the token is verified before the claim is read.
+	// Unverified, the default: it is not. The sender of a request chooses the claim, unless
+	// something in front of the pods refuses tokens that were not issued.
+	// Verified: a request lacks the part unless provider verifies the token, now. A
+	// ConcurrencyPool verifies none.
+	// +optional
+	// +kubebuilder:default=Unverified
+	Verification Verification `json:"verification,omitempty"`
+
+	// provider that verifies the token: the name of an entry of spec.jwtProviders.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Provider string `json:"provider,omitempty"`
 }
 
 // DescriptorEntryKey names an entry of a descriptor to take a key from.

@@ -46,9 +46,11 @@ type QueryParamMatch struct {
 // +kubebuilder:validation:MaxLength=256
 type QueryParamName string
 
-// JWTClaimMatch compares a claim of a JSON Web Token, which is read and not verified.
+// JWTClaimMatch compares a claim of a JSON Web Token.
 // +kubebuilder:validation:XValidation:rule="self.type == 'Present' || has(self.value)",fieldPath=".value",reason=FieldValueRequired,message="type Exact and type RegularExpression compare a value: set value, or set type to Present to match any value"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Present' || !has(self.value)",fieldPath=".value",reason=FieldValueForbidden,message="type Present matches any value: remove value, or set type to Exact"
+// +kubebuilder:validation:XValidation:rule="self.verification != 'Verified' || has(self.provider)",fieldPath=".provider",reason=FieldValueRequired,message="verification Verified needs to know who issues the token: set provider to the name of an entry of spec.jwtProviders"
+// +kubebuilder:validation:XValidation:rule="self.verification == 'Verified' || !has(self.provider)",fieldPath=".provider",reason=FieldValueForbidden,message="provider is read only with verification Verified: set that, or remove provider to take what the sender of a request claims"
 type JWTClaimMatch struct {
 	// header that carries the token. In Authorization, the default, it stands behind
 	// Bearer; in others that may be left out. A token of more than 8 KiB, or that
@@ -77,6 +79,20 @@ type JWTClaimMatch struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Value string `json:"value,omitempty"`
+
+	// verification says whether the token is verified before the claim is read.
+	// Unverified, the default: it is not. The sender of a request chooses the claim, unless
+	// something in front of the pods refuses tokens that were not issued.
+	// Verified: nothing matches unless provider verifies the token, now. A
+	// ConcurrencyPool verifies none.
+	// +optional
+	// +kubebuilder:default=Unverified
+	Verification Verification `json:"verification,omitempty"`
+
+	// provider that verifies the token: the name of an entry of spec.jwtProviders.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Provider string `json:"provider,omitempty"`
 }
 
 // ClaimPath is the path of a claim, such as sub or realm.roles. A claim whose own name

@@ -6,8 +6,13 @@ import "strings"
 var aMatch = `hosts: ` + repeat(16, `"*.h%d.example.com"`) +
 	`, queryParams: ` + repeat(16, `{name: q%d, value: live}`) +
 	`, sourceCIDRs: ` + repeat(16, `10.%d.0.0/16`) +
-	`, jwtClaims: ` + repeat(16, `{claim: c%d, value: live}`) +
+	`, jwtClaims: ` + repeat(16, `{claim: c%d, value: live, verification: Verified, provider: accounts}`) +
 	`, grpc: {service: shop.v1.Orders, method: Create}, expression: "` + strings.Repeat(" ", 1020) + `true"`
+
+// withProvider returns a policy with a provider of tokens.
+func withProvider(fields string) string {
+	return withSpec(`jwtProviders: [{name: accounts, issuer: accounts, ` + fields + `}]`)
+}
 
 func keyOf(parts string) string { return withLimit(`key: {parts: [` + parts + `]}`) }
 
@@ -23,6 +28,12 @@ var validMatches = map[string]string{
 	"descriptors as parts":                     keyOf(`{type: Descriptor, descriptor: {key: a}}, {type: Descriptor, descriptor: {key: b}}`),
 	"two claims":                               keyOf(`{type: JWTClaim, jwtClaim: {claim: sub}}, {type: JWTClaim, jwtClaim: {claim: sub, header: x-token}}`),
 	"a tenant by claim":                        withLimit(`fairness: {tenant: {type: JWTClaim, jwtClaim: {claim: org}}}`),
+	"a verified claim":                         withMatch(`jwtClaims: [{claim: sub, type: Present, verification: Verified, provider: accounts}]`),
+	"a verified part":                          keyOf(`{type: JWTClaim, jwtClaim: {claim: sub, verification: Verified, provider: accounts}}`),
+	"keys at a URL":                            withProvider(`audiences: [a, b], algorithms: [RS256, ES512], clockSkew: 0s, jwks: {url: "https://accounts.example.com:8443/keys?tenant=a@b"}`),
+	"keys at an address":                       withProvider(`jwks: {url: "http://[fd00::1]/keys"}`),
+	"keys in a Secret":                         withProvider(`clockSkew: 5m, jwks: {secretRef: {name: keys}}`),
+	"keys in the policy":                       withProvider(`jwks: {inline: "{}"}`),
 	"a response of all there is":               withSpec(`response: {headers: [IETF, XRateLimit], quotaFields: Always, retryAfterJitterPercent: 100, statusCode: 503, grpcStatus: Unavailable, body: {type: Text}}`),
 	"a response of nothing":                    withSpec(`response: {headers: [], quotaFields: OnRejection, retryAfterJitterPercent: 0, body: {type: None}}`),
 }
@@ -43,6 +54,28 @@ var invalidMatches = map[string]invalid{
 	"a claim that ends in a dot":      {withMatch(`jwtClaims: [{claim: "realm.", value: a}]`), "spec.limits[0].match[0].jwtClaims[0].claim", "remove the dot"},
 	"a claim without a value":         {withMatch(`jwtClaims: [{claim: sub}]`), "spec.limits[0].match[0].jwtClaims[0].value", "set value, or set type to Present"},
 	"a token in a bad header":         {withMatch(`jwtClaims: [{claim: sub, value: a, header: "x:"}]`), "spec.limits[0].match[0].jwtClaims[0].header", notAHeader},
+	"a verified claim of nobody":      {withMatch(`jwtClaims: [{claim: a, value: b, verification: Verified}]`), "spec.limits[0].match[0].jwtClaims[0].provider", "set provider to the name of an entry of spec.jwtProviders"},
+	"an unverified claim of somebody": {withMatch(`jwtClaims: [{claim: a, value: b, provider: accounts}]`), "spec.limits[0].match[0].jwtClaims[0].provider", "provider is read only with verification Verified"},
+	"a verified part of nobody":       {keyOf(`{type: JWTClaim, jwtClaim: {claim: a, verification: Verified}}`), "spec.limits[0].key.parts[0].jwtClaim.provider", "set provider to the name of an entry of spec.jwtProviders"},
+	"an unverified part of somebody":  {keyOf(`{type: JWTClaim, jwtClaim: {claim: a, provider: accounts}}`), "spec.limits[0].key.parts[0].jwtClaim.provider", "provider is read only with verification Verified"},
+	"another verification":            {keyOf(`{type: JWTClaim, jwtClaim: {claim: a, verification: None}}`), "spec.limits[0].key.parts[0].jwtClaim.verification", `supported values: "Unverified", "Verified"`},
+	"a provider with a bad name":      {withSpec(`jwtProviders: [{name: A, issuer: a, jwks: {inline: a}}]`), "spec.jwtProviders[0].name", "such as accounts"},
+	"a provider without an issuer":    {withSpec(`jwtProviders: [{name: a, jwks: {inline: a}}]`), "spec.jwtProviders[0].issuer", "Required value"},
+	"a provider without keys":         {withSpec(`jwtProviders: [{name: a, issuer: a}]`), "spec.jwtProviders[0].jwks", "Required value"},
+	"five providers":                  {withSpec(`jwtProviders: ` + repeat(5, `{name: p%d, issuer: a, jwks: {inline: a}}`)), "spec.jwtProviders", "must have at most 4 items"},
+	"one provider twice":              {withSpec(`jwtProviders: [{name: a, issuer: a, jwks: {inline: a}}, {name: a, issuer: b, jwks: {inline: a}}]`), "spec.jwtProviders[1]", "Duplicate value"},
+	"a shared secret":                 {withProvider(`algorithms: [HS256], jwks: {inline: a}`), "spec.jwtProviders[0].algorithms[0]", "Unsupported value"},
+	"no algorithm at all":             {withProvider(`algorithms: [none], jwks: {inline: a}`), "spec.jwtProviders[0].algorithms[0]", "Unsupported value"},
+	"no algorithms":                   {withProvider(`algorithms: [], jwks: {inline: a}`), "spec.jwtProviders[0].algorithms", "should have at least 1 items"},
+	"no audiences":                    {withProvider(`audiences: [], jwks: {inline: a}`), "spec.jwtProviders[0].audiences", "should have at least 1 items"},
+	"a skew of more than 5 minutes":   {withProvider(`clockSkew: 301s, jwks: {inline: a}`), "spec.jwtProviders[0].clockSkew", "not a duration from 0s to 5m"},
+	"keys in two places":              {withProvider(`jwks: {inline: a, secretRef: {name: a}}`), "spec.jwtProviders[0].jwks", "set exactly one of url, secretRef and inline"},
+	"keys in no place":                {withProvider(`jwks: {}`), "spec.jwtProviders[0].jwks", "set exactly one of url, secretRef and inline"},
+	"keys of a file":                  {withProvider(`jwks: {url: "file:///keys"}`), "spec.jwtProviders[0].jwks.url", "write https, a host and a path"},
+	"keys with a password":            {withProvider(`jwks: {url: "https://a:b@accounts.example.com/keys"}`), "spec.jwtProviders[0].jwks.url", "without a user"},
+	"keys at a fragment":              {withProvider(`jwks: {url: "https://accounts.example.com/keys#a"}`), "spec.jwtProviders[0].jwks.url", "without a fragment"},
+	"keys with a space":               {withProvider(`jwks: {url: "https://accounts.example.com/ keys"}`), "spec.jwtProviders[0].jwks.url", "write https, a host and a path"},
+	"too many keys":                   {withProvider(`jwks: {inline: "` + strings.Repeat("a", 16385) + `"}`), "spec.jwtProviders[0].jwks.inline", "may not be more than 16384"},
 	"a method without a service":      {withMatch(`grpc: {method: Create}`), "spec.limits[0].match[0].grpc.service", "Required value"},
 	"a service with its path":         {withMatch(`grpc: {service: /shop.Orders}`), "spec.limits[0].match[0].grpc.service", "write package and service, without slashes"},
 	"a method with its service":       {withMatch(`grpc: {service: shop.Orders, method: shop.Create}`), "spec.limits[0].match[0].grpc.method", "write it alone"},

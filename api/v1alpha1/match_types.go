@@ -54,11 +54,9 @@ type Match struct {
 	SourceCIDRs []CIDR `json:"sourceCIDRs,omitempty"`
 
 	// jwtClaims match when all of them match the claims of a JSON Web Token of the
-	// request. The signature, the issuer and the time of a token are NOT verified:
-	// the sender of a request chooses its claims, unless the gateway in front of
-	// the pods, or the application in them, refuses tokens that were not issued. So
-	// never exempt requests by a claim that nobody in front of the pods verifies. At
-	// most 16.
+	// request. Unless verification is Verified, the sender of a request chooses its
+	// claims, if nothing in front of the pods refuses tokens that were not issued. So
+	// never exempt requests by a claim that nobody verifies. At most 16.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

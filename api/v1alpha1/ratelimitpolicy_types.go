@@ -78,6 +78,15 @@ type RateLimitPolicySpec struct {
 	// +optional
 	ClientIP *ClientIP `json:"clientIP,omitempty"`
 
+	// jwtProviders verify the JSON Web Tokens of requests, for the claims that name them. A
+	// claim that names none is read unverified. At most 4.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	JWTProviders []JWTProvider `json:"jwtProviders,omitempty"`
+
 	// limits are enforced together: a request is admitted only when all limits that
 	// match it admit it. At most 32.
 	// +required

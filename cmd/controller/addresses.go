@@ -16,10 +16,11 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-dev/weir/internal/jwks"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// addresses decide which addresses of stores and hubs the controller connects to. Everybody
+// addresses decide which addresses of stores, hubs and issuers of tokens the controller connects to. Everybody
 // who may write policies or budgets names them, and the controller stands where these
 // writers do not. The zero value knows of no API server.
 type addresses struct {
@@ -117,7 +118,7 @@ func (a *addresses) control(ctx context.Context, network, address string, _ sysc
 	server := slices.Contains(servers, ip)
 	switch {
 	case server && to.Port() == a.port:
-		return &store.Failure{Why: "its address is that of the API server, which keeps no counters: name a store", Cause: errors.New(address)}
+		return &store.Failure{Why: "its address is that of the API server: name another server", Cause: errors.New(address)}
 	case contains(a.allowed, ip):
 		return nil
 	case server:
@@ -130,11 +131,31 @@ func (a *addresses) control(ctx context.Context, network, address string, _ sysc
 	return nil
 }
 
+// plain is control for what is read without encryption. Whoever is between could replace it,
+// so an administrator has to have allowed the very address.
+func (a *addresses) plain(ctx context.Context, network, address string, c syscall.RawConn) error {
+	if err := a.control(ctx, network, address, c); err != nil {
+		return err
+	}
+	to, err := netip.ParseAddrPort(address)
+	if err != nil || !contains(a.allowed, plainAddr(to.Addr())) {
+		return &store.Failure{
+			Why: "without encryption the controller connects only to addresses that an administrator has allowed by --allow-store-cidrs " +
+				"of the controller (stores.allowCIDRs of the chart): write https",
+			Cause: fmt.Errorf("%s is not allowed", address),
+		}
+	}
+	return nil
+}
+
+// keySets returns what reads the key sets of issuers of tokens.
+func (a *addresses) keySets() *jwks.Fetcher { return jwks.NewFetcher(a.control, a.plain) }
+
 // refused returns the error of an address that the controller does not connect to. The
 // address may have been named by a server, so it is in the cause.
 func refused(address, kind string) error {
 	return &store.Failure{
-		Why: "the controller may not connect to its address: name a store elsewhere, or let an administrator allow the address " +
+		Why: "the controller may not connect to its address: name a server elsewhere, or let an administrator allow the address " +
 			"by --allow-store-cidrs of the controller (stores.allowCIDRs of the chart)",
 		Cause: fmt.Errorf("%s is %s", address, kind),
 	}

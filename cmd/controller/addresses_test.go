@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -118,6 +120,39 @@ func TestTheNameOfTheAPIServerIsResolved(t *testing.T) {
 	at, failure = at.Add(resolvedFor), errors.New("no DNS")
 	expect("203.0.113.2:443", false, 4)
 	expect("203.0.113.1:443", true, 5)
+}
+
+// TestKeySetsAreReadWhereThatIsAllowed: with encryption from where stores may be, and without
+// only from addresses that are allowed by name.
+func TestKeySetsAreReadWhereThatIsAllowed(t *testing.T) {
+	serve := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }
+	plain, encrypted := httptest.NewServer(http.HandlerFunc(serve)), httptest.NewTLSServer(http.HandlerFunc(serve))
+	defer plain.Close()
+	defer encrypted.Close()
+	const answers = "what its server sends is not a JSON Web Key Set"
+	for name, tc := range map[string]struct {
+		url, want string
+		flags     []string
+	}{
+		"loopback":                     {encrypted.URL, "the controller may not connect to its address", nil},
+		"loopback, allowed":            {encrypted.URL, "the certificate of its server is not valid", []string{"--allow-store-cidrs=127.0.0.0/8"}},
+		"without encryption, loopback": {plain.URL, "the controller may not connect to its address", nil},
+		"without encryption, allowed":  {plain.URL, answers, []string{"--allow-store-cidrs=127.0.0.0/8"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := withAddresses(t, "https://192.0.2.1:6443", tc.flags...).keySets().Fetch(t.Context(), tc.url)
+			if err == nil || !strings.Contains(store.Plain(err).Error(), tc.want) {
+				t.Errorf("the error is %v, want %q", err, tc.want)
+			}
+		})
+	}
+	a := withAddresses(t, "https://192.0.2.1:6443", "--allow-store-cidrs=10.1.0.0/16")
+	for address, allowed := range map[string]bool{"10.1.2.3:80": true, "[::ffff:10.1.2.3]:80": true, "10.2.2.3:80": false, "203.0.113.7:80": false, "192.0.2.1:6443": false} {
+		err := a.plain(t.Context(), "tcp4", address, nil)
+		if f, ok := errors.AsType[*store.Failure](err); (err == nil) != allowed || err != nil && (!ok || strings.Contains(f.Why, address)) {
+			t.Errorf("%s without encryption: %v, allowed: %t", address, err, allowed)
+		}
+	}
 }
 
 func TestPortsOfTheAPIServer(t *testing.T) {

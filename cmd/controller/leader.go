@@ -64,6 +64,7 @@ func (p *platform) reconcilers(fleet *coordinator.Coordinator, stores *storeprob
 		Fleet:   fleet,
 		Stores:  stores,
 		Secrets: p.secrets,
+		Keys:    p.keys,
 		Events:  events,
 		Clock:   clock.RealClock{},
 	}
@@ -96,7 +97,7 @@ func (p *platform) coordinatorConfig(shared *federation, stores *storeprobe.Prob
 		Address:       p.options.fleetBindAddress,
 		TLS:           &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: p.certificates.GetCertificate},
 		Authenticator: podauth.NewReviewer(reviews, knownPods{p.manager.GetCache()}, keys),
-		Resolver:      resolve.ByPod{ByLabels: p.snapshots, Secrets: p.secrets},
+		Resolver:      resolve.ByPod{ByLabels: p.snapshots, Secrets: p.secrets, Keys: p.keys},
 		Terms:         coordinator.NewConfigMapTerms(terms),
 		Births:        coordinator.NewConfigMapBirths(terms),
 		Journals:      coordinator.NewConfigMapJournals(terms),

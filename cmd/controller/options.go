@@ -39,7 +39,7 @@ type options struct {
 	federationBindAddress string // empty or 0: members are not served
 	federationSANs        []string
 
-	allowStores, denyStores []string // CIDRs of addresses at which stores and hubs may, and may not be
+	allowStores, denyStores []string // CIDRs of addresses at which stores, hubs and key sets may, and may not be
 
 	webhookHost       string
 	webhookPort       int
@@ -110,7 +110,7 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 	flags.StringVar(&o.federationBindAddress, "federation-bind-address", ":15040", "`address` the leader serves other clusters on, members of the FederatedBudgets that it keeps; 0 turns it off")
 	flags.StringSliceVar(&o.federationSANs, "federation-sans", nil, "further DNS `names` or IP addresses under which other clusters reach this hub, comma-separated")
 
-	flags.StringSliceVar(&o.allowStores, "allow-store-cidrs", nil, "`CIDRs`, comma-separated, of addresses to which the controller connects for stores and hubs that policies and budgets name, although it would not: loopback, link-local and other addresses of no ordinary machine, those of the API server's machine, and what --deny-store-cidrs has")
+	flags.StringSliceVar(&o.allowStores, "allow-store-cidrs", nil, "`CIDRs`, comma-separated, of addresses to which the controller connects for stores, hubs and key sets that policies and budgets name, although it would not: loopback, link-local and other addresses of no ordinary machine, those of the API server's machine, what --deny-store-cidrs has, and any at which a key set is read without encryption")
 	flags.StringSliceVar(&o.denyStores, "deny-store-cidrs", nil, "further `CIDRs`, comma-separated, of addresses to which it does not connect for them. With 0.0.0.0/0,::/0 only those of --allow-store-cidrs are left")
 
 	flags.StringVar(&o.webhookHost, "webhook-host", "", "`address` the webhooks listen on; default: all")

@@ -18,6 +18,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -28,6 +29,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/certs"
+	"github.com/weir-dev/weir/internal/jwks"
 	"github.com/weir-dev/weir/internal/leadership"
 	"github.com/weir-dev/weir/internal/resolve"
 	"github.com/weir-dev/weir/internal/version"
@@ -51,7 +53,8 @@ type platform struct {
 	lock         *leadership.Lock // nil without leader election
 	snapshots    resolve.ByLabels
 	secrets      *resolve.Secrets
-	addresses    *addresses // of stores and hubs
+	keys         *resolve.Keys
+	addresses    *addresses // of stores, hubs and issuers of tokens
 
 	clientAuthorities *x509.CertPool // of the webhooks' callers; nil: everybody is answered
 }
@@ -93,9 +96,16 @@ func newPlatform(ctx context.Context, o *options) (*platform, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	p.secrets = resolve.NewSecrets(p.live)
+	sets := jwks.NewCache(clock.RealClock{}, p.addresses.keySets().Fetch)
+	p.keys = p.keysWith(sets)
 	p.snapshots = p.byLabels()
-	return p, errors.Join(p.manager.Add(p.certificates), metrics.Registry.Register(p.certificates), metrics.Registry.Register(version.Metric()),
+	return p, errors.Join(p.manager.Add(p.certificates), p.manager.Add(sets), metrics.Registry.Register(p.certificates), metrics.Registry.Register(version.Metric()),
 		metrics.Registry.Register(requestsMetric(o.apiRequests)))
+}
+
+// keysWith returns what finds keys of tokens: in Secrets, and in sets at URLs.
+func (p *platform) keysWith(sets *jwks.Cache) *resolve.Keys {
+	return &resolve.Keys{Secrets: p.secrets, URL: sets.Keys}
 }
 
 func (p *platform) byLabels() resolve.ByLabels {

@@ -20,6 +20,7 @@ import (
 	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/internal/coordinator"
 	"github.com/weir-dev/weir/internal/hub"
+	"github.com/weir-dev/weir/internal/jwks"
 	"github.com/weir-dev/weir/internal/leadership"
 	"github.com/weir-dev/weir/internal/resolve"
 	"github.com/weir-dev/weir/internal/storeprobe"
@@ -54,6 +55,7 @@ func withAll(t *testing.T) *platform {
 		options: &o, config: &rest.Config{Host: "http://127.0.0.1:1"}, manager: idle{client: kube}, live: kube, lock: &leadership.Lock{},
 		secrets: resolve.NewSecrets(kube),
 	}
+	p.keys = p.keysWith(jwks.NewCache(nil, nil))
 	p.snapshots, p.certificates = p.byLabels(), p.newCertificates()
 	return p
 }
@@ -87,6 +89,7 @@ func TestEveryPartHasWhatItWorksWith(t *testing.T) {
 	requireSet(t, fleet)
 	requireSet(t, fleet.Resolver)
 	requireSet(t, p.snapshots)
+	requireSet(t, p.keys)
 
 	requireSet(t, f.regionConfig(), "Dial", "Open", "New") // the real ones
 	requireSet(t, p.credentialsConfig(f), "Interval", "Clock")

@@ -276,18 +276,21 @@ func TestATakeIsNotAPeek(t *testing.T) {
 	}
 }
 
-// TestASnapshotOfAPodHasOnlyWhatLasts: no version of a Secret and nothing of a limit's birth.
+// TestASnapshotOfAPodHasOnlyWhatLasts: no version of a Secret, no key of tokens that is read
+// from elsewhere, and nothing of a limit's birth.
 // The one that it was made of still has them.
 func TestASnapshotOfAPodHasOnlyWhatLasts(t *testing.T) {
 	in := func() policy.Snapshot {
 		p := whole()
 		p.Store.SecretVersion, p.Limits[0].Retention.Born = "1", []limiter.MemoryID{2}
 		p.Limits[0].Pending = true
+		p.JWTProviders = []policy.JWTProvider{{URL: "u", Keys: "1"}, {Secret: "s", Keys: "2"}, {Keys: "3"}}
 		return policy.Snapshot{Cluster: "c", Policies: []policy.Policy{p}, Pool: &policy.Pool{Name: "p", Coordinator: policy.Store{Address: "a", SecretVersion: "3"}}}
 	}
 	of, want := in(), in()
 	want.Policies[0].Store.SecretVersion, want.Policies[0].Limits[0].Retention.Born, want.Pool.Coordinator.SecretVersion = "", nil, ""
 	want.Policies[0].Limits[0].Pending = false
+	want.Policies[0].JWTProviders[0].Keys, want.Policies[0].JWTProviders[1].Keys = "", ""
 	if diff := cmp.Diff(want, withoutSecrets(of)); diff != "" {
 		t.Errorf("a pod is created with (-want +got):\n%s", diff)
 	}

@@ -275,13 +275,19 @@ func (c *config) isPending(name types.NamespacedName, limit string) bool {
 	return slices.ContainsFunc(c.policies[name].Limits, func(l policy.Limit) bool { return l.Name == limit && l.Pending })
 }
 
-// withoutSecrets returns s as a pod is created with: credentials come by the stream, and
-// whether and when a limit was born.
+// withoutSecrets returns s as a pod is created with: credentials come by the stream, keys of
+// tokens that are read from elsewhere, and whether and when a limit was born.
 func withoutSecrets(s policy.Snapshot) policy.Snapshot {
 	s.Policies = slices.Clone(s.Policies)
 	for i := range s.Policies {
 		p := &s.Policies[i]
 		p.Store.SecretVersion = ""
+		p.JWTProviders = slices.Clone(p.JWTProviders)
+		for j := range p.JWTProviders {
+			if provider := &p.JWTProviders[j]; provider.Reads() {
+				provider.Keys = ""
+			}
+		}
 		p.Limits = slices.Clone(p.Limits)
 		for j := range p.Limits {
 			p.Limits[j].Retention.Born, p.Limits[j].Pending = nil, false

@@ -161,7 +161,7 @@ func TestABudgetInTheSnapshotOfAPod(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			known := cache(t, append(tc.objects, pod, drawing("shop", "checkout", "world"), ratelimit("shop", "other", checkout, 5))...)
-			resolver := resolve.ByPod{ByLabels: resolve.ByLabels{Cluster: "c", Cache: known}, Secrets: resolve.NewSecrets(known)}
+			resolver := resolve.ByPod{ByLabels: resolve.ByLabels{Cluster: "c", Cache: known}, Secrets: resolve.NewSecrets(known), Keys: new(resolve.Keys)}
 			snapshot, err := resolved(t, resolver, "checkout-0", "uid-0")
 			if tc.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.wantErr) || !slices.Equal(names(snapshot), []string{"shop/other"}) {

@@ -131,7 +131,7 @@ func TestThePoolOfAPod(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			known := cache(t, append(tc.pools, pod, credentials)...)
-			resolver := resolve.ByPod{ByLabels: resolve.ByLabels{Cluster: "c", Cache: known}, Secrets: resolve.NewSecrets(known)}
+			resolver := resolve.ByPod{ByLabels: resolve.ByLabels{Cluster: "c", Cache: known}, Secrets: resolve.NewSecrets(known), Keys: new(resolve.Keys)}
 			snapshot, err := resolved(t, resolver, "checkout-0", "uid-0")
 			if tc.wantErr != "" || err != nil {
 				if err == nil || tc.wantErr == "" || !strings.Contains(err.Error(), tc.wantErr) {

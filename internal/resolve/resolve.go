@@ -66,6 +66,7 @@ func (r ByLabels) budgets(ctx context.Context, namespace string, policies []v1al
 type ByPod struct {
 	ByLabels // whose Cache holds pods too
 	Secrets  *Secrets
+	Keys     *Keys // of providers of tokens
 }
 
 // Secret returns the values of the credentials that the store names.

@@ -94,8 +94,8 @@ func (v *view) of(podLabels map[string]string) (t *translation, first bool) {
 }
 
 // Namespace reads what the pods of a namespace may enforce, and returns a function that
-// resolves one of them. The function returns what the pod enforces, and which version its
-// stores' credentials have, none when they cannot be read. Pods that the same policies and
+// resolves one of them. The function returns what the pod enforces, which version its
+// stores' credentials have, none when they cannot be read, and so the keys of tokens. Pods that the same policies and
 // pool select share the snapshot. The function is for one goroutine, and for as long as what
 // was read is current enough. It fails when the cache does not know the pod (yet), and when
 // the name belongs to a pod with another UID (*OtherPodError). When a policy that selects
@@ -114,6 +114,7 @@ func (r ByPod) Namespace(ctx context.Context, namespace string) (func(ctx contex
 		t, first := v.of(podLabels)
 		if first {
 			r.setVersions(ctx, &t.snapshot)
+			r.Keys.setKeys(ctx, &t.snapshot)
 		}
 		return &t.snapshot, t.err
 	}, nil

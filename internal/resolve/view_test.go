@@ -103,7 +103,7 @@ func TestPodsThatTheSamePoliciesSelectShareASnapshot(t *testing.T) {
 		ratelimit("shop", "b", map[string]string{"app": "api"}, 10),
 		pooled("one", metav1.Unix(1, 0).Time, map[string]string{"app": "job"}),
 	)
-	of, err := resolve.ByPod{ByLabels: resolve.ByLabels{Cluster: "c", Cache: all}, Secrets: resolve.NewSecrets(all)}.Namespace(t.Context(), "shop")
+	of, err := resolve.ByPod{ByLabels: resolve.ByLabels{Cluster: "c", Cache: all}, Secrets: resolve.NewSecrets(all), Keys: new(resolve.Keys)}.Namespace(t.Context(), "shop")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // doubts returns what works and may yet not be what was meant.
 func doubts(p *v1alpha1.RateLimitPolicy, translated policy.Policy) []string {
 	spec := field.NewPath("spec")
-	warnings := slices.Concat(unusedClientIP(spec, p), namelessUser(spec, p), unusedResume(spec, p, &translated))
+	warnings := slices.Concat(unusedClientIP(spec, p), jwtDoubts(spec.Child("jwtProviders"), &translated), namelessUser(spec, p), unusedResume(spec, p, &translated))
 	if translated.Consistency.Mode == policy.Leased {
 		warnings = append(warnings, leaseDoubts(spec.Child("consistency", "lease"), p, &translated)...)
 	}

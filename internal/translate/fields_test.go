@@ -42,6 +42,11 @@ spec:
   podSelector: {}
   limits:
   - {name: all, scope: Federated, budgetRef: {name: other-world}, fairness: {tenant: {type: ClientIP}, weights: [{tenant: 192.0.2.1, weight: 2}]}}
+`, `
+spec:
+  podSelector: {}
+  jwtProviders: [{name: others, issuer: others, jwks: {secretRef: {name: other-keys}}}]
+  limits: [{name: all, rates: [{limit: 10, window: 1s}]}]
 `), func(p *v1alpha1.RateLimitPolicy) (any, error) {
 		p.Namespace, p.Name = "shop", "all"
 		return translate.Policy(p, counting(hubs...))
@@ -75,6 +80,7 @@ spec:
 		return translate.Pool(p)
 	}, "ConcurrencyPool.TypeMeta", "ConcurrencyPool.ObjectMeta", "ConcurrencyPool.Status",
 		"ConcurrencyPoolSpec.PodSelector", "Match.Descriptors",
+		"JWTClaimMatch.Verification", "JWTClaimMatch.Provider", "ClaimMatch.Provider", // it has no providers
 		"Pool.Namespace", "Pool.Name", // of the metadata, as the golden files show
 		"Store.SecretVersion") // of another object
 }

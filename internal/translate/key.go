@@ -27,6 +27,7 @@ func (t *translator) keyPart(path *field.Path, p v1alpha1.KeyPart) policy.KeyPar
 		out.Name = string(p.QueryParam.Name)
 	case p.JWTClaim != nil:
 		out.Header, out.Name = string(p.JWTClaim.Header), string(p.JWTClaim.Claim)
+		out.Provider = t.provider(path.Child("jwtClaim"), p.JWTClaim.Verification, p.JWTClaim.Provider)
 	case p.Descriptor != nil:
 		out.Name = string(p.Descriptor.Key)
 	case p.Expression != "":

@@ -40,6 +40,7 @@ func (t *translator) match(path *field.Path, m *v1alpha1.Match) policy.Match {
 		t.value(path.Child("jwtClaims").Index(i).Child("value"), c.Value, c.Type == v1alpha1.ValueRegularExpression)
 		out.JWTClaims = append(out.JWTClaims, policy.ClaimMatch{
 			Type: policy.MatchType(c.Type), Header: string(c.Header), Claim: string(c.Claim), Value: c.Value,
+			Provider: t.provider(path.Child("jwtClaims").Index(i), c.Verification, c.Provider),
 		})
 	}
 	if g := m.GRPC; g != nil {

@@ -23,7 +23,7 @@ func Policy(p *v1alpha1.RateLimitPolicy, budgets Budgets) (policy.Policy, error)
 // it returns unmet references, the limits that have them are of no use.
 func translate(p *v1alpha1.RateLimitPolicy, budgets Budgets) (translated policy.Policy, unmet, errs field.ErrorList) {
 	spec := field.NewPath("spec")
-	t := translator{budgets: budgets, errs: validateSelector(&p.Spec.PodSelector, spec.Child("podSelector"))}
+	t := translator{budgets: budgets, providers: p.Spec.JWTProviders, errs: validateSelector(&p.Spec.PodSelector, spec.Child("podSelector"))}
 	lease := spec.Child("consistency", "lease")
 	translated = policy.Policy{
 		Namespace:          p.Namespace,
@@ -33,6 +33,7 @@ func translate(p *v1alpha1.RateLimitPolicy, budgets Budgets) (translated policy.
 		Consistency:        t.consistency(lease, p.Spec.Consistency),
 		OnStoreUnavailable: policy.Action(p.Spec.OnStoreUnavailable.Action),
 		ClientIP:           clientIP(p.Spec.ClientIP),
+		JWTProviders:       t.jwtProviders(spec.Child("jwtProviders"), p),
 		Response:           response(&p.Spec.Response),
 	}
 	translated.Store, translated.Since, translated.Draining = Serving(p)
@@ -81,9 +82,10 @@ func clientIP(c *v1alpha1.ClientIP) policy.ClientIP {
 
 // A translator collects what is wrong on the way.
 type translator struct {
-	budgets Budgets
-	errs    field.ErrorList
-	unmet   field.ErrorList // references to budgets that do not count here
+	budgets   Budgets
+	providers []v1alpha1.JWTProvider // that claims may name
+	errs      field.ErrorList
+	unmet     field.ErrorList // references to budgets that do not count here
 }
 
 // invalid notes what is wrong with a field, and the cure. The value is shown where

@@ -55,6 +55,10 @@ var invalidPools = map[string]invalid{
 
 	// The API server refuses these; a controller that reads what was stored before it
 	// did has to, too.
+	"a claim that is verified": {
+		pooled(`exempt: [{jwtClaims: [{claim: a, value: b, verification: Verified, provider: accounts}]}]`),
+		"spec.exempt[0].jwtClaims[0].provider", "which a RateLimitPolicy may have and a ConcurrencyPool has not",
+	},
 	"an interval without a unit":  {pooled(`heartbeat: {interval: "1"}`), "spec.heartbeat.interval", "not a duration"},
 	"a lease that is a word":      {pooled(`heartbeat: {leaseTTL: long}`), "spec.heartbeat.leaseTTL", "not a duration"},
 	"a minInterval with a sign":   {pooled(`heartbeat: {minInterval: "-1s"}`), "spec.heartbeat.minInterval", "not a duration"},

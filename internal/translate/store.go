@@ -99,12 +99,18 @@ func complete(namespace string, addresses []v1alpha1.HostPort) string {
 	all := make([]string, len(addresses))
 	for i, a := range addresses {
 		all[i] = string(a)
-		host, port, err := net.SplitHostPort(all[i])
-		if err == nil && host != "" && host != "localhost" && !strings.ContainsAny(host, ".:") {
-			all[i] = net.JoinHostPort(host+"."+namespace+".svc", port)
+		if host, port, err := net.SplitHostPort(all[i]); err == nil {
+			all[i] = net.JoinHostPort(completeHost(namespace, host), port)
 		}
 	}
 	return strings.Join(all, ",")
+}
+
+func completeHost(namespace, host string) string {
+	if host == "" || host == "localhost" || strings.ContainsAny(host, ".:") {
+		return host
+	}
+	return host + "." + namespace + ".svc"
 }
 
 func secret(namespace string, ref *v1alpha1.SecretReference) string {

@@ -16,6 +16,11 @@ type invalid struct {
 	message string // a part of it that names the cure
 }
 
+// verified returns a policy with a provider of tokens, whose keys are there.
+func verified(jwks string) string {
+	return `{podSelector: {}, jwtProviders: [{name: accounts, issuer: accounts, jwks: {` + jwks + `}}]` + oneLimit + `}`
+}
+
 const oneLimit = `, limits: [{name: all, rates: [{limit: 1, window: 1s}]}]`
 
 func matching(match string) string {
@@ -71,6 +76,22 @@ var invalidPolicies = map[string]invalid{
 		matching(`{headers: [{name: x-region, value: "` + strings.Repeat("é", 600) + `"}]}`),
 		"spec.limits[0].match[0].headers[0].value", "takes 1200 bytes: shorten it to at most 1024",
 	},
+	"a claim of a provider that there is not": {
+		matching(`{jwtClaims: [{claim: a, value: b}, {claim: a, value: b, verification: Verified, provider: accounts}]}`),
+		"spec.limits[0].match[0].jwtClaims[1].provider", "add it there, or set verification to Unverified",
+	},
+	"a key of a provider that there is not": {
+		`{podSelector: {}, limits: [{name: all, key: {parts: [{type: JWTClaim, jwtClaim: {claim: a, verification: Verified, provider: accounts}}]}, rates: [{limit: 1, window: 1s}]}]}`,
+		"spec.limits[0].key.parts[0].jwtClaim.provider", "is the name of no entry of spec.jwtProviders",
+	},
+	"keys that are not a set":       {verified(`inline: "{}"`), "spec.jwtProviders[0].jwks.inline", "the set is not a JSON Web Key Set: write an object"},
+	"a symmetric key":               {verified(`inline: '{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}'`), "spec.jwtProviders[0].jwks.inline", "the set keys[0] is symmetric or private"},
+	"a URL that is not one":         {verified(`url: "https://accounts example.com"`), "spec.jwtProviders[0].jwks.url", "write https, a host and a path"},
+	"a URL with a password":         {verified(`url: "https://a:b@accounts.example.com/keys"`), "spec.jwtProviders[0].jwks.url", "write https, a host and a path"},
+	"a URL of a file":               {verified(`url: "file:///etc/passwd"`), "spec.jwtProviders[0].jwks.url", "write https, a host and a path"},
+	"a URL without a host":          {verified(`url: "https://:443/keys"`), "spec.jwtProviders[0].jwks.url", "write https, a host and a path"},
+	"a skew that is not a duration": {`{podSelector: {}, jwtProviders: [{name: a, issuer: a, clockSkew: long, jwks: {url: "https://a.example.com"}}]` + oneLimit + `}`, "spec.jwtProviders[0].clockSkew", "not a duration"},
+	"a skew of more than 5 minutes": {`{podSelector: {}, jwtProviders: [{name: a, issuer: a, clockSkew: 6m, jwks: {url: "https://a.example.com"}}]` + oneLimit + `}`, "spec", "jwtProviders[0].clockSkew is 360000000, outside 0 to 300000000"},
 	"a host that only looks like one": {
 		matching(`{hosts: [a, "a..b"]}`),
 		"spec.limits[0].match[0].hosts[1]", "write a host in lower case and without a port",

@@ -202,6 +202,24 @@ func TestTokensWithoutAKeyTryFew(t *testing.T) {
 	}
 }
 
+// TestANamedKeyIsTheOneThatVerifies: no other is tried for it, wherever it is in the set.
+func TestANamedKeyIsTheOneThatVerifies(t *testing.T) {
+	var keys []jose.JSONWebKey
+	for _, id := range []string{"a", "b", "c", "d"} {
+		keys = append(keys, jose.JSONWebKey{Key: publicKey("other").Key, KeyID: id})
+	}
+	p := provider(t)
+	p.Keys = must(jwt.PublicKeys(set(append(keys, publicKey("rsa"))...)))
+	v := verifier(t, p)
+	if _, err := v.Claims(sign(t, by("rsa", jose.RS256), claims(nil)), now); err != nil {
+		t.Errorf("the fifth key, which is named: %v", err)
+	}
+	withdrawn := jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: made["rsa"](), KeyID: "withdrawn"}}
+	if _, err := v.Claims(sign(t, withdrawn, claims(nil)), now); err == nil || !strings.Contains(err.Error(), "no key of the provider") {
+		t.Errorf("a key that is named and is not there: %v", err)
+	}
+}
+
 func TestATokenIsJudgedByTheTimeOfEachRequest(t *testing.T) {
 	v := verifier(t, provider(t, "p256"))
 	token := sign(t, by("p256", jose.ES256), claims(map[string]any{"nbf": now.Unix() - 10}))

@@ -77,6 +77,12 @@ func (s *shop) keepCredentials(ctx context.Context) {
 		}
 		Expect(s.kube.Create(ctx, secret)).To(Succeed())
 	}
+	s.letRead(ctx, names...)
+}
+
+// letRead lets the controller read the Secrets with these names.
+func (s *shop) letRead(ctx context.Context, names ...string) {
+	GinkgoHelper()
 	of := metav1.ObjectMeta{Name: "weir-reads-stores", Namespace: s.namespace}
 	Expect(s.kube.Create(ctx, &rbacv1.Role{
 		ObjectMeta: of,
@@ -147,6 +153,7 @@ func (s *shop) programmed(ctx context.Context, g Gomega, all map[string]*unstruc
 			v1alpha1.AcceptedCondition: metav1.ConditionTrue, v1alpha1.ProgrammedCondition: metav1.ConditionTrue,
 			v1alpha1.ConnectedCondition: metav1.ConditionTrue, v1alpha1.StoreReachableCondition: metav1.ConditionTrue,
 			v1alpha1.CoordinatorReachableCondition: metav1.ConditionTrue, v1alpha1.LearningCondition: metav1.ConditionFalse,
+			v1alpha1.JWTKeysCondition: metav1.ConditionTrue,
 		} {
 			c := meta.FindStatusCondition(status.Status.Conditions, name)
 			if c == nil && name != v1alpha1.AcceptedCondition {
