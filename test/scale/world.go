@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/cgroup"
 	"github.com/weir-dev/weir/internal/devcluster"
 )
 
@@ -39,8 +40,8 @@ type world struct {
 type replica struct {
 	*devcluster.Controller
 	program string
-	profile string // address of its profiles
-	group   *group // that limits its memory; nil where that is not possible
+	profile string        // address of its profiles
+	group   *cgroup.Group // that limits its memory; nil where that is not possible
 }
 
 // open starts a cluster and its controllers.
@@ -126,7 +127,7 @@ func (w *world) close() {
 		w.cluster.Stop()
 	}
 	for i := range w.controllers {
-		w.controllers[i].group.remove()
+		w.controllers[i].group.Remove()
 	}
 }
 
