@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	if err := heap.Fit(100); err != nil {
+	if err := heap.Fit(100, 0.8); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "controller: how much memory the container has is unknown:", err)
 	}
 	if err := run(ctrl.SetupSignalHandler(), os.Args[1:], os.Getenv, os.Stdout, os.Stderr); err != nil {

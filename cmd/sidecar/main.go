@@ -16,8 +16,12 @@ import (
 // 4 MiB and collects half as often, which clients see in their slowest requests.
 const growth = 200
 
+// part of the container's memory that the heap may take. The kernel keeps up to a tenth of it
+// for connections; see room.SizeIn for what is admitted to the heap.
+const part = 0.65
+
 func main() {
-	if err := heap.Fit(growth); err != nil {
+	if err := heap.Fit(growth, part); err != nil {
 		fmt.Fprintln(os.Stderr, "sidecar: how much memory the container has is unknown:", err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)

@@ -18,7 +18,7 @@ func TestTheEnvironmentTakesPrecedence(t *testing.T) {
 			limit := debug.SetMemoryLimit(-1)
 			defer debug.SetMemoryLimit(limit)
 			t.Setenv("GOGC", tc.gogc)
-			if err := heap.Fit(321); err != nil {
+			if err := heap.Fit(321, 0.5); err != nil {
 				t.Fatal(err)
 			}
 			if got := debug.SetGCPercent(100); got != tc.want {
@@ -34,7 +34,7 @@ func TestALimitThatTheEnvironmentSetsStays(t *testing.T) {
 	percent := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(percent)
 	t.Setenv("GOMEMLIMIT", "1GiB")
-	if err := heap.Fit(100); err != nil {
+	if err := heap.Fit(100, 0.5); err != nil {
 		t.Fatal(err)
 	}
 	if got := debug.SetMemoryLimit(-1); got != 1<<30 {
