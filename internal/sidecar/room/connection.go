@@ -1,0 +1,188 @@
+package room
+
+import (
+	"net/netip"
+	"sync/atomic"
+	"time"
+)
+
+// A Holder is a connection that can be closed. Both methods may be called at any time.
+type Holder interface {
+	// Pending reports whether something of the client waits to be read.
+	Pending() bool
+	// Yield closes the connection, which is idle, or in the middle of a head.
+	Yield(head bool)
+}
+
+// A phase is what a connection is at.
+type phase int
+
+const (
+	idling phase = iota // between requests, or before the first
+	inHead              // some of a head has come, and not all
+	active              // a request is in flight
+	gone
+	phases
+)
+
+// A state is a phase and, in the higher bits, since when it lasts.
+type state int64
+
+const phaseBits = 2
+
+func stateOf(p phase, since time.Duration) state { return state(since)<<phaseBits | state(p) }
+
+func (s state) phase() phase { return phase(s & (1<<phaseBits - 1)) }
+
+// A Connection has taken what one connection of a client needs. One goroutine at a time calls
+// Idle, Head and Active; the others may be called concurrently.
+type Connection struct {
+	room   *Room
+	peer   *peer
+	from   netip.Addr
+	bound  int64
+	holder Holder
+	state  atomic.Int64
+	bodies atomic.Int64 // over HTTP/2 that are charged for
+	taken  [classes]atomic.Int64
+
+	head int64 // bytes of a head that goes on
+}
+
+// A Port is where connections come in.
+type Port struct {
+	room  *Room
+	bound int64
+}
+
+// Port returns a port. A reserved one may use all of the room: it is for probes and metrics.
+func (r *Room) Port(reserved bool) *Port {
+	if reserved {
+		return &Port{room: r, bound: r.size}
+	}
+	return &Port{room: r, bound: r.size - r.size/reservedPart}
+}
+
+// Connect returns what a connection from an address takes, or false where there is no room.
+func (p *Port) Connect(from netip.Addr, now time.Duration, h Holder) (*Connection, bool) {
+	r := p.room
+	c := &Connection{room: r, from: from, bound: p.bound, holder: h}
+	c.state.Store(int64(stateOf(idling, now)))
+	r.enter(c)
+	if !c.take(Connections, ConnectionBytes) {
+		r.leave(c)
+		return nil, false
+	}
+	return c, true
+}
+
+func (r *Room) enter(c *Connection) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.peer = r.peers[c.from]
+	if c.peer == nil {
+		c.peer = new(peer)
+		r.peers[c.from] = c.peer
+	}
+	c.peer.open++
+	r.open[c] = struct{}{}
+}
+
+func (r *Room) leave(c *Connection) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, open := r.open[c]; !open {
+		return
+	}
+	delete(r.open, c)
+	if c.peer.open--; c.peer.open == 0 {
+		delete(r.peers, c.from)
+	}
+}
+
+// Close gives back what the connection has taken and is no part of a request.
+func (c *Connection) Close() {
+	c.state.Store(int64(gone))
+	c.room.leave(c)
+	c.giveAll(Connections)
+	c.giveAll(Heads)
+}
+
+// Idle says that the connection holds no request from now on.
+func (c *Connection) Idle(now time.Duration) {
+	if c.head > 0 {
+		c.head = 0
+		c.giveAll(Heads)
+	}
+	c.enter(stateOf(idling, now))
+}
+
+// Head says that n more bytes of a head have come, and that it goes on. It returns false where
+// there is no room for it, or the connection has been closed.
+func (c *Connection) Head(now time.Duration, n int) bool {
+	before := max(c.head, headFree)
+	c.head += int64(n)
+	if c.head > headFree && !c.take(Heads, headFactor*(c.head-before)) {
+		return false
+	}
+	s := state(c.state.Load())
+	return s.phase() == inHead || c.enter(stateOf(inHead, now))
+}
+
+// Active says that a request is in flight. It returns false when the connection was closed just
+// before.
+func (c *Connection) Active() bool {
+	return state(c.state.Load()).phase() == active || c.enter(stateOf(active, 0))
+}
+
+// enter changes the state unless the connection has given way.
+func (c *Connection) enter(next state) bool {
+	for {
+		old := c.state.Load()
+		if state(old).phase() == gone {
+			return false
+		}
+		if c.state.CompareAndSwap(old, int64(next)) {
+			return true
+		}
+	}
+}
+
+// Grow takes what a connection of HTTP/2 needs beside one of HTTP/1.1.
+func (c *Connection) Grow() bool { return c.take(Connections, HTTP2Bytes) }
+
+// take takes n bytes, if need be of other connections, which give way. The connection has them
+// until it is closed, or gives all of the class back.
+func (c *Connection) take(class Class, n int64) bool {
+	if !c.claim(class, n) {
+		return false
+	}
+	c.taken[class].Add(n)
+	if state(c.state.Load()).phase() == gone { // Close may have given back all before
+		c.giveAll(class)
+		return false
+	}
+	return true
+}
+
+// claim takes n bytes for something that gives them back itself.
+func (c *Connection) claim(class Class, n int64) bool {
+	r := c.room
+	short := r.try(class, n, c.bound, c.peer)
+	if short == none {
+		return true
+	}
+	only := c.peer
+	if short == ofAll {
+		only = nil
+	}
+	if r.reclaim(max(n, r.size/batchPart), c, only) && r.try(class, n, c.bound, c.peer) == none {
+		return true
+	}
+	r.refused[class].Add(1)
+	return false
+}
+
+func (c *Connection) giveAll(class Class) {
+	c.room.put(class, c.taken[class].Swap(0), c.peer)
+}

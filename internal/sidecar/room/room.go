@@ -1,0 +1,129 @@
+package room
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+)
+
+// A Class is what memory is taken for.
+type Class int
+
+// The classes.
+const (
+	Connections Class = iota
+	Heads             // beyond their first 4 KiB
+	Requests          // in flight, and those that wait for a slot or a limit
+	Bodies
+	classes
+)
+
+// String returns the value of the label.
+func (c Class) String() string {
+	return [classes]string{"connections", "heads", "requests", "bodies"}[c]
+}
+
+// Classes lists all classes.
+func Classes() []Class { return []Class{Connections, Heads, Requests, Bodies} }
+
+const (
+	// fairness is how much an address may have taken for each byte that is left: alone it
+	// gets four fifths of the room, and n of them leave 1/(1+4n) to others ("dynamic
+	// threshold"; Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
+	fairness = 4
+	// reservedPart is which part of the room only a reserved port may use.
+	reservedPart = 16
+	// fewPart is which part an address may have taken however little is left.
+	fewPart = 64
+	// batchPart is which part of the room is made at least, once some has to be.
+	batchPart = 64
+	// sparePart is the part of the room up to which what is only of use is admitted.
+	sparePart = 2
+)
+
+// A Room is the memory for what clients have the sidecar keep. All methods may be called
+// concurrently. A request takes and gives by atomic additions, without a lock.
+type Room struct {
+	size    int64
+	taken   [classes]atomic.Int64
+	refused [classes]atomic.Int64
+	closed  [phases]atomic.Int64
+
+	mu    sync.Mutex
+	open  map[*Connection]struct{}
+	peers map[netip.Addr]*peer
+}
+
+// A peer is an address that connections come from.
+type peer struct {
+	taken atomic.Int64
+	open  int // connections; guarded by Room.mu
+}
+
+// New returns a room of that many bytes.
+func New(size int64) *Room {
+	return &Room{size: size, open: map[*Connection]struct{}{}, peers: map[netip.Addr]*peer{}}
+}
+
+// Size returns the size in bytes.
+func (r *Room) Size() int64 { return r.size }
+
+// Taken returns how many bytes are taken for the class.
+func (r *Room) Taken(c Class) int64 { return r.taken[c].Load() }
+
+// Refused returns how often the room was too small for one of the class.
+func (r *Room) Refused(c Class) int64 { return r.refused[c].Load() }
+
+// Closed returns how many connections that were idle, or in the middle of a head, were closed to
+// make room.
+func (r *Room) Closed() (idle, head int64) { return r.closed[idling].Load(), r.closed[inHead].Load() }
+
+func (r *Room) total() (n int64) {
+	for c := range r.taken {
+		n += r.taken[c].Load()
+	}
+	return n
+}
+
+// TakeSpare takes what is only of use, while more than half of the room is left.
+func (r *Room) TakeSpare(c Class, n int64) bool {
+	r.taken[c].Add(n)
+	if r.total() <= r.size/sparePart {
+		return true
+	}
+	r.taken[c].Add(-n)
+	return false
+}
+
+// Give gives back what was taken for no connection.
+func (r *Room) Give(c Class, n int64) { r.taken[c].Add(-n) }
+
+// A shortage is why there was no room.
+type shortage int
+
+const (
+	none    shortage = iota
+	ofAll            // too much is taken
+	ofShare          // the address has taken its share
+)
+
+// try takes n bytes of the first bound bytes for p, or nothing.
+func (r *Room) try(c Class, n, bound int64, p *peer) shortage {
+	r.taken[c].Add(n)
+	p.taken.Add(n)
+	left := bound - r.total()
+	switch {
+	case left < 0:
+		r.put(c, n, p)
+		return ofAll
+	case p.taken.Load() > max(fairness*left, r.size/fewPart):
+		r.put(c, n, p)
+		return ofShare
+	}
+	return none
+}
+
+func (r *Room) put(c Class, n int64, p *peer) {
+	r.taken[c].Add(-n)
+	p.taken.Add(-n)
+}

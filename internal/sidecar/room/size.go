@@ -1,0 +1,39 @@
+package room
+
+import "math"
+
+const (
+	// own is what the process takes for itself beside its clients: policies, engines, the
+	// stream to the controller, metrics.
+	own = 8 << 20
+	// Three quarters of the heap may be in use, so that the collector has some to work with.
+	usedOf, usedIn = 3, 4
+	// least is the size where the container has less memory than the process needs.
+	least = 2 << 20
+	// usualHeap is the heap of a container of 1 GiB, see the program. It counts where the heap
+	// has no limit.
+	usualHeap = 1 << 30 / 20 * 13
+)
+
+// SizeIn returns the size of the room in a heap of that many bytes, as debug.SetMemoryLimit
+// has them.
+func SizeIn(heap int64) int64 {
+	if heap == math.MaxInt64 {
+		heap = usualHeap
+	}
+	return max(least, heap/usedIn*usedOf-own)
+}
+
+// What is taken for each, in bytes of memory that is in use. docs/proxy.md has the table.
+const (
+	ConnectionBytes = 24 << 10  // of HTTP/1.1, with 4 KiB of the kernel's
+	HTTP2Bytes      = 24 << 10  // more, for a connection of HTTP/2
+	RequestBytes    = 80 << 10  // of HTTP/1.1, with a connection to the app, a small buffer, and what the kernel keeps
+	StreamBytes     = 60 << 10  // a request of HTTP/2, with what is received of its answer
+	UploadBytes     = 32 << 10  // more, for a body over HTTP/1.1
+	TunnelBytes     = 64 << 10  // more, for a WebSocket
+	WindowBytes     = 64 << 10  // more, for a body over HTTP/2
+	WindowsBytes    = 256 << 10 // at most for all bodies of a connection
+	headFree        = 4 << 10   // of a head that is part of its connection
+	headFactor      = 3         // bytes for each byte beyond
+)
