@@ -24,6 +24,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing/framingtest"
+	"github.com/weir-dev/weir/internal/sidecar/room"
 )
 
 // malformedRequests is how many streams that no strict parser reads to their end are
@@ -151,7 +152,7 @@ func tryStream(t *testing.T, stream string, tally *strictTally) {
 		}()
 		p.ServeHTTP(w, r)
 	})
-	s, err := listen(t.Context(), "127.0.0.1:0", watched, m.Malformed, slog.New(slog.DiscardHandler))
+	s, err := listen(t.Context(), "127.0.0.1:0", watched, m.Malformed, slog.New(slog.DiscardHandler), room.New(1<<40).Port(false))
 	if err != nil {
 		t.Error(err)
 		return

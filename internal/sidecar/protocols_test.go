@@ -21,6 +21,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
+	"github.com/weir-dev/weir/internal/sidecar/room"
 )
 
 // inFrontOf serves a sidecar's port in front of an app, and returns its server and its
@@ -43,8 +44,13 @@ func inFrontOfAddress(t *testing.T, app string) (*server, string) {
 
 func inFrontOfPooled(t *testing.T, app string, pool proxy.Pool, m *metrics.Metrics) (*server, string) {
 	t.Helper()
+	return inFrontOfIn(t, app, pool, m, room.New(1<<40))
+}
+
+func inFrontOfIn(t *testing.T, app string, pool proxy.Pool, m *metrics.Metrics, memory *room.Room) (*server, string) {
+	t.Helper()
 	p := proxy.New(proxy.Config{Target: app, Pool: pool, Decider: counting{new(atomic.Int64)}, Metrics: m, Log: slog.New(slog.DiscardHandler)})
-	s, err := listen(t.Context(), "127.0.0.1:0", p, m.Malformed, slog.New(slog.DiscardHandler))
+	s, err := listen(t.Context(), "127.0.0.1:0", p, m.Malformed, slog.New(slog.DiscardHandler), memory.Port(true))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pages"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
+	"github.com/weir-dev/weir/internal/sidecar/room"
 	"github.com/weir-dev/weir/internal/sidecar/stores"
 	"github.com/weir-dev/weir/internal/sidecar/trace"
 	"github.com/weir-dev/weir/internal/version"
@@ -66,6 +68,7 @@ type process struct {
 	cfg      config
 	log      *slog.Logger
 	metrics  *metrics.Metrics
+	room     *room.Room
 	stores   *stores.Pool
 	pools    *pools.Keeper
 	enforcer *enforce.Enforcer
@@ -81,6 +84,8 @@ type process struct {
 func newProcess(cfg config, log *slog.Logger) (*process, error) {
 	p := &process{cfg: cfg, log: log, configured: make(chan struct{})}
 	p.metrics = metrics.New(p)
+	p.room = room.New(room.SizeIn(debug.SetMemoryLimit(-1)))
+	p.metrics.Registry.MustRegister(metrics.OfRoom(p.room))
 	if err := p.trace(); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-dev/weir/internal/sidecar/proxy"
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
+	"github.com/weir-dev/weir/internal/sidecar/room"
 )
 
 // Time-outs and bounds of a server that faces clients.
@@ -31,9 +33,9 @@ var http2 = http.HTTP2Config{
 	MaxConcurrentStreams:          250,
 	MaxDecoderHeaderTableSize:     4 << 10,
 	MaxEncoderHeaderTableSize:     4 << 10,
-	MaxReadFrameSize:              64 << 10,
-	MaxReceiveBufferPerConnection: 1 << 20,
-	MaxReceiveBufferPerStream:     256 << 10,
+	MaxReadFrameSize:              16 << 10,
+	MaxReceiveBufferPerConnection: room.WindowsBytes,
+	MaxReceiveBufferPerStream:     room.WindowBytes,
 	SendPingTimeout:               30 * time.Second,
 	PingTimeout:                   15 * time.Second,
 	WriteByteTimeout:              30 * time.Second,
@@ -50,14 +52,15 @@ type server struct {
 }
 
 // listen opens address and returns a server that does not serve yet. It counts the
-// connections that malformed framing broke off.
-func listen(ctx context.Context, address string, h http.Handler, malformed prometheus.Counter, log *slog.Logger) (*server, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+// connections that malformed framing broke off, and admits what the port has room for.
+func listen(ctx context.Context, address string, h http.Handler, malformed prometheus.Counter, log *slog.Logger, port *room.Port) (*server, error) {
+	config := net.ListenConfig{Control: room.BoundListener}
+	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w: free the port or choose another", address, err)
 	}
 	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
-	s := &server{listener: framing.Listen(listener, malformed.Inc), abort: abort}
+	s := &server{listener: framing.Listen(listener, malformed.Inc, port), abort: abort}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -65,6 +68,12 @@ func listen(ctx context.Context, address string, h http.Handler, malformed prome
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.inFlight.Add(1)
 			defer s.inFlight.Done()
+			taken, ok := framing.Admit(r)
+			if !ok {
+				proxy.RefuseForRoom(w, r)
+				return
+			}
+			defer taken.Done()
 			if s.leaving.Load() && r.Header.Get("Upgrade") == "" {
 				w.Header().Set("Connection", "close") // of HTTP/2 it becomes GOAWAY
 			}

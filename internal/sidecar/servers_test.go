@@ -13,6 +13,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weir-dev/weir/internal/sidecar/metrics"
+	"github.com/weir-dev/weir/internal/sidecar/room"
 )
 
 // dial opens a plain connection, which ends with the test.
@@ -324,4 +327,37 @@ func TestBodiesGoBothWaysAtOnce(t *testing.T) {
 	if rest, err := io.ReadAll(lines); string(rest) != "50\n" || err != nil {
 		t.Errorf("at the end heard %q, %v", rest, err)
 	}
+}
+
+// TestARequestWithoutRoomIsAnswered and not forwarded, in the protocol of its client. Over
+// HTTP/2 the connection goes on, for the other streams.
+func TestARequestWithoutRoomIsAnswered(t *testing.T) {
+	overBoth(t, func(t *testing.T, c *http.Client) {
+		http2 := c.Transport.(*http.Transport).Protocols.UnencryptedHTTP2() //nolint:forcetypeassert // overBoth makes it
+		size := int64(room.ConnectionBytes)
+		if http2 {
+			size += room.HTTP2Bytes
+		}
+		for name, header := range map[string][]string{"plain": nil, "gRPC": {"Content-Type", "application/grpc"}} {
+			memory := room.New(size + size/4) // of which an address may have four fifths
+			_, address := inFrontOfIn(t, "127.0.0.1:1", unlimited{}, metrics.New(new(process)), memory)
+			res := ask(t, c, http.MethodPost, "http://"+address+"/", strings.NewReader(strings.Repeat("x", 1<<20)), header...)
+			body, err := io.ReadAll(res.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			switch {
+			case res.Header.Get("Retry-After") == "", res.Close == http2:
+				t.Errorf("%s: the answer has %v, closes: %v", name, res.Header, res.Close)
+			case name == "gRPC" && res.Header.Get("Grpc-Status") != "14", name == "plain" && (res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "no memory")):
+				t.Errorf("%s: got %s, %v, %s", name, res.Status, res.Header, body)
+			}
+			if n := memory.Refused(room.Requests); n != 1 {
+				t.Errorf("%s: %d were counted", name, n)
+			}
+			c.CloseIdleConnections()
+			eventually(t, "not all is given back", func() bool { return memory.Taken(room.Connections) == 0 })
+		}
+	})
 }

@@ -8,12 +8,14 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-dev/weir/internal/sidecar/room"
 )
 
 // A dial opens a connection.
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-var toApp = net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}
+var toApp = net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Control: room.BoundApp}
 
 // checked returns a dial whose connections are looked at before they are used again.
 func checked(open dial) dial {

@@ -6,7 +6,6 @@ import (
 	"net/http/httputil"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -18,6 +17,10 @@ const (
 	idleHTTP1 = time.Second
 	idleHTTP2 = time.Minute
 )
+
+// answerWindow is how much of an answer over HTTP/2 is received that its client does not take.
+// It is a part of room.StreamBytes. The app is near, so a small one is no slower.
+const answerWindow = 32 << 10
 
 // newTransport returns the connections to the app, which is spoken to in the
 // protocol that the client spoke to us.
@@ -36,6 +39,7 @@ func newTransport(http2 bool) *http.Transport {
 	}
 	if http2 {
 		t.DialContext, t.IdleConnTimeout = toApp.DialContext, idleHTTP2
+		t.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: answerWindow}
 	}
 	return t
 }
@@ -101,19 +105,3 @@ func withoutOwn(h http.Header) {
 		}
 	}
 }
-
-// A bufferPool lends the buffers that bodies are copied through.
-type bufferPool struct{ pool sync.Pool }
-
-const bufferBytes = 32 << 10
-
-// Get implements httputil.BufferPool.
-func (b *bufferPool) Get() []byte {
-	if buffer, ok := b.pool.Get().(*[bufferBytes]byte); ok {
-		return buffer[:]
-	}
-	return make([]byte, bufferBytes)
-}
-
-// Put implements httputil.BufferPool.
-func (b *bufferPool) Put(buffer []byte) { b.pool.Put((*[bufferBytes]byte)(buffer)) }

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
+	"github.com/weir-dev/weir/internal/sidecar/room"
 )
 
 // A Decider decides requests; see enforce.Enforcer.
@@ -38,6 +39,8 @@ type Config struct {
 	// Underscores is what becomes of header fields with underscores in their names; empty:
 	// DropUnderscores.
 	Underscores Underscores
+	// Room is what large buffers for bodies are taken from; nil: all are large.
+	Room *room.Room
 }
 
 // A Proxy is the handler of one inbound port.
@@ -49,7 +52,7 @@ type Proxy struct {
 // New returns a proxy in front of cfg.Target.
 func New(cfg Config) *Proxy {
 	cfg.Underscores = cmp.Or(cfg.Underscores, DropUnderscores)
-	buffers := new(bufferPool)
+	buffers := &bufferPool{room: cfg.Room}
 	toward := func(t http.RoundTripper) *httputil.ReverseProxy {
 		return &httputil.ReverseProxy{
 			Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, cfg.Target, cfg.Underscores) },

@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
@@ -52,6 +53,18 @@ func problemOf(why *enforce.Refusal) problem.Problem {
 		p.Reason = "KEY_MISSING"
 		return p
 	}
+}
+
+// RefuseForRoom answers a request that the sidecar has no memory for.
+func RefuseForRoom(w http.ResponseWriter, r *http.Request) {
+	problem.RetryAfter(w.Header(), time.Second)
+	p := reducedCapacity(http.StatusServiceUnavailable, "", "the sidecar has no memory left for the request")
+	p.Reason, p.ViolatedPolicies = "NO_MEMORY", nil
+	if r.ProtoMajor == 1 { // of HTTP/2 it would become GOAWAY, to all clients that share the connection
+		w.Header().Set("Connection", "close")
+	}
+	reject(w, r, p)
+	discard(w, r)
 }
 
 // unavailable says that the limit's counters do not serve for some time.

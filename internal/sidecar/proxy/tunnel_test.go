@@ -14,7 +14,10 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
+	"github.com/weir-dev/weir/internal/sidecar/room"
 )
+
+func unbounded() *room.Port { return room.New(1 << 40).Port(false) }
 
 // TestTunnelsGiveTheirSlotBack though the client neither speaks nor closes when the app
 // has ended the tunnel: some time later, and at once when the request ends.
@@ -32,7 +35,7 @@ func TestTunnelsGiveTheirSlotBack(t *testing.T) {
 			}))
 			_, k := pooled(t, app, fixed(1), decider(admit), newDivider())
 			s := httptest.NewUnstartedServer(newProxy(t, app, k, decider(admit)))
-			s.Listener = framing.Listen(s.Listener, func() {})
+			s.Listener = framing.Listen(s.Listener, func() {}, unbounded())
 			s.Config.ConnContext = framing.Context
 			requests, abort := context.WithCancel(t.Context())
 			defer abort()
@@ -76,7 +79,7 @@ func TestTheFirstFramesReachTheApp(t *testing.T) {
 	app := serve(t, echo("websocket"))
 	s := httptest.NewUnstartedServer(newProxy(t, app, noPool{}, decider(admit)))
 	var malformed atomic.Int64
-	s.Listener = framing.Listen(s.Listener, func() { malformed.Add(1) })
+	s.Listener = framing.Listen(s.Listener, func() { malformed.Add(1) }, unbounded())
 	s.Config.ConnContext, s.Config.ConnState = framing.Context, framing.State
 	s.Start()
 	t.Cleanup(s.Close)

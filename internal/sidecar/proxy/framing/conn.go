@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-dev/weir/internal/sidecar/room"
 )
 
 // silence is how long a client has to end a tunnel that the app has ended.
@@ -14,21 +16,31 @@ const silence = 5 * time.Second
 
 // Listen returns a listener whose connections are checked, and which calls refused for
 // each that is malformed. HTTP/2 with prior knowledge passes unchecked: its frames have
-// one reading only.
-func Listen(l net.Listener, refused func()) net.Listener { return listener{l, refused} }
+// one reading only. Connections that the port has no room for are answered and closed.
+func Listen(l net.Listener, refused func(), p *room.Port) net.Listener {
+	return listener{l, refused, p, newRefuser()}
+}
 
 type listener struct {
 	net.Listener
 	refused func()
+	port    *room.Port
+	refuser *refuser
 }
 
 // Accept implements net.Listener.
 func (l listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		_ = room.BoundAccepted(c) // one that fails is closed by the client
+		if checked, ok := newConn(c, l.refused, l.port); ok {
+			return checked, nil
+		}
+		l.refuser.refuse(c)
 	}
-	return newConn(c, l.refused), nil
 }
 
 // A Conn is a connection that is checked as it is read. A Read returns what comes before
@@ -40,6 +52,7 @@ func (l listener) Accept() (net.Conn, error) {
 type Conn struct {
 	net.Conn
 	refused func()
+	room    *room.Connection
 	scanner scanner // of the one goroutine that reads
 	tunnel  atomic.Bool
 	http2   atomic.Bool
@@ -53,10 +66,11 @@ type Conn struct {
 	err     error  // of the scanner, for good
 }
 
-func newConn(c net.Conn, refused func()) *Conn {
+// newConn returns false where there is no room.
+func newConn(c net.Conn, refused func(), p *room.Port) (*Conn, bool) {
 	checked := &Conn{Conn: c, refused: refused, began: time.Now(), half: halfClose{wake: make(chan struct{}, 1)}}
 	checked.moved.Store(-int64(moving)) // never
-	return checked
+	return checked, checked.enter(p)
 }
 
 var inNoHead = []byte("\x00\r\n\r\n")
@@ -99,6 +113,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 	if c.scanner.next == otherProtocol {
 		c.http2.Store(true)
+	}
+	if !c.follow(good) {
+		return 0, c.giveUp()
 	}
 	c.hold(p[good:n])
 	return good, err

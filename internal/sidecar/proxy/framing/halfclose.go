@@ -47,11 +47,20 @@ func State(conn net.Conn, s http.ConnState) {
 	if !ok {
 		return
 	}
+	if c.http2.Load() {
+		if s == http.StateActive {
+			c.room.Active() // one that was closed meanwhile ends by itself
+		} else if s == http.StateIdle {
+			c.rest()
+		}
+		return
+	}
 	if s == http.StateIdle { // net/http does not call a request active that it has read with the one before
 		c.half.mu.Lock()
 		c.half.begun, c.half.between, c.half.ahead, c.half.tried = false, false, false, false
 		c.half.mu.Unlock()
 		c.half.answered.Add(1)
+		c.rest()
 	}
 }
 
@@ -130,6 +139,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 // Close implements net.Conn.
 func (c *Conn) Close() error {
 	defer c.interrupt()
+	defer c.room.Close()
 	return c.Conn.Close()
 }
 

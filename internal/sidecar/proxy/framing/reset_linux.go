@@ -13,6 +13,23 @@ func canSeeReset(c net.Conn) bool {
 	return ok
 }
 
+// unread reports whether something has come over c that was not read.
+func unread(c net.Conn) (some bool) {
+	s, ok := c.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return false // it is closed
+	}
+	_ = raw.Control(func(fd uintptr) {
+		n, err := unix.IoctlGetInt(int(fd), unix.SIOCINQ)
+		some = err == nil && n > 0
+	})
+	return some
+}
+
 // isReset reports whether the peer has reset c. Reads do not report that after the end
 // of the data that the peer sent.
 func isReset(c net.Conn) bool {

@@ -8,3 +8,5 @@ import "net"
 func canSeeReset(net.Conn) bool { return false }
 
 func isReset(net.Conn) bool { return true }
+
+func unread(net.Conn) bool { return false }

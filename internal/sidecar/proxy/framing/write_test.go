@@ -11,9 +11,18 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weir-dev/weir/internal/sidecar/room"
 )
 
 const patience = turns * turn
+
+func unbounded() *room.Port { return room.New(1 << 40).Port(false) }
+
+func checked(c net.Conn) *Conn {
+	admitted, _ := newConn(c, func() {}, unbounded())
+	return admitted
+}
 
 // write writes n bytes to a peer that reads as read does, and returns what became of it
 // and how long it took.
@@ -21,7 +30,7 @@ func write(t *testing.T, n int, read func(peer net.Conn)) (taken int, took time.
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		near, peer := net.Pipe()
-		c := newConn(near, func() {})
+		c := checked(near)
 		var reading sync.WaitGroup
 		reading.Go(func() { read(peer) })
 		start := time.Now()
@@ -69,6 +78,8 @@ type buffer struct {
 	room  int
 }
 
+func (*buffer) RemoteAddr() net.Addr { return nil }
+
 func (b *buffer) SetWriteDeadline(t time.Time) error { b.until = t; return nil }
 
 // Write takes what there is room for, or else waits until its deadline. There is room by
@@ -85,7 +96,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 
 func TestAWriteThatTimedOutFindsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newConn(&buffer{}, func() {})
+		c := checked(&buffer{})
 		for range 10 {
 			if n, err := c.Write(make([]byte, 1000)); err != nil || n != 1000 {
 				t.Fatalf("wrote %d bytes and then %v", n, err)
@@ -100,7 +111,7 @@ func TestAConnectionMayBeIdleAsLongAsItLikes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const slow = 25 * time.Second
 		near, peer := net.Pipe()
-		c := newConn(near, func() {})
+		c := checked(near)
 		go func() {
 			for err := error(nil); err == nil; _, err = peer.Read(make([]byte, 1)) {
 				time.Sleep(slow)
@@ -165,7 +176,7 @@ func TestAClientThatDoesNotReadGivesItsHandlerBack(t *testing.T) {
 						}
 					}
 				})}
-				go func() { _ = s.Serve(Listen(one{conns, make(chan struct{})}, func() {})) }()
+				go func() { _ = s.Serve(Listen(one{conns, make(chan struct{})}, func() {}, unbounded())) }()
 				_, _ = io.WriteString(client, "GET /before HTTP/1.1\r\nHost: a\r\n\r\n")
 				_, _ = client.Read(make([]byte, 1<<10))
 				_, _ = io.WriteString(client, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")

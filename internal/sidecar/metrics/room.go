@@ -1,0 +1,45 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-dev/weir/internal/sidecar/room"
+)
+
+var (
+	memorySize = prometheus.NewDesc("weir_sidecar_memory_size_bytes",
+		"Memory that connections, heads, requests and bodies are admitted to.", nil, nil)
+	memoryTaken = prometheus.NewDesc("weir_sidecar_memory_taken_bytes",
+		"Memory that is taken, by what it is for.", []string{"class"}, nil)
+	memoryRefused = prometheus.NewDesc("weir_sidecar_memory_refused_total",
+		"Connections, heads, requests and bodies that there was no memory for.", []string{"class"}, nil)
+	memoryClosed = prometheus.NewDesc("weir_sidecar_closed_connections_total",
+		"Connections without a request that were closed to make room for others, by what they were at.", []string{"state"}, nil)
+)
+
+// OfRoom returns the metrics of a room.
+func OfRoom(r *room.Room) prometheus.Collector { return ofRoom{r} }
+
+type ofRoom struct{ *room.Room }
+
+// Describe implements prometheus.Collector.
+func (ofRoom) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{memorySize, memoryTaken, memoryRefused, memoryClosed} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (r ofRoom) Collect(out chan<- prometheus.Metric) {
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, n int64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, kind, float64(n), labels...)
+	}
+	send(memorySize, prometheus.GaugeValue, r.Size())
+	for _, c := range room.Classes() {
+		send(memoryTaken, prometheus.GaugeValue, r.Taken(c), c.String())
+		send(memoryRefused, prometheus.CounterValue, r.Refused(c), c.String())
+	}
+	idle, head := r.Closed()
+	send(memoryClosed, prometheus.CounterValue, idle, "idle")
+	send(memoryClosed, prometheus.CounterValue, head, "head")
+}

@@ -1,0 +1,105 @@
+package framing
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/weir-dev/weir/internal/sidecar/room"
+)
+
+// process is about when the process began: phases of connections are measured from there.
+var process = time.Now()
+
+// noRoom is the answer where there is no room for a request.
+const noRoom = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n" +
+	"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 46\r\n\r\nthe sidecar has no memory left for the request"
+
+// goAway says over HTTP/2 that no stream was or will be processed beyond one that has not been
+// opened: an empty SETTINGS, with which a server begins, and GOAWAY with the code NO_ERROR. A
+// client may send its requests over another connection (RFC 9113, section 6.8).
+const goAway = "\x00\x00\x00\x04\x00\x00\x00\x00\x00" + lastStream + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
+
+// goneIdle is the GOAWAY of a connection without streams that was in use.
+const goneIdle = lastStream + "\x7f\xff\xff\xff" + "\x00\x00\x00\x00"
+
+const lastStream = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" // the header of a GOAWAY
+
+// errNoRoom ends a connection. net/http takes it for a time-out, and answers nothing itself.
+var errNoRoom net.Error = noRoomError{}
+
+type noRoomError struct{}
+
+func (noRoomError) Error() string   { return "there is no room for the request" }
+func (noRoomError) Timeout() bool   { return true }
+func (noRoomError) Temporary() bool { return false }
+
+// Admit takes what the request needs; see room.Connection.
+func Admit(r *http.Request) (room.Request, bool) {
+	c, ok := r.Context().Value(contextKey{}).(*Conn)
+	if !ok {
+		return room.Request{}, true
+	}
+	return c.room.Admit(r)
+}
+
+// enter takes what the connection needs, and reports whether there is room for it.
+func (c *Conn) enter(p *room.Port) (ok bool) {
+	c.room, ok = p.Connect(addressOf(c.Conn), time.Since(process), c)
+	return ok
+}
+
+// addressOf returns the address of the peer; all that have none are one.
+func addressOf(c net.Conn) netip.Addr {
+	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr()
+	}
+	return netip.Addr{}
+}
+
+// follow says what the n bytes that were read last are part of. It returns false where there is
+// no room for them.
+func (c *Conn) follow(n int) bool {
+	switch {
+	case c.http2.Load(): // since these bytes
+		return c.room.Grow()
+	case c.awaited() > 0:
+		return c.room.Active()
+	case c.scanner.inHead() && !c.scanner.atBoundary(), c.scanner.next == opening:
+		return c.room.Head(time.Since(process), n)
+	}
+	return true
+}
+
+// rest says what the connection is at behind an answer.
+func (c *Conn) rest() {
+	if c.http2.Load() || c.awaited() == 0 {
+		c.room.Idle(time.Since(process))
+	}
+}
+
+// giveUp answers what there is no room for. The client is given a moment to read that.
+func (c *Conn) giveUp() error {
+	answer := noRoom
+	if c.http2.Load() {
+		answer = goAway
+	}
+	turnAway(c.Conn, answer)
+	return errNoRoom
+}
+
+// Pending implements room.Holder.
+func (c *Conn) Pending() bool { return unread(c.Conn) }
+
+// Yield implements room.Holder.
+func (c *Conn) Yield(head bool) {
+	_ = c.Conn.SetWriteDeadline(time.Now().Add(yieldTime)) // nothing is being written
+	switch {
+	case c.http2.Load():
+		_, _ = c.Conn.Write([]byte(goneIdle))
+	case head:
+		_, _ = c.Conn.Write([]byte(noRoom))
+	}
+	_ = c.Close()
+}

@@ -1,0 +1,234 @@
+package framing
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/weir-dev/weir/internal/sidecar/room"
+)
+
+// places is how many connections of HTTP/1.1 the room of a test is for.
+const places = 64
+
+// A busyServer has room for a few more connections.
+type busyServer struct {
+	room    *room.Room
+	address string
+	end     func() // of the requests that wait
+}
+
+// nobody is the holder of connections that never give way.
+type nobody struct{}
+
+func (nobody) Pending() bool { return false }
+func (nobody) Yield(bool)    {}
+
+// serveBusy serves "hello" with room for that many bytes more. Requests for /wait wait until
+// the test ends.
+func serveBusy(t *testing.T, left int64) busyServer {
+	t.Helper()
+	r := room.New(places*room.ConnectionBytes + left)
+	port := r.Port(true)
+	for i := range byte(places) {
+		c, ok := port.Connect(netip.AddrFrom4([4]byte{10, 0, 0, i}), 0, nobody{})
+		if !ok || !c.Active() {
+			t.Fatal("there is no room for those before")
+		}
+	}
+	waiting, end := context.WithCancel(t.Context())
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		taken, ok := Admit(r)
+		if !ok {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		defer taken.Done()
+		if r.URL.Path == "/wait" {
+			<-waiting.Done()
+		}
+		_, _ = io.WriteString(w, "hello")
+	}))
+	s.Listener = Listen(s.Listener, func() {}, port)
+	s.Config.ConnContext, s.Config.ConnState, s.Config.ReadHeaderTimeout = Context, State, time.Minute
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetHTTP1(true)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Start()
+	t.Cleanup(s.Close)
+	t.Cleanup(end)
+	return busyServer{r, s.Listener.Addr().String(), end}
+}
+
+func (s busyServer) dial(t *testing.T) net.Conn {
+	t.Helper()
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	return c
+}
+
+const getRoot = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+// ask sends what begins with a request and returns the status of its answer.
+func ask(t *testing.T, c net.Conn, say string) (status int, closes bool) {
+	t.Helper()
+	if _, err := io.WriteString(c, say); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatalf("%.20q was not answered: %v", say, err)
+	}
+	defer res.Body.Close()
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, res.Close
+}
+
+// wantEnd waits until the server has closed the connection, and reads nothing before.
+func wantEnd(t *testing.T, c net.Conn) {
+	t.Helper()
+	if rest, err := io.ReadAll(c); len(rest) > 0 || err != nil {
+		t.Fatalf("read %q, %v, want the end", rest, err)
+	}
+}
+
+// wantGoAway reads up to a GOAWAY and the end of the connection.
+func wantGoAway(t *testing.T, c net.Conn, last uint32) {
+	t.Helper()
+	framer := http2.NewFramer(io.Discard, c)
+	for {
+		f, err := framer.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if away, ok := f.(*http2.GoAwayFrame); ok {
+			if away.LastStreamID != last || away.ErrCode != http2.ErrCodeNo {
+				t.Errorf("the connection ended with %v", away)
+			}
+			wantEnd(t, c)
+			return
+		}
+	}
+}
+
+// TestAConnectionWithoutRoomIsAnswered in its own protocol.
+func TestAConnectionWithoutRoomIsAnswered(t *testing.T) {
+	s := serveBusy(t, 0)
+	for name, say := range map[string]string{"a request": getRoot, "a body": "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 30000\r\n\r\n" + strings.Repeat("x", 30000), "nothing": ""} {
+		t.Run(name, func(t *testing.T) {
+			c := s.dial(t)
+			if status, closes := ask(t, c, say); status != http.StatusServiceUnavailable || !closes {
+				t.Errorf("got %d, closes: %v", status, closes)
+			}
+			wantEnd(t, c)
+		})
+	}
+	t.Run("HTTP/2", func(t *testing.T) {
+		c := s.dial(t)
+		_, _ = io.WriteString(c, preface+"\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+		wantGoAway(t, c, 0)
+	})
+}
+
+// TestAnIdleConnectionGivesWay to one that comes, and one with a request does not.
+func TestAnIdleConnectionGivesWay(t *testing.T) {
+	s := serveBusy(t, 8*(room.ConnectionBytes+room.RequestBytes))
+	working := s.dial(t)
+	_, _ = io.WriteString(working, "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+	until(t, "the request does not begin", func() bool { return s.room.Taken(room.Requests) > 0 })
+	first := s.dial(t)
+	for i := range 40 {
+		c := first
+		if i > 1 {
+			c = s.dial(t)
+		}
+		if status, _ := ask(t, c, getRoot); status != http.StatusOK {
+			t.Fatalf("request %d got %d", i, status)
+		}
+		until(t, "it does not become idle", func() bool { return s.room.Taken(room.Requests) == room.RequestBytes })
+	}
+	wantEnd(t, first)
+	s.end()
+	if status, _ := ask(t, working, ""); status != http.StatusOK {
+		t.Errorf("the one with a request got %d", status)
+	}
+}
+
+// TestAnIdleConnectionOfHTTP2GivesWay with a GOAWAY, so that its client asks elsewhere.
+func TestAnIdleConnectionOfHTTP2GivesWay(t *testing.T) {
+	s := serveBusy(t, room.ConnectionBytes+room.HTTP2Bytes+room.ConnectionBytes/2)
+	idle := s.dial(t)
+	framer := http2.NewFramer(idle, idle)
+	_, _ = io.WriteString(idle, preface)
+	_ = framer.WriteSettings()
+	if _, err := framer.ReadFrame(); err != nil {
+		t.Fatal(err)
+	}
+	s.dial(t)
+	wantGoAway(t, idle, 1<<31-1)
+}
+
+// TestALongHeadNeedsRoom as it comes, and one that does not end gives way to other clients.
+func TestALongHeadNeedsRoom(t *testing.T) {
+	t.Run("there is none", func(t *testing.T) {
+		c := serveBusy(t, room.ConnectionBytes).dial(t)
+		if status, closes := ask(t, c, "GET / HTTP/1.1\r\nHost: a\r\nX-Filler: "+strings.Repeat("x", 20<<10)); status != http.StatusServiceUnavailable || !closes {
+			t.Errorf("got %d, closes: %v", status, closes)
+		}
+		wantEnd(t, c)
+	})
+	t.Run("it gives way", func(t *testing.T) {
+		s := serveBusy(t, 5*room.ConnectionBytes/2)
+		slow := s.dial(t)
+		_, _ = io.WriteString(slow, "GET / HTTP/1.1\r\nHost: a\r\nX-Filler: "+strings.Repeat("x", 10<<10))
+		until(t, "the head does not come", func() bool { return s.room.Taken(room.Heads) > 0 })
+		s.dial(t)
+		if status, closes := ask(t, slow, ""); status != http.StatusServiceUnavailable || !closes {
+			t.Errorf("got %d, closes: %v", status, closes)
+		}
+		if _, heads := s.room.Closed(); heads != 1 {
+			t.Errorf("%d were counted", heads)
+		}
+	})
+}
+
+// TestTheRoomOfAHeadIsFreeBehindItsAnswer, and that of a connection behind its end.
+func TestTheRoomOfAHeadIsFreeBehindItsAnswer(t *testing.T) {
+	s := serveBusy(t, 1<<20)
+	before := s.room.Taken(room.Connections)
+	c := s.dial(t)
+	if status, _ := ask(t, c, "GET / HTTP/1.1\r\nHost: a\r\nX-Filler: "+strings.Repeat("x", 20<<10)+"\r\n\r\n"); status != http.StatusOK {
+		t.Fatalf("got %d", status)
+	}
+	until(t, "the head is not given back", func() bool { return s.room.Taken(room.Heads) == 0 })
+	c.Close()
+	until(t, "the connection is not given back", func() bool { return s.room.Taken(room.Connections) == before })
+}
+
+func until(t *testing.T, complaint string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(time.Minute); !ok(); {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatal(complaint)
+		}
+	}
+}
