@@ -196,7 +196,10 @@ func streams(t *testing.T, c net.Conn, number int, path string, head, body int) 
 	for i := range number {
 		block.Reset()
 		for _, f := range []hpack.HeaderField{
-			{Name: ":method", Value: map[bool]string{true: "POST", false: "GET"}[body > 0]}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "a"}, {Name: ":path", Value: path},
+			{Name: ":method", Value: map[bool]string{true: "POST", false: "GET"}[body > 0]},
+			{Name: ":scheme", Value: "http"},
+			{Name: ":authority", Value: "a"},
+			{Name: ":path", Value: path},
 			{Name: "x-filler", Value: strings.Repeat(fmt.Sprint(i%10), head), Sensitive: true}, // each is sent whole
 		} {
 			if err := encoder.WriteField(f); err != nil {

@@ -60,7 +60,7 @@ func (m *Manager) follow(ctx context.Context) (bundle, error) {
 	}
 	b, now := bundleOf(secret.Data), m.options.Clock.Now()
 	if !b.authority.valid(now) || !b.serving.serves(m.options.Names, b.authority, now) {
-		return bundle{}, fmt.Errorf("Secret %s has no certificate that serves %s at present: the controller has to renew it", m.options.Secret, strings.Join(m.options.Names, ", "))
+		return bundle{}, fmt.Errorf("no certificate in Secret %s serves %s at present: the controller has to renew it", m.options.Secret, strings.Join(m.options.Names, ", "))
 	}
 	return b, nil
 }

@@ -74,7 +74,7 @@ func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars f
 	switch {
 	case cmd.Op == limiter.Return:
 		before := h.sharedBefore.isFull(hash) || h.inherited && use.full
-		return hash, (known || knew || !use.full) && !(before && grantedBefore(cmd, h.begins))
+		return hash, (known || knew || !use.full) && (!before || !grantedBefore(cmd, h.begins))
 	case !knew && (use.full || !h.hasPlace(l.most, sidecars) || !c.quota.has(store.Key{Scope: l.scope, Hash: hash})):
 		return c.share(l, h, i, true, cmd, now), true
 	case cmd.Op == limiter.Take:

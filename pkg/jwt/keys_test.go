@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -69,9 +70,7 @@ func members(name string, replaced map[string]any) string {
 	if err := json.Unmarshal(must(publicKey(name).MarshalJSON()), &all); err != nil {
 		panic(err)
 	}
-	for member, value := range replaced {
-		all[member] = value
-	}
+	maps.Copy(all, replaced)
 	return string(must(json.Marshal(all)))
 }
 

@@ -122,25 +122,31 @@ func (l *Limit) Verifies(provider string) bool {
 // empty for none.
 func (l *Limit) claims(path string) iter.Seq2[string, string] {
 	return func(yield func(at, provider string) bool) {
-		for at, provider := range claimsOf(path+".match", l.Match) {
-			if !yield(at, provider) {
-				return
-			}
-		}
-		for at, provider := range claimsOf(path+".exempt", l.Exempt) {
-			if !yield(at, provider) {
-				return
-			}
-		}
-		if l.Key != nil {
-			for i, part := range l.Key.Parts {
-				if !yield(path+entry(".key.parts", i), part.Provider) {
+		for _, claims := range []iter.Seq2[string, string]{
+			claimsOf(path+".match", l.Match), claimsOf(path+".exempt", l.Exempt), l.Key.claims(path + ".key.parts"),
+		} {
+			for at, provider := range claims {
+				if !yield(at, provider) {
 					return
 				}
 			}
 		}
 		if l.Fairness != nil {
 			yield(path+".fairness.tenant", l.Fairness.Tenant.Provider)
+		}
+	}
+}
+
+// claims yields the parts of a key, which may be nil.
+func (k *Key) claims(path string) iter.Seq2[string, string] {
+	return func(yield func(at, provider string) bool) {
+		if k == nil {
+			return
+		}
+		for i, part := range k.Parts {
+			if !yield(path+entry("", i), part.Provider) {
+				return
+			}
 		}
 	}
 }

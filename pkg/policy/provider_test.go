@@ -3,6 +3,8 @@ package policy_test
 import (
 	"crypto/ed25519"
 	"encoding/json"
+	"maps"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -46,9 +48,7 @@ func (a authority) provider(t testing.TB) policy.JWTProvider {
 func (a authority) token(t testing.TB, claims map[string]any) string {
 	t.Helper()
 	all := map[string]any{"iss": "accounts", "exp": time.Now().Add(time.Hour).Unix()}
-	for name, value := range claims {
-		all[name] = value
-	}
+	maps.Copy(all, claims)
 	payload, err := json.Marshal(all)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func (a authority) token(t testing.TB, claims map[string]any) string {
 }
 
 func bearing(tokens ...string) *policy.Request {
-	r := httptest.NewRequest("GET", "/", nil)
+	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 	for _, token := range tokens {
 		r.Header.Add("Authorization", "Bearer "+token)
 	}

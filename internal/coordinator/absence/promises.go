@@ -12,6 +12,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
+// These are of the promises that sidecars are asked for while some are absent.
 const (
 	// PromiseTime is how far ahead sidecars promise to begin no window by themselves, and
 	// PromiseInterval how often. One that hears nothing more of its leader is kept from its

@@ -22,6 +22,7 @@ const Timeout = 10 * time.Second
 // A State is the state of a connection.
 type State int
 
+// The states of a connection, in the order in which it may have them.
 const (
 	Unauthenticated State = iota // no stream of it is authenticated
 	InReview                     // the token of a stream waits for its review, or is reviewed

@@ -16,6 +16,7 @@ const logPause = time.Minute
 // A Bound is one of the fleet's port. It is the value of a label.
 type Bound string
 
+// The bounds that may be met.
 const (
 	BoundConnections Bound = "connections"
 	BoundAddress     Bound = "address"

@@ -48,10 +48,12 @@ func State(conn net.Conn, s http.ConnState) {
 		return
 	}
 	if c.http2.Load() {
-		if s == http.StateActive {
+		switch s {
+		case http.StateActive:
 			c.room.Active() // one that was closed meanwhile ends by itself
-		} else if s == http.StateIdle {
+		case http.StateIdle:
 			c.rest()
+		default:
 		}
 		return
 	}
