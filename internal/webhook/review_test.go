@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/webhook/webhooktest"
 )
 
 // serve registers the endpoints and returns them, and a function that has one answer a POST.
@@ -41,7 +42,7 @@ func decoded(t *testing.T, w *httptest.ResponseRecorder) *admissionv1.AdmissionR
 	return review.Response
 }
 
-const aReview = spec + `"containers":[` + app + last
+const aReview = webhooktest.Spec + `"containers":[` + webhooktest.App + webhooktest.Last
 
 func TestAReviewIsAnswered(t *testing.T) {
 	pods, _ := newInjector()
@@ -126,18 +127,18 @@ func TestReviewsThatCannotBeRead(t *testing.T) {
 // TestAPodBeyondABoundIsRefusedWhereItOptedIn: it would start unlimited. Elsewhere it is
 // nothing to us.
 func TestAPodBeyondABoundIsRefusedWhereItOptedIn(t *testing.T) {
-	const costly = `"spec":{"overhead":{"cpu":"1e-9999999"}}}` + tail
-	many := string(text{start: spec + `"containers":[{"ports":[`, part1: `{"containerPort":2#},`, n1: 10_000, end: `{}]}` + last}.bytes())
+	const costly = `"spec":{"overhead":{"cpu":"1e-9999999"}}}` + webhooktest.Tail
+	many := string(webhooktest.Text{Start: webhooktest.Spec + `"containers":[{"ports":[`, Part1: `{"containerPort":2#},`, N1: 10_000, End: `{}]}` + webhooktest.Last}.Bytes())
 	for name, tc := range map[string]struct {
 		body   string
 		labels map[string]string
 		want   bool
 	}{
-		"a namespace that opted in":             {head + `"object":{` + costly, enabled, false},
-		"another":                               {head + `"object":{` + costly, nil, true},
-		"a pod that opted in":                   {metadata + `"annotations":{"weir.dev/inject":"enabled"}},` + costly, nil, false},
-		"a pod that opted out":                  {metadata + `"annotations":{"weir.dev/inject":"disabled"}},` + costly, enabled, true},
-		"a namespace that opted out":            {metadata + `"annotations":{"weir.dev/inject":"enabled"}},` + costly, map[string]string{v1alpha1.InjectionLabel: v1alpha1.Disabled}, true},
+		"a namespace that opted in":             {webhooktest.Head + `"object":{` + costly, enabled, false},
+		"another":                               {webhooktest.Head + `"object":{` + costly, nil, true},
+		"a pod that opted in":                   {webhooktest.Metadata + `"annotations":{"weir.dev/inject":"enabled"}},` + costly, nil, false},
+		"a pod that opted out":                  {webhooktest.Metadata + `"annotations":{"weir.dev/inject":"disabled"}},` + costly, enabled, true},
+		"a namespace that opted out":            {webhooktest.Metadata + `"annotations":{"weir.dev/inject":"enabled"}},` + costly, map[string]string{v1alpha1.InjectionLabel: v1alpha1.Disabled}, true},
 		"many ports, a namespace that opted in": {many, enabled, false},
 		"many ports, another":                   {many, nil, true},
 	} {
@@ -157,7 +158,7 @@ func TestAPodBeyondABoundIsRefusedWhereItOptedIn(t *testing.T) {
 func TestAnObjectBeyondABoundIsRefused(t *testing.T) {
 	pods, _ := newInjector()
 	_, post := serve(t, pods)
-	body := text{start: metadata + `"labels":{`, part1: `"#":"",`, n1: 200_000, end: `"a":""}}}` + tail}.bytes()
+	body := webhooktest.Text{Start: webhooktest.Metadata + `"labels":{`, Part1: `"#":"",`, N1: 200_000, End: `"a":""}}}` + webhooktest.Tail}.Bytes()
 	for _, path := range []string{ValidatePolicyPath, ValidatePoolPath, ValidateBudgetPath} {
 		if r := decoded(t, post(path, string(body))); r.Allowed || !strings.Contains(r.Result.Message, "metadata.labels") {
 			t.Errorf("%s: %+v, want it refused because of its labels", path, r)

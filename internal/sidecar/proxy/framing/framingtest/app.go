@@ -39,8 +39,11 @@ type Seen struct {
 }
 
 // Listen returns an App that serves on a port of its own until it is closed.
-func Listen() (*App, error) {
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+func Listen() (*App, error) { return ListenAt("127.0.0.1:0") }
+
+// ListenAt returns an App that serves at an address until it is closed.
+func ListenAt(address string) (*App, error) {
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
