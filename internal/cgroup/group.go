@@ -20,14 +20,21 @@ type Group struct {
 type files struct {
 	limit, events string
 	peaks         []string // whose sum is the most memory that was in use
+	used          []string // whose sum is in use now
+	inactive      string   // in memory.stat: what of it is of files and was not used lately
 	sockets       string   // the limit of memory for sockets, where that is counted apart
 }
 
 var (
-	version2 = files{limit: "memory.max", events: "memory.events", peaks: []string{"memory.peak"}}
+	version2 = files{
+		limit: "memory.max", events: "memory.events",
+		peaks: []string{"memory.peak"},
+		used:  []string{"memory.current"}, inactive: "inactive_file ",
+	}
 	version1 = files{
 		limit: "memory.limit_in_bytes", events: "memory.oom_control",
-		peaks:   []string{"memory.max_usage_in_bytes", "memory.kmem.tcp.max_usage_in_bytes"},
+		peaks: []string{"memory.max_usage_in_bytes", "memory.kmem.tcp.max_usage_in_bytes"},
+		used:  []string{"memory.usage_in_bytes", "memory.kmem.tcp.usage_in_bytes"}, inactive: "total_inactive_file ",
 		sockets: "memory.kmem.tcp.limit_in_bytes",
 	}
 )
@@ -59,8 +66,30 @@ func New(name string, limit int64) (*Group, error) {
 func (g *Group) Enter() string { return "echo $$ >" + filepath.Join(g.dir, "cgroup.procs") }
 
 // Peak returns the most bytes that were in use at once.
-func (g *Group) Peak() (sum int64, err error) {
-	for _, file := range g.files.peaks {
+func (g *Group) Peak() (int64, error) { return g.sum(g.files.peaks) }
+
+// WorkingSet returns how many bytes are in use, as kubelets count them: without what is kept of
+// files and was not used lately.
+func (g *Group) WorkingSet() (int64, error) {
+	used, err := g.sum(g.files.used)
+	if err != nil {
+		return 0, err
+	}
+	stat, err := os.ReadFile(filepath.Join(g.dir, "memory.stat"))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(stat)) {
+		if value, ok := strings.CutPrefix(line, g.files.inactive); ok {
+			inactive, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			return max(0, used-inactive), err
+		}
+	}
+	return 0, fmt.Errorf("memory.stat does not count %s", strings.TrimSpace(g.files.inactive))
+}
+
+func (g *Group) sum(files []string) (sum int64, err error) {
+	for _, file := range files {
 		text, err := os.ReadFile(filepath.Join(g.dir, file))
 		if err != nil {
 			return 0, err
