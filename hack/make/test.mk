@@ -2,6 +2,7 @@
 
 BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres keys federation proxy; empty: all
 TORTURE ?= 2m ## how long `make torture` breaks things
+ATTACK_GROUPS ?= ## groups of `make attack`: webhook injection objects stream budgets http1 http2; empty: all
 TORTURE_SEED ?= ## what decides on the faults of `make torture`; empty: another one each time
 CONFORMANCE_EXCHANGES ?= 1000000 ## exchanges of `make conformance` with each target
 CONFORMANCE_SEED ?= 1 ## seed of the first of them; each difference is printed with its own
@@ -31,7 +32,7 @@ test-unit: export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT := 90s
 test-unit: export KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT := 90s
 
 .PHONY: test
-test: test-unit test-install test-conformance test-fleet test-demo test-torture ## Run everything a change must pass that needs no cluster
+test: test-unit test-install test-conformance test-fleet test-demo test-attack test-torture ## Run everything a change must pass that needs no cluster
 
 .PHONY: test-unit
 test-unit: deps assets ## Run all packages, under the race detector where goroutines are, with real servers
@@ -63,6 +64,15 @@ test-demo: deps assets build demo-programs sealed ## Run each scene of the demo 
 		KUBEBUILDER_ASSETS=$(ASSETS) DEMO_SCENE=$$scene DEMO_DURATION=10s $(SEALED) bin/demo; \
 	done
 	@KUBEBUILDER_ASSETS=$(ASSETS) DEMO_SCENE=budget DEMO_WINDOWS=2 DEMO_DURATION=90s $(SEALED) bin/demo
+
+.PHONY: test-attack
+test-attack: ## Run those attacks of `make attack` that take no longer than a moment (about a minute)
+	@ATTACK_SHORT=1 $(MAKE) attack
+
+.PHONY: attack
+attack: deps assets build demo-programs sealed ## Attack webhooks, objects, the fleet's port, a hub and sidecars as processes with the memory of their containers, beside a tenant that must not notice (about 5 minutes)
+	@go build -o bin/attack ./test/attack
+	@KUBEBUILDER_ASSETS=$(ASSETS) ATTACK_GROUPS="$(ATTACK_GROUPS)" $(SEALED) bin/attack
 
 .PHONY: test-torture
 test-torture: ## Run `make torture` for two minutes with the same faults each time
