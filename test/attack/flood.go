@@ -110,6 +110,18 @@ func openStream(f *http2.Framer, id uint32, head []byte, end bool) error {
 	return nil
 }
 
+// heldStreams opens streams with large heads to what the app answers late.
+func heldStreams(streams, size int) clientOf {
+	return func(_ context.Context, conn net.Conn) error {
+		f, err := framer(conn)
+		for i := 0; err == nil && i < streams; i++ {
+			head := block(":method", get, ":path", "/slow", ":scheme", "http", ":authority", "a", "x", strings.Repeat("~", size)) // ~ has no shorter code
+			err = openStream(f, uint32(2*i+1), head, true)
+		}
+		return err
+	}
+}
+
 // unread asks for large answers and gives no room for them.
 func unread(streams int) clientOf {
 	return func(_ context.Context, conn net.Conn) error {

@@ -24,14 +24,20 @@ const (
 // http2Rows are of clients that flood a sidecar, or try HTTP/2 for what HTTP/1.1 refuses.
 func http2Rows() []row {
 	still := func(words string) must { return be(words+"; others are served", "then 200") }
+	bounded := or("memory stays bounded; others are served, or refused with an answer", "then 200", "then 503")
 	one := func(name string, m must, fields ...string) row {
 		return row{name: name, as: outside, do: h2(fields...), must: m}
 	}
 	refused := or("it is refused, and does not reach the app", "0 requests reach the app")
 	return []row{
+		{name: "10 connections with 250 streams of 27 KB of headers each, which the app answers late", as: outside, long: true, do: flood(10, holdTime, heldStreams(250, 27<<10)), must: bounded},
+		{name: "40 connections with 250 streams of 27 KB of headers each, which the app answers late", as: outside, long: true, do: flood(40, holdTime, heldStreams(250, 27<<10)), must: bounded},
+		{name: "10,000 connections that are idle", as: outside, long: true, do: flood(10_000, holdTime, raw("GET / HTTP/1.1\r\nHost: a\r\n\r\n")), must: bounded},
+		{name: "3,000 heads of HTTP/1.1 of 30 KB that do not end", as: outside, long: true, do: flood(3000, holdTime, raw("GET / HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("y", 30<<10))), must: bounded},
+		{name: "300 connections with 4 answers of 4 MiB each that are never read", as: outside, long: true, do: flood(300, holdTime, unread(4)), must: bounded},
 		{name: "1,000 connections that are idle", as: outside, long: true, do: flood(1000, holdTime, raw("GET / HTTP/1.1\r\nHost: a\r\n\r\n")), must: still("memory stays bounded")},
 		{name: "500 heads of HTTP/1.1 of 30 KB that do not end", as: outside, long: true, do: flood(500, holdTime, raw("GET / HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("y", 30<<10))), must: still("memory stays bounded")},
-		{name: "500 bodies that come slowly", as: outside, long: true, do: flood(500, holdTime, raw("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n"+strings.Repeat("x", 1000))), must: still("memory stays bounded")},
+		{name: "500 bodies that come slowly", as: outside, long: true, do: flood(500, holdTime, raw("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n"+strings.Repeat("x", 1000))), must: bounded},
 		{name: "10 connections with 4 answers of 4 MiB each that are never read", as: outside, long: true, do: flood(10, holdTime, unread(4)), must: still("memory stays bounded")},
 		{name: "100 clients that ask for 4 MiB, twice each, and read nothing", as: outside, long: true, do: flood(100, holdTime, raw(strings.Repeat("GET /large HTTP/1.1\r\nHost: a\r\n\r\n", 2))), must: still("memory stays bounded")},
 		{name: "10 connections that go on with a head of 10 MB", as: outside, do: flood(10, briefly, continuations(640)), must: still("the connections end")},
