@@ -61,7 +61,7 @@ func theft(ctx context.Context, w *world) (string, error) {
 	defer func() { _ = w.kube.Delete(context.WithoutCancel(ctx), o) }()
 	accepted := ""
 	if err := await(ctx, "the condition Accepted", func() (err error) {
-		if accepted, err = w.condition(ctx, o, "Accepted"); err == nil && accepted == "Unknown" {
+		if accepted, err = w.accepted(ctx, o); err == nil && accepted == "Unknown" {
 			err = errors.New("it is not known yet")
 		}
 		return err
@@ -71,12 +71,12 @@ func theft(ctx context.Context, w *world) (string, error) {
 	victims := o.DeepCopy()
 	victims.SetName("world")
 	victims.SetNamespace(victimSpace)
-	still, err := w.condition(ctx, victims, "Accepted")
+	still, err := w.accepted(ctx, victims)
 	return "Accepted=" + accepted + "; victim Accepted=" + still, err
 }
 
-// condition returns the status of a condition of an object.
-func (w *world) condition(ctx context.Context, o *unstructured.Unstructured, kind string) (string, error) {
+// accepted returns the status of the condition Accepted of an object.
+func (w *world) accepted(ctx context.Context, o *unstructured.Unstructured) (string, error) {
 	if err := w.kube.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		return "", err
 	}
@@ -85,11 +85,38 @@ func (w *world) condition(ctx context.Context, o *unstructured.Unstructured, kin
 		return "", err
 	}
 	for _, c := range all {
-		if c, ok := c.(map[string]any); ok && c["type"] == kind {
+		if c, ok := c.(map[string]any); ok && c["type"] == "Accepted" {
 			return fmt.Sprint(c["status"]), nil
 		}
 	}
-	return "", fmt.Errorf("there is no condition %s", kind)
+	return "", errors.New("there is no condition Accepted")
+}
+
+// mostSecrets is how many Secrets of members the budgets of a namespace may have.
+const mostSecrets = 64
+
+// floodBudget returns one of many budgets, with members that no other has.
+func floodBudget(i, members int) (*unstructured.Unstructured, error) {
+	all := make([]string, members)
+	for j := range all {
+		all[j] = fmt.Sprintf("{name: flood-%d-%d}", i, j)
+	}
+	return decode(fmt.Sprintf(`{apiVersion: weir.dev/v1alpha1, kind: FederatedBudget, metadata: {name: flood-%d}, spec: {id: evil/flood-%d, rate: {limit: 100, window: 5s}, members: [{name: %s}, %s]}}`,
+		i, i, cluster, strings.Join(all, ", ")))
+}
+
+// judged is nil when each budget has been judged, and as many Secrets are made as may be.
+func (w *world) judged(ctx context.Context, budgets []*unstructured.Unstructured) error {
+	for _, o := range budgets {
+		if _, err := w.accepted(ctx, o); err != nil {
+			return err
+		}
+	}
+	n, err := w.membersOf(ctx, "flood-")
+	if err == nil && n < mostSecrets-1 { // one is that of evilMember
+		err = fmt.Errorf("there are %d", n)
+	}
+	return err
 }
 
 // secretFlood has members named in many budgets, and counts the Secrets that are made.
@@ -105,34 +132,16 @@ func secretFlood(budgets, members int) func(context.Context, *world) (string, er
 			}
 		}()
 		for i := range budgets {
-			all := make([]string, members)
-			for j := range all {
-				all[j] = fmt.Sprintf("{name: flood-%d-%d}", i, j)
+			o, err := floodBudget(i, members)
+			if err == nil {
+				err = w.kube.Create(ctx, o)
 			}
-			o, err := decode(fmt.Sprintf(`{apiVersion: weir.dev/v1alpha1, kind: FederatedBudget, metadata: {name: flood-%d}, spec: {id: evil/flood-%d, rate: {limit: 100, window: 5s}, members: [{name: %s}, %s]}}`,
-				i, i, cluster, strings.Join(all, ", ")))
 			if err != nil {
-				return "", err
-			}
-			if err := w.kube.Create(ctx, o); err != nil {
 				return "", err
 			}
 			names = append(names, o)
 		}
-		const most = 64
-		n := 0
-		if err := await(ctx, "that all Secrets are made for which there is room", func() error {
-			for _, o := range names {
-				if _, err := w.condition(ctx, o, "Accepted"); err != nil {
-					return err
-				}
-			}
-			var err error
-			if n, err = w.membersOf(ctx, "flood-"); err == nil && n < most-1 { // one is that of evilMember
-				err = fmt.Errorf("there are %d", n)
-			}
-			return err
-		}); err != nil {
+		if err := await(ctx, "that all Secrets are made for which there is room", func() error { return w.judged(ctx, names) }); err != nil {
 			return "", err
 		}
 		sleepUntil(ctx, time.Now().Add(2*time.Second)) // more would come
@@ -140,17 +149,22 @@ func secretFlood(budgets, members int) func(context.Context, *world) (string, er
 		if err != nil {
 			return "", err
 		}
-		victims := "the victim's stay"
-		for _, name := range []string{foe, ally} {
-			if _, err := w.memberSecret(ctx, name); err != nil {
-				victims = err.Error()
-			}
-		}
-		if n > most {
+		victims := w.victimsSecrets(ctx)
+		if n > mostSecrets {
 			return fmt.Sprintf("%d Secrets; %s", n, victims), nil
 		}
-		return fmt.Sprintf("at most %d: %d; %s", most, n, victims), nil
+		return fmt.Sprintf("at most %d: %d; %s", mostSecrets, n, victims), nil
 	}
+}
+
+// victimsSecrets says whether the Secrets of the victim's members are there.
+func (w *world) victimsSecrets(ctx context.Context) string {
+	for _, name := range []string{foe, ally} {
+		if _, err := w.memberSecret(ctx, name); err != nil {
+			return err.Error()
+		}
+	}
+	return "the victim's stay"
 }
 
 func (w *world) membersOf(ctx context.Context, prefix string) (n int, err error) {
@@ -176,7 +190,7 @@ func budgetSettles(text string) func(context.Context, *world) (string, error) {
 		}
 		defer func() { _ = w.kube.Delete(context.WithoutCancel(ctx), o) }()
 		if err := await(ctx, "the condition Accepted", func() error {
-			_, err := w.condition(ctx, o, "Accepted")
+			_, err := w.accepted(ctx, o)
 			return err
 		}); err != nil {
 			return "", err

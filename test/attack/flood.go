@@ -92,12 +92,12 @@ func block(fields ...string) []byte {
 	return b.Bytes()
 }
 
-// open sends a head on a stream, in as many frames as it takes.
-func openStream(f *http2.Framer, id uint32, head []byte, end bool) error {
+// openStream sends a request without a body on a stream, in as many frames as it takes.
+func openStream(f *http2.Framer, id uint32, head []byte) error {
 	const most = 16 << 10
 	first := head[:min(len(head), most)]
 	rest := head[len(first):]
-	if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: first, EndStream: end, EndHeaders: len(rest) == 0}); err != nil {
+	if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: first, EndStream: true, EndHeaders: len(rest) == 0}); err != nil {
 		return err
 	}
 	for len(rest) > 0 {
@@ -116,7 +116,7 @@ func heldStreams(streams, size int) clientOf {
 		f, err := framer(conn)
 		for i := 0; err == nil && i < streams; i++ {
 			head := block(":method", get, ":path", "/slow", ":scheme", "http", ":authority", "a", "x", strings.Repeat("~", size)) // ~ has no shorter code
-			err = openStream(f, uint32(2*i+1), head, true)
+			err = openStream(f, uint32(2*i+1), head)
 		}
 		return err
 	}
@@ -127,7 +127,7 @@ func unread(streams int) clientOf {
 	return func(_ context.Context, conn net.Conn) error {
 		f, err := framer(conn, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1})
 		for i := 0; err == nil && i < streams; i++ {
-			err = openStream(f, uint32(2*i+1), block(":method", get, ":path", "/large", ":scheme", "http", ":authority", "a"), true)
+			err = openStream(f, uint32(2*i+1), block(":method", get, ":path", "/large", ":scheme", "http", ":authority", "a"))
 		}
 		return err
 	}
@@ -166,6 +166,6 @@ func bomb(n int) clientOf {
 		}
 		head := block(":method", get, ":path", "/", ":scheme", "http", ":authority", "a", "x", strings.Repeat("~", 4000))
 		const newest = 0x80 | 62 // the index of the field that was added last
-		return openStream(f, 1, append(head, bytes.Repeat([]byte{newest}, n)...), true)
+		return openStream(f, 1, append(head, bytes.Repeat([]byte{newest}, n)...))
 	}
 }

@@ -64,9 +64,12 @@ func http1Rows() (rows []row) {
 
 	// Where a chunk ends.
 	for _, c := range [][2]string{
-		{"the size of a chunk in C's notation", "0x5\r\nhello\r\n"}, {"a negative size of a chunk", "-5\r\nhello\r\n"},
-		{"a size of a chunk beyond 64 bits", "10000000000000005\r\nhello\r\n"}, {"a chunk that is longer than its size", "5\r\nhelloX" + "\r\n"},
-		{"an extension with a bare line feed", "5;a=b\nc\r\nhello\r\n"}, {"a line feed alone behind a size", "5\nhello\r\n"},
+		{"the size of a chunk in C's notation", "0x5\r\nhello\r\n"},
+		{"a negative size of a chunk", "-5\r\nhello\r\n"},
+		{"a size of a chunk beyond 64 bits", "10000000000000005\r\nhello\r\n"},
+		{"a chunk that is longer than its size", "5\r\nhelloX" + "\r\n"},
+		{"an extension with a bare line feed", "5;a=b\nc\r\nhello\r\n"},
+		{"a line feed alone behind a size", "5\nhello\r\n"},
 		{"an extension with white space, which others take for a size", "5 ;a\r\nhello\r\n"},
 	} {
 		broken(c[0], post(chunked)+c[1]+ended+smuggled)

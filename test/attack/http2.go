@@ -76,7 +76,7 @@ func h2(fields ...string) func(context.Context, *world) (string, error) {
 			return "", err
 		}
 		f := http2.NewFramer(conn, conn)
-		if err := errors.Join(f.WriteSettings(), openStream(f, 1, block(fields...), true)); err != nil {
+		if err := errors.Join(f.WriteSettings(), openStream(f, 1, block(fields...))); err != nil {
 			return "", err
 		}
 		ended := "the connection ends"

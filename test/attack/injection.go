@@ -21,8 +21,12 @@ func injectionRows() []row {
 	const ours = "sidecar image=" + devcluster.SidecarImage
 	var rows []row
 	for _, wish := range [][2]string{
-		{"sidecar-image", "evil:latest"}, {"sidecar-command", `["/bin/sh"]`}, {"sidecar-args", `["--fleet-address=evil:1"]`},
-		{"sidecar-env", "WEIR_PROBE_TOKEN=x"}, {"sidecar-volumes", "/"}, {"sidecar-privileged", "true"},
+		{"sidecar-image", "evil:latest"},
+		{"sidecar-command", `["/bin/sh"]`},
+		{"sidecar-args", `["--fleet-address=evil:1"]`},
+		{"sidecar-env", "WEIR_PROBE_TOKEN=x"},
+		{"sidecar-volumes", "/"},
+		{"sidecar-privileged", "true"},
 	} {
 		rows = append(rows, row{
 			name: "an annotation " + wish[0], as: editor, do: annotated("config.weir.dev/"+wish[0], wish[1]),

@@ -90,8 +90,11 @@ func objectRows() []row {
 		{name: "a heartbeat each millisecond", as: editor, do: object(`{apiVersion: weir.dev/v1alpha1, kind: ConcurrencyPool, metadata: {generateName: evil-}, spec: {podSelector: {}, limit: {max: 10}, heartbeat: {interval: 1ms, leaseTTL: 2ms}}}`), must: be("refused, by the field", "error: ", "heartbeat")},
 	}
 	for _, to := range []struct{ what, address string }{
-		{"this machine by IPv6", "[::1]:6379"}, {"this machine by an IPv4 address in IPv6", "[::ffff:169.254.169.254]:80"},
-		{"the metadata of a cloud", "169.254.169.254:80"}, {"the metadata of a cloud by IPv6", "[fd00:ec2::254]:80"}, {"no machine", "0.0.0.0:6379"},
+		{"this machine by IPv6", "[::1]:6379"},
+		{"this machine by an IPv4 address in IPv6", "[::ffff:169.254.169.254]:80"},
+		{"the metadata of a cloud", "169.254.169.254:80"},
+		{"the metadata of a cloud by IPv6", "[fd00:ec2::254]:80"},
+		{"no machine", "0.0.0.0:6379"},
 	} {
 		for _, kind := range []string{"Redis", "Postgres"} {
 			where := `redis: {address: "` + to.address + `"}`

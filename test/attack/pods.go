@@ -126,15 +126,16 @@ func describe(pod *corev1.Pod) string {
 	if c == nil {
 		return "no sidecar"
 	}
-	out := fmt.Sprintf("sidecar image=%s command=%q args=%q env=%v limits=%v user=%v", c.Image, c.Command, c.Args, c.Env, c.Resources.Limits, c.SecurityContext)
+	var out strings.Builder
+	fmt.Fprintf(&out, "sidecar image=%s command=%q args=%q env=%v limits=%v user=%v", c.Image, c.Command, c.Args, c.Env, c.Resources.Limits, c.SecurityContext)
 	for _, m := range c.VolumeMounts {
 		for _, v := range pod.Spec.Volumes {
 			if v.Name == m.Name {
-				out += fmt.Sprintf(" mount %s=%s", m.MountPath, v.VolumeSource.String())
+				fmt.Fprintf(&out, " mount %s=%s", m.MountPath, v.VolumeSource.String())
 			}
 		}
 	}
-	return out
+	return out.String()
 }
 
 // warnings collects what the API server warns of.
