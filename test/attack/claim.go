@@ -46,11 +46,13 @@ func (w *world) memberSecret(ctx context.Context, name string) (*corev1.Secret, 
 	return secret, w.kube.Get(ctx, client.ObjectKey{Namespace: weirSpace, Name: hub.MemberPrefix + name}, secret)
 }
 
-// theft creates a budget with the victim's id.
+// theft creates a budget with the victim's id, which is older: Kubernetes knows of the age of
+// objects in seconds.
 func theft(ctx context.Context, w *world) (string, error) {
 	if err := w.openBudget(ctx); err != nil {
 		return "", err
 	}
+	sleepUntil(ctx, time.Now().Add(time.Second))
 	o, err := decode(`{apiVersion: weir.dev/v1alpha1, kind: FederatedBudget, metadata: {name: theft}, spec: {id: ` + budgetID + `, rate: {limit: 1, window: 5s}, members: [{name: ` + cluster + `}, {name: ` + evilMember + `}]}}`)
 	if err != nil {
 		return "", err
