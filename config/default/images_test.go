@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // TestImagesAreChosenByKustomize is what docs/install.md promises: both images, also the
@@ -30,9 +31,12 @@ images:
 	if err := os.WriteFile(filepath.Join(directory, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	container := as[appsv1.Deployment](t, render(t, directory), "Deployment/weir-controller").Spec.Template.Spec.Containers[0]
-	if want := "registry.example/weir-controller:v1.2.3"; container.Image != want {
-		t.Errorf("the controller's image is %q, want %q", container.Image, want)
+	var container corev1.Container
+	for _, component := range []string{"weir-controller", "weir-webhook"} { // the latter is looked at below
+		container = as[appsv1.Deployment](t, render(t, directory), "Deployment/"+component).Spec.Template.Spec.Containers[0]
+		if want := "registry.example/weir-controller:v1.2.3"; container.Image != want {
+			t.Errorf("the image of %s is %q, want %q", component, container.Image, want)
+		}
 	}
 	name, given := "", ""
 	for _, v := range container.Env {
@@ -43,7 +47,7 @@ images:
 	if want := "registry.example/weir-sidecar@sha256:" + strings.Repeat("a", 64); given != want {
 		t.Errorf("%s is %q, want %q", name, given, want)
 	}
-	if want := "--sidecar-image=$(SIDECAR_IMAGE)"; container.Args[0] != want {
-		t.Errorf("the controller is started with %q, want %q", container.Args[0], want)
+	if want := "--sidecar-image=$(SIDECAR_IMAGE)"; container.Args[1] != want {
+		t.Errorf("the webhooks are started with %q, want %q", container.Args[1], want)
 	}
 }

@@ -14,29 +14,31 @@ import (
 	"github.com/weir-dev/weir/internal/rendered"
 )
 
-// TestTheNetworkPolicyAdmitsWhatIsServed compares it with what the controller listens on:
+// TestTheNetworkPolicyAdmitsWhatIsServed compares it with what each component listens on:
 // everything but the probes, which come from the node.
 func TestTheNetworkPolicyAdmitsWhatIsServed(t *testing.T) {
-	template := controller(t).Spec.Template
-	policy := as[networkingv1.NetworkPolicy](t, render(t, "../networkpolicy"), "NetworkPolicy/weir-controller")
-	if s, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector); err != nil || !s.Matches(labels.Set(template.Labels)) {
-		t.Errorf("it does not select the controller (%v)", err)
-	}
-	var admitted, served []string
-	for _, rule := range policy.Spec.Ingress {
-		for _, port := range rule.Ports {
-			admitted = append(admitted, port.Port.StrVal)
+	installed, policies := render(t, "."), render(t, "../networkpolicy")
+	for _, name := range []string{"weir-controller", "weir-webhook"} {
+		template, policy := component(t, installed, name), as[networkingv1.NetworkPolicy](t, policies, "NetworkPolicy/"+name)
+		if s, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector); err != nil || !s.Matches(labels.Set(template.Labels)) {
+			t.Errorf("it does not select %s (%v)", name, err)
 		}
-	}
-	for _, port := range template.Spec.Containers[0].Ports {
-		if port.Name != "health" {
-			served = append(served, port.Name)
+		var admitted, served []string
+		for _, rule := range policy.Spec.Ingress {
+			for _, port := range rule.Ports {
+				admitted = append(admitted, port.Port.StrVal)
+			}
 		}
-	}
-	slices.Sort(admitted)
-	slices.Sort(served)
-	if !slices.Equal(admitted, served) {
-		t.Errorf("it admits %q, the controller serves %q", admitted, served)
+		for _, port := range template.Spec.Containers[0].Ports {
+			if port.Name != "health" {
+				served = append(served, port.Name)
+			}
+		}
+		slices.Sort(admitted)
+		slices.Sort(served)
+		if !slices.Equal(admitted, served) {
+			t.Errorf("it admits %q, %s serves %q", admitted, name, served)
+		}
 	}
 }
 

@@ -38,11 +38,12 @@ func TestEverythingIsInstalled(t *testing.T) {
 	for _, name := range []string{
 		"Namespace/weir-system",
 		"CustomResourceDefinition/concurrencypools.weir.dev", "CustomResourceDefinition/federatedbudgets.weir.dev", "CustomResourceDefinition/ratelimitpolicies.weir.dev",
-		"ServiceAccount/weir-controller",
-		"ClusterRole/weir-controller", "ClusterRoleBinding/weir-controller",
-		"Role/weir-controller", "RoleBinding/weir-controller",
+		"ServiceAccount/weir-controller", "ServiceAccount/weir-webhook",
+		"ClusterRole/weir-controller", "ClusterRoleBinding/weir-controller", "ClusterRole/weir-webhook", "ClusterRoleBinding/weir-webhook",
+		"Role/weir-controller", "RoleBinding/weir-controller", "Role/weir-webhook", "RoleBinding/weir-webhook",
 		"ClusterRole/weir-policy-viewer", "ClusterRole/weir-policy-editor", "ClusterRole/weir-policy-resetter",
 		"Deployment/weir-controller", "PodDisruptionBudget/weir-controller",
+		"Deployment/weir-webhook", "PodDisruptionBudget/weir-webhook",
 		"Service/weir-webhook", "Service/weir-fleet", "Service/weir-hub",
 		"MutatingWebhookConfiguration/weir-injector", "ValidatingWebhookConfiguration/weir-validator",
 		"ValidatingAdmissionPolicy/weir-reset", "ValidatingAdmissionPolicyBinding/weir-reset",
@@ -53,10 +54,10 @@ func TestEverythingIsInstalled(t *testing.T) {
 	}
 }
 
-// controller is the Deployment that config/default installs.
-func controller(t *testing.T) *appsv1.Deployment {
+// component returns the template of the pods of a Deployment.
+func component(t *testing.T, objects rendered.Objects, name string) *corev1.PodTemplateSpec {
 	t.Helper()
-	return as[appsv1.Deployment](t, render(t, "."), "Deployment/weir-controller")
+	return &as[appsv1.Deployment](t, objects, "Deployment/"+name).Spec.Template
 }
 
 func TestPodsAreRestricted(t *testing.T) {
@@ -65,46 +66,51 @@ func TestPodsAreRestricted(t *testing.T) {
 		t.Fatal(err)
 	}
 	level := podsecurity.LevelVersion{Level: podsecurity.LevelRestricted, Version: podsecurity.LatestVersion()}
-	for _, deployment := range []*appsv1.Deployment{controller(t), as[appsv1.Deployment](t, render(t, "../trial-redis"), "Deployment/redis")} {
-		template := deployment.Spec.Template
+	installed := render(t, ".")
+	for name, template := range map[string]*corev1.PodTemplateSpec{
+		"the controller": component(t, installed, "weir-controller"), "the webhooks": component(t, installed, "weir-webhook"),
+		"Redis": component(t, render(t, "../trial-redis"), "redis"),
+	} {
 		for _, result := range evaluator.EvaluatePod(level, &template.ObjectMeta, &template.Spec) {
 			if !result.Allowed {
-				t.Errorf("restricted pod security forbids %s: %s: %s", deployment.Name, result.ForbiddenReason, result.ForbiddenDetail)
+				t.Errorf("restricted pod security forbids %s: %s: %s", name, result.ForbiddenReason, result.ForbiddenDetail)
 			}
 		}
 	}
 }
 
-func TestSelectorsFindTheController(t *testing.T) {
+func TestSelectorsFindTheirComponent(t *testing.T) {
 	objects := render(t, ".")
-	deployment := as[appsv1.Deployment](t, objects, "Deployment/weir-controller")
-	template := deployment.Spec.Template
-	follower := labels.Set(template.Labels)
+	controllers, webhooks := component(t, objects, "weir-controller"), component(t, objects, "weir-webhook")
+	follower, replica := labels.Set(controllers.Labels), labels.Set(webhooks.Labels)
 	leader := labels.Merge(follower, labels.Set{"weir.dev/leader": "true"})
 
 	service := func(name string) *corev1.Service { return as[corev1.Service](t, objects, "Service/"+name) }
 	webhook, fleet, hub := service("weir-webhook"), service("weir-fleet"), service("weir-hub")
-	if !labels.SelectorFromSet(webhook.Spec.Selector).Matches(follower) {
-		t.Error("the webhooks' Service does not select every replica")
+	if s := labels.SelectorFromSet(webhook.Spec.Selector); !s.Matches(replica) || s.Matches(leader) {
+		t.Error("the webhooks' Service does not select every replica of them alone")
 	}
 	for _, of := range []*corev1.Service{fleet, hub} {
 		if s := labels.SelectorFromSet(of.Spec.Selector); s.Matches(follower) || !s.Matches(leader) {
 			t.Errorf("Service %s does not select exactly the leader", of.Name)
 		}
 	}
-	budget := as[policyv1.PodDisruptionBudget](t, objects, "PodDisruptionBudget/weir-controller")
-	if s, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector); err != nil || !s.Matches(follower) {
-		t.Errorf("the disruption budget does not select the controller (%v)", err)
+	for name, pods := range map[string]labels.Set{"weir-controller": follower, "weir-webhook": replica} {
+		budget := as[policyv1.PodDisruptionBudget](t, objects, "PodDisruptionBudget/"+name)
+		if s, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector); err != nil || !s.Matches(pods) {
+			t.Errorf("the disruption budget %s does not select its pods (%v)", name, err)
+		}
 	}
-
-	ports := map[string]bool{}
-	for _, port := range template.Spec.Containers[0].Ports {
-		ports[port.Name] = true
-	}
-	for _, service := range []*corev1.Service{webhook, fleet, hub} {
-		for _, port := range service.Spec.Ports {
-			if !ports[port.TargetPort.StrVal] {
-				t.Errorf("Service %s targets port %q; which the controller does not have", service.Name, port.TargetPort.String())
+	for of, services := range map[*corev1.PodTemplateSpec][]*corev1.Service{controllers: {fleet, hub}, webhooks: {webhook}} {
+		ports := map[string]bool{}
+		for _, port := range of.Spec.Containers[0].Ports {
+			ports[port.Name] = true
+		}
+		for _, service := range services {
+			for _, port := range service.Spec.Ports {
+				if !ports[port.TargetPort.StrVal] {
+					t.Errorf("Service %s targets port %q, which its pods do not have", service.Name, port.TargetPort.String())
+				}
 			}
 		}
 	}
