@@ -24,6 +24,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/inject"
 	sidecar "github.com/weir-dev/weir/internal/sidecar/metrics"
+	"github.com/weir-dev/weir/internal/sidecar/room"
 )
 
 var descPattern = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
@@ -56,7 +57,9 @@ func ofPrograms(t *testing.T) (ofController, ofSidecars map[string][]string) {
 		name, labels, _ := strings.Cut(strings.TrimSpace(line), " ")
 		ofController[name] = strings.Split(labels, ",")
 	}
-	return ofController, described(sidecar.New(nil).Registry)
+	registry := sidecar.New(nil).Registry
+	registry.MustRegister(sidecar.OfRoom(room.New(1))) // as the sidecar does, which its own tests scrape
+	return ofController, described(registry)
 }
 
 func described(registry prometheus.Collector) map[string][]string {
