@@ -19,7 +19,7 @@ type JWTProvider struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Issuer string `json:"issuer"`
 
-	// audiences of which tokens name one in their claim aud. Absent: any token of the
+	// audiences; a token names at least one in its claim aud. Absent: any token of the
 	// issuer is accepted, also those that it issued for other services. At most 16.
 	// +optional
 	// +listType=set

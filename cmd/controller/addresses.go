@@ -131,7 +131,7 @@ func (a *addresses) control(ctx context.Context, network, address string, _ sysc
 	return nil
 }
 
-// plain is control for what is read without encryption. Whoever is between could replace it,
+// plain is control for what is read without encryption. Anyone in between could replace it,
 // so an administrator has to have allowed the very address.
 func (a *addresses) plain(ctx context.Context, network, address string, c syscall.RawConn) error {
 	if err := a.control(ctx, network, address, c); err != nil {

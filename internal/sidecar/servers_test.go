@@ -339,7 +339,7 @@ func TestARequestWithoutRoomIsAnswered(t *testing.T) {
 			size += room.HTTP2Bytes
 		}
 		for name, header := range map[string][]string{"plain": nil, "gRPC": {"Content-Type", "application/grpc"}} {
-			memory := room.New(size + size/4) // of which an address may have four fifths
+			memory := room.New(size + size/4) // an address may have four fifths of it
 			_, address := inFrontOfIn(t, "127.0.0.1:1", unlimited{}, metrics.New(new(process)), memory)
 			res := ask(t, c, http.MethodPost, "http://"+address+"/", strings.NewReader(strings.Repeat("x", 1<<20)), header...)
 			body, err := io.ReadAll(res.Body)

@@ -77,7 +77,7 @@ func jwtDoubts(path *field.Path, p *policy.Policy) []string {
 			warnings = append(warnings, warn(at.Child("name"), "no claim names it, so it verifies nothing: set verification to Verified and provider to %s where a limit reads a claim, or remove it", provider.Name))
 		}
 		if strings.HasPrefix(provider.URL, "http:") {
-			warnings = append(warnings, warn(at.Child("jwks", "url"), "whoever is between can replace keys that are read without encryption, and the controller connects only where an administrator has allowed that: write https"))
+			warnings = append(warnings, warn(at.Child("jwks", "url"), "anyone in between can replace keys that are read without encryption, and the controller connects only where an administrator has allowed that: write https"))
 		}
 	}
 	return warnings

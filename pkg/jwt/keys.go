@@ -29,7 +29,7 @@ var privateMembers = []string{"k", "d", "p", "q", "dp", "dq", "qi", "oth", "priv
 // PublicKeys returns the keys of a JSON Web Key Set (RFC 7517) that verify signatures, as a
 // set in canonical form, which is all that has to be sent to verify tokens. Keys for
 // encryption, and keys that are not understood, are left out. A set with a symmetric or
-// private key is refused, because whoever reads such a set can make tokens. The error says
+// private key is refused, because readers of such a set can make tokens. The error says
 // what is wrong and repeats nothing of the set.
 func PublicKeys(set []byte) (string, error) {
 	if len(set) > MaxSet {

@@ -33,7 +33,7 @@ var algorithms = []jose.SignatureAlgorithm{
 // A Provider says which tokens are accepted.
 type Provider struct {
 	Issuer     string   // that tokens name, not empty
-	Audiences  []string // of which tokens name one; none: any token of the issuer
+	Audiences  []string // a token names at least one; none: any token of the issuer
 	Algorithms []string // that tokens may be signed with, at least one: RS256 to RS512, PS256 to PS512, ES256 to ES512, EdDSA
 	// ClockSkew is how far the issuer's clock may be off.
 	ClockSkew time.Duration

@@ -83,7 +83,7 @@ func http1Rows() (rows []row) {
 	refused("a host with a path", "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n"+smuggled, "400")
 	refused("a target that is not a path", "GET smuggled HTTP/1.1\r\nHost: a\r\n\r\n"+smuggled, "400")
 	refused("a target with a space", "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n"+smuggled, "400")
-	refused("a version that is none", "GET / HTTP/1.10\r\nHost: a\r\n\r\n"+smuggled, "400")
+	refused("a version that does not exist", "GET / HTTP/1.10\r\nHost: a\r\n\r\n"+smuggled, "400")
 	refused("a tunnel by CONNECT", "CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n"+smuggled, "501")
 	refused("a Connection that takes off X-User", get("Connection: X-User", "X-User: eve")+smuggled, "400")
 	refused("a head of 60 KB", get("X: "+strings.Repeat("y", 60_000))+smuggled, "431")

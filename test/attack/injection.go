@@ -135,7 +135,7 @@ func injectionRows() []row {
 		},
 		row{
 			name: "the victim's policy by the check API", as: container, do: checkAPI(`{"namespace":"shop","policy":"checkout","limit":"all","cost":1}`),
-			must: be("400: there is no such field", "400"),
+			must: be("400: the field does not exist", "400"),
 		},
 		row{
 			name: "a cost of 10^18 by the check API", as: container, do: checkAPI(`{"policy":"checkout","limit":"all","cost":1000000000000000000}`),

@@ -73,7 +73,7 @@ func TestWhatIsHandedOverOfReturnsIsNeverEarlier(t *testing.T) {
 	}
 	known[0].Until = 5
 	if got := handedOn(known, limiter.Instant(limiter.Day), limiter.Second); len(got) != 0 {
-		t.Errorf("an absence of which no window is open is handed on: %v", got)
+		t.Errorf("an absence without an open window is handed on: %v", got)
 	}
 	for _, damaged := range []string{"{", `{"others":[{"back":[{"of":0}]}]}`, `{"others":[{"back":[{"of":1,"at":[2,1],"count":[1,1]}]}]}`, `{"others":[{"back":[{"of":1,"at":[2],"count":[]}]}]}`} {
 		if _, err := Decode([]byte(damaged)); err == nil {

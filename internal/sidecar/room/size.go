@@ -24,7 +24,7 @@ func SizeIn(heap int64) int64 {
 	return max(least, heap/usedIn*usedOf-own)
 }
 
-// What is taken for each, in bytes of memory that is in use. docs/proxy.md has the table.
+// These are the bytes of memory that each of them takes. docs/proxy.md has the table.
 const (
 	ConnectionBytes = 24 << 10  // of HTTP/1.1, with 4 KiB of the kernel's
 	HTTP2Bytes      = 24 << 10  // more, for a connection of HTTP/2
