@@ -205,6 +205,8 @@ func TestRun(t *testing.T) {
 		"--health-probe-bind-address=127.0.0.1:" + strconv.Itoa(healthPort),
 		"--log-format=text",
 	}
+	// Before run replaces the logger of the whole process, which clients read.
+	stopWebhooks := c.startWebhooks(t, webhookPort, webhookHealth)
 	ctx, stop := context.WithCancel(t.Context())
 	var logs bytes.Buffer
 	var result error
@@ -220,7 +222,6 @@ func TestRun(t *testing.T) {
 			t.Logf("the controller's log:\n%s", logs.String())
 		}
 	})
-	stopWebhooks := c.startWebhooks(t, webhookPort, webhookHealth)
 	expectReady(t, healthPort)
 	expectReady(t, webhookHealth)
 
