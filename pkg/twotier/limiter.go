@@ -96,6 +96,10 @@ type Stats struct {
 	Errors     int64 // store calls that failed
 	Promised   int64 // requests refused because of Gate.Promise that the local share had room for
 	ActiveKeys int   // pairs of value and tenant that have credits of their own
+	// Full is the bound because of which other pairs, asked for in the last minute, have none.
+	// There are SharedKeys counters for these.
+	Full       KeysBound
+	SharedKeys int
 	// Slow says that the store takes longer than Params.Lifetime, so that it is asked
 	// for each request that is admitted although the mode is Leased.
 	Slow bool
@@ -115,6 +119,7 @@ type Stats struct {
 func (l *Limiter) Stats() Stats {
 	s := Stats{RoundTrips: l.roundTrips.Load(), Errors: l.failures.Load(), Promised: l.promised.Load(), ActiveKeys: l.keys.size()}
 	cfg := l.settings.Load()
+	s.Full, s.SharedKeys = l.keys.fullBy(l.clock.now()), cfg.SharedKeys
 	s.Slow = l.slow.outlasts(cfg)
 	if s.CutOffSince, s.CutOff = cfg.gate.state(cfg.Scope); cfg.Pending {
 		s.CutOffSince, s.CutOff = cfg.since, cfg.closed()

@@ -22,6 +22,19 @@ const (
 // is room for, shall not become as many calls.
 const patience = int64(10 * time.Millisecond)
 
+// fullFor is how long a table counts as full after a value had to share a counter: reports and
+// scrapes are rarer than such values.
+const fullFor = int64(time.Minute)
+
+// A KeysBound is what bounds how many values have credits of their own.
+type KeysBound uint8
+
+// The bounds.
+const (
+	NoBound      KeysBound = iota
+	MaxKeysBound           // Config.MaxKeys
+)
+
 // A table holds the keys of one limiter: at most max of them, and while the store is
 // away as many more that keep the shares of values with tenants. Values beyond that share
 // others, so a client that makes up values gets little budget by it.
@@ -36,10 +49,13 @@ type table struct {
 	next   int64      // instant from which on a key that refuses may be evicted
 	ways   int        // of how many keys a value without one of its own shares one
 	shared []*Key     // these, nil where there is none yet; and those of more ways before
+	full   KeysBound  // by which a value had no key of its own last
+	fullAt int64      // when; past when each had one
 }
 
 func (t *table) init(l *Limiter, s *settings) {
 	t.index, t.limiter, t.max, t.ways, t.next = newIndex(), l, s.MaxKeys, s.SharedKeys, past
+	t.fullAt = past
 }
 
 // bound changes how many keys the table takes, and how many the others share.
@@ -57,10 +73,19 @@ func (t *table) insert(value, tenant string) *Key {
 		return e.key
 	}
 	t.sweep()
-	if t.live >= t.max || store.IsShared(value) {
+	switch {
+	case store.IsShared(value):
 		return t.share(value)
+	case t.live >= t.max:
+		return t.turnAway(value, MaxKeysBound)
 	}
 	return t.make(value, tenant)
+}
+
+// turnAway returns the key that the value shares because of the bound; mu is held.
+func (t *table) turnAway(value string, by KeysBound) *Key {
+	t.full, t.fullAt = by, t.limiter.clock.now()
+	return t.share(value)
 }
 
 // share returns the key that the value shares with others; mu is held.
@@ -156,6 +181,16 @@ func (t *table) size() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.live
+}
+
+// fullBy returns the bound by which a value had to share a counter of late.
+func (t *table) fullBy(now int64) KeysBound {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.fullAt == past || now-t.fullAt >= fullFor {
+		return NoBound
+	}
+	return t.full
 }
 
 // each calls f for every key of the table and for those that values share. Keys that

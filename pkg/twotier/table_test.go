@@ -100,6 +100,36 @@ func TestInventedValuesDoNotShutOutOthers(t *testing.T) {
 	})
 }
 
+// TestAFullTableIsShown while values share counters, and for a minute more.
+func TestAFullTableIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := hourly(10, 5)
+		cfg.MaxKeys, cfg.SharedKeys = 3, 2
+		l := open(t, cfg, newFakeStore())
+		shows := func(want KeysBound) {
+			t.Helper()
+			if got := l.Stats(); got.Full != want || got.SharedKeys != 2 {
+				t.Errorf("%d keys, bound %d, %d shared; want bound %d and 2", got.ActiveKeys, got.Full, got.SharedKeys, want)
+			}
+		}
+		for _, value := range []string{"", "a", "b", "c"} {
+			acquire(t, l, value, 1)
+		}
+		shows(NoBound)
+		acquire(t, l, "d", 1)
+		shows(MaxKeysBound)
+		time.Sleep(time.Minute - 1)
+		acquire(t, l, "a", 1)
+		shows(MaxKeysBound)
+		time.Sleep(1)
+		shows(NoBound)
+		for _, value := range []string{"e", "f", "g", "h"} { // idle keys made room
+			acquire(t, l, value, 1)
+		}
+		shows(MaxKeysBound)
+	})
+}
+
 // TestAValueSharesTheSameCounterEverywhere, so that all processes together admit it the
 // limit.
 func TestAValueSharesTheSameCounterEverywhere(t *testing.T) {
