@@ -14,6 +14,7 @@ import (
 	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier"
 )
 
 // fullPolicies is how many policies with as many limits as one may have a pod may be
@@ -46,7 +47,7 @@ func busiest() *sidecar.Metrics {
 	b.pool.Tallies = append(b.pool.Tallies, &pools.Tally{})
 	for i := range fullPolicies * policy.MaxLimits {
 		name := count.Name{Namespace: "shop", Policy: fmt.Sprintf("policy-%d", i/policy.MaxLimits), Limit: fmt.Sprintf("limit-%d", i)}
-		b.limits = append(b.limits, enforce.LimitState{Name: name, Counts: new(count.Limit)})
+		b.limits = append(b.limits, enforce.LimitState{Name: name, Counts: new(count.Limit), Stats: twotier.Stats{Full: twotier.MaxKeysBound}})
 	}
 	m := sidecar.New(b)
 	for _, l := range b.limits {

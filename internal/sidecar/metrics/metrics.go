@@ -9,6 +9,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/version"
+	"github.com/weir-dev/weir/pkg/twotier"
 )
 
 // A Source is what the metrics of limits, of the pool and of the connection are read
@@ -81,6 +82,8 @@ var (
 		"1 while the limit's store is thought reachable.", limitLabels, nil)
 	activeKeys = prometheus.NewDesc("weir_active_keys",
 		"Values of the key that have a counter of their own here.", limitLabels, nil)
+	keysFull = prometheus.NewDesc("weir_keys_full",
+		"1 while values of the key that are asked for have no counter of their own here, because of the bound; absent otherwise.", append(limitLabels[:3:3], "bound"), nil)
 	leaseCredits = prometheus.NewDesc("weir_lease_credits",
 		"Units in hand that requests are admitted from without a call to the store.", limitLabels, nil)
 	connected = prometheus.NewDesc("weir_fleet_connected",
@@ -91,7 +94,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (l *limits) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{info, requests, roundTrips, promised, storeUp, activeKeys, leaseCredits, connected, streams} {
+	for _, d := range []*prometheus.Desc{info, requests, roundTrips, promised, storeUp, activeKeys, keysFull, leaseCredits, connected, streams} {
 		out <- d
 	}
 }
@@ -119,9 +122,14 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 		counter(promised, float64(s.Stats.Promised), s.Namespace, s.Policy, s.Limit)
 		gauge(storeUp, one(s.Stats.CutOff == nil), s.Namespace, s.Policy, s.Limit)
 		gauge(activeKeys, float64(s.Stats.ActiveKeys), s.Namespace, s.Policy, s.Limit)
+		if s.Stats.Full != twotier.NoBound {
+			gauge(keysFull, 1, s.Namespace, s.Policy, s.Limit, keysBounds[s.Stats.Full])
+		}
 		gauge(leaseCredits, float64(s.Credits), s.Namespace, s.Policy, s.Limit)
 	}
 }
+
+var keysBounds = map[twotier.KeysBound]string{twotier.MaxKeysBound: "maxKeys"}
 
 func one(yes bool) float64 {
 	if yes {

@@ -42,7 +42,9 @@ func (open) Acquire(context.Context, twotier.Request) (twotier.Decision, error) 
 	return twotier.Decision{Allowed: true}, nil
 }
 
-func (open) Stats() twotier.Stats  { return twotier.Stats{RoundTrips: 3, ActiveKeys: 2, Promised: 5} }
+func (open) Stats() twotier.Stats {
+	return twotier.Stats{RoundTrips: 3, ActiveKeys: 2, Full: twotier.MaxKeysBound, Promised: 5}
+}
 func (open) Credits() int64        { return 7 }
 func (open) Close(context.Context) {}
 
@@ -89,7 +91,10 @@ func TestKeysAddNoSeries(t *testing.T) {
 	if err != nil || after != before {
 		t.Errorf("%d series became %d, %v", before, after, err)
 	}
-	const want = `# HELP weir_lease_credits Units in hand that requests are admitted from without a call to the store.
+	const want = `# HELP weir_keys_full 1 while values of the key that are asked for have no counter of their own here, because of the bound; absent otherwise.
+# TYPE weir_keys_full gauge
+weir_keys_full{bound="maxKeys",limit="all",namespace="shop",policy="checkout"} 1
+# HELP weir_lease_credits Units in hand that requests are admitted from without a call to the store.
 # TYPE weir_lease_credits gauge
 weir_lease_credits{limit="all",namespace="shop",policy="checkout"} 7
 # HELP weir_limit_info 1 for each limit in force, with how it works; budget names the FederatedBudget that it draws from.
@@ -105,7 +110,7 @@ weir_store_round_trips_total{limit="all",namespace="shop",policy="checkout"} 3
 # TYPE weir_store_up gauge
 weir_store_up{limit="all",namespace="shop",policy="checkout"} 1
 `
-	if err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), "weir_lease_credits", "weir_limit_info", "weir_promised_refusals_total", "weir_store_round_trips_total", "weir_store_up"); err != nil {
+	if err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), "weir_keys_full", "weir_lease_credits", "weir_limit_info", "weir_promised_refusals_total", "weir_store_round_trips_total", "weir_store_up"); err != nil {
 		t.Error(err)
 	}
 	if n, err := testutil.GatherAndCount(m.Registry, "weir_build_info"); err != nil || n != 1 {
