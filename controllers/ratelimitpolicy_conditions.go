@@ -38,17 +38,10 @@ func conditionsOf(s *scope) []metav1.Condition {
 	if len(s.verifications) > 0 {
 		all = append(all, keysCondition(s))
 	}
-	if crowded := s.observation.Crowded; len(crowded) > 0 {
-		all = append(all, keysFull(crowded))
+	if full, ok := keysFull(s.observation); ok {
+		all = append(all, full)
 	}
 	return all
-}
-
-// keysFull says that clients are refused with others.
-func keysFull(limits []string) metav1.Condition {
-	return condition.True(v1alpha1.KeysFullCondition, v1alpha1.NoRoomReason,
-		"there is no room for more values of the key of "+nameSome(limits)+", so new ones share counters until the longest window is over: "+
-			"where clients choose the values, put a limit by ClientIP before it; otherwise raise maxKeys or the controller's memory")
 }
 
 // withinBound reports the verdict that outweighs those of all limits.

@@ -324,11 +324,9 @@ func TestConditionsOf(t *testing.T) {
 		t.Errorf("condition types (-want +got):\n%s", diff)
 	}
 
-	crowded := conditionsOf(newScope(func(s *scope) { s.observe(coordinator.Observation{Crowded: []string{"a", "b"}}) }))
-	full := condition.True("KeysFull", "NoRoom", "there is no room for more values of the key of a, b, so new ones share counters until the longest window is over: "+
-		"where clients choose the values, put a limit by ClientIP before it; otherwise raise maxKeys or the controller's memory")
-	if diff := cmp.Diff(full, crowded[len(crowded)-1]); diff != "" {
-		t.Errorf("with values that share a counter (-want +got):\n%s", diff)
+	full := conditionsOf(newScope(func(s *scope) { s.observe(coordinator.Observation{Crowded: []string{"a"}}) }))
+	if last := full[len(full)-1]; last.Type != v1alpha1.KeysFullCondition {
+		t.Errorf("with values that share a counter the last condition is %s", last.Type)
 	}
 }
 

@@ -37,8 +37,8 @@ const (
 	// known.
 	JWTKeysCondition = "JWTKeysAvailable"
 
-	// KeysFullCondition, of a RateLimitPolicy that is served by the controller's own store:
-	// there is no room for more values of a limit's key. It is there while it is True.
+	// KeysFullCondition, of a RateLimitPolicy: the controller's own store, or a sidecar, has no
+	// room for more values of a limit's key. It is there while it is True.
 	KeysFullCondition = "KeysFull"
 )
 
@@ -130,5 +130,8 @@ const (
 	KeysUnavailableReason = "Unavailable" // False: a provider has none, so it verifies no token
 )
 
-// NoRoomReason is that of KeysFullCondition: True: values that are new share counters.
-const NoRoomReason = "NoRoom"
+// Reasons of KeysFullCondition. Where it is True for both, NoRoomReason is shown.
+const (
+	NoRoomReason       = "NoRoom"       // True: in the controller's store, values that are new share counters
+	NoRoomInPodsReason = "NoRoomInPods" // True: in sidecars, values that are new share counters
+)

@@ -30,7 +30,7 @@ func TestEveryFieldOfAReportIsRead(t *testing.T) {
 	placed := int64(9)
 	in := &fleetpb.LimitReport{
 		Generation: 1, AdmittedTotal: 2, RefusedTotal: 3, RoundTripsTotal: 4, UnplacedTotal: 5, ActiveKeys: 6, PlacedTotal: &placed, Waiting: true,
-		LearningReason: int32(limiter.Amnesia), LearningMicros: 7,
+		LearningReason: int32(limiter.Amnesia), LearningMicros: 7, KeysBound: fleetpb.KeysBound_KEYS_BOUND_MAX_KEYS, SharedKeys: 26,
 		Hottest: []*fleetpb.HotKey{{Hash: hash("a"), Admitted: 8, Refused: 9, Error: 1}},
 		Windows: []*fleetpb.WindowReport{{
 			Windows: []*fleetpb.Window{{Rate: rate(10, 0, false), Index: 11, Granted: 12}},
@@ -50,10 +50,12 @@ func TestEveryFieldOfAReportIsRead(t *testing.T) {
 	fieldtest.Matter(t, []*fleetpb.LimitReport{in, behind}, func(r *fleetpb.LimitReport) (any, error) {
 		report, _, wrong := reportFrom(r)
 		learned, err := learningFrom(r, time.Unix(0, 0))
-		return []any{report, learned}, errors.Join(append(wrong, err)...)
+		full, unread := keysFullFrom(r)
+		return []any{report, learned, full}, errors.Join(append(wrong, err, unread)...)
 	}, "LimitReport.Namespace", "LimitReport.Policy", "LimitReport.Limit", "LimitReport.StoreError", // which enterReport reads
-		"HotKey.Error",   // which only bounds the others
-		"Learning.Since") // which is now
+		"HotKey.Error",                  // which only bounds the others
+		"Learning.Since",                // which is now
+		"KeysFull.Pods", "KeysFull.Pod") // which the session knows
 }
 
 func TestEveryFieldOfAPoolReportIsRead(t *testing.T) {

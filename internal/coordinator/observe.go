@@ -26,8 +26,11 @@ type Observation struct {
 	// Learning are the limits that grant nothing now, by name.
 	Learning map[string]Learning
 	// Crowded are the limits whose new values share counters, because there is no room
-	// for more values; ordered by name.
+	// for more values in the controller's store; ordered by name.
 	Crowded []string
+	// KeysFull are the limits with values that share counters because sidecars have no room for
+	// more, by name.
+	KeysFull map[string]KeysFull
 }
 
 // A Session is one connected sidecar process that has to do with a policy or a pool.
@@ -66,6 +69,15 @@ type Learning struct {
 	Reason       limiter.Reason // Amnesia or ClockBehind
 }
 
+// A KeysFull says that values of a limit's key have no counters of their own in sidecars.
+type KeysFull struct {
+	Pods int    // whose sidecars say so
+	Pod  string // the first of them by name; Bound and Shared are as its sidecar says
+	// Bound is what holds there, and Shared how many counters the values share.
+	Bound  fleetpb.KeysBound
+	Shared int64
+}
+
 // Bury assumes that the sidecars of these pods of a policy have ended: the pods are gone.
 // Their admissions since they last accounted for everything stay unknown.
 func (c *Coordinator) Bury(namespace, name string, podUIDs []string) {
@@ -84,12 +96,13 @@ func (c *Coordinator) Observe(namespace, name string) Observation {
 }
 
 func (t *term) observe(name types.NamespacedName) Observation {
-	out := Observation{Term: t.number, Learning: map[string]Learning{}}
+	out := Observation{Term: t.number, Learning: map[string]Learning{}, KeysFull: map[string]KeysFull{}}
 	for _, s := range t.sessions.in(name.Namespace) {
 		if view, ok := s.observe(name); ok {
 			out.Sessions = append(out.Sessions, view)
 		}
 		s.observeLearning(name, out.Learning)
+		s.observeKeysFull(name, out.KeysFull)
 		if s.enforces(name) {
 			out.Holders++
 		}

@@ -79,6 +79,13 @@ func TestARowThatCannotBeReadCostsThatRow(t *testing.T) {
 			}, want: "learning_micros is",
 		},
 		"learning without a reason": {falsify: func(r *fleetpb.LimitReport) { r.LearningMicros = 1 }, want: "learning_reason is 0"},
+		"a bound of keys that is not one": {
+			falsify: func(r *fleetpb.LimitReport) { r.KeysBound, r.SharedKeys = 99, 1 }, want: "keys_bound is 99",
+		},
+		"keys that share nothing": {
+			falsify: func(r *fleetpb.LimitReport) { r.KeysBound = fleetpb.KeysBound_KEYS_BOUND_MAX_KEYS }, want: "shared_keys is 0",
+		},
+		"keys that are shared without a bound": {falsify: func(r *fleetpb.LimitReport) { r.SharedKeys = 1 }, want: "keys_bound is 0"},
 		"a hottest key that is not a hash": {
 			falsify: func(r *fleetpb.LimitReport) { r.Hottest = []*fleetpb.HotKey{{Hash: "x"}} }, want: `hottest[0].hash is "x"`,
 		},

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-dev/weir/internal/audit"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 const (
@@ -67,6 +68,7 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
 	reports := make(map[limitName]audit.Report, len(r.GetLimits()))
 	storeErrors := map[limitName]string{}
 	learning, now := map[limitName]Learning{}, time.Now()
+	full := map[limitName]KeysFull{}
 	var doubted []limitName
 	for _, l := range r.GetLimits() {
 		name := limitName{
@@ -78,7 +80,8 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
 		}
 		report, ok, errs := reportFrom(l)
 		learned, failed := learningFrom(l, now)
-		for _, err := range append(errs, failed) {
+		keys, unread := keysFullFrom(l)
+		for _, err := range append(errs, failed, unread) {
 			if err != nil {
 				wrong = append(wrong, rejection{kind: reportRow, of: name, err: shortened(err.Error(), maxErrorText) + cure})
 			}
@@ -96,6 +99,9 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
 		if failed == nil {
 			learning[name] = learned
 		}
+		if unread == nil {
+			full[name] = keys
+		}
 	}
 	t.accounting.report(s.holder(), s.policies(), reports, s.spoken, r.GetMore())
 	if !r.GetMore() {
@@ -104,6 +110,7 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
 	t.accounting.doubt(doubted)
 	t.notices.add(s.setStoreErrors(storeErrors)...)
 	t.notices.add(s.setLearning(learning)...)
+	t.notices.add(s.setKeysFull(full)...)
 	return append(wrong, t.enterPools(s, r.GetPools())...)
 }
 
@@ -214,5 +221,63 @@ func (s *session) observeLearning(policy types.NamespacedName, into map[string]L
 			said.Until, said.Reason = known.Until, known.Reason
 		}
 		into[name.limit] = said
+	}
+}
+
+// keysFullFrom reads what a holder says of values that have no counters of their own there. It
+// is zero when each has one.
+func keysFullFrom(in *fleetpb.LimitReport) (KeysFull, error) {
+	said := KeysFull{Bound: in.GetKeysBound(), Shared: in.GetSharedKeys()}
+	switch _, known := fleetpb.KeysBound_name[int32(said.Bound)]; {
+	case said == KeysFull{}:
+		return said, nil
+	case !known || said.Bound == fleetpb.KeysBound_KEYS_BOUND_UNSPECIFIED:
+		return KeysFull{}, fmt.Errorf("keys_bound is %d, which names no bound", said.Bound)
+	case said.Shared < 1 || said.Shared > policy.MaxTrackedKeys:
+		return KeysFull{}, fmt.Errorf("shared_keys is %d, outside 1 to %d", said.Shared, policy.MaxTrackedKeys)
+	}
+	return said, nil
+}
+
+// setKeysFull keeps of which limits the holder says that values have no counters of their own.
+// It returns the policies for which that begins, ends, or has another bound.
+func (s *session) setKeysFull(said map[limitName]KeysFull) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var changed []types.NamespacedName
+	for name := range s.keysFull {
+		if s.serves.limits[name] == nil {
+			delete(s.keysFull, name)
+		}
+	}
+	for name, now := range said {
+		if s.keysFull[name] != now {
+			changed = append(changed, name.policy)
+		}
+		if now == (KeysFull{}) {
+			delete(s.keysFull, name)
+		} else {
+			s.keysFull[name] = now
+		}
+	}
+	return changed
+}
+
+// observeKeysFull adds what the holder says of the policy's limits. Holders come by the names of
+// their pods.
+func (s *session) observeKeysFull(of types.NamespacedName, into map[string]KeysFull) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, said := range s.keysFull {
+		if name.policy != of {
+			continue
+		}
+		known, ok := into[name.limit]
+		if !ok {
+			known = said
+			known.Pod = s.Pod
+		}
+		known.Pods++
+		into[name.limit] = known
 	}
 }

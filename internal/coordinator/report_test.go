@@ -263,6 +263,54 @@ func TestALimitThatGrantsNothingIsObserved(t *testing.T) {
 	})
 }
 
+func TestSidecarsWithoutRoomForKeysAreObserved(t *testing.T) {
+	withPair(t, keyed(limited("shop", 1, 10, limiter.Second), 100), func(t *testing.T, l *leader, a, b *sidecar) {
+		notified := func() (any bool) {
+			for synctest.Wait(); ; synctest.Wait() {
+				select {
+				case <-l.Changed():
+					any = true
+				default:
+					return any
+				}
+			}
+		}
+		says := func(s *sidecar, bound fleetpb.KeysBound, shared int64) (isNew bool) {
+			notified()
+			r := counted(1, 0)
+			r.KeysBound, r.SharedKeys = bound, shared
+			s.report(r)
+			return notified()
+		}
+		wants := func(want KeysFull) {
+			t.Helper()
+			if got := l.Observe("shop", "checkout").KeysFull["all"]; got != want {
+				t.Errorf("observed %+v, want %+v", got, want)
+			}
+		}
+		const full = fleetpb.KeysBound_KEYS_BOUND_MAX_KEYS
+		wants(KeysFull{})
+		if !says(b, full, 12) {
+			t.Error("nobody is notified of the first")
+		}
+		wants(KeysFull{Pods: 1, Pod: "web-1", Bound: full, Shared: 12})
+		if says(b, full, 12) {
+			t.Error("what is known already is notified of again")
+		}
+		says(a, full, 13)
+		wants(KeysFull{Pods: 2, Pod: "web-0", Bound: full, Shared: 13})
+		a.report() // a part of a long report that says nothing of the limit
+		wants(KeysFull{Pods: 2, Pod: "web-0", Bound: full, Shared: 13})
+		if !says(a, 0, 0) {
+			t.Error("nobody is notified of the end")
+		}
+		wants(KeysFull{Pods: 1, Pod: "web-1", Bound: full, Shared: 12})
+		b.close()
+		synctest.Wait()
+		wants(KeysFull{})
+	})
+}
+
 // TestAPodThatIsGoneIsNotWaitedFor, once somebody says that it is.
 func TestAPodThatIsGoneIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

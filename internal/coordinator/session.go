@@ -71,6 +71,7 @@ type session struct {
 	refusal     string  // why it does not enforce what it was sent
 	storeErrors map[limitName]string
 	learning    map[limitName]Learning
+	keysFull    map[limitName]KeysFull
 	// Rows that could not be read, of limits and of pools. The limits and pools that there
 	// are bound their number.
 	rejected, rejectedPools map[limitName]rejected
@@ -96,6 +97,7 @@ func newSession(id podauth.Identity, hello *fleetpb.Hello, stop context.CancelCa
 		storeErrors: map[limitName]string{},
 		spoken:      map[limitName]struct{}{},
 		learning:    map[limitName]Learning{},
+		keysFull:    map[limitName]KeysFull{},
 		rejected:    map[limitName]rejected{}, rejectedPools: map[limitName]rejected{},
 		questions: map[uint64]question{},
 		clocks:    map[string]struct{}{},

@@ -135,6 +135,53 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{1}
 }
 
+// KeysBound is what bounds how many values of a key have counters of their own in a holder.
+type KeysBound int32
+
+const (
+	KeysBound_KEYS_BOUND_UNSPECIFIED KeysBound = 0
+	KeysBound_KEYS_BOUND_MAX_KEYS    KeysBound = 1 // maxKeys of the policy
+)
+
+// Enum value maps for KeysBound.
+var (
+	KeysBound_name = map[int32]string{
+		0: "KEYS_BOUND_UNSPECIFIED",
+		1: "KEYS_BOUND_MAX_KEYS",
+	}
+	KeysBound_value = map[string]int32{
+		"KEYS_BOUND_UNSPECIFIED": 0,
+		"KEYS_BOUND_MAX_KEYS":    1,
+	}
+)
+
+func (x KeysBound) Enum() *KeysBound {
+	p := new(KeysBound)
+	*p = x
+	return p
+}
+
+func (x KeysBound) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (KeysBound) Descriptor() protoreflect.EnumDescriptor {
+	return file_internal_fleetpb_fleet_proto_enumTypes[2].Descriptor()
+}
+
+func (KeysBound) Type() protoreflect.EnumType {
+	return &file_internal_fleetpb_fleet_proto_enumTypes[2]
+}
+
+func (x KeysBound) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use KeysBound.Descriptor instead.
+func (KeysBound) EnumDescriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{2}
+}
+
 type FromHolder struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -1863,8 +1910,12 @@ type LimitReport struct {
 	// what it granted before, for so long from now; 0 when it does not.
 	LearningReason int32 `protobuf:"varint,20,opt,name=learning_reason,json=learningReason,proto3" json:"learning_reason,omitempty"`
 	LearningMicros int64 `protobuf:"varint,21,opt,name=learning_micros,json=learningMicros,proto3" json:"learning_micros,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The bound that left values of the key, or tenants, without counters of their own in the
+	// last minute; unspecified when each had one. They share as many counters as shared_keys says.
+	KeysBound     KeysBound `protobuf:"varint,22,opt,name=keys_bound,json=keysBound,proto3,enum=weir.fleet.v1.KeysBound" json:"keys_bound,omitempty"`
+	SharedKeys    int64     `protobuf:"varint,23,opt,name=shared_keys,json=sharedKeys,proto3" json:"shared_keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LimitReport) Reset() {
@@ -2005,6 +2056,20 @@ func (x *LimitReport) GetLearningReason() int32 {
 func (x *LimitReport) GetLearningMicros() int64 {
 	if x != nil {
 		return x.LearningMicros
+	}
+	return 0
+}
+
+func (x *LimitReport) GetKeysBound() KeysBound {
+	if x != nil {
+		return x.KeysBound
+	}
+	return KeysBound_KEYS_BOUND_UNSPECIFIED
+}
+
+func (x *LimitReport) GetSharedKeys() int64 {
+	if x != nil {
+		return x.SharedKeys
 	}
 	return 0
 }
@@ -3499,7 +3564,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x06Report\x122\n" +
 	"\x06limits\x18\x01 \x03(\v2\x1a.weir.fleet.v1.LimitReportR\x06limits\x12/\n" +
 	"\x05pools\x18\x02 \x03(\v2\x19.weir.fleet.v1.PoolReportR\x05pools\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\xe7\x04\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\xc1\x05\n" +
 	"\vLimitReport\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12\x14\n" +
@@ -3521,7 +3586,11 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\fplaced_total\x18\r \x01(\x03H\x00R\vplacedTotal\x88\x01\x01\x12\x18\n" +
 	"\awaiting\x18\x0e \x01(\bR\awaiting\x12'\n" +
 	"\x0flearning_reason\x18\x14 \x01(\x05R\x0elearningReason\x12'\n" +
-	"\x0flearning_micros\x18\x15 \x01(\x03R\x0elearningMicrosB\x0f\n" +
+	"\x0flearning_micros\x18\x15 \x01(\x03R\x0elearningMicros\x127\n" +
+	"\n" +
+	"keys_bound\x18\x16 \x01(\x0e2\x18.weir.fleet.v1.KeysBoundR\tkeysBound\x12\x1f\n" +
+	"\vshared_keys\x18\x17 \x01(\x03R\n" +
+	"sharedKeysB\x0f\n" +
 	"\r_placed_total\"h\n" +
 	"\x06HotKey\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x1a\n" +
@@ -3658,7 +3727,10 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMODE_ENFORCE\x10\x01\x12\x0f\n" +
 	"\vMODE_SHADOW\x10\x02\x12\x0f\n" +
-	"\vMODE_BYPASS\x10\x032J\n" +
+	"\vMODE_BYPASS\x10\x03*@\n" +
+	"\tKeysBound\x12\x1a\n" +
+	"\x16KEYS_BOUND_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13KEYS_BOUND_MAX_KEYS\x10\x012J\n" +
 	"\x05Fleet\x12A\n" +
 	"\aConnect\x12\x19.weir.fleet.v1.FromHolder\x1a\x17.weir.fleet.v1.ToHolder(\x010\x01B+Z)github.com/weir-dev/weir/internal/fleetpbb\x06proto3"
 
@@ -3674,100 +3746,102 @@ func file_internal_fleetpb_fleet_proto_rawDescGZIP() []byte {
 	return file_internal_fleetpb_fleet_proto_rawDescData
 }
 
-var file_internal_fleetpb_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_internal_fleetpb_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_internal_fleetpb_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_internal_fleetpb_fleet_proto_goTypes = []any{
 	(Capture)(0),                 // 0: weir.fleet.v1.Capture
 	(Mode)(0),                    // 1: weir.fleet.v1.Mode
-	(*FromHolder)(nil),           // 2: weir.fleet.v1.FromHolder
-	(*ToHolder)(nil),             // 3: weir.fleet.v1.ToHolder
-	(*Hello)(nil),                // 4: weir.fleet.v1.Hello
-	(*Await)(nil),                // 5: weir.fleet.v1.Await
-	(*Lead)(nil),                 // 6: weir.fleet.v1.Lead
-	(*Replicas)(nil),             // 7: weir.fleet.v1.Replicas
-	(*Welcome)(nil),              // 8: weir.fleet.v1.Welcome
-	(*Config)(nil),               // 9: weir.fleet.v1.Config
-	(*Secret)(nil),               // 10: weir.fleet.v1.Secret
-	(*Clocks)(nil),               // 11: weir.fleet.v1.Clocks
-	(*Acknowledge)(nil),          // 12: weir.fleet.v1.Acknowledge
-	(*Holders)(nil),              // 13: weir.fleet.v1.Holders
-	(*PromiseRequest)(nil),       // 14: weir.fleet.v1.PromiseRequest
-	(*Promise)(nil),              // 15: weir.fleet.v1.Promise
-	(*Key)(nil),                  // 16: weir.fleet.v1.Key
-	(*Rate)(nil),                 // 17: weir.fleet.v1.Rate
-	(*Window)(nil),               // 18: weir.fleet.v1.Window
-	(*LeaseRequest)(nil),         // 19: weir.fleet.v1.LeaseRequest
-	(*LeaseReply)(nil),           // 20: weir.fleet.v1.LeaseReply
-	(*Report)(nil),               // 21: weir.fleet.v1.Report
-	(*LimitReport)(nil),          // 22: weir.fleet.v1.LimitReport
-	(*HotKey)(nil),               // 23: weir.fleet.v1.HotKey
-	(*WindowReport)(nil),         // 24: weir.fleet.v1.WindowReport
-	(*KeyCount)(nil),             // 25: weir.fleet.v1.KeyCount
-	(*AuditQuery)(nil),           // 26: weir.fleet.v1.AuditQuery
-	(*AuditReply)(nil),           // 27: weir.fleet.v1.AuditReply
-	(*Heartbeat)(nil),            // 28: weir.fleet.v1.Heartbeat
-	(*Share)(nil),                // 29: weir.fleet.v1.Share
-	(*PoolReport)(nil),           // 30: weir.fleet.v1.PoolReport
-	(*Rejected)(nil),             // 31: weir.fleet.v1.Rejected
-	(*Leave)(nil),                // 32: weir.fleet.v1.Leave
-	(*Goodbye)(nil),              // 33: weir.fleet.v1.Goodbye
-	nil,                          // 34: weir.fleet.v1.Secret.DataEntry
-	(*Clocks_Clock)(nil),         // 35: weir.fleet.v1.Clocks.Clock
-	(*Holders_Count)(nil),        // 36: weir.fleet.v1.Holders.Count
-	(*PoolReport_Partition)(nil), // 37: weir.fleet.v1.PoolReport.Partition
-	(*Rejected_Row)(nil),         // 38: weir.fleet.v1.Rejected.Row
+	(KeysBound)(0),               // 2: weir.fleet.v1.KeysBound
+	(*FromHolder)(nil),           // 3: weir.fleet.v1.FromHolder
+	(*ToHolder)(nil),             // 4: weir.fleet.v1.ToHolder
+	(*Hello)(nil),                // 5: weir.fleet.v1.Hello
+	(*Await)(nil),                // 6: weir.fleet.v1.Await
+	(*Lead)(nil),                 // 7: weir.fleet.v1.Lead
+	(*Replicas)(nil),             // 8: weir.fleet.v1.Replicas
+	(*Welcome)(nil),              // 9: weir.fleet.v1.Welcome
+	(*Config)(nil),               // 10: weir.fleet.v1.Config
+	(*Secret)(nil),               // 11: weir.fleet.v1.Secret
+	(*Clocks)(nil),               // 12: weir.fleet.v1.Clocks
+	(*Acknowledge)(nil),          // 13: weir.fleet.v1.Acknowledge
+	(*Holders)(nil),              // 14: weir.fleet.v1.Holders
+	(*PromiseRequest)(nil),       // 15: weir.fleet.v1.PromiseRequest
+	(*Promise)(nil),              // 16: weir.fleet.v1.Promise
+	(*Key)(nil),                  // 17: weir.fleet.v1.Key
+	(*Rate)(nil),                 // 18: weir.fleet.v1.Rate
+	(*Window)(nil),               // 19: weir.fleet.v1.Window
+	(*LeaseRequest)(nil),         // 20: weir.fleet.v1.LeaseRequest
+	(*LeaseReply)(nil),           // 21: weir.fleet.v1.LeaseReply
+	(*Report)(nil),               // 22: weir.fleet.v1.Report
+	(*LimitReport)(nil),          // 23: weir.fleet.v1.LimitReport
+	(*HotKey)(nil),               // 24: weir.fleet.v1.HotKey
+	(*WindowReport)(nil),         // 25: weir.fleet.v1.WindowReport
+	(*KeyCount)(nil),             // 26: weir.fleet.v1.KeyCount
+	(*AuditQuery)(nil),           // 27: weir.fleet.v1.AuditQuery
+	(*AuditReply)(nil),           // 28: weir.fleet.v1.AuditReply
+	(*Heartbeat)(nil),            // 29: weir.fleet.v1.Heartbeat
+	(*Share)(nil),                // 30: weir.fleet.v1.Share
+	(*PoolReport)(nil),           // 31: weir.fleet.v1.PoolReport
+	(*Rejected)(nil),             // 32: weir.fleet.v1.Rejected
+	(*Leave)(nil),                // 33: weir.fleet.v1.Leave
+	(*Goodbye)(nil),              // 34: weir.fleet.v1.Goodbye
+	nil,                          // 35: weir.fleet.v1.Secret.DataEntry
+	(*Clocks_Clock)(nil),         // 36: weir.fleet.v1.Clocks.Clock
+	(*Holders_Count)(nil),        // 37: weir.fleet.v1.Holders.Count
+	(*PoolReport_Partition)(nil), // 38: weir.fleet.v1.PoolReport.Partition
+	(*Rejected_Row)(nil),         // 39: weir.fleet.v1.Rejected.Row
 }
 var file_internal_fleetpb_fleet_proto_depIdxs = []int32{
-	4,  // 0: weir.fleet.v1.FromHolder.hello:type_name -> weir.fleet.v1.Hello
-	12, // 1: weir.fleet.v1.FromHolder.acknowledge:type_name -> weir.fleet.v1.Acknowledge
-	19, // 2: weir.fleet.v1.FromHolder.lease:type_name -> weir.fleet.v1.LeaseRequest
-	21, // 3: weir.fleet.v1.FromHolder.report:type_name -> weir.fleet.v1.Report
-	27, // 4: weir.fleet.v1.FromHolder.audit:type_name -> weir.fleet.v1.AuditReply
-	32, // 5: weir.fleet.v1.FromHolder.leave:type_name -> weir.fleet.v1.Leave
-	28, // 6: weir.fleet.v1.FromHolder.heartbeat:type_name -> weir.fleet.v1.Heartbeat
-	5,  // 7: weir.fleet.v1.FromHolder.await:type_name -> weir.fleet.v1.Await
-	15, // 8: weir.fleet.v1.FromHolder.promise:type_name -> weir.fleet.v1.Promise
-	8,  // 9: weir.fleet.v1.ToHolder.welcome:type_name -> weir.fleet.v1.Welcome
-	9,  // 10: weir.fleet.v1.ToHolder.config:type_name -> weir.fleet.v1.Config
-	13, // 11: weir.fleet.v1.ToHolder.holders:type_name -> weir.fleet.v1.Holders
-	20, // 12: weir.fleet.v1.ToHolder.lease:type_name -> weir.fleet.v1.LeaseReply
-	26, // 13: weir.fleet.v1.ToHolder.audit:type_name -> weir.fleet.v1.AuditQuery
-	33, // 14: weir.fleet.v1.ToHolder.goodbye:type_name -> weir.fleet.v1.Goodbye
-	29, // 15: weir.fleet.v1.ToHolder.share:type_name -> weir.fleet.v1.Share
-	31, // 16: weir.fleet.v1.ToHolder.rejected:type_name -> weir.fleet.v1.Rejected
-	11, // 17: weir.fleet.v1.ToHolder.clocks:type_name -> weir.fleet.v1.Clocks
-	6,  // 18: weir.fleet.v1.ToHolder.lead:type_name -> weir.fleet.v1.Lead
-	7,  // 19: weir.fleet.v1.ToHolder.replicas:type_name -> weir.fleet.v1.Replicas
-	14, // 20: weir.fleet.v1.ToHolder.promise:type_name -> weir.fleet.v1.PromiseRequest
+	5,  // 0: weir.fleet.v1.FromHolder.hello:type_name -> weir.fleet.v1.Hello
+	13, // 1: weir.fleet.v1.FromHolder.acknowledge:type_name -> weir.fleet.v1.Acknowledge
+	20, // 2: weir.fleet.v1.FromHolder.lease:type_name -> weir.fleet.v1.LeaseRequest
+	22, // 3: weir.fleet.v1.FromHolder.report:type_name -> weir.fleet.v1.Report
+	28, // 4: weir.fleet.v1.FromHolder.audit:type_name -> weir.fleet.v1.AuditReply
+	33, // 5: weir.fleet.v1.FromHolder.leave:type_name -> weir.fleet.v1.Leave
+	29, // 6: weir.fleet.v1.FromHolder.heartbeat:type_name -> weir.fleet.v1.Heartbeat
+	6,  // 7: weir.fleet.v1.FromHolder.await:type_name -> weir.fleet.v1.Await
+	16, // 8: weir.fleet.v1.FromHolder.promise:type_name -> weir.fleet.v1.Promise
+	9,  // 9: weir.fleet.v1.ToHolder.welcome:type_name -> weir.fleet.v1.Welcome
+	10, // 10: weir.fleet.v1.ToHolder.config:type_name -> weir.fleet.v1.Config
+	14, // 11: weir.fleet.v1.ToHolder.holders:type_name -> weir.fleet.v1.Holders
+	21, // 12: weir.fleet.v1.ToHolder.lease:type_name -> weir.fleet.v1.LeaseReply
+	27, // 13: weir.fleet.v1.ToHolder.audit:type_name -> weir.fleet.v1.AuditQuery
+	34, // 14: weir.fleet.v1.ToHolder.goodbye:type_name -> weir.fleet.v1.Goodbye
+	30, // 15: weir.fleet.v1.ToHolder.share:type_name -> weir.fleet.v1.Share
+	32, // 16: weir.fleet.v1.ToHolder.rejected:type_name -> weir.fleet.v1.Rejected
+	12, // 17: weir.fleet.v1.ToHolder.clocks:type_name -> weir.fleet.v1.Clocks
+	7,  // 18: weir.fleet.v1.ToHolder.lead:type_name -> weir.fleet.v1.Lead
+	8,  // 19: weir.fleet.v1.ToHolder.replicas:type_name -> weir.fleet.v1.Replicas
+	15, // 20: weir.fleet.v1.ToHolder.promise:type_name -> weir.fleet.v1.PromiseRequest
 	0,  // 21: weir.fleet.v1.Hello.capture:type_name -> weir.fleet.v1.Capture
 	1,  // 22: weir.fleet.v1.Hello.mode:type_name -> weir.fleet.v1.Mode
-	36, // 23: weir.fleet.v1.Hello.holders:type_name -> weir.fleet.v1.Holders.Count
-	10, // 24: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
-	34, // 25: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
-	35, // 26: weir.fleet.v1.Clocks.clocks:type_name -> weir.fleet.v1.Clocks.Clock
-	36, // 27: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
-	17, // 28: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
-	16, // 29: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
-	17, // 30: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
-	18, // 31: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
-	18, // 32: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
-	22, // 33: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
-	30, // 34: weir.fleet.v1.Report.pools:type_name -> weir.fleet.v1.PoolReport
-	24, // 35: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
-	23, // 36: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
-	18, // 37: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
-	25, // 38: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
-	18, // 39: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
-	25, // 40: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
-	37, // 41: weir.fleet.v1.PoolReport.partitions:type_name -> weir.fleet.v1.PoolReport.Partition
-	38, // 42: weir.fleet.v1.Rejected.rows:type_name -> weir.fleet.v1.Rejected.Row
-	2,  // 43: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
-	3,  // 44: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
-	44, // [44:45] is the sub-list for method output_type
-	43, // [43:44] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	37, // 23: weir.fleet.v1.Hello.holders:type_name -> weir.fleet.v1.Holders.Count
+	11, // 24: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
+	35, // 25: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
+	36, // 26: weir.fleet.v1.Clocks.clocks:type_name -> weir.fleet.v1.Clocks.Clock
+	37, // 27: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
+	18, // 28: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
+	17, // 29: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
+	18, // 30: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
+	19, // 31: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
+	19, // 32: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
+	23, // 33: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
+	31, // 34: weir.fleet.v1.Report.pools:type_name -> weir.fleet.v1.PoolReport
+	25, // 35: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
+	24, // 36: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
+	2,  // 37: weir.fleet.v1.LimitReport.keys_bound:type_name -> weir.fleet.v1.KeysBound
+	19, // 38: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
+	26, // 39: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
+	19, // 40: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
+	26, // 41: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
+	38, // 42: weir.fleet.v1.PoolReport.partitions:type_name -> weir.fleet.v1.PoolReport.Partition
+	39, // 43: weir.fleet.v1.Rejected.rows:type_name -> weir.fleet.v1.Rejected.Row
+	3,  // 44: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
+	4,  // 45: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
+	45, // [45:46] is the sub-list for method output_type
+	44, // [44:45] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_internal_fleetpb_fleet_proto_init() }
@@ -3806,7 +3880,7 @@ func file_internal_fleetpb_fleet_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_fleetpb_fleet_proto_rawDesc), len(file_internal_fleetpb_fleet_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -33,9 +33,16 @@ func addStats(r *fleetpb.LimitReport, s *twotier.Stats) {
 	if s.CutOff != nil {
 		r.StoreError = store.Text(s.CutOff) // statuses show it
 	}
+	if s.Full != twotier.NoBound {
+		r.KeysBound, r.SharedKeys = keysBounds[s.Full], int64(s.SharedKeys)
+	}
 	if s.LearningFor > 0 {
 		r.LearningReason, r.LearningMicros = int32(s.Learning), s.LearningFor.Microseconds()
 	}
+}
+
+var keysBounds = map[twotier.KeysBound]fleetpb.KeysBound{
+	twotier.MaxKeysBound: fleetpb.KeysBound_KEYS_BOUND_MAX_KEYS,
 }
 
 // Audit answers a question about keys in windows that are over.
