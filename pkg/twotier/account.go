@@ -47,6 +47,8 @@ type Refusal struct {
 	Until  int64 // instant from which on the store is asked again
 	Reason limiter.Reason
 	Final  bool // it will never be granted
+	// Unknown says that the store may have units left: what it granted came too late.
+	Unknown bool
 }
 
 // nothing refuses no cost at any time.
@@ -57,6 +59,7 @@ var nothing = Refusal{Need: math.MaxInt64, Until: past}
 type Reply struct {
 	limiter.Result
 	Sent, Received int64
+	Unknown        bool // a refusal for another reason than the store's
 }
 
 // Late reports whether what was granted may no longer be spent. A grant without a
@@ -247,7 +250,7 @@ func (a Answer) answered(r Reply) Answer {
 // refusalOf returns what the store would refuse after the reply to c.
 func (r *Rules) refusalOf(a Account, c limiter.Command, reply Reply) Refusal {
 	// A refusal counts from the instant it was received: windows end no later.
-	m := Refusal{Need: c.Min, Until: reply.Received + nanos(reply.RetryAfter), Reason: reply.Reason}
+	m := Refusal{Need: c.Min, Until: reply.Received + nanos(reply.RetryAfter), Reason: reply.Reason, Unknown: reply.Unknown}
 	pause := r.pause(a, c, reply)
 	switch reply.Reason {
 	case limiter.Granted:

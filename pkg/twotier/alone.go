@@ -97,6 +97,8 @@ func (k *Key) share(cfg *settings, cost, now int64) Decision {
 	v, o, res := k.goAlone(cfg, params, holders, cost, now)
 	if res.promised {
 		l.promised.Add(1)
+	}
+	if !res.allowed && !res.spent { // what the store has left is not known
 		return l.withoutStore(cfg, now)
 	}
 	d := Decision{

@@ -14,7 +14,7 @@ const (
 	FromLease         Source = iota // credits in hand, or a refusal remembered to its end
 	FromStore                       // the store, asked for this request; in mode Leased, because leases come too late or bring it nothing
 	FromLocalShare                  // this process alone, on its share of the limit
-	FromFailureAction               // nobody: the store is unavailable and the policy says so
+	FromFailureAction               // nobody: the store does not answer, and the policy says so or no share may be begun
 	FromDrain                       // nobody: another store is about to take over
 )
 

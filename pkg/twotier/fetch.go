@@ -115,7 +115,7 @@ func (k *Key) take(ctx context.Context, c *call) (r Reply, ok bool, err error) {
 	// The store answers slower than windows pass: stop using them up.
 	now := l.clock.now()
 	pause := limiter.Micros(relent / time.Microsecond)
-	return Reply{Sent: now, Received: now, Result: limiter.Result{Reason: limiter.Exhausted, RetryAfter: pause}}, true, nil
+	return Reply{Sent: now, Received: now, Unknown: true, Result: limiter.Result{Reason: limiter.Exhausted, RetryAfter: pause}}, true, nil
 }
 
 // settle makes the reply to a call effective; mu is held.

@@ -74,6 +74,9 @@ func (e *lease) refuse(l *Limiter, cost int64, d *Decision) bool {
 	if cost < t.Need || cost <= t.behind || t.settings != l.settings.Load() {
 		return false
 	}
+	if t.Unknown {
+		d.Source = FromFailureAction
+	}
 	d.Reason = t.Reason
 	d.Limit = t.limit
 	d.Remaining = e.remaining

@@ -229,6 +229,12 @@ func TestStoreSlowerThanWindowsIsNotAskedForEver(t *testing.T) {
 				if got := s.count(limiter.Take); got != maxAsks {
 					t.Errorf("%d store calls, want %d", got, maxAsks)
 				}
+				if d := acquire(t, l, "", 1); d.Allowed || d.Source != FromFailureAction {
+					t.Errorf("got %+v, want a refusal that does not say that the limit is reached", d)
+				}
+				if got := s.count(limiter.Take); mode == Leased && got != maxAsks {
+					t.Errorf("%d store calls, want %d within a second", got, maxAsks)
+				}
 			})
 		})
 	}

@@ -18,6 +18,7 @@ type localResult struct {
 	wait      limiter.Micros // refused: until other windows begin
 	delay     int64          // LeakyBucket: until it is the request's turn, in nanoseconds
 	promised  bool           // refused, because it is promised that no such window is begun
+	spent     bool           // refused, because too little is left of a share of which some was admitted
 }
 
 // admit decides a request when the clock the windows are aligned to reads
@@ -42,16 +43,17 @@ func (g ledger) admit(p part, at span, seen limiter.Instant, cost int64) (ledger
 		served := r.WindowAt(p.known(r, seen)).Index >= w.Index && w.Granted == 0
 		usable := r.WindowAt(at.to).Index == w.Index && !served
 		fits := usable && cost <= left
+		spent := usable && !fits && w.Granted > 0
 		if i == 0 || p.Any == (left > res.remaining) && left != res.remaining {
 			res.limit, res.share, res.remaining, res.resets = r.Limit, share, left, ends
 		}
 		switch {
 		case i == 0:
-			res.allowed = fits
+			res.allowed, res.spent = fits, spent
 		case p.Any:
-			res.allowed = res.allowed || fits
+			res.allowed, res.spent = res.allowed || fits, res.spent && spent
 		default:
-			res.allowed = res.allowed && fits
+			res.allowed, res.spent = res.allowed && fits, res.spent || spent
 		}
 		switch {
 		case fits:
@@ -68,7 +70,7 @@ func (g ledger) admit(p part, at span, seen limiter.Instant, cost int64) (ledger
 	if !res.allowed {
 		return g, res
 	}
-	res.wait, res.remaining = 0, max(0, res.remaining-cost)
+	res.wait, res.remaining, res.spent = 0, max(0, res.remaining-cost), false
 	next.keep(g, at.from)
 	return next, res
 }

@@ -68,7 +68,7 @@ func (o own) admit(p limiter.Params, holders int64, v view, now, cost int64) (ow
 		res.delay = max(0, o.free-now)
 	}
 	if res.delay > nanos(p.MaxDelay) {
-		return o, localResult{limit: res.limit, share: res.share, wait: limiter.Millisecond}
+		return o, localResult{limit: res.limit, share: res.share, wait: limiter.Millisecond, spent: true}
 	}
 	o.ledger, o.last, o.free = ledger, now, now+res.delay+part.pace(cost)
 	if v.clock.known {

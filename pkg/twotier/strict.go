@@ -133,6 +133,8 @@ func (k *Key) answer(c *call, r Reply, cost, requests int64) (verdict, bool) {
 		Windows:    t.windows,
 	}}
 	switch {
+	case r.Unknown:
+		v.Source = FromFailureAction
 	case v.admits > 0:
 		v.Delay = time.Duration(nanos(r.Delay))
 		v.from = &lease{key: k, deadline: grant.Deadline, terms: t}

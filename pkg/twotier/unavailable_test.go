@@ -2,6 +2,7 @@ package twotier
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,6 +146,41 @@ func TestLocalShareBeginsWithTheNextWindowAndEndsOnIt(t *testing.T) {
 	}
 }
 
+// A share that cannot be begun yet, or is too small, says nothing about the limit: the
+// refusal is for want of the store. One that is used up is the limit as it is enforced.
+func TestOnlyAShareThatIsUsedUpIsALimitThatIsReached(t *testing.T) {
+	requireRefused := func(t *testing.T, when string, d Decision, by Source) {
+		t.Helper()
+		if d.Allowed || d.Source != by || d.Reason != limiter.Exhausted || d.RetryAfter <= 0 {
+			t.Errorf("%s: %+v, want a refusal from %v", when, d, by)
+		}
+	}
+	for name, mode := range modes() {
+		for _, anyOf := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, any %t", name, anyOf), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newFakeStore()
+					cfg := perSecond(40, 10)
+					cfg.Params.Any = anyOf
+					cfg.Params.Rates = append(cfg.Params.Rates, limiter.Rate{Limit: 80, Window: 2 * limiter.Second})
+					cfg.OnUnavailable, cfg.Holders, cfg.Mode = LocalShare, 8, mode
+					l := open(t, cfg, s)
+					acquire(t, l, "", 10)
+					s.set(func() { s.down = errDown })
+					requireRefused(t, "in a window of the store", acquire(t, l, "", 1), FromFailureAction)
+					time.Sleep(time.Until(time.Now().Truncate(2 * time.Second).Add(2020 * time.Millisecond)))
+					requireRefused(t, "for more than the share", acquire(t, l, "", 11), FromFailureAction)
+					want := map[bool]int64{false: 5, true: 10}[anyOf]
+					if got := admitted(t, l, 20); got != want {
+						t.Errorf("admitted %d, want %d", got, want)
+					}
+					requireRefused(t, "when the share is used up", acquire(t, l, "", 1), FromLocalShare)
+				})
+			})
+		}
+	}
+}
+
 func TestLocalShareOfNothingRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
@@ -154,8 +190,8 @@ func TestLocalShareOfNothingRefuses(t *testing.T) {
 		l := open(t, cfg, s)
 		l.SetHolders(6)
 		time.Sleep(5 * time.Second)
-		if got := admitted(t, l, 10); got != 0 {
-			t.Errorf("admitted %d on a share of 5/6", got)
+		if d := acquire(t, l, "", 1); d.Allowed || d.Source != FromFailureAction {
+			t.Errorf("got %+v on a share of 5/6, want a refusal for want of the store", d)
 		}
 	})
 }

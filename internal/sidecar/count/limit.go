@@ -33,7 +33,7 @@ const (
 	Refused               // the limit is reached
 	ShadowRefused         // refused, and let through because the limit is only watched
 	FailedOpen            // admitted because the store is away and the policy says so
-	FailedClosed          // refused because the store is away
+	FailedClosed          // refused because the store does not answer, and no share is open
 	KeyMissing            // the request lacks a part of the key: a request, but no demand
 	CostTooLarge          // the request costs more than the limit ever admits: no demand either
 	outcomes

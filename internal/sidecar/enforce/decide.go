@@ -18,7 +18,7 @@ type Cause uint8
 // The causes.
 const (
 	QuotaExceeded    Cause = iota + 1 // the limit is reached
-	StoreUnavailable                  // the store is away and the policy refuses meanwhile
+	StoreUnavailable                  // the store does not answer, and the policy refuses meanwhile or has no share yet
 	StoreDraining                     // the policy is moving to another store
 	KeyMissing                        // the request lacks a part of the key
 	CostTooLarge                      // the request costs more than the limit ever admits
