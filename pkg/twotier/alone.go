@@ -151,13 +151,6 @@ func (l *Limiter) refused(cfg *settings) Decision {
 	}
 }
 
-// outrun returns the refusal of a request that no call brought an answer that held.
-func (l *Limiter) outrun(cfg *settings) Decision {
-	d := l.refused(cfg)
-	d.Source = FromLease
-	return d
-}
-
 // windowsAt returns the store's windows at the own instant now, as well as its
 // clock is known, and nil when it is not.
 func (l *Limiter) windowsAt(p limiter.Params, clock offset, now int64) *limiter.Windows {

@@ -40,9 +40,14 @@
 // caught up with what it was thought to have shown.
 //
 // One lost reply is not an outage: a call for what requests wait for is made twice within
-// its time-out, and a lost lease costs only the requests that waited for it. A part that a
-// store does not serve, one limit or the counters of one server, is cut off by itself, and
-// decided by the failure action while the others are served.
+// its time-out, and those that waited for a lost lease wait for the next one, each for the
+// rest of one time-out since it came. A part that a store does not serve, one limit or the
+// counters of one server, is cut off by itself, and decided by the failure action while the
+// others are served.
+//
+// A request is refused as over the limit only when the store has said so, or when the share
+// that the process has begun is used up. Refusals for want of the store, or of a share that
+// may be begun, are FromFailureAction.
 //
 // A store can be exchanged for another one: while Config.Draining is set, nothing is
 // asked of it and none of its grants are spent. Swap puts the other in its place.

@@ -46,6 +46,7 @@ func (e *lease) refund(s Source, cost int64) {
 	}
 	if front.terms.charge().Alike(charge) {
 		front.credits.Add(cost) // without draining it: requests find all at any time
+		k.payWaiting(front)
 		front.terms.limiter.look()
 		return
 	}

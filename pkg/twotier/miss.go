@@ -19,6 +19,10 @@ const (
 	maxRounds = maxJoins + 2
 )
 
+// errOutrun is for a request that no call brought an answer that held: each came too late,
+// or other settings were in force by then. That says nothing about the limit.
+var errOutrun = fmt.Errorf("%d calls in a row brought no answer that can be used", maxRounds)
+
 // miss decides a request that credits in hand and remembered refusals do not.
 func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
 	if cost < 1 {
@@ -29,7 +33,7 @@ func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
 	if d, ok := k.tooLarge(l.settings.Load(), cost); ok {
 		return d, nil
 	}
-	w := &waiter{cost: cost}
+	w := &waiter{cost: cost, came: l.clock.now()}
 	for !k.enter(w) {
 		k = l.Key(split(k.lease.Load().name, k.tenanted))
 	}
@@ -46,18 +50,63 @@ func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
 			}
 			continue
 		}
-		d, c, err := k.join(ctx, w)
-		if c == nil {
+		if d, ok, err := k.wait(ctx, w); ok {
 			return d, err
 		}
-		if err := l.clock.wait(ctx, c.done); err != nil {
-			return Decision{}, err
+	}
+	return k.failed(cost, &store.UnavailableError{Store: "the store of " + l.settings.Load().Scope.String(), Cause: errOutrun})
+}
+
+// wait decides the request if it can be decided now, or else waits for a call. It reports
+// false when the request has to be decided again. That is after the first call that fails,
+// too, while the request has patience left: one lost reply is not an outage. The next call
+// is waited for no longer than that.
+func (k *Key) wait(ctx context.Context, w *waiter) (Decision, bool, error) {
+	patient := ctx
+	if w.lost != nil {
+		var cancel context.CancelFunc
+		patient, cancel = k.limiter().clock.within(ctx, k.patience(w))
+		defer cancel()
+	}
+	d, c, err := k.join(patient, w)
+	if c == nil {
+		return d, true, err
+	}
+	if err := k.limiter().clock.wait(patient, c.done); err != nil {
+		if ctx.Err() == nil {
+			d, err = k.givenUp(w)
 		}
-		if c.err != nil && c.cfg.gate == l.settings.Load().gate {
-			return k.failed(cost, c.err)
+		return d, true, err
+	}
+	switch {
+	case c.err == nil || c.cfg.gate != k.limiter().settings.Load().gate:
+		return Decision{}, false, nil
+	case w.lost == nil && k.patience(w) > 0:
+		if _, lost := unavailableBy(c.err); lost {
+			w.lost = c.err
+			return Decision{}, false, nil
 		}
 	}
-	return l.outrun(l.settings.Load()), nil
+	d, err = k.failed(w.cost, c.err)
+	return d, true, err
+}
+
+// givenUp decides a request whose patience is over.
+func (k *Key) givenUp(w *waiter) (Decision, error) {
+	k.mu.Lock()
+	d, ok := k.decided(w)
+	k.mu.Unlock()
+	if ok {
+		return d, nil
+	}
+	return k.failed(w.cost, w.lost)
+}
+
+// patience returns how long a request goes on to wait for a store that does not answer.
+func (k *Key) patience(w *waiter) time.Duration {
+	l := k.limiter()
+	cfg := l.settings.Load()
+	return cfg.gate.patience(cfg) - time.Duration(l.clock.now()-w.came)
 }
 
 // rest forgets what the key was about when that is over; mu is held.

@@ -6,6 +6,8 @@ import "container/list"
 // key's mu guards it.
 type waiter struct {
 	cost     int64
+	came     int64         // instant
+	lost     error         // why the first call that it waited for and that failed did so
 	place    *list.Element // in the queue, nil when it is not there
 	decided  bool          // by what a call brought
 	claimed  bool          // the decision is with its caller
@@ -72,6 +74,14 @@ func (k *Key) keepPaying(s *settings, a Account, now int64) {
 		}
 	}
 	k.show(e, a)
+}
+
+// payWaiting pays for those that wait from a lease that has got credits back; mu is held.
+// They know when the call ends that they wait for.
+func (k *Key) payWaiting(e *lease) {
+	if b := k.busy; b != nil && b.queue.Len() > 0 {
+		b.cost -= b.queue.pay(k.limiter(), e)
+	}
 }
 
 // enter registers a request. It returns false when the key was evicted in the meantime.

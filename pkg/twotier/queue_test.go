@@ -121,6 +121,61 @@ func TestGrantsToACancelledRequestGoBack(t *testing.T) {
 	})
 }
 
+// A request that comes is not served before those that wait when one of them goes away.
+func TestWhatACancelledRequestGivesBackIsForThoseThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, perSecond(1000, 10), newFakeStore())
+		nextWindow()
+		acquire(t, l, "", 6)
+		k := l.Key("", "")
+		gone, next, last := wait(t, k, 4), wait(t, k, 3), wait(t, k, 2)
+		defer k.leave(next)
+		defer k.leave(last)
+		k.mu.Lock()
+		k.keepPaying(l.settings.Load(), k.account(), l.clock.now())
+		k.mu.Unlock()
+		if !gone.decided || next.decided || last.decided {
+			t.Fatalf("4 credits paid for 4: %v, for 3: %v, and for 2: %v", gone.decided, next.decided, last.decided)
+		}
+		k.leave(gone)
+		if !next.decided || last.decided || k.busy.cost != 2 || l.Credits() != 1 {
+			t.Errorf("4 credits paid for 3: %v, and for 2: %v; %d wait, and %d credits are left", next.decided, last.decided, k.busy.cost, l.Credits())
+		}
+	})
+}
+
+// The calls that a request waits for may all come to nothing. Then it is not the limit
+// that refuses it.
+func TestARequestThatNoCallAnswersIsNotOverTheLimit(t *testing.T) {
+	for name, mode := range modes() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newFakeStore()
+				s.back = constant(1100 * time.Millisecond) // each grant comes after its window
+				cfg := perSecond(1_000_000_000, 10)
+				cfg.Mode, cfg.Timeout = mode, 3*time.Second
+				l := open(t, cfg, s)
+				answered := make(chan Decision, 1)
+				go func() { answered <- acquire(t, l, "", 1) }()
+				edit := time.NewTicker(100 * time.Millisecond)
+				defer edit.Stop()
+				for range time.Minute / (100 * time.Millisecond) {
+					select {
+					case d := <-answered:
+						if d.Allowed || d.Source != FromFailureAction || s.count(limiter.Take) != maxRounds {
+							t.Errorf("got %+v after %d calls, want a refusal for want of the store after %d", d, s.count(limiter.Take), maxRounds)
+						}
+						return
+					case <-edit.C:
+						l.Reconfigure(cfg)
+					}
+				}
+				t.Error("a request waits for a minute")
+			})
+		})
+	}
+}
+
 // One that finds credits when it comes back is not served a second time.
 func TestAServedRequestStopsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
