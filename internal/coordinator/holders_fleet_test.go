@@ -35,7 +35,7 @@ const (
 // A member is a sidecar: an engine, and what it knows of the leader.
 type member struct {
 	id      podauth.Identity
-	gate    *twotier.Gate
+	breaker *twotier.Breaker
 	engine  *twotier.Limiter
 	policy  policy.Policy
 	breaks  bool          // its promises
@@ -50,8 +50,8 @@ type member struct {
 	breaksAt, backAt time.Time
 }
 
-// Ways implements twotier.Reconnecting.
-func (m *member) Ways() (uint64, time.Time) {
+// Connections implements twotier.Reconnecting.
+func (m *member) Connections() (uint64, time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.ways, m.lost
@@ -149,7 +149,7 @@ func (m *member) promise(r *fleetpb.PromiseRequest) {
 	var begun limiter.Instant
 	if !m.breaks {
 		var ok bool
-		if begun, ok = m.gate.Promise(limiter.Instant(r.GetNowMicros()), limiter.Instant(r.GetUntilMicros())); !ok {
+		if begun, ok = m.breaker.Promise(limiter.Instant(r.GetNowMicros()), limiter.Instant(r.GetUntilMicros())); !ok {
 			return
 		}
 	}
@@ -250,11 +250,11 @@ func comeBackTogether(t *testing.T, n int, crash, busy, breaks bool) (over int64
 	defer stop()
 	for i, id := range ids {
 		m := &member{id: id, policy: p, breaks: breaks}
-		m.gate = twotier.NewGate(m)
+		m.breaker = twotier.NewBreaker(m)
 		m.engine = twotier.New(twotier.Config{
 			Scope: store.Scope{Cluster: "test", Namespace: "shop", Policy: p.Name, Limit: "all"}, Params: p.Limits[0].Params(&p),
 			Mode: twotier.Leased, Size: twotier.Size{Type: twotier.Fixed, Batch: 5}, MaxKeys: 1, OnUnavailable: twotier.LocalShare,
-		}, m.gate)
+		}, m.breaker)
 		members[i] = m
 		m.join(leader, config)
 		running.Go(func() {

@@ -73,12 +73,12 @@ func (s *site) lead(l *leader) {
 
 // An enforcer is the real client of a sidecar and its engine.
 type enforcer struct {
-	client *fleet.Client
-	gate   *twotier.Gate
-	engine *twotier.Limiter
-	mu     sync.Mutex
-	sent   *fleetpb.Holders_Count
-	forced string
+	client  *fleet.Client
+	breaker *twotier.Breaker
+	engine  *twotier.Limiter
+	mu      sync.Mutex
+	sent    *fleetpb.Holders_Count
+	forced  string
 }
 
 var _ fleet.Handler = (*enforcer)(nil)
@@ -115,7 +115,7 @@ func (*enforcer) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply {
 }
 
 func (e *enforcer) Promise(now, until limiter.Instant) (limiter.Instant, bool) {
-	return e.gate.Promise(now, until)
+	return e.breaker.Promise(now, until)
 }
 
 // newEnforcer returns the sidecar of a pod.
@@ -132,11 +132,11 @@ func (s *site) newEnforcer(t *testing.T, id podauth.Identity, p policy.Policy, d
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &enforcer{client: client, gate: twotier.NewGate(client)}
+	e := &enforcer{client: client, breaker: twotier.NewBreaker(client)}
 	e.engine = twotier.New(twotier.Config{
 		Scope: store.Scope{Cluster: "test", Namespace: p.Namespace, Policy: p.Name, Limit: "all"}, Params: p.Limits[0].Params(&p),
 		Mode: twotier.Leased, Size: twotier.Size{Type: twotier.Fixed, Batch: 5}, MaxKeys: 1, OnUnavailable: twotier.LocalShare,
-	}, e.gate)
+	}, e.breaker)
 	return e
 }
 

@@ -184,7 +184,7 @@ func (e *encoder) ticks(t limiter.Instant, tick limiter.Micros) int64 {
 
 // holding adds what credits are and when they die. For dead ones it adds only how many there
 // are: what they were charged to is over.
-func (e *encoder) holding(h twotier.Holding) {
+func (e *encoder) holding(h twotier.Grant) {
 	e.add(h.Credits, min(h.Carried, h.Credits))
 	switch {
 	case e.mono >= h.Deadline:

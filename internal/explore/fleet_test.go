@@ -52,11 +52,11 @@ type fleet struct {
 type rules struct {
 	step      func(limiter.Params, limiter.State, limiter.Instant, limiter.Command) (limiter.State, limiter.Result)
 	keepFor   func(limiter.State, limiter.Instant) limiter.Micros
-	grantOf   func(sent, received int64, res limiter.Result) twotier.Holding
-	spend     func(h twotier.Hand, now, cost int64) (twotier.Hand, twotier.Charge, bool)
-	receive   func(h twotier.Hand, now int64, grant twotier.Holding, carryOver bool) (next twotier.Hand, lost twotier.Holding)
-	refund    func(h twotier.Hand, c twotier.Charge, cost int64) (twotier.Hand, bool)
-	carry     func(h twotier.Hand, now, most int64, into twotier.Holding) twotier.Hand
+	grantOf   func(sent, received int64, res limiter.Result) twotier.Grant
+	spend     func(h twotier.Balance, now, cost int64) (twotier.Balance, twotier.Charge, bool)
+	receive   func(h twotier.Balance, now int64, grant twotier.Grant, carryOver bool) (next twotier.Balance, lost twotier.Grant)
+	refund    func(h twotier.Balance, c twotier.Charge, cost int64) (twotier.Balance, bool)
+	carry     func(h twotier.Balance, now, most int64, into twotier.Grant) twotier.Balance
 	floor     func(r store.Reading, sent int64) limiter.Instant
 	looked    func(r store.Reading, now limiter.Instant, at int64) store.Reading
 	forgot    func(r store.Recollection, begun limiter.Instant) limiter.Instant
@@ -69,11 +69,11 @@ func production() rules {
 	return rules{
 		step:    limiter.Params.Step,
 		keepFor: limiter.State.KeepFor,
-		grantOf: func(sent, _ int64, res limiter.Result) twotier.Holding { return twotier.GrantOf(sent, res) },
-		spend:   twotier.Hand.Spend,
-		receive: twotier.Hand.Receive,
-		refund:  twotier.Hand.Refund,
-		carry:   twotier.Hand.CarryOver,
+		grantOf: func(sent, _ int64, res limiter.Result) twotier.Grant { return twotier.GrantOf(sent, res) },
+		spend:   twotier.Balance.Spend,
+		receive: twotier.Balance.Receive,
+		refund:  twotier.Balance.Refund,
+		carry:   twotier.Balance.CarryOver,
 		floor:   store.Reading.At,
 		looked:  func(r store.Reading, now limiter.Instant, at int64) store.Reading { return r.Looked(now, at, at) },
 		forgot:  store.Recollection.Forgot,
@@ -104,7 +104,7 @@ type memory struct {
 
 // A holder is one process.
 type holder struct {
-	hand   twotier.Hand
+	hand   twotier.Balance
 	policy int                // the newest it heard of
 	move   phase              // as far as it heard
 	call   *call              // its one outstanding lease

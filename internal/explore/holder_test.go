@@ -20,7 +20,7 @@ func (f *fleet) request(w world, n int, cost int64, emit emitter) {
 	if h.call != nil || h.move == draining {
 		return // it waits for the call, or is refused
 	}
-	need := h.hand.Short(f.mono(&w, n), cost)
+	need := h.hand.Shortfall(f.mono(&w, n), cost)
 	c := f.ask(&w, n, need)
 	if f.late {
 		w.own(n).call = &c
@@ -127,7 +127,7 @@ func (f *fleet) receive(w *world, n int, c call) {
 	if c.store == 0 && h.move != staying {
 		return
 	}
-	var lost twotier.Holding
+	var lost twotier.Grant
 	now := f.mono(w, n)
 	if f.floors {
 		h.clock = h.clock.Answered(limiter.Command{}, *c.reply, now)
@@ -159,20 +159,20 @@ func (f *fleet) giveBack(w world, n int, emit emitter) {
 	}
 	if given := hand.Front.Returnable(now); given.Credits > 0 {
 		v := w
-		v.own(n).hand = twotier.Hand{Front: hand.Back}
+		v.own(n).hand = twotier.Balance{Front: hand.Back}
 		f.sendBack(&v, n, given)
 		emit(action{"returns", n, given.Credits}, v)
 	}
 	if given := hand.Back.Returnable(now); given.Credits > 0 {
 		v := w
-		v.own(n).hand = twotier.Hand{Front: hand.Front}
+		v.own(n).hand = twotier.Balance{Front: hand.Front}
 		f.sendBack(&v, n, given)
 		emit(action{"returns from behind", n, given.Credits}, v)
 	}
 }
 
 // sendBack puts a return of credits under way, if there is room for one.
-func (f *fleet) sendBack(w *world, n int, given twotier.Holding) {
+func (f *fleet) sendBack(w *world, n int, given twotier.Grant) {
 	h := w.own(n)
 	if !f.returns || given.Credits == 0 || h.back != nil {
 		return

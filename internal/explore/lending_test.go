@@ -23,7 +23,7 @@ type lending struct {
 // A course is the demand up to now and what became of it.
 type course struct {
 	pool     limiter.State
-	hands    []twotier.Hand
+	hands    []twotier.Balance
 	demand   []int64
 	admitted int64
 }
@@ -38,7 +38,7 @@ func (l lending) underUse(t *testing.T, limit int64) (int64, [][]int64) {
 	for _, b := range l.budgets {
 		_, window := pool.Step(limiter.State{}, epoch, limiter.Command{Op: limiter.Peek, Min: 1, Want: 1})
 		window.Granted = b
-		start.hands = append(start.hands, twotier.Hand{Front: twotier.GrantOf(0, window)})
+		start.hands = append(start.hands, twotier.Balance{Front: twotier.GrantOf(0, window)})
 	}
 	var most int64
 	var demands [][]int64

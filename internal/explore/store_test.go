@@ -109,7 +109,7 @@ func (f *fleet) hear(w world, n int, emit emitter) {
 		what := "hears of the new store"
 		if h.move == draining {
 			given := h.hand.Front.Returnable(f.mono(&v, n))
-			h.hand = twotier.Hand{}
+			h.hand = twotier.Balance{}
 			f.sendBack(&v, n, given)
 			what = "drains"
 		}

@@ -140,7 +140,7 @@ var groups = []struct {
 			"No test takes the quorum of several etcd servers away",
 		},
 		{
-			"Give-backs are repeated, reordered or late", "They are applied once, in their window, or not at all",
+			"Returns are repeated, reordered or late", "They are applied once, in their window, or not at all",
 			[]string{"pkg/limiter:TestReturn", "pkg/twotier:TestAReturnIsNeverRetried", "pkg/store/redis:TestConformance"},
 			"",
 		},

@@ -53,7 +53,7 @@ func newProcess(n *node, cfg twotier.Config) *process {
 	if n.world.lookout != nil {
 		p.client = n.world.lookout.brief(n)
 	}
-	p.limiter = twotier.New(cfg, twotier.NewVirtualGate(p, p))
+	p.limiter = twotier.New(cfg, twotier.NewVirtualBreaker(p, p))
 	p.key = p.limiter.Key("", "")
 	return p
 }

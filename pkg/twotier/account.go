@@ -8,7 +8,7 @@ import (
 	"github.com/weir-dev/weir/pkg/sizing"
 )
 
-// An Account is what one process knows of one counter: the credits it has in hand,
+// An Account is what one process knows of one counter: the credits it holds,
 // what the store would go on refusing, what it owes, and what it has learned. The
 // Rules say what becomes of it; both are pure, and time is an argument.
 //
@@ -17,16 +17,16 @@ import (
 //
 //	a := rules.Open()
 //	a, outcome := rules.Decide(a, now, cost)      // for each request
-//	c := rules.Ask(a, params, now, cost, ...)     // when it is Undecided and no call is under way
+//	c := rules.Ask(a, params, now, cost, ...)     // when it is Undecided and no call is in progress
 //	a, lost := rules.Settle(a, now, c, reply)     // then Decide again
 type Account struct {
-	Hand
+	Balance
 	Answer
-	Debt int64   // used beyond what was charged; paid from what is granted next
-	Paid Holding // of the debt, for a decision to report
+	Debt int64 // used beyond what was charged; paid from what is granted next
+	Paid Grant // of the debt, for a decision to report
 
 	sizer   sizing.Sizer
-	demand  int64 // cost served since the open windows began, credits in hand included
+	demand  int64 // cost served since the open windows began, held credits included
 	refused int64 // cost refused since the last answer
 }
 
@@ -51,8 +51,8 @@ type Refusal struct {
 	Unknown bool
 }
 
-// nothing refuses no cost at any time.
-var nothing = Refusal{Need: math.MaxInt64, Until: past}
+// noRefusal refuses no cost at any time.
+var noRefusal = Refusal{Need: math.MaxInt64, Until: past}
 
 // A Reply is a result and when it was asked for and received, by the clock of the
 // process.
@@ -71,8 +71,8 @@ func (r *Reply) Late(now int64) bool {
 	return now >= DeadlineOf(r.Sent, r.ExpiresIn)
 }
 
-// relent is how long a refusal is remembered that names no time of its own.
-const relent = time.Second
+// defaultRefusal is how long a refusal is remembered that names no time of its own.
+const defaultRefusal = time.Second
 
 // An Outcome is what becomes of a request.
 type Outcome uint8
@@ -80,25 +80,25 @@ type Outcome uint8
 // The outcomes.
 const (
 	Undecided Outcome = iota // the store has to be asked
-	Admitted                 // from the credits in hand
+	Admitted                 // from the held credits
 	Refused                  // as the store is known to
 )
 
 // Open returns the account of a counter that nothing is known of.
 func (r *Rules) Open() Account {
 	return Account{
-		Hand:   Hand{Front: Holding{Deadline: past}, Back: Holding{Deadline: past}},
-		Answer: Answer{Ends: past, Refusal: nothing},
+		Balance: Balance{Front: Grant{Deadline: past}, Back: Grant{Deadline: past}},
+		Answer:  Answer{Ends: past, Refusal: noRefusal},
 	}
 }
 
 // Decide decides a request as far as that needs no asking.
 func (r *Rules) Decide(a Account, now, cost int64) (Account, Outcome) {
 	if h, _, ok := a.Spend(now, cost); ok {
-		a.Hand = h
+		a.Balance = h
 		return a, Admitted
 	}
-	if cost >= 1 && now < a.Until && a.Short(now, cost) >= a.Need {
+	if cost >= 1 && now < a.Until && a.Shortfall(now, cost) >= a.Need {
 		if r.learns() {
 			a.refused += cost
 		}
@@ -111,27 +111,27 @@ func (r *Rules) Decide(a Account, now, cost int64) (Account, Outcome) {
 // the debt before it. All that wait cost waiting together; holders processes share
 // the limit, 0 while that is not known.
 func (r *Rules) Ask(a Account, p limiter.Params, now, cost, waiting, holders int64) limiter.Command {
-	short := max(a.Short(now, cost), 1)
+	short := max(a.Shortfall(now, cost), 1)
 	want := max(short, r.size(a, p, now, holders), waiting) + a.Debt
-	least := max(short, a.overdue(p, now, waiting))
+	least := max(short, a.minForWaiting(p, now, waiting))
 	return limiter.Command{Op: limiter.Take, Min: least, Want: min(want, limiter.MaxLimit), First: a.First(now)}
 }
 
-// overdue returns what a lease has to bring for all that wait. The first of a window
+// minForWaiting returns what a lease has to bring for all that wait. The first of a window
 // brings what the store finds fair, lest few holders strand the budget. Requests that
 // still wait then spend a lease as soon as it comes: a burst at one holder of many
 // would else take a call for each few units. Half of what was left last is for the
 // others, which have taken some of it meanwhile: a holder that asks for more than
 // there is gets nothing.
-func (a Account) overdue(p limiter.Params, now, waiting int64) int64 {
+func (a Account) minForWaiting(p limiter.Params, now, waiting int64) int64 {
 	if a.First(now) || !p.Algorithm.WindowCoupled() {
 		return 0
 	}
-	return min(a.Short(now, waiting), (a.Remaining+1)/2, largestCost(p))
+	return min(a.Shortfall(now, waiting), (a.Remaining+1)/2, largestCost(p))
 }
 
-// AskAhead returns the command that asks for the next lease ahead of need.
-func (r *Rules) AskAhead(a Account, p limiter.Params, now, holders int64) limiter.Command {
+// Prefetch returns the command that asks for the next lease before it is needed.
+func (r *Rules) Prefetch(a Account, p limiter.Params, now, holders int64) limiter.Command {
 	return limiter.Command{Op: limiter.Take, Min: 1, Want: r.size(a, p, now, holders), First: a.First(now)}
 }
 
@@ -139,16 +139,16 @@ func (r *Rules) AskAhead(a Account, p limiter.Params, now, holders int64) limite
 func (a Answer) First(now int64) bool { return now >= a.Ends }
 
 // Settle makes the reply to c effective, and returns what has to be given up for it.
-func (r *Rules) Settle(a Account, now int64, c limiter.Command, reply Reply) (next Account, lost Holding) {
-	a.bury(now)
+func (r *Rules) Settle(a Account, now int64, c limiter.Command, reply Reply) (next Account, lost Grant) {
+	a.expire(now)
 	r.learn(&a, c, reply)
 	grant := GrantOf(reply.Sent, reply.Result)
 	if now < grant.Deadline {
-		a.pay(&grant)
+		a.payDebt(&grant)
 	}
-	a.Hand, lost = a.Receive(now, grant, r.Expiry == CarryOver)
+	a.Balance, lost = a.Receive(now, grant, r.Expiry == CarryOver)
 	a.demand -= lost.Credits
-	a.Answer = a.answered(reply)
+	a.Answer = a.updated(reply)
 	a.Refusal = r.refusalOf(a, c, reply)
 	return a, lost
 }
@@ -162,26 +162,26 @@ func (a Account) Returned(units int64) Account {
 	return a
 }
 
-// CarryOver is Hand.CarryOver; what is dropped was not asked for.
-func (a Account) CarryOver(now, most int64, into Holding) Account {
+// CarryOver is Balance.CarryOver; what is dropped was not asked for.
+func (a Account) CarryOver(now, most int64, into Grant) Account {
 	before := a.Front.Credits
-	a.Hand = a.Hand.CarryOver(now, most, into)
+	a.Balance = a.Balance.CarryOver(now, most, into)
 	a.demand -= before - a.Front.Credits
 	return a
 }
 
-// GiveUp takes the credits in hand away, which nobody asked for, and returns what of them
+// Clear takes the held credits away, which nobody asked for, and returns what of them
 // the store takes back.
-func (a Account) GiveUp(now int64) (next Account, back []Holding) {
+func (a Account) Clear(now int64) (next Account, back []Grant) {
 	back = a.returnable(now)
 	a.demand -= a.Front.Credits + a.Back.Credits
-	a.Front.Credits, a.Back = 0, Holding{}
+	a.Front.Credits, a.Back = 0, Grant{}
 	return a, back
 }
 
-// bury drops credits that are dead, which nobody asked for.
-func (a *Account) bury(now int64) {
-	for _, part := range []*Holding{&a.Front, &a.Back} {
+// expire drops credits that are dead, which nobody asked for.
+func (a *Account) expire(now int64) {
+	for _, part := range []*Grant{&a.Front, &a.Back} {
 		if now >= part.Deadline {
 			a.demand -= part.Credits
 			part.Credits = 0
@@ -189,37 +189,37 @@ func (a *Account) bury(now int64) {
 	}
 }
 
-// pay takes the debt from a grant.
-func (a *Account) pay(grant *Holding) {
+// payDebt takes the debt from a grant.
+func (a *Account) payDebt(grant *Grant) {
 	part := min(a.Debt, grant.Credits)
 	grant.Credits -= part
 	a.Debt -= part
-	a.note(grant.Charge, part)
+	a.notePaid(grant.Charge, part)
 }
 
-// note remembers what was paid of the debt.
-func (a *Account) note(c Charge, units int64) {
+// notePaid remembers what was paid of the debt.
+func (a *Account) notePaid(c Charge, units int64) {
 	if units == 0 {
 		return
 	}
 	if !a.Paid.Alike(c) {
-		a.Paid = Holding{Charge: c}
+		a.Paid = Grant{Charge: c}
 	}
 	a.Paid.Credits += units
 }
 
-// Owe charges units to the credits in hand and notes what is missing as a debt, up
+// Owe charges units to the held credits and notes what is missing as a debt, up
 // to most. It returns what it took of credits that are charged as c; what it took of
 // others is paid.
 func (a Account) Owe(now, units, most int64, c Charge) (next Account, charged int64) {
-	for _, part := range []*Holding{&a.Front, &a.Back} {
+	for _, part := range []*Grant{&a.Front, &a.Back} {
 		taken := min(part.Held(now), units)
 		part.Credits -= taken
 		units -= taken
 		if part.Alike(c) {
 			charged += taken
 		} else {
-			a.note(part.Charge, taken)
+			a.notePaid(part.Charge, taken)
 		}
 	}
 	if units > 0 {
@@ -228,10 +228,10 @@ func (a Account) Owe(now, units, most int64, c Charge) (next Account, charged in
 	return a, charged
 }
 
-// answered returns what is known after a reply. One that names no windows leaves
+// updated returns what is known after a reply. One that names no windows leaves
 // what was known of them.
-func (a Answer) answered(r Reply) Answer {
-	a.Remaining, a.Refusal = r.Remaining, nothing
+func (a Answer) updated(r Reply) Answer {
+	a.Remaining, a.Refusal = r.Remaining, noRefusal
 	if r.Windows.N == 0 {
 		return a
 	}
@@ -261,15 +261,15 @@ func (r *Rules) refusalOf(a Account, c limiter.Command, reply Reply) Refusal {
 			// The grant took the rest of a window, so the next answer is known already.
 			return Refusal{Need: 1, Until: a.Resets, Reason: limiter.Exhausted}
 		default:
-			return nothing
+			return noRefusal
 		}
 	case limiter.Exhausted:
-		m.Need = r.least(c.Min, reply)
+		m.Need = r.leastRefused(c.Min, reply)
 	case limiter.TooLarge:
 		m.Final = true
 	case limiter.ClockBehind:
 		// The wait is what the clock was set back, and it may be set right again.
-		m.Need, m.Until = 1, min(m.Until, reply.Received+int64(relent))
+		m.Need, m.Until = 1, min(m.Until, reply.Received+int64(defaultRefusal))
 	case limiter.StaleGeneration:
 		m.Need = 1
 	case limiter.Amnesia, limiter.Forfeited:
@@ -278,15 +278,15 @@ func (r *Rules) refusalOf(a Account, c limiter.Command, reply Reply) Refusal {
 	case reply.Received+pause > m.Until:
 		return Refusal{Need: 1, Until: reply.Received + pause, Reason: limiter.Exhausted}
 	case m.Until == reply.Received:
-		m.Until += int64(relent)
+		m.Until += int64(defaultRefusal)
 	}
 	return m
 }
 
-// least returns the least cost that is refused as long as amount is: the one that
+// leastRefused returns the least cost that is refused as long as amount is: the one that
 // a window which ends no earlier has not left. Algorithms without windows may grant
 // less sooner, and so may another rate where one is enough.
-func (r *Rules) least(amount int64, reply Reply) int64 {
+func (r *Rules) leastRefused(amount int64, reply Reply) int64 {
 	if !reply.Algorithm.WindowCoupled() || r.Params.Any {
 		return amount
 	}

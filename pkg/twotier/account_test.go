@@ -95,7 +95,7 @@ func shadow(t *testing.T, cfg Config, rng *rand.Rand) {
 		synctest.Wait() // for what is given back
 
 		if cfg.Expiry == CarryOver {
-			a = a.CarryOver(now, rules.CarriedMost(), l.openWindows(l.settings.Load(), a.Front.Windows, now))
+			a = a.CarryOver(now, rules.MaxCarried(), l.openWindows(l.settings.Load(), a.Front.Windows, now))
 		}
 		var out Outcome
 		a, out = rules.Decide(a, now, cost)
@@ -115,11 +115,11 @@ func shadow(t *testing.T, cfg Config, rng *rand.Rand) {
 			a, out = rules.Decide(a, now, cost)
 		}
 		outcomes[out]++
-		switch charge := l.single.lease.Load().terms.charge(); {
+		switch charge := l.single.lease.Load().info.charge(); {
 		case out != Admitted:
 		case rng.IntN(10) == 0:
 			d.Cancel()
-			a.Hand, _ = a.Refund(charge, cost)
+			a.Balance, _ = a.Refund(charge, cost)
 		case rng.IntN(20) == 0:
 			more := rng.Int64N(15)
 			var charged int64
@@ -142,14 +142,14 @@ func shadow(t *testing.T, cfg Config, rng *rand.Rand) {
 // the account with the instants of the key: keys share those that are nearly equal.
 func compare(t *testing.T, a Account, k *Key, now int64) Account {
 	t.Helper()
-	got := k.look()
+	got := k.peekAccount()
 	got.refused = k.lease.Load().refused.Load()
 	for _, instants := range [][2]*int64{{&a.Until, &got.Until}, {&a.Resets, &got.Resets}, {&a.Ends, &got.Ends}} {
 		if early := *instants[0] - *instants[1]; early >= 0 && early <= jitter {
 			*instants[0] = *instants[1]
 		}
 	}
-	if min(a.refused, got.refused) >= exactly { // from there on a key counts a sample
+	if min(a.refused, got.refused) >= exactCounts { // from there on a key counts a sample
 		a.refused = got.refused
 	}
 	type facts struct {
@@ -162,10 +162,10 @@ func compare(t *testing.T, a Account, k *Key, now int64) Account {
 		Refused     int64
 	}
 	of := func(a Account) facts {
-		a.bury(now)
+		a.expire(now)
 		f := facts{a.Front.Held(now), a.Back.Held(now), a.Front.Carried, a.Debt, a.Refusal, a.sizer, a.demand, a.refused}
 		if f.Refusal.Until <= now {
-			f.Refusal = nothing
+			f.Refusal = noRefusal
 		}
 		f.Refusal.Until = max(f.Refusal.Until, now)
 		return f

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// Peek returns how a request would be answered, by the store and the credits in hand,
+// Peek returns how a request would be answered, by the store and the held credits,
 // and changes nothing. It blocks until the store answered or ctx is done; an error
 // means that nothing is known, a *store.UnavailableError that the store could not be
 // asked. There is nothing to cancel.
@@ -23,7 +23,7 @@ func (l *Limiter) Peek(ctx context.Context, r Request) (Decision, error) {
 		Allowed: res.Granted >= cost, Source: FromStore, Reason: res.Reason,
 		Limit: res.Limit, Remaining: res.Remaining,
 		ResetAfter: time.Duration(nanos(res.ResetAfter)), RetryAfter: time.Duration(nanos(res.RetryAfter)),
-		Delay: time.Duration(nanos(res.Delay)), Windows: l.share(res.Windows),
+		Delay: time.Duration(nanos(res.Delay)), Windows: l.internWindows(res.Windows),
 	}
 	held := k.lease.Load().held(l.clock.now())
 	d.Remaining += held
@@ -34,7 +34,7 @@ func (l *Limiter) Peek(ctx context.Context, r Request) (Decision, error) {
 }
 
 // Reset makes the store forget what the counter of the request was granted, for
-// every tenant; its cost does not matter. Units that holders have in hand stay good
+// every tenant; its cost does not matter. Units that holders have stay good
 // on top of the limit, and other processes go on refusing what they know to be
 // refused until its time is up. It blocks until the store answered or ctx is done;
 // after an error it may or may not have been done.
@@ -60,12 +60,12 @@ func (l *Limiter) command(ctx context.Context, k *Key, c limiter.Command) (limit
 
 var errDrained = errors.New("another one is about to take over")
 
-// reset forgets refusals and debts. Credits in hand stay.
+// reset forgets refusals and debts. Held credits stay.
 func (k *Key) reset() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.limiter()
-	a := k.account()
-	a.Refusal, a.Debt = nothing, 0
-	k.keep(k.lease.Load().terms.settings, a, l.clock.now())
+	a := k.takeAccount()
+	a.Refusal, a.Debt = noRefusal, 0
+	k.setAccount(k.lease.Load().info.settings, a, l.clock.now())
 }

@@ -83,7 +83,7 @@ func TestALeaseBringsWhatWaits(t *testing.T) {
 			r := RulesOf(cfg)
 			a := r.Open()
 			a.Ends, a.Remaining = tc.ends, tc.remaining
-			a.Front = Holding{Credits: tc.held, Deadline: ends}
+			a.Front = Grant{Credits: tc.held, Deadline: ends}
 			cost := tc.held + 1
 			if got := r.Ask(a, cfg.Params, now, cost, 50, 0).Min; got != tc.want {
 				t.Errorf("asks for at least %d, want %d", got, tc.want)

@@ -242,7 +242,7 @@ func TestARequestThatCannotShareACallAsksForItself(t *testing.T) {
 }
 
 // A request that gives up leaves nothing behind: before its call is made it is not
-// asked for, and while it is under way its unit goes back.
+// asked for, and while it is in progress its unit goes back.
 func TestRequestThatGivesUpIsChargedNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		after time.Duration
@@ -334,7 +334,7 @@ func TestClosingRefusesAGroupThatWaits(t *testing.T) {
 		s.back = constant(10 * time.Millisecond)
 		cfg := perSecond(10, 1)
 		cfg.Mode = Strict
-		l := New(cfg, newGate(s, newClock()))
+		l := New(cfg, newBreaker(s, newClock()))
 		var requests sync.WaitGroup
 		all := crowd(t, l, 5, &requests)
 		l.Close(t.Context())
@@ -355,11 +355,11 @@ func TestNothingIsAdmittedByAGroupAfterItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _ := slowStrict(t, Strict, 10)
 		now := l.clock.now()
-		g := &group{ok: true, verdict: verdict{admits: 1, cost: 1}, dies: now + 1}
+		g := &group{ok: true, decision: replyDecision{admits: 1, cost: 1}, deadline: now + 1}
 		if d, ok := l.single.claim(g); !ok || !d.Allowed {
 			t.Errorf("in time: decided %v, admitted %v", ok, d.Allowed)
 		}
-		g.verdict.admits, g.dies = 1, now
+		g.decision.admits, g.deadline = 1, now
 		if _, ok := l.single.claim(g); ok {
 			t.Error("a request was admitted by a grant whose window may be over")
 		}

@@ -41,7 +41,7 @@ const (
 	Predictive                 // a forecast, as far as it proves better than what was learned
 )
 
-// Size says how many units a lease asks for ahead of need. A call asks for more
+// Size says how many units a lease prefetches. A call asks for more
 // when requests that cost more are waiting for it.
 type Size struct {
 	Type SizeType
@@ -67,13 +67,13 @@ const (
 	CarryOver
 )
 
-// Action is what a limiter does when the credits in hand are spent and the store
+// Action is what a limiter does when the held credits are spent and the store
 // cannot be reached.
 type Action uint8
 
 // The failure actions.
 const (
-	LocalShare Action = iota // from the next window on, admit limit / holders alone
+	LocalShare Action = iota // from the next window on, admit limit / holders locally
 	Allow                    // admit
 	Deny                     // refuse
 )
@@ -93,7 +93,7 @@ type Config struct {
 	Size   Size
 	Expiry Expiry
 	// LowWater is the number of credits left at which the next lease is asked for
-	// ahead of need; 0 asks when they are spent.
+	// before they are needed; 0 asks when they are spent.
 	LowWater int64
 	// ReturnIdleAfter gives the credits of a key back that was not asked for during that
 	// time, or up to half as long again, and later where there are very many keys. 0
@@ -103,7 +103,7 @@ type Config struct {
 	ReturnIdleAfter time.Duration
 
 	// Draining says that another store is about to take over. Nothing is asked of
-	// this one, credits in hand are given back and every request is refused, with
+	// this one, held credits are given back and every request is refused, with
 	// FromDrain, whatever OnUnavailable says.
 	Draining bool
 	// Pending says that the limit is not in force at the store yet: nothing is asked of
@@ -122,8 +122,8 @@ type Config struct {
 	Timeout       time.Duration
 	OnUnavailable Action
 	// Holders is the number of processes that enforce the limit, 0 while that is
-	// not known. LocalShare admits the limit / Holders alone, and a lease asks for no
-	// more ahead of need while the store does not guide it.
+	// not known. LocalShare admits the limit / Holders locally, and a lease asks for no
+	// more ahead while the store does not guide it.
 	Holders int64
 }
 

@@ -2,7 +2,7 @@ package twotier
 
 // Settle replaces the cost of an admitted request by what it really was, at least
 // 0, once that is known. An excess of the reservation becomes available again, as by
-// Cancel. A shortfall is charged to the credits in hand, or else is a debt of the
+// Cancel. A shortfall is charged to the held credits, or else is a debt of the
 // key: later decisions wait until it is paid, and report that in Paid. A debt is at
 // most what the limit ever grants at once; more is forgiven, and a key that is idle
 // long enough to be forgotten takes its debt along.
@@ -35,26 +35,26 @@ func (k *Key) charge(e *lease, units int64) (charged int64) {
 	}
 	defer k.mu.Unlock()
 	cfg, now := l.settings.Load(), l.clock.now()
-	a, charged := k.account().Owe(now, units, largestCost(cfg.ParamsOf(k.value())), e.terms.charge())
-	k.keep(k.lease.Load().terms.settings, a, now)
+	a, charged := k.takeAccount().Owe(now, units, largestCost(cfg.paramsOf(k.value())), e.info.charge())
+	k.setAccount(k.lease.Load().info.settings, a, now)
 	return charged
 }
 
 // setPaid sets Paid on a decision on the windows from which debt was paid; mu is held.
 func (k *Key) setPaid(d *Decision) {
-	if k.extra == nil || k.extra.paid.Credits == 0 || d.Windows == nil || !k.extra.paid.Windows.SameWindows(*d.Windows) {
+	if k.rare == nil || k.rare.paid.Credits == 0 || d.Windows == nil || !k.rare.paid.Windows.SameWindows(*d.Windows) {
 		return
 	}
-	d.Paid, k.extra.paid = k.extra.paid.Credits, Holding{}
-	k.trim()
+	d.Paid, k.rare.paid = k.rare.paid.Credits, Grant{}
+	k.trimRare()
 }
 
 // owes returns the debt of the key.
 func (k *Key) owes() int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.extra == nil {
+	if k.rare == nil {
 		return 0
 	}
-	return k.extra.debt
+	return k.rare.debt
 }

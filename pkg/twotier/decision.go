@@ -11,9 +11,9 @@ type Source uint8
 
 // The sources.
 const (
-	FromLease         Source = iota // credits in hand, or a refusal remembered to its end
+	FromLease         Source = iota // held credits, or a refusal remembered to its end
 	FromStore                       // the store, asked for this request; in mode Leased, because leases come too late or bring it nothing
-	FromLocalShare                  // this process alone, on its share of the limit
+	FromLocalShare                  // this process, on its local share of the limit
 	FromFailureAction               // nobody: the store does not answer, and the policy says so or no share may be begun
 	FromDrain                       // nobody: another store is about to take over
 )
@@ -48,7 +48,7 @@ type Decision struct {
 	// while the store's clock is unknown.
 	Windows *limiter.Windows
 
-	// LocalShare is the most this process admits alone per key and window of the
+	// LocalShare is the most this process admits locally per key and window of the
 	// rate that binds. It is 0 unless Source is FromLocalShare.
 	LocalShare int64
 

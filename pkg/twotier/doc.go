@@ -9,7 +9,7 @@
 // # What a process knows and may do
 //
 // An Account is what a process knows of one counter, and the Rules say what becomes
-// of it. Both are pure. Within, a Hand holds the credits:
+// of it. Both are pure. Within, a Balance holds the credits:
 //
 //   - Credits live inside the grant that brought them and die with it, at an instant
 //     counted on the monotonic clock from before the request was sent. So the fleet
@@ -32,7 +32,7 @@
 //
 // # Without the store
 //
-// When the store cannot be reached, credits in hand are spent first; then the
+// When the store cannot be reached, held credits are spent first; then the
 // policy's failure action decides. A process on its local share keeps to windows
 // of the store's clock, which it estimates from the replies it has had: in any window
 // a key is charged either at the store or locally, never at both, and its share is
@@ -55,8 +55,8 @@
 // # What is not covered
 //
 // Requests admitted between the resume of a suspended machine and the next look of
-// the watchdog may belong to a window that ended meanwhile: at most the credits in
-// hand. Package monotonic says when a suspension is noticed at all.
+// the watchdog may belong to a window that ended meanwhile: at most the held
+// credits. Package monotonic says when a suspension is noticed at all.
 //
 // The package owns goroutines and timers. It sees stores only through the
 // interface Store.

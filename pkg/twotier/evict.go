@@ -7,23 +7,23 @@ const (
 	useless  use = iota // nothing that it knows of the store matters any more
 	spent               // it would have to ask the store before it admits again
 	refusing            // it spares the store requests that would be refused
-	needed              // it has credits, or is deciding, or admits alone
+	needed              // it has credits, or is deciding, or admits on the local share
 )
 
 // use returns what the key is good for at the instant now; mu is held.
 func (k *Key) use(now int64) use {
-	if k.busy != nil || k.began(now) {
+	if k.inflight != nil || k.hasLocalWindow(now) {
 		return needed
 	}
-	var x extra
-	if k.extra != nil {
-		x = *k.extra
+	var x rareState
+	if k.rare != nil {
+		x = *k.rare
 	}
 	e := k.lease.Load()
 	switch {
-	case e.held(now) > 0 || x.back.Held(now) > 0 || x.own != nil:
+	case e.held(now) > 0 || x.back.Held(now) > 0 || x.local != nil:
 		return needed
-	case now < e.terms.Until || x.debt > 0 && now < e.deadline:
+	case now < e.info.Until || x.debt > 0 && now < e.deadline:
 		return refusing
 	case x.debt > 0 || now < e.deadline:
 		return spent

@@ -76,7 +76,7 @@ func TestAKeyWithCreditsBehindIsNeeded(t *testing.T) {
 		cfg := byTime(limiter.TokenBucket, Leased)
 		cfg.LowWater, cfg.Holders, cfg.Size.Batch, cfg.MaxKeys = 0, 1, 5, 1
 		l := open(t, cfg, newFakeStore())
-		acquire(t, l, "a", 4) // 1 in hand
+		acquire(t, l, "a", 4) // 1 held
 		acquire(t, l, "a", 2) // of a second grant, which has 3 more
 		acquire(t, l, "a", 3)
 		if k := l.Key("a", ""); k.lease.Load().held(l.clock.now()) > 0 || l.Credits() != 1 {
@@ -118,7 +118,7 @@ func TestAFloodOfRefusedValuesDoesNotFloodTheStore(t *testing.T) {
 			acquire(t, l, fmt.Sprint(i%100), 1)
 			time.Sleep(apart)
 		}
-		most := 2*cfg.MaxKeys + int(requests*apart/time.Duration(patience))
+		most := 2*cfg.MaxKeys + int(requests*apart/time.Duration(evictionInterval))
 		if got := s.count(limiter.Take); got > most {
 			t.Errorf("%d store calls for %d requests that are refused, want at most %d", got, requests, most)
 		}
@@ -132,7 +132,7 @@ func TestAKeyThatIsUsedUpStaysUsedUpWhenItMadeRoom(t *testing.T) {
 		l := open(t, cfg, newFakeStore())
 		acquire(t, l, "a", 10)
 		acquire(t, l, "b", 10) // takes the place of a
-		time.Sleep(time.Duration(patience))
+		time.Sleep(time.Duration(evictionInterval))
 		if d := acquire(t, l, "a", 1); d.Allowed || l.Key("a", "").isShared() {
 			t.Errorf("got %+v, want a refusal by the counter of a", d)
 		}
@@ -185,7 +185,7 @@ func TestNothingIsFetchedAheadForAKeyThatMadeRoom(t *testing.T) {
 		e.take(2) // a request that does so is about to fetch ahead, but for a moment
 		l.Key("b", "")
 		calls := s.count(limiter.Take)
-		k.fetchAhead(e)
+		k.prefetch(e)
 		synctest.Wait()
 		if got := s.count(limiter.Take); !k.evicted || got != calls {
 			t.Errorf("evicted %v, %d calls more", k.evicted, got-calls)

@@ -131,7 +131,7 @@ func open(t *testing.T, cfg Config, s Store) *Limiter {
 
 func openWith(t *testing.T, cfg Config, s Store, c *clock) *Limiter {
 	t.Helper()
-	l := New(cfg, newGate(s, c))
+	l := New(cfg, newBreaker(s, c))
 	t.Cleanup(func() { l.Close(context.WithoutCancel(t.Context())) })
 	return l
 }

@@ -13,42 +13,42 @@ import (
 // maxAsks is how often one call asks when its grants come too late.
 const maxAsks = 3
 
-// A call is a store call under way. Requests that miss meanwhile wait for it.
+// A call is a store call in progress. Requests that miss meanwhile wait for it.
 type call struct {
 	cfg      *settings // by which the store is asked
 	take     limiter.Command
 	asks     int           // attempts at most
-	returned int64         // units that the store had got back when it began, see Key.returned
+	returned int64         // units that the store had got back when it began, see Key.returnedUnits
 	done     chan struct{} // closed when the field below is set; nil when nobody shares it
 	err      error
 }
 
-// call begins the one store call of the key, for fetch to carry out; mu is held. It
+// beginCall begins the one store call of the key, for fetch to carry out; mu is held. It
 // belongs to the limiter, not to a request: a client that goes away does not fail the
 // others that wait.
-func (k *Key) call(cfg *settings, take limiter.Command, asks int) *call {
-	if k.busy == nil {
-		k.busy = new(busy)
+func (k *Key) beginCall(cfg *settings, take limiter.Command, asks int) *call {
+	if k.inflight == nil {
+		k.inflight = new(inflight)
 	}
-	k.busy.call = k.newCall(cfg, take, asks)
-	k.busy.call.done = make(chan struct{})
-	return k.busy.call
+	k.inflight.call = k.newCall(cfg, take, asks)
+	k.inflight.call.done = make(chan struct{})
+	return k.inflight.call
 }
 
 // newCall returns a call that begins now; mu is held.
 func (k *Key) newCall(cfg *settings, take limiter.Command, asks int) *call {
-	return &call{cfg: cfg, take: take, asks: asks, returned: k.returned()}
+	return &call{cfg: cfg, take: take, asks: asks, returned: k.returnedUnits()}
 }
 
-// callBeside begins a call and carries it out beside its caller, or returns false
+// callAsync begins a call and carries it out on another goroutine, or returns false
 // when the limiter is closed; mu is held.
-func (k *Key) callBeside(cfg *settings, take limiter.Command, asks int) bool {
-	c := k.call(cfg, take, asks)
+func (k *Key) callAsync(cfg *settings, take limiter.Command, asks int) bool {
+	c := k.beginCall(cfg, take, asks)
 	if k.limiter().start(func() { k.fetch(c) }) {
 		return true
 	}
-	k.busy.call = nil
-	k.rest()
+	k.inflight.call = nil
+	k.trimInflight()
 	return false
 }
 
@@ -57,18 +57,18 @@ func (k *Key) fetch(c *call) {
 	r, ok, err := k.take(k.limiter().ctx, c)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.end(c) // also by a panic
+	defer k.endCall(c) // also by a panic
 	if ok {
 		k.settle(c, r)
 	}
 	c.err = err
 }
 
-// end lets the requests go on that wait for the call; mu is held.
-func (k *Key) end(c *call) {
-	if k.busy != nil && k.busy.call == c { // not, when another store is being asked by now
-		k.busy.call = nil
-		k.rest()
+// endCall lets the requests go on that wait for the call; mu is held.
+func (k *Key) endCall(c *call) {
+	if k.inflight != nil && k.inflight.call == c { // not, when another store is being asked by now
+		k.inflight.call = nil
+		k.trimInflight()
 	}
 	close(c.done)
 }
@@ -84,7 +84,7 @@ func (k *Key) end(c *call) {
 //   - a grant that came too late was for a time, which does not end for all at once.
 func (k *Key) take(ctx context.Context, c *call) (r Reply, ok bool, err error) {
 	l := k.limiter()
-	if c.cfg.Mode == Leased && c.cfg.gate.doubts(k.storeKey(c.cfg)) {
+	if c.cfg.Mode == Leased && c.cfg.breaker.failedLast(k.storeKey(c.cfg)) {
 		// An answer may be lost once more, and with it what is granted: of a long window
 		// many attempts would use up much.
 		c.take.Want = c.take.Min
@@ -96,7 +96,7 @@ func (k *Key) take(ctx context.Context, c *call) (r Reply, ok bool, err error) {
 			return Reply{}, false, err
 		}
 		now := l.clock.now()
-		l.slow.heard(r.Reply, now)
+		l.slow.observe(r.Reply, now)
 		switch {
 		case r.Granted == 0 || c.asks == 1 || !r.Late(now):
 			return r.Reply, true, nil
@@ -114,7 +114,7 @@ func (k *Key) take(ctx context.Context, c *call) (r Reply, ok bool, err error) {
 	}
 	// The store answers slower than windows pass: stop using them up.
 	now := l.clock.now()
-	pause := limiter.Micros(relent / time.Microsecond)
+	pause := limiter.Micros(defaultRefusal / time.Microsecond)
 	return Reply{Sent: now, Received: now, Unknown: true, Result: limiter.Result{Reason: limiter.Exhausted, RetryAfter: pause}}, true, nil
 }
 
@@ -123,54 +123,54 @@ func (k *Key) settle(c *call, r Reply) {
 	l := k.limiter()
 	cfg, now, inForce := c.cfg, l.clock.now(), l.settings.Load()
 	switch {
-	case inForce.gate != cfg.gate: // another store serves now
+	case inForce.breaker != cfg.breaker: // another store serves now
 	case inForce.Draining || inForce.Mode != Leased: // no credits may be held
-		l.giveBack(k, cfg.gate, GrantOf(r.Sent, r.Result))
-	case k.isAlone(now):
+		l.returnAsync(k, cfg.breaker, GrantOf(r.Sent, r.Result))
+	case k.onLocalShare(now):
 		// By the store's clock in the reply, the open window began on the local
 		// share. The requests that wait are decided on it, too.
-		l.giveBack(k, cfg.gate, GrantOf(r.Sent, r.Result))
+		l.returnAsync(k, cfg.breaker, GrantOf(r.Sent, r.Result))
 	default:
-		k.turn(inForce, now, math.MaxInt64)
-		a, lost := inForce.Settle(k.account(), now, c.take, r)
+		k.promote(inForce, now, math.MaxInt64)
+		a, lost := inForce.Settle(k.takeAccount(), now, c.take, r)
 		// The refusal belongs to the parameters that were asked for.
-		k.keepPaying(cfg, a.Returned(k.returnedSince(c)), now)
-		l.giveBack(k, cfg.gate, lost.Returnable(now))
+		k.setAndPay(cfg, a.Returned(k.returnedSince(c)), now)
+		l.returnAsync(k, cfg.breaker, lost.Returnable(now))
 	}
 }
 
 // ask asks the store and counts the calls. A panic of the store is an error that says
 // where: others than the request that happens to make the call wait for it.
-func (l *Limiter) ask(ctx context.Context, k *Key, cfg *settings, c limiter.Command) (r reply, err error) {
+func (l *Limiter) ask(ctx context.Context, k *Key, cfg *settings, c limiter.Command) (r callResult, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			l.roundTrips.Add(1)
 			l.failures.Add(1)
-			r, err = reply{}, fmt.Errorf("a store call panicked: %v\n%s", reason, debug.Stack())
+			r, err = callResult{}, fmt.Errorf("a store call panicked: %v\n%s", reason, debug.Stack())
 		}
 	}()
 	if cfg.Pending {
-		return reply{}, cfg.closed()
+		return callResult{}, cfg.unavailable()
 	}
 	c.Tenant = k.tenant()
-	r, err = cfg.gate.ask(ctx, k.storeKey(cfg), cfg.ParamsOf(k.value()), c, cfg.gate.patience(cfg), cfg.Mode != Leased)
+	r, err = cfg.breaker.ask(ctx, k.storeKey(cfg), cfg.paramsOf(k.value()), c, cfg.breaker.timeout(cfg), cfg.Mode != Leased)
 	l.roundTrips.Add(r.calls)
 	l.failures.Add(r.failures)
 	if err == nil && c.Op == limiter.Take {
-		r.Result = l.onceOnly(k, cfg, r.Reply)
-		l.learned(r.Reply)
+		r.Result = l.refuseBehindFloor(k, cfg, r.Reply)
+		l.noteLearning(r.Reply)
 	}
 	return r, err
 }
 
-// onceOnly returns the result of a reply, which is a refusal when the store grants units
+// refuseBehindFloor returns the result of a reply, which is a refusal when the store grants units
 // of a time in which shares were admitted without it: they go back.
-func (l *Limiter) onceOnly(k *Key, cfg *settings, r Reply) limiter.Result {
-	wait := cfg.gate.granted(k.storeKey(cfg)).behind(r.Now)
+func (l *Limiter) refuseBehindFloor(k *Key, cfg *settings, r Reply) limiter.Result {
+	wait := cfg.breaker.storeTime(k.storeKey(cfg)).behind(r.Now)
 	if r.Granted == 0 || wait == 0 {
 		return r.Result
 	}
-	l.giveBack(k, cfg.gate, GrantOf(r.Sent, r.Result))
+	l.returnAsync(k, cfg.breaker, GrantOf(r.Sent, r.Result))
 	r.Granted, r.Reason, r.RetryAfter = 0, limiter.ClockBehind, wait
 	return r.Result
 }

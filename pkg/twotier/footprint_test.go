@@ -27,7 +27,7 @@ func TestAKeyTakesAtMost160Bytes(t *testing.T) {
 			cfg := perSecond(1000, 10)
 			cfg.Params.Rates[0].Window = limiter.MaxWindow
 			cfg.Size.Type, cfg.MaxKeys = size, n
-			l := New(cfg, newGate(granter{}, newClock()))
+			l := New(cfg, newBreaker(granter{}, newClock()))
 			values := make([]string, n)
 			for i := range values {
 				values[i] = fmt.Sprintf("%032d", i)

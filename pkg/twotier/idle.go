@@ -9,13 +9,13 @@ import (
 // Without ReturnIdleAfter a key is idle when nobody asked for it in an eighth of its
 // shortest window, which is no shorter than this.
 const (
-	idleParts   = 8
-	soonestIdle = 100 * time.Millisecond
+	idleFraction = 8
+	minIdle      = 100 * time.Millisecond
 )
 
-// lookAtKey is what one look at a key costs of the time between two looks, at least: they
+// scanCostPerKey is what one look at a key costs of the time between two looks, at least: they
 // take less than a hundredth of a processor, however many keys there are.
-const lookAtKey = 20 * time.Microsecond
+const scanCostPerKey = 20 * time.Microsecond
 
 // idleAfter returns how long nobody asked for a key that is idle, 0 when none gives
 // anything back.
@@ -28,37 +28,37 @@ func (s *settings) idleAfter() time.Duration {
 	case !s.learns() || !s.Params.Algorithm.WindowCoupled():
 		return 0
 	}
-	if after := time.Duration(nanos(shortestOf(s.Params)) / idleParts); after >= soonestIdle {
+	if after := time.Duration(nanos(shortestOf(s.Params)) / idleFraction); after >= minIdle {
 		return after
 	}
 	return 0
 }
 
-// unusual is how many units were expected when it is unusual that none was asked for: by
+// significantDemand is how many units were expected when it is unusual that none was asked for: by
 // chance alone that happens to a part of e^-4 (Poisson), or 2 %.
-const unusual = 4
+const significantDemand = 4
 
 // returnsIdle reports whether an idle key with the account gives back what it holds.
 // Unless it was said when, that is where the store has little left of late, for elsewhere
-// nobody misses it, and where a key is asked for so often that its rest means something:
+// nobody misses it, and where a key is asked for so often that a pause means something:
 // else it would be refilled again and again.
 func (s *settings) returnsIdle(a Account) bool {
-	return s.ReturnIdleAfter > 0 || a.sizer.Scarce() && a.sizer.Forecast() >= unusual*idleParts
+	return s.ReturnIdleAfter > 0 || a.sizer.Scarce() && a.sizer.Forecast() >= significantDemand*idleFraction
 }
 
-// A watch looks at the keys of a limiter twice in every after, and gives back the credits
-// of those it found unchanged twice in a row. It rests while no key holds any.
-type watch struct {
+// An idleScan looks at the keys of a limiter twice in every after, and gives back the credits
+// of those it found unchanged twice in a row. It pauses while no key holds any.
+type idleScan struct {
 	after   time.Duration
-	ctx     context.Context //nolint:containedctx // of the watch, which outlives calls
+	ctx     context.Context //nolint:containedctx // of the scan, which outlives calls
 	stop    context.CancelFunc
-	looking atomic.Bool
+	running atomic.Bool
 }
 
-// watchIdle makes the limiter watch its keys as its settings say; they do not change
+// configureScan starts, stops or changes the scan as the settings say; they do not change
 // meanwhile.
-func (l *Limiter) watchIdle() {
-	old, after := l.watching.Load(), l.settings.Load().idleAfter()
+func (l *Limiter) configureScan() {
+	old, after := l.idleScan.Load(), l.settings.Load().idleAfter()
 	if old != nil {
 		if old.after == after {
 			return
@@ -66,104 +66,104 @@ func (l *Limiter) watchIdle() {
 		old.stop()
 	}
 	if after == 0 {
-		l.watching.Store(nil)
+		l.idleScan.Store(nil)
 		return
 	}
-	w := &watch{after: after}
+	w := &idleScan{after: after}
 	w.ctx, w.stop = context.WithCancel(l.ctx)
-	l.watching.Store(w)
-	l.look()
+	l.idleScan.Store(w)
+	l.wakeScan()
 }
 
-// stopWatching ends the watch; settings do not change meanwhile.
-func (l *Limiter) stopWatching() {
-	if w := l.watching.Load(); w != nil {
+// stopScan ends the scan; settings do not change meanwhile.
+func (l *Limiter) stopScan() {
+	if w := l.idleScan.Load(); w != nil {
 		w.stop()
 	}
 }
 
-// look ends the rest of the watch, for a key may hold credits.
-func (l *Limiter) look() {
-	w := l.watching.Load()
-	if w != nil && w.looking.CompareAndSwap(false, true) {
-		l.start(func() { l.lookAround(w) })
+// wakeScan resumes the scan, for a key may hold credits.
+func (l *Limiter) wakeScan() {
+	w := l.idleScan.Load()
+	if w != nil && w.running.CompareAndSwap(false, true) {
+		l.start(func() { l.scanLoop(w) })
 	}
 }
 
-// lookAround looks at the keys until the watch ends or none holds credits.
-func (l *Limiter) lookAround(w *watch) {
-	for l.clock.sleep(w.ctx, max(w.after/2, time.Duration(l.keys.size())*lookAtKey)) == nil {
+// scanLoop looks at the keys until the scan ends or none holds credits.
+func (l *Limiter) scanLoop(w *idleScan) {
+	for l.clock.sleep(w.ctx, max(w.after/2, time.Duration(l.keys.size())*scanCostPerKey)) == nil {
 		if l.returnIdle() {
 			continue
 		}
-		w.looking.Store(false)
+		w.running.Store(false)
 		// A key that got credits before this was seen here or has begun another look.
-		if !l.holdsCredits() || !w.looking.CompareAndSwap(false, true) {
+		if !l.anyCredits() || !w.running.CompareAndSwap(false, true) {
 			return
 		}
 	}
 }
 
-// holdsCredits reports whether a key holds credits that are alive.
-func (l *Limiter) holdsCredits() (holds bool) {
+// anyCredits reports whether a key holds credits that are alive.
+func (l *Limiter) anyCredits() (holds bool) {
 	now := l.clock.now()
-	l.eachKey(func(k *Key) { holds = holds || k.holds(now) })
+	l.eachKey(func(k *Key) { holds = holds || k.hasCredits(now) })
 	return holds
 }
 
 // returnIdle gives back what idle keys hold, several keys' at a time, and reports
 // whether any key held credits.
 func (l *Limiter) returnIdle() (held bool) {
-	var all []handful
-	now, gate := l.clock.now(), l.settings.Load().gate
+	var all []keyGrant
+	now, breaker := l.clock.now(), l.settings.Load().breaker
 	l.eachKey(func(k *Key) {
-		if !k.holds(now) {
+		if !k.hasCredits(now) {
 			return
 		}
 		held = true
-		for _, h := range k.idle(now) {
-			all = append(all, handful{k, h})
+		for _, h := range k.takeIdle(now) {
+			all = append(all, keyGrant{k, h})
 		}
 	})
-	l.sendAllBack(l.ctx, gate, all)
+	l.sendReturns(l.ctx, breaker, all)
 	return held
 }
 
-// holds reports whether the key has credits in hand that are alive.
-func (k *Key) holds(now int64) bool {
+// hasCredits reports whether the key holds credits that are alive.
+func (k *Key) hasCredits(now int64) bool {
 	if k.lease.Load().held(now) > 0 {
 		return true
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.lease.Load().held(now) > 0 || k.extra != nil && k.extra.back.Held(now) > 0
+	return k.lease.Load().held(now) > 0 || k.rare != nil && k.rare.back.Held(now) > 0
 }
 
-// idle takes the credits away from the key if it found them unchanged twice in a
+// takeIdle takes the credits away from the key if it found them unchanged twice in a
 // row, and returns those that are still charged to something.
-func (k *Key) idle(now int64) []Holding {
+func (k *Key) takeIdle(now int64) []Grant {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e := k.lease.Load()
 	credits := e.credits.Load()
-	if k.busy != nil {
+	if k.inflight != nil {
 		return nil
 	}
 	mark := uint32(credits) ^ uint32(e.deadline>>16) //nolint:gosec // a mark that changes with the lease
-	if mark != k.mark {
-		k.mark, k.still = mark, 0
+	if mark != k.fingerprint {
+		k.fingerprint, k.unchanged = mark, 0
 		return nil
 	}
-	if k.still++; k.still < 2 {
+	if k.unchanged++; k.unchanged < 2 {
 		return nil
 	}
-	k.still = 0
-	if !k.limiter().settings.Load().returnsIdle(k.look()) {
+	k.unchanged = 0
+	if !k.limiter().settings.Load().returnsIdle(k.peekAccount()) {
 		return nil
 	}
-	a := k.account()
+	a := k.takeAccount()
 	a.Remaining += a.Front.Held(now)
-	a, back := a.GiveUp(now)
-	k.keep(e.terms.settings, a, now)
+	a, back := a.Clear(now)
+	k.setAccount(e.info.settings, a, now)
 	return back
 }

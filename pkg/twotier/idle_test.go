@@ -188,7 +188,7 @@ func TestTheWatchRestsWhileNoKeyHoldsCredits(t *testing.T) {
 		cfg := perSecond(100, 10)
 		cfg.ReturnIdleAfter = 400 * time.Millisecond
 		l := open(t, cfg, s)
-		looking := func() bool { return l.watching.Load().looking.Load() }
+		looking := func() bool { return l.idleScan.Load().running.Load() }
 		for range 3 {
 			nextWindow()
 			acquire(t, l, "", 1)

@@ -44,7 +44,7 @@ func (x *index) find(value, tenant string) *lease {
 	if tenant != "" {
 		hash = x.hash(value, tenant)
 	}
-	for i := place(hash, len(slots)); ; i++ {
+	for i := startSlot(hash, len(slots)); ; i++ {
 		if i >= len(slots) {
 			i = 0
 		}
@@ -53,7 +53,7 @@ func (x *index) find(value, tenant string) *lease {
 		if e == nil {
 			return nil
 		}
-		if s.hash.Load() == hash && is(e.name, value, tenant) {
+		if s.hash.Load() == hash && matches(e.name, value, tenant) {
 			return e
 		}
 	}
@@ -68,16 +68,16 @@ func (x *index) hash(value, tenant string) uint64 {
 	return (bits.RotateLeft64(maphash.String(x.seed, value), 1) ^ maphash.String(x.seed, tenant)) | 1
 }
 
-// place returns where the search for a hash begins among n slots: the hash, scaled
+// startSlot returns where the search for a hash begins among n slots: the hash, scaled
 // (Lemire, "Fast Random Integer Generation in an Interval").
-func place(hash uint64, n int) int {
+func startSlot(hash uint64, n int) int {
 	high, _ := bits.Mul64(hash, uint64(n))
 	return int(high)
 }
 
-// is reports whether the name is that of a value and a tenant. The caller knows by
+// matches reports whether the name is that of a value and a tenant. The caller knows by
 // the hash that it is of that kind.
-func is(name, value, tenant string) bool {
+func matches(name, value, tenant string) bool {
 	if tenant == "" {
 		return name == value
 	}
@@ -116,13 +116,13 @@ func (x *index) slotOf(e *lease) (*slot, uint64) {
 	slots := *x.slots.Load()
 	value, tenant := split(e.name, e.key.tenanted)
 	hash := x.hash(value, tenant)
-	for i := place(hash, len(slots)); ; i++ {
+	for i := startSlot(hash, len(slots)); ; i++ {
 		if i == len(slots) {
 			i = 0
 		}
 		s := &slots[i]
 		found := s.lease.Load()
-		if found == nil || s.hash.Load() == hash && is(found.name, value, tenant) {
+		if found == nil || s.hash.Load() == hash && matches(found.name, value, tenant) {
 			return s, hash
 		}
 	}
@@ -140,7 +140,7 @@ func (x *index) replace(want int) {
 				continue
 			}
 			hash := (*old)[i].hash.Load()
-			j := place(hash, len(next))
+			j := startSlot(hash, len(next))
 			for next[j].lease.Load() != nil {
 				if j++; j == len(next) {
 					j = 0

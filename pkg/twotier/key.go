@@ -13,46 +13,46 @@ import (
 type Key struct {
 	lease atomic.Pointer[lease] // never nil; written with mu held
 
-	mu     sync.Mutex   // guards the rest; taken before the table's
-	busy   *busy        // nil while nobody waits and nothing is asked
-	extra  *extra       // what few keys have; nil when it is all zero
-	sizer  sizing.Sizer // learns the size of leases
-	demand int64        // cost served since the open windows began, credits in hand included
-	mark   uint32       // of the lease, when it was last looked at for idleness
-	still  uint8        // how often in a row that found nothing new
+	mu          sync.Mutex   // guards the rest; taken before the table's
+	inflight    *inflight    // nil while nobody waits and nothing is asked
+	rare        *rareState   // what few keys have; nil when it is all zero
+	sizer       sizing.Sizer // learns the size of leases
+	demand      int64        // cost served since the open windows began, held credits included
+	fingerprint uint32       // of the lease, when it was last looked at for idleness
+	unchanged   uint8        // how often in a row that found nothing new
 	// evicted says that the key is no longer in the table: decide on the one that is.
 	evicted bool
 	// tenanted says that the name holds a tenant.
 	tenanted bool
 }
 
-// busy is what a key is about.
-type busy struct {
-	requests int   // that have not left
-	cost     int64 // of those that are not decided
-	queue    queue // of those that wait for calls
-	call     *call // the one outstanding store call, nil when there is none
-	line     *line // of requests that share calls, nil when no such call is under way
-	returned int64 // units that the store has got back meanwhile
+// inflight holds the state of requests that wait, and of calls to the store.
+type inflight struct {
+	requests int       // that have not left
+	cost     int64     // of those that are not decided
+	queue    queue     // of those that wait for calls
+	call     *call     // the one outstanding store call, nil when there is none
+	combiner *combiner // of requests that share calls, nil when no such call is in progress
+	returned int64     // units that the store has got back meanwhile
 }
 
-// extra is what a key has at times.
-type extra struct {
-	back Holding // of the hand
-	own  *own    // nil when nothing was admitted without the store; none with a tenant
-	of   *Gate   // before the store that own was admitted without
-	debt int64   // used beyond what was charged
-	paid Holding // of the debt, not yet reported by a decision
+// rareState holds what most keys never need.
+type rareState struct {
+	back         Grant       // of the balance
+	local        *localShare // nil when nothing was admitted without the store; none with a tenant
+	localBreaker *Breaker    // in front of the store that was unavailable for local
+	debt         int64       // used beyond what was charged
+	paid         Grant       // of the debt, not yet reported by a decision
 }
 
 func newKey(l *Limiter, name string, tenanted bool) *Key {
 	k := &Key{tenanted: tenanted}
-	k.lease.Store(&lease{key: k, name: name, deadline: past, terms: l.settings.Load().blank})
+	k.lease.Store(&lease{key: k, name: name, deadline: past, info: l.settings.Load().blank})
 	return k
 }
 
 // limiter returns the limiter that the key belongs to.
-func (k *Key) limiter() *Limiter { return k.lease.Load().terms.limiter }
+func (k *Key) limiter() *Limiter { return k.lease.Load().info.limiter }
 
 // value returns what the store keeps the counter for.
 func (k *Key) value() string {
@@ -77,7 +77,7 @@ func (k *Key) storeKey(cfg *settings) store.Key {
 // Acquire decides a request; see Limiter.Acquire.
 func (k *Key) Acquire(ctx context.Context, cost int64) (d Decision, err error) {
 	e := k.lease.Load()
-	if e.decide(e.terms.limiter, cost, &d) {
+	if e.decide(e.info.limiter, cost, &d) {
 		return d, nil
 	}
 	return k.miss(ctx, cost)
@@ -88,110 +88,110 @@ func (k *Key) Acquire(ctx context.Context, cost int64) (d Decision, err error) {
 func (k *Key) publish(e *lease) {
 	k.lease.Store(e)
 	if !k.evicted {
-		e.terms.limiter.keys.update(e)
+		e.info.limiter.keys.update(e)
 	}
 }
 
-// account takes everything that is in hand from the key and returns all it knows;
-// mu is held. Put it back by keep, or the credits are lost.
-func (k *Key) account() Account {
+// takeAccount takes all credits from the key and returns all it knows;
+// mu is held. Put it back by setAccount, or the credits are lost.
+func (k *Key) takeAccount() Account {
 	e := k.lease.Load()
 	return k.accountOf(e, e.drain(), e.refused.Swap(0))
 }
 
-// putBack undoes what account took from the lease, which is still the key's; mu is
+// restoreAccount undoes what takeAccount took from the lease, which is still the key's; mu is
 // held.
-func (k *Key) putBack(a Account) {
+func (k *Key) restoreAccount(a Account) {
 	e := k.lease.Load()
 	e.credits.Add(a.Front.Credits)
 	e.refused.Add(a.refused)
 }
 
-// look is account without taking anything.
-func (k *Key) look() Account {
+// peekAccount is takeAccount without taking anything.
+func (k *Key) peekAccount() Account {
 	e := k.lease.Load()
 	return k.accountOf(e, e.credits.Load(), 0)
 }
 
 func (k *Key) accountOf(e *lease, credits, refused int64) Account {
-	a := Account{Answer: e.terms.answer(e.remaining), sizer: k.sizer, demand: k.demand, refused: refused}
-	a.Front = Holding{Credits: credits, Deadline: e.deadline, Carried: e.terms.carried, Charge: e.terms.charge()}
-	if k.extra != nil {
-		a.Back, a.Debt, a.Paid = k.extra.back, k.extra.debt, k.extra.paid
+	a := Account{Answer: e.info.answer(e.remaining), sizer: k.sizer, demand: k.demand, refused: refused}
+	a.Front = Grant{Credits: credits, Deadline: e.deadline, Carried: e.info.carried, Charge: e.info.charge()}
+	if k.rare != nil {
+		a.Back, a.Debt, a.Paid = k.rare.back, k.rare.debt, k.rare.paid
 	}
 	return a
 }
 
-// keep makes a the key's account under the settings; mu is held.
-func (k *Key) keep(s *settings, a Account, now int64) {
-	k.show(k.hold(s, a, now), a)
+// setAccount makes a the key's account under the settings; mu is held.
+func (k *Key) setAccount(s *settings, a Account, now int64) {
+	k.publishAccount(k.newLease(s, a, now), a)
 }
 
-// show publishes the lease of an account; mu is held.
-func (k *Key) show(e *lease, a Account) {
+// publishAccount publishes the lease of an account; mu is held.
+func (k *Key) publishAccount(e *lease, a Account) {
 	k.publish(e)
 	if a.Front.Credits+a.Back.Credits > 0 {
-		k.limiter().look()
+		k.limiter().wakeScan()
 	}
 }
 
-// hold is keep but for the lease, which nobody else sees until it is published.
-func (k *Key) hold(s *settings, a Account, now int64) *lease {
+// newLease is setAccount without publishing the lease, which nobody else sees until it is published.
+func (k *Key) newLease(s *settings, a Account, now int64) *lease {
 	old := k.lease.Load()
 	next := &lease{
 		deadline: a.Front.Deadline, remaining: a.Remaining, name: old.name, key: k,
-		terms: old.terms.limiter.termsOf(s, &a, now),
+		info: old.info.limiter.infoOf(s, &a, now),
 	}
 	next.credits.Store(a.Front.Credits)
 	next.refused.Store(a.refused)
 	k.sizer, k.demand = a.sizer, a.demand
-	k.keepExtra(a)
+	k.setRare(a)
 	return next
 }
 
-// keepExtra keeps what few accounts have; mu is held.
-func (k *Key) keepExtra(a Account) {
+// setRare keeps what few accounts have; mu is held.
+func (k *Key) setRare(a Account) {
 	if a.Back.Credits == 0 {
-		a.Back = Holding{}
+		a.Back = Grant{}
 	}
-	if k.extra == nil && a.Back.Credits == 0 && a.Debt == 0 && a.Paid.Credits == 0 {
+	if k.rare == nil && a.Back.Credits == 0 && a.Debt == 0 && a.Paid.Credits == 0 {
 		return
 	}
-	x := k.more()
+	x := k.ensureRare()
 	x.back, x.debt, x.paid = a.Back, a.Debt, a.Paid
-	k.trim()
+	k.trimRare()
 }
 
-// more returns what few keys have, to be changed; mu is held.
-func (k *Key) more() *extra {
-	if k.extra == nil {
-		k.extra = new(extra)
+// ensureRare returns the rare state, to be changed; mu is held.
+func (k *Key) ensureRare() *rareState {
+	if k.rare == nil {
+		k.rare = new(rareState)
 	}
-	return k.extra
+	return k.rare
 }
 
-// trim forgets what few keys have when it is all zero; mu is held.
-func (k *Key) trim() {
-	if x := k.extra; x != nil && x.back.Credits == 0 && x.own == nil && x.debt == 0 && x.paid.Credits == 0 {
-		k.extra = nil
+// trimRare forgets the rare state when it is all zero; mu is held.
+func (k *Key) trimRare() {
+	if x := k.rare; x != nil && x.back.Credits == 0 && x.local == nil && x.debt == 0 && x.paid.Credits == 0 {
+		k.rare = nil
 	}
 }
 
-// surrender takes the credits in hand away from the key, and whatever it knows of
+// clear takes the held credits away from the key, and whatever it knows of
 // the store, and returns those that may be given back.
-func (k *Key) surrender(now int64) []Holding {
+func (k *Key) clear(now int64) []Grant {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.blank(now)
+	return k.clearLocked(now)
 }
 
-// blank is surrender with mu held.
-func (k *Key) blank(now int64) []Holding {
+// clearLocked is clear with mu held.
+func (k *Key) clearLocked(now int64) []Grant {
 	s := k.limiter().settings.Load()
-	a, back := k.account().GiveUp(now)
+	a, back := k.takeAccount().Clear(now)
 	open := s.Open()
-	a.Hand, a.Answer = open.Hand, open.Answer
-	k.keep(s, a, now)
+	a.Balance, a.Answer = open.Balance, open.Answer
+	k.setAccount(s, a, now)
 	return back
 }
 

@@ -35,7 +35,7 @@ func (r *Rules) size(a Account, p limiter.Params, now, holders int64) int64 {
 	if r.Size.Type != Fixed {
 		life := 1.0
 		if p.Algorithm.WindowCoupled() {
-			life = a.life(now)
+			life = a.windowLeft(now)
 		}
 		size = r.sizing.Lease(a.sizer, life)
 	}
@@ -51,8 +51,8 @@ func (a Answer) guided(now int64) bool {
 	return a.Windows.N > 0 && now-a.Ends < nanos(shortest(a.Windows).Window)
 }
 
-// life returns the part of the shortest window that is left; nobody knows it exactly.
-func (a Answer) life(now int64) float64 {
+// windowLeft returns the part of the shortest window that is left; nobody knows it exactly.
+func (a Answer) windowLeft(now int64) float64 {
 	if a.Windows.N == 0 {
 		return 1
 	}

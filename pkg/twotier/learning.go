@@ -13,8 +13,8 @@ type learning struct {
 	until  int64 // local instant
 }
 
-// learned notes the answer to a take.
-func (l *Limiter) learned(r Reply) {
+// noteLearning notes the answer to a take.
+func (l *Limiter) noteLearning(r Reply) {
 	switch r.Reason {
 	case limiter.Amnesia, limiter.ClockBehind:
 		l.learning.Store(&learning{reason: r.Reason, until: r.Received + nanos(r.RetryAfter)})

@@ -9,28 +9,28 @@ import (
 )
 
 // A lease is most of a key's account in the form that requests spend from without
-// a lock. A request that can reach the credits reaches the deadline and the terms
+// a lock. A request that can reach the credits reaches the deadline and the information
 // that belong to them. All but the counts is immutable: another answer is another
 // lease.
 //
 // It fills one cache line, and shares what many keys have in common.
 type lease struct {
 	credits   atomic.Int64
-	refused   atomic.Int64 // cost that was refused, if terms.counts
+	refused   atomic.Int64 // cost that was refused, if info.counts
 	deadline  int64        // instant the credits die
 	remaining int64        // at the store
 	name      string       // of the key, see nameOf
 	key       *Key
-	terms     *terms
+	info      *leaseInfo
 }
 
 // decide decides a request that needs no asking, and reports whether it did: it is
-// Rules.Decide but for what the back of the hand can pay.
+// Rules.Decide but for what the back of the balance can pay.
 func (e *lease) decide(l *Limiter, cost int64, d *Decision) bool {
 	return e.spend(l, cost, d) || e.refuse(l, cost, d)
 }
 
-// spend admits a request from the credits in hand: it is Holding.Spend.
+// spend admits a request from the held credits: it is Grant.Spend.
 //
 // The clock is read after the credits are taken, never before: a thread that
 // loses the processor in between then sees the time at which it goes on, and a
@@ -45,7 +45,7 @@ func (e *lease) spend(l *Limiter, cost int64, d *Decision) bool {
 	if !ok {
 		return false
 	}
-	t := e.terms
+	t := e.info
 	d.Allowed = true
 	d.Limit = t.limit
 	d.Remaining = e.remaining + left
@@ -62,15 +62,15 @@ func (e *lease) spend(l *Limiter, cost int64, d *Decision) bool {
 		return false
 	}
 	if left <= t.lowWater {
-		e.key.fetchAhead(e)
+		e.key.prefetch(e)
 	}
 	return true
 }
 
 // refuse refuses a request that the store is known to refuse, even if all
-// credits in hand went to it.
+// held credits went to it.
 func (e *lease) refuse(l *Limiter, cost int64, d *Decision) bool {
-	t := e.terms
+	t := e.info
 	if cost < t.Need || cost <= t.behind || t.settings != l.settings.Load() {
 		return false
 	}
@@ -89,7 +89,7 @@ func (e *lease) refuse(l *Limiter, cost int64, d *Decision) bool {
 	if !t.Final {
 		d.RetryAfter = time.Duration(t.Until - now)
 	}
-	if now >= t.Until || cost-e.joining(now) < t.Need || t.carries && now >= e.deadline && e.credits.Load() > 0 {
+	if now >= t.Until || cost-e.joinable(now) < t.Need || t.carries && now >= e.deadline && e.credits.Load() > 0 {
 		*d = Decision{}
 		return false
 	}
@@ -126,9 +126,9 @@ func (e *lease) held(now int64) int64 {
 	return e.credits.Load()
 }
 
-// joining returns the credits that what is granted next is put beside.
-func (e *lease) joining(now int64) int64 {
-	if e.terms.byTime {
+// joinable returns the credits that what is granted next is put beside.
+func (e *lease) joinable(now int64) int64 {
+	if e.info.byTime {
 		return 0
 	}
 	return e.held(now)
@@ -138,8 +138,8 @@ func (e *lease) joining(now int64) int64 {
 // 2^sampleBits counts for that many, so that counting does not slow down a flood of
 // refusals.
 const (
-	exactly    = 256
-	sampleBits = 4
+	exactCounts = 256
+	sampleBits  = 4
 )
 
 // countRefused counts the cost of a refusal at the instant now, which stands for
@@ -147,7 +147,7 @@ const (
 func (e *lease) countRefused(now, cost int64) {
 	const golden = 0x9e3779b97f4a7c15 // spreads the low bits of the clock (Knuth 6.4)
 	switch {
-	case e.refused.Load() < exactly:
+	case e.refused.Load() < exactCounts:
 		e.refused.Add(cost)
 	case bits.RotateLeft64(uint64(now)*golden, sampleBits)&(1<<sampleBits-1) == 0:
 		e.refused.Add(min(cost, sizing.MostDemand) << sampleBits)

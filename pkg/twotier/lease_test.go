@@ -101,7 +101,7 @@ func TestCreditsInHandCountTowardsALargerCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		l := open(t, perSecond(10, 8), s)
-		acquire(t, l, "", 1) // 7 in hand, 2 at the store
+		acquire(t, l, "", 1) // 7 held, 2 at the store
 		if d := acquire(t, l, "", 9); !d.Allowed {
 			t.Error("cost 9 refused with 7 in hand and 2 at the store")
 		}
@@ -244,7 +244,7 @@ func TestCreditsDieWithTheirWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		l := open(t, perSecond(100, 60), s)
-		acquire(t, l, "", 1) // 59 in hand
+		acquire(t, l, "", 1) // 59 held
 		nextWindow()
 		if got := admitted(t, l, 200); got != 100 {
 			t.Errorf("admitted %d in a fresh window of 100", got)
@@ -254,7 +254,7 @@ func TestCreditsDieWithTheirWindow(t *testing.T) {
 
 func TestSpendChecksTheDeadlineAfterItTookTheCredit(t *testing.T) {
 	l := &Limiter{clock: newClock()}
-	e := &lease{terms: &terms{limiter: l, lowWater: neverLow}}
+	e := &lease{info: &leaseInfo{limiter: l, lowWater: neverLow}}
 	e.deadline = l.clock.now() + int64(time.Hour)
 	e.credits.Store(2)
 	var d Decision
@@ -333,7 +333,7 @@ func TestOneCallersCancellationDoesNotFailOthers(t *testing.T) {
 				t.Errorf("the cancelled caller got %v", err)
 			}
 		})
-		synctest.Wait() // the call of the one that will be cancelled is under way
+		synctest.Wait() // the call of the one that will be cancelled is in progress
 		wait.Go(func() {
 			if d, err := l.Acquire(t.Context(), Request{Value: "", Cost: 1}); err != nil || !d.Allowed {
 				t.Errorf("the other caller got %v, %v", d.Allowed, err)
@@ -345,8 +345,8 @@ func TestOneCallersCancellationDoesNotFailOthers(t *testing.T) {
 		if got := s.count(limiter.Take); got != 1 {
 			t.Errorf("%d store calls, want 1", got)
 		}
-		if since, _ := l.settings.Load().gate.state(l.settings.Load().Scope); !since.IsZero() {
-			t.Error("the gate took a caller that gave up for an outage")
+		if since, _ := l.settings.Load().breaker.state(l.settings.Load().Scope); !since.IsZero() {
+			t.Error("the breaker took a caller that gave up for an outage")
 		}
 	})
 }

@@ -20,8 +20,8 @@ type Limiter struct {
 
 	holders atomic.Int64 // processes that enforce the limit; 0 while not known
 	// The parts that replies to many keys have in common.
-	windows            shared[limiter.Windows]
-	granting, refusing sharedTerms
+	windows            interned[limiter.Windows]
+	granting, refusing internedInfo
 
 	// Store calls run on behalf of the limiter, not of the request that caused
 	// them: ctx ends when the limiter is closed.
@@ -32,8 +32,8 @@ type Limiter struct {
 	closed bool
 	work   sync.WaitGroup
 
-	change   sync.Mutex            // held while settings are replaced
-	watching atomic.Pointer[watch] // of idle keys, nil when none gives anything back; written with change held
+	configMu sync.Mutex               // held while settings are replaced
+	idleScan atomic.Pointer[idleScan] // of idle keys, nil when none gives anything back; written with configMu held
 
 	slow                 slowness
 	roundTrips, failures atomic.Int64
@@ -42,16 +42,16 @@ type Limiter struct {
 }
 
 // New returns a limiter for cfg in front of s. Limiters of one store should be
-// given the same *Gate; another Store gets a gate of its own.
+// given the same *Breaker; another Store gets a breaker of its own.
 func New(cfg Config, s Store) *Limiter {
-	gate := gateOf(s, &process)
-	l := &Limiter{clock: gate.clock, release: gate.clock.retain()}
-	l.settings.Store(newSettings(l, cfg, gate))
+	breaker := breakerOf(s, &process)
+	l := &Limiter{clock: breaker.clock, release: breaker.clock.retain()}
+	l.settings.Store(newSettings(l, cfg, breaker))
 	l.SetHolders(cfg.Holders)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.single = newKey(l, "", false)
 	l.keys.init(l, l.settings.Load())
-	l.watchIdle()
+	l.configureScan()
 	return l
 }
 
@@ -94,7 +94,7 @@ func (l *Limiter) SetHolders(n int64) { l.holders.Store(max(n, 0)) }
 type Stats struct {
 	RoundTrips int64 // store calls, returns included
 	Errors     int64 // store calls that failed
-	Promised   int64 // requests refused because of Gate.Promise that the local share had room for
+	Promised   int64 // requests refused because of Breaker.Promise that the local share had room for
 	ActiveKeys int   // pairs of value and tenant that have credits of their own
 	// Full is the bound because of which other pairs, asked for in the last minute, have none.
 	// There are SharedKeys counters for these.
@@ -120,29 +120,29 @@ func (l *Limiter) Stats() Stats {
 	s := Stats{RoundTrips: l.roundTrips.Load(), Errors: l.failures.Load(), Promised: l.promised.Load(), ActiveKeys: l.keys.size()}
 	cfg := l.settings.Load()
 	s.Full, s.SharedKeys = l.keys.fullBy(l.clock.now()), cfg.SharedKeys
-	s.Slow = l.slow.outlasts(cfg)
-	if s.CutOffSince, s.CutOff = cfg.gate.state(cfg.Scope); cfg.Pending {
-		s.CutOffSince, s.CutOff = cfg.since, cfg.closed()
+	s.Slow = l.slow.tooSlow(cfg)
+	if s.CutOffSince, s.CutOff = cfg.breaker.state(cfg.Scope); cfg.Pending {
+		s.CutOffSince, s.CutOff = cfg.pendingSince, cfg.unavailable()
 	}
 	s.Learning, s.LearningFor = l.isLearning()
 	return s
 }
 
-// Close refuses requests from now on, waits for store calls under way, and gives
+// Close refuses requests from now on, waits for store calls in progress, and gives
 // unspent credits back to the store, each key's once. Credits that could not be
 // given back before ctx is done are forfeited. Close once.
 func (l *Limiter) Close(ctx context.Context) {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	l.change.Lock()
-	l.stopWatching()
-	l.change.Unlock()
+	l.configMu.Lock()
+	l.stopScan()
+	l.configMu.Unlock()
 
 	stop := context.AfterFunc(ctx, l.cancel)
 	defer stop()
 	l.work.Wait()
-	l.giveAllBack(ctx)
+	l.returnAll(ctx)
 	l.cancel()
 	l.release()
 }
@@ -182,10 +182,10 @@ func (l *Limiter) eachKey(f func(*Key)) {
 	l.keys.each(f)
 }
 
-// share returns a copy of w without the granted counts.
-func (l *Limiter) share(w limiter.Windows) *limiter.Windows {
+// internWindows returns a copy of w without the granted counts.
+func (l *Limiter) internWindows(w limiter.Windows) *limiter.Windows {
 	for i := range w.Slice() {
 		w.Open[i].Granted = 0
 	}
-	return l.windows.share(w)
+	return l.windows.intern(w)
 }

@@ -2,205 +2,158 @@ package twotier
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// TestLocalSharesKeepThePromiseOfEveryInterval cuts off a whole fleet, each holder
-// with a clock of its own and some that never knew the store's, and lets a client
-// that spends all it can at the worst moments find an interval with too much. What
-// the store granted before counts, too.
-func TestLocalSharesKeepThePromiseOfEveryInterval(t *testing.T) {
-	for _, a := range []limiter.Algorithm{limiter.SlidingWindow, limiter.TokenBucket, limiter.GCRA} {
-		for burst := range 2 {
-			for seed := range uint64(4) {
-				t.Run(fmt.Sprintf("%v, burst=%d, seed=%d", a, burst, seed), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						cfg := byTime(a, Leased)
-						cfg.OnUnavailable, cfg.Holders, cfg.LowWater = LocalShare, 3, 0
-						if a != limiter.SlidingWindow {
-							cfg.Params.Rates[0].Burst = []int64{60, 300}[burst]
-						}
-						spent := cutOff(t, cfg, rand.New(rand.NewPCG(seed, 0)))
-						if over := excess(cfg.Params, spent); over > 0 {
-							t.Errorf("admitted %d too many in some interval", over)
-						}
-					})
-				})
-			}
-		}
-	}
-}
+const never = limiter.Instant(math.MinInt64)
 
-// cutOff lets a fleet lease for two seconds and then spend on its local shares for
-// six, and returns what was admitted.
-func cutOff(t *testing.T, cfg Config, rng *rand.Rand) []spending {
-	s := newFakeStore()
-	s.ahead = time.Duration(rng.Int64N(int64(time.Hour)))
-	var holders []*Limiter
-	for range cfg.Holders {
-		holders = append(holders, open(t, cfg, s))
-	}
-	var spent []spending
-	spend := func(l *Limiter) (local int64) {
-		for range 40 {
-			d := acquire(t, l, "", 1)
-			if !d.Allowed {
-				break
-			}
-			spent = append(spent, spending{s.now(), 1})
-			if d.Source == FromLocalShare {
-				local++
-			}
-		}
-		return local
-	}
-	var local int64
-	for begin := time.Now(); time.Since(begin) < 8*time.Second; {
-		if time.Since(begin) > 2*time.Second {
-			s.set(func() { s.down = errDown })
-		}
-		// Bursts come at the end of a window and at the begin of the next.
-		left := 500*time.Millisecond - time.Duration(int64(s.now())%500_000)*time.Microsecond
-		switch rng.IntN(3) {
-		case 0:
-			time.Sleep(left - time.Duration(1+rng.IntN(3))*time.Millisecond)
-		case 1:
-			time.Sleep(left + time.Duration(rng.IntN(3))*time.Millisecond)
-		default:
-			time.Sleep(time.Duration(rng.Int64N(int64(100 * time.Millisecond))))
-		}
-		for _, l := range holders {
-			local += spend(l)
-		}
-	}
-	if local == 0 {
-		t.Error("nothing was admitted alone: the test tests little")
-	}
-	return spent
-}
-
-func TestLocalShareWithoutWindowsWaitsForWhatTheStoreGranted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newFakeStore()
-		cfg := perSecond(100, 10)
-		cfg.Params.Algorithm, cfg.Params.Lifetime = limiter.TokenBucket, 100*limiter.Millisecond
-		cfg.OnUnavailable, cfg.Holders = LocalShare, 5
-		l := open(t, cfg, s)
-		acquire(t, l, "", 10)
-		s.set(func() { s.down = errDown })
-		nextWindow() // 1.002
-		if got := admitted(t, l, 30); got != 0 {
-			t.Errorf("admitted %d one window after the store granted, want none: a window has to pass", got)
-		}
-		nextWindow() // 2.004
-		d := acquire(t, l, "", 1)
-		if !d.Allowed || d.LocalShare != 10 {
-			t.Errorf("got %+v, want an admission of half a share, 10", d)
-		}
-		if got := admitted(t, l, 30); got != 9 {
-			t.Errorf("admitted %d more, want 9", got)
-		}
-	})
-}
-
-// TestLocalShareKeepsToTheWindowsOfTheRate with windows that do not begin at
-// multiples of their length.
-func TestLocalShareKeepsToTheWindowsOfTheRate(t *testing.T) {
-	at := func(s string) time.Time {
-		instant, err := time.Parse(time.RFC3339, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return instant
+func TestLedgerDecides(t *testing.T) {
+	second := func(s float64) limiter.Instant { return limiter.Instant(s * float64(limiter.Second)) }
+	rates := []limiter.Rate{{Limit: 100, Window: limiter.Second}, {Limit: 300, Window: 10 * limiter.Second}}
+	used := func(perSecond, perTen int64) windowCounts {
+		return windowCounts{n: 2, open: [8]limiter.OpenWindow{
+			{Rate: rates[0], Index: 21, Granted: perSecond}, {Rate: rates[1], Index: 2, Granted: perTen},
+		}}
 	}
 	for name, tc := range map[string]struct {
-		rate                limiter.Rate
-		begin, before, next string // the store is lost at begin
+		ledger  windowCounts
+		divisor int64
+		from    float64
+		to      float64
+		seen    limiter.Instant
+		cost    int64
+		want    bool
 	}{
-		"a day that begins at six": {
-			limiter.Rate{Limit: 100, Window: limiter.Day, Offset: -6 * 3600 * limiter.Second},
-			"2000-01-02T20:00:00Z", "2000-01-03T05:59:50Z", "2000-01-03T06:00:10Z",
-		},
-		"a month": {
-			limiter.Rate{Limit: 100, Window: limiter.MaxWindow, Monthly: true},
-			"2000-02-29T20:00:00Z", "2000-02-29T23:59:00Z", "2000-03-01T00:01:00Z",
-		},
+		"a first request":                                    {windowCounts{}, 10, 21.5, 21.6, never, 1, true},
+		"the whole share at once":                            {windowCounts{}, 10, 21.5, 21.6, never, 10, true},
+		"more than the share":                                {windowCounts{}, 10, 21.5, 21.6, never, 11, false},
+		"a share of nothing":                                 {windowCounts{}, 101, 21.5, 21.6, never, 1, false},
+		"the rest of the share":                              {used(9, 9), 10, 21.5, 21.6, never, 1, true},
+		"more than the rest of the share":                    {used(9, 9), 10, 21.5, 21.6, never, 2, false},
+		"the share of the longer window is spent":            {used(0, 30), 10, 21.5, 21.6, never, 1, false},
+		"the next short window, in the same long one":        {used(10, 10), 10, 22.1, 22.2, never, 10, true},
+		"the clock may be in the next window":                {windowCounts{}, 10, 20.9, 21.1, never, 1, false},
+		"the store was heard of in this window":              {windowCounts{}, 10, 21.5, 21.6, second(21.1), 1, false},
+		"the store was heard of in this long window":         {windowCounts{}, 10, 21.5, 21.6, second(20.1), 1, false},
+		"the store was heard of, but the window began here":  {used(1, 1), 10, 21.5, 21.6, second(21.4), 1, true},
+		"the store was heard of in the window before":        {windowCounts{}, 10, 21.5, 21.6, second(19.9), 1, true},
+		"the store was heard of in a window later than this": {windowCounts{}, 10, 21.5, 21.6, second(99), 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				until := func(s string) { time.Sleep(time.Until(at(s))) }
-				s := newFakeStore()
-				cfg := perSecond(100, 10)
-				cfg.Params.Rates[0] = tc.rate
-				cfg.OnUnavailable, cfg.Holders = LocalShare, 5
-				l := openWith(t, cfg, s, newClock())
-				until(tc.begin)
-				admitted(t, l, 10)
-				s.set(func() { s.down = errDown })
-				until(tc.before)
-				if got := admitted(t, l, 30); got != 0 {
-					t.Errorf("admitted %d in the window that the store had begun", got)
-				}
-				until(tc.next)
-				d := acquire(t, l, "", 1)
-				if want := tc.rate.WindowAt(s.now()); !d.Allowed || d.Windows.Open[0] != want {
-					t.Errorf("got %+v, want an admission in window %+v", d, want)
-				}
-				if got := admitted(t, l, 30); got != 19 {
-					t.Errorf("admitted %d more on a share of 20, want 19", got)
-				}
-				s.set(func() { s.down = nil })
-				time.Sleep(time.Hour)
-				if got := admitted(t, l, 30); got != 0 {
-					t.Errorf("admitted %d more in a window that began on the local share", got)
-				}
-			})
+			next, res := tc.ledger.admit(localLimit{Params: limiter.Params{Rates: rates}, divisor: tc.divisor}, interval{second(tc.from), second(tc.to)}, tc.seen, tc.cost)
+			if res.allowed != tc.want {
+				t.Errorf("allowed %v, want %v", res.allowed, tc.want)
+			}
+			if !res.allowed && (res.wait <= 0 || next != tc.ledger) {
+				t.Errorf("refused with wait %d and ledger %+v, want a wait and no change", res.wait, next)
+			}
 		})
 	}
 }
 
-func TestALeakyBucketIsPacedWithoutTheStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newFakeStore()
-		s.down = errDown
-		cfg := perSecond(100, 1)
-		cfg.Params.Algorithm, cfg.Params.MaxDelay = limiter.LeakyBucket, 500*limiter.Millisecond
-		cfg.OnUnavailable, cfg.Holders = LocalShare, 5
-		l := open(t, cfg, s)
-		for i := range 5 {
-			d := acquire(t, l, "", 1)
-			if want := time.Duration(i) * 100 * time.Millisecond; !d.Allowed || d.Delay != want {
-				t.Errorf("request %d: allowed %v after %v, want after %v: a tenth of the rate", i, d.Allowed, d.Delay, want)
-			}
+func TestLedgerDistinguishesWindowsOfOneLength(t *testing.T) {
+	day := limiter.Rate{Limit: 10, Window: limiter.Day}
+	shifted := limiter.Rate{Limit: 10, Window: limiter.Day, Offset: 6 * 3600 * limiter.Second}
+	p := localLimit{Params: limiter.Params{Rates: []limiter.Rate{day, shifted}}, divisor: 1}
+	at := func(hours int64) interval {
+		now := limiter.Instant(hours) * 3600 * limiter.Instant(limiter.Second)
+		return interval{now, now}
+	}
+	var c windowCounts
+	admit := func(hours, cost int64, want bool) {
+		t.Helper()
+		next, res := c.admit(p, at(hours), neverSeen, cost)
+		if c = next; res.allowed != want {
+			t.Errorf("hour %d: cost %d allowed %v, want %v", hours, cost, res.allowed, want)
 		}
-		if d := acquire(t, l, "", 1); d.Allowed {
-			t.Error("admitted more than half of a fifth of what may wait")
-		}
-	})
+	}
+	admit(30, 6, true)
+	admit(43, 6, false) // the shifted day is new, the other is not
+	admit(43, 4, true)
+	admit(49, 7, false) // and now the other way round
+	admit(49, 6, true)
 }
 
-func TestOneRateThatAdmitsIsEnoughWithoutTheStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newFakeStore()
-		cfg := perSecond(100, 1)
-		cfg.Params.Any = true
-		cfg.Params.Rates = append(cfg.Params.Rates, limiter.Rate{Limit: 400, Window: 10 * limiter.Second})
-		cfg.OnUnavailable, cfg.Holders = LocalShare, 5
-		l := open(t, cfg, s)
-		acquire(t, l, "", 1)
-		s.set(func() { s.down = errDown })
-		time.Sleep(10 * time.Second)
-		for second, want := range []int64{80, 20, 20} {
-			nextWindow()
-			time.Sleep(10 * time.Millisecond) // the store's clock may be as far off by now
-			if got := admitted(t, l, 100); got != want {
-				t.Errorf("second %d: admitted %d, want %d: a fifth of 400 in 10 s, then of 100 in each", second, got, want)
+// TestOwnShareBound lets one holder admit all it can while it learns of the
+// store's clock, loses the store and finds it again, and counts by the store's
+// clock what it admitted in each window.
+func TestOwnShareBound(t *testing.T) {
+	rates := []limiter.Rate{{Limit: 107, Window: 200 * limiter.Millisecond}, {Limit: 350, Window: limiter.Second}}
+	const holders = 5
+	for seed := range uint64(100) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			ahead, ppm := rng.Int64N(int64(time.Hour)), rng.Int64N(401)-200
+			store := func(now int64) limiter.Instant {
+				return limiter.Instant((now + ahead + now/1_000_000*ppm) / int64(time.Microsecond))
 			}
+			type window struct{ length, index int64 }
+			local, served, total := map[window]int64{}, map[window]bool{}, int64(0)
+			var s localShare
+			var clock clockOffset
+			var seen limiter.Instant
+			now := int64(time.Minute)
+			for range 20_000 {
+				now += rng.Int64N(int64(3 * time.Millisecond))
+				if rng.IntN(50) == 0 && now > int64(62*time.Second) && now%int64(7*time.Second) < int64(3*time.Second) {
+					// The store answers, and would have served the key unless the
+					// window is covered.
+					sent := now
+					said := store(now)
+					now += rng.Int64N(int64(10 * time.Millisecond))
+					clock, seen = clock.observe(sent, now, said), max(seen, said)
+					if !s.covers(clock, now) {
+						for _, r := range rates {
+							served[window{int64(r.Window), r.WindowAt(said).Index}] = true
+						}
+					}
+					continue
+				}
+				cost := 1 + rng.Int64N(3)
+				next, res := s.admit(limiter.Params{Rates: rates}, holders, storeTime{clock: clock, seen: seen, swapped: past}, now, cost)
+				s = next
+				if !res.allowed {
+					continue
+				}
+				total += cost
+				for _, r := range rates {
+					w := window{int64(r.Window), r.WindowAt(store(now)).Index}
+					local[w] += cost
+					if local[w] > r.Limit/holders {
+						t.Fatalf("admitted %d in a window of %dms, share %d", local[w], r.Window/limiter.Millisecond, r.Limit/holders)
+					}
+					if served[w] {
+						t.Fatalf("admitted locally in a window of %dms that the store served", r.Window/limiter.Millisecond)
+					}
+				}
+			}
+			if total == 0 {
+				t.Error("nothing was admitted locally: the test tests nothing")
+			}
+		})
+	}
+}
+
+// TestBlindShareEndsUnderSteadyLoad sees to it that a key whose requests never
+// pause finds its way from a blind window to the store.
+func TestBlindShareEndsUnderSteadyLoad(t *testing.T) {
+	rates := []limiter.Rate{{Limit: 1_000_000, Window: limiter.Second}}
+	now := int64(time.Hour)
+	var s localShare
+	s, _ = s.admit(limiter.Params{Rates: rates}, 1, storeTime{seen: never, swapped: past}, now, 1)
+	now += int64(100 * time.Millisecond)
+	clock := clockOffset{}.observe(now-int64(4*time.Millisecond), now, limiter.Instant(now/1000))
+	for range 1000 {
+		now += int64(time.Millisecond)
+		if !s.covers(clock, now) {
+			return
 		}
-	})
+		s, _ = s.admit(limiter.Params{Rates: rates}, 1, storeTime{clock: clock, seen: clock.interval(now).from, swapped: past}, now, 1)
+	}
+	t.Error("the key is still on its local share after a whole window")
 }

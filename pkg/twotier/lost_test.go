@@ -100,7 +100,7 @@ func TestADeadStoreIsWaitedForOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		takes time.Duration // to reply while it lives
 		most  time.Duration // until nothing waits any more
-		calls int64         // for one key, until the gate is shut
+		calls int64         // for one key, until the breaker is open
 	}{
 		"never answered":        {0, DefaultTimeout, 1},
 		"answered fast":         {2 * time.Millisecond, DefaultTimeout, 2},
@@ -152,7 +152,7 @@ func TestADeadStoreKeepsNobodyOfACrowdLonger(t *testing.T) {
 		}
 		before := time.Now()
 		if acquire(t, l, "late", 1); time.Since(before) > 0 || l.Stats().CutOff == nil {
-			t.Errorf("the next request waited %v, want the gate to be shut", time.Since(before))
+			t.Errorf("the next request waited %v, want the breaker to be open", time.Since(before))
 		}
 	})
 }
@@ -194,9 +194,9 @@ func TestACommandThatWouldCountTwiceIsSentOnce(t *testing.T) {
 			t.Run(fmt.Sprintf("op %d, %s", op, name), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newFakeStore()
-					g := newGate(s, newClock())
-					ask := func(op limiter.Op) reply {
-						r, _ := g.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: op, Min: 1, Want: 1}, time.Second, tc.spare)
+					b := newBreaker(s, newClock())
+					ask := func(op limiter.Op) callResult {
+						r, _ := b.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: op, Min: 1, Want: 1}, time.Second, tc.spare)
 						return r
 					}
 					ask(limiter.Take)

@@ -23,7 +23,7 @@ const (
 // or other settings were in force by then. That says nothing about the limit.
 var errOutrun = fmt.Errorf("%d calls in a row brought no answer that can be used", maxRounds)
 
-// miss decides a request that credits in hand and remembered refusals do not.
+// miss decides a request that held credits and remembered refusals do not.
 func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
 	if cost < 1 {
 		return Decision{}, fmt.Errorf("cost is %d, want at least 1", cost)
@@ -34,17 +34,17 @@ func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
 		return d, nil
 	}
 	w := &waiter{cost: cost, came: l.clock.now()}
-	for !k.enter(w) {
+	for !k.register(w) {
 		k = l.Key(split(k.lease.Load().name, k.tenanted))
 	}
-	defer k.leave(w)
+	defer k.finish(w)
 	for round := range maxRounds {
 		cfg := l.settings.Load()
 		if d, ok := k.tooLarge(cfg, cost); ok {
 			return d, nil
 		}
-		if cfg.Mode != Leased || l.slow.outlasts(cfg) || round >= maxJoins {
-			d, ok, err := k.ask(ctx, cfg, w, round)
+		if cfg.Mode != Leased || l.slow.tooSlow(cfg) || round >= maxJoins {
+			d, ok, err := k.decideByStore(ctx, cfg, w, round)
 			if ok {
 				return d, err
 			}
@@ -54,7 +54,7 @@ func (k *Key) miss(ctx context.Context, cost int64) (Decision, error) {
 			return d, err
 		}
 	}
-	return k.failed(cost, &store.UnavailableError{Store: "the store of " + l.settings.Load().Scope.String(), Cause: errOutrun})
+	return k.decideFailed(cost, &store.UnavailableError{Store: "the store of " + l.settings.Load().Scope.String(), Cause: errOutrun})
 }
 
 // wait decides the request if it can be decided now, or else waits for a call. It reports
@@ -79,7 +79,7 @@ func (k *Key) wait(ctx context.Context, w *waiter) (Decision, bool, error) {
 		return d, true, err
 	}
 	switch {
-	case c.err == nil || c.cfg.gate != k.limiter().settings.Load().gate:
+	case c.err == nil || c.cfg.breaker != k.limiter().settings.Load().breaker:
 		return Decision{}, false, nil
 	case w.lost == nil && k.patience(w) > 0:
 		if _, lost := unavailableBy(c.err); lost {
@@ -87,40 +87,40 @@ func (k *Key) wait(ctx context.Context, w *waiter) (Decision, bool, error) {
 			return Decision{}, false, nil
 		}
 	}
-	d, err = k.failed(w.cost, c.err)
+	d, err = k.decideFailed(w.cost, c.err)
 	return d, true, err
 }
 
 // givenUp decides a request whose patience is over.
 func (k *Key) givenUp(w *waiter) (Decision, error) {
 	k.mu.Lock()
-	d, ok := k.decided(w)
+	d, ok := k.takeDecision(w)
 	k.mu.Unlock()
 	if ok {
 		return d, nil
 	}
-	return k.failed(w.cost, w.lost)
+	return k.decideFailed(w.cost, w.lost)
 }
 
 // patience returns how long a request goes on to wait for a store that does not answer.
 func (k *Key) patience(w *waiter) time.Duration {
 	l := k.limiter()
 	cfg := l.settings.Load()
-	return cfg.gate.patience(cfg) - time.Duration(l.clock.now()-w.came)
+	return cfg.breaker.timeout(cfg) - time.Duration(l.clock.now()-w.came)
 }
 
-// rest forgets what the key was about when that is over; mu is held.
-func (k *Key) rest() {
-	if k.busy.requests == 0 && k.busy.call == nil && k.busy.line == nil {
-		k.busy = nil
+// trimInflight drops the inflight state when nothing uses it any more; mu is held.
+func (k *Key) trimInflight() {
+	if k.inflight.requests == 0 && k.inflight.call == nil && k.inflight.combiner == nil {
+		k.inflight = nil
 	}
 }
 
 // join decides the request if it can be decided now. Otherwise it returns the
-// call under way, or a new one, which it carries out when ctx leaves the time.
+// call in progress, or a new one, which it carries out when ctx leaves the time.
 func (k *Key) join(ctx context.Context, w *waiter) (Decision, *call, error) {
-	d, c, own, err := k.decideOrCall(ctx, w)
-	if !own {
+	d, c, isCaller, err := k.decideOrCall(ctx, w)
+	if !isCaller {
 		return d, c, err
 	}
 	defer k.limiter().work.Done()
@@ -132,10 +132,10 @@ func (k *Key) join(ctx context.Context, w *waiter) (Decision, *call, error) {
 }
 
 // decideOrCall is join without carrying out a call of the request's own.
-func (k *Key) decideOrCall(ctx context.Context, w *waiter) (d Decision, c *call, own bool, err error) {
+func (k *Key) decideOrCall(ctx context.Context, w *waiter) (d Decision, c *call, isCaller bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if d, ok := k.decided(w); ok {
+	if d, ok := k.takeDecision(w); ok {
 		return d, nil, false, nil
 	}
 	l, cost := k.limiter(), w.cost
@@ -144,65 +144,65 @@ func (k *Key) decideOrCall(ctx context.Context, w *waiter) (d Decision, c *call,
 		return l.refusedByDrain(cfg), nil, false, nil
 	}
 	// The grant of the call that just ended is visible under the lock.
-	k.turn(cfg, now, cost)
+	k.promote(cfg, now, cost)
 	if k.lease.Load().decide(l, cost, &d) {
-		k.busy.queue.remove(w)
+		k.inflight.queue.remove(w)
 		k.setPaid(&d)
 		return d, nil, false, nil
 	}
-	if c := k.busy.call; c != nil && c.cfg.gate == cfg.gate {
-		k.busy.queue.add(w)
+	if c := k.inflight.call; c != nil && c.cfg.breaker == cfg.breaker {
+		k.inflight.queue.add(w)
 		return Decision{}, c, false, nil
 	}
-	if k.isAlone(now) {
-		return k.admitAlone(cfg, cost, now), nil, false, nil
+	if k.onLocalShare(now) {
+		return k.decideLocally(cfg, cost, now), nil, false, nil
 	}
-	if err := cfg.closed(); err != nil {
-		d, err := k.unavailable(cfg, cost, now, err)
+	if err := cfg.unavailable(); err != nil {
+		d, err := k.applyFailureAction(cfg, cost, now, err)
 		return d, nil, false, err
 	}
-	k.busy.queue.add(w)
-	take := cfg.Ask(k.look(), cfg.ParamsOf(k.value()), now, k.busy.queue.first(), k.busy.cost, l.holders.Load())
-	if l.lends(ctx, cfg) && l.begin() {
-		return Decision{}, k.call(cfg, take, maxAsks), true, nil
+	k.inflight.queue.add(w)
+	take := cfg.Ask(k.peekAccount(), cfg.paramsOf(k.value()), now, k.inflight.queue.first(), k.inflight.cost, l.holders.Load())
+	if l.callsInline(ctx, cfg) && l.begin() {
+		return Decision{}, k.beginCall(cfg, take, maxAsks), true, nil
 	}
-	if !k.callBeside(cfg, take, maxAsks) {
+	if !k.callAsync(cfg, take, maxAsks) {
 		return l.refused(cfg), nil, false, nil
 	}
-	return Decision{}, k.busy.call, false, nil
+	return Decision{}, k.inflight.call, false, nil
 }
 
-// lends reports whether a request may carry out a call itself, which spares two
+// callsInline reports whether a request may carry out a call itself, which spares two
 // changes of goroutine. The call is of use to others, so it is not given up with the
 // request: the deadline of ctx has to be later than any call ends. A request that is
 // cancelled without a deadline learns of it when the call ends.
-func (l *Limiter) lends(ctx context.Context, cfg *settings) bool {
+func (l *Limiter) callsInline(ctx context.Context, cfg *settings) bool {
 	deadline, ok := ctx.Deadline()
-	return l.clock.virtual == nil && (!ok || time.Until(deadline) > (maxAsks+1)*cfg.gate.patience(cfg)+MoveTime)
+	return l.clock.virtual == nil && (!ok || time.Until(deadline) > (maxAsks+1)*cfg.breaker.timeout(cfg)+MoveTime)
 }
 
-// turn brings credits to the front that can pay for the cost, if those in front
+// promote brings credits to the front that can pay for the cost, if those in front
 // cannot: from behind, or from windows that are over; mu is held. It forgets credits
 // behind that are dead.
-func (k *Key) turn(cfg *settings, now, cost int64) {
+func (k *Key) promote(cfg *settings, now, cost int64) {
 	e := k.lease.Load()
 	over := cfg.Expiry == CarryOver && now >= e.deadline && e.credits.Load() > 0
-	behind := e.terms.behind > 0 && e.held(now) < cost && (k.extra.back.Held(now) >= cost || now >= k.extra.back.Deadline)
+	behind := e.info.behind > 0 && e.held(now) < cost && (k.rare.back.Held(now) >= cost || now >= k.rare.back.Deadline)
 	if !over && !behind {
 		return
 	}
-	a := k.account()
+	a := k.takeAccount()
 	if over {
-		a = a.CarryOver(now, cfg.CarriedMost(), k.limiter().openWindows(cfg, a.Front.Windows, now))
+		a = a.CarryOver(now, cfg.MaxCarried(), k.limiter().openWindows(cfg, a.Front.Windows, now))
 	}
-	a.bury(now)
-	a.Hand, _ = a.Turn(now, cost)
-	k.keep(e.terms.settings, a, now) // a refusal is still theirs
+	a.expire(now)
+	a.Balance, _ = a.Swap(now, cost)
+	k.setAccount(e.info.settings, a, now) // a refusal is still theirs
 }
 
 // tooLarge refuses a request that costs more than will ever be granted.
 func (k *Key) tooLarge(cfg *settings, cost int64) (Decision, bool) {
-	most := largestCost(cfg.ParamsOf(k.value()))
+	most := largestCost(cfg.paramsOf(k.value()))
 	if cost <= most {
 		return Decision{}, false
 	}
@@ -210,8 +210,8 @@ func (k *Key) tooLarge(cfg *settings, cost int64) (Decision, bool) {
 	return Decision{Source: FromLease, Reason: limiter.TooLarge, Limit: most, Windows: windows}, true
 }
 
-// failed decides a request whose store call ended in an error.
-func (k *Key) failed(cost int64, err error) (Decision, error) {
+// decideFailed decides a request whose store call ended in an error.
+func (k *Key) decideFailed(cost int64, err error) (Decision, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.limiter()
@@ -222,20 +222,20 @@ func (k *Key) failed(cost int64, err error) (Decision, error) {
 	case cfg.Draining:
 		return l.refusedByDrain(cfg), nil
 	default:
-		return k.unavailable(cfg, cost, l.clock.now(), err)
+		return k.applyFailureAction(cfg, cost, l.clock.now(), err)
 	}
 }
 
-// unavailable decides without the store, as the policy says, and only when the
+// applyFailureAction decides without the store, as the policy says, and only when the
 // error says that the store is unavailable; mu is held.
-func (k *Key) unavailable(cfg *settings, cost, now int64, err error) (Decision, error) {
+func (k *Key) applyFailureAction(cfg *settings, cost, now int64, err error) (Decision, error) {
 	if _, ok := errors.AsType[*store.UnavailableError](err); !ok {
 		return Decision{}, err
 	}
 	l := k.limiter()
 	switch cfg.OnUnavailable {
 	case LocalShare:
-		return k.admitAlone(cfg, cost, now), nil
+		return k.decideLocally(cfg, cost, now), nil
 	case Allow:
 		d := l.withoutStore(cfg, now)
 		d.Allowed, d.Reason, d.RetryAfter = true, limiter.Granted, 0

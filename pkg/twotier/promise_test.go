@@ -8,19 +8,19 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// standAlone returns a limiter of one of two holders on its own, and its gate. It knows the
+// standAlone returns a limiter of one of two holders on its own, and its breaker. It knows the
 // clock of a store that is down.
-func standAlone(t *testing.T, s *fakeStore, known bool) (*Limiter, *Gate) {
+func standAlone(t *testing.T, s *fakeStore, known bool) (*Limiter, *Breaker) {
 	cfg := perSecond(100, 10)
 	cfg.OnUnavailable, cfg.Holders = LocalShare, 2
-	g := newGate(s, newClock())
-	l := New(cfg, g)
+	b := newBreaker(s, newClock())
+	l := New(cfg, b)
 	t.Cleanup(func() { l.Close(t.Context()) })
 	if known {
 		acquire(t, l, "", 1)
 	}
 	s.set(func() { s.down = errDown })
-	return l, g
+	return l, b
 }
 
 // requireAlone fails unless the share decides a request, or is not used.
@@ -41,25 +41,25 @@ func TestAPromiseIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		s.ahead = 37 * time.Minute
-		l, g := standAlone(t, s, true)
-		if begun, ok := g.Promise(s.now(), s.now()); begun != 0 || !ok {
+		l, b := standAlone(t, s, true)
+		if begun, ok := b.Promise(s.now(), s.now()); begun != 0 || !ok {
 			t.Errorf("before a window: begun %d, %t", begun, ok)
 		}
 		nextWindow()
 		requireAlone(t, "before a promise", l, true)
 		start := limiter.Rate{Limit: 1, Window: limiter.Second}.WindowAt(s.now()).Start()
-		if begun, ok := g.Promise(s.now(), start.Add(1500*limiter.Millisecond)); begun != start || !ok {
+		if begun, ok := b.Promise(s.now(), start.Add(1500*limiter.Millisecond)); begun != start || !ok {
 			t.Errorf("begun %d, %t, want %d", begun, ok, start)
 		}
 		requireAlone(t, "in a window that was begun", l, true)
-		if begun, ok := g.Promise(s.now(), start.Add(limiter.Second)); begun != start || !ok {
+		if begun, ok := b.Promise(s.now(), start.Add(limiter.Second)); begun != start || !ok {
 			t.Errorf("begun %d, %t, want %d", begun, ok, start)
 		}
 		nextWindow()
 		requireAlone(t, "in the next one", l, false)
 		nextWindow()
 		requireAlone(t, "in the one after that", l, true)
-		if begun, _ := g.Promise(s.now(), s.now()); begun != start.Add(2*limiter.Second) {
+		if begun, _ := b.Promise(s.now(), s.now()); begun != start.Add(2*limiter.Second) {
 			t.Errorf("begun %d, want %d", begun, start.Add(2*limiter.Second))
 		}
 	})
@@ -70,25 +70,25 @@ func TestAPromiseIsKept(t *testing.T) {
 func TestAPromiseIsKeptByTheOwnClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
-		l, g := standAlone(t, s, false)
+		l, b := standAlone(t, s, false)
 		nextWindow()
-		if _, ok := g.Promise(s.now(), s.now().Add(1500*limiter.Millisecond)); !ok {
+		if _, ok := b.Promise(s.now(), s.now().Add(1500*limiter.Millisecond)); !ok {
 			t.Fatal("nothing is promised")
 		}
-		for i := range 4 { // a window of the own clock meets two of the store's
+		for i := range 4 { // a window of the local clock meets two of the store's
 			if d := acquire(t, l, "", 1); d.Allowed && i < 3 {
 				t.Errorf("window %d after the promise: decided %+v", i, d)
 			}
 			nextWindow()
 		}
 		requireAlone(t, "after the promise", l, true)
-		if _, ok := g.Promise(s.now(), s.now().Add(limiter.Second)); ok {
+		if _, ok := b.Promise(s.now(), s.now().Add(limiter.Second)); ok {
 			t.Error("it is promised while nobody knows what was begun")
 		}
-		alone, own := s.now(), g.clock.now()
+		alone, local := s.now(), b.clock.now()
 		time.Sleep(300 * time.Millisecond)
-		g.offset = g.offset.observe(own, own, alone)
-		if begun, ok := g.Promise(s.now(), s.now().Add(limiter.Second)); !ok || begun < alone || begun > s.now() {
+		b.offset = b.offset.observe(local, local, alone)
+		if begun, ok := b.Promise(s.now(), s.now().Add(limiter.Second)); !ok || begun < alone || begun > s.now() {
 			t.Errorf("begun %d, %t, want about %d", begun, ok, alone)
 		}
 	})
@@ -97,8 +97,8 @@ func TestAPromiseIsKeptByTheOwnClock(t *testing.T) {
 func TestAPromiseGoesNotFar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
-		l, g := standAlone(t, s, true)
-		if _, ok := g.Promise(s.now(), s.now().Add(limiter.Micros(MaxPromise/time.Microsecond)+1)); ok {
+		l, b := standAlone(t, s, true)
+		if _, ok := b.Promise(s.now(), s.now().Add(limiter.Micros(MaxPromise/time.Microsecond)+1)); ok {
 			t.Error("more than MaxPromise is promised")
 		}
 		nextWindow()
@@ -111,15 +111,15 @@ func TestAPromiseGoesNotFar(t *testing.T) {
 func TestADecisionUnderWayKeepsThePromise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
-		l, g := standAlone(t, s, true)
-		p, v := l.settings.Load().Params, g.granted(storeKey)
-		if _, ok := g.Promise(s.now(), s.now().Add(limiter.Second)); !ok {
+		l, b := standAlone(t, s, true)
+		p, v := l.settings.Load().Params, b.storeTime(storeKey)
+		if _, ok := b.Promise(s.now(), s.now().Add(limiter.Second)); !ok {
 			t.Fatal("nothing is promised")
 		}
-		if g.begins(v, p, g.clock.now()) {
+		if b.beginLocal(v, p, b.clock.now()) {
 			t.Error("a window is begun by what was known before the promise")
 		}
-		if !g.begins(g.granted(storeKey), p, g.clock.now()) {
+		if !b.beginLocal(b.storeTime(storeKey), p, b.clock.now()) {
 			t.Error("no window is begun by what is known")
 		}
 	})
@@ -141,14 +141,14 @@ func TestALeaseIsWaitedForWhileAPromiseLasts(t *testing.T) {
 				s := newFakeStore()
 				cfg := perSecond(100, 10)
 				cfg.OnUnavailable, cfg.Holders = tc.action, 2
-				g := newGate(s, newClock())
-				l := New(cfg, g)
+				b := newBreaker(s, newClock())
+				l := New(cfg, b)
 				defer l.Close(t.Context())
 				acquire(t, l, "", 1)
 				nextWindow()
 				s.set(func() { s.back = constant(3 * DefaultTimeout) })
 				if tc.promise > 0 {
-					g.Promise(s.now(), s.now().Add(tc.promise))
+					b.Promise(s.now(), s.now().Add(tc.promise))
 				}
 				if d := acquire(t, l, "", 1); d.Source != tc.want {
 					t.Errorf("decided %+v, want %v", d, tc.want)

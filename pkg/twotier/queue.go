@@ -2,13 +2,13 @@ package twotier
 
 import "container/list"
 
-// A waiter is a request that credits in hand and remembered refusals did not decide. The
+// A waiter is a request that held credits and remembered refusals did not decide. The
 // key's mu guards it.
 type waiter struct {
 	cost     int64
 	came     int64         // instant
 	lost     error         // why the first call that it waited for and that failed did so
-	place    *list.Element // in the queue, nil when it is not there
+	element  *list.Element // in the queue, nil when it is not there
 	decided  bool          // by what a call brought
 	claimed  bool          // the decision is with its caller
 	decision Decision
@@ -21,16 +21,16 @@ type queue struct{ list.List }
 
 // add puts w at the end, unless it is there already.
 func (q *queue) add(w *waiter) {
-	if w.place == nil {
-		w.place = q.PushBack(w)
+	if w.element == nil {
+		w.element = q.PushBack(w)
 	}
 }
 
 // remove takes w out, if it is there.
 func (q *queue) remove(w *waiter) {
-	if w.place != nil {
-		q.Remove(w.place)
-		w.place = nil
+	if w.element != nil {
+		q.Remove(w.element)
+		w.element = nil
 	}
 }
 
@@ -60,55 +60,55 @@ func (q *queue) pay(l *Limiter, e *lease) (cost int64) {
 	return cost
 }
 
-// keepPaying is keep, but before anybody else sees the account it pays for those that
+// setAndPay is setAccount, but before anybody else sees the account it pays for those that
 // wait; mu is held.
-func (k *Key) keepPaying(s *settings, a Account, now int64) {
-	e := k.hold(s, a, now)
-	if b := k.busy; b != nil {
+func (k *Key) setAndPay(s *settings, a Account, now int64) {
+	e := k.newLease(s, a, now)
+	if b := k.inflight; b != nil {
 		b.cost -= b.queue.pay(k.limiter(), e)
 		if b.queue.Len() > 0 && a.Back.Held(now) > 0 {
 			a = k.accountOf(e, e.drain(), e.refused.Swap(0))
 			a.Front, a.Back = a.Back, a.Front
-			e = k.hold(s, a, now)
+			e = k.newLease(s, a, now)
 			b.cost -= b.queue.pay(k.limiter(), e)
 		}
 	}
-	k.show(e, a)
+	k.publishAccount(e, a)
 }
 
 // payWaiting pays for those that wait from a lease that has got credits back; mu is held.
 // They know when the call ends that they wait for.
 func (k *Key) payWaiting(e *lease) {
-	if b := k.busy; b != nil && b.queue.Len() > 0 {
+	if b := k.inflight; b != nil && b.queue.Len() > 0 {
 		b.cost -= b.queue.pay(k.limiter(), e)
 	}
 }
 
-// enter registers a request. It returns false when the key was evicted in the meantime.
-func (k *Key) enter(w *waiter) bool {
+// register registers a request. It returns false when the key was evicted in the meantime.
+func (k *Key) register(w *waiter) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.evicted {
 		return false
 	}
-	if k.busy == nil {
-		k.busy = new(busy)
+	if k.inflight == nil {
+		k.inflight = new(inflight)
 	}
-	k.busy.requests++
-	k.busy.cost += w.cost
+	k.inflight.requests++
+	k.inflight.cost += w.cost
 	return true
 }
 
-// decided returns the decision on the request, and reports whether there is one that
+// takeDecision returns the decision on the request, and reports whether there is one that
 // still holds; mu is held. A request that is woken late may be so after the credits
 // died.
-func (k *Key) decided(w *waiter) (d Decision, ok bool) {
+func (k *Key) takeDecision(w *waiter) (d Decision, ok bool) {
 	if !w.decided {
 		return Decision{}, false
 	}
 	if e := w.decision.from; e != nil && k.limiter().clock.now() >= e.deadline {
 		w.decided, w.decision = false, Decision{}
-		k.busy.cost += w.cost
+		k.inflight.cost += w.cost
 		return Decision{}, false
 	}
 	w.claimed = true
@@ -117,23 +117,23 @@ func (k *Key) decided(w *waiter) (d Decision, ok bool) {
 	return d, true
 }
 
-// leave ends what enter began. Units granted to a request that went away before it
+// finish ends what register began. Units granted to a request that went away before it
 // knew go back.
-func (k *Key) leave(w *waiter) {
+func (k *Key) finish(w *waiter) {
 	k.unregister(w)
 	if w.decided && !w.claimed {
 		w.decision.Cancel()
 	}
 }
 
-// unregister is leave without what goes back.
+// unregister is finish without what goes back.
 func (k *Key) unregister(w *waiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.busy.queue.remove(w)
-	k.busy.requests--
+	k.inflight.queue.remove(w)
+	k.inflight.requests--
 	if !w.decided {
-		k.busy.cost -= w.cost
+		k.inflight.cost -= w.cost
 	}
-	k.rest()
+	k.trimInflight()
 }

@@ -32,7 +32,7 @@ func stream(t *testing.T, every time.Duration, costs []int64) (all []Decision, w
 	return all, waited
 }
 
-// Requests that come while a call is under way find some of what it brings before those
+// Requests that come while a call is in progress find some of what it brings before those
 // that it was made for do.
 func TestThoseThatComeLaterAreNotServedBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -71,12 +71,12 @@ func TestALargeCostIsNotServedAfterSmallOnesForEver(t *testing.T) {
 func wait(t *testing.T, k *Key, cost int64) *waiter {
 	t.Helper()
 	w := &waiter{cost: cost}
-	if !k.enter(w) {
+	if !k.register(w) {
 		t.Fatal("the key is evicted")
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.busy.queue.add(w)
+	k.inflight.queue.add(w)
 	return w
 }
 
@@ -89,31 +89,31 @@ func TestGrantsToACancelledRequestGoBack(t *testing.T) {
 		had := l.Credits()
 		gone, stays, large := wait(t, k, 3), wait(t, k, 2), wait(t, k, 100)
 		k.mu.Lock()
-		k.keepPaying(l.settings.Load(), k.account(), l.clock.now())
+		k.setAndPay(l.settings.Load(), k.takeAccount(), l.clock.now())
 		k.mu.Unlock()
 		if got := l.Credits(); got != had-5 {
 			t.Errorf("%d of %d credits are left, want those of two requests less", got, had)
 		}
-		k.leave(gone)
+		k.finish(gone)
 		if got := l.Credits(); got != had-2 {
 			t.Errorf("%d of %d credits are left, want those of one request less", got, had)
 		}
-		if d, ok := k.before(stays); !ok || !d.Allowed {
+		if d, ok := k.decideBeforeCall(stays); !ok || !d.Allowed {
 			t.Errorf("who stayed got %+v", d)
 		}
 		if got := l.Credits(); got != had-2 {
 			t.Errorf("%d of %d credits are left after one request knew", got, had)
 		}
-		if _, ok := k.before(large); ok || k.busy.cost != 100 || k.busy.queue.Len() != 0 {
-			t.Errorf("%d wait, %d of them in the queue, after one for 100 could not be paid and left the queue", k.busy.cost, k.busy.queue.Len())
+		if _, ok := k.decideBeforeCall(large); ok || k.inflight.cost != 100 || k.inflight.queue.Len() != 0 {
+			t.Errorf("%d wait, %d of them in the queue, after one for 100 could not be paid and left the queue", k.inflight.cost, k.inflight.queue.Len())
 		}
-		k.leave(large)
-		if k.busy.cost != 0 {
-			t.Errorf("%d wait after all have left but one who was served", k.busy.cost)
+		k.finish(large)
+		if k.inflight.cost != 0 {
+			t.Errorf("%d wait after all have left but one who was served", k.inflight.cost)
 		}
-		k.leave(stays)
-		if k.busy != nil {
-			t.Errorf("the key is busy with %+v after all have left", k.busy)
+		k.finish(stays)
+		if k.inflight != nil {
+			t.Errorf("the key is busy with %+v after all have left", k.inflight)
 		}
 		if got := l.Credits(); got != had-2 {
 			t.Errorf("%d of %d credits are left in the end", got, had)
@@ -129,17 +129,17 @@ func TestWhatACancelledRequestGivesBackIsForThoseThatWait(t *testing.T) {
 		acquire(t, l, "", 6)
 		k := l.Key("", "")
 		gone, next, last := wait(t, k, 4), wait(t, k, 3), wait(t, k, 2)
-		defer k.leave(next)
-		defer k.leave(last)
+		defer k.finish(next)
+		defer k.finish(last)
 		k.mu.Lock()
-		k.keepPaying(l.settings.Load(), k.account(), l.clock.now())
+		k.setAndPay(l.settings.Load(), k.takeAccount(), l.clock.now())
 		k.mu.Unlock()
 		if !gone.decided || next.decided || last.decided {
 			t.Fatalf("4 credits paid for 4: %v, for 3: %v, and for 2: %v", gone.decided, next.decided, last.decided)
 		}
-		k.leave(gone)
-		if !next.decided || last.decided || k.busy.cost != 2 || l.Credits() != 1 {
-			t.Errorf("4 credits paid for 3: %v, and for 2: %v; %d wait, and %d credits are left", next.decided, last.decided, k.busy.cost, l.Credits())
+		k.finish(gone)
+		if !next.decided || last.decided || k.inflight.cost != 2 || l.Credits() != 1 {
+			t.Errorf("4 credits paid for 3: %v, and for 2: %v; %d wait, and %d credits are left", next.decided, last.decided, k.inflight.cost, l.Credits())
 		}
 	})
 }
@@ -184,13 +184,13 @@ func TestAServedRequestStopsWaiting(t *testing.T) {
 		acquire(t, l, "", 1)
 		k := l.Key("", "")
 		w := wait(t, k, 3)
-		defer k.leave(w)
+		defer k.finish(w)
 		if d, c, err := k.join(t.Context(), w); c != nil || err != nil || !d.Allowed {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		had := l.Credits()
 		k.mu.Lock()
-		k.keepPaying(l.settings.Load(), k.account(), l.clock.now())
+		k.setAndPay(l.settings.Load(), k.takeAccount(), l.clock.now())
 		k.mu.Unlock()
 		if got := l.Credits(); got != had {
 			t.Errorf("%d of %d credits are left", got, had)
@@ -205,7 +205,7 @@ func TestACallPaysForTheNextInTheQueue(t *testing.T) {
 		l := open(t, perSecond(1000, 10), s)
 		nextWindow()
 		k := l.Key("", "")
-		defer k.leave(wait(t, k, 70))
+		defer k.finish(wait(t, k, 70))
 		acquire(t, l, "", 1)
 		if c := applied(s)[0]; c.Min != 70 {
 			t.Errorf("a call asks for %d at least, want what the first in the queue costs", c.Min)
@@ -219,11 +219,11 @@ func hold(k *Key, front, behind int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.limiter().clock.now()
-	a := k.account()
-	for part, credits := range map[*Holding]int64{&a.Front: front, &a.Back: behind} {
-		*part = Holding{Credits: credits, Deadline: now + int64(100*time.Millisecond), Charge: Charge{ByTime: true, At: limiter.Instant(1 + credits)}}
+	a := k.takeAccount()
+	for part, credits := range map[*Grant]int64{&a.Front: front, &a.Back: behind} {
+		*part = Grant{Credits: credits, Deadline: now + int64(100*time.Millisecond), Charge: Charge{ByTime: true, At: limiter.Instant(1 + credits)}}
 	}
-	k.keepPaying(k.limiter().settings.Load(), a, now)
+	k.setAndPay(k.limiter().settings.Load(), a, now)
 }
 
 func bucketKey(t *testing.T) *Key {
@@ -238,14 +238,14 @@ func TestThoseThatWaitArePaidFromBehind(t *testing.T) {
 		k := bucketKey(t)
 		large, small, last := wait(t, k, 5), wait(t, k, 1), wait(t, k, 4)
 		for _, w := range []*waiter{large, small, last} {
-			defer k.leave(w)
+			defer k.finish(w)
 		}
 		hold(k, 1, 8)
 		if !large.decided || !small.decided || last.decided {
 			t.Errorf("9 credits paid for 5: %v, for 1: %v, and for 4: %v", large.decided, small.decided, last.decided)
 		}
-		if k.busy.cost != 4 {
-			t.Errorf("%d wait, want 4", k.busy.cost)
+		if k.inflight.cost != 4 {
+			t.Errorf("%d wait, want 4", k.inflight.cost)
 		}
 	})
 }
@@ -256,8 +256,8 @@ func TestARequestThatAsksForItselfFirstLooksForCreditsBehind(t *testing.T) {
 		k := bucketKey(t)
 		hold(k, 1, 8)
 		w := wait(t, k, 5)
-		defer k.leave(w)
-		if d, ok := k.before(w); !ok || !d.Allowed {
+		defer k.finish(w)
+		if d, ok := k.decideBeforeCall(w); !ok || !d.Allowed {
 			t.Errorf("8 credits behind did not pay for 5: %+v", d)
 		}
 	})
@@ -268,13 +268,13 @@ func TestCreditsThatDiedBeforeTheWaitingRequestWokeAdmitNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := bucketKey(t)
 		w := wait(t, k, 3)
-		defer k.leave(w)
+		defer k.finish(w)
 		hold(k, 8, 0)
 		time.Sleep(100 * time.Millisecond)
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if d, ok := k.decided(w); ok || k.busy.cost != 3 {
-			t.Errorf("decided %+v, and %d wait", d, k.busy.cost)
+		if d, ok := k.takeDecision(w); ok || k.inflight.cost != 3 {
+			t.Errorf("decided %+v, and %d wait", d, k.inflight.cost)
 		}
 	})
 }
@@ -285,8 +285,8 @@ func TestAnotherStoreServesTheRequestsThatAskIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := bucketKey(t)
 		w := wait(t, k, 3)
-		defer k.leave(w)
-		k.forget()
+		defer k.finish(w)
+		k.dropStore()
 		hold(k, 8, 0)
 		if w.decided {
 			t.Errorf("decided %+v", w.decision)
@@ -299,11 +299,11 @@ func TestTheAnswerToOneRequestIsNotTheAnswerToALease(t *testing.T) {
 	for mode, want := range map[Mode]bool{Strict: false, CachedDeny: true, Leased: false} {
 		cfg := perSecond(10, 1)
 		cfg.Mode = mode
-		if got := (&settings{Rules: RulesOf(cfg)}).remembers(); got != want {
+		if got := (&settings{Rules: RulesOf(cfg)}).remembersReplies(); got != want {
 			t.Errorf("%v remembers: %v", mode, got)
 		}
 	}
-	if !(&settings{Rules: RulesOf(byTime(limiter.TokenBucket, Leased))}).remembers() {
+	if !(&settings{Rules: RulesOf(byTime(limiter.TokenBucket, Leased))}).remembersReplies() {
 		t.Error("a refusal by a bucket is not remembered where leases come too late")
 	}
 }

@@ -1,14 +1,14 @@
 package twotier
 
 // Reconfigure makes cfg effective for decisions that begin after it returned.
-// Credits in hand stay good, for they were charged to the same counters, unless the
+// Held credits stay good, for they were charged to the same counters, unless the
 // new configuration leases none, no longer lets them carry over, or drains the
 // store. Refusals are forgotten, since new parameters may grant what old ones did
 // not.
 func (l *Limiter) Reconfigure(cfg Config) {
-	l.change.Lock()
-	defer l.change.Unlock()
-	l.adopt(cfg, l.settings.Load().gate)
+	l.configMu.Lock()
+	defer l.configMu.Unlock()
+	l.adopt(cfg, l.settings.Load().breaker)
 }
 
 // Swap is Reconfigure together with another store, for which s stands as in New.
@@ -16,50 +16,50 @@ func (l *Limiter) Reconfigure(cfg Config) {
 // is given back to it. Keys, what was learned of them, and the figures stay. The
 // old store should be drained first: what it granted is still counted there only.
 func (l *Limiter) Swap(cfg Config, s Store) {
-	l.change.Lock()
-	defer l.change.Unlock()
-	l.adopt(cfg, gateOf(s, l.clock))
+	l.configMu.Lock()
+	defer l.configMu.Unlock()
+	l.adopt(cfg, breakerOf(s, l.clock))
 }
 
-// adopt puts settings into force; change is held. A reply that arrives meanwhile is
+// adopt puts settings into force; configMu is held. A reply that arrives meanwhile is
 // settled by the old settings before the credits of its key are taken away, or by
 // the new ones afterwards.
-func (l *Limiter) adopt(cfg Config, gate *Gate) {
+func (l *Limiter) adopt(cfg Config, breaker *Breaker) {
 	old := l.settings.Load()
 	cfg.Scope = old.Scope
-	next := newSettings(l, cfg, gate)
-	if next.swapped = old.swapped; gate != old.gate {
+	next := newSettings(l, cfg, breaker)
+	if next.swapped = old.swapped; breaker != old.breaker {
 		next.swapped = l.clock.now()
 	}
 	if old.Pending {
-		next.since = old.since
+		next.pendingSince = old.pendingSince
 	}
 	l.settings.Store(next)
 	l.SetHolders(cfg.Holders)
-	l.keys.bound(next)
-	l.watchIdle()
+	l.keys.setBounds(next)
+	l.configureScan()
 	switch {
-	case next.gate != old.gate:
-		l.eachKey(func(k *Key) { k.forget() })
+	case next.breaker != old.breaker:
+		l.eachKey(func(k *Key) { k.dropStore() })
 	case next.Draining || next.Mode != Leased:
 		l.recall()
 	case old.Expiry == CarryOver && next.Expiry != CarryOver:
 		// Nobody knows any more which of the credits were carried over.
-		l.eachKey(func(k *Key) { k.surrender(l.clock.now()) })
+		l.eachKey(func(k *Key) { k.clear(l.clock.now()) })
 	}
 }
 
-// forget drops all that the key knows of a store that is no longer in use.
-func (k *Key) forget() {
+// dropStore drops all that the key knows of a store that is no longer in use.
+func (k *Key) dropStore() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.blank(past)
-	if k.busy != nil {
-		k.busy.queue.clear() // requests that wait for the old store take no answer of the new one
+	k.clearLocked(past)
+	if k.inflight != nil {
+		k.inflight.queue.clear() // requests that wait for the old store take no answer of the new one
 	}
-	if k.extra != nil {
-		k.extra.own, k.extra.of = nil, nil
-		k.trim()
+	if k.rare != nil {
+		k.rare.local, k.rare.localBreaker = nil, nil
+		k.trimRare()
 	}
 }
 

@@ -27,7 +27,7 @@ func TestEditNeverOpensASecondBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := open(t, edited(20, 10, 1), newFakeStore())
-				before := admitted(t, l, 6) // 4 in hand
+				before := admitted(t, l, 6) // 4 held
 				l.Reconfigure(edited(tc.limit, 10, 2))
 				if got := before + admitted(t, l, 100); got != tc.want {
 					t.Errorf("admitted %d in the window of the edit, want %d", got, tc.want)

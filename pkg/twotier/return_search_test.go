@@ -135,13 +135,13 @@ func (c *comeback) memory(tick int) limiter.Memory {
 func (c *comeback) run() (admitted [returnTicks]int64) {
 	var state limiter.State
 	type side struct {
-		own
-		offset
+		localShare
+		clockOffset
 		seen limiter.Instant
 	}
 	sides := make([]side, len(c.reported))
 	for i := range sides {
-		sides[i].seen = unseen
+		sides[i].seen = neverSeen
 	}
 	for tick := range returnTicks {
 		now, local := c.at(tick), c.own(tick)
@@ -161,17 +161,17 @@ func (c *comeback) run() (admitted [returnTicks]int64) {
 			s := &sides[i]
 			spent := false // a holder that comes back has done so on its share just before
 			for range c.Rates[0].Limit + 2 {
-				if c.answered(i, tick, spent) && !s.covers(s.offset, local) {
+				if c.answered(i, tick, spent) && !s.covers(s.clockOffset, local) {
 					var res limiter.Result
 					state, res = c.Step(state, now, limiter.Command{Op: limiter.Take, Min: 1, Want: 1, Memory: memory})
-					s.offset, s.seen = s.observe(local, local, now), now
+					s.clockOffset, s.seen = s.observe(local, local, now), now
 					if res.Granted == 0 {
 						break
 					}
 					admitted[tick]++
 					continue
 				}
-				v := view{clock: s.offset, seen: s.seen, swapped: past}
+				v := storeTime{clock: s.clockOffset, seen: s.seen, swapped: past}
 				switch {
 				case c.loss:
 				case tick >= c.until(i):
@@ -182,8 +182,8 @@ func (c *comeback) run() (admitted [returnTicks]int64) {
 				if until := c.promised(i, tick); until > 0 && !c.promise && (spent || tick > c.back[i]) {
 					v.promised = promise{c.at(until), c.own(until)}
 				}
-				var res localResult
-				s.own, res = s.admit(c.Params, c.reported[i], v, local, 1)
+				var res localDecision
+				s.localShare, res = s.admit(c.Params, c.reported[i], v, local, 1)
 				switch {
 				case res.allowed:
 					admitted[tick]++

@@ -9,27 +9,27 @@ import (
 // are immutable.
 type Rules struct {
 	Config
-	sizing sizing.Rule
-	most   int64 // units the largest lease asks for ahead of need
+	sizing   sizing.Rule
+	maxLease int64 // units the largest lease prefetches
 }
 
 // RulesOf returns the rules by which a Limiter of cfg works.
 func RulesOf(cfg Config) *Rules {
 	r := &Rules{Config: cfg.normalize()}
-	r.Mode = r.workable()
+	r.Mode = r.workableMode()
 	if !r.Params.Algorithm.WindowCoupled() {
 		r.Expiry = Coupled
 	}
 	r.sizing = r.sizingOf()
-	r.most = r.sizing.High
+	r.maxLease = r.sizing.High
 	if r.Size.Type == Fixed {
-		r.most = r.Size.Batch
+		r.maxLease = r.Size.Batch
 	}
 	return r
 }
 
-// workable returns the mode that the algorithm can be worked in.
-func (r *Rules) workable() Mode {
+// workableMode returns the mode that the algorithm can be worked in.
+func (r *Rules) workableMode() Mode {
 	switch {
 	case r.Params.Algorithm == limiter.LeakyBucket:
 		return Strict // each request has a place in the queue of its own
@@ -40,16 +40,16 @@ func (r *Rules) workable() Mode {
 	}
 }
 
-// CarriedMost returns how many credits of a key may outlive their window.
-func (r *Rules) CarriedMost() int64 {
+// MaxCarried returns how many credits of a key may outlive their window.
+func (r *Rules) MaxCarried() int64 {
 	if r.Expiry != CarryOver {
 		return 0
 	}
-	return r.most - 1 + r.LowWater
+	return r.maxLease - 1 + r.LowWater
 }
 
-// ParamsOf returns the parameters of a value of the key.
-func (r *Rules) ParamsOf(value string) limiter.Params {
+// paramsOf returns the parameters of a value of the key.
+func (r *Rules) paramsOf(value string) limiter.Params {
 	if p, ok := r.Overrides[value]; ok {
 		return p
 	}

@@ -105,7 +105,7 @@ func TestAShareIsAdmittedOnceThoughTheStoresClockIsSetBack(t *testing.T) {
 							spend()
 						}
 						s.set(func() { s.down, s.ahead = nil, s.ahead-4*time.Second })
-						time.Sleep(2 * longestRetry)
+						time.Sleep(2 * maxRetry)
 						spend() // and the store says what its clock shows
 						s.set(func() { s.down = down })
 						for range 20 {
@@ -205,11 +205,11 @@ func TestTheClockOfAnotherStoreIsNotCompared(t *testing.T) {
 		if d := acquire(t, l, "", 1); d.Source != FromLocalShare {
 			t.Fatalf("decided by %v, want the local share", d.Source)
 		}
-		gate := newGate(next, c)
-		if _, err := gate.Apply(t.Context(), storeKey, cfg.Params, limiter.Command{Op: limiter.Peek, Min: 1, Want: 1}); err != nil {
+		breaker := newBreaker(next, c)
+		if _, err := breaker.Apply(t.Context(), storeKey, cfg.Params, limiter.Command{Op: limiter.Peek, Min: 1, Want: 1}); err != nil {
 			t.Fatal(err)
 		}
-		l.settings.Store(newSettings(l, cfg, gate)) // as Swap does before it comes to the keys
+		l.settings.Store(newSettings(l, cfg, breaker)) // as Swap does before it comes to the keys
 		acquire(t, l, "", 1)
 		nextWindow()
 		if d := acquire(t, l, "", 1); !d.Allowed || d.Source == FromLocalShare {

@@ -15,8 +15,8 @@ import (
 // A backstep is one holder whose store comes and goes while its clock is set, and what was
 // charged so far.
 type backstep struct {
-	own    own
-	view   view
+	own    localShare
+	view   storeTime
 	now    int64
 	ahead  limiter.Micros  // of the store's clock
 	served limiter.Instant // the latest by the store's clock
@@ -54,17 +54,17 @@ func (b backstep) encode(to []byte) []byte {
 			to = binary.AppendVarint(to, n)
 		}
 	}
-	o, c := b.own, b.view.clock
-	add(int64(o.ledger.n), o.last, int64(o.newest), o.free, c.low, c.high, c.at)
+	s, c := b.own, b.view.clock
+	add(int64(s.counts.n), s.last, int64(s.newest), s.free, c.low, c.high, c.at)
 	add(int64(b.view.seen), int64(b.view.floor), b.now, int64(b.ahead), int64(b.served), int64(b.steps))
-	for _, w := range o.ledger.open[:o.ledger.n] {
+	for _, w := range s.counts.open[:s.counts.n] {
 		add(int64(w.Window), w.Index, w.Granted)
 	}
 	for i := range b.local {
 		add(int64(b.local[i]))
 		to = strconv.AppendBool(to, b.store[i])
 	}
-	return strconv.AppendBool(strconv.AppendBool(to, o.blind), c.known)
+	return strconv.AppendBool(strconv.AppendBool(to, s.ownClock), c.known)
 }
 
 // next yields all that can happen. A take reports the store's clock, and is granted when
@@ -72,7 +72,7 @@ func (b backstep) encode(to []byte) []byte {
 func (b backstep) next(p limiter.Params) iter.Seq2[string, backstep] {
 	remember := func(b *backstep) {
 		var floor limiter.Instant
-		b.own, floor = b.own.remember(b.view.clock, b.now)
+		b.own, floor = b.own.prune(b.view.clock, b.now)
 		b.view.floor = max(b.view.floor, floor)
 	}
 	return func(yield func(string, backstep) bool) {
@@ -115,14 +115,14 @@ func (b backstep) next(p limiter.Params) iter.Seq2[string, backstep] {
 		}
 		next := b
 		remember(&next)
-		o, res := next.own.admit(p, 1, next.view, b.now, 1)
+		s, res := next.own.admit(p, 1, next.view, b.now, 1)
 		if !res.allowed {
 			return
 		}
-		next.own = o
+		next.own = s
 		at := b.clock()
 		if b.view.clock.known {
-			at = b.view.clock.middle(b.now)
+			at = b.view.clock.midpoint(b.now)
 		}
 		next.charge(at, true, p.Rates[0].Limit)
 		yield("a share is admitted", next)
@@ -140,10 +140,10 @@ func TestEveryHistoryOfAClockThatIsSetChargesAWindowOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			begin := backstep{
 				now: nanos(backBegin) + int64(250*time.Millisecond), steps: backSteps,
-				view: view{seen: unseen, swapped: past},
+				view: storeTime{seen: neverSeen, swapped: past},
 			}
 			if name != "blind" {
-				begin.view.clock = offset{}.observe(begin.now, begin.now, begin.clock())
+				begin.view.clock = clockOffset{}.observe(begin.now, begin.now, begin.clock())
 				begin.view.seen = begin.clock().Add(-3 * limiter.Second)
 			}
 			both := 0
@@ -159,7 +159,7 @@ func TestEveryHistoryOfAClockThatIsSetChargesAWindowOnce(t *testing.T) {
 				},
 				Bound: 2_000_000,
 			}, func(b backstep) {
-				if b.view.floor > b.clock() || b.own.isAfter(b.clock()) {
+				if b.view.floor > b.clock() || b.own.newerThan(b.clock()) {
 					both++
 				}
 			})

@@ -7,12 +7,12 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// ask decides one request by the store, in modes Strict and CachedDeny, and in mode
+// decideByStore decides one request by the store, in modes Strict and CachedDeny, and in mode
 // Leased when leases come too late or brought it nothing. It reports false when the request
 // has to be decided again, which tries counts.
-func (k *Key) ask(ctx context.Context, cfg *settings, w *waiter, tries int) (Decision, bool, error) {
+func (k *Key) decideByStore(ctx context.Context, cfg *settings, w *waiter, tries int) (Decision, bool, error) {
 	l, cost := k.limiter(), w.cost
-	if d, ok := k.before(w); ok {
+	if d, ok := k.decideBeforeCall(w); ok {
 		return d, true, nil
 	}
 	if l.isClosed() {
@@ -22,22 +22,22 @@ func (k *Key) ask(ctx context.Context, cfg *settings, w *waiter, tries int) (Dec
 		return Decision{}, false, nil
 	}
 	debt := k.owes()
-	if tries < maxShares && debt == 0 && cfg.shares(cost) && !l.slow.outlasts(cfg) {
-		return k.shareCall(ctx, cfg)
+	if tries < maxCombined && debt == 0 && cfg.combines(cost) && !l.slow.tooSlow(cfg) {
+		return k.combineCall(ctx, cfg)
 	}
 	take := limiter.Command{Op: limiter.Take, Min: cost, Want: cost}
 	if debt > 0 {
 		take.Min, take.Want = 1, min(cost+debt, limiter.MaxLimit) // a part of the debt is better than none
 	}
-	return k.askFor(ctx, cfg, take, cost)
+	return k.callStore(ctx, cfg, take, cost)
 }
 
-// askFor decides one request by a call of its own.
-func (k *Key) askFor(ctx context.Context, cfg *settings, take limiter.Command, cost int64) (Decision, bool, error) {
+// callStore decides one request by a call of its own.
+func (k *Key) callStore(ctx context.Context, cfg *settings, take limiter.Command, cost int64) (Decision, bool, error) {
 	// take returns a grant only while it can be used, which is checked after the
 	// wait for it. A grant that lives too shortly for the store is of use to the
 	// request that was waiting when it was granted.
-	asks, slow := maxAsks, k.limiter().slow.outlasts(cfg)
+	asks, slow := maxAsks, k.limiter().slow.tooSlow(cfg)
 	if slow {
 		asks = 1
 	}
@@ -46,14 +46,14 @@ func (k *Key) askFor(ctx context.Context, cfg *settings, take limiter.Command, c
 	k.mu.Unlock()
 	r, ok, err := k.take(ctx, c)
 	if err != nil {
-		return k.unanswered(ctx, cfg, cost, err)
+		return k.decideUnanswered(ctx, cfg, cost, err)
 	}
 	if !ok || slow && r.Algorithm.WindowCoupled() && r.Late(k.limiter().clock.now()) {
 		return Decision{}, false, nil
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	v, ok := k.answer(c, r, cost, 1)
+	v, ok := k.settleDirect(c, r, cost, 1)
 	if !ok {
 		return Decision{}, false, nil
 	}
@@ -61,26 +61,26 @@ func (k *Key) askFor(ctx context.Context, cfg *settings, take limiter.Command, c
 	return d, ok, nil
 }
 
-// unanswered decides a request whose call ended in an error.
-func (k *Key) unanswered(ctx context.Context, cfg *settings, cost int64, err error) (Decision, bool, error) {
+// decideUnanswered decides a request whose call ended in an error.
+func (k *Key) decideUnanswered(ctx context.Context, cfg *settings, cost int64, err error) (Decision, bool, error) {
 	switch {
 	case ctx.Err() != nil:
 		return Decision{}, true, ctx.Err()
-	case k.limiter().settings.Load().gate != cfg.gate:
+	case k.limiter().settings.Load().breaker != cfg.breaker:
 		return Decision{}, false, nil
 	default:
-		d, err := k.failed(cost, err)
+		d, err := k.decideFailed(cost, err)
 		return d, true, err
 	}
 }
 
-// before decides a request that the store must not be asked for, or need not. It no longer
+// decideBeforeCall decides a request that the store must not be asked for, or need not. It no longer
 // waits for calls of others.
-func (k *Key) before(w *waiter) (d Decision, ok bool) {
+func (k *Key) decideBeforeCall(w *waiter) (d Decision, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.busy.queue.remove(w)
-	if d, ok := k.decided(w); ok {
+	k.inflight.queue.remove(w)
+	if d, ok := k.takeDecision(w); ok {
 		return d, true
 	}
 	l, cost := k.limiter(), w.cost
@@ -88,42 +88,42 @@ func (k *Key) before(w *waiter) (d Decision, ok bool) {
 	switch {
 	case cfg.Draining:
 		return l.refusedByDrain(cfg), true
-	case k.isAlone(now):
-		return k.admitAlone(cfg, cost, now), true
+	case k.onLocalShare(now):
+		return k.decideLocally(cfg, cost, now), true
 	case cfg.Mode == Leased:
-		k.turn(cfg, now, cost)
+		k.promote(cfg, now, cost)
 	}
 	return d, k.lease.Load().decide(l, cost, &d)
 }
 
-// answer makes a reply effective for the number of requests of the cost; mu is held.
+// settleDirect makes a reply effective for the number of requests of the cost; mu is held.
 // It reports false when they have to be decided again: because another store serves
 // now or is about to, or the open window began on the local share meanwhile. Granted
 // units that pay for none of them go back.
-func (k *Key) answer(c *call, r Reply, cost, requests int64) (verdict, bool) {
+func (k *Key) settleDirect(c *call, r Reply, cost, requests int64) (replyDecision, bool) {
 	l := k.limiter()
 	cfg, now, inForce := c.cfg, l.clock.now(), l.settings.Load()
 	grant := GrantOf(r.Sent, r.Result)
 	switch {
-	case inForce.gate != cfg.gate:
-		return verdict{}, false
-	case inForce.Draining || k.isAlone(now):
-		l.giveBack(k, cfg.gate, grant)
-		return verdict{}, false
+	case inForce.breaker != cfg.breaker:
+		return replyDecision{}, false
+	case inForce.Draining || k.onLocalShare(now):
+		l.returnAsync(k, cfg.breaker, grant)
+		return replyDecision{}, false
 	}
-	a := k.account()
-	a.pay(&grant)
-	a.Answer = a.answered(r)
+	a := k.takeAccount()
+	a.payDebt(&grant)
+	a.Answer = a.updated(r)
 	a.Refusal = cfg.refusalOf(a, c.take, r)
 	a = a.Returned(k.returnedSince(c))
-	t := l.termsOf(cfg, &Account{Answer: a.Answer, Hand: Hand{Front: Holding{Deadline: past, Charge: grant.Charge}}}, now)
-	if cfg.remembers() && inForce == cfg && a.Until > now {
-		k.keep(cfg, a, now)
+	t := l.infoOf(cfg, &Account{Answer: a.Answer, Balance: Balance{Front: Grant{Deadline: past, Charge: grant.Charge}}}, now)
+	if cfg.remembersReplies() && inForce == cfg && a.Until > now {
+		k.setAccount(cfg, a, now)
 	} else { // a grant may have been made before what is refused since
-		k.putBack(a)
-		k.keepExtra(a)
+		k.restoreAccount(a)
+		k.setRare(a)
 	}
-	v := verdict{cost: cost, admits: min(grant.Credits/cost, requests), Decision: Decision{
+	v := replyDecision{cost: cost, admits: min(grant.Credits/cost, requests), Decision: Decision{
 		Source:     FromStore,
 		Reason:     r.Reason,
 		Limit:      a.Limit,
@@ -137,23 +137,23 @@ func (k *Key) answer(c *call, r Reply, cost, requests int64) (verdict, bool) {
 		v.Source = FromFailureAction
 	case v.admits > 0:
 		v.Delay = time.Duration(nanos(r.Delay))
-		v.from = &lease{key: k, deadline: grant.Deadline, terms: t}
+		v.from = &lease{key: k, deadline: grant.Deadline, info: t}
 		grant.Credits -= v.admits * cost
 	case v.Reason == limiter.Granted: // and went to the debt
-		v.Reason, v.RetryAfter = limiter.Exhausted, relent
+		v.Reason, v.RetryAfter = limiter.Exhausted, defaultRefusal
 	}
-	l.giveBack(k, cfg.gate, grant)
+	l.returnAsync(k, cfg.breaker, grant)
 	return v, true
 }
 
-// remembers reports whether what a store said to one request is said to the next. Where
+// remembersReplies reports whether what a store said to one request is said to the next. Where
 // leases are asked for beside it, an older answer would take the place of theirs.
-func (s *settings) remembers() bool {
+func (s *settings) remembersReplies() bool {
 	return s.Mode == CachedDeny || s.Mode == Leased && !s.Params.Algorithm.WindowCoupled()
 }
 
-// A verdict is what a reply means for the requests that it answers.
-type verdict struct {
+// A replyDecision is what a reply means for the requests that it answers.
+type replyDecision struct {
 	Decision       // of the last that is admitted, or of all when none is
 	admits   int64 // requests that it admits yet
 	cost     int64 // of each
@@ -161,7 +161,7 @@ type verdict struct {
 
 // next decides a request by the verdict; mu is held. It reports false for one that
 // is left over: others were admitted, and what the store says to it is not known.
-func (v *verdict) next(k *Key) (Decision, bool) {
+func (v *replyDecision) next(k *Key) (Decision, bool) {
 	d := v.Decision
 	switch {
 	case v.admits > 0:

@@ -154,7 +154,7 @@ func TestAnotherStoreTakesOverUnderTheSameKeys(t *testing.T) {
 				l := open(t, cfg, first)
 				k := l.Key("key", "")
 				acquire(t, l, "key", 1)
-				l.Swap(cfg, newGate(second, l.clock))
+				l.Swap(cfg, newBreaker(second, l.clock))
 				asked := len(first.commands)
 				if d := acquire(t, l, "key", 1); !d.Allowed {
 					t.Errorf("refused by the second store: %+v", d)
@@ -187,7 +187,7 @@ func TestALateReplyOfTheOldStoreIsNotUsed(t *testing.T) {
 					old := make(chan Decision)
 					go func() { old <- acquire(t, l, "", 1) }()
 					synctest.Wait()
-					l.Swap(cfg, newGate(second, l.clock))
+					l.Swap(cfg, newBreaker(second, l.clock))
 					before := time.Now()
 					if d := acquire(t, l, "", 1); !d.Allowed || time.Since(before) != 0 {
 						t.Errorf("allowed %v after %v, want at once: another call is not a reason to wait", d.Allowed, time.Since(before))
@@ -216,7 +216,7 @@ func TestCancelAfterASwapGivesTheNewStoreNothing(t *testing.T) {
 				cfg.Mode = mode
 				l := open(t, cfg, first)
 				d := acquire(t, l, "", 4)
-				l.Swap(cfg, newGate(second, l.clock))
+				l.Swap(cfg, newBreaker(second, l.clock))
 				acquire(t, l, "", 4)
 				d.Cancel()
 				synctest.Wait()
@@ -241,9 +241,9 @@ func TestANewStoreThatDoesNotAnswerOpensNoLocalShareOfTheOpenWindow(t *testing.T
 				cfg := perSecond(100, 10)
 				cfg.OnUnavailable, cfg.Holders = LocalShare, 1
 				l := open(t, cfg, first)
-				gate := newGate(second, l.clock)
+				breaker := newBreaker(second, l.clock)
 				if heard {
-					other := open(t, cfg, gate)
+					other := open(t, cfg, breaker)
 					acquire(t, other, "", 1)
 					time.Sleep(3 * time.Second)
 				}
@@ -251,7 +251,7 @@ func TestANewStoreThatDoesNotAnswerOpensNoLocalShareOfTheOpenWindow(t *testing.T
 					t.Fatalf("the first store granted %d, want 100", got)
 				}
 				second.down = errDown
-				l.Swap(cfg, gate)
+				l.Swap(cfg, breaker)
 				swapped := time.Now()
 				for time.Since(swapped) < time.Second {
 					if acquire(t, l, "", 1).Allowed && time.Now().Unix() == swapped.Unix() {

@@ -17,10 +17,10 @@ const (
 	sweepSlots = 32
 )
 
-// patience is the least time between two evictions of keys that refuse. Each costs a
+// evictionInterval is the least time between two evictions of keys that refuse. Each costs a
 // store call when its value comes again, and a flood of refused values, more than there
 // is room for, shall not become as many calls.
-const patience = int64(10 * time.Millisecond)
+const evictionInterval = int64(10 * time.Millisecond)
 
 // fullFor is how long a table counts as full after a value had to share a counter: reports and
 // scrapes are rarer than such values.
@@ -42,27 +42,27 @@ type table struct {
 	*index  // changed with mu held
 	limiter *Limiter
 
-	mu     sync.Mutex // guards the rest
-	max    int        // most keys
-	hand   int        // slot at which the next sweep goes on
-	dial   int        // number of slots when the hand was set
-	next   int64      // instant from which on a key that refuses may be evicted
-	ways   int        // of how many keys a value without one of its own shares one
-	shared []*Key     // these, nil where there is none yet; and those of more ways before
-	full   KeysBound  // by which a value had no key of its own last
-	fullAt int64      // when; past when each had one
+	mu           sync.Mutex // guards the rest
+	max          int        // most keys
+	cursor       int        // slot at which the next sweep goes on
+	cursorSlots  int        // number of slots when the balance was set
+	nextEviction int64      // instant from which on a key that refuses may be evicted
+	sharedCount  int        // of how many keys a value without one of its own shares one
+	shared       []*Key     // these, nil where there is none yet; and those of more ways before
+	full         KeysBound  // by which a value had no key of its own last
+	fullAt       int64      // when; past when each had one
 }
 
 func (t *table) init(l *Limiter, s *settings) {
-	t.index, t.limiter, t.max, t.ways, t.next = newIndex(), l, s.MaxKeys, s.SharedKeys, past
+	t.index, t.limiter, t.max, t.sharedCount, t.nextEviction = newIndex(), l, s.MaxKeys, s.SharedKeys, past
 	t.fullAt = past
 }
 
-// bound changes how many keys the table takes, and how many the others share.
-func (t *table) bound(s *settings) {
+// setBounds changes how many keys the table takes, and how many the others share.
+func (t *table) setBounds(s *settings) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.max, t.ways = s.MaxKeys, s.SharedKeys
+	t.max, t.sharedCount = s.MaxKeys, s.SharedKeys
 }
 
 // insert returns the key of the value and tenant, making it when there is room.
@@ -75,7 +75,7 @@ func (t *table) insert(value, tenant string) *Key {
 	t.sweep()
 	switch {
 	case store.IsShared(value):
-		return t.share(value)
+		return t.sharedKey(value)
 	case t.live >= t.max:
 		return t.turnAway(value, MaxKeysBound)
 	}
@@ -85,14 +85,14 @@ func (t *table) insert(value, tenant string) *Key {
 // turnAway returns the key that the value shares because of the bound; mu is held.
 func (t *table) turnAway(value string, by KeysBound) *Key {
 	t.full, t.fullAt = by, t.limiter.clock.now()
-	return t.share(value)
+	return t.sharedKey(value)
 }
 
-// share returns the key that the value shares with others; mu is held.
-func (t *table) share(value string) *Key {
-	i := store.Share(value, t.ways)
+// sharedKey returns the key that the value shares with others; mu is held.
+func (t *table) sharedKey(value string) *Key {
+	i := store.Share(value, t.sharedCount)
 	if i >= len(t.shared) {
-		t.shared = append(t.shared, make([]*Key, t.ways-len(t.shared))...)
+		t.shared = append(t.shared, make([]*Key, t.sharedCount-len(t.shared))...)
 	}
 	if t.shared[i] == nil {
 		t.shared[i] = newKey(t.limiter, store.Shared(i), false)
@@ -100,10 +100,10 @@ func (t *table) share(value string) *Key {
 	return t.shared[i]
 }
 
-// whole returns the key of a value that has tenants, making it whether or not there is
+// counterKey returns the key of a value that has tenants, making it whether or not there is
 // room: the share of the value is kept at it, and charged nowhere else. Pairs come only
 // while there is room beside these, so there is at most one for each pair of a full table.
-func (t *table) whole(value string) *Key {
+func (t *table) counterKey(value string) *Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if e := t.find(value, ""); e != nil {
@@ -137,19 +137,19 @@ func (t *table) sweep() {
 	var least *Key // of those that are left
 	leastUse := needed
 	slots := *t.slots.Load()
-	if t.dial != len(slots) { // the keys kept their order when they moved
-		t.hand = t.hand * len(slots) / max(t.dial, 1)
-		t.dial = len(slots)
+	if t.cursorSlots != len(slots) { // the keys kept their order when they moved
+		t.cursor = t.cursor * len(slots) / max(t.cursorSlots, 1)
+		t.cursorSlots = len(slots)
 	}
 	looked := 0
 	for range sweepSlots {
 		if looked >= sweepStep && (t.live < t.max || leastUse <= spent) {
 			break
 		}
-		if t.hand++; t.hand >= len(slots) {
-			t.hand = 0
+		if t.cursor++; t.cursor >= len(slots) {
+			t.cursor = 0
 		}
-		e := slots[t.hand].lease.Load()
+		e := slots[t.cursor].lease.Load()
 		if e == nil || e == deleted {
 			continue
 		}
@@ -161,7 +161,7 @@ func (t *table) sweep() {
 			least, leastUse = e.key, is
 		}
 	}
-	if t.live >= t.max && (leastUse == spent || leastUse == refusing && now >= t.next) {
+	if t.live >= t.max && (leastUse == spent || leastUse == refusing && now >= t.nextEviction) {
 		t.displace(least, leastUse, now)
 	}
 }
@@ -173,7 +173,7 @@ func (t *table) displace(k *Key, most use, now int64) {
 	}
 	t.remove(k.lease.Load())
 	if most == refusing {
-		t.next = now + patience
+		t.nextEviction = now + evictionInterval
 	}
 }
 

@@ -92,7 +92,7 @@ func TestInventedValuesDoNotShutOutOthers(t *testing.T) {
 				}
 			}
 			// Of 2000 counters the client drains by 26 each what it invented beyond the
-			// three tables, and leaves up to 12 more in the hands of sidecars.
+			// three tables, and leaves up to 12 more in the balances of sidecars.
 			if got > limit || got < limit/4 {
 				t.Errorf("client %d: %d of %d requests are admitted, want %d to %d", i, got, 2*limit, limit/4, limit)
 			}
@@ -273,7 +273,7 @@ func TestAnEvictedKeyDoesNotTakeItsValueBack(t *testing.T) {
 		acquire(t, l, "b", 1) // takes the place of a
 		nextWindow()
 		acquire(t, l, "a", 1) // takes the place of b
-		old.surrender(l.clock.now())
+		old.clear(l.clock.now())
 		if k := l.Key("a", ""); k == old || k.isShared() {
 			t.Fatal("the value is found at a key that is no longer in the table")
 		}

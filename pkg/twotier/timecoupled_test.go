@@ -155,7 +155,7 @@ func TestACostThatNothingInHandPaysLeavesSmallerOnesTheirCredits(t *testing.T) {
 		cfg := byTime(limiter.TokenBucket, Leased)
 		cfg.LowWater, cfg.Holders, cfg.Size.Batch = 0, 1, 5
 		l := open(t, cfg, s)
-		acquire(t, l, "", 3) // 2 in hand
+		acquire(t, l, "", 3) // 2 held
 		if d := acquire(t, l, "", 4); !d.Allowed {
 			t.Errorf("got %+v", d)
 		}
@@ -174,7 +174,7 @@ func TestReturnsOfTimeCoupledCreditsNameTheirInstant(t *testing.T) {
 		s := newFakeStore()
 		cfg := byTime(limiter.SlidingLog, Leased)
 		cfg.LowWater, cfg.Holders, cfg.Size.Batch = 0, 1, 10
-		l := New(cfg, newGate(s, newClock()))
+		l := New(cfg, newBreaker(s, newClock()))
 		d := acquire(t, l, "", 4)
 		at := s.now()
 		time.Sleep(20 * time.Millisecond)

@@ -132,7 +132,7 @@ func TestLocalShareBeginsWithTheNextWindowAndEndsOnIt(t *testing.T) {
 					t.Errorf("got %+v, want an admission of a share of 12 in window %d", d, window(s))
 				}
 				s.set(func() { s.down = nil })
-				time.Sleep(900 * time.Millisecond) // 1.92: the gate has let go
+				time.Sleep(900 * time.Millisecond) // 1.92: the breaker has let go
 				if got := admitted(t, l, 20); got != 11 {
 					t.Errorf("admitted %d more, want the 11 left of the share", got)
 				}

@@ -10,14 +10,14 @@ import (
 )
 
 // A Virtual machine is one on which limiters run in a simulation: with its own
-// time, and with everything that would wait or run at once given into its hands. It
+// time, and with everything that would wait or run at once given into its balances. It
 // has no watchdog, for it is never suspended.
 type Virtual interface {
 	// Now returns the instant, in nanoseconds since some start. It never goes back.
 	Now() int64
 	// Random returns a number in [0, n).
 	Random(n int64) int64
-	// Go runs f beside its caller, which goes on first: it may hold a lock.
+	// Go runs f concurrently with its caller, which goes on first: it may hold a lock.
 	Go(f func())
 	// Sleep waits for d, or until ctx is done and returns its error.
 	Sleep(ctx context.Context, d time.Duration) error
@@ -25,10 +25,10 @@ type Virtual interface {
 	Wait(ctx context.Context, done <-chan struct{}) error
 }
 
-// NewVirtualGate returns a gate before s on a virtual machine. Its limiters run
+// NewVirtualBreaker returns a breaker in front of s on a virtual machine. Its limiters run
 // there, too.
-func NewVirtualGate(s Store, v Virtual) *Gate {
-	return newGate(s, &clock{Clock: new(monotonic.Clock), virtual: v})
+func NewVirtualBreaker(s Store, v Virtual) *Breaker {
+	return newBreaker(s, &clock{Clock: new(monotonic.Clock), virtual: v})
 }
 
 // random returns a number in [0, n).
@@ -39,7 +39,7 @@ func (c *clock) random(n int64) int64 {
 	return rand.Int64N(n)
 }
 
-// run runs f beside its caller and counts it as work.
+// run runs f concurrently with its caller and counts it as work.
 func (c *clock) run(work *sync.WaitGroup, f func()) {
 	if c.virtual != nil {
 		c.virtual.Go(f)

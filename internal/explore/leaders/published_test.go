@@ -48,7 +48,7 @@ type history struct {
 	reigns   []reign // shared with other histories
 	note     leadership.Note
 	at       limiter.Micros // when the Lease was written
-	hand     twotier.Hand
+	hand     twotier.Balance
 	of       int // the leader that granted what is in hand
 	admitted [16]int64
 }

@@ -153,7 +153,7 @@ type write struct {
 
 // A holder is a sidecar.
 type holder struct {
-	hand  twotier.Hand
+	hand  twotier.Balance
 	clock store.Reading
 	term  int // of the leader that it follows
 }

@@ -75,7 +75,7 @@ func TestAnEditOfTheScopeExchangesTheStore(t *testing.T) {
 		}
 	}
 	if slices.Contains(e.swapped[1:], e.swapped[0]) {
-		t.Error("two budgets share a gate")
+		t.Error("two budgets share a breaker")
 	}
 }
 

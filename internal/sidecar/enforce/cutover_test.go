@@ -32,7 +32,7 @@ func (w *watched) Apply(ctx context.Context, key store.Key, p limiter.Params, c 
 }
 
 // stock opens stores by their address.
-type stock map[string]*twotier.Gate
+type stock map[string]*twotier.Breaker
 
 func (s stock) Open(of policy.Store) (twotier.Store, error) { return s[of.Address], nil }
 func (stock) Budget() twotier.Store                         { return nil }
@@ -59,7 +59,7 @@ func TestAPolicyMovesBetweenStoresUnderLoad(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			old := &watched{Store: memory.New(memory.Options{Clock: clock(0), First: true})}
 			next := &watched{Store: memory.New(memory.Options{Clock: clock(ahead), First: true})}
-			stores := stock{"old:1": twotier.NewGate(old), "new:1": twotier.NewGate(next)}
+			stores := stock{"old:1": twotier.NewBreaker(old), "new:1": twotier.NewBreaker(next)}
 			p := policyOf(limitOf("all", limit))
 			p.Limits[0].Rates[0].Window = length
 			p.Store = policy.Store{Type: policy.RedisStore, Address: "old:1"}

@@ -41,7 +41,7 @@ func TestARefusalByALaterLimitCostsTheEarlierOnesNothing(t *testing.T) {
 			if few := counted(e, "few"); few.Admitted != 3 || few.Refused != 7 {
 				t.Errorf("limit few counted %d admitted and %d refused, want 3 and 7", few.Admitted, few.Refused)
 			}
-			if mode == policy.Leased { // a strict give-back is under way
+			if mode == policy.Leased { // a strict return is under way
 				if got := admit(t, e, 10, "/"); got != 7 {
 					t.Errorf("admitted %d more, want the 7 that are left", got)
 				}

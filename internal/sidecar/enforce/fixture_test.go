@@ -45,7 +45,7 @@ type fixed struct {
 
 func (f fixed) Open(policy.Store) (twotier.Store, error) { return f.store, nil }
 
-func (f fixed) Budget() twotier.Store { return twotier.NewGate(f.store) }
+func (f fixed) Budget() twotier.Store { return twotier.NewBreaker(f.store) }
 
 func (f fixed) Retain(used map[policy.Store]bool) {
 	if f.retained != nil {
@@ -58,7 +58,7 @@ func (f fixed) Retain(used map[policy.Store]bool) {
 func newEnforcer(t testing.TB, s twotier.Store, changes ...func(*enforce.Config)) *enforce.Enforcer {
 	t.Helper()
 	cfg := enforce.Config{
-		Namespace: "shop", Mode: enforce.Enforce, Stores: fixed{store: twotier.NewGate(s)},
+		Namespace: "shop", Mode: enforce.Enforce, Stores: fixed{store: twotier.NewBreaker(s)},
 		Log:        slog.New(slog.DiscardHandler),
 		NewLimiter: func(c twotier.Config, s twotier.Store) enforce.Limiter { return twotier.New(c, s) },
 	}

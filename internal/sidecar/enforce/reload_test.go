@@ -94,12 +94,12 @@ func TestAnEditOfTheKeyOpensNoSecondShare(t *testing.T) {
 }
 
 // byPolicyStore makes every store that a policy names another one.
-type byPolicyStore map[policy.Store]*twotier.Gate
+type byPolicyStore map[policy.Store]*twotier.Breaker
 
 func (byPolicyStore) Budget() twotier.Store { return nil }
 func (s byPolicyStore) Open(of policy.Store) (twotier.Store, error) {
 	if s[of] == nil {
-		s[of] = twotier.NewGate(unreachable{})
+		s[of] = twotier.NewBreaker(unreachable{})
 	}
 	return s[of], nil
 }

@@ -220,8 +220,8 @@ func (c *Client) connected(l *link) bool {
 	return true
 }
 
-// Ways returns how many streams there have been, and when the last one was lost that was.
-func (c *Client) Ways() (n uint64, lost time.Time) {
+// Connections returns how many streams there have been, and when the last one was lost that was.
+func (c *Client) Connections() (n uint64, lost time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.streams, c.lost

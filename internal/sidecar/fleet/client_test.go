@@ -317,7 +317,7 @@ func TestLeasesWaitForTheNextLeader(t *testing.T) {
 			client, _, _ := start(t, c)
 			s, _ := c.welcome(t, 7)
 			connected(t, client)
-			n, _ := client.Ways()
+			n, _ := client.Connections()
 			if client.Moved(t.Context(), n) {
 				t.Error("it moved before the leader stopped")
 			}

@@ -79,7 +79,7 @@ func TestTheNextLeaderIsReachedByTheStreamThatWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			leader, other, client, session, waits := waiting(t)
-			n, _ := client.Ways()
+			n, _ := client.Connections()
 			tc.end(t, session)
 			if hello := waits.lead(t, 8); hello.GetTerm() != 7 || hello.GetPodUid() != "uid" {
 				t.Errorf("said %v", hello)

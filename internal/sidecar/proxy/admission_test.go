@@ -18,10 +18,10 @@ import (
 )
 
 // oneStore is the store of every policy.
-type oneStore struct{ *twotier.Gate }
+type oneStore struct{ *twotier.Breaker }
 
-func (s oneStore) Open(policy.Store) (twotier.Store, error) { return s.Gate, nil }
-func (s oneStore) Budget() twotier.Store                    { return s.Gate }
+func (s oneStore) Open(policy.Store) (twotier.Store, error) { return s.Breaker, nil }
+func (s oneStore) Budget() twotier.Store                    { return s.Breaker }
 func (oneStore) Retain(map[policy.Store]bool)               {}
 
 func now() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) }
@@ -38,7 +38,7 @@ func enforcingAll(t *testing.T, app string, mode policy.Mode, response policy.Re
 	t.Helper()
 	e := enforce.New(enforce.Config{
 		Namespace: "shop", Mode: enforce.Enforce, Log: slog.New(slog.DiscardHandler),
-		Stores:     oneStore{twotier.NewGate(memory.New(memory.Options{Clock: now, First: true}))},
+		Stores:     oneStore{twotier.NewBreaker(memory.New(memory.Options{Clock: now, First: true}))},
 		NewLimiter: func(c twotier.Config, s twotier.Store) enforce.Limiter { return twotier.New(c, s) },
 	})
 	t.Cleanup(func() { e.Close(context.Background()) }) // t.Context is done by then

@@ -70,10 +70,10 @@ func (noLimits) Pool() *pools.State           { return nil }
 func (noLimits) Fleet() *fleet.State          { return nil }
 
 // oneStore is the store of every policy.
-type oneStore struct{ *twotier.Gate }
+type oneStore struct{ *twotier.Breaker }
 
-func (s oneStore) Open(policy.Store) (twotier.Store, error) { return s.Gate, nil }
-func (s oneStore) Budget() twotier.Store                    { return s.Gate }
+func (s oneStore) Open(policy.Store) (twotier.Store, error) { return s.Breaker, nil }
+func (s oneStore) Budget() twotier.Store                    { return s.Breaker }
 func (oneStore) Retain(map[policy.Store]bool)               {}
 
 // frozen is the time of a store that stands still, at the start of an hour.
@@ -88,7 +88,7 @@ func newStore(clock func() limiter.Instant) twotier.Store {
 func enforcing(t testing.TB, s twotier.Store, policies ...policy.Policy) *enforce.Enforcer {
 	t.Helper()
 	e := enforce.New(enforce.Config{
-		Namespace: "shop", Mode: enforce.Enforce, Log: slog.New(slog.DiscardHandler), Stores: oneStore{twotier.NewGate(s)},
+		Namespace: "shop", Mode: enforce.Enforce, Log: slog.New(slog.DiscardHandler), Stores: oneStore{twotier.NewBreaker(s)},
 		NewLimiter: func(c twotier.Config, s twotier.Store) enforce.Limiter { return twotier.New(c, s) },
 	})
 	t.Cleanup(func() { e.Close(context.Background()) }) // t.Context is done by then

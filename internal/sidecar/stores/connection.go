@@ -14,10 +14,10 @@ import (
 
 // A connection is a store in use. It outlives its credentials. When they change, a new
 // server takes the place of the one that was opened with the old ones, behind the same
-// gate, and leases stay good.
+// breaker, and leases stay good.
 type connection struct {
-	of   policy.Store // without the version of its secret
-	gate *twotier.Gate
+	of      policy.Store // without the version of its secret
+	breaker *twotier.Breaker
 
 	mu     sync.RWMutex
 	server *server // nil while there is none
@@ -27,7 +27,7 @@ type connection struct {
 func newConnection(of policy.Store, o Observer) *connection {
 	c := &connection{of: of}
 	c.cause = fmt.Errorf("its credentials, secret %s, have not arrived from the controller yet", of.Secret)
-	c.gate = twotier.NewGate(observed{Store: c, of: of, observer: o})
+	c.breaker = twotier.NewBreaker(observed{Store: c, of: of, observer: o})
 	return c
 }
 

@@ -27,10 +27,10 @@ type observed struct {
 	observer Observer
 }
 
-// Ways returns those of the store; none when it always is where it is.
-func (o observed) Ways() (n uint64, lost time.Time) {
+// Connections returns those of the store; none when it always is where it is.
+func (o observed) Connections() (n uint64, lost time.Time) {
 	if r, ok := o.Store.(twotier.Reconnecting); ok {
-		return r.Ways()
+		return r.Connections()
 	}
 	return 0, time.Time{}
 }

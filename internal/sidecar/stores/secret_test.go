@@ -69,9 +69,9 @@ func unavailable(text string) func(error) bool {
 
 // TestAStoreWaitsForItsCredentialsAndFollowsThem goes through the life of a
 // password: it has not arrived, it arrives, it is wrong, it is right again. The
-// gate stays the same, so engines that leased from the store go on.
+// breaker stays the same, so engines that leased from the store go on.
 func TestAStoreWaitsForItsCredentialsAndFollowsThem(t *testing.T) {
-	t.Parallel() // it waits for a gate that is shut
+	t.Parallel() // it waits for a breaker that is open
 	_, of := passwordServer(t)
 	p := newPool(t)
 	s := open(t, p, of)

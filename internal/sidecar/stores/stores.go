@@ -16,7 +16,7 @@ import (
 // A Pool shares stores among its users. All methods may be called concurrently.
 type Pool struct {
 	toward     twotier.Store // the controller, observed
-	controller *twotier.Gate
+	controller *twotier.Breaker
 	divider    concurrency.Coordinator // the controller, of concurrency pools
 	observer   Observer
 	log        *slog.Logger
@@ -35,7 +35,7 @@ type Pool struct {
 func NewPool(controller twotier.Store, divider concurrency.Coordinator, o Observer, log *slog.Logger) *Pool {
 	toward := observed{Store: controller, of: policy.Store{Type: policy.ControllerStore}, observer: o}
 	return &Pool{
-		toward: toward, controller: twotier.NewGate(toward), divider: divider, observer: o, log: log,
+		toward: toward, controller: twotier.NewBreaker(toward), divider: divider, observer: o, log: log,
 		connections: make(map[policy.Store]*connection), reached: make(map[string]*reached), began: time.Now(),
 	}
 }
@@ -108,7 +108,7 @@ func (p *Pool) Reached(server string, by store.Reached) {
 	}
 }
 
-// Promise is that of the gate before the controller's own store. Windows of the budgets that
+// Promise is that of the breaker before the controller's own store. Windows of the budgets that
 // it hands on are others.
 func (p *Pool) Promise(now, until limiter.Instant) (begun limiter.Instant, ok bool) {
 	return p.controller.Promise(now, until)

@@ -115,10 +115,10 @@ func TestStoresOfOneAddressAreShared(t *testing.T) {
 	}
 }
 
-func TestTheControllerStandsBehindItsGate(t *testing.T) {
+func TestTheControllerStandsBehindItsBreaker(t *testing.T) {
 	p := newPool(t)
 	s := open(t, p, policy.Store{Type: policy.ControllerStore})
-	if _, gated := s.(*twotier.Gate); !gated {
+	if _, guarded := s.(*twotier.Breaker); !guarded {
 		t.Errorf("got a %T, which every limiter would probe for itself", s)
 	}
 }

@@ -24,7 +24,7 @@ func (p *Pool) User() *User {
 	return u
 }
 
-// Open returns the store behind its gate, the same for the same store in whatever
+// Open returns the store behind its breaker, the same for the same store in whatever
 // version of its credentials. It does not wait for a connection. While its credentials
 // have not arrived or are not valid, the store is unavailable, and other policies do
 // not suffer from it. It is kept up until Retain of every user that opened it. The
@@ -34,16 +34,16 @@ func (u *User) Open(s policy.Store) (twotier.Store, error) {
 	case policy.ControllerStore:
 		return u.pool.controller, nil
 	case policy.RedisStore, policy.PostgresStore:
-		return u.open(s).gate, nil
+		return u.open(s).breaker, nil
 	default:
 		return nil, unknown(s)
 	}
 }
 
 // Budget returns the controller as it hands on a budget that clusters share, behind a new
-// gate. Windows are by the clock of the coordinator that keeps the budget, and what one budget
+// breaker. Windows are by the clock of the coordinator that keeps the budget, and what one budget
 // granted is never taken for another's or for the controller's.
-func (u *User) Budget() twotier.Store { return twotier.NewGate(u.pool.toward) }
+func (u *User) Budget() twotier.Store { return twotier.NewBreaker(u.pool.toward) }
 
 // Coordinator returns the coordinator of concurrency pools in the store, the same for
 // the same store, and over the connections that Open has. Otherwise it is as Open.

@@ -121,7 +121,7 @@ type Grant struct {
 	Reason Reason
 	Seq    int64 // of the last Lease or Release of the holder that counts: this one's unless Stale
 	Epoch  Epoch // that is open
-	// Granted is what the holder was granted altogether in Epoch, give-backs taken
+	// Granted is what the holder was granted altogether in Epoch, returns taken
 	// off. The later of two grants of one epoch is the one with the larger Seq.
 	Granted int64
 	// Slice is what the member may use without asking of each window that begins later

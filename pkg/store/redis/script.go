@@ -93,7 +93,7 @@ func newCall(ctx context.Context, name, program string, keys []string, args []an
 
 // once is a command that the client never sends twice, whatever its retry
 // settings: the first call may have run although its reply was lost, and a
-// give-back that runs twice mints budget.
+// return that runs twice mints budget.
 type once struct{ *goredis.Cmd }
 
 func (once) NoRetry() bool { return true }

@@ -9,8 +9,8 @@ import (
 // openWindows returns a holding without credits of the windows that are open at
 // the instant now, as well as the store's clock is known. They have the same lengths
 // as the last ones.
-func (l *Limiter) openWindows(cfg *settings, last limiter.Windows, now int64) Holding {
-	at := cfg.gate.storeClock().middle(now)
+func (l *Limiter) openWindows(cfg *settings, last limiter.Windows, now int64) Grant {
+	at := cfg.breaker.storeClock().midpoint(now)
 	var w limiter.Windows
 	ends := limiter.MaxWindow
 	for _, v := range last.Slice() {
@@ -22,5 +22,5 @@ func (l *Limiter) openWindows(cfg *settings, last limiter.Windows, now int64) Ho
 	// A window that is about to end is good for a moment, so that the estimate is not
 	// made again for every request.
 	deadline := now + max(nanos(ends), int64(time.Millisecond))
-	return Holding{Deadline: deadline, Charge: Charge{Windows: w}}
+	return Grant{Deadline: deadline, Charge: Charge{Windows: w}}
 }

@@ -2,14 +2,14 @@ package twotier
 
 import "github.com/weir-dev/weir/pkg/limiter"
 
-// A ledger counts admissions in windows.
-type ledger struct {
+// A windowCounts counts admissions in windows.
+type windowCounts struct {
 	n    int
 	open [2 * limiter.MaxRates]limiter.OpenWindow // Granted is what was admitted
 }
 
-// A localResult says what a ledger decided.
-type localResult struct {
+// A localDecision says what a localShare decided.
+type localDecision struct {
 	allowed   bool
 	limit     int64          // of the rate that binds
 	share     int64          // of that rate
@@ -27,20 +27,20 @@ type localResult struct {
 //	for a rate                                             the request is
 //	the clock may be in either of two windows              refused
 //	the window was open at seen and has no admission here  refused
-//	cost is more than the part has left                    refused
+//	cost is more than the limit has left                   refused
 //	otherwise                                              admitted, charged to the rate
 //
 // Every rate has to admit it, or with Params.Any one of them. seen is the latest
 // instant the store is known to have served at: it may have granted units of the
 // windows that were open then.
-func (g ledger) admit(p part, at span, seen limiter.Instant, cost int64) (ledger, localResult) {
-	var next ledger
-	var res localResult
+func (c windowCounts) admit(p localLimit, at interval, seen limiter.Instant, cost int64) (windowCounts, localDecision) {
+	var next windowCounts
+	var res localDecision
 	for i, r := range p.Rates {
-		w := g.window(r, at.from)
-		share := p.of(r)
+		w := c.window(r, at.from)
+		share := p.inWindow(r)
 		left, ends := max(0, share-w.Granted), w.End().Sub(at.from)
-		served := r.WindowAt(p.known(r, seen)).Index >= w.Index && w.Granted == 0
+		served := r.WindowAt(p.lastServed(r, seen)).Index >= w.Index && w.Granted == 0
 		usable := r.WindowAt(at.to).Index == w.Index && !served
 		fits := usable && cost <= left
 		spent := usable && !fits && w.Granted > 0
@@ -68,43 +68,43 @@ func (g ledger) admit(p part, at span, seen limiter.Instant, cost int64) (ledger
 		next.add(w)
 	}
 	if !res.allowed {
-		return g, res
+		return c, res
 	}
 	res.wait, res.remaining, res.spent = 0, max(0, res.remaining-cost), false
-	next.keep(g, at.from)
+	next.keepRemoved(c, at.from)
 	return next, res
 }
 
-// keep keeps windows of g that rates which an edit took away had: until they end,
+// keepRemoved keeps windows of c that rates which an edit took away had: until they end,
 // as at the store.
-func (g *ledger) keep(old ledger, now limiter.Instant) {
+func (c *windowCounts) keepRemoved(old windowCounts, now limiter.Instant) {
 	for _, w := range old.open[:old.n] {
-		if w.Contains(now) && g.find(w.Rate) == nil && g.n < len(g.open) {
-			g.add(w)
+		if w.Contains(now) && c.find(w.Rate) == nil && c.n < len(c.open) {
+			c.add(w)
 		}
 	}
 }
 
 // window returns the window of the rate that contains now, as it stands.
-func (g ledger) window(r limiter.Rate, now limiter.Instant) limiter.OpenWindow {
+func (c windowCounts) window(r limiter.Rate, now limiter.Instant) limiter.OpenWindow {
 	open := r.WindowAt(now)
-	if w := g.find(r); w != nil && w.Index == open.Index {
+	if w := c.find(r); w != nil && w.Index == open.Index {
 		open.Granted = w.Granted
 	}
 	return open
 }
 
 // find returns the window of the same length and alignment as the rate's.
-func (g *ledger) find(r limiter.Rate) *limiter.OpenWindow {
-	for i := range g.open[:g.n] {
-		if w := &g.open[i]; w.Window == r.Window && w.Offset == r.Offset && w.Monthly == r.Monthly {
+func (c *windowCounts) find(r limiter.Rate) *limiter.OpenWindow {
+	for i := range c.open[:c.n] {
+		if w := &c.open[i]; w.Window == r.Window && w.Offset == r.Offset && w.Monthly == r.Monthly {
 			return w
 		}
 	}
 	return nil
 }
 
-func (g *ledger) add(w limiter.OpenWindow) {
-	g.open[g.n] = w
-	g.n++
+func (c *windowCounts) add(w limiter.OpenWindow) {
+	c.open[c.n] = w
+	c.n++
 }

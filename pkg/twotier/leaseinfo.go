@@ -14,28 +14,28 @@ import (
 // under the old ones is known by that.
 type settings struct {
 	*Rules
-	gate  *Gate
-	blank *terms // of a key that nothing is known of
-	// swapped is the instant until which another store than the gate's was asked; past
+	breaker *Breaker
+	blank   *leaseInfo // of a key that nothing is known of
+	// swapped is the instant until which another store than the breaker's was asked; past
 	// when none ever was.
-	swapped int64
-	since   time.Time // of Pending
+	swapped      int64
+	pendingSince time.Time // of Pending
 }
 
-func newSettings(l *Limiter, cfg Config, gate *Gate) *settings {
-	s := &settings{Rules: RulesOf(cfg), gate: gate, swapped: past, since: time.Now()}
-	s.blank = &terms{limiter: l, settings: s, lowWater: neverLow, ends: past, Refusal: nothing}
+func newSettings(l *Limiter, cfg Config, breaker *Breaker) *settings {
+	s := &settings{Rules: RulesOf(cfg), breaker: breaker, swapped: past, pendingSince: time.Now()}
+	s.blank = &leaseInfo{limiter: l, settings: s, lowWater: neverLow, ends: past, Refusal: noRefusal}
 	return s
 }
 
 var errPending = errors.New("the limit is new, and the controller has not been able to ask the store in which memory it begins")
 
-// closed returns why no take is asked for at present, nil when one may be.
-func (s *settings) closed() error {
+// unavailable returns why no take is asked for at present, nil when one may be.
+func (s *settings) unavailable() error {
 	if s.Pending {
 		return &store.UnavailableError{Store: "the store of " + s.Scope.String(), Cause: errPending}
 	}
-	return s.gate.closed()
+	return s.breaker.unavailable()
 }
 
 // neverLow is below every number of credits.
@@ -44,38 +44,38 @@ const neverLow = -1
 // jitter is by how much replies may differ in when they say that a window ends.
 const jitter = int64(10 * time.Millisecond)
 
-// The terms of a lease are what is the same for many keys: the answer of the store
-// and what the credits are charged to. They are immutable.
-type terms struct {
+// A leaseInfo is the part of a lease that is the same for many keys: the answer of the store
+// and what the credits are charged to. It is immutable.
+type leaseInfo struct {
 	limiter  *Limiter
 	settings *settings        // under which the store was asked
 	windows  *limiter.Windows // of the credits, or else of the answer; nil before the first
 	limit    int64            // of the rate that binds
 	resets   int64            // instant at which nothing counts any more of that rate
-	lowWater int64            // credits at which the next lease is asked for ahead of need
+	lowWater int64            // credits at which the next lease is asked for before they are needed
 	Refusal
 	byTime  bool // the credits are time-coupled
 	counts  bool // what is refused is counted
 	carries bool // the credits outlive their windows
 
-	behind  int64            // credits in the back of the hand, which may pay for a cost
+	behind  int64            // credits in the back of the balance, which may pay for a cost
 	at      limiter.Instant  // of the grant, if the credits are time-coupled
 	carried int64            // credits that may be of windows that are over
 	open    *limiter.Windows // of the answer; nil before the first
 	ends    int64            // see Answer.Ends
 }
 
-// termsOf returns the terms of an account.
-func (l *Limiter) termsOf(s *settings, a *Account, now int64) *terms {
+// infoOf returns the shared part of an account.
+func (l *Limiter) infoOf(s *settings, a *Account, now int64) *leaseInfo {
 	t := *s.blank
 	t.counts, t.carries = s.learns(), s.Expiry == CarryOver
 	t.limit, t.resets, t.ends, t.Refusal = a.Limit, a.Resets, a.Ends, a.Refusal
 	if a.Answer.Windows.N > 0 {
-		t.open = l.windows.share(a.Answer.Windows)
+		t.open = l.windows.intern(a.Answer.Windows)
 		t.windows = t.open
 	}
 	if a.Front.Held(now) > 0 {
-		t.windows = l.windows.share(a.Front.Windows)
+		t.windows = l.windows.intern(a.Front.Windows)
 	}
 	t.byTime, t.at, t.carried = a.Front.ByTime, a.Front.At, a.Front.Carried
 	t.behind = a.Back.Held(now)
@@ -83,16 +83,16 @@ func (l *Limiter) termsOf(s *settings, a *Account, now int64) *terms {
 		t.windows = l.windows.latest.Load()
 	}
 	if t.Until > now {
-		return l.refusing.share(t)
+		return l.refusing.intern(t)
 	}
 	if s.LowWater > 0 {
 		t.lowWater = s.LowWater
 	}
-	return l.granting.share(t)
+	return l.granting.intern(t)
 }
 
 // charge returns what the credits are charged to.
-func (t *terms) charge() Charge {
+func (t *leaseInfo) charge() Charge {
 	c := Charge{At: t.at, ByTime: t.byTime}
 	if t.windows != nil {
 		c.Windows = *t.windows
@@ -101,7 +101,7 @@ func (t *terms) charge() Charge {
 }
 
 // answer returns the answer after which remaining units remained.
-func (t *terms) answer(remaining int64) Answer {
+func (t *leaseInfo) answer(remaining int64) Answer {
 	a := Answer{Limit: t.limit, Remaining: remaining, Resets: t.resets, Ends: t.ends, Refusal: t.Refusal}
 	if t.open != nil {
 		a.Windows = *t.open
@@ -109,13 +109,13 @@ func (t *terms) answer(remaining int64) Answer {
 	return a
 }
 
-// shared saves copies of equal values: a run of them is one object.
-type shared[T comparable] struct {
+// interned saves copies of equal values: a run of them is one object.
+type interned[T comparable] struct {
 	latest atomic.Pointer[T]
 }
 
-// share returns a pointer to a value equal to v, which must not be changed.
-func (s *shared[T]) share(v T) *T {
+// intern returns a pointer to a value equal to v, which must not be changed.
+func (s *interned[T]) intern(v T) *T {
 	if latest := s.latest.Load(); latest != nil && *latest == v {
 		return latest
 	}
@@ -123,12 +123,12 @@ func (s *shared[T]) share(v T) *T {
 	return &v
 }
 
-// A sharedTerms is a shared whose values need not be equal in every respect.
-type sharedTerms struct{ shared[terms] }
+// An internedInfo is interned, but its values need not be equal in every respect.
+type internedInfo struct{ interned[leaseInfo] }
 
-// share returns terms as good as t. Those of the same windows that were received
+// intern returns information as good as t. Those of the same windows that were received
 // a little earlier end what counts a little earlier, and are right, too.
-func (s *sharedTerms) share(t terms) *terms {
+func (s *internedInfo) intern(t leaseInfo) *leaseInfo {
 	last := s.latest.Load()
 	if last != nil && last.open == t.open && t.open != nil && !t.byTime &&
 		t.resets >= last.resets && t.resets-last.resets <= jitter {
@@ -137,5 +137,5 @@ func (s *sharedTerms) share(t terms) *terms {
 		}
 		t.resets, t.ends = last.resets, last.ends
 	}
-	return s.shared.share(t)
+	return s.interned.intern(t)
 }

@@ -66,9 +66,9 @@ func TestOneProbeAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		s.down = errDown
-		g := newGate(s, newClock())
+		b := newBreaker(s, newClock())
 		ask := func(ctx context.Context) error {
-			_, err := g.ask(ctx, storeKey, perSecond(1, 1).Params, limiter.Command{Min: 1, Want: 1}, time.Minute, true)
+			_, err := b.ask(ctx, storeKey, perSecond(1, 1).Params, limiter.Command{Min: 1, Want: 1}, time.Minute, true)
 			return err
 		}
 		_ = ask(t.Context())
@@ -94,15 +94,15 @@ func TestOneProbeAtATime(t *testing.T) {
 func TestAReturnWithoutAnAnswerSaysNothingOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
-		g := newGate(s, newClock())
+		b := newBreaker(s, newClock())
 		ask := func(op limiter.Op) {
-			_, _ = g.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: op, Min: 1, Want: 1}, time.Minute, true)
+			_, _ = b.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: op, Min: 1, Want: 1}, time.Minute, true)
 		}
 		ask(limiter.Take)
-		before := g.granted(storeKey)
+		before := b.storeTime(storeKey)
 		s.set(func() { s.hook = func(limiter.Command, limiter.Result) limiter.Result { return limiter.Result{} } })
 		ask(limiter.Return)
-		if v := g.granted(storeKey); v != before {
+		if v := b.storeTime(storeKey); v != before {
 			t.Errorf("the store's time is now thought %+v; was %+v", v, before)
 		}
 		s.set(func() { s.down = errDown })
@@ -110,13 +110,13 @@ func TestAReturnWithoutAnAnswerSaysNothingOfTheStore(t *testing.T) {
 		s.set(func() { s.down = nil })
 		time.Sleep(time.Second)
 		ask(limiter.Return)
-		if since, cause := g.state(storeKey.Scope); cause == nil || since.IsZero() {
-			t.Error("the gate opened although the store answered nothing")
+		if since, cause := b.state(storeKey.Scope); cause == nil || since.IsZero() {
+			t.Error("the breaker closed although the store answered nothing")
 		}
 		s.set(func() { s.hook = func(_ limiter.Command, r limiter.Result) limiter.Result { return r } })
 		ask(limiter.Take)
-		if _, cause := g.state(storeKey.Scope); cause != nil {
-			t.Errorf("the return kept the gate shut: %v", cause)
+		if _, cause := b.state(storeKey.Scope); cause != nil {
+			t.Errorf("the return kept the breaker open: %v", cause)
 		}
 	})
 }
@@ -125,14 +125,14 @@ func TestAPanicDoesNotKeepTheGateShut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
 		s.down = errDown
-		g := newGate(s, newClock())
+		b := newBreaker(s, newClock())
 		ask := func() (err error) {
 			defer func() {
 				if reason := recover(); reason != nil {
 					err = fmt.Errorf("panic: %v", reason)
 				}
 			}()
-			_, err = g.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Min: 1, Want: 1}, time.Minute, true)
+			_, err = b.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Min: 1, Want: 1}, time.Minute, true)
 			return err
 		}
 		_ = ask()
@@ -174,7 +174,7 @@ func (r *reconnected) Moved(ctx context.Context, n uint64) bool {
 	}
 }
 
-func (r *reconnected) Ways() (uint64, time.Time) {
+func (r *reconnected) Connections() (uint64, time.Time) {
 	if lost := r.lost.Load(); lost != nil {
 		return r.ways.Load(), *lost
 	}
@@ -232,8 +232,8 @@ func TestAReturnIsNotMadeAgain(t *testing.T) {
 		s.moving.Store(&moving)
 		calls := 0
 		s.set(func() { s.down, s.there = errDown, func() time.Duration { calls++; return 0 } })
-		g := newGate(s, &process)
-		_, err := g.call(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: limiter.Return, Want: 1}, time.Second)
+		b := newBreaker(s, &process)
+		_, err := b.call(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: limiter.Return, Want: 1}, time.Second)
 		if err == nil || calls != 1 {
 			t.Errorf("%d calls, error %v", calls, err)
 		}
@@ -255,7 +255,7 @@ func TestANewWayToTheStoreOpensItsGate(t *testing.T) {
 			acquire(t, l, "", 10)
 		}
 		if st := l.Stats(); st.CutOff == nil {
-			t.Fatal("the gate is open")
+			t.Fatal("the breaker is closed")
 		}
 		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second + time.Millisecond)))
 		s.set(func() { s.down = nil; s.there = func() time.Duration { return time.Millisecond } })

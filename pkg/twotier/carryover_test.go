@@ -43,7 +43,7 @@ func TestCarriedCreditsNeverExceedALeaseButOne(t *testing.T) {
 				s := newFakeStore()
 				l := open(t, carryOver(1000, tc.batch, tc.low), s)
 				d := acquire(t, l, "", tc.cost)
-				d.Cancel() // all of the lease is in hand
+				d.Cancel() // all of the lease is held
 				for range 20 {
 					acquire(t, l, "", 1)
 					d.Cancel()
@@ -69,12 +69,12 @@ func (l *Limiter) carried(t *testing.T) int64 {
 	k := l.single
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.turn(l.settings.Load(), l.clock.now(), 1)
+	k.promote(l.settings.Load(), l.clock.now(), 1)
 	return k.lease.Load().held(l.clock.now())
 }
 
 // TestTheBoundOfCarryOverIsTight leaves all that may be left of a lease in every
-// holder's hands, and spends it on top of a full window.
+// holder's balances, and spends it on top of a full window.
 func TestTheBoundOfCarryOverIsTight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
@@ -131,7 +131,7 @@ func TestLeavingCarryOverDropsCredits(t *testing.T) {
 		l := open(t, carryOver(10, 6, 0), s)
 		acquire(t, l, "", 1)
 		nextWindow()
-		acquire(t, l, "", 1) // 4 in hand
+		acquire(t, l, "", 1) // 4 held
 		cfg := perSecond(10, 6)
 		cfg.Params.Generation = 2
 		l.Reconfigure(cfg)
@@ -144,10 +144,10 @@ func TestLeavingCarryOverDropsCredits(t *testing.T) {
 func TestCarriedCreditsAreNotGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
-		l := New(carryOver(10, 6, 0), newGate(s, newClock()))
+		l := New(carryOver(10, 6, 0), newBreaker(s, newClock()))
 		acquire(t, l, "", 1)
 		nextWindow()
-		acquire(t, l, "", 1) // 4 in hand, all charged to the last window
+		acquire(t, l, "", 1) // 4 held, all charged to the last window
 		acquire(t, l, "", 5) // takes them over, and 6 of this one
 		l.Close(t.Context())
 		if got := granted(s); got < 1 {
@@ -167,7 +167,7 @@ func TestCarriedCreditsBringNoOldRefusalAlong(t *testing.T) {
 		l := open(t, cfg, s)
 		acquire(t, l, "", 1)
 		nextWindow()
-		acquire(t, l, "", 10) // took the rest of ten seconds, 1 in hand
+		acquire(t, l, "", 10) // took the rest of ten seconds, 1 held
 		cfg.Params = limiter.Params{Generation: 2, Rates: []limiter.Rate{cfg.Params.Rates[0], {Limit: 100, Window: 10 * limiter.Second}}}
 		l.Reconfigure(cfg)
 		nextWindow()

@@ -63,13 +63,13 @@ type half bool
 
 func (h half) Has(k store.Key) bool { return k.Hash != "" && (k.Hash[0] < '8') == bool(h) }
 
-// two opens limiters of two limits behind one gate.
+// two opens limiters of two limits behind one breaker.
 func two(t *testing.T, s Store, cfg Config) (good, bad *Limiter, badly store.Scope) {
 	t.Helper()
-	gate := newGate(s, newClock())
-	good = New(cfg, gate)
+	breaker := newBreaker(s, newClock())
+	good = New(cfg, breaker)
 	cfg.Scope.Limit = "bad"
-	bad = New(cfg, gate)
+	bad = New(cfg, breaker)
 	t.Cleanup(func() {
 		good.Close(context.WithoutCancel(t.Context()))
 		bad.Close(context.WithoutCancel(t.Context()))
@@ -144,10 +144,10 @@ func TestCallsThatFailTogetherAreOneFailureOfAPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newPartly()
 		cfg := perSecond(100_000, 1)
-		g := newGate(s, newClock())
+		b := newBreaker(s, newClock())
 		key := store.Key{Scope: cfg.Scope}
 		peek := func() error {
-			_, err := g.call(t.Context(), key, cfg.Params, limiter.Command{Op: limiter.Peek}, 0)
+			_, err := b.call(t.Context(), key, cfg.Params, limiter.Command{Op: limiter.Peek}, 0)
 			return err
 		}
 		if err := peek(); err != nil {
@@ -156,17 +156,17 @@ func TestCallsThatFailTogetherAreOneFailureOfAPart(t *testing.T) {
 		s.setAway(true, cfg.Scope)
 		s.there = constant(time.Millisecond)
 		var calls sync.WaitGroup
-		for range enough {
+		for range failuresToOpen {
 			calls.Go(func() { _ = peek() })
 		}
 		calls.Wait()
-		if since, cause := g.state(cfg.Scope); !since.IsZero() && cause != nil {
+		if since, cause := b.state(cfg.Scope); !since.IsZero() && cause != nil {
 			t.Errorf("cut off by %v after one failure", cause)
 		}
-		if _ = peek(); s.callsOf(cfg.Scope) != enough+2 {
+		if _ = peek(); s.callsOf(cfg.Scope) != failuresToOpen+2 {
 			t.Errorf("%d calls, want that the next one is made", s.callsOf(cfg.Scope))
 		}
-		if err := peek(); s.callsOf(cfg.Scope) != enough+2 || !errors.Is(err, errPart) {
+		if err := peek(); s.callsOf(cfg.Scope) != failuresToOpen+2 || !errors.Is(err, errPart) {
 			t.Errorf("%d calls, %v, want that the second failure in a row cut it off", s.callsOf(cfg.Scope), err)
 		}
 	})
@@ -196,7 +196,7 @@ func TestTheLocalShareOfALimitThatIsNotServed(t *testing.T) {
 					t.Errorf("admitted %d in the next window, want the share of 12", got)
 				}
 				s.setAway(false, badly)
-				time.Sleep(900 * time.Millisecond) // 1.92: the gate has let go
+				time.Sleep(900 * time.Millisecond) // 1.92: the breaker has let go
 				if got := admitted(t, bad, 20); got != 0 {
 					t.Errorf("admitted %d more in a window that began on the share", got)
 				}
@@ -267,14 +267,14 @@ func TestAWindowIsChargedAtTheStoreOrLocally(t *testing.T) {
 func TestPartsThatNobodyAsksForAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newPartly()
-		g := newGate(s, newClock())
+		b := newBreaker(s, newClock())
 		for i := range 100 {
 			scope := store.Scope{Limit: fmt.Sprint(i)}
 			s.setAway(true, scope)
-			_, _ = g.Apply(t.Context(), store.Key{Scope: scope}, perSecond(1, 1).Params, limiter.Command{Min: 1, Want: 1})
+			_, _ = b.Apply(t.Context(), store.Key{Scope: scope}, perSecond(1, 1).Params, limiter.Command{Min: 1, Want: 1})
 			time.Sleep(10 * time.Second)
 		}
-		if got, most := len(g.parts), int(forgetAfter/(10*time.Second))+2; got > most {
+		if got, most := len(b.parts), int(partTTL/(10*time.Second))+2; got > most {
 			t.Errorf("%d parts are remembered, want at most %d", got, most)
 		}
 	})
@@ -285,10 +285,10 @@ func TestPartsThatNobodyAsksForAreForgotten(t *testing.T) {
 func TestAHiccupOfAPartIsOneFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newPartly()
-		g := newGate(s, newClock())
+		b := newBreaker(s, newClock())
 		ask := func(answers time.Duration) {
 			s.set(func() { s.there = constant(answers) })
-			_, _ = g.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: limiter.Return, Want: 1}, 0, true)
+			_, _ = b.ask(t.Context(), storeKey, perSecond(10, 1).Params, limiter.Command{Op: limiter.Return, Want: 1}, 0, true)
 		}
 		s.setAway(true, storeKey.Scope)
 		for i := range 3 {
@@ -296,11 +296,11 @@ func TestAHiccupOfAPartIsOneFailure(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(35 * time.Millisecond)
-		if _, cause := g.state(storeKey.Scope); cause != nil {
+		if _, cause := b.state(storeKey.Scope); cause != nil {
 			t.Errorf("cut off by %v after calls that failed together", cause)
 		}
 		ask(0)
-		if _, cause := g.state(storeKey.Scope); cause == nil {
+		if _, cause := b.state(storeKey.Scope); cause == nil {
 			t.Error("not cut off after another failure")
 		}
 	})
@@ -309,16 +309,16 @@ func TestAHiccupOfAPartIsOneFailure(t *testing.T) {
 // TestPartsThatFailInTurnAreShut: that one failed is not forgotten because another does.
 func TestPartsThatFailInTurnAreShut(t *testing.T) {
 	s := newPartly()
-	g := NewVirtualGate(s, stopped{})
+	b := NewVirtualBreaker(s, stopped{})
 	scopes := []store.Scope{{Limit: "a"}, {Limit: "b"}}
 	for range 2 {
 		for _, scope := range scopes {
 			s.setAway(true, scope)
-			_, _ = g.ask(t.Context(), store.Key{Scope: scope}, perSecond(1, 1).Params, limiter.Command{Op: limiter.Return, Want: 1}, 0, true)
+			_, _ = b.ask(t.Context(), store.Key{Scope: scope}, perSecond(1, 1).Params, limiter.Command{Op: limiter.Return, Want: 1}, 0, true)
 		}
 	}
 	for _, scope := range scopes {
-		if _, cause := g.state(scope); !errors.Is(cause, errPart) {
+		if _, cause := b.state(scope); !errors.Is(cause, errPart) {
 			t.Errorf("limit %s: cut off by %v after two failures", scope.Limit, cause)
 		}
 	}

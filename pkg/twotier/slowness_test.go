@@ -103,7 +103,7 @@ func TestAStoreThatIsSlowAgainIsFoundOutByOneLease(t *testing.T) {
 	cfg := &settings{Rules: RulesOf(shortLived(limiter.GCRA))}
 	hear := func(took time.Duration, times int) {
 		for range times {
-			s.heard(reply(took), int64(took))
+			s.observe(reply(took), int64(took))
 		}
 	}
 	for i, step := range []struct {
@@ -111,8 +111,8 @@ func TestAStoreThatIsSlowAgainIsFoundOutByOneLease(t *testing.T) {
 		times int
 		want  bool
 	}{{60 * time.Millisecond, mostLate - 1, false}, {60 * time.Millisecond, 9, true}, {time.Millisecond, 1, false}, {60 * time.Millisecond, 1, true}, {time.Millisecond, 9, false}} {
-		if hear(step.took, step.times); s.outlasts(cfg) != step.want {
-			t.Errorf("step %d: slow %v, want %v", i, s.outlasts(cfg), step.want)
+		if hear(step.took, step.times); s.tooSlow(cfg) != step.want {
+			t.Errorf("step %d: slow %v, want %v", i, s.tooSlow(cfg), step.want)
 		}
 	}
 }

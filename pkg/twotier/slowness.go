@@ -15,9 +15,9 @@ const mostLate = 3
 // at a time.
 type slowness struct{ late atomic.Int32 }
 
-// heard takes note of a reply at the instant now. That another one gets lost between
+// observe takes note of a reply at the instant now. That another one gets lost between
 // the two steps does not matter.
-func (s *slowness) heard(r Reply, now int64) {
+func (s *slowness) observe(r Reply, now int64) {
 	if r.Algorithm.WindowCoupled() || r.ExpiresIn == 0 {
 		return
 	}
@@ -30,7 +30,7 @@ func (s *slowness) heard(r Reply, now int64) {
 	}
 }
 
-// outlasts reports whether leases of the settings come too late.
-func (s *slowness) outlasts(cfg *settings) bool {
+// tooSlow reports whether leases of the settings come too late.
+func (s *slowness) tooSlow(cfg *settings) bool {
 	return s.late.Load() == mostLate && cfg.Params.Lifetime > 0
 }

@@ -32,84 +32,84 @@ func TestHandReceives(t *testing.T) {
 	w7, w8, other := inWindow(second, 7), inWindow(second, 8), inWindow(minute, 7)
 	t7, t8, t9 := atInstant(7), atInstant(8), atInstant(9)
 	for name, tc := range map[string]struct {
-		hand      Hand
-		grant     Holding
+		hand      Balance
+		grant     Grant
 		carryOver bool
-		want      Hand
-		lost      Holding
+		want      Balance
+		lost      Grant
 	}{
 		"a first grant": {
-			grant: Holding{Credits: 5, Deadline: 200, Charge: w7},
-			want:  Hand{Front: Holding{Credits: 5, Deadline: 200, Charge: w7}},
+			grant: Grant{Credits: 5, Deadline: 200, Charge: w7},
+			want:  Balance{Front: Grant{Credits: 5, Deadline: 200, Charge: w7}},
 		},
 		"a grant of the same windows joins": {
-			hand:  Hand{Front: Holding{Credits: 2, Deadline: 190, Charge: w7}},
-			grant: Holding{Credits: 5, Deadline: 200, Charge: w7},
-			want:  Hand{Front: Holding{Credits: 7, Deadline: 200, Charge: w7}},
+			hand:  Balance{Front: Grant{Credits: 2, Deadline: 190, Charge: w7}},
+			grant: Grant{Credits: 5, Deadline: 200, Charge: w7},
+			want:  Balance{Front: Grant{Credits: 7, Deadline: 200, Charge: w7}},
 		},
 		"a refusal changes nothing in the same windows": {
-			hand:  Hand{Front: Holding{Credits: 2, Deadline: 190, Charge: w7}},
-			grant: Holding{Deadline: 200, Charge: w7},
-			want:  Hand{Front: Holding{Credits: 2, Deadline: 200, Charge: w7}},
+			hand:  Balance{Front: Grant{Credits: 2, Deadline: 190, Charge: w7}},
+			grant: Grant{Deadline: 200, Charge: w7},
+			want:  Balance{Front: Grant{Credits: 2, Deadline: 200, Charge: w7}},
 		},
 		"a late grant": {
-			hand:  Hand{Front: Holding{Credits: 2, Deadline: 190, Charge: w8}},
-			grant: Holding{Credits: 5, Deadline: 100, Charge: w7},
-			want:  Hand{Front: Holding{Credits: 2, Deadline: 190, Charge: w8}},
-			lost:  Holding{Credits: 5, Deadline: 100, Charge: w7},
+			hand:  Balance{Front: Grant{Credits: 2, Deadline: 190, Charge: w8}},
+			grant: Grant{Credits: 5, Deadline: 100, Charge: w7},
+			want:  Balance{Front: Grant{Credits: 2, Deadline: 190, Charge: w8}},
+			lost:  Grant{Credits: 5, Deadline: 100, Charge: w7},
 		},
 		"credits of windows that are over do not join": {
-			hand:  Hand{Front: Holding{Credits: 2, Deadline: 100, Charge: w7}},
-			grant: Holding{Credits: 5, Deadline: 200, Charge: w8},
-			want:  Hand{Front: Holding{Credits: 5, Deadline: 200, Charge: w8}},
+			hand:  Balance{Front: Grant{Credits: 2, Deadline: 100, Charge: w7}},
+			grant: Grant{Credits: 5, Deadline: 200, Charge: w8},
+			want:  Balance{Front: Grant{Credits: 5, Deadline: 200, Charge: w8}},
 		},
 		"credits of other windows that are open do not join": {
-			hand:  Hand{Front: Holding{Credits: 2, Deadline: 190, Charge: w7}},
-			grant: Holding{Credits: 5, Deadline: 200, Charge: other},
-			want:  Hand{Front: Holding{Credits: 5, Deadline: 200, Charge: other}},
-			lost:  Holding{Credits: 2, Deadline: 190, Charge: w7},
+			hand:  Balance{Front: Grant{Credits: 2, Deadline: 190, Charge: w7}},
+			grant: Grant{Credits: 5, Deadline: 200, Charge: other},
+			want:  Balance{Front: Grant{Credits: 5, Deadline: 200, Charge: other}},
+			lost:  Grant{Credits: 2, Deadline: 190, Charge: w7},
 		},
 		"with carry-over they do, and nobody takes them back": {
-			hand:      Hand{Front: Holding{Credits: 2, Deadline: 190, Charge: w7}},
-			grant:     Holding{Credits: 5, Deadline: 200, Charge: w8},
+			hand:      Balance{Front: Grant{Credits: 2, Deadline: 190, Charge: w7}},
+			grant:     Grant{Credits: 5, Deadline: 200, Charge: w8},
 			carryOver: true,
-			want:      Hand{Front: Holding{Credits: 7, Deadline: 200, Carried: 2, Charge: w8}},
+			want:      Balance{Front: Grant{Credits: 7, Deadline: 200, Carried: 2, Charge: w8}},
 		},
 		"what was carried stays so": {
-			hand:      Hand{Front: Holding{Credits: 3, Deadline: 190, Carried: 4, Charge: w8}},
-			grant:     Holding{Credits: 5, Deadline: 200, Charge: w8},
+			hand:      Balance{Front: Grant{Credits: 3, Deadline: 190, Carried: 4, Charge: w8}},
+			grant:     Grant{Credits: 5, Deadline: 200, Charge: w8},
 			carryOver: true,
-			want:      Hand{Front: Holding{Credits: 8, Deadline: 200, Carried: 3, Charge: w8}},
+			want:      Balance{Front: Grant{Credits: 8, Deadline: 200, Carried: 3, Charge: w8}},
 		},
 		"a grant by time waits behind an older one": {
-			hand:  Hand{Front: Holding{Credits: 2, Deadline: 150, Charge: t7}},
-			grant: Holding{Credits: 5, Deadline: 200, Charge: t8},
-			want: Hand{
-				Front: Holding{Credits: 2, Deadline: 150, Charge: t7},
-				Back:  Holding{Credits: 5, Deadline: 200, Charge: t8},
+			hand:  Balance{Front: Grant{Credits: 2, Deadline: 150, Charge: t7}},
+			grant: Grant{Credits: 5, Deadline: 200, Charge: t8},
+			want: Balance{
+				Front: Grant{Credits: 2, Deadline: 150, Charge: t7},
+				Back:  Grant{Credits: 5, Deadline: 200, Charge: t8},
 			},
 		},
 		"of three grants by time the newest and the better of the others stay": {
-			hand: Hand{
-				Front: Holding{Credits: 2, Deadline: 150, Charge: t7},
-				Back:  Holding{Credits: 3, Deadline: 160, Charge: t8},
+			hand: Balance{
+				Front: Grant{Credits: 2, Deadline: 150, Charge: t7},
+				Back:  Grant{Credits: 3, Deadline: 160, Charge: t8},
 			},
-			grant: Holding{Credits: 5, Deadline: 200, Charge: t9},
-			want: Hand{
-				Front: Holding{Credits: 3, Deadline: 160, Charge: t8},
-				Back:  Holding{Credits: 5, Deadline: 200, Charge: t9},
+			grant: Grant{Credits: 5, Deadline: 200, Charge: t9},
+			want: Balance{
+				Front: Grant{Credits: 3, Deadline: 160, Charge: t8},
+				Back:  Grant{Credits: 5, Deadline: 200, Charge: t9},
 			},
-			lost: Holding{Credits: 2, Deadline: 150, Charge: t7},
+			lost: Grant{Credits: 2, Deadline: 150, Charge: t7},
 		},
 		"a refusal by time gives nothing up": {
-			hand: Hand{
-				Front: Holding{Credits: 2, Deadline: 150, Charge: t7},
-				Back:  Holding{Credits: 3, Deadline: 160, Charge: t8},
+			hand: Balance{
+				Front: Grant{Credits: 2, Deadline: 150, Charge: t7},
+				Back:  Grant{Credits: 3, Deadline: 160, Charge: t8},
 			},
-			grant: Holding{Deadline: 200, Charge: t9},
-			want: Hand{
-				Front: Holding{Credits: 2, Deadline: 150, Charge: t7},
-				Back:  Holding{Credits: 3, Deadline: 160, Charge: t8},
+			grant: Grant{Deadline: 200, Charge: t9},
+			want: Balance{
+				Front: Grant{Credits: 2, Deadline: 150, Charge: t7},
+				Back:  Grant{Credits: 3, Deadline: 160, Charge: t8},
 			},
 		},
 	} {
@@ -126,22 +126,22 @@ func TestHandReceives(t *testing.T) {
 }
 
 func TestHandCarriesOverNoMoreThanItMay(t *testing.T) {
-	into := Holding{Deadline: 300, Charge: inWindow(second, 8)}
+	into := Grant{Deadline: 300, Charge: inWindow(second, 8)}
 	for name, tc := range map[string]struct {
-		front Holding
+		front Grant
 		most  int64
-		want  Holding
+		want  Grant
 	}{
-		"while the window is open":  {Holding{Credits: 9, Deadline: 101}, 4, Holding{Credits: 9, Deadline: 101}},
-		"as much as it may":         {Holding{Credits: 9, Deadline: 100}, 4, Holding{Credits: 4, Deadline: 300, Carried: 4, Charge: into.Charge}},
-		"all that there is":         {Holding{Credits: 3, Deadline: 100}, 4, Holding{Credits: 3, Deadline: 300, Carried: 3, Charge: into.Charge}},
-		"nothing with a batch of 1": {Holding{Credits: 1, Deadline: 100}, 0, Holding{Deadline: 300, Charge: into.Charge}},
+		"while the window is open":  {Grant{Credits: 9, Deadline: 101}, 4, Grant{Credits: 9, Deadline: 101}},
+		"as much as it may":         {Grant{Credits: 9, Deadline: 100}, 4, Grant{Credits: 4, Deadline: 300, Carried: 4, Charge: into.Charge}},
+		"all that there is":         {Grant{Credits: 3, Deadline: 100}, 4, Grant{Credits: 3, Deadline: 300, Carried: 3, Charge: into.Charge}},
+		"nothing with a batch of 1": {Grant{Credits: 1, Deadline: 100}, 0, Grant{Deadline: 300, Charge: into.Charge}},
 		"never what dies by time": {
-			Holding{Credits: 3, Deadline: 100, Charge: atInstant(7)}, 4, Holding{Credits: 3, Deadline: 100, Charge: atInstant(7)},
+			Grant{Credits: 3, Deadline: 100, Charge: atInstant(7)}, 4, Grant{Credits: 3, Deadline: 100, Charge: atInstant(7)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Hand{Front: tc.front}.CarryOver(100, tc.most, into)
+			got := Balance{Front: tc.front}.CarryOver(100, tc.most, into)
 			if diff := cmp.Diff(tc.want, got.Front); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -151,14 +151,14 @@ func TestHandCarriesOverNoMoreThanItMay(t *testing.T) {
 
 func TestHandGivesBackOnlyWhatItsWindowsWereCharged(t *testing.T) {
 	for name, tc := range map[string]struct {
-		holding Holding
+		holding Grant
 		want    int64
 	}{
-		"what is left":                          {Holding{Credits: 5, Deadline: 200}, 5},
-		"nothing of a window that is over":      {Holding{Credits: 5, Deadline: 100}, 0},
-		"not what was carried in":               {Holding{Credits: 5, Carried: 2, Deadline: 200}, 3},
-		"nothing when less is left than that":   {Holding{Credits: 2, Carried: 4, Deadline: 200}, 0},
-		"credits by time, while they are alive": {Holding{Credits: 5, Deadline: 200, Charge: atInstant(7)}, 5},
+		"what is left":                          {Grant{Credits: 5, Deadline: 200}, 5},
+		"nothing of a window that is over":      {Grant{Credits: 5, Deadline: 100}, 0},
+		"not what was carried in":               {Grant{Credits: 5, Carried: 2, Deadline: 200}, 3},
+		"nothing when less is left than that":   {Grant{Credits: 2, Carried: 4, Deadline: 200}, 0},
+		"credits by time, while they are alive": {Grant{Credits: 5, Deadline: 200, Charge: atInstant(7)}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.holding.Returnable(100).Credits; got != tc.want {
@@ -169,9 +169,9 @@ func TestHandGivesBackOnlyWhatItsWindowsWereCharged(t *testing.T) {
 }
 
 func TestRefundGoesToCreditsOfTheSameCharge(t *testing.T) {
-	h := Hand{
-		Front: Holding{Credits: 1, Deadline: 200, Charge: atInstant(7)},
-		Back:  Holding{Credits: 1, Deadline: 300, Charge: atInstant(8)},
+	h := Balance{
+		Front: Grant{Credits: 1, Deadline: 200, Charge: atInstant(7)},
+		Back:  Grant{Credits: 1, Deadline: 300, Charge: atInstant(8)},
 	}
 	for name, tc := range map[string]struct {
 		charge      Charge
@@ -191,14 +191,14 @@ func TestRefundGoesToCreditsOfTheSameCharge(t *testing.T) {
 	}
 }
 
-// TestNoCreditOutlivesItsGrant plays with hands at random and follows every grant:
+// TestNoCreditOutlivesItsGrant plays with balances at random and follows every grant:
 // what is spent of it is spent before its own deadline, and never exceeds it.
 func TestNoCreditOutlivesItsGrant(t *testing.T) {
 	for _, byTime := range []bool{false, true} {
 		for seed := range uint64(200) {
 			t.Run(fmt.Sprintf("byTime=%v, seed=%d", byTime, seed), func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 0))
-				var h Hand
+				var h Balance
 				var now, spent int64
 				type grant struct{ deadline, left int64 }
 				grants := map[Charge]*grant{}
@@ -207,12 +207,12 @@ func TestNoCreditOutlivesItsGrant(t *testing.T) {
 					switch rng.IntN(3) {
 					case 0:
 						// The windows are 100 long, and a grant dies with them, or 80 later; its
-						// answer is under way for a while.
+						// answer is in progress for a while.
 						c, dies := inWindow(second, now/100), now/100*100+100
 						if byTime {
 							c, dies = atInstant(limiter.Instant(now)), now+80
 						}
-						g := Holding{Credits: 1 + rng.Int64N(9), Deadline: dies - rng.Int64N(5), Charge: c}
+						g := Grant{Credits: 1 + rng.Int64N(9), Deadline: dies - rng.Int64N(5), Charge: c}
 						if grants[c] == nil {
 							grants[c] = &grant{deadline: dies}
 						}

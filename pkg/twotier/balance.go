@@ -19,12 +19,12 @@ func (c Charge) Alike(o Charge) bool {
 	return c.ByTime == o.ByTime && c.At == o.At && c.Windows.N > 0 && c.Windows.SameWindows(o.Windows)
 }
 
-// A Holding is credits that a holder was granted together, with the instant they
+// A Grant is credits that a holder was granted together, with the instant they
 // die. A credit cannot outlive what it was charged to by ending up beside another
-// deadline, because it never leaves its Holding but for one that is alike.
+// deadline, because it never leaves its Grant but for one that is alike.
 //
 // Instants are nanoseconds of the holder's own clock, which never steps.
-type Holding struct {
+type Grant struct {
 	Credits  int64 // that may still be spent
 	Deadline int64 // from which on none may be
 	// Carried is how many of the credits may have been charged to windows that are
@@ -34,8 +34,8 @@ type Holding struct {
 }
 
 // GrantOf returns what a reply brings whose request was sent at sent.
-func GrantOf(sent int64, r limiter.Result) Holding {
-	h := Holding{Credits: r.Granted, Deadline: DeadlineOf(sent, r.ExpiresIn)}
+func GrantOf(sent int64, r limiter.Result) Grant {
+	h := Grant{Credits: r.Granted, Deadline: DeadlineOf(sent, r.ExpiresIn)}
 	h.Windows = r.Windows
 	for i := range h.Windows.Slice() {
 		h.Windows.Open[i].Granted = 0
@@ -56,22 +56,22 @@ func DeadlineOf(sent int64, expiresIn limiter.Micros) int64 {
 }
 
 // Held returns the credits that can be spent at the instant now.
-func (h Holding) Held(now int64) int64 {
+func (h Grant) Held(now int64) int64 {
 	if now >= h.Deadline {
 		return 0
 	}
 	return h.Credits
 }
 
-// Returnable returns what of the holding may be given back at the instant now: what
+// Returnable returns what of the grant may be given back at the instant now: what
 // is certain to have been charged to its windows. Later nobody takes it.
-func (h Holding) Returnable(now int64) Holding {
+func (h Grant) Returnable(now int64) Grant {
 	h.Credits, h.Carried = max(0, h.Held(now)-h.Carried), 0
 	return h
 }
 
 // Spend admits a request of the cost, or reports that it cannot.
-func (h Holding) Spend(now, cost int64) (Holding, bool) {
+func (h Grant) Spend(now, cost int64) (Grant, bool) {
 	if cost < 1 || h.Held(now) < cost {
 		return h, false
 	}
@@ -79,18 +79,18 @@ func (h Holding) Spend(now, cost int64) (Holding, bool) {
 	return h, true
 }
 
-// A Hand is all that a holder holds of one key. It is the whole of the rules that
+// A Balance is all that a holder holds of one key. It is the whole of the rules that
 // keep the promise of a limit in a holder: a Key spends from the front without a
-// lock, as Holding.Spend says, and does everything else by these methods.
+// lock, as Grant.Spend says, and does everything else by these methods.
 //
 // Window-coupled credits are all in front. Time-coupled ones of two grants may be
 // held at once, the older in front, because they die at different instants.
-type Hand struct{ Front, Back Holding }
+type Balance struct{ Front, Back Grant }
 
 // Spend admits a request of the cost from the front or else from the back, and
 // returns what it is charged to; or it reports that neither suffices.
-func (h Hand) Spend(now, cost int64) (Hand, Charge, bool) {
-	h, ok := h.Turn(now, cost)
+func (h Balance) Spend(now, cost int64) (Balance, Charge, bool) {
+	h, ok := h.Swap(now, cost)
 	if !ok {
 		return h, Charge{}, false
 	}
@@ -98,21 +98,21 @@ func (h Hand) Spend(now, cost int64) (Hand, Charge, bool) {
 	return h, h.Front.Charge, ok
 }
 
-// Turn puts what can pay for the cost in front, or reports that nothing can.
-func (h Hand) Turn(now, cost int64) (Hand, bool) {
+// Swap puts what can pay for the cost in front, or reports that nothing can.
+func (h Balance) Swap(now, cost int64) (Balance, bool) {
 	switch {
 	case h.Front.Held(now) >= cost:
 		return h, true
 	case h.Back.Held(now) >= cost:
-		return Hand{Front: h.Back, Back: h.Front}, true
+		return Balance{Front: h.Back, Back: h.Front}, true
 	default:
 		return h, false
 	}
 }
 
-// Short returns how many units have to be granted before a request of the cost can
+// Shortfall returns how many units have to be granted before a request of the cost can
 // be admitted. Credits of windows join what is granted; those of a time do not.
-func (h Hand) Short(now, cost int64) int64 {
+func (h Balance) Shortfall(now, cost int64) int64 {
 	if h.Front.ByTime {
 		return cost
 	}
@@ -122,7 +122,7 @@ func (h Hand) Short(now, cost int64) int64 {
 // Receive takes a grant up, and returns what has to be given up for it. A grant
 // without credits is a refusal, which also reports what windows are open.
 //
-//	the grant                               the hand
+//	the grant                               the balance
 //	comes after its deadline                stays; the grant is given up
 //	is charged to the windows of the front  joins the front, whose windows end when its do
 //	is charged to other windows             replaces the front, which is given up; with
@@ -131,21 +131,21 @@ func (h Hand) Short(now, cost int64) int64 {
 //	                                        keeps its place unless the front has less
 //
 // A late grant may be of windows that are over, so nobody may spend it.
-func (h Hand) Receive(now int64, grant Holding, carryOver bool) (next Hand, lost Holding) {
+func (h Balance) Receive(now int64, grant Grant, carryOver bool) (next Balance, lost Grant) {
 	switch {
 	case now >= grant.Deadline:
 		return h, grant
 	case h.Front.Held(now) == 0:
 		h.Front = grant
-		return h, Holding{}
+		return h, Grant{}
 	case grant.ByTime || h.Front.ByTime:
 		return h.putBehind(now, grant)
 	case h.Front.Alike(grant.Charge):
 		h.Front = h.Front.join(grant, h.Front.Carried)
-		return h, Holding{}
+		return h, Grant{}
 	case carryOver:
 		h.Front = h.Front.join(grant, h.Front.Credits)
-		return h, Holding{}
+		return h, Grant{}
 	default:
 		lost, h.Front = h.Front, grant
 		return h, lost
@@ -153,7 +153,7 @@ func (h Hand) Receive(now int64, grant Holding, carryOver bool) (next Hand, lost
 }
 
 // join returns the grant with the credits of h, at most carried of them as carried.
-func (h Holding) join(grant Holding, carried int64) Holding {
+func (h Grant) join(grant Grant, carried int64) Grant {
 	grant.Carried = min(carried, h.Credits)
 	grant.Credits += h.Credits
 	return grant
@@ -161,9 +161,9 @@ func (h Holding) join(grant Holding, carried int64) Holding {
 
 // putBehind keeps the grant and the better one of the two that are held. The
 // older stays in front, to be spent before it dies.
-func (h Hand) putBehind(now int64, grant Holding) (Hand, Holding) {
+func (h Balance) putBehind(now int64, grant Grant) (Balance, Grant) {
 	if grant.Credits == 0 {
-		return h, Holding{}
+		return h, Grant{}
 	}
 	lost := h.Back
 	if h.Front.Held(now) < h.Back.Held(now) {
@@ -175,7 +175,7 @@ func (h Hand) putBehind(now int64, grant Holding) (Hand, Holding) {
 
 // CarryOver lets credits whose windows are over live on, at most most of them, in
 // the windows of into.
-func (h Hand) CarryOver(now, most int64, into Holding) Hand {
+func (h Balance) CarryOver(now, most int64, into Grant) Balance {
 	if now < h.Front.Deadline || h.Front.ByTime || h.Front.Credits == 0 {
 		return h
 	}
@@ -187,7 +187,7 @@ func (h Hand) CarryOver(now, most int64, into Holding) Hand {
 
 // Refund puts the cost of a request that was not let through after all beside
 // credits of the same charge, or reports that there are none.
-func (h Hand) Refund(c Charge, cost int64) (Hand, bool) {
+func (h Balance) Refund(c Charge, cost int64) (Balance, bool) {
 	switch {
 	case h.Front.Alike(c):
 		h.Front.Credits += cost
@@ -199,10 +199,10 @@ func (h Hand) Refund(c Charge, cost int64) (Hand, bool) {
 	return h, true
 }
 
-// returnable returns what of the hand may be given back.
-func (h Hand) returnable(now int64) []Holding {
-	var parts []Holding
-	for _, part := range []Holding{h.Front.Returnable(now), h.Back.Returnable(now)} {
+// returnable returns what of the balance may be given back.
+func (h Balance) returnable(now int64) []Grant {
+	var parts []Grant
+	for _, part := range []Grant{h.Front.Returnable(now), h.Back.Returnable(now)} {
 		if part.Credits > 0 {
 			parts = append(parts, part)
 		}
