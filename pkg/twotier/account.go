@@ -2,7 +2,6 @@ package twotier
 
 import (
 	"math"
-	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/sizing"
@@ -71,8 +70,9 @@ func (r *Reply) Late(now int64) bool {
 	return now >= DeadlineOf(r.Sent, r.ExpiresIn)
 }
 
-// defaultRefusal is how long a refusal is remembered that names no time of its own.
-const defaultRefusal = time.Second
+// defaultRefusal is how long a refusal is remembered that names no time of its own, in
+// nanoseconds.
+const defaultRefusal = 1_000_000_000
 
 // An Outcome is what becomes of a request.
 type Outcome uint8
@@ -99,7 +99,7 @@ func (r *Rules) Decide(a Account, now, cost int64) (Account, Outcome) {
 		return a, Admitted
 	}
 	if cost >= 1 && now < a.Until && a.Shortfall(now, cost) >= a.Need {
-		if r.learns() {
+		if r.Learn() {
 			a.refused += cost
 		}
 		return a, Refused
@@ -127,7 +127,7 @@ func (a Account) minForWaiting(p limiter.Params, now, waiting int64) int64 {
 	if a.First(now) || !p.Algorithm.WindowCoupled() {
 		return 0
 	}
-	return min(a.Shortfall(now, waiting), (a.Remaining+1)/2, largestCost(p))
+	return min(a.Shortfall(now, waiting), (a.Remaining+1)/2, LargestCost(p))
 }
 
 // Prefetch returns the command that asks for the next lease before it is needed.
@@ -146,11 +146,34 @@ func (r *Rules) Settle(a Account, now int64, c limiter.Command, reply Reply) (ne
 	if now < grant.Deadline {
 		a.payDebt(&grant)
 	}
-	a.Balance, lost = a.Receive(now, grant, r.Expiry == CarryOver)
+	a.Balance, lost = a.Receive(now, grant, r.carryOver)
 	a.demand -= lost.Credits
 	a.Answer = a.updated(reply)
 	a.Refusal = r.refusalOf(a, c, reply)
 	return a, lost
+}
+
+// SettleDirect makes a reply effective whose grant pays for requests at once, and returns
+// what of the grant is left for them after the debt. None of it becomes a held credit.
+func (r *Rules) SettleDirect(a Account, c limiter.Command, reply Reply) (next Account, grant Grant) {
+	grant = GrantOf(reply.Sent, reply.Result)
+	a.payDebt(&grant)
+	a.Answer = a.updated(reply)
+	a.Refusal = r.refusalOf(a, c, reply)
+	return a, grant
+}
+
+// Promote drops credits that are dead, and puts those in front that can pay for the cost.
+func (a Account) Promote(now, cost int64) Account {
+	a.expire(now)
+	a.Balance, _ = a.Swap(now, cost)
+	return a
+}
+
+// Contended reports whether the store had little left of late and, by the forecast, at least
+// the units are asked for in a window.
+func (a Account) Contended(units int64) bool {
+	return a.sizer.Scarce() && a.sizer.Forecast() >= float64(units)
 }
 
 // Returned notes that the store has the units back: it may grant them again, and
@@ -239,10 +262,10 @@ func (a Answer) updated(r Reply) Answer {
 	// The store read its clock before the reply was received, so what counts ends no
 	// later than this, and no earlier than if the clock had been read when the
 	// request was sent.
-	a.Resets, a.Ends = r.Received+nanos(r.ResetAfter), r.Sent+nanos(r.ExpiresIn)
+	a.Resets, a.Ends = r.Received+Nanos(r.ResetAfter), r.Sent+Nanos(r.ExpiresIn)
 	if !r.Algorithm.WindowCoupled() {
 		w := shortest(r.Windows)
-		a.Ends = r.Sent + nanos(w.End().Sub(r.Now))
+		a.Ends = r.Sent + Nanos(w.End().Sub(r.Now))
 	}
 	return a
 }
@@ -250,7 +273,7 @@ func (a Answer) updated(r Reply) Answer {
 // refusalOf returns what the store would refuse after the reply to c.
 func (r *Rules) refusalOf(a Account, c limiter.Command, reply Reply) Refusal {
 	// A refusal counts from the instant it was received: windows end no later.
-	m := Refusal{Need: c.Min, Until: reply.Received + nanos(reply.RetryAfter), Reason: reply.Reason, Unknown: reply.Unknown}
+	m := Refusal{Need: c.Min, Until: reply.Received + Nanos(reply.RetryAfter), Reason: reply.Reason, Unknown: reply.Unknown}
 	pause := r.pause(a, c, reply)
 	switch reply.Reason {
 	case limiter.Granted:
@@ -269,7 +292,7 @@ func (r *Rules) refusalOf(a Account, c limiter.Command, reply Reply) Refusal {
 		m.Final = true
 	case limiter.ClockBehind:
 		// The wait is what the clock was set back, and it may be set right again.
-		m.Need, m.Until = 1, min(m.Until, reply.Received+int64(defaultRefusal))
+		m.Need, m.Until = 1, min(m.Until, reply.Received+defaultRefusal)
 	case limiter.StaleGeneration:
 		m.Need = 1
 	case limiter.Amnesia, limiter.Forfeited:
@@ -278,7 +301,7 @@ func (r *Rules) refusalOf(a Account, c limiter.Command, reply Reply) Refusal {
 	case reply.Received+pause > m.Until:
 		return Refusal{Need: 1, Until: reply.Received + pause, Reason: limiter.Exhausted}
 	case m.Until == reply.Received:
-		m.Until += int64(defaultRefusal)
+		m.Until += defaultRefusal
 	}
 	return m
 }
@@ -287,7 +310,7 @@ func (r *Rules) refusalOf(a Account, c limiter.Command, reply Reply) Refusal {
 // a window which ends no earlier has not left. Algorithms without windows may grant
 // less sooner, and so may another rate where one is enough.
 func (r *Rules) leastRefused(amount int64, reply Reply) int64 {
-	if !reply.Algorithm.WindowCoupled() || r.Params.Any {
+	if !reply.Algorithm.WindowCoupled() || r.params.Any {
 		return amount
 	}
 	need := amount

@@ -123,7 +123,7 @@ func shadow(t *testing.T, cfg Config, rng *rand.Rand) {
 		case rng.IntN(20) == 0:
 			more := rng.Int64N(15)
 			var charged int64
-			a, charged = a.Owe(now, more, largestCost(cfg.Params), charge)
+			a, charged = a.Owe(now, more, LargestCost(cfg.Params), charge)
 			if got := d.Settle(cost + more); got != charged {
 				t.Fatalf("settling %d more charged %d, the account %d", more, got, charged)
 			}

@@ -22,8 +22,8 @@ func (l *Limiter) Peek(ctx context.Context, r Request) (Decision, error) {
 	d := Decision{
 		Allowed: res.Granted >= cost, Source: FromStore, Reason: res.Reason,
 		Limit: res.Limit, Remaining: res.Remaining,
-		ResetAfter: time.Duration(nanos(res.ResetAfter)), RetryAfter: time.Duration(nanos(res.RetryAfter)),
-		Delay: time.Duration(nanos(res.Delay)), Windows: l.internWindows(res.Windows),
+		ResetAfter: time.Duration(Nanos(res.ResetAfter)), RetryAfter: time.Duration(Nanos(res.RetryAfter)),
+		Delay: time.Duration(Nanos(res.Delay)), Windows: l.internWindows(res.Windows),
 	}
 	held := k.lease.Load().held(l.clock.now())
 	d.Remaining += held

@@ -1,9 +1,11 @@
 package twotier
 
-import (
-	"time"
+import "github.com/weir-dev/weir/pkg/limiter"
 
-	"github.com/weir-dev/weir/pkg/limiter"
+// The units of the holder's clock.
+const (
+	microsecond = 1000 // nanoseconds
+	millisecond = 1000 * microsecond
 )
 
 // A Charge says what credits were charged to at the store.
@@ -51,8 +53,8 @@ func GrantOf(sent int64, r limiter.Result) Grant {
 // from some later instant, so the windows end no earlier. The subtracted margin
 // allows for clocks that run 200 ppm apart, and for the store's resolution.
 func DeadlineOf(sent int64, expiresIn limiter.Micros) int64 {
-	life := nanos(expiresIn)
-	return sent + life - drift(life) - int64(time.Millisecond)
+	life := Nanos(expiresIn)
+	return sent + life - drift(life) - millisecond
 }
 
 // Held returns the credits that can be spent at the instant now.
@@ -213,5 +215,5 @@ func (h Balance) returnable(now int64) []Grant {
 // drift returns by how much two clocks may part in a time of length d.
 func drift(d int64) int64 { return d / 5000 }
 
-// nanos converts to the unit of the clock.
-func nanos(d limiter.Micros) int64 { return int64(d) * int64(time.Microsecond) }
+// Nanos converts to the unit of the clock.
+func Nanos(d limiter.Micros) int64 { return int64(d) * microsecond }

@@ -312,24 +312,3 @@ func (b *Breaker) retryAt(limit store.Scope) (at int64) {
 	b.eachCircuit(limit, func(c *circuit) { at = max(at, c.retryAt) })
 	return at
 }
-
-// disconnectedAt returns the instant until which there was a connection to the store although nothing was
-// asked; past when that is not known.
-func (b *Breaker) disconnectedAt() int64 {
-	r, ok := b.store.(Reconnecting)
-	if !ok {
-		return past
-	}
-	_, lost := r.Connections()
-	if lost.IsZero() {
-		return past
-	}
-	return b.clock.now() - int64(time.Since(lost))
-}
-
-// storeClock returns what is known of the store's clock.
-func (b *Breaker) storeClock() clockOffset {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.offset
-}

@@ -80,7 +80,8 @@ func TestALeaseBringsWhatWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := perSecond(1000, 10)
 			cfg.Params.Algorithm = tc.algorithm
-			r := RulesOf(cfg)
+			cfg = cfg.normalize()
+			r := rulesOf(&cfg)
 			a := r.Open()
 			a.Ends, a.Remaining = tc.ends, tc.remaining
 			a.Front = Grant{Credits: tc.held, Deadline: ends}

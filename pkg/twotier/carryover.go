@@ -21,6 +21,6 @@ func (l *Limiter) openWindows(cfg *settings, last limiter.Windows, now int64) Gr
 	}
 	// A window that is about to end is good for a moment, so that the estimate is not
 	// made again for every request.
-	deadline := now + max(nanos(ends), int64(time.Millisecond))
+	deadline := now + max(Nanos(ends), int64(time.Millisecond))
 	return Grant{Deadline: deadline, Charge: Charge{Windows: w}}
 }

@@ -139,5 +139,21 @@ func (c Config) normalize() Config {
 	if c.Timeout <= 0 {
 		c.Timeout = DefaultTimeout
 	}
+	c.Mode = c.workableMode()
+	if !c.Params.Algorithm.WindowCoupled() {
+		c.Expiry = Coupled
+	}
 	return c
+}
+
+// workableMode returns the mode that the algorithm can be worked in.
+func (c *Config) workableMode() Mode {
+	switch {
+	case c.Params.Algorithm == limiter.LeakyBucket:
+		return Strict // each request has a place in the queue of its own
+	case c.Mode == Leased && !c.Params.Algorithm.WindowCoupled() && c.Params.Lifetime == 0:
+		return CachedDeny // nothing is granted in advance
+	default:
+		return c.Mode
+	}
 }

@@ -35,7 +35,7 @@ func (k *Key) charge(e *lease, units int64) (charged int64) {
 	}
 	defer k.mu.Unlock()
 	cfg, now := l.settings.Load(), l.clock.now()
-	a, charged := k.takeAccount().Owe(now, units, largestCost(cfg.paramsOf(k.value())), e.info.charge())
+	a, charged := k.takeAccount().Owe(now, units, LargestCost(cfg.paramsOf(k.value())), e.info.charge())
 	k.setAccount(k.lease.Load().info.settings, a, now)
 	return charged
 }

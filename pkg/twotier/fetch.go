@@ -103,7 +103,7 @@ func (k *Key) take(ctx context.Context, c *call) (r Reply, ok bool, err error) {
 		case !r.Algorithm.WindowCoupled():
 			return Reply{}, false, nil
 		}
-		over := r.Received + nanos(r.ExpiresIn)
+		over := r.Received + Nanos(r.ExpiresIn)
 		if err := l.clock.sleep(ctx, time.Duration(over-l.clock.now())); err != nil {
 			return Reply{}, false, err
 		}

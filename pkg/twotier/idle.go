@@ -25,10 +25,10 @@ func (s *settings) idleAfter() time.Duration {
 		return 0
 	case s.ReturnIdleAfter > 0:
 		return s.ReturnIdleAfter
-	case !s.learns() || !s.Params.Algorithm.WindowCoupled():
+	case !s.Learn() || !s.Params.Algorithm.WindowCoupled():
 		return 0
 	}
-	if after := time.Duration(nanos(shortestOf(s.Params)) / idleFraction); after >= minIdle {
+	if after := time.Duration(Nanos(ShortestWindow(s.Params)) / idleFraction); after >= minIdle {
 		return after
 	}
 	return 0
@@ -43,7 +43,7 @@ const significantDemand = 4
 // nobody misses it, and where a key is asked for so often that a pause means something:
 // else it would be refilled again and again.
 func (s *settings) returnsIdle(a Account) bool {
-	return s.ReturnIdleAfter > 0 || a.sizer.Scarce() && a.sizer.Forecast() >= significantDemand*idleFraction
+	return s.ReturnIdleAfter > 0 || a.Contended(significantDemand*idleFraction)
 }
 
 // An idleScan looks at the keys of a limiter twice in every after, and gives back the credits

@@ -5,20 +5,18 @@ import (
 	"github.com/weir-dev/weir/pkg/sizing"
 )
 
-// learns reports whether sizes are learned.
-func (r *Rules) learns() bool { return r.Mode == Leased && r.Size.Type != Fixed }
-
-func (r *Rules) sizingOf() sizing.Rule {
-	limit := largestCost(r.Params)
+// sizingOf returns the rule by which sizes are learned.
+func sizingOf(c RuleConfig) sizing.Rule {
+	limit := LargestCost(c.Params)
 	high := limit
-	if r.Size.Max > 0 {
-		high = min(r.Size.Max, limit)
+	if c.Max > 0 {
+		high = min(c.Max, limit)
 	}
-	low := min(max(r.Size.Min, 1), high)
-	z := sizing.Rule{Low: low, High: high, Start: min(max(r.Size.Batch, low), high), Predictive: r.Size.Type == Predictive}
-	if !r.Params.Algorithm.WindowCoupled() {
-		window := shortestOf(r.Params)
-		z.Part, z.LongestPause = float64(r.Params.Lifetime)/float64(window), nanos(window)
+	low := min(max(c.Min, 1), high)
+	z := sizing.Rule{Low: low, High: high, Start: min(max(c.Batch, low), high), Predictive: c.Predicts}
+	if !c.Params.Algorithm.WindowCoupled() {
+		window := ShortestWindow(c.Params)
+		z.Part, z.LongestPause = float64(c.Params.Lifetime)/float64(window), Nanos(window)
 	}
 	return z
 }
@@ -31,24 +29,24 @@ func (r *Rules) sizingOf() sizing.Rule {
 // The first to ask would otherwise take all of a small budget, for requests that go
 // to others.
 func (r *Rules) size(a Account, p limiter.Params, now, holders int64) int64 {
-	size := r.Size.Batch
-	if r.Size.Type != Fixed {
+	size := r.batch
+	if r.learned {
 		life := 1.0
 		if p.Algorithm.WindowCoupled() {
 			life = a.windowLeft(now)
 		}
 		size = r.sizing.Lease(a.sizer, life)
 	}
-	size = min(size, largestCost(p))
+	size = min(size, LargestCost(p))
 	if guided := p.Algorithm.WindowCoupled() && a.guided(now); holders > 0 && !guided {
-		size = min(size, (largestCost(p)+holders-1)/holders)
+		size = min(size, (LargestCost(p)+holders-1)/holders)
 	}
 	return size
 }
 
 // guided reports whether the store was asked in the open windows or those before.
 func (a Answer) guided(now int64) bool {
-	return a.Windows.N > 0 && now-a.Ends < nanos(shortest(a.Windows).Window)
+	return a.Windows.N > 0 && now-a.Ends < Nanos(shortest(a.Windows).Window)
 }
 
 // windowLeft returns the part of the shortest window that is left; nobody knows it exactly.
@@ -56,7 +54,7 @@ func (a Answer) windowLeft(now int64) float64 {
 	if a.Windows.N == 0 {
 		return 1
 	}
-	length := nanos(shortest(a.Windows).Window)
+	length := Nanos(shortest(a.Windows).Window)
 	left := (a.Ends - now) % length
 	if left <= 0 {
 		left += length
@@ -68,7 +66,7 @@ func (a Answer) windowLeft(now int64) float64 {
 // follows. When that belongs to another window, the demand of the last one is known:
 // what was served and what was refused.
 func (r *Rules) learn(a *Account, c limiter.Command, reply Reply) {
-	if !r.learns() {
+	if !r.Learn() {
 		a.demand, a.refused = 0, 0
 		return
 	}
@@ -93,7 +91,7 @@ func (r *Rules) learn(a *Account, c limiter.Command, reply Reply) {
 // pause returns for how long the store is not asked after the reply to c, because
 // credits come back bit by bit.
 func (r *Rules) pause(a Account, c limiter.Command, reply Reply) int64 {
-	if !r.learns() || reply.Algorithm.WindowCoupled() || !sizing.Short(c.Want, reply.Result) {
+	if !r.Learn() || reply.Algorithm.WindowCoupled() || !sizing.Short(c.Want, reply.Result) {
 		return 0
 	}
 	return r.sizing.Pause(a.sizer)

@@ -17,7 +17,7 @@ type learning struct {
 func (l *Limiter) noteLearning(r Reply) {
 	switch r.Reason {
 	case limiter.Amnesia, limiter.ClockBehind:
-		l.learning.Store(&learning{reason: r.Reason, until: r.Received + nanos(r.RetryAfter)})
+		l.learning.Store(&learning{reason: r.Reason, until: r.Received + Nanos(r.RetryAfter)})
 	case limiter.Granted:
 		if l.learning.Load() != nil { // mostly nothing is written
 			l.learning.Store(nil)

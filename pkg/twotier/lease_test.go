@@ -178,8 +178,8 @@ func TestDeadlineAllowsForAFasterStoreClock(t *testing.T) {
 
 func TestDeadlineLeavesAMillisecondForTheStoresResolution(t *testing.T) {
 	life := 100 * limiter.Millisecond
-	if got, most := DeadlineOf(0, life), nanos(life)-int64(time.Millisecond); got > most {
-		t.Errorf("a grant of %d ns lives %d ns, want at most %d", nanos(life), got, most)
+	if got, most := DeadlineOf(0, life), Nanos(life)-int64(time.Millisecond); got > most {
+		t.Errorf("a grant of %d ns lives %d ns, want at most %d", Nanos(life), got, most)
 	}
 }
 

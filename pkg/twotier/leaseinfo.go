@@ -1,42 +1,11 @@
 package twotier
 
 import (
-	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/store"
 )
-
-// settings are the rules in force and the store they are in force for. They are
-// immutable: another configuration or store is other settings, and what was asked
-// under the old ones is known by that.
-type settings struct {
-	*Rules
-	breaker *Breaker
-	blank   *leaseInfo // of a key that nothing is known of
-	// swapped is the instant until which another store than the breaker's was asked; past
-	// when none ever was.
-	swapped      int64
-	pendingSince time.Time // of Pending
-}
-
-func newSettings(l *Limiter, cfg Config, breaker *Breaker) *settings {
-	s := &settings{Rules: RulesOf(cfg), breaker: breaker, swapped: past, pendingSince: time.Now()}
-	s.blank = &leaseInfo{limiter: l, settings: s, lowWater: neverLow, ends: past, Refusal: noRefusal}
-	return s
-}
-
-var errPending = errors.New("the limit is new, and the controller has not been able to ask the store in which memory it begins")
-
-// unavailable returns why no take is asked for at present, nil when one may be.
-func (s *settings) unavailable() error {
-	if s.Pending {
-		return &store.UnavailableError{Store: "the store of " + s.Scope.String(), Cause: errPending}
-	}
-	return s.breaker.unavailable()
-}
 
 // neverLow is below every number of credits.
 const neverLow = -1
@@ -68,7 +37,7 @@ type leaseInfo struct {
 // infoOf returns the shared part of an account.
 func (l *Limiter) infoOf(s *settings, a *Account, now int64) *leaseInfo {
 	t := *s.blank
-	t.counts, t.carries = s.learns(), s.Expiry == CarryOver
+	t.counts, t.carries = s.Learn(), s.Expiry == CarryOver
 	t.limit, t.resets, t.ends, t.Refusal = a.Limit, a.Resets, a.Ends, a.Refusal
 	if a.Answer.Windows.N > 0 {
 		t.open = l.windows.intern(a.Answer.Windows)

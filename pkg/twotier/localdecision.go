@@ -106,13 +106,13 @@ func (k *Key) spendLocalShare(cfg *settings, cost, now int64) Decision {
 		Source:     FromLocalShare,
 		Limit:      res.limit,
 		Remaining:  res.remaining,
-		ResetAfter: time.Duration(nanos(res.resets)),
+		ResetAfter: time.Duration(Nanos(res.resets)),
 		Delay:      time.Duration(res.delay),
 		Windows:    l.windowsAt(params, v.clock, now),
 		LocalShare: res.share,
 	}
 	if !res.allowed {
-		d.Reason, d.RetryAfter = limiter.Exhausted, time.Duration(nanos(res.wait))
+		d.Reason, d.RetryAfter = limiter.Exhausted, time.Duration(Nanos(res.wait))
 		return d
 	}
 	x := k.ensureRare()
@@ -145,7 +145,7 @@ func (l *Limiter) refused(cfg *settings) Decision {
 	return Decision{
 		Source:     FromFailureAction,
 		Reason:     limiter.Exhausted,
-		Limit:      largestCost(cfg.Params),
+		Limit:      LargestCost(cfg.Params),
 		RetryAfter: defaultRefusal,
 		Windows:    l.windows.latest.Load(),
 	}

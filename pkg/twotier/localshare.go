@@ -2,7 +2,6 @@ package twotier
 
 import (
 	"math"
-	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -67,7 +66,7 @@ func (s localShare) admit(p limiter.Params, holders int64, v storeTime, now, cos
 	if s.counts.n > 0 {
 		res.delay = max(0, s.free-now)
 	}
-	if res.delay > nanos(p.MaxDelay) {
+	if res.delay > Nanos(p.MaxDelay) {
 		return s, localDecision{limit: res.limit, share: res.share, wait: limiter.Millisecond, spent: true}
 	}
 	s.counts, s.last, s.free = counts, now, now+res.delay+limit.serviceTime(cost)
@@ -78,7 +77,7 @@ func (s localShare) admit(p limiter.Params, holders int64, v storeTime, now, cos
 }
 
 // instantOf reads the local clock as if it were a store's.
-func instantOf(now int64) limiter.Instant { return limiter.Instant(now / int64(time.Microsecond)) }
+func instantOf(now int64) limiter.Instant { return limiter.Instant(now / microsecond) }
 
 // covers reports whether a store window that is open at the local instant now may
 // hold an admission of s. Nothing may be taken from the store for it: a window
@@ -147,7 +146,7 @@ func (s localShare) ended(clock clockOffset, now int64) bool {
 		return !s.covers(clock, now)
 	}
 	for _, w := range s.counts.open[:s.counts.n] {
-		if now-s.last < nanos(w.Window) {
+		if now-s.last < Nanos(w.Window) {
 			return false
 		}
 	}
@@ -200,7 +199,7 @@ func (p localLimit) serviceTime(cost int64) int64 {
 	}
 	var slowest int64
 	for _, r := range p.Rates {
-		slowest = max(slowest, cost*p.divisor*(nanos(r.Window)/r.Limit))
+		slowest = max(slowest, cost*p.divisor*(Nanos(r.Window)/r.Limit))
 	}
 	return slowest
 }

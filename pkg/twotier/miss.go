@@ -195,14 +195,12 @@ func (k *Key) promote(cfg *settings, now, cost int64) {
 	if over {
 		a = a.CarryOver(now, cfg.MaxCarried(), k.limiter().openWindows(cfg, a.Front.Windows, now))
 	}
-	a.expire(now)
-	a.Balance, _ = a.Swap(now, cost)
-	k.setAccount(e.info.settings, a, now) // a refusal is still theirs
+	k.setAccount(e.info.settings, a.Promote(now, cost), now) // a refusal is still theirs
 }
 
 // tooLarge refuses a request that costs more than will ever be granted.
 func (k *Key) tooLarge(cfg *settings, cost int64) (Decision, bool) {
-	most := largestCost(cfg.paramsOf(k.value()))
+	most := LargestCost(cfg.paramsOf(k.value()))
 	if cost <= most {
 		return Decision{}, false
 	}

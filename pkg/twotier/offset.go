@@ -1,10 +1,6 @@
 package twotier
 
-import (
-	"time"
-
-	"github.com/weir-dev/weir/pkg/limiter"
-)
+import "github.com/weir-dev/weir/pkg/limiter"
 
 // A clockOffset is an estimate of how far a store's clock is ahead of the local one,
 // in nanoseconds: somewhere in [low, high] at the instant at, and in an interval
@@ -23,8 +19,8 @@ type interval struct{ from, to limiter.Instant }
 // store's clock was set, or another machine serves now.
 func (o clockOffset) observe(sent, received int64, store limiter.Instant) clockOffset {
 	next := clockOffset{
-		low:   int64(store)*int64(time.Microsecond) - received,
-		high:  (int64(store)+1)*int64(time.Microsecond) - sent, // the store cut off less than 1µs
+		low:   int64(store)*microsecond - received,
+		high:  (int64(store)+1)*microsecond - sent, // the store cut off less than 1µs
 		at:    received,
 		known: true,
 	}
@@ -39,8 +35,8 @@ func (o clockOffset) observe(sent, received int64, store limiter.Instant) clockO
 func (o clockOffset) interval(now int64) interval {
 	low, high := o.bounds(now)
 	return interval{
-		from: limiter.Instant((now + low) / int64(time.Microsecond)),
-		to:   limiter.Instant((now + high) / int64(time.Microsecond)),
+		from: limiter.Instant((now + low) / microsecond),
+		to:   limiter.Instant((now + high) / microsecond),
 	}
 }
 

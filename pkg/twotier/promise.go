@@ -1,13 +1,9 @@
 package twotier
 
-import (
-	"time"
+import "github.com/weir-dev/weir/pkg/limiter"
 
-	"github.com/weir-dev/weir/pkg/limiter"
-)
-
-// MaxPromise is how far ahead Breaker.Promise goes.
-const MaxPromise = time.Minute
+// maxPromise is how far ahead LocalWindows.Promise goes, in nanoseconds.
+const maxPromise = 60_000 * millisecond
 
 // A promise is one to begin no window on the local share that starts too early. The zero
 // value promises nothing.
@@ -16,67 +12,8 @@ type promise struct {
 	expires int64           // local instant at which the store's clock has surely come to until
 }
 
-// localWindows is what the limiters behind a breaker admit without the store.
-type localWindows struct {
-	promised promise
-	begun    limiter.Instant // start of the newest window that one of them has begun; 0 for none
-	unsynced unsynced
-}
-
-// unsynced is when a limiter last admitted locally while the store's clock was not known, and an
-// local instant at which that window is over; zero for never.
-type unsynced struct{ last, expires int64 }
-
-// Promise has the limiters behind the breaker begin no window on their local shares that starts
-// before the instant until of the store's clock, which showed now before the call. Windows
-// that they have begun go on: begun is the start of the newest one or later, 0 for none. The
-// promise is kept from the call on, whatever becomes of the store. None is made when ok is
-// false: until is more than MaxPromise ahead, or it is not known what was begun.
-func (b *Breaker) Promise(now, until limiter.Instant) (begun limiter.Instant, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	left, local, begun := nanos(until.Sub(now)), b.clock.now(), b.local.begun
-	if left > int64(MaxPromise) {
-		return 0, false
-	}
-	if u := b.local.unsynced; u != (unsynced{}) && local < u.expires {
-		if !b.offset.known {
-			return 0, false
-		}
-		begun = max(begun, b.offset.interval(u.last).to)
-	}
-	if p, over := &b.local.promised, local+left+drift(max(0, left)); until > p.until {
-		if *p != (promise{}) { // instants may be negative
-			over = max(over, p.expires)
-		}
-		*p = promise{until, over}
-	}
-	return begun, true
-}
-
-// beginLocal notes that a limiter begins to admit locally at the local instant now, as it decided by v. It
-// returns false, and v is too old, when there is another promise.
-func (b *Breaker) beginLocal(v storeTime, p limiter.Params, now int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.local.promised != v.promised {
-		return false
-	}
-	over := now
-	for _, r := range p.Rates {
-		over = max(over, now+nanos(r.Window))
-		if v.clock.known {
-			b.local.begun = max(b.local.begun, r.WindowAt(v.clock.interval(now).to).Start())
-		}
-	}
-	if !v.clock.known {
-		if u := b.local.unsynced; u != (unsynced{}) {
-			over = max(over, u.expires)
-		}
-		b.local.unsynced = unsynced{now, over}
-	}
-	return true
-}
+// Pending reports whether the promise is to be kept at the local instant now.
+func (p promise) Pending(now int64) bool { return p != (promise{}) && now < p.expires }
 
 // servedUpTo returns the latest instant at which a promise takes the store to have served: a
 // window that was open then and has no admission here is not begun.
@@ -91,16 +28,63 @@ func (p promise) servedUpTo(known bool) limiter.Instant {
 	}
 }
 
-// timeout returns how long a call of a limiter waits: longer while it may not begin a window
-// by itself, since nobody else decides then.
-func (b *Breaker) timeout(cfg *settings) time.Duration {
-	if cfg.OnUnavailable != LocalShare {
-		return cfg.Timeout
+// localWindows is what all keys of a store have begun and promised on their local shares. The
+// zero value has begun and promised nothing.
+type localWindows struct {
+	promised promise
+	begun    limiter.Instant // start of the newest window that one of them has begun; 0 for none
+	unsynced unsynced
+}
+
+// unsynced is when a key last admitted locally while the store's clock was not known, and a
+// local instant at which that window is over; zero for never.
+type unsynced struct{ last, expires int64 }
+
+// Promised returns the promise in force.
+func (w localWindows) Promised() promise { return w.promised }
+
+// Promise begins no window that starts before the instant until of the store's clock, which
+// showed at before the local instant now. Windows that were begun go on: begun is the start of
+// the newest one or later, 0 for none. No promise is made when ok is false: until is more than
+// maxPromise ahead, or it is not known what was begun.
+func (w localWindows) Promise(clock clockOffset, at, until limiter.Instant, now int64) (next localWindows, begun limiter.Instant, ok bool) {
+	left, begun := Nanos(until.Sub(at)), w.begun
+	if left > maxPromise {
+		return w, 0, false
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if p := b.local.promised; p == (promise{}) || b.clock.now() >= p.expires {
-		return cfg.Timeout
+	if u := w.unsynced; u != (unsynced{}) && now < u.expires {
+		if !clock.known {
+			return w, 0, false
+		}
+		begun = max(begun, clock.interval(u.last).to)
 	}
-	return max(cfg.Timeout, MoveTime)
+	if p, expires := w.promised, now+left+drift(max(0, left)); until > p.until {
+		if p != (promise{}) { // instants may be negative
+			expires = max(expires, p.expires)
+		}
+		w.promised = promise{until, expires}
+	}
+	return w, begun, true
+}
+
+// Begin notes that a key begins to admit locally at the local instant now, as it decided by v.
+// It reports false, and v is too old, when there is another promise.
+func (w localWindows) Begin(v storeTime, p limiter.Params, now int64) (next localWindows, ok bool) {
+	if w.promised != v.promised {
+		return w, false
+	}
+	over := now
+	for _, r := range p.Rates {
+		over = max(over, now+Nanos(r.Window))
+		if v.clock.known {
+			w.begun = max(w.begun, r.WindowAt(v.clock.interval(now).to).Start())
+		}
+	}
+	if !v.clock.known {
+		if u := w.unsynced; u != (unsynced{}) {
+			over = max(over, u.expires)
+		}
+		w.unsynced = unsynced{now, over}
+	}
+	return w, true
 }

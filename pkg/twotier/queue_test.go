@@ -299,11 +299,11 @@ func TestTheAnswerToOneRequestIsNotTheAnswerToALease(t *testing.T) {
 	for mode, want := range map[Mode]bool{Strict: false, CachedDeny: true, Leased: false} {
 		cfg := perSecond(10, 1)
 		cfg.Mode = mode
-		if got := (&settings{Rules: RulesOf(cfg)}).remembersReplies(); got != want {
+		if got := (&settings{Config: cfg.normalize()}).remembersReplies(); got != want {
 			t.Errorf("%v remembers: %v", mode, got)
 		}
 	}
-	if !(&settings{Rules: RulesOf(byTime(limiter.TokenBucket, Leased))}).remembersReplies() {
+	if !(&settings{Config: byTime(limiter.TokenBucket, Leased).normalize()}).remembersReplies() {
 		t.Error("a refusal by a bucket is not remembered where leases come too late")
 	}
 }

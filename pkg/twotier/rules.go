@@ -5,60 +5,56 @@ import (
 	"github.com/weir-dev/weir/pkg/sizing"
 )
 
-// Rules say what becomes of an Account, by a Config and what follows from it. They
-// are immutable.
-type Rules struct {
-	Config
-	sizing   sizing.Rule
-	maxLease int64 // units the largest lease prefetches
+// A RuleConfig is what Rules follow from.
+type RuleConfig struct {
+	// Params are the rates, valid by their Validate.
+	Params limiter.Params
+	// Leases says that credits are granted in advance, rather than one decision at a time.
+	Leases bool
+	// Learns says that the size of a lease is learned, and Predicts that it then follows a
+	// forecast. Batch is the size otherwise, and the one that learning begins with; at least 1.
+	Learns, Predicts bool
+	Batch            int64
+	// Min and Max bound what is learned; a Max of 0 is the limit.
+	Min, Max int64
+	// CarryOver lets credits outlive their window, LowWater of them besides those of a lease.
+	CarryOver bool
+	LowWater  int64
 }
 
-// RulesOf returns the rules by which a Limiter of cfg works.
-func RulesOf(cfg Config) *Rules {
-	r := &Rules{Config: cfg.normalize()}
-	r.Mode = r.workableMode()
-	if !r.Params.Algorithm.WindowCoupled() {
-		r.Expiry = Coupled
-	}
-	r.sizing = r.sizingOf()
-	r.maxLease = r.sizing.High
-	if r.Size.Type == Fixed {
-		r.maxLease = r.Size.Batch
+// Rules say what becomes of an Account. They are immutable.
+type Rules struct {
+	params    limiter.Params
+	leases    bool
+	learned   bool // sizes are, rather than fixed
+	batch     int64
+	carryOver bool
+	sizing    sizing.Rule
+	carried   int64 // the most credits of a key that may outlive their window
+}
+
+// NewRules returns the rules that follow from c.
+func NewRules(c RuleConfig) *Rules {
+	r := &Rules{params: c.Params, leases: c.Leases, learned: c.Learns, batch: c.Batch, carryOver: c.CarryOver, sizing: sizingOf(c)}
+	if c.CarryOver {
+		largest := r.sizing.High
+		if !r.learned {
+			largest = c.Batch
+		}
+		r.carried = largest - 1 + c.LowWater
 	}
 	return r
 }
 
-// workableMode returns the mode that the algorithm can be worked in.
-func (r *Rules) workableMode() Mode {
-	switch {
-	case r.Params.Algorithm == limiter.LeakyBucket:
-		return Strict // each request has a place in the queue of its own
-	case r.Mode == Leased && !r.Params.Algorithm.WindowCoupled() && r.Params.Lifetime == 0:
-		return CachedDeny // nothing is granted in advance
-	default:
-		return r.Mode
-	}
-}
-
 // MaxCarried returns how many credits of a key may outlive their window.
-func (r *Rules) MaxCarried() int64 {
-	if r.Expiry != CarryOver {
-		return 0
-	}
-	return r.maxLease - 1 + r.LowWater
-}
+func (r *Rules) MaxCarried() int64 { return r.carried }
 
-// paramsOf returns the parameters of a value of the key.
-func (r *Rules) paramsOf(value string) limiter.Params {
-	if p, ok := r.Overrides[value]; ok {
-		return p
-	}
-	return r.Params
-}
+// Learn reports whether sizes are learned.
+func (r *Rules) Learn() bool { return r.leases && r.learned }
 
-// largestCost returns a cost above which the parameters never grant. They may not
+// LargestCost returns a cost above which the parameters never grant. They may not
 // grant as much: of buckets the store takes more into account.
-func largestCost(p limiter.Params) int64 {
+func LargestCost(p limiter.Params) int64 {
 	if p.Algorithm == limiter.LeakyBucket {
 		return limiter.MaxLimit
 	}
@@ -80,8 +76,8 @@ func burstOf(r limiter.Rate) int64 {
 	return r.Limit
 }
 
-// shortestOf returns the shortest window of the rates.
-func shortestOf(p limiter.Params) limiter.Micros {
+// ShortestWindow returns the length of the shortest window of the rates.
+func ShortestWindow(p limiter.Params) limiter.Micros {
 	window := p.Rates[0].Window
 	for _, r := range p.Rates {
 		window = min(window, r.Window)

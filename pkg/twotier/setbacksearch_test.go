@@ -76,9 +76,9 @@ func (b backstep) next(p limiter.Params) iter.Seq2[string, backstep] {
 		b.view.floor = max(b.view.floor, floor)
 	}
 	return func(yield func(string, backstep) bool) {
-		if b.now < nanos(backBegin+backTicks*backHalf) {
+		if b.now < Nanos(backBegin+backTicks*backHalf) {
 			next := b
-			next.now += nanos(backHalf)
+			next.now += Nanos(backHalf)
 			remember(&next)
 			if !yield("half a window passes", next) {
 				return
@@ -139,7 +139,7 @@ func TestEveryHistoryOfAClockThatIsSetChargesAWindowOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			begin := backstep{
-				now: nanos(backBegin) + int64(250*time.Millisecond), steps: backSteps,
+				now: Nanos(backBegin) + int64(250*time.Millisecond), steps: backSteps,
 				view: storeTime{seen: neverSeen, swapped: past},
 			}
 			if name != "blind" {

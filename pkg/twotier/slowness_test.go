@@ -100,7 +100,7 @@ func TestAStoreThatIsSlowAgainIsFoundOutByOneLease(t *testing.T) {
 	reply := func(took time.Duration) Reply {
 		return Reply{Received: int64(took), Result: limiter.Result{Algorithm: limiter.GCRA, ExpiresIn: 50 * limiter.Millisecond}}
 	}
-	cfg := &settings{Rules: RulesOf(shortLived(limiter.GCRA))}
+	cfg := &settings{Config: shortLived(limiter.GCRA).normalize()}
 	hear := func(took time.Duration, times int) {
 		for range times {
 			s.observe(reply(took), int64(took))

@@ -1,9 +1,6 @@
 package twotier
 
-import (
-	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/store"
-)
+import "github.com/weir-dev/weir/pkg/limiter"
 
 // A storeTime is what is known of the time of the store that keeps a counter.
 type storeTime struct {
@@ -16,26 +13,6 @@ type storeTime struct {
 	// that were open; past when there was none.
 	swapped  int64
 	promised promise
-}
-
-// storeTime returns what is known of the store's time: it was last heard of when it may have
-// granted units of the counter. While only the part that the counter is in is away,
-// replies to the others do not advance that.
-func (b *Breaker) storeTime(key store.Key) storeTime {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	v := storeTime{clock: b.offset, seen: b.seen, floor: b.floor, swapped: past, promised: b.local.promised}
-	if c := b.partCircuit(key); c != nil {
-		v.seen = c.seen
-	}
-	return v
-}
-
-// raiseFloor notes the floor of what a key forgets.
-func (b *Breaker) raiseFloor(floor limiter.Instant) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.floor = max(b.floor, floor)
 }
 
 // behind returns how long the store's clock takes, from a time that it reported, until

@@ -103,18 +103,14 @@ func (k *Key) decideBeforeCall(w *waiter) (d Decision, ok bool) {
 func (k *Key) settleDirect(c *call, r Reply, cost, requests int64) (replyDecision, bool) {
 	l := k.limiter()
 	cfg, now, inForce := c.cfg, l.clock.now(), l.settings.Load()
-	grant := GrantOf(r.Sent, r.Result)
 	switch {
 	case inForce.breaker != cfg.breaker:
 		return replyDecision{}, false
 	case inForce.Draining || k.onLocalShare(now):
-		l.returnAsync(k, cfg.breaker, grant)
+		l.returnAsync(k, cfg.breaker, GrantOf(r.Sent, r.Result))
 		return replyDecision{}, false
 	}
-	a := k.takeAccount()
-	a.payDebt(&grant)
-	a.Answer = a.updated(r)
-	a.Refusal = cfg.refusalOf(a, c.take, r)
+	a, grant := cfg.SettleDirect(k.takeAccount(), c.take, r)
 	a = a.Returned(k.returnedSince(c))
 	t := l.infoOf(cfg, &Account{Answer: a.Answer, Balance: Balance{Front: Grant{Deadline: past, Charge: grant.Charge}}}, now)
 	if cfg.remembersReplies() && inForce == cfg && a.Until > now {
@@ -129,14 +125,14 @@ func (k *Key) settleDirect(c *call, r Reply, cost, requests int64) (replyDecisio
 		Limit:      a.Limit,
 		Remaining:  r.Remaining,
 		ResetAfter: time.Duration(max(0, a.Resets-r.Received)),
-		RetryAfter: time.Duration(nanos(r.RetryAfter)),
+		RetryAfter: time.Duration(Nanos(r.RetryAfter)),
 		Windows:    t.windows,
 	}}
 	switch {
 	case r.Unknown:
 		v.Source = FromFailureAction
 	case v.admits > 0:
-		v.Delay = time.Duration(nanos(r.Delay))
+		v.Delay = time.Duration(Nanos(r.Delay))
 		v.from = &lease{key: k, deadline: grant.Deadline, info: t}
 		grant.Credits -= v.admits * cost
 	case v.Reason == limiter.Granted: // and went to the debt

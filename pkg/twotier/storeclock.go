@@ -1,0 +1,87 @@
+package twotier
+
+import (
+	"time"
+
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// MaxPromise is how far ahead Breaker.Promise goes.
+const MaxPromise time.Duration = maxPromise
+
+// Promise has the limiters behind the breaker begin no window on their local shares that starts
+// before the instant until of the store's clock, which showed now before the call. Windows
+// that they have begun go on: begun is the start of the newest one or later, 0 for none. The
+// promise is kept from the call on, whatever becomes of the store. None is made when ok is
+// false: until is more than MaxPromise ahead, or it is not known what was begun.
+func (b *Breaker) Promise(now, until limiter.Instant) (begun limiter.Instant, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.local, begun, ok = b.local.Promise(b.offset, now, until, b.clock.now())
+	return begun, ok
+}
+
+// beginLocal notes that a limiter begins to admit locally at the local instant now, as it
+// decided by v. It reports false, and v is too old, when there is another promise.
+func (b *Breaker) beginLocal(v storeTime, p limiter.Params, now int64) (ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.local, ok = b.local.Begin(v, p, now)
+	return ok
+}
+
+// timeout returns how long a call of a limiter waits: longer while it may not begin a window
+// by itself, since nobody else decides then.
+func (b *Breaker) timeout(cfg *settings) time.Duration {
+	if cfg.OnUnavailable != LocalShare {
+		return cfg.Timeout
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.local.Promised().Pending(b.clock.now()) {
+		return cfg.Timeout
+	}
+	return max(cfg.Timeout, MoveTime)
+}
+
+// storeTime returns what is known of the store's time: it was last heard of when it may have
+// granted units of the counter. While only the part that the counter is in is away,
+// replies to the others do not advance that.
+func (b *Breaker) storeTime(key store.Key) storeTime {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	v := storeTime{clock: b.offset, seen: b.seen, floor: b.floor, swapped: past, promised: b.local.Promised()}
+	if c := b.partCircuit(key); c != nil {
+		v.seen = c.seen
+	}
+	return v
+}
+
+// storeClock returns what is known of the store's clock.
+func (b *Breaker) storeClock() clockOffset {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.offset
+}
+
+// raiseFloor notes the floor of what a key forgets.
+func (b *Breaker) raiseFloor(floor limiter.Instant) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.floor = max(b.floor, floor)
+}
+
+// disconnectedAt returns the instant until which there was a connection to the store although
+// nothing was asked; past when that is not known.
+func (b *Breaker) disconnectedAt() int64 {
+	r, ok := b.store.(Reconnecting)
+	if !ok {
+		return past
+	}
+	_, lost := r.Connections()
+	if lost.IsZero() {
+		return past
+	}
+	return b.clock.now() - int64(time.Since(lost))
+}
