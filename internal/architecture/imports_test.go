@@ -3,8 +3,13 @@ package architecture_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +33,11 @@ var rules = map[string]rule{
 		why:        "it must be model-checkable and portable to Lua: no clock, context, goroutine, map order or global randomness",
 		packages:   []string{"./pkg/limiter"},
 		onlyDirect: []string{"cmp", "errors", "fmt", "math", "math/bits", "slices", "strconv"},
+	},
+	"the core of the engine is pure": {
+		why:        "it must be model-checkable: what a process may spend follows from arguments, the time included",
+		packages:   []string{"./pkg/twotier/account"},
+		onlyDirect: []string{"cmp", "errors", "fmt", "math", "math/bits", "slices", module + "/pkg/limiter", module + "/pkg/sizing"},
 	},
 	"the cores of pools are pure": {
 		why:        "they must be model-checkable and portable to Lua; of the limiter's they know the units of time",
@@ -176,6 +186,47 @@ func TestImportDirections(t *testing.T) {
 	}
 }
 
+// TestPurePackagesStartNoGoroutines reads the packages whose imports are listed one by one: the
+// language itself has goroutines and channels.
+func TestPurePackagesStartNoGoroutines(t *testing.T) {
+	graph := load(t)
+	for name, r := range rules {
+		if r.onlyDirect == nil {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			for path, p := range graph {
+				if !within(path, r.packages) || within(path, r.except) {
+					continue
+				}
+				for _, file := range p.GoFiles {
+					for _, at := range concurrency(t, filepath.Join(p.Dir, file)) {
+						t.Errorf("%s: %s\nwhy not: %s", path, at, r.why)
+					}
+				}
+			}
+		})
+	}
+}
+
+// concurrency returns where a file starts goroutines or uses channels.
+func concurrency(t *testing.T, file string) (places []string) {
+	t.Helper()
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		switch n.(type) {
+		case *ast.GoStmt, *ast.ChanType, *ast.SelectStmt, *ast.SendStmt:
+			places = append(places, fmt.Sprintf("a goroutine or channel at %s", files.Position(n.Pos())))
+		}
+		return true
+	})
+	return places
+}
+
 // within reports whether path is one of the trees or below one.
 func within(path string, trees []string) bool {
 	if local, ok := strings.CutPrefix(path, module); ok {
@@ -187,13 +238,13 @@ func within(path string, trees []string) bool {
 }
 
 type listed struct {
-	ImportPath    string
-	Imports, Deps []string
+	ImportPath, Dir        string
+	GoFiles, Imports, Deps []string
 }
 
 func load(t *testing.T) map[string]listed {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", module+"/...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,GoFiles,Imports,Deps", module+"/...")
 	out, err := cmd.Output()
 	if err != nil {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {

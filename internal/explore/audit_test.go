@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/twotier"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // An auditor counts what is let through, at the instant it is, against what the
@@ -20,7 +20,7 @@ type auditor interface {
 	granted(units int64, res limiter.Result) auditor
 	// spent notes that units were let through now, or that an earlier admission was
 	// cancelled.
-	spent(units int64, c twotier.Charge) auditor
+	spent(units int64, c account.Charge) auditor
 	// excess returns by how much the promise was broken, at most 0 when it was kept.
 	excess() int64
 	encode(b []byte) []byte
@@ -118,7 +118,7 @@ func (a windowAudit) granted(units int64, _ limiter.Result) auditor {
 	return a
 }
 
-func (a windowAudit) spent(units int64, c twotier.Charge) auditor {
+func (a windowAudit) spent(units int64, c account.Charge) auditor {
 	a = a.begin()
 	for i := range a.open() {
 		b := &a.budgets[i]
@@ -180,7 +180,7 @@ func (a chargeAudit) granted(_ int64, res limiter.Result) auditor {
 	return a.upTo(res.Windows.Open[0].Index)
 }
 
-func (a chargeAudit) spent(units int64, c twotier.Charge) auditor {
+func (a chargeAudit) spent(units int64, c account.Charge) auditor {
 	a.counts[a.latest-c.Windows.Open[0].Index] += units
 	return a
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/twotier"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // contract is the auditor of what is in force. An edit to another kind of algorithm
@@ -89,7 +89,7 @@ func (c contract) granted(units int64, res limiter.Result) auditor {
 	return c
 }
 
-func (c contract) spent(units int64, charge twotier.Charge) auditor {
+func (c contract) spent(units int64, charge account.Charge) auditor {
 	c.auditor = c.auditor.spent(units, charge)
 	return c
 }

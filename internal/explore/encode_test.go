@@ -6,7 +6,7 @@ import (
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
-	"github.com/weir-dev/weir/pkg/twotier"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // encode appends what distinguishes worlds. Instants count from the present, so that
@@ -184,7 +184,7 @@ func (e *encoder) ticks(t limiter.Instant, tick limiter.Micros) int64 {
 
 // holding adds what credits are and when they die. For dead ones it adds only how many there
 // are: what they were charged to is over.
-func (e *encoder) holding(h twotier.Grant) {
+func (e *encoder) holding(h account.Grant) {
 	e.add(h.Credits, min(h.Carried, h.Credits))
 	switch {
 	case e.mono >= h.Deadline:
@@ -194,7 +194,7 @@ func (e *encoder) holding(h twotier.Grant) {
 	}
 }
 
-func (e *encoder) charge(c twotier.Charge) {
+func (e *encoder) charge(c account.Charge) {
 	e.windows(c.Windows)
 	if c.ByTime {
 		e.instant(c.At)
@@ -226,5 +226,5 @@ func (e *encoder) call(c *call) {
 	if e.byArrival {
 		e.add(int64(c.reply.ExpiresIn))
 	}
-	e.holding(twotier.GrantOf(c.sent, *c.reply))
+	e.holding(account.GrantOf(c.sent, *c.reply))
 }

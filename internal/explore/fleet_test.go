@@ -8,7 +8,7 @@ import (
 	"github.com/weir-dev/weir/internal/explore"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
-	"github.com/weir-dev/weir/pkg/twotier"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // A fleet is a model: holders of one key in front of one store, and what may
@@ -52,11 +52,11 @@ type fleet struct {
 type rules struct {
 	step      func(limiter.Params, limiter.State, limiter.Instant, limiter.Command) (limiter.State, limiter.Result)
 	keepFor   func(limiter.State, limiter.Instant) limiter.Micros
-	grantOf   func(sent, received int64, res limiter.Result) twotier.Grant
-	spend     func(h twotier.Balance, now, cost int64) (twotier.Balance, twotier.Charge, bool)
-	receive   func(h twotier.Balance, now int64, grant twotier.Grant, carryOver bool) (next twotier.Balance, lost twotier.Grant)
-	refund    func(h twotier.Balance, c twotier.Charge, cost int64) (twotier.Balance, bool)
-	carry     func(h twotier.Balance, now, most int64, into twotier.Grant) twotier.Balance
+	grantOf   func(sent, received int64, res limiter.Result) account.Grant
+	spend     func(h account.Balance, now, cost int64) (account.Balance, account.Charge, bool)
+	receive   func(h account.Balance, now int64, grant account.Grant, carryOver bool) (next account.Balance, lost account.Grant)
+	refund    func(h account.Balance, c account.Charge, cost int64) (account.Balance, bool)
+	carry     func(h account.Balance, now, most int64, into account.Grant) account.Balance
 	floor     func(r store.Reading, sent int64) limiter.Instant
 	looked    func(r store.Reading, now limiter.Instant, at int64) store.Reading
 	forgot    func(r store.Recollection, begun limiter.Instant) limiter.Instant
@@ -69,11 +69,11 @@ func production() rules {
 	return rules{
 		step:    limiter.Params.Step,
 		keepFor: limiter.State.KeepFor,
-		grantOf: func(sent, _ int64, res limiter.Result) twotier.Grant { return twotier.GrantOf(sent, res) },
-		spend:   twotier.Balance.Spend,
-		receive: twotier.Balance.Receive,
-		refund:  twotier.Balance.Refund,
-		carry:   twotier.Balance.CarryOver,
+		grantOf: func(sent, _ int64, res limiter.Result) account.Grant { return account.GrantOf(sent, res) },
+		spend:   account.Balance.Spend,
+		receive: account.Balance.Receive,
+		refund:  account.Balance.Refund,
+		carry:   account.Balance.CarryOver,
 		floor:   store.Reading.At,
 		looked:  func(r store.Reading, now limiter.Instant, at int64) store.Reading { return r.Looked(now, at, at) },
 		forgot:  store.Recollection.Forgot,
@@ -104,7 +104,7 @@ type memory struct {
 
 // A holder is one process.
 type holder struct {
-	hand   twotier.Balance
+	hand   account.Balance
 	policy int                // the newest it heard of
 	move   phase              // as far as it heard
 	call   *call              // its one outstanding lease
@@ -138,7 +138,7 @@ type call struct {
 // admitted is a request that was let through.
 type admitted struct {
 	cost   int64
-	charge twotier.Charge
+	charge account.Charge
 }
 
 // phase is how far a move to another store has come.

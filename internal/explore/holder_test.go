@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/twotier"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // request lets a request arrive at a holder. It is admitted from the credits in
@@ -40,7 +40,7 @@ func (f *fleet) carryOver(w *world, n int) {
 	now := f.mono(w, n)
 	rate := f.policies[0].Rates[0]
 	open := rate.WindowAt(f.now(w))
-	into := twotier.GrantOf(now, limiter.Result{
+	into := account.GrantOf(now, limiter.Result{
 		ExpiresIn: open.End().Sub(f.now(w)),
 		Windows:   limiter.Windows{N: 1, Open: [limiter.MaxRates]limiter.OpenWindow{open}},
 	})
@@ -69,7 +69,7 @@ func (f *fleet) serve(w *world, n int, cost int64) bool {
 }
 
 // charged reports whether all windows of a charge are open.
-func (f *fleet) charged(w *world, c twotier.Charge) bool {
+func (f *fleet) charged(w *world, c account.Charge) bool {
 	for _, v := range c.Windows.Slice() {
 		if !v.Contains(f.now(w)) {
 			return false
@@ -127,7 +127,7 @@ func (f *fleet) receive(w *world, n int, c call) {
 	if c.store == 0 && h.move != staying {
 		return
 	}
-	var lost twotier.Grant
+	var lost account.Grant
 	now := f.mono(w, n)
 	if f.floors {
 		h.clock = h.clock.Answered(limiter.Command{}, *c.reply, now)
@@ -159,20 +159,20 @@ func (f *fleet) giveBack(w world, n int, emit emitter) {
 	}
 	if given := hand.Front.Returnable(now); given.Credits > 0 {
 		v := w
-		v.own(n).hand = twotier.Balance{Front: hand.Back}
+		v.own(n).hand = account.Balance{Front: hand.Back}
 		f.sendBack(&v, n, given)
 		emit(action{"returns", n, given.Credits}, v)
 	}
 	if given := hand.Back.Returnable(now); given.Credits > 0 {
 		v := w
-		v.own(n).hand = twotier.Balance{Front: hand.Front}
+		v.own(n).hand = account.Balance{Front: hand.Front}
 		f.sendBack(&v, n, given)
 		emit(action{"returns from behind", n, given.Credits}, v)
 	}
 }
 
 // sendBack puts a return of credits under way, if there is room for one.
-func (f *fleet) sendBack(w *world, n int, given twotier.Grant) {
+func (f *fleet) sendBack(w *world, n int, given account.Grant) {
 	h := w.own(n)
 	if !f.returns || given.Credits == 0 || h.back != nil {
 		return
@@ -200,7 +200,7 @@ func (f *fleet) inHand(w *world) int64 {
 		now := f.mono(w, n)
 		units += h.hand.Front.Held(now) + h.hand.Back.Held(now)
 		if h.call != nil && h.call.reply != nil {
-			units += twotier.GrantOf(h.call.sent, *h.call.reply).Held(now)
+			units += account.GrantOf(h.call.sent, *h.call.reply).Held(now)
 		}
 	}
 	return units

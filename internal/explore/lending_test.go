@@ -9,7 +9,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/explore"
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/twotier"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // A lending is how a window is shared without overshoot: budgets in advance, and
@@ -23,7 +23,7 @@ type lending struct {
 // A course is the demand up to now and what became of it.
 type course struct {
 	pool     limiter.State
-	hands    []twotier.Balance
+	hands    []account.Balance
 	demand   []int64
 	admitted int64
 }
@@ -38,7 +38,7 @@ func (l lending) underUse(t *testing.T, limit int64) (int64, [][]int64) {
 	for _, b := range l.budgets {
 		_, window := pool.Step(limiter.State{}, epoch, limiter.Command{Op: limiter.Peek, Min: 1, Want: 1})
 		window.Granted = b
-		start.hands = append(start.hands, twotier.Balance{Front: twotier.GrantOf(0, window)})
+		start.hands = append(start.hands, account.Balance{Front: account.GrantOf(0, window)})
 	}
 	var most int64
 	var demands [][]int64
@@ -89,7 +89,7 @@ func (l lending) request(pool limiter.Params, c course, i int) course {
 	if !ok && l.leases > 0 {
 		var res limiter.Result
 		c.pool, res = pool.Step(c.pool, epoch, limiter.Command{Min: l.size, Want: l.size})
-		hand, _ = hand.Receive(0, twotier.GrantOf(0, res), false)
+		hand, _ = hand.Receive(0, account.GrantOf(0, res), false)
 		hand, _, ok = hand.Spend(0, 1)
 	}
 	c.hands[i] = hand

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/twotier"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // bucketAudit holds to Burst + Limit·x/Window what is spent in any interval of
@@ -53,7 +53,7 @@ func (a bucketAudit) asked(p limiter.Params, inHand int64) auditor {
 
 func (a bucketAudit) granted(int64, limiter.Result) auditor { return a }
 
-func (a bucketAudit) spent(units int64, _ twotier.Charge) auditor {
+func (a bucketAudit) spent(units int64, _ account.Charge) auditor {
 	a.level += units * int64(a.rate.Window)
 	return a
 }
@@ -117,7 +117,7 @@ func (a slidingAudit) asked(p limiter.Params, inHand int64) auditor {
 
 func (a slidingAudit) granted(int64, limiter.Result) auditor { return a }
 
-func (a slidingAudit) spent(units int64, _ twotier.Charge) auditor {
+func (a slidingAudit) spent(units int64, _ account.Charge) auditor {
 	a.spends[0] += units
 	return a
 }

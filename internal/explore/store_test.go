@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/twotier"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // decide has the store decide a command, by its clock.
@@ -109,7 +109,7 @@ func (f *fleet) hear(w world, n int, emit emitter) {
 		what := "hears of the new store"
 		if h.move == draining {
 			given := h.hand.Front.Returnable(f.mono(&v, n))
-			h.hand = twotier.Balance{}
+			h.hand = account.Balance{}
 			f.sendBack(&v, n, given)
 			what = "drains"
 		}
@@ -217,7 +217,7 @@ func (f *fleet) checkCommitted(w *world) error {
 	ask := limiter.Command{Op: limiter.Peek, Min: 1, Want: 1, Memory: s.memory}
 	_, res := f.rules.step(f.policies[0], s.state, f.now(w), ask)
 	committed := f.inHand(w) + res.Remaining
-	if over := w.audit.spent(committed, twotier.Charge{}).excess(); over > 0 {
+	if over := w.audit.spent(committed, account.Charge{}).excess(); over > 0 {
 		return fmt.Errorf("%d units in hand or in the store are more than the bound leaves", over)
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-dev/weir/internal/explore"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
-	"github.com/weir-dev/weir/pkg/twotier"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // A weakening takes one rule away from the production code, by what surrounds it,
@@ -34,16 +34,16 @@ func weakHolders() []weakening {
 	}
 	return []weakening{
 		{"a credit is spent before its deadline only", 10, weak(fleetOf(whole, 2, late, fixed(2, whole)), func(f *fleet) {
-			f.rules.spend = func(h twotier.Balance, _, cost int64) (twotier.Balance, twotier.Charge, bool) {
+			f.rules.spend = func(h account.Balance, _, cost int64) (account.Balance, account.Charge, bool) {
 				return h.Spend(h.Front.Deadline-1, cost)
 			}
 		})},
 		{"the life of a grant counts from its request", 11, weak(fleetOf(half, 2, late, fixed(2, whole)), func(f *fleet) {
 			f.rules.byArrival = true
-			f.rules.grantOf = func(_, received int64, res limiter.Result) twotier.Grant { return twotier.GrantOf(received, res) }
+			f.rules.grantOf = func(_, received int64, res limiter.Result) account.Grant { return account.GrantOf(received, res) }
 		})},
 		{"a grant that comes late is given up", 10, weak(fleetOf(whole, 2, late, fixed(2, whole)), func(f *fleet) {
-			f.rules.receive = func(h twotier.Balance, now int64, grant twotier.Grant, carryOver bool) (twotier.Balance, twotier.Grant) {
+			f.rules.receive = func(h account.Balance, now int64, grant account.Grant, carryOver bool) (account.Balance, account.Grant) {
 				grant.Deadline = max(grant.Deadline, now+1)
 				return h.Receive(now, grant, carryOver)
 			}
@@ -53,18 +53,18 @@ func weakHolders() []weakening {
 			f.carry, f.lowWater = true, 1
 			f.audit = auditWindows(f.policies[0], 4)
 		}, fixed(8, whole)), func(f *fleet) {
-			f.rules.carry = func(h twotier.Balance, now, _ int64, into twotier.Grant) twotier.Balance {
+			f.rules.carry = func(h account.Balance, now, _ int64, into account.Grant) account.Balance {
 				return h.CarryOver(now, limiter.MaxLimit, into)
 			}
 		})},
 		{"time-coupled credits of two grants die apart", 11, weak(fleetOf(half, 1, func(f *fleet) { f.lowWater = 1 }, sliding(2, whole, half+quarter)), func(f *fleet) {
-			f.rules.receive = func(h twotier.Balance, now int64, grant twotier.Grant, _ bool) (twotier.Balance, twotier.Grant) {
+			f.rules.receive = func(h account.Balance, now int64, grant account.Grant, _ bool) (account.Balance, account.Grant) {
 				grant.Credits += h.Front.Held(now)
-				return twotier.Balance{Front: grant}, twotier.Grant{}
+				return account.Balance{Front: grant}, account.Grant{}
 			}
 		})},
 		{"a cancelled cost joins credits of its own windows only", 7, weak(fleetOf(whole, 2, func(f *fleet) { f.cancels = true }, fixed(2, whole)), func(f *fleet) {
-			f.rules.refund = func(h twotier.Balance, _ twotier.Charge, cost int64) (twotier.Balance, bool) {
+			f.rules.refund = func(h account.Balance, _ account.Charge, cost int64) (account.Balance, bool) {
 				return h.Refund(h.Front.Charge, cost)
 			}
 		})},

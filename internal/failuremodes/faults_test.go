@@ -104,7 +104,7 @@ var groups = []struct {
 		},
 		{
 			"The store's clock is set back while a sidecar is cut off from it", "Units that the sidecar admitted on its local share are not admitted again, by the store or by the sidecar",
-			[]string{"pkg/twotier:TestAShareIsAdmittedOnceThoughTheStoresClockIsSetBack", "pkg/twotier:TestEveryHistoryOfAClockThatIsSetChargesAWindowOnce"},
+			[]string{"pkg/twotier:TestAShareIsAdmittedOnceThoughTheStoresClockIsSetBack", "pkg/twotier/account:TestEveryHistoryOfAClockThatIsSetChargesAWindowOnce"},
 			"",
 		},
 		{
@@ -186,7 +186,7 @@ var groups = []struct {
 		},
 		{
 			"The leader changes, and many sidecars come back slowly, or are not answered in time when they are back", "A window is granted the shares of those that were back when it began and promised not to begin it by themselves, so all admit no more than the limit",
-			[]string{"internal/coordinator:TestAFleetThatComesBackKeepsTheLimit", "internal/coordinator/absence:TestAShareIsGrantedOfWindowsThatItsHolderPromised", "pkg/twotier:TestAPromiseIsKept", "internal/coordinator:TestWhatIsGrantedIsOfThoseWhoAreBack", "pkg/twotier:TestNoOrderOfComingBackAdmitsMore"},
+			[]string{"internal/coordinator:TestAFleetThatComesBackKeepsTheLimit", "internal/coordinator/absence:TestAShareIsGrantedOfWindowsThatItsHolderPromised", "pkg/twotier:TestAPromiseIsKept", "internal/coordinator:TestWhatIsGrantedIsOfThoseWhoAreBack", "pkg/twotier/account:TestNoOrderOfComingBackAdmitsMore"},
 			"",
 		},
 		{

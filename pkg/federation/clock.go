@@ -72,7 +72,7 @@ func (e estimate) bounds(now int64) (low, high int64) {
 }
 
 // drift returns by how much two clocks may part in a time of length d: 200 ppm, as
-// deadlines allow for (twotier.DeadlineOf).
+// deadlines allow for (account.DeadlineOf).
 func drift(d int64) int64 { return d / perDrift }
 
 const perDrift = 5000

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
-	"github.com/weir-dev/weir/pkg/twotier"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // start carries an order out beside its caller: there is one at a time.
@@ -71,7 +71,7 @@ func (r *Region) exchange(ctx context.Context, o order) {
 	if err == nil {
 		filled, fault = o.vault.ask(ctx, r.timeout(), escrow.Command{
 			Op: escrow.Fill, Holder: a.Holder, Grant: g, At: a.Now,
-			ExpiresIn: micros(twotier.DeadlineOf(sent, g.ExpiresIn) - sent),
+			ExpiresIn: micros(account.DeadlineOf(sent, g.ExpiresIn) - sent),
 		})
 	}
 	r.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/monotonic"
 	"github.com/weir-dev/weir/pkg/store"
-	"github.com/weir-dev/weir/pkg/twotier"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // A desk is the escrow that the processes of a region share, in the hands of a test.
@@ -175,7 +175,7 @@ func (s *storm) spend(ctx context.Context, r *federation.Region, clock *monotoni
 		if res.Granted == 0 {
 			continue
 		}
-		deadline := twotier.DeadlineOf(asked, res.ExpiresIn)
+		deadline := account.DeadlineOf(asked, res.ExpiresIn)
 		if s.one(3) && deadline > clock.Now() {
 			wait(context.WithoutCancel(ctx), time.Duration(s.below(deadline-clock.Now())))
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/monotonic"
 	"github.com/weir-dev/weir/pkg/store"
-	"github.com/weir-dev/weir/pkg/twotier"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // A vault is an escrow as the engine works it.
@@ -64,7 +64,7 @@ func (v *vault) ask(ctx context.Context, timeout time.Duration, c escrow.Command
 	if err != nil {
 		return answer{}, fmt.Errorf("escrow: %w", err)
 	}
-	return answer{r, twotier.DeadlineOf(sent, r.ExpiresIn)}, nil
+	return answer{r, account.DeadlineOf(sent, r.ExpiresIn)}, nil
 }
 
 // see takes note of an answer. The numbers of two that crossed on the way differ; those

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/sizing"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // variants are configurations that differ in every rule of an account.
@@ -48,7 +49,7 @@ func variants() map[string]Config {
 // An exchange is what a store was asked and what it answered.
 type exchange struct {
 	command limiter.Command
-	reply   Reply
+	reply   account.Reply
 }
 
 // record notes all that the store of *l is asked for, and what it takes back.
@@ -56,7 +57,7 @@ func record(s *fakeStore, l **Limiter) *[]exchange {
 	log := new([]exchange)
 	s.hook = func(c limiter.Command, res limiter.Result) limiter.Result {
 		if now := (*l).clock.now(); c.Op == limiter.Take || res.Reason == limiter.Granted {
-			*log = append(*log, exchange{c, Reply{Result: res, Sent: now, Received: now}})
+			*log = append(*log, exchange{c, account.Reply{Result: res, Sent: now, Received: now}})
 		}
 		return res
 	}
@@ -97,14 +98,14 @@ func shadow(t *testing.T, cfg Config, rng *rand.Rand) {
 		if cfg.Expiry == CarryOver {
 			a = a.CarryOver(now, rules.MaxCarried(), l.openWindows(l.settings.Load(), a.Front.Windows, now))
 		}
-		var out Outcome
+		var out account.Outcome
 		a, out = rules.Decide(a, now, cost)
 		for _, x := range (*log)[asked:] {
 			if x.command.Op == limiter.Return {
 				a = a.Returned(x.command.Want)
 				continue
 			}
-			if out != Undecided {
+			if out != account.Undecided {
 				t.Fatalf("the account is %v, the key asks %+v", out, x.command)
 			}
 			want := rules.Ask(a, cfg.Params, now, cost, cost, cfg.Holders)
@@ -116,56 +117,56 @@ func shadow(t *testing.T, cfg Config, rng *rand.Rand) {
 		}
 		outcomes[out]++
 		switch charge := l.single.lease.Load().info.charge(); {
-		case out != Admitted:
+		case out != account.Admitted:
 		case rng.IntN(10) == 0:
 			d.Cancel()
 			a.Balance, _ = a.Refund(charge, cost)
 		case rng.IntN(20) == 0:
 			more := rng.Int64N(15)
 			var charged int64
-			a, charged = a.Owe(now, more, LargestCost(cfg.Params), charge)
+			a, charged = a.Owe(now, more, account.LargestCost(cfg.Params), charge)
 			if got := d.Settle(cost + more); got != charged {
 				t.Fatalf("settling %d more charged %d, the account %d", more, got, charged)
 			}
 		}
-		if d.Allowed != (out == Admitted) {
+		if d.Allowed != (out == account.Admitted) {
 			t.Fatalf("cost %d: the account is %v, the key allowed %v", cost, out, d.Allowed)
 		}
 		a = compare(t, a, l.single, now)
 	}
-	if outcomes[Admitted] < 200 || outcomes[Refused] < 200 || len(*log) < 100 {
-		t.Errorf("%d admitted, %d refused, %d calls: the test tests little", outcomes[Admitted], outcomes[Refused], len(*log))
+	if outcomes[account.Admitted] < 200 || outcomes[account.Refused] < 200 || len(*log) < 100 {
+		t.Errorf("%d admitted, %d refused, %d calls: the test tests little", outcomes[account.Admitted], outcomes[account.Refused], len(*log))
 	}
 }
 
 // compare compares what a request can find out of an account and a key, and returns
 // the account with the instants of the key: keys share those that are nearly equal.
-func compare(t *testing.T, a Account, k *Key, now int64) Account {
+func compare(t *testing.T, a account.State, k *Key, now int64) account.State {
 	t.Helper()
 	got := k.peekAccount()
-	got.refused = k.lease.Load().refused.Load()
+	got.Refused = k.lease.Load().refused.Load()
 	for _, instants := range [][2]*int64{{&a.Until, &got.Until}, {&a.Resets, &got.Resets}, {&a.Ends, &got.Ends}} {
 		if early := *instants[0] - *instants[1]; early >= 0 && early <= jitter {
 			*instants[0] = *instants[1]
 		}
 	}
-	if min(a.refused, got.refused) >= exactCounts { // from there on a key counts a sample
-		a.refused = got.refused
+	if min(a.Refused, got.Refused) >= exactCounts { // from there on a key counts a sample
+		a.Refused = got.Refused
 	}
 	type facts struct {
 		Front, Back int64
 		Carried     int64
 		Debt        int64
-		Refusal     Refusal
+		Refusal     account.Refusal
 		Sizer       sizing.Sizer
 		Demand      int64
 		Refused     int64
 	}
-	of := func(a Account) facts {
-		a.expire(now)
-		f := facts{a.Front.Held(now), a.Back.Held(now), a.Front.Carried, a.Debt, a.Refusal, a.sizer, a.demand, a.refused}
+	of := func(a account.State) facts {
+		a.Expire(now)
+		f := facts{a.Front.Held(now), a.Back.Held(now), a.Front.Carried, a.Debt, a.Refusal, a.Sizer, a.Demand, a.Refused}
 		if f.Refusal.Until <= now {
-			f.Refusal = noRefusal
+			f.Refusal = account.NoRefusal
 		}
 		f.Refusal.Until = max(f.Refusal.Until, now)
 		return f

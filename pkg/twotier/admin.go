@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // Peek returns how a request would be answered, by the store and the held credits,
@@ -22,8 +23,8 @@ func (l *Limiter) Peek(ctx context.Context, r Request) (Decision, error) {
 	d := Decision{
 		Allowed: res.Granted >= cost, Source: FromStore, Reason: res.Reason,
 		Limit: res.Limit, Remaining: res.Remaining,
-		ResetAfter: time.Duration(Nanos(res.ResetAfter)), RetryAfter: time.Duration(Nanos(res.RetryAfter)),
-		Delay: time.Duration(Nanos(res.Delay)), Windows: l.internWindows(res.Windows),
+		ResetAfter: time.Duration(account.Nanos(res.ResetAfter)), RetryAfter: time.Duration(account.Nanos(res.RetryAfter)),
+		Delay: time.Duration(account.Nanos(res.Delay)), Windows: l.internWindows(res.Windows),
 	}
 	held := k.lease.Load().held(l.clock.now())
 	d.Remaining += held
@@ -66,6 +67,6 @@ func (k *Key) reset() {
 	defer k.mu.Unlock()
 	l := k.limiter()
 	a := k.takeAccount()
-	a.Refusal, a.Debt = noRefusal, 0
+	a.Refusal, a.Debt = account.NoRefusal, 0
 	k.setAccount(k.lease.Load().info.settings, a, l.clock.now())
 }

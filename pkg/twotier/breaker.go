@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // A Breaker is a circuit breaker in front of a store. While the store is unavailable, one
@@ -26,12 +27,12 @@ type Breaker struct {
 	mu         sync.Mutex // guards the rest
 	circuit    circuit
 	parts      map[store.Part]*circuit // that failed since they last answered
-	offset     clockOffset
+	offset     account.ClockOffset
 	seen       limiter.Instant // the latest time the store reported
-	floor      limiter.Instant // by the store's clock; see storeTime
+	floor      limiter.Instant // by the store's clock; see account.StoreTime
 	latency    int64           // how long slow replies take, by the latest ones; 0 before the first
 	connection uint64          // number of the store's connection, as last looked at
-	local      localWindows
+	local      account.LocalWindows
 }
 
 // A Reconnecting store is thought available again as soon as there is a new connection to it:
@@ -89,7 +90,7 @@ func (b *Breaker) Apply(ctx context.Context, key store.Key, p limiter.Params, c 
 
 // A callResult is what became of a command.
 type callResult struct {
-	Reply
+	account.Reply
 	asked           bool  // the store was called; false when the breaker was open
 	calls, failures int64 // of the store
 }
@@ -173,7 +174,7 @@ func (b *Breaker) apply(ctx context.Context, key store.Key, p limiter.Params, c 
 		defer cancel()
 	}
 	// The deadline of what is granted counts from here, before anything is sent.
-	r = callResult{Reply: Reply{Sent: b.clock.now()}, asked: true, calls: 1}
+	r = callResult{Reply: account.Reply{Sent: b.clock.now()}, asked: true, calls: 1}
 	r.Result, err = b.store.Apply(ctx, key, p, c)
 	r.Received = b.clock.now()
 	return r, err
@@ -243,7 +244,7 @@ func (b *Breaker) unavailable() error {
 func (b *Breaker) succeeded(v admission, r callResult) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.offset = b.offset.observe(r.Sent, r.Received, r.Now)
+	b.offset = b.offset.Observe(r.Sent, r.Received, r.Now)
 	b.seen = max(b.seen, r.Now)
 	b.latency = max(r.Received-r.Sent, b.latency-b.latency/8, 1)
 	b.circuit.succeeded()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // besides lets the given number of other holders lease one unit each in the open window.
@@ -84,7 +85,7 @@ func TestALeaseBringsWhatWaits(t *testing.T) {
 			r := rulesOf(&cfg)
 			a := r.Open()
 			a.Ends, a.Remaining = tc.ends, tc.remaining
-			a.Front = Grant{Credits: tc.held, Deadline: ends}
+			a.Front = account.Grant{Credits: tc.held, Deadline: ends}
 			cost := tc.held + 1
 			if got := r.Ask(a, cfg.Params, now, cost, 50, 0).Min; got != tc.want {
 				t.Errorf("asks for at least %d, want %d", got, tc.want)

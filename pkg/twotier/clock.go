@@ -1,13 +1,6 @@
 package twotier
 
-import (
-	"math"
-
-	"github.com/weir-dev/weir/pkg/monotonic"
-)
-
-// past is before every instant; 0 need not be.
-const past = math.MinInt64
+import "github.com/weir-dev/weir/pkg/monotonic"
 
 // process is the clock that limiters share.
 var process = clock{Clock: monotonic.Process}

@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // Requests of one key that come while the store is being asked for others share the
@@ -160,7 +161,7 @@ func (k *Key) askForGroup(g *group) {
 	}
 	// Grants to requests that gave up go to others, or back.
 	g.decision, g.ok = k.settleDirect(c, r, 1, g.size)
-	g.deadline = DeadlineOf(r.Sent, r.ExpiresIn)
+	g.deadline = account.DeadlineOf(r.Sent, r.ExpiresIn)
 }
 
 // claim decides a request by the answer to its group. It reports false when the

@@ -1,5 +1,7 @@
 package twotier
 
+import "github.com/weir-dev/weir/pkg/twotier/account"
+
 // Settle replaces the cost of an admitted request by what it really was, at least
 // 0, once that is known. An excess of the reservation becomes available again, as by
 // Cancel. A shortfall is charged to the held credits, or else is a debt of the
@@ -24,7 +26,7 @@ func (d *Decision) Settle(actual int64) (charged int64) {
 	}
 }
 
-// charge is Account.Owe for what was charged to the lease e.
+// charge is account.State.Owe for what was charged to the lease e.
 func (k *Key) charge(e *lease, units int64) (charged int64) {
 	l := k.limiter()
 	k.mu.Lock()
@@ -35,7 +37,7 @@ func (k *Key) charge(e *lease, units int64) (charged int64) {
 	}
 	defer k.mu.Unlock()
 	cfg, now := l.settings.Load(), l.clock.now()
-	a, charged := k.takeAccount().Owe(now, units, LargestCost(cfg.paramsOf(k.value())), e.info.charge())
+	a, charged := k.takeAccount().Owe(now, units, account.LargestCost(cfg.paramsOf(k.value())), e.info.charge())
 	k.setAccount(k.lease.Load().info.settings, a, now)
 	return charged
 }
@@ -45,7 +47,7 @@ func (k *Key) setPaid(d *Decision) {
 	if k.rare == nil || k.rare.paid.Credits == 0 || d.Windows == nil || !k.rare.paid.Windows.SameWindows(*d.Windows) {
 		return
 	}
-	d.Paid, k.rare.paid = k.rare.paid.Credits, Grant{}
+	d.Paid, k.rare.paid = k.rare.paid.Credits, account.Grant{}
 	k.trimRare()
 }
 

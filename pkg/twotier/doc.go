@@ -8,8 +8,8 @@
 //
 // # What a process knows and may do
 //
-// An Account is what a process knows of one counter, and the Rules say what becomes
-// of it. Both are pure. Within, a Balance holds the credits:
+// An account.State is what a process knows of one counter, and the account.Rules say what becomes
+// of it. Both are pure. Within, an account.Balance holds the credits:
 //
 //   - Credits live inside the grant that brought them and die with it, at an instant
 //     counted on the monotonic clock from before the request was sent. So the fleet

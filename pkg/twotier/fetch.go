@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // maxAsks is how often one call asks when its grants come too late.
@@ -82,7 +83,7 @@ func (k *Key) endCall(c *call) {
 //   - other settings are in force by then, for a process that has said to enforce
 //     them does not ask by the old ones;
 //   - a grant that came too late was for a time, which does not end for all at once.
-func (k *Key) take(ctx context.Context, c *call) (r Reply, ok bool, err error) {
+func (k *Key) take(ctx context.Context, c *call) (r account.Reply, ok bool, err error) {
 	l := k.limiter()
 	if c.cfg.Mode == Leased && c.cfg.breaker.failedLast(k.storeKey(c.cfg)) {
 		// An answer may be lost once more, and with it what is granted: of a long window
@@ -93,7 +94,7 @@ func (k *Key) take(ctx context.Context, c *call) (r Reply, ok bool, err error) {
 	for range c.asks {
 		r, err := l.ask(ctx, k, c.cfg, take)
 		if err != nil {
-			return Reply{}, false, err
+			return account.Reply{}, false, err
 		}
 		now := l.clock.now()
 		l.slow.observe(r.Reply, now)
@@ -101,35 +102,35 @@ func (k *Key) take(ctx context.Context, c *call) (r Reply, ok bool, err error) {
 		case r.Granted == 0 || c.asks == 1 || !r.Late(now):
 			return r.Reply, true, nil
 		case !r.Algorithm.WindowCoupled():
-			return Reply{}, false, nil
+			return account.Reply{}, false, nil
 		}
-		over := r.Received + Nanos(r.ExpiresIn)
+		over := r.Received + account.Nanos(r.ExpiresIn)
 		if err := l.clock.sleep(ctx, time.Duration(over-l.clock.now())); err != nil {
-			return Reply{}, false, err
+			return account.Reply{}, false, err
 		}
 		if l.settings.Load() != c.cfg {
-			return Reply{}, false, nil
+			return account.Reply{}, false, nil
 		}
 		take.First = c.cfg.Mode == Leased
 	}
 	// The store answers slower than windows pass: stop using them up.
 	now := l.clock.now()
-	pause := limiter.Micros(defaultRefusal / time.Microsecond)
-	return Reply{Sent: now, Received: now, Unknown: true, Result: limiter.Result{Reason: limiter.Exhausted, RetryAfter: pause}}, true, nil
+	pause := limiter.Micros(account.DefaultRefusal / time.Microsecond)
+	return account.Reply{Sent: now, Received: now, Unknown: true, Result: limiter.Result{Reason: limiter.Exhausted, RetryAfter: pause}}, true, nil
 }
 
 // settle makes the reply to a call effective; mu is held.
-func (k *Key) settle(c *call, r Reply) {
+func (k *Key) settle(c *call, r account.Reply) {
 	l := k.limiter()
 	cfg, now, inForce := c.cfg, l.clock.now(), l.settings.Load()
 	switch {
 	case inForce.breaker != cfg.breaker: // another store serves now
 	case inForce.Draining || inForce.Mode != Leased: // no credits may be held
-		l.returnAsync(k, cfg.breaker, GrantOf(r.Sent, r.Result))
+		l.returnAsync(k, cfg.breaker, account.GrantOf(r.Sent, r.Result))
 	case k.onLocalShare(now):
 		// By the store's clock in the reply, the open window began on the local
 		// share. The requests that wait are decided on it, too.
-		l.returnAsync(k, cfg.breaker, GrantOf(r.Sent, r.Result))
+		l.returnAsync(k, cfg.breaker, account.GrantOf(r.Sent, r.Result))
 	default:
 		k.promote(inForce, now, math.MaxInt64)
 		a, lost := inForce.Settle(k.takeAccount(), now, c.take, r)
@@ -165,12 +166,12 @@ func (l *Limiter) ask(ctx context.Context, k *Key, cfg *settings, c limiter.Comm
 
 // refuseBehindFloor returns the result of a reply, which is a refusal when the store grants units
 // of a time in which shares were admitted without it: they go back.
-func (l *Limiter) refuseBehindFloor(k *Key, cfg *settings, r Reply) limiter.Result {
-	wait := cfg.breaker.storeTime(k.storeKey(cfg)).behind(r.Now)
+func (l *Limiter) refuseBehindFloor(k *Key, cfg *settings, r account.Reply) limiter.Result {
+	wait := cfg.breaker.storeTime(k.storeKey(cfg)).Behind(r.Now)
 	if r.Granted == 0 || wait == 0 {
 		return r.Result
 	}
-	l.returnAsync(k, cfg.breaker, GrantOf(r.Sent, r.Result))
+	l.returnAsync(k, cfg.breaker, account.GrantOf(r.Sent, r.Result))
 	r.Granted, r.Reason, r.RetryAfter = 0, limiter.ClockBehind, wait
 	return r.Result
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // Without ReturnIdleAfter a key is idle when nobody asked for it in an eighth of its
@@ -28,7 +30,7 @@ func (s *settings) idleAfter() time.Duration {
 	case !s.Learn() || !s.Params.Algorithm.WindowCoupled():
 		return 0
 	}
-	if after := time.Duration(Nanos(ShortestWindow(s.Params)) / idleFraction); after >= minIdle {
+	if after := time.Duration(account.Nanos(account.ShortestWindow(s.Params)) / idleFraction); after >= minIdle {
 		return after
 	}
 	return 0
@@ -42,7 +44,7 @@ const significantDemand = 4
 // Unless it was said when, that is where the store has little left of late, for elsewhere
 // nobody misses it, and where a key is asked for so often that a pause means something:
 // else it would be refilled again and again.
-func (s *settings) returnsIdle(a Account) bool {
+func (s *settings) returnsIdle(a account.State) bool {
 	return s.ReturnIdleAfter > 0 || a.Contended(significantDemand*idleFraction)
 }
 
@@ -141,7 +143,7 @@ func (k *Key) hasCredits(now int64) bool {
 
 // takeIdle takes the credits away from the key if it found them unchanged twice in a
 // row, and returns those that are still charged to something.
-func (k *Key) takeIdle(now int64) []Grant {
+func (k *Key) takeIdle(now int64) []account.Grant {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e := k.lease.Load()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-dev/weir/pkg/sizing"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // A Key is what a process knows of one counter, or of one tenant's part of it.
@@ -38,16 +39,16 @@ type inflight struct {
 
 // rareState holds what most keys never need.
 type rareState struct {
-	back         Grant       // of the balance
-	local        *localShare // nil when nothing was admitted without the store; none with a tenant
-	localBreaker *Breaker    // in front of the store that was unavailable for local
-	debt         int64       // used beyond what was charged
-	paid         Grant       // of the debt, not yet reported by a decision
+	back         account.Grant       // of the balance
+	local        *account.LocalShare // nil when nothing was admitted without the store; none with a tenant
+	localBreaker *Breaker            // in front of the store that was unavailable for local
+	debt         int64               // used beyond what was charged
+	paid         account.Grant       // of the debt, not yet reported by a decision
 }
 
 func newKey(l *Limiter, name string, tenanted bool) *Key {
 	k := &Key{tenanted: tenanted}
-	k.lease.Store(&lease{key: k, name: name, deadline: past, info: l.settings.Load().blank})
+	k.lease.Store(&lease{key: k, name: name, deadline: account.Past, info: l.settings.Load().blank})
 	return k
 }
 
@@ -94,28 +95,28 @@ func (k *Key) publish(e *lease) {
 
 // takeAccount takes all credits from the key and returns all it knows;
 // mu is held. Put it back by setAccount, or the credits are lost.
-func (k *Key) takeAccount() Account {
+func (k *Key) takeAccount() account.State {
 	e := k.lease.Load()
 	return k.accountOf(e, e.drain(), e.refused.Swap(0))
 }
 
 // restoreAccount undoes what takeAccount took from the lease, which is still the key's; mu is
 // held.
-func (k *Key) restoreAccount(a Account) {
+func (k *Key) restoreAccount(a account.State) {
 	e := k.lease.Load()
 	e.credits.Add(a.Front.Credits)
-	e.refused.Add(a.refused)
+	e.refused.Add(a.Refused)
 }
 
 // peekAccount is takeAccount without taking anything.
-func (k *Key) peekAccount() Account {
+func (k *Key) peekAccount() account.State {
 	e := k.lease.Load()
 	return k.accountOf(e, e.credits.Load(), 0)
 }
 
-func (k *Key) accountOf(e *lease, credits, refused int64) Account {
-	a := Account{Answer: e.info.answer(e.remaining), sizer: k.sizer, demand: k.demand, refused: refused}
-	a.Front = Grant{Credits: credits, Deadline: e.deadline, Carried: e.info.carried, Charge: e.info.charge()}
+func (k *Key) accountOf(e *lease, credits, refused int64) account.State {
+	a := account.State{Answer: e.info.answer(e.remaining), Sizer: k.sizer, Demand: k.demand, Refused: refused}
+	a.Front = account.Grant{Credits: credits, Deadline: e.deadline, Carried: e.info.carried, Charge: e.info.charge()}
 	if k.rare != nil {
 		a.Back, a.Debt, a.Paid = k.rare.back, k.rare.debt, k.rare.paid
 	}
@@ -123,12 +124,12 @@ func (k *Key) accountOf(e *lease, credits, refused int64) Account {
 }
 
 // setAccount makes a the key's account under the settings; mu is held.
-func (k *Key) setAccount(s *settings, a Account, now int64) {
+func (k *Key) setAccount(s *settings, a account.State, now int64) {
 	k.publishAccount(k.newLease(s, a, now), a)
 }
 
 // publishAccount publishes the lease of an account; mu is held.
-func (k *Key) publishAccount(e *lease, a Account) {
+func (k *Key) publishAccount(e *lease, a account.State) {
 	k.publish(e)
 	if a.Front.Credits+a.Back.Credits > 0 {
 		k.limiter().wakeScan()
@@ -136,23 +137,23 @@ func (k *Key) publishAccount(e *lease, a Account) {
 }
 
 // newLease is setAccount without publishing the lease, which nobody else sees until it is published.
-func (k *Key) newLease(s *settings, a Account, now int64) *lease {
+func (k *Key) newLease(s *settings, a account.State, now int64) *lease {
 	old := k.lease.Load()
 	next := &lease{
 		deadline: a.Front.Deadline, remaining: a.Remaining, name: old.name, key: k,
 		info: old.info.limiter.infoOf(s, &a, now),
 	}
 	next.credits.Store(a.Front.Credits)
-	next.refused.Store(a.refused)
-	k.sizer, k.demand = a.sizer, a.demand
+	next.refused.Store(a.Refused)
+	k.sizer, k.demand = a.Sizer, a.Demand
 	k.setRare(a)
 	return next
 }
 
 // setRare keeps what few accounts have; mu is held.
-func (k *Key) setRare(a Account) {
+func (k *Key) setRare(a account.State) {
 	if a.Back.Credits == 0 {
-		a.Back = Grant{}
+		a.Back = account.Grant{}
 	}
 	if k.rare == nil && a.Back.Credits == 0 && a.Debt == 0 && a.Paid.Credits == 0 {
 		return
@@ -179,14 +180,14 @@ func (k *Key) trimRare() {
 
 // clear takes the held credits away from the key, and whatever it knows of
 // the store, and returns those that may be given back.
-func (k *Key) clear(now int64) []Grant {
+func (k *Key) clear(now int64) []account.Grant {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.clearLocked(now)
 }
 
 // clearLocked is clear with mu held.
-func (k *Key) clearLocked(now int64) []Grant {
+func (k *Key) clearLocked(now int64) []account.Grant {
 	s := k.limiter().settings.Load()
 	a, back := k.takeAccount().Clear(now)
 	open := s.Open()

@@ -42,7 +42,7 @@ func TestSizesAreLearnedFromTheLoad(t *testing.T) {
 					t.Errorf("%d calls for 400 requests, want a few", got)
 				}
 				k := l.single
-				if got := k.peekAccount().sizer.Forecast(); got < 300 || got > 500 {
+				if got := k.peekAccount().Sizer.Forecast(); got < 300 || got > 500 {
 					t.Errorf("it expects %v units in a window of 400", got)
 				}
 			})
@@ -57,7 +57,7 @@ func TestRefusedRequestsCountAsLoad(t *testing.T) {
 		s := newFakeStore()
 		l := open(t, adaptive(20, Size{Type: Adaptive, Batch: 5, Min: 1, Max: 100}), s)
 		windows(t, l, 20, 200)
-		if got := l.single.peekAccount().sizer.Forecast(); got < 150 || got > 250 {
+		if got := l.single.peekAccount().Sizer.Forecast(); got < 150 || got > 250 {
 			t.Errorf("it expects %v units in a window, want about the 200 that are offered", got)
 		}
 		for _, c := range s.commands {
@@ -87,7 +87,7 @@ func TestReturnedCreditsDoNotCountAsLoad(t *testing.T) {
 		if returned(s) == 0 {
 			t.Error("nothing was given back, so this shows nothing")
 		}
-		if got := l.single.peekAccount().sizer.Forecast(); got > 3*few {
+		if got := l.single.peekAccount().Sizer.Forecast(); got > 3*few {
 			t.Errorf("it expects %v units in a window, in which %d are asked for of late", got, few)
 		}
 	})

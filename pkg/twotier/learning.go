@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // A learning is a refusal by which the store said that it cannot know what it granted
@@ -14,10 +15,10 @@ type learning struct {
 }
 
 // noteLearning notes the answer to a take.
-func (l *Limiter) noteLearning(r Reply) {
+func (l *Limiter) noteLearning(r account.Reply) {
 	switch r.Reason {
 	case limiter.Amnesia, limiter.ClockBehind:
-		l.learning.Store(&learning{reason: r.Reason, until: r.Received + Nanos(r.RetryAfter)})
+		l.learning.Store(&learning{reason: r.Reason, until: r.Received + account.Nanos(r.RetryAfter)})
 	case limiter.Granted:
 		if l.learning.Load() != nil { // mostly nothing is written
 			l.learning.Store(nil)

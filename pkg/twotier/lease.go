@@ -25,12 +25,12 @@ type lease struct {
 }
 
 // decide decides a request that needs no asking, and reports whether it did: it is
-// Rules.Decide but for what the back of the balance can pay.
+// account.Rules.Decide but for what the back of the balance can pay.
 func (e *lease) decide(l *Limiter, cost int64, d *Decision) bool {
 	return e.spend(l, cost, d) || e.refuse(l, cost, d)
 }
 
-// spend admits a request from the held credits: it is Grant.Spend.
+// spend admits a request from the held credits: it is account.Grant.Spend.
 //
 // The clock is read after the credits are taken, never before: a thread that
 // loses the processor in between then sees the time at which it goes on, and a

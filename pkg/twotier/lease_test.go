@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 func TestLeaseCostsOneRoundTripABatch(t *testing.T) {
@@ -178,8 +179,8 @@ func TestDeadlineAllowsForAFasterStoreClock(t *testing.T) {
 
 func TestDeadlineLeavesAMillisecondForTheStoresResolution(t *testing.T) {
 	life := 100 * limiter.Millisecond
-	if got, most := DeadlineOf(0, life), Nanos(life)-int64(time.Millisecond); got > most {
-		t.Errorf("a grant of %d ns lives %d ns, want at most %d", Nanos(life), got, most)
+	if got, most := account.DeadlineOf(0, life), account.Nanos(life)-int64(time.Millisecond); got > most {
+		t.Errorf("a grant of %d ns lives %d ns, want at most %d", account.Nanos(life), got, most)
 	}
 }
 

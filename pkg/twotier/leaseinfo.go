@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // neverLow is below every number of credits.
@@ -22,7 +23,7 @@ type leaseInfo struct {
 	limit    int64            // of the rate that binds
 	resets   int64            // instant at which nothing counts any more of that rate
 	lowWater int64            // credits at which the next lease is asked for before they are needed
-	Refusal
+	account.Refusal
 	byTime  bool // the credits are time-coupled
 	counts  bool // what is refused is counted
 	carries bool // the credits outlive their windows
@@ -31,11 +32,11 @@ type leaseInfo struct {
 	at      limiter.Instant  // of the grant, if the credits are time-coupled
 	carried int64            // credits that may be of windows that are over
 	open    *limiter.Windows // of the answer; nil before the first
-	ends    int64            // see Answer.Ends
+	ends    int64            // see account.Answer.Ends
 }
 
 // infoOf returns the shared part of an account.
-func (l *Limiter) infoOf(s *settings, a *Account, now int64) *leaseInfo {
+func (l *Limiter) infoOf(s *settings, a *account.State, now int64) *leaseInfo {
 	t := *s.blank
 	t.counts, t.carries = s.Learn(), s.Expiry == CarryOver
 	t.limit, t.resets, t.ends, t.Refusal = a.Limit, a.Resets, a.Ends, a.Refusal
@@ -61,8 +62,8 @@ func (l *Limiter) infoOf(s *settings, a *Account, now int64) *leaseInfo {
 }
 
 // charge returns what the credits are charged to.
-func (t *leaseInfo) charge() Charge {
-	c := Charge{At: t.at, ByTime: t.byTime}
+func (t *leaseInfo) charge() account.Charge {
+	c := account.Charge{At: t.at, ByTime: t.byTime}
 	if t.windows != nil {
 		c.Windows = *t.windows
 	}
@@ -70,8 +71,8 @@ func (t *leaseInfo) charge() Charge {
 }
 
 // answer returns the answer after which remaining units remained.
-func (t *leaseInfo) answer(remaining int64) Answer {
-	a := Answer{Limit: t.limit, Remaining: remaining, Resets: t.resets, Ends: t.ends, Refusal: t.Refusal}
+func (t *leaseInfo) answer(remaining int64) account.Answer {
+	a := account.Answer{Limit: t.limit, Remaining: remaining, Resets: t.resets, Ends: t.ends, Refusal: t.Refusal}
 	if t.open != nil {
 		a.Windows = *t.open
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // onLocalShare reports whether a window of the counter is open that began on the local
@@ -42,22 +43,22 @@ func (k *Key) hasLocalWindow(now int64) bool {
 	}
 	breaker := k.limiter().settings.Load().breaker
 	clock := breaker.storeClock()
-	return k.localState(breaker, clock, now).covers(clock, now)
+	return k.localState(breaker, clock, now).Covers(clock, now)
 }
 
 // localState returns what the key admitted locally while the store was unavailable, behind the breaker, and forgets
 // what is over; mu is held.
-func (k *Key) localState(breaker *Breaker, clock clockOffset, now int64) localShare {
+func (k *Key) localState(breaker *Breaker, clock account.ClockOffset, now int64) account.LocalShare {
 	if k.rare == nil || k.rare.local == nil {
-		return localShare{}
+		return account.LocalShare{}
 	}
-	var s localShare
+	var s account.LocalShare
 	if k.rare.localBreaker == breaker { // else another store serves now
 		var floor limiter.Instant
-		s, floor = k.rare.local.prune(clock, now)
+		s, floor = k.rare.local.Prune(clock, now)
 		breaker.raiseFloor(floor)
 	}
-	if s == (localShare{}) {
+	if s == (account.LocalShare{}) {
 		k.rare.local, k.rare.localBreaker = nil, nil
 		k.trimRare()
 		return s
@@ -95,24 +96,24 @@ func (k *Key) spendLocalShare(cfg *settings, cost, now int64) Decision {
 	}
 	params := cfg.paramsOf(k.value())
 	v, s, res := k.tryLocalShare(cfg, params, holders, cost, now)
-	if res.promised {
+	if res.Promised {
 		l.promised.Add(1)
 	}
-	if !res.allowed && !res.spent { // what the store has left is not known
+	if !res.Allowed && !res.Spent { // what the store has left is not known
 		return l.withoutStore(cfg, now)
 	}
 	d := Decision{
-		Allowed:    res.allowed,
+		Allowed:    res.Allowed,
 		Source:     FromLocalShare,
-		Limit:      res.limit,
-		Remaining:  res.remaining,
-		ResetAfter: time.Duration(Nanos(res.resets)),
-		Delay:      time.Duration(res.delay),
-		Windows:    l.windowsAt(params, v.clock, now),
-		LocalShare: res.share,
+		Limit:      res.Limit,
+		Remaining:  res.Remaining,
+		ResetAfter: time.Duration(account.Nanos(res.Resets)),
+		Delay:      time.Duration(res.Delay),
+		Windows:    l.windowsAt(params, v.Clock, now),
+		LocalShare: res.Share,
 	}
-	if !res.allowed {
-		d.Reason, d.RetryAfter = limiter.Exhausted, time.Duration(Nanos(res.wait))
+	if !res.Allowed {
+		d.Reason, d.RetryAfter = limiter.Exhausted, time.Duration(account.Nanos(res.Wait))
 		return d
 	}
 	x := k.ensureRare()
@@ -121,12 +122,12 @@ func (k *Key) spendLocalShare(cfg *settings, cost, now int64) Decision {
 }
 
 // tryLocalShare decides by the share, and returns what is admitted on it from then on; mu is held.
-func (k *Key) tryLocalShare(cfg *settings, p limiter.Params, holders, cost, now int64) (storeTime, localShare, localDecision) {
+func (k *Key) tryLocalShare(cfg *settings, p limiter.Params, holders, cost, now int64) (account.StoreTime, account.LocalShare, account.LocalDecision) {
 	for {
 		v := cfg.breaker.storeTime(k.storeKey(cfg))
-		v.swapped = max(cfg.swapped, cfg.breaker.disconnectedAt())
-		s, res := k.localState(cfg.breaker, v.clock, now).admit(p, holders, v, now, cost)
-		if !res.allowed || cfg.breaker.beginLocal(v, p, now) {
+		v.Swapped = max(cfg.swapped, cfg.breaker.disconnectedAt())
+		s, res := k.localState(cfg.breaker, v.Clock, now).Admit(p, holders, v, now, cost)
+		if !res.Allowed || cfg.breaker.beginLocal(v, p, now) {
 			return v, s, res
 		}
 	}
@@ -145,19 +146,19 @@ func (l *Limiter) refused(cfg *settings) Decision {
 	return Decision{
 		Source:     FromFailureAction,
 		Reason:     limiter.Exhausted,
-		Limit:      LargestCost(cfg.Params),
-		RetryAfter: defaultRefusal,
+		Limit:      account.LargestCost(cfg.Params),
+		RetryAfter: account.DefaultRefusal,
 		Windows:    l.windows.latest.Load(),
 	}
 }
 
 // windowsAt returns the store's windows at the local instant now, as well as its
 // clock is known, and nil when it is not.
-func (l *Limiter) windowsAt(p limiter.Params, clock clockOffset, now int64) *limiter.Windows {
-	if !clock.known {
+func (l *Limiter) windowsAt(p limiter.Params, clock account.ClockOffset, now int64) *limiter.Windows {
+	if !clock.Known {
 		return nil
 	}
-	at := clock.midpoint(now)
+	at := clock.Midpoint(now)
 	var w limiter.Windows
 	for _, r := range p.Rates {
 		w.Open[w.N] = r.WindowAt(at)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 const (
@@ -200,7 +201,7 @@ func (k *Key) promote(cfg *settings, now, cost int64) {
 
 // tooLarge refuses a request that costs more than will ever be granted.
 func (k *Key) tooLarge(cfg *settings, cost int64) (Decision, bool) {
-	most := LargestCost(cfg.paramsOf(k.value()))
+	most := account.LargestCost(cfg.paramsOf(k.value()))
 	if cost <= most {
 		return Decision{}, false
 	}

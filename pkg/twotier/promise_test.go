@@ -87,7 +87,7 @@ func TestAPromiseIsKeptByTheOwnClock(t *testing.T) {
 		}
 		alone, local := s.now(), b.clock.now()
 		time.Sleep(300 * time.Millisecond)
-		b.offset = b.offset.observe(local, local, alone)
+		b.offset = b.offset.Observe(local, local, alone)
 		if begun, ok := b.Promise(s.now(), s.now().Add(limiter.Second)); !ok || begun < alone || begun > s.now() {
 			t.Errorf("begun %d, %t, want about %d", begun, ok, alone)
 		}

@@ -1,6 +1,10 @@
 package twotier
 
-import "container/list"
+import (
+	"container/list"
+
+	"github.com/weir-dev/weir/pkg/twotier/account"
+)
 
 // A waiter is a request that held credits and remembered refusals did not decide. The
 // key's mu guards it.
@@ -62,7 +66,7 @@ func (q *queue) pay(l *Limiter, e *lease) (cost int64) {
 
 // setAndPay is setAccount, but before anybody else sees the account it pays for those that
 // wait; mu is held.
-func (k *Key) setAndPay(s *settings, a Account, now int64) {
+func (k *Key) setAndPay(s *settings, a account.State, now int64) {
 	e := k.newLease(s, a, now)
 	if b := k.inflight; b != nil {
 		b.cost -= b.queue.pay(k.limiter(), e)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // stream lets a request of each cost come in turn, so often, while calls take a
@@ -220,8 +221,8 @@ func hold(k *Key, front, behind int64) {
 	defer k.mu.Unlock()
 	now := k.limiter().clock.now()
 	a := k.takeAccount()
-	for part, credits := range map[*Grant]int64{&a.Front: front, &a.Back: behind} {
-		*part = Grant{Credits: credits, Deadline: now + int64(100*time.Millisecond), Charge: Charge{ByTime: true, At: limiter.Instant(1 + credits)}}
+	for part, credits := range map[*account.Grant]int64{&a.Front: front, &a.Back: behind} {
+		*part = account.Grant{Credits: credits, Deadline: now + int64(100*time.Millisecond), Charge: account.Charge{ByTime: true, At: limiter.Instant(1 + credits)}}
 	}
 	k.setAndPay(k.limiter().settings.Load(), a, now)
 }

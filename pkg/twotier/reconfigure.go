@@ -1,5 +1,7 @@
 package twotier
 
+import "github.com/weir-dev/weir/pkg/twotier/account"
+
 // Reconfigure makes cfg effective for decisions that begin after it returned.
 // Held credits stay good, for they were charged to the same counters, unless the
 // new configuration leases none, no longer lets them carry over, or drains the
@@ -53,7 +55,7 @@ func (l *Limiter) adopt(cfg Config, breaker *Breaker) {
 func (k *Key) dropStore() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.clearLocked(past)
+	k.clearLocked(account.Past)
 	if k.inflight != nil {
 		k.inflight.queue.clear() // requests that wait for the old store take no answer of the new one
 	}

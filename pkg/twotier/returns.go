@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // maxReturns bounds the returns that are in progress at once when many keys give
@@ -25,11 +26,11 @@ func (d *Decision) Cancel() {
 
 // refund puts cost of a decision back that was charged to the lease. Cost paid from
 // credits goes to the credits that are charged to the same, whichever lease has them
-// by now; when the key has none any more, it is lost. It is Balance.Refund.
+// by now; when the key has none any more, it is lost. It is account.Balance.Refund.
 func (e *lease) refund(s Source, cost int64) {
 	k, charge := e.key, e.info.charge()
 	if s == FromStore {
-		e.info.limiter.returnAsync(k, e.info.settings.breaker, Grant{Credits: cost, Charge: charge})
+		e.info.limiter.returnAsync(k, e.info.settings.breaker, account.Grant{Credits: cost, Charge: charge})
 		return
 	}
 	k.mu.Lock()
@@ -40,7 +41,7 @@ func (e *lease) refund(s Source, cost int64) {
 		return // another store has granted what is here
 	case k.evicted:
 		if !e.info.carries { // and is certain to have been charged to its windows
-			e.info.limiter.returnAsync(k, e.info.settings.breaker, Grant{Credits: cost, Charge: charge})
+			e.info.limiter.returnAsync(k, e.info.settings.breaker, account.Grant{Credits: cost, Charge: charge})
 		}
 		return
 	}
@@ -86,7 +87,7 @@ func (l *Limiter) takeAll() []keyGrant {
 // A keyGrant is credits that a key no longer holds.
 type keyGrant struct {
 	key *Key
-	Grant
+	account.Grant
 }
 
 // sendReturns returns credits to the store, several keys' at a time, until ctx is
@@ -100,7 +101,7 @@ func (l *Limiter) sendReturns(ctx context.Context, breaker *Breaker, all []keyGr
 }
 
 // returnAsync returns credits to the store without waiting for it.
-func (l *Limiter) returnAsync(k *Key, breaker *Breaker, h Grant) {
+func (l *Limiter) returnAsync(k *Key, breaker *Breaker, h account.Grant) {
 	if h.Credits > 0 {
 		l.start(func() { l.sendReturn(l.ctx, k, breaker, h) })
 	}
@@ -109,7 +110,7 @@ func (l *Limiter) returnAsync(k *Key, breaker *Breaker, h Grant) {
 // sendReturn returns credits to the store behind the breaker, if that is still the one.
 // It is never tried again: a return that was applied although its answer got lost
 // would be credited twice.
-func (l *Limiter) sendReturn(ctx context.Context, k *Key, breaker *Breaker, h Grant) {
+func (l *Limiter) sendReturn(ctx context.Context, k *Key, breaker *Breaker, h account.Grant) {
 	cfg := l.settings.Load()
 	if cfg.breaker != breaker {
 		return

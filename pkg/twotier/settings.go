@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // settings are the configuration in force and the store it is in force for. They are
@@ -13,7 +14,7 @@ import (
 // under the old ones is known by that.
 type settings struct {
 	Config
-	*Rules
+	*account.Rules
 	breaker *Breaker
 	blank   *leaseInfo // of a key that nothing is known of
 	// swapped is the instant until which another store than the breaker's was asked; past
@@ -23,15 +24,15 @@ type settings struct {
 }
 
 func newSettings(l *Limiter, cfg Config, breaker *Breaker) *settings {
-	s := &settings{Config: cfg.normalize(), breaker: breaker, swapped: past, pendingSince: time.Now()}
+	s := &settings{Config: cfg.normalize(), breaker: breaker, swapped: account.Past, pendingSince: time.Now()}
 	s.Rules = rulesOf(&s.Config)
-	s.blank = &leaseInfo{limiter: l, settings: s, lowWater: neverLow, ends: past, Refusal: noRefusal}
+	s.blank = &leaseInfo{limiter: l, settings: s, lowWater: neverLow, ends: account.Past, Refusal: account.NoRefusal}
 	return s
 }
 
 // rulesOf returns the rules by which the accounts of a normalized configuration are kept.
-func rulesOf(c *Config) *Rules {
-	return NewRules(RuleConfig{
+func rulesOf(c *Config) *account.Rules {
+	return account.NewRules(account.Config{
 		Params: c.Params, Leases: c.Mode == Leased,
 		Learns: c.Size.Type != Fixed, Predicts: c.Size.Type == Predictive,
 		Batch: c.Size.Batch, Min: c.Size.Min, Max: c.Size.Max,

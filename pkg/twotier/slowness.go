@@ -1,6 +1,10 @@
 package twotier
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/weir-dev/weir/pkg/twotier/account"
+)
 
 // A store may take longer than what it grants by time lives. Every lease is then dead
 // when it comes, and what it brought is lost to all. So after mostLate such replies in
@@ -17,7 +21,7 @@ type slowness struct{ late atomic.Int32 }
 
 // observe takes note of a reply at the instant now. That another one gets lost between
 // the two steps does not matter.
-func (s *slowness) observe(r Reply, now int64) {
+func (s *slowness) observe(r account.Reply, now int64) {
 	if r.Algorithm.WindowCoupled() || r.ExpiresIn == 0 {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // shortLived returns a limit of 1000 a second whose credits live for 50 ms.
@@ -97,8 +98,8 @@ func TestALateReplyDoesNotEndLeases(t *testing.T) {
 // A store at the edge costs a lease at a time, not mostLate.
 func TestAStoreThatIsSlowAgainIsFoundOutByOneLease(t *testing.T) {
 	var s slowness
-	reply := func(took time.Duration) Reply {
-		return Reply{Received: int64(took), Result: limiter.Result{Algorithm: limiter.GCRA, ExpiresIn: 50 * limiter.Millisecond}}
+	reply := func(took time.Duration) account.Reply {
+		return account.Reply{Received: int64(took), Result: limiter.Result{Algorithm: limiter.GCRA, ExpiresIn: 50 * limiter.Millisecond}}
 	}
 	cfg := &settings{Config: shortLived(limiter.GCRA).normalize()}
 	hear := func(took time.Duration, times int) {

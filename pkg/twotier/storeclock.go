@@ -5,10 +5,11 @@ import (
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // MaxPromise is how far ahead Breaker.Promise goes.
-const MaxPromise time.Duration = maxPromise
+const MaxPromise time.Duration = account.MaxPromise
 
 // Promise has the limiters behind the breaker begin no window on their local shares that starts
 // before the instant until of the store's clock, which showed now before the call. Windows
@@ -24,7 +25,7 @@ func (b *Breaker) Promise(now, until limiter.Instant) (begun limiter.Instant, ok
 
 // beginLocal notes that a limiter begins to admit locally at the local instant now, as it
 // decided by v. It reports false, and v is too old, when there is another promise.
-func (b *Breaker) beginLocal(v storeTime, p limiter.Params, now int64) (ok bool) {
+func (b *Breaker) beginLocal(v account.StoreTime, p limiter.Params, now int64) (ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.local, ok = b.local.Begin(v, p, now)
@@ -45,21 +46,21 @@ func (b *Breaker) timeout(cfg *settings) time.Duration {
 	return max(cfg.Timeout, MoveTime)
 }
 
-// storeTime returns what is known of the store's time: it was last heard of when it may have
+// account.StoreTime returns what is known of the store's time: it was last heard of when it may have
 // granted units of the counter. While only the part that the counter is in is away,
 // replies to the others do not advance that.
-func (b *Breaker) storeTime(key store.Key) storeTime {
+func (b *Breaker) storeTime(key store.Key) account.StoreTime {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	v := storeTime{clock: b.offset, seen: b.seen, floor: b.floor, swapped: past, promised: b.local.Promised()}
+	v := account.StoreTime{Clock: b.offset, Seen: b.seen, Floor: b.floor, Swapped: account.Past, Promised: b.local.Promised()}
 	if c := b.partCircuit(key); c != nil {
-		v.seen = c.seen
+		v.Seen = c.seen
 	}
 	return v
 }
 
 // storeClock returns what is known of the store's clock.
-func (b *Breaker) storeClock() clockOffset {
+func (b *Breaker) storeClock() account.ClockOffset {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.offset
@@ -77,11 +78,11 @@ func (b *Breaker) raiseFloor(floor limiter.Instant) {
 func (b *Breaker) disconnectedAt() int64 {
 	r, ok := b.store.(Reconnecting)
 	if !ok {
-		return past
+		return account.Past
 	}
 	_, lost := r.Connections()
 	if lost.IsZero() {
-		return past
+		return account.Past
 	}
 	return b.clock.now() - int64(time.Since(lost))
 }

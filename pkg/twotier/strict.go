@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // decideByStore decides one request by the store, in modes Strict and CachedDeny, and in mode
@@ -100,19 +101,19 @@ func (k *Key) decideBeforeCall(w *waiter) (d Decision, ok bool) {
 // It reports false when they have to be decided again: because another store serves
 // now or is about to, or the open window began on the local share meanwhile. Granted
 // units that pay for none of them go back.
-func (k *Key) settleDirect(c *call, r Reply, cost, requests int64) (replyDecision, bool) {
+func (k *Key) settleDirect(c *call, r account.Reply, cost, requests int64) (replyDecision, bool) {
 	l := k.limiter()
 	cfg, now, inForce := c.cfg, l.clock.now(), l.settings.Load()
 	switch {
 	case inForce.breaker != cfg.breaker:
 		return replyDecision{}, false
 	case inForce.Draining || k.onLocalShare(now):
-		l.returnAsync(k, cfg.breaker, GrantOf(r.Sent, r.Result))
+		l.returnAsync(k, cfg.breaker, account.GrantOf(r.Sent, r.Result))
 		return replyDecision{}, false
 	}
 	a, grant := cfg.SettleDirect(k.takeAccount(), c.take, r)
 	a = a.Returned(k.returnedSince(c))
-	t := l.infoOf(cfg, &Account{Answer: a.Answer, Balance: Balance{Front: Grant{Deadline: past, Charge: grant.Charge}}}, now)
+	t := l.infoOf(cfg, &account.State{Answer: a.Answer, Balance: account.Balance{Front: account.Grant{Deadline: account.Past, Charge: grant.Charge}}}, now)
 	if cfg.remembersReplies() && inForce == cfg && a.Until > now {
 		k.setAccount(cfg, a, now)
 	} else { // a grant may have been made before what is refused since
@@ -125,18 +126,18 @@ func (k *Key) settleDirect(c *call, r Reply, cost, requests int64) (replyDecisio
 		Limit:      a.Limit,
 		Remaining:  r.Remaining,
 		ResetAfter: time.Duration(max(0, a.Resets-r.Received)),
-		RetryAfter: time.Duration(Nanos(r.RetryAfter)),
+		RetryAfter: time.Duration(account.Nanos(r.RetryAfter)),
 		Windows:    t.windows,
 	}}
 	switch {
 	case r.Unknown:
 		v.Source = FromFailureAction
 	case v.admits > 0:
-		v.Delay = time.Duration(Nanos(r.Delay))
+		v.Delay = time.Duration(account.Nanos(r.Delay))
 		v.from = &lease{key: k, deadline: grant.Deadline, info: t}
 		grant.Credits -= v.admits * cost
 	case v.Reason == limiter.Granted: // and went to the debt
-		v.Reason, v.RetryAfter = limiter.Exhausted, defaultRefusal
+		v.Reason, v.RetryAfter = limiter.Exhausted, account.DefaultRefusal
 	}
 	l.returnAsync(k, cfg.breaker, grant)
 	return v, true

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // sweepStep is how many keys each new key looks at in search of idle ones, or more when
@@ -54,8 +55,8 @@ type table struct {
 }
 
 func (t *table) init(l *Limiter, s *settings) {
-	t.index, t.limiter, t.max, t.sharedCount, t.nextEviction = newIndex(), l, s.MaxKeys, s.SharedKeys, past
-	t.fullAt = past
+	t.index, t.limiter, t.max, t.sharedCount, t.nextEviction = newIndex(), l, s.MaxKeys, s.SharedKeys, account.Past
+	t.fullAt = account.Past
 }
 
 // setBounds changes how many keys the table takes, and how many the others share.
@@ -187,7 +188,7 @@ func (t *table) size() int {
 func (t *table) fullBy(now int64) KeysBound {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.fullAt == past || now-t.fullAt >= fullFor {
+	if t.fullAt == account.Past || now-t.fullAt >= fullFor {
 		return NoBound
 	}
 	return t.full

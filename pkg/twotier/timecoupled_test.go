@@ -1,6 +1,7 @@
 package twotier
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -48,7 +49,7 @@ func excess(p limiter.Params, spent []spending) int64 {
 					if length > 4*int64(r.Window) {
 						break
 					}
-					most = burstOf(r) + r.Limit*length/int64(r.Window)
+					most = cmp.Or(r.Burst, r.Limit) + r.Limit*length/int64(r.Window)
 				}
 				sum += s.cost
 				worst = max(worst, sum-most)

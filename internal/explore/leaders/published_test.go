@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/internal/leadership"
 	"github.com/weir-dev/weir/pkg/limiter"
 	storememory "github.com/weir-dev/weir/pkg/store/memory"
-	"github.com/weir-dev/weir/pkg/twotier"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // A published model is GaleLeasedClock of one holder, limit and batch 1, two leaders, and
@@ -48,7 +48,7 @@ type history struct {
 	reigns   []reign // shared with other histories
 	note     leadership.Note
 	at       limiter.Micros // when the Lease was written
-	hand     twotier.Balance
+	hand     account.Balance
 	of       int // the leader that granted what is in hand
 	admitted [16]int64
 }
@@ -167,7 +167,7 @@ func (p published) lease(h history, l int, emit func(string, history)) {
 	}
 	h.reigns = slices.Clone(h.reigns)
 	h.reigns[l].state = next
-	h.hand, _ = h.hand.Receive(h.mono(), twotier.GrantOf(h.mono(), res), false)
+	h.hand, _ = h.hand.Receive(h.mono(), account.GrantOf(h.mono(), res), false)
 	h.of = l
 	emit(fmt.Sprint("the holder leases from leader ", l), h)
 }

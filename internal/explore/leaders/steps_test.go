@@ -6,7 +6,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/leadership"
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/twotier"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // An action is what happened.
@@ -325,6 +325,6 @@ func (s *succession) lease(w *world, n, i int) int64 {
 		return 0 // it is granted, and never arrives
 	}
 	h.clock = h.clock.Answered(limiter.Command{}, res, w.mono())
-	h.hand, _ = h.hand.Receive(w.mono(), twotier.GrantOf(w.mono(), res), false)
+	h.hand, _ = h.hand.Receive(w.mono(), account.GrantOf(w.mono(), res), false)
 	return res.Granted
 }

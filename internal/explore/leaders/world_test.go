@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 	storememory "github.com/weir-dev/weir/pkg/store/memory"
-	"github.com/weir-dev/weir/pkg/twotier"
+	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // A succession is a model: processes that lead one after the other, each on a node with a
@@ -153,7 +153,7 @@ type write struct {
 
 // A holder is a sidecar.
 type holder struct {
-	hand  twotier.Balance
+	hand  account.Balance
 	clock store.Reading
 	term  int // of the leader that it follows
 }

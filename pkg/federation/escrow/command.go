@@ -52,7 +52,7 @@ type Command struct {
 	At limiter.Instant
 	// ExpiresIn is how long the window lasts at least: the lifetime that the coordinator
 	// heard, counted from before its command was sent, less the margin for clocks that
-	// differ in rate (twotier.DeadlineOf). It may be below 0. Fill and Open.
+	// differ in rate (account.DeadlineOf). It may be below 0. Fill and Open.
 	ExpiresIn limiter.Micros
 	// Age is how long ago the window began at most. Open.
 	Age limiter.Micros

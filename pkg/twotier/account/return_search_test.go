@@ -1,4 +1,4 @@
-package twotier
+package account
 
 import (
 	"fmt"
@@ -135,13 +135,13 @@ func (c *comeback) memory(tick int) limiter.Memory {
 func (c *comeback) run() (admitted [returnTicks]int64) {
 	var state limiter.State
 	type side struct {
-		localShare
-		clockOffset
+		LocalShare
+		ClockOffset
 		seen limiter.Instant
 	}
 	sides := make([]side, len(c.reported))
 	for i := range sides {
-		sides[i].seen = neverSeen
+		sides[i].seen = NeverSeen
 	}
 	for tick := range returnTicks {
 		now, local := c.at(tick), c.own(tick)
@@ -161,31 +161,31 @@ func (c *comeback) run() (admitted [returnTicks]int64) {
 			s := &sides[i]
 			spent := false // a holder that comes back has done so on its share just before
 			for range c.Rates[0].Limit + 2 {
-				if c.answered(i, tick, spent) && !s.covers(s.clockOffset, local) {
+				if c.answered(i, tick, spent) && !s.Covers(s.ClockOffset, local) {
 					var res limiter.Result
 					state, res = c.Step(state, now, limiter.Command{Op: limiter.Take, Min: 1, Want: 1, Memory: memory})
-					s.clockOffset, s.seen = s.observe(local, local, now), now
+					s.ClockOffset, s.seen = s.Observe(local, local, now), now
 					if res.Granted == 0 {
 						break
 					}
 					admitted[tick]++
 					continue
 				}
-				v := storeTime{clock: s.clockOffset, seen: s.seen, swapped: past}
+				v := StoreTime{Clock: s.ClockOffset, Seen: s.seen, Swapped: Past}
 				switch {
 				case c.loss:
 				case tick >= c.until(i):
-					v.swapped = c.own(c.until(i)) - 1
+					v.Swapped = c.own(c.until(i)) - 1
 				default:
-					v.swapped = c.own(c.stops) - 1
+					v.Swapped = c.own(c.stops) - 1
 				}
 				if until := c.promised(i, tick); until > 0 && !c.promise && (spent || tick > c.back[i]) {
-					v.promised = promise{c.at(until), c.own(until)}
+					v.Promised = Promise{c.at(until), c.own(until)}
 				}
-				var res localDecision
-				s.localShare, res = s.admit(c.Params, c.reported[i], v, local, 1)
+				var res LocalDecision
+				s.LocalShare, res = s.Admit(c.Params, c.reported[i], v, local, 1)
 				switch {
-				case res.allowed:
+				case res.Allowed:
 					admitted[tick]++
 				case tick == c.back[i] && !spent:
 					spent = true

@@ -1,4 +1,4 @@
-package twotier
+package account
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package twotier
+package account
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ func TestOffsetContainsTheTruth(t *testing.T) {
 			ahead := rng.Int64N(int64(time.Hour)) - int64(time.Minute)
 			ppm := rng.Int64N(401) - 200
 			store := func(now int64) int64 { return now + ahead + now/1_000_000*ppm }
-			var o clockOffset
+			var o ClockOffset
 			now := int64(time.Hour)
 			for range 500 {
 				now += rng.Int64N(int64(5 * time.Second))
@@ -26,12 +26,12 @@ func TestOffsetContainsTheTruth(t *testing.T) {
 				now += rng.Int64N(int64(100 * time.Millisecond))
 				said := limiter.Instant(store(now) / int64(time.Microsecond))
 				now += rng.Int64N(int64(100 * time.Millisecond))
-				o = o.observe(sent, now, said)
+				o = o.Observe(sent, now, said)
 
 				later := now + rng.Int64N(int64(time.Minute))
-				at, truth := o.interval(later), limiter.Instant(store(later)/int64(time.Microsecond))
-				if truth < at.from || truth > at.to {
-					t.Fatalf("the store reads %d, outside the estimate %d to %d", truth, at.from, at.to)
+				at, truth := o.Interval(later), limiter.Instant(store(later)/int64(time.Microsecond))
+				if truth < at.From || truth > at.To {
+					t.Fatalf("the store reads %d, outside the estimate %d to %d", truth, at.From, at.To)
 				}
 			}
 		})
@@ -39,19 +39,19 @@ func TestOffsetContainsTheTruth(t *testing.T) {
 }
 
 func TestOffsetFollowsAnotherMachine(t *testing.T) {
-	var o clockOffset
-	o = o.observe(0, int64(time.Millisecond), 1000)
-	o = o.observe(int64(time.Second), int64(time.Second)+int64(80*time.Millisecond), 900_000_000)
-	if at := o.interval(int64(time.Second)); at.from < 899_000_000 || at.to > 901_000_000 {
+	var o ClockOffset
+	o = o.Observe(0, int64(time.Millisecond), 1000)
+	o = o.Observe(int64(time.Second), int64(time.Second)+int64(80*time.Millisecond), 900_000_000)
+	if at := o.Interval(int64(time.Second)); at.From < 899_000_000 || at.To > 901_000_000 {
 		t.Errorf("the estimate is %+v, want what the machine that serves now said", at)
 	}
 }
 
 func TestOffsetKeepsTheNarrowerEstimate(t *testing.T) {
-	var o clockOffset
-	o = o.observe(0, int64(time.Millisecond), 500)
-	o = o.observe(int64(time.Millisecond), int64(100*time.Millisecond), 50_000)
-	if at := o.interval(int64(100 * time.Millisecond)); at.to-at.from > 2*limiter.Instant(limiter.Millisecond) {
+	var o ClockOffset
+	o = o.Observe(0, int64(time.Millisecond), 500)
+	o = o.Observe(int64(time.Millisecond), int64(100*time.Millisecond), 50_000)
+	if at := o.Interval(int64(100 * time.Millisecond)); at.To-at.From > 2*limiter.Instant(limiter.Millisecond) {
 		t.Errorf("a slow reply widened the estimate to %+v", at)
 	}
 }

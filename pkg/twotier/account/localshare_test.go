@@ -1,4 +1,4 @@
-package twotier
+package account
 
 import (
 	"fmt"
@@ -45,12 +45,12 @@ func TestLedgerDecides(t *testing.T) {
 		"the store was heard of in a window later than this": {windowCounts{}, 10, 21.5, 21.6, second(99), 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			next, res := tc.ledger.admit(localLimit{Params: limiter.Params{Rates: rates}, divisor: tc.divisor}, interval{second(tc.from), second(tc.to)}, tc.seen, tc.cost)
-			if res.allowed != tc.want {
-				t.Errorf("allowed %v, want %v", res.allowed, tc.want)
+			next, res := tc.ledger.admit(localLimit{Params: limiter.Params{Rates: rates}, divisor: tc.divisor}, Interval{second(tc.from), second(tc.to)}, tc.seen, tc.cost)
+			if res.Allowed != tc.want {
+				t.Errorf("allowed %v, want %v", res.Allowed, tc.want)
 			}
-			if !res.allowed && (res.wait <= 0 || next != tc.ledger) {
-				t.Errorf("refused with wait %d and ledger %+v, want a wait and no change", res.wait, next)
+			if !res.Allowed && (res.Wait <= 0 || next != tc.ledger) {
+				t.Errorf("refused with wait %d and ledger %+v, want a wait and no change", res.Wait, next)
 			}
 		})
 	}
@@ -60,16 +60,16 @@ func TestLedgerDistinguishesWindowsOfOneLength(t *testing.T) {
 	day := limiter.Rate{Limit: 10, Window: limiter.Day}
 	shifted := limiter.Rate{Limit: 10, Window: limiter.Day, Offset: 6 * 3600 * limiter.Second}
 	p := localLimit{Params: limiter.Params{Rates: []limiter.Rate{day, shifted}}, divisor: 1}
-	at := func(hours int64) interval {
+	at := func(hours int64) Interval {
 		now := limiter.Instant(hours) * 3600 * limiter.Instant(limiter.Second)
-		return interval{now, now}
+		return Interval{now, now}
 	}
 	var c windowCounts
 	admit := func(hours, cost int64, want bool) {
 		t.Helper()
-		next, res := c.admit(p, at(hours), neverSeen, cost)
-		if c = next; res.allowed != want {
-			t.Errorf("hour %d: cost %d allowed %v, want %v", hours, cost, res.allowed, want)
+		next, res := c.admit(p, at(hours), NeverSeen, cost)
+		if c = next; res.Allowed != want {
+			t.Errorf("hour %d: cost %d allowed %v, want %v", hours, cost, res.Allowed, want)
 		}
 	}
 	admit(30, 6, true)
@@ -94,8 +94,8 @@ func TestOwnShareBound(t *testing.T) {
 			}
 			type window struct{ length, index int64 }
 			local, served, total := map[window]int64{}, map[window]bool{}, int64(0)
-			var s localShare
-			var clock clockOffset
+			var s LocalShare
+			var clock ClockOffset
 			var seen limiter.Instant
 			now := int64(time.Minute)
 			for range 20_000 {
@@ -106,8 +106,8 @@ func TestOwnShareBound(t *testing.T) {
 					sent := now
 					said := store(now)
 					now += rng.Int64N(int64(10 * time.Millisecond))
-					clock, seen = clock.observe(sent, now, said), max(seen, said)
-					if !s.covers(clock, now) {
+					clock, seen = clock.Observe(sent, now, said), max(seen, said)
+					if !s.Covers(clock, now) {
 						for _, r := range rates {
 							served[window{int64(r.Window), r.WindowAt(said).Index}] = true
 						}
@@ -115,9 +115,9 @@ func TestOwnShareBound(t *testing.T) {
 					continue
 				}
 				cost := 1 + rng.Int64N(3)
-				next, res := s.admit(limiter.Params{Rates: rates}, holders, storeTime{clock: clock, seen: seen, swapped: past}, now, cost)
+				next, res := s.Admit(limiter.Params{Rates: rates}, holders, StoreTime{Clock: clock, Seen: seen, Swapped: Past}, now, cost)
 				s = next
-				if !res.allowed {
+				if !res.Allowed {
 					continue
 				}
 				total += cost
@@ -144,16 +144,16 @@ func TestOwnShareBound(t *testing.T) {
 func TestBlindShareEndsUnderSteadyLoad(t *testing.T) {
 	rates := []limiter.Rate{{Limit: 1_000_000, Window: limiter.Second}}
 	now := int64(time.Hour)
-	var s localShare
-	s, _ = s.admit(limiter.Params{Rates: rates}, 1, storeTime{seen: never, swapped: past}, now, 1)
+	var s LocalShare
+	s, _ = s.Admit(limiter.Params{Rates: rates}, 1, StoreTime{Seen: never, Swapped: Past}, now, 1)
 	now += int64(100 * time.Millisecond)
-	clock := clockOffset{}.observe(now-int64(4*time.Millisecond), now, limiter.Instant(now/1000))
+	clock := ClockOffset{}.Observe(now-int64(4*time.Millisecond), now, limiter.Instant(now/1000))
 	for range 1000 {
 		now += int64(time.Millisecond)
-		if !s.covers(clock, now) {
+		if !s.Covers(clock, now) {
 			return
 		}
-		s, _ = s.admit(limiter.Params{Rates: rates}, 1, storeTime{clock: clock, seen: clock.interval(now).from, swapped: past}, now, 1)
+		s, _ = s.Admit(limiter.Params{Rates: rates}, 1, StoreTime{Clock: clock, Seen: clock.Interval(now).From, Swapped: Past}, now, 1)
 	}
 	t.Error("the key is still on its local share after a whole window")
 }

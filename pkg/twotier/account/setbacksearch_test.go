@@ -1,4 +1,4 @@
-package twotier
+package account
 
 import (
 	"encoding/binary"
@@ -15,8 +15,8 @@ import (
 // A backstep is one holder whose store comes and goes while its clock is set, and what was
 // charged so far.
 type backstep struct {
-	own    localShare
-	view   storeTime
+	own    LocalShare
+	view   StoreTime
 	now    int64
 	ahead  limiter.Micros  // of the store's clock
 	served limiter.Instant // the latest by the store's clock
@@ -54,9 +54,9 @@ func (b backstep) encode(to []byte) []byte {
 			to = binary.AppendVarint(to, n)
 		}
 	}
-	s, c := b.own, b.view.clock
+	s, c := b.own, b.view.Clock
 	add(int64(s.counts.n), s.last, int64(s.newest), s.free, c.low, c.high, c.at)
-	add(int64(b.view.seen), int64(b.view.floor), b.now, int64(b.ahead), int64(b.served), int64(b.steps))
+	add(int64(b.view.Seen), int64(b.view.Floor), b.now, int64(b.ahead), int64(b.served), int64(b.steps))
 	for _, w := range s.counts.open[:s.counts.n] {
 		add(int64(w.Window), w.Index, w.Granted)
 	}
@@ -64,7 +64,7 @@ func (b backstep) encode(to []byte) []byte {
 		add(int64(b.local[i]))
 		to = strconv.AppendBool(to, b.store[i])
 	}
-	return strconv.AppendBool(strconv.AppendBool(to, s.ownClock), c.known)
+	return strconv.AppendBool(strconv.AppendBool(to, s.ownClock), c.Known)
 }
 
 // next yields all that can happen. A take reports the store's clock, and is granted when
@@ -72,8 +72,8 @@ func (b backstep) encode(to []byte) []byte {
 func (b backstep) next(p limiter.Params) iter.Seq2[string, backstep] {
 	remember := func(b *backstep) {
 		var floor limiter.Instant
-		b.own, floor = b.own.prune(b.view.clock, b.now)
-		b.view.floor = max(b.view.floor, floor)
+		b.own, floor = b.own.Prune(b.view.Clock, b.now)
+		b.view.Floor = max(b.view.Floor, floor)
 	}
 	return func(yield func(string, backstep) bool) {
 		if b.now < Nanos(backBegin+backTicks*backHalf) {
@@ -86,7 +86,7 @@ func (b backstep) next(p limiter.Params) iter.Seq2[string, backstep] {
 		}
 		for _, by := range []limiter.Micros{-2 * limiter.Second, -limiter.Second, 2 * limiter.Second} {
 			// A holder that never heard of the store cannot know that its clock was set.
-			if b.steps == 0 || !b.view.clock.known {
+			if b.steps == 0 || !b.view.Clock.Known {
 				continue
 			}
 			next := b
@@ -97,16 +97,16 @@ func (b backstep) next(p limiter.Params) iter.Seq2[string, backstep] {
 			}
 		}
 		heard := b
-		heard.view.clock = b.view.clock.observe(b.now, b.now, b.clock())
-		heard.view.seen = max(b.view.seen, b.clock())
+		heard.view.Clock = b.view.Clock.Observe(b.now, b.now, b.clock())
+		heard.view.Seen = max(b.view.Seen, b.clock())
 		remember(&heard)
 		if !yield("another counter is asked for", heard) {
 			return
 		}
 		// A store grants nothing before what it or the holder knows that its clock showed.
-		if b.clock() >= max(b.served, b.view.seen) && !b.own.covers(b.view.clock, b.now) {
+		if b.clock() >= max(b.served, b.view.Seen) && !b.own.Covers(b.view.Clock, b.now) {
 			heard.served = b.clock()
-			if !heard.own.covers(heard.view.clock, b.now) && heard.view.behind(b.clock()) == 0 {
+			if !heard.own.Covers(heard.view.Clock, b.now) && heard.view.Behind(b.clock()) == 0 {
 				heard.charge(b.clock(), false, p.Rates[0].Limit)
 			}
 			if !yield("the store is asked", heard) {
@@ -115,14 +115,14 @@ func (b backstep) next(p limiter.Params) iter.Seq2[string, backstep] {
 		}
 		next := b
 		remember(&next)
-		s, res := next.own.admit(p, 1, next.view, b.now, 1)
-		if !res.allowed {
+		s, res := next.own.Admit(p, 1, next.view, b.now, 1)
+		if !res.Allowed {
 			return
 		}
 		next.own = s
 		at := b.clock()
-		if b.view.clock.known {
-			at = b.view.clock.midpoint(b.now)
+		if b.view.Clock.Known {
+			at = b.view.Clock.Midpoint(b.now)
 		}
 		next.charge(at, true, p.Rates[0].Limit)
 		yield("a share is admitted", next)
@@ -140,11 +140,11 @@ func TestEveryHistoryOfAClockThatIsSetChargesAWindowOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			begin := backstep{
 				now: Nanos(backBegin) + int64(250*time.Millisecond), steps: backSteps,
-				view: storeTime{seen: neverSeen, swapped: past},
+				view: StoreTime{Seen: NeverSeen, Swapped: Past},
 			}
 			if name != "blind" {
-				begin.view.clock = clockOffset{}.observe(begin.now, begin.now, begin.clock())
-				begin.view.seen = begin.clock().Add(-3 * limiter.Second)
+				begin.view.Clock = ClockOffset{}.Observe(begin.now, begin.now, begin.clock())
+				begin.view.Seen = begin.clock().Add(-3 * limiter.Second)
 			}
 			both := 0
 			report, err := explore.Search(explore.Model[backstep, string]{
@@ -159,7 +159,7 @@ func TestEveryHistoryOfAClockThatIsSetChargesAWindowOnce(t *testing.T) {
 				},
 				Bound: 2_000_000,
 			}, func(b backstep) {
-				if b.view.floor > b.clock() || b.own.newerThan(b.clock()) {
+				if b.view.Floor > b.clock() || b.own.newerThan(b.clock()) {
 					both++
 				}
 			})

@@ -1,12 +1,12 @@
-package twotier
+package account
 
 import (
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/sizing"
 )
 
-// A RuleConfig is what Rules follow from.
-type RuleConfig struct {
+// A Config is what Rules follow from.
+type Config struct {
 	// Params are the rates, valid by their Validate.
 	Params limiter.Params
 	// Leases says that credits are granted in advance, rather than one decision at a time.
@@ -22,7 +22,7 @@ type RuleConfig struct {
 	LowWater  int64
 }
 
-// Rules say what becomes of an Account. They are immutable.
+// Rules say what becomes of an State. They are immutable.
 type Rules struct {
 	params    limiter.Params
 	leases    bool
@@ -34,7 +34,7 @@ type Rules struct {
 }
 
 // NewRules returns the rules that follow from c.
-func NewRules(c RuleConfig) *Rules {
+func NewRules(c Config) *Rules {
 	r := &Rules{params: c.Params, leases: c.Leases, learned: c.Learns, batch: c.Batch, carryOver: c.CarryOver, sizing: sizingOf(c)}
 	if c.CarryOver {
 		largest := r.sizing.High
@@ -53,7 +53,7 @@ func (r *Rules) MaxCarried() int64 { return r.carried }
 func (r *Rules) Learn() bool { return r.leases && r.learned }
 
 // LargestCost returns a cost above which the parameters never grant. They may not
-// grant as much: of buckets the store takes more into account.
+// grant as much: of buckets the store takes more into
 func LargestCost(p limiter.Params) int64 {
 	if p.Algorithm == limiter.LeakyBucket {
 		return limiter.MaxLimit
