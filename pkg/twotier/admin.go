@@ -70,3 +70,89 @@ func (k *Key) reset() {
 	a.Refusal, a.Debt = account.NoRefusal, 0
 	k.setAccount(k.lease.Load().info.settings, a, l.clock.now())
 }
+
+// Stats are figures of a limiter since it was made.
+type Stats struct {
+	RoundTrips int64 // store calls, returns included
+	Errors     int64 // store calls that failed
+	Promised   int64 // requests refused because of Breaker.Promise that the local share had room for
+	ActiveKeys int   // pairs of value and tenant that have credits of their own
+	// Full is the bound because of which other pairs, asked for in the last minute, have none.
+	// There are SharedKeys counters for these.
+	Full       KeysBound
+	SharedKeys int
+	// Slow says that the store takes longer than Params.Lifetime, so that it is asked
+	// for each request that is admitted although the mode is Leased.
+	Slow bool
+	// CutOffSince is when the store became unavailable, zero while it is not, and
+	// CutOff why. They are found out by requests: without any, they stay.
+	CutOffSince time.Time
+	CutOff      error
+	// Learning is why the store refused a take although it may have units left: Amnesia or
+	// ClockBehind, since it cannot know what it granted before. It goes on for LearningFor,
+	// which is 0 when the store does not refuse so, or that is over. It is found out by
+	// requests, too.
+	Learning    limiter.Reason
+	LearningFor time.Duration
+}
+
+// Stats returns the present figures.
+func (l *Limiter) Stats() Stats {
+	s := Stats{RoundTrips: l.roundTrips.Load(), Errors: l.failures.Load(), Promised: l.promised.Load(), ActiveKeys: l.keys.size()}
+	cfg := l.settings.Load()
+	s.Full, s.SharedKeys = l.keys.fullBy(l.clock.now()), cfg.SharedKeys
+	s.Slow = l.slow.tooSlow(cfg)
+	if s.CutOffSince, s.CutOff = cfg.breaker.state(cfg.Scope); cfg.Pending {
+		s.CutOffSince, s.CutOff = cfg.pendingSince, cfg.unavailable()
+	}
+	s.Learning, s.LearningFor = l.isLearning()
+	return s
+}
+
+// Credits returns how many units are held, of all keys, that may still be spent. It
+// looks at every key, so it is for the occasional look only.
+func (l *Limiter) Credits() int64 {
+	now := l.clock.now()
+	var sum int64
+	l.eachKey(func(k *Key) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		a := k.peekAccount()
+		sum += a.Front.Held(now) + a.Back.Held(now)
+	})
+	return sum
+}
+
+// A learning is a refusal by which the store said that it cannot know what it granted
+// before. It is one for all keys of the limit: they share the store's memory.
+type learning struct {
+	reason limiter.Reason
+	until  int64 // local instant
+}
+
+// noteLearning notes the answer to a take.
+func (l *Limiter) noteLearning(r account.Reply) {
+	switch r.Reason {
+	case limiter.Amnesia, limiter.ClockBehind:
+		l.learning.Store(&learning{reason: r.Reason, until: r.Received + account.Nanos(r.RetryAfter)})
+	case limiter.Granted:
+		if l.learning.Load() != nil { // mostly nothing is written
+			l.learning.Store(nil)
+		}
+	case limiter.Exhausted, limiter.TooLarge, limiter.StaleGeneration, limiter.Forfeited:
+		// They say nothing of what the store remembers.
+	}
+}
+
+// isLearning returns for how long the store goes on so, and why.
+func (l *Limiter) isLearning() (limiter.Reason, time.Duration) {
+	v := l.learning.Load()
+	if v == nil {
+		return limiter.Granted, 0
+	}
+	left := time.Duration(v.until - l.clock.now())
+	if left <= 0 {
+		return limiter.Granted, 0
+	}
+	return v.reason, left
+}

@@ -11,6 +11,16 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
+// Store is what the engine needs of L2.
+type Store interface {
+	// Apply runs c for one counter atomically, by the store's own clock, and
+	// blocks until the store answered or ctx is done. Command.Memory is the
+	// store's to set. A refusal is a Result, not an error. An error means that no
+	// decision was reached; it is a *store.UnavailableError when the store could
+	// not be reached or did not answer in time.
+	Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error)
+}
+
 // A Breaker is a circuit breaker in front of a store. While the store is unavailable, one
 // request at a time finds out whether it still is, and the others fail at once
 // instead of each waiting for a time-out. The limiters of one store share one
@@ -33,35 +43,6 @@ type Breaker struct {
 	latency    int64           // how long slow replies take, by the latest ones; 0 before the first
 	connection uint64          // number of the store's connection, as last looked at
 	local      account.LocalWindows
-}
-
-// A Reconnecting store is thought available again as soon as there is a new connection to it:
-// its breaker closes, and no window that begins from then on begins on the local share before
-// the store was asked.
-type Reconnecting interface {
-	// Connections returns how many there have been, and when the last one was lost that was. Until
-	// then the store may have granted others of any window.
-	Connections() (n uint64, lost time.Time)
-	// Moved reports whether the nth connection ended because the store moves, and there is another
-	// one: a call that failed meanwhile is not a failure of the store, and is made again.
-	// While the store moves, Moved waits for that, at most for MoveTime since the connection ended;
-	// otherwise it returns at once.
-	Moved(ctx context.Context, n uint64) bool
-}
-
-// MoveTime is how long calls wait for a store that moves. Then it is unavailable.
-const MoveTime = time.Second
-
-// checkConnection closes the breaker when there is a new connection to the store. The lock is held.
-func (b *Breaker) checkConnection() {
-	r, ok := b.store.(Reconnecting)
-	if !ok {
-		return
-	}
-	if n, _ := r.Connections(); n != b.connection {
-		b.connection, b.circuit = n, circuit{failures: failuresToOpen - 1, epoch: b.circuit.epoch + 1}
-		clear(b.parts)
-	}
 }
 
 // NewBreaker returns a breaker in front of s, which is thought available.
@@ -195,121 +176,4 @@ func unavailableBy(err error) (part store.Part, ok bool) {
 		return nil, false
 	}
 	return u.Part, true
-}
-
-// An admission is a call that the breaker let through.
-type admission struct {
-	key        store.Key
-	epoch      int
-	part       *circuit // of the part that the key is in, nil when none such has failed
-	partEpoch  int      // its epoch
-	connection uint64
-}
-
-// admit admits a call for the key, or says why not.
-func (b *Breaker) admit(key store.Key) (admission, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.checkConnection()
-	now, v := b.clock.now(), admission{key: key, part: b.partCircuit(key), connection: b.connection}
-	if err := b.circuit.check(now); err != nil {
-		return v, err
-	}
-	if v.part != nil {
-		if err := v.part.check(now); err != nil {
-			return v, err
-		}
-		v.partEpoch = v.part.admit()
-	}
-	v.epoch = b.circuit.admit()
-	return v, nil
-}
-
-// failedLast reports whether the latest call failed that the counter's next one may fail with.
-func (b *Breaker) failedLast(key store.Key) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	c := b.partCircuit(key)
-	return !b.circuit.since.IsZero() || c != nil && !c.since.IsZero()
-}
-
-// unavailable returns why every call would fail at once, nil when one would not.
-func (b *Breaker) unavailable() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.checkConnection()
-	return b.circuit.check(b.clock.now())
-}
-
-func (b *Breaker) succeeded(v admission, r callResult) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.offset = b.offset.Observe(r.Sent, r.Received, r.Now)
-	b.seen = max(b.seen, r.Now)
-	b.latency = max(r.Received-r.Sent, b.latency-b.latency/8, 1)
-	b.circuit.succeeded()
-	for part := range b.parts {
-		if part.Has(v.key) {
-			delete(b.parts, part)
-		}
-	}
-}
-
-// failed records a failure of the part, nil for the whole store.
-func (b *Breaker) failed(v admission, part store.Part, cause error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.clock.now()
-	if part == nil {
-		b.circuit.failed(v.epoch, cause, now, b.clock.random)
-		b.releasePart(v)
-		return
-	}
-	b.circuit.release(v.epoch)
-	c := b.parts[part]
-	if c != v.part { // it failed meanwhile, or answered: this says nothing new
-		b.releasePart(v)
-		return
-	}
-	if c == nil {
-		b.dropIdleParts(now)
-		c = &circuit{seen: b.seen}
-		b.parts[part] = c
-	}
-	c.failed(v.partEpoch, cause, now, b.clock.random)
-}
-
-// release ends a call that says nothing about the store.
-func (b *Breaker) release(v admission) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.circuit.release(v.epoch)
-	b.releasePart(v)
-}
-
-func (b *Breaker) releasePart(v admission) {
-	if v.part != nil {
-		v.part.release(v.partEpoch)
-	}
-}
-
-// state returns since when and why the store, or a part of it that may be of the limit,
-// is unavailable; the time is zero while it is not.
-func (b *Breaker) state(limit store.Scope) (since time.Time, cause error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.eachCircuit(limit, func(c *circuit) {
-		if c.cause != nil && (cause == nil || c.since.Before(since)) {
-			since, cause = c.since, c.cause
-		}
-	})
-	return since, cause
-}
-
-// retryAt returns the instant at which calls for the limit may get through again.
-func (b *Breaker) retryAt(limit store.Scope) (at int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.eachCircuit(limit, func(c *circuit) { at = max(at, c.retryAt) })
-	return at
 }

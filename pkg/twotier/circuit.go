@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // failuresToOpen is how many failures in a row, each of a call that began when the one before
@@ -80,4 +81,59 @@ func (c *circuit) release(era int) {
 	if era == c.epoch {
 		c.probing = false
 	}
+}
+
+// partTTL is how long a part is remembered that nobody asks for any more.
+const partTTL = time.Minute
+
+// partCircuit returns the circuit of the part that the key is in, nil when none such has failed;
+// mu is held.
+func (b *Breaker) partCircuit(key store.Key) *circuit {
+	for part, c := range b.parts {
+		if part.Has(key) {
+			return c
+		}
+	}
+	return nil
+}
+
+// dropIdleParts drops parts that nobody asks for any more; mu is held.
+func (b *Breaker) dropIdleParts(now int64) {
+	for part, c := range b.parts {
+		if !c.probing && now-c.retryAt > int64(partTTL) {
+			delete(b.parts, part)
+		}
+	}
+}
+
+// eachCircuit calls f for the circuits of the store and of its parts but for other limits; mu
+// is held.
+func (b *Breaker) eachCircuit(limit store.Scope, f func(*circuit)) {
+	f(&b.circuit)
+	for part, c := range b.parts {
+		if other, ok := part.(store.Scope); !ok || other == limit {
+			f(c)
+		}
+	}
+}
+
+// state returns since when and why the store, or a part of it that may be of the limit,
+// is unavailable; the time is zero while it is not.
+func (b *Breaker) state(limit store.Scope) (since time.Time, cause error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.eachCircuit(limit, func(c *circuit) {
+		if c.cause != nil && (cause == nil || c.since.Before(since)) {
+			since, cause = c.since, c.cause
+		}
+	})
+	return since, cause
+}
+
+// retryAt returns the instant at which calls for the limit may get through again.
+func (b *Breaker) retryAt(limit store.Scope) (at int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.eachCircuit(limit, func(c *circuit) { at = max(at, c.retryAt) })
+	return at
 }

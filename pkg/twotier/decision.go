@@ -61,3 +61,51 @@ type Decision struct {
 	cost int64  // what Cancel gives back
 	_    int64  // pads to a multiple of 16 bytes, which is copied without overlap
 }
+
+// A Request asks for units of one counter.
+type Request struct {
+	// Value names the counter; "" is the limit's single counter.
+	Value string
+	// Tenant is the tenant that is charged, by store.HashValue of its name, where
+	// Config.Params.Fairness splits the limit; "" otherwise. Credits are leased for
+	// each pair of value and tenant.
+	Tenant string
+	Cost   int64 // units, at least 1
+}
+
+// Settle replaces the cost of an admitted request by what it really was, at least
+// 0, once that is known. An excess of the reservation becomes available again, as by
+// Cancel. A shortfall is charged to the held credits, or else is a debt of the
+// key: later decisions wait until it is paid, and report that in Paid. A debt is at
+// most what the limit ever grants at once; more is forgiven, and a key that is idle
+// long enough to be forgotten takes its debt along.
+//
+// Settle returns how much more has been charged than the cost, less than 0 when some
+// was given back. It does not include what is owed. It does not block, has the effect
+// of Cancel on a later call of either, and none where Cancel has none.
+func (d *Decision) Settle(actual int64) (charged int64) {
+	e, cost := d.from, d.cost
+	d.from, d.cost = nil, 0
+	switch {
+	case e == nil || actual == cost:
+		return 0
+	case actual < cost:
+		e.refund(d.Source, cost-max(actual, 0))
+		return max(actual, 0) - cost
+	default:
+		return e.key.charge(e, actual-cost)
+	}
+}
+
+// Cancel takes the decision back because the request was not let through after
+// all: the cost becomes available again, in what it was charged to and nowhere
+// else. It does not block. It has no effect on a refusal, the second time, and on
+// what was admitted without the store. Cancel of a copy counts as another time:
+// cancel one copy only.
+func (d *Decision) Cancel() {
+	e, cost := d.from, d.cost
+	d.from, d.cost = nil, 0
+	if e != nil {
+		e.refund(d.Source, cost)
+	}
+}

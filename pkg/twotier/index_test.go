@@ -8,7 +8,7 @@ import (
 )
 
 func leaseOf(value, tenant string) *lease {
-	return &lease{name: nameOf(value, tenant), key: &Key{tenanted: tenant != ""}}
+	return &lease{name: nameOf(value, tenant), key: &Key{accountCell: accountCell{tenanted: tenant != ""}}}
 }
 
 // someKey returns one of a few hundred keys, many of which have the same letters.

@@ -3,28 +3,17 @@ package twotier
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 
-	"github.com/weir-dev/weir/pkg/sizing"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
 // A Key is what a process knows of one counter, or of one tenant's part of it.
 type Key struct {
-	lease atomic.Pointer[lease] // never nil; written with mu held
+	accountCell // first, so that requests find the lease without an offset
 
-	mu          sync.Mutex   // guards the rest; taken before the table's
-	inflight    *inflight    // nil while nobody waits and nothing is asked
-	rare        *rareState   // what few keys have; nil when it is all zero
-	sizer       sizing.Sizer // learns the size of leases
-	demand      int64        // cost served since the open windows began, held credits included
-	fingerprint uint32       // of the lease, when it was last looked at for idleness
-	unchanged   uint8        // how often in a row that found nothing new
-	// evicted says that the key is no longer in the table: decide on the one that is.
-	evicted bool
-	// tenanted says that the name holds a tenant.
-	tenanted bool
+	mu       sync.Mutex // guards the rest; taken before the table's
+	inflight *inflight  // nil while nobody waits and nothing is asked
 }
 
 // inflight holds the state of requests that wait, and of calls to the store.
@@ -37,23 +26,11 @@ type inflight struct {
 	returned int64     // units that the store has got back meanwhile
 }
 
-// rareState holds what most keys never need.
-type rareState struct {
-	back         account.Grant       // of the balance
-	local        *account.LocalShare // nil when nothing was admitted without the store; none with a tenant
-	localBreaker *Breaker            // in front of the store that was unavailable for local
-	debt         int64               // used beyond what was charged
-	paid         account.Grant       // of the debt, not yet reported by a decision
-}
-
 func newKey(l *Limiter, name string, tenanted bool) *Key {
-	k := &Key{tenanted: tenanted}
+	k := &Key{accountCell: accountCell{tenanted: tenanted}}
 	k.lease.Store(&lease{key: k, name: name, deadline: account.Past, info: l.settings.Load().blank})
 	return k
 }
-
-// limiter returns the limiter that the key belongs to.
-func (k *Key) limiter() *Limiter { return k.lease.Load().info.limiter }
 
 // value returns what the store keeps the counter for.
 func (k *Key) value() string {
@@ -82,118 +59,6 @@ func (k *Key) Acquire(ctx context.Context, cost int64) (d Decision, err error) {
 		return d, nil
 	}
 	return k.miss(ctx, cost)
-}
-
-// publish makes e the key's lease; mu is held. When the key was evicted, its
-// name may belong to another key by now.
-func (k *Key) publish(e *lease) {
-	k.lease.Store(e)
-	if !k.evicted {
-		e.info.limiter.keys.update(e)
-	}
-}
-
-// takeAccount takes all credits from the key and returns all it knows;
-// mu is held. Put it back by setAccount, or the credits are lost.
-func (k *Key) takeAccount() account.State {
-	e := k.lease.Load()
-	return k.accountOf(e, e.drain(), e.refused.Swap(0))
-}
-
-// restoreAccount undoes what takeAccount took from the lease, which is still the key's; mu is
-// held.
-func (k *Key) restoreAccount(a account.State) {
-	e := k.lease.Load()
-	e.credits.Add(a.Front.Credits)
-	e.refused.Add(a.Refused)
-}
-
-// peekAccount is takeAccount without taking anything.
-func (k *Key) peekAccount() account.State {
-	e := k.lease.Load()
-	return k.accountOf(e, e.credits.Load(), 0)
-}
-
-func (k *Key) accountOf(e *lease, credits, refused int64) account.State {
-	a := account.State{Answer: e.info.answer(e.remaining), Sizer: k.sizer, Demand: k.demand, Refused: refused}
-	a.Front = account.Grant{Credits: credits, Deadline: e.deadline, Carried: e.info.carried, Charge: e.info.charge()}
-	if k.rare != nil {
-		a.Back, a.Debt, a.Paid = k.rare.back, k.rare.debt, k.rare.paid
-	}
-	return a
-}
-
-// setAccount makes a the key's account under the settings; mu is held.
-func (k *Key) setAccount(s *settings, a account.State, now int64) {
-	k.publishAccount(k.newLease(s, a, now), a)
-}
-
-// publishAccount publishes the lease of an account; mu is held.
-func (k *Key) publishAccount(e *lease, a account.State) {
-	k.publish(e)
-	if a.Front.Credits+a.Back.Credits > 0 {
-		k.limiter().wakeScan()
-	}
-}
-
-// newLease is setAccount without publishing the lease, which nobody else sees until it is published.
-func (k *Key) newLease(s *settings, a account.State, now int64) *lease {
-	old := k.lease.Load()
-	next := &lease{
-		deadline: a.Front.Deadline, remaining: a.Remaining, name: old.name, key: k,
-		info: old.info.limiter.infoOf(s, &a, now),
-	}
-	next.credits.Store(a.Front.Credits)
-	next.refused.Store(a.Refused)
-	k.sizer, k.demand = a.Sizer, a.Demand
-	k.setRare(a)
-	return next
-}
-
-// setRare keeps what few accounts have; mu is held.
-func (k *Key) setRare(a account.State) {
-	if a.Back.Credits == 0 {
-		a.Back = account.Grant{}
-	}
-	if k.rare == nil && a.Back.Credits == 0 && a.Debt == 0 && a.Paid.Credits == 0 {
-		return
-	}
-	x := k.ensureRare()
-	x.back, x.debt, x.paid = a.Back, a.Debt, a.Paid
-	k.trimRare()
-}
-
-// ensureRare returns the rare state, to be changed; mu is held.
-func (k *Key) ensureRare() *rareState {
-	if k.rare == nil {
-		k.rare = new(rareState)
-	}
-	return k.rare
-}
-
-// trimRare forgets the rare state when it is all zero; mu is held.
-func (k *Key) trimRare() {
-	if x := k.rare; x != nil && x.back.Credits == 0 && x.local == nil && x.debt == 0 && x.paid.Credits == 0 {
-		k.rare = nil
-	}
-}
-
-// clear takes the held credits away from the key, and whatever it knows of
-// the store, and returns those that may be given back.
-func (k *Key) clear(now int64) []account.Grant {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.clearLocked(now)
-}
-
-// clearLocked is clear with mu held.
-func (k *Key) clearLocked(now int64) []account.Grant {
-	s := k.limiter().settings.Load()
-	a, back := k.takeAccount().Clear(now)
-	open := s.Open()
-	a.Balance, a.Answer = open.Balance, open.Answer
-	k.setAccount(s, a, now)
-	return back
 }
 
 // nameOf returns the name under which a value and a tenant are found. The length at
@@ -227,4 +92,73 @@ func isNamed(name, value, tenant string) bool {
 	}
 	v, t := split(name, true)
 	return v == value && t == tenant
+}
+
+// A use says what a key is good for, and so in which order keys make room for others.
+type use uint8
+
+const (
+	useless  use = iota // nothing that it knows of the store matters any more
+	spent               // it would have to ask the store before it admits again
+	refusing            // it spares the store requests that would be refused
+	needed              // it has credits, or is deciding, or admits on the local share
+)
+
+// use returns what the key is good for at the instant now; mu is held.
+func (k *Key) use(now int64) use {
+	if k.inflight != nil || k.hasLocalWindow(now) {
+		return needed
+	}
+	var x rareState
+	if k.rare != nil {
+		x = *k.rare
+	}
+	e := k.lease.Load()
+	switch {
+	case e.held(now) > 0 || x.back.Held(now) > 0 || x.local != nil:
+		return needed
+	case now < e.info.Until || x.debt > 0 && now < e.deadline:
+		return refusing
+	case x.debt > 0 || now < e.deadline:
+		return spent
+	default:
+		return useless
+	}
+}
+
+// evict marks the key as gone if it is of no more use than most, and returns its use.
+// The store remembers what a spent key forgets. A key that is locked is needed, and
+// waiting for it here would turn the order of locks around.
+func (k *Key) evict(now int64, most use) use {
+	if !k.mu.TryLock() {
+		return needed
+	}
+	defer k.mu.Unlock()
+	is := k.use(now)
+	k.evicted = is <= most
+	return is
+}
+
+// promote brings credits to the front that can pay for the cost, if those in front
+// cannot: from behind, or from windows that are over; mu is held. It forgets credits
+// behind that are dead.
+func (k *Key) promote(cfg *settings, now, cost int64) {
+	e := k.lease.Load()
+	over := cfg.Expiry == CarryOver && now >= e.deadline && e.credits.Load() > 0
+	behind := e.info.behind > 0 && e.held(now) < cost && (k.rare.back.Held(now) >= cost || now >= k.rare.back.Deadline)
+	if !over && !behind {
+		return
+	}
+	a := k.takeAccount()
+	if over {
+		a = a.CarryOver(now, cfg.MaxCarried(), k.limiter().openWindows(cfg, a.Front.Windows, now))
+	}
+	k.setAccount(e.info.settings, a.Promote(now, cost), now) // a refusal is still theirs
+}
+
+// trimInflight drops the inflight state when nothing uses it any more; mu is held.
+func (k *Key) trimInflight() {
+	if k.inflight.requests == 0 && k.inflight.call == nil && k.inflight.combiner == nil {
+		k.inflight = nil
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -89,44 +88,6 @@ func (l *Limiter) Key(value, tenant string) *Key {
 // SetHolders says how many processes enforce the limit. While that is not known,
 // 0, nothing is admitted on the local share.
 func (l *Limiter) SetHolders(n int64) { l.holders.Store(max(n, 0)) }
-
-// Stats are figures of a limiter since it was made.
-type Stats struct {
-	RoundTrips int64 // store calls, returns included
-	Errors     int64 // store calls that failed
-	Promised   int64 // requests refused because of Breaker.Promise that the local share had room for
-	ActiveKeys int   // pairs of value and tenant that have credits of their own
-	// Full is the bound because of which other pairs, asked for in the last minute, have none.
-	// There are SharedKeys counters for these.
-	Full       KeysBound
-	SharedKeys int
-	// Slow says that the store takes longer than Params.Lifetime, so that it is asked
-	// for each request that is admitted although the mode is Leased.
-	Slow bool
-	// CutOffSince is when the store became unavailable, zero while it is not, and
-	// CutOff why. They are found out by requests: without any, they stay.
-	CutOffSince time.Time
-	CutOff      error
-	// Learning is why the store refused a take although it may have units left: Amnesia or
-	// ClockBehind, since it cannot know what it granted before. It goes on for LearningFor,
-	// which is 0 when the store does not refuse so, or that is over. It is found out by
-	// requests, too.
-	Learning    limiter.Reason
-	LearningFor time.Duration
-}
-
-// Stats returns the present figures.
-func (l *Limiter) Stats() Stats {
-	s := Stats{RoundTrips: l.roundTrips.Load(), Errors: l.failures.Load(), Promised: l.promised.Load(), ActiveKeys: l.keys.size()}
-	cfg := l.settings.Load()
-	s.Full, s.SharedKeys = l.keys.fullBy(l.clock.now()), cfg.SharedKeys
-	s.Slow = l.slow.tooSlow(cfg)
-	if s.CutOffSince, s.CutOff = cfg.breaker.state(cfg.Scope); cfg.Pending {
-		s.CutOffSince, s.CutOff = cfg.pendingSince, cfg.unavailable()
-	}
-	s.Learning, s.LearningFor = l.isLearning()
-	return s
-}
 
 // Close refuses requests from now on, waits for store calls in progress, and gives
 // unspent credits back to the store, each key's once. Credits that could not be

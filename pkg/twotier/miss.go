@@ -92,31 +92,6 @@ func (k *Key) wait(ctx context.Context, w *waiter) (Decision, bool, error) {
 	return d, true, err
 }
 
-// givenUp decides a request whose patience is over.
-func (k *Key) givenUp(w *waiter) (Decision, error) {
-	k.mu.Lock()
-	d, ok := k.takeDecision(w)
-	k.mu.Unlock()
-	if ok {
-		return d, nil
-	}
-	return k.decideFailed(w.cost, w.lost)
-}
-
-// patience returns how long a request goes on to wait for a store that does not answer.
-func (k *Key) patience(w *waiter) time.Duration {
-	l := k.limiter()
-	cfg := l.settings.Load()
-	return cfg.breaker.timeout(cfg) - time.Duration(l.clock.now()-w.came)
-}
-
-// trimInflight drops the inflight state when nothing uses it any more; mu is held.
-func (k *Key) trimInflight() {
-	if k.inflight.requests == 0 && k.inflight.call == nil && k.inflight.combiner == nil {
-		k.inflight = nil
-	}
-}
-
 // join decides the request if it can be decided now. Otherwise it returns the
 // call in progress, or a new one, which it carries out when ctx leaves the time.
 func (k *Key) join(ctx context.Context, w *waiter) (Decision, *call, error) {
@@ -180,23 +155,6 @@ func (k *Key) decideOrCall(ctx context.Context, w *waiter) (d Decision, c *call,
 func (l *Limiter) callsInline(ctx context.Context, cfg *settings) bool {
 	deadline, ok := ctx.Deadline()
 	return l.clock.virtual == nil && (!ok || time.Until(deadline) > (maxAsks+1)*cfg.breaker.timeout(cfg)+MoveTime)
-}
-
-// promote brings credits to the front that can pay for the cost, if those in front
-// cannot: from behind, or from windows that are over; mu is held. It forgets credits
-// behind that are dead.
-func (k *Key) promote(cfg *settings, now, cost int64) {
-	e := k.lease.Load()
-	over := cfg.Expiry == CarryOver && now >= e.deadline && e.credits.Load() > 0
-	behind := e.info.behind > 0 && e.held(now) < cost && (k.rare.back.Held(now) >= cost || now >= k.rare.back.Deadline)
-	if !over && !behind {
-		return
-	}
-	a := k.takeAccount()
-	if over {
-		a = a.CarryOver(now, cfg.MaxCarried(), k.limiter().openWindows(cfg, a.Front.Windows, now))
-	}
-	k.setAccount(e.info.settings, a.Promote(now, cost), now) // a refusal is still theirs
 }
 
 // tooLarge refuses a request that costs more than will ever be granted.

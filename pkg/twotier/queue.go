@@ -2,6 +2,7 @@ package twotier
 
 import (
 	"container/list"
+	"time"
 
 	"github.com/weir-dev/weir/pkg/twotier/account"
 )
@@ -140,4 +141,22 @@ func (k *Key) unregister(w *waiter) {
 		k.inflight.cost -= w.cost
 	}
 	k.trimInflight()
+}
+
+// givenUp decides a request whose patience is over.
+func (k *Key) givenUp(w *waiter) (Decision, error) {
+	k.mu.Lock()
+	d, ok := k.takeDecision(w)
+	k.mu.Unlock()
+	if ok {
+		return d, nil
+	}
+	return k.decideFailed(w.cost, w.lost)
+}
+
+// patience returns how long a request goes on to wait for a store that does not answer.
+func (k *Key) patience(w *waiter) time.Duration {
+	l := k.limiter()
+	cfg := l.settings.Load()
+	return cfg.breaker.timeout(cfg) - time.Duration(l.clock.now()-w.came)
 }

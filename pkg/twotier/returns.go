@@ -11,19 +11,6 @@ import (
 // back what they hold.
 const maxReturns = 16
 
-// Cancel takes the decision back because the request was not let through after
-// all: the cost becomes available again, in what it was charged to and nowhere
-// else. It does not block. It has no effect on a refusal, the second time, and on
-// what was admitted without the store. Cancel of a copy counts as another time:
-// cancel one copy only.
-func (d *Decision) Cancel() {
-	e, cost := d.from, d.cost
-	d.from, d.cost = nil, 0
-	if e != nil {
-		e.refund(d.Source, cost)
-	}
-}
-
 // refund puts cost of a decision back that was charged to the lease. Cost paid from
 // credits goes to the credits that are charged to the same, whichever lease has them
 // by now; when the key has none any more, it is lost. It is account.Balance.Refund.

@@ -1,12 +1,42 @@
 package twotier
 
 import (
+	"context"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier/account"
 )
+
+// A Reconnecting store is thought available again as soon as there is a new connection to it:
+// its breaker closes, and no window that begins from then on begins on the local share before
+// the store was asked.
+type Reconnecting interface {
+	// Connections returns how many there have been, and when the last one was lost that was. Until
+	// then the store may have granted others of any window.
+	Connections() (n uint64, lost time.Time)
+	// Moved reports whether the nth connection ended because the store moves, and there is another
+	// one: a call that failed meanwhile is not a failure of the store, and is made again.
+	// While the store moves, Moved waits for that, at most for MoveTime since the connection ended;
+	// otherwise it returns at once.
+	Moved(ctx context.Context, n uint64) bool
+}
+
+// MoveTime is how long calls wait for a store that moves. Then it is unavailable.
+const MoveTime = time.Second
+
+// checkConnection closes the breaker when there is a new connection to the store. The lock is held.
+func (b *Breaker) checkConnection() {
+	r, ok := b.store.(Reconnecting)
+	if !ok {
+		return
+	}
+	if n, _ := r.Connections(); n != b.connection {
+		b.connection, b.circuit = n, circuit{failures: failuresToOpen - 1, epoch: b.circuit.epoch + 1}
+		clear(b.parts)
+	}
+}
 
 // MaxPromise is how far ahead Breaker.Promise goes.
 const MaxPromise time.Duration = account.MaxPromise
