@@ -243,6 +243,42 @@ func TestValuesReachTheSidecars(t *testing.T) {
 }
 
 func TestMonitorsAreLabelled(t *testing.T) {
+// TestValuesReachTheBuiltInRoles: each kind is given to each role by itself.
+func TestValuesReachTheBuiltInRoles(t *testing.T) {
+	const budget, policy, pool = "ClusterRole/weir-budget-editor", "ClusterRole/weir-policy-editor", "ClusterRole/weir-pool-editor"
+	for set, want := range map[string]map[string][]string{ // what roles are added to, of those that differ from the usual
+		"rbac.aggregateToEdit.federatedBudgets=true":                                               {budget: {"admin", "edit"}},
+		"rbac.aggregateToAdmin.federatedBudgets=true":                                              {budget: {"admin"}},
+		"rbac.aggregateToEdit.rateLimitPolicies=false":                                             {policy: {"admin"}},
+		"rbac.aggregateToEdit.concurrencyPools=false,rbac.aggregateToAdmin.concurrencyPools=false": {pool: nil},
+		"rbac.aggregateToView=false":                                                               {"ClusterRole/weir-policy-viewer": nil},
+		"rbac.aggregateToAdmin.resets=false":                                                       {"ClusterRole/weir-policy-resetter": nil},
+	} {
+		usual := aggregated(install(t))
+		maps.Copy(usual, want)
+		if got := aggregated(install(t, "--set", set)); !reflect.DeepEqual(got, usual) {
+			t.Errorf("%s: roles are added to %v, want %v", set, got, usual)
+		}
+	}
+}
+
+// aggregated returns the built-in roles that each of the chart's is added to.
+func aggregated(objects rendered.Objects) map[string][]string {
+	all := map[string][]string{}
+	for name, object := range objects {
+		if object.GetKind() != "ClusterRole" {
+			continue
+		}
+		all[name] = nil
+		for _, label := range slices.Sorted(maps.Keys(object.GetLabels())) {
+			if into, ok := strings.CutPrefix(label, "rbac.authorization.k8s.io/aggregate-to-"); ok {
+				all[name] = append(all[name], into)
+			}
+		}
+	}
+	return all
+}
+
 	objects := install(t, "--set", "monitoring.enabled=true,monitoring.labels.release=prometheus")
 	for _, name := range []string{"PodMonitor/weir-controller", "PodMonitor/weir-sidecars", "PrometheusRule/weir"} {
 		if l := objects[name].GetLabels(); l["release"] != "prometheus" || l["app.kubernetes.io/part-of"] != "weir" {

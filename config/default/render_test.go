@@ -41,7 +41,7 @@ func TestEverythingIsInstalled(t *testing.T) {
 		"ServiceAccount/weir-controller", "ServiceAccount/weir-webhook",
 		"ClusterRole/weir-controller", "ClusterRoleBinding/weir-controller", "ClusterRole/weir-webhook", "ClusterRoleBinding/weir-webhook",
 		"Role/weir-controller", "RoleBinding/weir-controller", "Role/weir-webhook", "RoleBinding/weir-webhook",
-		"ClusterRole/weir-policy-viewer", "ClusterRole/weir-policy-editor", "ClusterRole/weir-policy-resetter",
+		"ClusterRole/weir-policy-viewer", "ClusterRole/weir-policy-editor", "ClusterRole/weir-pool-editor", "ClusterRole/weir-budget-editor", "ClusterRole/weir-policy-resetter",
 		"Deployment/weir-controller", "PodDisruptionBudget/weir-controller",
 		"Deployment/weir-webhook", "PodDisruptionBudget/weir-webhook",
 		"Service/weir-webhook", "Service/weir-fleet", "Service/weir-hub",

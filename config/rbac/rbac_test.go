@@ -155,6 +155,42 @@ func TestSecretsAreWrittenByName(t *testing.T) {
 	}
 }
 
+// TestBuiltInRoles: what every editor of some namespace may write acts on pods of that
+// namespace alone, and a budget does not.
+func TestBuiltInRoles(t *testing.T) {
+	data, err := os.ReadFile("policy_roles.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{} // verbs of kinds, by the built-in role
+	for document := range bytes.SplitSeq(data, []byte("\n---\n")) {
+		var role rbacv1.ClusterRole
+		if err := yaml.UnmarshalStrict(document, &role); err != nil {
+			t.Fatal(err)
+		}
+		for label := range role.Labels {
+			into := strings.TrimPrefix(label, "rbac.authorization.k8s.io/aggregate-to-")
+			for _, rule := range role.Rules {
+				for _, resource := range rule.Resources {
+					got[into] = append(got[into], strings.Join(rule.Verbs, ",")+" "+resource)
+				}
+			}
+		}
+	}
+	for _, all := range got {
+		slices.Sort(all)
+	}
+	const read, write = "get,list,watch ", "create,delete,deletecollection,get,list,patch,update,watch "
+	want := map[string][]string{
+		"view":  {read + "concurrencypools", read + "federatedbudgets", read + "ratelimitpolicies"},
+		"edit":  {write + "concurrencypools", write + "ratelimitpolicies"},
+		"admin": {write + "concurrencypools", write + "ratelimitpolicies", "reset ratelimitpolicies"},
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("rights of the built-in roles (-want +got):\n%s", diff)
+	}
+}
+
 // TestEveryRoleIsBoundToTheAccountOfItsName: and to no other.
 func TestEveryRoleIsBoundToTheAccountOfItsName(t *testing.T) {
 	data, err := os.ReadFile("role_binding.yaml")
