@@ -39,6 +39,7 @@ func TestValuesReachTheComponents(t *testing.T) {
 		"--set", "controller.clusterName=eu-west,controller.federationSANs={hub.example.com,192.0.2.1}",
 		"--set", "stores.allowCIDRs={127.0.0.0/8,::1/128},stores.denyCIDRs={192.0.2.0/24}",
 		"--set", "webhook.clientCA=api-server",
+		"--set", `federation.ids.shop={acme/*,world},federation.ids.*={}`,
 	}
 	for i, component := range []string{"controller", "webhook"} {
 		both = append(both, "--set", strings.ReplaceAll(fmt.Sprintf(
@@ -55,14 +56,14 @@ func TestValuesReachTheComponents(t *testing.T) {
 		{
 			name: "controller", requests: "128Mi", env: corev1.EnvVar{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
 			args: []string{
-				"--components=coordinator", "--cluster-name=eu-west", "--federation-sans=hub.example.com,192.0.2.1",
+				"--components=coordinator", "--cluster-name=eu-west", "--federation-ids=*=,shop=acme/*,shop=world", "--federation-sans=hub.example.com,192.0.2.1",
 				"--allow-store-cidrs=127.0.0.0/8,::1/128", "--deny-store-cidrs=192.0.2.0/24", "--log-level=3",
 			},
 		},
 		{
 			name: "webhook", requests: "64Mi", env: corev1.EnvVar{Name: "SIDECAR_IMAGE", Value: "registry.example/a/weir-sidecar@sha256:" + strings.Repeat("a", 64)},
 			args: []string{
-				"--components=webhooks", "--sidecar-image=$(SIDECAR_IMAGE)", "--cluster-name=eu-west",
+				"--components=webhooks", "--sidecar-image=$(SIDECAR_IMAGE)", "--cluster-name=eu-west", "--federation-ids=*=,shop=acme/*,shop=world",
 				"--webhook-client-ca=/etc/weir/client-ca/ca.crt", "--log-level=4",
 			},
 			volumes: []corev1.Volume{{Name: "client-ca", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "api-server"}}}}},
@@ -242,7 +243,6 @@ func TestValuesReachTheSidecars(t *testing.T) {
 	}
 }
 
-func TestMonitorsAreLabelled(t *testing.T) {
 // TestValuesReachTheBuiltInRoles: each kind is given to each role by itself.
 func TestValuesReachTheBuiltInRoles(t *testing.T) {
 	const budget, policy, pool = "ClusterRole/weir-budget-editor", "ClusterRole/weir-policy-editor", "ClusterRole/weir-pool-editor"
@@ -279,6 +279,7 @@ func aggregated(objects rendered.Objects) map[string][]string {
 	return all
 }
 
+func TestMonitorsAreLabelled(t *testing.T) {
 	objects := install(t, "--set", "monitoring.enabled=true,monitoring.labels.release=prometheus")
 	for _, name := range []string{"PodMonitor/weir-controller", "PodMonitor/weir-sidecars", "PrometheusRule/weir"} {
 		if l := objects[name].GetLabels(); l["release"] != "prometheus" || l["app.kubernetes.io/part-of"] != "weir" {
@@ -362,6 +363,11 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"sidecar.imagePullPolicy=always", "/sidecar/imagePullPolicy"},
 		{"sidecar.resources.request.cpu=1", "request"},
 		{"monitoring.labels.release=1", "/monitoring/labels/release"},
+		{"federation.ids.Shop={acme/*}", "/federation/ids"},
+		{"federation.ids.shop={acme*}", "/federation/ids/shop/0"},
+		{"federation.ids.shop=acme", "/federation/ids/shop"},
+		{"rbac.aggregateToEdit.federatedBudgets=never", "/rbac/aggregateToEdit/federatedBudgets"},
+		{"rbac.aggregateToEdit.resets=true", "resets"},
 	} {
 		t.Run(tc.set, func(t *testing.T) {
 			_, err := rendered.Helm(chart, namespace, "--set", tc.set)

@@ -22,6 +22,8 @@ func budgetConditionsOf(s *budgetScope) []metav1.Condition {
 	switch {
 	case s.invalid != nil:
 		return []metav1.Condition{condition.False(kind, v1alpha1.InvalidReason, s.invalid.Error())}
+	case s.denied != nil:
+		return []metav1.Condition{condition.False(kind, v1alpha1.IDNotPermittedReason, "spec.id: "+s.denied.Error())}
 	case s.conflict != nil:
 		return []metav1.Condition{condition.False(kind, v1alpha1.ConflictedReason, s.conflict.Error())}
 	case !s.member():

@@ -133,6 +133,13 @@ func TestConditionsOfABudget(t *testing.T) {
 		"a budget that is wrong": {
 			newBudgetScope(func(s *budgetScope) { s.invalid = errors.New("wrong") }), condition.False("Accepted", "Invalid", "wrong"),
 		},
+		"a budget that may not have its id": {
+			newBudgetScope(func(s *budgetScope) {
+				s.denied = &resolve.IDError{Namespace: "shop", ID: "acme/world", Patterns: []string{"shop/*"}}
+			}),
+			condition.False("Accepted", "IDNotPermitted", "spec.id: namespace shop may not have the id acme/world, but shop/*: choose such an id, "+
+				"or let an administrator allow it by --federation-ids of the controller (federation.ids of the chart)"),
+		},
 		"a budget whose id is taken": {
 			newBudgetScope(func(s *budgetScope) {
 				s.conflict = &resolve.ConflictError{ID: "acme/world", Older: types.NamespacedName{Namespace: "bank", Name: "first"}}

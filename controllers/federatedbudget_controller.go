@@ -29,7 +29,8 @@ import (
 type FederatedBudgetReconciler struct {
 	Client  client.Client // reads from a cache with CacheOptions
 	Budgets Budgets
-	Cluster string // as the flag --cluster-name calls it
+	Cluster string      // as the flag --cluster-name calls it
+	IDs     resolve.IDs // that budgets may have
 	Events  Events
 	Clock   clock.PassiveClock
 
@@ -55,7 +56,7 @@ func (r *FederatedBudgetReconciler) namesakes(ctx context.Context, object client
 	if !ok {
 		return nil
 	}
-	all, err := resolve.ReadBudgets(ctx, r.Client, r.Cluster)
+	all, err := resolve.ReadBudgets(ctx, r.Client, r.Cluster, r.IDs)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "cannot find which budgets have the id of another", "budget", client.ObjectKeyFromObject(of))
 		return nil
@@ -92,12 +93,12 @@ func (r *FederatedBudgetReconciler) gather(ctx context.Context, s *budgetScope) 
 	if s.doubts, s.invalid = doubts, errs.ToAggregate(); len(errs) > 0 {
 		return nil
 	}
-	all, err := resolve.ReadBudgets(ctx, r.Client, r.Cluster)
+	all, err := resolve.ReadBudgets(ctx, r.Client, r.Cluster, r.IDs)
 	if err != nil {
 		return err
 	}
 	found := all.Named(client.ObjectKeyFromObject(s.budget))
-	if errors.As(found.Err, &s.conflict) || !s.member() {
+	if errors.As(found.Err, &s.denied) || errors.As(found.Err, &s.conflict) || !s.member() {
 		return nil
 	}
 	if without := all.Without(found.Object); len(without) > 0 {

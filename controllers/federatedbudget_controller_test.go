@@ -42,7 +42,7 @@ func (w *budgetWorld) create(name, id string, change ...func(*v1alpha1.Federated
 	b := &v1alpha1.FederatedBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
 		Spec: v1alpha1.FederatedBudgetSpec{
-			ID: w.namespace + "/" + id, Rate: v1alpha1.BudgetRate{Limit: 100, Window: "1s"},
+			ID: "acme/" + w.namespace + "/" + id, Rate: v1alpha1.BudgetRate{Limit: 100, Window: "1s"},
 			Members: []v1alpha1.BudgetMember{{Name: cluster}, {Name: "us-east"}},
 		},
 	}
@@ -164,6 +164,20 @@ func TestABudgetThatCannotCount(t *testing.T) {
 	w.Expect(stranger.Message).To(HavePrefix(`this cluster is called "eu-west" by the flag --cluster-name`))
 	w.Expect(w.budget("others").Status.Conditions).To(HaveLen(1))
 	w.Expect(w.budget("others").Status.Summary.Limit).To(Equal("100/1s"))
+}
+
+// TestABudgetThatMayNotHaveItsID: what others of that id do is nothing to it, and it is
+// nothing to them.
+func TestABudgetThatMayNotHaveItsID(t *testing.T) {
+	w := newBudgetWorld(t)
+	id := w.namespace + "/world"
+	w.create("world", "own", func(s *v1alpha1.FederatedBudgetSpec) { s.ID = id })
+	denied := w.eventuallyOf("world", v1alpha1.AcceptedCondition, v1alpha1.IDNotPermittedReason)
+	w.Expect(denied.Status).To(Equal(metav1.ConditionFalse))
+	w.Expect(denied.Message).To(HavePrefix("spec.id: namespace " + w.namespace + " may not have the id " + id + ", but acme/*: choose such an id, or let an administrator allow it by --federation-ids"))
+	w.Expect(w.budget("world").Status.Conditions).To(HaveLen(1))
+	w.draw("world")
+	w.eventually(v1alpha1.AcceptedCondition, v1alpha1.BudgetNotFoundReason)
 }
 
 func TestADoubtfulBudgetIsAcceptedWithAWarning(t *testing.T) {

@@ -22,6 +22,7 @@ type budgetScope struct {
 	invalid     error                  // why the cluster cannot take part; nil when it can
 	doubts      []string               // why the budget may not do what was meant
 	enforced    policy.FederatedBudget // the zero value unless it is accepted
+	denied      *resolve.IDError       // its namespace may not have its id; nil when it may
 	conflict    *resolve.ConflictError // with an older budget; nil for none
 	observation budget.Observation
 	now         time.Time
@@ -33,7 +34,9 @@ func (s *budgetScope) member() bool {
 }
 
 // accepted reports whether the cluster takes part by this object.
-func (s *budgetScope) accepted() bool { return s.invalid == nil && s.conflict == nil && s.member() }
+func (s *budgetScope) accepted() bool {
+	return s.invalid == nil && s.denied == nil && s.conflict == nil && s.member()
+}
 
 // stranger says that the cluster is none of the members, and the cure.
 func (s *budgetScope) stranger() string {

@@ -80,7 +80,7 @@ func (r *RateLimitPolicyReconciler) gatherBudgets(ctx context.Context, s *scope)
 	if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the budgets: %w", err)
 	}
-	resolved := resolve.NewBudgets(all.Items, r.Cluster)
+	resolved := resolve.NewBudgets(all.Items, r.Cluster, r.IDs)
 	for i := range all.Items {
 		object := &all.Items[i]
 		if object.Namespace != s.policy.Namespace || !slices.Contains(names, object.Name) {

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/resolve"
 )
 
 // workers is how many policies are reconciled at once. Each may wait for probes of
@@ -34,6 +35,7 @@ const workers = 4
 type RateLimitPolicyReconciler struct {
 	Client  client.Client // reads from a cache with CacheOptions
 	Cluster string        // as the flag --cluster-name calls it
+	IDs     resolve.IDs   // that budgets may have
 	Fleet   Fleet
 	Stores  StoreProbe
 	Secrets Secrets

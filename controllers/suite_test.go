@@ -29,6 +29,7 @@ import (
 	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/budget"
 	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/resolve"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
@@ -134,10 +135,14 @@ func newManager(config *rest.Config) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	ids, err := resolve.ParseIDs([]string{"*=acme/*"})
+	if err != nil {
+		return nil, err
+	}
 	events := mgr.GetEventRecorder("weir-controller")
-	policies := &controllers.RateLimitPolicyReconciler{Client: mgr.GetClient(), Cluster: cluster, Fleet: fleet, Stores: stores, Secrets: secrets, Keys: keys, Events: events, Clock: clock}
+	policies := &controllers.RateLimitPolicyReconciler{Client: mgr.GetClient(), Cluster: cluster, IDs: ids, Fleet: fleet, Stores: stores, Secrets: secrets, Keys: keys, Events: events, Clock: clock}
 	pools := &controllers.ConcurrencyPoolReconciler{Client: mgr.GetClient(), Fleet: fleet, Secrets: secrets, Events: events, Clock: clock}
-	budgets := &controllers.FederatedBudgetReconciler{Client: mgr.GetClient(), Cluster: cluster, Budgets: fleet, Events: events, Clock: clock}
+	budgets := &controllers.FederatedBudgetReconciler{Client: mgr.GetClient(), Cluster: cluster, IDs: ids, Budgets: fleet, Events: events, Clock: clock}
 	return mgr, errors.Join(policies.SetupWithManager(mgr), pools.SetupWithManager(mgr), budgets.SetupWithManager(mgr))
 }
 

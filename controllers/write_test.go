@@ -65,7 +65,7 @@ func TestStatusOfOlderDefinitionsIsWrittenOnce(t *testing.T) {
 		},
 		"FederatedBudget": {
 			&v1alpha1.FederatedBudget{ObjectMeta: meta, Spec: v1alpha1.FederatedBudgetSpec{
-				ID: "shop", Rate: v1alpha1.BudgetRate{Limit: 100, Window: "1s"},
+				ID: "default/shop", Rate: v1alpha1.BudgetRate{Limit: 100, Window: "1s"},
 				Members: []v1alpha1.BudgetMember{{Name: cluster}, {Name: "us-east"}},
 			}},
 			&controllers.FederatedBudgetReconciler{Client: older, Cluster: cluster, Budgets: quietFleet, Events: recorder, Clock: now},

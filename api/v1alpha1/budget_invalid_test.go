@@ -38,7 +38,7 @@ func budgetEscrow(fields string) string { return budgetWith(`escrow: {` + fields
 func budgetHub(fields string) string { return budgetWith(`hub: {` + fields + `}`) }
 
 const (
-	notAnID      = "use lower-case letters, digits, dashes and dots, in parts that slashes separate, such as acme/checkout"
+	notAnID      = "use lower-case letters, digits, dashes and dots, in parts that slashes separate, such as shop/checkout"
 	keepsNothing = "set the nominal of members, with a lendingLimit below it or none, or set action to FailClosed"
 )
 

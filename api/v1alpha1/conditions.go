@@ -54,6 +54,9 @@ const (
 	// and applies to them; of a FederatedBudget, an older one has the same id. The
 	// message names it.
 	ConflictedReason = "Conflicted"
+	// IDNotPermittedReason, of a FederatedBudget: False: its namespace may not have the id;
+	// the message says which ids it may have, and how an administrator allows others.
+	IDNotPermittedReason = "IDNotPermitted"
 	// NotAMemberReason, of a FederatedBudget: False: none of its members is called like
 	// this cluster; the message says how that is called.
 	NotAMemberReason = "NotAMember"

@@ -61,11 +61,12 @@ type FederatedBudgetList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.hub) || has(oldSelf.hub) || (self.coordinator.type == oldSelf.coordinator.type && (!has(self.coordinator.redis) || !has(oldSelf.coordinator.redis) || ((has(self.coordinator.redis.address) ? has(oldSelf.coordinator.redis.address) && self.coordinator.redis.address == oldSelf.coordinator.redis.address : !has(oldSelf.coordinator.redis.address)) && (has(self.coordinator.redis.sentinel) ? has(oldSelf.coordinator.redis.sentinel) && self.coordinator.redis.sentinel.primary == oldSelf.coordinator.redis.sentinel.primary && self.coordinator.redis.sentinel.addresses == oldSelf.coordinator.redis.sentinel.addresses : !has(oldSelf.coordinator.redis.sentinel)) && (has(self.coordinator.redis.cluster) ? has(oldSelf.coordinator.redis.cluster) && self.coordinator.redis.cluster.addresses == oldSelf.coordinator.redis.cluster.addresses : !has(oldSelf.coordinator.redis.cluster)))) && (!has(self.coordinator.postgres) || !has(oldSelf.coordinator.postgres) || (self.coordinator.postgres.address == oldSelf.coordinator.postgres.address && self.coordinator.postgres.database == oldSelf.coordinator.postgres.database)))",fieldPath=".coordinator",message="the coordinator cannot be changed, because members that still ask the old one would be granted the window a second time: set it back, or delete the budget in every cluster and create it again"
 type FederatedBudgetSpec struct {
 	// id joins the objects of the clusters to one budget: 1 to 128 lower-case letters,
-	// digits, dashes and dots, in parts that slashes separate, such as acme/checkout.
+	// digits, dashes and dots, in parts that slashes separate, such as shop/checkout.
+	// Unless an administrator decides otherwise, it begins with the namespace and a slash.
 	// It cannot be changed.
 	// +required
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)*$')",message="not an id: use lower-case letters, digits, dashes and dots, in parts that slashes separate, such as acme/checkout"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)*$')",message="not an id: use lower-case letters, digits, dashes and dots, in parts that slashes separate, such as shop/checkout"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the id cannot be changed, because the other clusters know the budget by it: set it back, or create another FederatedBudget"
 	ID string `json:"id"`
 

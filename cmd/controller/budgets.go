@@ -22,6 +22,7 @@ import (
 // other members are served. It is safe for concurrent use.
 type budgets struct {
 	cluster string
+	ids     resolve.IDs // that budgets may have
 	cache   client.Reader
 	writer  client.Client // of the members' Secrets; asks the API server
 	secrets *resolve.Secrets
@@ -39,8 +40,8 @@ var (
 	_ hub.Budgets   = (*budgets)(nil)
 )
 
-func newBudgets(cluster string, cache client.Reader, writer client.Client, secrets *resolve.Secrets, births *hub.Births) *budgets {
-	b := &budgets{cluster: cluster, cache: cache, writer: writer, secrets: secrets, births: births, known: make(chan struct{})}
+func newBudgets(cluster string, ids resolve.IDs, cache client.Reader, writer client.Client, secrets *resolve.Secrets, births *hub.Births) *budgets {
+	b := &budgets{cluster: cluster, ids: ids, cache: cache, writer: writer, secrets: secrets, births: births, known: make(chan struct{})}
 	b.kept.Store(&map[string]ledger.Params{})
 	b.have.Store(&[]string{})
 	return b
@@ -48,7 +49,7 @@ func newBudgets(cluster string, cache client.Reader, writer client.Client, secre
 
 // FederatedBudgets implements region.Source.
 func (b *budgets) FederatedBudgets(ctx context.Context) ([]policy.FederatedBudget, error) {
-	all, err := resolve.ReadBudgets(ctx, b.cache, b.cluster)
+	all, err := resolve.ReadBudgets(ctx, b.cache, b.cluster, b.ids)
 	if err != nil {
 		return nil, err
 	}

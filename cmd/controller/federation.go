@@ -44,7 +44,7 @@ func (p *platform) newFederation() (*federation, error) {
 	}
 	maps := clients.CoreV1().ConfigMaps(p.options.namespace)
 	f := &federation{journal: hub.NewJournal(maps), births: hub.NewBirths(maps), control: p.addresses.control}
-	f.budgets = newBudgets(p.options.clusterName, p.manager.GetCache(), p.live, p.secrets, f.births)
+	f.budgets = newBudgets(p.options.clusterName, p.options.budgetIDs, p.manager.GetCache(), p.live, p.secrets, f.births)
 	f.coordinator = budgetcoordinator.New(budgetcoordinator.Options{
 		Journal: f.journal,
 		Births:  f.births,

@@ -61,6 +61,7 @@ func (p *platform) reconcilers(fleet *coordinator.Coordinator, stores *storeprob
 	policies := &controllers.RateLimitPolicyReconciler{
 		Client:  p.manager.GetClient(),
 		Cluster: p.options.clusterName,
+		IDs:     p.options.budgetIDs,
 		Fleet:   fleet,
 		Stores:  stores,
 		Secrets: p.secrets,
@@ -79,6 +80,7 @@ func (p *platform) reconcilers(fleet *coordinator.Coordinator, stores *storeprob
 		Client:  p.manager.GetClient(),
 		Budgets: fleet,
 		Cluster: p.options.clusterName,
+		IDs:     p.options.budgetIDs,
 		Events:  events,
 		Clock:   clock.RealClock{},
 	}

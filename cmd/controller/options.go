@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/weir-dev/weir/internal/inject"
+	"github.com/weir-dev/weir/internal/resolve"
 	"github.com/weir-dev/weir/internal/version"
 )
 
@@ -38,6 +39,8 @@ type options struct {
 
 	federationBindAddress string // empty or 0: members are not served
 	federationSANs        []string
+	federationIDs         []string    // rules of ids that budgets may have
+	budgetIDs             resolve.IDs // the same, parsed
 
 	allowStores, denyStores []string // CIDRs of addresses at which stores, hubs and key sets may, and may not be
 
@@ -110,6 +113,8 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 	flags.StringVar(&o.federationBindAddress, "federation-bind-address", ":15040", "`address` the leader serves other clusters on, members of the FederatedBudgets that it keeps; 0 turns it off")
 	flags.StringSliceVar(&o.federationSANs, "federation-sans", nil, "further DNS `names` or IP addresses under which other clusters reach this hub, comma-separated")
 
+	flags.StringSliceVar(&o.federationIDs, "federation-ids", nil, "`rules` NAMESPACE=PATTERN, comma-separated, of the ids that FederatedBudgets of a namespace may have: an id, the beginning of ids such as acme/*, or * for every id. shop= lets the namespace shop have none, and the namespace * stands for all that no rule names; default: ids that begin with the namespace and a slash. All processes need the same")
+
 	flags.StringSliceVar(&o.allowStores, "allow-store-cidrs", nil, "`CIDRs`, comma-separated, of addresses to which the controller connects for stores, hubs and key sets that policies and budgets name, although it would not: loopback, link-local and other addresses of no ordinary machine, those of the API server's machine, what --deny-store-cidrs has, and any at which a key set is read without encryption")
 	flags.StringSliceVar(&o.denyStores, "deny-store-cidrs", nil, "further `CIDRs`, comma-separated, of addresses to which it does not connect for them. With 0.0.0.0/0,::/0 only those of --allow-store-cidrs are left")
 
@@ -181,6 +186,9 @@ func (o *options) validate() error {
 	for _, err := range o.sidecar.mistakes() {
 		check(false, "%w", err)
 	}
+	var notIDs error
+	o.budgetIDs, notIDs = resolve.ParseIDs(o.federationIDs)
+	check(notIDs == nil, "--federation-ids has %w", notIDs)
 	_, notAllowed := prefixes("allow-store-cidrs", o.allowStores)
 	check(notAllowed == nil, "%w", notAllowed)
 	_, notDenied := prefixes("deny-store-cidrs", o.denyStores)

@@ -73,6 +73,7 @@ func TestRefusedOptions(t *testing.T) {
 		"what is allowed are CIDRs":              {[]string{"--allow-store-cidrs=10.0.0.0/8,redis"}, `--allow-store-cidrs has "redis": write CIDRs`},
 		"what is denied are CIDRs":               {[]string{"--deny-store-cidrs=::ffff:10.0.0.0/104"}, `--deny-store-cidrs has "::ffff:10.0.0.0/104": write CIDRs`},
 		"a CIDR is of a network":                 {[]string{"--allow-store-cidrs=10.1.2.3/8"}, "write 10.0.0.0/8"},
+		"a rule of ids has a namespace":          {[]string{"--federation-ids=shop=acme/*,acme"}, `--federation-ids has "acme": write NAMESPACE=PATTERN`},
 		"every option that is wrong is reported": {[]string{"--log-format=xml", "--webhook-port=0"}, "--webhook-port is 0"},
 	}
 	for name, tc := range tests {
@@ -123,7 +124,7 @@ func TestHelp(t *testing.T) {
 	if _, err := parse([]string{"--help"}, environment(nil), &out); !errors.Is(err, pflag.ErrHelp) {
 		t.Errorf("error is %v, want ErrHelp", err)
 	}
-	for _, flag := range []string{"--sidecar-image", "--sidecar-memory-limit", "--fleet-address", "--certificate-sans", "--federation-sans", "POD_NAME"} {
+	for _, flag := range []string{"--sidecar-image", "--sidecar-memory-limit", "--fleet-address", "--certificate-sans", "--federation-sans", "--federation-ids", "POD_NAME"} {
 		if !strings.Contains(out.String(), flag) {
 			t.Errorf("the help does not name %s", flag)
 		}

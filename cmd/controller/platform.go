@@ -109,7 +109,7 @@ func (p *platform) keysWith(sets *jwks.Cache) *resolve.Keys {
 }
 
 func (p *platform) byLabels() resolve.ByLabels {
-	return resolve.ByLabels{Cluster: p.options.clusterName, Cache: p.manager.GetCache()}
+	return resolve.ByLabels{Cluster: p.options.clusterName, IDs: p.options.budgetIDs, Cache: p.manager.GetCache()}
 }
 
 // requestsMetric says how many requests a second may be sent to the API server.

@@ -144,7 +144,7 @@ func (c *cluster) startWebhooks(t *testing.T, port, healthPort int) (stop func()
 	command := exec.Command(
 		os.Args[0],
 		"--kubeconfig="+c.kubeconfig(t, "weir-webhook"), "--components=webhooks",
-		"--sidecar-image=weir-sidecar:test", "--cluster-name=eu-west",
+		"--sidecar-image=weir-sidecar:test", "--cluster-name=eu-west", "--federation-ids="+shop+"=acme/*",
 		"--webhook-host=127.0.0.1", "--webhook-port="+strconv.Itoa(port), "--certificate-sans=127.0.0.1",
 		"--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:"+strconv.Itoa(healthPort), "--log-format=text",
 	)
@@ -198,7 +198,7 @@ func TestRun(t *testing.T) {
 		"--kubeconfig=" + c.kubeconfig(t, "weir-controller"),
 		"--components=coordinator",
 		"--fleet-bind-address=127.0.0.1:" + strconv.Itoa(freePort(t)),
-		"--cluster-name=eu-west",
+		"--cluster-name=eu-west", "--federation-ids=" + shop + "=acme/*",
 		"--federation-bind-address=127.0.0.1:" + strconv.Itoa(hubPort), "--federation-sans=127.0.0.1",
 		"--certificate-sans=127.0.0.1", "--allow-store-cidrs=127.0.0.0/8",
 		"--metrics-bind-address=0",

@@ -28,7 +28,7 @@ func (p *platform) addWebhooks(context.Context) error {
 	if p.options.webhookClientCA != "" {
 		server = certified{server}
 	}
-	webhook.Register(server, p.manager.GetScheme(), p.injector(minor), p.manager.GetCache(), p.options.clusterName)
+	webhook.Register(server, p.manager.GetScheme(), p.injector(minor), p.manager.GetCache(), p.options.clusterName, p.options.budgetIDs)
 	return p.manager.AddReadyzCheck("webhooks", server.StartedChecker())
 }
 

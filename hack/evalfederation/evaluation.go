@@ -67,7 +67,7 @@ func (e *evaluation) open(ctx context.Context, root, dir string) (err error) {
 	e.cluster, err = devcluster.Start(ctx, devcluster.Config{
 		Root: root, Assets: os.Getenv("KUBEBUILDER_ASSETS"), Dir: dir, Name: hubMember,
 		Controller:     filepath.Join(root, "bin", "controller"),
-		ControllerArgs: append([]string{"--federation-sans=" + strings.Join(names, ",")}, devcluster.QuickLeaderElection...),
+		ControllerArgs: append([]string{"--federation-sans=" + strings.Join(names, ","), "--federation-ids=default=eval/*"}, devcluster.QuickLeaderElection...),
 		Program:        func(*corev1.Pod, string) (string, bool) { return "", false },
 		Log:            slog.New(slog.DiscardHandler),
 	})

@@ -21,8 +21,8 @@ type Budget struct {
 	Object types.NamespacedName
 	ID     string
 	Budget policy.FederatedBudget // of no use with an error; without the versions of its credentials
-	// Err says why it does not count, and the cure: *ConflictError when an older object
-	// has its id, else what cannot be translated.
+	// Err says why it does not count, and the cure: *IDError when its namespace may not have
+	// the id, *ConflictError when an older object has it, else what cannot be translated.
 	Err error
 }
 
@@ -30,6 +30,7 @@ type Budget struct {
 // changes, and safe for concurrent use.
 type Budgets struct {
 	self   string
+	ids    IDs
 	all    []Budget // in the order of precedence
 	byName map[types.NamespacedName]int
 	byID   map[string]int // the one that has the id
@@ -46,26 +47,27 @@ const (
 )
 
 // ReadBudgets resolves the FederatedBudgets that the reader lists for the cluster of
-// that name, which is what --cluster-name says.
-func ReadBudgets(ctx context.Context, from client.Reader, self string) (*Budgets, error) {
+// that name, which is what --cluster-name says, under the rules of --federation-ids.
+func ReadBudgets(ctx context.Context, from client.Reader, self string, ids IDs) (*Budgets, error) {
 	var all v1alpha1.FederatedBudgetList
 	if err := from.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the budgets: %w", err)
 	}
-	return NewBudgets(all.Items, self), nil
+	return NewBudgets(all.Items, self, ids), nil
 }
 
-// NewBudgets resolves all FederatedBudgets of the cluster of that name. If several use one
-// id, the oldest has it, also when it cannot be translated: two that count at once would be
-// two limits. If two are of the same second, the one has it whose namespace, then name,
-// comes first.
-func NewBudgets(all []v1alpha1.FederatedBudget, self string) *Budgets {
-	b := &Budgets{self: self, byName: make(map[types.NamespacedName]int), byID: make(map[string]int)}
+// NewBudgets resolves all FederatedBudgets of the cluster of that name. If several that may
+// have one id use it, the oldest has it, also when it cannot be translated: two that count at
+// once would be two limits. If two are of the same second, the one has it whose namespace,
+// then name, comes first. One that may not have its id takes it from no other.
+func NewBudgets(all []v1alpha1.FederatedBudget, self string, ids IDs) *Budgets {
+	b := &Budgets{self: self, ids: ids, byName: make(map[types.NamespacedName]int), byID: make(map[string]int)}
 	ordered := slices.Clone(all)
 	slices.SortFunc(ordered, func(a, b v1alpha1.FederatedBudget) int { return precedence(&a, &b) })
 	for i := range ordered {
 		resolved := b.resolve(&ordered[i])
-		if _, taken := b.byID[resolved.ID]; !taken {
+		_, taken := b.byID[resolved.ID]
+		if _, denied := errors.AsType[*IDError](resolved.Err); !taken && !denied {
 			b.byID[resolved.ID] = i
 		}
 		b.byName[resolved.Object] = i
@@ -113,6 +115,9 @@ func (b *Budgets) Without(object types.NamespacedName) []string { return b.left[
 // resolve resolves an object that all that were resolved before come before.
 func (b *Budgets) resolve(object *v1alpha1.FederatedBudget) Budget {
 	out := Budget{Object: client.ObjectKeyFromObject(object), ID: object.Spec.ID}
+	if out.Err = b.ids.Permit(out.Object.Namespace, out.ID); out.Err != nil {
+		return out
+	}
 	if older, taken := b.byID[out.ID]; taken {
 		out.Err = &ConflictError{ID: out.ID, Older: b.all[older].Object}
 		return out

@@ -96,7 +96,7 @@ func TestBudgetsThatCount(t *testing.T) {
 			for _, b := range tc.budgets {
 				all = append(all, *b)
 			}
-			budgets := resolve.NewBudgets(all, "c")
+			budgets := resolve.NewBudgets(all, "c", rules(t, "*=*"))
 			var counting []string
 			for _, b := range budgets.Counting() {
 				counting = append(counting, b.Namespace+"/"+b.Name)
@@ -127,7 +127,7 @@ func TestBudgetsThatCount(t *testing.T) {
 }
 
 func TestABudgetThatIsNotThere(t *testing.T) {
-	budgets := resolve.NewBudgets(nil, "c")
+	budgets := resolve.NewBudgets(nil, "c", resolve.IDs{})
 	missing := budgets.Named(types.NamespacedName{Namespace: "shop", Name: "world"})
 	if !errors.As(missing.Err, new(*resolve.NoBudgetError)) || !strings.Contains(missing.Err.Error(), "there is no FederatedBudget shop/world: create it") {
 		t.Errorf("error %v", missing.Err)
@@ -156,12 +156,16 @@ func TestABudgetInTheSnapshotOfAPod(t *testing.T) {
 			objects: []client.Object{shared("shop", "world", "acme/world", tuesday), shared("bank", "world", "acme/world", monday)},
 			wantErr: "FederatedBudget shop/world does not count: FederatedBudget bank/world has the id acme/world, too",
 		},
+		"its namespace may not have its id": {
+			objects: []client.Object{shared("shop", "world", "bank/world", monday)},
+			wantErr: "FederatedBudget shop/world does not count: namespace shop may not have the id bank/world, but acme/*",
+		},
 		"it is of other clusters": {objects: []client.Object{foreign}, wantErr: "FederatedBudget shop/world does not count: spec.members: Invalid value: this cluster is \"c\""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			known := cache(t, append(tc.objects, pod, drawing("shop", "checkout", "world"), ratelimit("shop", "other", checkout, 5))...)
-			resolver := resolve.ByPod{ByLabels: resolve.ByLabels{Cluster: "c", Cache: known}, Secrets: resolve.NewSecrets(known), Keys: new(resolve.Keys)}
+			resolver := resolve.ByPod{ByLabels: resolve.ByLabels{Cluster: "c", IDs: rules(t, "shop=acme/*", "bank=acme/world"), Cache: known}, Secrets: resolve.NewSecrets(known), Keys: new(resolve.Keys)}
 			snapshot, err := resolved(t, resolver, "checkout-0", "uid-0")
 			if tc.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.wantErr) || !slices.Equal(names(snapshot), []string{"shop/other"}) {
@@ -230,7 +234,7 @@ func TestMembersThatHaveSecrets(t *testing.T) {
 	all := []v1alpha1.FederatedBudget{
 		elsewhere, naming("shop", "a", 0, 60), naming("shop", "b", 50, 63), naming("shop", "c", 62, 70), naming("bank", "a", 0, 60),
 	}
-	b := resolve.NewBudgets(all, "c")
+	b := resolve.NewBudgets(all, "c", rules(t, "*=*"))
 	if got := b.Credentialed(); len(got) != 64 || got[0] != "m0000" || got[63] != "m0063" {
 		t.Errorf("members with a Secret: %q", got)
 	}
@@ -243,7 +247,7 @@ func TestMembersThatHaveSecrets(t *testing.T) {
 		all = append(all, naming(fmt.Sprintf("n%d", i), "a", 100*i+100, 100*i+163))
 	}
 	all = append(all, naming("late", "a", 0, 3), naming("late", "b", 4000, 4010))
-	b = resolve.NewBudgets(all, "c")
+	b = resolve.NewBudgets(all, "c", rules(t, "*=*"))
 	if got := len(b.Credentialed()); got != resolve.MaxMembers {
 		t.Errorf("%d members have a Secret, want %d", got, resolve.MaxMembers)
 	}

@@ -18,6 +18,7 @@ import (
 // concurrent use when its cache is.
 type ByLabels struct {
 	Cluster string        // that counters are named after, and this cluster as a member of budgets
+	IDs     IDs           // that budgets may have
 	Cache   client.Reader // of policies, pools and budgets; it must not answer before it is synced
 }
 
@@ -54,7 +55,7 @@ func (r ByLabels) budgets(ctx context.Context, namespace string, policies []v1al
 	if !slices.ContainsFunc(policies, func(p v1alpha1.RateLimitPolicy) bool { return translate.Draws(&p) }) {
 		return nil, nil
 	}
-	all, err := ReadBudgets(ctx, r.Cache, r.Cluster)
+	all, err := ReadBudgets(ctx, r.Cache, r.Cluster, r.IDs)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/inject"
+	"github.com/weir-dev/weir/internal/resolve"
 )
 
 // An apiServer is a real API server with the CRDs and the webhook configurations
@@ -306,8 +307,12 @@ func (s *apiServer) testBudgets(t *testing.T) {
 	if got := s.warnings.text(); got != "" {
 		t.Errorf("warnings %q of a budget that is alone with its id", got)
 	}
+	err := s.Create(t.Context(), changed(aBudget("theft", time.Time{}), func(b *v1alpha1.FederatedBudget) { b.Spec.ID = "bank/checkout" }))
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.id: Forbidden: namespace shop may not have the id bank/checkout, but shop/*") {
+		t.Errorf("error %v of an id that another namespace may have", err)
+	}
 	s.mustCreate(t, aBudget("checkout-2", time.Time{})) // of the same second, so the name decides
-	if got := s.warnings.text(); !strings.Contains(got, "FederatedBudget shop/checkout has the id acme/checkout, too; it is older") {
+	if got := s.warnings.text(); !strings.Contains(got, "FederatedBudget shop/checkout has the id shop/checkout, too; it is older") {
 		t.Errorf("warnings %q do not name the budget that counts", got)
 	}
 }
@@ -436,7 +441,7 @@ func (s *apiServer) serve(t *testing.T, environment *envtest.Environment) (stop 
 	server := webhook.NewServer(webhook.Options{Host: where.LocalServingHost, Port: where.LocalServingPort, CertDir: where.LocalServingCertDir})
 	injector, _ := newInjector()
 	injector.Namespaces, injector.LiveNamespaces = s.Client, s.Client
-	Register(countingServer{server, &s.calls}, s.Scheme(), injector, s.Client, "eu-west")
+	Register(countingServer{server, &s.calls}, s.Scheme(), injector, s.Client, "eu-west", resolve.IDs{})
 
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)

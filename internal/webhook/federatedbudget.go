@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -19,14 +20,19 @@ import (
 // is doubtful, another one with its id and policies that it cannot serve among it.
 type BudgetValidator struct {
 	Cluster string        // this cluster as a member of budgets
+	IDs     resolve.IDs   // that budgets may have
 	Cache   client.Reader // of budgets and policies; it may be behind
 }
 
 var _ admission.Validator[*v1alpha1.FederatedBudget] = BudgetValidator{}
 
-// ValidateCreate refuses a budget that cannot be divided, naming every field.
+// ValidateCreate refuses a budget that cannot be divided, or whose namespace may not have its
+// id, naming every field.
 func (v BudgetValidator) ValidateCreate(ctx context.Context, b *v1alpha1.FederatedBudget) (admission.Warnings, error) {
 	warnings, faults := translate.ValidateBudget(b, v.Cluster)
+	if err := v.IDs.Permit(b.Namespace, b.Spec.ID); err != nil {
+		faults = append(faults, field.Forbidden(field.NewPath("spec", "id"), err.Error()))
+	}
 	if len(faults) > 0 {
 		kind := v1alpha1.GroupVersion.WithKind("FederatedBudget").GroupKind()
 		return warnings, apierrors.NewInvalid(kind, b.Name, faults)
@@ -58,12 +64,12 @@ func (v BudgetValidator) conflicts(ctx context.Context, b *v1alpha1.FederatedBud
 		return []string{fmt.Sprintf("spec.id: it is not known whether another FederatedBudget has the same (%v): see the condition Accepted", err)}
 	}
 	name := client.ObjectKeyFromObject(b)
-	resolved := resolve.NewBudgets(with(all.Items, b), v.Cluster)
+	resolved := resolve.NewBudgets(with(all.Items, b), v.Cluster, v.IDs)
 	if conflict, ok := errors.AsType[*resolve.ConflictError](resolved.Named(name).Err); ok {
 		return []string{fmt.Sprintf("spec.id: %v", conflict)}
 	}
 	for _, other := range resolved.All() {
-		if other.ID == b.Spec.ID && other.Object != name {
+		if _, denied := errors.AsType[*resolve.IDError](other.Err); !denied && other.ID == b.Spec.ID && other.Object != name {
 			return []string{fmt.Sprintf("spec.id: FederatedBudget %s has the same; this one is older and counts: delete one of the two", other.Object)}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/resolve"
 )
 
 // aBudget returns a budget of clusters eu-west and us-east.
@@ -20,7 +21,7 @@ func aBudget(name string, created time.Time) *v1alpha1.FederatedBudget {
 	return &v1alpha1.FederatedBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1, CreationTimestamp: metav1.NewTime(created)},
 		Spec: v1alpha1.FederatedBudgetSpec{
-			ID:                  "acme/checkout",
+			ID:                  "shop/checkout",
 			Rate:                v1alpha1.BudgetRate{Limit: 100, Window: "1s"},
 			Members:             []v1alpha1.BudgetMember{{Name: "eu-west", Weight: 1}, {Name: "us-east", Weight: 1}},
 			Allocation:          v1alpha1.FairShareAllocation,
@@ -65,7 +66,11 @@ func validateBudget(t *testing.T, operation admissionv1.Operation, old, b *v1alp
 			raw.Raw = encode(t, object)
 		}
 	}
-	validator := BudgetValidator{Cluster: "eu-west", Cache: fake.NewClientBuilder().WithScheme(ourScheme(t)).WithObjects(others...).Build()}
+	ids, err := resolve.ParseIDs([]string{"shop=shop/*", "bank=shop/checkout"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	validator := BudgetValidator{Cluster: "eu-west", IDs: ids, Cache: fake.NewClientBuilder().WithScheme(ourScheme(t)).WithObjects(others...).Build()}
 	return admission.WithValidator(ourScheme(t), validator).Handle(t.Context(), req)
 }
 
@@ -76,7 +81,11 @@ func TestBudgetValidator(t *testing.T) {
 	foreign := changed(good, func(b *v1alpha1.FederatedBudget) { b.Spec.Members = b.Spec.Members[1:] })
 	fresh := aBudget("b", time.Time{})
 	elsewhere := changed(aBudget("b", monday), func(b *v1alpha1.FederatedBudget) { b.Namespace = "bank" })
-	another := changed(aBudget("other", monday), func(b *v1alpha1.FederatedBudget) { b.Spec.ID = "acme/other" })
+	another := changed(aBudget("other", monday), func(b *v1alpha1.FederatedBudget) { b.Spec.ID = "shop/other" })
+	taken := changed(good, func(b *v1alpha1.FederatedBudget) { b.Namespace = "eve" })
+	allowed := changed(taken, func(b *v1alpha1.FederatedBudget) { b.Spec.ID = "eve/checkout" })
+	tagged := changed(taken, func(b *v1alpha1.FederatedBudget) { b.Labels = map[string]string{"team": "a"} })
+	raised := changed(taken, func(b *v1alpha1.FederatedBudget) { b.Spec.Rate.Limit++ })
 	remote := changed(good, inRedis)
 	tests := map[string]struct {
 		operation   admissionv1.Operation
@@ -92,7 +101,12 @@ func TestBudgetValidator(t *testing.T) {
 		"a bad budget that gets a label":    {operation: admissionv1.Update, old: bad, budget: labelled},
 		"a bad budget that is set right":    {operation: admissionv1.Update, old: bad, budget: good},
 		"a bad budget that is deleted":      {operation: admissionv1.Delete, old: bad},
-		"one beside an older one":           {operation: admissionv1.Create, budget: fresh, other: aBudget("older", monday), wantWarning: "spec.id: FederatedBudget shop/older has the id acme/checkout, too; it is older and counts: delete one of the two"},
+		"an id of another namespace":        {operation: admissionv1.Create, budget: taken, wantField: "spec.id"},
+		"an id of the namespace":            {operation: admissionv1.Create, budget: allowed},
+		"one that may not have its id":      {operation: admissionv1.Update, old: taken, budget: raised, wantField: "spec.id"},
+		"a label of one that may not":       {operation: admissionv1.Update, old: taken, budget: tagged},
+		"one beside one that may not":       {operation: admissionv1.Create, budget: fresh, other: changed(taken, func(b *v1alpha1.FederatedBudget) { b.CreationTimestamp = metav1.NewTime(monday) })},
+		"one beside an older one":           {operation: admissionv1.Create, budget: fresh, other: aBudget("older", monday), wantWarning: "spec.id: FederatedBudget shop/older has the id shop/checkout, too; it is older and counts: delete one of the two"},
 		"one beside an older one elsewhere": {operation: admissionv1.Create, budget: fresh, other: elsewhere, wantWarning: "FederatedBudget bank/b has the id"},
 		"one beside a younger one":          {operation: admissionv1.Update, old: foreign, budget: good, other: aBudget("younger", tuesday.Add(time.Hour)), wantWarning: "spec.id: FederatedBudget shop/younger has the same; this one is older and counts"},
 		"one beside another budget":         {operation: admissionv1.Create, budget: fresh, other: another},

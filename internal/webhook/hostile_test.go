@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/weir-dev/weir/internal/resolve"
 	"github.com/weir-dev/weir/internal/webhook/webhooktest"
 )
 
@@ -53,7 +54,7 @@ func reviews(t testing.TB) func(*testing.T, []byte) *httptest.ResponseRecorder {
 	pods, events := newInjector()
 	pods.Config.Capture = "redirect"
 	served := hooks{by: map[string]http.Handler{}}
-	Register(served, ourScheme(t), pods, fake.NewClientBuilder().WithScheme(ourScheme(t)).Build(), "us-east")
+	Register(served, ourScheme(t), pods, fake.NewClientBuilder().WithScheme(ourScheme(t)).Build(), "us-east", resolve.IDs{})
 	return func(t *testing.T, body []byte) *httptest.ResponseRecorder {
 		events.lines = nil
 		request := httptest.NewRequest(http.MethodPost, InjectPath, bytes.NewReader(body))

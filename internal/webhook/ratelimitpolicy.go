@@ -21,6 +21,7 @@ import (
 // what is doubtful, budgets that are not there and a Redis that forgets among it.
 type PolicyValidator struct {
 	Cluster string        // this cluster as a member of budgets
+	IDs     resolve.IDs   // that budgets may have
 	Cache   client.Reader // of budgets and policies; it may be behind
 }
 
@@ -58,7 +59,7 @@ func (v PolicyValidator) budgets(ctx context.Context, p *v1alpha1.RateLimitPolic
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	all, err := resolve.ReadBudgets(ctx, v.Cache, v.Cluster)
+	all, err := resolve.ReadBudgets(ctx, v.Cache, v.Cluster, v.IDs)
 	if err != nil {
 		return func(string) (policy.FederatedBudget, error) {
 			return policy.FederatedBudget{}, fmt.Errorf("it is not known whether it exists (%w): see the condition Accepted", err)

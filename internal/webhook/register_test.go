@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/resolve"
 )
 
 // hooks are what a server is to answer with, by path.
@@ -22,12 +23,16 @@ type hooks struct {
 
 func (h hooks) Register(path string, hook http.Handler) { h.by[path] = hook }
 
-// TestValidatorsKnowWhichClusterThisIs: what the budget of another cluster would be warned
+// TestValidatorsKnowWhichClusterThisIs, and which ids budgets may have: what the budget of another cluster would be warned
 // about is as it should be here.
 func TestValidatorsKnowWhichClusterThisIs(t *testing.T) {
-	b := changed(aBudget("b", monday), func(b *v1alpha1.FederatedBudget) { b.Spec.Members = b.Spec.Members[1:] })
+	b := changed(aBudget("b", monday), func(b *v1alpha1.FederatedBudget) { b.Spec.ID, b.Spec.Members = "acme/checkout", b.Spec.Members[1:] })
+	ids, err := resolve.ParseIDs([]string{"shop=acme/checkout"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	server := hooks{by: map[string]http.Handler{}}
-	Register(server, ourScheme(t), nil, fake.NewClientBuilder().WithScheme(ourScheme(t)).WithObjects(b.DeepCopy()).Build(), "us-east")
+	Register(server, ourScheme(t), nil, fake.NewClientBuilder().WithScheme(ourScheme(t)).WithObjects(b.DeepCopy()).Build(), "us-east", ids)
 	for path, tc := range map[string]struct {
 		kind   string
 		object client.Object

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/resolve"
 	"github.com/weir-dev/weir/internal/webhook/webhooktest"
 )
 
@@ -23,7 +24,7 @@ import (
 func serve(t *testing.T, pods *PodInjector) (at func(path string) *endpoint, post func(path, body string) *httptest.ResponseRecorder) {
 	t.Helper()
 	served := hooks{by: map[string]http.Handler{}}
-	Register(served, ourScheme(t), pods, fake.NewClientBuilder().WithScheme(ourScheme(t)).Build(), "us-east")
+	Register(served, ourScheme(t), pods, fake.NewClientBuilder().WithScheme(ourScheme(t)).Build(), "us-east", resolve.IDs{})
 	return func(path string) *endpoint { return served.by[path].(*endpoint) }, func(path, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")

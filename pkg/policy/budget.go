@@ -70,11 +70,14 @@ const MaxBudgetID = 128
 
 var budgetID = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)*$`)
 
+// IsBudgetID reports whether a budget can have the id.
+func IsBudgetID(id string) bool { return len(id) <= MaxBudgetID && budgetID.MatchString(id) }
+
 // validateBudget refuses what a budget cannot be: it is one counter of plain windows
 // that only the controller leases from. Nothing is asked of a store that is being
 // drained.
 func (l *Limit) validateBudget(errs *problems, path string, p *Policy) {
-	if len(l.Budget.ID) > MaxBudgetID || !budgetID.MatchString(l.Budget.ID) {
+	if !IsBudgetID(l.Budget.ID) {
 		errs.add(path+".budget.id", "is %q: use 1 to %d lower-case letters, digits, dashes and dots, in parts that slashes separate", l.Budget.ID, MaxBudgetID)
 	}
 	errs.name(path+".budget.name", l.Budget.Name, objectName)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -30,7 +31,7 @@ func openSite(ctx context.Context, name, dir string) *site {
 	GinkgoHelper()
 	c, err := devcluster.Start(ctx, devcluster.Config{
 		Root: root, Assets: os.Getenv(assets), Dir: dir, Name: name,
-		Controller: binary("controller"), ControllerArgs: devcluster.QuickLeaderElection,
+		Controller: binary("controller"), ControllerArgs: append(slices.Clone(devcluster.QuickLeaderElection), "--federation-ids=*=*"),
 		Program: program, Log: slog.New(slog.NewTextHandler(GinkgoWriter, nil)),
 	})
 	Expect(err).NotTo(HaveOccurred())
