@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	budgetID     = "acme/victim"
+	budgetID     = "world/victim" // which both namespaces may have
 	budgetLimit  = 100
 	budgetWindow = 5 * time.Second
 	foe          = "foe"   // a member of the victim's budget that turned hostile
@@ -41,13 +41,18 @@ func budgetRows() []row {
 		refused("65 members", budget("evil/a", named("m", 65), ""), "spec.members"),
 		refused("two members of one name", budget("evil/a", `{name: a}, {name: a}`, ""), "spec.members[1]"),
 		refused("an id with a line break", budget(`evil\n/a`, `{name: a}`, ""), "spec.id"),
-		refused("an id that leaves its place", budget(`evil/../acme`, `{name: a}`, ""), "spec.id"),
+		refused("an id that leaves its place", budget(`evil/../world`, `{name: a}`, ""), "spec.id"),
 		refused("a member whose name leaves its Secret's", budget("evil/a", `{name: "a/../../x"}`, ""), "spec.members[0].name"),
 		refused("nominal shares beyond 64 bits", budget("evil/a", `{name: a, nominal: 9223372036854775807}, {name: b, nominal: 9223372036854775807}`, ""), "nominal"),
 		refused("nominal shares of more than the limit", budget("evil/a", `{name: a, nominal: 60}, {name: b, nominal: 60}`, ""), "spec.members"),
 		refused("a weight of a billion", budget("evil/a", `{name: a, weight: 1000000000}`, ""), "spec.members[0].weight"),
+		refused("an id that only the victim's namespace may have", budget("acme/next", `{name: a}`, ""), "spec.id", "may not have the id acme/next"),
 		{
-			name: "the id of the victim's budget", as: editor, do: theft,
+			name: "a budget without a role that has budgets", as: editor, do: objectAs(plainUser, budget("evil/a", `{name: a}`, "")),
+			must: be("forbidden", `cannot create resource "federatedbudgets"`),
+		},
+		{
+			name: "the id of the victim's budget, which both namespaces may have", as: editor, do: theft,
 			must: be("the older object keeps it, and the victim's is served", "Accepted=False", "victim Accepted=True"),
 		},
 		{
@@ -72,7 +77,7 @@ func budgetRows() []row {
 
 		asks("a command that speaks for another member", unserved("PermissionDenied", "speaks for member"), func(r *federationpb.ApplyRequest) { r.Command.Member = ally }),
 		asks("a command for a budget that does not list it", unserved("PermissionDenied", "does not list member"), func(r *federationpb.ApplyRequest) { r.Budget = evilBudget }),
-		asks("a command for a budget that there is not", unserved("NotFound"), func(r *federationpb.ApplyRequest) { r.Budget = "acme/none" }),
+		asks("a command for a budget that there is not", unserved("NotFound"), func(r *federationpb.ApplyRequest) { r.Budget = "world/none" }),
 		asks("a budget's id of a megabyte", unserved("ResourceExhausted"), func(r *federationpb.ApplyRequest) { r.Budget = strings.Repeat("x", 1<<20) }),
 		asks("another window than the budget's", unserved("FailedPrecondition"), func(r *federationpb.ApplyRequest) { r.WindowMicros = 1 }),
 		asks("an operation that is the hub's own", unserved("InvalidArgument"), func(r *federationpb.ApplyRequest) { r.Command.Op = 99 }),

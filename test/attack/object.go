@@ -30,12 +30,18 @@ func policyText(spec string) string {
 
 // object creates an object as a dry run, as the editor.
 func object(text string) func(context.Context, *world) (string, error) {
+	return objectAs(evilUser, text)
+}
+
+func objectAs(user, text string) func(context.Context, *world) (string, error) {
 	return func(ctx context.Context, w *world) (string, error) {
 		o, err := decode(text)
 		if err != nil {
 			return "", err
 		}
-		return w.try(ctx, func(c client.Client) error { return c.Create(ctx, o, client.DryRunAll, client.FieldValidation("Warn")) }, nil)
+		return w.tryAs(ctx, user, func(c client.Client) error {
+			return c.Create(ctx, o, client.DryRunAll, client.FieldValidation("Warn"))
+		}, nil)
 	}
 }
 

@@ -156,9 +156,14 @@ func (h *warnings) HandleWarningHeader(code int, _, text string) {
 // try does something as the editor of the attackers' namespace. It returns the error or that it
 // is done, the warnings, and what became of a pod.
 func (w *world) try(ctx context.Context, do func(client.Client) error, pod *corev1.Pod) (string, error) {
+	return w.tryAs(ctx, evilUser, do, pod)
+}
+
+// tryAs is try as another user.
+func (w *world) tryAs(ctx context.Context, user string, do func(client.Client) error, pod *corev1.Pod) (string, error) {
 	heard := &warnings{}
 	as := rest.CopyConfig(w.cluster.Config)
-	as.Impersonate = rest.ImpersonationConfig{UserName: evilUser, Groups: []string{"system:authenticated"}}
+	as.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
 	as.WarningHandler = heard
 	c, err := client.New(as, client.Options{Scheme: w.kube.Scheme(), Mapper: w.kube.RESTMapper()})
 	if err != nil {

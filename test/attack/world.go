@@ -30,7 +30,8 @@ import (
 const (
 	weirSpace      = "weir-system"
 	evilSpace      = "eve"         // where the attackers may do something
-	evilUser       = "eve"         // who may edit it
+	evilUser       = "eve"         // who may edit it, budgets too
+	plainUser      = "mallory"     // who may edit it by the roles of Kubernetes, which have no budgets
 	cluster        = "hub"         // its name among members of budgets
 	policyName     = "checkout"    // of the policy in each namespace
 	postgresSecret = "postgres"    // of the attackers', which the controller may read
@@ -84,6 +85,7 @@ func open(ctx context.Context, o options) (*world, error) {
 	}
 	w.cluster, err = devcluster.Start(ctx, devcluster.Config{
 		Root: o.root, Assets: o.assets, Dir: o.dir, Name: cluster, Controller: script, Webhooks: hookScript, Program: w.program,
+		ControllerArgs: []string{"--federation-ids=" + victimSpace + "=acme/*," + victimSpace + "=world/*," + evilSpace + "=evil/*," + evilSpace + "=world/*"},
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -222,11 +224,20 @@ func (w *world) openTargets(ctx context.Context) error {
 	if err := w.openPostgresSecret(ctx); err != nil {
 		return err
 	}
-	for _, role := range []string{"system:aggregate-to-edit", "system:aggregate-to-view", "weir-policy-editor", "weir-policy-viewer"} {
+	both := []string{evilUser, plainUser}
+	for role, users := range map[string][]string{
+		"system:aggregate-to-edit": both, "system:aggregate-to-view": both,
+		"weir-policy-editor": both, "weir-pool-editor": both, "weir-policy-viewer": both,
+		"weir-budget-editor": {evilUser}, // as an administrator lets some keep budgets
+	} {
+		var subjects []rbacv1.Subject
+		for _, user := range users {
+			subjects = append(subjects, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user})
+		}
 		err := w.kube.Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "editor-", Namespace: evilSpace},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: evilUser}},
+			Subjects:   subjects,
 		})
 		if err != nil {
 			return err
