@@ -17,7 +17,7 @@ import (
 const growth = 200
 
 // part of the container's memory that the heap may take. The kernel keeps up to a tenth of it
-// for connections; see room.SizeIn for what is admitted to the heap.
+// for connections; see membudget.SizeIn for what is admitted to the heap.
 const part = 0.65
 
 func main() {

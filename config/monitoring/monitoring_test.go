@@ -24,7 +24,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/inject"
 	sidecar "github.com/weir-dev/weir/internal/sidecar/metrics"
-	"github.com/weir-dev/weir/internal/sidecar/room"
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 )
 
 var descPattern = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
@@ -58,7 +58,7 @@ func ofPrograms(t *testing.T) (ofController, ofSidecars map[string][]string) {
 		ofController[name] = strings.Split(labels, ",")
 	}
 	registry := sidecar.New(nil).Registry
-	registry.MustRegister(sidecar.OfRoom(room.New(1))) // as the sidecar does, which its own tests scrape
+	registry.MustRegister(sidecar.OfMemory(membudget.New(1))) // as the sidecar does, which its own tests scrape
 	return ofController, described(registry)
 }
 

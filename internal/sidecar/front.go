@@ -36,14 +36,14 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 		}
 	}()
 	add := func(address string, h http.Handler) error {
-		s, err := listen(ctx, address, h, p.metrics.Malformed, p.log, p.room.Port(false))
+		s, err := listen(ctx, address, h, p.metrics.Malformed, p.log, p.memory.Port(false))
 		if err == nil {
 			f.deciding = append(f.deciding, s)
 		}
 		return err
 	}
 	for _, in := range p.cfg.inbound {
-		side := proxy.New(proxy.Config{Target: in.app, Pool: p.traces.Pool(p.pools), Decider: p.traces.Decider(p.enforcer), Metrics: p.metrics, Log: p.log, Underscores: p.cfg.underscores, Room: p.room})
+		side := proxy.New(proxy.Config{Target: in.app, Pool: p.traces.Pool(p.pools), Decider: p.traces.Decider(p.enforcer), Metrics: p.metrics, Log: p.log, Underscores: p.cfg.underscores, Memory: p.memory})
 		f.proxies = append(f.proxies, side)
 		if err := add(in.listen, p.traces.Handler(side)); err != nil {
 			return f, err
@@ -59,7 +59,7 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 	if p.cfg.rlsAddress != "" {
 		f.calls = p.openRLS(ctx)
 	}
-	f.watched, err = listen(ctx, p.cfg.adminAddress, f.admin, p.metrics.Malformed, p.log, p.room.Port(true))
+	f.watched, err = listen(ctx, p.cfg.adminAddress, f.admin, p.metrics.Malformed, p.log, p.memory.Port(true))
 	return f, err
 }
 

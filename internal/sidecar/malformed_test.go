@@ -20,11 +20,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing/framingtest"
-	"github.com/weir-dev/weir/internal/sidecar/room"
 )
 
 // malformedRequests is how many streams that no strict parser reads to their end are
@@ -152,7 +152,7 @@ func tryStream(t *testing.T, stream string, tally *strictTally) {
 		}()
 		p.ServeHTTP(w, r)
 	})
-	s, err := listen(t.Context(), "127.0.0.1:0", watched, m.Malformed, slog.New(slog.DiscardHandler), room.New(1<<40).Port(false))
+	s, err := listen(t.Context(), "127.0.0.1:0", watched, m.Malformed, slog.New(slog.DiscardHandler), membudget.New(1<<40).Port(false))
 	if err != nil {
 		t.Error(err)
 		return

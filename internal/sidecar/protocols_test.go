@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
-	"github.com/weir-dev/weir/internal/sidecar/room"
 )
 
 // inFrontOf serves a sidecar's port in front of an app, and returns its server and its
@@ -44,10 +44,10 @@ func inFrontOfAddress(t *testing.T, app string) (*server, string) {
 
 func inFrontOfPooled(t *testing.T, app string, pool proxy.Pool, m *metrics.Metrics) (*server, string) {
 	t.Helper()
-	return inFrontOfIn(t, app, pool, m, room.New(1<<40))
+	return inFrontOfIn(t, app, pool, m, membudget.New(1<<40))
 }
 
-func inFrontOfIn(t *testing.T, app string, pool proxy.Pool, m *metrics.Metrics, memory *room.Room) (*server, string) {
+func inFrontOfIn(t *testing.T, app string, pool proxy.Pool, m *metrics.Metrics, memory *membudget.Budget) (*server, string) {
 	t.Helper()
 	p := proxy.New(proxy.Config{Target: app, Pool: pool, Decider: counting{new(atomic.Int64)}, Metrics: m, Log: slog.New(slog.DiscardHandler)})
 	s, err := listen(t.Context(), "127.0.0.1:0", p, m.Malformed, slog.New(slog.DiscardHandler), memory.Port(true))

@@ -15,10 +15,10 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pages"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
-	"github.com/weir-dev/weir/internal/sidecar/room"
 	"github.com/weir-dev/weir/internal/sidecar/stores"
 	"github.com/weir-dev/weir/internal/sidecar/trace"
 	"github.com/weir-dev/weir/internal/version"
@@ -68,7 +68,7 @@ type process struct {
 	cfg      config
 	log      *slog.Logger
 	metrics  *metrics.Metrics
-	room     *room.Room
+	memory   *membudget.Budget
 	stores   *stores.Pool
 	pools    *pools.Keeper
 	enforcer *enforce.Enforcer
@@ -84,8 +84,8 @@ type process struct {
 func newProcess(cfg config, log *slog.Logger) (*process, error) {
 	p := &process{cfg: cfg, log: log, configured: make(chan struct{})}
 	p.metrics = metrics.New(p)
-	p.room = room.New(room.SizeIn(debug.SetMemoryLimit(-1)))
-	p.metrics.Registry.MustRegister(metrics.OfRoom(p.room))
+	p.memory = membudget.New(membudget.SizeIn(debug.SetMemoryLimit(-1)))
+	p.metrics.Registry.MustRegister(metrics.OfMemory(p.memory))
 	if err := p.trace(); err != nil {
 		return nil, err
 	}

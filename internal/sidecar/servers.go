@@ -13,9 +13,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
-	"github.com/weir-dev/weir/internal/sidecar/room"
 )
 
 // Time-outs and bounds of a server that faces clients.
@@ -34,8 +34,8 @@ var http2 = http.HTTP2Config{
 	MaxDecoderHeaderTableSize:     4 << 10,
 	MaxEncoderHeaderTableSize:     4 << 10,
 	MaxReadFrameSize:              16 << 10,
-	MaxReceiveBufferPerConnection: room.WindowsBytes,
-	MaxReceiveBufferPerStream:     room.WindowBytes,
+	MaxReceiveBufferPerConnection: membudget.WindowsBytes,
+	MaxReceiveBufferPerStream:     membudget.WindowBytes,
 	SendPingTimeout:               30 * time.Second,
 	PingTimeout:                   15 * time.Second,
 	WriteByteTimeout:              30 * time.Second,
@@ -52,9 +52,9 @@ type server struct {
 }
 
 // listen opens address and returns a server that does not serve yet. It counts the
-// connections that malformed framing broke off, and admits what the port has room for.
-func listen(ctx context.Context, address string, h http.Handler, malformed prometheus.Counter, log *slog.Logger, port *room.Port) (*server, error) {
-	config := net.ListenConfig{Control: room.BoundListener}
+// connections that malformed framing broke off, and admits what the port has memory for.
+func listen(ctx context.Context, address string, h http.Handler, malformed prometheus.Counter, log *slog.Logger, port *membudget.Port) (*server, error) {
+	config := net.ListenConfig{Control: membudget.BoundListener}
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w: free the port or choose another", address, err)
@@ -70,7 +70,7 @@ func listen(ctx context.Context, address string, h http.Handler, malformed prome
 			defer s.inFlight.Done()
 			taken, ok := framing.Admit(r)
 			if !ok {
-				proxy.RefuseForRoom(w, r)
+				proxy.RefuseForMemory(w, r)
 				return
 			}
 			defer taken.Done()

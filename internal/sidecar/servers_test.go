@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
-	"github.com/weir-dev/weir/internal/sidecar/room"
 )
 
 // dial opens a plain connection, which ends with the test.
@@ -334,12 +334,12 @@ func TestBodiesGoBothWaysAtOnce(t *testing.T) {
 func TestARequestWithoutRoomIsAnswered(t *testing.T) {
 	overBoth(t, func(t *testing.T, c *http.Client) {
 		http2 := c.Transport.(*http.Transport).Protocols.UnencryptedHTTP2() //nolint:forcetypeassert // overBoth makes it
-		size := int64(room.ConnectionBytes)
+		size := int64(membudget.ConnectionBytes)
 		if http2 {
-			size += room.HTTP2Bytes
+			size += membudget.HTTP2Bytes
 		}
 		for name, header := range map[string][]string{"plain": nil, "gRPC": {"Content-Type", "application/grpc"}} {
-			memory := room.New(size + size/4) // an address may have four fifths of it
+			memory := membudget.New(size + size/4) // an address may have four fifths of it
 			_, address := inFrontOfIn(t, "127.0.0.1:1", unlimited{}, metrics.New(new(process)), memory)
 			res := ask(t, c, http.MethodPost, "http://"+address+"/", strings.NewReader(strings.Repeat("x", 1<<20)), header...)
 			body, err := io.ReadAll(res.Body)
@@ -353,12 +353,12 @@ func TestARequestWithoutRoomIsAnswered(t *testing.T) {
 			case name == "gRPC" && res.Header.Get("Grpc-Status") != "14", name == "plain" && (res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "no memory")):
 				t.Errorf("%s: got %s, %v, %s", name, res.Status, res.Header, body)
 			}
-			if n := memory.Refused(room.Requests); n != 1 {
+			if n := memory.Refused(membudget.Requests); n != 1 {
 				t.Errorf("%s: %d were counted", name, n)
 			}
 			eventually(t, "not all is given back", func() bool {
 				c.CloseIdleConnections() // one whose upload has not ended is not idle yet
-				return memory.Taken(room.Connections) == 0
+				return memory.Taken(membudget.Connections) == 0
 			})
 		}
 	})

@@ -3,13 +3,13 @@ package proxy
 import (
 	"sync"
 
-	"github.com/weir-dev/weir/internal/sidecar/room"
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 )
 
 // A bufferPool lends the buffers that bodies are copied through. They are small where memory is
 // short: what a request has taken includes a small one.
 type bufferPool struct {
-	room         *room.Room // nil: all are large
+	memory       *membudget.Budget // nil: all are large
 	large, small sync.Pool
 }
 
@@ -20,7 +20,7 @@ const (
 
 // Get implements httputil.BufferPool.
 func (b *bufferPool) Get() []byte {
-	if b.room != nil && !b.room.TakeSpare(room.Bodies, bufferBytes) {
+	if b.memory != nil && !b.memory.TakeSpare(membudget.Bodies, bufferBytes) {
 		if buffer, ok := b.small.Get().(*[smallBytes]byte); ok {
 			return buffer[:]
 		}
@@ -39,7 +39,7 @@ func (b *bufferPool) Put(buffer []byte) {
 		return
 	}
 	b.large.Put((*[bufferBytes]byte)(buffer))
-	if b.room != nil {
-		b.room.Give(room.Bodies, bufferBytes)
+	if b.memory != nil {
+		b.memory.Give(membudget.Bodies, bufferBytes)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weir-dev/weir/internal/sidecar/room"
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 )
 
 // A dial opens a connection.
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-var toApp = net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Control: room.BoundApp}
+var toApp = net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Control: membudget.BoundApp}
 
 // checked returns a dial whose connections are looked at before they are used again.
 func checked(open dial) dial {

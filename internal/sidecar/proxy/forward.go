@@ -19,7 +19,7 @@ const (
 )
 
 // answerWindow is how much of an answer over HTTP/2 is received that its client does not take.
-// It is a part of room.StreamBytes. The app is near, so a small one is no slower.
+// It is a part of membudget.StreamBytes. The app is near, so a small one is no slower.
 const answerWindow = 32 << 10
 
 // newTransport returns the connections to the app, which is spoken to in the

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
-	"github.com/weir-dev/weir/internal/sidecar/room"
 )
 
 // A Decider decides requests; see enforce.Enforcer.
@@ -39,8 +39,8 @@ type Config struct {
 	// Underscores is what becomes of header fields with underscores in their names; empty:
 	// DropUnderscores.
 	Underscores Underscores
-	// Room is what large buffers for bodies are taken from; nil: all are large.
-	Room *room.Room
+	// Memory is what large buffers for bodies are taken from; nil: all are large.
+	Memory *membudget.Budget
 }
 
 // A Proxy is the handler of one inbound port.
@@ -52,7 +52,7 @@ type Proxy struct {
 // New returns a proxy in front of cfg.Target.
 func New(cfg Config) *Proxy {
 	cfg.Underscores = cmp.Or(cfg.Underscores, DropUnderscores)
-	buffers := &bufferPool{room: cfg.Room}
+	buffers := &bufferPool{memory: cfg.Memory}
 	toward := func(t http.RoundTripper) *httputil.ReverseProxy {
 		return &httputil.ReverseProxy{
 			Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, cfg.Target, cfg.Underscores) },

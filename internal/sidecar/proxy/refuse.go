@@ -55,8 +55,8 @@ func problemOf(why *enforce.Refusal) problem.Problem {
 	}
 }
 
-// RefuseForRoom answers a request that the sidecar has no memory for.
-func RefuseForRoom(w http.ResponseWriter, r *http.Request) {
+// RefuseForMemory answers a request that the sidecar has no memory for.
+func RefuseForMemory(w http.ResponseWriter, r *http.Request) {
 	problem.RetryAfter(w.Header(), time.Second)
 	p := reducedCapacity(http.StatusServiceUnavailable, "", "the sidecar has no memory left for the request")
 	p.Reason, p.ViolatedPolicies = "NO_MEMORY", nil

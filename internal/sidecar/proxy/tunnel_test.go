@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
-	"github.com/weir-dev/weir/internal/sidecar/room"
 )
 
-func unbounded() *room.Port { return room.New(1 << 40).Port(false) }
+func unbounded() *membudget.Port { return membudget.New(1 << 40).Port(false) }
 
 // TestTunnelsGiveTheirSlotBack though the client neither speaks nor closes when the app
 // has ended the tunnel: some time later, and at once when the request ends.

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weir-dev/weir/internal/sidecar/room"
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 )
 
 // silence is how long a client has to end a tunnel that the app has ended.
@@ -16,15 +16,15 @@ const silence = 5 * time.Second
 
 // Listen returns a listener whose connections are checked, and which calls refused for
 // each that is malformed. HTTP/2 with prior knowledge passes unchecked: its frames have
-// one reading only. Connections that the port has no room for are answered and closed.
-func Listen(l net.Listener, refused func(), p *room.Port) net.Listener {
+// one reading only. Connections that the port has no memory for are answered and closed.
+func Listen(l net.Listener, refused func(), p *membudget.Port) net.Listener {
 	return listener{l, refused, p, newRefuser()}
 }
 
 type listener struct {
 	net.Listener
 	refused func()
-	port    *room.Port
+	port    *membudget.Port
 	refuser *refuser
 }
 
@@ -35,7 +35,7 @@ func (l listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		_ = room.BoundAccepted(c) // one that fails is closed by the client
+		_ = membudget.BoundAccepted(c) // one that fails is closed by the client
 		if checked, ok := newConn(c, l.refused, l.port); ok {
 			return checked, nil
 		}
@@ -52,7 +52,7 @@ func (l listener) Accept() (net.Conn, error) {
 type Conn struct {
 	net.Conn
 	refused func()
-	room    *room.Connection
+	memory  *membudget.Connection
 	scanner scanner // of the one goroutine that reads
 	tunnel  atomic.Bool
 	http2   atomic.Bool
@@ -66,8 +66,8 @@ type Conn struct {
 	err     error  // of the scanner, for good
 }
 
-// newConn returns false where there is no room.
-func newConn(c net.Conn, refused func(), p *room.Port) (*Conn, bool) {
+// newConn returns false where there is no memory.
+func newConn(c net.Conn, refused func(), p *membudget.Port) (*Conn, bool) {
 	checked := &Conn{Conn: c, refused: refused, began: time.Now(), half: halfClose{wake: make(chan struct{}, 1)}}
 	checked.moved.Store(-int64(moving)) // never
 	return checked, checked.enter(p)

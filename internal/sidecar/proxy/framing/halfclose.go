@@ -50,7 +50,7 @@ func State(conn net.Conn, s http.ConnState) {
 	if c.http2.Load() {
 		switch s {
 		case http.StateActive:
-			c.room.Active() // one that was closed meanwhile ends by itself
+			c.memory.Active() // one that was closed meanwhile ends by itself
 		case http.StateIdle:
 			c.rest()
 		default:
@@ -141,7 +141,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 // Close implements net.Conn.
 func (c *Conn) Close() error {
 	defer c.interrupt()
-	defer c.room.Close()
+	defer c.memory.Close()
 	return c.Conn.Close()
 }
 

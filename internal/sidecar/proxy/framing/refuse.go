@@ -19,7 +19,7 @@ const (
 	lastRest = 64 << 10
 )
 
-// A refuser answers connections that there is no room for. When it has too many at a time, the
+// A refuser answers connections that there is no memory for. When it has too many at a time, the
 // one that waits for the longest is answered at once, whatever its protocol may be.
 type refuser struct {
 	slots chan struct{}
@@ -54,7 +54,7 @@ func answerTo(c net.Conn) string {
 		n, err := c.Read(first[read:])
 		read += n
 		if !strings.HasPrefix(preface, string(first[:read])) || err != nil {
-			return noRoom
+			return noMemory
 		}
 	}
 	return goAway

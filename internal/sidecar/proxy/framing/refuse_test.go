@@ -19,7 +19,7 @@ func TestSilentConnectionsDoNotHoldUpOthers(t *testing.T) {
 			near, peer := net.Pipe()
 			go func() {
 				answer, _ := io.ReadAll(peer)
-				if string(answer) != noRoom {
+				if string(answer) != noMemory {
 					t.Errorf("the answer is %q", answer)
 				}
 				took <- time.Since(start)

@@ -12,12 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weir-dev/weir/internal/sidecar/room"
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 )
 
 const patience = turns * turn
 
-func unbounded() *room.Port { return room.New(1 << 40).Port(false) }
+func unbounded() *membudget.Port { return membudget.New(1 << 40).Port(false) }
 
 func checked(c net.Conn) *Conn {
 	admitted, _ := newConn(c, func() {}, unbounded())

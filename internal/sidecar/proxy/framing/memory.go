@@ -6,14 +6,14 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/weir-dev/weir/internal/sidecar/room"
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 )
 
 // process is about when the process began: phases of connections are measured from there.
 var process = time.Now()
 
-// noRoom is the answer where there is no room for a request.
-const noRoom = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n" +
+// noMemory is the answer where there is no memory for a request.
+const noMemory = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n" +
 	"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 46\r\n\r\nthe sidecar has no memory left for the request"
 
 // goAway says over HTTP/2 that no stream was or will be processed beyond one that has not been
@@ -26,27 +26,27 @@ const goneIdle = lastStream + "\x7f\xff\xff\xff" + "\x00\x00\x00\x00"
 
 const lastStream = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" // the header of a GOAWAY
 
-// errNoRoom ends a connection. net/http takes it for a time-out, and answers nothing itself.
-var errNoRoom net.Error = noRoomError{}
+// errNoMemory ends a connection. net/http takes it for a time-out, and answers nothing itself.
+var errNoMemory net.Error = noMemoryError{}
 
-type noRoomError struct{}
+type noMemoryError struct{}
 
-func (noRoomError) Error() string   { return "there is no room for the request" }
-func (noRoomError) Timeout() bool   { return true }
-func (noRoomError) Temporary() bool { return false }
+func (noMemoryError) Error() string   { return "there is no memory for the request" }
+func (noMemoryError) Timeout() bool   { return true }
+func (noMemoryError) Temporary() bool { return false }
 
-// Admit takes what the request needs; see room.Connection.
-func Admit(r *http.Request) (room.Request, bool) {
+// Admit takes what the request needs; see membudget.Connection.
+func Admit(r *http.Request) (membudget.Request, bool) {
 	c, ok := r.Context().Value(contextKey{}).(*Conn)
 	if !ok {
-		return room.Request{}, true
+		return membudget.Request{}, true
 	}
-	return c.room.Admit(r)
+	return c.memory.Admit(r)
 }
 
-// enter takes what the connection needs, and reports whether there is room for it.
-func (c *Conn) enter(p *room.Port) (ok bool) {
-	c.room, ok = p.Connect(addressOf(c.Conn), time.Since(process), c)
+// enter takes what the connection needs, and reports whether there is memory for it.
+func (c *Conn) enter(p *membudget.Port) (ok bool) {
+	c.memory, ok = p.Connect(addressOf(c.Conn), time.Since(process), c)
 	return ok
 }
 
@@ -59,15 +59,15 @@ func addressOf(c net.Conn) netip.Addr {
 }
 
 // follow says what the n bytes that were read last are part of. It returns false where there is
-// no room for them.
+// no memory for them.
 func (c *Conn) follow(n int) bool {
 	switch {
 	case c.http2.Load(): // since these bytes
-		return c.room.Grow()
+		return c.memory.Grow()
 	case c.awaited() > 0:
-		return c.room.Active()
+		return c.memory.Active()
 	case c.scanner.inHead() && !c.scanner.atBoundary(), c.scanner.next == opening:
-		return c.room.Head(time.Since(process), n)
+		return c.memory.Head(time.Since(process), n)
 	}
 	return true
 }
@@ -75,31 +75,31 @@ func (c *Conn) follow(n int) bool {
 // rest says what the connection is at behind an answer.
 func (c *Conn) rest() {
 	if c.http2.Load() || c.awaited() == 0 {
-		c.room.Idle(time.Since(process))
+		c.memory.Idle(time.Since(process))
 	}
 }
 
-// giveUp answers what there is no room for. The client is given a moment to read that.
+// giveUp answers what there is no memory for. The client is given a moment to read that.
 func (c *Conn) giveUp() error {
-	answer := noRoom
+	answer := noMemory
 	if c.http2.Load() {
 		answer = goAway
 	}
 	turnAway(c.Conn, answer)
-	return errNoRoom
+	return errNoMemory
 }
 
-// Pending implements room.Holder.
+// Pending implements membudget.Holder.
 func (c *Conn) Pending() bool { return unread(c.Conn) }
 
-// Yield implements room.Holder.
+// Yield implements membudget.Holder.
 func (c *Conn) Yield(head bool) {
 	_ = c.Conn.SetWriteDeadline(time.Now().Add(yieldTime)) // nothing is being written
 	switch {
 	case c.http2.Load():
 		_, _ = c.Conn.Write([]byte(goneIdle))
 	case head:
-		_, _ = c.Conn.Write([]byte(noRoom))
+		_, _ = c.Conn.Write([]byte(noMemory))
 	}
 	_ = c.Close()
 }

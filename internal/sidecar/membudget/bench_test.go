@@ -1,4 +1,4 @@
-package room
+package membudget
 
 import (
 	"net/netip"
@@ -13,7 +13,7 @@ func BenchmarkRequest(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		c, ok := port.Connect(netip.Addr{}, 0, nil)
 		if !ok {
-			b.Error("there is no room")
+			b.Error("there is no memory")
 			return
 		}
 		defer c.Close()

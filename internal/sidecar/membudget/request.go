@@ -1,4 +1,4 @@
-package room
+package membudget
 
 import (
 	"net/http"
@@ -12,8 +12,8 @@ type Request struct {
 	window              bool // its body comes over HTTP/2
 }
 
-// Admit takes what the request needs, or returns false where there is no room. Give it back by
-// Done. A nil connection has room for all.
+// Admit takes what the request needs, or returns false where too little is left. Give it back by
+// Done. A nil connection admits all.
 func (c *Connection) Admit(r *http.Request) (Request, bool) {
 	if c == nil {
 		return Request{}, true
@@ -24,12 +24,12 @@ func (c *Connection) Admit(r *http.Request) (Request, bool) {
 		return Request{}, false
 	}
 	if q.head > 0 && !c.claim(Heads, q.head) {
-		c.room.put(Requests, q.request, c.peer)
+		c.budget.put(Requests, q.request, c.peer)
 		return Request{}, false
 	}
 	if !q.takeBody() {
-		c.room.put(Requests, q.request, c.peer)
-		c.room.put(Heads, q.head, c.peer)
+		c.budget.put(Requests, q.request, c.peer)
+		c.budget.put(Heads, q.head, c.peer)
 		return Request{}, false
 	}
 	return q, true
@@ -41,9 +41,9 @@ func (q *Request) Done() {
 	if c == nil {
 		return
 	}
-	c.room.put(Requests, q.request, c.peer)
+	c.budget.put(Requests, q.request, c.peer)
 	if q.head > 0 {
-		c.room.put(Heads, q.head, c.peer)
+		c.budget.put(Heads, q.head, c.peer)
 	}
 	q.giveBody()
 }
@@ -86,7 +86,7 @@ func (q *Request) takeBody() bool {
 		return true
 	}
 	if q.window { // others may have come and gone since it was counted
-		c.room.put(Bodies, -n, c.peer)
+		c.budget.put(Bodies, -n, c.peer)
 		q.giveBody()
 	}
 	return false
@@ -100,7 +100,7 @@ func (q *Request) giveBody() {
 		n = windows(open+1) - windows(open)
 	}
 	if n > 0 {
-		c.room.put(Bodies, n, c.peer)
+		c.budget.put(Bodies, n, c.peer)
 	}
 }
 

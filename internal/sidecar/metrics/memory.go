@@ -3,7 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-dev/weir/internal/sidecar/room"
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 )
 
 var (
@@ -17,25 +17,25 @@ var (
 		"Connections without a request that were closed to make room for others, by what they were at.", []string{"state"}, nil)
 )
 
-// OfRoom returns the metrics of a room.
-func OfRoom(r *room.Room) prometheus.Collector { return ofRoom{r} }
+// OfMemory returns the metrics of a memory budget.
+func OfMemory(b *membudget.Budget) prometheus.Collector { return ofMemory{b} }
 
-type ofRoom struct{ *room.Room }
+type ofMemory struct{ *membudget.Budget }
 
 // Describe implements prometheus.Collector.
-func (ofRoom) Describe(out chan<- *prometheus.Desc) {
+func (ofMemory) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{memorySize, memoryTaken, memoryRefused, memoryClosed} {
 		out <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (r ofRoom) Collect(out chan<- prometheus.Metric) {
+func (r ofMemory) Collect(out chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, n int64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, kind, float64(n), labels...)
 	}
 	send(memorySize, prometheus.GaugeValue, r.Size())
-	for _, c := range room.Classes() {
+	for _, c := range membudget.Classes() {
 		send(memoryTaken, prometheus.GaugeValue, r.Taken(c), c.String())
 		send(memoryRefused, prometheus.CounterValue, r.Refused(c), c.String())
 	}

@@ -1,4 +1,4 @@
-package room
+package membudget
 
 import (
 	"net/netip"
@@ -28,22 +28,22 @@ func Classes() []Class { return []Class{Connections, Heads, Requests, Bodies} }
 
 const (
 	// fairness is how much an address may have taken for each byte that is left: alone it
-	// gets four fifths of the room, and n of them leave 1/(1+4n) to others ("dynamic
+	// gets four fifths of the budget, and n of them leave 1/(1+4n) to others ("dynamic
 	// threshold"; Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
 	fairness = 4
-	// reservedPart is which part of the room only a reserved port may use.
+	// reservedPart is which part of the budget only a reserved port may use.
 	reservedPart = 16
 	// fewPart is which part an address may have taken however little is left.
 	fewPart = 64
-	// batchPart is which part of the room is made at least, once some has to be.
+	// batchPart is which part of the budget is made at least, once some has to be.
 	batchPart = 64
-	// sparePart is the part of the room up to which what is only of use is admitted.
+	// sparePart is the part of the budget up to which what is only of use is admitted.
 	sparePart = 2
 )
 
-// A Room is the memory for what clients have the sidecar keep. All methods may be called
+// A Budget is the memory for what clients have the sidecar keep. All methods may be called
 // concurrently. A request takes and gives by atomic additions, without a lock.
-type Room struct {
+type Budget struct {
 	size    int64
 	taken   [classes]atomic.Int64
 	refused [classes]atomic.Int64
@@ -57,48 +57,48 @@ type Room struct {
 // A peer is an address that connections come from.
 type peer struct {
 	taken atomic.Int64
-	open  int // connections; guarded by Room.mu
+	open  int // connections; guarded by Budget.mu
 }
 
-// New returns a room of that many bytes.
-func New(size int64) *Room {
-	return &Room{size: size, open: map[*Connection]struct{}{}, peers: map[netip.Addr]*peer{}}
+// New returns a budget of that many bytes.
+func New(size int64) *Budget {
+	return &Budget{size: size, open: map[*Connection]struct{}{}, peers: map[netip.Addr]*peer{}}
 }
 
 // Size returns the size in bytes.
-func (r *Room) Size() int64 { return r.size }
+func (b *Budget) Size() int64 { return b.size }
 
 // Taken returns how many bytes are taken for the class.
-func (r *Room) Taken(c Class) int64 { return r.taken[c].Load() }
+func (b *Budget) Taken(c Class) int64 { return b.taken[c].Load() }
 
-// Refused returns how often the room was too small for one of the class.
-func (r *Room) Refused(c Class) int64 { return r.refused[c].Load() }
+// Refused returns how often there was too little left for one of the class.
+func (b *Budget) Refused(c Class) int64 { return b.refused[c].Load() }
 
 // Closed returns how many connections that were idle, or in the middle of a head, were closed to
 // make room.
-func (r *Room) Closed() (idle, head int64) { return r.closed[idling].Load(), r.closed[inHead].Load() }
+func (b *Budget) Closed() (idle, head int64) { return b.closed[idling].Load(), b.closed[inHead].Load() }
 
-func (r *Room) total() (n int64) {
-	for c := range r.taken {
-		n += r.taken[c].Load()
+func (b *Budget) total() (n int64) {
+	for c := range b.taken {
+		n += b.taken[c].Load()
 	}
 	return n
 }
 
-// TakeSpare takes what is only of use, while more than half of the room is left.
-func (r *Room) TakeSpare(c Class, n int64) bool {
-	r.taken[c].Add(n)
-	if r.total() <= r.size/sparePart {
+// TakeSpare takes what is only of use, while more than half of the budget is left.
+func (b *Budget) TakeSpare(c Class, n int64) bool {
+	b.taken[c].Add(n)
+	if b.total() <= b.size/sparePart {
 		return true
 	}
-	r.taken[c].Add(-n)
+	b.taken[c].Add(-n)
 	return false
 }
 
 // Give gives back what was taken for no connection.
-func (r *Room) Give(c Class, n int64) { r.taken[c].Add(-n) }
+func (b *Budget) Give(c Class, n int64) { b.taken[c].Add(-n) }
 
-// A shortage is why there was no room.
+// A shortage is why there was too little left.
 type shortage int
 
 const (
@@ -108,22 +108,22 @@ const (
 )
 
 // try takes n bytes of the first bound bytes for p, or nothing.
-func (r *Room) try(c Class, n, bound int64, p *peer) shortage {
-	r.taken[c].Add(n)
+func (b *Budget) try(c Class, n, bound int64, p *peer) shortage {
+	b.taken[c].Add(n)
 	p.taken.Add(n)
-	left := bound - r.total()
+	left := bound - b.total()
 	switch {
 	case left < 0:
-		r.put(c, n, p)
+		b.put(c, n, p)
 		return ofAll
-	case p.taken.Load() > max(fairness*left, r.size/fewPart):
-		r.put(c, n, p)
+	case p.taken.Load() > max(fairness*left, b.size/fewPart):
+		b.put(c, n, p)
 		return ofShare
 	}
 	return none
 }
 
-func (r *Room) put(c Class, n int64, p *peer) {
-	r.taken[c].Add(-n)
+func (b *Budget) put(c Class, n int64, p *peer) {
+	b.taken[c].Add(-n)
 	p.taken.Add(-n)
 }

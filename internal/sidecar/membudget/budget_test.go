@@ -1,4 +1,4 @@
-package room
+package membudget
 
 import (
 	"fmt"
@@ -32,10 +32,10 @@ func (c *client) Yield(head bool) {
 	c.Close()
 }
 
-// A house is a room for a few connections.
+// A house is a budget for a few connections.
 type house struct {
 	t *testing.T
-	*Room
+	*Budget
 	port    *Port
 	yielded []string
 }
@@ -43,7 +43,7 @@ type house struct {
 func newHouse(t *testing.T, connections int64) *house {
 	t.Helper()
 	r := New(connections * ConnectionBytes)
-	return &house{t: t, Room: r, port: &Port{room: r, bound: r.size}}
+	return &house{t: t, Budget: r, port: &Port{budget: r, bound: r.size}}
 }
 
 // enter lets a connection in that is idle since then, or fails.
@@ -51,7 +51,7 @@ func (h *house) enter(from, name string, since time.Duration) *client {
 	h.t.Helper()
 	c, ok := h.dial(from, name, since)
 	if !ok {
-		h.t.Fatalf("there is no room for %s", name)
+		h.t.Fatalf("there is no memory for %s", name)
 	}
 	return c
 }
@@ -81,7 +81,7 @@ func (h *house) fill(connections int) {
 
 var get = &http.Request{ProtoMajor: 1}
 
-// TestTheLongestIdleConnectionGivesWay and none before there has to be room.
+// TestTheLongestIdleConnectionGivesWay and none before some has to be free.
 func TestTheLongestIdleConnectionGivesWay(t *testing.T) {
 	h := newHouse(t, 64)
 	h.fill(10)
@@ -139,7 +139,7 @@ func TestHeadsGiveWayOnlyWhenNoneIsIdle(t *testing.T) {
 		c.Active()
 	}
 	if _, ok := h.dial("10.0.2.1", "g", 8); ok || len(h.yielded) > 0 {
-		t.Errorf("there was room although all work: %q", h.yielded)
+		t.Errorf("there was memory although all work: %q", h.yielded)
 	}
 	if h.Refused(Connections) != 1 {
 		t.Errorf("%d refusals were counted", h.Refused(Connections))
@@ -157,13 +157,13 @@ func TestAConnectionWithARequestThatIsNotReadYetStays(t *testing.T) {
 	c.pending = true
 	h.enter("10.0.0.2", "idle", 2)
 	if _, ok := h.dial("10.0.0.3", "new", 3); ok {
-		t.Error("there was room")
+		t.Error("there was memory")
 	}
 	h.wantYielded()
 }
 
-// TestAnAddressLeavesRoomToOthers: a fifth of all, whatever it takes.
-func TestAnAddressLeavesRoomToOthers(t *testing.T) {
+// TestAnAddressLeavesMemoryToOthers: a fifth of all, whatever it takes.
+func TestAnAddressLeavesMemoryToOthers(t *testing.T) {
 	h := newHouse(t, 100)
 	greedy := 0
 	for ; ; greedy++ {
@@ -199,10 +199,10 @@ func TestAReservedPortIsOpenWhenOthersAreFull(t *testing.T) {
 	}
 	c, ok := admin.Connect(netip.MustParseAddr("10.9.9.9"), 1, nil)
 	if !ok {
-		t.Fatal("there is no room for a probe")
+		t.Fatal("there is no memory for a probe")
 	}
 	if _, ok := c.Admit(get); !ok {
-		t.Error("there is no room for the request of a probe")
+		t.Error("there is no memory for the request of a probe")
 	}
 }
 
@@ -375,7 +375,7 @@ type closing struct{ *Connection }
 func (*closing) Pending() bool { return false }
 func (*closing) Yield(bool)    {}
 
-// TestARequestTakesNoLockAndAllocatesNothing while there is room.
+// TestARequestTakesNoLockAndAllocatesNothing while enough is left.
 func TestARequestTakesNoLockAndAllocatesNothing(t *testing.T) {
 	h := newHouse(t, 100)
 	c := h.enter("10.0.0.1", "c", 1)
@@ -385,7 +385,7 @@ func TestARequestTakesNoLockAndAllocatesNothing(t *testing.T) {
 		c.Active()
 		q, ok := c.Admit(get)
 		if !ok {
-			t.Fatal("there is no room")
+			t.Fatal("there is no memory")
 		}
 		q.Done()
 		c.Idle(2)

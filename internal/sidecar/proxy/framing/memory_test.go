@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/weir-dev/weir/internal/sidecar/room"
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 )
 
 // places is how many connections of HTTP/1.1 the room of a test is for.
@@ -22,7 +22,7 @@ const places = 64
 
 // A busyServer has room for a few more connections.
 type busyServer struct {
-	room    *room.Room
+	memory  *membudget.Budget
 	address string
 	end     func() // of the requests that wait
 }
@@ -37,12 +37,12 @@ func (nobody) Yield(bool)    {}
 // the test ends.
 func serveBusy(t *testing.T, left int64) busyServer {
 	t.Helper()
-	r := room.New(places*room.ConnectionBytes + left)
+	r := membudget.New(places*membudget.ConnectionBytes + left)
 	port := r.Port(true)
 	for i := range byte(places) {
 		c, ok := port.Connect(netip.AddrFrom4([4]byte{10, 0, 0, i}), 0, nobody{})
 		if !ok || !c.Active() {
-			t.Fatal("there is no room for those before")
+			t.Fatal("there is no memory for those before")
 		}
 	}
 	waiting, end := context.WithCancel(t.Context())
@@ -147,10 +147,10 @@ func TestAConnectionWithoutRoomIsAnswered(t *testing.T) {
 
 // TestAnIdleConnectionGivesWay to one that comes, and one with a request does not.
 func TestAnIdleConnectionGivesWay(t *testing.T) {
-	s := serveBusy(t, 8*(room.ConnectionBytes+room.RequestBytes))
+	s := serveBusy(t, 8*(membudget.ConnectionBytes+membudget.RequestBytes))
 	working := s.dial(t)
 	_, _ = io.WriteString(working, "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
-	until(t, "the request does not begin", func() bool { return s.room.Taken(room.Requests) > 0 })
+	until(t, "the request does not begin", func() bool { return s.memory.Taken(membudget.Requests) > 0 })
 	first := s.dial(t)
 	for i := range 40 {
 		c := first
@@ -160,7 +160,7 @@ func TestAnIdleConnectionGivesWay(t *testing.T) {
 		if status, _ := ask(t, c, getRoot); status != http.StatusOK {
 			t.Fatalf("request %d got %d", i, status)
 		}
-		until(t, "it does not become idle", func() bool { return s.room.Taken(room.Requests) == room.RequestBytes })
+		until(t, "it does not become idle", func() bool { return s.memory.Taken(membudget.Requests) == membudget.RequestBytes })
 	}
 	wantEnd(t, first)
 	s.end()
@@ -171,7 +171,7 @@ func TestAnIdleConnectionGivesWay(t *testing.T) {
 
 // TestAnIdleConnectionOfHTTP2GivesWay with a GOAWAY, so that its client asks elsewhere.
 func TestAnIdleConnectionOfHTTP2GivesWay(t *testing.T) {
-	s := serveBusy(t, room.ConnectionBytes+room.HTTP2Bytes+room.ConnectionBytes/2)
+	s := serveBusy(t, membudget.ConnectionBytes+membudget.HTTP2Bytes+membudget.ConnectionBytes/2)
 	idle := s.dial(t)
 	framer := http2.NewFramer(idle, idle)
 	_, _ = io.WriteString(idle, preface)
@@ -192,36 +192,36 @@ func TestAnIdleConnectionOfHTTP2GivesWay(t *testing.T) {
 // TestALongHeadNeedsRoom as it comes, and one that does not end gives way to other clients.
 func TestALongHeadNeedsRoom(t *testing.T) {
 	t.Run("there is none", func(t *testing.T) {
-		c := serveBusy(t, room.ConnectionBytes).dial(t)
+		c := serveBusy(t, membudget.ConnectionBytes).dial(t)
 		if status, closes := ask(t, c, "GET / HTTP/1.1\r\nHost: a\r\nX-Filler: "+strings.Repeat("x", 20<<10)); status != http.StatusServiceUnavailable || !closes {
 			t.Errorf("got %d, closes: %v", status, closes)
 		}
 		wantEnd(t, c)
 	})
 	t.Run("it gives way", func(t *testing.T) {
-		s := serveBusy(t, 5*room.ConnectionBytes/2)
+		s := serveBusy(t, 5*membudget.ConnectionBytes/2)
 		slow := s.dial(t)
 		_, _ = io.WriteString(slow, "GET / HTTP/1.1\r\nHost: a\r\nX-Filler: "+strings.Repeat("x", 10<<10))
-		until(t, "the head does not come", func() bool { return s.room.Taken(room.Heads) > 0 })
+		until(t, "the head does not come", func() bool { return s.memory.Taken(membudget.Heads) > 0 })
 		s.dial(t)
 		if status, closes := ask(t, slow, ""); status != http.StatusServiceUnavailable || !closes {
 			t.Errorf("got %d, closes: %v", status, closes)
 		}
-		until(t, "it is not counted", func() bool { _, heads := s.room.Closed(); return heads == 1 })
+		until(t, "it is not counted", func() bool { _, heads := s.memory.Closed(); return heads == 1 })
 	})
 }
 
 // TestTheRoomOfAHeadIsFreeBehindItsAnswer, and that of a connection behind its end.
 func TestTheRoomOfAHeadIsFreeBehindItsAnswer(t *testing.T) {
 	s := serveBusy(t, 1<<20)
-	before := s.room.Taken(room.Connections)
+	before := s.memory.Taken(membudget.Connections)
 	c := s.dial(t)
 	if status, _ := ask(t, c, "GET / HTTP/1.1\r\nHost: a\r\nX-Filler: "+strings.Repeat("x", 20<<10)+"\r\n\r\n"); status != http.StatusOK {
 		t.Fatalf("got %d", status)
 	}
-	until(t, "the head is not given back", func() bool { return s.room.Taken(room.Heads) == 0 })
+	until(t, "the head is not given back", func() bool { return s.memory.Taken(membudget.Heads) == 0 })
 	c.Close()
-	until(t, "the connection is not given back", func() bool { return s.room.Taken(room.Connections) == before })
+	until(t, "the connection is not given back", func() bool { return s.memory.Taken(membudget.Connections) == before })
 }
 
 func until(t *testing.T, complaint string, ok func() bool) {

@@ -1,4 +1,4 @@
-package room
+package membudget
 
 import (
 	"slices"
@@ -14,15 +14,15 @@ type candidate struct {
 
 // reclaim closes connections that hold no request until n bytes are free for one of them, of one
 // address only unless that is nil, and reports whether there were any.
-func (r *Room) reclaim(n int64, by *Connection, only *peer) bool {
-	leaving := pick(r.candidates(by, only), n)
+func (b *Budget) reclaim(n int64, by *Connection, only *peer) bool {
+	leaving := pick(b.candidates(by, only), n)
 	made := false
 	for _, c := range leaving {
 		if c.state.phase() == idling && c.connection.holder.Pending() {
 			continue // it is about to be a request
 		}
 		if c.connection.state.CompareAndSwap(int64(c.state), int64(gone)) {
-			r.closed[c.state.phase()].Add(1)
+			b.closed[c.state.phase()].Add(1)
 			c.connection.holder.Yield(c.state.phase() == inHead)
 			made = true
 		}
@@ -30,11 +30,11 @@ func (r *Room) reclaim(n int64, by *Connection, only *peer) bool {
 	return made
 }
 
-func (r *Room) candidates(by *Connection, only *peer) []candidate {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (b *Budget) candidates(by *Connection, only *peer) []candidate {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	var all []candidate
-	for c := range r.open {
+	for c := range b.open {
 		s := state(c.state.Load())
 		if c == by || s.phase() > inHead || only != nil && c.peer != only {
 			continue

@@ -1,4 +1,4 @@
-package room
+package membudget
 
 import "math"
 
@@ -15,7 +15,7 @@ const (
 	usualHeap = 1 << 30 / 20 * 13
 )
 
-// SizeIn returns the size of the room in a heap of that many bytes, as debug.SetMemoryLimit
+// SizeIn returns the size of the budget in a heap of that many bytes, as debug.SetMemoryLimit
 // has them.
 func SizeIn(heap int64) int64 {
 	if heap == math.MaxInt64 {

@@ -1,4 +1,4 @@
-package room
+package membudget
 
 import (
 	"net/netip"
@@ -37,7 +37,7 @@ func (s state) phase() phase { return phase(s & (1<<phaseBits - 1)) }
 // A Connection has taken what one connection of a client needs. One goroutine at a time calls
 // Idle, Head and Active; the others may be called concurrently.
 type Connection struct {
-	room   *Room
+	budget *Budget
 	peer   *peer
 	from   netip.Addr
 	bound  int64
@@ -51,59 +51,59 @@ type Connection struct {
 
 // A Port is where connections come in.
 type Port struct {
-	room  *Room
-	bound int64
+	budget *Budget
+	bound  int64
 }
 
-// Port returns a port. A reserved one may use all of the room: it is for probes and metrics.
-func (r *Room) Port(reserved bool) *Port {
+// Port returns a port. A reserved one may use all of the budget: it is for probes and metrics.
+func (b *Budget) Port(reserved bool) *Port {
 	if reserved {
-		return &Port{room: r, bound: r.size}
+		return &Port{budget: b, bound: b.size}
 	}
-	return &Port{room: r, bound: r.size - r.size/reservedPart}
+	return &Port{budget: b, bound: b.size - b.size/reservedPart}
 }
 
-// Connect returns what a connection from an address takes, or false where there is no room.
+// Connect returns what a connection from an address takes, or false where too little is left.
 func (p *Port) Connect(from netip.Addr, now time.Duration, h Holder) (*Connection, bool) {
-	r := p.room
-	c := &Connection{room: r, from: from, bound: p.bound, holder: h}
+	b := p.budget
+	c := &Connection{budget: b, from: from, bound: p.bound, holder: h}
 	c.state.Store(int64(stateOf(idling, now)))
-	r.enter(c)
+	b.enter(c)
 	if !c.take(Connections, ConnectionBytes) {
-		r.leave(c)
+		b.leave(c)
 		return nil, false
 	}
 	return c, true
 }
 
-func (r *Room) enter(c *Connection) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c.peer = r.peers[c.from]
+func (b *Budget) enter(c *Connection) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c.peer = b.peers[c.from]
 	if c.peer == nil {
 		c.peer = new(peer)
-		r.peers[c.from] = c.peer
+		b.peers[c.from] = c.peer
 	}
 	c.peer.open++
-	r.open[c] = struct{}{}
+	b.open[c] = struct{}{}
 }
 
-func (r *Room) leave(c *Connection) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, open := r.open[c]; !open {
+func (b *Budget) leave(c *Connection) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, open := b.open[c]; !open {
 		return
 	}
-	delete(r.open, c)
+	delete(b.open, c)
 	if c.peer.open--; c.peer.open == 0 {
-		delete(r.peers, c.from)
+		delete(b.peers, c.from)
 	}
 }
 
 // Close gives back what the connection has taken and is no part of a request.
 func (c *Connection) Close() {
 	c.state.Store(int64(gone))
-	c.room.leave(c)
+	c.budget.leave(c)
 	c.giveAll(Connections)
 	c.giveAll(Heads)
 }
@@ -118,7 +118,7 @@ func (c *Connection) Idle(now time.Duration) {
 }
 
 // Head says that n more bytes of a head have come, and that it goes on. It returns false where
-// there is no room for it, or the connection has been closed.
+// there is no memory for it, or the connection has been closed.
 func (c *Connection) Head(now time.Duration, n int) bool {
 	before := max(c.head, headFree)
 	c.head += int64(n)
@@ -167,8 +167,8 @@ func (c *Connection) take(class Class, n int64) bool {
 
 // claim takes n bytes for something that gives them back itself.
 func (c *Connection) claim(class Class, n int64) bool {
-	r := c.room
-	short := r.try(class, n, c.bound, c.peer)
+	b := c.budget
+	short := b.try(class, n, c.bound, c.peer)
 	if short == none {
 		return true
 	}
@@ -176,13 +176,13 @@ func (c *Connection) claim(class Class, n int64) bool {
 	if short == ofAll {
 		only = nil
 	}
-	if r.reclaim(max(n, r.size/batchPart), c, only) && r.try(class, n, c.bound, c.peer) == none {
+	if b.reclaim(max(n, b.size/batchPart), c, only) && b.try(class, n, c.bound, c.peer) == none {
 		return true
 	}
-	r.refused[class].Add(1)
+	b.refused[class].Add(1)
 	return false
 }
 
 func (c *Connection) giveAll(class Class) {
-	c.room.put(class, c.taken[class].Swap(0), c.peer)
+	c.budget.put(class, c.taken[class].Swap(0), c.peer)
 }

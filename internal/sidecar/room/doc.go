@@ -1,5 +1,0 @@
-// Package room admits what clients have a sidecar keep in memory: connections, heads, requests
-// and bodies. All of it is taken from one size, which follows from the memory of the
-// container. Where too little is left, connections that hold no request give way, and then
-// new ones are refused. docs/proxy.md has the formula.
-package room
