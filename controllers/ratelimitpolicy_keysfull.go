@@ -50,6 +50,7 @@ func fullInPods(limits map[string]coordinator.KeysFull) string {
 // keysBounds says how each bound holds, and what raises it.
 var keysBounds = map[fleetpb.KeysBound]struct{ holds, cure string }{
 	fleetpb.KeysBound_KEYS_BOUND_MAX_KEYS: {"maxKeys of them are in use", "maxKeys"},
+	fleetpb.KeysBound_KEYS_BOUND_MEMORY:   {"their memory for keys is used up", "the memory of the sidecars (annotation config.weir.dev/sidecar-memory-limit)"},
 }
 
 func podsLike(l coordinator.KeysFull) string {

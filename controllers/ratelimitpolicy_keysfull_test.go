@@ -12,7 +12,10 @@ import (
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 
-const byMaxKeys = fleetpb.KeysBound_KEYS_BOUND_MAX_KEYS
+const (
+	byMaxKeys = fleetpb.KeysBound_KEYS_BOUND_MAX_KEYS
+	byMemory  = fleetpb.KeysBound_KEYS_BOUND_MEMORY
+)
 
 func TestKeysFull(t *testing.T) {
 	const (
@@ -35,6 +38,13 @@ func TestKeysFull(t *testing.T) {
 			}},
 			condition.True("KeysFull", "NoRoomInPods", inPods+"limit a in 3 pods such as web-1, where maxKeys of them are in use and the others share 2 counters by a hash of the value, "+
 				"limit b in 2 pods such as web-2, where maxKeys of them are in use and the others share one counter"+first+"maxKeys"),
+		},
+		"no memory": {
+			coordinator.Observation{KeysFull: map[string]coordinator.KeysFull{
+				"a": {Pods: 1, Pod: "web-1", Bound: byMaxKeys, Shared: 12_500}, "b": {Pods: 1, Pod: "web-1", Bound: byMemory, Shared: 12_500},
+			}},
+			condition.True("KeysFull", "NoRoomInPods", inPods+one+", limit b in pod web-1, where their memory for keys is used up and the others share 12500 counters by a hash of the value"+
+				first+"maxKeys and the memory of the sidecars (annotation config.weir.dev/sidecar-memory-limit)"),
 		},
 		"no room in either": {
 			coordinator.Observation{Crowded: []string{"a", "b"}, KeysFull: inOne}, condition.True("KeysFull", "NoRoom", inStore+"; "+inPods+one+first+"maxKeys"),
@@ -60,7 +70,8 @@ func TestEveryBoundOfKeysIsExplained(t *testing.T) {
 
 func TestEveryFieldOfFullKeysIsShown(t *testing.T) {
 	in := &coordinator.KeysFull{Pods: 3, Pod: "web-1", Bound: byMaxKeys, Shared: 4}
-	fieldtest.Matter(t, []*coordinator.KeysFull{in}, func(k *coordinator.KeysFull) (any, error) {
+	other := &coordinator.KeysFull{Pods: 3, Pod: "web-1", Bound: byMemory, Shared: 4}
+	fieldtest.Matter(t, []*coordinator.KeysFull{in, other}, func(k *coordinator.KeysFull) (any, error) {
 		return fullInPods(map[string]coordinator.KeysFull{"all": *k}), nil
 	})
 }

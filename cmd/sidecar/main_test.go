@@ -48,9 +48,9 @@ func build(t *testing.T) string {
 	return file
 }
 
-// start runs the program in a container's memory until the test ends. Where no cgroup can be
-// made it has the runtime's goal alone.
-func start(t *testing.T, file string, number int) *program {
+// start runs the program in a container's memory until the test ends, with further arguments and
+// environment. Where no cgroup can be made it has the runtime's goal alone.
+func start(t *testing.T, file string, number int, args []string, env ...string) *program {
 	t.Helper()
 	over := make(chan struct{})
 	behind := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { app(over, w, r) }))
@@ -78,8 +78,9 @@ func start(t *testing.T, file string, number int) *program {
 		t.Logf("no cgroup can be made (%v): resident memory is judged", err)
 	}
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	s.process = exec.CommandContext(t.Context(), "/bin/sh", "-c", script, "sh", file, "--inbound=15006:"+port) //nolint:gosec // our own
-	s.process.Env = []string{"WEIR_POD_NAMESPACE=shop", "WEIR_SANDBOX_IP=" + s.ip, limit}
+	args = append([]string{"-c", script, "sh", file, "--inbound=15006:" + port}, args...)
+	s.process = exec.CommandContext(t.Context(), "/bin/sh", args...) //nolint:gosec // our own
+	s.process.Env = append([]string{"WEIR_POD_NAMESPACE=shop", "WEIR_SANDBOX_IP=" + s.ip, limit}, env...)
 	s.process.Stderr = os.Stderr
 	s.process.Cancel = func() error { return s.process.Process.Signal(syscall.SIGKILL) }
 	if err := s.process.Start(); err != nil {

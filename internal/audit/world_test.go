@@ -108,7 +108,7 @@ func (w *world) start(pod string) {
 	s := &sidecar{
 		holder: Holder{PodUID: pod, Nonce: strconv.Itoa(w.started)}, session: 1, phase: w.rng.IntN(4), linked: true, member: true,
 		since: w.since,
-		book:  count.NewBook(func(value string) string { return value }),
+		book:  count.NewBook(func(value string) string { return value }, nil),
 	}
 	s.limit = s.book.Open(count.Name{Namespace: "shop", Policy: "checkout", Limit: "all"},
 		count.Settings{Generation: 1, Rates: w.rates, Keyed: w.keyed, MaxKeys: w.maxKeys, Holders: int64(1 + w.rng.IntN(4))})

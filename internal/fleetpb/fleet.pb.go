@@ -141,6 +141,7 @@ type KeysBound int32
 const (
 	KeysBound_KEYS_BOUND_UNSPECIFIED KeysBound = 0
 	KeysBound_KEYS_BOUND_MAX_KEYS    KeysBound = 1 // maxKeys of the policy
+	KeysBound_KEYS_BOUND_MEMORY      KeysBound = 2 // the memory of the holder's container
 )
 
 // Enum value maps for KeysBound.
@@ -148,10 +149,12 @@ var (
 	KeysBound_name = map[int32]string{
 		0: "KEYS_BOUND_UNSPECIFIED",
 		1: "KEYS_BOUND_MAX_KEYS",
+		2: "KEYS_BOUND_MEMORY",
 	}
 	KeysBound_value = map[string]int32{
 		"KEYS_BOUND_UNSPECIFIED": 0,
 		"KEYS_BOUND_MAX_KEYS":    1,
+		"KEYS_BOUND_MEMORY":      2,
 	}
 )
 
@@ -3727,10 +3730,11 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMODE_ENFORCE\x10\x01\x12\x0f\n" +
 	"\vMODE_SHADOW\x10\x02\x12\x0f\n" +
-	"\vMODE_BYPASS\x10\x03*@\n" +
+	"\vMODE_BYPASS\x10\x03*W\n" +
 	"\tKeysBound\x12\x1a\n" +
 	"\x16KEYS_BOUND_UNSPECIFIED\x10\x00\x12\x17\n" +
-	"\x13KEYS_BOUND_MAX_KEYS\x10\x012J\n" +
+	"\x13KEYS_BOUND_MAX_KEYS\x10\x01\x12\x15\n" +
+	"\x11KEYS_BOUND_MEMORY\x10\x022J\n" +
 	"\x05Fleet\x12A\n" +
 	"\aConnect\x12\x19.weir.fleet.v1.FromHolder\x1a\x17.weir.fleet.v1.ToHolder(\x010\x01B+Z)github.com/weir-dev/weir/internal/fleetpbb\x06proto3"
 

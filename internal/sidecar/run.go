@@ -110,8 +110,11 @@ func newProcess(cfg config, log *slog.Logger) (*process, error) {
 	p.pools = pools.New(pools.Config{Holder: cfg.podUID + "/" + nonce, Mode: cfg.mode, Coordinators: pools.Logged(p.stores.User(), log)})
 	p.enforcer = enforce.New(enforce.Config{
 		Namespace: cfg.namespace, Mode: cfg.mode, Log: log,
-		Stores:     p.stores.User(),
-		NewLimiter: func(c twotier.Config, s twotier.Store) enforce.Limiter { return twotier.New(c, s) },
+		Stores: p.stores.User(), Memory: p.memory.ForCounts(),
+		NewLimiter: func(c twotier.Config, s twotier.Store) enforce.Limiter {
+			c.Memory = p.memory.ForKeys()
+			return twotier.New(c, s)
+		},
 	})
 	if err := p.begin(); err != nil {
 		p.release(context.Background())

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-dev/weir/pkg/sizing"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
@@ -19,6 +20,7 @@ type accountCell struct {
 	unchanged   uint8  // how often in a row it was the same
 	evicted     bool   // the key is no longer in the table: decide on the one that is
 	tenanted    bool   // the name holds a tenant; never changes
+	reserved    bool   // memory for rare is taken
 }
 
 // rareState holds what most keys never need.
@@ -32,6 +34,12 @@ type rareState struct {
 
 // limiter returns the limiter that the key belongs to.
 func (c *accountCell) limiter() *Limiter { return c.lease.Load().info.limiter }
+
+// isSole reports whether the key is the limiter's own, or one that values share.
+func (c *accountCell) isSole() bool {
+	name := c.lease.Load().name
+	return name == "" || !c.tenanted && store.IsShared(name)
+}
 
 // publish makes e the key's lease; mu is held. When the key was evicted, its
 // name may belong to another key by now.
@@ -87,6 +95,9 @@ func (c *accountCell) publishAccount(e *lease, a account.State) {
 
 // newLease is setAccount without publishing the lease, which nobody else sees until it is published.
 func (c *accountCell) newLease(s *settings, a account.State, now int64) *lease {
+	if a.Back.Credits > 0 && !c.reserve() {
+		a.Back = account.Grant{} // there is no memory for it
+	}
 	old := c.lease.Load()
 	next := &lease{
 		deadline: a.Front.Deadline, remaining: a.Remaining, name: old.name, key: old.key,
@@ -107,6 +118,7 @@ func (c *accountCell) setRare(a account.State) {
 	if c.rare == nil && a.Back.Credits == 0 && a.Debt == 0 && a.Paid.Credits == 0 {
 		return
 	}
+	c.reserve() // a debt is kept all the same
 	x := c.ensureRare()
 	x.back, x.debt, x.paid = a.Back, a.Debt, a.Paid
 	c.trimRare()
@@ -124,6 +136,7 @@ func (c *accountCell) ensureRare() *rareState {
 func (c *accountCell) trimRare() {
 	if x := c.rare; x != nil && x.back.Credits == 0 && x.local == nil && x.debt == 0 && x.paid.Credits == 0 {
 		c.rare = nil
+		c.release()
 	}
 }
 

@@ -114,6 +114,9 @@ type Config struct {
 	// least 1. Pairs that have some already keep them when the bound is lowered, until
 	// they are idle.
 	MaxKeys int
+	// Memory admits what keys take of it; nil admits all. Values that it has none left for share
+	// counters like those beyond MaxKeys. It never changes: Reconfigure ignores it.
+	Memory Memory
 	// SharedKeys is how many counters the others share, in this process and at the store, at
 	// least 1. A hash of the value chooses which, so it has to be the same in all
 	// processes.

@@ -18,37 +18,49 @@ func (granter) Apply(_ context.Context, _ store.Key, p limiter.Params, c limiter
 	return r, nil
 }
 
-// TestAKeyTakesAtMost160Bytes measures what a limiter needs for each key that it has
-// credits for, beyond the bytes of the key.
-func TestAKeyTakesAtMost160Bytes(t *testing.T) {
-	const n = 60_000
-	for name, size := range map[string]SizeType{"fixed": Fixed, "adaptive": Adaptive} {
+// TestAKeyTakesWhatIsTakenForIt measures what a limiter needs for each key that it has
+// credits for, or admits without the store. Of a value that is a part of a long text only the part is kept.
+func TestAKeyTakesWhatIsTakenForIt(t *testing.T) {
+	const n, length, long = 60_000, 32, 1 << 10
+	for name, tc := range map[string]struct {
+		size SizeType
+		s    Store
+		most int64
+	}{
+		"fixed":             {Fixed, granter{}, 160 + length},
+		"adaptive":          {Adaptive, granter{}, 160 + length},
+		"without the store": {Fixed, away{}, keyBytes + length + extraBytes},
+	} {
 		t.Run(name, func(t *testing.T) {
+			m := &few{bytes: 1 << 40}
 			cfg := perSecond(1000, 10)
 			cfg.Params.Rates[0].Window = limiter.MaxWindow
-			cfg.Size.Type, cfg.MaxKeys = size, n
-			l := New(cfg, newBreaker(granter{}, newClock()))
-			values := make([]string, n)
-			for i := range values {
-				values[i] = fmt.Sprintf("%032d", i)
-			}
+			cfg.Size.Type, cfg.MaxKeys, cfg.Memory, cfg.OnUnavailable = tc.size, n, m, LocalShare
+			l := New(cfg, newBreaker(tc.s, newClock()))
 			before := heap()
-			for _, v := range values {
-				if d, err := l.Acquire(t.Context(), Request{Value: v, Cost: 1}); err != nil || !d.Allowed {
+			for i := range n {
+				text := fmt.Sprintf("%0*d", long, i)
+				if d, err := l.Acquire(t.Context(), Request{Value: text[long-length:], Cost: 1}); err != nil || !d.Allowed {
 					t.Fatalf("got %+v, %v", d, err)
 				}
 			}
-			if got := float64(heap()-before) / n; got > 160 {
-				t.Errorf("%.0f bytes a key, want at most 160", got)
-			} else {
-				t.Logf("%.0f bytes a key", got)
+			got, taken := int64(heap()-before)/n, m.used()/n
+			t.Logf("%d bytes a key, %d taken", got, taken)
+			if got > tc.most || got > taken {
+				t.Errorf("%d bytes a key, want at most %d, and no more than %d which are taken", got, tc.most, taken)
 			}
-			runtime.KeepAlive(values)
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			l.Close(ctx)
 		})
 	}
+}
+
+// away is never there.
+type away struct{}
+
+func (away) Apply(context.Context, store.Key, limiter.Params, limiter.Command) (limiter.Result, error) {
+	return limiter.Result{}, errDown
 }
 
 func heap() uint64 {

@@ -2,6 +2,7 @@ package twotier
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/weir-dev/weir/pkg/store"
@@ -62,10 +63,11 @@ func (k *Key) Acquire(ctx context.Context, cost int64) (d Decision, err error) {
 }
 
 // nameOf returns the name under which a value and a tenant are found. The length at
-// its end separates them; the name of a value without a tenant is the value.
+// its end separates them; the name of a value without a tenant is the value. It is a copy,
+// because a value may be a part of the head of a whole request, which it would keep.
 func nameOf(value, tenant string) string {
 	if tenant == "" {
-		return value
+		return strings.Clone(value)
 	}
 	n := len(tenant)
 	return value + tenant + string([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)})
@@ -135,7 +137,9 @@ func (k *Key) evict(now int64, most use) use {
 	}
 	defer k.mu.Unlock()
 	is := k.use(now)
-	k.evicted = is <= most
+	if k.evicted = is <= most; k.evicted {
+		k.release()
+	}
 	return is
 }
 

@@ -90,8 +90,8 @@ func (l *Limiter) Key(value, tenant string) *Key {
 func (l *Limiter) SetHolders(n int64) { l.holders.Store(max(n, 0)) }
 
 // Close refuses requests from now on, waits for store calls in progress, and gives
-// unspent credits back to the store, each key's once. Credits that could not be
-// given back before ctx is done are forfeited. Close once.
+// unspent credits back to the store, each key's once, and all to Config.Memory. Credits that
+// could not be given back before ctx is done are forfeited. Close once.
 func (l *Limiter) Close(ctx context.Context) {
 	l.mu.Lock()
 	l.closed = true
@@ -104,6 +104,7 @@ func (l *Limiter) Close(ctx context.Context) {
 	defer stop()
 	l.work.Wait()
 	l.returnAll(ctx)
+	l.keys.memory.close()
 	l.cancel()
 	l.release()
 }

@@ -116,6 +116,12 @@ func (k *Key) spendLocalShare(cfg *settings, cost, now int64) Decision {
 		d.Reason, d.RetryAfter = limiter.Exhausted, time.Duration(account.Nanos(res.Wait))
 		return d
 	}
+	if !k.reserve() { // so it cannot be remembered here
+		shared := l.keys.sharedFor(k.value())
+		shared.mu.Lock()
+		defer shared.mu.Unlock()
+		return shared.spendLocalShare(cfg, cost, now)
+	}
 	x := k.ensureRare()
 	x.local, x.localBreaker = &s, cfg.breaker
 	return d

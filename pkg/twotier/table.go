@@ -34,6 +34,7 @@ type KeysBound uint8
 const (
 	NoBound      KeysBound = iota
 	MaxKeysBound           // Config.MaxKeys
+	MemoryBound            // Config.Memory
 )
 
 // A table holds the keys of one limiter: at most max of them, and while the store is
@@ -42,21 +43,23 @@ const (
 type table struct {
 	*index  // changed with mu held
 	limiter *Limiter
+	memory  usage
 
 	mu           sync.Mutex // guards the rest
 	max          int        // most keys
 	cursor       int        // slot at which the next sweep goes on
-	cursorSlots  int        // number of slots when the balance was set
+	cursorSlots  int        // number of slots when the cursor was set
 	nextEviction int64      // instant from which on a key that refuses may be evicted
 	sharedCount  int        // of how many keys a value without one of its own shares one
-	shared       []*Key     // these, nil where there is none yet; and those of more ways before
+	shared       []*Key     // these, nil where there is none yet; and those of more counts before
 	full         KeysBound  // by which a value had no key of its own last
 	fullAt       int64      // when; past when each had one
+	short        bool       // there was no memory for a key last
 }
 
 func (t *table) init(l *Limiter, s *settings) {
 	t.index, t.limiter, t.max, t.sharedCount, t.nextEviction = newIndex(), l, s.MaxKeys, s.SharedKeys, account.Past
-	t.fullAt = account.Past
+	t.fullAt, t.memory.of = account.Past, s.Memory
 }
 
 // setBounds changes how many keys the table takes, and how many the others share.
@@ -80,7 +83,7 @@ func (t *table) insert(value, tenant string) *Key {
 	case t.live >= t.max:
 		return t.turnAway(value, MaxKeysBound)
 	}
-	return t.make(value, tenant)
+	return t.makeOrShare(value, tenant)
 }
 
 // turnAway returns the key that the value shares because of the bound; mu is held.
@@ -95,14 +98,24 @@ func (t *table) sharedKey(value string) *Key {
 	if i >= len(t.shared) {
 		t.shared = append(t.shared, make([]*Key, t.sharedCount-len(t.shared))...)
 	}
+	if t.shared[i] == nil && i != 0 && !t.memory.take(bytesOf(store.Shared(i)), true) {
+		i = 0 // the first stands in for it
+	}
 	if t.shared[i] == nil {
 		t.shared[i] = newKey(t.limiter, store.Shared(i), false)
 	}
 	return t.shared[i]
 }
 
-// counterKey returns the key of a value that has tenants, making it whether or not there is
-// room: the share of the value is kept at it, and charged nowhere else. Pairs come only
+// sharedFor returns the key that a value shares for which there is no memory.
+func (t *table) sharedFor(value string) *Key {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.turnAway(value, MemoryBound)
+}
+
+// counterKey returns the key of a value that has tenants, making it whether or not there are too
+// many: the share of the value is kept at it, and charged nowhere else. Pairs come only
 // while there is room beside these, so there is at most one for each pair of a full table.
 func (t *table) counterKey(value string) *Key {
 	t.mu.Lock()
@@ -111,15 +124,32 @@ func (t *table) counterKey(value string) *Key {
 		return e.key
 	}
 	t.sweep()
-	return t.make(value, "")
+	return t.makeOrShare(value, "")
 }
 
-// make adds the key of the value and tenant, which the table does not have; mu is held.
-func (t *table) make(value, tenant string) *Key {
-	k := newKey(t.limiter, nameOf(value, tenant), tenant != "")
+// makeOrShare adds the key of the value and tenant, which the table does not have, or returns
+// the one that the value shares where there is no memory; mu is held.
+func (t *table) makeOrShare(value, tenant string) *Key {
+	name := nameOf(value, tenant)
+	if t.short = !t.memory.take(bytesOf(name), false); t.short {
+		return t.turnAway(value, MemoryBound)
+	}
+	k := newKey(t.limiter, name, tenant != "")
 	t.add(k.lease.Load())
 	return k
 }
+
+// drop takes an evicted key out of the table; mu is held.
+func (t *table) drop(e *lease) {
+	t.remove(e)
+	t.memory.give(bytesOf(e.name))
+}
+
+// isFull reports whether another key needs the place of one that is there; mu is held.
+func (t *table) isFull() bool { return t.live >= t.max || t.short }
+
+// bytesOf returns what a key of the name takes.
+func bytesOf(name string) int64 { return keyBytes + int64(len(name)) }
 
 // update makes e the lease that is found for its value, if its key is in the
 // table.
@@ -129,7 +159,7 @@ func (t *table) update(e *lease) {
 	t.set(e)
 }
 
-// sweep evicts useless keys among the next few, and if the table is full all the
+// sweep evicts useless keys among the next few, and if the table or the memory is full all the
 // same, the one of least use that is not needed; mu is held. Its cost does not grow
 // with the table: at least a fifth of the slots are free, and when most are, few
 // keys are there to be looked for.
@@ -144,7 +174,7 @@ func (t *table) sweep() {
 	}
 	looked := 0
 	for range sweepSlots {
-		if looked >= sweepStep && (t.live < t.max || leastUse <= spent) {
+		if looked >= sweepStep && (!t.isFull() || leastUse <= spent) {
 			break
 		}
 		if t.cursor++; t.cursor >= len(slots) {
@@ -157,12 +187,12 @@ func (t *table) sweep() {
 		looked++
 		switch is := e.key.evict(now, useless); {
 		case is == useless:
-			t.remove(e)
+			t.drop(e)
 		case is < leastUse:
 			least, leastUse = e.key, is
 		}
 	}
-	if t.live >= t.max && (leastUse == spent || leastUse == refusing && now >= t.nextEviction) {
+	if t.isFull() && (leastUse == spent || leastUse == refusing && now >= t.nextEviction) {
 		t.displace(least, leastUse, now)
 	}
 }
@@ -172,7 +202,7 @@ func (t *table) displace(k *Key, most use, now int64) {
 	if k.evict(now, most) > most {
 		return
 	}
-	t.remove(k.lease.Load())
+	t.drop(k.lease.Load())
 	if most == refusing {
 		t.nextEviction = now + evictionInterval
 	}

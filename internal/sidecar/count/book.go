@@ -15,16 +15,17 @@ type Name struct{ Namespace, Policy, Limit string }
 // A Book holds the counts of every limit that this process enforces or enforced
 // until recently. All methods may be called concurrently.
 type Book struct {
-	hash func(string) string
+	hash   func(string) string
+	memory *usage
 
 	mu     sync.Mutex
 	limits map[Name]*Limit
 }
 
 // NewBook returns an empty book. hash turns the value of a key into the name it
-// has outside this process.
-func NewBook(hash func(string) string) *Book {
-	return &Book{hash: hash, limits: make(map[Name]*Limit)}
+// has outside this process. m admits the memory for keys; nil admits all.
+func NewBook(hash func(string) string, m Memory) *Book {
+	return &Book{hash: hash, memory: &usage{of: m}, limits: make(map[Name]*Limit)}
 }
 
 // Open returns the counts of the limit and takes over its settings. Counts that
@@ -34,7 +35,7 @@ func (b *Book) Open(name Name, s Settings) *Limit {
 	defer b.mu.Unlock()
 	l, ok := b.limits[name]
 	if !ok {
-		l = newLimit(name, b.hash)
+		l = newLimit(name, b.hash, b.memory)
 		b.limits[name] = l
 	}
 	l.configure(s)
@@ -80,6 +81,8 @@ func (b *Book) sweep(now time.Time) {
 	for name, l := range b.limits {
 		if l.sweep(now) {
 			delete(b.limits, name)
+			l.release()
 		}
 	}
+	b.memory.short.Store(false)
 }

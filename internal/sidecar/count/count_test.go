@@ -62,7 +62,7 @@ func window1(index int64) []*fleetpb.Window {
 }
 
 func TestRowsAreCumulativeAndThenFinal(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Holders: 1})
 	l.Count(at(0), admitted("", 2, second(7)))
 	wantRows(t, rows(t, b, at(0.1), 1), &fleetpb.WindowReport{Windows: window1(7), Admitted: 2})
@@ -78,7 +78,7 @@ func TestRowsAreCumulativeAndThenFinal(t *testing.T) {
 
 // TestWindowsOfTwoStoresAreNotAdded moves a limit to a store with a window of the same index.
 func TestWindowsOfTwoStoresAreNotAdded(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 10, Holders: 1})
 	w := second(7)
 	for i, since := range []limiter.Instant{0, 42} {
@@ -103,7 +103,7 @@ func TestWindowsOfTwoStoresAreNotAdded(t *testing.T) {
 }
 
 func TestAllIsFinalAtTheEnd(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 10, Holders: 1})
 	l.Count(at(0), refused("a", 2, second(7)))
 	rows(t, b, at(0.1), 1)
@@ -115,7 +115,7 @@ func TestAllIsFinalAtTheEnd(t *testing.T) {
 }
 
 func TestALateEventStillCounts(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Holders: 1})
 	l.Count(at(0), admitted("", 1, second(7)))
 	rows(t, b, at(3), 1)
@@ -124,7 +124,7 @@ func TestALateEventStillCounts(t *testing.T) {
 }
 
 func TestAWindowEndsNoLaterThanTheDecisionSays(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Holders: 1})
 	e := admitted("", 1, windows(10, 3600*limiter.Second, 7))
 	e.EndsIn = time.Second
@@ -138,7 +138,7 @@ func TestAWindowEndsNoLaterThanTheDecisionSays(t *testing.T) {
 }
 
 func TestLocalAdmissionsAreReported(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Holders: 1})
 	e := admitted("", 4, second(7))
 	e.Local, e.LocalShare = true, 5
@@ -150,7 +150,7 @@ func TestLocalAdmissionsAreReported(t *testing.T) {
 }
 
 func TestTheLargerLimitOfAnEditStands(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Holders: 1})
 	l.Count(at(0), admitted("", 8, windows(10, limiter.Second, 7)))
 	l.Count(at(0), admitted("", 1, windows(3, limiter.Second, 7)))
@@ -158,7 +158,7 @@ func TestTheLargerLimitOfAnEditStands(t *testing.T) {
 }
 
 func TestEventsWithoutWindowsAreInTheTotals(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Generation: 4, Holders: 1})
 	l.Count(at(0), Event{Outcome: FailedOpen, Cost: 3, Local: true})
 	l.Count(at(0), Event{Outcome: FailedClosed, Cost: 2, Local: true})
@@ -177,7 +177,7 @@ func TestEventsWithoutWindowsAreInTheTotals(t *testing.T) {
 }
 
 func TestKeysThatMatter(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 100, Holders: 4})
 	l.Count(at(0), admitted("within", 2, second(7)))  // 4 · 2 ≤ 10
 	l.Count(at(0), admitted("beyond", 3, second(7)))  // 4 · 3 > 10
@@ -196,7 +196,7 @@ func TestKeysThatMatter(t *testing.T) {
 // TestAKeyIsHotByTheMostHolders: a key that is spread over four holders is beyond its
 // part of the limit even if two of them are gone when the window ends.
 func TestAKeyIsHotByTheMostHolders(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 100, Holders: 4})
 	l.Count(at(0), admitted("spread", 3, second(7)))
 	b.SetHolders("shop", "checkout", 2)
@@ -208,7 +208,7 @@ func TestAKeyIsHotByTheMostHolders(t *testing.T) {
 
 // TestAKeyIsHotByHoldersThatCameLater: more holders than there were when it was counted.
 func TestAKeyIsHotByHoldersThatCameLater(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 100, Holders: 1})
 	l.Count(at(0), admitted("spread", 3, second(7)))
 	b.SetHolders("shop", "checkout", 4)
@@ -220,7 +220,7 @@ func TestAKeyIsHotByHoldersThatCameLater(t *testing.T) {
 
 // TestOneKeyAtLeastIsCountedApart, whatever the settings say.
 func TestOneKeyAtLeastIsCountedApart(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Keyed: true, Holders: 1})
 	l.Count(at(0), admitted("a", 3, second(7)))
 	q := &fleetpb.AuditQuery{Namespace: "shop", Policy: "checkout", Limit: "all", Windows: window1(7), Hashes: []string{"#a"}}
@@ -250,7 +250,7 @@ func TestAdmissionsOfAnUnlistedKeyAreReported(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := NewBook(hash)
+			b := NewBook(hash, nil)
 			l := b.Open(all, Settings{Keyed: true, MaxKeys: tc.maxKeys, Holders: 1})
 			for _, e := range tc.events {
 				l.Count(at(0), e)
@@ -266,7 +266,7 @@ func TestAdmissionsOfAnUnlistedKeyAreReported(t *testing.T) {
 // TestKeysBeyondTheTableAreCounted: hot keys that a report has no room for
 // count as unlisted.
 func TestKeysBeyondTheTableAreCounted(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 2 * maxHotKeys, Holders: 4})
 	for i := range maxHotKeys + 1 {
 		l.Count(at(0), admitted(fmt.Sprint(i), 9, second(7)))
@@ -279,7 +279,7 @@ func TestKeysBeyondTheTableAreCounted(t *testing.T) {
 // TestShortWindowsAreReportedBeforeTheyAreForgotten: each window has as many keys as
 // are counted apart, and every one of them is reported in full.
 func TestShortWindowsAreReportedBeforeTheyAreForgotten(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 10, Holders: 1})
 	final := map[int64]bool{}
 	for i := range int64(20) {
@@ -298,7 +298,7 @@ func TestShortWindowsAreReportedBeforeTheyAreForgotten(t *testing.T) {
 }
 
 func TestOnlyTheMostRefusedKeysFit(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 100, Holders: 1})
 	for i := range int64(20) {
 		l.Count(at(0), refused(fmt.Sprint(i), i+1, second(7)))
@@ -312,7 +312,7 @@ func TestOnlyTheMostRefusedKeysFit(t *testing.T) {
 // TestAKeyIsHotInALongWindow: in each second the key stays within its part of
 // the second's limit, and over the minute it does not.
 func TestAKeyIsHotInALongWindow(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 100, Holders: 2})
 	both := func(second int64) *limiter.Windows {
 		w := windows(10, limiter.Second, second)
@@ -341,7 +341,7 @@ func TestAKeyIsHotInALongWindow(t *testing.T) {
 }
 
 func TestAudit(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 2, Holders: 1})
 	l.Count(at(0), admitted("a", 3, second(7)))
 	l.Count(at(0), refused("b", 4, second(7)))
@@ -380,7 +380,7 @@ func TestAudit(t *testing.T) {
 }
 
 func TestForgottenUnitsAreUnknownAndNotZero(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 10, Holders: 1})
 	l.Count(at(0), admitted("a", 3, second(7)))
 	later := at(Keep.Seconds() + 10)
@@ -405,7 +405,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := NewBook(hash).Open(all, Settings{Keyed: true, MaxKeys: 50, Holders: 1})
+			l := NewBook(hash, nil).Open(all, Settings{Keyed: true, MaxKeys: 50, Holders: 1})
 			for i := range int64(3 * maxRows) { // nobody takes a report meanwhile
 				for k := range 60 {
 					l.Count(at(float64(i)/10), admitted(fmt.Sprint(k), 1, windowsAt(i)))
@@ -431,7 +431,7 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 func TestRowsWithoutKeysAreBounded(t *testing.T) {
-	l := NewBook(hash).Open(all, Settings{Holders: 1})
+	l := NewBook(hash, nil).Open(all, Settings{Holders: 1})
 	for i := range int64(3 * maxRows) { // nobody takes a report meanwhile
 		l.Count(at(float64(i)/10), admitted("", 1, windows(10, limiter.Second/10, i)))
 	}
@@ -441,7 +441,7 @@ func TestRowsWithoutKeysAreBounded(t *testing.T) {
 }
 
 func TestARemovedLimitIsKeptForAWhile(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Holders: 1})
 	l.Count(at(0), admitted("", 3, second(7)))
 	b.Retain(nil, at(1))
@@ -456,7 +456,7 @@ func TestARemovedLimitIsKeptForAWhile(t *testing.T) {
 }
 
 func TestCountingIsSafeForConcurrentUse(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 10, Holders: 1})
 	var wait sync.WaitGroup
 	for g := range 4 {
@@ -483,7 +483,7 @@ func TestCountingIsSafeForConcurrentUse(t *testing.T) {
 }
 
 func BenchmarkCount(b *testing.B) {
-	l := NewBook(hash).Open(all, Settings{Holders: 1})
+	l := NewBook(hash, nil).Open(all, Settings{Holders: 1})
 	e := admitted("", 1, second(7))
 	for b.Loop() {
 		l.Count(start, e)
@@ -493,7 +493,7 @@ func BenchmarkCount(b *testing.B) {
 // TestKeysWithLimitsOfTheirOwnAreAlwaysNamed: an auditor cannot see from a sum
 // which of the keys in it may have had more.
 func TestKeysWithLimitsOfTheirOwnAreAlwaysNamed(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{
 		Keyed: true, MaxKeys: 1, Holders: 1,
 		Rates:     []limiter.Rate{{Limit: 10, Window: limiter.Second}},
@@ -509,7 +509,7 @@ func TestKeysWithLimitsOfTheirOwnAreAlwaysNamed(t *testing.T) {
 }
 
 func TestTheLimitOfARowIsThatOfKeysWithoutOneOfTheirOwn(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{
 		Keyed: true, MaxKeys: 10, Holders: 1,
 		Rates:     []limiter.Rate{{Limit: 10, Window: limiter.Second}},
@@ -522,7 +522,7 @@ func TestTheLimitOfARowIsThatOfKeysWithoutOneOfTheirOwn(t *testing.T) {
 }
 
 func TestWindowsThatBeginAtOtherInstantsAreOthers(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 10, Holders: 1})
 	shifted, monthly := *second(7), *second(7)
 	shifted.Open[0].Offset = limiter.Second / 2
@@ -554,7 +554,7 @@ func TestWindowsThatBeginAtOtherInstantsAreOthers(t *testing.T) {
 // counted in, its end is not known from what is left of it.
 func TestALaterWindowEndsTheOnesBefore(t *testing.T) {
 	minute := func(index int64) *limiter.Windows { return windows(10, 60*limiter.Second, index) }
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Holders: 1, Lag: 5 * time.Second})
 	final := func(seconds float64) bool { return rows(t, b, at(seconds), sessionAt(seconds))[0].GetFinal() }
 	l.Count(at(0), admitted("", 1, minute(7)))
@@ -575,7 +575,7 @@ func TestALaterWindowEndsTheOnesBefore(t *testing.T) {
 func sessionAt(seconds float64) uint64 { return uint64(seconds * 10) }
 
 func BenchmarkCountKeyed(b *testing.B) {
-	l := NewBook(hash).Open(all, Settings{Keyed: true, MaxKeys: 10_000, Holders: 1})
+	l := NewBook(hash, nil).Open(all, Settings{Keyed: true, MaxKeys: 10_000, Holders: 1})
 	keys := make([]string, 4096)
 	for i := range keys {
 		keys[i] = fmt.Sprint("tenant-", i)
@@ -595,7 +595,7 @@ func BenchmarkCountKeyed(b *testing.B) {
 // TestPlacedIsTheSumOfRows as the session was sent them, and what is forgotten as it was
 // last, so that the receiver misses what it was not sent.
 func TestPlacedIsTheSumOfRows(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Holders: 1, Keyed: true, MaxKeys: 1})
 	report := func(now float64, session uint64) (placed, sent int64) {
 		r := b.Report(at(now), session)[0]
@@ -624,7 +624,7 @@ func TestPlacedIsTheSumOfRows(t *testing.T) {
 }
 
 func TestRowsThatWaitAreSaidTo(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Holders: 1})
 	for i := range int64(maxRowsAtOnce + 1) {
 		l.Count(at(0), admitted("", 1, second(i)))
@@ -638,10 +638,10 @@ func TestRowsThatWaitAreSaidTo(t *testing.T) {
 
 // TestUnitsAfterAForgottenRowAreInNone.
 func TestUnitsAfterAForgottenRowAreInNone(t *testing.T) {
-	l := NewBook(hash).Open(all, Settings{Holders: 1})
+	l := NewBook(hash, nil).Open(all, Settings{Holders: 1})
 	l.Count(at(0), admitted("", 1, second(7)))
 	r := l.rows[0]
-	if l.sweep(at(600)); r.count(new(admitted("", 1, second(7))), l.settings.Load(), 1) {
+	if l.sweep(at(600)); r.count(new(admitted("", 1, second(7))), l.settings.Load(), 1, l.memory) {
 		t.Error("a row that is forgotten counted")
 	}
 	l.current.Store(r)
@@ -653,7 +653,7 @@ func TestUnitsAfterAForgottenRowAreInNone(t *testing.T) {
 }
 
 func TestARowSaysHowOldItIs(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	b.Open(all, Settings{Holders: 1}).Count(at(1), admitted("", 1, second(7)))
 	if got := rows(t, b, at(3.5), 1)[0].GetAgeMicros(); got != 2_500_000 {
 		t.Errorf("age = %dµs, want 2.5 s", got)

@@ -17,7 +17,7 @@ func hottest(t *testing.T, b *Book, seconds float64) []*fleetpb.HotKey {
 }
 
 func TestTheHottestKeysAreReportedWhileWindowsAreOpen(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Keyed: true, MaxKeys: 100, Holders: 1})
 	for i := range int64(3) {
 		l.Count(at(float64(i)), admitted("a", 1, second(i)))
@@ -33,7 +33,7 @@ func TestTheHottestKeysAreReportedWhileWindowsAreOpen(t *testing.T) {
 }
 
 func TestALimitWithoutAKeyHasNoHottest(t *testing.T) {
-	b := NewBook(hash)
+	b := NewBook(hash, nil)
 	l := b.Open(all, Settings{Holders: 1})
 	l.Count(at(0), admitted("", 1, second(7)))
 	if got := hottest(t, b, 0); len(got) > 0 {
@@ -46,7 +46,7 @@ func TestALimitWithoutAKeyHasNoHottest(t *testing.T) {
 func TestTheErrorOfTheHottestKeysHolds(t *testing.T) {
 	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		b := NewBook(hash)
+		b := NewBook(hash, nil)
 		l := b.Open(all, Settings{Keyed: true, MaxKeys: 10_000, Holders: 1})
 		exact := map[string]int64{}
 		const windows, events = 40, 2000

@@ -96,8 +96,9 @@ func (e *Event) refused() int64 {
 // A Limit counts what one limit let through. All methods may be called
 // concurrently.
 type Limit struct {
-	name Name
-	hash func(string) string
+	name   Name
+	hash   func(string) string
+	memory *usage
 
 	settings atomic.Pointer[Settings]
 	holders  atomic.Int64
@@ -127,9 +128,9 @@ type Limit struct {
 	summed  []window // the windows of sums, in the order they were opened
 }
 
-func newLimit(name Name, hash func(string) string) *Limit {
+func newLimit(name Name, hash func(string) string, memory *usage) *Limit {
 	return &Limit{
-		name: name, hash: hash,
+		name: name, hash: hash, memory: memory,
 		byTuple:   make(map[tuple]*row),
 		sums:      make(map[window]*sum),
 		forgotten: make(map[tuple]tuple),
@@ -188,7 +189,7 @@ func (l *Limit) enter(now time.Time, e *Event) {
 		_, e.overridden = settings.Overrides[e.Value]
 	}
 	r := l.rowOf(e, now)
-	if !r.count(e, settings, l.holders.Load()) {
+	if !r.count(e, settings, l.holders.Load(), l.memory) {
 		l.unplaced.Add(e.admitted())
 	}
 	if settings.Keyed && r.tuple.n > 1 {
@@ -241,7 +242,8 @@ func (l *Limit) hasten(t tuple, now time.Time) {
 }
 
 // Bounds of the rows and keys that are kept for one limit. Those of keys are over all
-// tuples, in multiples of Settings.MaxKeys.
+// tuples, in multiples of Settings.MaxKeys. Where memory is short the first one holds for any
+// number of keys.
 const (
 	maxRows  = 1024             // tuples of windows
 	keptKeys = 2                // beyond them a row goes when everything was sent
@@ -273,12 +275,12 @@ func (l *Limit) prune(now time.Time) (over []*row) {
 			r.handed = true
 			over = append(over, r)
 		}
-		crowded := i < newest && (len(rows) >= maxRows || isCrowded(keys, most, ended))
+		crowded := i < newest && (len(rows) >= maxRows || l.isCrowded(keys, most, ended))
 		if final && (crowded || ended > Keep) {
 			delete(l.byTuple, r.tuple)
 			l.current.CompareAndSwap(r, nil)
 			l.forget(r.tuple)
-			l.gone += r.close()
+			l.gone += r.close(l.memory)
 		} else {
 			rows = append(rows, r)
 		}
@@ -299,8 +301,8 @@ func (l *Limit) pruneSums(now time.Time, most int) {
 		s := l.sums[w]
 		keys += len(s.keys)
 		since := now.Sub(s.end)
-		if since > Keep || since > 0 && isCrowded(keys, most, since) {
-			delete(l.sums, w)
+		if since > Keep || since > 0 && l.isCrowded(keys, most, since) {
+			l.forgetSum(w)
 			l.forget(tupleOfWindow(w))
 		} else {
 			summed = append(summed, w)
@@ -312,8 +314,8 @@ func (l *Limit) pruneSums(now time.Time, most int) {
 
 // isCrowded reports whether a row that has been over for since has to give way when the
 // given number of keys is kept.
-func isCrowded(keys, maxKeys int, since time.Duration) bool {
-	return keys > mostKeys*maxKeys || keys > keptKeys*maxKeys && since > asking
+func (l *Limit) isCrowded(keys, maxKeys int, since time.Duration) bool {
+	return keys > mostKeys*maxKeys || (keys > keptKeys*maxKeys || l.memory.short.Load()) && since > asking
 }
 
 func (l *Limit) forget(t tuple) {

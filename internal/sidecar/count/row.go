@@ -97,6 +97,7 @@ type row struct {
 	local      int64
 	localShare int64
 	keys       map[string]*tally
+	taken      int64 // bytes of memory for them
 	leaders    leaders
 	absorbed   bool   // by the sketch
 	overflow   bool   // keys beyond the bound were not counted apart
@@ -149,15 +150,18 @@ func (r *row) hasten(now time.Time, lag time.Duration) {
 }
 
 // close makes the row count nothing more, and returns how many units it counted.
-func (r *row) close() int64 {
+func (r *row) close(memory *usage) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.closed {
+		memory.give(r.taken)
+	}
 	r.closed = true
 	return r.total.offered()
 }
 
 // count counts the event, and returns false when the row is forgotten.
-func (r *row) count(e *Event, s *Settings, holders int64) bool {
+func (r *row) count(e *Event, s *Settings, holders int64, memory *usage) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -178,13 +182,13 @@ func (r *row) count(e *Event, s *Settings, holders int64) bool {
 		}
 	}
 	if s.Keyed {
-		r.countKey(e, s.MaxKeys)
+		r.countKey(e, s.MaxKeys, memory)
 	}
 	return true
 }
 
-func (r *row) countKey(e *Event, maxKeys int) {
-	if key := r.key(e, maxKeys); key != nil {
+func (r *row) countKey(e *Event, maxKeys int, memory *usage) {
+	if key := r.key(e, maxKeys, memory); key != nil {
 		key.add(e)
 		r.leaders.note(e.Value, key)
 		return
@@ -195,13 +199,18 @@ func (r *row) countKey(e *Event, maxKeys int) {
 
 // key returns the tally of the event's key, nil when it is not counted apart. Keys
 // with limits of their own always are.
-func (r *row) key(e *Event, maxKeys int) *tally {
+func (r *row) key(e *Event, maxKeys int, memory *usage) *tally {
 	if key, ok := r.keys[e.Value]; ok {
 		return key
 	}
 	if len(r.keys) >= maxKeys && !e.overridden {
 		return nil
 	}
+	n, ok := memory.take(e.Value)
+	if !ok && !e.overridden {
+		return nil
+	}
+	r.taken += n
 	if r.keys == nil {
 		r.keys = make(map[string]*tally)
 	}

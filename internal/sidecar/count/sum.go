@@ -14,7 +14,8 @@ type sum struct {
 	end      time.Time // estimated, no earlier than the window's
 	admitted int64     // over all keys
 	keys     map[string]*tally
-	overflow bool // keys beyond the bound were not counted
+	taken    int64 // bytes of memory for them
+	overflow bool  // keys beyond the bound were not counted
 }
 
 func (l *Limit) addToSums(t tuple, e *Event, now time.Time) {
@@ -28,23 +29,36 @@ func (l *Limit) addToSums(t tuple, e *Event, now time.Time) {
 			l.sums[w] = s
 			l.summed = append(l.summed, w)
 		}
-		s.add(e, l.settings.Load().MaxKeys)
+		s.add(e, l.settings.Load().MaxKeys, l.memory)
 	}
 }
 
-func (s *sum) add(e *Event, maxKeys int) {
+func (s *sum) add(e *Event, maxKeys int, memory *usage) {
 	s.admitted += e.admitted()
-	key, ok := s.keys[e.Value]
-	switch {
-	case ok:
-	case len(s.keys) >= maxKeys && !e.overridden:
+	key := s.key(e, maxKeys, memory)
+	if key == nil {
 		s.overflow = true
 		return
-	default:
-		key = new(tally)
-		s.keys[strings.Clone(e.Value)] = key
 	}
 	key.add(e)
+}
+
+// key returns the tally of the event's key, as that of a row does.
+func (s *sum) key(e *Event, maxKeys int, memory *usage) *tally {
+	if key, ok := s.keys[e.Value]; ok {
+		return key
+	}
+	if len(s.keys) >= maxKeys && !e.overridden {
+		return nil
+	}
+	n, ok := memory.take(e.Value)
+	if !ok && !e.overridden {
+		return nil
+	}
+	s.taken += n
+	key := new(tally)
+	s.keys[strings.Clone(e.Value)] = key
+	return key
 }
 
 // admittedIn returns what the key was admitted in the window, own being what it

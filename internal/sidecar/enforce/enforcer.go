@@ -39,6 +39,7 @@ type Config struct {
 	Namespace string // of the pod: where Check looks for policies
 	Mode      Mode
 	Stores    Stores
+	Memory    count.Memory // for keys that are counted apart; nil admits all
 	Log       *slog.Logger
 	// NewLimiter makes the engine of a limit.
 	NewLimiter func(cfg twotier.Config, s twotier.Store) Limiter
@@ -60,7 +61,7 @@ type policyName struct{ namespace, policy string }
 
 // New returns an Enforcer without policies. Close releases it.
 func New(cfg Config) *Enforcer {
-	e := &Enforcer{cfg: cfg, book: count.NewBook(store.HashValue), holders: make(map[policyName]int64)}
+	e := &Enforcer{cfg: cfg, book: count.NewBook(store.HashValue, cfg.Memory), holders: make(map[policyName]int64)}
 	e.current.Store(&table{set: new(policy.Set)})
 	return e
 }

@@ -47,7 +47,9 @@ func TestEveryFieldOfAnEngineIsReported(t *testing.T) {
 	in := &twotier.Stats{
 		RoundTrips: 1, ActiveKeys: 2, Full: twotier.MaxKeysBound, SharedKeys: 4, CutOff: errors.New("gone"), Learning: limiter.Amnesia, LearningFor: 3 * time.Microsecond,
 	}
-	fieldtest.Matter(t, []*twotier.Stats{in}, func(s *twotier.Stats) (any, error) {
+	other := *in
+	other.Full = twotier.MemoryBound
+	fieldtest.Matter(t, []*twotier.Stats{in, &other}, func(s *twotier.Stats) (any, error) {
 		r := &fleetpb.LimitReport{}
 		addStats(r, s)
 		return []any{r.GetRoundTripsTotal(), r.GetActiveKeys(), r.GetKeysBound(), r.GetSharedKeys(), r.GetStoreError(), r.GetLearningReason(), r.GetLearningMicros()}, nil

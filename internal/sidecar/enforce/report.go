@@ -43,6 +43,7 @@ func addStats(r *fleetpb.LimitReport, s *twotier.Stats) {
 
 var keysBounds = map[twotier.KeysBound]fleetpb.KeysBound{
 	twotier.MaxKeysBound: fleetpb.KeysBound_KEYS_BOUND_MAX_KEYS,
+	twotier.MemoryBound:  fleetpb.KeysBound_KEYS_BOUND_MEMORY,
 }
 
 // Audit answers a question about keys in windows that are over.

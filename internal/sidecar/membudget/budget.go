@@ -15,16 +15,18 @@ const (
 	Heads             // beyond their first 4 KiB
 	Requests          // in flight, and those that wait for a slot or a limit
 	Bodies
+	Keys   // that have counters of their own
+	Counts // of keys, that reports are made of
 	classes
 )
 
 // String returns the value of the label.
 func (c Class) String() string {
-	return [classes]string{"connections", "heads", "requests", "bodies"}[c]
+	return [classes]string{"connections", "heads", "requests", "bodies", "keys", "counts"}[c]
 }
 
 // Classes lists all classes.
-func Classes() []Class { return []Class{Connections, Heads, Requests, Bodies} }
+func Classes() []Class { return []Class{Connections, Heads, Requests, Bodies, Keys, Counts} }
 
 const (
 	// fairness is how much an address may have taken for each byte that is left: alone it

@@ -8,11 +8,11 @@ import (
 
 var (
 	memorySize = prometheus.NewDesc("weir_sidecar_memory_size_bytes",
-		"Memory that connections, heads, requests and bodies are admitted to.", nil, nil)
+		"Memory that connections, heads, requests, bodies, keys and counts of keys are admitted to.", nil, nil)
 	memoryTaken = prometheus.NewDesc("weir_sidecar_memory_taken_bytes",
 		"Memory that is taken, by what it is for.", []string{"class"}, nil)
 	memoryRefused = prometheus.NewDesc("weir_sidecar_memory_refused_total",
-		"Connections, heads, requests and bodies that there was no memory for.", []string{"class"}, nil)
+		"Connections, heads, requests, bodies, keys and counts that there was no memory for.", []string{"class"}, nil)
 	memoryClosed = prometheus.NewDesc("weir_sidecar_closed_connections_total",
 		"Connections without a request that were closed to make room for others, by what they were at.", []string{"state"}, nil)
 )

@@ -129,7 +129,7 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-var keysBounds = map[twotier.KeysBound]string{twotier.MaxKeysBound: "maxKeys"}
+var keysBounds = map[twotier.KeysBound]string{twotier.MaxKeysBound: "maxKeys", twotier.MemoryBound: "memory"}
 
 func one(yes bool) float64 {
 	if yes {
