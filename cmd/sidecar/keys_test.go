@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	invented  = 1_000_000 // values of the flood
+	invented  = 160_000   // values of the flood: more than maxKeys, and more than the memory holds
 	perWindow = 1_000_000 // requests of each value
 	lasts     = 3600 * limiter.Second
 	ahead     = 50 // requests of a connection that are sent before the first answer is read
