@@ -23,12 +23,17 @@ type program struct {
 // base is the name of the program, which that of its package's directory is.
 func (p *program) base() string { return path.Base(p.pkg) }
 
+// environment is that of go commands for Linux on an architecture.
+func environment(architecture string) []string {
+	return append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture, "GOAMD64=v1", "GOARM64=v8.0")
+}
+
 // build writes a static binary for Linux on an architecture to a file.
 func (p *program) build(ctx context.Context, architecture, file string) error {
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", p.tags,
 		"-ldflags", "-s -w -buildid= -X "+versionVariable+"="+p.version, "-o", file, p.pkg)
 	command.Dir = p.source
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture, "GOAMD64=v1", "GOARM64=v8.0")
+	command.Env = environment(architecture)
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("go build %s for linux/%s: %w", p.pkg, architecture, err)

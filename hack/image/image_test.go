@@ -24,14 +24,35 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// module writes the module of a small program that prints its arguments and the user it
-// runs as, and returns its directory.
-func module(t *testing.T) string {
+// apache is a licence.
+func apache(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../LICENSE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// echo writes the module of a small program that prints its arguments and the user it runs
+// as, and returns its directory. It uses a package of another module, which has a licence in
+// a directory below, too.
+func echo(t *testing.T) string {
 	t.Helper()
 	directory := t.TempDir()
 	for file, content := range map[string]string{
-		"go.mod":           "module example.com/echo\n\ngo 1.26\n",
-		"cmd/echo/main.go": "package main\n\nimport \"os\"\n\nfunc main() { println(len(os.Args), os.Getuid()) }\n",
+		"go.mod":                     "module example.com/echo\n\ngo 1.26\n\nrequire example.com/dep v1.2.0\n\nreplace example.com/dep => ./dep\n",
+		"LICENSE":                    apache(t),
+		"cmd/echo/main.go":           "package main\n\nimport (\n\t\"os\"\n\n\t\"example.com/dep/user\"\n)\n\nfunc main() { println(len(os.Args), user.ID()) }\n",
+		"dep/go.mod":                 "module example.com/dep\n\ngo 1.26\n",
+		"dep/COPYING.md":             apache(t),
+		"dep/NOTICE":                 "Made by Eve.\n",
+		"dep/user/LICENCE.txt":       apache(t),
+		"dep/user/user.go":           "package user\n\nimport \"os\"\n\nfunc ID() int { return os.Getuid() }\n",
+		"dep/unused/LICENSE":         apache(t),
+		"dep/unused/unused.go":       "package unused\n",
+		"dep/user/licence.go":        "package user\n",
+		"dep/user/LICENSES/about.go": "package about\n",
 	} {
 		path := filepath.Join(directory, file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -91,8 +112,8 @@ func digest(t *testing.T, i interface{ Digest() (v1.Hash, error) }) string {
 
 func TestTwoBuildsHaveOneDigest(t *testing.T) {
 	// From different directories: no path may come in.
-	first, _ := packed(t, module(t), "./cmd/echo")
-	second, _ := packed(t, module(t), "./cmd/echo")
+	first, _ := packed(t, echo(t), "./cmd/echo")
+	second, _ := packed(t, echo(t), "./cmd/echo")
 	if a, b := digest(t, index(t, first)), digest(t, index(t, second)); a != b {
 		t.Errorf("the first build is %s, the second %s", a, b)
 	}
@@ -110,7 +131,7 @@ func TestTwoBuildsHaveOneDigest(t *testing.T) {
 }
 
 func TestEachArchitectureHasItsImage(t *testing.T) {
-	out, said := packed(t, module(t), "./cmd/echo")
+	out, said := packed(t, echo(t), "./cmd/echo")
 	manifest, err := index(t, out).IndexManifest()
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +150,7 @@ func TestEachArchitectureHasItsImage(t *testing.T) {
 
 // TestTheArchiveHoldsOneProgram looks into the archive as a container runtime does.
 func TestTheArchiveHoldsOneProgram(t *testing.T) {
-	out, _ := packed(t, module(t), "./cmd/echo", "-architectures", runtime.GOARCH)
+	out, _ := packed(t, echo(t), "./cmd/echo", "-architectures", runtime.GOARCH)
 	tag, err := name.NewTag("echo:v1.2.3")
 	if err != nil {
 		t.Fatal(err)
@@ -149,8 +170,17 @@ func TestTheArchiveHoldsOneProgram(t *testing.T) {
 		t.Errorf("it says when it was made: %s", config.Created)
 	}
 	files := contents(t, i)
-	if names, want := slices.Sorted(maps.Keys(files)), []string{"echo", "etc/ssl/certs/ca-certificates.crt"}; !slices.Equal(names, want) {
+	if names, want := slices.Sorted(maps.Keys(files)), []string{
+		"echo", "etc/ssl/certs/ca-certificates.crt",
+		"licenses/example.com/dep/COPYING.md", "licenses/example.com/dep/NOTICE", "licenses/example.com/dep/user/LICENCE.txt",
+		"licenses/example.com/echo/LICENSE",
+		"licenses/golang.org/x/crypto/x509roots/fallback/LICENSE",
+		"licenses/std/LICENSE", "licenses/std/PATENTS",
+	}; !slices.Equal(names, want) {
 		t.Fatalf("it holds %q, want %q", names, want)
+	}
+	if text := string(files["licenses/example.com/dep/NOTICE"]); text != "Made by Eve.\n" {
+		t.Errorf("the notice is %q", text)
 	}
 	checkAuthorities(t, files["etc/ssl/certs/ca-certificates.crt"])
 
@@ -202,7 +232,7 @@ func checkAuthorities(t *testing.T, file []byte) {
 }
 
 func TestWrongOrders(t *testing.T) {
-	source := module(t)
+	source := echo(t)
 	for _, tc := range []struct {
 		says string
 		args []string

@@ -104,7 +104,11 @@ func (o *order) pack(ctx context.Context, scratch string) ([]*image, error) {
 		if err := o.build(ctx, architecture, binary); err != nil {
 			return nil, err
 		}
-		i, err := o.image(architecture, binary)
+		modules, err := o.contents(ctx, architecture, binary)
+		if err != nil {
+			return nil, err
+		}
+		i, err := o.image(architecture, binary, modules)
 		if err != nil {
 			return nil, fmt.Errorf("linux/%s: %w", architecture, err)
 		}
@@ -114,6 +118,24 @@ func (o *order) pack(ctx context.Context, scratch string) ([]*image, error) {
 		images = append(images, i)
 	}
 	return images, nil
+}
+
+// contents returns the modules that an image has parts of, with their licences.
+func (o *order) contents(ctx context.Context, architecture, binary string) ([]*module, error) {
+	modules, err := o.modules(ctx, architecture)
+	if err != nil {
+		return nil, err
+	}
+	if err := compare(modules, binary); err != nil {
+		return nil, err
+	}
+	for _, m := range modules {
+		if err := m.license(); err != nil {
+			return nil, err
+		}
+	}
+	roots, err := authoritiesModule(ctx, architecture)
+	return append(modules, roots), err
 }
 
 // host returns the image that runs on this machine, nil when there is none.

@@ -21,19 +21,28 @@ const user = "65532:65532"
 type image struct {
 	v1.Image
 	architecture string
-	pulled       int64 // bytes, compressed
-	unpacked     int64 // bytes
+	pulled       int64  // bytes, compressed
+	unpacked     int64  // bytes
+	bill         []byte // of materials: an SPDX document
 }
 
-// image puts a binary into an image of its own.
-func (o *order) image(architecture, binary string) (*image, error) {
+// image puts a binary into an image of its own, with the licences of the modules.
+func (o *order) image(architecture, binary string, modules []*module) (*image, error) {
 	program, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, err
 	}
 	authorities := authorities()
-	// The authorities change seldom, so they have a layer of their own, below.
+	var texts []file
+	for _, m := range modules {
+		texts = append(texts, m.files()...)
+	}
+	// What changes seldom has layers of its own, below.
 	below, err := layer(file{"etc/ssl/certs/ca-certificates.crt", 0o644, authorities})
+	if err != nil {
+		return nil, err
+	}
+	between, err := layer(texts...)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +51,7 @@ func (o *order) image(architecture, binary string) (*image, error) {
 		return nil, err
 	}
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	packed, err := mutate.AppendLayers(base, below, above)
+	packed, err := mutate.AppendLayers(base, below, between, above)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +60,19 @@ func (o *order) image(architecture, binary string) (*image, error) {
 		return nil, err
 	}
 	pulled, err := pulled(packed)
-	return &image{packed, architecture, pulled, int64(len(program) + len(authorities))}, err
+	if err != nil {
+		return nil, err
+	}
+	digest, err := packed.Digest()
+	if err != nil {
+		return nil, err
+	}
+	bill, err := o.bill(architecture, digest, program, modules)
+	unpacked := len(program) + len(authorities)
+	for _, text := range texts {
+		unpacked += len(text.content)
+	}
+	return &image{packed, architecture, pulled, int64(unpacked), bill}, err
 }
 
 // config says how the program is run. It has no time of creation.
@@ -77,16 +98,18 @@ type file struct {
 	content []byte
 }
 
-// layer holds one file, which root owns, with no time but the epoch.
-func layer(f file) (v1.Layer, error) {
+// layer holds files, which root owns, with no time but the epoch.
+func layer(files ...file) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.content)), Format: tar.FormatUSTAR}
-	if err := w.WriteHeader(header); err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(f.content); err != nil {
-		return nil, err
+	for _, f := range files {
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.content)), Format: tar.FormatUSTAR}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.content); err != nil {
+			return nil, err
+		}
 	}
 	if err := w.Close(); err != nil {
 		return nil, err

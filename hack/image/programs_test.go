@@ -1,7 +1,9 @@
 package main
 
 import (
+	"path"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -21,6 +23,9 @@ func TestProgramsAreReproducible(t *testing.T) {
 				t.Errorf("the first build is %s, the second %s", a, b)
 			}
 			t.Log(said)
+			for _, architecture := range strings.Split(architectures, ",") {
+				checkBill(t, first, architecture, path.Base(program))
+			}
 		})
 	}
 }

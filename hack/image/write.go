@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -18,7 +20,7 @@ func (o *order) write(images []*image) (v1.Hash, error) {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return v1.Hash{}, err
 	}
-	if err := o.archive(images); err != nil {
+	if err := errors.Join(o.archive(images), o.bills(images)); err != nil {
 		return v1.Hash{}, err
 	}
 	return o.layout(images)
@@ -32,6 +34,26 @@ func (o *order) archive(images []*image) error {
 		return os.RemoveAll(file) // rather than one of another version
 	}
 	return tarball.WriteToFile(file, o.tag, mine)
+}
+
+// bills writes what each image is made of, and leaves no such file of an earlier order.
+func (o *order) bills(images []*image) error {
+	earlier, err := filepath.Glob(filepath.Join(o.out, o.name+"-linux-*.spdx.json"))
+	if err != nil {
+		return err
+	}
+	for _, file := range earlier {
+		if err := os.Remove(file); err != nil {
+			return err
+		}
+	}
+	for _, i := range images {
+		file := filepath.Join(o.out, fmt.Sprintf("%s-linux-%s.spdx.json", o.name, i.architecture))
+		if err := os.WriteFile(file, i.bill, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (o *order) layout(images []*image) (v1.Hash, error) {
