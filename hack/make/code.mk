@@ -1,6 +1,7 @@
 ##@ Writing code
 
 PROGRAMS := $(notdir $(wildcard cmd/*))
+VULN_DB ?= ## database of `make vulncheck`: a URL, or file:// and a directory; empty: that of the Go project
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .PHONY: build
@@ -27,6 +28,12 @@ lint: $(TOOLS)/.linter $(TOOLS)/.generators ## Run the linters of .golangci.yml,
 	@go run ./hack/words
 	@dead=$$(deadcode -filter '/weir/(api|cmd|controllers|internal)/' ./cmd/...) && [ -z "$$dead" ] || \
 		{ printf '%s\n' "$$dead" "no program calls these: remove them" >&2; exit 1; }
+
+# Not part of `make lint`: what it finds changes with the database, and it needs the network.
+.PHONY: vulncheck
+vulncheck: $(TOOLS)/.vulncheck ## Look for known vulnerabilities in what the programs call, where a database can be had
+	govulncheck $(if $(VULN_DB),-db $(VULN_DB)) -tags grpcnotrace ./cmd/...
+	govulncheck $(if $(VULN_DB),-db $(VULN_DB)) -C hack/image ./...
 
 # Generated files are part of the tree, so generating again must change nothing.
 .PHONY: verify

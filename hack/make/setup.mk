@@ -28,3 +28,7 @@ $(TOOLS)/.helm: hack/tools/helm/go.mod hack/tools/helm/go.sum
 	@echo "building helm into .cache/bin (about 4 minutes the first time)"
 	@GOBIN=$(TOOLS) go -C hack/tools/helm install tool
 	@touch $@
+
+$(TOOLS)/.vulncheck: hack/tools/vulncheck/go.mod hack/tools/vulncheck/go.sum
+	@GOBIN=$(TOOLS) go -C hack/tools/vulncheck install tool
+	@touch $@
