@@ -9,8 +9,11 @@ import (
 func TestAProgramIsOfTheModulesListed(t *testing.T) {
 	listed := func() []*module {
 		return []*module{
-			{path: "example.com/a", version: "v1.0.0"}, {path: "example.com/fork", version: "v1.2.0"}, {path: "example.com/local", version: "v0.1.0"},
-			{path: "example.com/main", version: "v9", main: true}, {path: standard, version: "go1.26.8"},
+			{path: "example.com/a", version: "v1.0.0"},
+			{path: "example.com/fork", version: "v1.2.0"},
+			{path: "example.com/local", version: "v0.1.0"},
+			{path: "example.com/main", version: "v9", main: true},
+			{path: standard, version: "go1.26.8"},
 		}
 	}
 	contained := func() *debug.BuildInfo {

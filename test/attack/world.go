@@ -86,7 +86,7 @@ func open(ctx context.Context, o options) (*world, error) {
 	w.cluster, err = devcluster.Start(ctx, devcluster.Config{
 		Root: o.root, Assets: o.assets, Dir: o.dir, Name: cluster, Controller: script, Webhooks: hookScript, Program: w.program,
 		ControllerArgs: []string{"--federation-ids=" + victimSpace + "=acme/*," + victimSpace + "=world/*," + evilSpace + "=evil/*," + evilSpace + "=world/*"},
-		Log: slog.New(slog.DiscardHandler),
+		Log:            slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return w, err

@@ -52,8 +52,8 @@ func (r *Rules) MaxCarried() int64 { return r.carried }
 // Learn reports whether sizes are learned.
 func (r *Rules) Learn() bool { return r.leases && r.learned }
 
-// LargestCost returns a cost above which the parameters never grant. They may not
-// grant as much: of buckets the store takes more into
+// LargestCost returns a cost above which the parameters never grant. They may grant less:
+// a store takes more than that into a leaky bucket.
 func LargestCost(p limiter.Params) int64 {
 	if p.Algorithm == limiter.LeakyBucket {
 		return limiter.MaxLimit

@@ -47,21 +47,7 @@ func (c windowCounts) admit(p localLimit, at Interval, seen limiter.Instant, cos
 		if i == 0 || p.Any == (left > res.Remaining) && left != res.Remaining {
 			res.Limit, res.Share, res.Remaining, res.Resets = r.Limit, share, left, ends
 		}
-		switch {
-		case i == 0:
-			res.Allowed, res.Spent = fits, spent
-		case p.Any:
-			res.Allowed, res.Spent = res.Allowed || fits, res.Spent && spent
-		default:
-			res.Allowed, res.Spent = res.Allowed && fits, res.Spent || spent
-		}
-		switch {
-		case fits:
-		case p.Any && res.Wait > 0:
-			res.Wait = min(res.Wait, ends)
-		default:
-			res.Wait = max(res.Wait, ends)
-		}
+		res.combine(i == 0, p.Any, fits, spent, ends)
 		if usable || !p.Any {
 			w.Granted += min(cost, left)
 		}
@@ -73,6 +59,25 @@ func (c windowCounts) admit(p localLimit, at Interval, seen limiter.Instant, cos
 	res.Wait, res.Remaining, res.Spent = 0, max(0, res.Remaining-cost), false
 	next.keepRemoved(c, at.From)
 	return next, res
+}
+
+// combine adds the decision of a rate whose window ends after that time.
+func (d *LocalDecision) combine(first, anyOf, fits, spent bool, ends limiter.Micros) {
+	switch {
+	case first:
+		d.Allowed, d.Spent = fits, spent
+	case anyOf:
+		d.Allowed, d.Spent = d.Allowed || fits, d.Spent && spent
+	default:
+		d.Allowed, d.Spent = d.Allowed && fits, d.Spent || spent
+	}
+	switch {
+	case fits:
+	case anyOf && d.Wait > 0:
+		d.Wait = min(d.Wait, ends)
+	default:
+		d.Wait = max(d.Wait, ends)
+	}
 }
 
 // keepRemoved keeps windows of c that rates which an edit took away had: until they end,
