@@ -55,7 +55,7 @@ test-fleet: deps assets build demo-programs fleet-modules sealed ## Run the whol
 	KUBEBUILDER_ASSETS=$(ASSETS) $(SEALED) $(GINKGO) --procs 2 --timeout 25m --label-filter '!more' --tags fleet ./test/fleet
 
 .PHONY: test-fleet-more
-test-fleet-more: deps assets build demo-programs fleet-modules sealed ## The same with the specs whose like `make e2e` shows (about 10 minutes)
+test-fleet-more: deps assets build demo-programs fleet-modules sealed ## The same with the specs that have a counterpart in `make e2e` or `make torture` (about 15 minutes)
 	KUBEBUILDER_ASSETS=$(ASSETS) $(SEALED) $(GINKGO) --procs 2 --timeout 30m --tags fleet ./test/fleet
 
 .PHONY: test-demo

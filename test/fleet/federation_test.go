@@ -208,7 +208,7 @@ var _ = Describe("A budget over two clusters", Ordered, ContinueOnFailure, func(
 		}
 	}, SpecTimeout(6*time.Minute))
 
-	It("holds while a region is cut off, and is whole again when it is back", func(ctx SpecContext) {
+	It("holds while a region is cut off, and is whole again when it is back", more, func(ctx SpecContext) {
 		f := federate(ctx, member, nil)
 		f.deploy(ctx, overload/2, overload/2)
 		f.connected(ctx)

@@ -77,7 +77,7 @@ var _ = Describe("A policy that is changed under load", func() {
 		})
 	}, SpecTimeout(5*time.Minute))
 
-	It("admits not one request too many while it goes from store to store", func(ctx SpecContext) {
+	It("admits not one request too many while it goes from store to store", more, func(ctx SpecContext) {
 		shop := openShop(ctx, denying)
 		redis, _ := startRedis(ctx)
 		postgres, _ := startPostgres(ctx, shop.namespace)
