@@ -253,6 +253,19 @@ func (c *configMaps) fail(err error) {
 	c.failure = err
 }
 
+// loseAnswer has the next update be written and its answer be lost.
+func (c *configMaps) loseAnswer() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unheard = true
+}
+
+func (c *configMaps) losesAnswer() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unheard
+}
+
 // TestALostAnswerIsNotAnOutage: the record is found as it was written, and the next follows it.
 func TestALostAnswerIsNotAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -261,14 +274,14 @@ func TestALostAnswerIsNotAnOutage(t *testing.T) {
 		s.gets(p, 1, 1)
 		for range 5 {
 			time.Sleep(time.Second)
-			s.maps.unheard = true
+			s.maps.loseAnswer()
 			for range 5 {
 				if reply := s.lease(p, p.Limits[0], want(500)); reply.GetError() != "" || reply.GetReason() != 0 {
 					t.Errorf("reply = %v, want units", reply)
 				}
 			}
 		}
-		if s.maps.unheard {
+		if s.maps.losesAnswer() {
 			t.Error("nothing was written")
 		}
 		s.pass()

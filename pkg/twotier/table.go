@@ -37,6 +37,18 @@ const (
 	MemoryBound            // Config.Memory
 )
 
+// String implements fmt.Stringer. It is empty for NoBound.
+func (b KeysBound) String() string {
+	switch b {
+	case MaxKeysBound:
+		return "maxKeys"
+	case MemoryBound:
+		return "memory"
+	default:
+		return ""
+	}
+}
+
 // A table holds the keys of one limiter: at most max of them, and while the store is
 // away as many more that keep the shares of values with tenants. Values beyond that share
 // others, so a client that makes up values gets little budget by it.

@@ -51,6 +51,8 @@ type limitState struct {
 	Shadow          bool       `json:"shadow"`
 	Budget          string     `json:"budget,omitempty"`
 	ActiveKeys      int        `json:"activeKeys"`
+	KeysFull        string     `json:"keysFull,omitempty"` // by which bound values share counters
+	SharedKeys      int        `json:"sharedKeys"`         // how many they share
 	StoreRoundTrips int64      `json:"storeRoundTrips"`
 	StoreAwaySince  *time.Time `json:"storeAwaySince,omitempty"`
 	StoreError      string     `json:"storeError,omitempty"`
@@ -83,6 +85,8 @@ func limitStateOf(l *enforce.LimitState) limitState {
 		Namespace: l.Namespace, Policy: l.Policy, Limit: l.Limit,
 		Algorithm: string(l.Algorithm), Consistency: string(l.Consistency), Shadow: l.Mode == policy.Shadow,
 		Budget:     l.Budget,
+		KeysFull:   l.Stats.Full.String(),
+		SharedKeys: l.Stats.SharedKeys,
 		ActiveKeys: l.Stats.ActiveKeys, StoreRoundTrips: l.Stats.RoundTrips,
 	}
 	if l.Stats.CutOff != nil {

@@ -20,7 +20,7 @@ func TestEveryFieldOfALimitIsShown(t *testing.T) {
 	in := &enforce.LimitState{
 		Name:      count.Name{Namespace: "n", Policy: "p", Limit: "l"},
 		Algorithm: policy.FixedWindow, Consistency: policy.Leased, Mode: policy.Shadow, Budget: "b",
-		Stats: twotier.Stats{RoundTrips: 1, ActiveKeys: 2, CutOffSince: time.Unix(3, 0), CutOff: errors.New("gone")},
+		Stats: twotier.Stats{RoundTrips: 1, ActiveKeys: 2, Full: twotier.MaxKeysBound, SharedKeys: 4, CutOffSince: time.Unix(3, 0), CutOff: errors.New("gone")},
 	}
 	fieldtest.Matter(t, []*enforce.LimitState{in}, func(l *enforce.LimitState) (any, error) { return limitStateOf(l), nil },
 		"LimitState.Counts", "LimitState.Credits", "Stats.Errors", "Stats.Promised", "Stats.Slow", "Stats.Learning", "Stats.LearningFor") // which are metrics

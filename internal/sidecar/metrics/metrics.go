@@ -123,13 +123,11 @@ func (l *limits) Collect(out chan<- prometheus.Metric) {
 		gauge(storeUp, one(s.Stats.CutOff == nil), s.Namespace, s.Policy, s.Limit)
 		gauge(activeKeys, float64(s.Stats.ActiveKeys), s.Namespace, s.Policy, s.Limit)
 		if s.Stats.Full != twotier.NoBound {
-			gauge(keysFull, 1, s.Namespace, s.Policy, s.Limit, keysBounds[s.Stats.Full])
+			gauge(keysFull, 1, s.Namespace, s.Policy, s.Limit, s.Stats.Full.String())
 		}
 		gauge(leaseCredits, float64(s.Credits), s.Namespace, s.Policy, s.Limit)
 	}
 }
-
-var keysBounds = map[twotier.KeysBound]string{twotier.MaxKeysBound: "maxKeys", twotier.MemoryBound: "memory"}
 
 func one(yes bool) float64 {
 	if yes {

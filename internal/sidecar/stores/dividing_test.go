@@ -20,7 +20,7 @@ func beat(t *testing.T, u *stores.User, of policy.Store, seq int64) (conc.Grant,
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // a server of a busy machine
 	defer cancel()
 	return c.Apply(ctx, conc.Key{Cluster: "test", Namespace: "shop", Name: "checkout"},
 		conc.Params{Min: 1, Max: 8, Initial: 4, TTL: limiter.Second, Quarantine: limiter.Second},
