@@ -39,7 +39,7 @@ func TestValuesReachTheComponents(t *testing.T) {
 		"--set", "controller.clusterName=eu-west,controller.federationSANs={hub.example.com,192.0.2.1}",
 		"--set", "stores.allowCIDRs={127.0.0.0/8,::1/128},stores.denyCIDRs={192.0.2.0/24}",
 		"--set", "webhook.clientCA=api-server",
-		"--set", `federation.ids.shop={acme/*,world},federation.ids.*={}`,
+		"--set-json", `federation.ids={"shop":["acme/*","world"],"*":[]}`,
 	}
 	for i, component := range []string{"controller", "webhook"} {
 		both = append(both, "--set", strings.ReplaceAll(fmt.Sprintf(
