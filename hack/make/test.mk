@@ -22,7 +22,7 @@ GINKGO := go run github.com/onsi/ginkgo/v2/ginkgo -v --no-color
 SEALED := $(TOOLS)/sealed
 
 # Packages without goroutines, whose searches the race detector would only slow down.
-PURE := ./pkg/limiter ./pkg/store/journal ./internal/audit ./internal/audit/budgetaudit ./internal/audit/meter ./internal/audit/poolaudit ./internal/explore ./internal/explore/pools ./internal/explore/federation ./internal/explore/leaders
+PURE := ./pkg/limiter ./pkg/store/journal ./pkg/twotier/account ./internal/audit ./internal/audit/budgetaudit ./internal/audit/meter ./internal/audit/poolaudit ./internal/explore ./internal/explore/pools ./internal/explore/federation ./internal/explore/leaders
 
 # Lists of cached objects are not copied. With this client-go panics where code changes one.
 test-unit test-fleet test-fleet-more: export KUBE_CACHE_MUTATION_DETECTOR := true
