@@ -239,7 +239,7 @@ func keysFullFrom(in *fleetpb.LimitReport) (KeysFull, error) {
 	return said, nil
 }
 
-// setKeysFull keeps of which limits the holder says that values have no counters of their own.
+// setKeysFull keeps the limits for which the holder says that values have no counters of their own.
 // It returns the policies for which that begins, ends, or has another bound.
 func (s *session) setKeysFull(said map[limitName]KeysFull) []types.NamespacedName {
 	s.mu.Lock()

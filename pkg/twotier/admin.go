@@ -140,7 +140,7 @@ func (l *Limiter) noteLearning(r account.Reply) {
 			l.learning.Store(nil)
 		}
 	case limiter.Exhausted, limiter.TooLarge, limiter.StaleGeneration, limiter.Forfeited:
-		// They say nothing of what the store remembers.
+		// They do not show what the store remembers.
 	}
 }
 

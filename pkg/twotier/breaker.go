@@ -154,7 +154,7 @@ func (b *Breaker) apply(ctx context.Context, key store.Key, p limiter.Params, c 
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	// The deadline of what is granted counts from here, before anything is sent.
+	// The deadline of the grant counts from here, before anything is sent.
 	r = callResult{Reply: account.Reply{Sent: b.clock.now()}, asked: true, calls: 1}
 	r.Result, err = b.store.Apply(ctx, key, p, c)
 	r.Received = b.clock.now()

@@ -92,7 +92,7 @@ func (k *Key) spendLocalShare(cfg *settings, cost, now int64) Decision {
 	l := k.limiter()
 	holders := l.holders.Load()
 	if holders == 0 {
-		return l.withoutStore(cfg, now) // a share of unknown size is none
+		return l.withoutStore(cfg, now) // the size of the share is not known
 	}
 	params := cfg.paramsOf(k.value())
 	v, s, res := k.tryLocalShare(cfg, params, holders, cost, now)

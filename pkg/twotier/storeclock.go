@@ -96,7 +96,7 @@ func (b *Breaker) storeClock() account.ClockOffset {
 	return b.offset
 }
 
-// raiseFloor notes the floor of what a key forgets.
+// raiseFloor notes the floor of windows that a key forgets.
 func (b *Breaker) raiseFloor(floor limiter.Instant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ func fill(take func(int64) bool) (n int64) {
 
 // TestKeysLeaveHalf to everything else, and some to counters that keys share, and to counts.
 func TestKeysLeaveHalf(t *testing.T) {
-	const size = 1_600_000 // of which connections and keys may use 1,500,000
+	const size = 1_600_000 // connections and keys may use 1,500,000 of it
 	b := New(size)
 	keys, counts := b.ForKeys(), b.ForCounts()
 	own := func(n int64) bool { return keys.Take(n, false) }

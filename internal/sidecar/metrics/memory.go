@@ -12,7 +12,7 @@ var (
 	memoryTaken = prometheus.NewDesc("weir_sidecar_memory_taken_bytes",
 		"Memory that is taken, by what it is for.", []string{"class"}, nil)
 	memoryRefused = prometheus.NewDesc("weir_sidecar_memory_refused_total",
-		"Connections, heads, requests, bodies, keys and counts that there was no memory for.", []string{"class"}, nil)
+		"Connections, heads, requests, bodies, keys and counts that were refused for want of memory.", []string{"class"}, nil)
 	memoryClosed = prometheus.NewDesc("weir_sidecar_closed_connections_total",
 		"Connections without a request that were closed to make room for others, by what they were at.", []string{"state"}, nil)
 )

@@ -40,7 +40,7 @@ func (o ClockOffset) Interval(now int64) Interval {
 	}
 }
 
-// Midpoint returns the best guess of what the store's clock reads at the own
+// Midpoint returns the best guess of the store's clock at the own
 // instant now.
 func (o ClockOffset) Midpoint(now int64) limiter.Instant {
 	at := o.Interval(now)

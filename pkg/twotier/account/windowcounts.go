@@ -18,7 +18,7 @@ type LocalDecision struct {
 	Wait      limiter.Micros // refused: until other windows begin
 	Delay     int64          // LeakyBucket: until it is the request's turn, in nanoseconds
 	Promised  bool           // refused, because it is promised that no such window is begun
-	Spent     bool           // refused, because too little is left of a share of which some was admitted
+	Spent     bool           // refused, because too little is left of a share that was begun
 }
 
 // admit decides a request when the clock the windows are aligned to reads
