@@ -13,7 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/weir-dev/weir/internal/rendered"
+	"github.com/weir-dev/weir/internal/testing/rendered"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/internal/rendered"
+	"github.com/weir-dev/weir/internal/testing/rendered"
 )
 
 func as[T any](t *testing.T, objects rendered.Objects, name string) *T {

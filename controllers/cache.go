@@ -14,7 +14,7 @@ import (
 )
 
 // CacheOptions returns options that trim objects. Every pod of the cluster is cached, so a
-// pod keeps only the fields that this package and internal/resolve read, and the addresses
+// pod keeps only the fields that this package and internal/controlplane/resolve read, and the addresses
 // of controllers. Other objects lose the fields that only their authors and the API server
 // read. A cached object must not be sent to the API server whole.
 func CacheOptions() cache.Options {

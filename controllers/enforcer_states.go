@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator"
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
 

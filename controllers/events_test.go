@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/condition"
+	"github.com/weir-dev/weir/internal/controlplane/condition"
 )
 
 // events collects Events as text.

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/resolve"
-	"github.com/weir-dev/weir/internal/translate"
+	"github.com/weir-dev/weir/internal/controlplane/resolve"
+	"github.com/weir-dev/weir/internal/controlplane/translate"
 )
 
 // FederatedBudgetReconciler reports how this cluster takes part in the budgets that it

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/audit"
-	"github.com/weir-dev/weir/internal/audit/budgetaudit"
-	"github.com/weir-dev/weir/internal/budget"
-	"github.com/weir-dev/weir/internal/translate"
+	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/controlplane/audit/budgetaudit"
+	"github.com/weir-dev/weir/internal/controlplane/budget"
+	"github.com/weir-dev/weir/internal/controlplane/translate"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )

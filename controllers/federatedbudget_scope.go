@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/budget"
-	"github.com/weir-dev/weir/internal/resolve"
-	"github.com/weir-dev/weir/internal/translate"
+	"github.com/weir-dev/weir/internal/controlplane/budget"
+	"github.com/weir-dev/weir/internal/controlplane/resolve"
+	"github.com/weir-dev/weir/internal/controlplane/translate"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/policy"
 )

@@ -5,8 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/internal/budget"
-	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/budget"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"

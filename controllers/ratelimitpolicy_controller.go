@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/resolve"
+	"github.com/weir-dev/weir/internal/controlplane/resolve"
 )
 
 // workers is how many policies are reconciled at once. Each may wait for probes of

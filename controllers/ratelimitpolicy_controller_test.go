@@ -16,11 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/audit"
-	"github.com/weir-dev/weir/internal/audit/meter"
-	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/controlplane/audit/meter"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/translate"
 	"github.com/weir-dev/weir/internal/fleetpb"
-	"github.com/weir-dev/weir/internal/translate"
 )
 
 // world is one namespace with one policy, "checkout", that selects app=checkout.

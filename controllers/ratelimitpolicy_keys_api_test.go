@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/jwks"
-	"github.com/weir-dev/weir/internal/resolve"
+	"github.com/weir-dev/weir/internal/controlplane/jwks"
+	"github.com/weir-dev/weir/internal/controlplane/resolve"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 

@@ -6,10 +6,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/internal/condition"
-	"github.com/weir-dev/weir/internal/coordinator"
-	"github.com/weir-dev/weir/internal/fieldtest"
+	"github.com/weir-dev/weir/internal/controlplane/condition"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator"
 	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/internal/testing/fieldtest"
 )
 
 const (

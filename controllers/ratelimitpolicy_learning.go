@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/condition"
-	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/condition"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )

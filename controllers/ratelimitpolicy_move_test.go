@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/audit"
-	"github.com/weir-dev/weir/internal/coordinator"
-	"github.com/weir-dev/weir/internal/cutover"
-	"github.com/weir-dev/weir/internal/translate"
+	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/cutover"
+	"github.com/weir-dev/weir/internal/controlplane/translate"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
 )

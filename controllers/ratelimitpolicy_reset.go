@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/translate"
+	"github.com/weir-dev/weir/internal/controlplane/translate"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"

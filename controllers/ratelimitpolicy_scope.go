@@ -7,9 +7,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/audit"
-	"github.com/weir-dev/weir/internal/coordinator"
-	"github.com/weir-dev/weir/internal/translate"
+	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/translate"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
 )

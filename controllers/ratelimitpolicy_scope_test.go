@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/audit"
-	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/translate"
 	"github.com/weir-dev/weir/internal/fleetpb"
-	"github.com/weir-dev/weir/internal/translate"
 )
 
 // TestAChangeOfLeaderForgetsNoOvershoot of the same generation.

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/audit"
-	"github.com/weir-dev/weir/internal/condition"
+	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/controlplane/condition"
 )
 
 // statusOf returns the status that says what the scope knows. Transition times

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/coordinator"
-	"github.com/weir-dev/weir/internal/translate"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/translate"
 )
 
 // acknowledged is what the fleet reports when each pod enforces the policy as it is now.

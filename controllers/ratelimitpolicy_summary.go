@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator"
 )
 
 // summary returns the columns that kubectl prints.

@@ -27,9 +27,9 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/controllers"
-	"github.com/weir-dev/weir/internal/budget"
-	"github.com/weir-dev/weir/internal/coordinator"
-	"github.com/weir-dev/weir/internal/resolve"
+	"github.com/weir-dev/weir/internal/controlplane/budget"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/resolve"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"

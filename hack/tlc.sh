@@ -8,7 +8,7 @@ if [[ -z $jar ]]; then
     cat >&2 <<'HELP'
 TLC is not part of this repository. Get tla2tools.jar from a release of the TLA+ tools (Java 11 or newer runs it), then
     make tlc TLA2TOOLS=/path/to/tla2tools.jar
-Without it, `go test ./internal/explore` reaches the same states with the production code.
+Without it, `go test ./internal/proof/explore` reaches the same states with the production code.
 HELP
     exit 2
 fi

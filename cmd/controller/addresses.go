@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-dev/weir/internal/jwks"
+	"github.com/weir-dev/weir/internal/controlplane/jwks"
 	"github.com/weir-dev/weir/pkg/store"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/weir-dev/weir/internal/hub"
-	"github.com/weir-dev/weir/internal/region"
-	"github.com/weir-dev/weir/internal/resolve"
+	"github.com/weir-dev/weir/internal/controlplane/hub"
+	"github.com/weir-dev/weir/internal/controlplane/region"
+	"github.com/weir-dev/weir/internal/controlplane/resolve"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"

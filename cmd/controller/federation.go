@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/weir-dev/weir/internal/coordinator"
-	"github.com/weir-dev/weir/internal/hub"
-	"github.com/weir-dev/weir/internal/region"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/hub"
+	"github.com/weir-dev/weir/internal/controlplane/region"
 	budgetcoordinator "github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/hub"
+	"github.com/weir-dev/weir/internal/controlplane/hub"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )

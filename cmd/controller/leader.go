@@ -17,12 +17,12 @@ import (
 
 	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/backend"
-	"github.com/weir-dev/weir/internal/coordinator"
-	"github.com/weir-dev/weir/internal/coordinator/podauth"
-	"github.com/weir-dev/weir/internal/leadership"
-	exported "github.com/weir-dev/weir/internal/metrics"
-	"github.com/weir-dev/weir/internal/resolve"
-	"github.com/weir-dev/weir/internal/storeprobe"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/leadership"
+	exported "github.com/weir-dev/weir/internal/controlplane/metrics"
+	"github.com/weir-dev/weir/internal/controlplane/resolve"
+	"github.com/weir-dev/weir/internal/controlplane/storeprobe"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
 )

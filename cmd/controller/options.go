@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/weir-dev/weir/internal/inject"
-	"github.com/weir-dev/weir/internal/resolve"
+	"github.com/weir-dev/weir/internal/controlplane/inject"
+	"github.com/weir-dev/weir/internal/controlplane/resolve"
 	"github.com/weir-dev/weir/internal/version"
 )
 

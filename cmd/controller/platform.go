@@ -28,10 +28,10 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/controllers"
-	"github.com/weir-dev/weir/internal/certs"
-	"github.com/weir-dev/weir/internal/jwks"
-	"github.com/weir-dev/weir/internal/leadership"
-	"github.com/weir-dev/weir/internal/resolve"
+	"github.com/weir-dev/weir/internal/controlplane/certs"
+	"github.com/weir-dev/weir/internal/controlplane/jwks"
+	"github.com/weir-dev/weir/internal/controlplane/leadership"
+	"github.com/weir-dev/weir/internal/controlplane/resolve"
 	"github.com/weir-dev/weir/internal/version"
 )
 

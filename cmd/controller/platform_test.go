@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/weir-dev/weir/internal/backend"
-	"github.com/weir-dev/weir/internal/coordinator"
-	"github.com/weir-dev/weir/internal/hub"
-	"github.com/weir-dev/weir/internal/jwks"
-	"github.com/weir-dev/weir/internal/leadership"
-	"github.com/weir-dev/weir/internal/resolve"
-	"github.com/weir-dev/weir/internal/storeprobe"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/hub"
+	"github.com/weir-dev/weir/internal/controlplane/jwks"
+	"github.com/weir-dev/weir/internal/controlplane/leadership"
+	"github.com/weir-dev/weir/internal/controlplane/resolve"
+	"github.com/weir-dev/weir/internal/controlplane/storeprobe"
 	budgetcoordinator "github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
 )
 

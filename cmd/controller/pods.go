@@ -11,7 +11,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/controllers"
-	"github.com/weir-dev/weir/internal/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 )
 
 // knownPods are those of a cache.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/controllers"
-	"github.com/weir-dev/weir/internal/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 )
 
 func TestKnownPods(t *testing.T) {

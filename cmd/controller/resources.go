@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/weir-dev/weir/internal/inject"
+	"github.com/weir-dev/weir/internal/controlplane/inject"
 )
 
 // resourceFlags are the resources of sidecars in pods that choose none: quantities, as

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/weir-dev/weir/internal/inject"
+	"github.com/weir-dev/weir/internal/controlplane/inject"
+	"github.com/weir-dev/weir/internal/controlplane/webhook"
 	"github.com/weir-dev/weir/internal/version"
-	"github.com/weir-dev/weir/internal/webhook"
 )
 
 // addWebhooks has every replica serve the admission webhooks.

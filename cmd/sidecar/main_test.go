@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/internal/cgroup"
+	"github.com/weir-dev/weir/internal/testing/cgroup"
 )
 
 const (

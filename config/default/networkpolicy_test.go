@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/rendered"
+	"github.com/weir-dev/weir/internal/testing/rendered"
 )
 
 // TestTheNetworkPolicyAdmitsWhatIsServed compares it with what each component listens on:

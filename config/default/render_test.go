@@ -11,7 +11,7 @@ import (
 	podsecurity "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 
-	"github.com/weir-dev/weir/internal/rendered"
+	"github.com/weir-dev/weir/internal/testing/rendered"
 )
 
 // render returns what kubectl apply -k of a directory of config would apply.

@@ -22,7 +22,7 @@ import (
 	strict "sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/inject"
+	"github.com/weir-dev/weir/internal/controlplane/inject"
 	"github.com/weir-dev/weir/internal/sidecar/membudget"
 	sidecar "github.com/weir-dev/weir/internal/sidecar/metrics"
 )

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/weir-dev/weir/internal/devcluster/traffic"
+	"github.com/weir-dev/weir/internal/testing/devcluster/traffic"
 )
 
 // A budgetRow is one window, counted by the applications and the load generators.

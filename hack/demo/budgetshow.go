@@ -11,7 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/internal/devcluster/link"
+	"github.com/weir-dev/weir/internal/testing/devcluster/link"
 )
 
 const (

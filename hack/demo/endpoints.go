@@ -10,8 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/internal/devcluster"
-	"github.com/weir-dev/weir/internal/devcluster/traffic"
+	"github.com/weir-dev/weir/internal/testing/devcluster"
+	"github.com/weir-dev/weir/internal/testing/devcluster/traffic"
 )
 
 func (s *site) endpointsFile() string { return filepath.Join(s.dir, "endpoints.json") }

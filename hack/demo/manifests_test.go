@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/devcluster/servers"
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 )
 
 var installed = stores{

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/weir-dev/weir/internal/devcluster/traffic"
+	"github.com/weir-dev/weir/internal/testing/devcluster/traffic"
 )
 
 // A row is what happened in a short time, as the load generator and the backend

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/weir-dev/weir/internal/devcluster/backend"
+	"github.com/weir-dev/weir/internal/testing/devcluster/backend"
 )
 
 const (

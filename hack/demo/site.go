@@ -11,8 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/weir-dev/weir/internal/devcluster"
-	"github.com/weir-dev/weir/internal/devcluster/traffic"
+	"github.com/weir-dev/weir/internal/testing/devcluster"
+	"github.com/weir-dev/weir/internal/testing/devcluster/traffic"
 )
 
 // A site is one cluster, the application in it and the load on that.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/weir-dev/weir/internal/devcluster/traffic"
+	"github.com/weir-dev/weir/internal/testing/devcluster/traffic"
 )
 
 // A window is one store window as it was seen from outside: the load generator

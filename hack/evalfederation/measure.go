@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/weir-dev/weir/internal/devcluster/link"
+	"github.com/weir-dev/weir/internal/testing/devcluster/link"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )

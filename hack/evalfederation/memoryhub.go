@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/weir-dev/weir/internal/freeport"
-	"github.com/weir-dev/weir/internal/hub"
+	"github.com/weir-dev/weir/internal/controlplane/hub"
+	"github.com/weir-dev/weir/internal/testing/freeport"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"

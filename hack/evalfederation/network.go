@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weir-dev/weir/internal/devcluster/link"
+	"github.com/weir-dev/weir/internal/testing/devcluster/link"
 )
 
 // A network holds the regions. Each is in a network namespace of its own, from which only

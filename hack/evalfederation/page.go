@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-dev/weir/internal/plot"
+	"github.com/weir-dev/weir/internal/testing/plot"
 )
 
 // published are the figures of the system that the idea comes from: a coordinator in

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-dev/weir/internal/hub"
+	"github.com/weir-dev/weir/internal/controlplane/hub"
 	"github.com/weir-dev/weir/pkg/federation"
 	postgrescoordinator "github.com/weir-dev/weir/pkg/federation/coordinator/postgres"
 	rediscoordinator "github.com/weir-dev/weir/pkg/federation/coordinator/redis"

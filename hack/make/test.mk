@@ -22,7 +22,7 @@ GINKGO := go run github.com/onsi/ginkgo/v2/ginkgo -v --no-color
 SEALED := $(TOOLS)/sealed
 
 # Packages without goroutines, whose searches the race detector would only slow down.
-PURE := ./pkg/limiter ./pkg/store/journal ./pkg/twotier/account ./internal/audit ./internal/audit/budgetaudit ./internal/audit/meter ./internal/audit/poolaudit ./internal/explore ./internal/explore/pools ./internal/explore/federation ./internal/explore/leaders
+PURE := ./pkg/limiter ./pkg/store/journal ./pkg/twotier/account ./internal/controlplane/audit ./internal/controlplane/audit/budgetaudit ./internal/controlplane/audit/meter ./internal/controlplane/audit/poolaudit ./internal/proof/explore ./internal/proof/explore/pools ./internal/proof/explore/federation ./internal/proof/explore/leaders
 
 # Lists of cached objects are not copied. With this client-go panics where code changes one.
 test-unit test-fleet test-fleet-more: export KUBE_CACHE_MUTATION_DETECTOR := true
@@ -37,7 +37,7 @@ test: test-unit test-install test-conformance test-fleet test-demo test-attack t
 .PHONY: test-unit
 test-unit: deps assets ## Run all packages, under the race detector where goroutines are, with real servers
 	go test -timeout 15m $(PURE)
-	go test -timeout 15m -run Fleet ./internal/coordinator
+	go test -timeout 15m -run Fleet ./internal/controlplane/coordinator
 	KUBEBUILDER_ASSETS=$(ASSETS) go test -race -timeout 15m $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 
 .PHONY: test-conformance
@@ -113,7 +113,7 @@ e2e-ready: deps assets $(TOOLS)/.helm install-manifest
 
 .PHONY: test-audit
 test-audit: ## Set what the audit says beside the truth in AUDIT_RUNS simulated fleets (about 15 minutes for 10000)
-	WEIR_AUDIT_RUNS=$(AUDIT_RUNS) go test -timeout 60m -run TestFiguresNeverLie -v ./internal/audit | grep -v -e '^=== ' -e '--- PASS'
+	WEIR_AUDIT_RUNS=$(AUDIT_RUNS) go test -timeout 60m -run TestFiguresNeverLie -v ./internal/controlplane/audit | grep -v -e '^=== ' -e '--- PASS'
 
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME each

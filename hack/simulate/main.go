@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
-	"github.com/weir-dev/weir/internal/plot"
-	"github.com/weir-dev/weir/internal/simulate"
+	"github.com/weir-dev/weir/internal/proof/simulate"
+	"github.com/weir-dev/weir/internal/testing/plot"
 )
 
 func main() {

@@ -18,7 +18,7 @@ func TestTheSidecarKnowsNoKubernetes(t *testing.T) {
 		t.Fatalf("only %d packages: this is not the sidecar", len(deps))
 	}
 	for _, dep := range deps {
-		for _, banned := range []string{"k8s.io/", "sigs.k8s.io/", "github.com/weir-dev/weir/api", "github.com/weir-dev/weir/internal/coordinator"} {
+		for _, banned := range []string{"k8s.io/", "sigs.k8s.io/", "github.com/weir-dev/weir/api", "github.com/weir-dev/weir/internal/controlplane/coordinator"} {
 			if strings.HasPrefix(dep, banned) {
 				t.Errorf("it links %s", dep)
 			}

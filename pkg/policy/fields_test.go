@@ -3,7 +3,7 @@ package policy_test
 import (
 	"testing"
 
-	"github.com/weir-dev/weir/internal/fieldtest"
+	"github.com/weir-dev/weir/internal/testing/fieldtest"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 

@@ -17,8 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/weir-dev/weir/internal/controlplane/hub"
 	"github.com/weir-dev/weir/internal/federationpb"
-	"github.com/weir-dev/weir/internal/hub"
 )
 
 // A caller is a member, or somebody who would like to be one.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/weir-dev/weir/internal/hub"
+	"github.com/weir-dev/weir/internal/controlplane/hub"
 )
 
 // openBudget makes the victim's budget and one of the attackers', once, and returns when their

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/devcluster"
+	"github.com/weir-dev/weir/internal/testing/devcluster"
 )
 
 // injectionRows are of pods by which an editor tries to have the webhook write another sidecar

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-dev/weir/internal/cgroup"
+	"github.com/weir-dev/weir/internal/testing/cgroup"
 )
 
 // mostMemory is the part of what it is allowed that a process may take.

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/weir-dev/weir/internal/controlplane/inject"
 	"github.com/weir-dev/weir/internal/fleetpb"
-	"github.com/weir-dev/weir/internal/inject"
 )
 
 // fleet connects to the fleet's port with a token. The stream ends with ctx.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-dev/weir/internal/controlplane/inject"
 	"github.com/weir-dev/weir/internal/fleetpb"
-	"github.com/weir-dev/weir/internal/inject"
 )
 
 const (

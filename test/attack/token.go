@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/inject"
+	"github.com/weir-dev/weir/internal/controlplane/inject"
 )
 
 // A pod of the attackers' that no node runs. It may have a token, and connect.

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-dev/weir/internal/webhook"
-	"github.com/weir-dev/weir/internal/webhook/webhooktest"
+	"github.com/weir-dev/weir/internal/controlplane/webhook"
+	"github.com/weir-dev/weir/internal/controlplane/webhook/webhooktest"
 )
 
 // webhookRows are of pods that editors create, and of reviews that somebody sends to the

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/devcluster"
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing/framingtest"
+	"github.com/weir-dev/weir/internal/testing/devcluster"
 )
 
 const (

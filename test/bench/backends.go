@@ -13,7 +13,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/weir-dev/weir/internal/devcluster/servers"
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 )
 
 // backends are the servers that budgets are kept in.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-dev/weir/internal/devcluster/servers"
-	"github.com/weir-dev/weir/internal/hub"
+	"github.com/weir-dev/weir/internal/controlplane/hub"
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 	"github.com/weir-dev/weir/pkg/federation"
 	kubernetescoordinator "github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
 	memorycoordinator "github.com/weir-dev/weir/pkg/federation/coordinator/memory"

@@ -10,8 +10,8 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/weir-dev/weir/internal/devcluster/servers"
-	"github.com/weir-dev/weir/internal/freeport"
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
+	"github.com/weir-dev/weir/internal/testing/freeport"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )

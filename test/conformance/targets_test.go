@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/internal/devcluster/servers"
-	"github.com/weir-dev/weir/internal/freeport"
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
+	"github.com/weir-dev/weir/internal/testing/freeport"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )

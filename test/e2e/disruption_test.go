@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/weir-dev/weir/internal/leadership"
+	"github.com/weir-dev/weir/internal/controlplane/leadership"
 )
 
 // Faults of the whole cluster, one after the other. All of them hit the same application:

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/internal/inject"
+	"github.com/weir-dev/weir/internal/controlplane/inject"
 )
 
 // samplesHere returns those of config/samples that are for the application of this suite

@@ -13,8 +13,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/weir-dev/weir/internal/devcluster"
-	"github.com/weir-dev/weir/internal/devcluster/clock"
+	"github.com/weir-dev/weir/internal/testing/devcluster"
+	"github.com/weir-dev/weir/internal/testing/devcluster/clock"
 )
 
 // skew is how far the wall clock of a skewed sidecar is off.

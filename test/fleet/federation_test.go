@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/devcluster/link"
+	"github.com/weir-dev/weir/internal/testing/devcluster/link"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/devcluster/servers"
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 )
 
 // startRedis starts a server for one spec and returns the store it is, and its

@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/devcluster/servers"
-	"github.com/weir-dev/weir/internal/devcluster/traffic"
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
+	"github.com/weir-dev/weir/internal/testing/devcluster/traffic"
 	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 

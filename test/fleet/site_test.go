@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/devcluster"
+	"github.com/weir-dev/weir/internal/testing/devcluster"
 )
 
 // A site is one cluster and a client of it.

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/weir-dev/weir/internal/devcluster"
+	"github.com/weir-dev/weir/internal/testing/devcluster"
 )
 
 const assets = "KUBEBUILDER_ASSETS"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-dev/weir/internal/audit"
+	"github.com/weir-dev/weir/internal/controlplane/audit"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 

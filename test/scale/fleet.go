@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
 	"github.com/weir-dev/weir/pkg/policy"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-dev/weir/internal/plot"
+	"github.com/weir-dev/weir/internal/testing/plot"
 )
 
 // A section is what a stage found.

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/weir-dev/weir/internal/cgroup"
-	"github.com/weir-dev/weir/internal/freeport"
+	"github.com/weir-dev/weir/internal/testing/cgroup"
+	"github.com/weir-dev/weir/internal/testing/freeport"
 )
 
 // memory is what the controller's Deployment allows it, and heapGoal what the Go runtime

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/cgroup"
-	"github.com/weir-dev/weir/internal/devcluster"
+	"github.com/weir-dev/weir/internal/testing/cgroup"
+	"github.com/weir-dev/weir/internal/testing/devcluster"
 )
 
 // replicas are the controllers of a world. One leads, the others wait.

@@ -9,9 +9,9 @@ import (
 	"sync"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/devcluster/link"
-	"github.com/weir-dev/weir/internal/devcluster/servers"
-	"github.com/weir-dev/weir/internal/freeport"
+	"github.com/weir-dev/weir/internal/testing/devcluster/link"
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
+	"github.com/weir-dev/weir/internal/testing/freeport"
 )
 
 // A group is Redis servers that fail over by themselves, in pairs: one serves and

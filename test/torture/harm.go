@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-dev/weir/internal/devcluster/link"
-	"github.com/weir-dev/weir/internal/devcluster/servers"
+	"github.com/weir-dev/weir/internal/testing/devcluster/link"
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 )
 
 // signal sends a signal to the server and the processes that it started: those of

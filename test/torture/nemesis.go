@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/weir-dev/weir/internal/devcluster"
-	"github.com/weir-dev/weir/internal/inject"
+	"github.com/weir-dev/weir/internal/controlplane/inject"
+	"github.com/weir-dev/weir/internal/testing/devcluster"
 )
 
 // run injects the faults of a schedule and returns when all have healed.

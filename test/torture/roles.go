@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-dev/weir/internal/devcluster/servers"
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 )
 
 // A span is the time between two instants.

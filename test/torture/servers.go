@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/devcluster/clock"
-	"github.com/weir-dev/weir/internal/devcluster/disk"
-	"github.com/weir-dev/weir/internal/devcluster/link"
-	"github.com/weir-dev/weir/internal/devcluster/servers"
+	"github.com/weir-dev/weir/internal/testing/devcluster/clock"
+	"github.com/weir-dev/weir/internal/testing/devcluster/disk"
+	"github.com/weir-dev/weir/internal/testing/devcluster/link"
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 )
 
 // A server is a kind of store.

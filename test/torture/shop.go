@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/devcluster"
-	"github.com/weir-dev/weir/internal/devcluster/traffic"
+	"github.com/weir-dev/weir/internal/testing/devcluster"
+	"github.com/weir-dev/weir/internal/testing/devcluster/traffic"
 )
 
 const (

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/devcluster"
-	"github.com/weir-dev/weir/internal/devcluster/clock"
-	"github.com/weir-dev/weir/internal/devcluster/link"
+	"github.com/weir-dev/weir/internal/testing/devcluster"
+	"github.com/weir-dev/weir/internal/testing/devcluster/clock"
+	"github.com/weir-dev/weir/internal/testing/devcluster/link"
 )
 
 // A site is one cluster, each of whose nodes has a clock.

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/devcluster/clock"
-	"github.com/weir-dev/weir/internal/devcluster/disk"
-	"github.com/weir-dev/weir/internal/devcluster/link"
-	"github.com/weir-dev/weir/internal/devcluster/servers"
+	"github.com/weir-dev/weir/internal/testing/devcluster/clock"
+	"github.com/weir-dev/weir/internal/testing/devcluster/disk"
+	"github.com/weir-dev/weir/internal/testing/devcluster/link"
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 )
 
 // A store is a server with a clock of its own, behind a link that can be cut. The

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/internal/devcluster/clock"
+	"github.com/weir-dev/weir/internal/testing/devcluster/clock"
 )
 
 func TestWhenAClockHasCaughtUp(t *testing.T) {

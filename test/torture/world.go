@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/weir-dev/weir/internal/devcluster/clock"
-	"github.com/weir-dev/weir/internal/devcluster/disk"
-	"github.com/weir-dev/weir/internal/devcluster/traffic"
+	"github.com/weir-dev/weir/internal/testing/devcluster/clock"
+	"github.com/weir-dev/weir/internal/testing/devcluster/disk"
+	"github.com/weir-dev/weir/internal/testing/devcluster/traffic"
 )
 
 // How many nodes there are for pods and for controllers, each with a clock.

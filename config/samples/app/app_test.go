@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/inject"
-	"github.com/weir-dev/weir/internal/rendered"
+	"github.com/weir-dev/weir/internal/controlplane/inject"
+	"github.com/weir-dev/weir/internal/testing/rendered"
 )
 
 // object reads one object of a file.

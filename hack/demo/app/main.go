@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/weir-dev/weir/internal/devcluster/traffic"
+	"github.com/weir-dev/weir/internal/testing/devcluster/traffic"
 )
 
 func main() {

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/internal/fieldtest"
 	"github.com/weir-dev/weir/internal/sidecar/count"
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
+	"github.com/weir-dev/weir/internal/testing/fieldtest"
 	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/policy"

@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/weir-dev/weir/internal/fieldtest"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/sidecar/count"
+	"github.com/weir-dev/weir/internal/testing/fieldtest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/internal/fieldtest"
 	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/internal/testing/fieldtest"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/internal/fieldtest"
+	"github.com/weir-dev/weir/internal/testing/fieldtest"
 	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/policy"

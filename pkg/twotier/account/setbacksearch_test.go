@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/internal/explore"
+	"github.com/weir-dev/weir/internal/proof/explore"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/weir-dev/weir/internal/devcluster/traffic"
+	"github.com/weir-dev/weir/internal/testing/devcluster/traffic"
 )
 
 // load sends requests to TARGET, host:port, at RATE a second, each over a connection of its

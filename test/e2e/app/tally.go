@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weir-dev/weir/internal/devcluster/traffic"
+	"github.com/weir-dev/weir/internal/testing/devcluster/traffic"
 )
 
 // tally counts what applications report on port 9000, and says on port 8080 how

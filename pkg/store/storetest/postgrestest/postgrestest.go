@@ -15,7 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/weir-dev/weir/internal/freeport"
+	"github.com/weir-dev/weir/internal/testing/freeport"
 )
 
 // The superuser and the database that every server has.

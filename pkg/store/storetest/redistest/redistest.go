@@ -14,7 +14,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/weir-dev/weir/internal/freeport"
+	"github.com/weir-dev/weir/internal/testing/freeport"
 )
 
 // startTimeout is how long a server may take to answer after its start.

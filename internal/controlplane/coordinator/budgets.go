@@ -1,0 +1,363 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/controlplane/budget"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+)
+
+// Budgets hand on this cluster's parts of the budgets that it shares with others, for
+// one term; see internal/controlplane/region. They are safe for concurrent use.
+type Budgets interface {
+	// Run works until ctx is done, then gives back what was not handed on, which is
+	// bounded in time.
+	Run(ctx context.Context)
+	// Apply decides a command of a limit of the namespace that draws from the budget, and
+	// may wait for another cluster.
+	Apply(ctx context.Context, namespace string, of policy.BudgetRef, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error)
+	// Observe returns what is known of the budget of a FederatedBudget.
+	Observe(namespace, name string) budget.Observation
+}
+
+// Usage returns what holders counted of the budget of that id in a window that ended
+// between the instants before and over.
+type Usage = func(id string, w limiter.OpenWindow, before, over time.Time) ledger.Usage
+
+// noBudgets are those of a cluster that shares none.
+type noBudgets struct{}
+
+// Run implements Budgets.
+func (noBudgets) Run(context.Context) {}
+
+// Apply implements Budgets.
+func (noBudgets) Apply(
+	_ context.Context, namespace string, of policy.BudgetRef, _ store.Key, _ limiter.Params, _ limiter.Command,
+) (limiter.Result, error) {
+	return limiter.Result{}, &store.UnavailableError{
+		Store: fmt.Sprintf("budget %q", of.ID),
+		Cause: fmt.Errorf("this controller takes no part in FederatedBudget %s/%s", namespace, of.Name),
+	}
+}
+
+// Observe implements Budgets.
+func (noBudgets) Observe(string, string) budget.Observation { return budget.Observation{} }
+
+// A limit whose scope is edited from Fleet to Federated, or back, has two places that
+// grant for it: the term's store and a budget. Neither knows what the other granted. So that
+// no window admits twice, the store is asked first in either scope, and says which contract
+// is in force. For a limit that draws from a budget it is asked with parameters of their
+// own, the sentinel: windows as long as the budget's, and a limit that never matters. To the
+// store, an edit of the scope is then the same as an edit of rates:
+//
+//	the store has           the limit draws from   in force
+//	nothing                 a budget               the budget
+//	windows of the store    a budget               the store's windows until the last of them ends
+//	the sentinel's windows  a budget               the budget
+//	the sentinel's windows  the store              the budget it drew from until the sentinel's window
+//	                                               ends; nothing when that is not known
+//
+// The windows of a budget are those of its coordinator's clock, which may differ from the
+// store's: the window that a number names may be open there when it is over here. So that
+// no number is served by both, two rules hold, each by its own clock. Nothing is drawn from
+// a window of the budget that began before the store's window in which the limit was first
+// seen to draw. The store grants nothing of windows that began before the last one drawn
+// from ended. A new leader does not know the latter.
+//
+// The sentinel is in the ledger that a leader hands over. A crash that loses it loses the
+// store's windows as well, which then grant nothing; a limit that draws from a budget goes
+// on, for its budget forgets nothing.
+
+// sentinelOffset sets the sentinel's windows apart from any that a policy can name. They end just
+// before the store's, so that no window of the store begins while the sentinel is in force.
+const sentinelOffset limiter.Micros = 1
+
+// sentinel returns the parameters that the store is asked with when the limit draws from a
+// budget.
+func sentinel(p limiter.Params) limiter.Params {
+	return limiter.Params{
+		Rates: []limiter.Rate{{Limit: limiter.MaxLimit, Window: p.Rates[0].Window, Offset: sentinelOffset}},
+		Since: p.Since, Generation: p.Generation,
+	}
+}
+
+// sentinelWindow returns the window of the sentinel that is in force, and false when another
+// contract is.
+func sentinelWindow(w limiter.Windows) (limiter.OpenWindow, bool) {
+	return w.Open[0], w.N == 1 && w.Open[0].Offset == sentinelOffset && w.Open[0].Limit == limiter.MaxLimit
+}
+
+// decide has the command decided by the contract in force.
+func (t *term) decide(ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
+	asked := p
+	if l.budget != nil {
+		asked = sentinel(p)
+	}
+	res, err := t.store.Apply(ctx, key, asked, c)
+	if err != nil {
+		return res, err
+	}
+	if c.Op == limiter.Return {
+		c.Floor = 0
+		return t.giveBack(ctx, l, key, p, c, res)
+	}
+	open, isSentinel := sentinelWindow(res.Windows)
+	switch {
+	case res.Reason == limiter.StaleGeneration || res.Reason == limiter.ClockBehind:
+		return res, nil
+	case !isSentinel:
+		if last, ok := t.bindings.last(key.Scope); ok && beginBefore(res.Windows, last.until) {
+			return refuse(c, res, last.until, func(back limiter.Command) (limiter.Result, error) {
+				return t.store.Apply(ctx, key, asked, back)
+			})
+		}
+		t.bindings.end(key.Scope)
+		return res, nil
+	case res.Reason == limiter.Amnesia && open.Start() < p.Since:
+		return res, nil // another store may have granted of this window
+	}
+	c.Floor = 0 // it is on the store's clock, not on the budget's
+	return t.draw(ctx, l, key, p, c, open, res.Now)
+}
+
+// draw asks the budget that the limit draws from or, until the sentinel's window ends, drew
+// from.
+func (t *term) draw(
+	ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command, open limiter.OpenWindow, now limiter.Instant,
+) (limiter.Result, error) {
+	from := binding{scope: key.Scope, since: open.Start().Add(sentinelOffset)}
+	if l.budget != nil {
+		from.budget, from.rate, from.fairness = *l.budget, p.Rates[0], p.Fairness
+	} else if last, ok := t.bindings.last(key.Scope); ok {
+		from = last
+	} else {
+		return limiter.Result{Reason: limiter.Exhausted, RetryAfter: open.End().Sub(now), Now: now}, nil
+	}
+	res, err := t.budgets.Apply(ctx, key.Scope.Namespace, from.budget, key, from.params(p), c)
+	if err != nil || res.Windows.N == 0 {
+		return res, err
+	}
+	drew := res.Windows.Open[0]
+	if c.Op == limiter.Take {
+		from = t.bindings.note(from, drew, open.End())
+	} else if last, ok := t.bindings.last(key.Scope); ok && last.budget == from.budget {
+		from = last
+	}
+	if drew.Start() >= from.since {
+		return res, nil
+	}
+	return refuse(c, res, from.since, func(back limiter.Command) (limiter.Result, error) {
+		return t.budgets.Apply(ctx, key.Scope.Namespace, from.budget, key, from.params(p), back)
+	})
+}
+
+// beginBefore reports whether one of the windows begins before the instant.
+func beginBefore(w limiter.Windows, at limiter.Instant) bool {
+	return slices.ContainsFunc(w.Slice(), func(o limiter.OpenWindow) bool { return o.Start() < at })
+}
+
+// refuse gives back what res granted, and says that nothing is granted before the instant,
+// of the clock of res.
+func refuse(c limiter.Command, res limiter.Result, until limiter.Instant, giveBack func(limiter.Command) (limiter.Result, error)) (limiter.Result, error) {
+	if c.Op == limiter.Take && res.Granted > 0 {
+		back := limiter.Command{Op: limiter.Return, Want: res.Granted, Tenant: c.Tenant, Windows: res.Windows, At: res.Now}
+		if _, err := giveBack(back); err != nil {
+			return limiter.Result{}, err
+		}
+	}
+	return limiter.Result{Reason: limiter.Exhausted, RetryAfter: until.Sub(res.Now), Now: res.Now}, nil
+}
+
+// giveBack returns units to the budget that the limit draws from, unless they may belong to
+// the store or to another budget: those of the window in which it began to draw are
+// forfeited. res is the store's answer.
+func (t *term) giveBack(
+	ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command, res limiter.Result,
+) (limiter.Result, error) {
+	from, ok := t.bindings.last(key.Scope)
+	if res.Reason != limiter.Forfeited || !ok || l.budget != nil && *l.budget != from.budget ||
+		c.Windows.Open[0].Index <= from.first || c.Windows.Open[0].Start() < from.since {
+		return res, nil
+	}
+	return t.budgets.Apply(ctx, key.Scope.Namespace, from.budget, key, from.params(p), c)
+}
+
+// A binding is that of a limit to the budget that it draws from.
+type binding struct {
+	scope    store.Scope
+	budget   policy.BudgetRef
+	rate     limiter.Rate
+	fairness limiter.Fairness
+	first    int64           // window of the budget in which it began to
+	since    limiter.Instant // windows of the budget that began before may have numbers that the store served
+	until    limiter.Instant // end of the last window drawn from, by the budget's clock
+	ends     limiter.Instant // of the sentinel's window in which it did last
+}
+
+// params returns what the budget hands on by.
+func (d *binding) params(p limiter.Params) limiter.Params {
+	return limiter.Params{Rates: []limiter.Rate{d.rate}, Fairness: d.fairness, Generation: p.Generation}
+}
+
+// bindings are those of the limits that drew from budgets in this term.
+type bindings struct {
+	mu      sync.RWMutex
+	byScope map[store.Scope]binding
+}
+
+func newBindings() *bindings { return &bindings{byScope: map[store.Scope]binding{}} }
+
+// last returns which budget the limit drew from last, and false when it drew from none
+// lately.
+func (d *bindings) last(scope store.Scope) (binding, bool) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	last, ok := d.byScope[scope]
+	return last, ok
+}
+
+// may reports whether a lease of the limit may have to ask a budget.
+func (d *bindings) may(l *published) bool {
+	_, drew := d.last(l.scope)
+	return l.budget != nil || drew
+}
+
+// end enters that the store grants for the limit.
+func (d *bindings) end(scope store.Scope) {
+	if _, drew := d.last(scope); drew { // of most limits never
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.byScope, scope)
+	}
+}
+
+// note enters that a limit drew from that window of a budget, and returns what is known
+// then; the sentinel's window ends then.
+func (d *bindings) note(from binding, open limiter.OpenWindow, ends limiter.Instant) binding {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	last, ok := d.byScope[from.scope]
+	from.first, from.ends, from.until = open.Index, ends, max(open.End(), last.until)
+	if ok && last.budget == from.budget {
+		from.first, from.since, from.ends = last.first, last.since, max(last.ends, ends)
+	}
+	d.byScope[from.scope] = from
+	return from
+}
+
+// sweep forgets limits that drew in no window that is open or in the one before, of
+// which a return may be under way.
+func (d *bindings) sweep(now limiter.Instant) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for scope, from := range d.byScope {
+		if now >= max(from.ends, from.until).Add(from.rate.Window) {
+			delete(d.byScope, scope)
+		}
+	}
+}
+
+// boundLimits map limits to the budgets that they draw from. The count of a budget is the sum
+// over all its limits.
+type boundLimits struct {
+	byPolicy map[types.NamespacedName]map[string]boundLimit // by name of the limit
+	byBudget map[string]map[limitName]struct{}
+	// ceased is when a limit last ceased to draw from a budget: some counts of windows that
+	// may have begun before are no longer available.
+	ceased map[string]time.Time
+}
+
+// A boundLimit is the budget that a limit draws from, and since when.
+type boundLimit struct {
+	budget string
+	since  time.Time
+}
+
+func newBoundLimits() *boundLimits {
+	return &boundLimits{
+		byPolicy: map[types.NamespacedName]map[string]boundLimit{},
+		byBudget: map[string]map[limitName]struct{}{},
+		ceased:   map[string]time.Time{},
+	}
+}
+
+// adopt takes over which of the policy's limits draw from budgets.
+func (s *boundLimits) adopt(p *policy.Policy, now time.Time) {
+	name := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+	before := s.byPolicy[name]
+	next := map[string]boundLimit{}
+	for _, l := range p.Limits {
+		if l.Budget == nil {
+			continue
+		}
+		from, same := before[l.Name]
+		if !same || from.budget != l.Budget.ID {
+			from = boundLimit{budget: l.Budget.ID, since: now}
+			s.link(from.budget, limitName{policy: name, limit: l.Name})
+		}
+		next[l.Name] = from
+	}
+	for limit, from := range before {
+		if next[limit].budget != from.budget {
+			s.unlink(from.budget, limitName{policy: name, limit: limit})
+			s.ceased[from.budget] = now
+		}
+	}
+	if delete(s.byPolicy, name); len(next) > 0 {
+		s.byPolicy[name] = next
+	}
+}
+
+// forget drops a policy that nobody enforced for long.
+func (s *boundLimits) forget(name types.NamespacedName) {
+	for limit, from := range s.byPolicy[name] {
+		s.unlink(from.budget, limitName{policy: name, limit: limit})
+	}
+	delete(s.byPolicy, name)
+}
+
+func (s *boundLimits) link(id string, l limitName) {
+	if s.byBudget[id] == nil {
+		s.byBudget[id] = map[limitName]struct{}{}
+	}
+	s.byBudget[id][l] = struct{}{}
+}
+
+func (s *boundLimits) unlink(id string, l limitName) {
+	if delete(s.byBudget[id], l); len(s.byBudget[id]) == 0 {
+		delete(s.byBudget, id)
+	}
+}
+
+// sweep forgets what no window looks back on.
+func (s *boundLimits) sweep(now time.Time) {
+	for id, at := range s.ceased {
+		if now.Sub(at) > 2*time.Duration(limiter.MaxWindow)*time.Microsecond {
+			delete(s.ceased, id)
+		}
+	}
+}
+
+// usage implements Usage.
+func (b *accounting) usage(id string, w limiter.OpenWindow, before, over time.Time) ledger.Usage {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	began := before.Add(-time.Duration(w.Window) * time.Microsecond) // at the earliest
+	out := ledger.Usage{Index: w.Index, Complete: began.After(b.since) && began.After(b.boundLimits.ceased[id])}
+	for name := range b.boundLimits.byBudget[id] {
+		counted := b.byName[name.policy].limits[name.limit].Usage(w, before, over, b.boundLimits.byPolicy[name.policy][name.limit].since)
+		out.Admitted += counted.Admitted
+		out.Refused += counted.Refused
+		out.Complete = out.Complete && counted.Complete
+	}
+	return out
+}

@@ -1,0 +1,199 @@
+package coordinator
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/absence"
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+const (
+	// holdersDelay gathers changes of the number of holders.
+	holdersDelay = 200 * time.Millisecond
+	// podsInterval is how often it is looked whether pods are gone whose sidecars are absent.
+	podsInterval = time.Second
+	// figuresTime is how long a new leader waits for sidecars before it takes what they
+	// report for all there is.
+	figuresTime = 4 * time.Second
+)
+
+// countHolders has the namespace's sessions sent the number of holders soon.
+func (t *term) countHolders(namespace string) {
+	t.tasks.AddAfter(task{namespace: namespace, count: true}, holdersDelay)
+}
+
+// arrive notes that the holder of the session is back, once it sent something. One that is
+// asked to promise is back when it does.
+func (t *term) arrive(s *session) {
+	if s.isBack() || s.promises && t.absences.Asking(s.Namespace) {
+		return
+	}
+	t.absences.Arrive(s.Identity, s.shares())
+	t.arrived(s)
+}
+
+// arrived has a holder that is back be one of those that are counted.
+func (t *term) arrived(s *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.back {
+		return
+	}
+	s.back = true
+	if s.serves != nil {
+		t.absences.Enter(s.PodUID, s.serves.policies)
+	}
+	t.countHolders(s.Namespace)
+}
+
+// lookForPods looks until ctx is done whether pods are gone whose sidecars are absent.
+func (t *term) lookForPods(ctx context.Context) {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		for _, namespace := range t.absences.Namespaces() {
+			if err := t.settle(ctx, namespace); err != nil && ctx.Err() == nil {
+				t.log.Error(err, "it is not known which pods are gone; their shares are kept", "namespace", namespace)
+			}
+			t.countHolders(namespace)
+		}
+	}, podsInterval)
+}
+
+// settle notes which pods of the namespace are gone, and which policies apply to none that
+// is awaited. Any policy may apply to a pod that cannot be resolved.
+func (t *term) settle(ctx context.Context, namespace string) error {
+	pods, err := t.pods(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	there := make(map[string]struct{}, len(pods))
+	for _, id := range pods {
+		there[id.PodUID] = struct{}{}
+	}
+	resolve, err := t.Resolver.Namespace(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	held, any := map[types.NamespacedName]struct{}{}, false
+	for _, id := range t.absences.Absent(namespace) {
+		if _, ok := there[id.PodUID]; !ok {
+			continue
+		}
+		snapshot, err := resolve(ctx, id.Pod, id.PodUID)
+		if err != nil {
+			any = true
+			break
+		}
+		for i := range snapshot.Policies {
+			held[types.NamespacedName{Namespace: snapshot.Policies[i].Namespace, Name: snapshot.Policies[i].Name}] = struct{}{}
+		}
+	}
+	t.absences.Settle(namespace, there, func(name types.NamespacedName) bool {
+		_, ok := held[name]
+		return ok || any
+	})
+	return nil
+}
+
+// sendHolders sends each session of the namespace the number of holders that enforce what
+// it enforces. While one of them was sent nothing it may enforce what nobody knows of,
+// and no number falls.
+func (t *term) sendHolders(namespace string) {
+	in := t.sessions.in(namespace)
+	holders, away := map[types.NamespacedName]int64{}, map[types.NamespacedName]map[string]int64{}
+	used := map[*config]struct{}{}
+	all := true
+	for _, s := range in {
+		by, sent := s.served()
+		used[by] = struct{}{}
+		all = all && sent
+		if !s.isBack() {
+			for policy, n := range s.shares() { // it has the share that it had
+				if away[policy] == nil {
+					away[policy] = map[string]int64{}
+				}
+				away[policy][s.PodUID] = n
+			}
+			continue
+		}
+		for _, policy := range s.policies() {
+			holders[policy]++
+		}
+	}
+	for name, n := range holders {
+		holders[name] = t.absences.Divisor(name, n, away[name])
+	}
+	for _, s := range in {
+		s.sendHolders(holders, all, t.absences)
+	}
+	t.configs.keep(namespace, used)
+}
+
+// isBack reports whether the holder is back.
+func (s *session) isBack() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.back
+}
+
+// shares returns the number of holders of each policy that was sent to it.
+func (s *session) shares() map[types.NamespacedName]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.holders)
+}
+
+// sendHolders sends the holder the counts that are news to it; those that are not all
+// there may be only when they are higher.
+func (s *session) sendHolders(holders map[types.NamespacedName]int64, all bool, absences *absence.Tracker) {
+	message := &fleetpb.Holders{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.serves == nil || !s.back {
+		return
+	}
+	for name := range s.serves.policies {
+		n := holders[name]
+		if (n > s.holders[name] || all && n > 0 && n != s.holders[name]) && absences.MaySend(s.Identity, name, n) {
+			s.holders[name] = n
+			message.Counts = append(message.Counts, &fleetpb.Holders_Count{
+				Namespace: name.Namespace, Policy: name.Name, Holders: n,
+			})
+		}
+	}
+	if len(message.Counts) > 0 {
+		s.push(&fleetpb.ToHolder{Message: &fleetpb.ToHolder_Holders{Holders: message}})
+	}
+}
+
+// askPromises has sidecars promise until ctx is done.
+func (t *term) askPromises(ctx context.Context) {
+	wait.UntilWithContext(ctx, func(context.Context) {
+		for _, namespace := range t.sessions.namespaces() {
+			if m := t.absences.Ask(namespace); m != nil {
+				for _, s := range t.sessions.in(namespace) {
+					s.ask(m)
+				}
+			}
+		}
+	}, absence.PromiseInterval)
+}
+
+// ask makes the holder promise, if its version does.
+func (s *session) ask(m *fleetpb.ToHolder) {
+	if s.promises && m != nil {
+		s.push(m)
+	}
+}
+
+// promised enters what the holder promises: it is back.
+func (t *term) promised(s *session, p *fleetpb.Promise) {
+	if t.absences.Promise(s.Identity, s.nonce, s.shares(), limiter.Instant(p.GetBegunMicros()), limiter.Instant(p.GetUntilMicros())) {
+		t.arrived(s)
+	}
+}

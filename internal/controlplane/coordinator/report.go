@@ -1,0 +1,283 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+const (
+	auditInterval = ReportInterval / 2
+	maxEarly      = 16             // reports kept of a session whose policies are not known yet
+	maxEarlyBytes = 2 * maxMessage // of them all, as they were sent
+	maxQuestions  = 1024           // that one holder may owe answers to
+	maxErrorText  = 256            // bytes of an error that are kept with what is reported
+	maxReason     = 1024           // bytes of an error that is the answer to a message
+)
+
+// report enters what a holder counted, once it is known what the holder is served by. A
+// row that makes no sense counts for nothing: what it would have said shows as missing.
+func (t *term) report(ctx context.Context, s *session, r *fleetpb.Report) error {
+	wrong, err := t.take(s, r)
+	if len(wrong) > 0 {
+		t.reject(s, wrong...)
+		s.answer(ctx, answerOf(wrong))
+	}
+	return err
+}
+
+// take returns what of the report it could not read. The error says that it did not take
+// the report.
+func (t *term) take(s *session, r *fleetpb.Report) ([]rejection, error) {
+	s.reporting.Lock()
+	defer s.reporting.Unlock()
+	if by, _ := s.served(); by != nil {
+		t.sendClocks(s, by)
+		return t.enterReport(s, r), nil
+	}
+	// A session is sent each thing once, so what comes early is not thrown away.
+	s.earlyBytes += proto.Size(r)
+	if len(s.early) >= maxEarly || s.earlyBytes > maxEarlyBytes {
+		return nil, errEarly // it reports everything again when it comes back
+	}
+	s.early = append(s.early, r)
+	return nil, nil
+}
+
+// reportEarly enters what came before it was known what the holder is served by.
+func (t *term) reportEarly(s *session) {
+	for _, r := range s.early {
+		if wrong := t.enterReport(s, r); len(wrong) > 0 {
+			t.reject(s, wrong...)
+			s.push(answerOf(wrong))
+		}
+	}
+	s.early, s.earlyBytes = nil, 0
+}
+
+// enterReport enters what can be read of a report, and returns the rest.
+func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
+	reports := make(map[limitName]audit.Report, len(r.GetLimits()))
+	storeErrors := map[limitName]string{}
+	learning, now := map[limitName]Learning{}, time.Now()
+	full := map[limitName]KeysFull{}
+	var doubted []limitName
+	for _, l := range r.GetLimits() {
+		name := limitName{
+			policy: types.NamespacedName{Namespace: l.GetNamespace(), Name: l.GetPolicy()},
+			limit:  l.GetLimit(),
+		}
+		if !s.enforces(name.policy) {
+			continue // any longer, or not yet
+		}
+		report, ok, errs := reportFrom(l)
+		learned, failed := learningFrom(l, now)
+		keys, unread := keysFullFrom(l)
+		for _, err := range append(errs, failed, unread) {
+			if err != nil {
+				wrong = append(wrong, rejection{kind: reportRow, of: name, err: shortened(err.Error(), maxErrorText) + cure})
+			}
+		}
+		if len(errs) > 0 {
+			doubted = append(doubted, name)
+		}
+		if !ok {
+			continue
+		}
+		report.Rows = append(reports[name].Rows, report.Rows...) // much to say comes in parts
+		report.Hottest = append(reports[name].Hottest, report.Hottest...)
+		reports[name] = report
+		storeErrors[name] = shortened(l.GetStoreError(), maxErrorText)
+		if failed == nil {
+			learning[name] = learned
+		}
+		if unread == nil {
+			full[name] = keys
+		}
+	}
+	t.accounting.report(s.holder(), s.policies(), reports, s.spoken, r.GetMore())
+	if !r.GetMore() {
+		clear(s.spoken)
+	}
+	t.accounting.doubt(doubted)
+	t.notices.add(s.setStoreErrors(storeErrors)...)
+	t.notices.add(s.setLearning(learning)...)
+	t.notices.add(s.setKeysFull(full)...)
+	return append(wrong, t.enterPools(s, r.GetPools())...)
+}
+
+// enterPools enters what the holder says of the pool that it is served by; of one that it
+// lets go of it may still report. It returns what cannot be read.
+func (t *term) enterPools(s *session, reports []*fleetpb.PoolReport) (wrong []rejection) {
+	for _, in := range reports {
+		name := types.NamespacedName{Namespace: in.GetNamespace(), Name: in.GetPool()}
+		p := s.pool()
+		if p == nil || p.name != name {
+			continue
+		}
+		report, err := poolReportFrom(in)
+		if err != nil {
+			wrong = append(wrong, rejection{kind: poolRow, of: limitName{policy: name}, err: shortened(err.Error(), maxErrorText) + cure})
+			continue
+		}
+		before, _ := t.poolAccounting.last(s.holder(), name)
+		t.metrics.fences.Add(float64(t.poolAccounting.report(s.holder(), name, report)))
+		if before.CoordinatorError != report.CoordinatorError {
+			t.poolNotices.add(name)
+		}
+	}
+	return wrong
+}
+
+// setStoreErrors keeps which stores the holder cannot reach, as far as it says: a long
+// report comes in parts. It returns the policies for which that changed.
+func (s *session) setStoreErrors(said map[limitName]string) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var changed []types.NamespacedName
+	for name := range s.storeErrors {
+		if s.serves.limits[name] == nil {
+			delete(s.storeErrors, name)
+		}
+	}
+	for name, text := range said {
+		if (s.storeErrors[name] == "") != (text == "") {
+			changed = append(changed, name.policy)
+		}
+		if text == "" {
+			delete(s.storeErrors, name)
+		} else {
+			s.storeErrors[name] = text
+		}
+	}
+	return changed
+}
+
+// learningFrom reads what a holder says of a store that cannot know what it granted
+// before. It is zero when the store refuses nothing for that.
+func learningFrom(in *fleetpb.LimitReport, now time.Time) (Learning, error) {
+	reason, lasts := limiter.Reason(in.GetLearningReason()), in.GetLearningMicros()
+	switch {
+	case in.GetLearningReason() == 0 && lasts == 0:
+		return Learning{}, nil
+	case in.GetLearningReason() != int32(reason) || reason != limiter.Amnesia && reason != limiter.ClockBehind:
+		return Learning{}, fmt.Errorf("learning_reason is %d, which is neither Amnesia (%d) nor ClockBehind (%d)", in.GetLearningReason(), limiter.Amnesia, limiter.ClockBehind)
+	case lasts < 1 || lasts > 2*int64(limiter.MaxWindow):
+		return Learning{}, fmt.Errorf("learning_micros is %d, outside 1 to %d", lasts, 2*int64(limiter.MaxWindow))
+	}
+	return Learning{Since: now, Until: now.Add(time.Duration(lasts) * time.Microsecond), Reason: reason}, nil
+}
+
+// setLearning keeps which limits the holder says that their store grants nothing of. It
+// returns the policies for which that begins, ends, or has another reason.
+func (s *session) setLearning(said map[limitName]Learning) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var changed []types.NamespacedName
+	for name := range s.learning {
+		if s.serves.limits[name] == nil {
+			delete(s.learning, name)
+		}
+	}
+	for name, now := range said {
+		before, was := s.learning[name]
+		if before.Reason != now.Reason {
+			changed = append(changed, name.policy)
+		} else if was {
+			now.Since = before.Since
+		}
+		if now.Reason == 0 {
+			delete(s.learning, name)
+		} else {
+			s.learning[name] = now
+		}
+	}
+	return changed
+}
+
+// observeLearning adds what the holder says of the policy's limits: what it first said
+// first and lasts longest.
+func (s *session) observeLearning(policy types.NamespacedName, into map[string]Learning) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for name, said := range s.learning {
+		if name.policy != policy || !now.Before(said.Until) {
+			continue
+		}
+		known, ok := into[name.limit]
+		if ok && known.Since.Before(said.Since) {
+			said.Since = known.Since
+		}
+		if ok && known.Until.After(said.Until) {
+			said.Until, said.Reason = known.Until, known.Reason
+		}
+		into[name.limit] = said
+	}
+}
+
+// keysFullFrom reads what a holder says of values that have no counters of their own there. It
+// is zero when each has one.
+func keysFullFrom(in *fleetpb.LimitReport) (KeysFull, error) {
+	said := KeysFull{Bound: in.GetKeysBound(), Shared: in.GetSharedKeys()}
+	switch _, known := fleetpb.KeysBound_name[int32(said.Bound)]; {
+	case said == KeysFull{}:
+		return said, nil
+	case !known || said.Bound == fleetpb.KeysBound_KEYS_BOUND_UNSPECIFIED:
+		return KeysFull{}, fmt.Errorf("keys_bound is %d, which names no bound", said.Bound)
+	case said.Shared < 1 || said.Shared > policy.MaxTrackedKeys:
+		return KeysFull{}, fmt.Errorf("shared_keys is %d, outside 1 to %d", said.Shared, policy.MaxTrackedKeys)
+	}
+	return said, nil
+}
+
+// setKeysFull keeps the limits for which the holder says that values have no counters of their own.
+// It returns the policies for which that begins, ends, or has another bound.
+func (s *session) setKeysFull(said map[limitName]KeysFull) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var changed []types.NamespacedName
+	for name := range s.keysFull {
+		if s.serves.limits[name] == nil {
+			delete(s.keysFull, name)
+		}
+	}
+	for name, now := range said {
+		if s.keysFull[name] != now {
+			changed = append(changed, name.policy)
+		}
+		if now == (KeysFull{}) {
+			delete(s.keysFull, name)
+		} else {
+			s.keysFull[name] = now
+		}
+	}
+	return changed
+}
+
+// observeKeysFull adds what the holder says of the policy's limits. Holders come by the names of
+// their pods.
+func (s *session) observeKeysFull(of types.NamespacedName, into map[string]KeysFull) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, said := range s.keysFull {
+		if name.policy != of {
+			continue
+		}
+		known, ok := into[name.limit]
+		if !ok {
+			known = said
+			known.Pod = s.Pod
+		}
+		known.Pods++
+		into[name.limit] = known
+	}
+}

@@ -1,0 +1,209 @@
+package coordinator
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/controlplane/audit/poolaudit"
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// reportPool sends what the holder reports of a pool; change may alter it.
+func (h *holder) reportPool(p *policy.Pool, change ...func(*fleetpb.PoolReport)) {
+	h.t.Helper()
+	r := &fleetpb.PoolReport{
+		Namespace: p.Namespace, Pool: p.Name, Generation: p.Generation,
+		Share: 5, Ceiling: 5, Inferred: 8, InFlight: 3, Peak: 5, Limit: 10, Holders: 2, Occupied: 10, Bound: 10,
+		BaselineMicros: 21_000, LatencyMicros: 26_000, AdmittedTotal: 100,
+	}
+	for _, c := range change {
+		c(r)
+	}
+	h.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Report{Report: &fleetpb.Report{Pools: []*fleetpb.PoolReport{r}}}})
+	synctest.Wait()
+}
+
+func TestPoolsAreObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pooled("shop", 7, 10)
+		l := lead(t, first(), sharing(p))
+		defer l.end()
+		a, b := l.join(pod("shop", "web-0"), "1"), l.join(pod("shop", "web-1"), "1")
+		defer a.close()
+		defer b.close()
+		a.reportPool(p)
+		b.reportPool(p, func(r *fleetpb.PoolReport) {
+			r.InFlight, r.Spared, r.Queued, r.LatencyMicros = 4, 1, 2, 30_000
+			r.Partitions = []*fleetpb.PoolReport_Partition{{Name: "live", Guaranteed: 4, InFlight: 1}}
+		})
+		got := l.ObservePool("shop", "db")
+		want := &poolaudit.Figures{
+			Generation: 7, Verdict: audit.Measured, Limit: 10, Holders: 2, Granted: 10, InFlight: 7, Queued: 2, Measuring: 2,
+			Baseline: 21 * limiter.Millisecond, Latency: 26 * limiter.Millisecond, Overshoot: &poolaudit.Overshoot{},
+			Partitions: []poolaudit.PartitionFigures{{Name: "live", Guaranteed: 4, InFlight: 1}},
+		}
+		if diff := cmp.Diff(want, got.Figures); diff != "" {
+			t.Errorf("figures (-want +got):\n%s", diff)
+		}
+		if len(got.Sessions) != 2 || got.Term != 1 {
+			t.Fatalf("observation = %+v, want both sessions in term 1", got)
+		}
+		for i, s := range got.Sessions {
+			if s.Generation != 7 || s.Error != "" || s.Report == nil || s.Report.InFlight != int64(3+i) || s.Report.Spared != int64(i) {
+				t.Errorf("session %d = %+v, want its report and acknowledgement", i, s)
+			}
+		}
+		if other := l.ObservePool("bank", "db"); other.Figures != nil || len(other.Sessions) != 0 {
+			t.Errorf("a pool of another namespace = %+v, want nothing", other)
+		}
+		b.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Leave{Leave: &fleetpb.Leave{}}})
+		synctest.Wait()
+		if got := l.ObservePool("shop", "db"); got.Figures.InFlight != 3 || len(got.Sessions) != 1 {
+			t.Errorf("observation = %+v, want nothing of a pod that left", got)
+		}
+	})
+}
+
+func TestAPoolIsProgrammedByWhatSidecarsAcknowledge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := pooled("shop", 1, 10), pooled("shop", 2, 10)
+		l := lead(t, first(), sharing(before))
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		sent := s.receiveConfig()
+		session := func() Session {
+			t.Helper()
+			synctest.Wait()
+			got := l.ObservePool("shop", "db").Sessions
+			if len(got) != 1 {
+				t.Fatalf("sessions = %+v, want one", got)
+			}
+			return got[0].Session
+		}
+		if got := session(); got.Generation != 0 {
+			t.Errorf("session = %+v, want it to enforce nothing before it says so", got)
+		}
+		s.acknowledge(sent.GetVersion(), "")
+		if got := session(); got.Generation != 1 {
+			t.Errorf("session = %+v, want generation 1", got)
+		}
+		l.policies.share(after)
+		l.Refresh("shop")
+		sent = s.receiveConfig()
+		s.acknowledge(sent.GetVersion(), "too new")
+		if got := session(); got.Generation != 1 || got.Error != "too new" {
+			t.Errorf("session = %+v, want the last good generation and why", got)
+		}
+	})
+}
+
+func TestReportsOfPoolsThatWereNotSentAreLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shop, bank := pooled("shop", 1, 10), pooled("bank", 1, 10)
+		l := lead(t, first(), sharing(shop, bank))
+		defer l.end()
+		a, b := l.join(pod("shop", "web-0"), "1"), l.join(pod("bank", "web-0b"), "1")
+		defer a.close()
+		defer b.close()
+		a.reportPool(bank)
+		if got := l.ObservePool("bank", "db"); got.Sessions[0].Report != nil || got.Figures.InFlight != 0 {
+			t.Errorf("observation = %+v, want nothing of another namespace's pod", got)
+		}
+	})
+}
+
+// A change of a condition of a pool is published at once.
+func TestChangesOfAPoolAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pooled("shop", 1, 10)
+		registry := prometheus.NewRegistry()
+		l := lead(t, first(), sharing(p), func(c *Config) { c.Registerer = registry })
+		defer l.end()
+		published := func(why string, want bool) {
+			t.Helper()
+			time.Sleep(auditInterval)
+			synctest.Wait()
+			got := false
+			for {
+				select {
+				case name := <-l.PoolsChanged():
+					if want := (types.NamespacedName{Namespace: "shop", Name: "db"}); name != want {
+						t.Errorf("published %v, want %v", name, want)
+					}
+					got = true
+					synctest.Wait()
+					continue
+				default:
+				}
+				break
+			}
+			if got != want {
+				t.Errorf("%s: published: %t, want %t", why, got, want)
+			}
+		}
+		h := l.join(pod("shop", "web-0"), "1")
+		defer h.close()
+		published("a pod acknowledged", true)
+		h.reportPool(p)
+		published("the first report", true)
+		h.reportPool(p, func(r *fleetpb.PoolReport) { r.InFlight = 4 })
+		published("a figure", false)
+		h.reportPool(p, func(r *fleetpb.PoolReport) { r.Holders = 3 })
+		published("another holder", true)
+		h.reportPool(p, func(r *fleetpb.PoolReport) { r.Pool, r.CoordinatorError = "cache", "no route" })
+		published("a pool that it was not sent", false)
+		h.reportPool(p, func(r *fleetpb.PoolReport) { r.Fenced, r.Share, r.Ceiling, r.FencedTotal = true, 0, 0, 2 })
+		published("a fence", true)
+		h.reportPool(p, func(r *fleetpb.PoolReport) { r.FencedTotal, r.CoordinatorError = 2, "no route" })
+		published("an error", true)
+		h.reportPool(p, func(r *fleetpb.PoolReport) { r.FencedTotal, r.Occupied = 2, 11 })
+		published("an overshoot", true)
+		if f := l.ObservePool("shop", "db").Figures; f.Verdict != audit.Exceeded || f.Overshoot.Worst != 1 {
+			t.Errorf("figures = %+v, want one request too many", f)
+		}
+		if got := total(t, registry, "weir_coordinator_fences_total"); got != 2 {
+			t.Errorf("%v fences were counted, want 2", got)
+		}
+	})
+}
+
+func total(t *testing.T, registry *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	return 0
+}
+
+// The credentials of a pool's coordinator travel like those of a store.
+func TestCredentialsOfACoordinatorAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pooled("shop", 1, 10)
+		p.Coordinator = policy.Store{Type: policy.RedisStore, Address: "redis:6379", Secret: "shop/redis", SecretVersion: "7"}
+		resolver := sharing(p)
+		resolver.keeps(passwords)
+		l := lead(t, first(), resolver)
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		got := s.receiveConfig().GetSecrets()
+		if len(got) != 1 || got[0].GetName() != "shop/redis" || string(got[0].GetData()["password"]) != "s3cr3t-7" {
+			t.Errorf("secrets = %v, want those of the coordinator", got)
+		}
+	})
+}

@@ -1,0 +1,266 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/connlimit"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/fleetpb"
+)
+
+// newServer returns the server of the streams of sidecars while the process lives: those
+// that wait for it to lead, and those that are served by its term. They come through the listener, which bounds them.
+func (c *Coordinator) newServer(through *connlimit.Listener) *grpc.Server {
+	config := c.TLS.Clone()
+	config.MinVersion = tls.VersionTLS13
+	server := grpc.NewServer(
+		grpc.Creds(through.Credentials(credentials.NewTLS(config))),
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.MaxConcurrentStreams(2), // the next while the last one ends
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxHeaderListSize(maxHeaders),
+		// Thousands of connections that send a little each second are not to hold the
+		// buffers of a few that send all the time.
+		grpc.ReadBufferSize(connectionBuffer),
+		grpc.WriteBufferSize(connectionBuffer),
+		grpc.StaticStreamWindowSize(receiveWindow),
+		grpc.StaticConnWindowSize(receiveWindow),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 3 * time.Second, Timeout: 2 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
+	)
+	fleetpb.RegisterFleetServer(server, &service{c: c})
+	return server
+}
+
+// stopServer ends every stream that is left. Messages that were sent before are still
+// delivered, unless that takes longer than partTimeout.
+func stopServer(s *grpc.Server) {
+	late := time.AfterFunc(partTimeout, s.Stop)
+	defer late.Stop()
+	s.GracefulStop()
+}
+
+// service is the gRPC server of the process.
+type service struct {
+	fleetpb.UnimplementedFleetServer
+	c *Coordinator
+}
+
+// Connect serves one holder until its stream breaks or the session is closed.
+func (v *service) Connect(stream fleetpb.Fleet_ConnectServer) error {
+	err := v.c.receive(stream)
+	v.c.metrics.closed.WithLabelValues(status.Code(err).String()).Inc()
+	return err
+}
+
+// receive has the stream wait if it asks for that, and then be served by the term.
+func (c *Coordinator) receive(stream fleetpb.Fleet_ConnectServer) error {
+	id, err := c.authenticate(stream.Context())
+	if err != nil {
+		return err
+	}
+	defer connlimit.FromContext(stream.Context()).Keep(connlimit.Authenticated)()
+	ctx, own, err := c.streams.enter(stream.Context(), id)
+	if err != nil {
+		return err
+	}
+	defer own.leave()
+	first, err := firstMessage(ctx, stream)
+	if err == nil && first.GetAwait() != nil {
+		if err = c.waiting.await(ctx, stream, id); err == nil {
+			first, err = firstMessage(ctx, stream)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	hello := first.GetHello()
+	if hello == nil {
+		return status.Error(codes.InvalidArgument, "the first message must be hello")
+	}
+	if err := checkHello(hello, id); err != nil {
+		return err
+	}
+	t := c.present.Load()
+	if t == nil {
+		return errParted
+	}
+	own.serve()
+	return t.serve(ctx, stream, id, hello)
+}
+
+// serve serves a session until it is closed, its stream breaks or ctx is done.
+func (t *term) serve(ctx context.Context, stream fleetpb.Fleet_ConnectServer, id podauth.Identity, hello *fleetpb.Hello) error {
+	if hello.GetTerm() > t.number {
+		return status.Errorf(codes.Unavailable, "the sidecar knows of term %d, this is %d", hello.GetTerm(), t.number)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	s := newSession(id, hello, stop)
+	if err := t.enter(s); err != nil {
+		return err
+	}
+	defer t.sessions.serving.Done()
+	// Both end with the stream, which ends with this call; either may be blocked in
+	// the stream until then.
+	go s.send(ctx, stream)
+	go s.receive(ctx, t, stream)
+	<-ctx.Done()
+	cause := context.Cause(ctx)
+	t.leave(s, cause)
+	if errors.Is(cause, errLeft) {
+		return nil
+	}
+	return cause
+}
+
+// firstMessage returns the next message of a stream that has no session. The stream ends
+// when it does not come in time or ctx is done.
+func firstMessage(ctx context.Context, stream fleetpb.Fleet_ConnectServer) (*fleetpb.FromHolder, error) {
+	type result struct {
+		m   *fleetpb.FromHolder
+		err error
+	}
+	first := make(chan result, 1)
+	go func() { // ends with the stream at the latest
+		m, err := stream.Recv()
+		first <- result{m, err}
+	}()
+	late := time.NewTimer(handshakeTimeout)
+	defer late.Stop()
+	select {
+	case <-late.C:
+		return nil, status.Error(codes.DeadlineExceeded, "hello did not come in time")
+	case <-ctx.Done():
+		return nil, endOf(ctx)
+	case r := <-first:
+		return r.m, r.err
+	}
+}
+
+// endOf returns why the context of a stream is done, as a status.
+func endOf(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if _, ok := status.FromError(cause); ok {
+		return cause
+	}
+	return status.FromContextError(ctx.Err()).Err()
+}
+
+// enter admits a session: it becomes the pod's only one.
+func (t *term) enter(s *session) error {
+	s.push(&fleetpb.ToHolder{Message: &fleetpb.ToHolder_Welcome{
+		Welcome: &fleetpb.Welcome{Term: t.number, ReportIntervalMillis: ReportInterval.Milliseconds()},
+	}})
+	old, ok := t.sessions.add(s)
+	if !ok {
+		return errParted
+	}
+	if m := t.replicas.Load(); m != nil {
+		s.push(m)
+	}
+	s.ask(t.absences.Ask(s.Namespace))
+	t.metrics.sessions.Set(float64(t.sessions.len()))
+	if old != nil {
+		old.close(errReplaced)
+		t.accounting.lose(old.holder(), old.policies()) // the same process accounts for it again
+		t.poolAccounting.leave(old.holder(), old.pool())
+	}
+	t.log.V(1).Info("a sidecar connected", "namespace", s.Namespace, "pod", s.Pod, "version", s.version)
+	t.tasks.Add(task{namespace: s.Namespace, podUID: s.PodUID})
+	return nil
+}
+
+// leave takes a session off, unless another one of its pod has replaced it.
+func (t *term) leave(s *session, cause error) {
+	if !t.sessions.remove(s) {
+		return
+	}
+	t.metrics.sessions.Set(float64(t.sessions.len()))
+	policies := s.policies()
+	if t.Pods != nil && !errors.Is(cause, errLeft) {
+		t.absences.Lose(s.Identity, s.shares())
+	}
+	if errors.Is(cause, errLeft) {
+		t.absences.Leave(s.PodUID)
+		t.accounting.leave(s.holder(), policies)
+	} else {
+		t.accounting.lose(s.holder(), policies)
+	}
+	t.log.V(1).Info("a sidecar is gone", "namespace", s.Namespace, "pod", s.Pod, "why", cause.Error())
+	t.poolAccounting.leave(s.holder(), s.pool())
+	t.notify(s, policies)
+	t.countHolders(s.Namespace)
+}
+
+// authenticate returns whose token the stream carries; its error is a status.
+func (c *Coordinator) authenticate(ctx context.Context) (podauth.Identity, error) {
+	token, ok := bearer(ctx)
+	if !ok {
+		c.metrics.authentications.WithLabelValues("missing").Inc()
+		return podauth.Identity{}, status.Error(codes.Unauthenticated, "no bearer token in the authorization metadata")
+	}
+	ctx, cancel := context.WithTimeout(ctx, authenticateTimeout)
+	defer cancel()
+	id, err := c.Authenticator.Authenticate(ctx, token)
+	switch {
+	case errors.Is(err, podauth.ErrUnauthenticated):
+		c.metrics.authentications.WithLabelValues("refused").Inc()
+		return podauth.Identity{}, status.Error(codes.Unauthenticated, err.Error())
+	case errors.Is(err, podauth.ErrCrowded):
+		c.metrics.authentications.WithLabelValues("limited").Inc()
+		return podauth.Identity{}, status.Error(codes.ResourceExhausted, err.Error())
+	case err != nil:
+		c.metrics.authentications.WithLabelValues("failed").Inc()
+		return podauth.Identity{}, status.Errorf(codes.Unavailable, "the token cannot be reviewed now: %v", err)
+	}
+	c.metrics.authentications.WithLabelValues("accepted").Inc()
+	return id, nil
+}
+
+func bearer(ctx context.Context) (string, bool) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	values := md.Get("authorization")
+	if len(values) != 1 {
+		return "", false
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	return token, strings.EqualFold(scheme, "bearer") && token != ""
+}
+
+// checkHello reports what in hello contradicts the identity, as a status.
+func checkHello(hello *fleetpb.Hello, id podauth.Identity) error {
+	for _, claim := range []struct{ what, said, proved string }{
+		{"namespace", hello.GetNamespace(), id.Namespace},
+		{"pod", hello.GetPod(), id.Pod},
+		{"pod UID", hello.GetPodUid(), id.PodUID},
+	} {
+		if claim.said != claim.proved {
+			return status.Error(codes.PermissionDenied,
+				fmt.Sprintf("hello names %s %q, but the token belongs to %q", claim.what, shortened(claim.said, maxErrorText), claim.proved))
+		}
+	}
+	if n := len(hello.GetBootNonce()); n == 0 || n > maxNonce {
+		return status.Errorf(codes.InvalidArgument, "hello has a boot nonce of %d bytes, must be 1 to %d", n, maxNonce)
+	}
+	for _, version := range []struct{ what, said string }{
+		{"version", hello.GetVersion()},
+		{"config version", hello.GetConfigVersion()},
+	} {
+		if n := len(version.said); n > maxVersion {
+			return status.Errorf(codes.InvalidArgument, "hello has a %s of %d bytes, must be at most %d", version.what, n, maxVersion)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,320 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/fleetpb"
+)
+
+const (
+	// queueSize is how many messages may wait for a holder that reads slowly.
+	queueSize = 256
+	// configTime is how long the leases of a session that has just begun wait for
+	// its policies. Holders wait 100 ms for a lease.
+	configTime = 50 * time.Millisecond
+	// maxAsync is how many leases of one holder may wait for other clusters.
+	maxAsync = 64
+)
+
+// Why a session ended, other than by its stream.
+var (
+	errEarly    = status.Error(codes.Unavailable, "the policies of this pod are not known yet")
+	errSlow     = status.Error(codes.ResourceExhausted, "the sidecar does not read what it is sent")
+	errSilent   = status.Errorf(codes.DeadlineExceeded, "nothing was heard for %s", silenceTimeout)
+	errReplaced = status.Error(codes.Aborted, "another stream of the same pod took over")
+	errParted   = status.Error(codes.Unavailable, "this controller no longer leads")
+	errLeft     = errors.New("left in good order")
+)
+
+// A session is one connected holder.
+type session struct {
+	podauth.Identity
+	nonce   string
+	version string // of the sidecar's build
+	capture fleetpb.Capture
+	mode    fleetpb.Mode
+	since   time.Time
+	offered string // config version it enforced when it connected
+	// promises says that the holder promises what it is asked for.
+	promises bool
+
+	queue chan *fleetpb.ToHolder
+	known chan struct{}           // closed when it is known what the holder has to enforce
+	close context.CancelCauseFunc // first cause wins
+
+	slots   chan struct{} // a token for each lease that async waits for
+	waiting sync.WaitGroup
+
+	// reporting is held while a report is entered, which keeps their order, and while it
+	// changes what is accounted for; early holds those that came before there was anything.
+	reporting  sync.Mutex
+	early      []*fleetpb.Report
+	earlyBytes int
+	clocks     map[string]struct{}    // servers whose clocks were sent to the holder
+	spoken     map[limitName]struct{} // limits that the parts of a report named so far
+
+	mu          sync.Mutex
+	back        bool    // it sent something since its hello, or promised what it was asked for
+	serves      *config // what the holder is served by; nil before the first
+	sent        bool    // the holder was sent that, too; otherwise it is a part
+	acked       *config // what it enforces, as it says; nil before the first
+	refusal     string  // why it does not enforce what it was sent
+	storeErrors map[limitName]string
+	learning    map[limitName]Learning
+	keysFull    map[limitName]KeysFull
+	// Rows that could not be read, of limits and of pools. The limits and pools that there
+	// are bound their number.
+	rejected, rejectedPools map[limitName]rejected
+	questions               map[uint64]question                   // audit queries not answered yet
+	holders                 map[types.NamespacedName]int64        // how many holders enforce a policy, as it knows
+	pools                   map[types.NamespacedName]*dividedPool // that it was served by, and did not let go of
+}
+
+func newSession(id podauth.Identity, hello *fleetpb.Hello, stop context.CancelCauseFunc) *session {
+	return &session{
+		Identity:    id,
+		nonce:       hello.GetBootNonce(),
+		version:     hello.GetVersion(),
+		capture:     hello.GetCapture(),
+		mode:        hello.GetMode(),
+		since:       time.Now(),
+		offered:     hello.GetConfigVersion(),
+		promises:    hello.GetPromises(),
+		queue:       make(chan *fleetpb.ToHolder, queueSize),
+		known:       make(chan struct{}),
+		close:       stop,
+		slots:       make(chan struct{}, maxAsync),
+		storeErrors: map[limitName]string{},
+		spoken:      map[limitName]struct{}{},
+		learning:    map[limitName]Learning{},
+		keysFull:    map[limitName]KeysFull{},
+		rejected:    map[limitName]rejected{}, rejectedPools: map[limitName]rejected{},
+		questions: map[uint64]question{},
+		clocks:    map[string]struct{}{},
+		holders:   sharesFrom(id.Namespace, hello.GetHolders()),
+		pools:     map[types.NamespacedName]*dividedPool{},
+	}
+}
+
+func (s *session) holder() audit.Holder { return audit.Holder{PodUID: s.PodUID, Nonce: s.nonce} }
+
+// push queues a message for the holder without waiting; a holder for which too
+// many wait loses its session.
+func (s *session) push(m *fleetpb.ToHolder) {
+	select {
+	case s.queue <- m:
+	default:
+		s.close(errSlow)
+	}
+}
+
+// answer queues a message that the holder asked for. It waits for a slow holder,
+// whose own requests wait meanwhile, but not for long.
+func (s *session) answer(ctx context.Context, m *fleetpb.ToHolder) {
+	select {
+	case s.queue <- m:
+		return
+	default:
+	}
+	stalled := time.NewTimer(stallTimeout)
+	defer stalled.Stop()
+	select {
+	case s.queue <- m:
+	case <-ctx.Done():
+	case <-stalled.C:
+		s.close(errSlow)
+	}
+}
+
+// async calls f while receive goes on, once fewer than maxAsync others are waited for.
+// Only receive calls it.
+func (s *session) async(ctx context.Context, f func()) {
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	s.waiting.Go(func() {
+		defer func() { <-s.slots }()
+		f()
+	})
+}
+
+// awaitConfig waits until it is known what the holder has to enforce. It does not
+// wait for long after the session began: a refusal that comes before the holder's
+// patience ends says why.
+func (s *session) awaitConfig(ctx context.Context) {
+	patience := configTime - time.Since(s.since)
+	if patience <= 0 {
+		return
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-s.known:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+}
+
+// served returns what the holder is served by, nil before that is known, and whether it
+// was sent that, too.
+func (s *session) served() (by *config, sent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.serves, s.sent
+}
+
+// enforces reports whether the policy is among those that the holder is served by.
+func (s *session) enforces(name types.NamespacedName) bool {
+	by, _ := s.served()
+	return by.has(name)
+}
+
+// policies returns the names of those that the holder is served by.
+func (s *session) policies() []types.NamespacedName {
+	by, _ := s.served()
+	if by == nil {
+		return nil
+	}
+	names := make([]types.NamespacedName, 0, len(by.policies))
+	for name := range by.policies {
+		names = append(names, name)
+	}
+	return names
+}
+
+// pool returns the pool that the holder is served by, nil for none.
+func (s *session) pool() *dividedPool {
+	by, _ := s.served()
+	if by == nil {
+		return nil
+	}
+	return by.pool
+}
+
+// changing returns the policies whose state in the session changes when it is served by
+// next.
+func (s *session) changing(next *config, send bool) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sent == send && s.refusal == "" {
+		return differing(s.serves, next)
+	}
+	return append(differing(nil, s.serves), differing(nil, next)...) // all show it
+}
+
+// acknowledge enters what the holder says of a config, and returns the policies whose state
+// that changes.
+func (s *session) acknowledge(a *fleetpb.Acknowledge) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.sent || s.serves.version != a.GetVersion() {
+		return nil // of one that was replaced meanwhile
+	}
+	before, refused := s.acked, s.refusal
+	s.refusal = shortened(a.GetError(), maxReason)
+	if s.refusal == "" {
+		s.acked = s.serves
+	}
+	if s.refusal != refused { // which all policies of the session show
+		before = nil
+	}
+	return differing(before, s.serves)
+}
+
+// send writes queued messages to the stream until it breaks or ctx is done.
+func (s *session) send(ctx context.Context, stream fleetpb.Fleet_ConnectServer) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case m := <-s.queue:
+			if err := stream.Send(m); err != nil {
+				s.close(err)
+				return
+			}
+			if m.GetGoodbye() != nil {
+				s.close(errParted)
+				return
+			}
+		}
+	}
+}
+
+// receive handles what the holder sends until the stream breaks.
+func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_ConnectServer) {
+	silence := time.AfterFunc(silenceTimeout, func() { s.close(errSilent) })
+	defer silence.Stop()
+	defer s.waiting.Wait()
+	messages := newMessageLimit()
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			err = status.Error(codes.Canceled, "the sidecar closed the stream")
+		}
+		if err == nil {
+			silence.Reset(silenceTimeout)
+			t.throttle(ctx, s, messages)
+			t.arrive(s)
+			err = t.handle(ctx, s, m)
+		}
+		if err != nil {
+			s.close(err)
+			return
+		}
+	}
+}
+
+// handle acts on one message. An error ends the session: for a message that does not belong
+// to such a stream, or for more than is kept. A row that cannot be read is not an error.
+func (t *term) handle(ctx context.Context, s *session, m *fleetpb.FromHolder) error {
+	switch m := m.GetMessage().(type) {
+	case *fleetpb.FromHolder_Lease:
+		t.serveLease(ctx, s, m.Lease)
+		return nil
+	case *fleetpb.FromHolder_Heartbeat:
+		if share := t.beat(ctx, s, m.Heartbeat); share.GetShare().GetError() == "" || !t.parting.Load() {
+			s.answer(ctx, share)
+		}
+		return nil
+	case *fleetpb.FromHolder_Promise:
+		t.promised(s, m.Promise)
+		return nil
+	case *fleetpb.FromHolder_Report:
+		return t.report(ctx, s, m.Report)
+	case *fleetpb.FromHolder_Acknowledge:
+		t.acknowledged(s, m.Acknowledge)
+		return nil
+	case *fleetpb.FromHolder_Audit:
+		t.replied(ctx, s, m.Audit)
+		return nil
+	case *fleetpb.FromHolder_Leave:
+		return errLeft
+	case *fleetpb.FromHolder_Hello:
+		return status.Error(codes.InvalidArgument, "hello is the first message only")
+	default:
+		return nil // of a later version of the protocol
+	}
+}
+
+func (t *term) acknowledged(s *session, a *fleetpb.Acknowledge) {
+	changed := s.acknowledge(a)
+	result := "accepted"
+	if a.GetError() != "" {
+		result = "refused"
+		t.log.Info("a sidecar refuses its configuration", "namespace", s.Namespace, "pod", s.Pod, "reason", shortened(a.GetError(), maxReason))
+	}
+	t.metrics.acks.WithLabelValues(result).Inc()
+	t.notify(s, changed)
+}

@@ -1,0 +1,335 @@
+package coordinator
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/connlimit"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// withRoom runs f with a leader that has room for so many pods.
+func withRoom(t *testing.T, pods int, f func(t *testing.T, l *leader)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t, &memoryTerms{}, publishing())
+		l.streams = newStreams(pods, l.refusals)
+		l.start()
+		defer l.end()
+		f(t, l)
+	})
+}
+
+// ended returns the code with which a stream ended by now, and false when it goes on.
+func (s *sidecar) ended() (codes.Code, bool) {
+	synctest.Wait()
+	failed := make(chan error, 1)
+	go func() { failed <- s.failure() }()
+	synctest.Wait()
+	select {
+	case err := <-failed:
+		return status.Code(err), true
+	default:
+		return codes.OK, false
+	}
+}
+
+// TestAPodHasTwoStreams: of those that were not served yet, a newer one ends an older one.
+func TestAPodHasTwoStreams(t *testing.T) {
+	for name, tc := range map[string]struct {
+		served bool
+		opens  int
+		left   int // of those that it opens then
+	}{
+		"two streams":                            {opens: 2, left: 2},
+		"more":                                   {opens: 5, left: 2},
+		"beside one that is served, a successor": {served: true, opens: 1, left: 1},
+		"but no more":                            {served: true, opens: 5, left: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withRoom(t, 10, func(t *testing.T, l *leader) {
+				id := pod("shop", "web-0")
+				var session *sidecar
+				if tc.served {
+					session = l.connect(id, "1")
+					defer session.close()
+				}
+				var all []*sidecar
+				for range tc.opens {
+					s := l.dial(tokenOf(id))
+					defer s.close()
+					all = append(all, s)
+					synctest.Wait()
+				}
+				for i, s := range all {
+					code, over := s.ended()
+					if wanted := i >= tc.opens-tc.left; over == wanted || over && code != codes.Aborted {
+						t.Errorf("stream %d of %d ended: %t, with %v", i, tc.opens, over, code)
+					}
+				}
+				if n := l.metBy(connlimit.BoundPod); n != tc.opens-tc.left {
+					t.Errorf("the bound was met %d times, want %d", n, tc.opens-tc.left)
+				}
+				if tc.served && l.present.Load().sessions.len() != 1 {
+					t.Error("the session has ended")
+				}
+				if l.streams.len() != 1 {
+					t.Errorf("%d pods have streams, want 1", l.streams.len())
+				}
+			})
+		})
+	}
+}
+
+// TestNoNamespaceTakesTheRoomOfOthers: one alone has all of it, until another one comes.
+func TestNoNamespaceTakesTheRoomOfOthers(t *testing.T) {
+	withRoom(t, 4, func(t *testing.T, l *leader) {
+		names := func(of string) string {
+			var out []string
+			for _, s := range l.present.Load().sessions.in(of) {
+				out = append(out, s.Pod)
+			}
+			return strings.Join(out, " ")
+		}
+		try := func(id podauth.Identity) (*sidecar, codes.Code) {
+			s := l.dial(tokenOf(id))
+			_ = s.stream.Send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: helloOf(id, "1")}})
+			m, err := s.stream.Recv()
+			if m.GetWelcome() == nil && err == nil {
+				t.Errorf("got %v, want a welcome", m)
+			}
+			synctest.Wait()
+			return s, status.Code(err)
+		}
+		for _, tc := range []struct {
+			namespace, pod string
+			want           codes.Code
+			large, small   string
+		}{
+			{"large", "0", codes.OK, "0", ""},
+			{"large", "1", codes.OK, "0 1", ""},
+			{"large", "2", codes.OK, "0 1 2", ""},
+			{"large", "3", codes.OK, "0 1 2 3", ""},
+			{"large", "4", codes.ResourceExhausted, "0 1 2 3", ""},
+			{"large", "2", codes.OK, "0 1 2 3", ""}, // its own successor needs no room
+			{"small", "a", codes.OK, "0 1 2", "a"},
+			{"large", "3", codes.ResourceExhausted, "0 1 2", "a"}, // it comes back
+			{"small", "b", codes.OK, "0 1", "a b"},
+			{"small", "c", codes.ResourceExhausted, "0 1", "a b"},
+		} {
+			s, code := try(pod(tc.namespace, tc.pod))
+			defer s.close()
+			if code != tc.want || names("large") != tc.large || names("small") != tc.small {
+				t.Errorf("pod %s of %s: %v, then %q and %q have sessions, want %v, %q and %q",
+					tc.pod, tc.namespace, code, names("large"), names("small"), tc.want, tc.large, tc.small)
+			}
+		}
+		if a, b := l.metBy(connlimit.BoundPods), l.metBy(connlimit.BoundNamespace); a != 3 || b != 2 {
+			t.Errorf("%d were refused and %d ended, want 3 and 2", a, b)
+		}
+	})
+}
+
+// TestAPodThatIsGoneLeavesRoom.
+func TestAPodThatIsGoneLeavesRoom(t *testing.T) {
+	withRoom(t, 1, func(t *testing.T, l *leader) {
+		for _, name := range []string{"web-0", "web-1", "web-2"} {
+			s := l.connect(pod("shop", name), "1")
+			s.close()
+			time.Sleep(time.Second)
+		}
+		if n := l.streams.len(); n != 0 || len(l.streams.byPod) != 0 {
+			t.Errorf("%d pods have streams, %d are known; want none", n, len(l.streams.byPod))
+		}
+	})
+}
+
+// TestAPodWhoseRoomIsNeededStopsWaiting, too.
+func TestAPodWhoseRoomIsNeededStopsWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elected := make(chan struct{})
+		l := newLeader(t, &memoryTerms{}, publishing(), func(c *Config) { c.Elected = elected })
+		l.streams = newStreams(2, l.refusals)
+		l.start()
+		defer l.end()
+		first, second := l.wait(pod("large", "0")), l.wait(pod("large", "1"))
+		defer first.close()
+		defer second.close()
+		other := l.wait(pod("small", "a"))
+		defer other.close()
+		if code, over := second.ended(); !over || code != codes.ResourceExhausted {
+			t.Errorf("the newest of the larger namespace ended: %t, with %v", over, code)
+		}
+		if l.waiting.len() != 2 {
+			t.Errorf("%d wait, want 2", l.waiting.len())
+		}
+	})
+}
+
+// len returns the number of pods with streams.
+func (ss *streams) len() int {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.pods.Taken
+}
+
+// standBy starts a Coordinator that leads once elected is closed.
+func standBy(t *testing.T, terms *memoryTerms, p *policies, change ...func(*Config)) (l *leader, elected chan struct{}) {
+	t.Helper()
+	elected = make(chan struct{})
+	return lead(t, terms, p, append(change, func(c *Config) { c.Elected = elected })...), elected
+}
+
+// wait opens a stream that waits.
+func (l *leader) wait(id podauth.Identity) *sidecar {
+	l.t.Helper()
+	s := l.dial(tokenOf(id))
+	s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Await{Await: new(fleetpb.Await)}})
+	synctest.Wait()
+	return s
+}
+
+// reviewed counts how often it is asked.
+type reviewed struct {
+	podauth.Authenticator
+	n *int
+}
+
+func (c reviewed) Authenticate(ctx context.Context, token string) (podauth.Identity, error) {
+	*c.n++
+	return c.Authenticator.Authenticate(ctx, token)
+}
+
+// TestASidecarWaitsForALeader: when it leads, the sidecar is served over the stream that it
+// has, and its token is not reviewed again.
+func TestASidecarWaitsForALeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, reviews := limited("shop", 1, 10, limiter.Second), 0
+		l, elected := standBy(t, &memoryTerms{}, publishing(p), func(c *Config) { c.Authenticator = reviewed{tokens{}, &reviews} })
+		defer l.end()
+		id := pod("shop", "web-0")
+		s := l.wait(id)
+		defer s.close()
+		if _, err := s.stream.Header(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour) // far longer than a handshake, and than a session may be silent
+		if got := l.waiting.len(); got != 1 {
+			t.Fatalf("%d sidecars wait, want 1", got)
+		}
+		close(elected)
+		began := time.Now()
+		if m := s.recv(); m.GetLead().GetTerm() != 1 {
+			t.Fatalf("got %v, want to hear that it leads in term 1", m)
+		}
+		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: helloOf(id, "1")}})
+		if m := s.recv(); m.GetWelcome().GetTerm() != 1 {
+			t.Fatalf("got %v, want a welcome", m)
+		}
+		s.config()
+		if took := time.Since(began); took > 0 || reviews != 1 {
+			t.Errorf("it took %s and %d reviews, want none and 1", took, reviews)
+		}
+		if got := l.waiting.len(); got != 0 {
+			t.Errorf("%d sidecars still wait", got)
+		}
+		time.Sleep(time.Second)
+		if r := s.lease(p, p.Limits[0], want(3)); r.GetGranted() != 3 {
+			t.Errorf("reply = %v, want 3 units", r)
+		}
+	})
+}
+
+func TestWhoDoesNotWaitOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		end  func(*leader, *sidecar)
+		want codes.Code
+	}{
+		"another stream of the pod waits": {func(l *leader, s *sidecar) { s.t.Cleanup(l.wait(pod("shop", "web-0")).close) }, codes.Aborted},
+		"the replica stops":               {func(l *leader, _ *sidecar) { l.stop() }, codes.Unavailable},
+		"the sidecar goes":                {func(_ *leader, s *sidecar) { s.close() }, codes.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				terms := &memoryTerms{}
+				l, _ := standBy(t, terms, publishing())
+				s := l.wait(pod("shop", "web-0"))
+				defer s.close()
+				before := l.waiting.len()
+				tc.end(l, s)
+				if got := status.Code(s.failure()); got != tc.want {
+					t.Errorf("code = %v, want %v", got, tc.want)
+				}
+				synctest.Wait()
+				if got := l.waiting.len(); before != 1 || got > 1 || got == 1 && tc.want != codes.Aborted {
+					t.Errorf("%d waited, then %d", before, got)
+				}
+				l.end()
+				if terms.left.Term != 0 {
+					t.Errorf("term %d began although nobody was elected", terms.left.Term)
+				}
+			})
+		})
+	}
+}
+
+// TestNobodyWaitsWithoutAToken: a stream that waits costs memory.
+func TestNobodyWaitsWithoutAToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := standBy(t, &memoryTerms{}, publishing())
+		defer l.end()
+		s := l.dial("made up")
+		defer s.close()
+		// The stream may be refused before this is sent.
+		_ = s.stream.Send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Await{Await: new(fleetpb.Await)}})
+		if got := status.Code(s.failure()); got != codes.Unauthenticated || l.waiting.len() != 0 {
+			t.Errorf("code = %v and %d wait, want %v and none", got, l.waiting.len(), codes.Unauthenticated)
+		}
+	})
+}
+
+// TestWhoWaitedHasToSayHello: a stream that says nothing is let go of.
+func TestWhoWaitedHasToSayHello(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, elected := standBy(t, &memoryTerms{}, publishing())
+		defer l.end()
+		s := l.wait(pod("shop", "web-0"))
+		defer s.close()
+		close(elected)
+		began := time.Now()
+		if got := status.Code(s.failure()); got != codes.DeadlineExceeded || time.Since(began) != handshakeTimeout {
+			t.Errorf("code = %v after %s, want %v after %s", got, time.Since(began), codes.DeadlineExceeded, handshakeTimeout)
+		}
+	})
+}
+
+// TestAPodThatSendsTooMuchWaits: its stream is read at the rate, and goes on.
+func TestAPodThatSendsTooMuchWaits(t *testing.T) {
+	p := limited("shop", 1, 10, limiter.Second)
+	withOne(t, p, func(t *testing.T, l *leader, s *sidecar) {
+		const seconds = 1
+		began := time.Now()
+		old := &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Acknowledge{Acknowledge: &fleetpb.Acknowledge{Version: "old"}}}
+		for range (1 + seconds) * messageRate {
+			s.send(old)
+		}
+		if r := s.lease(p, p.Limits[0]); r.GetGranted() != 1 {
+			t.Errorf("reply = %v, want a unit", r)
+		}
+		if took := time.Since(began); took < seconds*time.Second || took > (seconds+1)*time.Second {
+			t.Errorf("it took %s, want %d s", took, seconds)
+		}
+		if n := testutil.ToFloat64(l.metrics.refusals.WithLabelValues(string(connlimit.BoundMessages))); n == 0 {
+			t.Error("nothing shows that the pod met the bound")
+		}
+	})
+}

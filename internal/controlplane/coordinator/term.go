@@ -1,0 +1,263 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/absence"
+	"github.com/weir-dev/weir/internal/fleetpb"
+	pools "github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/memory"
+)
+
+// ErrFenced is what TermStore.End's error wraps when a later term has begun.
+var ErrFenced = errors.New("a later term has begun")
+
+// ErrLapsed is what TermStore.Begin's error wraps when this process no longer leads.
+var ErrLapsed = errors.New("this process no longer holds the lock of leader election")
+
+// A TermStore records the term of leadership. It survives the process.
+type TermStore interface {
+	// Begin raises the recorded term by at least one and takes out what the
+	// predecessor handed over, in one atomic step. leads reports whether this process
+	// still leads. It is asked after the record is read and before it is written, so that
+	// a process that stood still meanwhile raises no term above its successor's; then
+	// the error wraps ErrLapsed.
+	Begin(ctx context.Context, leads func() bool) (Handover, error)
+
+	// End records that a term stopped and what it hands over, unless a later term
+	// has begun: then it changes nothing and returns ErrFenced.
+	End(ctx context.Context, h Handover) error
+
+	// Clear deletes what is left of the hand-overs to terms up to this one, which has
+	// begun. Parts that it does not reach only cost room, and the next term finds them.
+	Clear(ctx context.Context, term uint64) error
+}
+
+// A Handover is what one term leaves to the next.
+type Handover struct {
+	// Term is the number of a term: the one that begins when Begin returns it, the one that
+	// ends when End takes it.
+	Term uint64
+	// First says that no term was ever recorded, so there is nobody whose grants
+	// could have been forgotten. Only Begin sets it.
+	First bool
+	// Stopped is the instant, on the store's clock, after which the predecessor
+	// served nothing; 0 when it did not stop in order.
+	Stopped limiter.Instant
+	// Pools is what the Export of the pools' memory wrote, and Ledger that of the
+	// store's; nil when there is none. Returns says which sidecars were absent, nil when no
+	// window is open in which one may have been.
+	Pools, Ledger, Returns []byte
+	// Lost says why Ledger is nil although the predecessor handed one over. Only Begin
+	// sets it.
+	Lost error
+}
+
+// A term is everything that lives while one process leads.
+type term struct {
+	*Coordinator
+	number uint64
+	log    logr.Logger
+
+	clock          *memory.Clock
+	store          *memory.Store
+	pools          *pools.Coordinator
+	counters       *counters
+	births         *births   // nil: none are kept
+	journals       *journals // nil: none are kept
+	sessions       *sessions
+	accounting     *accounting
+	poolAccounting *poolAccounting
+	budgets        Budgets
+	bindings       *bindings
+	absences       *absence.Tracker
+	tasks          workqueue.TypedRateLimitingInterface[task]
+	configs        configs                          // of the publisher alone
+	parting        atomic.Bool                      // it grants nothing more, and says good-bye to all
+	replicas       atomic.Pointer[fleetpb.ToHolder] // nil: none were found yet
+	// crowded are the limits whose values share counters, as last looked at; nil before.
+	crowded atomic.Pointer[map[types.NamespacedName][]string]
+}
+
+// newTerm takes over what the predecessor left. State that cannot be read is as good as
+// lost. A lost ledger costs the windows that are open, and pools have to wait until no share
+// of theirs can be in use.
+func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
+	var ledger *memory.Ledger
+	clock, past := c.past()
+	floor, lost := begun.Stopped, begun.Lost
+	if begun.Ledger != nil {
+		if ledger, lost = memory.Decode(begun.Ledger); lost == nil {
+			floor = max(floor, ledger.Sealed())
+		}
+	}
+	if lost != nil {
+		logger.Error(lost, "starting without the predecessor's ledger; open windows grant nothing more")
+	}
+	clock.Raise(floor) // the lock knew less only if somebody deleted it
+	now, first := time.Now(), begun.First && past.Served == 0
+	divided := pools.New(pools.Options{Clock: clock.Now, Term: int64(begun.Term), First: first})
+	if begun.Pools != nil {
+		if err := divided.Import(begun.Pools); err != nil {
+			logger.Error(err, "starting without the predecessor's pools; until its shares expired, holders only keep what they use")
+		}
+	}
+	var before *absence.Inheritance
+	if begun.Returns != nil {
+		var err error
+		if before, err = absence.Decode(begun.Returns); err != nil {
+			logger.Error(err, "starting without what the predecessor knew of sidecars that were absent; nothing is granted of windows that began before")
+			ledger = nil
+		}
+	}
+	tracked := absence.New(clock.Now, first, before)
+	options := memory.Options{
+		Clock: clock.Now, Ledger: ledger, Overlap: past.Overlap, Absences: tracked.Absences, First: first, Term: begun.Term,
+	}
+	var records *journals
+	if c.Journals != nil {
+		records = newJournals(c.Journals)
+		records.first = first
+		options.Keep = records.keep
+	}
+	kept := memory.New(options)
+	t := &term{
+		Coordinator:    c,
+		number:         begun.Term,
+		log:            logger,
+		clock:          clock,
+		store:          kept,
+		pools:          divided,
+		counters:       newCounters(kept, keysIn(debug.SetMemoryLimit(-1))),
+		sessions:       newSessions(),
+		accounting:     newAccounting(now.Add(figuresTime)),
+		poolAccounting: newPoolAccounting(),
+		budgets:        noBudgets{},
+		bindings:       newBindings(),
+		absences:       tracked,
+		tasks:          workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](retryAfter, retryAtMost)),
+		configs:        configs{},
+		journals:       records,
+	}
+	if records != nil {
+		served := past.Renewed
+		if begun.Stopped > 0 {
+			served = begun.Stopped
+		}
+		records.run(t, served)
+	}
+	t.accounting.hasPredecessor, t.accounting.remembered = !first, c.Remembered
+	if c.Births != nil {
+		t.births = &births{store: c.Births, clock: clock.Now, facts: t.factsOf, first: first, moved: t.store.Close, created: t.create}
+	}
+	if c.Budgets != nil {
+		t.budgets = c.Budgets(t.accounting.usage, func(name types.NamespacedName) { t.budgetNotices.add(name) }, first)
+	}
+	return t
+}
+
+// create notes that a limit is put in force for the first time.
+func (t *term) create(limit store.Scope) {
+	t.absences.Create(limit)
+	t.accounting.create(limit)
+}
+
+// run does what goes on beside the streams until ctx is done, then hands over.
+func (t *term) run(ctx context.Context) {
+	t.metrics.term.Set(float64(t.number))
+	defer t.metrics.term.Set(0)
+	t.metrics.clock.Store(t.clock)
+	defer t.metrics.clock.Store(nil)
+	t.reportForgotten()
+	defer t.metrics.forgotten.Reset()
+	defer t.metrics.sharing.Reset()
+	t.log.Info("leading")
+
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { t.clear(background) })
+	running.Go(func() { t.publish(background) })
+	running.Go(func() { t.audit(background) })
+	running.Go(func() { t.sweepBirths(background) })
+	running.Go(func() { t.lookForPods(background) })
+	running.Go(func() { t.askPromises(background) })
+	running.Go(func() { t.watchReplicas(background) })
+	running.Go(func() { t.notices.run(background) })
+	running.Go(func() { t.poolNotices.run(background) })
+	running.Go(func() { t.budgetNotices.run(background) })
+	sharing, part := context.WithCancel(background)
+	running.Go(func() { t.budgets.Run(sharing) })
+	defer running.Wait()
+	defer stop()
+	<-ctx.Done()
+	t.stepDown(part)
+}
+
+// stepDown grants nothing any more, gives back to budgets what was not handed on, says so
+// to the holders, hands over, and ends every session.
+func (t *term) stepDown(part context.CancelFunc) {
+	part()
+	t.parting.Store(true)
+	t.store.Seal()
+	t.pools.Seal()
+	t.sessions.part("this controller hands over") // before all that takes time: leases wait for the next leader
+	if t.journals != nil {
+		t.journals.stop()
+	}
+	t.end()
+	t.sessions.drain()
+}
+
+// end records what the successor needs. When that fails, the successor finds what
+// it would after a crash.
+func (t *term) end() {
+	h := Handover{Term: t.number, Stopped: t.clock.Now()}
+	var err error
+	if h.Pools, err = t.pools.Export(maxConfigMap); err != nil { // first: they are small
+		t.log.Error(err, "the pools are not handed over; until their shares expired, holders only keep what they use")
+	}
+	var left []memory.Forgotten
+	if h.Returns, err = t.absences.Export(h.Stopped); err != nil {
+		t.log.Error(err, "it is not handed over who was absent")
+	}
+	if h.Ledger, left, err = t.store.Export(maxHandover - len(h.Pools) - len(h.Returns)); err != nil {
+		t.log.Error(err, "the ledger is not handed over; open windows grant nothing more")
+	}
+	for _, f := range left {
+		t.log.Info("a policy has too many keys to be handed over; its open windows grant nothing more", "policy", f.Namespace+"/"+f.Policy, "keys", f.Keys)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	if err := t.Terms.End(ctx, h); err != nil {
+		t.log.Error(err, "the end of the term is not recorded; the next leader begins as after a crash")
+		return
+	}
+	t.log.Info("handed over", "stopped", h.Stopped, "bytes", len(h.Pools)+len(h.Ledger))
+}
+
+// reportForgotten logs and counts the policies that could not be handed over to this term.
+func (t *term) reportForgotten() {
+	for _, f := range t.store.Forgotten() {
+		t.log.Info("a policy had too many keys to be handed over; its windows that are open grant nothing more",
+			"policy", f.Namespace+"/"+f.Policy, "keys", f.Keys, "began before", f.Since)
+		t.metrics.forgotten.WithLabelValues(f.Namespace, f.Policy).Set(float64(f.Keys))
+	}
+}
+
+// clear deletes what was handed over to this term.
+func (t *term) clear(ctx context.Context) {
+	if err := t.Terms.Clear(ctx, t.number); err != nil && ctx.Err() == nil {
+		t.log.Error(err, "what was handed over is not deleted; the next leader tries again")
+	}
+}

@@ -1,0 +1,248 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/internal/sidecar/fleet"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier"
+)
+
+// authenticationTime is how long a replica takes to authenticate all sidecars of a fleet:
+// 1,000 a second of 5,000.
+const authenticationTime = 5 * time.Second
+
+// paced is an Authenticator that takes its time, one token after the other.
+type paced struct {
+	tokens
+	turn chan struct{}
+	each time.Duration
+}
+
+func (p paced) Authenticate(ctx context.Context, token string) (podauth.Identity, error) {
+	p.turn <- struct{}{}
+	defer func() { <-p.turn }()
+	time.Sleep(p.each)
+	return p.tokens.Authenticate(ctx, token)
+}
+
+// A site is where sidecars find replicas: by their own addresses, and the leader by that of
+// the Service.
+type site struct {
+	mu       sync.Mutex
+	leads    *leader
+	replicas map[string]*leader
+}
+
+const serviceAddress = "10.0.0.100:1"
+
+func (s *site) dial(ctx context.Context, address string) (net.Conn, error) {
+	s.mu.Lock()
+	to := s.replicas[address]
+	if address == serviceAddress {
+		to = s.leads
+	}
+	s.mu.Unlock()
+	if to == nil {
+		return nil, errors.New("nobody leads")
+	}
+	return to.listener.DialContext(ctx)
+}
+
+func (s *site) lead(l *leader) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leads = l
+}
+
+// An enforcer is the real client of a sidecar and its engine.
+type enforcer struct {
+	client  *fleet.Client
+	breaker *twotier.Breaker
+	engine  *twotier.Limiter
+	mu      sync.Mutex
+	sent    *fleetpb.Holders_Count
+	forced  string
+}
+
+var _ fleet.Handler = (*enforcer)(nil)
+
+func (e *enforcer) InForce() (version string, holders []*fleetpb.Holders_Count) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.sent != nil {
+		holders = []*fleetpb.Holders_Count{e.sent}
+	}
+	return e.forced, holders
+}
+
+func (e *enforcer) Apply(version string, _ []byte, _ []*fleetpb.Secret) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.forced = version
+	return nil
+}
+
+func (e *enforcer) SetHolders(namespace, name string, n int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.sent = &fleetpb.Holders_Count{Namespace: namespace, Policy: name, Holders: n}
+	e.engine.SetHolders(n)
+}
+
+func (*enforcer) Reached(string, store.Reached) {}
+
+func (*enforcer) Report(time.Time, uint64) *fleetpb.Report { return new(fleetpb.Report) }
+
+func (*enforcer) Audit(q *fleetpb.AuditQuery) *fleetpb.AuditReply {
+	return &fleetpb.AuditReply{Id: q.GetId()}
+}
+
+func (e *enforcer) Promise(now, until limiter.Instant) (limiter.Instant, bool) {
+	return e.breaker.Promise(now, until)
+}
+
+// newEnforcer returns the sidecar of a pod.
+func (s *site) newEnforcer(t *testing.T, id podauth.Identity, p policy.Policy, dir string) *enforcer {
+	file := filepath.Join(dir, id.Pod)
+	if err := os.WriteFile(file, []byte(tokenOf(id)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client, err := fleet.New(fleet.Config{
+		Address: serviceAddress, ServerName: "fleet", TokenFile: file, Log: slog.New(slog.DiscardHandler), Dial: s.dial,
+		CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}),
+		Identity: fleet.Identity{Namespace: id.Namespace, Pod: id.Pod, PodUID: id.PodUID, BootNonce: "1"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &enforcer{client: client, breaker: twotier.NewBreaker(client)}
+	e.engine = twotier.New(twotier.Config{
+		Scope: store.Scope{Cluster: "test", Namespace: p.Namespace, Policy: p.Name, Limit: "all"}, Params: p.Limits[0].Params(&p),
+		Mode: twotier.Leased, Size: twotier.Size{Type: twotier.Fixed, Batch: 5}, MaxKeys: 1, OnUnavailable: twotier.LocalShare,
+	}, e.breaker)
+	return e
+}
+
+// TestAFleetHandedOverHasNoOutage: a fleet that asks for twice its limit has all of the limit
+// admitted in every window and nothing by local shares, while the leader stops in order
+// under it. A replica takes five seconds to authenticate that fleet.
+func TestAFleetHandedOverHasNoOutage(t *testing.T) {
+	sizes := []int{200}
+	switch {
+	case underRace:
+		sizes = []int{20}
+	case *large:
+		sizes = []int{1000, 2000, 5000}
+	}
+	for _, n := range sizes {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) { handOverUnder(t, n, dir) })
+		})
+	}
+}
+
+func handOverUnder(t *testing.T, n int, dir string) {
+	const limit, window = 20_000, 10 * limiter.Second
+	p := limited("shop", 1, limit, window)
+	p.OnStoreUnavailable = policy.LocalShare
+	terms, s := &memoryTerms{left: Handover{First: true}}, &site{replicas: map[string]*leader{}}
+	var ids []podauth.Identity
+	for i := range n {
+		ids = append(ids, pod("shop", fmt.Sprint("web-", i)))
+	}
+	pods := podsOf(ids...)
+	addresses := []string{"10.0.0.1:1", "10.0.0.2:1"}
+	var elected []chan struct{}
+	for i, address := range addresses {
+		l, elect := standBy(t, terms, publishing(p), pods.watched, func(c *Config) {
+			c.Authenticator = paced{turn: make(chan struct{}, 1), each: authenticationTime / time.Duration(n)}
+			c.Replicas = func(context.Context) ([]string, error) { return addresses[1-i : 2-i], nil }
+		})
+		s.replicas[address], elected = l, append(elected, elect)
+	}
+	first, next := s.replicas[addresses[0]], s.replicas[addresses[1]]
+	close(elected[0])
+	s.lead(first)
+
+	var alone, failed atomic.Int64
+	admitted := [12]atomic.Int64{}
+	began := limiter.Rate{Limit: 1, Window: window}.WindowAt(limiter.Instant(time.Now().UnixMicro())).Index
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	counting := new(atomic.Bool)
+	for i, id := range ids {
+		e := s.newEnforcer(t, id, p, dir)
+		running.Go(func() { e.client.Run(ctx, e) })
+		running.Go(func() {
+			defer e.engine.Close(context.Background())
+			pause := time.Duration(n) * time.Second / (2 * limit / 10)
+			time.Sleep(authenticationTime + time.Second + time.Duration(i)*pause/time.Duration(n))
+			for ctx.Err() == nil {
+				d, err := e.engine.Acquire(ctx, twotier.Request{Cost: 1})
+				switch {
+				case ctx.Err() != nil:
+				case err != nil:
+					failed.Add(1)
+				case d.Allowed:
+					admitted[limiter.Rate{Limit: 1, Window: window}.WindowAt(limiter.Instant(time.Now().UnixMicro())).Index-began].Add(1)
+				}
+				if err == nil && d.Source == twotier.FromLocalShare && counting.Load() {
+					alone.Add(1)
+				}
+				time.Sleep(pause)
+			}
+		})
+	}
+	sleepToWindow(window)
+	time.Sleep(time.Duration(window) * time.Microsecond) // all wait at the next leader
+	counting.Store(true)
+	time.Sleep(2500 * time.Millisecond)
+	s.lead(nil)
+	first.end()
+	time.Sleep(30 * time.Millisecond)
+	close(elected[1])
+	led := time.Now()
+	s.lead(next)
+	for next.present.Load() == nil || next.present.Load().sessions.len() < n {
+		time.Sleep(time.Millisecond)
+		if time.Since(led) > 10*authenticationTime {
+			t.Fatal("not all sidecars follow the next leader")
+		}
+	}
+	back := time.Since(led)
+	sleepToWindow(window)
+	sleepToWindow(window)
+	counting.Store(false)
+	stop()
+	running.Wait()
+	next.end()
+	if back > time.Second {
+		t.Errorf("the sidecars were back after %s", back)
+	}
+	if alone.Load() > 0 || failed.Load() > 0 {
+		t.Errorf("%d requests were decided by local shares and %d failed", alone.Load(), failed.Load())
+	}
+	for i := range admitted { // the first is not a whole one
+		if got := admitted[i].Load(); got > limit || 1 <= i && i <= 3 && got < limit {
+			t.Errorf("window %d admitted %d of %d", i, got, limit)
+		}
+	}
+}
