@@ -145,7 +145,7 @@ func (s *poolScope) fingerprint() string {
 	return b.String()
 }
 
-// report writes the status if it changed and its pace allows, and says when to look
+// report writes the status if it changed and is due, and says when to look
 // again: figures move without an event.
 func (r *ConcurrencyPoolReconciler) report(ctx context.Context, s *poolScope) (ctrl.Result, error) {
 	name, next := client.ObjectKeyFromObject(s.pool), poolStatusOf(s)
@@ -155,10 +155,10 @@ func (r *ConcurrencyPoolReconciler) report(ctx context.Context, s *poolScope) (c
 	if c == figuresNew && settling {
 		c = redivided
 	}
-	wait, changed := pace(c, s.pool.UID, since)
+	wait, changed := writeDelay(c, s.pool.UID, since)
 	switch {
 	case !changed:
-		settling = settling && since < settlePace
+		settling = settling && since < settleInterval
 		r.memory.settle(name, settling)
 		return ctrl.Result{RequeueAfter: s.again(settling)}, nil
 	case wait > 0:
@@ -185,7 +185,7 @@ func (s *poolScope) again(settling bool) time.Duration {
 		return 0
 	}
 	if settling {
-		return settlePace
+		return settleInterval
 	}
-	return figuresEvery(s.pool.UID)
+	return figuresIntervalOf(s.pool.UID)
 }

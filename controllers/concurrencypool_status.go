@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/controlplane/audit/poolaudit"
@@ -115,4 +119,104 @@ func (s *poolScope) shares() []v1alpha1.PodShare {
 		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Pod, b.Pod))
 	})
 	return out[:min(len(out), maxShares)]
+}
+
+// poolSummary returns the columns that kubectl prints.
+func poolSummary(status *v1alpha1.ConcurrencyPoolStatus) v1alpha1.PoolSummary {
+	return v1alpha1.PoolSummary{
+		Pods:      podsColumn(status.Enforcement),
+		Limit:     limitColumn(status.Limit),
+		InFlight:  countColumn(status.InFlight),
+		Overshoot: dated(overshootInShort(status.Overshoot), status.Conditions),
+		Unused:    dated(freeColumn(status.UnderUtilization), status.Conditions),
+		Latency:   latencyColumn(status.Latency),
+		Saturated: saturatedColumn(status.Conditions),
+	}
+}
+
+func limitColumn(l *v1alpha1.PoolLimitStatus) string {
+	if l == nil {
+		return v1alpha1.NotMeasured
+	}
+	return countColumn(&l.Current)
+}
+
+func countColumn(n *int64) string {
+	if n == nil {
+		return v1alpha1.NotMeasured
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+func freeColumn(u *v1alpha1.UnderUtilization) string {
+	if u == nil {
+		return v1alpha1.NotMeasured
+	}
+	return unusedInShort(ptr.Deref(u.ObservedBasisPoints, -1))
+}
+
+// latencyColumn is latency now and without load: 26ms/21ms.
+func latencyColumn(l *v1alpha1.PoolLatency) string {
+	if l == nil || l.CurrentMicroseconds == nil || l.BaselineMicroseconds == nil {
+		return v1alpha1.NotMeasured
+	}
+	return inShort(limiter.Micros(*l.CurrentMicroseconds)) + "/" + inShort(limiter.Micros(*l.BaselineMicroseconds))
+}
+
+// saturatedColumn is No, or why requests find no slot. That the coordinator does not
+// answer comes first.
+func saturatedColumn(conditions []metav1.Condition) string {
+	switch c := meta.FindStatusCondition(conditions, v1alpha1.SaturatedCondition); {
+	case meta.IsStatusConditionFalse(conditions, v1alpha1.CoordinatorReachableCondition):
+		return v1alpha1.UnreachableReason
+	case c == nil || c.Status == metav1.ConditionUnknown:
+		return v1alpha1.NotMeasured
+	case c.Status == metav1.ConditionFalse:
+		return "No"
+	default:
+		return c.Reason
+	}
+}
+
+// poolChangeOf returns what differs between two versions of a pool's status. Why a pool
+// is saturated is a figure, in words: the limit moves all the time.
+func poolChangeOf(have, next *v1alpha1.ConcurrencyPoolStatus) change {
+	before, after := withoutFigures(have.Conditions), withoutFigures(next.Conditions)
+	switch {
+	case have.ObservedGeneration != next.ObservedGeneration || conditionsTurned(before, after):
+		return turned
+	case !equality.Semantic.DeepEqual(before, after) || !equality.Semantic.DeepEqual(have.Enforcement, next.Enforcement):
+		return progressed
+	case !equality.Semantic.DeepEqual(have.Holders, next.Holders):
+		return redivided
+	case poolFiguresDiffer(have, next):
+		return figuresNew
+	}
+	return unchanged
+}
+
+// unsettles reports whether figures of next, or those that follow it, move with a change
+// that they do not show the end of.
+func unsettles(have, next *v1alpha1.ConcurrencyPoolStatus) bool {
+	return have.ObservedGeneration != next.ObservedGeneration || !equality.Semantic.DeepEqual(have.Holders, next.Holders)
+}
+
+// withoutFigures returns the conditions without what moves with every measurement.
+func withoutFigures(conditions []metav1.Condition) []metav1.Condition {
+	out := make([]metav1.Condition, len(conditions))
+	for i, c := range conditions {
+		if c.Type == v1alpha1.SaturatedCondition {
+			c.Reason, c.Message = "", ""
+		}
+		out[i] = c
+	}
+	return out
+}
+
+// poolFiguresDiffer ignores when figures were taken: the same figures a moment later are
+// not a change.
+func poolFiguresDiffer(have, next *v1alpha1.ConcurrencyPoolStatus) bool {
+	a, b := have.DeepCopy(), next.DeepCopy()
+	a.MeasuredAt, b.MeasuredAt = nil, nil
+	return !equality.Semantic.DeepEqual(a, b)
 }

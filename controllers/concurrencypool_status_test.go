@@ -110,8 +110,8 @@ func TestAPodHasOneShare(t *testing.T) {
 	}
 }
 
-func TestPaceOfAPool(t *testing.T) {
-	every := figuresEvery("uid")
+func TestWriteDelayOfAPool(t *testing.T) {
+	every := figuresIntervalOf("uid")
 	tests := map[string]struct {
 		change func(*poolScope)
 		since  time.Duration
@@ -132,10 +132,10 @@ func TestPaceOfAPool(t *testing.T) {
 			change: measuring(func(f *poolaudit.Figures) { f.Limit = 4000 }), wait: every, want: true,
 		},
 		"a pod less that acknowledged": {
-			change: func(s *poolScope) { s.pods.enforcers = s.pods.enforcers[:1] }, wait: progressPace, want: true,
+			change: func(s *poolScope) { s.pods.enforcers = s.pods.enforcers[:1] }, wait: progressInterval, want: true,
 		},
 		"the holders": {
-			change: measuring(func(f *poolaudit.Figures) { f.Holders++ }), since: time.Second, wait: settlePace - time.Second, want: true,
+			change: measuring(func(f *poolaudit.Figures) { f.Holders++ }), since: time.Second, wait: settleInterval - time.Second, want: true,
 		},
 		"requests find no slot": {
 			change: measuring(func(f *poolaudit.Figures) { f.Saturated = true }), want: true,
@@ -153,9 +153,9 @@ func TestPaceOfAPool(t *testing.T) {
 			s := newPoolScope(tc.change)
 			s.pool.Status = have
 			next := poolStatusOf(s)
-			wait, changed := pace(poolChangeOf(&have, &next), "uid", tc.since)
+			wait, changed := writeDelay(poolChangeOf(&have, &next), "uid", tc.since)
 			if wait != tc.wait || changed != tc.want {
-				t.Errorf("pace is (%s, %v), want (%s, %v)", wait, changed, tc.wait, tc.want)
+				t.Errorf("writeDelay is (%s, %v), want (%s, %v)", wait, changed, tc.wait, tc.want)
 			}
 		})
 	}

@@ -11,8 +11,10 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/controlplane/audit"
 	"github.com/weir-dev/weir/internal/controlplane/audit/budgetaudit"
+	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/internal/controlplane/condition"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // budgetConditionsOf returns every condition of the budget. A budget that is not
@@ -120,3 +122,144 @@ func withinLimit(o *budgetaudit.Overshoot) string {
 const milliseconds = "2006-01-02T15:04:05.000Z"
 
 func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// connected reports whether the coordinator answers this cluster as a member. When it
+// does not, the message says what is wrong, what happens meanwhile, and the cure.
+func connected(s *budgetScope) metav1.Condition {
+	const kind = v1alpha1.ConnectedCondition
+	link := s.observation.Link
+	switch {
+	case !s.running():
+		return condition.Unknown(kind, v1alpha1.StartingReason, "this controller has not begun to draw from the budget yet")
+	case link.Problem == budget.Starting:
+		return condition.Unknown(kind, v1alpha1.StartingReason, s.root()+" was not heard of yet")
+	case link.Problem == "":
+		return condition.True(kind, v1alpha1.ConnectedReason, s.answering()+s.difference()+s.certificate()+s.escrow())
+	}
+	said := s.trouble(link.Problem)
+	message := said.wrong
+	if link.Detail != "" {
+		message += " (" + link.Detail + ")"
+	}
+	if !link.Since.IsZero() {
+		message += ", since " + moment(link.Since)
+	}
+	return condition.False(kind, said.reason, message+"; meanwhile "+s.meanwhile()+"; "+said.cure+s.escrow())
+}
+
+// answering says which cluster keeps the budget.
+func (s *budgetScope) answering() string {
+	if s.keeps() {
+		return "this cluster keeps the budget for all members"
+	}
+	return s.root() + " keeps the budget and grants this cluster its part"
+}
+
+// difference says by what limit the coordinator counts when it is not that of this
+// object. On the hub it is: a window that is open may still have the one before.
+func (s *budgetScope) difference() string {
+	l := s.ledger()
+	if l == nil || l.Limit == 0 || l.Limit == s.enforced.Params.Limit || s.keeps() {
+		return ""
+	}
+	own := s.rate(s.enforced.Params.Limit)
+	if s.enforced.Hub != nil {
+		return fmt.Sprintf("; it counts by a limit of %s, and this object says %s: what the hub's object says counts, so make rate.limit here the same", s.rate(l.Limit), own)
+	}
+	return fmt.Sprintf("; the open window has a limit of %s, the smallest that a member named, and this object says %s: make rate.limit the same in every cluster", s.rate(l.Limit), own)
+}
+
+// escrow says that the place that keeps what the cluster was granted is away.
+func (s *budgetScope) escrow() string {
+	if s.observation.EscrowError == "" {
+		return ""
+	}
+	return fmt.Sprintf("; the escrow, %s at %s, does not answer (%s), so the leading controller keeps what it is granted in its memory meanwhile",
+		s.enforced.Escrow.Type, s.enforced.Escrow.Address, s.observation.EscrowError)
+}
+
+// certificate says that the one by which this cluster is a member is not renewed although
+// it is time, and the cure.
+func (s *budgetScope) certificate() string {
+	c := s.observation.Certificate
+	if c.Problem == "" {
+		return ""
+	}
+	return fmt.Sprintf("; this cluster's certificate ends at %s and is not renewed (%s): unless another try succeeds before, %s", moment(c.Ends), c.Problem, s.renew())
+}
+
+// meanwhile says what this cluster does while it is granted nothing.
+func (s *budgetScope) meanwhile() string {
+	switch slice := s.observation.Slice; {
+	case s.enforced.OnCoordinatorOutage == policy.BudgetNominal && slice > 0:
+		return fmt.Sprintf("this cluster admits %s, its slice, without asking (Nominal)", s.rate(slice))
+	case s.enforced.OnCoordinatorOutage == policy.BudgetNominal:
+		return "this cluster hands on what it was granted, then refuses: it has not been granted a slice yet (Nominal)"
+	case s.enforced.OnCoordinatorOutage == policy.BudgetRegionalOnly:
+		return "this cluster hands on what it leased ahead of the open window, then refuses (RegionalOnly)"
+	}
+	return "this cluster hands on what it was granted of the open window, then refuses (FailClosed)"
+}
+
+// trouble is a problem in words.
+type trouble struct{ reason, wrong, cure string }
+
+// trouble says what is wrong, and what to do about it.
+func (s *budgetScope) trouble(p budget.Problem) trouble {
+	root, self := s.root(), s.enforced.Member
+	switch p {
+	case budget.NoRoot:
+		return trouble{v1alpha1.NoRootReason, root + " cannot keep the budget now", s.restore()}
+	case budget.Unauthorized:
+		return trouble{v1alpha1.UnauthorizedReason, root + " and this cluster do not accept each other's credentials", s.renew()}
+	case budget.CertificateExpired:
+		return trouble{v1alpha1.CertificateExpiredReason, fmt.Sprintf("a certificate between this cluster and %s is not valid any more", root), s.renew()}
+	case budget.UnknownBudget:
+		return trouble{
+			v1alpha1.UnknownBudgetReason, fmt.Sprintf("%s keeps no budget with the id %s", root, s.budget.Spec.ID),
+			"apply a FederatedBudget with this id, without spec.hub, in the hub's cluster, or correct spec.hub.endpoint",
+		}
+	case budget.UnknownMember:
+		return trouble{
+			v1alpha1.UnknownMemberReason, fmt.Sprintf("%s keeps the budget, and lists no member %s", root, self),
+			fmt.Sprintf("add %s to spec.members of the FederatedBudget there", self),
+		}
+	case budget.Mismatched:
+		return trouble{
+			v1alpha1.MismatchedReason, fmt.Sprintf("%s keeps the budget in windows of another length than %s", root, s.budget.Spec.Rate.Window),
+			"set rate.window to the same in every cluster; it counts once the open window is over",
+		}
+	case budget.Partitioned, budget.Starting:
+	}
+	return trouble{v1alpha1.PartitionedReason, root + " does not answer", s.reach()}
+}
+
+// reach is the cure when the coordinator cannot be reached.
+func (s *budgetScope) reach() string {
+	switch {
+	case s.enforced.Hub != nil:
+		return fmt.Sprintf("make sure that the controllers of this cluster reach %s, and that the hub's leading controller runs", s.enforced.Hub.Endpoint)
+	case s.keeps():
+		return s.restore()
+	}
+	return fmt.Sprintf("make sure that the controllers of this cluster reach %s, and that it runs", s.enforced.Coordinator.Address)
+}
+
+// restore is the cure when the coordinator was reached and keeps nothing.
+func (s *budgetScope) restore() string {
+	switch {
+	case s.enforced.Hub != nil:
+		return "make sure that the hub's controllers run, that one of them leads, and that they run a version of Weir that fits this one's"
+	case s.keeps():
+		return "make sure that the controller may write ConfigMaps of its namespace, where it sets units aside before it grants them"
+	}
+	return fmt.Sprintf("make sure that %s takes writes", s.root())
+}
+
+// renew is the cure when credentials are refused.
+func (s *budgetScope) renew() string {
+	if s.enforced.Hub == nil {
+		return fmt.Sprintf("put the server's present credentials into %s, and let the controller read it", s.credentials())
+	}
+	return fmt.Sprintf("copy the Secret weir-member-%s of the hub's controller into %s once more, and let the controller read it", s.enforced.Member, s.credentials())
+}

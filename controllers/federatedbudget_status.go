@@ -1,8 +1,11 @@
 package controllers
 
 import (
+	"fmt"
+	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -137,4 +140,134 @@ func (s *budgetScope) measured(status *v1alpha1.FederatedBudgetStatus) {
 	if u := f.UnderUtilization; u != nil {
 		status.UnderUtilization = &v1alpha1.UnderUtilization{ObservedBasisPoints: &u.Observed, WorstBasisPoints: &u.Worst}
 	}
+}
+
+// summary returns the columns that kubectl prints.
+func (s *budgetScope) summary(status *v1alpha1.FederatedBudgetStatus) v1alpha1.BudgetSummary {
+	window := s.observation.Figures.Window
+	return v1alpha1.BudgetSummary{
+		Limit:         budgetRate(s.budget.Spec.Rate),
+		Members:       membersColumn(status.Members),
+		Granted:       dated(partColumn(window, func(w *ledger.Closed) int64 { return w.Granted }), status.Conditions),
+		Used:          dated(partColumn(window, admitted), status.Conditions),
+		Overshoot:     dated(overshootInShort(status.Overshoot), status.Conditions),
+		Unused:        dated(freeColumn(status.UnderUtilization), status.Conditions),
+		Root:          s.rootColumn(status.Root),
+		UnitsPerLease: unitsColumn(status.Coordination),
+	}
+}
+
+// budgetRate is a limit and its window in short: 100k/1s.
+func budgetRate(r v1alpha1.BudgetRate) string {
+	return fmt.Sprintf("%s/%s", thousands(r.Limit), r.Window)
+}
+
+// thousands writes a count in the largest of k, M, G and T that loses nothing.
+func thousands(n int64) string {
+	suffix := ""
+	for _, unit := range []string{"k", "M", "G", "T"} {
+		if n < 1000 || n%1000 != 0 {
+			break
+		}
+		n, suffix = n/1000, unit
+	}
+	return strconv.FormatInt(n, 10) + suffix
+}
+
+func membersColumn(members []v1alpha1.BudgetMemberStatus) string {
+	if len(members) == 0 {
+		return v1alpha1.NotMeasured
+	}
+	connected := 0
+	for _, m := range members {
+		if m.State == v1alpha1.MemberConnected {
+			connected++
+		}
+	}
+	return fmt.Sprintf("%d/%d", connected, len(members))
+}
+
+// partColumn is a part of a window's limit in whole percent, rounded down so that only
+// all of it is 100%.
+func partColumn(window *ledger.Closed, of func(*ledger.Closed) int64) string {
+	if window == nil || window.Limit == 0 {
+		return v1alpha1.NotMeasured
+	}
+	part := of(window)
+	percent := part * 100 / window.Limit
+	if percent == 0 && part > 0 {
+		return "<1%"
+	}
+	return strconv.FormatInt(percent, 10) + "%"
+}
+
+func admitted(w *ledger.Closed) int64 {
+	var sum int64
+	for _, u := range w.Usage {
+		sum += u.Admitted
+	}
+	return sum
+}
+
+// rootColumn is the hub's name, and its address until that is known, or the kind of
+// server that keeps the budget.
+func (s *budgetScope) rootColumn(root *v1alpha1.BudgetRoot) string {
+	switch {
+	case root == nil:
+		return v1alpha1.NotMeasured
+	case root.Member != "":
+		return root.Member
+	case s.enforced.Hub != nil:
+		return root.Address[:min(len(root.Address), columnLength)]
+	}
+	return string(s.enforced.Coordinator.Type)
+}
+
+// columnLength is how many characters of a column the API takes.
+const columnLength = 64
+
+func unitsColumn(c *v1alpha1.BudgetCoordination) string {
+	if c == nil || c.UnitsPerLease == "" {
+		return v1alpha1.NotMeasured
+	}
+	return c.UnitsPerLease
+}
+
+// budgetChangeOf returns what differs between two versions of a budget's status. Another
+// root is shown as soon as a condition is.
+func budgetChangeOf(have, next *v1alpha1.FederatedBudgetStatus) change {
+	switch {
+	case have.ObservedGeneration != next.ObservedGeneration || conditionsTurned(have.Conditions, next.Conditions) || rootTurned(have.Root, next.Root):
+		return turned
+	case !equality.Semantic.DeepEqual(have.Conditions, next.Conditions) || !equality.Semantic.DeepEqual(have.Root, next.Root):
+		return progressed
+	case budgetFiguresDiffer(have, next):
+		return figuresNew
+	}
+	return unchanged
+}
+
+func rootTurned(have, next *v1alpha1.BudgetRoot) bool {
+	if have == nil || next == nil {
+		return have != next
+	}
+	return have.Member != next.Member || have.State != next.State
+}
+
+// budgetFiguresDiffer ignores when figures were taken, and which windows they are of:
+// the same figures a moment later are not a change.
+func budgetFiguresDiffer(have, next *v1alpha1.FederatedBudgetStatus) bool {
+	a, b := have.DeepCopy(), next.DeepCopy()
+	for _, s := range []*v1alpha1.FederatedBudgetStatus{a, b} {
+		s.MeasuredAt, s.WindowEnd = nil, nil
+		if s.Allocation != nil {
+			s.Allocation.Window.Reset()
+		}
+		for i := range s.Members {
+			if s.Members[i].State == v1alpha1.MemberConnected {
+				s.Members[i].LastSeenTime = nil
+			}
+		}
+	}
+	return !equality.Semantic.DeepEqual(a, b)
 }

@@ -198,8 +198,8 @@ func TestRootOfABudget(t *testing.T) {
 	}
 }
 
-func TestPaceOfABudget(t *testing.T) {
-	every := figuresEvery("uid")
+func TestWriteDelayOfABudget(t *testing.T) {
+	every := figuresIntervalOf("uid")
 	tests := map[string]struct {
 		change func(*budgetScope)
 		since  time.Duration
@@ -217,7 +217,7 @@ func TestPaceOfABudget(t *testing.T) {
 		"what is granted, and it is time": {change: func(s *budgetScope) { s.observation.Ledger.Accounts[0].Granted++ }, since: every, want: true},
 		"a member falls silent":           {change: func(s *budgetScope) { s.observation.Ledger.Standings[1].Seen = 0 }, wait: every, want: true},
 		"the limit of the hub": {
-			change: func(s *budgetScope) { inRedis(s); s.observation.Ledger.Limit = 80 }, since: time.Second / 2, wait: progressPace - time.Second/2, want: true,
+			change: func(s *budgetScope) { inRedis(s); s.observation.Ledger.Limit = 80 }, since: time.Second / 2, wait: progressInterval - time.Second/2, want: true,
 		},
 		"the coordinator goes":     {change: cutOff(budget.Partitioned, "no route"), want: true},
 		"the ledger's memory ends": {change: learningUntil(time.Second, false), want: true},
@@ -235,9 +235,9 @@ func TestPaceOfABudget(t *testing.T) {
 			s := newBudgetScope(tc.change)
 			s.budget.Status = have
 			next := budgetStatusOf(s)
-			wait, changed := pace(budgetChangeOf(&have, &next), "uid", tc.since)
+			wait, changed := writeDelay(budgetChangeOf(&have, &next), "uid", tc.since)
 			if wait != tc.wait || changed != tc.want {
-				t.Errorf("pace is (%s, %v), want (%s, %v)", wait, changed, tc.wait, tc.want)
+				t.Errorf("writeDelay is (%s, %v), want (%s, %v)", wait, changed, tc.wait, tc.want)
 			}
 		})
 	}
@@ -248,10 +248,10 @@ func TestABudgetIsLookedAtAgain(t *testing.T) {
 		scope *budgetScope
 		want  time.Duration
 	}{
-		"a budget that counts":     {newBudgetScope(), figuresEvery("uid")},
+		"a budget that counts":     {newBudgetScope(), figuresIntervalOf("uid")},
 		"a budget that does not":   {newBudgetScope(func(s *budgetScope) { s.cluster = "ap-south" }), 0},
 		"when a window is over":    {newBudgetScope(learningUntil(3*time.Second, false)), 3 * time.Second},
-		"a window that lasts long": {newBudgetScope(learningUntil(time.Hour, false)), figuresEvery("uid")},
+		"a window that lasts long": {newBudgetScope(learningUntil(time.Hour, false)), figuresIntervalOf("uid")},
 	}
 	for name, tc := range tests {
 		if got := tc.scope.again(); got != tc.want {

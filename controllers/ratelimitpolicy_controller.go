@@ -178,11 +178,11 @@ func fingerprint(s *scope) string {
 	return b.String()
 }
 
-// report writes the status if it changed and its pace allows, and says when to
+// report writes the status if it changed and is due, and says when to
 // look again: figures move without an event.
 func (r *RateLimitPolicyReconciler) report(ctx context.Context, s *scope) (ctrl.Result, error) {
 	name, next := client.ObjectKeyFromObject(s.policy), statusOf(s)
-	wait, changed := pace(changeOf(asSent(&r.memory, name, &s.policy.Status), &next), s.policy.UID, s.now.Sub(r.memory.written(name)))
+	wait, changed := writeDelay(changeOf(asSent(&r.memory, name, &s.policy.Status), &next), s.policy.UID, s.now.Sub(r.memory.written(name)))
 	switch {
 	case !changed:
 		return ctrl.Result{RequeueAfter: s.again()}, nil
@@ -207,7 +207,7 @@ func (s *scope) again() time.Duration {
 	if !s.accepted() || len(s.pods.enforcers) == 0 && len(s.observation.Sessions) == 0 {
 		return s.soon()
 	}
-	return sooner(figuresEvery(s.policy.UID), s.soon())
+	return sooner(figuresIntervalOf(s.policy.UID), s.soon())
 }
 
 // soon is when something else is due than figures; zero when nothing is.

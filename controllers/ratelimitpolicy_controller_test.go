@@ -157,7 +157,7 @@ func TestProgrammedSpeaksOfAcknowledgementsOnly(t *testing.T) {
 		Should(Equal(metav1.ConditionFalse), "what was published is not what is enforced")
 
 	fleet.say(w.policy, acknowledged(w.version(1), a))
-	clock.SetTime(clock.Now().Add(2 * time.Second)) // past the pace of messages
+	clock.SetTime(clock.Now().Add(2 * time.Second)) // past the interval of messages
 	fleet.say(w.policy, acknowledged(w.version(1), a))
 	w.Eventually(func() string { return w.condition(v1alpha1.ProgrammedCondition).Message }).
 		Should(Equal("1 of 2 enforcers do not run generation 1 yet: b (not connected)"))

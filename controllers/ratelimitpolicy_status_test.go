@@ -268,9 +268,9 @@ func TestSelectPods(t *testing.T) {
 	}
 }
 
-func TestPace(t *testing.T) {
-	every := figuresEvery("uid")
-	if every < figuresPace || every > figuresPace+figuresJitter {
+func TestWriteDelay(t *testing.T) {
+	every := figuresIntervalOf("uid")
+	if every < figuresInterval || every > figuresInterval+figuresJitter {
 		t.Fatalf("figures are due every %s", every)
 	}
 	base := newScope(enforcers("a", "b"), acknowledged(4, "a", "b"), figures("all", measuredFigures(0, 0, 0)))
@@ -325,9 +325,9 @@ func TestPace(t *testing.T) {
 			s.observation.Limits = append([]coordinator.LimitFigures(nil), base.observation.Limits...)
 			tc.change(&s)
 			next := statusOf(&s)
-			wait, changed := pace(changeOf(&have, &next), "uid", tc.since)
+			wait, changed := writeDelay(changeOf(&have, &next), "uid", tc.since)
 			if wait != tc.wait || changed != tc.changed {
-				t.Errorf("pace is (%s, %v), want (%s, %v)", wait, changed, tc.wait, tc.changed)
+				t.Errorf("writeDelay is (%s, %v), want (%s, %v)", wait, changed, tc.wait, tc.changed)
 			}
 		})
 	}

@@ -1,17 +1,59 @@
 package controllers
 
 import (
+	"context"
+	"maps"
 	"reflect"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
+
+// named queues the objects that the fleet names.
+func named(names <-chan types.NamespacedName) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		go func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case name := <-names:
+					queue.Add(reconcile.Request{NamespacedName: name})
+				}
+			}
+		}()
+		return nil
+	})
+}
+
+func request(of client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(of)}
+}
+
+// podMatters passes the updates of a pod that change which objects select it or whether
+// it enforces: labels, phase, and the start of its deletion.
+func podMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Pod)
+		after, ok2 := e.ObjectNew.(*corev1.Pod)
+		return !ok || !ok2 ||
+			!maps.Equal(before.Labels, after.Labels) ||
+			before.Status.Phase != after.Status.Phase ||
+			finished(before) != finished(after)
+	}}
+}
 
 // CacheOptions returns options that trim objects. Every pod of the cluster is cached, so a
 // pod keeps only the fields that this package and internal/controlplane/resolve read, and the addresses
