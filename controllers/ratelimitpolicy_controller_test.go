@@ -127,7 +127,7 @@ func measured(o coordinator.Observation, generation int64, admittedPerSecond flo
 
 // elapse moves the clock while the reports of say are already known. A reconcile that
 // falls between the two would write what was known before, and end the wait for its
-// pace.
+// interval.
 func elapse(d time.Duration, say func()) {
 	say()
 	clock.SetTime(clock.Now().Add(d))

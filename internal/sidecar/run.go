@@ -70,7 +70,7 @@ type process struct {
 	metrics  *metrics.Metrics
 	memory   *membudget.Budget
 	stores   *stores.Pool
-	pools    *pools.Keeper
+	pools    *pools.Enforcer
 	enforcer *enforce.Enforcer
 	fleet    *fleet.Client                   // nil when no controller is configured
 	traces   *trace.Tracer                   // nil when no collector is

@@ -2,7 +2,7 @@ package twotier
 
 import "sync"
 
-// Memory admits memory for keys. Its methods may be called concurrently, and do not blocc.
+// Memory admits memory for keys. Its methods may be called concurrently, and do not block.
 type Memory interface {
 	// Take takes n bytes, or returns false when there are too few left. For a counter that
 	// values share some are left when there are none for others.

@@ -88,7 +88,7 @@ func newJournals(of JournalStore) *journals {
 }
 
 // keep is memory.Options.Keep.
-func (j *journals) keep(k *memory.Keeper) { j.runs.Go(func() { j.carry(k) }) }
+func (j *journals) keep(k *memory.Journal) { j.runs.Go(func() { j.carry(k) }) }
 
 // stop ends what keep and run have begun.
 func (j *journals) stop() {
@@ -190,21 +190,21 @@ func (j *journals) pause(d time.Duration, wake <-chan struct{}) bool {
 // A carrier carries the records of one policy.
 type carrier struct {
 	*journals
-	*memory.Keeper
+	*memory.Journal
 	version string
 }
 
 func (c *carrier) policy() string { return c.Namespace() + "/" + c.Policy() }
 
-// carry has a keeper go on from what was written last, and writes its records until the
+// carry has a journal go on from what was written last, and writes its records until the
 // term ends or another has begun.
-func (j *journals) carry(k *memory.Keeper) {
+func (j *journals) carry(k *memory.Journal) {
 	select {
 	case <-j.known:
 	case <-j.ctx.Done():
 		return
 	}
-	c := &carrier{journals: j, Keeper: k}
+	c := &carrier{journals: j, Journal: k}
 	if !j.retry(c.load, c.fail) {
 		return
 	}

@@ -310,9 +310,9 @@ func TestARecordThatSomebodyElseWrote(t *testing.T) {
 		"nobody":   {func(*succession, string) {}, 50},
 		"a delete": {func(s *succession, name string) { delete(s.maps.held, name) }, 50},
 		"a later term": {func(s *succession, name string) {
-			var k *memory.Keeper
+			var k *memory.Journal
 			later := memory.New(memory.Options{
-				Clock: s.present.Load().clock.Now, Term: 1 << 40, Keep: func(of *memory.Keeper) { k = of },
+				Clock: s.present.Load().clock.Now, Term: 1 << 40, Keep: func(of *memory.Journal) { k = of },
 			})
 			p := lasting("a", 3200)
 			later.Open(store.Scope{Cluster: "test", Namespace: "shop", Policy: "a", Limit: "other"}, p.Limits[0].Params(&p), 1)

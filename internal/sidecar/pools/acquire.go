@@ -12,7 +12,7 @@ import (
 // a request that needs none.
 type Slot struct {
 	slot   concurrency.Slot
-	keeper *Keeper
+	enforcer *Enforcer
 	of     *inForce
 	ignore bool         // its latency says nothing
 	spared *atomic.Bool // whether it counts as let through without a slot; nil for one that has a slot
@@ -21,7 +21,7 @@ type Slot struct {
 // Acquire asks for a slot for r, if r needs one. A request that may not pass has a
 // refusal; that of one whose client went away while it waited reaches no client. It
 // blocks only where the pool has a queue, until the context of r is done at the latest.
-func (k *Keeper) Acquire(r *http.Request) (Slot, *Refusal) {
+func (k *Enforcer) Acquire(r *http.Request) (Slot, *Refusal) {
 	for {
 		p := k.current.Load()
 		if p == nil {
@@ -35,7 +35,7 @@ func (k *Keeper) Acquire(r *http.Request) (Slot, *Refusal) {
 
 // ask asks the guard of p. It does not decide when p is no longer in force and the
 // guard was closed meanwhile.
-func (k *Keeper) ask(p *inForce, r *http.Request) (s Slot, refusal *Refusal, decided bool) {
+func (k *Enforcer) ask(p *inForce, r *http.Request) (s Slot, refusal *Refusal, decided bool) {
 	request := policy.NewRequest(r)
 	if p.Exempt(&request) {
 		return Slot{}, nil, true
@@ -47,7 +47,7 @@ func (k *Keeper) ask(p *inForce, r *http.Request) (s Slot, refusal *Refusal, dec
 	}
 	p.tallies.of(partition).count(verdict, p.shadow)
 	if verdict == concurrency.Admitted {
-		return Slot{slot: slot, keeper: k, of: p, ignore: ignore}, nil, true
+		return Slot{slot: slot, enforcer: k, of: p, ignore: ignore}, nil, true
 	}
 	k.done(p.engine) // it may have been the last that waited
 	if p.shadow {
@@ -97,11 +97,11 @@ func (s *Slot) Release(o concurrency.Outcome) {
 		o = concurrency.Ignored
 	}
 	s.slot.Release(o)
-	s.keeper.done(s.of.engine)
+	s.enforcer.done(s.of.engine)
 }
 
 // done looks whether a request that ended was the last of a retired guard.
-func (k *Keeper) done(e *engine) {
+func (k *Enforcer) done(e *engine) {
 	if !e.retired.Load() {
 		return
 	}

@@ -106,9 +106,9 @@ func (w *world) said(op pool.Op) int {
 	return len(slices.DeleteFunc(slices.Clone(w.heard), func(c pool.Command) bool { return c.Op != op }))
 }
 
-// A sidecar is a keeper in a world of its own.
+// A sidecar is an enforcer in a world of its own.
 type sidecar struct {
-	*pools.Keeper
+	*pools.Enforcer
 	world *world
 	t     *testing.T
 }

@@ -17,7 +17,7 @@ type State struct {
 }
 
 // State returns the state of the pool in force, nil when there is none.
-func (k *Keeper) State() *State {
+func (k *Enforcer) State() *State {
 	p := k.current.Load()
 	if p == nil {
 		return nil
@@ -41,7 +41,7 @@ type worst struct {
 }
 
 // worst returns the most since the last report; mu is held.
-func (k *Keeper) worst(e *engine, session uint64) worst {
+func (k *Enforcer) worst(e *engine, session uint64) worst {
 	w := worst{e.guard.TakeWorst(), e.spared.takePeak()}
 	if before := k.sent; before.of == e && before.session != session {
 		w = worse(w, before.worst)
@@ -60,7 +60,7 @@ func worse(a, b worst) worst {
 }
 
 // Report returns what there is to say of the pool in force to the session.
-func (k *Keeper) Report(session uint64) []*fleetpb.PoolReport {
+func (k *Enforcer) Report(session uint64) []*fleetpb.PoolReport {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p := k.current.Load()

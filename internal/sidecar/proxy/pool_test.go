@@ -59,8 +59,8 @@ func fixed(n int64) policy.Pool {
 }
 
 // pooled serves a proxy in front of app whose requests need a slot, and returns its
-// address and the keeper once it has its share.
-func pooled(t *testing.T, app string, p policy.Pool, judge proxy.Decider, d *divider) (string, *pools.Keeper) {
+// address and the enforcer once it has its share.
+func pooled(t *testing.T, app string, p policy.Pool, judge proxy.Decider, d *divider) (string, *pools.Enforcer) {
 	t.Helper()
 	k := pools.New(pools.Config{Holder: "uid/nonce", Mode: enforce.Enforce, Coordinators: d})
 	t.Cleanup(func() {
@@ -75,7 +75,7 @@ func pooled(t *testing.T, app string, p policy.Pool, judge proxy.Decider, d *div
 	return serve(t, newProxy(t, app, k, judge)), k
 }
 
-func adopt(k *pools.Keeper, p *policy.Pool) error {
+func adopt(k *pools.Enforcer, p *policy.Pool) error {
 	set, err := policy.Compile(policy.Snapshot{Cluster: "test", Pool: p})
 	if err != nil {
 		return err

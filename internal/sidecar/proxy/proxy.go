@@ -24,7 +24,7 @@ type Decider interface {
 	Decide(ctx context.Context, r *http.Request) (enforce.Verdict, error)
 }
 
-// A Pool gives requests slots; see pools.Keeper.
+// A Pool gives requests slots; see pools.Enforcer.
 type Pool interface {
 	Acquire(r *http.Request) (pools.Slot, *pools.Refusal)
 }

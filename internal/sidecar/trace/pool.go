@@ -11,7 +11,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 )
 
-// A Pool gives requests slots; see pools.Keeper.
+// A Pool gives requests slots; see pools.Enforcer.
 type Pool interface {
 	Acquire(r *http.Request) (pools.Slot, *pools.Refusal)
 }

@@ -19,7 +19,7 @@ func (s *Store) Open(scope store.Scope, p limiter.Params, limit int64) {
 	if !s.keeps(&p) {
 		return
 	}
-	k := s.keeper(ownerOf(scope))
+	k := s.journal(ownerOf(scope))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.opening == nil {
@@ -37,7 +37,7 @@ type opening struct {
 }
 
 // open opens what is to be.
-func (k *Keeper) open() {
+func (k *Journal) open() {
 	k.mu.Lock()
 	all := k.opening
 	if k.journal == nil || len(all) == 0 {
@@ -64,7 +64,7 @@ func (k *Keeper) open() {
 }
 
 // update takes over an edit of a limit that is open, and reports whether it is.
-func (k *Keeper) update(limit string, o opening) bool {
+func (k *Journal) update(limit string, o opening) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.journal.Keeps(limit, o.window) {
@@ -102,7 +102,7 @@ func (s *Store) Close(ctx context.Context, scope store.Scope) error {
 	if s.keep == nil {
 		return nil
 	}
-	k := s.keeper(ownerOf(scope))
+	k := s.journal(ownerOf(scope))
 	if err := k.until(ctx, func(j *journal.Journal) bool { j.Close(scope.Limit); return true }); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (s *Store) Close(ctx context.Context, scope store.Scope) error {
 // applyKept decides on a durable counter. It waits a moment for units that are not set
 // aside yet.
 func (s *Store) applyKept(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
-	k := s.keeper(ownerOf(key.Scope))
+	k := s.journal(ownerOf(key.Scope))
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	for {
@@ -132,7 +132,7 @@ func (s *Store) applyKept(ctx context.Context, key store.Key, p limiter.Params, 
 }
 
 // later refuses what could not be set aside in time.
-func (k *Keeper) later(scope store.Scope) (limiter.Result, error) {
+func (k *Journal) later(scope store.Scope) (limiter.Result, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.failed != nil {
@@ -145,7 +145,7 @@ func (k *Keeper) later(scope store.Scope) (limiter.Result, error) {
 }
 
 // decideKept decides, or returns what is closed when it may be possible.
-func (s *Store) decideKept(k *Keeper, key store.Key, p limiter.Params, c limiter.Command) (res limiter.Result, changed <-chan struct{}, err error) {
+func (s *Store) decideKept(k *Journal, key store.Key, p limiter.Params, c limiter.Command) (res limiter.Result, changed <-chan struct{}, err error) {
 	if !k.ready(key.Scope, &p) {
 		k.open()
 	}
@@ -191,7 +191,7 @@ func (s *Store) decideKept(k *Keeper, key store.Key, p limiter.Params, c limiter
 }
 
 // ready reports whether the limit is kept, and has it be otherwise.
-func (k *Keeper) ready(scope store.Scope, p *limiter.Params) bool {
+func (k *Journal) ready(scope store.Scope, p *limiter.Params) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.journal != nil && k.journal.Keeps(scope.Limit, longest(*p).Window) {
@@ -212,7 +212,7 @@ func (s *Store) dropped(c *counter) {
 	if c.account == nil {
 		return
 	}
-	k := s.keeper(ownerOf(c.key.Scope))
+	k := s.journal(ownerOf(c.key.Scope))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.journal != nil {

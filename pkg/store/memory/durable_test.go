@@ -43,8 +43,8 @@ func (a *archive) write(before, data []byte) error {
 	return nil
 }
 
-// carry is what the coordinator does with a keeper.
-func (a *archive) carry(ctx context.Context, t *testing.T, k *memory.Keeper, gaps []limiter.Gap) {
+// carry is what the coordinator does with a journal.
+func (a *archive) carry(ctx context.Context, t *testing.T, k *memory.Journal, gaps []limiter.Gap) {
 	a.mu.Lock()
 	last := a.data
 	a.mu.Unlock()
@@ -98,7 +98,7 @@ func (a *archive) reign(t *testing.T, term uint64, ledger *memory.Ledger) *reign
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	clock := memory.NewClock(time.Now(), 0)
-	s := memory.New(memory.Options{Clock: clock.Now, Ledger: ledger, Overlap: 1, Term: term, Keep: func(k *memory.Keeper) {
+	s := memory.New(memory.Options{Clock: clock.Now, Ledger: ledger, Overlap: 1, Term: term, Keep: func(k *memory.Journal) {
 		running.Go(func() { a.carry(ctx, t, k, nil) })
 	}})
 	<-time.After(time.Second)

@@ -25,7 +25,7 @@ func (r *resets) has(k store.Key) bool { return r != nil && (r.limits[k.Scope] |
 func (s *Store) Reset(ctx context.Context, scope store.Scope, hash *string) (int, error) {
 	s.note(scope, hash)
 	if s.keep != nil {
-		k := s.keeper(ownerOf(scope))
+		k := s.journal(ownerOf(scope))
 		if err := k.until(ctx, func(j *journal.Journal) bool { j.Reset(scope.Limit, hash); return true }); err != nil {
 			return 0, err
 		}

@@ -48,7 +48,7 @@ type Options struct {
 
 	// Keep is given the journal of each policy when one is needed, and does not block. Nil:
 	// no counter is durable. Term is the leader's, higher than any before.
-	Keep func(*Keeper)
+	Keep func(*Journal)
 	Term uint64
 }
 
@@ -65,8 +65,8 @@ type Store struct {
 	absences  func(store.Scope) []limiter.Absence
 	begins    limiter.Instant // when no predecessor serves any more
 	term      uint64
-	keep      func(*Keeper)
-	keepers   sync.Map // by owner: *Keeper
+	keep      func(*Journal)
+	journals   sync.Map // by owner: *Journal
 	shards    [shards]shard
 }
 

@@ -21,11 +21,11 @@ const (
 	maxRecord = 1000 << 10
 )
 
-// A Keeper is the journal of one policy: what the store grants of durable counters is set
+// A Journal is the journal of one policy: what the store grants of durable counters is set
 // aside in its records first. The caller that Options.Keep gives it to carries them: Load with
 // what was written last, then again and again Next, and Written when that is known to be
 // written. The methods are safe for concurrent use.
-type Keeper struct {
+type Journal struct {
 	of    *Store
 	owner owner
 	wake  chan struct{}
@@ -42,31 +42,31 @@ type Keeper struct {
 }
 
 // Namespace and Policy name the policy.
-func (k *Keeper) Namespace() string { return k.owner.namespace }
+func (k *Journal) Namespace() string { return k.owner.namespace }
 
 // Policy returns its name.
-func (k *Keeper) Policy() string { return k.owner.policy }
+func (k *Journal) Policy() string { return k.owner.policy }
 
 // Wake receives when Next may have something to say earlier than it said.
-func (k *Keeper) Wake() <-chan struct{} { return k.wake }
+func (k *Journal) Wake() <-chan struct{} { return k.wake }
 
-// keeper returns the policy's, which is made when it is asked for first.
-func (s *Store) keeper(o owner) *Keeper {
-	if k, ok := s.keepers.Load(o); ok {
-		return k.(*Keeper)
+// journal returns the policy's, which is made when it is asked for first.
+func (s *Store) journal(o owner) *Journal {
+	if k, ok := s.journals.Load(o); ok {
+		return k.(*Journal)
 	}
-	k, was := s.keepers.LoadOrStore(o, &Keeper{of: s, owner: o, wake: make(chan struct{}, 1), changed: make(chan struct{})})
+	k, was := s.journals.LoadOrStore(o, &Journal{of: s, owner: o, wake: make(chan struct{}, 1), changed: make(chan struct{})})
 	if !was {
-		s.keep(k.(*Keeper))
+		s.keep(k.(*Journal))
 	}
-	return k.(*Keeper)
+	return k.(*Journal)
 }
 
 // Load goes on from the record that was written last, nil for none, and may be called
 // again until a record of this term is written. gaps are the spans in which holders may
 // have begun windows by themselves since records are kept. After an error nothing is
 // granted.
-func (k *Keeper) Load(data []byte, gaps []limiter.Gap) error {
+func (k *Journal) Load(data []byte, gaps []limiter.Gap) error {
 	var from journal.Record
 	if data != nil {
 		var err error
@@ -87,14 +87,14 @@ func (k *Keeper) Load(data []byte, gaps []limiter.Gap) error {
 }
 
 // turn lets waiting decisions look again.
-func (k *Keeper) turn(failed error) {
+func (k *Journal) turn(failed error) {
 	k.failed = failed
 	close(k.changed)
 	k.changed = make(chan struct{})
 }
 
 // Fail says why records can neither be read nor written now.
-func (k *Keeper) Fail(err error) {
+func (k *Journal) Fail(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.failed = err
@@ -102,7 +102,7 @@ func (k *Keeper) Fail(err error) {
 
 // Fence says that a later term has begun: the store grants nothing of the policy's durable
 // counters any more.
-func (k *Keeper) Fence() {
+func (k *Journal) Fence() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.journal != nil {
@@ -113,7 +113,7 @@ func (k *Keeper) Fence() {
 
 // Next returns a record that is to be written now, or when to ask again: 0 for not before
 // Wake. It has to be written, or Load be called, before Next is called again.
-func (k *Keeper) Next() (data []byte, after time.Duration, err error) {
+func (k *Journal) Next() (data []byte, after time.Duration, err error) {
 	k.open()
 	k.mu.Lock()
 	now := k.of.clock()
@@ -145,7 +145,7 @@ func (k *Keeper) Next() (data []byte, after time.Duration, err error) {
 }
 
 // enter has the next record list a counter.
-func (k *Keeper) enter(key journal.Key, pace limiter.Micros) {
+func (k *Journal) enter(key journal.Key, pace limiter.Micros) {
 	full := store.Key{Scope: k.scope(key.Limit), Hash: key.Hash}
 	sh := k.of.shard(full)
 	sh.mu.Lock()
@@ -161,12 +161,12 @@ func (k *Keeper) enter(key journal.Key, pace limiter.Micros) {
 	k.journal.Enter(key, c.account, c.State, k.of.clock(), pace)
 }
 
-func (k *Keeper) scope(limit string) store.Scope {
+func (k *Journal) scope(limit string) store.Scope {
 	return store.Scope{Cluster: k.owner.cluster, Namespace: k.owner.namespace, Policy: k.owner.policy, Limit: limit}
 }
 
 // Written says that the record of the last Next is.
-func (k *Keeper) Written() {
+func (k *Journal) Written() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.journal.Acknowledge(k.sent)
@@ -176,13 +176,13 @@ func (k *Keeper) Written() {
 }
 
 // Began reports whether a record of this term was written.
-func (k *Keeper) Began() bool {
+func (k *Journal) Began() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.journal != nil && k.journal.Began()
 }
 
-func (k *Keeper) signal() {
+func (k *Journal) signal() {
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -190,7 +190,7 @@ func (k *Keeper) signal() {
 }
 
 // until waits until the journal says so, which is looked at with the lock held.
-func (k *Keeper) until(ctx context.Context, done func(*journal.Journal) bool) error {
+func (k *Journal) until(ctx context.Context, done func(*journal.Journal) bool) error {
 	for {
 		k.mu.Lock()
 		if k.journal != nil && done(k.journal) {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// Config is what a Keeper is made of.
+// Config is what an Enforcer is made of.
 type Config struct {
 	// Holder is this process: pod UID, a slash and the boot nonce, which is how the
 	// controller names it, too.
@@ -23,9 +23,9 @@ type Config struct {
 	Coordinators Coordinators
 }
 
-// A Keeper keeps the guard of the pool in force. All methods may be called
+// An Enforcer keeps the guard of the pool in force. All methods may be called
 // concurrently.
-type Keeper struct {
+type Enforcer struct {
 	cfg     Config
 	current atomic.Pointer[inForce] // nil while no pool applies
 
@@ -56,10 +56,10 @@ type engine struct {
 	id          identity
 	guard       *concurrency.Guard
 	coordinator *numbered
-	retired     atomic.Bool // changed under Keeper.mu
+	retired     atomic.Bool // changed under Enforcer.mu
 	spared      spared
 
-	// Guarded by Keeper.mu.
+	// Guarded by Enforcer.mu.
 	config concurrency.Config
 	before int64        // commands that were sent under other configurations
 	store  policy.Store // whose connections lead to the coordinator, without the version of its secret
@@ -74,9 +74,9 @@ type inForce struct {
 	tallies tallies
 }
 
-// New returns a Keeper without a pool. Close releases it.
-func New(cfg Config) *Keeper {
-	return &Keeper{cfg: cfg, engines: map[identity]*engine{}, leaving: map[*engine]bool{}}
+// New returns an Enforcer without a pool. Close releases it.
+func New(cfg Config) *Enforcer {
+	return &Enforcer{cfg: cfg, engines: map[identity]*engine{}, leaving: map[*engine]bool{}}
 }
 
 var errClosed = errors.New("the sidecar is stopping")
@@ -86,7 +86,7 @@ const closeTimeout = 5 * time.Second
 
 // A Change is a pool, or none, that is ready to be put in force.
 type Change struct {
-	keeper      *Keeper
+	enforcer      *Enforcer
 	set         *policy.Set
 	config      concurrency.Config
 	coordinator concurrency.Coordinator
@@ -94,13 +94,13 @@ type Change struct {
 
 // Prepare looks whether the pool of the set can be kept, and changes nothing. Commit or
 // Abandon what it returns.
-func (k *Keeper) Prepare(set *policy.Set) (*Change, error) {
+func (k *Enforcer) Prepare(set *policy.Set) (*Change, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
 		return nil, errClosed
 	}
-	c := &Change{keeper: k, set: set}
+	c := &Change{enforcer: k, set: set}
 	if !k.applies(set) {
 		return c, nil
 	}
@@ -117,18 +117,18 @@ func (k *Keeper) Prepare(set *policy.Set) (*Change, error) {
 	return c, nil
 }
 
-func (k *Keeper) applies(set *policy.Set) bool {
+func (k *Enforcer) applies(set *policy.Set) bool {
 	return set.Pool() != nil && k.cfg.Mode != enforce.Bypass
 }
 
-func (k *Keeper) shadows(p *policy.CompiledPool) bool {
+func (k *Enforcer) shadows(p *policy.CompiledPool) bool {
 	return p.Shadow() || k.cfg.Mode == enforce.Shadow
 }
 
 // Commit puts the pool in force, or none, and waits for nobody. After Close it does
 // nothing.
 func (c *Change) Commit() {
-	k := c.keeper
+	k := c.enforcer
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -146,14 +146,14 @@ func (c *Change) Commit() {
 // Abandon closes the coordinator that was opened for the pool, if it is not needed
 // otherwise.
 func (c *Change) Abandon() {
-	c.keeper.mu.Lock()
-	defer c.keeper.mu.Unlock()
-	c.keeper.ready = nil
-	c.keeper.retain()
+	c.enforcer.mu.Lock()
+	defer c.enforcer.mu.Unlock()
+	c.enforcer.ready = nil
+	c.enforcer.retain()
 }
 
 // build returns what is in force by the change, with the guard that runs or a new one.
-func (k *Keeper) build(c *Change, old *inForce) *inForce {
+func (k *Enforcer) build(c *Change, old *inForce) *inForce {
 	if !k.applies(c.set) {
 		return nil
 	}
@@ -169,7 +169,7 @@ func (k *Keeper) build(c *Change, old *inForce) *inForce {
 }
 
 // engine returns the guard of the pool, under its present configuration.
-func (k *Keeper) engine(c *Change, p *policy.Pool) *engine {
+func (k *Enforcer) engine(c *Change, p *policy.Pool) *engine {
 	id, store := identityOf(c.set.Snapshot.Cluster, p), p.Coordinator
 	store.SecretVersion = ""
 	e := k.engines[id]
@@ -199,7 +199,7 @@ func (e *engine) adopt(cfg concurrency.Config) {
 
 // retire lets the requests of a guard finish; mu is held. They are not ended on
 // account of a pool that does not apply any more.
-func (k *Keeper) retire(e *engine) {
+func (k *Enforcer) retire(e *engine) {
 	e.retired.Store(true)
 	cfg := e.config
 	cfg.OnFenced = concurrency.Drain
@@ -208,7 +208,7 @@ func (k *Keeper) retire(e *engine) {
 }
 
 // finish closes a retired guard that has no requests; mu is held.
-func (k *Keeper) finish(e *engine) {
+func (k *Enforcer) finish(e *engine) {
 	if !e.retired.Load() || k.engines[e.id] != e || !e.idle() {
 		return
 	}
@@ -227,7 +227,7 @@ func (e *engine) idle() bool {
 
 // leave closes a guard in the background, and then the coordinator that is no longer
 // needed; mu is held.
-func (k *Keeper) leave(e *engine, closeGuard func()) {
+func (k *Enforcer) leave(e *engine, closeGuard func()) {
 	k.leaving[e] = true
 	k.closing.Go(func() {
 		closeGuard()
@@ -239,7 +239,7 @@ func (k *Keeper) leave(e *engine, closeGuard func()) {
 }
 
 // retain closes the coordinators that no guard uses any more; mu is held.
-func (k *Keeper) retain() {
+func (k *Enforcer) retain() {
 	used := make(map[policy.Store]bool)
 	for _, e := range k.engines {
 		used[e.store] = true
@@ -258,7 +258,7 @@ func (k *Keeper) retain() {
 // Close refuses requests from now on, waits until none is in flight, and gives the
 // share up. When ctx is done before, the share is left to expire, since it is in use.
 // The pool can still be reported.
-func (k *Keeper) Close(ctx context.Context) {
+func (k *Enforcer) Close(ctx context.Context) {
 	k.mu.Lock()
 	k.closed = true
 	for id, e := range k.engines {
