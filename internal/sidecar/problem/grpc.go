@@ -58,18 +58,23 @@ func GRPCStatus(h http.Header) int {
 
 // writeGRPC answers with a response of trailers only.
 func (p Problem) writeGRPC(w http.ResponseWriter) {
-	code := p.code()
 	h := w.Header()
+	of := p.RPC(h.Get("Retry-After"))
 	h.Set("Content-Type", "application/grpc")
-	h.Set("Grpc-Status", strconv.Itoa(code))
+	h.Set("Grpc-Status", strconv.Itoa(int(of.GetCode())))
 	h.Set("Grpc-Message", percentEncode(p.Detail))
-	if details := p.details(h.Get("Retry-After")); len(details) > 0 {
-		encoded, err := proto.Marshal(&status.Status{Code: int32(code), Message: p.Detail, Details: details}) //nolint:gosec // one of the codes above
-		if err == nil {
+	if len(of.GetDetails()) > 0 {
+		if encoded, err := proto.Marshal(of); err == nil {
 			h.Set("Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(encoded))
 		}
 	}
 	w.WriteHeader(http.StatusOK)
+}
+
+// RPC returns the status of a call that is refused. retryAfter is the field of that name, "" for
+// none.
+func (p Problem) RPC(retryAfter string) *status.Status {
+	return &status.Status{Code: int32(p.code()), Message: p.Detail, Details: p.details(retryAfter)} //nolint:gosec // one of the codes above
 }
 
 func (p Problem) code() int {
