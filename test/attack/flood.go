@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +25,11 @@ type clientOf func(ctx context.Context, conn net.Conn) error
 
 // flood opens connections at the same time, holds them, and has another client ask meanwhile.
 func flood(n int, hold time.Duration, client clientOf) func(context.Context, *world) (string, error) {
+	return floodThen(n, hold, client, 1)
+}
+
+// floodThen is flood with another client that asks several times, one after the other.
+func floodThen(n int, hold time.Duration, client clientOf, asks int) func(context.Context, *world) (string, error) {
 	return func(ctx context.Context, w *world) (string, error) {
 		flooding, stop := context.WithCancel(ctx)
 		defer stop()
@@ -51,13 +59,23 @@ func flood(n int, hold time.Duration, client clientOf) func(context.Context, *wo
 		}
 		done.Wait()
 		sleepUntil(ctx, time.Now().Add(hold))
-		code, text, err := fetch(ctx, get, "http://"+w.webAt.Proxy+"/", "")
+		answers := map[string]int{}
+		for range asks {
+			code, text, err := fetch(ctx, get, "http://"+w.webAt.Proxy+"/", "")
+			if err != nil {
+				text = err.Error()
+			} else {
+				text = fmt.Sprintf("%d %s", code, text)
+			}
+			answers[text]++
+		}
 		stop()
 		_ = all.Wait() // they return no errors
-		if err != nil {
-			return fmt.Sprintf("%d connections, then %v", opened.Load(), err), nil
+		var then []string
+		for _, text := range slices.Sorted(maps.Keys(answers)) {
+			then = append(then, fmt.Sprintf("%d times then %s", answers[text], text))
 		}
-		return fmt.Sprintf("%d connections, then %d %s", opened.Load(), code, text), nil
+		return fmt.Sprintf("%d connections, %s", opened.Load(), strings.Join(then, ", ")), nil
 	}
 }
 
@@ -152,6 +170,19 @@ func frames(n int, write func(*http2.Framer) error) clientOf {
 		f, err := framer(conn)
 		for i := 0; err == nil && i < n; i++ {
 			err = write(f)
+		}
+		return err
+	}
+}
+
+// resets opens streams and ends each at once, before it can be answered.
+func resets(streams int) clientOf {
+	return func(_ context.Context, conn net.Conn) error {
+		f, err := framer(conn)
+		head := block(":method", get, ":path", "/", ":scheme", "http", ":authority", "a")
+		for i := 0; err == nil && i < streams; i++ {
+			id := uint32(2*i + 1)
+			err = errors.Join(openStream(f, id, head), f.WriteRSTStream(id, http2.ErrCodeCancel))
 		}
 		return err
 	}
