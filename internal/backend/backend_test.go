@@ -21,11 +21,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -21,10 +21,10 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/internal/version"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 const patience = 10 * time.Second

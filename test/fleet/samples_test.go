@@ -28,7 +28,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 	"github.com/weir-dev/weir/internal/testing/devcluster/traffic"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 )
 
 // memberSample is the one sample that is for another cluster than the rest.

@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"github.com/weir-dev/weir/internal/backend"
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/federation/escrow"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/policy"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 // TestBudgetsAreKeptInStores asks real servers.

@@ -47,7 +47,7 @@ var rules = map[string]rule{
 	"the cores of budgets are pure": {
 		why:        "they must be model-checkable and portable to Lua and SQL",
 		packages:   []string{"./pkg/federation/ledger", "./pkg/federation/escrow"},
-		except:     []string{"./pkg/federation/escrow/memory", "./pkg/federation/escrow/redis", "./pkg/federation/escrow/escrowtest"},
+		except:     []string{"./pkg/federation/escrow/memory", "./pkg/federation/escrow/redis"},
 		onlyDirect: []string{"cmp", "errors", "fmt", "math", "math/bits", "slices", "strings", module + "/pkg/limiter", module + "/pkg/federation/ledger"},
 	},
 	"the core of durable counters is pure": {
@@ -72,7 +72,6 @@ var rules = map[string]rule{
 	"coordinators of budgets know the core and nothing above it": {
 		why:      "a coordinator applies a command; what a region makes of the answer is the engine's",
 		packages: []string{"./pkg/federation/coordinator", "./pkg/federation/escrow"},
-		except:   []string{"./pkg/federation/coordinator/coordtest", "./pkg/federation/escrow/escrowtest"},
 		never:    []string{"./pkg/twotier", "./pkg/policy", "./internal", "./controllers", "k8s.io"},
 	},
 	"sidecars know nothing of other clusters": {
@@ -107,7 +106,6 @@ var rules = map[string]rule{
 	"coordinators of pools know the core and nothing above it": {
 		why:      "a coordinator applies a command; what a holder makes of the answer is the engine's",
 		packages: []string{"./pkg/concurrency/coordinator"},
-		except:   []string{"./pkg/concurrency/coordinator/coordtest"},
 		never:    []string{"./pkg/concurrency/slots", "./pkg/concurrency/adaptive", "./pkg/twotier", "./pkg/policy", "./internal", "./controllers"},
 	},
 	"stores know the core and nothing above it": {
@@ -160,8 +158,7 @@ var rules = map[string]rule{
 		packages: []string{"./cmd", "./api", "./controllers", "./internal/sidecar", "./internal/controlplane", "./internal/backend", "./internal/fleetpb", "./internal/federationpb"},
 		except:   []string{"./internal/sidecar/proxy/framing/framingtest", "./internal/controlplane/webhook/webhooktest"},
 		never: []string{
-			"./internal/proof", "./internal/testing", "./pkg/store/storetest", "./pkg/concurrency/coordinator/coordtest",
-			"./pkg/federation/coordinator/coordtest", "./pkg/federation/escrow/escrowtest", "testing", "github.com/onsi",
+			"./internal/proof", "./internal/testing", "./pkg/store/storetest", "testing", "github.com/onsi",
 		},
 	},
 }

@@ -3,8 +3,8 @@ package failuremodes_test
 import (
 	"time"
 
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 )
 
 // Faults of servers. Each row starts its own.

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/memory"
 	coordinatorpostgres "github.com/weir-dev/weir/pkg/federation/coordinator/postgres"
@@ -14,8 +16,6 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/postgres"
 	"github.com/weir-dev/weir/pkg/store/redis"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 // servers are the real ones of a row.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 

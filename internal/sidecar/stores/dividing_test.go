@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/stores"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	conc "github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 // beat asks for a share of a pool in a store.

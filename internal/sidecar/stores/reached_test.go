@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/stores"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 // TestReachedClocksArePassedOn passes on to a pool what the clocks of servers had reached: of one that

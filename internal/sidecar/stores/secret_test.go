@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/sidecar/stores"
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/weir-dev/weir/internal/testing/escrowtest"
 	"github.com/weir-dev/weir/pkg/federation/escrow"
-	"github.com/weir-dev/weir/pkg/federation/escrow/escrowtest"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )

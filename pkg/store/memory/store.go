@@ -66,7 +66,7 @@ type Store struct {
 	begins    limiter.Instant // when no predecessor serves any more
 	term      uint64
 	keep      func(*Journal)
-	journals   sync.Map // by owner: *Journal
+	journals  sync.Map // by owner: *Journal
 	shards    [shards]shard
 }
 

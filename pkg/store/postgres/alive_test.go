@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 )
 
 // TestAConnectionThatIsReadIsAlive leaves a reader on an idle connection, as the client

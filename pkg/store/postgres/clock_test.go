@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
 // shiftedClock builds what shifts the clock of a process by the seconds in SHIFT, and

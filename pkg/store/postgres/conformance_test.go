@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/storetest"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
 // shiftedClock takes the place of sql/clock.sql, so that time can step back. All other

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/postgres"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
 // lazy lets a server lose what was not committed synchronously.

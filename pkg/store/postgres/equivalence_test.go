@@ -18,9 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/storetest"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
 // testClock takes the place of sql/clock.sql. All other text is what runs in

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
 var (

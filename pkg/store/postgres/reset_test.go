@@ -3,8 +3,8 @@ package postgres_test
 import (
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
 // TestAResetEndsWhatWasForgotten sets limits back that a loss of memory keeps from

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
 // TestASweepRefusesNobody takes of a counter with several rates, which step decides, while

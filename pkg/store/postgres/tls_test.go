@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/postgres"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
 // TestConnectionsAreEncrypted has a server that takes one user by its client

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/postgres"
 	"github.com/weir-dev/weir/pkg/store/storetest"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
 func TestServersThatCannotDecideAreUnavailable(t *testing.T) {

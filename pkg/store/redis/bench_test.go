@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 // BenchmarkApply reports the round trip of a decision and what it costs the

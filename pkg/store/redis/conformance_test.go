@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/redis"
 	"github.com/weir-dev/weir/pkg/store/storetest"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 // dial returns a store on a server that is closed when the test ends.

@@ -12,11 +12,11 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/redis"
 	"github.com/weir-dev/weir/pkg/store/storetest"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 // TestMain lets more tests run at once than there are processors: they wait for

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/redis"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 // TestARefreshKeepsALossFromTheNextWindow lets a server forget an exhausted window

@@ -8,10 +8,10 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/storetest"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 //go:embed testdata/frozen.lua

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/redis"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 // TestKeysThatComeAndGoLeaveLittleBehind asks for keys that are never asked again,

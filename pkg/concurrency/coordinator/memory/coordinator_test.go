@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/weir-dev/weir/pkg/concurrency/coordinator/coordtest"
+	"github.com/weir-dev/weir/internal/testing/pooltest"
 	"github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -40,7 +40,7 @@ func (c *clock) Advance(d limiter.Micros) { c.Set(c.Now().Add(d)) }
 func TestConformance(t *testing.T) {
 	for name, first := range map[string]bool{"the first coordinator": true, "a later one": false} {
 		t.Run(name, func(t *testing.T) {
-			coordtest.Run(t, func(t *testing.T) coordtest.Subject { return subject(t, first) })
+			pooltest.Run(t, func(t *testing.T) pooltest.Subject { return subject(t, first) })
 		})
 	}
 }
@@ -49,21 +49,21 @@ func TestConformance(t *testing.T) {
 // cannot be set, it waits for.
 func TestConformanceByAClockThatCannotBeSet(t *testing.T) {
 	t.Parallel()
-	coordtest.Run(t, func(t *testing.T) coordtest.Subject {
+	pooltest.Run(t, func(t *testing.T) pooltest.Subject {
 		t.Parallel()
 		now := func() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) }
 		c := memory.New(memory.Options{Clock: now, Term: 1, First: true})
-		return coordtest.Subject{
+		return pooltest.Subject{
 			Coordinator: c, Break: c.Seal,
 			Advance: func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) },
-			Forget: map[string]func() coordtest.Coordinator{
-				"a crash": func() coordtest.Coordinator { return memory.New(memory.Options{Clock: now, Term: 2}) },
+			Forget: map[string]func() pooltest.Coordinator{
+				"a crash": func() pooltest.Coordinator { return memory.New(memory.Options{Clock: now, Term: 2}) },
 			},
 		}
 	})
 }
 
-func subject(t *testing.T, first bool) coordtest.Subject {
+func subject(t *testing.T, first bool) pooltest.Subject {
 	now := &clock{now: epoch}
 	term := int64(1)
 	c := memory.New(memory.Options{Clock: now.Now, Term: term, First: first})
@@ -72,13 +72,13 @@ func subject(t *testing.T, first bool) coordtest.Subject {
 		c = memory.New(memory.Options{Clock: now.Now, Term: term})
 		return c
 	}
-	return coordtest.Subject{
+	return pooltest.Subject{
 		Coordinator: c, Advance: now.Advance, Set: now.Set, Break: func() { c.Seal() },
-		Forget: map[string]func() coordtest.Coordinator{
-			"a crash": func() coordtest.Coordinator { return next() },
+		Forget: map[string]func() pooltest.Coordinator{
+			"a crash": func() pooltest.Coordinator { return next() },
 		},
-		Keep: map[string]func() coordtest.Coordinator{
-			"a hand-over": func() coordtest.Coordinator {
+		Keep: map[string]func() pooltest.Coordinator{
+			"a hand-over": func() pooltest.Coordinator {
 				data := export(t, c)
 				now.Set(now.Now() / 2) // the clock of another machine
 				if err := next().Import(data); err != nil {

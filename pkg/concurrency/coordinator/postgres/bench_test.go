@@ -3,10 +3,10 @@ package postgres
 import (
 	"testing"
 
-	"github.com/weir-dev/weir/pkg/concurrency/coordinator/coordtest"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
+	"github.com/weir-dev/weir/internal/testing/pooltest"
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 )
 
 func BenchmarkApply(b *testing.B) {
-	coordtest.Benchmark(b, New(dial(b, postgrestest.Start(b))))
+	pooltest.Benchmark(b, New(dial(b, postgrestest.Start(b))))
 }

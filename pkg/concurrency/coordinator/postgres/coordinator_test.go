@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
-	"github.com/weir-dev/weir/pkg/concurrency/coordinator/coordtest"
+	"github.com/weir-dev/weir/internal/testing/pooltest"
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/postgres"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,10 +39,10 @@ func dial(t testing.TB, server *postgrestest.Server) *postgres.Store {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
-	coordtest.Run(t, func(t *testing.T) coordtest.Subject {
+	pooltest.Run(t, func(t *testing.T) pooltest.Subject {
 		server.Do("DROP SCHEMA IF EXISTS weir CASCADE")
 		c := New(dial(t, server))
-		return coordtest.Subject{
+		return pooltest.Subject{
 			Coordinator: c,
 			Advance:     func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) },
 			Forget:      losses(server, c),
@@ -58,16 +58,16 @@ func TestConformance(t *testing.T) {
 func TestConformanceByAClockThatIsSet(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
-	coordtest.Run(t, func(t *testing.T) coordtest.Subject { return clocked(t, server) })
+	pooltest.Run(t, func(t *testing.T) pooltest.Subject { return clocked(t, server) })
 }
 
 func FuzzStep(f *testing.F) {
 	server := postgrestest.Start(f)
-	coordtest.Fuzz(f, func(t testing.TB) coordtest.Subject { return clocked(t, server) })
+	pooltest.Fuzz(f, func(t testing.TB) pooltest.Subject { return clocked(t, server) })
 }
 
 // clocked returns a subject whose clock the test sets.
-func clocked(t testing.TB, server *postgrestest.Server) coordtest.Subject {
+func clocked(t testing.TB, server *postgrestest.Server) pooltest.Subject {
 	server.Do("DROP SCHEMA IF EXISTS weir CASCADE")
 	server.Do("DROP TABLE IF EXISTS public.clock")
 	server.Do("CREATE TABLE public.clock AS SELECT 0::bigint AS now")
@@ -81,7 +81,7 @@ func clocked(t testing.TB, server *postgrestest.Server) coordtest.Subject {
 		}
 	}
 	set(now)
-	return coordtest.Subject{
+	return pooltest.Subject{
 		Coordinator: c, Set: set,
 		Advance: func(d limiter.Micros) { set(now.Add(d)) },
 		Forget:  accidents(server, c),
@@ -105,18 +105,18 @@ func connect(t testing.TB, server *postgrestest.Server) *pgxpool.Pool {
 }
 
 // losses are the ways in which a server can lose what it knows.
-func losses(server *postgrestest.Server, c *Coordinator) map[string]func() coordtest.Coordinator {
+func losses(server *postgrestest.Server, c *Coordinator) map[string]func() pooltest.Coordinator {
 	all := accidents(server, c)
-	all["a restart"] = func() coordtest.Coordinator { server.Restart(); return c }
-	all["kill -9"] = func() coordtest.Coordinator { server.Crash(); return c }
+	all["a restart"] = func() pooltest.Coordinator { server.Restart(); return c }
+	all["kill -9"] = func() pooltest.Coordinator { server.Crash(); return c }
 	return all
 }
 
 // accidents are those that happen to a server that runs on.
-func accidents(server *postgrestest.Server, c *Coordinator) map[string]func() coordtest.Coordinator {
-	return map[string]func() coordtest.Coordinator{
-		"TRUNCATE": func() coordtest.Coordinator { server.Do("TRUNCATE weir.holders"); return c },
-		"DROP":     func() coordtest.Coordinator { server.Do("DROP SCHEMA weir CASCADE"); return c },
+func accidents(server *postgrestest.Server, c *Coordinator) map[string]func() pooltest.Coordinator {
+	return map[string]func() pooltest.Coordinator{
+		"TRUNCATE": func() pooltest.Coordinator { server.Do("TRUNCATE weir.holders"); return c },
+		"DROP":     func() pooltest.Coordinator { server.Do("DROP SCHEMA weir CASCADE"); return c },
 	}
 }
 

@@ -6,16 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/pkg/concurrency/coordinator/coordtest"
+	"github.com/weir-dev/weir/internal/testing/pooltest"
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
 // TestNoLossGrantsTooMuch lets a fleet use a pool while a server loses what it knows.
 func TestNoLossGrantsTooMuch(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
-	coordtest.Storm(t, New(dial(t, server)), []func(){
+	pooltest.Storm(t, New(dial(t, server)), []func(){
 		server.Restart, server.Crash,
 		func() { server.Do("TRUNCATE weir.holders") },
 		func() { server.Do("DROP SCHEMA weir CASCADE") },
@@ -31,7 +31,7 @@ func TestNoFailoverGrantsTooMuch(t *testing.T) {
 	standby := postgrestest.StartIn(t, primary.Backup(true))
 	var c switched
 	c.to.Store(New(dial(t, primary)))
-	coordtest.Storm(t, &c, []func(){func() {
+	pooltest.Storm(t, &c, []func(){func() {
 		primary.Kill()
 		standby.Do("SELECT pg_promote()")
 		c.to.Store(New(dial(t, standby)))

@@ -3,10 +3,10 @@ package redis
 import (
 	"testing"
 
-	"github.com/weir-dev/weir/pkg/concurrency/coordinator/coordtest"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
+	"github.com/weir-dev/weir/internal/testing/pooltest"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 )
 
 func BenchmarkApply(b *testing.B) {
-	coordtest.Benchmark(b, New(dial(b, redistest.Start(b))))
+	pooltest.Benchmark(b, New(dial(b, redistest.Start(b))))
 }

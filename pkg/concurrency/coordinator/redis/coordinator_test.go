@@ -8,11 +8,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/weir-dev/weir/pkg/concurrency/coordinator/coordtest"
+	"github.com/weir-dev/weir/internal/testing/pooltest"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/redis"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,22 +37,22 @@ func open(t testing.TB, o redis.Options) *redis.Store {
 }
 
 func TestConformance(t *testing.T) {
-	for name, subject := range map[string]func(*testing.T) coordtest.Subject{
+	for name, subject := range map[string]func(*testing.T) pooltest.Subject{
 		"by the server's clock":         running,
 		"by a clock that the test sets": clocked,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			coordtest.Run(t, subject)
+			pooltest.Run(t, subject)
 		})
 	}
 }
 
-func running(t *testing.T) coordtest.Subject {
+func running(t *testing.T) pooltest.Subject {
 	t.Parallel() // it waits for shares to expire
 	server := redistest.Start(t)
 	c := New(dial(t, server))
-	return coordtest.Subject{
+	return pooltest.Subject{
 		Coordinator: c,
 		Advance:     func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) },
 		Forget:      losses(server, c),
@@ -61,14 +61,14 @@ func running(t *testing.T) coordtest.Subject {
 	}
 }
 
-func clocked(t *testing.T) coordtest.Subject {
+func clocked(t *testing.T) pooltest.Subject {
 	t.Parallel()
 	return frozenSubject(t)
 }
 
-func FuzzStep(f *testing.F) { coordtest.Fuzz(f, frozenSubject) }
+func FuzzStep(f *testing.F) { pooltest.Fuzz(f, frozenSubject) }
 
-func frozenSubject(t testing.TB) coordtest.Subject {
+func frozenSubject(t testing.TB) pooltest.Subject {
 	server := redistest.Start(t)
 	c := newCoordinator(dial(t, server), frozen)
 	now := limiter.Instant(1_790_000_000_000_000)
@@ -80,13 +80,13 @@ func frozenSubject(t testing.TB) coordtest.Subject {
 		}
 	}
 	set(now)
-	return coordtest.Subject{
+	return pooltest.Subject{
 		Coordinator: c, Set: set,
 		Advance: func(d limiter.Micros) { set(now.Add(d)) },
 		Break:   server.Kill,
 		Keep:    keeps(server, c),
-		Forget: map[string]func() coordtest.Coordinator{
-			"FLUSHALL": func() coordtest.Coordinator {
+		Forget: map[string]func() pooltest.Coordinator{
+			"FLUSHALL": func() pooltest.Coordinator {
 				server.Flush()
 				set(now)
 				return c
@@ -95,11 +95,11 @@ func frozenSubject(t testing.TB) coordtest.Subject {
 	}
 }
 
-func losses(server *redistest.Server, c *Coordinator) map[string]func() coordtest.Coordinator {
-	after := func(loss func()) func() coordtest.Coordinator {
-		return func() coordtest.Coordinator { loss(); return c }
+func losses(server *redistest.Server, c *Coordinator) map[string]func() pooltest.Coordinator {
+	after := func(loss func()) func() pooltest.Coordinator {
+		return func() pooltest.Coordinator { loss(); return c }
 	}
-	return map[string]func() coordtest.Coordinator{
+	return map[string]func() pooltest.Coordinator{
 		"kill -9 and a restart":     after(server.Restart),
 		"FLUSHALL":                  after(server.Flush),
 		"FLUSHALL and SCRIPT FLUSH": after(func() { server.Flush(); server.FlushScripts() }),
@@ -107,9 +107,9 @@ func losses(server *redistest.Server, c *Coordinator) map[string]func() coordtes
 	}
 }
 
-func keeps(server *redistest.Server, c *Coordinator) map[string]func() coordtest.Coordinator {
-	return map[string]func() coordtest.Coordinator{
-		"SCRIPT FLUSH": func() coordtest.Coordinator { server.FlushScripts(); return c },
+func keeps(server *redistest.Server, c *Coordinator) map[string]func() pooltest.Coordinator {
+	return map[string]func() pooltest.Coordinator{
+		"SCRIPT FLUSH": func() pooltest.Coordinator { server.FlushScripts(); return c },
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/pkg/concurrency/coordinator/coordtest"
+	"github.com/weir-dev/weir/internal/testing/pooltest"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/store/redis"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 // TestNoLossGrantsTooMuch lets a fleet use a pool while servers lose what they know.
@@ -47,7 +47,7 @@ func TestNoLossGrantsTooMuch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, losses := start(t)
-			coordtest.Storm(t, New(s), losses)
+			pooltest.Storm(t, New(s), losses)
 		})
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/weir-dev/weir/pkg/federation/coordinator/coordtest"
+	"github.com/weir-dev/weir/internal/testing/budgettest"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -47,17 +47,17 @@ func (s settled) Apply(ctx context.Context, id string, p ledger.Params, c ledger
 }
 
 func TestConformance(t *testing.T) {
-	coordtest.Run(t, func(t *testing.T) coordtest.Subject { return subject(t, &clock{now: epoch}) })
+	budgettest.Run(t, func(t *testing.T) budgettest.Subject { return subject(t, &clock{now: epoch}) })
 }
 
-func subject(t *testing.T, now *clock) coordtest.Subject {
+func subject(t *testing.T, now *clock) budgettest.Subject {
 	kept := newJournal()
 	c := kubernetes.New(kubernetes.Options{Journal: kept, Births: kept, Clock: now.Now})
-	next := func() coordtest.Coordinator {
+	next := func() budgettest.Coordinator {
 		c = kubernetes.New(kubernetes.Options{Journal: kept, Births: kept, Clock: now.Now})
 		return settled{c}
 	}
-	return coordtest.Subject{
+	return budgettest.Subject{
 		Coordinator: settled{c},
 		Block:       4,
 		Memory: func(id string) ledger.Memory {
@@ -68,22 +68,22 @@ func subject(t *testing.T, now *clock) coordtest.Subject {
 			return ledger.Memory{Term: r.Term, Since: r.Since}
 		},
 		Advance: now.Advance, Set: now.Set,
-		Forget: map[string]func() coordtest.Coordinator{
-			"the records are deleted, and the leader crashes": func() coordtest.Coordinator {
+		Forget: map[string]func() budgettest.Coordinator{
+			"the records are deleted, and the leader crashes": func() budgettest.Coordinator {
 				now.Advance(1) // a term is an instant
 				kept.wipe()
 				return next()
 			},
-			"a leader that lives on finds no record": func() coordtest.Coordinator {
+			"a leader that lives on finds no record": func() budgettest.Coordinator {
 				now.Advance(1)
 				kept.wipe()
 				c.Forget()
 				return settled{c}
 			},
 		},
-		Forfeit: map[string]func() coordtest.Coordinator{
+		Forfeit: map[string]func() budgettest.Coordinator{
 			"a crash": next,
-			"a hand-over": func() coordtest.Coordinator {
+			"a hand-over": func() budgettest.Coordinator {
 				c.Seal(t.Context())
 				return next()
 			},

@@ -3,7 +3,7 @@ package memory_test
 import (
 	"testing"
 
-	"github.com/weir-dev/weir/pkg/federation/coordinator/coordtest"
+	"github.com/weir-dev/weir/internal/testing/budgettest"
 )
 
-func BenchmarkApply(b *testing.B) { coordtest.Benchmark(b, running()) }
+func BenchmarkApply(b *testing.B) { budgettest.Benchmark(b, running()) }

@@ -7,8 +7,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weir-dev/weir/internal/testing/budgettest"
 	"github.com/weir-dev/weir/pkg/federation"
-	"github.com/weir-dev/weir/pkg/federation/coordinator/coordtest"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var _ federation.Coordinator = coordtest.Coordinator(nil) // what passes the suite is one
+var _ federation.Coordinator = budgettest.Coordinator(nil) // what passes the suite is one
 
 const epoch = limiter.Instant(1_790_000_000_000_000)
 
@@ -43,7 +43,7 @@ func (c *clock) Advance(d limiter.Micros) { c.Set(c.Now().Add(d)) }
 func TestConformance(t *testing.T) {
 	for name, first := range map[string]bool{"the first coordinator": true, "a later one": false} {
 		t.Run(name, func(t *testing.T) {
-			coordtest.Run(t, func(*testing.T) coordtest.Subject {
+			budgettest.Run(t, func(*testing.T) budgettest.Subject {
 				now := &clock{now: epoch}
 				s := subject(now.Now, first)
 				s.Advance, s.Set = now.Advance, now.Set
@@ -57,7 +57,7 @@ func TestConformance(t *testing.T) {
 // cannot be set, it waits for.
 func TestConformanceByAClockThatCannotBeSet(t *testing.T) {
 	t.Parallel()
-	coordtest.Run(t, func(t *testing.T) coordtest.Subject {
+	budgettest.Run(t, func(t *testing.T) budgettest.Subject {
 		t.Parallel()
 		return running()
 	})
@@ -70,23 +70,23 @@ func TestNoLossGrantsTooMuch(t *testing.T) {
 	c.set(s.Coordinator)
 	crash := func() { c.set(s.Forget["a crash"]()) }
 	s.Coordinator = &c
-	coordtest.Storm(t, s, []func(){crash, crash, crash})
+	budgettest.Storm(t, s, []func(){crash, crash, crash})
 }
 
-func running() coordtest.Subject {
+func running() budgettest.Subject {
 	s := subject(func() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) }, true)
 	s.Advance = func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) }
 	return s
 }
 
 // subject returns one by a clock.
-func subject(now func() limiter.Instant, first bool) coordtest.Subject {
+func subject(now func() limiter.Instant, first bool) budgettest.Subject {
 	c := memory.New(memory.Options{Clock: now, Term: 1, First: first})
-	return coordtest.Subject{
+	return budgettest.Subject{
 		Coordinator: c,
 		Memory:      func(string) ledger.Memory { return c.Memory() },
-		Forget: map[string]func() coordtest.Coordinator{
-			"a crash": func() coordtest.Coordinator {
+		Forget: map[string]func() budgettest.Coordinator{
+			"a crash": func() budgettest.Coordinator {
 				c = memory.New(memory.Options{Clock: now, Term: c.Memory().Term + 1})
 				return c
 			},

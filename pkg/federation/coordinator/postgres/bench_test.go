@@ -3,10 +3,10 @@ package postgres
 import (
 	"testing"
 
-	"github.com/weir-dev/weir/pkg/federation/coordinator/coordtest"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
+	"github.com/weir-dev/weir/internal/testing/budgettest"
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 )
 
 func BenchmarkApply(b *testing.B) {
-	coordtest.Benchmark(b, coordtest.Subject{Coordinator: New(dial(b, postgrestest.Start(b), 0))})
+	budgettest.Benchmark(b, budgettest.Subject{Coordinator: New(dial(b, postgrestest.Start(b), 0))})
 }

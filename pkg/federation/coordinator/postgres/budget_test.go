@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
 // lease asks for 1 unit of a budget of 10 each second.

@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
-	"github.com/weir-dev/weir/pkg/federation/coordinator/coordtest"
+	"github.com/weir-dev/weir/internal/testing/budgettest"
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/postgres"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,13 +41,13 @@ func dial(t testing.TB, server *postgrestest.Server, timeout time.Duration) *pos
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
-	coordtest.Run(t, func(t *testing.T) coordtest.Subject {
+	budgettest.Run(t, func(t *testing.T) budgettest.Subject {
 		must(connect(t, server), "DROP SCHEMA IF EXISTS weir CASCADE")
 		c := New(dial(t, server, 0))
 		s := subject(t, server, c)
 		s.Advance = func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) }
-		s.Forget["a restart"] = func() coordtest.Coordinator { server.Restart(); return c }
-		s.Forget["kill -9"] = func() coordtest.Coordinator { server.Crash(); return c }
+		s.Forget["a restart"] = func() budgettest.Coordinator { server.Restart(); return c }
+		s.Forget["kill -9"] = func() budgettest.Coordinator { server.Crash(); return c }
 		return s
 	})
 }
@@ -56,16 +56,16 @@ func TestConformance(t *testing.T) {
 func TestConformanceByAClockThatIsSet(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
-	coordtest.Run(t, func(t *testing.T) coordtest.Subject { return clocked(t, server) })
+	budgettest.Run(t, func(t *testing.T) budgettest.Subject { return clocked(t, server) })
 }
 
 func FuzzStep(f *testing.F) {
 	server := postgrestest.Start(f)
-	coordtest.Fuzz(f, func(t testing.TB) coordtest.Subject { return clocked(t, server) })
+	budgettest.Fuzz(f, func(t testing.TB) budgettest.Subject { return clocked(t, server) })
 }
 
 // clocked returns a subject whose clock the test sets.
-func clocked(t testing.TB, server *postgrestest.Server) coordtest.Subject {
+func clocked(t testing.TB, server *postgrestest.Server) budgettest.Subject {
 	clock := connect(t, server)
 	must(clock, "DROP SCHEMA IF EXISTS weir CASCADE")
 	must(clock, "DROP TABLE IF EXISTS public.clock")
@@ -105,15 +105,15 @@ func must(c *pgxpool.Pool, sql string, args ...any) {
 }
 
 // subject returns one with what can happen to a server that runs on.
-func subject(t testing.TB, server *postgrestest.Server, c *Coordinator) coordtest.Subject {
+func subject(t testing.TB, server *postgrestest.Server, c *Coordinator) budgettest.Subject {
 	connections := connect(t, server)
-	after := func(sql string) func() coordtest.Coordinator {
-		return func() coordtest.Coordinator {
+	after := func(sql string) func() budgettest.Coordinator {
+		return func() budgettest.Coordinator {
 			must(connections, sql)
 			return c
 		}
 	}
-	return coordtest.Subject{
+	return budgettest.Subject{
 		Coordinator: c,
 		Memory: func(id string) (m ledger.Memory) {
 			const sql = "SELECT memory, since FROM weir.budgets WHERE budget = $1"
@@ -122,7 +122,7 @@ func subject(t testing.TB, server *postgrestest.Server, c *Coordinator) coordtes
 			}
 			return m
 		},
-		Forget: map[string]func() coordtest.Coordinator{
+		Forget: map[string]func() budgettest.Coordinator{
 			"TRUNCATE of the members":  after("TRUNCATE weir.budget_members"),
 			"TRUNCATE of the holders":  after("TRUNCATE weir.budget_holders"),
 			"TRUNCATE of the budgets":  after("TRUNCATE weir.budgets"),
@@ -130,8 +130,8 @@ func subject(t testing.TB, server *postgrestest.Server, c *Coordinator) coordtes
 			"DROP of the schema":       after("DROP SCHEMA weir CASCADE"),
 			"a dump, loaded once more": after("CREATE TABLE public.dump AS SELECT * FROM weir.budgets; DELETE FROM weir.budgets; INSERT INTO weir.budgets SELECT * FROM public.dump; DROP TABLE public.dump"),
 		},
-		Keep: map[string]func() coordtest.Coordinator{
-			"another coordinator": func() coordtest.Coordinator { return &Coordinator{c.store, c.program, c.step, c.observe} },
+		Keep: map[string]func() budgettest.Coordinator{
+			"another coordinator": func() budgettest.Coordinator { return &Coordinator{c.store, c.program, c.step, c.observe} },
 		},
 		Break: func() {
 			server.Kill()

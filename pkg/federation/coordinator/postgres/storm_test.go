@@ -6,16 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/pkg/federation/coordinator/coordtest"
+	"github.com/weir-dev/weir/internal/testing/budgettest"
+	"github.com/weir-dev/weir/internal/testing/postgrestest"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
-	"github.com/weir-dev/weir/pkg/store/storetest/postgrestest"
 )
 
 // TestNoLossGrantsTooMuch lets a fleet lease while a server loses what it knows.
 func TestNoLossGrantsTooMuch(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
-	coordtest.Storm(t, coordtest.Subject{Coordinator: New(dial(t, server, 0))}, []func(){
+	budgettest.Storm(t, budgettest.Subject{Coordinator: New(dial(t, server, 0))}, []func(){
 		server.Restart, server.Crash,
 		func() { server.Do("TRUNCATE weir.budget_holders") },
 		func() { server.Do("DROP SCHEMA weir CASCADE") },
@@ -30,7 +30,7 @@ func TestNoFailoverGrantsTooMuch(t *testing.T) {
 	standby := postgrestest.StartIn(t, primary.Backup(true))
 	var c switched
 	c.to.Store(New(dial(t, primary, 0)))
-	coordtest.Storm(t, coordtest.Subject{Coordinator: &c}, []func(){func() {
+	budgettest.Storm(t, budgettest.Subject{Coordinator: &c}, []func(){func() {
 		primary.Kill()
 		standby.Do("SELECT pg_promote()")
 		c.to.Store(New(dial(t, standby, 0)))

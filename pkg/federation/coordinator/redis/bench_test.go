@@ -3,10 +3,10 @@ package redis
 import (
 	"testing"
 
-	"github.com/weir-dev/weir/pkg/federation/coordinator/coordtest"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
+	"github.com/weir-dev/weir/internal/testing/budgettest"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 )
 
 func BenchmarkApply(b *testing.B) {
-	coordtest.Benchmark(b, coordtest.Subject{Coordinator: New(dial(b, redistest.Start(b)))})
+	budgettest.Benchmark(b, budgettest.Subject{Coordinator: New(dial(b, redistest.Start(b)))})
 }

@@ -3,10 +3,10 @@ package redis
 import (
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/redis"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 var params = ledger.Params{

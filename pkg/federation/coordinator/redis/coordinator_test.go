@@ -8,11 +8,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/weir-dev/weir/pkg/federation/coordinator/coordtest"
+	"github.com/weir-dev/weir/internal/testing/budgettest"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/redis"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,13 +37,13 @@ func open(t testing.TB, o redis.Options) *redis.Store {
 }
 
 func TestConformance(t *testing.T) {
-	for name, subject := range map[string]func(*testing.T) coordtest.Subject{
+	for name, subject := range map[string]func(*testing.T) budgettest.Subject{
 		"by the server's clock":         running,
-		"by a clock that the test sets": func(t *testing.T) coordtest.Subject { return clocked(t) },
+		"by a clock that the test sets": func(t *testing.T) budgettest.Subject { return clocked(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			coordtest.Run(t, func(t *testing.T) coordtest.Subject {
+			budgettest.Run(t, func(t *testing.T) budgettest.Subject {
 				t.Parallel() // it waits for windows
 				return subject(t)
 			})
@@ -51,16 +51,16 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func FuzzStep(f *testing.F) { coordtest.Fuzz(f, clocked) }
+func FuzzStep(f *testing.F) { budgettest.Fuzz(f, clocked) }
 
-func running(t *testing.T) coordtest.Subject {
+func running(t *testing.T) budgettest.Subject {
 	server := redistest.Start(t)
 	s := subject(server, New(dial(t, server)))
 	s.Advance = func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) }
-	after := func(loss func()) func() coordtest.Coordinator {
-		return func() coordtest.Coordinator { loss(); return s.Coordinator }
+	after := func(loss func()) func() budgettest.Coordinator {
+		return func() budgettest.Coordinator { loss(); return s.Coordinator }
 	}
-	s.Forget = map[string]func() coordtest.Coordinator{
+	s.Forget = map[string]func() budgettest.Coordinator{
 		"kill -9 and a restart":     after(server.Restart),
 		"FLUSHALL":                  after(server.Flush),
 		"FLUSHALL and SCRIPT FLUSH": after(func() { server.Flush(); server.FlushScripts() }),
@@ -70,7 +70,7 @@ func running(t *testing.T) coordtest.Subject {
 }
 
 // clocked returns a subject whose clock the test sets.
-func clocked(t testing.TB) coordtest.Subject {
+func clocked(t testing.TB) budgettest.Subject {
 	server := redistest.Start(t)
 	s := subject(server, newCoordinator(dial(t, server), frozen))
 	client := server.Client()
@@ -83,8 +83,8 @@ func clocked(t testing.TB) coordtest.Subject {
 	}
 	s.Set(1_790_000_000_000_000)
 	s.Advance = func(d limiter.Micros) { s.Set(now.Add(d)) }
-	s.Forget = map[string]func() coordtest.Coordinator{
-		"FLUSHALL": func() coordtest.Coordinator {
+	s.Forget = map[string]func() budgettest.Coordinator{
+		"FLUSHALL": func() budgettest.Coordinator {
 			if err := client.FlushAll(context.Background()).Err(); err != nil {
 				panic(err)
 			}
@@ -95,9 +95,9 @@ func clocked(t testing.TB) coordtest.Subject {
 	return s
 }
 
-func subject(server *redistest.Server, c *Coordinator) coordtest.Subject {
+func subject(server *redistest.Server, c *Coordinator) budgettest.Subject {
 	client := server.Client()
-	return coordtest.Subject{
+	return budgettest.Subject{
 		Coordinator: c,
 		Memory: func(id string) ledger.Memory {
 			m, err := memoryOf(client, id)
@@ -106,9 +106,9 @@ func subject(server *redistest.Server, c *Coordinator) coordtest.Subject {
 			}
 			return m
 		},
-		Keep: map[string]func() coordtest.Coordinator{
-			"SCRIPT FLUSH":        func() coordtest.Coordinator { server.FlushScripts(); return c },
-			"another coordinator": func() coordtest.Coordinator { return &Coordinator{c.store, c.step, c.observe} },
+		Keep: map[string]func() budgettest.Coordinator{
+			"SCRIPT FLUSH":        func() budgettest.Coordinator { server.FlushScripts(); return c },
+			"another coordinator": func() budgettest.Coordinator { return &Coordinator{c.store, c.step, c.observe} },
 		},
 		Break:   server.Kill,
 		Suspend: func() func() { server.Pause(); return server.Resume },

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/pkg/federation/coordinator/coordtest"
+	"github.com/weir-dev/weir/internal/testing/budgettest"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/store/redis"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 // TestNoLossGrantsTooMuch lets a fleet lease while servers lose what they know.
@@ -47,7 +47,7 @@ func TestNoLossGrantsTooMuch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, losses := start(t)
-			coordtest.Storm(t, coordtest.Subject{Coordinator: New(s)}, losses)
+			budgettest.Storm(t, budgettest.Subject{Coordinator: New(s)}, losses)
 		})
 	}
 }

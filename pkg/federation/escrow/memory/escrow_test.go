@@ -8,8 +8,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weir-dev/weir/internal/testing/escrowtest"
 	"github.com/weir-dev/weir/pkg/federation/escrow"
-	"github.com/weir-dev/weir/pkg/federation/escrow/escrowtest"
 	"github.com/weir-dev/weir/pkg/federation/escrow/memory"
 	"github.com/weir-dev/weir/pkg/limiter"
 )

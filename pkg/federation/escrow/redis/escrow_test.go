@@ -8,11 +8,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weir-dev/weir/internal/testing/escrowtest"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/federation/escrow"
-	"github.com/weir-dev/weir/pkg/federation/escrow/escrowtest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/redis"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/pkg/federation/escrow/escrowtest"
+	"github.com/weir-dev/weir/internal/testing/escrowtest"
+	"github.com/weir-dev/weir/internal/testing/redistest"
 	"github.com/weir-dev/weir/pkg/store/redis"
-	"github.com/weir-dev/weir/pkg/store/storetest/redistest"
 )
 
 // TestNoLossHandsOnTooMuch lets the processes of a region use a budget while servers

@@ -1,7 +1,7 @@
-// Package coordtest is the suite that every coordinator of concurrency pools passes.
+// Package pooltest is the suite that every coordinator of concurrency pools passes.
 // It sees a coordinator only through Apply and a few hooks, runs by the coordinator's
 // own clock, and holds its answers to pool.State, step for step.
 //
 // A coordinator whose steps are written in another language compares them with
 // pool.State on a Timeline as well.
-package coordtest
+package pooltest

@@ -1,4 +1,4 @@
-package coordtest
+package budgettest
 
 import (
 	"context"
