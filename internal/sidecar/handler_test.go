@@ -20,10 +20,12 @@ var errLacking = errors.New("there is no such store")
 
 func (lacking) Open(policy.Store) (twotier.Store, error) { return nil, errLacking }
 
-func (lacking) Coordinator(policy.Store) (concurrency.Coordinator, error)    { return nil, errLacking }
-func (lacking) Budget() twotier.Store                                        { return nil }
-func (lacking) Retain(map[policy.Store]bool)                                 {}
-func (lacking) limiter(twotier.Config, twotier.Store) (none enforce.Limiter) { return none }
+func (lacking) Coordinator(policy.Store) (concurrency.Coordinator, error) { return nil, errLacking }
+func (lacking) Budget() twotier.Store                                     { return nil }
+func (lacking) Retain(map[policy.Store]bool)                              {}
+func (lacking) limiter(twotier.Config, twotier.Store) (none enforce.Limiter, err error) {
+	return none, nil
+}
 
 // TestASnapshotIsPutInForceAsAWholeOrNotAtAll has one with a pool that can be kept and
 // limits that cannot, and the other way round.

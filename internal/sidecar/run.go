@@ -111,7 +111,7 @@ func newProcess(cfg config, log *slog.Logger) (*process, error) {
 	p.enforcer = enforce.New(enforce.Config{
 		Namespace: cfg.namespace, Mode: cfg.mode, Log: log,
 		Stores: p.stores.User(), Memory: p.memory.ForCounts(),
-		NewLimiter: func(c twotier.Config, s twotier.Store) enforce.Limiter {
+		NewLimiter: func(c twotier.Config, s twotier.Store) (enforce.Limiter, error) {
 			c.Memory = p.memory.ForKeys()
 			return twotier.New(c, s)
 		},

@@ -20,13 +20,17 @@ import (
 // store/redis in its place all processes share the limit.
 func ExampleHandler() {
 	counters := memory.New(memory.Options{Clock: func() limiter.Instant { return noon }, First: true})
-	daily := twotier.New(twotier.Config{
+	daily, err := twotier.New(twotier.Config{
 		Scope:   store.Scope{Namespace: "shop", Policy: "api", Limit: "daily"},
 		Params:  limiter.Params{Generation: 1, Rates: []limiter.Rate{{Limit: 2, Window: limiter.Day}}},
 		Size:    twotier.Size{Batch: 1},
 		MaxKeys: 10_000,
 		Holders: 1,
 	}, counters)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	defer daily.Close(context.Background())
 
 	hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") })

@@ -38,7 +38,10 @@ func over(t *testing.T, counters twotier.Store, limit int64, change ...func(*two
 	for _, f := range change {
 		f(&config)
 	}
-	l := twotier.New(config, counters)
+	l, err := twotier.New(config, counters)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { l.Close(context.Background()) })
 	return l
 }

@@ -144,7 +144,7 @@ func TestLeavingCarryOverDropsCredits(t *testing.T) {
 func TestCarriedCreditsAreNotGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
-		l := New(carryOver(10, 6, 0), newBreaker(s, newClock()))
+		l := mustNew(carryOver(10, 6, 0), newBreaker(s, newClock()))
 		acquire(t, l, "", 1)
 		nextWindow()
 		acquire(t, l, "", 1) // 4 held, all charged to the last window

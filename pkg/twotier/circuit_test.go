@@ -67,9 +67,9 @@ func (h half) Has(k store.Key) bool { return k.Hash != "" && (k.Hash[0] < '8') =
 func two(t *testing.T, s Store, cfg Config) (good, bad *Limiter, badly store.Scope) {
 	t.Helper()
 	breaker := newBreaker(s, newClock())
-	good = New(cfg, breaker)
+	good = mustNew(cfg, breaker)
 	cfg.Scope.Limit = "bad"
-	bad = New(cfg, breaker)
+	bad = mustNew(cfg, breaker)
 	t.Cleanup(func() {
 		good.Close(context.WithoutCancel(t.Context()))
 		bad.Close(context.WithoutCancel(t.Context()))

@@ -334,7 +334,7 @@ func TestClosingRefusesAGroupThatWaits(t *testing.T) {
 		s.back = constant(10 * time.Millisecond)
 		cfg := perSecond(10, 1)
 		cfg.Mode = Strict
-		l := New(cfg, newBreaker(s, newClock()))
+		l := mustNew(cfg, newBreaker(s, newClock()))
 		var requests sync.WaitGroup
 		all := crowd(t, l, 5, &requests)
 		l.Close(t.Context())

@@ -1,6 +1,8 @@
 package twotier
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -45,8 +47,8 @@ const (
 // when requests that cost more are waiting for it.
 type Size struct {
 	Type SizeType
-	// Batch is the size when Type is Fixed and what learning begins with otherwise;
-	// at least 1.
+	// Batch is the size when Type is Fixed and what learning begins with otherwise; less
+	// than 1 means 1.
 	Batch int64
 	// Min and Max bound what is learned, 1 <= Min <= Max; a Max of 0 is the limit.
 	// The learned size never exceeds the limit.
@@ -82,7 +84,7 @@ const (
 type Config struct {
 	// Scope names the limit. It never changes: Reconfigure ignores it.
 	Scope store.Scope
-	// Params are the rates, valid by their Validate, and their generation.
+	// Params are the rates and their generation.
 	Params limiter.Params
 	// Overrides are the parameters of single values of the key. They differ from
 	// Params in their rates only.
@@ -110,15 +112,15 @@ type Config struct {
 	// that, and OnUnavailable decides.
 	Pending bool
 
-	// MaxKeys bounds the pairs of value and tenant that have credits of their own, at
-	// least 1. Pairs that have some already keep them when the bound is lowered, until
+	// MaxKeys bounds the pairs of value and tenant that have credits of their own; 0
+	// means 1. Pairs that have some already keep them when the bound is lowered, until
 	// they are idle.
 	MaxKeys int
 	// Memory admits what keys take of it; nil admits all. Values that it has none left for share
 	// counters like those beyond MaxKeys. It never changes: Reconfigure ignores it.
 	Memory Memory
-	// SharedKeys is how many counters the others share, in this process and at the store, at
-	// least 1. A hash of the value chooses which, so it has to be the same in all
+	// SharedKeys is how many counters the others share, in this process and at the store; 0
+	// means 1. A hash of the value chooses which, so it has to be the same in all
 	// processes.
 	SharedKeys int
 	// Timeout bounds one store call; 0 means DefaultTimeout.
@@ -128,6 +130,37 @@ type Config struct {
 	// not known. LocalShare admits the limit / Holders locally, and a lease asks for no
 	// more ahead while the store does not guide it.
 	Holders int64
+}
+
+// Validate reports the fields whose values a limiter cannot work by. The errors begin with the
+// field.
+func (c *Config) Validate() error {
+	var errs []error
+	if err := c.Params.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("Params: %w", err))
+	}
+	for value, p := range c.Overrides {
+		if err := p.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("Overrides[%q]: %w", value, err))
+		}
+	}
+	refuse := func(field string, value any, want string, isWrong bool) {
+		if isWrong {
+			errs = append(errs, fmt.Errorf("%s is %v, want %s", field, value, want))
+		}
+	}
+	refuse("Mode", c.Mode, "Leased, CachedDeny or Strict", c.Mode > Strict)
+	refuse("Size.Type", c.Size.Type, "Fixed, Adaptive or Predictive", c.Size.Type > Predictive)
+	refuse("Size.Max", c.Size.Max, "0 or at least Size.Min", c.Size.Max != 0 && c.Size.Max < c.Size.Min)
+	refuse("Expiry", c.Expiry, "Coupled or CarryOver", c.Expiry > CarryOver)
+	refuse("OnUnavailable", c.OnUnavailable, "LocalShare, Allow or Deny", c.OnUnavailable > Deny)
+	refuse("LowWater", c.LowWater, "at least 0", c.LowWater < 0)
+	refuse("ReturnIdleAfter", c.ReturnIdleAfter, "at least 0", c.ReturnIdleAfter < 0)
+	refuse("MaxKeys", c.MaxKeys, "at least 0", c.MaxKeys < 0)
+	refuse("SharedKeys", c.SharedKeys, "at least 0", c.SharedKeys < 0)
+	refuse("Timeout", c.Timeout, "at least 0", c.Timeout < 0)
+	refuse("Holders", c.Holders, "at least 0", c.Holders < 0)
+	return errors.Join(errs...)
 }
 
 // normalize replaces what is out of bounds by the nearest bound and copies what

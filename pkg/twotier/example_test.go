@@ -25,7 +25,11 @@ func Example() {
 	ctx := context.Background()
 	admitted := 0
 	for range 2 {
-		process := twotier.New(config, counters)
+		process, err := twotier.New(config, counters)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
 		defer process.Close(ctx)
 		for range 80 {
 			decision, err := process.Acquire(ctx, twotier.Request{Cost: 1})

@@ -131,7 +131,7 @@ func open(t *testing.T, cfg Config, s Store) *Limiter {
 
 func openWith(t *testing.T, cfg Config, s Store, c *clock) *Limiter {
 	t.Helper()
-	l := New(cfg, newBreaker(s, c))
+	l := mustNew(cfg, newBreaker(s, c))
 	t.Cleanup(func() { l.Close(context.WithoutCancel(t.Context())) })
 	return l
 }
@@ -161,4 +161,13 @@ func admitted(t *testing.T, l *Limiter, n int) int64 {
 func nextWindow() {
 	now := time.Now()
 	time.Sleep(now.Truncate(time.Second).Add(time.Second + 2*time.Millisecond).Sub(now))
+}
+
+// mustNew is New with a configuration that is valid.
+func mustNew(cfg Config, s Store) *Limiter {
+	l, err := New(cfg, s)
+	if err != nil {
+		panic(err)
+	}
+	return l
 }

@@ -36,7 +36,7 @@ func TestAKeyTakesWhatIsTakenForIt(t *testing.T) {
 			cfg := perSecond(1000, 10)
 			cfg.Params.Rates[0].Window = limiter.MaxWindow
 			cfg.Size.Type, cfg.MaxKeys, cfg.Memory, cfg.OnUnavailable = tc.size, n, m, LocalShare
-			l := New(cfg, newBreaker(tc.s, newClock()))
+			l := mustNew(cfg, newBreaker(tc.s, newClock()))
 			before := heap()
 			for i := range n {
 				text := fmt.Sprintf("%0*d", long, i)

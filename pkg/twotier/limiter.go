@@ -40,9 +40,12 @@ type Limiter struct {
 	learning             atomic.Pointer[learning] // nil while the store knows what it granted
 }
 
-// New returns a limiter for cfg in front of s. Limiters of one store should be
-// given the same *Breaker; another Store gets a breaker of its own.
-func New(cfg Config, s Store) *Limiter {
+// New returns a limiter for cfg in front of s, or the error of Config.Validate. Limiters of
+// one store should be given the same *Breaker; another Store gets a breaker of its own.
+func New(cfg Config, s Store) (*Limiter, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
 	breaker := breakerOf(s, &process)
 	l := &Limiter{clock: breaker.clock, release: breaker.clock.retain()}
 	l.settings.Store(newSettings(l, cfg, breaker))
@@ -51,7 +54,7 @@ func New(cfg Config, s Store) *Limiter {
 	l.single = newKey(l, "", false)
 	l.keys.init(l, l.settings.Load())
 	l.configureScan()
-	return l
+	return l, nil
 }
 
 // Acquire decides a request. It blocks only while the store is asked, and no

@@ -32,7 +32,7 @@ func TestCloseGivesUnspentCreditsBackOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newFakeStore()
-				l := New(perSecond(100, 10), newBreaker(s, newClock()))
+				l := mustNew(perSecond(100, 10), newBreaker(s, newClock()))
 				for _, value := range []string{"", "a", "b"} {
 					acquire(t, l, value, 3)
 				}
@@ -54,7 +54,7 @@ func TestCloseGivesUnspentCreditsBackOnce(t *testing.T) {
 
 func TestCancelAfterCloseOpensNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(perSecond(100, 10), newBreaker(newFakeStore(), newClock()))
+		l := mustNew(perSecond(100, 10), newBreaker(newFakeStore(), newClock()))
 		d := acquire(t, l, "", 3)
 		l.Close(t.Context())
 		d.Cancel()
@@ -83,7 +83,7 @@ func (d *defective) Apply(ctx context.Context, key store.Key, p limiter.Params, 
 func TestAReturnIsNeverRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &defective{fakeStore: newFakeStore()}
-		l := New(perSecond(100, 10), newBreaker(s, newClock()))
+		l := mustNew(perSecond(100, 10), newBreaker(s, newClock()))
 		acquire(t, l, "", 3)
 		l.Close(t.Context())
 		if got := s.returns.Load(); got != 1 {
@@ -95,7 +95,7 @@ func TestAReturnIsNeverRetried(t *testing.T) {
 func TestCloseForfeitsCreditsOfWindowsThatAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
-		l := New(perSecond(100, 10), newBreaker(s, newClock()))
+		l := mustNew(perSecond(100, 10), newBreaker(s, newClock()))
 		acquire(t, l, "", 3)
 		nextWindow()
 		l.Close(t.Context())
@@ -110,7 +110,7 @@ func TestCloseEndsWithItsContext(t *testing.T) {
 		s := newFakeStore()
 		cfg := perSecond(100, 10)
 		cfg.Timeout = time.Hour
-		l := New(cfg, newBreaker(s, newClock()))
+		l := mustNew(cfg, newBreaker(s, newClock()))
 		s.there = constant(30 * time.Minute)
 		done := make(chan Decision)
 		go func() {

@@ -140,6 +140,8 @@ func TestSharesAreAdmittedOnceWhateverTheStoresClockShows(t *testing.T) {
 						cfg.Mode, cfg.Holders = mode, 2
 						if seed%2 == 0 {
 							cfg.Params.Fairness = limiter.Fairness{}
+						} else {
+							cfg.Params.Rates = cfg.Params.Rates[:1] // fairness splits one window
 						}
 						sum := setAtRandom(t, cfg, seed)
 						sum.check(t, cfg)

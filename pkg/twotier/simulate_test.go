@@ -86,7 +86,7 @@ func (f *fleet) run(d time.Duration, fault func(elapsed time.Duration)) {
 				c.Skip(time.Duration(skew * float64(tick)))
 			}
 		})
-		l := New(f.cfg, newBreaker(f.store, c))
+		l := mustNew(f.cfg, newBreaker(f.store, c))
 		f.limits = append(f.limits, l)
 		for client := range 4 {
 			rng := rand.New(rand.NewPCG(seed, uint64(4*holder+client)))

@@ -14,7 +14,7 @@ func standAlone(t *testing.T, s *fakeStore, known bool) (*Limiter, *Breaker) {
 	cfg := perSecond(100, 10)
 	cfg.OnUnavailable, cfg.Holders = LocalShare, 2
 	b := newBreaker(s, newClock())
-	l := New(cfg, b)
+	l := mustNew(cfg, b)
 	t.Cleanup(func() { l.Close(t.Context()) })
 	if known {
 		acquire(t, l, "", 1)
@@ -142,7 +142,7 @@ func TestALeaseIsWaitedForWhileAPromiseLasts(t *testing.T) {
 				cfg := perSecond(100, 10)
 				cfg.OnUnavailable, cfg.Holders = tc.action, 2
 				b := newBreaker(s, newClock())
-				l := New(cfg, b)
+				l := mustNew(cfg, b)
 				defer l.Close(t.Context())
 				acquire(t, l, "", 1)
 				nextWindow()

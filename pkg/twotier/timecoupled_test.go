@@ -175,7 +175,7 @@ func TestReturnsOfTimeCoupledCreditsNameTheirInstant(t *testing.T) {
 		s := newFakeStore()
 		cfg := byTime(limiter.SlidingLog, Leased)
 		cfg.LowWater, cfg.Holders, cfg.Size.Batch = 0, 1, 10
-		l := New(cfg, newBreaker(s, newClock()))
+		l := mustNew(cfg, newBreaker(s, newClock()))
 		d := acquire(t, l, "", 4)
 		at := s.now()
 		time.Sleep(20 * time.Millisecond)

@@ -117,8 +117,17 @@ func (generous) Apply(_ context.Context, _ store.Key, p limiter.Params, c limite
 	return res, nil
 }
 
+// mustLimit is twotier.New with a configuration that is valid.
+func mustLimit(cfg twotier.Config, s twotier.Store) *twotier.Limiter {
+	l, err := twotier.New(cfg, s)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
 func weir(name, key string, cfg twotier.Config, s twotier.Store) contender {
-	l, ctx := twotier.New(cfg, s), context.Background()
+	l, ctx := mustLimit(cfg, s), context.Background()
 	k := l.Key(key, "")
 	return contender{
 		name: name,
@@ -156,7 +165,7 @@ func weirKeyed(name string, budget int64) contender {
 }
 
 func weirKeyedOn(name string, budget int64, s twotier.Store) contender {
-	l := twotier.New(config(window(budget), budget), s)
+	l := mustLimit(config(window(budget), budget), s)
 	ctx := context.Background()
 	return contender{name: name, ours: true, decide: func(key string) bool {
 		d, err := l.Acquire(ctx, twotier.Request{Value: key, Cost: 1})

@@ -40,7 +40,7 @@ func (f *sidecars) newSidecar(pod fleet.Identity, tokenFile string) (*sidecar, e
 	s.stores = stores.NewPool(s.client, s.client.Coordinator(), unobserved{}, log)
 	s.enforcer = enforce.New(enforce.Config{
 		Namespace: pod.Namespace, Mode: enforce.Enforce, Log: log, Stores: s.stores.User(),
-		NewLimiter: func(c twotier.Config, st twotier.Store) enforce.Limiter { return twotier.New(c, st) },
+		NewLimiter: func(c twotier.Config, st twotier.Store) (enforce.Limiter, error) { return twotier.New(c, st) },
 	})
 	return s, nil
 }

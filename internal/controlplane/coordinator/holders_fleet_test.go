@@ -251,10 +251,14 @@ func comeBackTogether(t *testing.T, n int, crash, busy, breaks bool) (over int64
 	for i, id := range ids {
 		m := &member{id: id, policy: p, breaks: breaks}
 		m.breaker = twotier.NewBreaker(m)
-		m.engine = twotier.New(twotier.Config{
+		var err error
+		m.engine, err = twotier.New(twotier.Config{
 			Scope: store.Scope{Cluster: "test", Namespace: "shop", Policy: p.Name, Limit: "all"}, Params: p.Limits[0].Params(&p),
 			Mode: twotier.Leased, Size: twotier.Size{Type: twotier.Fixed, Batch: 5}, MaxKeys: 1, OnUnavailable: twotier.LocalShare,
 		}, m.breaker)
+		if err != nil {
+			t.Fatal(err)
+		}
 		members[i] = m
 		m.join(leader, config)
 		running.Go(func() {

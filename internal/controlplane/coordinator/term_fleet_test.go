@@ -133,10 +133,13 @@ func (s *site) newEnforcer(t *testing.T, id podauth.Identity, p policy.Policy, d
 		t.Fatal(err)
 	}
 	e := &enforcer{client: client, breaker: twotier.NewBreaker(client)}
-	e.engine = twotier.New(twotier.Config{
+	e.engine, err = twotier.New(twotier.Config{
 		Scope: store.Scope{Cluster: "test", Namespace: p.Namespace, Policy: p.Name, Limit: "all"}, Params: p.Limits[0].Params(&p),
 		Mode: twotier.Leased, Size: twotier.Size{Type: twotier.Fixed, Batch: 5}, MaxKeys: 1, OnUnavailable: twotier.LocalShare,
 	}, e.breaker)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return e
 }
 

@@ -53,7 +53,10 @@ func newProcess(n *node, cfg twotier.Config) *process {
 	if n.world.lookout != nil {
 		p.client = n.world.lookout.brief(n)
 	}
-	p.limiter = twotier.New(cfg, twotier.NewVirtualBreaker(p, p))
+	var err error
+	if p.limiter, err = twotier.New(cfg, twotier.NewVirtualBreaker(p, p)); err != nil {
+		panic(err) // a model is made by this repository
+	}
 	p.key = p.limiter.Key("", "")
 	return p
 }

@@ -19,9 +19,9 @@ func configs(t *testing.T, p policy.Policy) []twotier.Config {
 	t.Helper()
 	var all []twotier.Config
 	e := newEnforcer(t, newStore(frozen), func(c *enforce.Config) {
-		c.NewLimiter = func(cfg twotier.Config, _ twotier.Store) enforce.Limiter {
+		c.NewLimiter = func(cfg twotier.Config, _ twotier.Store) (enforce.Limiter, error) {
 			all = append(all, cfg)
-			return &engine{closed: make(chan struct{})}
+			return &engine{closed: make(chan struct{})}, nil
 		}
 	})
 	apply(t, e, p)
@@ -51,9 +51,9 @@ func TestAPodHasNoShareOfABudget(t *testing.T) {
 func TestAnEditOfTheScopeExchangesTheStore(t *testing.T) {
 	var e *engine
 	enforcer := newEnforcer(t, newStore(frozen), func(c *enforce.Config) {
-		c.NewLimiter = func(twotier.Config, twotier.Store) enforce.Limiter {
+		c.NewLimiter = func(twotier.Config, twotier.Store) (enforce.Limiter, error) {
 			e = &engine{closed: make(chan struct{})}
-			return e
+			return e, nil
 		}
 	})
 	fleet, shared, other := limitOf("all", 10), limitOf("all", 10, drawing("acme/checkout")), limitOf("all", 10, drawing("acme/search"))

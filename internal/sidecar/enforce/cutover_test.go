@@ -160,7 +160,7 @@ func TestADrainIsOverWhenItsLastDecisionIs(t *testing.T) {
 		return twotier.Decision{Allowed: true}, nil
 	}
 	e := newEnforcer(t, nil, func(c *enforce.Config) {
-		c.NewLimiter = func(twotier.Config, twotier.Store) enforce.Limiter { return only }
+		c.NewLimiter = func(twotier.Config, twotier.Store) (enforce.Limiter, error) { return only, nil }
 	})
 	p := policyOf(limitOf("all", 10))
 	apply(t, e, p)

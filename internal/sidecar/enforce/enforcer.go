@@ -42,7 +42,7 @@ type Config struct {
 	Memory    count.Memory // for keys that are counted apart; nil admits all
 	Log       *slog.Logger
 	// NewLimiter makes the engine of a limit.
-	NewLimiter func(cfg twotier.Config, s twotier.Store) Limiter
+	NewLimiter func(cfg twotier.Config, s twotier.Store) (Limiter, error)
 }
 
 // An Enforcer decides requests by the policies it was last given. All methods
@@ -101,7 +101,7 @@ func (e *Enforcer) Apply(set *policy.Set, version string) error {
 }
 
 // build returns the table of the set. Limits that old enforces already are
-// reconfigured, which happens last because it cannot fail.
+// reconfigured, which happens last because it cannot fail with what is valid.
 func (e *Enforcer) build(set *policy.Set, version string, old *table) (*table, error) {
 	next := &table{set: set, version: version, byScope: make(map[store.Scope]*limit)}
 	for _, compiled := range set.Limits {
@@ -109,12 +109,17 @@ func (e *Enforcer) build(set *policy.Set, version string, old *table) (*table, e
 		if err := l.open(e.cfg.Stores, old.byScope[l.scope]); err != nil {
 			return nil, fmt.Errorf("policy %s/%s: %w", compiled.Policy.Namespace, compiled.Policy.Name, err)
 		}
+		if cfg := l.engineConfig(0); cfg.Validate() != nil {
+			return nil, fmt.Errorf("limit %q of policy %s/%s: %w", compiled.Limit.Name, compiled.Policy.Namespace, compiled.Policy.Name, cfg.Validate())
+		}
 		next.limits = append(next.limits, l)
 		next.byScope[l.scope] = l
 	}
 	for _, l := range next.limits {
 		holders := e.holders[policyName{l.Policy.Namespace, l.Policy.Name}]
-		l.work(l.engineConfig(holders), old.byScope[l.scope], e.cfg.NewLimiter)
+		if err := l.work(l.engineConfig(holders), old.byScope[l.scope], e.cfg.NewLimiter); err != nil {
+			return nil, err
+		}
 		l.counts = e.book.Open(l.name(), l.settings(holders))
 	}
 	next.asked = slices.Clone(next.limits)

@@ -55,10 +55,10 @@ func (l *limit) budget() string {
 
 // work gives the limit its engine: that of the limit that ran in its place, nil when
 // none did, or a new one.
-func (l *limit) work(cfg twotier.Config, running *limit, newLimiter func(twotier.Config, twotier.Store) Limiter) {
+func (l *limit) work(cfg twotier.Config, running *limit, newLimiter func(twotier.Config, twotier.Store) (Limiter, error)) (err error) {
 	switch {
 	case running == nil:
-		l.engine = newLimiter(cfg, l.store)
+		l.engine, err = newLimiter(cfg, l.store)
 	case running.store != l.store:
 		l.engine = running.engine
 		l.engine.Swap(cfg, l.store)
@@ -66,6 +66,7 @@ func (l *limit) work(cfg twotier.Config, running *limit, newLimiter func(twotier
 		l.engine = running.engine
 		l.engine.Reconfigure(cfg)
 	}
+	return err
 }
 
 // engineConfig returns what the engine of the limit has to enforce, among that many

@@ -53,9 +53,9 @@ func TestEveryFieldReachesTheEngine(t *testing.T) {
 
 	made := map[string]twotier.Config{}
 	e := newEnforcer(t, nil, func(c *enforce.Config) {
-		c.NewLimiter = func(cfg twotier.Config, _ twotier.Store) enforce.Limiter {
+		c.NewLimiter = func(cfg twotier.Config, _ twotier.Store) (enforce.Limiter, error) {
 			made[cfg.Scope.Limit] = cfg
-			return &engine{closed: make(chan struct{})}
+			return &engine{closed: make(chan struct{})}, nil
 		}
 	})
 	e.SetHolders("shop", "checkout", 9)

@@ -60,7 +60,7 @@ func newEnforcer(t testing.TB, s twotier.Store, changes ...func(*enforce.Config)
 	cfg := enforce.Config{
 		Namespace: "shop", Mode: enforce.Enforce, Stores: fixed{store: twotier.NewBreaker(s)},
 		Log:        slog.New(slog.DiscardHandler),
-		NewLimiter: func(c twotier.Config, s twotier.Store) enforce.Limiter { return twotier.New(c, s) },
+		NewLimiter: func(c twotier.Config, s twotier.Store) (enforce.Limiter, error) { return twotier.New(c, s) },
 	}
 	for _, change := range changes {
 		change(&cfg)
@@ -182,8 +182,8 @@ func (e *engine) Close(context.Context)                  { close(e.closed) }
 // scripted makes every limit decide by f.
 func scripted(f func(value string, cost int64) (twotier.Decision, error)) func(*enforce.Config) {
 	return func(c *enforce.Config) {
-		c.NewLimiter = func(twotier.Config, twotier.Store) enforce.Limiter {
-			return &engine{acquire: f, closed: make(chan struct{})}
+		c.NewLimiter = func(twotier.Config, twotier.Store) (enforce.Limiter, error) {
+			return &engine{acquire: f, closed: make(chan struct{})}, nil
 		}
 	}
 }

@@ -111,10 +111,10 @@ func TestAnotherStoreIsSwappedUnderTheEngine(t *testing.T) {
 	stores := byPolicyStore{}
 	e := newEnforcer(t, nil, func(c *enforce.Config) {
 		c.Stores = stores
-		c.NewLimiter = func(twotier.Config, twotier.Store) enforce.Limiter {
+		c.NewLimiter = func(twotier.Config, twotier.Store) (enforce.Limiter, error) {
 			next := &engine{closed: make(chan struct{})}
 			made = append(made, next)
-			return next
+			return next, nil
 		}
 	})
 	p := policyOf(limitOf("all", 10))
@@ -185,7 +185,7 @@ func TestAnEngineIsClosedAfterItsLastDecision(t *testing.T) {
 		return twotier.Decision{Allowed: true}, nil
 	}
 	e := newEnforcer(t, nil, func(c *enforce.Config) {
-		c.NewLimiter = func(twotier.Config, twotier.Store) enforce.Limiter { return only }
+		c.NewLimiter = func(twotier.Config, twotier.Store) (enforce.Limiter, error) { return only, nil }
 	})
 	apply(t, e, policyOf(limitOf("all", 10)))
 	decided := make(chan int)

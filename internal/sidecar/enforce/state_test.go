@@ -26,8 +26,8 @@ func (*counting) Credits() int64 { return 3 }
 
 func TestTheStateOfALimit(t *testing.T) {
 	e := newEnforcer(t, nil, func(c *enforce.Config) {
-		c.NewLimiter = func(twotier.Config, twotier.Store) enforce.Limiter {
-			return &counting{engine{closed: make(chan struct{})}}
+		c.NewLimiter = func(twotier.Config, twotier.Store) (enforce.Limiter, error) {
+			return &counting{engine{closed: make(chan struct{})}}, nil
 		}
 	})
 	p := policyOf(limitOf("bucket", 10, func(l *policy.Limit) { l.Algorithm, l.Mode = policy.TokenBucket, policy.Shadow }))

@@ -59,7 +59,7 @@ func (noStores) Retain(map[policy.Store]bool)             {}
 func TestKeysAddNoSeries(t *testing.T) {
 	e := enforce.New(enforce.Config{
 		Mode: enforce.Enforce, Stores: noStores{}, Log: slog.New(slog.DiscardHandler),
-		NewLimiter: func(twotier.Config, twotier.Store) enforce.Limiter { return open{} },
+		NewLimiter: func(twotier.Config, twotier.Store) (enforce.Limiter, error) { return open{}, nil },
 	})
 	defer e.Close(t.Context())
 	set, err := policy.Compile(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{{

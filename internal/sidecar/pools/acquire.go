@@ -11,11 +11,11 @@ import (
 // A Slot is what a request in flight holds. It has to be released. The zero Slot is of
 // a request that needs none.
 type Slot struct {
-	slot   concurrency.Slot
+	slot     concurrency.Slot
 	enforcer *Enforcer
-	of     *inForce
-	ignore bool         // its latency says nothing
-	spared *atomic.Bool // whether it counts as let through without a slot; nil for one that has a slot
+	of       *inForce
+	ignore   bool         // its latency says nothing
+	spared   *atomic.Bool // whether it counts as let through without a slot; nil for one that has a slot
 }
 
 // Acquire asks for a slot for r, if r needs one. A request that may not pass has a

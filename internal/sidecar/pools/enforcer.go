@@ -86,7 +86,7 @@ const closeTimeout = 5 * time.Second
 
 // A Change is a pool, or none, that is ready to be put in force.
 type Change struct {
-	enforcer      *Enforcer
+	enforcer    *Enforcer
 	set         *policy.Set
 	config      concurrency.Config
 	coordinator concurrency.Coordinator

@@ -39,7 +39,7 @@ func enforcingAll(t *testing.T, app string, mode policy.Mode, response policy.Re
 	e := enforce.New(enforce.Config{
 		Namespace: "shop", Mode: enforce.Enforce, Log: slog.New(slog.DiscardHandler),
 		Stores:     oneStore{twotier.NewBreaker(memory.New(memory.Options{Clock: now, First: true}))},
-		NewLimiter: func(c twotier.Config, s twotier.Store) enforce.Limiter { return twotier.New(c, s) },
+		NewLimiter: func(c twotier.Config, s twotier.Store) (enforce.Limiter, error) { return twotier.New(c, s) },
 	})
 	t.Cleanup(func() { e.Close(context.Background()) }) // t.Context is done by then
 	set, err := policy.Compile(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{{

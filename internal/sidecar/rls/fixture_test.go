@@ -89,7 +89,7 @@ func enforcing(t testing.TB, s twotier.Store, policies ...policy.Policy) *enforc
 	t.Helper()
 	e := enforce.New(enforce.Config{
 		Namespace: "shop", Mode: enforce.Enforce, Log: slog.New(slog.DiscardHandler), Stores: oneStore{twotier.NewBreaker(s)},
-		NewLimiter: func(c twotier.Config, s twotier.Store) enforce.Limiter { return twotier.New(c, s) },
+		NewLimiter: func(c twotier.Config, s twotier.Store) (enforce.Limiter, error) { return twotier.New(c, s) },
 	})
 	t.Cleanup(func() { e.Close(context.Background()) }) // t.Context is done by then
 	set, err := policy.Compile(policy.Snapshot{Cluster: "test", Policies: policies})
