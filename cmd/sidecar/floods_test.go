@@ -213,10 +213,10 @@ func streams(t *testing.T, c net.Conn, number int, path string, head, body int) 
 				return
 			}
 		}
-		if err := writeHead(framer, uint32(2*i+1), block.Bytes(), body == 0); err != nil { //nolint:gosec // a few hundred
+		if err := writeHead(framer, uint32(2*i+1), block.Bytes(), body == 0); err != nil {
 			return // the connection was refused
 		}
-		if body > 0 && framer.WriteData(uint32(2*i+1), false, make([]byte, body)) != nil { //nolint:gosec // a few hundred
+		if body > 0 && framer.WriteData(uint32(2*i+1), false, make([]byte, body)) != nil {
 			return
 		}
 	}

@@ -40,7 +40,7 @@ func (s *program) inbound() string { return net.JoinHostPort(s.ip, "15006") }
 func build(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sidecar")
-	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", file, ".") //nolint:gosec // our own
+	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", file, ".")
 	command.Env = append(command.Environ(), "CGO_ENABLED=0")
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -79,7 +79,7 @@ func start(t *testing.T, file string, number int, args []string, env ...string) 
 	}
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	args = append([]string{"-c", script, "sh", file, "--inbound=15006:" + port}, args...)
-	s.process = exec.CommandContext(t.Context(), "/bin/sh", args...) //nolint:gosec // our own
+	s.process = exec.CommandContext(t.Context(), "/bin/sh", args...)
 	s.process.Env = append([]string{"WEIR_POD_NAMESPACE=shop", "WEIR_SANDBOX_IP=" + s.ip, limit}, env...)
 	s.process.Stderr = os.Stderr
 	s.process.Cancel = func() error { return s.process.Process.Signal(syscall.SIGKILL) }

@@ -104,7 +104,7 @@ Environment:
 `
 
 const (
-	defaultToken = "/var/run/secrets/weir.dev/token" //nolint:gosec // a path and no credential
+	defaultToken = "/var/run/secrets/weir.dev/token"
 	defaultApp   = "127.0.0.1"
 	defaultCheck = "127.0.0.1:15010"
 	defaultRLS   = "127.0.0.1:15011"

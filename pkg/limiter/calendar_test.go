@@ -11,7 +11,7 @@ import (
 // TestMonthsAreThoseOfTheCalendar compares months over centuries, and around each
 // begin of a month, with package time.
 func TestMonthsAreThoseOfTheCalendar(t *testing.T) {
-	rng := rand.New(rand.NewPCG(4, 0)) //nolint:gosec // repeatable on purpose
+	rng := rand.New(rand.NewPCG(4, 0))
 	check := func(now limiter.Instant, offset limiter.Micros) {
 		t.Helper()
 		r := limiter.Rate{Limit: 1, Window: limiter.MaxWindow, Offset: offset, Monthly: true}
@@ -41,7 +41,7 @@ func TestMonthsAreThoseOfTheCalendar(t *testing.T) {
 // TestFixedWindowsAreMultiplesOfALength checks windows with offsets of both signs,
 // before and after the epoch.
 func TestFixedWindowsAreMultiplesOfALength(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 0)) //nolint:gosec // repeatable on purpose
+	rng := rand.New(rand.NewPCG(5, 0))
 	for range 100_000 {
 		r := limiter.Rate{Limit: 1, Window: limiter.MinWindow + limiter.Micros(rng.Int64N(int64(limiter.MaxWindow-limiter.MinWindow)))}
 		r.Offset = limiter.Micros(rng.Int64N(2*int64(limiter.MaxOffset))) - limiter.MaxOffset

@@ -149,7 +149,7 @@ func (w *split) guarantee(i int) int64 {
 func TestFairnessTheorems(t *testing.T) {
 	for _, reserve := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reserve=%t", reserve), func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(99, 0)) //nolint:gosec // repeatable on purpose
+			rng := rand.New(rand.NewPCG(99, 0))
 			for range instances {
 				w := randomSplit(rng)
 				w.params.Fairness.Reserve = reserve
@@ -215,7 +215,7 @@ func apart(w *split, i, j int) bool {
 // before the tenant asks for the first time in the window: it asked in the one before, or
 // its part is reserved.
 func TestALateDeclaredTenantKeepsItsGuarantee(t *testing.T) {
-	rng := rand.New(rand.NewPCG(100, 0)) //nolint:gosec // repeatable on purpose
+	rng := rand.New(rand.NewPCG(100, 0))
 	late := 0
 	for i := range instances {
 		w := randomSplit(rng)
@@ -244,7 +244,7 @@ func TestALateDeclaredTenantKeepsItsGuarantee(t *testing.T) {
 // TestEditsOfWeightsOpenNoSecondBudget changes weights, tenants and fairness itself
 // inside a window, gives some back, and counts what was granted.
 func TestEditsOfWeightsOpenNoSecondBudget(t *testing.T) {
-	rng := rand.New(rand.NewPCG(101, 0)) //nolint:gosec // repeatable on purpose
+	rng := rand.New(rand.NewPCG(101, 0))
 	for range instances / 10 {
 		limit := 1 + rng.Int64N(150)
 		var s limiter.State

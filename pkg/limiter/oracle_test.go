@@ -51,7 +51,7 @@ func TestStepIsTheTextbook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			granted, refused := 0, 0
 			for seed := range uint64(timelines) {
-				rng := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // repeatable on purpose
+				rng := rand.New(rand.NewPCG(seed, 2))
 				p := c.params(rng)
 				if err := p.Validate(); err != nil {
 					t.Fatal(err)
@@ -278,7 +278,7 @@ func TestSlidingWindowIsAtMostOnePartLate(t *testing.T) {
 	const timelines, events = 400, 200
 	late := 0
 	for seed := range uint64(timelines) {
-		rng := rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // repeatable on purpose
+		rng := rand.New(rand.NewPCG(seed, 3))
 		r := randomRate(rng, 50)
 		p := limiter.Params{Algorithm: limiter.SlidingWindow, Rates: []limiter.Rate{r}, Buckets: 1 + rng.Int64N(limiter.MaxBuckets)}
 		part := (r.Window + limiter.Micros(p.Buckets) - 1) / limiter.Micros(p.Buckets)

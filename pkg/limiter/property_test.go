@@ -13,7 +13,7 @@ func TestRulesHoldOnRandomTimelines(t *testing.T) {
 	const timelines, events = 1500, 300
 	seen := map[limiter.Reason]int{}
 	for seed := range uint64(timelines) {
-		rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable on purpose
+		rng := rand.New(rand.NewPCG(seed, 0))
 		w := &world{now: 10_000, params: randomParams(rng, 1)}
 		for i := range events {
 			what, reason, err := w.randomEvent(rng)

@@ -28,7 +28,7 @@ func TestAChangeOfAlgorithmFitsIntoItsWindow(t *testing.T) {
 		{Algorithm: limiter.GCRA, Rates: []limiter.Rate{bursty}},
 	}
 	for seed := range uint64(timelines) {
-		rng := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // repeatable on purpose
+		rng := rand.New(rand.NewPCG(seed, 7))
 		spent, most := map[int64]int64{}, map[int64]int64{}
 		var s limiter.State
 		now, p := limiter.Instant(1_000*int64(window)), kinds[rng.IntN(len(kinds))]

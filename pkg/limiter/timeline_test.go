@@ -211,7 +211,7 @@ func TestPromisesHoldOnRandomTimelines(t *testing.T) {
 		seen[a] = map[limiter.Reason]int{}
 	}
 	for seed := range uint64(timelines) {
-		rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable on purpose
+		rng := rand.New(rand.NewPCG(seed, 1))
 		w := &timeline{now: 10_000, latest: 10_000, params: tinyParams(rng)}
 		var log []string
 		for range events {

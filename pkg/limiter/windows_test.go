@@ -28,7 +28,7 @@ func kinds() map[string]limiter.Rate {
 // TestIndicesAreOfTheWindowsThatAClockShows: every window of an instant within the
 // bounds is among them, and both ends are windows of such an instant.
 func TestIndicesAreOfTheWindowsThatAClockShows(t *testing.T) {
-	rng := rand.New(rand.NewPCG(6, 0)) //nolint:gosec // repeatable on purpose
+	rng := rand.New(rand.NewPCG(6, 0))
 	for name, r := range kinds() {
 		first, last := r.Indices()
 		if got := r.WindowAt(0).Index; got != first {

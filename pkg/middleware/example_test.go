@@ -9,11 +9,10 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/middleware"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/memory"
 	"github.com/weir-dev/weir/pkg/twotier"
-
-	"github.com/weir-dev/weir/pkg/middleware"
 )
 
 // Two requests a day for each user. A store in memory serves one process; with package

@@ -126,7 +126,7 @@ func TestAFloorRemembersHowFarTheClockWasBehind(t *testing.T) {
 // faster or slower than the holder's, over a network of any delay.
 func TestAFloorIsReachedWhenACommandArrives(t *testing.T) {
 	reached := func(seed uint64) bool {
-		rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable on purpose
+		rng := rand.New(rand.NewPCG(seed, 0))
 		var f store.Floor
 		slow := rng.Int64N(2*second/1000) - second/1000
 		shows := func(local int64) limiter.Instant {

@@ -137,11 +137,11 @@ type Config struct {
 func (c *Config) Validate() error {
 	var errs []error
 	if err := c.Params.Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("Params: %w", err))
+		errs = append(errs, fmt.Errorf("%s: %w", "Params", err))
 	}
 	for value, p := range c.Overrides {
 		if err := p.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("Overrides[%q]: %w", value, err))
+			errs = append(errs, fmt.Errorf("%s[%q]: %w", "Overrides", value, err))
 		}
 	}
 	refuse := func(field string, value any, want string, isWrong bool) {

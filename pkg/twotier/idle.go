@@ -151,7 +151,7 @@ func (k *Key) takeIdle(now int64) []account.Grant {
 	if k.inflight != nil {
 		return nil
 	}
-	mark := uint32(credits) ^ uint32(e.deadline>>16) //nolint:gosec // a mark that changes with the lease
+	mark := uint32(credits) ^ uint32(e.deadline>>16)
 	if mark != k.fingerprint {
 		k.fingerprint, k.unchanged = mark, 0
 		return nil

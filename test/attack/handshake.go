@@ -55,7 +55,7 @@ func oldTLSAt(address func(*world) string) func(context.Context, *world) (string
 	return func(ctx context.Context, w *world) (string, error) {
 		config := w.tls()
 		config.ServerName = fleetName
-		config.MinVersion, config.MaxVersion = tls.VersionTLS10, tls.VersionTLS12 //nolint:gosec // this is refused
+		config.MinVersion, config.MaxVersion = tls.VersionTLS10, tls.VersionTLS12
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address(w))

@@ -39,7 +39,7 @@ func newLimited(dir, name, program string, limit int64) (l *limited, script stri
 	}
 	script = filepath.Join(dir, name)
 	text := fmt.Sprintf("#!/bin/sh\n%sexec %s \"$@\"\n", enter, program)
-	return l, script, noGroup, os.WriteFile(script, []byte(text), 0o755) //nolint:gosec // a program
+	return l, script, noGroup, os.WriteFile(script, []byte(text), 0o755)
 }
 
 // look takes a sample.

@@ -22,7 +22,7 @@ const resamples = 4000
 // An Introduction to the Bootstrap, chapter 13) over the rounds. Each is drawn as a
 // whole, because a noisy moment met all ways.
 func additionTo(base, other, figures []float64) addition {
-	all, chance := make([]int, len(base)), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // it draws samples
+	all, chance := make([]int, len(base)), rand.New(rand.NewPCG(1, 2))
 	for i := range all {
 		all[i] = i
 	}

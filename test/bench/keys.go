@@ -30,12 +30,12 @@ type keyCase struct {
 func keyCases() []keyCase {
 	return []keyCase{
 		{"100,000 keys, each as likely", userKey, userLimit, 1.5, 0.7, func(seed uint64) func() int {
-			r := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // it draws lots
+			r := rand.New(rand.NewPCG(seed, 5))
 			return func() int { return r.IntN(manyKeys) }
 		}},
 		{"100,000 keys by a Zipf law", userKey, userLimit, 2, 0, func(seed uint64) func() int {
-			law := rand.NewZipf(rand.New(rand.NewPCG(seed, 6)), 1.1, 1, manyKeys-1) //nolint:gosec // it draws lots
-			return func() int { return int(law.Uint64()) }                          //nolint:gosec // it is less than manyKeys
+			law := rand.NewZipf(rand.New(rand.NewPCG(seed, 6)), 1.1, 1, manyKeys-1)
+			return func() int { return int(law.Uint64()) }
 		}},
 		{"one hot key", plentifulKey, plenty, 3, 0, func(uint64) func() int {
 			return func() int { return 0 }
@@ -101,7 +101,7 @@ func (s *service) turn(c keyCase, messages [][]byte) (t keyed, err error) {
 	for _, a := range s.askers {
 		wait.Go(func() {
 			var mine []answer
-			err := a.keep(callsEach, from, until, messages, c.draw(rand.Uint64()), func(r answer) { mine = append(mine, r) }) //nolint:gosec // it draws lots
+			err := a.keep(callsEach, from, until, messages, c.draw(rand.Uint64()), func(r answer) { mine = append(mine, r) })
 			mu.Lock()
 			defer mu.Unlock()
 			failed = append(failed, err)

@@ -30,7 +30,7 @@ func (b *backends) lenders(callers int) ([]lender, error) {
 	cache := redis.Dial(b.redis.Address)
 	keeper := kubernetescoordinator.New(kubernetescoordinator.Options{Journal: hub.NewJournal(b.configMaps), Clock: wallClock})
 	ofKubernetes := coordinated("weir, Kubernetes", keeper, callers, func() { keeper.Seal(context.Background()) })
-	ofKubernetes.writes = func() int64 { return int64(keeper.Stats().Writes) } //nolint:gosec // a count of minutes
+	ofKubernetes.writes = func() int64 { return int64(keeper.Stats().Writes) }
 	return []lender{
 		transactions("bare etcd transaction", b.etcd, callers, func(caller int) string { return fmt.Sprintf("/bench/%d/%d", callers, caller) }),
 		transactions("etcd transactions on one key", b.etcd, callers, func(int) string { return fmt.Sprintf("/bench/%d", callers) }),

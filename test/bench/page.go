@@ -25,7 +25,7 @@ type page struct {
 // open reads the page in a file, if there is one.
 func open(file string) (*page, error) {
 	p := &page{file: file, text: map[string]string{}}
-	old, err := os.ReadFile(file) //nolint:gosec // the file that the user names
+	old, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
 	}
@@ -47,5 +47,5 @@ func (p *page) save(titles []string) error {
 	for _, title := range slices.DeleteFunc(titles, func(t string) bool { return p.text[t] == "" }) {
 		b.WriteString("\n## " + title + "\n" + p.text[title])
 	}
-	return os.WriteFile(p.file, []byte(b.String()), 0o644) //nolint:gosec // a document for everybody
+	return os.WriteFile(p.file, []byte(b.String()), 0o644)
 }

@@ -77,7 +77,7 @@ func (w *ways) measure(perSecond int) (taken []latencies, peak residence, err er
 		turn = 2 * time.Second // for as many requests as a 99th percentile needs
 	}
 	taken = make([]latencies, len(w.all))
-	order := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // it draws lots
+	order := rand.New(rand.NewPCG(3, 4))
 	for range proxyRounds {
 		for _, i := range order.Perm(len(w.all)) { // so no one always follows the same one
 			_, early := openLoop(w.all[i].callers, perSecond, lead)

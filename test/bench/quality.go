@@ -57,7 +57,7 @@ func simulate() ([]tripwire.Run, error) {
 	if out, err := test.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
-	data, err := os.ReadFile(file) //nolint:gosec // the file is ours
+	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

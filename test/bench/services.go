@@ -177,7 +177,7 @@ descriptors:
 // ratelimit starts Envoy's service as it comes, with its cache of counters that are used up.
 func (s *services) ratelimit(store, listen string, n int) (int, error) {
 	dir := filepath.Join(s.dir, "ratelimit", "keys", "config")
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // nothing secret
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return 0, err
 	}
 	file := filepath.Join(dir, "keys.yaml")

@@ -28,7 +28,7 @@ const (
 func TestExchanges(t *testing.T) {
 	seeds, what := series(number(t, "CONFORMANCE_SEED", firstSeed), number(t, "CONFORMANCE_EXCHANGES", always)), ""
 	if os.Getenv("CONFORMANCE_EXCHANGES") == "" {
-		more := 1 + rand.IntN(1_000_000_000) //nolint:gosec // any will do
+		more := 1 + rand.IntN(1_000_000_000)
 		seeds, what = append(seeds, series(more, drawn)...), fmt.Sprintf(", and from %d", more)
 	}
 	what = fmt.Sprintf("exchanges drawn from seeds, from %d%s", seeds[0], what)

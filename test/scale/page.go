@@ -106,7 +106,7 @@ func openPage(file string) (*page, error) {
 	if file == "" {
 		return p, nil
 	}
-	old, err := os.ReadFile(file) //nolint:gosec // the file that the user names
+	old, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

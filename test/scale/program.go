@@ -37,5 +37,5 @@ func (w *world) writeProgram(i int) error {
 	c.program = filepath.Join(w.dir, fmt.Sprintf("controller-%d", i))
 	script := fmt.Sprintf("#!/bin/sh\n%sexport GOMEMLIMIT=%d\nexec %s \"$@\" --profile-bind-address=%s\n",
 		enter, heapGoal, filepath.Join(w.root, "bin", "controller"), c.profile)
-	return os.WriteFile(c.program, []byte(script), 0o755) //nolint:gosec // a program
+	return os.WriteFile(c.program, []byte(script), 0o755)
 }

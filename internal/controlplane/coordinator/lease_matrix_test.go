@@ -32,7 +32,7 @@ func valuesOf[T ~string](t *testing.T) []T {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file) //nolint:gosec // of this module
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,7 +55,7 @@ func (f *fate) changeLeaders() {
 			At: f.whenever(), By: f.even(10 * f.window), Node: f.Holders + 1 + f.rng.IntN(f.Controllers),
 		})
 		f.Faults.Ends = append(f.Faults.Ends, End{
-			At: f.whenever(), Down: f.whenever() / 5, Controller: f.rng.IntN(f.Controllers), How: Ending(f.rng.IntN(3)), //nolint:gosec // below 3
+			At: f.whenever(), Down: f.whenever() / 5, Controller: f.rng.IntN(f.Controllers), How: Ending(f.rng.IntN(3)),
 		})
 		f.Faults.Crashes = append(f.Faults.Crashes, Crash{At: f.whenever(), Down: f.window / 5, Holder: f.rng.IntN(f.Holders)})
 	}

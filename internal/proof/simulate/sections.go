@@ -446,7 +446,7 @@ func (m *measurement) storms() func() {
 	results := make([][]func() Result, len(rows))
 	for i, c := range rows {
 		c.Generation, c.Rates = 1, windows
-		for seed := range uint64(m.effort.Seeds) { //nolint:gosec // a count is not negative
+		for seed := range uint64(m.effort.Seeds) {
 			s := Storm(seed, c.Model, c.Params)
 			if c.clocks {
 				s = StormOfClocks(seed, c.Model, c.Params, c.controllers)

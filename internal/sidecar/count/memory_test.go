@@ -110,5 +110,5 @@ func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // below 2⁶³
+	return int64(m.HeapAlloc)
 }

@@ -17,7 +17,7 @@ func TestAStaticProgramWorksOnWithoutItsPages(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), "program")
-			build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./testdata/program") //nolint:gosec // our own
+			build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./testdata/program")
 			build.Env = append(build.Environ(), "CGO_ENABLED="+tc.cgo)
 			if out, err := build.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)

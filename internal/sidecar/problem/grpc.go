@@ -74,7 +74,7 @@ func (p Problem) writeGRPC(w http.ResponseWriter) {
 // RPC returns the status of a call that is refused. retryAfter is the field of that name, "" for
 // none.
 func (p Problem) RPC(retryAfter string) *status.Status {
-	return &status.Status{Code: int32(p.code()), Message: p.Detail, Details: p.details(retryAfter)} //nolint:gosec // one of the codes above
+	return &status.Status{Code: int32(p.code()), Message: p.Detail, Details: p.details(retryAfter)}
 }
 
 func (p Problem) code() int {

@@ -132,7 +132,7 @@ func TestTheRestOfARefusedBodyHasFiveSeconds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
-				s := &http.Server{Handler: newProxy(t, "127.0.0.1:1", noSlot{}, decider(admit)), ConnContext: framing.Context, ConnState: framing.State} //nolint:gosec // what is tested has bounds of its own
+				s := &http.Server{Handler: newProxy(t, "127.0.0.1:1", noSlot{}, decider(admit)), ConnContext: framing.Context, ConnState: framing.State}
 				go func() { _ = s.Serve(framing.Listen(l, func() {}, unbounded())) }()
 				defer s.Close()
 				ours, theirs := net.Pipe()

@@ -112,7 +112,7 @@ func comeBack(s enforce.QuotaState) time.Duration {
 // do not come back together.
 func jittered(wait time.Duration, percent int) time.Duration {
 	most := float64(wait) * float64(percent) / 100
-	return wait + time.Duration(rand.Float64()*most) //nolint:gosec // it spreads clients and guards nothing
+	return wait + time.Duration(rand.Float64()*most)
 }
 
 func seconds(d time.Duration) string { return strconv.FormatInt(problem.Seconds(d), 10) }

@@ -39,7 +39,7 @@ func Port() (int, error) {
 	defer claims.Unlock()
 	last := errors.New("other processes have them all")
 	for range tries {
-		port := first + rand.IntN(end-first) //nolint:gosec // not a secret
+		port := first + rand.IntN(end-first)
 		claimed, err := claim(port)
 		if err != nil {
 			return 0, fmt.Errorf("find a free port: %w", err)

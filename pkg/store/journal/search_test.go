@@ -170,7 +170,7 @@ func large(rng *rand.Rand) rules {
 func TestNoWalkExceedsALimit(t *testing.T) {
 	var granted, terms int64
 	for seed := range uint64(3_000) {
-		rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable on purpose
+		rng := rand.New(rand.NewPCG(seed, 0))
 		w, found := walk(large(rng), rng, 200)
 		if found != "" {
 			t.Fatalf("seed %d: %s", seed, found)
@@ -193,7 +193,7 @@ func TestAWalkFinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(3_000) {
-				rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable on purpose
+				rng := rand.New(rand.NewPCG(seed, 0))
 				r := large(rng)
 				weaken(&r)
 				if _, found := walk(r, rng, 120); found != "" {

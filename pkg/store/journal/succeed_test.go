@@ -42,7 +42,7 @@ func randomParams(rng *rand.Rand, generation int64) limiter.Params {
 func TestASuccessorNeverHasMoreLeft(t *testing.T) {
 	var compared, equal int
 	for seed := range uint64(15_000) {
-		rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable on purpose
+		rng := rand.New(rand.NewPCG(seed, 1))
 		p := randomParams(rng, 1)
 		if p.Validate() != nil {
 			continue

@@ -272,7 +272,7 @@ func TestBeyondTheRoomKeysWaitAfterACrash(t *testing.T) {
 func TestManyCrashes(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // repeatable on purpose
+			rng := rand.New(rand.NewPCG(seed, 2))
 			a := &archive{latency: time.Duration(rng.IntN(30)) * time.Millisecond}
 			p := perDay(1 + rng.Int64N(400))
 			granted := map[string]map[int64]int64{}

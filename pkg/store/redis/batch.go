@@ -34,7 +34,7 @@ func batchOf(asks []*ask, ends string) (keys []string, args []any) {
 	for i, a := range asks {
 		if places[a.partition] == 0 {
 			guards = append(guards, guardKeys[a.partition])
-			places[a.partition] = byte(len(guards)) //nolint:gosec // no more than partitions
+			places[a.partition] = byte(len(guards))
 		}
 		at[i] = places[a.partition]
 		keys = append(keys, a.counter)

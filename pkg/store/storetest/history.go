@@ -17,7 +17,7 @@ import (
 // before one that had ended when it began.
 func testLinearizable(t *testing.T, h harness) {
 	const callers, calls, policies = 4, 25, 8
-	rng := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // repeatable on purpose
+	rng := rand.New(rand.NewPCG(3, 4))
 	since := h.now(t)
 	long := h.openWindow(t)
 	h.Advance(Settle)
@@ -28,7 +28,7 @@ func testLinearizable(t *testing.T, h harness) {
 		histories := make([][]porcupine.Operation, callers)
 		var wg sync.WaitGroup
 		for caller := range callers {
-			own := rand.New(rand.NewPCG(uint64(i), uint64(caller))) //nolint:gosec // repeatable on purpose
+			own := rand.New(rand.NewPCG(uint64(i), uint64(caller)))
 			wg.Go(func() {
 				var grant limiter.Result
 				for range calls {

@@ -15,7 +15,7 @@ import (
 // the store says it decided.
 func testFollowsStep(t *testing.T, h harness) {
 	const rounds, keys, most = 1500, 4, 12
-	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable on purpose
+	rng := rand.New(rand.NewPCG(1, 2))
 	since := h.now(t)
 	long := h.openWindow(t)
 	h.Advance(Settle)

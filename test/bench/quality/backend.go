@@ -20,7 +20,7 @@ type backend struct {
 }
 
 func newBackend(seed uint64) *backend {
-	return &backend{idle: make(chan struct{}, threads), rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // a simulation
+	return &backend{idle: make(chan struct{}, threads), rand: rand.New(rand.NewPCG(seed, 1))}
 }
 
 // serve blocks until a request is answered.

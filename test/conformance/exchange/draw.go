@@ -18,7 +18,7 @@ func pick[T any](s source, all ...T) T { return all[s.IntN(len(all))] }
 
 // Draw returns the plan of a seed.
 func Draw(seed uint64) *Plan {
-	s := source{rand.New(rand.NewPCG(seed, 0x5eed))} //nolint:gosec // it repeats on purpose
+	s := source{rand.New(rand.NewPCG(seed, 0x5eed))}
 	p := &Plan{Seed: seed, end: ending{answer: -1}}
 	n := pick(s, 1, 1, 2, 3)
 	for i := range n {
