@@ -50,6 +50,10 @@ type KeyPart struct {
 	// JWTClaim takes a claim of a JSON Web Token. Unless jwtClaim.verification is
 	// Verified, or a gateway in front of the pods refuses tokens that were not issued, a
 	// client opens a counter of its own with each token that it makes up.
+	// PeerIdentity takes the URI, such as spiffe://cluster.local/ns/shop/sa/web, of the
+	// certificate by which the caller authenticated itself to the proxy in front of the pod,
+	// as a service mesh writes it in X-Forwarded-Client-Cert. It needs spec.clientIP, which
+	// says which proxy is believed; requests by others lack the part.
 	// Expression takes the value of an expression.
 	// Descriptor takes the value of an entry of a descriptor, which only calls of
 	// Envoy's rate limit service have; those have none of the others.
@@ -134,7 +138,7 @@ type DescriptorEntryKey struct {
 }
 
 // KeyPartType names what a key part is taken from.
-// +kubebuilder:validation:Enum=Header;ClientIP;Path;Method;Host;QueryParam;JWTClaim;Expression;Descriptor
+// +kubebuilder:validation:Enum=Header;ClientIP;Path;Method;Host;QueryParam;JWTClaim;PeerIdentity;Expression;Descriptor
 type KeyPartType string
 
 // The types of a key part.
@@ -145,10 +149,11 @@ const (
 	MethodPart   KeyPartType = "Method"
 	HostPart     KeyPartType = "Host"
 
-	QueryParamPart KeyPartType = "QueryParam"
-	JWTClaimPart   KeyPartType = "JWTClaim"
-	ExpressionPart KeyPartType = "Expression"
-	DescriptorPart KeyPartType = "Descriptor"
+	QueryParamPart   KeyPartType = "QueryParam"
+	JWTClaimPart     KeyPartType = "JWTClaim"
+	PeerIdentityPart KeyPartType = "PeerIdentity"
+	ExpressionPart   KeyPartType = "Expression"
+	DescriptorPart   KeyPartType = "Descriptor"
 )
 
 // OnMissing says what happens to a request without a part of the key.

@@ -173,3 +173,73 @@ func parseAddr(s string) (netip.Addr, error) {
 		return netip.ParseAddr(s)
 	}
 }
+
+const clientCertHeader = "X-Forwarded-Client-Cert"
+
+// identity returns the URI of the certificate by which the caller authenticated itself to the
+// proxy in front of this process, as that proxy writes it: the last element of
+// X-Forwarded-Client-Cert, which Envoy documents. What stands left of it was written by others.
+// It is empty when the proxy is not trusted, and when the certificate has no URI, or several.
+func (f *clientFinder) identity(r *http.Request) string {
+	peer, ok := parseHop(r.RemoteAddr)
+	if !ok || !f.trusts(peer, 0) {
+		return ""
+	}
+	lines := r.Header[clientCertHeader]
+	if len(lines) == 0 {
+		return ""
+	}
+	var uri string
+	for rest, more := lines[len(lines)-1], true; more; {
+		var pair string
+		var comma bool
+		if rest, pair, comma, more = lastPair(rest); strings.EqualFold(pairName(pair), "URI") {
+			if uri != "" {
+				return ""
+			}
+			uri = unquote(pair[len("URI="):])
+		}
+		if comma {
+			break
+		}
+	}
+	return uri
+}
+
+// pairName returns the name of a pair, name=value.
+func pairName(pair string) string {
+	before, _, found := strings.Cut(pair, "=")
+	if !found {
+		return ""
+	}
+	return before
+}
+
+// lastPair cuts a text at its last separator outside of quotes: a semicolon between pairs of an
+// element, or a comma between elements. It looks from the right, because the quotes of the last
+// element match and those of others may not.
+func lastPair(s string) (before, pair string, comma, more bool) {
+	quoted := false
+	for i := len(s) - 1; i >= 0; i-- {
+		switch c := s[i]; {
+		case c == '"' && !escaped(s[:i]):
+			quoted = !quoted
+		case !quoted && (c == ';' || c == ','):
+			return s[:i], strings.Trim(s[i+1:], " \t"), c == ',', true
+		}
+	}
+	return "", strings.Trim(s, " \t"), false, false
+}
+
+// escaped reports whether a quote behind s is part of a value.
+func escaped(s string) bool {
+	return (len(s)-len(strings.TrimRight(s, `\`)))%2 == 1
+}
+
+// unquote returns a value without its quotes.
+func unquote(value string) string {
+	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
+		return value
+	}
+	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(value[1 : len(value)-1])
+}

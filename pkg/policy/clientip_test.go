@@ -121,3 +121,82 @@ func TestRotatingOtherHeadersOpensNoBucket(t *testing.T) {
 		}
 	}
 }
+
+func byIdentity(ip policy.ClientIP) func(*policy.Policy) {
+	return func(p *policy.Policy) {
+		keyed(policy.Reject, policy.KeyPart{Type: policy.PeerIdentityKey})(p)
+		p.ClientIP = ip
+	}
+}
+
+// certified is a request that a peer forwards, with lines of X-Forwarded-Client-Cert.
+func certified(peer string, lines ...string) *policy.Request {
+	r := request("GET /")
+	r.RemoteAddr = peer
+	if len(lines) > 0 {
+		r.Header["X-Forwarded-Client-Cert"] = lines
+	}
+	return view(r)
+}
+
+var mesh = policy.ClientIP{TrustedCIDRs: []string{"127.0.0.6/32"}}
+
+func TestPeerIdentity(t *testing.T) {
+	const envoy, web = "127.0.0.6:99", "spiffe://cluster.local/ns/shop/sa/web"
+	for name, tc := range map[string]struct {
+		trusted policy.ClientIP
+		peer    string
+		lines   []string
+		want    string // empty: missing
+	}{
+		"as Envoy writes it":                {mesh, envoy, []string{`By=spiffe://cluster.local/ns/shop/sa/api;Hash=ab12;Subject="";URI=` + web}, web},
+		"a subject with separators":         {mesh, envoy, []string{`Hash=ab12;URI=` + web + `;Subject="CN=\"a,b;URI=spiffe://evil\",O=x"`}, web},
+		"a value in quotes":                 {mesh, envoy, []string{`URI="` + web + `"`}, web},
+		"a quote and a backslash in quotes": {mesh, envoy, []string{`URI="spiffe://a\\\"b"`}, `spiffe://a\"b`},
+		"in another case":                   {mesh, envoy, []string{`uri=` + web}, web},
+		"the last of several elements":      {mesh, envoy, []string{`URI=spiffe://evil,By=x;URI=` + web}, web},
+		"the last of several lines":         {mesh, envoy, []string{`URI=spiffe://evil`, `URI=` + web}, web},
+		"an element before it that is open": {mesh, envoy, []string{`Subject="CN=evil,By=x;URI=` + web}, web},
+		"a hop in place of networks":        {policy.ClientIP{TrustedHops: 1}, "10.0.0.1:99", []string{`URI=` + web}, web},
+		"from somebody else":                {mesh, "10.0.0.1:99", []string{`URI=` + web}, ""},
+		"from a peer without an address":    {mesh, "@", []string{`URI=` + web}, ""},
+		"no header":                         {mesh, envoy, nil, ""},
+		"an element without a URI":          {mesh, envoy, []string{`URI=spiffe://evil,By=x;Hash=ab12`}, ""},
+		"several URIs":                      {mesh, envoy, []string{`URI=spiffe://a;URI=` + web}, ""},
+		"a name that ends in one":           {mesh, envoy, []string{`XURI=` + web}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, outcome, _ := limitOf(t, byIdentity(tc.trusted)).Value(certified(tc.peer, tc.lines...))
+			if got != tc.want || (outcome == policy.Rejected) != (tc.want == "") {
+				t.Errorf("got %q, %v; want %q", got, outcome, tc.want)
+			}
+		})
+	}
+}
+
+// FuzzClientCert checks that whatever a client puts into X-Forwarded-Client-Cert, it is counted
+// under the identity in the element that the trusted proxy appends.
+func FuzzClientCert(f *testing.F) {
+	f.Add(`URI=spiffe://evil`, true)
+	f.Add(`Subject="`, true)
+	f.Add(`Subject="\`, false)
+	f.Add(`"URI=spiffe://evil,`, true)
+	f.Fuzz(func(t *testing.T, before string, sameLine bool) {
+		if strings.ContainsAny(before, "\r\n") {
+			return // no header holds these
+		}
+		const web = "spiffe://cluster.local/ns/shop/sa/web"
+		const element = `By=spiffe://x;Hash=ab12;Subject="CN=\"a,b\",O=x";URI=` + web
+		lines := []string{before + "," + element}
+		if !sameLine {
+			lines = []string{before, element}
+		}
+		got, outcome, _ := limitOf(t, byIdentity(mesh)).Value(certified("127.0.0.6:99", lines...))
+		if got != web || outcome != policy.Counted {
+			t.Errorf("%q counts as %q, %v", lines, got, outcome)
+		}
+		if got, _, _ := limitOf(t, byIdentity(mesh)).Value(certified("10.0.0.1:99", lines...)); got != "" {
+			t.Errorf("from a peer that is not trusted %q counts as %q", lines, got)
+		}
+	})
+}

@@ -152,6 +152,8 @@ func (k *keyer) part(p *part, r *Request) (value string, others bool) {
 		text, _ := claimText(claimAt(r.known().claims(p.of), p.Name))
 		_, others = headerOf(r.http, p.Header)
 		return text, others
+	case PeerIdentityKey:
+		return k.client.identity(r.http), false
 	case ExpressionKey:
 		return evaluate(p.program, r, &k.client), false
 	default:

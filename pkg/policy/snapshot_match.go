@@ -104,10 +104,11 @@ const (
 	MethodKey   KeySource = "Method"
 	HostKey     KeySource = "Host" // in lower case, without a port
 
-	QueryParamKey KeySource = "QueryParam" // the value of a parameter, missing when it has several that differ
-	JWTClaimKey   KeySource = "JWTClaim"   // of a token, which only a provider verifies
-	ExpressionKey KeySource = "Expression" // the value of an expression
-	DescriptorKey KeySource = "Descriptor" // the value of an entry; HTTP requests have none
+	QueryParamKey   KeySource = "QueryParam"   // the value of a parameter, missing when it has several that differ
+	JWTClaimKey     KeySource = "JWTClaim"     // of a token, which only a provider verifies
+	PeerIdentityKey KeySource = "PeerIdentity" // the URI of the caller's certificate, from a proxy that ClientIP trusts
+	ExpressionKey   KeySource = "Expression"   // the value of an expression
+	DescriptorKey   KeySource = "Descriptor"   // the value of an entry; HTTP requests have none
 )
 
 // A KeyPart is one component of a key.

@@ -19,6 +19,9 @@ func (l *Limit) validate(errs *problems, path string, p *Policy) {
 	errs.matches(path+".exempt", l.Exempt)
 	if l.Key != nil {
 		l.Key.validate(errs, path+".key")
+		for i, part := range l.Key.Parts {
+			part.validateTrust(errs, path+entry(".key.parts", i), p.ClientIP)
+		}
 	}
 	if l.Algorithm != "" {
 		oneOf(errs, path+".algorithm", l.Algorithm, FixedWindow, SlidingWindow, SlidingLog, TokenBucket, GCRA, LeakyBucket)
@@ -31,6 +34,7 @@ func (l *Limit) validate(errs *problems, path string, p *Policy) {
 	}
 	if l.Fairness != nil {
 		l.validateFairness(errs, path+".fairness", p.Consistency)
+		l.Fairness.Tenant.validateTrust(errs, path+".fairness.tenant", p.ClientIP)
 	}
 	if l.Budget != nil {
 		l.validateBudget(errs, path, p)

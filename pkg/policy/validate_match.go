@@ -130,7 +130,7 @@ func (k *Key) validate(errs *problems, path string) {
 
 func (p KeyPart) validate(errs *problems, path string) {
 	oneOf(errs, path+".type", p.Type, HeaderKey, ClientIPKey, PathKey, MethodKey,
-		HostKey, QueryParamKey, JWTClaimKey, ExpressionKey, DescriptorKey)
+		HostKey, QueryParamKey, JWTClaimKey, PeerIdentityKey, ExpressionKey, DescriptorKey)
 	switch p.Type {
 	case HeaderKey, JWTClaimKey:
 		errs.header(path+".header", p.Header)
@@ -152,6 +152,13 @@ func (p KeyPart) validate(errs *problems, path string) {
 		errs.failed(path+".expression", ValidateValue(p.Expression))
 	} else {
 		errs.absent(path+".expression", p.Expression, p.Type)
+	}
+}
+
+// validateTrust refuses a part that no request has.
+func (p KeyPart) validateTrust(errs *problems, path string, by ClientIP) {
+	if p.Type == PeerIdentityKey && by.TrustedHops == 0 && len(by.TrustedCIDRs) == 0 {
+		errs.add(path, "is of type PeerIdentity, but no proxy is trusted: set clientIP")
 	}
 }
 

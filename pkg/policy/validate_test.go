@@ -152,6 +152,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"an unknown failure action":      {func(p *policy.Policy) { p.OnStoreUnavailable = "" }, "policies[0].onStoreUnavailable"},
 		"hops and networks":              {func(p *policy.Policy) { p.ClientIP = policy.ClientIP{TrustedHops: 1, TrustedCIDRs: []string{"::/0"}} }, "policies[0].clientIP"},
 		"negative hops":                  {func(p *policy.Policy) { p.ClientIP.TrustedHops = -1 }, "policies[0].clientIP.trustedHops"},
+		"an identity without trust":      {keyed(policy.Reject, policy.KeyPart{Type: policy.PeerIdentityKey}), "policies[0].limits[0].key.parts[0]"},
 		"an address instead of a net":    {func(p *policy.Policy) { p.ClientIP.TrustedCIDRs = []string{"10.0.0.1"} }, "policies[0].clientIP.trustedCIDRs[0]"},
 		"no limits":                      {func(p *policy.Policy) { p.Limits = nil }, "policies[0].limits"},
 		"too many limits":                {func(p *policy.Policy) { p.Limits = make([]policy.Limit, policy.MaxLimits+1) }, "policies[0].limits"},

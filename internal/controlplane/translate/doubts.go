@@ -33,7 +33,7 @@ func unusedClientIP(spec *field.Path, p *v1alpha1.RateLimitPolicy) []string {
 	if p.Spec.ClientIP == nil || slices.ContainsFunc(p.Spec.Limits, usesClientIP) {
 		return nil
 	}
-	return []string{warn(spec.Child("clientIP"), "no limit has a key part of type ClientIP, sourceCIDRs or an expression over request.clientIP, so this has no effect: add one or remove clientIP")}
+	return []string{warn(spec.Child("clientIP"), "no limit has a key part of type ClientIP or PeerIdentity, sourceCIDRs or an expression over request.clientIP, so this has no effect: add one or remove clientIP")}
 }
 
 func namelessUser(spec *field.Path, p *v1alpha1.RateLimitPolicy) []string {
@@ -64,7 +64,7 @@ func usesClientIP(l v1alpha1.Limit) bool {
 }
 
 func isOfClient(p v1alpha1.KeyPart) bool {
-	return p.Type == v1alpha1.ClientIPPart || strings.Contains(p.Expression, "clientIP")
+	return p.Type == v1alpha1.ClientIPPart || p.Type == v1alpha1.PeerIdentityPart || strings.Contains(p.Expression, "clientIP")
 }
 
 func selectsClients(m v1alpha1.Match) bool {

@@ -30,6 +30,8 @@ func (t *translator) keyPart(path *field.Path, p v1alpha1.KeyPart) policy.KeyPar
 		out.Provider = t.provider(path.Child("jwtClaim"), p.JWTClaim.Verification, p.JWTClaim.Provider)
 	case p.Descriptor != nil:
 		out.Name = string(p.Descriptor.Key)
+	case p.Type == v1alpha1.PeerIdentityPart && !t.trusts:
+		t.invalid(path.Child("type"), p.Type, "an identity is believed only from a proxy that the policy trusts: set spec.clientIP, for a mesh trustedCIDRs to the address that its proxy calls from, such as 127.0.0.6/32")
 	case p.Expression != "":
 		t.expression(path.Child("expression"), p.Expression, policy.ValidateValue)
 	}

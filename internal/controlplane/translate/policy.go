@@ -23,7 +23,7 @@ func Policy(p *v1alpha1.RateLimitPolicy, budgets Budgets) (policy.Policy, error)
 // it returns unmet references, the limits that have them are of no use.
 func translate(p *v1alpha1.RateLimitPolicy, budgets Budgets) (translated policy.Policy, unmet, errs field.ErrorList) {
 	spec := field.NewPath("spec")
-	t := translator{budgets: budgets, providers: p.Spec.JWTProviders, errs: validateSelector(&p.Spec.PodSelector, spec.Child("podSelector"))}
+	t := translator{budgets: budgets, providers: p.Spec.JWTProviders, trusts: p.Spec.ClientIP != nil, errs: validateSelector(&p.Spec.PodSelector, spec.Child("podSelector"))}
 	lease := spec.Child("consistency", "lease")
 	translated = policy.Policy{
 		Namespace:          p.Namespace,
@@ -84,6 +84,7 @@ func clientIP(c *v1alpha1.ClientIP) policy.ClientIP {
 type translator struct {
 	budgets   Budgets
 	providers []v1alpha1.JWTProvider // that claims may name
+	trusts    bool                   // spec.clientIP says which proxies are believed
 	errs      field.ErrorList
 	unmet     field.ErrorList // references to budgets that do not count here
 }

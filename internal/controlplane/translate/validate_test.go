@@ -32,6 +32,14 @@ var invalidPolicies = map[string]invalid{
 		`{podSelector: {matchExpressions: [{key: app, operator: Equals, values: [a]}]}` + oneLimit + `}`,
 		"spec.podSelector.matchExpressions[0].operator", `supported values: "In", "NotIn"`,
 	},
+	"an identity that nobody vouches for": {
+		`{podSelector: {}, limits: [{name: all, key: {parts: [{type: PeerIdentity}]}, rates: [{limit: 1, window: 1s}]}]}`,
+		"spec.limits[0].key.parts[0].type", "set spec.clientIP, for a mesh trustedCIDRs to the address that its proxy calls from",
+	},
+	"a tenant by an identity that nobody vouches for": {
+		`{podSelector: {}, limits: [{name: all, fairness: {tenant: {type: PeerIdentity}}, rates: [{limit: 1, window: 1s}]}]}`,
+		"spec.limits[0].fairness.tenant.type", "set spec.clientIP",
+	},
 	"an operator that needs values and has none": {
 		`{podSelector: {matchExpressions: [{key: app, operator: In}]}` + oneLimit + `}`,
 		"spec.podSelector.matchExpressions[0].values", "must be specified when `operator` is 'In' or 'NotIn'",

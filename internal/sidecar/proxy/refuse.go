@@ -97,6 +97,8 @@ func nameOf(p policy.KeyPart) string {
 		return "query parameter " + p.Name
 	case policy.JWTClaimKey:
 		return "claim " + p.Name + " of the token in header " + p.Header
+	case policy.PeerIdentityKey:
+		return "the identity of the caller, which a trusted proxy verifies"
 	case policy.DescriptorKey:
 		return "descriptor " + p.Name
 	case policy.ExpressionKey:
