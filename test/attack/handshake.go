@@ -19,6 +19,22 @@ func silent(n int) func(context.Context, *world) (string, error) {
 	}
 }
 
+// idle opens connections that shake hands by TLS and begin HTTP/2, and then say nothing.
+func idle(n int) func(context.Context, *world) (string, error) {
+	return func(ctx context.Context, w *world) (string, error) {
+		config := w.tls()
+		config.ServerName, config.NextProtos = fleetName, []string{"h2"}
+		return held(ctx, n, func(ctx context.Context) (net.Conn, error) {
+			conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", w.cluster.Controller.FleetAddress())
+			if err != nil {
+				return nil, err
+			}
+			_, err = framer(conn)
+			return conn, err
+		})
+	}
+}
+
 // held opens connections, and counts those that the peer has not ended after a while.
 func held(ctx context.Context, n int, dial func(context.Context) (net.Conn, error)) (string, error) {
 	const most = 20 * time.Second // the controller gives them 10

@@ -99,6 +99,7 @@ func streamRows() []row {
 		{name: "20 streams of one pod", as: stranger, do: manyStreams(20), must: be("2 are open at a time", "at most 2 open")},
 		{name: "leases as fast as they can be sent, for 5 s", as: stranger, long: true, do: floodsLeases(lease(func(r *fleetpb.LeaseRequest) { r.Id = 7 })), must: be("others are served", "sent")},
 		{name: "500 connections that do not shake hands", as: stranger, long: true, do: silent(500), must: be("all are ended in time", "0 of 500 are open")},
+		{name: "2,500 connections that shake hands and say nothing", as: stranger, long: true, do: idle(2500), must: be("all are ended in time", "0 of 2500 are open")},
 		{name: "TLS 1.2 at the fleet's port", as: stranger, do: oldTLSAt(func(w *world) string { return w.cluster.Controller.FleetAddress() }), must: be("no handshake", "protocol version not supported")},
 	}
 }

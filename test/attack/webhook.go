@@ -5,12 +5,16 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/weir-dev/weir/internal/controlplane/webhook"
 	"github.com/weir-dev/weir/internal/controlplane/webhook/webhooktest"
@@ -51,6 +55,10 @@ func webhookRows() (rows []row) {
 		row{
 			name: "40 reviews whose bodies never come", as: stranger, do: slowReviews(40), long: true,
 			must: be("all are ended in time", "40 ended"),
+		},
+		row{
+			name: "reviews of 100 KB by 64 connections for 3 s, and of 3 MB by 8", as: stranger, do: floodsReviews(all["120,000 variables"].Bytes), long: true,
+			must: be("pods of others are created in time, with sidecars", "0 of 10 pods"),
 		},
 		row{
 			name: "pprof, metrics and variables at the port of the webhooks", as: stranger, do: otherPaths,
@@ -131,6 +139,58 @@ func slowReviews(n int) func(context.Context, *world) (string, error) {
 			}
 		}
 		return fmt.Sprintf("%d ended", ended), nil
+	}
+}
+
+// floodsReviews sends reviews without end, most of them small, while pods of the victim are
+// created.
+func floodsReviews(large func() []byte) func(context.Context, *world) (string, error) {
+	return func(ctx context.Context, w *world) (string, error) {
+		const small, big, pods = 64, 8, 10
+		flooding, stop := context.WithCancel(ctx)
+		defer stop()
+		whole := large()
+		transport := &http.Transport{TLSClientConfig: w.tls(), MaxIdleConnsPerHost: small + big}
+		defer transport.CloseIdleConnections()
+		var sent, refused atomic.Int64
+		var all sync.WaitGroup
+		for i := range small + big {
+			body := whole[:min(len(whole), 3<<20)]
+			if i < small {
+				body = whole[:min(len(whole), 100<<10)]
+			}
+			all.Go(func() {
+				for flooding.Err() == nil {
+					r, err := http.NewRequestWithContext(flooding, http.MethodPost, w.webhooks+webhook.InjectPath, bytes.NewReader(body))
+					if err != nil {
+						return
+					}
+					r.Header.Set("Content-Type", "application/json")
+					resp, err := transport.RoundTrip(r)
+					if err != nil {
+						continue // the webhooks may end connections
+					}
+					sent.Add(1)
+					if resp.StatusCode == http.StatusServiceUnavailable {
+						refused.Add(1)
+					}
+					_, _ = io.Copy(io.Discard, resp.Body)
+					_ = resp.Body.Close()
+				}
+			})
+		}
+		sleepUntil(ctx, time.Now().Add(time.Second))
+		var problems []error
+		for range pods {
+			if _, err := w.victim.admission(ctx); err != nil {
+				problems = append(problems, err)
+			}
+			sleepUntil(ctx, time.Now().Add(200*time.Millisecond))
+		}
+		stop()
+		all.Wait()
+		return fmt.Sprintf("%d of %d pods are not created as they should be: %v; %d reviews, %d of them refused with 503",
+			len(problems), pods, errors.Join(problems...), sent.Load(), refused.Load()), nil
 	}
 }
 
