@@ -3,6 +3,7 @@
 BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres keys federation proxy; empty: all
 TORTURE ?= 2m ## how long `make torture` breaks things
 ATTACK_GROUPS ?= ## groups of `make attack`: webhook injection objects stream budgets http1 http2; empty: all
+ATTACK_TIME ?= ## how long `make attack` plays its rows, such as 10m; empty: each once
 TORTURE_SEED ?= ## what decides on the faults of `make torture`; empty: another one each time
 CONFORMANCE_EXCHANGES ?= 1000000 ## exchanges of `make conformance` with each target
 CONFORMANCE_SEED ?= 1 ## seed of the first of them; each difference is printed with its own
@@ -72,7 +73,7 @@ test-attack: ## Run those attacks of `make attack` that take no longer than a mo
 .PHONY: attack
 attack: deps assets build demo-programs sealed ## Attack webhooks, objects, the fleet's port, a hub and sidecars as processes with the memory of their containers, beside a tenant that must not notice (about 5 minutes)
 	@go build -o bin/attack ./test/attack
-	@KUBEBUILDER_ASSETS=$(ASSETS) ATTACK_GROUPS="$(ATTACK_GROUPS)" $(SEALED) bin/attack
+	@KUBEBUILDER_ASSETS=$(ASSETS) ATTACK_GROUPS="$(ATTACK_GROUPS)" ATTACK_TIME=$(ATTACK_TIME) $(SEALED) bin/attack
 
 .PHONY: test-torture
 test-torture: ## Run `make torture` for two minutes with the same faults each time

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -19,6 +20,7 @@ import (
 type options struct {
 	groups       []group
 	short        bool
+	time         time.Duration // that rows are played for, each at least once
 	root, assets string
 	dir          string // of logs
 }
@@ -42,6 +44,12 @@ func main() {
 func readOptions(env func(string) string) (options, error) {
 	o := options{short: env("ATTACK_SHORT") != "", assets: env("KUBEBUILDER_ASSETS")}
 	var errs []error
+	if text := env("ATTACK_TIME"); text != "" {
+		var err error
+		if o.time, err = time.ParseDuration(text); err != nil {
+			errs = append(errs, fmt.Errorf("ATTACK_TIME is %q: write how long the attacks go on, such as 10m", text))
+		}
+	}
 	all := groups()
 	wanted := strings.FieldsFunc(env("ATTACK_GROUPS"), func(r rune) bool { return r == ',' || r == ' ' })
 	for _, g := range all {
@@ -83,9 +91,11 @@ func attack(ctx context.Context, o options) error {
 		return fmt.Errorf("start: %w", err)
 	}
 	w.say("everything serves; memory is limited by %s", w.limitedBy())
-	j := newJudge(w)
-	for _, g := range o.groups {
-		j.play(ctx, g)
+	j, began := newJudge(w), time.Now()
+	for again := true; again && ctx.Err() == nil; again = time.Since(began) < o.time {
+		for _, g := range o.groups {
+			j.play(ctx, g)
+		}
 	}
 	j.conclude(ctx)
 	if len(j.failed) > 0 {

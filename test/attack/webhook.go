@@ -16,6 +16,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/weir-dev/weir/internal/controlplane/webhook"
 	"github.com/weir-dev/weir/internal/controlplane/webhook/webhooktest"
 )
@@ -57,8 +60,12 @@ func webhookRows() (rows []row) {
 			must: be("all are ended in time", "40 ended"),
 		},
 		row{
-			name: "reviews of 100 KB by 64 connections for 3 s, and of 3 MB by 8", as: stranger, do: floodsReviews(all["120,000 variables"].Bytes), long: true,
+			name: "reviews of 100 KB by 64 connections for 3 s, and of 3 MB by 8", as: stranger, do: floodsReviews(all["120,000 variables"].Bytes, nothing), long: true,
 			must: be("pods of others are created in time, with sidecars", "0 of 10 pods"),
+		},
+		row{
+			name: "the same, and the Secret of the certificates is deleted meanwhile", as: stranger, do: floodsReviews(all["120,000 variables"].Bytes, loseCertificates), long: true,
+			must: be("no handshake fails: pods of others are created in time, with sidecars", "0 of 10 pods"),
 		},
 		row{
 			name: "pprof, metrics and variables at the port of the webhooks", as: stranger, do: otherPaths,
@@ -142,9 +149,16 @@ func slowReviews(n int) func(context.Context, *world) (string, error) {
 	}
 }
 
+func nothing(context.Context, *world) error { return nil }
+
+// loseCertificates deletes what the controllers serve by, as an administrator may by mistake.
+func loseCertificates(ctx context.Context, w *world) error {
+	return w.kube.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: weirSpace, Name: "weir-certificates"}})
+}
+
 // floodsReviews sends reviews without end, most of them small, while pods of the victim are
 // created.
-func floodsReviews(large func() []byte) func(context.Context, *world) (string, error) {
+func floodsReviews(large func() []byte, meanwhile func(context.Context, *world) error) func(context.Context, *world) (string, error) {
 	return func(ctx context.Context, w *world) (string, error) {
 		const small, big, pods = 64, 8, 10
 		flooding, stop := context.WithCancel(ctx)
@@ -180,6 +194,9 @@ func floodsReviews(large func() []byte) func(context.Context, *world) (string, e
 			})
 		}
 		sleepUntil(ctx, time.Now().Add(time.Second))
+		if err := meanwhile(ctx, w); err != nil {
+			return "", err
+		}
 		var problems []error
 		for range pods {
 			if _, err := w.victim.admission(ctx); err != nil {
