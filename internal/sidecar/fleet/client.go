@@ -164,7 +164,7 @@ func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err err
 	defer w.end()
 	defer context.AfterFunc(opening, w.end)()
 	l := newLink(w, cancel, c.sessions.Add(1), c.cfg.Log)
-	l.goodbye = c.move
+	l.ended = c.ended
 	l.replicas = func(addresses []string) { c.await(ctx, addresses) }
 	welcome, err := l.greet(c.hello(h))
 	if err == nil {
@@ -234,11 +234,17 @@ func (c *Client) disconnected(err error) (left bool) {
 	if err == nil {
 		err = errors.New("the stream ended")
 	}
+	c.unlink(err)
+	c.abandon = nil
+	return c.leaving
+}
+
+// unlink notes that there is no link, and since when; c.mu is held.
+func (c *Client) unlink(cause error) {
 	if c.link != nil {
 		c.up, c.lost = make(chan struct{}), time.Now()
 	}
-	c.link, c.cause, c.abandon = nil, err, nil
-	return c.leaving
+	c.link, c.cause = nil, cause
 }
 
 func (c *Client) current() (*link, error) {

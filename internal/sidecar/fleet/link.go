@@ -43,7 +43,7 @@ type link struct {
 	leases *replies[*fleetpb.LeaseReply]
 	shares *replies[*fleetpb.Share]
 
-	goodbye  func()                   // is called before done is closed when the leader hands over
+	ended    func(err error)          // is called before done is closed, so before a request fails by that
 	replicas func(addresses []string) // is called with those that do not lead
 
 	log      *slog.Logger
@@ -103,8 +103,8 @@ func (l *link) run(ctx context.Context, h Handler, interval time.Duration) error
 	work.Go(func() { l.handle(ctx, h) })
 	work.Go(func() { l.reportEvery(ctx, h, interval) })
 	err := l.read(ctx, h)
-	if errors.Is(err, errGoodbye) {
-		l.goodbye()
+	if l.ended != nil {
+		l.ended(err)
 	}
 	close(l.done)
 	l.cancel()

@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/twotier"
@@ -13,11 +15,16 @@ type move struct {
 	until time.Time
 }
 
-// move notes that the leader at the end of the present stream hands over.
-func (c *Client) move() {
+// ended notes that the present stream has ended, and whether its leader hands over. It comes
+// before anybody fails by the stream: a request that did would find no leader lost yet, and begin
+// a window on its local share that the leader has granted others.
+func (c *Client) ended(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.moving = c.moveNow()
+	if errors.Is(err, errGoodbye) {
+		c.moving = c.moveNow()
+	}
+	c.unlink(cmp.Or(err, errEnded))
 }
 
 // moveNow returns what says so; c.mu is held.
