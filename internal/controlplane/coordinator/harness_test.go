@@ -13,6 +13,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +36,7 @@ type leader struct {
 	terms    *memoryTerms
 	policies *policies
 	listener *bufconn.Listener
+	slow     atomic.Pointer[slowness] // of its machine; nil for none
 	stop     context.CancelFunc
 	stopped  chan error
 }
@@ -58,7 +60,7 @@ func newLeader(t *testing.T, terms *memoryTerms, p *policies, change ...func(*Co
 		Coordinator: New(config), t: t, terms: terms, policies: p,
 		listener: bufconn.Listen(16 << 10), stopped: make(chan error, 1),
 	}
-	l.listen = func(context.Context, string) (net.Listener, error) { return l.listener, nil }
+	l.listen = func(context.Context, string) (net.Listener, error) { return slowListener{l.listener, &l.slow}, nil }
 	return l
 }
 

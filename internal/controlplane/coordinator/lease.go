@@ -20,6 +20,9 @@ func (t *term) serveLease(ctx context.Context, s *session, r *fleetpb.LeaseReque
 	s.awaitConfig(ctx)
 	limit, err := s.limit(r)
 	answer := func() {
+		if s.told.Load() && limiter.Op(r.GetOp()) != limiter.Return {
+			return // what is granted would be lost: it is asked of the next leader
+		}
 		reply := t.lease(ctx, limit, err, r)
 		if reply.GetError() != "" && t.parting.Load() {
 			return // the good-bye that follows has it be asked of the next leader

@@ -119,6 +119,7 @@ func (t *term) serve(ctx context.Context, stream fleetpb.Fleet_ConnectServer, id
 	<-ctx.Done()
 	cause := context.Cause(ctx)
 	t.leave(s, cause)
+	close(s.gone)
 	if errors.Is(cause, errLeft) {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -50,6 +51,8 @@ type session struct {
 
 	queue chan *fleetpb.ToHolder
 	known chan struct{}           // closed when it is known what the holder has to enforce
+	gone  chan struct{}           // closed when the session has ended
+	told  atomic.Bool             // goodbye is queued: no answer would reach the holder
 	close context.CancelCauseFunc // first cause wins
 
 	slots   chan struct{} // a token for each lease that async waits for
@@ -92,6 +95,7 @@ func newSession(id podauth.Identity, hello *fleetpb.Hello, stop context.CancelCa
 		promises:    hello.GetPromises(),
 		queue:       make(chan *fleetpb.ToHolder, queueSize),
 		known:       make(chan struct{}),
+		gone:        make(chan struct{}),
 		close:       stop,
 		slots:       make(chan struct{}, maxAsync),
 		storeErrors: map[limitName]string{},
@@ -233,7 +237,8 @@ func (s *session) acknowledge(a *fleetpb.Acknowledge) []types.NamespacedName {
 	return differing(before, s.serves)
 }
 
-// send writes queued messages to the stream until it breaks or ctx is done.
+// send writes queued messages to the stream until it breaks, ctx is done or goodbye is said: then
+// the holder ends the stream.
 func (s *session) send(ctx context.Context, stream fleetpb.Fleet_ConnectServer) {
 	for {
 		select {
@@ -245,7 +250,6 @@ func (s *session) send(ctx context.Context, stream fleetpb.Fleet_ConnectServer) 
 				return
 			}
 			if m.GetGoodbye() != nil {
-				s.close(errParted)
 				return
 			}
 		}
@@ -269,6 +273,9 @@ func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_Con
 			t.arrive(s)
 			err = t.handle(ctx, s, m)
 		}
+		if err != nil && s.told.Load() && !errors.Is(err, errLeft) {
+			err = errParted
+		}
 		if err != nil {
 			s.close(err)
 			return
@@ -284,6 +291,9 @@ func (t *term) handle(ctx context.Context, s *session, m *fleetpb.FromHolder) er
 		t.serveLease(ctx, s, m.Lease)
 		return nil
 	case *fleetpb.FromHolder_Heartbeat:
+		if s.told.Load() {
+			return nil
+		}
 		if share := t.beat(ctx, s, m.Heartbeat); share.GetShare().GetError() == "" || !t.parting.Load() {
 			s.answer(ctx, share)
 		}

@@ -109,14 +109,38 @@ func (ss *sessions) all() []*session {
 	return slices.Collect(maps.Values(ss.byPod))
 }
 
-// part says goodbye to every holder and admits no more.
+const (
+	// partAtOnce is how many holders are said goodbye to at the same time, partStep how long they
+	// may take to go, and goodbyeTime how long all may.
+	partAtOnce  = 16
+	partStep    = 50 * time.Millisecond
+	goodbyeTime = 500 * time.Millisecond
+)
+
+// part says goodbye to every holder and admits no more. A holder whose goodbye waits behind
+// those of many others is not answered meanwhile, and takes its leader for lost before it hears
+// of the next. So part says it to some at a time, and the others are served until it is their
+// turn. It blocks until all have gone, or for goodbyeTime.
 func (ss *sessions) part(reason string) {
 	ss.mu.Lock()
-	defer ss.mu.Unlock()
 	ss.parted = true
+	ss.mu.Unlock()
 	goodbye := &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Goodbye{Goodbye: &fleetpb.Goodbye{Reason: reason}}}
-	for _, s := range ss.byPod {
-		s.push(goodbye)
+	late, cancel := context.WithTimeout(context.Background(), goodbyeTime)
+	defer cancel()
+	for some := range slices.Chunk(ss.all(), partAtOnce) {
+		for _, s := range some {
+			s.told.Store(true)
+			s.push(goodbye)
+		}
+		step, over := context.WithTimeout(late, partStep)
+		for _, s := range some {
+			select {
+			case <-s.gone:
+			case <-step.Done():
+			}
+		}
+		over()
 	}
 }
 

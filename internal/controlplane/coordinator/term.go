@@ -204,14 +204,14 @@ func (t *term) run(ctx context.Context) {
 	t.stepDown(part)
 }
 
-// stepDown grants nothing any more, gives back to budgets what was not handed on, says so
-// to the holders, hands over, and ends every session.
+// stepDown gives back to budgets what was not handed on, says goodbye to the holders, grants
+// nothing any more, hands over, and ends every session.
 func (t *term) stepDown(part context.CancelFunc) {
 	part()
 	t.parting.Store(true)
+	t.sessions.part("this controller hands over") // before all that takes time: leases wait for the next leader
 	t.store.Seal()
 	t.pools.Seal()
-	t.sessions.part("this controller hands over") // before all that takes time: leases wait for the next leader
 	if t.journals != nil {
 		t.journals.stop()
 	}
