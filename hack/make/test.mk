@@ -22,8 +22,9 @@ GINKGO := go run github.com/onsi/ginkgo/v2/ginkgo -v --no-color
 # Runs a command where no packet leaves this machine, and fails when one tried to.
 SEALED := $(TOOLS)/sealed
 
-# Packages without goroutines, whose searches the race detector would only slow down.
-PURE := ./pkg/limiter ./pkg/store/journal ./pkg/twotier/account ./internal/controlplane/audit ./internal/controlplane/audit/budgetaudit ./internal/controlplane/audit/meter ./internal/controlplane/audit/poolaudit ./internal/proof/explore ./internal/proof/explore/pools ./internal/proof/explore/federation ./internal/proof/explore/leaders
+# Packages without goroutines, or whose goroutines run one at a time, whose searches the race
+# detector would only slow down.
+PURE := ./pkg/limiter ./pkg/store/journal ./pkg/twotier/account ./internal/controlplane/audit ./internal/controlplane/audit/budgetaudit ./internal/controlplane/audit/meter ./internal/controlplane/audit/poolaudit ./internal/proof/explore ./internal/proof/explore/pools ./internal/proof/explore/federation ./internal/proof/explore/leaders ./internal/proof/simulate
 
 # Lists of cached objects are not copied. With this client-go panics where code changes one.
 test-unit test-fleet test-fleet-more: export KUBE_CACHE_MUTATION_DETECTOR := true

@@ -238,7 +238,7 @@ func (s *session) acknowledge(a *fleetpb.Acknowledge) []types.NamespacedName {
 }
 
 // send writes queued messages to the stream until it breaks, ctx is done or goodbye is said: then
-// the holder ends the stream.
+// the holder ends the stream, or the session ends without it.
 func (s *session) send(ctx context.Context, stream fleetpb.Fleet_ConnectServer) {
 	for {
 		select {
@@ -250,6 +250,7 @@ func (s *session) send(ctx context.Context, stream fleetpb.Fleet_ConnectServer) 
 				return
 			}
 			if m.GetGoodbye() != nil {
+				time.AfterFunc(partStep, func() { s.close(errParted) })
 				return
 			}
 		}

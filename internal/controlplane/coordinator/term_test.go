@@ -42,6 +42,27 @@ func TestAPlannedHandOverLosesNothing(t *testing.T) {
 	})
 }
 
+// TestSidecarsThatStayDoNotDelayAHandOver: they hear that the leader ends, and keep their streams.
+func TestSidecarsThatStayDoNotDelayAHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		var all []*sidecar
+		for i := range 10 * partAtOnce {
+			s := l.connect(pod("shop", fmt.Sprint("web-", i)), "1")
+			s.config()
+			all = append(all, s)
+		}
+		began := time.Now()
+		l.end()
+		if took := time.Since(began); took > goodbyeTime+2*partStep {
+			t.Errorf("the hand-over took %s", took)
+		}
+		for _, s := range all {
+			s.close()
+		}
+	})
+}
+
 // sleepToWindow waits until a window begins, while the sidecars stay awake.
 func sleepToWindow(length limiter.Micros, awake ...*sidecar) {
 	window := time.Duration(length) * time.Microsecond
