@@ -175,21 +175,14 @@ func floodsReviews(large func() []byte, meanwhile func(context.Context, *world) 
 			}
 			all.Go(func() {
 				for flooding.Err() == nil {
-					r, err := http.NewRequestWithContext(flooding, http.MethodPost, w.webhooks+webhook.InjectPath, bytes.NewReader(body))
-					if err != nil {
-						return
-					}
-					r.Header.Set("Content-Type", "application/json")
-					resp, err := transport.RoundTrip(r)
-					if err != nil {
-						continue // the webhooks may end connections
-					}
-					sent.Add(1)
-					if resp.StatusCode == http.StatusServiceUnavailable {
+					switch sendReview(flooding, transport, w.webhooks+webhook.InjectPath, body) {
+					case 0: // the webhooks may end connections
+					case http.StatusServiceUnavailable:
 						refused.Add(1)
+						fallthrough
+					default:
+						sent.Add(1)
 					}
-					_, _ = io.Copy(io.Discard, resp.Body)
-					_ = resp.Body.Close()
 				}
 			})
 		}
@@ -209,6 +202,22 @@ func floodsReviews(large func() []byte, meanwhile func(context.Context, *world) 
 		return fmt.Sprintf("%d of %d pods are not created as they should be: %v; %d reviews, %d of them refused with 503",
 			len(problems), pods, errors.Join(problems...), sent.Load(), refused.Load()), nil
 	}
+}
+
+// sendReview sends a review, and returns the status of the answer, 0 when none came.
+func sendReview(ctx context.Context, by http.RoundTripper, url string, review []byte) int {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(review))
+	if err != nil {
+		return 0
+	}
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := by.RoundTrip(r)
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode
 }
 
 func otherPaths(ctx context.Context, w *world) (string, error) {
