@@ -173,18 +173,7 @@ func floodsReviews(large func() []byte, meanwhile func(context.Context, *world) 
 			if i < small {
 				body = whole[:min(len(whole), 100<<10)]
 			}
-			all.Go(func() {
-				for flooding.Err() == nil {
-					switch sendReview(flooding, transport, w.webhooks+webhook.InjectPath, body) {
-					case 0: // the webhooks may end connections
-					case http.StatusServiceUnavailable:
-						refused.Add(1)
-						fallthrough
-					default:
-						sent.Add(1)
-					}
-				}
-			})
+			all.Go(func() { sendReviews(flooding, transport, w.webhooks+webhook.InjectPath, body, &sent, &refused) })
 		}
 		sleepUntil(ctx, time.Now().Add(time.Second))
 		if err := meanwhile(ctx, w); err != nil {
@@ -201,6 +190,20 @@ func floodsReviews(large func() []byte, meanwhile func(context.Context, *world) 
 		all.Wait()
 		return fmt.Sprintf("%d of %d pods are not created as they should be: %v; %d reviews, %d of them refused with 503",
 			len(problems), pods, errors.Join(problems...), sent.Load(), refused.Load()), nil
+	}
+}
+
+// sendReviews sends a review again and again until ctx is done, and counts answers.
+func sendReviews(ctx context.Context, by http.RoundTripper, url string, review []byte, sent, refused *atomic.Int64) {
+	for ctx.Err() == nil {
+		switch sendReview(ctx, by, url, review) {
+		case 0: // the webhooks may end connections
+		case http.StatusServiceUnavailable:
+			refused.Add(1)
+			fallthrough
+		default:
+			sent.Add(1)
+		}
 	}
 }
 
