@@ -143,7 +143,7 @@ type enforcerStates struct {
 }
 
 // states sorts the enforcers. A pod that does not run, and whose sidecar is not
-// connected, lets nothing through and is none of them yet: it may wait for a node. A
+// connected, lets nothing through and does not count as one of them yet: it may wait for a node. A
 // sidecar that does not report its mode or how it is captured is taken to limit all.
 func (r *enforcement) states() enforcerStates {
 	var m enforcerStates

@@ -175,7 +175,7 @@ func (s *budgetScope) accepted() bool {
 	return s.invalid == nil && s.denied == nil && s.conflict == nil && s.member()
 }
 
-// stranger says that the cluster is none of the members, and the cure.
+// stranger says that the cluster is not among the members, and the cure.
 func (s *budgetScope) stranger() string {
 	names := make([]string, len(s.budget.Spec.Members))
 	for i, m := range s.budget.Spec.Members {

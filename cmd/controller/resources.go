@@ -48,7 +48,7 @@ func (f *resourceFlags) add(flags *pflag.FlagSet) {
 	}
 }
 
-// quantities are what was written; an empty limit is 0, which is none.
+// quantities are what was written; an empty limit is 0, which means no limit.
 func (f *resourceFlags) quantities() (corev1.ResourceRequirements, []error) {
 	r := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
 	var errs []error

@@ -65,7 +65,7 @@ func Text(err error) string {
 }
 
 // Unreached returns why a server could not be reached or broke off, by the error of its name,
-// of a dial, of a handshake or of a connection; nil when err is none of these.
+// of a dial, of a handshake or of a connection; nil for any other err.
 func Unreached(err error) *Failure {
 	for _, explain := range []func(error) string{explained, untrusted, unresolved, late, broken} {
 		if why := explain(err); why != "" {

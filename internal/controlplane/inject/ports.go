@@ -183,7 +183,7 @@ func declaredHTTP(spec *corev1.PodSpec, skip []Port) []Port {
 }
 
 // byApp keeps one of the ports with one number: connections are led by that alone.
-// The name that is none of the pod's goes, as no Service has to use it.
+// A name that the pod does not use goes, as no Service has to use it.
 func byApp(ports []Port) []Port {
 	var unique []Port
 	seen := map[int32]bool{}

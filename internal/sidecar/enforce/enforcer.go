@@ -109,8 +109,9 @@ func (e *Enforcer) build(set *policy.Set, version string, old *table) (*table, e
 		if err := l.open(e.cfg.Stores, old.byScope[l.scope]); err != nil {
 			return nil, fmt.Errorf("policy %s/%s: %w", compiled.Policy.Namespace, compiled.Policy.Name, err)
 		}
-		if cfg := l.engineConfig(0); cfg.Validate() != nil {
-			return nil, fmt.Errorf("limit %q of policy %s/%s: %w", compiled.Limit.Name, compiled.Policy.Namespace, compiled.Policy.Name, cfg.Validate())
+		cfg := l.engineConfig(0)
+		if err := cfg.Validate(); err != nil {
+			return nil, fmt.Errorf("limit %q of policy %s/%s: %w", compiled.Limit.Name, compiled.Policy.Namespace, compiled.Policy.Name, err)
 		}
 		next.limits = append(next.limits, l)
 		next.byScope[l.scope] = l

@@ -100,7 +100,7 @@ func (b *Budget) leave(c *Connection) {
 	}
 }
 
-// Close gives back what the connection has taken and is no part of a request.
+// Close gives back what the connection has taken and does not belong to a request.
 func (c *Connection) Close() {
 	c.state.Store(int64(gone))
 	c.budget.leave(c)

@@ -27,7 +27,7 @@ type upkept interface {
 // a store that was new, restarted or flushed meanwhile would begin to remember in the
 // next window only, and not serve that one.
 //
-// A refresh that fails is none: the next one tries again, and only requests say
+// A refresh that fails changes nothing: the next one tries again, and only requests say
 // whether the store is available.
 func keepUp(ctx context.Context, s upkept, u *use) {
 	for {

@@ -67,7 +67,7 @@ type response struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (r *response) WriteHeader(status int) {
-	if r.status < http.StatusOK { // what comes before the answer is none
+	if r.status < http.StatusOK { // an informational answer comes before the final one
 		r.status = status
 	}
 	r.ResponseWriter.WriteHeader(status)
