@@ -292,6 +292,8 @@ func TestWithoutAStreamTheStoreIsAwayAtOnce(t *testing.T) {
 	wantUnavailable(t, err)
 }
 
+// TestALeaseEndsWithItsStream, whose end is known by then: a window that is open has to be told
+// from one that begins after the leader was lost.
 func TestALeaseEndsWithItsStream(t *testing.T) {
 	c := newController(t)
 	client, _, _ := start(t, c)
@@ -301,7 +303,11 @@ func TestALeaseEndsWithItsStream(t *testing.T) {
 		s.end <- errors.New("the leader stops")
 	}()
 	_, err := lease(t, client)
+	_, lost := client.Connections()
 	wantUnavailable(t, err)
+	if lost.IsZero() {
+		t.Error("the lease failed before the leader was noted as lost")
+	}
 }
 
 // TestLeasesWaitForTheNextLeader: for one that follows a leader which said good-bye.
