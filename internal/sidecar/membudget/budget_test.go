@@ -271,6 +271,24 @@ func TestAConnectionThatIsClosedTakesNothing(t *testing.T) {
 	}
 }
 
+// TestAParkedConnectionTakesLess, and all again when it goes on.
+func TestAParkedConnectionTakesLess(t *testing.T) {
+	h := newHouse(t, 64)
+	c := h.enter("10.0.0.1", "c", 1)
+	c.Park()
+	if n := h.total(); n != ParkedBytes {
+		t.Errorf("%d bytes are taken while it is parked", n)
+	}
+	if !c.Unpark() || h.total() != ConnectionBytes {
+		t.Errorf("%d bytes are taken when it goes on", h.total())
+	}
+	c.Park()
+	c.Close()
+	if c.Unpark() || h.total() != 0 {
+		t.Errorf("%d bytes are taken after it was closed", h.total())
+	}
+}
+
 func (h *house) all() (n [classes]int64) {
 	for c := range n {
 		n[c] = h.Taken(Class(c))
@@ -288,6 +306,7 @@ func TestAllIsGivenBack(t *testing.T) {
 		type flow struct {
 			*client
 			requests []Request
+			parked   bool
 		}
 		var open []*flow
 		for now := range time.Duration(400) {
@@ -295,6 +314,13 @@ func TestAllIsGivenBack(t *testing.T) {
 				open = append(open, &flow{client: c})
 			}
 			for _, f := range open {
+				if f.parked {
+					f.parked = random.IntN(2) > 0
+					if !f.parked && !f.Unpark() {
+						f.Close()
+					}
+					continue
+				}
 				switch random.IntN(12) {
 				case 0:
 					f.Head(now, random.IntN(8<<10))
@@ -318,6 +344,9 @@ func TestAllIsGivenBack(t *testing.T) {
 					}
 				case 7:
 					f.Close()
+				case 8:
+					f.Park()
+					f.parked = true
 				}
 				if n := h.total(); n > h.size {
 					t.Fatalf("seed %d: %d of %d bytes are taken", seed, n, h.size)

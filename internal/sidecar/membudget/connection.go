@@ -148,6 +148,24 @@ func (c *Connection) enter(next state) bool {
 	}
 }
 
+// Park gives back what a connection that is idle takes beyond ParkedBytes. It may not have grown.
+func (c *Connection) Park() {
+	const n = ConnectionBytes - ParkedBytes
+	for taken := &c.taken[Connections]; ; {
+		old := taken.Load()
+		if old < n { // closed meanwhile
+			return
+		}
+		if taken.CompareAndSwap(old, old-n) {
+			c.budget.put(Connections, n, c.peer)
+			return
+		}
+	}
+}
+
+// Unpark takes that again, or returns false where too little is left.
+func (c *Connection) Unpark() bool { return c.take(Connections, ConnectionBytes-ParkedBytes) }
+
 // Grow takes what a connection of HTTP/2 needs beside one of HTTP/1.1.
 func (c *Connection) Grow() bool { return c.take(Connections, HTTP2Bytes) }
 

@@ -27,6 +27,7 @@ func SizeIn(heap int64) int64 {
 // These are the bytes of memory that each of them takes. docs/proxy.md has the table.
 const (
 	ConnectionBytes = 24 << 10  // of HTTP/1.1, with 4 KiB of the kernel's
+	ParkedBytes     = 8 << 10   // of one that is idle for longer than a second, with the kernel's
 	HTTP2Bytes      = 24 << 10  // more, for a connection of HTTP/2
 	RequestBytes    = 80 << 10  // of HTTP/1.1, with a connection to the app, a small buffer, and what the kernel keeps
 	StreamBytes     = 60 << 10  // a request of HTTP/2, with what is received of its answer

@@ -17,30 +17,11 @@ const silence = 5 * time.Second
 // Listen returns a listener whose connections are checked, and which calls refused for
 // each that is malformed. HTTP/2 with prior knowledge passes unchecked: its frames have
 // one reading only. Connections that the port has no memory for are answered and closed.
+//
+// Connections that are idle for a second are taken away from the server, and accepted once more
+// when something comes over them.
 func Listen(l net.Listener, refused func(), p *membudget.Port) net.Listener {
-	return listener{l, refused, p, newRefuser()}
-}
-
-type listener struct {
-	net.Listener
-	refused func()
-	port    *membudget.Port
-	refuser *refuser
-}
-
-// Accept implements net.Listener.
-func (l listener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		_ = membudget.BoundAccepted(c) // one that fails is closed by the client
-		if checked, ok := newConn(c, l.refused, l.port); ok {
-			return checked, nil
-		}
-		l.refuser.refuse(c)
-	}
+	return listen(l, refused, p, parkAfter)
 }
 
 // A Conn is a connection that is checked as it is read. A Read returns what comes before
@@ -50,12 +31,12 @@ func (l listener) Accept() (net.Conn, error) {
 // parser may be reading ahead, and would take an error for the end of a client that it
 // still works for, while it answers these in their turn.
 type Conn struct {
-	net.Conn
-	refused func()
-	memory  *membudget.Connection
+	*socket
+	park    *park
+	idle    idleTime
+	skips   bool    // an empty line before the first request
 	scanner scanner // of the one goroutine that reads
 	tunnel  atomic.Bool
-	http2   atomic.Bool
 	broken  atomic.Bool // malformed
 	last    atomic.Bool // no request follows the one that was answered
 	began   time.Time
@@ -66,11 +47,23 @@ type Conn struct {
 	err     error  // of the scanner, for good
 }
 
-// newConn returns false where there is no memory.
-func newConn(c net.Conn, refused func(), p *membudget.Port) (*Conn, bool) {
-	checked := &Conn{Conn: c, refused: refused, began: time.Now(), half: halfClose{wake: make(chan struct{}, 1)}}
-	checked.moved.Store(-int64(moving)) // never
-	return checked, checked.enter(p)
+// A socket is what stays of a connection while it is parked.
+type socket struct {
+	net.Conn
+	memory *membudget.Connection
+	http2  atomic.Bool
+}
+
+// newSocket returns false where there is no memory.
+func newSocket(c net.Conn, p *membudget.Port) (*socket, bool) {
+	s := &socket{Conn: c}
+	return s, s.enter(p)
+}
+
+func newConn(s *socket, p *park) *Conn {
+	c := &Conn{socket: s, park: p, began: time.Now(), half: halfClose{wake: make(chan struct{}, 1)}}
+	c.moved.Store(-int64(moving)) // never
+	return c
 }
 
 var inNoHead = []byte("\x00\r\n\r\n")
@@ -89,7 +82,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 		}
 		return c.linger(p[:min(len(p), 1)])
 	}
-	n, err := c.read(p)
+	n, err := c.readOrPark(p)
 	if c.last.Load() { // since this read began
 		if _, malformed := c.scanner.scan(p[:n]); malformed != nil || err != nil {
 			return 0, io.EOF
@@ -125,7 +118,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 func (c *Conn) breakOff(p []byte, good int, malformed error) (int, error) {
 	c.err = malformed
 	c.broken.Store(true)
-	c.refused()
+	c.park.refused()
 	if c.scanner.inHead() {
 		c.refuse = inNoHead
 	}

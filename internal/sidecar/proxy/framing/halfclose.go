@@ -63,6 +63,7 @@ func State(conn net.Conn, s http.ConnState) {
 		c.half.mu.Unlock()
 		c.half.answered.Add(1)
 		c.rest()
+		c.idle.parks.Store(c.mayPark())
 	}
 }
 
@@ -132,17 +133,13 @@ func (c *Conn) sendAhead() (err error) {
 	return err
 }
 
-// SetReadDeadline implements net.Conn.
-func (c *Conn) SetReadDeadline(t time.Time) error {
-	defer c.interrupt()
-	return c.Conn.SetReadDeadline(t)
-}
-
 // Close implements net.Conn.
 func (c *Conn) Close() error {
 	defer c.interrupt()
-	defer c.memory.Close()
-	return c.Conn.Close()
+	if c.idle.parked.Load() {
+		return nil
+	}
+	return c.socket.Close()
 }
 
 func (c *Conn) interrupt() {

@@ -45,8 +45,8 @@ func Admit(r *http.Request) (membudget.Request, bool) {
 }
 
 // enter takes what the connection needs, and reports whether there is memory for it.
-func (c *Conn) enter(p *membudget.Port) (ok bool) {
-	c.memory, ok = p.Connect(addressOf(c.Conn), time.Since(process), c)
+func (s *socket) enter(p *membudget.Port) (ok bool) {
+	s.memory, ok = p.Connect(addressOf(s.Conn), time.Since(process), s)
 	return ok
 }
 
@@ -90,16 +90,22 @@ func (c *Conn) giveUp() error {
 }
 
 // Pending implements membudget.Holder.
-func (c *Conn) Pending() bool { return unread(c.Conn) }
+func (s *socket) Pending() bool { return unread(s.Conn) }
 
 // Yield implements membudget.Holder.
-func (c *Conn) Yield(head bool) {
-	_ = c.Conn.SetWriteDeadline(time.Now().Add(yieldTime)) // nothing is being written
+func (s *socket) Yield(head bool) {
+	_ = s.Conn.SetWriteDeadline(time.Now().Add(yieldTime)) // nothing is being written
 	switch {
-	case c.http2.Load():
-		_, _ = c.Conn.Write([]byte(goneIdle))
+	case s.http2.Load():
+		_, _ = s.Conn.Write([]byte(goneIdle))
 	case head:
-		_, _ = c.Conn.Write([]byte(noMemory))
+		_, _ = s.Conn.Write([]byte(noMemory))
 	}
-	_ = c.Close()
+	_ = s.Close()
+}
+
+// Close implements net.Conn.
+func (s *socket) Close() error {
+	defer s.memory.Close()
+	return s.Conn.Close()
 }

@@ -25,6 +25,7 @@ type busyServer struct {
 	memory  *membudget.Budget
 	address string
 	end     func() // of the requests that wait
+	server  *httptest.Server
 }
 
 // nobody is the holder of connections that never give way.
@@ -37,6 +38,13 @@ func (nobody) Yield(bool)    {}
 // the test ends.
 func serveBusy(t *testing.T, left int64) busyServer {
 	t.Helper()
+	return serveParking(t, left, time.Hour, 2*time.Hour)
+}
+
+// serveParking is serveBusy with connections that are parked once they are idle for a time, and end
+// after another.
+func serveParking(t *testing.T, left int64, after, end time.Duration) busyServer {
+	t.Helper()
 	r := membudget.New(places*membudget.ConnectionBytes + left)
 	port := r.Port(true)
 	for i := range byte(places) {
@@ -45,7 +53,7 @@ func serveBusy(t *testing.T, left int64) busyServer {
 			t.Fatal("there is no memory for those before")
 		}
 	}
-	waiting, end := context.WithCancel(t.Context())
+	waiting, over := context.WithCancel(t.Context())
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		taken, ok := Admit(r)
 		if !ok {
@@ -58,15 +66,16 @@ func serveBusy(t *testing.T, left int64) busyServer {
 		}
 		_, _ = io.WriteString(w, "hello")
 	}))
-	s.Listener = Listen(s.Listener, func() {}, port)
-	s.Config.ConnContext, s.Config.ConnState, s.Config.ReadHeaderTimeout = Context, State, time.Minute
+	s.Listener = listen(s.Listener, func() {}, port, after)
+	s.Config.ConnContext, s.Config.ConnState = Context, State
+	s.Config.ReadHeaderTimeout, s.Config.IdleTimeout = time.Minute, end
 	s.Config.Protocols = new(http.Protocols)
 	s.Config.Protocols.SetHTTP1(true)
 	s.Config.Protocols.SetUnencryptedHTTP2(true)
 	s.Start()
 	t.Cleanup(s.Close)
-	t.Cleanup(end)
-	return busyServer{r, s.Listener.Addr().String(), end}
+	t.Cleanup(over)
+	return busyServer{r, s.Listener.Addr().String(), over, s}
 }
 
 func (s busyServer) dial(t *testing.T) net.Conn {

@@ -1,6 +1,7 @@
 package framing
 
 import (
+	"errors"
 	"net"
 	"syscall"
 
@@ -47,4 +48,28 @@ func isReset(c net.Conn) bool {
 		reset = err == nil && info.State == unix.BPF_TCP_CLOSE
 	})
 	return reset || err != nil
+}
+
+// canAwait reports whether await works for c.
+func canAwait(c net.Conn) bool { return canSeeReset(c) }
+
+// await waits until something can be read from c. It returns false where the peer has ended the
+// connection, the deadline of reads has passed, or c was closed. It needs little stack: there
+// is one for each connection that is idle.
+func await(c net.Conn) (some bool) {
+	s, ok := c.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return false // it is closed
+	}
+	_ = raw.Read(func(fd uintptr) bool {
+		var first [1]byte
+		n, _, err := unix.Recvfrom(int(fd), first[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		some = n > 0
+		return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
+	})
+	return some
 }

@@ -20,8 +20,8 @@ const patience = turns * turn
 func unbounded() *membudget.Port { return membudget.New(1 << 40).Port(false) }
 
 func checked(c net.Conn) *Conn {
-	admitted, _ := newConn(c, func() {}, unbounded())
-	return admitted
+	s, _ := newSocket(c, unbounded())
+	return newConn(s, &park{})
 }
 
 // write writes n bytes to a peer that reads as read does, and returns what became of it
