@@ -6,16 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/store"
 )
-
-func wantUnavailable(t *testing.T, err error) {
-	t.Helper()
-	if unavailable := (*store.UnavailableError)(nil); !errors.As(err, &unavailable) {
-		t.Errorf("the error is %v, want a store.UnavailableError", err)
-	}
-}
 
 // wantInvalid expects a plain error that names the field.
 func wantInvalid(t *testing.T, err error, field string) {
@@ -26,17 +20,13 @@ func wantInvalid(t *testing.T, err error, field string) {
 	}
 }
 
-// fails calls whatever a coordinator does and expects it to be unavailable, with a cause
-// unless that is nil.
-func (m *holder) fails(ctx context.Context, t *testing.T, cause error) {
+// fails calls whatever a coordinator does and expects it to be unavailable, with the causes.
+func (m *holder) fails(ctx context.Context, t *testing.T, causes ...error) {
 	t.Helper()
 	_, applied := m.h.Coordinator.Apply(ctx, m.id, m.params, m.asking(1, 1))
 	_, observed := m.h.Coordinator.Observe(ctx, m.id)
 	for _, err := range []error{applied, observed} {
-		wantUnavailable(t, err)
-		if cause != nil && !errors.Is(err, cause) {
-			t.Errorf("the error is %v, which hides %v", err, cause)
-		}
+		suite.WantUnavailable(t, err, causes...)
 	}
 }
 
@@ -54,7 +44,7 @@ func testBroken(t *testing.T, h *harness) {
 	}
 	a := h.open(t, h.firstCome(10))
 	h.Break()
-	a.fails(t.Context(), t, nil)
+	a.fails(t.Context(), t)
 }
 
 // testSuspended waits for a coordinator that does not answer, with and without a deadline.
@@ -68,7 +58,7 @@ func testSuspended(t *testing.T, h *harness) {
 	for name, limit := range map[string]time.Duration{"by the deadline": 200 * time.Millisecond, "by itself": time.Hour} {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		began := time.Now()
-		a.fails(ctx, t, nil)
+		a.fails(ctx, t)
 		if took := time.Since(began); took > patience {
 			t.Errorf("%s: gave up after %v", name, took)
 		}
@@ -83,7 +73,7 @@ func testSuspended(t *testing.T, h *harness) {
 			}
 			return
 		}
-		wantUnavailable(t, err)
+		suite.WantUnavailable(t, err)
 		if time.Now().After(deadline) {
 			t.Fatalf("not served after it was resumed: %v", err)
 		}

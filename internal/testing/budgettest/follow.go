@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/store"
 )
@@ -18,44 +18,22 @@ import (
 // testFollowsCore compares every answer of random timelines, and all that is
 // remembered after it, with the core's.
 func testFollowsCore(t *testing.T, h *harness) {
-	for seed := range uint64(8) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			follow(t, h, rand.New(rand.NewPCG(seed, 4)).Uint64, 400)
-		})
-	}
+	suite.Follow(t, func(t *testing.T, d suite.Dice) { follow(t, h, d, 400) })
 }
 
 // Fuzz does the same with a subject whose clock can be set. The input makes the choices
 // until it ends, and a seed of them the rest.
 func Fuzz(f *testing.F, start func(testing.TB) Subject) {
-	for seed := range byte(16) {
-		f.Add([]byte{seed})
-	}
 	h := &harness{start(f)}
-	budgets := 0
-	f.Fuzz(func(t *testing.T, choices []byte) {
-		budgets++
-		var rest [32]byte
-		copy(rest[:], choices)
-		random := rand.NewChaCha8(rest)
-		dice := func() uint64 {
-			if len(choices) == 0 {
-				return random.Uint64()
-			}
-			chosen := choices[0]
-			choices = choices[1:]
-			return uint64(chosen)
-		}
-		t.Run(fmt.Sprint(budgets), func(t *testing.T) { follow(t, h, dice, 200) })
-	})
+	suite.Fuzz(f, func(t *testing.T, d suite.Dice) { follow(t, h, d, 200) })
 }
 
-func follow(t *testing.T, h *harness, d Dice, steps int) {
-	line := NewTimeline(d, 1_790_000_000_000_000, h.Block)
+func follow(t *testing.T, h *harness, d suite.Dice, steps int) {
+	line := NewTimeline(d, suite.Start, h.Block)
 	f := follower{h: h, id: t.Name()}
 	for i := range steps {
-		if h.Set != nil && len(h.Forget) > 0 && i > 0 && d.one(80) {
-			if err := f.forget(t, oneOf(d, slices.Sorted(maps.Keys(h.Forget)))); err != nil {
+		if h.Set != nil && len(h.Forget) > 0 && i > 0 && d.OneIn(80) {
+			if err := f.forget(t, suite.OneOf(d, slices.Sorted(maps.Keys(h.Forget)))); err != nil {
 				t.Fatalf("step %d, a loss: %v", i, err)
 			}
 		}

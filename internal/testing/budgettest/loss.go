@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 )
 
@@ -94,7 +95,7 @@ func testLaterTerm(t *testing.T, h *harness) {
 	b.epoch.Term += 7
 	g, err := h.Coordinator.Apply(t.Context(), b.id, b.params, b.asking(1, 4))
 	if err != nil {
-		wantUnavailable(t, err)
+		suite.WantUnavailable(t, err)
 		return
 	}
 	if g.Granted > 0 {

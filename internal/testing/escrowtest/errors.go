@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/federation/escrow"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/store"
@@ -15,9 +16,7 @@ func testCancelled(t *testing.T, h *harness) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := h.Escrow.Apply(ctx, r.id, escrow.Command{Op: escrow.Peek})
-	if unavailable := (*store.UnavailableError)(nil); !errors.As(err, &unavailable) || !errors.Is(err, context.Canceled) {
-		t.Errorf("the error is %v, want a store.UnavailableError of a cancelled context", err)
-	}
+	suite.WantUnavailable(t, err, context.Canceled)
 }
 
 func testBroken(t *testing.T, h *harness) {
@@ -28,9 +27,7 @@ func testBroken(t *testing.T, h *harness) {
 	r.peek()
 	h.Break()
 	_, err := h.Escrow.Apply(t.Context(), r.id, escrow.Command{Op: escrow.Peek})
-	if unavailable := (*store.UnavailableError)(nil); !errors.As(err, &unavailable) {
-		t.Errorf("the error is %v, want a store.UnavailableError", err)
-	}
+	suite.WantUnavailable(t, err)
 }
 
 func testInvalid(t *testing.T, h *harness) {

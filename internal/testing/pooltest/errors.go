@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/store"
 )
@@ -14,18 +15,14 @@ func testCancelled(t *testing.T, h *harness) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := h.Coordinator.Apply(ctx, a.key, a.params, a.command(pool.Beat))
-	if unavailable := (*store.UnavailableError)(nil); !errors.As(err, &unavailable) || !errors.Is(err, context.Canceled) {
-		t.Errorf("the error is %v, want a store.UnavailableError of a cancelled context", err)
-	}
+	suite.WantUnavailable(t, err, context.Canceled)
 }
 
 func testBroken(t *testing.T, h *harness) {
 	a := h.open(t, fixed(6), "a")
 	h.Break()
 	_, err := h.Coordinator.Apply(t.Context(), a.key, a.params, a.command(pool.Beat))
-	if unavailable := (*store.UnavailableError)(nil); !errors.As(err, &unavailable) {
-		t.Errorf("the error is %v, want a store.UnavailableError", err)
-	}
+	suite.WantUnavailable(t, err)
 }
 
 func testInvalid(t *testing.T, h *harness) {

@@ -2,54 +2,30 @@ package pooltest
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
-	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 // testFollowsCore compares every answer of random timelines with the core's. When
 // the clock cannot be set, nothing expires in them, and what is left of a share or a
 // quarantine is not compared.
 func testFollowsCore(t *testing.T, h *harness) {
-	for seed := range uint64(8) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			follow(t, h, rand.New(rand.NewPCG(seed, 4)).Uint64, 400)
-		})
-	}
+	suite.Follow(t, func(t *testing.T, d suite.Dice) { follow(t, h, d, 400) })
 }
 
 // Fuzz compares every answer of timelines with the core's, of a subject whose clock can
 // be set. The input makes the choices until it ends, and a seed of them the rest.
 func Fuzz(f *testing.F, start func(testing.TB) Subject) {
-	for seed := range byte(16) {
-		f.Add([]byte{seed})
-	}
 	h := &harness{start(f)}
-	pools := 0
-	f.Fuzz(func(t *testing.T, choices []byte) {
-		pools++
-		var rest [32]byte
-		copy(rest[:], choices)
-		random := rand.NewChaCha8(rest)
-		dice := func() uint64 {
-			if len(choices) == 0 {
-				return random.Uint64()
-			}
-			chosen := choices[0]
-			choices = choices[1:]
-			return uint64(chosen)
-		}
-		t.Run(fmt.Sprint(pools), func(t *testing.T) { follow(t, h, dice, 200) })
-	})
+	suite.Fuzz(f, func(t *testing.T, d suite.Dice) { follow(t, h, d, 200) })
 }
 
-func follow(t *testing.T, h *harness, d Dice, steps int) {
-	const start = limiter.Instant(1_790_000_000_000_000)
-	line := NewTimeline(d, start)
+func follow(t *testing.T, h *harness, d suite.Dice, steps int) {
+	line := NewTimeline(d, suite.Start)
 	f := follower{h: h, key: key(t)}
 	if h.Set == nil {
 		f.slow(t, line)

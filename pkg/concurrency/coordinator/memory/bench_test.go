@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -16,7 +17,7 @@ func BenchmarkApply(b *testing.B) {
 	for _, holders := range []int{8, 512, 5000} {
 		b.Run(fmt.Sprintf("%d holders", holders), func(b *testing.B) {
 			start := time.Now()
-			c := memory.New(memory.Options{Clock: func() limiter.Instant { return epoch.Add(limiter.Micros(time.Since(start).Microseconds())) }, Term: 1, First: true})
+			c := memory.New(memory.Options{Clock: func() limiter.Instant { return suite.Start.Add(limiter.Micros(time.Since(start).Microseconds())) }, Term: 1, First: true})
 			p := pool.Params{Min: 1, Max: pool.MaxLimit, Initial: int64(20 * holders), TTL: 600 * limiter.Second, Generation: 1}
 			list := make([]pool.Command, holders)
 			for i := range list {
@@ -50,7 +51,7 @@ func BenchmarkApply(b *testing.B) {
 // BenchmarkManyPools beats from as many goroutines as there are processors, each for
 // a pool of its own.
 func BenchmarkManyPools(b *testing.B) {
-	c := memory.New(memory.Options{Clock: func() limiter.Instant { return epoch }, Term: 1, First: true})
+	c := memory.New(memory.Options{Clock: func() limiter.Instant { return suite.Start }, Term: 1, First: true})
 	var pools atomic.Int64
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

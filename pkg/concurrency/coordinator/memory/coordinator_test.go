@@ -1,41 +1,19 @@
 package memory_test
 
 import (
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/weir-dev/weir/internal/testing/pooltest"
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const epoch = limiter.Instant(1_790_000_000_000_000)
-
-// A clock stands still until it is moved.
-type clock struct {
-	mu  sync.Mutex
-	now limiter.Instant
-}
-
-func (c *clock) Now() limiter.Instant {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) Set(now limiter.Instant) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = now
-}
-
-func (c *clock) Advance(d limiter.Micros) { c.Set(c.Now().Add(d)) }
 
 func TestConformance(t *testing.T) {
 	for name, first := range map[string]bool{"the first coordinator": true, "a later one": false} {
@@ -64,7 +42,7 @@ func TestConformanceByAClockThatCannotBeSet(t *testing.T) {
 }
 
 func subject(t *testing.T, first bool) pooltest.Subject {
-	now := &clock{now: epoch}
+	now := suite.NewClock(suite.Start)
 	term := int64(1)
 	c := memory.New(memory.Options{Clock: now.Now, Term: term, First: first})
 	next := func() *memory.Coordinator {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -24,7 +25,7 @@ func TestQuarantineIsCountedFromWhenTheMemoryBegan(t *testing.T) {
 		"long after all shares expired ": {false, 900 * limiter.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			now := &clock{now: epoch}
+			now := suite.NewClock(suite.Start)
 			c := memory.New(memory.Options{Clock: now.Now, Term: 1, First: tc.first})
 			now.Advance(tc.after)
 			if g := beat(t, c, web, pool.Command{Holder: "a", Seq: 1}); g.Quarantined != tc.want {
@@ -37,12 +38,12 @@ func TestQuarantineIsCountedFromWhenTheMemoryBegan(t *testing.T) {
 // TestHandOverKeepsAQuarantine hands over in one: the pools that did not ask yet
 // wait for the rest of it, like the one that did.
 func TestHandOverKeepsAQuarantine(t *testing.T) {
-	now := &clock{now: epoch}
+	now := suite.NewClock(suite.Start)
 	c := memory.New(memory.Options{Clock: now.Now, Term: 4})
 	now.Advance(limiter.Second / 2)
 	beat(t, c, web, pool.Command{Holder: "a", Seq: 1})
 	data := export(t, c)
-	now.Set(epoch * 2)
+	now.Set(suite.Start * 2)
 	c = memory.New(memory.Options{Clock: now.Now, Term: 5})
 	if err := c.Import(data); err != nil {
 		t.Fatal(err)
@@ -59,7 +60,7 @@ func TestHandOverKeepsAQuarantine(t *testing.T) {
 // TestForgottenPoolsUseNoGenerationTwice lets a holder sleep until its pool is
 // forgotten.
 func TestForgottenPoolsUseNoGenerationTwice(t *testing.T) {
-	now := &clock{now: epoch}
+	now := suite.NewClock(suite.Start)
 	c := memory.New(memory.Options{Clock: now.Now, Term: 1, First: true})
 	var last pool.Grant
 	for seq := range int64(9) {
@@ -88,7 +89,7 @@ func TestForgottenPoolsUseNoGenerationTwice(t *testing.T) {
 }
 
 func TestPoolsInUseAreNotForgotten(t *testing.T) {
-	now := &clock{now: epoch}
+	now := suite.NewClock(suite.Start)
 	c := memory.New(memory.Options{Clock: now.Now, Term: 1, First: true})
 	beat(t, c, web, pool.Command{Holder: "a", Seq: 1})
 	now.Advance(pool.MaxTTL)
@@ -101,7 +102,7 @@ func TestPoolsInUseAreNotForgotten(t *testing.T) {
 }
 
 func TestAFailedImportChangesNothing(t *testing.T) {
-	now := &clock{now: epoch}
+	now := suite.NewClock(suite.Start)
 	before := memory.New(memory.Options{Clock: now.Now, Term: 3, First: true})
 	beat(t, before, web, pool.Command{Holder: "a", Seq: 1})
 	good := export(t, before)
@@ -132,7 +133,7 @@ func flip(data []byte) []byte {
 }
 
 func TestExportIsRefusedWhenTooLarge(t *testing.T) {
-	now := &clock{now: epoch}
+	now := suite.NewClock(suite.Start)
 	c := memory.New(memory.Options{Clock: now.Now, Term: 1, First: true})
 	for i := range 100 {
 		beat(t, c, web, pool.Command{Holder: fmt.Sprint(i), Seq: 1})
@@ -143,7 +144,7 @@ func TestExportIsRefusedWhenTooLarge(t *testing.T) {
 }
 
 func TestRefusalsNameTheirCause(t *testing.T) {
-	now := &clock{now: epoch}
+	now := suite.NewClock(suite.Start)
 	c := memory.New(memory.Options{Clock: now.Now, Term: 1, First: true})
 	_, err := c.Apply(t.Context(), web, params(1), pool.Command{Op: pool.Beat, Holder: "a", Seq: 1, Term: 2})
 	unavailable, behind := (*store.UnavailableError)(nil), (*pool.BehindError)(nil)

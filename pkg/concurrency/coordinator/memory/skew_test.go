@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -65,7 +66,7 @@ func TestAPoolThatIsNotUnderstoodIsLostAlone(t *testing.T) {
 		"another name, so nothing of it": func(s string) string { return strings.Replace(s, `"Name":"web"`, `"Name":"was","Zone":"a"`, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			now := &clock{now: epoch}
+			now := suite.NewClock(suite.Start)
 			before := memory.New(memory.Options{Clock: now.Now, Term: 3, First: true})
 			now.Advance(pool.MaxTTL)
 			var held pool.Grant
@@ -98,7 +99,7 @@ func TestAPoolThatIsNotUnderstoodIsLostAlone(t *testing.T) {
 // TestAnUnknownQuarantineIsHandedOn: the coordinator after the next knows
 // nothing of the pool, whose shares are in use all the same.
 func TestAnUnknownQuarantineIsHandedOn(t *testing.T) {
-	now := &clock{now: epoch}
+	now := suite.NewClock(suite.Start)
 	before := memory.New(memory.Options{Clock: now.Now, Term: 3, First: true})
 	now.Advance(pool.MaxTTL)
 	held := beat(t, before, web, pool.Command{Holder: "a", Seq: 1})
@@ -120,7 +121,7 @@ func TestAnUnknownQuarantineIsHandedOn(t *testing.T) {
 
 // TestUnknownDataBesideThePoolsLosesAllOfThem: it may be of each of them.
 func TestUnknownDataBesideThePoolsLosesAllOfThem(t *testing.T) {
-	now := &clock{now: epoch}
+	now := suite.NewClock(suite.Start)
 	before := memory.New(memory.Options{Clock: now.Now, Term: 3, First: true})
 	beat(t, before, web, pool.Command{Holder: "a", Seq: 1})
 	data := rewritten(t, export(t, before), func(s string) string { return strings.Replace(s, `"age"`, `"lent":5,"age"`, 1) })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -17,7 +18,7 @@ func TestANewBudgetServesTheOpenWindow(t *testing.T) {
 	p := params(100, 10)
 	p.Window = limiter.MaxWindow
 	for left := range 6 {
-		kept, now := newJournal(), &clock{now: epoch}
+		kept, now := newJournal(), suite.NewClock(suite.Start)
 		a, b := newHolder(0), newHolder(1)
 		crashing := start(kept, now, left, left%2 == 0)
 		_, _ = a.lease(t.Context(), crashing.Coordinator, p, 6, 6)
@@ -39,7 +40,7 @@ func TestANewBudgetServesTheOpenWindow(t *testing.T) {
 func TestALostRecordIsNotABirth(t *testing.T) {
 	p := params(100, 10)
 	p.Window = limiter.MaxWindow
-	kept, now := newJournal(), &clock{now: epoch}
+	kept, now := newJournal(), suite.NewClock(suite.Start)
 	next := func() *kubernetes.Coordinator {
 		return kubernetes.New(kubernetes.Options{Journal: kept, Births: kept, Clock: now.Now})
 	}

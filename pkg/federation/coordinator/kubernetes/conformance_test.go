@@ -2,40 +2,17 @@ package kubernetes_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/weir-dev/weir/internal/testing/budgettest"
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
-	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const epoch = limiter.Instant(1_790_000_000_000_000)
-
-// A clock stands still until it is moved.
-type clock struct {
-	mu  sync.Mutex
-	now limiter.Instant
-}
-
-func (c *clock) Now() limiter.Instant {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) Set(now limiter.Instant) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = now
-}
-
-func (c *clock) Advance(d limiter.Micros) { c.Set(c.Now().Add(d)) }
 
 // settled is a coordinator whose answers come when nothing is under way any more, so
 // that what is set aside ahead is known.
@@ -47,10 +24,10 @@ func (s settled) Apply(ctx context.Context, id string, p ledger.Params, c ledger
 }
 
 func TestConformance(t *testing.T) {
-	budgettest.Run(t, func(t *testing.T) budgettest.Subject { return subject(t, &clock{now: epoch}) })
+	budgettest.Run(t, func(t *testing.T) budgettest.Subject { return subject(t, suite.NewClock(suite.Start)) })
 }
 
-func subject(t *testing.T, now *clock) budgettest.Subject {
+func subject(t *testing.T, now *suite.Clock) budgettest.Subject {
 	kept := newJournal()
 	c := kubernetes.New(kubernetes.Options{Journal: kept, Births: kept, Clock: now.Now})
 	next := func() budgettest.Coordinator {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -17,7 +18,7 @@ func TestCrashes(t *testing.T) {
 	const limit, block = 1000, 50
 	dice := seeded(t)
 	p := params(limit, block)
-	kept, now := newJournal(), &clock{now: epoch}
+	kept, now := newJournal(), suite.NewClock(suite.Start)
 	holders := make([]*holder, 8)
 	for i := range holders {
 		holders[i] = newHolder(i)
@@ -54,7 +55,7 @@ func TestCrashes(t *testing.T) {
 }
 
 // load leases from all holders at once until the process is gone or the limit is.
-func load(t *testing.T, run *process, holders []*holder, p ledger.Params, now *clock, dice *rand.Rand) {
+func load(t *testing.T, run *process, holders []*holder, p ledger.Params, now *suite.Clock, dice *rand.Rand) {
 	t.Helper()
 	var all sync.WaitGroup
 	for _, h := range holders {
@@ -83,10 +84,10 @@ func TestTwoAtOnce(t *testing.T) {
 	p := params(limit, block)
 	kept := newJournal()
 	var conflicts, units uint64
-	now, clocks := epoch, make([]*clock, 4)
+	now, clocks := suite.Start, make([]*suite.Clock, 4)
 	runs := make([]*process, len(clocks))
 	for i := range runs {
-		clocks[i] = &clock{now: now}
+		clocks[i] = suite.NewClock(now)
 		runs[i] = start(kept, clocks[i], 1<<30, false)
 	}
 	holders := make([]*holder, 8)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -38,7 +39,7 @@ type process struct {
 }
 
 // start returns a process that crashes at the journal call of that number.
-func start(j *journal, now *clock, left int, late bool) *process {
+func start(j *journal, now *suite.Clock, left int, late bool) *process {
 	p := &process{journal: j, left: left, late: late}
 	p.Coordinator = kubernetes.New(kubernetes.Options{Journal: p, Births: p, Clock: now.Now})
 	return p

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -13,9 +14,9 @@ import (
 
 // open returns a journal and a clock of a budget that was first kept in the window before
 // the open one.
-func open(t *testing.T, p ledger.Params) (*journal, *clock, *kubernetes.Coordinator) {
+func open(t *testing.T, p ledger.Params) (*journal, *suite.Clock, *kubernetes.Coordinator) {
 	t.Helper()
-	kept, now := newJournal(), &clock{now: epoch}
+	kept, now := newJournal(), suite.NewClock(suite.Start)
 	c := kubernetes.New(kubernetes.Options{Journal: kept, Births: kept, Clock: now.Now})
 	if g := wants(t, newHolder(9), c, p, 1); g.Granted != 1 {
 		t.Fatalf("the window that is open when a budget is first kept is not served: %+v", g)

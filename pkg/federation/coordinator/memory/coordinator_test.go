@@ -1,13 +1,13 @@
 package memory_test
 
 import (
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/weir-dev/weir/internal/testing/budgettest"
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -18,33 +18,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var _ federation.Coordinator = budgettest.Coordinator(nil) // what passes the suite is one
 
-const epoch = limiter.Instant(1_790_000_000_000_000)
-
-// A clock stands still until it is moved.
-type clock struct {
-	mu  sync.Mutex
-	now limiter.Instant
-}
-
-func (c *clock) Now() limiter.Instant {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) Set(now limiter.Instant) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = now
-}
-
-func (c *clock) Advance(d limiter.Micros) { c.Set(c.Now().Add(d)) }
-
 func TestConformance(t *testing.T) {
 	for name, first := range map[string]bool{"the first coordinator": true, "a later one": false} {
 		t.Run(name, func(t *testing.T) {
 			budgettest.Run(t, func(*testing.T) budgettest.Subject {
-				now := &clock{now: epoch}
+				now := suite.NewClock(suite.Start)
 				s := subject(now.Now, first)
 				s.Advance, s.Set = now.Advance, now.Set
 				return s

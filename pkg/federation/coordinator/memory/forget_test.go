@@ -3,6 +3,7 @@ package memory_test
 import (
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -23,7 +24,7 @@ func lease(t *testing.T, c *memory.Coordinator, id string, slices bool) ledger.G
 }
 
 func TestBudgetsThatNobodyAsksForAreForgotten(t *testing.T) {
-	now := &clock{now: epoch}
+	now := suite.NewClock(suite.Start)
 	c := memory.New(memory.Options{Clock: now.Now, Term: 1, First: true})
 	lease(t, c, "gone", false)
 	lease(t, c, "with a slice", true)
@@ -45,12 +46,12 @@ func TestBudgetsThatNobodyAsksForAreForgotten(t *testing.T) {
 // TestAForgottenBudgetIsNotServedAgain sets the clock back into a window whose grants are
 // forgotten.
 func TestAForgottenBudgetIsNotServedAgain(t *testing.T) {
-	now := &clock{now: epoch}
+	now := suite.NewClock(suite.Start)
 	c := memory.New(memory.Options{Clock: now.Now, Term: 1, First: true})
 	lease(t, c, "gone", false)
 	now.Advance(limiter.MaxWindow + 1)
 	lease(t, c, "another", false)
-	now.Set(epoch)
+	now.Set(suite.Start)
 	if g := lease(t, c, "gone", false); g.Reason != ledger.Amnesia {
 		t.Errorf("got %+v", g)
 	}

@@ -2,41 +2,19 @@ package memory_test
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/weir-dev/weir/internal/testing/escrowtest"
+	"github.com/weir-dev/weir/internal/testing/suite"
 	"github.com/weir-dev/weir/pkg/federation/escrow"
 	"github.com/weir-dev/weir/pkg/federation/escrow/memory"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const epoch = limiter.Instant(1_790_000_000_000_000)
-
-// A clock stands still until it is moved.
-type clock struct {
-	mu  sync.Mutex
-	now limiter.Instant
-}
-
-func (c *clock) Now() limiter.Instant {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) Set(now limiter.Instant) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = now
-}
-
-func (c *clock) Advance(d limiter.Micros) { c.Set(c.Now().Add(d)) }
 
 func TestConformance(t *testing.T) {
 	escrowtest.Run(t, func(t *testing.T) escrowtest.Subject { return subject(t) })
@@ -45,10 +23,10 @@ func TestConformance(t *testing.T) {
 func FuzzStep(f *testing.F) { escrowtest.Fuzz(f, subject) }
 
 func subject(testing.TB) escrowtest.Subject {
-	now := &clock{now: epoch}
+	now := suite.NewClock(suite.Start)
 	o := memory.Options{Clock: now.Now}
 	return escrowtest.Subject{
-		Escrow: memory.New(o), Began: epoch, Advance: now.Advance, Set: now.Set,
+		Escrow: memory.New(o), Began: suite.Start, Advance: now.Advance, Set: now.Set,
 		Forget: map[string]func() escrowtest.Escrow{
 			"a crash": func() escrowtest.Escrow { now.Advance(1); return memory.New(o) },
 		},
@@ -74,7 +52,7 @@ func TestConformanceByItsOwnClock(t *testing.T) {
 // TestABudgetThatNobodyAsksForIsForgotten lets one more come when no window of the
 // first can be open.
 func TestABudgetThatNobodyAsksForIsForgotten(t *testing.T) {
-	now := &clock{now: epoch}
+	now := suite.NewClock(suite.Start)
 	e := memory.New(memory.Options{Clock: now.Now})
 	peek := func(id string) {
 		t.Helper()
