@@ -22,6 +22,7 @@ const stormWindow, stormLimit = 300 * limiter.Millisecond, 20
 // TestNoLossAdmitsTooMuch asks for far more than the limits while servers lose what
 // they know, and adds up by itself what they granted.
 func TestNoLossAdmitsTooMuch(t *testing.T) {
+	const lag = 50 * time.Millisecond // of a dump or a replica, in which the load goes on
 	for name, start := range map[string]func(t *testing.T) (s *redis.Store, losses []func()){
 		"kill -9 and a restart": func(t *testing.T) (*redis.Store, []func()) {
 			server := redistest.Start(t)
@@ -38,20 +39,20 @@ func TestNoLossAdmitsTooMuch(t *testing.T) {
 		"a restart from an old dump": func(t *testing.T) (*redis.Store, []func()) {
 			server := redistest.Start(t)
 			return dial(t, server), slices.Repeat([]func(){
-				func() { server.Do("SAVE"); <-time.After(50 * time.Millisecond); server.Restart() },
+				func() { server.Do("SAVE"); <-time.After(lag); server.Restart() },
 			}, 5)
 		},
 		"a failover by Sentinels": func(t *testing.T) (*redis.Store, []func()) {
 			primary := redistest.Start(t)
 			replica := primary.StartReplica()
 			sentinels := redistest.StartSentinels(t, 3, "limits", primary)
-			return open(t, redis.Options{Addresses: sentinels, Sentinel: "limits"}), []func(){failover(primary, replica)}
+			return open(t, redis.Options{Addresses: sentinels, Sentinel: "limits"}), []func(){func() { primary.FailOver(replica, lag) }}
 		},
 		"a failover of a cluster's node": func(t *testing.T) (*redis.Store, []func()) {
 			cluster := redistest.StartCluster(t, 3)
 			replica := cluster.StartReplica(cluster.Nodes[0])
 			s := open(t, redis.Options{Addresses: cluster.Addrs(), Cluster: true})
-			return s, []func(){failover(cluster.Nodes[0], replica)}
+			return s, []func(){func() { cluster.Nodes[0].FailOver(replica, lag) }}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,17 +74,6 @@ func TestNoLossAdmitsTooMuch(t *testing.T) {
 			load.Wait()
 			a.judge(t, len(losses))
 		})
-	}
-}
-
-// failover kills a primary whose replica missed its last grants.
-func failover(primary, replica *redistest.Server) func() {
-	return func() {
-		replica.Pause()
-		primary.Do("CLIENT", "KILL", "TYPE", "replica")
-		<-time.After(50 * time.Millisecond) // the load goes on
-		primary.Kill()
-		replica.Resume()
 	}
 }
 

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -12,53 +11,12 @@ import (
 
 // TestNoLossGrantsTooMuch lets a fleet use a pool while servers lose what they know.
 func TestNoLossGrantsTooMuch(t *testing.T) {
-	for name, start := range map[string]func(t *testing.T) (*redis.Store, []func()){
-		"one server": func(t *testing.T) (*redis.Store, []func()) {
-			server := redistest.Start(t)
-			return dial(t, server), []func(){
-				server.Restart, server.Flush, server.FlushScripts,
-				func() { server.Flush(); server.FlushScripts() },
-				func() { server.Do("SAVE"); <-time.After(100 * time.Millisecond); server.Restart() },
-				func() { server.Pause(); <-time.After(time.Second); server.Resume() },
-			}
-		},
-		"a failover by Sentinels": func(t *testing.T) (*redis.Store, []func()) {
-			primary := redistest.Start(t)
-			replica := primary.StartReplica()
-			sentinels := redistest.StartSentinels(t, 3, "pools", primary)
-			return open(t, redis.Options{Addresses: sentinels, Sentinel: "pools"}), []func(){failover(primary, replica)}
-		},
-		"a failover of a cluster's node": func(t *testing.T) (*redis.Store, []func()) {
-			cluster := redistest.StartCluster(t, 3)
-			replicas := map[*redistest.Server]*redistest.Server{}
-			for _, node := range slices.Clone(cluster.Nodes) {
-				replicas[node] = cluster.StartReplica(node)
-			}
-			losses := []func(){func() {
-				for node, replica := range replicas {
-					if node.Do("DBSIZE") != int64(0) { // it has the pool
-						failover(node, replica)()
-					}
-				}
-			}}
-			return open(t, redis.Options{Addresses: cluster.Addrs(), Cluster: true}), losses
-		},
-	} {
+	for name, start := range redistest.Deployments(100 * time.Millisecond) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, losses := start(t)
-			pooltest.Storm(t, New(s), losses)
+			d := start(t)
+			s := open(t, redis.Options{Addresses: d.Addresses, Sentinel: d.Sentinel, Cluster: d.Cluster})
+			pooltest.Storm(t, New(s), d.Losses)
 		})
-	}
-}
-
-// failover kills a primary whose replica missed its last shares.
-func failover(primary, replica *redistest.Server) func() {
-	return func() {
-		replica.Pause()
-		primary.Do("CLIENT", "KILL", "TYPE", "replica")
-		<-time.After(100 * time.Millisecond) // the load goes on
-		primary.Kill()
-		replica.Resume()
 	}
 }

@@ -29,12 +29,6 @@ func TestNoLossHandsOnTooMuch(t *testing.T) {
 		replica := primary.StartReplica()
 		sentinels := redistest.StartSentinels(t, 3, "escrows", primary)
 		e := New(open(t, redis.Options{Addresses: sentinels, Sentinel: "escrows"}))
-		escrowtest.Storm(t, e, []func(){func() { // the replica misses what is taken last
-			replica.Pause()
-			primary.Do("CLIENT", "KILL", "TYPE", "replica")
-			<-time.After(50 * time.Millisecond)
-			primary.Kill()
-			replica.Resume()
-		}})
+		escrowtest.Storm(t, e, []func(){func() { primary.FailOver(replica, 50*time.Millisecond) }})
 	})
 }
