@@ -5,9 +5,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -115,19 +112,6 @@ func (b *basin) scale(ctx context.Context, name string, replicas int32) {
 	b.awaitReady(ctx, int(replicas))
 }
 
-// signal sends a signal to a server and to the processes that serve its connections.
-func signal(server *servers.Server, of syscall.Signal) {
-	GinkgoHelper()
-	pid := server.PID()
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	Expect(err).NotTo(HaveOccurred())
-	for _, field := range append(strings.Fields(string(children)), strconv.Itoa(pid)) {
-		each, err := strconv.Atoi(field)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(syscall.Kill(each, of)).To(Succeed())
-	}
-}
-
 var _ = Describe("A pool of concurrency", func() {
 	It("keeps the requests in flight at the backend within the limit when a process dies", func(ctx SpecContext) {
 		b := openBasin(ctx)
@@ -214,9 +198,9 @@ var _ = Describe("A pool of concurrency", func() {
 			serves("while no controller leads")
 			Expect(cluster.Controller.Start(ctx)).To(Succeed())
 
-			signal(server, syscall.SIGSTOP)
+			server.SignalAll(syscall.SIGSTOP)
 			within("while the server is suspended", 2*leaseTTL)
-			signal(server, syscall.SIGCONT)
+			server.SignalAll(syscall.SIGCONT)
 			serves("when it goes on")
 		},
 		Entry("Redis", SpecTimeout(5*time.Minute), func(ctx context.Context, _ *basin) (v1alpha1.Store, *servers.Server) { return startRedis(ctx) }),

@@ -51,14 +51,16 @@ func (s *shop) quotaOfWorld(ctx context.Context) quotaStore {
 func onServer(store v1alpha1.Store, server *servers.Server) quotaStore {
 	return quotaStore{
 		store: store,
-		stop:  func() { server.Stop(10 * time.Second) }, kill: func() { server.Process.Kill() },
+		stop:  func() { server.Stop(10 * time.Second) }, kill: func() { server.Crash() },
 		start: func(ctx context.Context) { Expect(server.Restart(ctx)).To(Succeed()) },
 	}
 }
 
 func (s *shop) quotaInRedis(ctx context.Context) quotaStore {
 	GinkgoHelper()
-	server, err := servers.RedisWith(ctx, GinkgoT().TempDir(), nil, "--appendonly", "yes", "--appendfsync", "always")
+	server, err := servers.RedisWith(ctx, servers.Options{
+		Logs: GinkgoT().TempDir(), Args: []string{"--appendonly", "yes", "--appendfsync", "always"},
+	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Kill)
 	return onServer(v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: v1alpha1.HostPort(server.Address)}}, server)
@@ -205,7 +207,7 @@ var _ = Describe("A budget of a month in a Redis", func() {
 		first := s.awaitAdmitted(ctx, from, 2*time.Second)
 		sleepUntil(ctx, from.Add(3*time.Second))
 
-		server.Process.Kill()
+		server.Crash()
 		Expect(server.Restart(ctx)).To(Succeed())
 		Eventually(func(g Gomega) {
 			c, err := s.budgetCondition(ctx, v1alpha1.LearningCondition)

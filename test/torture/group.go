@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/testing/devcluster/link"
@@ -39,6 +40,7 @@ const (
 	sentinels = 3
 	slots     = 16384 // parts that a cluster splits the keys into
 	watchedAs = "torture"
+	failsOver = 500 * time.Millisecond // after which Sentinels take a primary that does not answer for dead
 )
 
 // startGroup starts the servers of a store that fails over by itself, and returns when
@@ -108,7 +110,7 @@ func startMember(ctx context.Context, logs string, env []string, inCluster bool)
 		args = append(args, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-port", bus,
 			"--cluster-announce-ip", host, "--cluster-announce-port", port, "--cluster-allow-replica-migration", "no")
 	}
-	server, err := servers.RedisWith(ctx, logs, env, args...)
+	server, err := servers.RedisWith(ctx, servers.Options{Logs: logs, Env: env, Args: args})
 	if err != nil {
 		way.Close()
 		return nil, err
@@ -128,7 +130,7 @@ func (g *group) watch(ctx context.Context, logs string) error {
 		return err
 	}
 	for i := range sentinels {
-		s, err := servers.Sentinel(ctx, filepath.Join(logs, fmt.Sprint(i)), watchedAs, primary.link.Address(), sentinels/2+1)
+		s, err := servers.Sentinel(ctx, servers.Options{Logs: filepath.Join(logs, fmt.Sprint(i))}, watchedAs, primary.link.Address(), sentinels/2+1, failsOver)
 		if err != nil {
 			return err
 		}

@@ -1,12 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -17,8 +12,7 @@ import (
 	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 )
 
-// signal sends a signal to the server and the processes that it started: those of
-// Postgres have groups of their own.
+// signal sends a signal to the server and the processes that it started.
 func (s *store) signal(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,7 +22,7 @@ func (s *store) signal(sig syscall.Signal) {
 	} else {
 		s.rise()
 	}
-	s.send(sig)
+	s.running.SignalAll(sig)
 }
 
 // aim chooses the server of a group that a fault happens to: a primary.
@@ -72,21 +66,13 @@ func (s *store) lost() {
 	s.losses = append(s.losses, loss{at: time.Now(), all: true})
 }
 
-func (s *store) send(sig syscall.Signal) {
-	children := childrenOf(s.running.PID())
-	s.running.Signal(sig)
-	for _, pid := range children {
-		_ = syscall.Kill(pid, sig) // it may have ended
-	}
-}
-
 // kill ends the server, and what it did not keep is lost.
 func (s *store) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.losses = append(s.losses, loss{at: time.Now(), all: s.isRedis && len(s.args) == 0})
 	s.aim()
-	s.send(syscall.SIGKILL)
+	s.running.SignalAll(syscall.SIGKILL)
 	s.falls()
 }
 
@@ -196,23 +182,4 @@ func order(ctx context.Context, server *servers.Server, command ...any) error {
 	client := redis.NewClient(&redis.Options{Addr: server.Address})
 	defer client.Close()
 	return client.Do(ctx, command...).Err()
-}
-
-func childrenOf(parent int) (pids []int) {
-	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is sound
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue // it has ended
-		}
-		// pid (name) state parent ...; the name may hold anything
-		after := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-		if len(after) < 2 || after[1] != strconv.Itoa(parent) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }

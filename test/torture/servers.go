@@ -102,9 +102,9 @@ func (w *world) startStore(ctx context.Context, of server) (s *store, err error)
 	}
 	start := func(logs string) (*servers.Server, error) {
 		if of.isRedis {
-			return servers.RedisWith(ctx, logs, env, of.args...)
+			return servers.RedisWith(ctx, servers.Options{Logs: logs, Env: env, Args: of.args})
 		}
-		return servers.PostgresWith(ctx, logs, env)
+		return servers.PostgresWith(ctx, servers.Options{Logs: logs, Env: env})
 	}
 	if s.running, err = start(filepath.Join(w.logs, of.name)); err != nil {
 		return nil, err

@@ -4,9 +4,7 @@ package postgrestest
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -15,13 +13,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 	"github.com/weir-dev/weir/internal/testing/freeport"
 )
 
 // The superuser and the database that every server has.
 const (
-	User     = "admin"
-	Database = "postgres"
+	User     = servers.PostgresUser
+	Database = servers.PostgresDatabase
 )
 
 // startTimeout is how long a server may take to answer after its start.
@@ -36,9 +35,8 @@ type Server struct {
 	settings    []string
 	environment []string // beside that of the test
 	dir         string   // of its data
-	log         string   // path of its output
-	cmd         *exec.Cmd
-	done        chan struct{} // closed when the process has ended
+	logs        string   // directory of its output
+	process     *servers.Server
 }
 
 // Set changes the settings that the server has from its next start on, as those of Start,
@@ -60,7 +58,7 @@ func Start(t testing.TB, settings ...string) *Server {
 // ends.
 func StartIn(t testing.TB, dir string, settings ...string) *Server {
 	t.Helper()
-	s := &Server{Addr: freeAddr(t), t: t, settings: settings, dir: dir, log: filepath.Join(t.TempDir(), "postgres.log")}
+	s := &Server{Addr: freeAddr(t), t: t, settings: settings, dir: dir, logs: t.TempDir()}
 	s.run()
 	t.Cleanup(s.Kill)
 	return s
@@ -105,7 +103,7 @@ func (s *Server) WriteFile(name string, data []byte) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	own(s.t, path)
+	s.must(servers.Own(path))
 }
 
 // Restart shuts the server down in order and starts it again at the same address.
@@ -137,36 +135,37 @@ func (s *Server) Stop() {
 
 func (s *Server) end(sig syscall.Signal) {
 	s.t.Helper()
-	s.signal(sig)
+	s.process.Signal(sig)
 	select {
-	case <-s.done:
+	case <-s.process.Done():
 	case <-time.After(startTimeout):
-		s.t.Fatalf("postgres does not stop; see %s", s.log)
+		s.t.Fatalf("postgres does not stop; see %s", s.logs)
 	}
 }
 
 // Kill ends all processes of the server at once and waits until they are gone. A
 // server that was ended before stays so.
-func (s *Server) Kill() {
-	select {
-	case <-s.done:
-		return
-	default:
-	}
-	family := s.family()
-	for _, pid := range family {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
-	}
-	<-s.done
-	ended(family)
+func (s *Server) Kill() { s.process.Crash() }
+
+// KillOne ends one of the processes that serve the store and returns when the server, which
+// then ends its other processes too, has started again. The server notices a moment later and
+// answers until then from memory that it is about to lose, so an answer alone does not
+// show that it started again.
+func (s *Server) KillOne() {
+	s.t.Helper()
+	before := s.process.Children()
+	pid := s.Do("SELECT pid FROM pg_stat_activity WHERE application_name = 'weir' LIMIT 1")[0][0].(int32)
+	s.must(syscall.Kill(int(pid), syscall.SIGKILL))
+	servers.AwaitEnd(before)
+	s.Await()
 }
 
 // Pause stops all processes of the server without ending them: connections stay open
 // and nothing answers until Resume.
-func (s *Server) Pause() { s.signalAll(syscall.SIGSTOP) }
+func (s *Server) Pause() { s.process.SignalAll(syscall.SIGSTOP) }
 
 // Resume lets a paused server go on.
-func (s *Server) Resume() { s.signalAll(syscall.SIGCONT) }
+func (s *Server) Resume() { s.process.SignalAll(syscall.SIGCONT) }
 
 // Copy copies the data of a stopped server.
 func (s *Server) Copy() string {
@@ -200,12 +199,7 @@ func (s *Server) Recover(dir string) {
 func (s *Server) Backup(standby bool) string {
 	s.t.Helper()
 	dir := newDir(s.t)
-	host, port, _ := net.SplitHostPort(s.Addr) // made by freeAddr
-	args := []string{"-D", dir, "-h", host, "-p", port, "-U", User, "--checkpoint=fast", "--no-sync"}
-	if standby {
-		args = append(args, "--write-recovery-conf")
-	}
-	run(s.t, program(s.t, "pg_basebackup"), args...)
+	s.must(s.process.Backup(context.Background(), dir, standby))
 	return dir
 }
 
@@ -233,57 +227,42 @@ func (s *Server) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
-func (s *Server) run() {
+func (s *Server) must(err error) {
 	s.t.Helper()
-	host, port, _ := net.SplitHostPort(s.Addr) // made by freeAddr
-	args := []string{"-D", s.dir, "-p", port, "-h", host}
-	for _, setting := range slices.Concat(defaults, s.settings) {
-		args = append(args, "-c", setting)
-	}
-	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer log.Close()
-	s.cmd = exec.Command(program(s.t, "postgres"), args...)
-	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = s.dir, log, log
-	s.cmd.Env = append(os.Environ(), s.environment...)
-	s.cmd.SysProcAttr = unprivileged(s.t)
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatalf("start postgres: %v", err)
+}
+
+func (s *Server) run() {
+	s.t.Helper()
+	var args []string
+	for _, setting := range slices.Concat(defaults, s.settings) {
+		args = append(args, "-c", setting)
 	}
-	s.done = make(chan struct{})
-	go func(cmd *exec.Cmd, done chan struct{}) {
-		defer close(done)
-		_ = cmd.Wait() // killed, as intended
-	}(s.cmd, s.done)
-	s.Await()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	process, err := servers.PostgresWith(ctx, servers.Options{Logs: s.logs, Address: s.Addr, Dir: s.dir, Env: s.environment, Args: args})
+	s.must(err)
+	s.process = process
 }
 
 // defaults are the settings of a small server. Writes of a killed process stay in the
 // kernel, so nothing needs a disk.
 var defaults = []string{
-	"unix_socket_directories=", "fsync=off", "max_connections=50", "shared_buffers=16MB",
+	"fsync=off", "max_connections=50",
 	"max_wal_size=64MB", "min_wal_size=2MB", "wal_keep_size=64MB", "logging_collector=off",
 }
 
 // Await blocks until the server answers.
 func (s *Server) Await() {
 	s.t.Helper()
-	deadline := time.After(startTimeout)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for deadline := time.Now().Add(startTimeout); ; <-time.After(5 * time.Millisecond) {
 		_, err := s.do("SELECT 1")
 		if err == nil {
 			return
 		}
-		select {
-		case <-tick.C:
-		case <-s.done:
-			text, _ := os.ReadFile(s.log)
-			s.t.Fatalf("postgres ended at its start: %s", text)
-		case <-deadline:
+		if time.Now().After(deadline) {
 			s.t.Fatalf("postgres at %s does not answer: %v", s.Addr, err)
 		}
 	}

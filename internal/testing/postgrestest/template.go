@@ -1,38 +1,16 @@
 package postgrestest
 
 import (
+	"context"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
+
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 )
-
-// places are where packages put the programs that are not in the PATH.
-var places = []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin"}
-
-// program returns the path of one of Postgres's programs, of the newest release
-// unless the PATH names one.
-func program(t testing.TB, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err == nil {
-		return path
-	}
-	for _, place := range places {
-		found, _ := filepath.Glob(filepath.Join(place, name)) // the pattern is well formed
-		if len(found) > 0 {
-			return slices.Max(found)
-		}
-	}
-	t.Fatalf("%v; install it with: make deps", err)
-	return ""
-}
 
 var made sync.Mutex
 
@@ -46,7 +24,7 @@ func template(t testing.TB) string {
 	if err != nil {
 		cache = os.TempDir()
 	}
-	version, err := exec.Command(program(t, "postgres"), "--version").Output()
+	version, err := servers.PostgresVersion()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +33,9 @@ func template(t testing.TB) string {
 		return dir
 	}
 	fresh := newDir(t)
-	run(t, program(t, "initdb"), "-D", fresh, "-U", User, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--wal-segsize=1")
+	if err := servers.InitDB(context.Background(), fresh, "--wal-segsize=1"); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -78,18 +58,10 @@ func newDir(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	own(t, dir)
-	return dir
-}
-
-// own makes a file the server's.
-func own(t testing.TB, path string) {
-	t.Helper()
-	if attr := unprivileged(t); attr.Credential != nil {
-		if err := os.Chown(path, int(attr.Credential.Uid), int(attr.Credential.Gid)); err != nil {
-			t.Fatal(err)
-		}
+	if err := servers.Own(dir); err != nil {
+		t.Fatal(err)
 	}
+	return dir
 }
 
 // copyDir copies what is in a directory into another, which becomes the server's.
@@ -98,39 +70,4 @@ func copyDir(t testing.TB, from, to string) {
 	if out, err := exec.Command("cp", "-a", from+"/.", to).CombinedOutput(); err != nil {
 		t.Fatalf("copy %s to %s: %v: %s", from, to, err, out)
 	}
-}
-
-// run runs one of Postgres's programs to its end.
-func run(t testing.TB, path string, args ...string) {
-	t.Helper()
-	cmd := exec.Command(path, args...)
-	cmd.Dir = os.TempDir()
-	cmd.SysProcAttr = unprivileged(t)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v: %s", path, err, out)
-	}
-}
-
-// unprivileged returns attributes of a process that Postgres consents to be: root
-// becomes the user that its package made.
-func unprivileged(t testing.TB) *syscall.SysProcAttr {
-	t.Helper()
-	attr := &syscall.SysProcAttr{}
-	if os.Getuid() != 0 {
-		return attr
-	}
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		t.Fatalf("postgres does not run as root, and there is no user for it: %v; run the tests as another user, or install it with: make deps", err)
-	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	return attr
 }

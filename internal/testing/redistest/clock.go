@@ -54,5 +54,5 @@ func (c *Clock) Start(args ...string) *Server {
 	c.t.Helper()
 	s := newServer(c.t)
 	s.env = []string{"LD_PRELOAD=" + c.shim, "SHIFT=" + c.file}
-	return s.start(append(s.settings(), args...))
+	return s.start(args...)
 }

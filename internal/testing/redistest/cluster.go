@@ -51,7 +51,7 @@ func startNode(t testing.TB) *Server {
 	t.Helper()
 	s := newServer(t)
 	_, s.bus = (&Server{Addr: FreeAddr(t)}).hostPort()
-	return s.start(append(s.settings(), "--cluster-enabled", "yes", "--cluster-node-timeout", "500", "--cluster-port", s.bus))
+	return s.start("--cluster-enabled", "yes", "--cluster-node-timeout", "500", "--cluster-port", s.bus)
 }
 
 func (c *Cluster) join(node *Server) {

@@ -5,8 +5,7 @@ import (
 	"context"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 	"github.com/weir-dev/weir/internal/testing/freeport"
 )
 
@@ -27,20 +27,18 @@ type Server struct {
 	Addr string // host:port, the same after Restart
 	Dir  string // where the process runs
 
-	t    testing.TB
-	bus  string // port of a node of a cluster
-	args []string
-	env  []string // beside the test's
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the process has ended
+	t       testing.TB
+	bus     string // port of a node of a cluster
+	args    []string
+	env     []string // beside the test's
+	process *servers.Server
 }
 
 // Start runs a server until the test ends. The arguments follow the settings that
 // the package needs, for example "--maxmemory", "2mb".
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	s := newServer(t)
-	return s.start(append(s.settings(), args...))
+	return newServer(t).start(args...)
 }
 
 func newServer(t testing.TB) *Server {
@@ -60,20 +58,27 @@ func dir(t testing.TB) string {
 	return path
 }
 
-func (s *Server) start(args []string) *Server {
+func (s *Server) start(args ...string) *Server {
 	s.t.Helper()
-	s.args = args
+	s.args = slices.Concat([]string{"--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"}, args)
 	s.run()
 	s.t.Cleanup(s.Kill)
 	return s
 }
 
-func (s *Server) settings() []string {
-	host, port := s.hostPort()
-	return []string{
-		"--bind", host, "--port", port, "--dir", s.Dir, "--save", "", "--appendonly", "no",
-		"--enable-debug-command", "yes", "--logfile", "redis.log", "--repl-diskless-sync-delay", "0",
+func (s *Server) run() {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	process, err := servers.RedisWith(ctx, s.options())
+	if err != nil {
+		s.t.Fatal(err)
 	}
+	s.process = process
+}
+
+func (s *Server) options() servers.Options {
+	return servers.Options{Logs: s.Dir, Address: s.Addr, Dir: s.Dir, Env: s.env, Args: s.args}
 }
 
 func (s *Server) hostPort() (host, port string) {
@@ -87,7 +92,7 @@ func (s *Server) StartReplica(args ...string) *Server {
 	s.t.Helper()
 	r := newServer(s.t)
 	host, port := s.hostPort()
-	r.start(append(append(r.settings(), args...), "--replicaof", host+" "+port))
+	r.start(append(args, "--replicaof", host+" "+port)...)
 	r.awaitInfo("replication", "master_link_status:up")
 	return r
 }
@@ -136,23 +141,20 @@ func (s *Server) Restart() {
 func (s *Server) Shutdown() {
 	s.t.Helper()
 	_, _ = s.do("SHUTDOWN") // the connection ends
-	<-s.done
+	<-s.process.Done()
 	s.run()
 }
 
 // Kill ends the process at once and waits until it is gone. A server that was
 // killed before stays so.
-func (s *Server) Kill() {
-	_ = s.cmd.Process.Kill() // fails when it has ended already
-	<-s.done
-}
+func (s *Server) Kill() { s.process.Crash() }
 
 // Pause stops the process without ending it: connections stay open and nothing
 // answers until Resume.
-func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
+func (s *Server) Pause() { s.process.SignalAll(syscall.SIGSTOP) }
 
 // Resume lets a paused process go on.
-func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
+func (s *Server) Resume() { s.process.SignalAll(syscall.SIGCONT) }
 
 // Flush deletes every key.
 func (s *Server) Flush() { s.Do("FLUSHALL") }
@@ -174,57 +176,6 @@ func (s *Server) do(args ...any) (any, error) {
 	c := goredis.NewClient(&goredis.Options{Addr: s.Addr, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second})
 	defer c.Close()
 	return c.Do(context.Background(), args...).Result()
-}
-
-func (s *Server) signal(sig syscall.Signal) {
-	s.t.Helper()
-	if err := s.cmd.Process.Signal(sig); err != nil {
-		s.t.Fatalf("signal redis-server: %v", err)
-	}
-}
-
-func (s *Server) run() {
-	s.t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		s.t.Fatalf("%v; install it with: make deps", err)
-	}
-	s.cmd = exec.Command(path, s.args...)
-	s.cmd.Env = append(os.Environ(), s.env...)
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatalf("start redis-server: %v", err)
-	}
-	s.done = make(chan struct{})
-	go func(cmd *exec.Cmd, done chan struct{}) {
-		defer close(done)
-		_ = cmd.Wait() // killed, as intended
-	}(s.cmd, s.done)
-	s.await()
-}
-
-// await blocks until the server answers.
-func (s *Server) await() {
-	s.t.Helper()
-	deadline := time.After(startTimeout)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		conn, err := net.Dial("tcp", s.Addr) // without a word in the client's log
-		if err == nil {
-			_ = conn.Close()
-			if _, err = s.do("PING"); err == nil {
-				return
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-s.done:
-			text, _ := os.ReadFile(filepath.Join(s.Dir, "redis.log"))
-			s.t.Fatalf("redis-server ended at its start: %s", text)
-		case <-deadline:
-			s.t.Fatalf("redis-server at %s does not answer: %v", s.Addr, err)
-		}
-	}
 }
 
 // FreeAddr returns host:port that nothing listens on.

@@ -1,11 +1,13 @@
 package redistest
 
 import (
+	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 )
 
 // StartSentinels runs Sentinels until the test ends that watch a primary under a
@@ -14,24 +16,18 @@ import (
 // for 300 ms fails over.
 func StartSentinels(t testing.TB, count int, name string, primary *Server) []string {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
 	var addrs []string
 	var sentinels []*Server
-	host, port := primary.hostPort()
 	for range count {
 		s := newServer(t)
-		_, own := s.hostPort()
-		file := filepath.Join(s.Dir, "sentinel.conf") // Sentinels keep what they learn in it
-		lines := []string{
-			"port " + own, "bind " + host, "dir " + s.Dir, "logfile redis.log",
-			fmt.Sprintf("sentinel monitor %s %s %s %d", name, host, port, count/2+1),
-			fmt.Sprintf("sentinel down-after-milliseconds %s 300", name),
-			fmt.Sprintf("sentinel failover-timeout %s 2000", name),
-		}
-		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		var err error
+		if s.process, err = servers.Sentinel(ctx, s.options(), name, primary.Addr, count/2+1, 300*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
-		sentinels = append(sentinels, s.start([]string{file, "--sentinel"}))
-		addrs = append(addrs, s.Addr)
+		t.Cleanup(s.Kill)
+		sentinels, addrs = append(sentinels, s), append(addrs, s.Addr)
 	}
 	replicas := strings.Count(primary.Do("INFO", "replication").(string), ",state=") // Sentinels count those, too, that do not have all data yet
 	for _, s := range sentinels {

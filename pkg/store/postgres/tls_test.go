@@ -27,7 +27,7 @@ func TestConnectionsAreEncrypted(t *testing.T) {
 	server.WriteFile("server.crt", cert)
 	server.WriteFile("server.key", key)
 	server.WriteFile("ca.crt", ours.pem)
-	server.WriteFile("pg_hba.conf", []byte("hostssl all shop all cert\nhost all admin all trust\n"))
+	server.WriteFile("pg_hba.conf", []byte("hostssl all shop all cert\nhost all "+postgrestest.User+" all trust\n"))
 	server.Do("CREATE ROLE shop LOGIN SUPERUSER")
 	server.Do("ALTER SYSTEM SET ssl_ca_file = 'ca.crt'")
 	server.Do("ALTER SYSTEM SET ssl = on")

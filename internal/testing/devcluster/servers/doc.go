@@ -1,4 +1,4 @@
-// Package servers runs the stores that a policy may name, Redis and Postgres, as
-// processes of this machine, for the demo and the end-to-end tests. They forget
-// everything when they are killed.
+// Package servers runs Redis, its Sentinels and Postgres as processes on this machine. Tests have them by
+// way of redistest and postgrestest, the development cluster and the measuring programs by themselves. They
+// have to be installed.
 package servers

@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/weir-dev/weir/internal/testing/freeport"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // The superuser and the database that every Postgres has.
@@ -18,83 +19,134 @@ const (
 	PostgresDatabase = "postgres"
 )
 
+// places are where packages put the programs that are not in the PATH.
+var places = []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin"}
+
 // Postgres starts a server on new data; it logs to postgres.log in the directory.
-func Postgres(ctx context.Context, logs string) (s *Server, err error) {
-	return PostgresWith(ctx, logs, nil, "-c", "fsync=off")
+func Postgres(ctx context.Context, logs string) (*Server, error) {
+	return PostgresWith(ctx, Options{Logs: logs, Args: []string{"-c", "fsync=off"}})
 }
 
-// PostgresWith is Postgres with variables added to its environment, as KEY=value, and
-// arguments for the server, which is durable without any.
-func PostgresWith(ctx context.Context, logs string, env []string, args ...string) (s *Server, err error) {
-	installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is sound
-	slices.Reverse(installed)                                  // the newest first
-	initdb, err := find("initdb", installed...)
+// PostgresWith is Postgres with options. The server is durable unless the arguments say otherwise. A directory
+// holds its data, as InitDB makes it.
+func PostgresWith(ctx context.Context, o Options) (*Server, error) {
+	s, dir, err := o.prepare()
 	if err != nil {
 		return nil, err
 	}
-	program, err := find("postgres", installed...)
-	if err != nil {
+	if err := s.startPostgres(ctx, o, dir); err != nil {
+		s.forget()
 		return nil, err
 	}
-	ready, err := find("pg_isready", installed...)
+	return s, nil
+}
+
+func (s *Server) startPostgres(ctx context.Context, o Options, dir string) error {
+	s.data = dir
+	if o.Dir == "" {
+		s.data = filepath.Join(dir, "data")
+		if err := Own(dir); err != nil {
+			return err
+		}
+		if err := InitDB(ctx, s.data); err != nil {
+			return err
+		}
+	}
+	program, err := findPostgres("postgres")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	as, err := unprivileged()
 	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "weir-postgres-") // where another user can reach it
-	if err != nil {
-		return nil, err
-	}
-	s = &Server{remove: func() { _ = os.RemoveAll(dir) }}
-	defer func() {
-		if err != nil {
-			s.remove()
-		}
-	}()
-	if s.Address, err = freeport.Address(); err != nil {
-		return nil, err
-	}
-	if err := as.own(dir); err != nil {
-		return nil, err
-	}
-	s.data = filepath.Join(dir, "data")
-	create := exec.CommandContext(ctx, initdb, "-D", s.data, "-U", PostgresUser, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-	create.Dir, create.SysProcAttr = dir, as.attributes()
-	if out, err := create.CombinedOutput(); err != nil {
-		return nil, errors.Join(fmt.Errorf("initdb: %w", err), errors.New(string(out)))
+		return err
 	}
 	return s.start(ctx, spec{
-		path: program, log: filepath.Join(logs, "postgres.log"), as: as, env: env,
-		ready: func(ctx context.Context) error {
-			return exec.CommandContext(ctx, ready, "-q", "-h", "127.0.0.1", "-p", s.Port()).Run()
-		},
-		args: append([]string{
-			"-D", s.data, "-p", s.Port(), "-h", "127.0.0.1", "-k", "", "-c", "shared_buffers=16MB",
-		}, args...),
+		path: program, log: filepath.Join(o.Logs, "postgres.log"), as: as, env: o.Env, sessions: true, ready: s.connects,
+		args: slices.Concat([]string{"-D", s.data, "-p", s.Port(), "-h", "127.0.0.1", "-k", "", "-c", "shared_buffers=16MB"}, o.Args),
 	})
+}
+
+// startingUp is the code by which a Postgres refuses connections that it will take later.
+const startingUp = "57P03"
+
+// connects returns nil when a Postgres takes connections, whatever users it lets in.
+func (s *Server) connects(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, "postgres://"+PostgresUser+"@"+s.Address+"/"+PostgresDatabase+"?sslmode=disable&connect_timeout=10")
+	if err == nil {
+		return conn.Close(ctx)
+	}
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code != startingUp {
+		return nil
+	}
+	return err
 }
 
 // Follow makes a Postgres the standby of another: what it holds is replaced by a copy of
 // that one's, and whatever it ran is killed. It returns when the standby takes
 // connections.
 func (s *Server) Follow(ctx context.Context, primary *Server) error {
-	s.Process.Kill()
-	copier, err := find("pg_basebackup", filepath.Dir(s.spec.path))
-	if err != nil {
-		return err
-	}
+	s.Crash()
 	if err := os.RemoveAll(s.data); err != nil {
 		return err
 	}
-	backup := exec.CommandContext(ctx, copier, "-D", s.data, "-h", "127.0.0.1", "-p", primary.Port(), "-U", PostgresUser,
-		"--write-recovery-conf", "--checkpoint=fast", "--no-sync")
-	backup.Dir, backup.SysProcAttr = filepath.Dir(s.data), s.spec.as.attributes()
-	if out, err := backup.CombinedOutput(); err != nil {
-		return errors.Join(fmt.Errorf("pg_basebackup: %w", err), errors.New(string(out)))
+	if err := primary.Backup(ctx, s.data, true); err != nil {
+		return err
 	}
-	_, err = s.start(ctx, s.spec)
-	return err
+	return s.start(ctx, s.spec)
+}
+
+// Backup takes a base backup of a Postgres into a directory that is empty or missing. A server that is started
+// on it follows this one if it is for a standby.
+func (s *Server) Backup(ctx context.Context, dir string, standby bool) error {
+	args := []string{"-D", dir, "-h", "127.0.0.1", "-p", s.Port(), "-U", PostgresUser, "--checkpoint=fast", "--no-sync"}
+	if standby {
+		args = append(args, "--write-recovery-conf")
+	}
+	return runPostgres(ctx, "pg_basebackup", args...)
+}
+
+// InitDB makes the data of a fresh Postgres in a directory that is empty or missing. Arguments follow those
+// that all of them have.
+func InitDB(ctx context.Context, dir string, args ...string) error {
+	return runPostgres(ctx, "initdb", slices.Concat([]string{
+		"-D", dir, "-U", PostgresUser, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync",
+	}, args)...)
+}
+
+// PostgresVersion returns what the server's program says of its version.
+func PostgresVersion() ([]byte, error) {
+	program, err := findPostgres("postgres")
+	if err != nil {
+		return nil, err
+	}
+	return exec.Command(program, "--version").Output() //nolint:noctx // returns at once
+}
+
+// findPostgres returns the path of one of Postgres's programs, of the newest release unless the PATH names one.
+func findPostgres(name string) (string, error) {
+	var installed []string
+	for _, place := range places {
+		found, _ := filepath.Glob(place) // the pattern is well formed
+		slices.Reverse(found)            // the newest first
+		installed = append(installed, found...)
+	}
+	return find(name, installed...)
+}
+
+// runPostgres runs one of Postgres's programs to its end, as the user that Postgres runs as.
+func runPostgres(ctx context.Context, name string, args ...string) error {
+	program, err := findPostgres(name)
+	if err != nil {
+		return err
+	}
+	as, err := unprivileged()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.SysProcAttr = os.TempDir(), as.attributes()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, out)
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package servers_test
 import (
 	"context"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -46,7 +47,9 @@ func TestAStandbyTakesOver(t *testing.T) {
 
 func startPostgres(t *testing.T) *servers.Server {
 	t.Helper()
-	s, err := servers.PostgresWith(t.Context(), t.TempDir(), nil, "-c", "fsync=off", "-c", "synchronous_standby_names=*")
+	s, err := servers.PostgresWith(t.Context(), servers.Options{
+		Logs: t.TempDir(), Args: []string{"-c", "fsync=off", "-c", "synchronous_standby_names=*"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,5 +66,17 @@ func run(t *testing.T, s *servers.Server, sql string) {
 	defer conn.Close(t.Context())
 	if _, err := conn.Exec(t.Context(), sql); err != nil {
 		t.Errorf("%s: %v", sql, err)
+	}
+}
+
+func TestAServerThatEndsAtItsStartIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(context.Context, servers.Options) (*servers.Server, error){
+		"redis": servers.RedisWith, "postgres": servers.PostgresWith,
+	} {
+		_, err := start(t.Context(), servers.Options{Logs: t.TempDir(), Args: []string{"--nonsense", "yes"}})
+		if err == nil || !strings.Contains(err.Error(), "nonsense") {
+			t.Errorf("%s: the error is %v, want one with the log that names the argument", name, err)
+		}
 	}
 }

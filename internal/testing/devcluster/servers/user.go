@@ -1,29 +1,12 @@
 package servers
 
 import (
-	"context"
-	"fmt"
+	"errors"
 	"os"
 	"os/user"
 	"strconv"
 	"syscall"
-
-	"github.com/weir-dev/weir/internal/testing/devcluster/process"
 )
-
-// A spec is a program, and the user that it runs as.
-type spec struct {
-	path, log string
-	args, env []string // env is added to that of this process
-	as        account
-	ready     func(context.Context) error // nil when it is ready once it takes connections
-}
-
-func (s spec) start() (*process.Process, error) {
-	return process.Start(process.Spec{
-		Path: s.path, Args: s.args, Env: append(os.Environ(), s.env...), Log: s.log, Credential: s.as.credential,
-	})
-}
 
 // An account is the user that a program runs as; the zero value is the user of this process.
 type account struct{ credential *syscall.Credential }
@@ -45,12 +28,14 @@ func unprivileged() (account, error) {
 			return account{&syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
 		}
 	}
-	return account{}, fmt.Errorf("postgres does not run as root, and this machine has neither a user postgres nor nobody")
+	return account{}, errors.New("postgres does not run as root, and this machine has neither a user postgres nor nobody")
 }
 
-func (a account) own(path string) error {
-	if a.credential == nil {
-		return nil
+// Own makes a file or directory that of the user that Postgres runs as.
+func Own(path string) error {
+	a, err := unprivileged()
+	if err != nil || a.credential == nil {
+		return err
 	}
 	return os.Chown(path, int(a.credential.Uid), int(a.credential.Gid))
 }
