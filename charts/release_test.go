@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/testing/apiserver"
 )
 
 // cluster is a real API server, without controllers or nodes.
@@ -36,11 +37,7 @@ type cluster struct {
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	environment := &envtest.Environment{ControlPlaneStartTimeout: 90 * time.Second}
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatalf("%v (KUBEBUILDER_ASSETS must name the directory of kube-apiserver, see `make assets`)", err)
-	}
-	t.Cleanup(func() { _ = environment.Stop() })
+	config := apiserver.Start(t, environment)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {

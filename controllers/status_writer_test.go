@@ -22,6 +22,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/controllers"
+	"github.com/weir-dev/weir/internal/testing/apiserver"
 )
 
 // An API server with older CustomResourceDefinitions drops fields of every status. Each is
@@ -33,10 +34,7 @@ func TestStatusOfOlderDefinitionsIsWrittenOnce(t *testing.T) {
 	for _, crd := range read.CRDs {
 		dropFigures(crd)
 	}
-	environment := &envtest.Environment{CRDs: read.CRDs}
-	config, err := environment.Start()
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { g.Expect(environment.Stop()).To(Succeed()) })
+	config := apiserver.Start(t, &envtest.Environment{CRDs: read.CRDs})
 	scheme := runtime.NewScheme()
 	g.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())

@@ -30,6 +30,7 @@ import (
 	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator"
 	"github.com/weir-dev/weir/internal/controlplane/resolve"
+	"github.com/weir-dev/weir/internal/testing/apiserver"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
@@ -88,9 +89,9 @@ func runSuite(m *testing.M) (code int, err error) {
 			err = stopErr
 		}
 	}()
-	config, err := environment.Start()
+	config, err := apiserver.Run(environment)
 	if err != nil {
-		return 0, fmt.Errorf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make assets`): %w", err)
+		return 0, err
 	}
 	leaks := []goleak.Option{
 		goleak.IgnoreCurrent(),

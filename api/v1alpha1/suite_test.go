@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	weirv1alpha1 "github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/testing/apiserver"
 )
 
 // The API server that all tests of this package share, with the CRDs and
@@ -40,9 +41,9 @@ func runWithServer(run func() int) (code int, err error) {
 			err = stopErr
 		}
 	}()
-	serverConfig, err = environment.Start()
+	serverConfig, err = apiserver.Run(environment)
 	if err != nil {
-		return 0, fmt.Errorf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make assets`): %w", err)
+		return 0, err
 	}
 
 	scheme := runtime.NewScheme()

@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/testing/apiserver"
 	"github.com/weir-dev/weir/internal/testing/freeport"
 )
 
@@ -54,9 +55,7 @@ func newCluster(t *testing.T, webhookPort int) *cluster {
 	t.Helper()
 	g := NewWithT(t)
 	c := &cluster{}
-	_, err := c.Start()
-	t.Cleanup(func() { g.Expect(c.Stop()).To(Succeed()) })
-	g.Expect(err).NotTo(HaveOccurred(), "KUBEBUILDER_ASSETS must name the directory of the API server, see make deps")
+	apiserver.Start(t, &c.Environment)
 	scheme, err := newScheme()
 	g.Expect(err).NotTo(HaveOccurred())
 	c.client, err = client.New(c.Config, client.Options{Scheme: scheme})

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/testing/apiserver"
 	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 )
 
@@ -107,15 +108,7 @@ func startAPIServer(t *testing.T) apiServer {
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
 	}
-	t.Cleanup(func() { // also after a failed start, which may leave processes behind
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatalf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make assets`): %v", err)
-	}
+	config := apiserver.Start(t, environment)
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

@@ -11,10 +11,8 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/weir-dev/weir/internal/testing/apiserver"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 )
@@ -41,36 +39,10 @@ func (w *weighed) Save(ctx context.Context, policy string, data []byte, version 
 	return version, err
 }
 
-// startAPIServer returns a client of a real API server.
-func startAPIServer(t *testing.T) *kubernetes.Clientset {
-	t.Helper()
-	environment := &envtest.Environment{}
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatalf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make assets`): %v", err)
-	}
-	config.QPS = -1
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		client.CloseIdleConnections()
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	clients, err := kubernetes.NewForConfigAndClient(config, client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return clients
-}
-
 // onServer returns a JournalStore on a real API server.
 func onServer(t *testing.T) JournalStore {
 	t.Helper()
-	clients := startAPIServer(t)
+	clients := apiserver.Clients(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system"}}
 	if _, err := clients.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

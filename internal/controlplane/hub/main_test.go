@@ -10,6 +10,8 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/weir-dev/weir/internal/testing/apiserver"
 )
 
 // environment is a real API server, which begins with the first test that needs it and
@@ -17,9 +19,9 @@ import (
 var environment envtest.Environment
 
 var apiServer = sync.OnceValues(func() (*rest.Config, error) {
-	config, err := environment.Start()
+	config, err := apiserver.Run(&environment)
 	if err != nil {
-		return nil, fmt.Errorf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make assets`): %w", err)
+		return nil, err
 	}
 	config.QPS = -1 // tests wait for nothing
 	return config, nil

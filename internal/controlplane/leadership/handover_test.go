@@ -20,6 +20,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/weir-dev/weir/internal/controlplane/leadership"
+	"github.com/weir-dev/weir/internal/testing/apiserver"
 )
 
 // timing is the controller's own.
@@ -121,15 +122,7 @@ func (r *replica) awaitLead(t *testing.T) time.Time {
 // a crash.
 func TestHandOver(t *testing.T) {
 	environment := &envtest.Environment{}
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatalf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make assets`): %v", err)
-	}
+	config := apiserver.Start(t, environment)
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/controlplane/inject"
 	"github.com/weir-dev/weir/internal/controlplane/resolve"
+	"github.com/weir-dev/weir/internal/testing/apiserver"
 )
 
 // An apiServer is a real API server with the CRDs and the webhook configurations
@@ -388,15 +389,7 @@ func startAPIServer(t *testing.T) *apiServer {
 	}
 	// Off by default in this environment; it is what mounts API credentials.
 	environment.ControlPlane.GetAPIServer().Configure().Disable("disable-admission-plugins")
-	t.Cleanup(func() { // also after a failed start, which may leave processes behind
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatalf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make assets`): %v", err)
-	}
+	config := apiserver.Start(t, environment)
 	s := &apiServer{}
 	s.Client = s.connect(t, config)
 	s.down = s.serve(t, environment)

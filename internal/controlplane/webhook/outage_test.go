@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/testing/apiserver"
 )
 
 // TestOutages takes the webhooks away in every way there is. Pods that did not opt in
@@ -102,20 +103,13 @@ func newOutage(t *testing.T) *outage {
 		ErrorIfCRDPathMissing: true,
 		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join(root, "webhook")}},
 	}
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatalf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make assets`): %v", err)
-	}
+	config := apiserver.Start(t, environment)
 	config.QPS = -1 // as fast as it can
 	o := &outage{apiServer: &apiServer{}}
 	o.Client = o.connect(t, config)
 	where := environment.WebhookInstallOptions
 	o.address = net.JoinHostPort(where.LocalServingHost, fmt.Sprint(where.LocalServingPort))
+	var err error
 	o.certificate, err = tls.LoadX509KeyPair(filepath.Join(where.LocalServingCertDir, "tls.crt"), filepath.Join(where.LocalServingCertDir, "tls.key"))
 	if err != nil {
 		t.Fatal(err)

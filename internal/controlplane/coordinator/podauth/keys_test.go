@@ -23,9 +23,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/weir-dev/weir/internal/testing/apiserver"
 )
 
 const testIssuer = "https://kubernetes.default.svc"
@@ -237,35 +236,9 @@ func TestAFleetReconnectsWithoutReviews(t *testing.T) {
 	}
 }
 
-// startAPIServer returns a client of a real API server.
-func startAPIServer(t *testing.T) *kubernetes.Clientset {
-	t.Helper()
-	environment := &envtest.Environment{}
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatalf("starting the API server (KUBEBUILDER_ASSETS must name the directory of its binaries, see `make assets`): %v", err)
-	}
-	config.QPS = -1
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		client.CloseIdleConnections()
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	clients, err := kubernetes.NewForConfigAndClient(config, client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return clients
-}
-
 // TestTheKeysOfAnAPIServerVerifyItsTokens, as a kubelet requests them for a pod.
 func TestTheKeysOfAnAPIServerVerifyItsTokens(t *testing.T) {
-	clients, ctx := startAPIServer(t), t.Context()
+	clients, ctx := apiserver.Clients(t), t.Context()
 	core := clients.CoreV1()
 	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
