@@ -93,6 +93,18 @@ func (s Store) Server() string {
 	return strings.Join([]string{string(s.Type), s.Address, s.Sentinel}, "|")
 }
 
+// Name returns the store as users see it.
+func (s Store) Name() string {
+	switch s.Type {
+	case RedisStore:
+		return "redis at " + s.Address
+	case PostgresStore:
+		return "postgres at " + s.Address
+	default:
+		return "controller"
+	}
+}
+
 // ConsistencyMode says how often the store is asked.
 type ConsistencyMode string
 

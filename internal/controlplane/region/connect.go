@@ -18,7 +18,7 @@ func (s *Set) connect(ctx context.Context, p *part, b *policy.FederatedBudget) {
 
 // reach connects a line to a place, if it is not, to find budgets there or escrows.
 func (s *Set) reach(ctx context.Context, l *line, to place, budgets bool) {
-	if at, connected := l.place(); connected && at == to {
+	if on := l.Look(); on != nil && on.place == to {
 		return
 	}
 	c := s.connections.known(to)
@@ -35,13 +35,13 @@ func (s *Set) reach(ctx context.Context, l *line, to place, budgets bool) {
 		s.unreached(l, fmt.Errorf("%s keeps no escrows: name a Redis", to))
 		return
 	}
-	s.connections.release(l.connect(c, nil))
+	s.connections.release(l.Replace(c, nil))
 }
 
 // unreached notes why the line is not connected as it should be.
 func (s *Set) unreached(l *line, err error) {
-	if l.fail(err) {
-		s.Log.Error(err, "what keeps a budget cannot be reached", "place", l.to)
+	if l.Fail(err) {
+		s.Log.Error(err, "what keeps a budget cannot be reached", "place", l.Name)
 	}
 }
 

@@ -3,6 +3,7 @@ package region
 import (
 	"sync"
 
+	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/pkg/federation"
 )
 
@@ -14,8 +15,8 @@ type connection struct {
 	hub    Hub               // nil where there is none
 	close  func() error      // nothing is called afterwards
 
-	uses  int            // lines that it serves; guarded by connections.mu
-	calls sync.WaitGroup // under way; none begins once no line has the connection
+	uses int // lines that it serves; guarded by connections.mu
+	backend.Calls
 }
 
 // connections are the open places.
@@ -73,7 +74,7 @@ func (cs *connections) release(c *connection) {
 	}
 	delete(cs.open, c.place)
 	cs.closing.Go(func() {
-		c.calls.Wait()
+		c.Await()
 		if err := c.close(); err != nil {
 			cs.failed(c.place, err)
 		}

@@ -56,11 +56,13 @@ func TestPlaces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPart(tc.budget, logr.Discard())
-			if p.ledger.to != tc.ledger || !errors.Is(p.ledger.cause, errNotYet) {
-				t.Errorf("the budget is kept by %s (%v), want %s", p.ledger.to, p.ledger.cause, tc.ledger)
-			}
-			if (p.escrow != nil) != (tc.escrow != "") || p.escrow != nil && (p.escrow.to != tc.escrow || !errors.Is(p.escrow.cause, errNotYet)) {
-				t.Errorf("what was granted is kept by %+v, want %s", p.escrow, tc.escrow)
+			for l, want := range map[*line]string{p.ledger: tc.ledger, p.escrow: tc.escrow} {
+				if l == nil {
+					l = &line{} // where none is needed
+				}
+				if _, err := l.Enter(); l.Name != want || want != "" && !errors.Is(err, errNotYet) {
+					t.Errorf("kept by %q (%v), want %q", l.Name, err, want)
+				}
 			}
 			if got := ledgerOf(&tc.budget).credentials(); got != tc.credentials {
 				t.Errorf("credentials %+v, want %+v", got, tc.credentials)
@@ -116,12 +118,12 @@ func TestTheSliceOfAMemberIsObserved(t *testing.T) {
 }
 
 func TestALineFailsWithTheLastCause(t *testing.T) {
-	l := &line{to: "redis at redis:1"}
+	l := newLine(place{store: policy.Store{Type: policy.RedisStore, Address: "redis:1"}}, logr.Discard())
 	for _, cause := range []error{errNotYet, errClosed} {
-		l.connect(nil, cause)
+		l.Replace(nil, cause)
 		_, err := ledgerLine{l}.Observe(t.Context(), "id")
-		if away, is := errors.AsType[*store.UnavailableError](err); !is || away.Store != l.to || !errors.Is(err, cause) {
-			t.Errorf("it fails with %v, want %s: %v", err, l.to, cause)
+		if away, is := errors.AsType[*store.UnavailableError](err); !is || away.Store != "redis at redis:1" || !errors.Is(err, cause) {
+			t.Errorf("it fails with %v, want %s: %v", err, l.Name, cause)
 		}
 	}
 }

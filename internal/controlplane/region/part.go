@@ -54,11 +54,11 @@ type span struct{ before, after time.Time }
 func newPart(b policy.FederatedBudget, log logr.Logger) *part {
 	p := &part{
 		id: b.ID, member: b.Member, budget: b,
-		ledger: &line{to: ledgerOf(&b).String(), cause: errNotYet, log: log},
+		ledger: newLine(ledgerOf(&b), log),
 		kept:   keptAt(&b), over: map[int64]span{}, audit: budgetaudit.New(b.Generation), watched: make(chan struct{}),
 	}
 	if at := escrowOf(&b); !at.own() {
-		p.escrow = &line{to: at.String(), cause: errNotYet, log: log}
+		p.escrow = newLine(at, log)
 	}
 	return p
 }

@@ -52,11 +52,9 @@ func (p place) String() string {
 	switch {
 	case p.hub.Endpoint != "":
 		return "the hub at " + p.hub.Endpoint
-	case p.store.Type == policy.RedisStore:
-		return "redis at " + p.store.Address
-	case p.store.Type == policy.PostgresStore:
-		return "postgres at " + p.store.Address
-	default:
+	case p.own():
 		return "this controller"
+	default:
+		return p.store.Name()
 	}
 }

@@ -183,9 +183,9 @@ func (s *Set) drop(p *part) {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()
 		p.close(ctx)
-		s.connections.release(p.ledger.connect(nil, errClosed))
+		s.connections.release(p.ledger.Replace(nil, errClosed))
 		if p.escrow != nil {
-			s.connections.release(p.escrow.connect(nil, errClosed))
+			s.connections.release(p.escrow.Replace(nil, errClosed))
 		}
 	})
 }

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
+	"github.com/weir-dev/weir/internal/backend"
+	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
@@ -16,17 +17,16 @@ import (
 // server takes the place of the one that was opened with the old ones, behind the same
 // breaker, and leases stay good.
 type connection struct {
+	backend.Handle[*server]
+
 	of      policy.Store // without the version of its secret
 	breaker *twotier.Breaker
-
-	mu     sync.RWMutex
-	server *server // nil while there is none
-	cause  error   // why there is none
 }
 
 func newConnection(of policy.Store, o Observer) *connection {
 	c := &connection{of: of}
-	c.cause = fmt.Errorf("its credentials, secret %s, have not arrived from the controller yet", of.Secret)
+	c.Name = of.Name()
+	c.Fail(fmt.Errorf("its credentials, secret %s, have not arrived from the controller yet", of.Secret))
 	c.breaker = twotier.NewBreaker(observed{Store: c, of: of, observer: o})
 	return c
 }
@@ -37,57 +37,31 @@ var errClosed = errors.New("it is no longer used")
 
 // Apply asks the server that was opened last, and fails at once while none is.
 func (c *connection) Apply(ctx context.Context, key store.Key, p limiter.Params, cmd limiter.Command) (limiter.Result, error) {
-	s, err := c.enter()
+	s, err := c.Enter()
 	if err != nil {
-		return limiter.Result{}, &store.UnavailableError{Store: nameOf(c.of), Cause: err}
+		return limiter.Result{}, err
 	}
-	defer s.users.RUnlock()
+	defer s.Leave()
 	return s.Apply(ctx, key, p, cmd)
 }
 
 // reached notes what the controller knows of the store's clock.
 func (c *connection) reached(by store.Reached) {
-	if s, err := c.enter(); err == nil {
-		defer s.users.RUnlock()
+	if s, err := c.Enter(); err == nil {
+		defer s.Leave()
 		s.Reached(by)
 	}
 }
 
-// enter returns the server, which is not closed before its users are read-unlocked.
-func (c *connection) enter() (*server, error) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.server == nil {
-		return nil, c.cause
+// dividing is a connection as it divides concurrency pools.
+type dividing struct{ *connection }
+
+// Apply asks the server that was opened last, and fails at once while none is.
+func (d dividing) Apply(ctx context.Context, key pool.Key, p pool.Params, c pool.Command) (pool.Grant, error) {
+	s, err := d.Enter()
+	if err != nil {
+		return pool.Grant{}, err
 	}
-	c.server.users.RLock()
-	return c.server, nil
-}
-
-// replace puts next, nil to close the connection, in the place of the server and
-// returns the one before.
-func (c *connection) replace(next *server) (before *server) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	before = c.server
-	c.server, c.cause = next, errClosed
-	return before
-}
-
-// fail says why there is no server, if there is none.
-func (c *connection) fail(cause error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cause = cause
-}
-
-// open returns the version of the secret that the server was opened with, and false
-// when there is no server.
-func (c *connection) open() (version string, ok bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.server == nil {
-		return "", false
-	}
-	return c.server.version, true
+	defer s.Leave()
+	return s.divider.Apply(ctx, key, p, c)
 }

@@ -14,9 +14,10 @@ import (
 // A server is an open backend, kept up until it is closed.
 type server struct {
 	backend.Backend
+	backend.Calls
+
 	divider concurrency.Coordinator
-	version string       // of the secret it was opened with
-	users   sync.RWMutex // read-locked by calls under way
+	version string // of the secret it was opened with
 
 	use     *use
 	stop    context.CancelFunc
@@ -53,9 +54,8 @@ func (s *server) close() error {
 	return err
 }
 
-// retire closes the server once it is no longer used.
+// retire closes the server after its last call.
 func (s *server) retire() error {
-	s.users.Lock()
-	defer s.users.Unlock()
+	s.Await()
 	return s.close()
 }

@@ -49,14 +49,14 @@ func (p *Pool) connect(c *connection) {
 	}
 	next, err := dial(c.of, secret)
 	if err != nil {
-		c.fail(err)
-		p.log.Error("a store cannot be opened", "store", nameOf(c.of), "error", err)
+		c.Fail(err)
+		p.log.Error("a store cannot be opened", "store", c.Name, "error", err)
 		return
 	}
 	if f, known := p.reached[c.of.Server()]; known {
 		next.Reached(f.by(p.local()))
 	}
-	if before := c.replace(next); before != nil {
+	if before := c.Replace(next, nil); before != nil {
 		p.retiring.Go(func() { p.closed(c, before.retire()) })
 	}
 }
@@ -71,8 +71,8 @@ func (p *Pool) Learn(secrets []Secret) {
 		p.secrets[s.Name] = s
 	}
 	for _, c := range p.connections {
-		version, open := c.open()
-		if s, known := p.secrets[c.of.Secret]; !known || open && version == s.Version {
+		on := c.Look()
+		if s, known := p.secrets[c.of.Secret]; !known || on != nil && on.version == s.Version {
 			continue
 		}
 		p.connect(c)
@@ -127,7 +127,7 @@ func (p *Pool) retain() {
 			continue
 		}
 		delete(p.connections, key)
-		if s := c.replace(nil); s != nil {
+		if s := c.Replace(nil, errClosed); s != nil {
 			p.closed(c, s.close())
 		}
 		p.observer.Closed(key)
@@ -143,6 +143,6 @@ func (p *Pool) needs(s policy.Store) bool {
 
 func (p *Pool) closed(c *connection, err error) {
 	if err != nil {
-		p.log.Warn("closing a store failed", "store", nameOf(c.of), "error", err)
+		p.log.Warn("closing a store failed", "store", c.Name, "error", err)
 	}
 }
