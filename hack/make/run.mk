@@ -12,7 +12,7 @@ demo: assets build demo-programs ## Boot a cluster, controller, sidecars, an app
 .PHONY: demo-programs
 demo-programs:
 	@go build -o bin/demo ./hack/demo
-	@go build -o bin/demo-app ./hack/demo/app
+	@go build -o bin/demo-app ./test/app
 
 .PHONY: simulate
 simulate: ## Simulate fleets in virtual time, and write docs/simulation.md with its plot

@@ -111,7 +111,7 @@ e2e: e2e-ready ## Create a kind cluster, install Weir, and prove its promises wi
 .PHONY: e2e-ready
 e2e-ready: deps assets $(TOOLS)/.helm install-manifest
 	@$(MAKE) images ARCHITECTURES=$$(go env GOARCH)
-	@$(PACK) -architectures $$(go env GOARCH) -name weir-test-app -package ./test/e2e/app
+	@$(PACK) -architectures $$(go env GOARCH) -name weir-test-app -package ./test/app
 
 .PHONY: test-audit
 test-audit: ## Set what the audit says beside the truth in AUDIT_RUNS simulated fleets (about 15 minutes for 10000)

@@ -61,9 +61,7 @@ func podOf(namespace, name, image string) *corev1.Pod {
 		Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
 		Env:   []corev1.EnvVar{{Name: "POD_NAME", ValueFrom: field("metadata.name")}, {Name: "POD_IP", ValueFrom: field("status.podIP")}},
 	}
-	if image == idleImage {
-		app.Args = []string{"infinity"}
-	}
+	app.Args = map[string][]string{idleImage: {"infinity"}, appImage: {"serve"}}[image]
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"app": namespace}},
 		Spec: corev1.PodSpec{

@@ -124,7 +124,7 @@ func (s *shop) deployment(name string, replicas int32, labels map[string]string)
 					AutomountServiceAccountToken:  new(false),
 					TerminationGracePeriodSeconds: new(int64(10)),
 					Containers: []corev1.Container{{
-						Name: "app", Image: appImage,
+						Name: "app", Image: appImage, Args: []string{"serve"},
 						Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
 						ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
 							HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)},

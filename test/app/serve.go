@@ -16,13 +16,15 @@ import (
 	"github.com/weir-dev/weir/internal/testing/devcluster/traffic"
 )
 
-// serve is the application. It reports to the TALLY every request before it answers,
-// and is probed on ports of its own by TLS and gRPC.
+// serve is the application. It reports every request to the TALLY, calls its BACKEND, if it
+// has one, and greets. It is probed on ports of its own by TLS and gRPC. It listens at the POD_IP
+// alone where pods share a machine's network.
 func serve(ctx context.Context) error {
 	report, err := traffic.Report(os.Getenv("TALLY"), os.Getenv("POD_NAME"))
 	if err != nil {
 		return fmt.Errorf("reach the tally: %w", err)
 	}
+	work := backend(os.Getenv("BACKEND"))
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
 	mux.Handle("/", asking(os.Getenv("CHECK"), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,13 +32,38 @@ func serve(ctx context.Context) error {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
+		if err := work(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
 		fmt.Fprintf(w, "hello from %s\n", os.Getenv("POD_NAME"))
 	})))
+	host := os.Getenv("POD_IP")
 	all, ctx := errgroup.WithContext(ctx)
-	all.Go(func() error { return listenHTTP(ctx, ":8080", mux) })
-	all.Go(func() error { return listenTLS(ctx, ":8443", mux) })
-	all.Go(func() error { return listenGRPC(ctx, ":9090") })
+	all.Go(func() error { return listenHTTP(ctx, host+":8080", mux) })
+	all.Go(func() error { return listenTLS(ctx, host+":8443", mux) })
+	all.Go(func() error { return listenGRPC(ctx, host+":9090") })
 	return all.Wait()
+}
+
+// backend returns a function that does a request's work at the address; nothing is to
+// be done without one.
+func backend(address string) func(context.Context) error {
+	if address == "" {
+		return func(context.Context) error { return nil }
+	}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024}}
+	return func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", http.NoBody)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	}
 }
 
 // listenHTTP serves until ctx is done and the requests in flight are answered.

@@ -1,5 +1,5 @@
-// Command app is every program that the end-to-end tests run in pods, but Weir
-// itself: an application, the tally it reports to, a source of load, a client that
+// Command app is every program that the demo and the tests of whole clusters run in pods,
+// but Weir itself: an application, the tally it reports to, a source of load, a client that
 // asks once, and one that does nothing.
 package main
 
