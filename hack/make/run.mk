@@ -18,6 +18,11 @@ demo-programs:
 simulate: ## Simulate fleets in virtual time, and write docs/simulation.md with its plot
 	@go run ./hack/simulate
 
+.PHONY: ways
+ways: ## Count the files and functions that a request runs through in a sidecar, with credits in hand and without
+	@go build -cover -covermode=atomic -coverpkg=./internal/...,./pkg/...,./hack/ways -o bin/ways ./hack/ways
+	@GOCOVERDIR=$$(mktemp -d) bin/ways
+
 .PHONY: eval-federation
 eval-federation: deps assets build ## Measure three regions on one budget over every coordinator (about 8 minutes); writes docs/federation-evaluation.md
 	@go build -o bin/evalfederation ./hack/evalfederation
