@@ -10,28 +10,98 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
-// Peek returns how a request would be answered, by the store and the held credits,
-// and changes nothing. It blocks until the store answered or ctx is done; an error
-// means that nothing is known, a *store.UnavailableError that the store could not be
-// asked. There is nothing to cancel.
-func (l *Limiter) Peek(ctx context.Context, r Request) (Decision, error) {
-	k, cost := l.Key(r.Value, r.Tenant), max(r.Cost, 1)
-	res, err := l.command(ctx, k, limiter.Command{Op: limiter.Peek, Min: cost, Want: cost})
-	if err != nil {
-		return Decision{}, err
+// Peek returns how a request would fare. It reads the store, and neither takes units nor
+// makes a counter, here or there. It blocks until the store answered, the time-out is over or
+// ctx is done: that the store could not be read is Forecast.Unread. An error is a defect.
+func (l *Limiter) Peek(ctx context.Context, r Request) (Forecast, error) {
+	cfg, cost := l.settings.Load(), max(r.Cost, 1)
+	k, shares := l.look(r)
+	o, unread := k.foresee(cfg, cost)
+	if unread == nil {
+		reply, err := l.ask(ctx, k, cfg, o.Peek())
+		if err == nil {
+			k, shares = l.look(r) // it may have come meanwhile, with a lease
+			f := k.foreseeBy(cfg, o, cost, reply.Reply)
+			f.Shared = shares
+			return f, nil
+		}
+		if _, lost := unavailableBy(err); !lost {
+			return Forecast{}, err
+		}
+		unread = err
 	}
-	d := Decision{
-		Allowed: res.Granted >= cost, Source: FromStore, Reason: res.Reason,
-		Limit: res.Limit, Remaining: res.Remaining,
-		ResetAfter: time.Duration(account.Nanos(res.ResetAfter)), RetryAfter: time.Duration(account.Nanos(res.RetryAfter)),
-		Delay: time.Duration(account.Nanos(res.Delay)), Windows: l.internWindows(res.Windows),
+	return Forecast{Decision: k.foreseeWithout(cfg, o, cost), Credits: o.Held, Unread: unread, Shared: shares}, nil
+}
+
+// look returns the key of a request without making one, and whether values share it.
+func (l *Limiter) look(r Request) (k *Key, shares bool) {
+	if r.Value == "" && r.Tenant == "" {
+		return l.single, false
 	}
-	held := k.lease.Load().held(l.clock.now())
-	d.Remaining += held
-	if held >= cost {
-		d.Allowed, d.Source, d.Reason, d.RetryAfter = true, FromLease, limiter.Granted, 0
+	return l.keys.look(r.Value, r.Tenant)
+}
+
+// foresee returns what the key says of a request, and why the store must not be read for it,
+// nil when it may.
+func (k *Key) foresee(cfg *settings, cost int64) (o account.Outlook, unread error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now, a := k.limiter().clock.now(), k.peekAccount()
+	if k.lease.Load().info.settings != cfg {
+		a.Refusal = account.NoRefusal
 	}
-	return d, nil
+	o = cfg.Foresee(a, cfg.paramsOf(k.value()), now, cost)
+	switch {
+	case cfg.Draining:
+		return o, cfg.storeUnavailable(errDrained)
+	case o.Outcome == account.Undecided && k.onLocalShare(now):
+		return o, cfg.storeUnavailable(errLocal)
+	default:
+		return o, nil
+	}
+}
+
+// foreseeBy returns how a request would be decided by what the store answered; o was before.
+func (k *Key) foreseeBy(cfg *settings, o account.Outlook, cost int64, r account.Reply) Forecast {
+	l := k.limiter()
+	after, _ := k.foresee(cfg, cost)
+	res := after.With(o, r.Result)
+	f := Forecast{Credits: after.Held, Age: time.Duration(l.clock.now() - r.Sent)}
+	if after.Outcome == account.Undecided {
+		f.Source = FromStore
+		if wait := cfg.breaker.storeTime(k.storeKey(cfg)).Behind(r.Now); wait > 0 && res.Granted > 0 {
+			res.Granted, res.Reason, res.RetryAfter = 0, limiter.ClockBehind, wait
+		}
+	}
+	f.Allowed, f.Reason, f.Limit, f.Remaining = res.Granted > 0, res.Reason, res.Limit, res.Remaining
+	f.ResetAfter, f.RetryAfter = time.Duration(account.Nanos(res.ResetAfter)), time.Duration(account.Nanos(res.RetryAfter))
+	f.Delay, f.Windows = time.Duration(account.Nanos(res.Delay)), l.windows.latest.Load()
+	if res.Windows.N > 0 {
+		f.Windows = l.internWindows(res.Windows)
+	}
+	return f
+}
+
+// foreseeWithout returns how a request would be decided without the store.
+func (k *Key) foreseeWithout(cfg *settings, o account.Outlook, cost int64) Decision {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l, now, e := k.limiter(), k.limiter().clock.now(), k.lease.Load()
+	switch {
+	case o.Outcome != account.Undecided:
+		return Decision{
+			Allowed: o.Outcome == account.Admitted, Reason: o.Reason, Limit: e.info.limit, Remaining: o.Held,
+			ResetAfter: time.Duration(max(0, e.info.resets-now)), RetryAfter: time.Duration(o.Wait), Windows: e.info.windows,
+		}
+	case cfg.Draining:
+		return l.refusedByDrain(cfg)
+	case k.onLocalShare(now) || cfg.OnUnavailable == LocalShare:
+		return k.foreseeLocally(cfg, cost, now)
+	case cfg.OnUnavailable == Allow:
+		return l.allowed(cfg, now)
+	default:
+		return l.withoutStore(cfg, now)
+	}
 }
 
 // Reset makes the store forget what the counter of the request was granted, for
@@ -53,13 +123,20 @@ func (l *Limiter) Reset(ctx context.Context, r Request) error {
 func (l *Limiter) command(ctx context.Context, k *Key, c limiter.Command) (limiter.Result, error) {
 	cfg := l.settings.Load()
 	if cfg.Draining {
-		return limiter.Result{}, &store.UnavailableError{Store: "the store of " + cfg.Scope.String(), Cause: errDrained}
+		return limiter.Result{}, cfg.storeUnavailable(errDrained)
 	}
 	r, err := l.ask(ctx, k, cfg, c)
 	return r.Result, err
 }
 
-var errDrained = errors.New("another one is about to take over")
+func (s *settings) storeUnavailable(cause error) error {
+	return &store.UnavailableError{Store: "the store of " + s.Scope.String(), Cause: cause}
+}
+
+var (
+	errDrained = errors.New("another one is about to take over")
+	errLocal   = errors.New("the open window is admitted on the local share")
+)
 
 // reset forgets refusals and debts. Held credits stay.
 func (k *Key) reset() {
@@ -121,38 +198,4 @@ func (l *Limiter) Credits() int64 {
 		sum += a.Front.Held(now) + a.Back.Held(now)
 	})
 	return sum
-}
-
-// A learning is a refusal by which the store said that it cannot know what it granted
-// before. It is one for all keys of the limit: they share the store's memory.
-type learning struct {
-	reason limiter.Reason
-	until  int64 // local instant
-}
-
-// noteLearning notes the answer to a take.
-func (l *Limiter) noteLearning(r account.Reply) {
-	switch r.Reason {
-	case limiter.Amnesia, limiter.ClockBehind:
-		l.learning.Store(&learning{reason: r.Reason, until: r.Received + account.Nanos(r.RetryAfter)})
-	case limiter.Granted:
-		if l.learning.Load() != nil { // mostly nothing is written
-			l.learning.Store(nil)
-		}
-	case limiter.Exhausted, limiter.TooLarge, limiter.StaleGeneration, limiter.Forfeited:
-		// They do not show what the store remembers.
-	}
-}
-
-// isLearning returns for how long the store goes on so, and why.
-func (l *Limiter) isLearning() (limiter.Reason, time.Duration) {
-	v := l.learning.Load()
-	if v == nil {
-		return limiter.Granted, 0
-	}
-	left := time.Duration(v.until - l.clock.now())
-	if left <= 0 {
-		return limiter.Granted, 0
-	}
-	return v.reason, left
 }

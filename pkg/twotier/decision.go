@@ -62,6 +62,22 @@ type Decision struct {
 	_    int64  // pads to a multiple of 16 bytes, which is copied without overlap
 }
 
+// A Forecast is how a request would fare, were it made now, as far as that is known. Nothing
+// was taken for it, and there is nothing to cancel. RetryAfter and ResetAfter are later if
+// others take units meanwhile, and may be earlier if they give some back.
+type Forecast struct {
+	Decision
+	// Credits are the units that this process holds of the counter. No other can spend them.
+	Credits int64
+	// Unread is why the store was not read, nil when it was. Without that, Credits are known,
+	// and what the limiter does on its own.
+	Unread error
+	// Age is how long ago the store was read, at most. Others may have taken units since.
+	Age time.Duration
+	// Shared says that there is no room for a counter of the value, so that it shares one.
+	Shared bool
+}
+
 // A Request asks for units of one counter.
 type Request struct {
 	// Value names the counter; "" is the limit's single counter.

@@ -133,28 +133,6 @@ func TestADebtIsBounded(t *testing.T) {
 	})
 }
 
-func TestPeekChangesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newFakeStore()
-		l := open(t, perSecond(20, 5), s)
-		acquire(t, l, "key", 1)
-		for range 3 {
-			d, err := l.Peek(t.Context(), Request{Value: "key", Cost: 2})
-			if err != nil || !d.Allowed || d.Remaining != 19 {
-				t.Errorf("got %+v, %v, want 19 left: 15 at the store and 4 in hand", d, err)
-			}
-		}
-		d, err := l.Peek(t.Context(), Request{Value: "key", Cost: 20})
-		if err != nil || d.Allowed || d.RetryAfter <= 0 {
-			t.Errorf("got %+v, %v, want a refusal", d, err)
-		}
-		s.set(func() { s.down = errDown })
-		if _, err := l.Peek(t.Context(), Request{Value: "key", Cost: 1}); err == nil {
-			t.Error("nothing is known, but no error says so")
-		}
-	})
-}
-
 func TestResetOpensTheLimitAgain(t *testing.T) {
 	for name, mode := range modes() {
 		t.Run(name, func(t *testing.T) {

@@ -99,21 +99,8 @@ func (k *Key) spendLocalShare(cfg *settings, cost, now int64) Decision {
 	if res.Promised {
 		l.promised.Add(1)
 	}
-	if !res.Allowed && !res.Spent { // what the store has left is not known
-		return l.withoutStore(cfg, now)
-	}
-	d := Decision{
-		Allowed:    res.Allowed,
-		Source:     FromLocalShare,
-		Limit:      res.Limit,
-		Remaining:  res.Remaining,
-		ResetAfter: time.Duration(account.Nanos(res.Resets)),
-		Delay:      time.Duration(res.Delay),
-		Windows:    l.windowsAt(params, v.Clock, now),
-		LocalShare: res.Share,
-	}
-	if !res.Allowed {
-		d.Reason, d.RetryAfter = limiter.Exhausted, time.Duration(account.Nanos(res.Wait))
+	d := l.localDecision(cfg, params, v, res, now)
+	if !d.Allowed {
 		return d
 	}
 	if !k.reserve() { // so it cannot be remembered here
@@ -127,16 +114,64 @@ func (k *Key) spendLocalShare(cfg *settings, cost, now int64) Decision {
 	return d
 }
 
+// foreseeLocally returns how decideLocally would decide; mu is held.
+func (k *Key) foreseeLocally(cfg *settings, cost, now int64) Decision {
+	l, counter, holders, params := k.limiter(), k, k.limiter().holders.Load(), cfg.paramsOf(k.value())
+	if k.tenanted {
+		if counter = k.counterKey(); counter == nil {
+			counter = newKey(l, k.value(), false)
+		}
+		counter.mu.Lock()
+		defer counter.mu.Unlock()
+	}
+	if holders == 0 {
+		return l.withoutStore(cfg, now)
+	}
+	v, _, res := counter.admitLocally(cfg, params, holders, cost, now)
+	d := l.localDecision(cfg, params, v, res, now)
+	if d.Allowed {
+		d.Remaining += cost // which was not taken
+	}
+	return d
+}
+
+// localDecision returns the decision that the share comes to.
+func (l *Limiter) localDecision(cfg *settings, p limiter.Params, v account.StoreTime, res account.LocalDecision, now int64) Decision {
+	if !res.Allowed && !res.Spent { // what the store has left is not known
+		return l.withoutStore(cfg, now)
+	}
+	d := Decision{
+		Allowed:    res.Allowed,
+		Source:     FromLocalShare,
+		Limit:      res.Limit,
+		Remaining:  res.Remaining,
+		ResetAfter: time.Duration(account.Nanos(res.Resets)),
+		Delay:      time.Duration(res.Delay),
+		Windows:    l.windowsAt(p, v.Clock, now),
+		LocalShare: res.Share,
+	}
+	if !res.Allowed {
+		d.Reason, d.RetryAfter = limiter.Exhausted, time.Duration(account.Nanos(res.Wait))
+	}
+	return d
+}
+
 // tryLocalShare decides by the share, and returns what is admitted on it from then on; mu is held.
 func (k *Key) tryLocalShare(cfg *settings, p limiter.Params, holders, cost, now int64) (account.StoreTime, account.LocalShare, account.LocalDecision) {
 	for {
-		v := cfg.breaker.storeTime(k.storeKey(cfg))
-		v.Swapped = max(cfg.swapped, cfg.breaker.disconnectedAt())
-		s, res := k.localState(cfg.breaker, v.Clock, now).Admit(p, holders, v, now, cost)
+		v, s, res := k.admitLocally(cfg, p, holders, cost, now)
 		if !res.Allowed || cfg.breaker.beginLocal(v, p, now) {
 			return v, s, res
 		}
 	}
+}
+
+// admitLocally is tryLocalShare without beginning to admit; mu is held.
+func (k *Key) admitLocally(cfg *settings, p limiter.Params, holders, cost, now int64) (account.StoreTime, account.LocalShare, account.LocalDecision) {
+	v := cfg.breaker.storeTime(k.storeKey(cfg))
+	v.Swapped = max(cfg.swapped, cfg.breaker.disconnectedAt())
+	s, res := k.localState(cfg.breaker, v.Clock, now).Admit(p, holders, v, now, cost)
+	return v, s, res
 }
 
 // withoutStore returns the refusal of a limiter that cannot ask the store.

@@ -194,12 +194,17 @@ func (k *Key) applyFailureAction(cfg *settings, cost, now int64, err error) (Dec
 	case LocalShare:
 		return k.decideLocally(cfg, cost, now), nil
 	case Allow:
-		d := l.withoutStore(cfg, now)
-		d.Allowed, d.Reason, d.RetryAfter = true, limiter.Granted, 0
-		return d, nil
+		return l.allowed(cfg, now), nil
 	case Deny:
 		return l.withoutStore(cfg, now), nil
 	default:
 		return Decision{}, fmt.Errorf("unknown action %d: %w", cfg.OnUnavailable, err)
 	}
+}
+
+// allowed admits a request whatever the store would say.
+func (l *Limiter) allowed(cfg *settings, now int64) Decision {
+	d := l.withoutStore(cfg, now)
+	d.Allowed, d.Reason, d.RetryAfter = true, limiter.Granted, 0
+	return d
 }

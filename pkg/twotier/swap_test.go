@@ -41,8 +41,8 @@ func TestADrainedStoreIsNeitherAskedNorSpentFrom(t *testing.T) {
 						}
 						nextWindow()
 					}
-					if _, err := l.Peek(t.Context(), Request{Cost: 1}); err == nil || s.count(limiter.Peek) > 0 {
-						t.Errorf("peeked into a store that is drained: %v", err)
+					if f, err := l.Peek(t.Context(), Request{Cost: 1}); err != nil || f.Unread == nil || f.Source != FromDrain || s.count(limiter.Peek) > 0 {
+						t.Errorf("peeked into a store that is drained: %+v, %v", f, err)
 					}
 					if got := s.count(limiter.Take); got != calls {
 						t.Errorf("%d calls while the store is drained, want none", got-calls)
@@ -81,8 +81,8 @@ func TestAPendingLimitAsksNobody(t *testing.T) {
 					if got := admitted(t, l, 100); got != c.admits {
 						t.Errorf("admitted %d, want %d", got, c.admits)
 					}
-					if _, err := l.Peek(t.Context(), Request{Cost: 1}); err == nil {
-						t.Error("peeked")
+					if f, err := l.Peek(t.Context(), Request{Cost: 1}); err != nil || f.Unread == nil {
+						t.Errorf("peeked: %+v, %v", f, err)
 					}
 					if s.count(limiter.Take) > 0 || s.count(limiter.Peek) > 0 {
 						t.Error("the store was asked")

@@ -98,6 +98,24 @@ func (t *table) insert(value, tenant string) *Key {
 	return t.makeOrShare(value, tenant)
 }
 
+// look returns the key of the value and tenant, or one outside of the table that knows nothing
+// when there is none, and reports whether that is one which values share. It changes nothing.
+func (t *table) look(value, tenant string) (k *Key, shares bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e := t.find(value, tenant); e != nil {
+		return e.key, false
+	}
+	if !t.isFull() && !store.IsShared(value) {
+		return newKey(t.limiter, nameOf(value, tenant), tenant != ""), false
+	}
+	i := store.Share(value, t.sharedCount)
+	if i < len(t.shared) && t.shared[i] != nil {
+		return t.shared[i], true
+	}
+	return newKey(t.limiter, store.Shared(i), false), true
+}
+
 // turnAway returns the key that the value shares because of the bound; mu is held.
 func (t *table) turnAway(value string, by KeysBound) *Key {
 	t.full, t.fullAt = by, t.limiter.clock.now()

@@ -110,7 +110,7 @@ func (l *limit) check(ctx context.Context, q Query) (twotier.Decision, error) {
 	r := twotier.Request{Value: policy.JoinParts(q.Key), Tenant: l.TenantNamed(q.Tenant), Cost: q.Cost}
 	ask := l.engine.Acquire
 	if q.Peek {
-		ask = l.engine.Peek
+		ask = l.peek
 	}
 	d, err := ask(ctx, r)
 	if err != nil {
@@ -124,4 +124,14 @@ func (l *limit) check(ctx context.Context, q Query) (twotier.Decision, error) {
 		l.counts.Count(time.Now(), s.event())
 	}
 	return d, nil
+}
+
+// peek asks the engine what it would decide, which is not known without the store unless the
+// process holds enough.
+func (l *limit) peek(ctx context.Context, r twotier.Request) (twotier.Decision, error) {
+	f, err := l.engine.Peek(ctx, r)
+	if err == nil && f.Source != twotier.FromLease {
+		err = f.Unread
+	}
+	return f.Decision, err
 }

@@ -2,13 +2,11 @@ package enforce
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/weir-dev/weir/internal/sidecar/count"
 	"github.com/weir-dev/weir/pkg/policy"
-	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -159,18 +157,11 @@ func (l *limit) charge(ctx context.Context, c charge) (share, *Refusal, error) {
 // look asks the counter of a value, and takes nothing. While the store is away its
 // failure action answers.
 func (l *limit) look(ctx context.Context, r twotier.Request) (share, *Refusal, error) {
-	s := share{limit: l, value: r.Value, cost: r.Cost}
-	var err error
-	s.decision, err = l.engine.Peek(ctx, r)
-	if _, away := errors.AsType[*store.UnavailableError](err); away {
-		if s.decision, err = l.engine.Acquire(ctx, r); s.decision.Allowed {
-			cancel([]share{s})
-		}
-	}
+	f, err := l.engine.Peek(ctx, r)
 	if err != nil {
 		return share{}, nil, err
 	}
-	s, refusal := l.judge(s)
+	s, refusal := l.judge(share{limit: l, value: r.Value, cost: r.Cost, decision: f.Decision})
 	if s.decision.Allowed {
 		s.cost = 0 // nothing was taken
 	}

@@ -17,7 +17,7 @@ type Watched interface {
 // A Decider decides requests; see twotier.Limiter.
 type Decider interface {
 	Acquire(ctx context.Context, r twotier.Request) (twotier.Decision, error)
-	Peek(ctx context.Context, r twotier.Request) (twotier.Decision, error)
+	Peek(ctx context.Context, r twotier.Request) (twotier.Forecast, error)
 }
 
 // A Limiter is what a limit needs of its engine; see twotier.Limiter.

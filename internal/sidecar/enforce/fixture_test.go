@@ -169,8 +169,9 @@ func (e *engine) Acquire(_ context.Context, r twotier.Request) (twotier.Decision
 	return e.acquire(r.Value, r.Cost)
 }
 
-func (e *engine) Peek(_ context.Context, r twotier.Request) (twotier.Decision, error) {
-	return e.acquire(r.Value, r.Cost)
+func (e *engine) Peek(_ context.Context, r twotier.Request) (twotier.Forecast, error) {
+	d, err := e.acquire(r.Value, r.Cost)
+	return twotier.Forecast{Decision: d}, err
 }
 func (*engine) Reconfigure(twotier.Config)               {}
 func (e *engine) Swap(_ twotier.Config, s twotier.Store) { e.swapped = append(e.swapped, s) }
