@@ -20,12 +20,13 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// Path is where the API is served.
+// Path is where decisions are made.
 const Path = "/v1/check"
 
-// A Checker asks one limit; see enforce.Enforcer.
+// A Checker asks limits; see enforce.Enforcer.
 type Checker interface {
 	Check(ctx context.Context, q enforce.Query) (twotier.Decision, error)
+	Peek(ctx context.Context, qs []enforce.Query) ([]enforce.Outlook, error)
 }
 
 // A Handler serves the API.
@@ -49,12 +50,32 @@ type answer struct {
 // something to wait for.
 const delayHeader = "X-Weir-Delay-Ms"
 
-// ServeHTTP answers a decision with 200 or 429 and everything else with a
-// problem that says what to do.
+// ServeHTTP answers what is asked, or with a problem that says what to do.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q, refused := read(w, r)
+	switch r.URL.Path {
+	case Path:
+		h.serveCheck(w, r)
+	case PeekPath:
+		h.servePeek(w, r)
+	case ForecastPath:
+		h.serveForecast(w, r)
+	case ResetPath:
+		problem.New(http.StatusForbidden, noReset).Write(w, r)
+	default:
+		problem.New(http.StatusNotFound, fmt.Sprintf("there is nothing here: POST to %s, %s or %s", Path, PeekPath, ForecastPath)).Write(w, r)
+	}
+}
+
+// serveCheck answers a decision with 200 or 429.
+func (h *Handler) serveCheck(w http.ResponseWriter, r *http.Request) {
+	body, refused := read(w, r)
 	if refused != nil {
 		refused.Write(w, r)
+		return
+	}
+	q, err := parse(body)
+	if err != nil {
+		problem.New(http.StatusBadRequest, err.Error()).Write(w, r)
 		return
 	}
 	decision, err := h.check(r.Context(), q)
@@ -71,6 +92,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answer.DelayMs > 0 {
 		w.Header().Set(delayHeader, strconv.FormatInt(answer.DelayMs, 10))
 	}
+	h.write(w, r, status, answer)
+}
+
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, status int, answer any) {
 	body, err := json.Marshal(answer)
 	if err != nil {
 		h.problemOf(err).Write(w, r)
@@ -81,16 +106,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(append(body, '\n')) // an error means that the client is gone
 }
 
-// read returns the request, or the problem with it.
-func read(w http.ResponseWriter, r *http.Request) (enforce.Query, *problem.Problem) {
-	refuse := func(status int, detail string) (enforce.Query, *problem.Problem) {
+// read returns the body of a request, or the problem with it.
+func read(w http.ResponseWriter, r *http.Request) ([]byte, *problem.Problem) {
+	refuse := func(status int, detail string) ([]byte, *problem.Problem) {
 		p := problem.New(status, detail)
-		return enforce.Query{}, &p
+		return nil, &p
 	}
-	switch {
-	case r.URL.Path != Path:
-		return refuse(http.StatusNotFound, "there is nothing here: POST to "+Path)
-	case r.Method != http.MethodPost:
+	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return refuse(http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed: use POST")
 	}
@@ -104,11 +126,7 @@ func read(w http.ResponseWriter, r *http.Request) (enforce.Query, *problem.Probl
 		}
 		return refuse(http.StatusBadRequest, "the body could not be read: send it whole")
 	}
-	q, err := parse(body)
-	if err != nil {
-		return refuse(http.StatusBadRequest, err.Error())
-	}
-	return q, nil
+	return body, nil
 }
 
 func (h *Handler) check(ctx context.Context, q enforce.Query) (d twotier.Decision, err error) {
@@ -140,7 +158,7 @@ func (h *Handler) problemOf(err error) problem.Problem {
 		return problem.New(http.StatusBadRequest, fmt.Sprintf("field %q: %s", "tenant", tenant))
 	case errors.As(err, &cost):
 		return problem.New(http.StatusBadRequest, fmt.Sprintf("field %q: %s", "cost", cost))
-	case errors.As(err, &away): // of a peek, which no failure action answers
+	case errors.As(err, &away): // of a check that peeks, which no failure action answers
 		return problem.New(http.StatusServiceUnavailable, away.Error())
 	case errors.Is(err, context.Canceled):
 		return problem.New(http.StatusServiceUnavailable, "the request was cancelled")

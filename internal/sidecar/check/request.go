@@ -24,42 +24,70 @@ type fieldError struct{ field, problem string }
 
 func (e *fieldError) Error() string { return fmt.Sprintf("field %q %s", e.field, e.problem) }
 
+// An example is what a request looks like.
+const example = `{"policy": "...", "limit": "...", "key": "...", "cost": 1}`
+
 // parse reads a request: one JSON object whose names are known, appear once and
 // hold what they should. A lenient reader would count the wrong thing in silence.
 func parse(body []byte) (enforce.Query, error) {
-	if !utf8.Valid(body) {
-		return enforce.Query{}, errors.New("the body is not UTF-8")
-	}
-	q, seen := enforce.Query{Cost: 1}, make(map[string]bool)
-	dec := json.NewDecoder(bytes.NewReader(body))
-	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
-		return enforce.Query{}, errors.New(`the body is not a JSON object: send {"policy": "...", "limit": "...", "key": "...", "cost": 1}`)
-	}
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return enforce.Query{}, fmt.Errorf("the body is not valid JSON: %w", err)
+	q := enforce.Query{Cost: 1}
+	err := readBody(body, func(field string, dec *json.Decoder) error {
+		if field == "peek" {
+			return readBool(dec, field, &q.Peek)
 		}
-		field, _ := name.(string) // the decoder allows no other token here
-		if seen[field] {
-			return enforce.Query{}, &fieldError{field, "appears twice: send it once"}
-		}
-		seen[field] = true
-		if err := readField(&q, field, dec); err != nil {
-			return enforce.Query{}, err
-		}
-	}
-	if _, err := dec.Token(); err != nil {
-		return enforce.Query{}, fmt.Errorf("the body is not valid JSON: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return enforce.Query{}, errors.New("more data follows the JSON object: send one object")
+		return readField(&q, field, dec, ", cost and peek")
+	})
+	if err != nil {
+		return enforce.Query{}, err
 	}
 	return q, validate(q)
 }
 
-// readField reads the value of a field.
-func readField(q *enforce.Query, field string, dec *json.Decoder) error {
+// readBody reads the one object that is the body.
+func readBody(body []byte, readValue func(field string, dec *json.Decoder) error) error {
+	if !utf8.Valid(body) {
+		return errors.New("the body is not UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return errors.New("the body is not a JSON object: send " + example)
+	}
+	if err := readObject(dec, readValue); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more data follows the JSON object: send one object")
+	}
+	return nil
+}
+
+// readObject reads the rest of an object that is open.
+func readObject(dec *json.Decoder, readValue func(field string, dec *json.Decoder) error) error {
+	seen := make(map[string]bool)
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return invalid(err)
+		}
+		field, _ := name.(string) // the decoder allows no other token here
+		if seen[field] {
+			return &fieldError{field, "appears twice: send it once"}
+		}
+		seen[field] = true
+		if err := readValue(field, dec); err != nil {
+			return err
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return invalid(err)
+	}
+	return nil
+}
+
+func invalid(err error) error { return fmt.Errorf("the body is not valid JSON: %w", err) }
+
+// readField reads the value of a field. Others are known besides policy, limit, key and tenant.
+func readField(q *enforce.Query, field string, dec *json.Decoder, others string) error {
 	switch field {
 	case "policy":
 		return readString(dec, field, &q.Policy)
@@ -69,19 +97,17 @@ func readField(q *enforce.Query, field string, dec *json.Decoder) error {
 		return readString(dec, field, &q.Key)
 	case "tenant":
 		return readString(dec, field, &q.Tenant)
-	case "peek":
-		return readBool(dec, field, &q.Peek)
 	case "cost":
 		return readCost(dec, &q.Cost)
 	default:
-		return &fieldError{field, "is not known: send policy, limit, key, tenant, cost and peek"}
+		return &fieldError{field, "is not known: send policy, limit, key, tenant" + others}
 	}
 }
 
 func readString(dec *json.Decoder, field string, to *string) error {
 	value, err := dec.Token()
 	if err != nil {
-		return fmt.Errorf("the body is not valid JSON: %w", err)
+		return invalid(err)
 	}
 	text, ok := value.(string)
 	if !ok {
@@ -94,7 +120,7 @@ func readString(dec *json.Decoder, field string, to *string) error {
 func readBool(dec *json.Decoder, field string, to *bool) error {
 	value, err := dec.Token()
 	if err != nil {
-		return fmt.Errorf("the body is not valid JSON: %w", err)
+		return invalid(err)
 	}
 	truth, ok := value.(bool)
 	if !ok {
@@ -107,7 +133,7 @@ func readBool(dec *json.Decoder, field string, to *bool) error {
 func readCost(dec *json.Decoder, to *int64) error {
 	var raw json.RawMessage
 	if err := dec.Decode(&raw); err != nil {
-		return fmt.Errorf("the body is not valid JSON: %w", err)
+		return invalid(err)
 	}
 	// null would leave the cost as it was.
 	if string(raw) == "null" || json.Unmarshal(raw, to) != nil || *to < 1 || *to > limiter.MaxLimit {

@@ -161,6 +161,7 @@ func counted(e *enforce.Enforcer, limit string) *fleetpb.WindowReport {
 // engine is an engine that a test scripts.
 type engine struct {
 	acquire func(value string, cost int64) (twotier.Decision, error)
+	peeked  func(ctx context.Context) // nil when the test ignores it
 	closed  chan struct{}
 	swapped []twotier.Store
 }
@@ -169,7 +170,10 @@ func (e *engine) Acquire(_ context.Context, r twotier.Request) (twotier.Decision
 	return e.acquire(r.Value, r.Cost)
 }
 
-func (e *engine) Peek(_ context.Context, r twotier.Request) (twotier.Forecast, error) {
+func (e *engine) Peek(ctx context.Context, r twotier.Request) (twotier.Forecast, error) {
+	if e.peeked != nil {
+		e.peeked(ctx)
+	}
 	d, err := e.acquire(r.Value, r.Cost)
 	return twotier.Forecast{Decision: d}, err
 }

@@ -32,6 +32,8 @@ func (noLimits) Fleet() *fleet.State          { return nil }
 // checker answers every request alike and remembers the last.
 type checker struct {
 	decision twotier.Decision
+	outlooks []enforce.Outlook
+	looked   []enforce.Query
 	err      error
 	panics   bool
 	asked    *enforce.Query
@@ -43,6 +45,14 @@ func (c *checker) Check(_ context.Context, q enforce.Query) (twotier.Decision, e
 	}
 	c.asked = &q
 	return c.decision, c.err
+}
+
+func (c *checker) Peek(_ context.Context, qs []enforce.Query) ([]enforce.Outlook, error) {
+	if c.panics {
+		panic("defect")
+	}
+	c.looked = qs
+	return c.outlooks, c.err
 }
 
 func post(c *checker, body string, changes ...func(*http.Request)) *httptest.ResponseRecorder {
