@@ -369,8 +369,10 @@ func (c *controller) grant(r *fleetpb.LeaseRequest) *fleetpb.LeaseReply {
 	if reply.GetGranted() < r.GetMin() {
 		reply.Granted, reply.Reason, reply.RetryAfterMicros = 0, int32(limiter.Exhausted), reply.GetExpiresInMicros()
 	}
-	c.granted += reply.GetGranted()
-	reply.Remaining = rate.GetLimit() - c.granted
+	if r.GetOp() == int32(limiter.Take) {
+		c.granted += reply.GetGranted()
+	}
+	reply.Limit, reply.Remaining = rate.GetLimit(), rate.GetLimit()-c.granted
 	reply.Windows = []*fleetpb.Window{{Rate: rate, Index: index, Granted: c.granted}}
 	return reply
 }

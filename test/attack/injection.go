@@ -130,16 +130,24 @@ func injectionRows() []row {
 			must: be("404", "404"),
 		},
 		row{
-			name: "a megabyte for the check API", as: container, do: checkAPI(`{"policy":"` + strings.Repeat("x", 1<<20) + `"}`),
+			name: "a megabyte for the check API", as: container, do: checkAPI("/v1/check", `{"policy":"`+strings.Repeat("x", 1<<20)+`"}`),
 			must: or("400 or 413", "400", "413"),
 		},
 		row{
-			name: "the victim's policy by the check API", as: container, do: checkAPI(`{"namespace":"shop","policy":"checkout","limit":"all","cost":1}`),
+			name: "the victim's policy by the check API", as: container, do: checkAPI("/v1/check", `{"namespace":"shop","policy":"checkout","limit":"all","cost":1}`),
 			must: be("400: the field does not exist", "400"),
 		},
 		row{
-			name: "a cost of 10^18 by the check API", as: container, do: checkAPI(`{"policy":"checkout","limit":"all","cost":1000000000000000000}`),
+			name: "a cost of 10^18 by the check API", as: container, do: checkAPI("/v1/check", `{"policy":"checkout","limit":"all","cost":1000000000000000000}`),
 			must: or("400, or refused", "400", `"allowed":false`, "429"),
+		},
+		row{
+			name: "a counter that is set back by the check API", as: container, do: checkAPI("/v1/reset", `{"policy":"checkout","limit":"all"}`),
+			must: be("403 with the cure", "403", "weir.dev/reset"),
+		},
+		row{
+			name: "a forecast of 17 limits by the check API", as: container, do: checkAPI("/v1/forecast", `{"limits":[`+strings.Repeat(`{"policy":"checkout","limit":"all"},`, 17)+`{}]}`),
+			must: be("400", "400"),
 		},
 	)
 	return rows
@@ -197,9 +205,9 @@ func probeWithoutToken(ctx context.Context, w *world) (string, error) {
 }
 
 // checkAPI asks the check API of a sidecar, which only containers of its pod can reach.
-func checkAPI(body string) func(context.Context, *world) (string, error) {
+func checkAPI(path, body string) func(context.Context, *world) (string, error) {
 	return func(ctx context.Context, w *world) (string, error) {
-		code, text, err := fetch(ctx, http.MethodPost, "http://"+w.wireAt.Check+"/v1/check", body)
+		code, text, err := fetch(ctx, http.MethodPost, "http://"+w.wireAt.Check+path, body)
 		return fmt.Sprint(code, " ", text), err
 	}
 }
