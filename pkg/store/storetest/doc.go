@@ -3,6 +3,9 @@
 // single answer to limiter.Params.Step. Porcupine checks that the answers to
 // concurrent callers are one order of such answers: it searches for that order.
 //
+// A store that grants by a rule of its own is a Strategy. RunStrategy holds it to what
+// twotier.Limiter relies on, and to nothing else.
+//
 // A store whose decisions are written in another language compares it with Step on
 // a Timeline, and tests on a Link that a lost reply is not asked for again.
 package storetest
