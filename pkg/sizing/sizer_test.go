@@ -207,6 +207,43 @@ func TestOwnForecastHelpsWhereDemandHasInertia(t *testing.T) {
 	}
 }
 
+// TestAGivenPredictionGainsLittle: what it would be worth to be given each window's demand
+// beforehand, beside learning it. The costs are those of the round trips and the stranded units,
+// over the least there can be. Only a demand that jumps by a hundredfold from one window to the
+// next would gain by it.
+func TestAGivenPredictionGainsLittle(t *testing.T) {
+	var levels []int64
+	for _, level := range []int64{30, 9000, 200, 60_000, 5} {
+		levels = append(levels, steady(5, level, 200)...)
+	}
+	for name, tc := range map[string]struct {
+		demands []int64
+		most    float64 // gain over an own forecast
+	}{
+		"steady":                 {steady(1, 1000, 1000), 0.08},
+		"levels of 200 windows":  {levels, 0.08},
+		"rising":                 {rising(1000), 0.08},
+		"twofold every window":   {pattern(1000, 500, 1000), 0.08},
+		"hundredfold every time": {pattern(1000, 40, 4000), math.Inf(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var least float64
+			for _, d := range tc.demands {
+				least += leastCost(float64(d))
+			}
+			z := Rule{Low: 1, High: 100_000, Start: 10}
+			learned, _ := learnedCost(z, Sizer{}, tc.demands, nil)
+			z.Predictive = true
+			own, _ := learnedCost(z, Sizer{}, tc.demands, nil)
+			given, _ := learnedCost(z, Sizer{}, tc.demands, func(i int) int64 { return tc.demands[i] })
+			t.Logf("over the least cost: learned %.3f, by an own forecast %.3f, by a given one %.3f", learned/least, own/least, given/least)
+			if gain := own/given - 1; gain > tc.most {
+				t.Errorf("a given prediction gains %.3f, more than is said", gain)
+			}
+		})
+	}
+}
+
 // TestNoLockOut has a limit of 100 and leases that are granted whole or not at all.
 // Demand is 60 units a window.
 func TestNoLockOut(t *testing.T) {
