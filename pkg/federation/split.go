@@ -42,9 +42,24 @@ func (s split) at(q *request, index int64) *division {
 	return d
 }
 
-// take divides a portion, and returns what the request gets.
+// look returns a copy of the division of a limit, in a window. It makes none.
+func (s split) look(q *request, index int64) *division {
+	var d division
+	if known := s[q.key]; known != nil {
+		d = *known
+	}
+	d.roll(index)
+	return &d
+}
+
+// take divides a portion, and returns what the request gets. A peek changes nothing.
 func (s split) take(q *request, of portion) limiter.Result {
-	d := s.at(q, of.index)
+	var d *division
+	if q.Op == limiter.Peek {
+		d = s.look(q, of.index)
+	} else {
+		d = s.at(q, of.index)
+	}
 	p, c := d.params(q, of), q.Command
 	c.Want = max(of.units, c.Min)
 	if c.Op == limiter.Take {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // TestATenantThatIsLate has a loud tenant ask for all of a region's part, which is 100, and a
@@ -114,5 +115,31 @@ func TestAnEditEndsTheSplit(t *testing.T) {
 	take("quiet", limiter.Fairness{Default: 1}, 10, 1)
 	if got := take("", limiter.Fairness{}, 10, 99); got != 99 {
 		t.Errorf("got %d of 99", got)
+	}
+}
+
+// TestAPeekDividesNothing: neither for a limit that nobody asked for, nor in a window in which
+// only peeks were made.
+func TestAPeekDividesNothing(t *testing.T) {
+	s := split{}
+	rate := limiter.Rate{Limit: 100, Window: limiter.Second}
+	ask := func(op limiter.Op, hash string, index int64) limiter.Result {
+		q := &request{key: store.Key{Hash: hash}, params: limiter.Params{Rates: []limiter.Rate{rate}, Fairness: limiter.Fairness{Default: 1}}}
+		q.Op, q.Min, q.Want, q.Tenant = op, 1, 10, "t"
+		return s.take(q, portion{rate: rate, index: index, at: limiter.Instant(index * int64(limiter.Second)), units: 10, more: 90})
+	}
+	for range 100 {
+		if got := ask(limiter.Peek, "invented", 5).Granted; got != 10 {
+			t.Fatalf("a peek foresees %d, want 10", got)
+		}
+	}
+	if len(s) != 0 {
+		t.Errorf("%d divisions, want none", len(s))
+	}
+	ask(limiter.Take, "asked", 5)
+	before := *s[store.Key{Hash: "asked"}]
+	ask(limiter.Peek, "asked", 6)
+	if after := *s[store.Key{Hash: "asked"}]; after.index != before.index || !after.state.Equal(before.state) || len(after.tenants) != len(before.tenants) {
+		t.Errorf("a peek changed %+v to %+v", before, after)
 	}
 }
