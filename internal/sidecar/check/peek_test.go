@@ -120,7 +120,7 @@ func TestLooksNameWhatIsWrong(t *testing.T) {
 		}{
 			"no JSON":            {"policy=p", nil, 400, []string{"JSON object"}},
 			"an unknown limit":   {`{"policy":"p","limit":"l"}`, &enforce.QueryError{Err: &enforce.NotFoundError{Field: "limit", Name: "l"}}, 404, []string{`field "limit"`}},
-			"the second's key":   {several, &enforce.QueryError{At: 1, Err: &enforce.KeyError{Limit: "m", Keyed: true}}, 400, []string{"limits[1]", `field "key"`}},
+			"the second's key":   {several, &enforce.QueryError{At: 1, Err: &enforce.KeyError{Limit: "m", Parts: 1}}, 400, []string{"limits[1]", `field "key"`}},
 			"anything else":      {several, errors.New("defect"), 500, []string{"failed"}},
 			"a closed enforcer":  {several, &enforce.QueryError{At: 1, Err: errors.New("closed")}, 500, []string{"limits[1]", "failed"}},
 			"a peek in the peek": {`{"policy":"p","limit":"l","peek":true}`, nil, 400, []string{`"peek"`, "limits"}},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // Bounds of a request.
@@ -94,7 +95,7 @@ func readField(q *enforce.Query, field string, dec *json.Decoder, others string)
 	case "limit":
 		return readString(dec, field, &q.Limit)
 	case "key":
-		return readString(dec, field, &q.Key)
+		return readKey(dec, q)
 	case "tenant":
 		return readString(dec, field, &q.Tenant)
 	case "cost":
@@ -102,6 +103,37 @@ func readField(q *enforce.Query, field string, dec *json.Decoder, others string)
 	default:
 		return &fieldError{field, "is not known: send policy, limit, key, tenant" + others}
 	}
+}
+
+// readKey reads a string, or a list of them.
+func readKey(dec *json.Decoder, q *enforce.Query) error {
+	value, err := dec.Token()
+	if err != nil {
+		return invalid(err)
+	}
+	if text, ok := value.(string); ok {
+		q.Key = text
+		return nil
+	}
+	if value != json.Delim('[') {
+		return &fieldError{"key", "is neither a string nor a list of strings: put it in quotes"}
+	}
+	for dec.More() {
+		var part string
+		if err := readString(dec, "key", &part); err != nil {
+			return err
+		}
+		if q.Parts = append(q.Parts, part); len(q.Parts) > policy.MaxParts {
+			return &fieldError{"key", fmt.Sprintf("has more than %d parts", policy.MaxParts)}
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return invalid(err)
+	}
+	if len(q.Parts) == 1 {
+		q.Key, q.Parts = q.Parts[0], nil
+	}
+	return nil
 }
 
 func readString(dec *json.Decoder, field string, to *string) error {
@@ -151,8 +183,15 @@ func validate(q enforce.Query) error {
 			return &fieldError{f.name, fmt.Sprintf("has more than %d bytes", maxName)}
 		}
 	}
-	for _, f := range []struct{ name, value string }{{"key", q.Key}, {"tenant", q.Tenant}} {
-		if len(f.value) > maxKey {
+	key := len(q.Key)
+	for _, part := range q.Parts {
+		key += len(part)
+	}
+	for _, f := range []struct {
+		name string
+		size int
+	}{{"key", key}, {"tenant", len(q.Tenant)}} {
+		if f.size > maxKey {
 			return &fieldError{f.name, fmt.Sprintf("has more than %d bytes: send a digest of it", maxKey)}
 		}
 	}

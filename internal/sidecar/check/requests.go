@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 )
@@ -51,7 +52,7 @@ func readList(dec *json.Decoder) ([]enforce.Query, error) {
 			return nil, within(len(all), err)
 		}
 		for i, other := range all {
-			if other.Cost = q.Cost; other == q {
+			if sameCounter(other, q) {
 				return nil, &fieldError{fmt.Sprintf("limits[%d]", len(all)), fmt.Sprintf("names the counter of limits[%d]: send the cost of both together", i)}
 			}
 		}
@@ -64,6 +65,10 @@ func readList(dec *json.Decoder) ([]enforce.Query, error) {
 		return nil, &fieldError{"limits", "is empty: send [" + example + "]"}
 	}
 	return all, nil
+}
+
+func sameCounter(a, b enforce.Query) bool {
+	return a.Policy == b.Policy && a.Limit == b.Limit && a.Key == b.Key && slices.Equal(a.Parts, b.Parts) && a.Tenant == b.Tenant
 }
 
 // readQuery reads an object of the list.

@@ -20,19 +20,23 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("no %s %q is in force here", e.Field, e.Name)
 }
 
-// A KeyError says that a key was given to a limit without one, or none to a
-// limit with one.
+// A KeyError says that a key was given to a limit without one, or one with another number of
+// parts to a limit with one.
 type KeyError struct {
 	Limit string
-	Keyed bool // what the limit is
+	Parts int // of the limit's key, 0 when it has none
 }
 
 // Error names the limit and the cure.
 func (e *KeyError) Error() string {
-	if e.Keyed {
+	switch e.Parts {
+	case 0:
+		return fmt.Sprintf("limit %q has a single counter: leave the key empty", e.Limit)
+	case 1:
 		return fmt.Sprintf("limit %q counts by key: name the key", e.Limit)
+	default:
+		return fmt.Sprintf("limit %q counts by a key of %d parts: name them in a list, in the order of the policy", e.Limit, e.Parts)
 	}
-	return fmt.Sprintf("limit %q has a single counter: leave the key empty", e.Limit)
 }
 
 // A TenantError says that a tenant was given to a limit that is not split over
@@ -58,10 +62,11 @@ func (e *CostError) Error() string {
 // A Query asks one limit of a policy in the pod's namespace.
 type Query struct {
 	Policy, Limit string
-	Key           string // value of a limit with a key
-	Tenant        string // of a limit that is split over tenants; empty for those that name none
-	Cost          int64  // at least 1
-	Peek          bool   // ask what would be decided, and take nothing
+	Key           string   // value of a limit with a key of one part
+	Parts         []string // the same of a key of several, in the order of the policy
+	Tenant        string   // of a limit that is split over tenants; empty for those that name none
+	Cost          int64    // at least 1
+	Peek          bool     // ask what would be decided, and take nothing
 }
 
 // Check asks one limit. The decision's Allowed is whether to go on, after
@@ -96,8 +101,15 @@ func (e *Enforcer) Check(ctx context.Context, q Query) (twotier.Decision, error)
 
 // accepts says what of the query the limit has no use for, or lacks.
 func (l *limit) accepts(q Query) error {
-	if keyed := l.Limit.Key != nil; keyed != (q.Key != "") {
-		return &KeyError{Limit: q.Limit, Keyed: keyed}
+	parts, given := 0, len(q.Parts)
+	if l.Limit.Key != nil {
+		parts = len(l.Limit.Key.Parts)
+	}
+	if given == 0 && q.Key != "" {
+		given = 1
+	}
+	if parts != given {
+		return &KeyError{Limit: q.Limit, Parts: parts}
 	}
 	if q.Tenant != "" && l.Limit.Fairness == nil {
 		return &TenantError{Limit: q.Limit}
@@ -105,9 +117,17 @@ func (l *limit) accepts(q Query) error {
 	return nil
 }
 
+// value returns the value that the query is counted under.
+func (q *Query) value() string {
+	if len(q.Parts) > 0 {
+		return policy.JoinParts(q.Parts...)
+	}
+	return policy.JoinParts(q.Key)
+}
+
 // check asks the engine, and counts its decision unless nothing was taken.
 func (l *limit) check(ctx context.Context, q Query) (twotier.Decision, error) {
-	r := twotier.Request{Value: policy.JoinParts(q.Key), Tenant: l.TenantNamed(q.Tenant), Cost: q.Cost}
+	r := twotier.Request{Value: q.value(), Tenant: l.TenantNamed(q.Tenant), Cost: q.Cost}
 	ask := l.engine.Acquire
 	if q.Peek {
 		ask = l.peek

@@ -216,10 +216,10 @@ func TestCheck(t *testing.T) {
 		t.Errorf("unknown limit: %v", err)
 	}
 	var key *enforce.KeyError
-	if _, err := ask("checkout", "all", "gold", 1); !errors.As(err, &key) || key.Keyed || key.Limit != "all" {
+	if _, err := ask("checkout", "all", "gold", 1); !errors.As(err, &key) || key.Parts != 0 || key.Limit != "all" {
 		t.Errorf("a key on a limit without: %v", err)
 	}
-	if _, err := ask("checkout", "keyed", "", 1); !errors.As(err, &key) || !key.Keyed || key.Limit != "keyed" {
+	if _, err := ask("checkout", "keyed", "", 1); !errors.As(err, &key) || key.Parts != 1 || key.Limit != "keyed" {
 		t.Errorf("no key on a limit with: %v", err)
 	}
 	before := counted(e, "all")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -70,7 +69,7 @@ func (l *limit) outlook(ctx context.Context, q Query, mode Mode) (o Outlook, err
 		o.Allowed, o.Remaining = true, o.Limit
 		return o, nil
 	}
-	value := policy.JoinParts(q.Key)
+	value := q.value()
 	o.Forecast, err = l.engine.Peek(ctx, twotier.Request{Value: value, Tenant: l.TenantNamed(q.Tenant), Cost: q.Cost})
 	o.Never = !o.Allowed && l.neverAdmits(value, q.Cost, o.Decision)
 	return o, err

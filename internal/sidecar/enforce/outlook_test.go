@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
@@ -131,5 +132,31 @@ func TestAPeekDoesNotWaitForever(t *testing.T) {
 	}
 	if len(waited) != 2 || !waited[0] || !waited[1] {
 		t.Errorf("the calls are bounded: %v", waited)
+	}
+}
+
+// TestAKeyOfSeveralPartsIsThatOfRequests: the app's question and a request share a counter.
+func TestAKeyOfSeveralPartsIsThatOfRequests(t *testing.T) {
+	e := newEnforcer(t, newStore(frozen))
+	long := strings.Repeat("x", 200)
+	apply(t, e, policyOf(limitOf("by-both", 5, func(l *policy.Limit) {
+		l.Key = &policy.Key{Parts: []policy.KeyPart{{Type: policy.HeaderKey, Header: "x-tenant"}, {Type: policy.HeaderKey, Header: "x-plan"}}, OnMissing: policy.Skip, MaxKeys: 100}
+	})))
+	admit(t, e, 3, "/ x-tenant:"+long+" x-plan:gold")
+	for _, tc := range []struct {
+		parts     []string
+		remaining int64
+	}{{[]string{long, "gold"}, 2}, {[]string{"gold", long}, 5}} {
+		got, err := e.Peek(t.Context(), []enforce.Query{{Policy: "checkout", Limit: "by-both", Parts: tc.parts, Cost: 1}})
+		if err != nil || got[0].Remaining != tc.remaining {
+			t.Errorf("%.10q: got %+v, %v, want %d left", tc.parts, got, err, tc.remaining)
+		}
+	}
+	for _, q := range []enforce.Query{{}, {Key: "gold"}, {Parts: []string{"a", "b", "c"}}, {Key: "a", Parts: []string{"b"}}} {
+		q.Policy, q.Limit, q.Cost = "checkout", "by-both", 1
+		var key *enforce.KeyError
+		if _, err := e.Check(t.Context(), q); !errors.As(err, &key) || key.Parts != 2 {
+			t.Errorf("%+v: got %v", q, err)
+		}
 	}
 }
