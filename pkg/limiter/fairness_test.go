@@ -449,3 +449,49 @@ func TestFairResults(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatATenantGainsByLying: weighted-fair escrow is not strategy-proof. The figures are those
+// of docs/guarantees.md. Whatever a tenant does, the window admits no more than its limit, and
+// what the others are guaranteed among the names that ask is theirs.
+func TestWhatATenantGainsByLying(t *testing.T) {
+	type ask struct {
+		window       int // asks of earlier windows come first
+		tenant       string
+		want, expect int64
+	}
+	for name, tc := range map[string]struct {
+		declared []limiter.Weight
+		asks     []ask
+	}{
+		"a tenant alone has it all":          {nil, []ask{{0, "b", 100, 100}}},
+		"one request holds a part":           {nil, []ask{{0, "liar", 1, 1}, {0, "b", 100, 50}}},
+		"for its window":                     {nil, []ask{{0, "liar", 1, 1}, {0, "b", 100, 50}, {1, "b", 100, 100}}},
+		"a declared tenant's, for the next":  {[]limiter.Weight{{Tenant: "liar", Weight: 1}}, []ask{{0, "liar", 1, 1}, {0, "b", 100, 50}, {1, "b", 100, 50}, {2, "b", 100, 100}}},
+		"what is not needed is gone":         {nil, []ask{{0, "liar", 50, 50}, {0, "b", 100, 50}}},
+		"but no more than the part":          {nil, []ask{{0, "b", 1, 1}, {0, "liar", 100, 50}, {0, "b", 100, 49}}},
+		"three names have three parts":       {nil, []ask{{0, "liar 1", 1, 1}, {0, "liar 2", 1, 1}, {0, "liar 3", 1, 1}, {0, "b", 100, 25}, {0, "liar 1", 100, 24}, {0, "liar 2", 100, 24}, {0, "liar 3", 100, 24}}},
+		"a declared tenant, alone":           {[]limiter.Weight{{Tenant: "gold", Weight: 4}}, []ask{{0, "b", 1, 1}, {0, "gold", 100, 80}}},
+		"a declared tenant, and three names": {[]limiter.Weight{{Tenant: "gold", Weight: 4}}, []ask{{0, "liar 1", 1, 1}, {0, "liar 2", 1, 1}, {0, "liar 3", 1, 1}, {0, "gold", 100, 58}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := params(1, rate(100, limiter.Second))
+			p.Fairness = limiter.Fairness{Default: 1, Weights: tc.declared}
+			var s limiter.State
+			admitted := map[int]int64{}
+			for _, a := range tc.asks {
+				var got int64
+				for range a.want {
+					var res limiter.Result
+					s, res = p.Step(s, at.Add(limiter.Micros(a.window)*limiter.Second), limiter.Command{Min: 1, Want: 1, Tenant: a.tenant})
+					got += res.Granted
+				}
+				if got != a.expect {
+					t.Errorf("window %d: %s got %d of %d, want %d", a.window, a.tenant, got, a.want, a.expect)
+				}
+				if admitted[a.window] += got; admitted[a.window] > 100 {
+					t.Errorf("window %d admitted %d", a.window, admitted[a.window])
+				}
+			}
+		})
+	}
+}
