@@ -6,6 +6,8 @@
 //
 //	cost(b) = roundTrip·D/b + strand·b/2, least at b* = √(2·roundTrip·D/strand).
 //
+// The weights of both are fixed: docs/policies.md has the figures that say why.
+//
 // Nothing that is learned is trusted. A size is what a lease asks for; the keeper of
 // the counter decides what is granted, and for how long.
 //
