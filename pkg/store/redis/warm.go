@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -36,29 +37,50 @@ type stamp struct {
 // The error is that of Warm.
 func (s *Store) stamp(ctx context.Context, sound bool) ([partitions]stamp, error) {
 	var stamps [partitions]stamp
-	var replies [partitions]*goredis.Cmd
 	sent := s.clock()
-	_, err := s.client.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
-		for p := range replies {
-			replies[p] = pipe.Eval(ctx, s.warm.text, []string{guardKeys[p]}, flag(sound))
-		}
-		return nil
-	})
+	replies, err := s.warmAll(ctx, flag(sound))
 	if err != nil {
 		return stamps, s.explain(err)
 	}
 	received := s.clock()
-	for p, reply := range replies {
-		text, err := reply.Text()
-		r := reader{text: text}
+	r := reader{text: replies}
+	for p := range stamps {
 		r.byte()
 		stamps[p] = stamp{limiter.Instant(r.int()), limiter.MemoryID(r.int()), limiter.MemoryID(r.int()), r.byte() >= copied}
-		if err != nil || r.short || r.text != "" {
-			return stamps, fmt.Errorf("%s: the script answered %d bytes of a partition, which are not a memory: %w", s.name, len(text), err)
-		}
+	}
+	if r.short || r.text != "" {
+		return stamps, fmt.Errorf("%s: the script answered %d bytes, which are not the memories of %d partitions", s.name, len(replies), partitions)
+	}
+	for p := range stamps {
 		s.floors.of(uint32(p)).Looked(stamps[p].now, sent, received)
 	}
 	return stamps, nil
+}
+
+// warmAll runs lua/warm.lua for every partition and returns what it replies, in their
+// order. The partitions of a cluster are in different slots.
+func (s *Store) warmAll(ctx context.Context, sound byte) (string, error) {
+	if s.isSingle() {
+		reply, err := s.warm.run(ctx, s.client, guardKeys[:], []any{sound})
+		text, _ := reply.(string)
+		return text, err
+	}
+	var replies [partitions]*goredis.Cmd
+	_, err := s.client.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
+		for p := range replies {
+			replies[p] = pipe.Eval(ctx, s.warm.text, []string{guardKeys[p]}, sound)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	var texts strings.Builder
+	for _, reply := range replies {
+		text, _ := reply.Val().(string)
+		texts.WriteString(text)
+	}
+	return texts.String(), nil
 }
 
 // copied is COPIED of lua/guard.lua.
