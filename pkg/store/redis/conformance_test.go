@@ -29,10 +29,23 @@ func open(t testing.TB, o redis.Options) *redis.Store {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	conform(t, func(_ *testing.T, server *redistest.Server) *redis.Store {
+		return redis.NewShifted(server.Client(), server.Addr)
+	})
+}
+
+func TestConformanceOverHTTP(t *testing.T) {
+	t.Parallel()
+	conform(t, func(t *testing.T, server *redistest.Server) *redis.Store {
+		return overHTTP(t, server.StartBridge(), redis.OpenShiftedREST)
+	})
+}
+
+func conform(t *testing.T, open func(t *testing.T, server *redistest.Server) *redis.Store) {
 	storetest.Run(t, func(t *testing.T) storetest.Subject {
 		t.Parallel() // they wait for windows
 		server := redistest.Start(t)
-		s := redis.NewShifted(server.Client(), server.Addr)
+		s := open(t, server)
 		after := func(loss func()) func() storetest.Store {
 			return func() storetest.Store { loss(); return s }
 		}

@@ -157,12 +157,26 @@ func FuzzLuaEquivalence(f *testing.F) {
 	})
 }
 
+// TestScriptFollowsStepOverHTTP compares them by arguments and replies that went through a
+// bridge.
+func TestScriptFollowsStepOverHTTP(t *testing.T) {
+	t.Parallel()
+	s := newRESTTimelineStore(t)
+	for seed := range uint64(300) {
+		l := newTimeline(s.line, rand.NewPCG(seed, 3).Uint64, 20)
+		if diff := s.replayBy(t, []script{s.decide, s.step}[seed%2], l); diff != "" {
+			t.Fatalf("timeline of seed %d: %s", seed, diff)
+		}
+	}
+}
+
 // A timelineStore replays timelines on the key "state" of a real server.
 type timelineStore struct {
 	*Store
 	server *redistest.Server
-	line   string // that identifies the server's instance
-	decide script // batch, and step where that leaves a command to it
+	direct goredis.UniversalClient // for what is not of the store
+	line   string                  // that identifies the server's instance
+	decide script                  // batch, and step where that leaves a command to it
 }
 
 // joined is a script that goes on with another where a batch of one command decides
@@ -178,11 +192,26 @@ func joined(batch, step script) script {
 
 func newTimelineStore(t testing.TB) timelineStore {
 	server := redistest.Start(t)
-	s := timelineStore{Store: newStore(server.Client(), server.Addr, testServerLua, stopped), server: server}
+	client := server.Client()
+	return timelineStore{Store: newStore(client, server.Addr, preamble(testServerLua, false), stopped), server: server, direct: client}.begin(t)
+}
+
+func newRESTTimelineStore(t testing.TB) timelineStore {
+	server := redistest.Start(t)
+	bridge := server.StartBridge()
+	s, err := openREST(RESTOptions{URL: bridge.URL, Token: bridge.Token}, testServerLua, stopped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return timelineStore{Store: s, server: server, direct: server.Client()}.begin(t)
+}
+
+func (s timelineStore) begin(t testing.TB) timelineStore {
 	if _, err := send(t.Context(), s.client, "eval", s.warm.text, []string{"guard"}, []any{0, 0}); err != nil {
 		t.Fatal(err)
 	}
-	guard, err := s.client.Get(t.Context(), "guard").Result()
+	guard, err := s.direct.Get(t.Context(), "guard").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,26 +230,30 @@ func (s timelineStore) replay(t testing.TB, l timeline) string {
 	return s.replayBy(t, s.decide, l)
 }
 
-// replayBy runs the timeline in one round trip and returns how the script's results,
+// replayBy runs the timeline, in one round trip where the server is reached directly, and returns how the script's results,
 // or the counter it leaves, differ from Step's.
 func (s timelineStore) replayBy(t testing.TB, script script, l timeline) string {
 	t.Helper()
 	replies := make([]*goredis.Cmd, len(l.calls))
 	var state, kept, guard *goredis.StringCmd
-	_, _ = s.client.Pipelined(context.Background(), func(pipe goredis.Pipeliner) error {
-		ctx := context.Background()
-		pipe.Del(ctx, "state", "kept until", "ends")
-		pipe.Set(ctx, "guard", l.guard.text(s.line), 0)
-		for i, c := range l.calls {
-			if c.evicted {
-				pipe.SetRange(ctx, "guard", latestAt, string(make([]byte, 8)))
-			}
-			args := append(encode(c.Params, c.Command, c.known), int64(c.Now))
-			replies[i] = pipe.EvalSha(ctx, script.sha, []string{"state", "guard"}, args...)
+	ctx := context.Background()
+	own := s.direct.Pipeline()
+	own.Del(ctx, "state", "kept until", "ends")
+	own.Set(ctx, "guard", l.guard.text(s.line), 0)
+	for i, c := range l.calls {
+		if c.evicted {
+			own.SetRange(ctx, "guard", latestAt, string(make([]byte, 8)))
 		}
-		state, kept, guard = pipe.Get(ctx, "state"), pipe.Get(ctx, "kept until"), pipe.Get(ctx, "guard")
-		return nil
-	})
+		args := append(encode(c.Params, c.Command, c.known), int64(c.Now))
+		if s.direct == s.client {
+			replies[i] = own.EvalSha(ctx, script.sha, []string{"state", "guard"}, args...)
+			continue
+		}
+		_, _ = own.Exec(ctx)
+		replies[i] = s.client.EvalSha(ctx, script.sha, []string{"state", "guard"}, args...)
+	}
+	state, kept, guard = own.Get(ctx, "state"), own.Get(ctx, "kept until"), own.Get(ctx, "guard")
+	_, _ = own.Exec(ctx)
 	for i, c := range l.calls {
 		reply, err := replies[i].Result()
 		if err != nil {

@@ -31,6 +31,10 @@ var unable = []struct{ prefix, meaning string }{
 	{"BUSY", "it is busy with a long script of another client"},
 	{"UNBLOCKED", "it changed its role during the call"},
 	{"max number of clients", "it has no connection left (maxclients)"},
+	{"max daily request limit", "its quota of requests is used up: raise it, or send fewer by larger leases"},
+	{"max requests limit", "its quota of requests is used up: raise it, or send fewer by larger leases"},
+	{"DB capacity quota", "its quota of data is used up: raise it, or move other data away"},
+	{"max concurrent connections", "it has no connection left: raise its quota"},
 }
 
 // odd are error replies that are not of an outage, and what they mean to a user.

@@ -84,23 +84,34 @@ func (s *Store) eachPrimary(ctx context.Context, fn func(context.Context, goredi
 	return fn(ctx, s.client)
 }
 
-// inspect asks a server for what it reports about itself. Fields that its ACL or its
-// provider keeps secret are left out.
+// inspect asks a server for what it reports about itself, in one round trip. Fields that
+// its ACL or its provider keeps secret are left out.
 func (s *Store) inspect(ctx context.Context, node goredis.Cmdable) (server, error) {
 	_, cluster := s.client.(*goredis.ClusterClient)
-	is := server{cluster: cluster, watched: s.watched, info: map[string]string{}}
-	for _, section := range []string{"memory", "replication", "persistence"} {
-		text, err := node.Info(ctx, section).Result()
-		if err != nil {
+	is := server{cluster: cluster, watched: s.watched, overHTTP: s.rest != nil, info: map[string]string{}}
+	sections := []string{"memory", "replication", "persistence"}
+	if is.overHTTP {
+		sections = append(sections, "cluster") // see lua/leader.lua
+	}
+	texts := make([]*goredis.StringCmd, len(sections))
+	var config *goredis.MapStringStringCmd
+	_, _ = node.Pipelined(ctx, func(pipe goredis.Pipeliner) error { // each has its error
+		for i, section := range sections {
+			texts[i] = pipe.Info(ctx, section)
+		}
+		config = pipe.ConfigGet(ctx, "*append*")
+		return nil
+	})
+	for _, text := range texts {
+		if err := text.Err(); err != nil {
 			return is, err
 		}
-		parseInfo(text, is.info)
+		parseInfo(text.Val(), is.info)
 	}
-	config, err := node.ConfigGet(ctx, "*append*").Result()
-	if _, refused := err.(goredis.Error); err != nil && !refused { //nolint:errorlint // see explain
-		return is, err
+	if _, refused := config.Err().(goredis.Error); config.Err() != nil && !refused { //nolint:errorlint // see explain
+		return is, config.Err()
 	}
-	is.config = config
+	is.config = config.Val()
 	return is, nil
 }
 

@@ -2,18 +2,21 @@ package redis
 
 import (
 	"context"
+	"slices"
 )
 
 // A Program is a script of the caller's own, which runs as atomically as Apply.
-type Program struct{ script }
+type Program struct{ direct, overHTTP script }
 
 // NewProgram joins the parts of a Lua program. It finds three locals: call, which is
 // redis.call; now, the server's time in microseconds since the Unix epoch; and info,
 // the section replication of INFO. A line of that, which incarnation.lua of this
 // package returns, is the same as long as one instance serves and remembers.
 func NewProgram(parts ...string) Program {
-	prelude := []string{luaFile("server"), luaFile("clock"), luaFile("incarnation")}
-	return Program{join(append(prelude, parts...))}
+	begin := func(overHTTP bool) script {
+		return join(slices.Concat(preamble(luaFile("server"), overHTTP), parts))
+	}
+	return Program{direct: begin(false), overHTTP: begin(true)}
 }
 
 // Run runs a program in one round trip, two after the server lost its script cache.
@@ -29,7 +32,11 @@ func (s *Store) Run(ctx context.Context, p Program, name string, suffixes []stri
 	for i, suffix := range suffixes {
 		keys[i] = prefixes[part] + name + suffix
 	}
-	reply, err := p.run(ctx, s.lanes.of(part), keys, args)
+	program := p.direct
+	if s.rest != nil {
+		program = p.overHTTP
+	}
+	reply, err := program.run(ctx, s.lanes.of(part), keys, args)
 	if err != nil {
 		return nil, s.explain(err)
 	}

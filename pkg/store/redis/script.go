@@ -5,6 +5,7 @@ import (
 	"crypto/sha1" //nolint:gosec // Redis names scripts by it
 	"embed"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -15,28 +16,37 @@ import (
 //go:embed lua
 var lua embed.FS
 
-// The files of the scripts, in order, after the one that reaches the server.
+// The files of the scripts, in order, after the preamble.
 var (
 	stepFiles = []string{
-		"clock", "incarnation", "guard", "wire", "remembered", "ask",
+		"guard", "wire", "remembered", "ask",
 		"memory", "layout", "calendar", "read", "sliding", "bucket", "adopt", "fairness", "take", "giveback", "keep", "step",
 	}
-	batchFiles = []string{"clock", "incarnation", "guard", "wire", "remembered", "quick", "batch"}
+	batchFiles = []string{"guard", "wire", "remembered", "quick", "batch"}
 	sweepFiles = []string{
-		"clock", "incarnation", "guard", "wire", "memory", "layout", "calendar", "sliding", "bucket", "keep", "sweep",
+		"guard", "wire", "memory", "layout", "calendar", "sliding", "bucket", "keep", "sweep",
 	}
-	warmFiles = []string{"clock", "incarnation", "guard", "memory", "warm"}
-	lookFiles = []string{"clock", "incarnation", "guard", "memory", "look"}
-	putFiles  = []string{"clock", "incarnation", "guard", "memory", "put"}
+	warmFiles = []string{"guard", "memory", "warm"}
+	lookFiles = []string{"guard", "memory", "look"}
+	putFiles  = []string{"guard", "memory", "put"}
 )
 
 // A script is a Lua program and the name under which a server caches it.
 type script struct{ text, sha string }
 
-// newScript joins the files of a program. It reaches the server through the first,
-// which is a text because tests have one of their own.
-func newScript(server string, files []string) script {
-	texts := []string{server}
+// preamble returns how every program begins: it reaches the server through a text, since
+// tests have one of their own, and learns its time and which instance it is.
+func preamble(server string, overHTTP bool) []string {
+	texts := []string{server, luaFile("clock"), luaFile("incarnation")}
+	if overHTTP {
+		texts = slices.Concat([]string{luaFile("text")}, texts, []string{luaFile("leader")})
+	}
+	return texts
+}
+
+// newScript joins a preamble and the files of a program.
+func newScript(before, files []string) script {
+	texts := slices.Clone(before)
 	for _, name := range files {
 		texts = append(texts, luaFile(name))
 	}

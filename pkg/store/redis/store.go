@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/redis/rest"
 )
 
 // A Store applies commands to counters in Redis. It is safe for concurrent use. What
@@ -19,6 +20,7 @@ type Store struct {
 	client  goredis.UniversalClient
 	name    string
 	watched bool         // by Sentinels, which choose the primary
+	rest    *rest.Client // what client dials by, nil for servers that are reached directly
 	clock   func() int64 // nanoseconds, for the floors
 	step    script       // for commands that batch does not decide
 	batch   script
@@ -38,23 +40,29 @@ type Store struct {
 // may outlive its context's deadline by the client's own time-outs; Open makes one
 // that is right.
 func New(client goredis.UniversalClient, name string) *Store {
-	start := time.Now()
-	return newStore(client, name, luaFile("server"), func() int64 { return int64(time.Since(start)) })
+	return newStore(client, name, preamble(luaFile("server"), false), sinceStart())
 }
 
-// newStore returns a store by the monotonic clock of the process. It must not run
-// ahead of true time, so it is one that stands still while the machine is suspended.
-func newStore(client goredis.UniversalClient, name, server string, clock func() int64) *Store {
+// sinceStart returns the monotonic clock of the process.
+func sinceStart() func() int64 {
+	start := time.Now()
+	return func() int64 { return int64(time.Since(start)) }
+}
+
+// newStore returns a store whose scripts begin with a preamble, by the monotonic clock of
+// the process. It must not run ahead of true time, so it is one that stands still while the
+// machine is suspended.
+func newStore(client goredis.UniversalClient, name string, before []string, clock func() int64) *Store {
 	s := &Store{
 		client: client,
 		name:   name,
 		clock:  clock,
-		step:   newScript(server, stepFiles),
-		batch:  newScript(server, batchFiles),
-		warm:   newScript(server, warmFiles),
-		sweep:  newScript(server, sweepFiles),
-		look:   newScript(server, lookFiles),
-		put:    newScript(server, putFiles),
+		step:   newScript(before, stepFiles),
+		batch:  newScript(before, batchFiles),
+		warm:   newScript(before, warmFiles),
+		sweep:  newScript(before, sweepFiles),
+		look:   newScript(before, lookFiles),
+		put:    newScript(before, putFiles),
 		floors: make(floors, clocks(client)),
 	}
 	s.lanes = newLanes(client, s.batch)
@@ -94,7 +102,13 @@ func clocks(client goredis.UniversalClient) int {
 }
 
 // Close closes the client. Calls under way fail.
-func (s *Store) Close() error { return s.lanes.close(s.client) }
+func (s *Store) Close() error {
+	err := s.lanes.close(s.client)
+	if s.rest != nil {
+		s.rest.Close()
+	}
+	return err
+}
 
 // Reached notes what others know of the clocks of all servers.
 func (s *Store) Reached(by store.Reached) {

@@ -42,6 +42,18 @@ func TestNoLossAdmitsTooMuch(t *testing.T) {
 				func() { server.Do("SAVE"); <-time.After(lag); server.Restart() },
 			}, 5)
 		},
+		"kill -9 and a restart, over HTTP": func(t *testing.T) (*redis.Store, []func()) {
+			server := redistest.Start(t)
+			return overHTTP(t, server.StartBridge(), redis.OpenREST), slices.Repeat([]func(){server.Restart}, 3)
+		},
+		"lost answers over HTTP": func(t *testing.T) (*redis.Store, []func()) {
+			bridge := redistest.Start(t).StartBridge()
+			return overHTTP(t, bridge, redis.OpenREST), slices.Repeat([]func(){lostAnswers(bridge)}, 5)
+		},
+		"FLUSHALL of a service that hides its instance": func(t *testing.T) (*redis.Store, []func()) {
+			server := redistest.Start(t)
+			return overHTTP(t, server.StartBridge(), redis.OpenService), slices.Repeat([]func(){func() { server.Flush(); server.FlushScripts() }}, 3)
+		},
 		"a failover by Sentinels": func(t *testing.T) (*redis.Store, []func()) {
 			primary := redistest.Start(t)
 			replica := primary.StartReplica()

@@ -24,7 +24,7 @@ func TestAStrategyThatStepsEqualsTheScript(t *testing.T) {
 	const timelines, calls = 150, 20
 	server := redistest.Start(t)
 	client := server.Client()
-	s := newStore(client, server.Addr, frozenServerLua, stopped)
+	s := newStore(client, server.Addr, preamble(frozenServerLua, false), stopped)
 	ctx := t.Context()
 	key := store.Key{Hash: "a"}
 	keys, _ := keysOf(key)

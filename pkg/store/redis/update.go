@@ -48,8 +48,12 @@ type Strategy func(old []byte, now limiter.Instant, memory limiter.Memory) (next
 // It decides by optimistic concurrency (WATCH, MULTI, EXEC), three round trips a try,
 // and tries again when another was faster. The error is that of decide when that
 // failed, and otherwise as Apply's; ErrContended is a cause of its own. An Update
-// whose error is unavailable may still have been carried out.
+// whose error is unavailable may still have been carried out. Over HTTP there is no WATCH,
+// so every Update is an error there.
 func (s *Store) Update(ctx context.Context, key store.Key, decide Strategy) error {
+	if s.rest != nil {
+		return fmt.Errorf("%s: Update needs WATCH, which there is not over HTTP: name the address of the server instead", s.name)
+	}
 	keys := valueKeysOf(key)
 	for try := range maxTries {
 		done, err := s.try(ctx, keys, decide)
