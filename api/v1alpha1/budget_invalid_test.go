@@ -88,7 +88,7 @@ var invalidBudgets = map[string]invalid{
 	"blocks of nothing":             {budgetCoordinator(`blockPercent: 0`), "spec.coordinator.blockPercent", "should be greater than or equal to 1"},
 	"blocks of more than all":       {budgetCoordinator(`blockPercent: 101`), "spec.coordinator.blockPercent", "should be less than or equal to 100"},
 	"blocks of a Redis":             {budgetCoordinator(`type: Redis, blockPercent: 10, redis: {address: "r:6379"}`), "spec.coordinator.blockPercent", "remove it, or set type to Kubernetes"},
-	"a Redis without servers":       {budgetCoordinator(`type: Redis`), "spec.coordinator.redis", "set redis.address to host:port, or redis.sentinel, or redis.cluster"},
+	"a Redis without servers":       {budgetCoordinator(`type: Redis`), "spec.coordinator.redis", "set redis.address to host:port, or redis.sentinel, redis.cluster or redis.rest"},
 	"servers without a Redis":       {budgetCoordinator(`redis: {address: "r:6379"}`), "spec.coordinator.redis", "remove it, or set type to Redis"},
 	"a Postgres without a server":   {budgetCoordinator(`type: Postgres`), "spec.coordinator.postgres", "set postgres.address and postgres.database"},
 	"a server without a Postgres":   {budgetCoordinator(`postgres: {address: "p:5432", database: weir}`), "spec.coordinator.postgres", "remove it, or set type to Postgres"},

@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +13,7 @@ import (
 func TestUpdatesOfBudgets(t *testing.T) {
 	const (
 		single   = `type: Redis, redis: {address: "redis:6379"}`
+		service  = `type: Redis, redis: {rest: {url: "https://a"}, secretRef: {name: redis}}`
 		sentinel = `type: Redis, redis: {sentinel: {primary: a, addresses: ["s:1", "t:1"]}}`
 		postgres = `type: Postgres, postgres: {address: "pg:5432", database: weir}`
 	)
@@ -44,6 +46,8 @@ func TestUpdatesOfBudgets(t *testing.T) {
 		"Redis moves":                            {in(single), in(`type: Redis, redis: {address: "redis:6380"}`), "spec.coordinator"},
 		"Redis gets Sentinels":                   {in(single), in(sentinel), "spec.coordinator"},
 		"Redis loses its Sentinels":              {in(sentinel), in(single), "spec.coordinator"},
+		"Redis is reached over HTTP":             {in(single), in(service), "spec.coordinator"},
+		"the service moves":                      {in(service), in(strings.ReplaceAll(service, "//a", "//b")), "spec.coordinator"},
 		"Redis becomes a cluster":                {in(single), in(`type: Redis, redis: {cluster: {addresses: ["redis:6379"]}}`), "spec.coordinator"},
 		"a cluster moves":                        {in(`type: Redis, redis: {cluster: {addresses: ["a:1"]}}`), in(`type: Redis, redis: {cluster: {addresses: ["b:1"]}}`), "spec.coordinator"},
 		"the primary is another":                 {in(sentinel), in(`type: Redis, redis: {sentinel: {primary: b, addresses: ["s:1", "t:1"]}}`), "spec.coordinator"},

@@ -67,6 +67,10 @@ func withRedis(address string) string {
 	return withSpec(`store: {type: Redis, redis: {address: "` + address + `"}}`)
 }
 
+func withREST(url string) string {
+	return withStore(`type: Redis, redis: {rest: {url: "` + url + `"}, secretRef: {name: redis}}`)
+}
+
 // repeat returns a YAML list of n entries; each may use its number as %d.
 func repeat(n int, entry string) string {
 	var entries []string
@@ -80,6 +84,7 @@ const (
 	notALabel    = "use lower-case letters, digits and dashes"
 	notADuration = "write whole numbers of h, m, s and ms, such as 500ms, 10s or 1h30m"
 	notHostPort  = "write a name or an address and a port from 1 to 65535 without a scheme"
+	notREST      = "write https, a host and perhaps a port and a path, without a user and without a query"
 	notANetwork  = "write an address and a prefix length, such as 10.0.0.0/8"
 	notAHeader   = "use letters, digits and dashes, such as x-tenant"
 	exactlyOne   = "set exactly one of trustedHops and trustedCIDRs, or remove clientIP"

@@ -101,7 +101,7 @@ var invalidPools = map[string]invalid{
 
 	"a coordinator that is not known":           {coordinator(`type: Etcd`), "spec.coordinator.type", `supported values: "Controller", "Redis", "Postgres"`},
 	"a Redis coordinator without a server":      {coordinator(`type: Redis`), "spec.coordinator.redis", "set redis.address to host:port"},
-	"a Redis coordinator without an address":    {coordinator(`type: Redis, redis: {}`), "spec.coordinator.redis", "set exactly one of address (a single server), sentinel and cluster"},
+	"a Redis coordinator without an address":    {coordinator(`type: Redis, redis: {}`), "spec.coordinator.redis", "set exactly one of address (a single server), sentinel, cluster and rest"},
 	"a Redis address with a scheme":             {coordinator(`type: Redis, redis: {address: "redis://r:6379"}`), "spec.coordinator.redis.address", notHostPort},
 	"a server for the controller":               {coordinator(`redis: {address: "r:6379"}`), "spec.coordinator.redis", "remove it, or set type to Redis"},
 	"a Postgres coordinator without a server":   {coordinator(`type: Postgres`), "spec.coordinator.postgres", "set postgres.address and postgres.database"},

@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +13,7 @@ import (
 func TestUpdatesOfPools(t *testing.T) {
 	const (
 		single   = `type: Redis, redis: {address: "redis:6379"}`
+		service  = `type: Redis, redis: {rest: {url: "https://a"}, secretRef: {name: redis}}`
 		sentinel = `type: Redis, redis: {sentinel: {primary: a, addresses: ["s:1", "t:1"]}}`
 		postgres = `type: Postgres, postgres: {address: "pg:5432", database: weir}`
 	)
@@ -36,6 +38,9 @@ func TestUpdatesOfPools(t *testing.T) {
 		"Redis moves":                            {coordinator(single), coordinator(`type: Redis, redis: {address: "redis:6380"}`), "spec.coordinator"},
 		"Redis gets Sentinels":                   {coordinator(single), coordinator(sentinel), "spec.coordinator"},
 		"Redis loses its Sentinels":              {coordinator(sentinel), coordinator(single), "spec.coordinator"},
+		"Redis is reached over HTTP":             {coordinator(single), coordinator(service), "spec.coordinator"},
+		"the service moves":                      {coordinator(service), coordinator(strings.ReplaceAll(service, "//a", "//b")), "spec.coordinator"},
+		"the service's token moves":              {coordinator(service), coordinator(strings.ReplaceAll(service, "name: redis", "name: other")), ""},
 		"Redis becomes a cluster":                {coordinator(single), coordinator(`type: Redis, redis: {cluster: {addresses: ["redis:6379"]}}`), "spec.coordinator"},
 		"a cluster moves":                        {coordinator(`type: Redis, redis: {cluster: {addresses: ["a:1"]}}`), coordinator(`type: Redis, redis: {cluster: {addresses: ["b:1"]}}`), "spec.coordinator"},
 		"the primary is another":                 {coordinator(sentinel), coordinator(`type: Redis, redis: {sentinel: {primary: b, addresses: ["s:1", "t:1"]}}`), "spec.coordinator"},

@@ -53,7 +53,7 @@ const (
 
 // Store says where what pods share is kept: the counters of a policy, the shares of a
 // pool.
-// +kubebuilder:validation:XValidation:rule="self.type != 'Redis' || has(self.redis)",fieldPath=".redis",reason=FieldValueRequired,message="type Redis needs a server: set redis.address to host:port, or redis.sentinel, or redis.cluster"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Redis' || has(self.redis)",fieldPath=".redis",reason=FieldValueRequired,message="type Redis needs a server: set redis.address to host:port, or redis.sentinel, redis.cluster or redis.rest"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Redis' || !has(self.redis)",fieldPath=".redis",reason=FieldValueForbidden,message="redis is read only with type Redis: remove it, or set type to Redis"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Postgres' || has(self.postgres)",fieldPath=".postgres",reason=FieldValueRequired,message="type Postgres needs a server: set postgres.address and postgres.database"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Postgres' || !has(self.postgres)",fieldPath=".postgres",reason=FieldValueForbidden,message="postgres is read only with type Postgres: remove it, or set type to Postgres"
@@ -61,8 +61,8 @@ type Store struct {
 	// type names the kind of store.
 	// Controller, the default, keeps it in the memory of the leading controller;
 	// nothing has to be installed.
-	// Redis keeps it in a Redis server, a Redis Cluster or a server that Sentinels
-	// watch.
+	// Redis keeps it in a Redis server, a Redis Cluster, a server that Sentinels watch, or
+	// a service that is reached over HTTP.
 	// Postgres keeps it in a table that it makes for itself: for modest rates, where a
 	// Postgres is there and a Redis is not.
 	// +optional
@@ -90,7 +90,9 @@ const (
 )
 
 // RedisStore names Redis servers.
-// +kubebuilder:validation:XValidation:rule="[has(self.address), has(self.sentinel), has(self.cluster)].filter(given, given).size() == 1",message="set exactly one of address (a single server), sentinel and cluster"
+// +kubebuilder:validation:XValidation:rule="[has(self.address), has(self.sentinel), has(self.cluster), has(self.rest)].filter(given, given).size() == 1",message="set exactly one of address (a single server), sentinel, cluster and rest (a service that is reached over HTTP)"
+// +kubebuilder:validation:XValidation:rule="!has(self.rest) || !has(self.tls) || self.tls != 'Enabled'",fieldPath=".tls",message="rest says by its url whether connections are encrypted: write https in rest.url, and remove tls"
+// +kubebuilder:validation:XValidation:rule="!has(self.rest) || has(self.secretRef)",fieldPath=".secretRef",reason=FieldValueRequired,message="rest asks for a token: set secretRef to a Secret that has it as rest-token"
 type RedisStore struct {
 	// address of a single server, host:port, as the selected pods and the controllers
 	// reach it. A name without a dot is that of a Service in the namespace of this
@@ -109,7 +111,14 @@ type RedisStore struct {
 	// +optional
 	Cluster *RedisCluster `json:"cluster,omitempty"`
 
-	// tls says whether the connections are encrypted.
+	// rest reaches a service over HTTP, by the REST API that Upstash documents, where no
+	// other way is open. The service must run scripts, not evict keys, and take tokens that
+	// may write. Such services answer before their replicas have copied, so the guarantee
+	// is at most HardExceptSplitBrain; status.guarantee says what the service hides.
+	// +optional
+	REST *RedisREST `json:"rest,omitempty"`
+
+	// tls says whether the connections are encrypted; those of rest are by its url.
 	// Disabled, the default: they are not.
 	// Enabled: they are, and the server's certificate must be signed for its full name
 	// by an authority of the system, or by ca.crt of the Secret.
@@ -120,7 +129,8 @@ type RedisStore struct {
 	// secretRef names the Secret with the credentials. Its keys, each optional, are
 	// username and password (of the server), sentinel-username and sentinel-password
 	// (of the Sentinels), ca.crt (PEM, of the authority that signs the server's
-	// certificate), tls.crt and tls.key (PEM, of the client's certificate).
+	// certificate), tls.crt and tls.key (PEM, of the client's certificate). Of rest they
+	// are rest-token, which is not optional, ca.crt, tls.crt and tls.key.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
 }
@@ -153,6 +163,20 @@ type RedisCluster struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Addresses []HostPort `json:"addresses"`
+}
+
+// RedisREST names a service that is reached over HTTP.
+type RedisREST struct {
+	// url of the API, such as https://eu1-name-12345.upstash.io, as the selected pods and
+	// the controllers reach it. The certificate must be signed for its name by an authority
+	// of the system, or by ca.crt of the Secret. Redirects are not followed. A name without
+	// a dot is that of a Service in the namespace of this object. With http the token is
+	// not encrypted, and the controllers connect only to networks that an administrator has
+	// allowed.
+	// +required
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?|[[][0-9A-Fa-f:.]+[]])(:[0-9]{1,5})?(/[-._~A-Za-z0-9/]*)?$') && isURL(self)",message="not the URL of a Redis over HTTP: write https, a host and perhaps a port and a path, without a user and without a query, such as https://eu1-name-12345.upstash.io; the token is a value of the Secret"
+	URL string `json:"url"`
 }
 
 // PostgresStore names a Postgres server.

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/internal/controlplane/jwks"
 	"github.com/weir-dev/weir/pkg/store"
 )
@@ -146,6 +147,11 @@ func (a *addresses) plain(ctx context.Context, network, address string, c syscal
 		}
 	}
 	return nil
+}
+
+// stores returns what opens stores.
+func (a *addresses) stores() backend.Opener {
+	return backend.Opener{Control: a.control, Plain: a.plain}
 }
 
 // keySets returns what reads the key sets of issuers of tokens.

@@ -155,6 +155,34 @@ func TestKeySetsAreReadWhereThatIsAllowed(t *testing.T) {
 	}
 }
 
+// TestRedisOverHTTPIsAskedWhereThatIsAllowed, like key sets.
+func TestRedisOverHTTPIsAskedWhereThatIsAllowed(t *testing.T) {
+	serve := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }
+	plain, encrypted := httptest.NewServer(http.HandlerFunc(serve)), httptest.NewTLSServer(http.HandlerFunc(serve))
+	defer plain.Close()
+	defer encrypted.Close()
+	const refused, allowed = "the controller may not connect to its address", "--allow-store-cidrs=127.0.0.0/8"
+	for name, tc := range map[string]struct {
+		url, want string
+		flags     []string
+	}{
+		"loopback":                     {encrypted.URL, refused, nil},
+		"loopback by a name":           {strings.Replace(encrypted.URL, "127.0.0.1", "localhost", 1), refused, nil},
+		"loopback, allowed":            {encrypted.URL, "from an authority that is not trusted", []string{allowed}},
+		"without encryption, loopback": {plain.URL, refused, nil},
+		"without encryption, allowed":  {plain.URL, "it does not answer as Redis over HTTP does", []string{allowed}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stores := storeprobe.New(withAddresses(t, "https://192.0.2.1:6443", tc.flags...).stores().Open)
+			of := policy.Store{Type: policy.RedisStore, REST: true, Address: tc.url, TLS: strings.HasPrefix(tc.url, "https"), Secret: "shop/redis"}
+			_, err := stores.Probe(t.Context(), of, map[string][]byte{policy.SecretToken: []byte("t")})
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the error is %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
 func TestPortsOfTheAPIServer(t *testing.T) {
 	for server, want := range map[string]uint16{"https://a": 443, "http://a": 80, "https://a:6443": 6443, "a:7443": 7443, "https://[::1]:1": 1} {
 		if a := withAddresses(t, server); a.port != want {

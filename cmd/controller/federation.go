@@ -31,6 +31,7 @@ type federation struct {
 	births      *hub.Births
 	coordinator *budgetcoordinator.Coordinator
 	control     store.Control // of addresses of stores and hubs
+	plain       store.Control // of those that are reached without encryption
 	// certificates are those by which this cluster is a member elsewhere.
 	certificates region.Certificates
 }
@@ -43,7 +44,7 @@ func (p *platform) newFederation() (*federation, error) {
 		return nil, fmt.Errorf("API client of the hub: %w", err)
 	}
 	maps := clients.CoreV1().ConfigMaps(p.options.namespace)
-	f := &federation{journal: hub.NewJournal(maps), births: hub.NewBirths(maps), control: p.addresses.control}
+	f := &federation{journal: hub.NewJournal(maps), births: hub.NewBirths(maps), control: p.addresses.control, plain: p.addresses.plain}
 	f.budgets = newBudgets(p.options.clusterName, p.options.budgetIDs, p.manager.GetCache(), p.live, p.secrets, f.births)
 	f.coordinator = budgetcoordinator.New(budgetcoordinator.Options{
 		Journal: f.journal,
@@ -63,7 +64,7 @@ func (f *federation) parts(usage coordinator.Usage, changed func(types.Namespace
 func (f *federation) regionConfig() region.Config {
 	return region.Config{
 		Source: f.budgets, Cluster: f.budgets.cluster, Local: f.coordinator, Births: f.births, Log: log.Log.WithName("federation"),
-		Certificates: &f.certificates, Control: f.control,
+		Certificates: &f.certificates, Control: f.control, Plain: f.plain,
 	}
 }
 

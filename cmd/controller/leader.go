@@ -34,7 +34,7 @@ func (p *platform) addLeader(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stores := storeprobe.New(backend.Opener{Control: p.addresses.control}.Open)
+	stores := storeprobe.New(p.addresses.stores().Open)
 	config, err := p.coordinatorConfig(shared, stores)
 	if err != nil {
 		return err

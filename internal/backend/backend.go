@@ -47,6 +47,9 @@ type Counters interface {
 type Opener struct {
 	// Control is asked about every address that is dialled. Nil allows all.
 	Control store.Control
+	// Plain is asked in its place where a token is sent without encryption, by http. Nil is
+	// Control.
+	Plain store.Control
 }
 
 // Open is Open of an Opener that connects to every address.
@@ -93,7 +96,15 @@ func (b inPostgres) Coordinator() concurrency.Coordinator { return postgrespool.
 
 // Redis is Open of a store of type Redis, as it is.
 func (o Opener) Redis(of policy.Store, secret map[string][]byte) (*redis.Store, error) {
-	return credentials{of: of, values: secret}.redis(o.Control)
+	values := credentials{of: of, values: secret}
+	switch {
+	case !of.REST:
+		return values.redis(o.Control)
+	case of.TLS || o.Plain == nil:
+		return values.rest(o.Control)
+	default:
+		return values.rest(o.Plain)
+	}
 }
 
 // Postgres is Open of a store of type Postgres, as it is.
@@ -120,6 +131,18 @@ func (s credentials) redis(control store.Control) (*redis.Store, error) {
 		}
 	}
 	return redis.Open(o)
+}
+
+func (s credentials) rest(control store.Control) (*redis.Store, error) {
+	encryption, err := s.encryption()
+	if err != nil {
+		return nil, err
+	}
+	token := strings.TrimSpace(s.text(policy.SecretToken)) // files end with a new line
+	if token == "" {
+		return nil, s.wrong(policy.SecretToken, "is missing: put the REST token of the database there, one that may write")
+	}
+	return redis.OpenREST(redis.RESTOptions{URL: s.of.Address, Token: token, TLS: encryption, Control: control})
 }
 
 func (s credentials) postgres(control store.Control) (*postgres.Store, error) {

@@ -6,11 +6,13 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"maps"
 	"math/big"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,6 +91,55 @@ func TestRedis(t *testing.T) {
 	}
 }
 
+func TestRedisOverHTTP(t *testing.T) {
+	bridge := redistest.Start(t).StartBridge()
+	of := policy.Store{Type: policy.RedisStore, REST: true, Address: bridge.URL, Secret: "shop/db"}
+	if err := use(t, of, secret("rest-token", bridge.Token+"\n", "password", "unused")); err != nil {
+		t.Error(err)
+	}
+	if err := use(t, of, secret("rest-token", hidden)); err == nil || strings.Contains(err.Error(), hidden) {
+		t.Errorf("with a wrong token: %v", err)
+	}
+
+	certificate, key := selfSigned(t)
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encrypted := httptest.NewUnstartedServer(bridge)
+	encrypted.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	encrypted.StartTLS()
+	defer encrypted.Close()
+	of.Address, of.TLS = encrypted.URL, true
+	if err := use(t, of, map[string][]byte{"rest-token": []byte(bridge.Token), "ca.crt": certificate}); err != nil {
+		t.Errorf("encrypted: %v", err)
+	}
+	if err := use(t, of, secret("rest-token", bridge.Token)); err == nil || !strings.Contains(err.Error(), "ca.crt of the Secret") {
+		t.Errorf("without its authority: %v", err)
+	}
+}
+
+// TestPlainIsAskedWithoutEncryption alone, in the place of Control.
+func TestPlainIsAskedWithoutEncryption(t *testing.T) {
+	refuse := func(why string) store.Control {
+		return func(context.Context, string, string, syscall.RawConn) error { return &store.Failure{Why: why} }
+	}
+	by := Opener{Control: refuse("by Control"), Plain: refuse("by Plain")}
+	for url, want := range map[string]string{"https://127.0.0.1:1": "by Control", "http://127.0.0.1:1": "by Plain"} {
+		of := policy.Store{Type: policy.RedisStore, REST: true, Address: url, TLS: strings.HasPrefix(url, "https"), Secret: "shop/db"}
+		b, err := by.Open(of, secret("rest-token", "t"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is refused by %v, want %s", url, err, want)
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestARedisCluster(t *testing.T) {
 	nodes := redistest.StartCluster(t, 3).Addrs()
 	if err := use(t, policy.Store{Type: policy.RedisStore, Address: strings.Join(nodes, ","), Cluster: true}, nil); err != nil {
@@ -153,6 +204,8 @@ func TestWhatIsWrongIsNamedAndNotShown(t *testing.T) {
 		"no secret of Postgres":             {bare, nil, "name that in spec.store"},
 		"a user without a password":         {redis, secret("username", hidden), "password of secret shop/db is missing"},
 		"a user of Sentinels without one":   {sentinel, secret("sentinel-username", hidden), "sentinel-password of secret shop/db is missing"},
+		"no token over HTTP":                {policy.Store{Type: policy.RedisStore, REST: true, Address: "https://a", TLS: true, Secret: "shop/db"}, secret("token", hidden), "rest-token of secret shop/db is missing"},
+		"a token of two lines":              {policy.Store{Type: policy.RedisStore, REST: true, Address: "https://a", TLS: true, Secret: "shop/db"}, secret("rest-token", hidden+"\na"), "has characters that no token has"},
 		"an authority that is none":         {redis, secret("ca.crt", hidden), "ca.crt of secret shop/db holds no certificate"},
 		"a certificate without its key":     {postgres, map[string][]byte{"tls.crt": certificate}, "tls.key of secret shop/db is missing"},
 		"a key without its certificate":     {redis, map[string][]byte{"tls.key": key}, "tls.crt of secret shop/db is missing"},

@@ -187,6 +187,8 @@ const (
 	SecretSentinelUsername = "sentinel-username" // of Sentinels, which have users of their own
 	SecretSentinelPassword = "sentinel-password"
 
+	SecretToken = "rest-token" // of a Redis over HTTP, which needs one; not token, as those of service accounts are called
+
 	SecretAuthority   = "ca.crt"  // PEM, of the signer of the server's certificate; the system's when missing
 	SecretCertificate = "tls.crt" // PEM, of the client
 	SecretPrivateKey  = "tls.key" // PEM, of the client
@@ -198,7 +200,7 @@ func Credentials(data map[string][]byte) map[string][]byte {
 	data = maps.Clone(data)
 	maps.DeleteFunc(data, func(key string, _ []byte) bool {
 		switch key {
-		case SecretUsername, SecretPassword, SecretSentinelUsername, SecretSentinelPassword,
+		case SecretUsername, SecretPassword, SecretSentinelUsername, SecretSentinelPassword, SecretToken,
 			SecretAuthority, SecretCertificate, SecretPrivateKey:
 			return false
 		}

@@ -72,6 +72,9 @@ type Store struct {
 	// several, separated by commas. The port of Postgres may be left out. It means the
 	// same server in every namespace.
 	Address string `json:"address,omitempty"`
+	// REST makes the address the URL of a Redis that is reached over HTTP. TLS says whether
+	// it begins with https.
+	REST bool `json:"rest,omitempty"`
 	// Cluster makes the addresses nodes of a Redis Cluster.
 	Cluster bool `json:"cluster,omitempty"`
 	// Sentinel is the name of the primary that the Sentinels at the addresses watch.

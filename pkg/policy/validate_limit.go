@@ -2,6 +2,7 @@ package policy
 
 import (
 	"net"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -162,6 +163,10 @@ func (s Store) validate(errs *problems, path string) {
 }
 
 func (s Store) validateRedis(errs *problems, path string) {
+	if s.REST {
+		s.validateREST(errs, path)
+		return
+	}
 	addresses := strings.Split(s.Address, ",")
 	errs.count(path+".address", len(addresses), 1, MaxAddresses)
 	for _, address := range addresses {
@@ -182,6 +187,24 @@ func (s Store) validateRedis(errs *problems, path string) {
 	}
 }
 
+func (s Store) validateREST(errs *problems, path string) {
+	u, err := url.Parse(s.Address)
+	switch {
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || strings.ContainsFunc(s.Address, notInURL):
+		errs.add(path+".address", "is no URL: write https and a host")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		errs.add(path+".address", "has a user, a query or a fragment: write https, a host and a path")
+	case s.TLS != (u.Scheme == "https"):
+		errs.add(path+".tls", "is %t, but the URL begins with %s", s.TLS, u.Scheme)
+	}
+	if s.Cluster || s.Sentinel != "" || s.Database != "" {
+		errs.add(path, "has a cluster, Sentinels or a database: a Redis over HTTP has none")
+	}
+	if s.Secret == "" {
+		errs.add(path+".secret", "is missing: name one with a token")
+	}
+}
+
 func (s Store) validatePostgres(errs *problems, path string) {
 	if !isHostPort(s.Address) && !isHostPort(s.Address+":5432") {
 		errs.add(path+".address", "is %q: write host or host:port", s.Address)
@@ -189,10 +212,13 @@ func (s Store) validatePostgres(errs *problems, path string) {
 	if !databaseName.MatchString(s.Database) {
 		errs.add(path+".database", "is %q: use 1 to 63 letters, digits, dashes and underscores", s.Database)
 	}
-	if s.Cluster || s.Sentinel != "" {
-		errs.add(path, "has a cluster or Sentinels: only type Redis has them")
+	if s.Cluster || s.Sentinel != "" || s.REST {
+		errs.add(path, "has a cluster, Sentinels or a URL: only type Redis has them")
 	}
 }
+
+// notInURL keeps out what a store's name in a list or a log is mistaken by.
+func notInURL(r rune) bool { return r <= ' ' || r > '~' || r == ',' || r == '|' }
 
 func isHostPort(address string) bool {
 	host, port, err := net.SplitHostPort(address)

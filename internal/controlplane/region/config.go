@@ -79,7 +79,8 @@ type Config struct {
 	Certificates *Certificates
 
 	// Control is asked about every address of a hub or store that is dialled. Nil allows all.
-	Control store.Control
+	// Plain is as backend.Opener has it.
+	Control, Plain store.Control
 
 	// Dial opens the way to a hub, Open a store, and New an engine. Nil: the real ones.
 	Dial func(of policy.Hub, secret map[string][]byte) (Hub, error)
@@ -94,7 +95,7 @@ func (c Config) normalize() Config {
 		c.Dial = func(of policy.Hub, secret map[string][]byte) (Hub, error) { return hubs.Open(of.Endpoint, secret) }
 	}
 	if c.Open == nil {
-		by := backend.Opener{Control: c.Control}
+		by := backend.Opener{Control: c.Control, Plain: c.Plain}
 		c.Open = func(of policy.Store, secret map[string][]byte) (Server, error) { return openServer(by, of, secret) }
 	}
 	if c.New == nil {

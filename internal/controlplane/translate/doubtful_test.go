@@ -129,6 +129,10 @@ var doubtfulPolicies = map[string]doubtful{
 		asked(`algorithm: SlidingWindow, rates: [{limit: 10, window: 1s}, {limit: 50, window: 5s}]`),
 		"spec.limits[0].rates[1]", "rates[0] alone keeps below it",
 	},
+	"a token that is sent without encryption": {
+		`{podSelector: {}, store: {type: Redis, redis: {rest: {url: "http://srh:8080"}, secretRef: {name: redis}}}, limits: [{name: all, ` + aRate + `}]}`,
+		"spec.store.redis.rest.url", "write https",
+	},
 	"clients that nobody distinguishes": {
 		`{podSelector: {}, clientIP: {trustedHops: 1}, consistency: {mode: Strict}, limits: [{name: all, ` + aRate + `}]}`,
 		"spec.clientIP", "add one or remove clientIP",

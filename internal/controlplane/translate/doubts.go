@@ -14,7 +14,7 @@ import (
 // doubts returns what works and may yet not be what was meant.
 func doubts(p *v1alpha1.RateLimitPolicy, translated policy.Policy) []string {
 	spec := field.NewPath("spec")
-	warnings := slices.Concat(unusedClientIP(spec, p), jwtDoubts(spec.Child("jwtProviders"), &translated), namelessUser(spec, p), unusedResume(spec, p, &translated))
+	warnings := slices.Concat(unusedClientIP(spec, p), jwtDoubts(spec.Child("jwtProviders"), &translated), namelessUser(spec, p), openToken(spec, p), unusedResume(spec, p, &translated))
 	if translated.Consistency.Mode == policy.Leased {
 		warnings = append(warnings, leaseDoubts(spec.Child("consistency", "lease"), p, &translated)...)
 	}
@@ -41,6 +41,13 @@ func namelessUser(spec *field.Path, p *v1alpha1.RateLimitPolicy) []string {
 		return nil
 	}
 	return []string{warn(spec.Child("store", "postgres", "secretRef"), "Postgres has no user without a name, so the store is out of reach: name a Secret with the keys username and password")}
+}
+
+func openToken(spec *field.Path, p *v1alpha1.RateLimitPolicy) []string {
+	if p.Spec.Store.Redis == nil || p.Spec.Store.Redis.REST == nil || !strings.HasPrefix(p.Spec.Store.Redis.REST.URL, "http:") {
+		return nil
+	}
+	return []string{warn(spec.Child("store", "redis", "rest", "url"), "anyone in between can read the token that is sent without encryption, and the controller connects only where an administrator has allowed that: write https")}
 }
 
 func unusedResume(spec *field.Path, p *v1alpha1.RateLimitPolicy, translated *policy.Policy) []string {

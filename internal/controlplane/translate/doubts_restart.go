@@ -38,6 +38,9 @@ func RestartDoubts(p *v1alpha1.RateLimitPolicy, known Restarts) []string {
 	if of.Cluster {
 		return []string{warn(at.Child("cluster"), "when a node restarts or fails over counters may be lost, and %s: name a single server in address, %s, %s", then, lossless, resuming)}
 	}
+	if of.REST {
+		return []string{warn(at.Child("rest"), "when the service fails over counters may be lost, and then %s: name a single server in address, %s, %s", then, lossless, resuming)}
+	}
 	switch known(of) {
 	case v1alpha1.LosslessRestart:
 		return nil

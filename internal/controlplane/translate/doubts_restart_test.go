@@ -40,6 +40,9 @@ func TestRestartDoubts(t *testing.T) {
 		"a day that goes on":          {redis + `, onMemoryLoss: Resume`, day, v1alpha1.LossyRestart, nil},
 		"a day in Postgres":           {`type: Postgres, postgres: {address: "postgres:5432", database: weir}`, day, v1alpha1.LossyRestart, nil},
 		"a day in the controller":     {``, day, v1alpha1.LossyRestart, nil},
+		"a day over HTTP": {`type: Redis, redis: {rest: {url: "https://a.example.com"}, secretRef: {name: r}}`, day, v1alpha1.LossyRestart, []string{
+			"spec.store.redis.rest: when the service fails over counters may be lost", "name a single server in address", "spec.store.onMemoryLoss to Resume",
+		}},
 		"a day in a cluster": {`type: Redis, redis: {cluster: {addresses: ["redis:6379"]}}`, day, "", []string{
 			"spec.store.redis.cluster: when a node restarts or fails over", "name a single server in address", "spec.store.onMemoryLoss to Resume",
 		}},

@@ -47,6 +47,11 @@ spec:
   podSelector: {}
   jwtProviders: [{name: others, issuer: others, jwks: {secretRef: {name: other-keys}}}]
   limits: [{name: all, rates: [{limit: 10, window: 1s}]}]
+`, `
+spec:
+  podSelector: {}
+  store: {type: Redis, redis: {rest: {url: "https://redis.example.com"}, secretRef: {name: redis}}}
+  limits: [{name: all, rates: [{limit: 10, window: 1s}]}]
 `), func(p *v1alpha1.RateLimitPolicy) (any, error) {
 		p.Namespace, p.Name = "shop", "all"
 		return translate.Policy(p, counting(hubs...))
@@ -75,6 +80,11 @@ spec:
     headers: [{type: Present, name: x-probe}]
     expression: request.method == 'GET'
   - grpc: {service: grpc.health.v1.Health, method: Check}
+`, `
+spec:
+  podSelector: {}
+  limit: {max: 40}
+  coordinator: {type: Redis, redis: {rest: {url: "https://redis.example.com"}, secretRef: {name: redis}}}
 `), func(p *v1alpha1.ConcurrencyPool) (any, error) {
 		p.Namespace, p.Name = "shop", "all"
 		return translate.Pool(p)
@@ -94,6 +104,13 @@ spec:
   members: [{name: eu-west}]
   coordinator: {blockPercent: 5}
   escrow: {type: Redis, redis: {cluster: {addresses: ["a:6379", "b:6379"]}}}
+`, `
+metadata: {name: checkout, namespace: shop}
+spec:
+  id: acme/checkout
+  rate: {limit: 1000, window: 1m}
+  members: [{name: eu-west}]
+  coordinator: {type: Redis, redis: {rest: {url: "https://redis.example.com"}, secretRef: {name: redis}}}
 `), func(b *v1alpha1.FederatedBudget) (any, error) {
 		return translate.Budget(b, b.Spec.Members[0].Name)
 	}, "FederatedBudget.TypeMeta", "FederatedBudget.ObjectMeta", "FederatedBudget.Status",

@@ -41,10 +41,7 @@ func (t *translator) keysURL(path *field.Path, namespace, text string) string {
 		t.invalid(path, text, "not the URL of a key set: write https, a host and a path, such as https://accounts.example.com/.well-known/jwks.json")
 		return ""
 	}
-	if host := u.Hostname(); completeHost(namespace, host) != host {
-		u.Host = completeHost(namespace, host) + strings.TrimPrefix(u.Host, host)
-	}
-	return u.String()
+	return completeURL(namespace, text)
 }
 
 // keys returns the public keys of a set that is part of the policy.

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -70,6 +71,10 @@ func store(namespace string, s v1alpha1.Store) policy.Store {
 	out := policy.Store{Type: policy.StoreType(s.Type)}
 	var addresses []v1alpha1.HostPort
 	switch {
+	case s.Redis != nil && s.Redis.REST != nil:
+		out.REST, out.TLS = true, strings.HasPrefix(s.Redis.REST.URL, "https:")
+		out.Address, out.Secret = completeURL(namespace, s.Redis.REST.URL), secret(namespace, s.Redis.SecretRef)
+		return out
 	case s.Redis != nil:
 		addresses, out.Cluster, out.Sentinel = redisServers(s.Redis)
 		out.TLS, out.Secret = s.Redis.TLS == v1alpha1.TLSEnabled, secret(namespace, s.Redis.SecretRef)
@@ -104,6 +109,18 @@ func complete(namespace string, addresses []v1alpha1.HostPort) string {
 		}
 	}
 	return strings.Join(all, ",")
+}
+
+// completeURL does the same for the host of a URL.
+func completeURL(namespace, text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return text // the schema lets none pass
+	}
+	if host := u.Hostname(); completeHost(namespace, host) != host {
+		u.Host = completeHost(namespace, host) + strings.TrimPrefix(u.Host, host)
+	}
+	return u.String()
 }
 
 func completeHost(namespace, host string) string {

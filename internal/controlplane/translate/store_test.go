@@ -28,6 +28,9 @@ func TestServers(t *testing.T) {
 		"an IPv6 address":            {`address: "[fd00::1]:6379"`, "[fd00::1]:6379"},
 		"the pod itself":             {`address: "localhost:6379"`, "localhost:6379"},
 		"Sentinels":                  {`sentinel: {primary: main, addresses: ["a:1", "192.0.2.7:2", "b:3"]}`, "a.shop.svc:1,192.0.2.7:2,b.shop.svc:3"},
+		"a service":                  {`rest: {url: "https://a.example.com/redis"}, secretRef: {name: r}`, "https://a.example.com/redis"},
+		"a service of the cluster":   {`rest: {url: "http://srh:8080"}, secretRef: {name: r}`, "http://srh.shop.svc:8080"},
+		"a service by IPv6 address":  {`rest: {url: "https://[fd00::1]:8443"}, secretRef: {name: r}`, "https://[fd00::1]:8443"},
 		"nodes of a cluster":         {`cluster: {addresses: ["a:1", "b.cart:2"]}`, "a.shop.svc:1,b.cart:2"},
 	} {
 		t.Run(name, func(t *testing.T) {

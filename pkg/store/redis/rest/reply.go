@@ -112,7 +112,7 @@ func failed(status int, body []byte, n int) ([]byte, error) {
 	}
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return nil, &store.Failure{Why: "it refuses the token: put the REST token of the database, not one that may only read, into the key token of the Secret", Cause: cause}
+		return nil, &store.Failure{Why: "it refuses the token: put the REST token of the database, not one that may only read, into rest-token of the Secret", Cause: cause}
 	case status == http.StatusBadRequest && a.Error != nil:
 		var out []byte
 		for range n {
