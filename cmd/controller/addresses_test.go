@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-dev/weir/internal/controlplane/storeprobe"
+	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
 )
 

@@ -21,7 +21,10 @@ func TestEveryFieldIsEncoded(t *testing.T) {
 		l.Algorithm, l.Fairness = policy.FixedWindow, &policy.Fairness{Tenant: policy.KeyPart{Type: policy.MethodKey}, DefaultWeight: 1}
 	})
 	byDemand := pooled(func(p *policy.Pool) { p.Allocation = policy.DemandProportional })
-	inputs := []*policy.Snapshot{&others, &byDemand}
+	overHTTP := valid(func(p *policy.Policy) {
+		p.Store = policy.Store{Type: policy.RedisStore, REST: true, Address: "https://redis.example.com", TLS: true, Secret: "shop/redis"}
+	})
+	inputs := []*policy.Snapshot{&others, &byDemand, &overHTTP}
 	for _, s := range goldens {
 		inputs = append(inputs, &s)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -99,7 +100,11 @@ func (b *Bridge) answer(r *http.Request) (status int, body any) {
 		return http.StatusUnauthorized, refusal("WRONGPASS invalid or missing auth token")
 	}
 	encoded := r.Header.Get("Upstash-Encoding") == "base64"
-	numbers := json.NewDecoder(r.Body)
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return http.StatusBadRequest, refusal("ERR " + err.Error())
+	}
+	numbers := json.NewDecoder(bytes.NewReader(text))
 	numbers.UseNumber()
 	switch r.URL.Path {
 	case "/":
