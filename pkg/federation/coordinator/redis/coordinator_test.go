@@ -25,6 +25,18 @@ func dial(t testing.TB, server *redistest.Server) *redis.Store {
 	return open(t, redis.Options{Addresses: []string{server.Addr}})
 }
 
+// dialOverHTTP returns one that reaches the server through a bridge.
+func dialOverHTTP(t testing.TB, server *redistest.Server) *redis.Store {
+	t.Helper()
+	b := server.StartBridge()
+	s, err := redis.OpenREST(redis.RESTOptions{URL: b.URL, Token: b.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
 // open returns a store that is closed when the test ends.
 func open(t testing.TB, o redis.Options) *redis.Store {
 	t.Helper()
@@ -40,6 +52,7 @@ func TestConformance(t *testing.T) {
 	for name, subject := range map[string]func(*testing.T) budgettest.Subject{
 		"by the server's clock":         running,
 		"by a clock that the test sets": func(t *testing.T) budgettest.Subject { return clocked(t) },
+		"over HTTP":                     func(t *testing.T) budgettest.Subject { return clockedBy(t, dialOverHTTP) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,9 +83,11 @@ func running(t *testing.T) budgettest.Subject {
 }
 
 // clocked returns a subject whose clock the test sets.
-func clocked(t testing.TB) budgettest.Subject {
+func clocked(t testing.TB) budgettest.Subject { return clockedBy(t, dial) }
+
+func clockedBy(t testing.TB, reach func(testing.TB, *redistest.Server) *redis.Store) budgettest.Subject {
 	server := redistest.Start(t)
-	s := subject(server, newCoordinator(dial(t, server), frozen))
+	s := subject(server, newCoordinator(reach(t, server), frozen))
 	client := server.Client()
 	var now limiter.Instant
 	s.Set = func(at limiter.Instant) {

@@ -25,6 +25,18 @@ func dial(t testing.TB, server *redistest.Server) *redis.Store {
 	return open(t, redis.Options{Addresses: []string{server.Addr}})
 }
 
+// dialOverHTTP returns one that reaches the server through a bridge.
+func dialOverHTTP(t testing.TB, server *redistest.Server) *redis.Store {
+	t.Helper()
+	b := server.StartBridge()
+	s, err := redis.OpenREST(redis.RESTOptions{URL: b.URL, Token: b.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
 // open returns a store that is closed when the test ends.
 func open(t testing.TB, o redis.Options) *redis.Store {
 	t.Helper()
@@ -40,6 +52,7 @@ func TestConformance(t *testing.T) {
 	for name, subject := range map[string]func(testing.TB) escrowtest.Subject{
 		"by the server's clock":         running,
 		"by a clock that the test sets": clocked,
+		"over HTTP":                     func(t testing.TB) escrowtest.Subject { return clockedBy(t, dialOverHTTP) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,9 +86,11 @@ func running(t testing.TB) escrowtest.Subject {
 	}
 }
 
-func clocked(t testing.TB) escrowtest.Subject {
+func clocked(t testing.TB) escrowtest.Subject { return clockedBy(t, dial) }
+
+func clockedBy(t testing.TB, reach func(testing.TB, *redistest.Server) *redis.Store) escrowtest.Subject {
 	server := redistest.Start(t)
-	e := newEscrow(dial(t, server), frozen)
+	e := newEscrow(reach(t, server), frozen)
 	now := limiter.Instant(1_790_000_000_000_000)
 	client := server.Client()
 	set := func(at limiter.Instant) {
