@@ -94,8 +94,18 @@ var groups = []struct {
 		},
 		{
 			"Redis forgets its scripts", "They are sent again; nobody sees an error",
-			[]string{"pkg/store/redis:TestALostScriptCacheCostsNoError"},
+			[]string{"pkg/store/redis:TestALostScriptCacheCostsNoError", "pkg/store/redis:TestALostScriptCacheCostsNoErrorOverHTTP"},
 			"",
+		},
+		{
+			"A Redis over HTTP answers with an error, with half an answer, or not in time", "As when the store is away; no request is sent twice, and no status shows what was answered",
+			[]string{"pkg/store/redis:TestFailuresOverHTTP", "pkg/store/redis:TestALostAnswerIsNotAskedForAgain", "pkg/store/redis:TestNoLossAdmitsTooMuch"},
+			"",
+		},
+		{
+			"A Redis over HTTP fails over", "As when a replica is promoted, if it shows its replication ID or another leader; otherwise the guarantee is `BestEffort`",
+			[]string{"pkg/store/redis:TestAServiceThatHidesItsInstance", "pkg/store/redis:TestProbeGradesAService"},
+			"No test has a service lose grants that shows neither: how much is admitted is not promised",
 		},
 		{
 			"The store's clock is set forward or back, or drifts", "Each window is served once; a clock that went back grants nothing until it has caught up",

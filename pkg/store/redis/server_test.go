@@ -3,6 +3,8 @@ package redis
 import (
 	"strings"
 	"testing"
+
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // TestReasonsRepeatNoServer has a server send text where a value of Redis should be.
@@ -20,6 +22,7 @@ func TestReasonsRepeatNoServer(t *testing.T) {
 			info:   map[string]string{"maxmemory_policy": "noeviction", "connected_slaves": "0", "aof_enabled": "1"},
 			config: map[string]string{"appendfsync": "always", "no-appendfsync-on-rewrite": sent},
 		},
+		{overHTTP: true, info: map[string]string{"maxmemory_policy": "noeviction", "primary_member": sent}},
 	} {
 		for _, g := range []string{s.guarantee().Reason, s.durable().Reason} {
 			if strings.Contains(g, sent) {
@@ -33,5 +36,29 @@ func TestReasonsRepeatNoServer(t *testing.T) {
 	evicting := server{info: map[string]string{"maxmemory_policy": "allkeys-lru", "connected_slaves": "0"}}
 	if got := evicting.guarantee().Reason; !strings.Contains(got, "allkeys-lru") {
 		t.Errorf("a value of Redis is left out: %s", got)
+	}
+}
+
+// TestGradesOfServices are by what INFO shows, of which a service may leave out anything.
+func TestGradesOfServices(t *testing.T) {
+	for name, tc := range map[string]struct {
+		info map[string]string
+		want store.Grade
+		say  string
+	}{
+		"nothing":                     {map[string]string{}, store.BestEffort, "INFO does not show maxmemory_policy"},
+		"that it evicts":              {map[string]string{"maxmemory_policy": "optimistic-volatile", "master_replid": "a"}, store.BestEffort, "optimistic-volatile"},
+		"no instance":                 {map[string]string{"maxmemory_policy": "noeviction"}, store.BestEffort, "a failover is not noticed"},
+		"a leader":                    {map[string]string{"maxmemory_policy": "noeviction", "primary_member": "10.0.0.1"}, store.BestEffort, "not one that has led before"},
+		"an instance":                 {map[string]string{"maxmemory_policy": "noeviction", "master_replid": "a"}, store.HardExceptSplitBrain, "over HTTP"},
+		"an instance without replica": {map[string]string{"maxmemory_policy": "noeviction", "master_replid": "a", "connected_slaves": "0", "aof_enabled": "1"}, store.HardExceptSplitBrain, "over HTTP"},
+	} {
+		s := server{overHTTP: true, info: tc.info, config: map[string]string{"appendfsync": "always", "no-appendfsync-on-rewrite": "no"}}
+		if g := s.guarantee(); g.Grade != tc.want || !strings.Contains(g.Reason, tc.say) {
+			t.Errorf("a service that shows %s: %+v, want %v, %q", name, g, tc.want, tc.say)
+		}
+		if s.forgetful() == "" {
+			t.Errorf("a service that shows %s is believed to lose nothing", name)
+		}
 	}
 }
