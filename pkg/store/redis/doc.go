@@ -1,5 +1,5 @@
 // Package redis is the store that keeps counters in Redis 7 or newer, alone,
-// behind Sentinel, or as a cluster.
+// behind Sentinel, as a cluster, or behind a service that is reached over HTTP.
 //
 // A decision is made by a script, in one round trip. The scripts in lua/ are the Step
 // of pkg/limiter, held to it by fuzzing, and decide by the server's clock. They read
@@ -38,6 +38,15 @@
 //
 // So with appendfsync everysec, with snapshots, and after a failover, durable counters
 // wait for the end of the window or resume with what is left of the counts.
+//
+// # Over HTTP
+//
+// OpenREST reaches a managed service by its REST API; package rest has the protocol. The
+// scripts are the same after a preamble, which decodes their arguments. A service may hide
+// its replication ID. It is then known by its leader, if INFO names one as primary_member,
+// and otherwise for one instance as long as its guards are there: a failover that lost
+// grants goes unnoticed, which lowers the guarantee. Update needs WATCH, which there is not
+// over HTTP.
 //
 // # Clocks
 //
