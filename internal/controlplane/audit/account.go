@@ -141,7 +141,7 @@ func (l *Limit) prove(h Holder, row Row, now time.Time) {
 		}
 		w := newWindow(id, now)
 		w.claimed = open.Limit
-		w.replace(h, Row{}, false, row)
+		w.replace(h, counted{}, false, row)
 		if l.keyed {
 			w.query = &query{}
 			for _, k := range row.Keys {

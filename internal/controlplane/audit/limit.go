@@ -51,7 +51,7 @@ type Limit struct {
 	// A window that may have begun before is unknown.
 	unplaced time.Time
 
-	rows    map[tuple]map[Holder]Row
+	rows    map[tuple]map[Holder]counted
 	windows map[windowID]*window
 	periods []*period // from the first that was heard of to the last
 	queries uint64
@@ -75,7 +75,7 @@ func New(interval time.Duration, c Config, since time.Time) *Limit {
 		losses:   map[Holder]time.Time{},
 		accounts: map[Holder]*account{},
 		running:  map[string]Holder{},
-		rows:     map[tuple]map[Holder]Row{},
+		rows:     map[tuple]map[Holder]counted{},
 		windows:  map[windowID]*window{},
 	}
 	l.adopt(c, since)

@@ -45,14 +45,14 @@ func (l *Limit) count(h Holder, row Row, now time.Time, first bool) {
 	}
 	byHolder := l.rows[t]
 	if byHolder == nil {
-		byHolder = map[Holder]Row{}
+		byHolder = map[Holder]counted{}
 		l.rows[t] = byHolder
 	}
 	old, resent := byHolder[h]
 	if old.Final && !row.Final {
 		return // overtaken on the way
 	}
-	byHolder[h] = row
+	byHolder[h] = row.counted()
 	l.account(h).accepted += row.Admitted + row.Refused - old.Admitted - old.Refused
 	l.traffic = l.traffic || row.Admitted+row.Refused > 0
 	for id, open := range row.windows() {

@@ -28,7 +28,7 @@ type listing struct {
 }
 
 // add adds a row, or takes it off when sign is -1.
-func (t *tally) add(row Row, sign int64) {
+func (t *tally) add(row counted, sign int64) {
 	t.admitted += sign * row.Admitted
 	t.refused += sign * row.Refused
 	if row.LocalShare == 0 {
@@ -42,6 +42,9 @@ func (t *tally) add(row Row, sign int64) {
 		partial = int(sign)
 	}
 	t.partial += partial
+	if t.keys == nil && len(row.Keys) > 0 {
+		t.keys = map[string]listing{}
+	}
 	for _, k := range row.Keys {
 		c := t.keys[k.Hash]
 		c.Admitted += sign * k.Admitted
@@ -70,8 +73,22 @@ func (r *Row) hidden(windows limiter.Rate) int64 {
 	return rest
 }
 
+// A counted is what is kept of a row until it is replaced: what is taken off then. Thousands of
+// holders have one for each of many windows, so the windows are kept once for all of them.
+type counted struct {
+	Final             bool
+	Admitted, Refused int64
+	Local, LocalShare int64
+	Keys              []KeyCount
+}
+
+// counted returns that of the row.
+func (r *Row) counted() counted {
+	return counted{Final: r.Final, Admitted: r.Admitted, Refused: r.Refused, Local: r.Local, LocalShare: r.LocalShare, Keys: r.Keys}
+}
+
 // partial reports whether the row counts more than its keys do.
-func (r *Row) partial() bool {
+func (r *counted) partial() bool {
 	admitted, refused := r.Admitted, r.Refused
 	for _, k := range r.Keys {
 		admitted -= k.Admitted

@@ -76,17 +76,17 @@ func newWindow(id windowID, now time.Time) *window {
 
 // replace puts row in the place of old, which the window holds when resent is
 // true.
-func (w *window) replace(h Holder, old Row, resent bool, row Row) {
+func (w *window) replace(h Holder, old counted, resent bool, row Row) {
 	t := w.tallies[h]
 	if t == nil {
-		t = &tally{keys: map[string]listing{}}
+		t = &tally{}
 		w.tallies[h] = t
 	}
 	before := *t
 	if resent {
 		t.add(old, -1)
 	}
-	t.add(row, +1)
+	t.add(row.counted(), +1)
 	t.share = max(t.share, row.LocalShare)
 	if row.Final { // an open row names no keys yet
 		t.hidden = max(t.hidden, row.hidden(w.id.windows))
