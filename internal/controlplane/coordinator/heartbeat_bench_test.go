@@ -5,10 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"os/exec"
 	"sync"
 	"syscall"
 	"testing"
@@ -33,38 +31,18 @@ import (
 func BenchmarkBeats(b *testing.B) {
 	for _, holders := range []int{8, 64, 512, 4096} {
 		b.Run(fmt.Sprintf("holders=%d", holders), func(b *testing.B) {
-			address := serve(b, sharing(benchmarked))
-			fleet := exec.CommandContext(b.Context(), os.Args[0], "-test.run=^TestHoldersOfABenchmark$")
-			fleet.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d", benchmarkEnv, address, holders, b.N))
-			steps, err := fleet.StdoutPipe()
-			if err != nil {
-				b.Fatal(err)
-			}
-			start, err := fleet.StdinPipe()
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := fleet.Start(); err != nil {
-				b.Fatal(err)
-			}
-			said := bufio.NewReader(steps)
-			if line, err := said.ReadString('\n'); err != nil || line != "ready\n" {
-				b.Fatalf("the holders say %q: %v", line, err)
-			}
+			address := serve(b, sharing(benchmarked), tokens{})
+			fleet := startFleet(b, "TestHoldersOfABenchmark", fmt.Sprintf("%s %d %d", address, holders, b.N))
+			fleet.await(b, "ready")
 			b.ReportAllocs()
 			b.ResetTimer()
 			before := computed(b)
-			_ = start.Close()
-			if line, err := said.ReadString('\n'); err != nil || line != "done\n" {
-				b.Fatalf("the holders say %q: %v", line, err)
-			}
+			fleet.order(b)
+			fleet.await(b, "done")
 			busy := computed(b) - before
 			b.StopTimer()
 			b.ReportMetric(float64(b.N)/busy.Seconds(), "beats/s/core")
-			_, _ = io.Copy(io.Discard, said)
-			if err := fleet.Wait(); err != nil {
-				b.Error(err)
-			}
+			fleet.end(b)
 		})
 	}
 }
@@ -75,8 +53,7 @@ const benchmarkEnv = "WEIR_TEST_HOLDERS"
 
 var benchmarked = pooled("shop", 1, 100_000)
 
-// TestHoldersOfABenchmark is the process of the holders. It beats when its input is
-// closed.
+// TestHoldersOfABenchmark is the process of the holders.
 func TestHoldersOfABenchmark(t *testing.T) {
 	var address string
 	var holders, beats int
@@ -85,10 +62,10 @@ func TestHoldersOfABenchmark(t *testing.T) {
 	}
 	streams := make([]fleetpb.Fleet_ConnectClient, holders)
 	for i := range streams {
-		streams[i] = enter(t, address, pod("shop", fmt.Sprint("web-", i)))
+		streams[i] = enter(t, address, pod("shop", fmt.Sprint("web-", i)), "")
 	}
 	fmt.Println("ready")
-	_, _ = io.Copy(io.Discard, os.Stdin)
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 	var work sync.WaitGroup
 	for i, stream := range streams {
 		work.Go(func() { beatAll(t, stream, benchmarked, beats/holders+min(1, max(0, beats%holders-i))) })
@@ -108,11 +85,11 @@ func computed(b *testing.B) time.Duration {
 }
 
 // serve leads until the benchmark ends and returns where.
-func serve(b *testing.B, resolver Resolver) string {
+func serve(b *testing.B, resolver Resolver, by podauth.Authenticator) string {
 	b.Helper()
 	c := New(Config{
 		Address: "127.0.0.1:0", TLS: &tls.Config{Certificates: []tls.Certificate{certificate}},
-		Authenticator: tokens{}, Resolver: resolver, Terms: first(),
+		Authenticator: by, Resolver: resolver, Terms: first(),
 	})
 	address, listen := make(chan string, 1), c.listen
 	c.listen = func(ctx context.Context, at string) (net.Listener, error) {
@@ -134,14 +111,14 @@ func serve(b *testing.B, resolver Resolver) string {
 	return <-address
 }
 
-// enter opens a session and returns it when its pool was sent.
-func enter(b testing.TB, address string, id podauth.Identity) fleetpb.Fleet_ConnectClient {
+// enter opens a session by a token that ends in padding, and returns it when its pool was sent.
+func enter(b testing.TB, address string, id podauth.Identity, padding string) fleetpb.Fleet_ConnectClient {
 	b.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})))
 	if err != nil {
 		b.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(context.Background(), "authorization", "Bearer "+tokenOf(id)))
+	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(context.Background(), "authorization", "Bearer "+tokenOf(id)+padding))
 	b.Cleanup(func() { cancel(); _ = conn.Close() })
 	stream, err := fleetpb.NewFleetClient(conn).Connect(ctx)
 	if err != nil {
