@@ -225,7 +225,9 @@ func (b *accounting) report(h audit.Holder, policies []types.NamespacedName, rep
 			switch r, ok := reports[of]; {
 			case ok:
 				l.Report(h, r, now)
-				spoken[of] = struct{}{}
+				if more {
+					spoken[of] = struct{}{}
+				}
 			case !more && !earlier:
 				l.Pass(h, now)
 			}

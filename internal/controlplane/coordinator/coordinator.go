@@ -41,7 +41,7 @@ const (
 	beginRetry     = time.Second
 	maxNonce       = 64        // bytes
 	receiveWindow  = 256 << 10 // bytes of one connection that may wait to be handled
-	// connectionBuffer is how many bytes are read from, or written to, a connection at a time.
+	// connectionBuffer is how many bytes are written to a connection at a time.
 	connectionBuffer = 4 << 10
 )
 

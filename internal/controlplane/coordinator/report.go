@@ -103,9 +103,12 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
 			full[name] = keys
 		}
 	}
+	if r.GetMore() && s.spoken == nil {
+		s.spoken = map[limitName]struct{}{}
+	}
 	t.accounting.report(s.holder(), s.policies(), reports, s.spoken, r.GetMore())
 	if !r.GetMore() {
-		clear(s.spoken)
+		s.spoken = nil
 	}
 	t.accounting.doubt(doubted)
 	t.notices.add(s.setStoreErrors(storeErrors)...)

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/connlimit"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
@@ -27,14 +27,17 @@ func (c *Coordinator) newServer(through *connlimit.Listener) *grpc.Server {
 	config.MinVersion = tls.VersionTLS13
 	server := grpc.NewServer(
 		grpc.Creds(through.Credentials(credentials.NewTLS(config))),
+		grpc.InTapHandle(arrive),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxConcurrentStreams(2), // the next while the last one ends
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeaders),
-		// Thousands of connections that send a little each second are not to hold the
-		// buffers of a few that send all the time.
-		grpc.ReadBufferSize(connectionBuffer),
+		// Thousands of connections that send a little each second are not to hold what a few
+		// need that send all the time: TLS has what it read in a buffer of its own already, and
+		// the headers of the only stream come once.
+		grpc.ReadBufferSize(0),
 		grpc.WriteBufferSize(connectionBuffer),
+		grpc.HeaderTableSize(0),
 		grpc.StaticStreamWindowSize(receiveWindow),
 		grpc.StaticConnWindowSize(receiveWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 3 * time.Second, Timeout: 2 * time.Second}),
@@ -72,15 +75,15 @@ func (c *Coordinator) receive(stream fleetpb.Fleet_ConnectServer) error {
 		return err
 	}
 	defer connlimit.FromContext(stream.Context()).Keep(connlimit.Authenticated)()
-	ctx, own, err := c.streams.enter(stream.Context(), id)
+	own, err := c.streams.enter(arrivalOf(stream.Context()).end, id)
 	if err != nil {
 		return err
 	}
 	defer own.leave()
-	first, err := firstMessage(ctx, stream)
+	first, err := firstMessage(stream)
 	if err == nil && first.GetAwait() != nil {
-		if err = c.waiting.await(ctx, stream, id); err == nil {
-			first, err = firstMessage(ctx, stream)
+		if err = c.waiting.await(stream.Context(), stream, id); err == nil {
+			first, err = firstMessage(stream)
 		}
 	}
 	if err != nil {
@@ -98,65 +101,73 @@ func (c *Coordinator) receive(stream fleetpb.Fleet_ConnectServer) error {
 		return errParted
 	}
 	own.serve()
-	return t.serve(ctx, stream, id, hello)
+	return t.serve(stream, id, hello)
 }
 
-// serve serves a session until it is closed, its stream breaks or ctx is done.
-func (t *term) serve(ctx context.Context, stream fleetpb.Fleet_ConnectServer, id podauth.Identity, hello *fleetpb.Hello) error {
+// serve serves a session until it is closed or its stream breaks.
+func (t *term) serve(stream fleetpb.Fleet_ConnectServer, id podauth.Identity, hello *fleetpb.Hello) error {
 	if hello.GetTerm() > t.number {
 		return status.Errorf(codes.Unavailable, "the sidecar knows of term %d, this is %d", hello.GetTerm(), t.number)
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	s := newSession(id, hello, stop)
+	ctx := stream.Context()
+	s := newSession(id, hello, arrivalOf(ctx).end)
 	if err := t.enter(s); err != nil {
 		return err
 	}
+	defer s.waiting.Wait()
 	defer t.sessions.serving.Done()
-	// Both end with the stream, which ends with this call; either may be blocked in
-	// the stream until then.
-	go s.send(ctx, stream)
-	go s.receive(ctx, t, stream)
-	<-ctx.Done()
-	cause := context.Cause(ctx)
-	t.leave(s, cause)
+	s.out.Open(func(m *fleetpb.ToHolder) bool { return s.send(ctx, stream, m) })
+	s.receive(ctx, t, stream)
+	t.leave(s, context.Cause(ctx))
 	close(s.gone)
-	if errors.Is(cause, errLeft) {
+	if errors.Is(context.Cause(ctx), errLeft) {
 		return nil
 	}
-	return cause
+	return causeOf(ctx)
 }
 
-// firstMessage returns the next message of a stream that has no session. The stream ends
-// when it does not come in time or ctx is done.
-func firstMessage(ctx context.Context, stream fleetpb.Fleet_ConnectServer) (*fleetpb.FromHolder, error) {
-	type result struct {
-		m   *fleetpb.FromHolder
-		err error
-	}
-	first := make(chan result, 1)
-	go func() { // ends with the stream at the latest
-		m, err := stream.Recv()
-		first <- result{m, err}
-	}()
-	late := time.NewTimer(handshakeTimeout)
-	defer late.Stop()
-	select {
-	case <-late.C:
-		return nil, status.Error(codes.DeadlineExceeded, "hello did not come in time")
-	case <-ctx.Done():
-		return nil, endOf(ctx)
-	case r := <-first:
-		return r.m, r.err
-	}
+// An arrival is a stream that arrived.
+type arrival struct {
+	end           context.CancelCauseFunc // ends the stream; the first cause counts, which is a status
+	authorization []string                // as it came; nil once it was read
 }
 
-// endOf returns why the context of a stream is done, as a status.
-func endOf(ctx context.Context) error {
+type arrivalKey struct{}
+
+// arrive lets the stream be ended, so that a handler that waits for a message needs no second
+// goroutine that waits for the end, and takes the token out of what is kept while it lasts.
+func arrive(ctx context.Context, info *tap.Info) (context.Context, error) {
+	ctx, end := context.WithCancelCause(ctx)
+	a := &arrival{end: end, authorization: info.Header["authorization"]}
+	delete(info.Header, "authorization")
+	return context.WithValue(ctx, arrivalKey{}, a), nil
+}
+
+// arrivalOf returns that of the stream with the context.
+func arrivalOf(ctx context.Context) *arrival {
+	return ctx.Value(arrivalKey{}).(*arrival) //nolint:forcetypeassert // arrive has seen every stream
+}
+
+// causeOf returns why the context of a stream is done, as a status.
+func causeOf(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if _, ok := status.FromError(cause); ok {
 		return cause
 	}
 	return status.FromContextError(ctx.Err()).Err()
+}
+
+// firstMessage returns the next message of a stream that has no session. The stream ends
+// when it does not come in time.
+func firstMessage(stream fleetpb.Fleet_ConnectServer) (*fleetpb.FromHolder, error) {
+	ctx := stream.Context()
+	late := time.AfterFunc(handshakeTimeout, func() { arrivalOf(ctx).end(errUnspoken) })
+	defer late.Stop()
+	m, err := stream.Recv()
+	if ctx.Err() != nil {
+		return nil, causeOf(ctx)
+	}
+	return m, err
 }
 
 // enter admits a session: it becomes the pod's only one.
@@ -207,7 +218,7 @@ func (t *term) leave(s *session, cause error) {
 
 // authenticate returns whose token the stream carries; its error is a status.
 func (c *Coordinator) authenticate(ctx context.Context) (podauth.Identity, error) {
-	token, ok := bearer(ctx)
+	token, ok := arrivalOf(ctx).bearer()
 	if !ok {
 		c.metrics.authentications.WithLabelValues("missing").Inc()
 		return podauth.Identity{}, status.Error(codes.Unauthenticated, "no bearer token in the authorization metadata")
@@ -230,9 +241,10 @@ func (c *Coordinator) authenticate(ctx context.Context) (podauth.Identity, error
 	return id, nil
 }
 
-func bearer(ctx context.Context) (string, bool) {
-	md, _ := metadata.FromIncomingContext(ctx)
-	values := md.Get("authorization")
+// bearer returns the token that the stream came with, once.
+func (a *arrival) bearer() (string, bool) {
+	values := a.authorization
+	a.authorization = nil
 	if len(values) != 1 {
 		return "", false
 	}

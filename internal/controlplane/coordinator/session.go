@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/outbox"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
@@ -29,6 +30,7 @@ const (
 
 // Why a session ended, other than by its stream.
 var (
+	errUnspoken = status.Error(codes.DeadlineExceeded, "hello did not come in time")
 	errEarly    = status.Error(codes.Unavailable, "the policies of this pod are not known yet")
 	errSlow     = status.Error(codes.ResourceExhausted, "the sidecar does not read what it is sent")
 	errSilent   = status.Errorf(codes.DeadlineExceeded, "nothing was heard for %s", silenceTimeout)
@@ -49,7 +51,7 @@ type session struct {
 	// promises says that the holder promises what it is asked for.
 	promises bool
 
-	queue chan *fleetpb.ToHolder
+	out   *outbox.Box[*fleetpb.ToHolder]
 	known chan struct{}           // closed when it is known what the holder has to enforce
 	gone  chan struct{}           // closed when the session has ended
 	told  atomic.Bool             // goodbye is queued: no answer would reach the holder
@@ -93,13 +95,12 @@ func newSession(id podauth.Identity, hello *fleetpb.Hello, stop context.CancelCa
 		since:       time.Now(),
 		offered:     hello.GetConfigVersion(),
 		promises:    hello.GetPromises(),
-		queue:       make(chan *fleetpb.ToHolder, queueSize),
+		out:         outbox.New[*fleetpb.ToHolder](queueSize),
 		known:       make(chan struct{}),
 		gone:        make(chan struct{}),
 		close:       stop,
 		slots:       make(chan struct{}, maxAsync),
 		storeErrors: map[limitName]string{},
-		spoken:      map[limitName]struct{}{},
 		learning:    map[limitName]Learning{},
 		keysFull:    map[limitName]KeysFull{},
 		rejected:    map[limitName]rejected{}, rejectedPools: map[limitName]rejected{},
@@ -115,9 +116,7 @@ func (s *session) holder() audit.Holder { return audit.Holder{PodUID: s.PodUID, 
 // push queues a message for the holder without waiting; a holder for which too
 // many wait loses its session.
 func (s *session) push(m *fleetpb.ToHolder) {
-	select {
-	case s.queue <- m:
-	default:
+	if !s.out.Push(m) {
 		s.close(errSlow)
 	}
 }
@@ -125,17 +124,12 @@ func (s *session) push(m *fleetpb.ToHolder) {
 // answer queues a message that the holder asked for. It waits for a slow holder,
 // whose own requests wait meanwhile, but not for long.
 func (s *session) answer(ctx context.Context, m *fleetpb.ToHolder) {
-	select {
-	case s.queue <- m:
+	if s.out.Push(m) {
 		return
-	default:
 	}
-	stalled := time.NewTimer(stallTimeout)
-	defer stalled.Stop()
-	select {
-	case s.queue <- m:
-	case <-ctx.Done():
-	case <-stalled.C:
+	patience, cancel := context.WithTimeout(ctx, stallTimeout)
+	defer cancel()
+	if !s.out.Put(patience, m) && ctx.Err() == nil {
 		s.close(errSlow)
 	}
 }
@@ -237,31 +231,29 @@ func (s *session) acknowledge(a *fleetpb.Acknowledge) []types.NamespacedName {
 	return differing(before, s.serves)
 }
 
-// send writes queued messages to the stream until it breaks, ctx is done or goodbye is said: then
-// the holder ends the stream, or the session ends without it.
-func (s *session) send(ctx context.Context, stream fleetpb.Fleet_ConnectServer) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case m := <-s.queue:
-			if err := stream.Send(m); err != nil {
-				s.close(err)
-				return
-			}
-			if m.GetGoodbye() != nil {
-				time.AfterFunc(partStep, func() { s.close(errParted) })
-				return
-			}
-		}
+// send writes a message to the stream. It reports false when that was the last one: the stream is
+// broken, ctx is done, or goodbye is said. Then the holder ends the stream, or the session ends
+// without it.
+func (s *session) send(ctx context.Context, stream fleetpb.Fleet_ConnectServer, m *fleetpb.ToHolder) (more bool) {
+	if ctx.Err() != nil {
+		return false
 	}
+	if err := stream.Send(m); err != nil {
+		s.close(err)
+		return false
+	}
+	if m.GetGoodbye() != nil {
+		time.AfterFunc(partStep, func() { s.close(errParted) })
+		return false
+	}
+	return true
 }
 
-// receive handles what the holder sends until the stream breaks.
+// receive handles what the holder sends until the session is closed, which ends ctx, or the
+// stream breaks.
 func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_ConnectServer) {
 	silence := time.AfterFunc(silenceTimeout, func() { s.close(errSilent) })
 	defer silence.Stop()
-	defer s.waiting.Wait()
 	messages := newMessageLimit()
 	for {
 		m, err := stream.Recv()

@@ -53,10 +53,9 @@ func newStreams(pods int, refusals *connlimit.Refusals) *streams {
 	return &streams{refusals: refusals, pods: connlimit.NewPlaces[string, *podStreams](pods, pods, newest), byPod: map[string]*podStreams{}}
 }
 
-// enter admits a stream of the pod until leave is called. The context that it returns ends when the stream
-// has to; its cause is a status, as is the error.
-func (ss *streams) enter(ctx context.Context, id podauth.Identity) (context.Context, *admitted, error) {
-	ctx, end := context.WithCancelCause(ctx)
+// enter admits a stream of the pod until leave is called. It calls end with a status when the
+// stream has to end before. The error is a status, too.
+func (ss *streams) enter(end context.CancelCauseFunc, id podauth.Identity) (*admitted, error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	pod := ss.byPod[id.PodUID]
@@ -64,9 +63,8 @@ func (ss *streams) enter(ctx context.Context, id podauth.Identity) (context.Cont
 		pod = &podStreams{Identity: id}
 		got, givenUp := ss.pods.Take(id.Namespace, pod)
 		if got == nil {
-			end(nil)
 			ss.refusals.Count(connlimit.BoundPods, "namespace", id.Namespace)
-			return nil, nil, ss.crowded(id.Namespace)
+			return nil, ss.crowded(id.Namespace)
 		}
 		if givenUp != nil {
 			ss.oust(givenUp.Member)
@@ -79,7 +77,7 @@ func (ss *streams) enter(ctx context.Context, id podauth.Identity) (context.Cont
 	}
 	s := &admitted{of: ss, pod: pod, end: end}
 	pod.open = append(pod.open, s)
-	return ctx, s, nil
+	return s, nil
 }
 
 // crowded says that there is no room for a pod of the namespace.
@@ -117,7 +115,6 @@ func (s *admitted) serve() {
 
 // leave gives back what the stream took.
 func (s *admitted) leave() {
-	s.end(nil)
 	ss := s.of
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -161,7 +158,7 @@ func (w *waiting) await(ctx context.Context, stream fleetpb.Fleet_ConnectServer,
 	case <-replaced:
 		return errReplaced
 	case <-ctx.Done():
-		return endOf(ctx)
+		return causeOf(ctx)
 	}
 }
 

@@ -2,11 +2,14 @@ package coordinator
 
 import (
 	"context"
+	"fmt"
+	"runtime/pprof"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -330,6 +333,38 @@ func TestAPodThatSendsTooMuchWaits(t *testing.T) {
 		}
 		if n := testutil.ToFloat64(l.metrics.refusals.WithLabelValues(string(connlimit.BoundMessages))); n == 0 {
 			t.Error("nothing shows that the pod met the bound")
+		}
+	})
+}
+
+// TestAStreamAtRestHasOneGoroutine here, beside those of its connection: the handler's, which waits
+// for a message.
+func TestAStreamAtRestHasOneGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		const sidecars = 5
+		for i := range sidecars {
+			s := l.connect(pod("shop", fmt.Sprint("web-", i)), "1")
+			defer s.close()
+			s.config()
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		var stacks strings.Builder
+		if err := pprof.Lookup("goroutine").WriteTo(&stacks, 2); err != nil {
+			t.Fatal(err)
+		}
+		of := map[string]int{}
+		for one := range strings.SplitSeq(stacks.String(), "\n\n") {
+			for _, in := range []string{"coordinator.(*session).", "outbox.(*Box", "coordinator.firstMessage("} {
+				if strings.Contains(one, in) {
+					of[in]++
+				}
+			}
+		}
+		if diff := cmp.Diff(map[string]int{"coordinator.(*session).": sidecars}, of); diff != "" {
+			t.Errorf("goroutines of %d streams (-want +got):\n%s", sidecars, diff)
 		}
 	})
 }
