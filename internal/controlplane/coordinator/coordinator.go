@@ -130,6 +130,7 @@ type Coordinator struct {
 	waiting         *waiting
 	refusals        *connlimit.Refusals
 	streams         *streams
+	crew            *crew
 	unauthenticated int                  // connections without an authenticated stream that there is room for
 	present         atomic.Pointer[term] // nil while this process does not lead
 	listen          func(ctx context.Context, address string) (net.Listener, error)
@@ -145,6 +146,7 @@ func New(config Config) *Coordinator {
 		metrics:         m,
 		refusals:        refusals,
 		streams:         newStreams(connlimit.PodsIn(heap), refusals),
+		crew:            newCrew(),
 		unauthenticated: connlimit.ConnectionsIn(heap),
 		notices:         newNotices(),
 		poolNotices:     newNotices(),
@@ -176,6 +178,7 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	c.refusals.LogTo(log.FromContext(ctx).WithName("coordinator"))
 	limited := connlimit.NewListener(listener, c.unauthenticated, c.refusals, c.metrics.connections)
 	server := c.newServer(limited)
+	defer c.crew.stop()
 	defer stopServer(server)
 	defer c.waiting.stop()
 	serving, fail := context.WithCancelCause(ctx)

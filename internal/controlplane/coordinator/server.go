@@ -70,7 +70,9 @@ func (v *service) Connect(stream fleetpb.Fleet_ConnectServer) error {
 
 // receive has the stream wait if it asks for that, and then be served by the term.
 func (c *Coordinator) receive(stream fleetpb.Fleet_ConnectServer) error {
-	id, err := c.authenticate(stream.Context())
+	var id podauth.Identity
+	var err error
+	c.crew.do(func() { id, err = c.authenticate(stream.Context()) })
 	if err != nil {
 		return err
 	}
@@ -111,7 +113,9 @@ func (t *term) serve(stream fleetpb.Fleet_ConnectServer, id podauth.Identity, he
 	}
 	ctx := stream.Context()
 	s := newSession(id, hello, arrivalOf(ctx).end)
-	if err := t.enter(s); err != nil {
+	var err error
+	t.crew.do(func() { err = t.enter(s) })
+	if err != nil {
 		return err
 	}
 	defer s.waiting.Wait()

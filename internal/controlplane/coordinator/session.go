@@ -255,16 +255,21 @@ func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_Con
 	silence := time.AfterFunc(silenceTimeout, func() { s.close(errSilent) })
 	defer silence.Stop()
 	messages := newMessageLimit()
+	var m *fleetpb.FromHolder
+	var err error
+	handle := func() {
+		t.throttle(ctx, s, messages)
+		t.arrive(s)
+		err = t.handle(ctx, s, m)
+	}
 	for {
-		m, err := stream.Recv()
+		m, err = stream.Recv()
 		if errors.Is(err, io.EOF) {
 			err = status.Error(codes.Canceled, "the sidecar closed the stream")
 		}
 		if err == nil {
 			silence.Reset(silenceTimeout)
-			t.throttle(ctx, s, messages)
-			t.arrive(s)
-			err = t.handle(ctx, s, m)
+			t.crew.do(handle)
 		}
 		if err != nil && s.told.Load() && !errors.Is(err, errLeft) {
 			err = errParted

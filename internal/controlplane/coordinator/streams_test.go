@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime/pprof"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -365,6 +367,47 @@ func TestAStreamAtRestHasOneGoroutine(t *testing.T) {
 		}
 		if diff := cmp.Diff(map[string]int{"coordinator.(*session).": sidecars}, of); diff != "" {
 			t.Errorf("goroutines of %d streams (-want +got):\n%s", sidecars, diff)
+		}
+	})
+}
+
+// TestACrewIsSmall: more goroutines work when there is more work at once, and few of them wait for more.
+func TestACrewIsSmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew()
+		var did atomic.Int64
+		work := func(times int, takes time.Duration) {
+			var all sync.WaitGroup
+			for range times {
+				all.Go(func() {
+					before, done := time.Now(), false
+					c.do(func() {
+						time.Sleep(takes)
+						done = true
+						did.Add(1)
+					})
+					if !done || time.Since(before) != takes {
+						t.Errorf("do returned after %s and the work was done: %t", time.Since(before), done)
+					}
+				})
+			}
+			all.Wait()
+			synctest.Wait()
+		}
+		work(1, time.Second)
+		work(1, time.Second)
+		if got := len(c.idle); got != 1 {
+			t.Errorf("%d goroutines wait after two jobs one after the other, want 1", got)
+		}
+		work(10*maxIdle, time.Second)
+		if got := len(c.idle); got != maxIdle {
+			t.Errorf("%d goroutines wait, want %d", got, maxIdle)
+		}
+		c.stop()
+		synctest.Wait()
+		work(3, time.Second) // and the bubble ends although jobs came later
+		if did.Load() != 2+10*maxIdle+3 {
+			t.Errorf("%d jobs were done", did.Load())
 		}
 	})
 }
