@@ -77,15 +77,15 @@ func (c *Coordinator) receive(stream fleetpb.Fleet_ConnectServer) error {
 		return err
 	}
 	defer connlimit.FromContext(stream.Context()).Keep(connlimit.Authenticated)()
-	own, err := c.streams.enter(arrivalOf(stream.Context()).end, id)
+	ctx, own, err := c.streams.enter(stream.Context(), id)
 	if err != nil {
 		return err
 	}
 	defer own.leave()
-	first, err := firstMessage(stream)
+	first, err := firstMessage(ctx, stream)
 	if err == nil && first.GetAwait() != nil {
-		if err = c.waiting.await(stream.Context(), stream, id); err == nil {
-			first, err = firstMessage(stream)
+		if err = c.waiting.await(ctx, stream, id); err == nil {
+			first, err = firstMessage(ctx, stream)
 		}
 	}
 	if err != nil {
@@ -103,46 +103,44 @@ func (c *Coordinator) receive(stream fleetpb.Fleet_ConnectServer) error {
 		return errParted
 	}
 	own.serve()
-	return t.serve(stream, id, hello)
+	return t.serve(ctx, stream, id, hello)
 }
 
-// serve serves a session until it is closed or its stream breaks.
-func (t *term) serve(stream fleetpb.Fleet_ConnectServer, id podauth.Identity, hello *fleetpb.Hello) error {
+// serve serves a session until it is closed, its stream breaks or ctx is done.
+func (t *term) serve(ctx context.Context, stream fleetpb.Fleet_ConnectServer, id podauth.Identity, hello *fleetpb.Hello) error {
 	if hello.GetTerm() > t.number {
 		return status.Errorf(codes.Unavailable, "the sidecar knows of term %d, this is %d", hello.GetTerm(), t.number)
 	}
-	ctx := stream.Context()
-	s := newSession(id, hello, arrivalOf(ctx).end)
+	ctx, stop := context.WithCancelCause(ctx)
+	s := newSession(id, hello, stop)
 	var err error
 	t.crew.do(func() { err = t.enter(s) })
 	if err != nil {
 		return err
 	}
-	defer s.waiting.Wait()
 	defer t.sessions.serving.Done()
 	s.out.Open(func(m *fleetpb.ToHolder) bool { return s.send(ctx, stream, m) })
-	s.receive(ctx, t, stream)
-	t.leave(s, context.Cause(ctx))
+	go s.receive(ctx, t, stream) // ends with the stream, which ends with this call
+	<-ctx.Done()
+	cause := context.Cause(ctx)
+	t.crew.do(func() { t.leave(s, cause) })
 	close(s.gone)
-	if errors.Is(context.Cause(ctx), errLeft) {
+	if errors.Is(cause, errLeft) {
 		return nil
 	}
-	return causeOf(ctx)
+	return cause
 }
 
 // An arrival is a stream that arrived.
 type arrival struct {
-	end           context.CancelCauseFunc // ends the stream; the first cause counts, which is a status
-	authorization []string                // as it came; nil once it was read
+	authorization []string // as it came; nil once it was read
 }
 
 type arrivalKey struct{}
 
-// arrive lets the stream be ended, so that a handler that waits for a message needs no second
-// goroutine that waits for the end, and takes the token out of what is kept while it lasts.
+// arrive takes the token of a stream out of what is kept while the stream lasts.
 func arrive(ctx context.Context, info *tap.Info) (context.Context, error) {
-	ctx, end := context.WithCancelCause(ctx)
-	a := &arrival{end: end, authorization: info.Header["authorization"]}
+	a := &arrival{authorization: info.Header["authorization"]}
 	delete(info.Header, "authorization")
 	return context.WithValue(ctx, arrivalKey{}, a), nil
 }
@@ -152,26 +150,37 @@ func arrivalOf(ctx context.Context) *arrival {
 	return ctx.Value(arrivalKey{}).(*arrival) //nolint:forcetypeassert // arrive has seen every stream
 }
 
-// causeOf returns why the context of a stream is done, as a status.
-func causeOf(ctx context.Context) error {
+// firstMessage returns the next message of a stream that has no session. The stream ends
+// when it does not come in time or ctx is done.
+func firstMessage(ctx context.Context, stream fleetpb.Fleet_ConnectServer) (*fleetpb.FromHolder, error) {
+	type result struct {
+		m   *fleetpb.FromHolder
+		err error
+	}
+	first := make(chan result, 1)
+	go func() { // ends with the stream at the latest
+		m, err := stream.Recv()
+		first <- result{m, err}
+	}()
+	late := time.NewTimer(handshakeTimeout)
+	defer late.Stop()
+	select {
+	case <-late.C:
+		return nil, status.Error(codes.DeadlineExceeded, "hello did not come in time")
+	case <-ctx.Done():
+		return nil, endOf(ctx)
+	case r := <-first:
+		return r.m, r.err
+	}
+}
+
+// endOf returns why the context of a stream is done, as a status.
+func endOf(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if _, ok := status.FromError(cause); ok {
 		return cause
 	}
 	return status.FromContextError(ctx.Err()).Err()
-}
-
-// firstMessage returns the next message of a stream that has no session. The stream ends
-// when it does not come in time.
-func firstMessage(stream fleetpb.Fleet_ConnectServer) (*fleetpb.FromHolder, error) {
-	ctx := stream.Context()
-	late := time.AfterFunc(handshakeTimeout, func() { arrivalOf(ctx).end(errUnspoken) })
-	defer late.Stop()
-	m, err := stream.Recv()
-	if ctx.Err() != nil {
-		return nil, causeOf(ctx)
-	}
-	return m, err
 }
 
 // enter admits a session: it becomes the pod's only one.

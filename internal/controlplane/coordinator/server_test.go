@@ -582,7 +582,6 @@ func TestATokenIsReadOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer arrivalOf(ctx).end(nil)
 			if kept, _ := metadata.FromIncomingContext(ctx); len(kept["authorization"]) > 0 || len(kept) != 1 {
 				t.Errorf("the stream keeps %v", kept)
 			}

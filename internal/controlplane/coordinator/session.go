@@ -30,7 +30,6 @@ const (
 
 // Why a session ended, other than by its stream.
 var (
-	errUnspoken = status.Error(codes.DeadlineExceeded, "hello did not come in time")
 	errEarly    = status.Error(codes.Unavailable, "the policies of this pod are not known yet")
 	errSlow     = status.Error(codes.ResourceExhausted, "the sidecar does not read what it is sent")
 	errSilent   = status.Errorf(codes.DeadlineExceeded, "nothing was heard for %s", silenceTimeout)
@@ -249,11 +248,11 @@ func (s *session) send(ctx context.Context, stream fleetpb.Fleet_ConnectServer, 
 	return true
 }
 
-// receive handles what the holder sends until the session is closed, which ends ctx, or the
-// stream breaks.
+// receive handles what the holder sends until the stream breaks.
 func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_ConnectServer) {
 	silence := time.AfterFunc(silenceTimeout, func() { s.close(errSilent) })
 	defer silence.Stop()
+	defer s.waiting.Wait()
 	messages := newMessageLimit()
 	var m *fleetpb.FromHolder
 	var err error

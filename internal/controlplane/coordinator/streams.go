@@ -53,9 +53,10 @@ func newStreams(pods int, refusals *connlimit.Refusals) *streams {
 	return &streams{refusals: refusals, pods: connlimit.NewPlaces[string, *podStreams](pods, pods, newest), byPod: map[string]*podStreams{}}
 }
 
-// enter admits a stream of the pod until leave is called. It calls end with a status when the
-// stream has to end before. The error is a status, too.
-func (ss *streams) enter(end context.CancelCauseFunc, id podauth.Identity) (*admitted, error) {
+// enter admits a stream of the pod until leave is called. The context that it returns ends when the stream
+// has to; its cause is a status, as is the error.
+func (ss *streams) enter(ctx context.Context, id podauth.Identity) (context.Context, *admitted, error) {
+	ctx, end := context.WithCancelCause(ctx)
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	pod := ss.byPod[id.PodUID]
@@ -63,8 +64,9 @@ func (ss *streams) enter(end context.CancelCauseFunc, id podauth.Identity) (*adm
 		pod = &podStreams{Identity: id}
 		got, givenUp := ss.pods.Take(id.Namespace, pod)
 		if got == nil {
+			end(nil)
 			ss.refusals.Count(connlimit.BoundPods, "namespace", id.Namespace)
-			return nil, ss.crowded(id.Namespace)
+			return nil, nil, ss.crowded(id.Namespace)
 		}
 		if givenUp != nil {
 			ss.oust(givenUp.Member)
@@ -77,7 +79,7 @@ func (ss *streams) enter(end context.CancelCauseFunc, id podauth.Identity) (*adm
 	}
 	s := &admitted{of: ss, pod: pod, end: end}
 	pod.open = append(pod.open, s)
-	return s, nil
+	return ctx, s, nil
 }
 
 // crowded says that there is no room for a pod of the namespace.
@@ -115,6 +117,7 @@ func (s *admitted) serve() {
 
 // leave gives back what the stream took.
 func (s *admitted) leave() {
+	s.end(nil)
 	ss := s.of
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -158,7 +161,7 @@ func (w *waiting) await(ctx context.Context, stream fleetpb.Fleet_ConnectServer,
 	case <-replaced:
 		return errReplaced
 	case <-ctx.Done():
-		return causeOf(ctx)
+		return endOf(ctx)
 	}
 }
 

@@ -339,9 +339,9 @@ func TestAPodThatSendsTooMuchWaits(t *testing.T) {
 	})
 }
 
-// TestAStreamAtRestHasOneGoroutine here, beside those of its connection: the handler's, which waits
-// for a message.
-func TestAStreamAtRestHasOneGoroutine(t *testing.T) {
+// TestAStreamAtRestHasTwoGoroutines here, beside those of its connection: one waits for a message,
+// and the handler's for the end.
+func TestAStreamAtRestHasTwoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
 		defer l.end()
@@ -359,13 +359,13 @@ func TestAStreamAtRestHasOneGoroutine(t *testing.T) {
 		}
 		of := map[string]int{}
 		for one := range strings.SplitSeq(stacks.String(), "\n\n") {
-			for _, in := range []string{"coordinator.(*session).", "outbox.(*Box", "coordinator.firstMessage("} {
+			for _, in := range []string{"coordinator.(*session).receive(", "coordinator.(*term).serve(", "coordinator.(*session).send(", "outbox.(*Box", "coordinator.firstMessage"} {
 				if strings.Contains(one, in) {
 					of[in]++
 				}
 			}
 		}
-		if diff := cmp.Diff(map[string]int{"coordinator.(*session).": sidecars}, of); diff != "" {
+		if diff := cmp.Diff(map[string]int{"coordinator.(*session).receive(": sidecars, "coordinator.(*term).serve(": sidecars}, of); diff != "" {
 			t.Errorf("goroutines of %d streams (-want +got):\n%s", sidecars, diff)
 		}
 	})
