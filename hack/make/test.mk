@@ -1,6 +1,7 @@
 ##@ Testing
 
-BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres keys federation proxy; empty: all
+BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres keys federation proxy proxy-cpu; empty: all
+BESIDE ?= ## other checkouts, apart by commas, whose sidecars `make bench BENCH=proxy-cpu` measures as well, and writes nothing
 TORTURE ?= 2m ## how long `make torture` breaks things
 ATTACK_GROUPS ?= ## groups of `make attack`: webhook injection objects stream budgets http1 http2; empty: all
 ATTACK_TIME ?= ## how long `make attack` plays its rows, such as 10m; empty: each once
@@ -127,11 +128,11 @@ mutate: deps assets ## Leave out each copy of a field in the packages MUTATE, an
 
 .PHONY: bench
 bench: deps assets bench-deps ## Set the cost of a decision beside other limiters, in memory and over stores; writes docs/benchmarks.md
-	KUBEBUILDER_ASSETS=$(ASSETS) go -C test/bench run . -o $(CURDIR)/docs/benchmarks.md $(BENCH)
+	KUBEBUILDER_ASSETS=$(ASSETS) go -C test/bench run . $(if $(BESIDE),-beside $(BESIDE),-o $(CURDIR)/docs/benchmarks.md) $(BENCH)
 
 .PHONY: bench-deps
 bench-deps:
-	@hack/deps.sh haproxy
+	@hack/deps.sh haproxy nginx
 
 .PHONY: tlc
 tlc: ## Check the TLA+ modules in spec/ with TLC, given TLA2TOOLS

@@ -13,4 +13,8 @@
 // of the run; where they refuse, it is spent. Their promises differ: in memory
 // the others count in one process, and Weir spends the store's grants to this
 // one.
+//
+// Proxies are compared by the processor time of their processes, which others on the
+// machine disturb less than latency, and by latency. The sidecars of other checkouts can
+// take part: that shows what a change costs.
 package main

@@ -174,13 +174,6 @@ func keyTable(c keyCase, all []*service, turns [][]keyed) *table {
 		}
 		return out
 	}
-	over := func(a, b []float64) []float64 {
-		out := make([]float64, len(a))
-		for i := range a {
-			out[i] = a[i] / b[i]
-		}
-		return out
-	}
 	mid := func(v []float64) float64 {
 		m, _, _ := median(v)
 		return m
@@ -189,8 +182,8 @@ func keyTable(c keyCase, all []*service, turns [][]keyed) *table {
 	processor := func(k keyed) float64 { return k.processor }
 	commands := func(k keyed) float64 { return k.commands }
 	for i, s := range all {
-		faster, fLow, fHigh := median(over(of(0, ns), of(i, ns)))
-		cost, cLow, cHigh := median(over(of(i, processor), of(0, processor)))
+		faster, fLow, fHigh := median(quotients(of(0, ns), of(i, ns)))
+		cost, cLow, cHigh := median(quotients(of(i, processor), of(0, processor)))
 		most := int64(0)
 		for _, turn := range turns[i] {
 			most = max(most, turn.most)

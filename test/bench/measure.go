@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -104,19 +105,23 @@ func spend(c contender, keys []string, goroutines, n int) time.Duration {
 	return time.Since(begin)
 }
 
-// median returns the median of v and a 95 % interval of it, which needs no
-// assumption on how the values spread: of 15 measurements, the 4th and the 12th.
+// median returns the median of v, whose number is odd, and a 95 % interval of it, which needs
+// no assumption on how the values spread: of 15 measurements, the 4th and the 12th.
 func median(v []float64) (mid, low, high float64) {
 	v = slices.Sorted(slices.Values(v))
 	n := len(v)
-	return v[n/2], v[n/2-4], v[n/2+4]
+	half := int(math.Ceil(1.96 * math.Sqrt(float64(n)) / 2))
+	return v[n/2], v[n/2-half], v[n/2+half]
 }
 
 // ratios returns a's rounds over b's, round by round.
-func ratios(a, b figure) []float64 {
-	r := make([]float64, len(a.ns))
-	for i := range r {
-		r[i] = a.ns[i] / b.ns[i]
+func ratios(a, b figure) []float64 { return quotients(a.ns, b.ns) }
+
+// quotients returns a over b, round by round.
+func quotients(a, b []float64) []float64 {
+	out := make([]float64, len(a))
+	for i := range out {
+		out[i] = a[i] / b[i]
 	}
-	return r
+	return out
 }

@@ -16,34 +16,37 @@ import (
 // another, so a caller is late only when an answer is.
 const callers = 32
 
-// A caller sends requests over one connection that is kept open.
+// A caller sends the same request over one connection that is kept open.
 type caller struct {
 	conn    net.Conn
+	request []byte
 	answers *bufio.Reader
 }
 
 var request = []byte("GET /path?query=1 HTTP/1.1\r\nHost: app.example\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n")
 
-// dial opens connections and says hello over each: a server waits less patiently for a
+// dial opens n connections and sends the request once over each: a server waits less patiently for a
 // first request than for the next.
-func dial(address string) ([]caller, error) {
-	all := make([]caller, callers)
+func dial(address string, n int, request []byte) ([]caller, error) {
+	all := make([]caller, n)
 	for i := range all {
 		conn, err := net.Dial("tcp", address) //nolint:noctx // to this machine
 		if err != nil {
+			hangUp(all[:i])
 			return nil, err
 		}
-		all[i] = caller{conn, bufio.NewReader(conn)}
-		if err := all[i].call(); err != nil {
-			return nil, errors.Join(err, conn.Close())
-		}
+		all[i] = caller{conn, request, bufio.NewReader(conn)}
+	}
+	if _, err := closedLoop(all, time.Time{}); err != nil {
+		hangUp(all)
+		return nil, err
 	}
 	return all, nil
 }
 
 // call sends a request and reads its answer.
 func (c *caller) call() error {
-	if _, err := c.conn.Write(request); err != nil {
+	if _, err := c.conn.Write(c.request); err != nil {
 		return err
 	}
 	length := -1
@@ -65,6 +68,13 @@ func (c *caller) call() error {
 				return err
 			}
 		}
+	}
+}
+
+// hangUp closes connections.
+func hangUp(all []caller) {
+	for i := range all {
+		_ = all[i].conn.Close()
 	}
 }
 

@@ -78,3 +78,35 @@ func commandsOf(client *goredis.Client) (n int64, err error) {
 	}
 	return n, nil
 }
+
+// A residence is what a process has in memory, in bytes.
+type residence struct {
+	resident float64
+	own      float64 // of that, not pages of the program's file, which a node holds once
+}
+
+// larger returns the larger figures of two residences.
+func (r residence) larger(o residence) residence {
+	return residence{resident: max(r.resident, o.resident), own: max(r.own, o.own)}
+}
+
+func residenceOf(pid int) (r residence, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return r, err
+	}
+	for line := range strings.Lines(string(status)) {
+		name, rest, _ := strings.Cut(line, ":")
+		kib, _ := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 64)
+		switch name {
+		case "VmRSS":
+			r.resident = kib * 1024
+		case "RssAnon":
+			r.own = kib * 1024
+		}
+	}
+	if r.resident == 0 {
+		return r, fmt.Errorf("process %d does not say how large it is", pid)
+	}
+	return r, nil
+}

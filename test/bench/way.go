@@ -3,10 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,6 +21,7 @@ import (
 type way struct {
 	name    string
 	address string
+	calls   string // the address for calls of gRPC
 	pid     int
 	callers []caller
 }
@@ -30,7 +30,7 @@ type way struct {
 type ways struct {
 	processes
 
-	all []*way // straight, the bare proxy twice, ours, others
+	all []*way // as the constants say, and then the sidecars of other checkouts
 }
 
 const (
@@ -38,7 +38,12 @@ const (
 	barely
 	barelyToo
 	sidecar
+	haproxy
+	nginx
 )
+
+// checkouts are those whose sidecars are measured along with this one's.
+var checkouts = flag.String("beside", "", "in the sections of the proxy, also measure the sidecars of the checkouts in these `directories`, apart by commas")
 
 // openWays starts the app and every proxy, or nothing.
 func openWays() (w *ways, err error) {
@@ -63,13 +68,26 @@ func openWays() (w *ways, err error) {
 			return w, err
 		}
 	}
-	if err := w.startSidecar(app.address); err != nil {
+	if err := w.startSidecar("weir", "sidecar", app.address); err != nil {
 		return w, err
 	}
-	if err := w.startHAProxy(app.address); err != nil {
+	if err := errors.Join(w.startHAProxy(app.address), w.startNginx(app.address)); err != nil {
 		return w, err
 	}
-	return w, nil
+	return w, w.startBeside(app.address)
+}
+
+func (w *ways) startBeside(app string) error {
+	for i, checkout := range strings.FieldsFunc(*checkouts, func(r rune) bool { return r == ',' }) {
+		other := processes{dir: filepath.Join(w.dir, fmt.Sprint("beside", i))}
+		if err := other.build(checkout, "./cmd/sidecar"); err != nil {
+			return err
+		}
+		if err := w.startSidecar("weir, "+filepath.Base(checkout), filepath.Join(other.dir, "sidecar"), app); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // start runs a program that listens where it is set to, and waits until it does.
@@ -83,10 +101,10 @@ func (w *ways) start(name string, env []string, program string, args func(listen
 	if err != nil {
 		return nil, err
 	}
-	opened := &way{name: name, address: listen, pid: pid}
+	opened := &way{name: name, address: listen, calls: listen, pid: pid}
 	// A store that is new serves no window that began before it.
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-		if opened.callers, err = dial(listen); err == nil {
+		if opened.callers, err = dial(listen, callers, request); err == nil {
 			w.all = append(w.all, opened)
 			return opened, nil
 		}
@@ -96,9 +114,12 @@ func (w *ways) start(name string, env []string, program string, args func(listen
 	}
 }
 
-// startSidecar runs the sidecar as in a pod, with a limit far above the load that it
-// leases from a Redis.
-func (w *ways) startSidecar(app string) error {
+// limitWindow is that of the sidecars' limit.
+const limitWindow = 5 * time.Second
+
+// startSidecar runs a sidecar as in a pod, with a limit far above the load that it leases
+// from a Redis.
+func (w *ways) startSidecar(name, program, app string) error {
 	store, err := servers.Redis(context.Background(), w.dir)
 	if err != nil {
 		return err
@@ -109,7 +130,7 @@ func (w *ways) startSidecar(app string) error {
 		Store:              policy.Store{Type: policy.RedisStore, Address: store.Address},
 		Consistency:        policy.Consistency{Mode: policy.Leased, Size: policy.Adaptive, Batch: 1000, Min: 1, Max: 1_000_000, LowWater: 20, Expiry: policy.Coupled},
 		OnStoreUnavailable: policy.Allow, // this measures the way, not a store on a busy machine
-		Limits:             []policy.Limit{{Name: "all", Rates: []limiter.Rate{{Limit: plenty, Window: 5 * limiter.Second}}}},
+		Limits:             []policy.Limit{{Name: "all", Rates: []limiter.Rate{{Limit: plenty, Window: limiter.Micros(limitWindow.Microseconds())}}}},
 	}}})
 	if err != nil {
 		return err
@@ -119,76 +140,13 @@ func (w *ways) startSidecar(app string) error {
 		return err
 	}
 	_, appPort, _ := net.SplitHostPort(app)
-	_, err = w.start("weir", []string{"WEIR_POD_NAMESPACE=bench", "WEIR_SNAPSHOT=" + packed, "WEIR_SANDBOX_IP=127.0.0.1"}, "sidecar", func(listen string) []string {
+	_, err = w.start(name, []string{"WEIR_POD_NAMESPACE=bench", "WEIR_SNAPSHOT=" + packed, "WEIR_SANDBOX_IP=127.0.0.1"}, program, func(listen string) []string {
 		_, port, _ := net.SplitHostPort(listen)
 		return []string{"--inbound", port + ":" + appPort, "--check-address", "127.0.0.1:0", "--admin-address", "127.0.0.1:0", "--rls-address", ""}
 	})
+	if err == nil {
+		// It lets requests through before it has reached the store, and refuses some once it has.
+		time.Sleep(limitWindow + time.Second)
+	}
 	return err
-}
-
-const haproxyConfig = `
-global
-  maxconn 1000
-defaults
-  mode http
-  option http-keep-alive
-  timeout connect 5s
-  timeout client 75s
-  timeout server 75s
-frontend f
-  bind %s
-  option forwardfor
-  default_backend b
-backend b
-  http-reuse always
-  server app %s
-`
-
-// startHAProxy runs haproxy with what a plain reverse proxy needs.
-func (w *ways) startHAProxy(app string) error {
-	program, err := exec.LookPath("haproxy")
-	if err != nil {
-		program, err = exec.LookPath("/usr/sbin/haproxy")
-	}
-	if err != nil {
-		return errors.New("haproxy is not installed: install it with your system's package manager; `make bench` does")
-	}
-	_, err = w.start("haproxy", nil, program, func(listen string) []string {
-		file := filepath.Join(w.dir, "haproxy.cfg")
-		must(os.WriteFile(file, fmt.Appendf(nil, haproxyConfig, listen, app), 0o600))
-		return []string{"-q", "-db", "-f", file}
-	})
-	return err
-}
-
-// A residence is what a process has in memory, in bytes.
-type residence struct {
-	resident float64
-	own      float64 // of that, not pages of the program's file, which a node holds once
-}
-
-// larger returns the larger figures of two residences.
-func (r residence) larger(o residence) residence {
-	return residence{resident: max(r.resident, o.resident), own: max(r.own, o.own)}
-}
-
-func residenceOf(pid int) (r residence, err error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return r, err
-	}
-	for line := range strings.Lines(string(status)) {
-		name, rest, _ := strings.Cut(line, ":")
-		kib, _ := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 64)
-		switch name {
-		case "VmRSS":
-			r.resident = kib * 1024
-		case "RssAnon":
-			r.own = kib * 1024
-		}
-	}
-	if r.resident == 0 {
-		return r, fmt.Errorf("process %d does not say how large it is", pid)
-	}
-	return r, nil
 }

@@ -12,6 +12,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"strconv"
 	"sync"
 )
 
@@ -26,22 +27,62 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: peers app LISTEN | peers bare LISTEN APP")
 		os.Exit(2)
 	}
-	err := http.ListenAndServe(os.Args[2], h)
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{Addr: os.Args[2], Handler: h, Protocols: protocols}
+	err := server.ListenAndServe()
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
 }
 
-func app(w http.ResponseWriter, _ *http.Request) {
+// large is the longest answer.
+var large = make([]byte, 64<<10)
+
+// admitted is a message of gRPC by which Envoy's rate limit service lets a request through.
+const admitted = "\x00\x00\x00\x00\x02\x08\x01"
+
+// app answers when it has read all of the request: over HTTP/2 with one message of gRPC.
+func app(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
+	if r.ProtoMajor == 2 {
+		w.Header().Set("Content-Type", "application/grpc")
+		_, _ = io.WriteString(w, admitted)
+		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
+		return
+	}
 	w.Header().Set("Content-Type", "text/plain")
+	if r.URL.Path == "/64k" {
+		w.Header().Set("Content-Length", strconv.Itoa(len(large)))
+		_, _ = w.Write(large)
+		return
+	}
 	_, _ = io.WriteString(w, "hello")
 }
 
+// bare speaks to the app in the protocol of the client.
 func bare(target string) http.Handler {
-	return &httputil.ReverseProxy{
-		Rewrite:    func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: target}) },
-		Transport:  &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true},
-		BufferPool: new(buffers),
+	pool := new(buffers)
+	toward := func(http2 bool) http.Handler {
+		protocols := new(http.Protocols)
+		protocols.SetHTTP1(!http2)
+		protocols.SetUnencryptedHTTP2(http2)
+		return &httputil.ReverseProxy{
+			Rewrite:    func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: target}) },
+			Transport:  &http.Transport{Protocols: protocols, MaxIdleConnsPerHost: 256, DisableCompression: true},
+			BufferPool: pool,
+		}
 	}
+	http1, http2 := toward(false), toward(true)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor == 2 {
+			http2.ServeHTTP(w, r)
+			return
+		}
+		http1.ServeHTTP(w, r)
+	})
 }
 
 // buffers lends the buffers that bodies are copied through.
