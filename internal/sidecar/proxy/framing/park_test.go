@@ -97,7 +97,7 @@ func TestAParkedConnectionGoesOn(t *testing.T) {
 	}
 }
 
-// TestAParkedConnectionIsStillChecked, and does not begin anew: another protocol is one that
+// TestAParkedConnectionIsStillChecked, and is not a new one: another protocol is one that
 // follows a request.
 func TestAParkedConnectionIsStillChecked(t *testing.T) {
 	for name, then := range map[string]string{
