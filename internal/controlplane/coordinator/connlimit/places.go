@@ -7,7 +7,7 @@ import (
 
 // The room at the fleet's port follows from the bytes that the heap may take.
 const (
-	// podBytes is what a pod takes with its connection and its session, 47 KiB by
+	// podBytes is what a pod takes with its connection and its session, 49 KiB by
 	// BenchmarkStreams of the coordinator, and a third more for garbage: with less room for
 	// that, the runtime collects all the time.
 	podBytes = 64 << 10
