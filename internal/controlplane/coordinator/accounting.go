@@ -225,9 +225,7 @@ func (b *accounting) report(h audit.Holder, policies []types.NamespacedName, rep
 			switch r, ok := reports[of]; {
 			case ok:
 				l.Report(h, r, now)
-				if more {
-					spoken[of] = struct{}{}
-				}
+				spoken[of] = struct{}{}
 			case !more && !earlier:
 				l.Pass(h, now)
 			}

@@ -41,7 +41,7 @@ const (
 	beginRetry     = time.Second
 	maxNonce       = 64        // bytes
 	receiveWindow  = 256 << 10 // bytes of one connection that may wait to be handled
-	// connectionBuffer is how many bytes are written to a connection at a time.
+	// connectionBuffer is how many bytes are read from, or written to, a connection at a time.
 	connectionBuffer = 4 << 10
 )
 
@@ -130,7 +130,6 @@ type Coordinator struct {
 	waiting         *waiting
 	refusals        *connlimit.Refusals
 	streams         *streams
-	crew            *crew
 	unauthenticated int                  // connections without an authenticated stream that there is room for
 	present         atomic.Pointer[term] // nil while this process does not lead
 	listen          func(ctx context.Context, address string) (net.Listener, error)
@@ -146,7 +145,6 @@ func New(config Config) *Coordinator {
 		metrics:         m,
 		refusals:        refusals,
 		streams:         newStreams(connlimit.PodsIn(heap), refusals),
-		crew:            newCrew(),
 		unauthenticated: connlimit.ConnectionsIn(heap),
 		notices:         newNotices(),
 		poolNotices:     newNotices(),
@@ -178,7 +176,6 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	c.refusals.LogTo(log.FromContext(ctx).WithName("coordinator"))
 	limited := connlimit.NewListener(listener, c.unauthenticated, c.refusals, c.metrics.connections)
 	server := c.newServer(limited)
-	defer c.crew.stop()
 	defer stopServer(server)
 	defer c.waiting.stop()
 	serving, fail := context.WithCancelCause(ctx)

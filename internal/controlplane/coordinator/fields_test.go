@@ -13,7 +13,6 @@ import (
 	"github.com/weir-dev/weir/internal/controlplane/audit"
 	"github.com/weir-dev/weir/internal/controlplane/audit/poolaudit"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/absence"
-	"github.com/weir-dev/weir/internal/controlplane/coordinator/outbox"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/testing/fieldtest"
@@ -339,12 +338,11 @@ func TestEveryFieldOfAQueryIsSent(t *testing.T) {
 func TestHoldersAreSentTheirPoliciesOnly(t *testing.T) {
 	name := types.NamespacedName{Namespace: "n", Name: "p"}
 	s := &session{
-		out: outbox.New[*fleetpb.ToHolder](1), holders: map[types.NamespacedName]int64{}, back: true,
+		queue: make(chan *fleetpb.ToHolder, 1), holders: map[types.NamespacedName]int64{}, back: true,
 		serves: &config{policies: map[types.NamespacedName]*policy.Policy{name: {}}},
 	}
 	s.sendHolders(map[types.NamespacedName]int64{name: 3, {Namespace: "n", Name: "other"}: 4}, true, absence.New(func() limiter.Instant { return 1 }, true, nil))
-	sent, _ := s.out.Next()
-	got := sent.GetHolders().GetCounts()
+	got := (<-s.queue).GetHolders().GetCounts()
 	if len(got) != 1 || got[0].GetNamespace() != "n" || got[0].GetPolicy() != "p" || got[0].GetHolders() != 3 {
 		t.Errorf("it heard of %v", got)
 	}

@@ -103,12 +103,9 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
 			full[name] = keys
 		}
 	}
-	if r.GetMore() && s.spoken == nil {
-		s.spoken = map[limitName]struct{}{}
-	}
 	t.accounting.report(s.holder(), s.policies(), reports, s.spoken, r.GetMore())
 	if !r.GetMore() {
-		s.spoken = nil
+		clear(s.spoken)
 	}
 	t.accounting.doubt(doubted)
 	t.notices.add(s.setStoreErrors(storeErrors)...)

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/controlplane/audit"
-	"github.com/weir-dev/weir/internal/controlplane/coordinator/outbox"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
@@ -50,7 +49,7 @@ type session struct {
 	// promises says that the holder promises what it is asked for.
 	promises bool
 
-	out   *outbox.Box[*fleetpb.ToHolder]
+	queue chan *fleetpb.ToHolder
 	known chan struct{}           // closed when it is known what the holder has to enforce
 	gone  chan struct{}           // closed when the session has ended
 	told  atomic.Bool             // goodbye is queued: no answer would reach the holder
@@ -94,12 +93,13 @@ func newSession(id podauth.Identity, hello *fleetpb.Hello, stop context.CancelCa
 		since:       time.Now(),
 		offered:     hello.GetConfigVersion(),
 		promises:    hello.GetPromises(),
-		out:         outbox.New[*fleetpb.ToHolder](queueSize),
+		queue:       make(chan *fleetpb.ToHolder, queueSize),
 		known:       make(chan struct{}),
 		gone:        make(chan struct{}),
 		close:       stop,
 		slots:       make(chan struct{}, maxAsync),
 		storeErrors: map[limitName]string{},
+		spoken:      map[limitName]struct{}{},
 		learning:    map[limitName]Learning{},
 		keysFull:    map[limitName]KeysFull{},
 		rejected:    map[limitName]rejected{}, rejectedPools: map[limitName]rejected{},
@@ -115,7 +115,9 @@ func (s *session) holder() audit.Holder { return audit.Holder{PodUID: s.PodUID, 
 // push queues a message for the holder without waiting; a holder for which too
 // many wait loses its session.
 func (s *session) push(m *fleetpb.ToHolder) {
-	if !s.out.Push(m) {
+	select {
+	case s.queue <- m:
+	default:
 		s.close(errSlow)
 	}
 }
@@ -123,12 +125,17 @@ func (s *session) push(m *fleetpb.ToHolder) {
 // answer queues a message that the holder asked for. It waits for a slow holder,
 // whose own requests wait meanwhile, but not for long.
 func (s *session) answer(ctx context.Context, m *fleetpb.ToHolder) {
-	if s.out.Push(m) {
+	select {
+	case s.queue <- m:
 		return
+	default:
 	}
-	patience, cancel := context.WithTimeout(ctx, stallTimeout)
-	defer cancel()
-	if !s.out.Put(patience, m) && ctx.Err() == nil {
+	stalled := time.NewTimer(stallTimeout)
+	defer stalled.Stop()
+	select {
+	case s.queue <- m:
+	case <-ctx.Done():
+	case <-stalled.C:
 		s.close(errSlow)
 	}
 }
@@ -230,22 +237,24 @@ func (s *session) acknowledge(a *fleetpb.Acknowledge) []types.NamespacedName {
 	return differing(before, s.serves)
 }
 
-// send writes a message to the stream. It reports false when that was the last one: the stream is
-// broken, ctx is done, or goodbye is said. Then the holder ends the stream, or the session ends
-// without it.
-func (s *session) send(ctx context.Context, stream fleetpb.Fleet_ConnectServer, m *fleetpb.ToHolder) (more bool) {
-	if ctx.Err() != nil {
-		return false
+// send writes queued messages to the stream until it breaks, ctx is done or goodbye is said: then
+// the holder ends the stream, or the session ends without it.
+func (s *session) send(ctx context.Context, stream fleetpb.Fleet_ConnectServer) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case m := <-s.queue:
+			if err := stream.Send(m); err != nil {
+				s.close(err)
+				return
+			}
+			if m.GetGoodbye() != nil {
+				time.AfterFunc(partStep, func() { s.close(errParted) })
+				return
+			}
+		}
 	}
-	if err := stream.Send(m); err != nil {
-		s.close(err)
-		return false
-	}
-	if m.GetGoodbye() != nil {
-		time.AfterFunc(partStep, func() { s.close(errParted) })
-		return false
-	}
-	return true
 }
 
 // receive handles what the holder sends until the stream breaks.
@@ -254,21 +263,16 @@ func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_Con
 	defer silence.Stop()
 	defer s.waiting.Wait()
 	messages := newMessageLimit()
-	var m *fleetpb.FromHolder
-	var err error
-	handle := func() {
-		t.throttle(ctx, s, messages)
-		t.arrive(s)
-		err = t.handle(ctx, s, m)
-	}
 	for {
-		m, err = stream.Recv()
+		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			err = status.Error(codes.Canceled, "the sidecar closed the stream")
 		}
 		if err == nil {
 			silence.Reset(silenceTimeout)
-			t.crew.do(handle)
+			t.throttle(ctx, s, messages)
+			t.arrive(s)
+			err = t.handle(ctx, s, m)
 		}
 		if err != nil && s.told.Load() && !errors.Is(err, errLeft) {
 			err = errParted
