@@ -47,7 +47,7 @@ type subject struct {
 
 // start runs the sidecar until ctx is done.
 func start(ctx context.Context, dir string) (*subject, error) {
-	app, err := net.Listen("tcp", address+":0")
+	app, err := new(net.ListenConfig).Listen(ctx, "tcp", address+":0")
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func start(ctx context.Context, dir string) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	fleet, err := c.serve()
+	fleet, err := c.serve(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +125,8 @@ func newController() (c *controller, authority string, err error) {
 	}, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), err
 }
 
-func (c *controller) serve() (at string, err error) {
-	listener, err := net.Listen("tcp", address+":0")
+func (c *controller) serve(ctx context.Context) (at string, err error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address+":0")
 	if err != nil {
 		return "", err
 	}

@@ -193,7 +193,7 @@ func (s Strategy) isUnavailable(ctx context.Context) error {
 	cancel()
 	_, err := s.ask(ctx, "done", take(1, 1))
 	if _, ok := errors.AsType[*store.UnavailableError](err); !ok || !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("the error is %v, want a *store.UnavailableError because of the context's", err)
+		return fmt.Errorf("the error is %s, want a *store.UnavailableError because of the context's", fmt.Sprint(err))
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func (s Strategy) refusesNonsense(ctx context.Context) error {
 	for _, c := range []limiter.Command{take(0, 0), take(3, 2), take(1, -1), giveBack(-1, limiter.Windows{}), {Op: limiter.Reset + 1, Min: 1, Want: 1}} {
 		_, err := s.ask(ctx, "nonsense", c)
 		if _, away := errors.AsType[*store.UnavailableError](err); err == nil || away {
-			return fmt.Errorf("%+v: the error is %v, want one that says what is wrong", c, err)
+			return fmt.Errorf("%+v: the error is %s, want one that says what is wrong", c, fmt.Sprint(err))
 		}
 	}
 	return nil

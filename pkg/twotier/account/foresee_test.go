@@ -51,8 +51,10 @@ func TestTheStoreAndTheAccountTogether(t *testing.T) {
 	}{
 		"by the store": {Outlook{Least: 3}, Outlook{Least: 3}, left, left},
 		"held": {
-			Outlook{Outcome: Admitted, Held: 4, Least: 3}, Outlook{Outcome: Admitted, Held: 4, Least: 3},
-			limiter.Result{Reason: limiter.Exhausted, RetryAfter: 7, Delay: 5}, limiter.Result{Granted: 3, Remaining: 4},
+			Outlook{Outcome: Admitted, Held: 4, Least: 3},
+			Outlook{Outcome: Admitted, Held: 4, Least: 3},
+			limiter.Result{Reason: limiter.Exhausted, RetryAfter: 7, Delay: 5},
+			limiter.Result{Granted: 3, Remaining: 4},
 		},
 		"both":                        {Outlook{Held: 4, Least: 3}, Outlook{Held: 4, Least: 3}, limiter.Result{Granted: 3, Remaining: 12}, limiter.Result{Granted: 3, Remaining: 16}},
 		"a lease that came meanwhile": {Outlook{Held: 9, Least: 3}, Outlook{Held: 1, Least: 3}, limiter.Result{Granted: 3, Remaining: 12}, limiter.Result{Granted: 3, Remaining: 13}},
