@@ -45,7 +45,7 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	defer func() {
 		stop()
-		_ = <-s.ended
+		<-s.ended //nolint:errcheck // it ends because it was stopped
 	}()
 	const used, fresh = "a", "b" // keys of the limit
 	for deadline := time.Now().Add(patience); s.leases.Load() == 0; time.Sleep(moment / 10) {
