@@ -34,6 +34,10 @@ import (
 // memberSample is the one sample that is for another cluster than the rest.
 const memberSample = "federated-member.yaml"
 
+// serviceSample names a service on the internet. Suites of pkg/store/redis reach a bridge that
+// speaks like it.
+const serviceSample = "redis-rest.yaml"
+
 // samples returns config/samples by file name, with the addresses of servers of this
 // machine in place of those that the samples name.
 func samples(ctx context.Context) map[string]string {
@@ -58,6 +62,9 @@ func samples(ctx context.Context) map[string]string {
 	Expect(files).NotTo(BeEmpty())
 	all := map[string]string{}
 	for _, file := range files {
+		if filepath.Base(file) == serviceSample {
+			continue
+		}
 		text, err := os.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())
 		all[filepath.Base(file)] = strings.NewReplacer(pairs...).Replace(string(text))
