@@ -16,7 +16,7 @@ type function struct{ file, line string }
 // row is one of `go tool covdata func`: where a function is, its name, and what part of it ran.
 var row = regexp.MustCompile(`(?m)^` + module + `(\S+\.go):(\d+):\s.*\s(\d+\.\d)%$`)
 
-// read returns the functions of which something ran, but those of this program.
+// read returns the functions that ran, at least in part, without those of this program.
 func read(text string) functions {
 	all := functions{}
 	for _, r := range row.FindAllStringSubmatch(text, -1) {

@@ -18,7 +18,7 @@ const (
 // Goals of the proxy's processor time, beside haproxy's.
 const httpGoal, grpcGoal = 1.5, 3
 
-// A cpuCase is a load of which one request always follows another.
+// A cpuCase is a load in which one request always follows another.
 type cpuCase struct {
 	name string
 	goal float64

@@ -39,7 +39,7 @@ func TestReasonsRepeatNoServer(t *testing.T) {
 	}
 }
 
-// TestGradesOfServices are by what INFO shows, of which a service may leave out anything.
+// TestGradesOfServices are by what INFO shows, and a service may leave out any of it.
 func TestGradesOfServices(t *testing.T) {
 	for name, tc := range map[string]struct {
 		info map[string]string
