@@ -94,7 +94,7 @@ func (b *Breaker) ask(ctx context.Context, key store.Key, p limiter.Params, c li
 		first = timeout / 2
 	}
 	r, err := b.call(ctx, key, p, c, first)
-	left := timeout - time.Duration(b.clock.now()-began)
+	left := timeout - min(time.Duration(b.clock.now()-began), first) // longer than first is starved; see monotonic.Within
 	if _, lost := unavailableBy(err); !lost || !r.asked || timeout > 0 && left <= 0 || ctx.Err() != nil {
 		return r, err
 	}
@@ -151,7 +151,7 @@ func (b *Breaker) call(ctx context.Context, key store.Key, p limiter.Params, c l
 func (b *Breaker) apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command, timeout time.Duration) (r callResult, err error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
+		ctx, cancel = b.clock.patiently(ctx, timeout)
 		defer cancel()
 	}
 	// The deadline of the grant counts from here, before anything is sent.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 func TestGateSparesAStoreThatIsDown(t *testing.T) {
@@ -60,6 +62,40 @@ func TestRequestsDoNotWaitForAStoreThatHangs(t *testing.T) {
 			t.Errorf("1000 requests took %v, want one time-out of %v", took, DefaultTimeout)
 		}
 	})
+}
+
+// A repliedStore answers as soon as a goroutine has run that waits behind others.
+type repliedStore struct{ *fakeStore }
+
+func (s repliedStore) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
+	for range 30 {
+		go func() {
+			for until := time.Now().Add(DefaultTimeout / 10); time.Now().Before(until); {
+			}
+		}()
+	}
+	replied := make(chan struct{})
+	go close(replied)
+	go func() {}() // the next to run is the goroutine that was begun last
+	select {
+	case <-replied:
+		return s.fakeStore.Apply(ctx, key, p, c)
+	case <-ctx.Done():
+		return limiter.Result{}, unavailable(ctx.Err())
+	}
+}
+
+// TestAStarvedProcessDoesNotTakeItsStoreForLost, while it has no time to read the reply.
+func TestAStarvedProcessDoesNotTakeItsStoreForLost(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	l := open(t, perSecond(100, 10), repliedStore{newFakeStore()})
+	began := time.Now()
+	if d := acquire(t, l, "", 1); !d.Allowed || d.Source != FromLease {
+		t.Errorf("after %v the request was decided by %v", time.Since(began), d.Source)
+	}
+	if st := l.Stats(); st.Errors != 0 {
+		t.Errorf("%d calls failed: %v", st.Errors, st.CutOff)
+	}
 }
 
 func TestOneProbeAtATime(t *testing.T) {

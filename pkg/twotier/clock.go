@@ -120,6 +120,15 @@ func (c *clock) within(ctx context.Context, d time.Duration) (context.Context, c
 	return context.WithTimeout(ctx, d)
 }
 
+// patiently is within for a call of a store. It does not give a call up while this process
+// is what keeps it waiting.
+func (c *clock) patiently(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if c.virtual != nil {
+		return context.WithTimeout(ctx, d) // in real time, which ends no call there
+	}
+	return monotonic.Within(ctx, d)
+}
+
 // several runs f for the numbers below n, at most atOnce at the same time, and
 // returns when all are done.
 func (c *clock) several(n, atOnce int, f func(i int)) {
