@@ -66,6 +66,9 @@ func listen(ctx context.Context, address string, h http.Handler, malformed prome
 	protocols.SetUnencryptedHTTP2(true)
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ProtoMajor == 2 && r.Context().Err() != nil {
+				panic(http.ErrAbortHandler) // reset before it was begun: it costs nothing, and is not admitted
+			}
 			s.inFlight.Add(1)
 			defer s.inFlight.Done()
 			taken, ok := framing.Admit(r)

@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-dev/weir/internal/sidecar/membudget"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
@@ -294,6 +298,43 @@ func TestErrorsOfTheClientAreItsOwn(t *testing.T) {
 
 // TestBodiesGoBothWaysAtOnce over HTTP/1.1, where the client sends a part when it has read
 // the answer to the one before.
+// TestAStreamThatIsResetBeforeItIsBegunReachesNothing: nothing waits for it, and it takes no
+// unit of a limit.
+func TestAStreamThatIsResetBeforeItIsBegunReachesNothing(t *testing.T) {
+	reached := false
+	s, err := listen(t.Context(), "127.0.0.1:0", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }),
+		prometheus.NewCounter(prometheus.CounterOpts{Name: "malformed"}), slog.New(slog.DiscardHandler), membudget.New(1<<40).Port(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	for _, tc := range []struct {
+		major   int
+		ended   bool
+		reaches bool
+	}{{2, true, false}, {2, false, true}, {1, true, true}} { // of HTTP/1.1 the client may only have closed its side
+		ctx, end := context.WithCancel(t.Context())
+		if tc.ended {
+			end()
+		}
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
+		r.ProtoMajor = tc.major
+		reached = false
+		func() {
+			defer func() {
+				if reason := recover(); (reason == http.ErrAbortHandler) == tc.reaches {
+					t.Errorf("%+v: ended by %v", tc, reason)
+				}
+			}()
+			s.http.Handler.ServeHTTP(httptest.NewRecorder(), r)
+		}()
+		if reached != tc.reaches {
+			t.Errorf("%+v: reached: %v", tc, reached)
+		}
+		end()
+	}
+}
+
 func TestBodiesGoBothWaysAtOnce(t *testing.T) {
 	_, address := inFrontOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := http.NewResponseController(w)
