@@ -3,6 +3,7 @@ package redistest
 
 import (
 	"context"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -186,4 +187,17 @@ func FreeAddr(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return address
+}
+
+// Opened returns a function that takes what an open function returned, and closes it when the
+// test ends.
+func Opened[C io.Closer](t testing.TB) func(c C, err error) C {
+	return func(c C, err error) C {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
 }

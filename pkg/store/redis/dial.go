@@ -176,68 +176,28 @@ func (o Options) dialer() func(ctx context.Context, network, address string) (ne
 	return (&tls.Dialer{NetDialer: plain, Config: o.TLS}).DialContext
 }
 
-func (o Options) single() *goredis.Options {
-	return &goredis.Options{
-		Addr:                     o.Addresses[0],
-		Dialer:                   o.dialer(),
-		DB:                       o.DB,
-		Username:                 o.User,
-		Password:                 o.Password,
-		TLSConfig:                o.TLS,
-		ClientName:               clientName,
-		ContextTimeoutEnabled:    true,
-		DialTimeout:              callTimeout,
-		DialerRetries:            1,
-		ReadTimeout:              callTimeout,
-		WriteTimeout:             callTimeout,
-		PoolTimeout:              callTimeout,
-		ConnMaxIdleTime:          idleTimeout,
-		MaxRetries:               -1,
-		ReadBufferSize:           bufferBytes,
-		WriteBufferSize:          bufferBytes,
-		PipelineReadBufferSize:   bufferBytes,
-		PipelineWriteBufferSize:  bufferBytes,
-		DisableIdentity:          true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
-}
+func (o Options) single() *goredis.Options { return o.universal().Simple() }
 
-func (o Options) failover() *goredis.FailoverOptions {
-	return &goredis.FailoverOptions{
-		MasterName:              o.Sentinel,
-		SentinelAddrs:           o.Addresses,
-		Dialer:                  o.dialer(),
-		SentinelUsername:        o.SentinelUser,
-		SentinelPassword:        o.SentinelPassword,
-		DB:                      o.DB,
-		Username:                o.User,
-		Password:                o.Password,
-		TLSConfig:               o.TLS,
-		ClientName:              clientName,
-		ContextTimeoutEnabled:   true,
-		DialTimeout:             callTimeout,
-		DialerRetries:           1,
-		ReadTimeout:             callTimeout,
-		WriteTimeout:            callTimeout,
-		PoolTimeout:             callTimeout,
-		ConnMaxIdleTime:         idleTimeout,
-		MaxRetries:              -1,
-		ReadBufferSize:          bufferBytes,
-		WriteBufferSize:         bufferBytes,
-		PipelineReadBufferSize:  bufferBytes,
-		PipelineWriteBufferSize: bufferBytes,
-		DisableIdentity:         true,
-	}
-}
+func (o Options) failover() *goredis.FailoverOptions { return o.universal().Failover() }
 
 func (o Options) cluster() *goredis.ClusterOptions {
-	return &goredis.ClusterOptions{
-		Addrs:                    o.Addresses,
-		Dialer:                   o.dialer(),
-		Username:                 o.User,
-		Password:                 o.Password,
-		TLSConfig:                o.TLS,
-		ClientName:               clientName,
+	c := o.universal().Cluster()
+	c.DisableRoutingPolicies = true // every command has a key, and a restricted user may not ask for the policies
+	return c
+}
+
+func (o Options) universal() *goredis.UniversalOptions {
+	u := clientOptions(o.dialer())
+	u.Addrs, u.DB, u.Username, u.Password, u.TLSConfig = o.Addresses, o.DB, o.User, o.Password, o.TLS
+	u.MasterName, u.SentinelUsername, u.SentinelPassword = o.Sentinel, o.SentinelUser, o.SentinelPassword
+	u.ClientName = clientName
+	return u
+}
+
+// clientOptions are those of every client. A call is made once, and ends with its context.
+func clientOptions(dial func(ctx context.Context, network, address string) (net.Conn, error)) *goredis.UniversalOptions {
+	return &goredis.UniversalOptions{
+		Dialer:                   dial,
 		ContextTimeoutEnabled:    true,
 		DialTimeout:              callTimeout,
 		DialerRetries:            1,
@@ -251,7 +211,6 @@ func (o Options) cluster() *goredis.ClusterOptions {
 		PipelineReadBufferSize:   bufferBytes,
 		PipelineWriteBufferSize:  bufferBytes,
 		DisableIdentity:          true,
-		DisableRoutingPolicies:   true, // every command has a key, and a restricted user may not ask for the policies
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 
 	goredis "github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/redis/rest"
@@ -34,25 +33,9 @@ func openREST(o RESTOptions, server string, clock func() int64) (*Store, error) 
 		return nil, err
 	}
 	silence()
-	client := goredis.NewClient(&goredis.Options{
-		Addr:                     o.URL, // for its metrics
-		Dialer:                   way.Dial,
-		Protocol:                 2,
-		ContextTimeoutEnabled:    true,
-		DialTimeout:              callTimeout,
-		DialerRetries:            1,
-		ReadTimeout:              callTimeout,
-		WriteTimeout:             callTimeout,
-		PoolTimeout:              callTimeout,
-		ConnMaxIdleTime:          idleTimeout,
-		MaxRetries:               -1,
-		ReadBufferSize:           bufferBytes,
-		WriteBufferSize:          bufferBytes,
-		PipelineReadBufferSize:   bufferBytes,
-		PipelineWriteBufferSize:  bufferBytes,
-		DisableIdentity:          true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	u := clientOptions(way.Dial)
+	u.Addrs, u.Protocol = []string{o.URL}, 2 // the address is for its metrics
+	client := goredis.NewClient(u.Simple())
 	s := newStore(client, "redis at "+o.URL, preamble(server, true), clock)
 	s.rest = way
 	return s, nil

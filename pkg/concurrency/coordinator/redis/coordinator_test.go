@@ -27,25 +27,13 @@ func dial(t testing.TB, server *redistest.Server) *redis.Store {
 
 // dialOverHTTP returns one that reaches the server through a bridge.
 func dialOverHTTP(t testing.TB, server *redistest.Server) *redis.Store {
-	t.Helper()
 	b := server.StartBridge()
-	s, err := redis.OpenREST(redis.RESTOptions{URL: b.URL, Token: b.Token})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
+	return redistest.Opened[*redis.Store](t)(redis.OpenREST(redis.RESTOptions{URL: b.URL, Token: b.Token}))
 }
 
 // open returns a store that is closed when the test ends.
 func open(t testing.TB, o redis.Options) *redis.Store {
-	t.Helper()
-	s, err := redis.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
+	return redistest.Opened[*redis.Store](t)(redis.Open(o))
 }
 
 func TestConformance(t *testing.T) {
