@@ -30,31 +30,32 @@ func (m *Manager) publish(ctx context.Context, caBundle []byte) error {
 
 func (m *Manager) publishMutating(ctx context.Context, name string, caBundle []byte) error {
 	config := &admissionv1.MutatingWebhookConfiguration{}
-	if err := m.client.Get(ctx, types.NamespacedName{Name: name}, config); err != nil {
-		return err
-	}
-	patch := client.MergeFromWithOptions(config.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	changed := false
-	for i := range config.Webhooks {
-		changed = trust(&config.Webhooks[i].ClientConfig, caBundle) || changed
-	}
-	if !changed {
-		return nil
-	}
-	return m.client.Patch(ctx, config, patch)
+	return m.update(ctx, name, config, func() (changed bool) {
+		for i := range config.Webhooks {
+			changed = trust(&config.Webhooks[i].ClientConfig, caBundle) || changed
+		}
+		return changed
+	})
 }
 
 func (m *Manager) publishValidating(ctx context.Context, name string, caBundle []byte) error {
 	config := &admissionv1.ValidatingWebhookConfiguration{}
+	return m.update(ctx, name, config, func() (changed bool) {
+		for i := range config.Webhooks {
+			changed = trust(&config.Webhooks[i].ClientConfig, caBundle) || changed
+		}
+		return changed
+	})
+}
+
+// update reads the named object into config and writes it back if change reports that it
+// changed it. It fails where somebody else changed it meanwhile.
+func (m *Manager) update(ctx context.Context, name string, config client.Object, change func() bool) error {
 	if err := m.client.Get(ctx, types.NamespacedName{Name: name}, config); err != nil {
 		return err
 	}
-	patch := client.MergeFromWithOptions(config.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	changed := false
-	for i := range config.Webhooks {
-		changed = trust(&config.Webhooks[i].ClientConfig, caBundle) || changed
-	}
-	if !changed {
+	patch := client.MergeFromWithOptions(config.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
+	if !change() {
 		return nil
 	}
 	return m.client.Patch(ctx, config, patch)
