@@ -92,7 +92,7 @@ func Between(ctx context.Context, between bool) {
 // linger reads on behind a request whose client has closed its sending side: until the
 // answer is complete, for which net/http ends the read, or the client has left.
 func (c *Conn) linger(p []byte) (int, error) {
-	if !canSeeReset(c.Conn) {
+	if !canWatch(c.Conn) {
 		return 0, io.EOF
 	}
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {

@@ -153,7 +153,7 @@ type idleTime struct {
 
 // mayPark reports whether the connection, which is idle, can be parked.
 func (c *Conn) mayPark() bool {
-	return c.awaited() == 0 && c.scanner.atBoundary() && !c.undecided() && len(c.early.held) == 0 && canAwait(c.Conn)
+	return c.awaited() == 0 && c.scanner.atBoundary() && !c.undecided() && len(c.early.held) == 0 && canWatch(c.Conn)
 }
 
 // SetReadDeadline implements net.Conn.

@@ -8,21 +8,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canSeeReset reports whether isReset works for c.
-func canSeeReset(c net.Conn) bool {
+// canWatch reports whether isReset and await work for c.
+func canWatch(c net.Conn) bool {
 	_, ok := c.(syscall.Conn)
 	return ok
 }
 
-// unread reports whether something has come over c that was not read.
-func unread(c net.Conn) (some bool) {
+// socketOf returns the socket of c, nil where c has none or is closed.
+func socketOf(c net.Conn) syscall.RawConn {
 	s, ok := c.(syscall.Conn)
 	if !ok {
-		return false
+		return nil
 	}
 	raw, err := s.SyscallConn()
 	if err != nil {
-		return false // it is closed
+		return nil
+	}
+	return raw
+}
+
+// unread reports whether something has come over c that was not read.
+func unread(c net.Conn) (some bool) {
+	raw := socketOf(c)
+	if raw == nil {
+		return false
 	}
 	_ = raw.Control(func(fd uintptr) {
 		n, err := unix.IoctlGetInt(int(fd), unix.SIOCINQ)
@@ -32,38 +41,27 @@ func unread(c net.Conn) (some bool) {
 }
 
 // isReset reports whether the peer has reset c. Reads do not report that after the end
-// of the data that the peer sent.
+// of the data that the peer sent. A connection that is closed counts as reset.
 func isReset(c net.Conn) bool {
-	s, ok := c.(syscall.Conn)
-	if !ok {
-		return false
-	}
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return true // it is closed
+	raw := socketOf(c)
+	if raw == nil {
+		return true
 	}
 	reset := false
-	err = raw.Control(func(fd uintptr) {
+	err := raw.Control(func(fd uintptr) {
 		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 		reset = err == nil && info.State == unix.BPF_TCP_CLOSE
 	})
 	return reset || err != nil
 }
 
-// canAwait reports whether await works for c.
-func canAwait(c net.Conn) bool { return canSeeReset(c) }
-
 // await waits until something can be read from c. It returns false where the peer has ended the
 // connection, the deadline of reads has passed, or c was closed. It needs little stack: there
 // is one for each connection that is idle.
 func await(c net.Conn) (some bool) {
-	s, ok := c.(syscall.Conn)
-	if !ok {
+	raw := socketOf(c)
+	if raw == nil {
 		return false
-	}
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return false // it is closed
 	}
 	_ = raw.Read(func(fd uintptr) bool {
 		var first [1]byte
