@@ -60,7 +60,7 @@ func (r Run) P99() time.Duration {
 func run(name string, f fleet, l Load, seed uint64) Run {
 	out := Run{Contender: name, Load: l}
 	r := runner{fleet: f, load: l, backend: newBackend(seed), rand: rand.New(rand.NewPCG(seed, 2))}
-	time.Sleep(patience)                                                                            // until everybody has heard of everybody
+	time.Sleep(patience) // until everybody has heard of everybody
 	for _, service := range []time.Duration{fast, slow, fast} {
 		out.Phases = append(out.Phases, r.phase(service))
 	}
