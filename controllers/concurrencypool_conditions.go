@@ -16,22 +16,21 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// poolConditionsOf returns every condition of the pool. A pool that is not accepted has
-// no other.
+// poolConditionsOf returns every condition of the pool.
 func poolConditionsOf(s *poolScope) []metav1.Condition {
-	const kind = v1alpha1.AcceptedCondition
 	switch {
 	case s.invalid != nil:
-		return []metav1.Condition{condition.False(kind, v1alpha1.InvalidReason, s.invalid.Error())}
+		return rejected(v1alpha1.InvalidReason, s.invalid.Error())
 	case s.conflict != "":
-		return []metav1.Condition{condition.False(kind, v1alpha1.ConflictedReason, s.conflict)}
+		return rejected(v1alpha1.ConflictedReason, s.conflict)
 	}
 	return []metav1.Condition{
-		condition.True(kind, v1alpha1.AcceptedReason, strings.Join(append([]string{"the pool is valid"}, s.doubts...), "; ")),
+		condition.True(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason, strings.Join(append([]string{"the pool is valid"}, s.doubts...), "; ")),
 		s.enforcement().programmed(),
 		poolWithinBound(s),
 		coordinatorReachable(s),
 		saturated(s),
+		s.enforcement().ready(),
 	}
 }
 

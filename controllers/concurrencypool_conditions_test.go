@@ -225,7 +225,7 @@ func TestConditionsOfAPool(t *testing.T) {
 					}
 				}
 			}
-			if all[0].Status == metav1.ConditionFalse && len(all) > 1 || all[0].Status == metav1.ConditionTrue && len(all) != 5 {
+			if all[0].Status == metav1.ConditionFalse && len(all) != 3 || all[0].Status == metav1.ConditionTrue && len(all) != 6 {
 				t.Errorf("%d conditions: %v", len(all), all)
 			}
 		})

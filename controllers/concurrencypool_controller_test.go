@@ -132,7 +132,7 @@ func TestAConflictIsLiftedWithTheOlderPool(t *testing.T) {
 	w.create("b-second")
 	lost := w.eventuallyOf("b-second", v1alpha1.AcceptedCondition, v1alpha1.ConflictedReason)
 	w.Expect(lost.Message).To(HavePrefix("pool a-first is older and applies to pods that both select: a;"))
-	w.Expect(w.pool("b-second").Status.Conditions).To(HaveLen(1))
+	w.Expect(w.pool("b-second").Status.Conditions).To(HaveLen(3)) // with Ready and Stalled
 	w.eventuallyOf("a-first", v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason)
 
 	before := fleet.refreshes(w.namespace)
@@ -224,7 +224,7 @@ func TestAPoolThatCannotBeEnforcedIsRefused(t *testing.T) {
 	})
 	refused := w.eventuallyOf("db", v1alpha1.AcceptedCondition, v1alpha1.InvalidReason)
 	w.Expect(refused.Message).To(ContainSubstring("spec.exempt[0].paths[0].value"))
-	w.Expect(w.pool("db").Status.Conditions).To(HaveLen(1))
+	w.Expect(w.pool("db").Status.Conditions).To(HaveLen(3)) // with Ready and Stalled
 }
 
 func TestADoubtfulPoolIsAcceptedWithAWarning(t *testing.T) {

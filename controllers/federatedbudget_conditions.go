@@ -17,25 +17,25 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// budgetConditionsOf returns every condition of the budget. A budget that is not
-// accepted has no other.
+// budgetConditionsOf returns every condition of the budget.
 func budgetConditionsOf(s *budgetScope) []metav1.Condition {
-	const kind = v1alpha1.AcceptedCondition
 	switch {
 	case s.invalid != nil:
-		return []metav1.Condition{condition.False(kind, v1alpha1.InvalidReason, s.invalid.Error())}
+		return rejected(v1alpha1.InvalidReason, s.invalid.Error())
 	case s.denied != nil:
-		return []metav1.Condition{condition.False(kind, v1alpha1.IDNotPermittedReason, "spec.id: "+s.denied.Error())}
+		return rejected(v1alpha1.IDNotPermittedReason, "spec.id: "+s.denied.Error())
 	case s.conflict != nil:
-		return []metav1.Condition{condition.False(kind, v1alpha1.ConflictedReason, s.conflict.Error())}
+		return rejected(v1alpha1.ConflictedReason, s.conflict.Error())
 	case !s.member():
-		return []metav1.Condition{condition.False(kind, v1alpha1.NotAMemberReason, s.stranger())}
+		return rejected(v1alpha1.NotAMemberReason, s.stranger())
 	}
+	reached := connected(s)
 	return []metav1.Condition{
-		condition.True(kind, v1alpha1.AcceptedReason, strings.Join(append([]string{"the budget is valid"}, s.doubts...), "; ")),
-		connected(s),
+		condition.True(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason, strings.Join(append([]string{"the budget is valid"}, s.doubts...), "; ")),
+		reached,
 		learning(s),
 		budgetWithinBound(s),
+		condition.Summary(v1alpha1.ReadyCondition, v1alpha1.ReadyReason, reached.Message, reached),
 	}
 }
 

@@ -331,9 +331,9 @@ func TestConditionsOfABudget(t *testing.T) {
 			for _, c := range all {
 				kinds = append(kinds, c.Type)
 			}
-			want := "Accepted Connected Learning WithinBound"
+			want := "Accepted Connected Learning WithinBound Ready"
 			if all[0].Status == metav1.ConditionFalse {
-				want = "Accepted"
+				want = "Accepted Ready Stalled"
 			}
 			if got := strings.Join(kinds, " "); got != want {
 				t.Errorf("conditions %s, want %s", got, want)

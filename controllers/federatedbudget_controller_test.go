@@ -162,7 +162,7 @@ func TestABudgetThatCannotCount(t *testing.T) {
 	w.create("others", "others", func(s *v1alpha1.FederatedBudgetSpec) { s.Members = []v1alpha1.BudgetMember{{Name: "us-east"}} })
 	stranger := w.eventuallyOf("others", v1alpha1.AcceptedCondition, v1alpha1.NotAMemberReason)
 	w.Expect(stranger.Message).To(HavePrefix(`this cluster is called "eu-west" by the flag --cluster-name`))
-	w.Expect(w.budget("others").Status.Conditions).To(HaveLen(1))
+	w.Expect(w.budget("others").Status.Conditions).To(HaveLen(3)) // with Ready and Stalled
 	w.Expect(w.budget("others").Status.Summary.Limit).To(Equal("100/1s"))
 }
 
@@ -175,7 +175,7 @@ func TestABudgetThatMayNotHaveItsID(t *testing.T) {
 	denied := w.eventuallyOf("world", v1alpha1.AcceptedCondition, v1alpha1.IDNotPermittedReason)
 	w.Expect(denied.Status).To(Equal(metav1.ConditionFalse))
 	w.Expect(denied.Message).To(HavePrefix("spec.id: namespace " + w.namespace + " may not have the id " + id + ", but acme/*: choose such an id, or let an administrator allow it by --federation-ids"))
-	w.Expect(w.budget("world").Status.Conditions).To(HaveLen(1))
+	w.Expect(w.budget("world").Status.Conditions).To(HaveLen(3)) // with Ready and Stalled
 	w.draw("world")
 	w.eventually(v1alpha1.AcceptedCondition, v1alpha1.BudgetNotFoundReason)
 }

@@ -58,8 +58,8 @@ func TestALimitThatDrawsFromABudget(t *testing.T) {
 func TestAPolicyWithoutItsBudget(t *testing.T) {
 	s := newScope(federated(ofAHub, nil), func(s *scope) { s.unmet, s.budgets = errors.New("there is no FederatedBudget shop/world"), nil })
 	got := conditionsOf(s)
-	want := []metav1.Condition{condition.False("Accepted", "BudgetNotFound",
-		"there is no FederatedBudget shop/world; until then pods enforce what they were sent before, if anything")}
+	const missing = "there is no FederatedBudget shop/world; until then pods enforce what they were sent before, if anything"
+	want := []metav1.Condition{condition.False("Accepted", "BudgetNotFound", missing), condition.False("Ready", "BudgetNotFound", missing)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}

@@ -18,15 +18,13 @@ import (
 // namedAtMost is how many pods a message names; the rest are counted.
 const namedAtMost = 5
 
-// conditionsOf returns every condition of the policy. A policy that is not
-// accepted has no other.
+// conditionsOf returns every condition of the policy.
 func conditionsOf(s *scope) []metav1.Condition {
 	switch {
 	case s.invalid != nil:
-		return []metav1.Condition{condition.False(v1alpha1.AcceptedCondition, v1alpha1.InvalidReason, s.invalid.Error())}
+		return rejected(v1alpha1.InvalidReason, s.invalid.Error())
 	case s.unmet != nil:
-		return []metav1.Condition{condition.False(v1alpha1.AcceptedCondition, v1alpha1.BudgetNotFoundReason,
-			s.unmet.Error()+"; until then pods enforce what they were sent before, if anything")}
+		return rejected(v1alpha1.BudgetNotFoundReason, s.unmet.Error()+"; until then pods enforce what they were sent before, if anything")
 	}
 	all := []metav1.Condition{
 		condition.True(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason, strings.Join(append([]string{"the policy is valid"}, s.doubts...), "; ")),
@@ -34,6 +32,7 @@ func conditionsOf(s *scope) []metav1.Condition {
 		withinBound(s),
 		storeReachable(s),
 		learningCondition(s),
+		s.enforcement().ready(),
 	}
 	if len(s.verifications) > 0 {
 		all = append(all, keysCondition(s))

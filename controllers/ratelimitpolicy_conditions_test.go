@@ -306,9 +306,12 @@ func TestStoreReachable(t *testing.T) {
 
 func TestConditionsOf(t *testing.T) {
 	invalid := newScope(func(s *scope) { s.invalid = errors.New("spec.limits[0]: too many") })
-	want := []metav1.Condition{condition.False("Accepted", "Invalid", "spec.limits[0]: too many")}
+	const wrong = "spec.limits[0]: too many"
+	want := []metav1.Condition{
+		condition.False("Accepted", "Invalid", wrong), condition.False("Ready", "Invalid", wrong), condition.True("Stalled", "Invalid", wrong),
+	}
 	if diff := cmp.Diff(want, conditionsOf(invalid)); diff != "" {
-		t.Errorf("a policy that is not accepted has no other condition (-want +got):\n%s", diff)
+		t.Errorf("conditions of a policy that is not accepted (-want +got):\n%s", diff)
 	}
 
 	doubtful := newScope(func(s *scope) { s.doubts = []string{"spec.limits[0]: never binds"} })
@@ -320,7 +323,7 @@ func TestConditionsOf(t *testing.T) {
 	for _, c := range conditions {
 		kinds = append(kinds, c.Type)
 	}
-	if diff := cmp.Diff([]string{"Accepted", "Programmed", "WithinBound", "StoreReachable", "Learning"}, kinds); diff != "" {
+	if diff := cmp.Diff([]string{"Accepted", "Programmed", "WithinBound", "StoreReachable", "Learning", "Ready"}, kinds); diff != "" {
 		t.Errorf("condition types (-want +got):\n%s", diff)
 	}
 

@@ -316,7 +316,7 @@ func TestAPolicyThatCannotBeEnforcedIsRefused(t *testing.T) {
 	policy.Spec.Limits[0].Match = []v1alpha1.Match{{Paths: []v1alpha1.PathMatch{{Type: v1alpha1.PathRegularExpression, Value: "("}}}}
 	w.Expect(server.Update(t.Context(), policy)).To(Succeed())
 	w.eventually(v1alpha1.AcceptedCondition, v1alpha1.InvalidReason)
-	w.Expect(w.get().Status.Conditions).To(HaveLen(1))
+	w.Expect(w.get().Status.Conditions).To(HaveLen(3)) // with Ready and Stalled
 	w.Expect(w.condition(v1alpha1.AcceptedCondition).Message).To(ContainSubstring("spec.limits[0].match[0].paths[0].value"))
 }
 

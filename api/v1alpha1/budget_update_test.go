@@ -74,7 +74,7 @@ func TestNewBudgetWaitsForTheController(t *testing.T) {
 	if err := server.Get(t.Context(), client.ObjectKeyFromObject(budget), &typed); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{weirv1alpha1.AcceptedCondition, weirv1alpha1.ConnectedCondition} {
+	for _, kind := range []string{weirv1alpha1.ReadyCondition, weirv1alpha1.AcceptedCondition, weirv1alpha1.ConnectedCondition} {
 		c := meta.FindStatusCondition(typed.Status.Conditions, kind)
 		if c == nil || c.Status != "Unknown" || c.Reason != weirv1alpha1.PendingReason {
 			t.Errorf("condition %s = %+v, want Unknown, Pending", kind, c)

@@ -1,8 +1,18 @@
 package v1alpha1
 
-// Condition types. Each carries the generation it speaks of, and all but Saturated and
-// Learning are good when True. While Accepted is False the others are absent.
+// Condition types. Each carries the generation it speaks of, and all but Stalled, Saturated,
+// Learning and KeysFull are good when True. While Accepted is False the others are absent, but
+// for Ready and Stalled.
 const (
+	// ReadyCondition sums the object up for tools that know no other: it is accepted, every
+	// selected pod enforces this generation, and no request passes that nothing limits. Of a
+	// FederatedBudget: it is accepted and connected.
+	ReadyCondition = "Ready"
+
+	// StalledCondition: the object waits for its author, and not for Weir. It is there while it
+	// is True, and has the reason of Accepted.
+	StalledCondition = "Stalled"
+
 	// AcceptedCondition: the object is valid and is being programmed.
 	AcceptedCondition = "Accepted"
 
@@ -45,6 +55,10 @@ const (
 // PendingReason says that the controller has not looked at this generation yet.
 // The API server writes it into new objects.
 const PendingReason = "Pending"
+
+// ReadyReason of ReadyCondition: True. Otherwise it has the reason of the condition that it
+// depends on.
+const ReadyReason = "Ready"
 
 // Reasons of AcceptedCondition.
 const (

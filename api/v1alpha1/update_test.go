@@ -100,7 +100,7 @@ func TestNewPolicyWaitsForTheController(t *testing.T) {
 	}
 	typed := &weirv1alpha1.RateLimitPolicy{}
 	get(t, policy, typed)
-	for _, kind := range []string{weirv1alpha1.AcceptedCondition, weirv1alpha1.ProgrammedCondition} {
+	for _, kind := range []string{weirv1alpha1.ReadyCondition, weirv1alpha1.AcceptedCondition, weirv1alpha1.ProgrammedCondition} {
 		c := meta.FindStatusCondition(typed.Status.Conditions, kind)
 		if c == nil || c.Status != "Unknown" || c.Reason != weirv1alpha1.PendingReason {
 			t.Errorf("condition %s = %+v, want Unknown, Pending", kind, c)

@@ -22,6 +22,17 @@ func Unknown(kind, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 }
 
+// Summary returns the condition of the kind that says whether all of these hold. It is True when
+// they are, and otherwise as the first of them that is not.
+func Summary(kind, reason, message string, of ...metav1.Condition) metav1.Condition {
+	for _, c := range of {
+		if c.Status != metav1.ConditionTrue {
+			return metav1.Condition{Type: kind, Status: c.Status, Reason: c.Reason, Message: c.Message}
+		}
+	}
+	return True(kind, reason, message)
+}
+
 // Merge returns want as the conditions of an object at generation, in want's
 // order. A condition whose status is the one in have keeps its transition time;
 // any other turned now. Conditions that want does not name are removed: the

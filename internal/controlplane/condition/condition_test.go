@@ -62,3 +62,21 @@ func TestMerge(t *testing.T) {
 		})
 	}
 }
+
+func TestSummary(t *testing.T) {
+	good := condition.True("Accepted", "Accepted", "the object is valid")
+	for name, tc := range map[string]struct {
+		of   []metav1.Condition
+		want metav1.Condition
+	}{
+		"nothing is needed":    {nil, condition.True("Ready", "Fine", "all is well")},
+		"all hold":             {[]metav1.Condition{good, good}, condition.True("Ready", "Fine", "all is well")},
+		"the last does not":    {[]metav1.Condition{good, condition.False("Programmed", "Late", "wait")}, condition.False("Ready", "Late", "wait")},
+		"the first outweighs":  {[]metav1.Condition{condition.False("Accepted", "Invalid", "repair it"), condition.Unknown("Programmed", "Starting", "wait")}, condition.False("Ready", "Invalid", "repair it")},
+		"one is not known yet": {[]metav1.Condition{good, condition.Unknown("Programmed", "Starting", "wait"), good}, condition.Unknown("Ready", "Starting", "wait")},
+	} {
+		if diff := cmp.Diff(tc.want, condition.Summary("Ready", "Fine", "all is well", tc.of...)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
