@@ -1,10 +1,15 @@
 package translate_test
 
 import (
+	"fmt"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/controlplane/translate"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // doubtful is a policy that can be enforced and may not be what was meant.
@@ -97,9 +102,25 @@ var doubtfulPolicies = map[string]doubtful{
 		asked(aRate + `, key: {parts: [{type: Header, header: {name: X-Tenant}}]}, fairness: {tenant: {type: Header, header: {name: x-tenant}}}`),
 		"spec.limits[0].fairness.tenant", "remove it from the key, or remove fairness",
 	},
+	"a match as in a URL": {
+		asked(aRate + `, match: [{paths: [{value: /a%20b}]}]`),
+		"spec.limits[0].match[0].paths[0].value", "write the character that",
+	},
 	"an exemption as in a URL": {
 		asked(aRate + `, exempt: [{paths: [{value: /a%20b}]}]`),
-		"spec.limits[0].exempt[0].paths[0].value", "write the character that",
+		"spec.limits[0].exempt[0].paths[0].value", `add "/a b"`,
+	},
+	"an exemption that has to be escaped": {
+		asked(aRate + `, exempt: [{paths: [{value: /größe}]}]`),
+		"spec.limits[0].exempt[0].paths[0].value", `add "/gr%C3%B6%C3%9Fe"`,
+	},
+	"an exemption of a percent sign": {
+		asked(aRate + `, exempt: [{paths: [{value: /100%}]}]`),
+		"spec.limits[0].exempt[0].paths[0].value", `add "/100%25"`,
+	},
+	"an exemption of both, of different kinds": {
+		asked(aRate + `, exempt: [{paths: [{value: /a%20b, type: Exact}, {value: /a%20b, type: PathPrefix}, {value: /a b, type: Exact}]}]`),
+		"spec.limits[0].exempt[0].paths[1].value", `add "/a b"`,
 	},
 	"a log that forgets": {
 		asked(`algorithm: SlidingLog, rates: [{limit: 1025, window: 1s}]`),
@@ -154,6 +175,43 @@ func TestValidateDoubts(t *testing.T) {
 	}
 }
 
+// TestObeyedWarningsExempt: whoever adds the paths that warnings name gets the exemption, and
+// no more warnings.
+func TestObeyedWarningsExempt(t *testing.T) {
+	for _, path := range []string{"/größe", "/gr%C3%B6%C3%9Fe", "/a b", "/a%20b", "/100%", "/100%25"} {
+		listed := fmt.Sprintf("{value: %q}", path)
+		var p *v1alpha1.RateLimitPolicy
+		for warned := 0; ; warned++ {
+			p = defaulted(t, []byte(`{metadata: {name: checkout, namespace: shop}, spec: `+asked(aRate+`, exempt: [{paths: [`+listed+`]}]`)+`}`))
+			warnings, errs := translate.Validate(p, nil)
+			if len(errs) > 0 || warned > 1 {
+				t.Fatalf("%s: %v, %q", path, errs, warnings)
+			}
+			if len(warnings) == 0 {
+				break
+			}
+			_, add, _ := strings.Cut(warnings[0], ": add ")
+			listed += ", {value: " + add + "}"
+		}
+		translated, err := translate.Policy(p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := policy.Compile(policy.Snapshot{Cluster: "east", Policies: []policy.Policy{translated}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := path
+		if _, err := url.PathUnescape(path); err != nil || !strings.Contains(path, "%") {
+			sent = (&url.URL{Path: path}).EscapedPath()
+		}
+		r := policy.NewRequest(httptest.NewRequest("GET", sent, nil))
+		if set.Limits[0].Matches(&r) {
+			t.Errorf("%s: with %s listed a request for %s is limited", path, listed, sent)
+		}
+	}
+}
+
 // TestValidateDoubtsNot shows the other side of the doubts that compare.
 func TestValidateDoubtsNot(t *testing.T) {
 	for name, spec := range map[string]string{
@@ -171,6 +229,7 @@ func TestValidateDoubtsNot(t *testing.T) {
 		"a sliding window just below shorter ones": asked(`algorithm: SlidingWindow, rates: [{limit: 10, window: 1s}, {limit: 49, window: 5s}]`),
 		"a month that February may just touch once more": `{podSelector: {}, consistency: {mode: Strict}, store: {type: Redis, redis: {address: "r:1"}},
 			limits: [{name: all, algorithm: Quota, rates: [{limit: 10, cadence: Month}, {limit: 29, window: 744h}]}]}`,
+		"a plain exemption":        asked(aRate + `, exempt: [{paths: [{value: /healthz}, {value: /.well-known/, type: PathPrefix}, {value: "/a%20.*", type: RegularExpression}]}]`),
 		"clients that are exempt":  `{podSelector: {}, clientIP: {trustedHops: 1}, consistency: {mode: Strict}, limits: [{name: all, ` + aRate + `, exempt: [{sourceCIDRs: [10.0.0.0/8]}]}]}`,
 		"clients in an expression": `{podSelector: {}, clientIP: {trustedHops: 1}, consistency: {mode: Strict}, limits: [{name: all, ` + aRate + `, match: [{expression: "request.clientIP != ''"}]}]}`,
 		"clients that are tenants": `{podSelector: {}, clientIP: {trustedHops: 1}, consistency: {mode: Strict}, limits: [{name: all, ` + aRate + `, fairness: {tenant: {type: ClientIP}}}]}`,

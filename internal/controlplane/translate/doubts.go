@@ -90,7 +90,7 @@ func (d limitDoubts) all() []string {
 	warnings := slices.Concat(
 		d.mode(),
 		encodedPaths(d.path.Child("match"), d.limit.Match),
-		encodedPaths(d.path.Child("exempt"), d.limit.Exempt),
+		halfExempt(d.path.Child("exempt"), d.limit.Exempt),
 		d.unleased(),
 		d.ownRates(),
 		d.wait(),
@@ -155,18 +155,4 @@ func (d limitDoubts) lonelyTenants() []string {
 func (d limitDoubts) isTenant(p policy.KeyPart) bool {
 	tenant := d.limit.Fairness.Tenant
 	return p.Type == tenant.Type && strings.EqualFold(p.Header, tenant.Header)
-}
-
-// encodedPaths warns of paths written as in a URL. Sidecars compare decoded paths.
-func encodedPaths(path *field.Path, matches []policy.Match) []string {
-	var warnings []string
-	for i, m := range matches {
-		for j, p := range m.Paths {
-			if p.Type != policy.RegularExpression && strings.Contains(p.Value, "%") {
-				warnings = append(warnings, warn(path.Index(i).Child("paths").Index(j).Child("value"),
-					"paths are compared decoded, so %% stands for itself: write the character that %q encodes", p.Value))
-			}
-		}
-	}
-	return warnings
 }

@@ -29,8 +29,8 @@ func poolDoubts(translated policy.Pool) []string {
 		d.outage(),
 		d.partitions(),
 		d.queue(),
-		encodedPaths(d.path.Child("exempt"), translated.Exempt),
-		encodedPaths(d.path.Child("algorithm", "ignore"), translated.Algorithm.Ignore),
+		halfExempt(d.path.Child("exempt"), translated.Exempt),
+		halfExempt(d.path.Child("algorithm", "ignore"), translated.Algorithm.Ignore),
 	)
 }
 
