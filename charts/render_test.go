@@ -5,6 +5,7 @@ package charts_test
 import (
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -114,6 +115,27 @@ func TestItInstallsIntoAnyNamespace(t *testing.T) {
 		}
 		if _, err := rendered.As[appsv1.Deployment](objects, "Deployment/weir-controller"); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestAnotherChartDependsOnIt with the customary condition.
+func TestAnotherChartDependsOnIt(t *testing.T) {
+	parent := t.TempDir()
+	if err := os.CopyFS(filepath.Join(parent, "charts", "weir"), os.DirFS("weir")); err != nil {
+		t.Fatal(err)
+	}
+	const chart = "apiVersion: v2\nname: platform\nversion: 1.0.0\ndependencies:\n- {name: weir, version: 0.1.0, condition: weir.enabled}\n"
+	if err := os.WriteFile(filepath.Join(parent, "Chart.yaml"), []byte(chart), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for enabled, want := range map[string]bool{"true": true, "false": false} {
+		objects, err := rendered.Helm(parent, namespace, "--set", "global.team=shop,weir.enabled="+enabled)
+		if err != nil {
+			t.Fatalf("enabled %s: %v", enabled, err)
+		}
+		if _, got := objects["Deployment/weir-controller"]; got != want {
+			t.Errorf("enabled %s: a controller is installed: %v", enabled, got)
 		}
 	}
 }
