@@ -27,9 +27,7 @@ func run(ctx context.Context, args []string, env func(string) string, out, errOu
 	if err != nil {
 		return err
 	}
-	logger := newLogger(&o, errOut)
-	ctrl.SetLogger(logger)
-	klog.SetLogger(logger)
+	logger := logTo(newHandler(&o, errOut))
 	if deaf, err := monotonic.Process.Listen(); err == nil {
 		defer deaf()
 	} else {
@@ -41,12 +39,21 @@ func run(ctx context.Context, args []string, env func(string) string, out, errOu
 	return nil
 }
 
-func newLogger(o *options, out io.Writer) logr.Logger {
+// logTo has all libraries log to the handler, also net/http by the standard logger.
+func logTo(h slog.Handler) logr.Logger {
+	slog.SetDefault(slog.New(h))
+	logger := logr.FromSlogHandler(h)
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	return logger
+}
+
+func newHandler(o *options, out io.Writer) slog.Handler {
 	options := &slog.HandlerOptions{Level: slog.Level(-o.logLevel)}
 	if o.logFormat == "text" {
-		return logr.FromSlogHandler(slog.NewTextHandler(out, options))
+		return slog.NewTextHandler(out, options)
 	}
-	return logr.FromSlogHandler(slog.NewJSONHandler(out, options))
+	return slog.NewJSONHandler(out, options)
 }
 
 // start builds everything and runs it until ctx is done.

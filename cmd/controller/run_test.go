@@ -3,12 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"log"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -28,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -172,6 +177,34 @@ func expectReady(t *testing.T, healthPort int) {
 		}
 		return answer.StatusCode, answer.Body.Close()
 	}, patience, 200*time.Millisecond).Should(Equal(http.StatusOK), "a process is ready")
+}
+
+// TestAllLogsAreOfOneFormat, also what net/http and client-go write by themselves.
+func TestAllLogsAreOfOneFormat(t *testing.T) {
+	flags, out := log.Flags(), log.Writer()
+	before := slog.Default()
+	defer func() {
+		slog.SetDefault(before)
+		log.SetFlags(flags)
+		log.SetOutput(out)
+	}()
+	var lines bytes.Buffer
+	logger := logTo(newHandler(&options{}, &lines))
+	log.Print("http: TLS handshake error")
+	klog.Error("a request failed")
+	logger.Info("started")
+	klog.Flush()
+	var messages []string
+	for line := range bytes.Lines(lines.Bytes()) {
+		var entry struct{ Msg string }
+		if err := json.Unmarshal(line, &entry); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+		messages = append(messages, entry.Msg)
+	}
+	if want := []string{"http: TLS handshake error", "a request failed", "started"}; !slices.Equal(messages, want) {
+		t.Errorf("messages are %q, want %q", messages, want)
+	}
 }
 
 // TestRun runs the controller and the webhooks with the rights they are installed with, from
