@@ -38,6 +38,7 @@ func TestEveryFigureOfALimitIsShown(t *testing.T) {
 	},
 		"Figures.Generation", "Figures.Verdict", "Figures.Vanished", "Overshoot.WorstUnbounded", // which conditions show
 		"LimitStatus.Name", "LimitStatus.Rates", "LimitStatus.LearningUntil", // which are not of figures
+		"HotKey.Shared",                                // which follows from the hash
 		"HotKey.MeasuredAt", "WindowStatus.MeasuredAt") // which are now
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/controlplane/audit"
 	"github.com/weir-dev/weir/internal/controlplane/condition"
+	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // statusOf returns the status that says what the scope knows. Transition times
@@ -116,11 +118,20 @@ func describe(f audit.Figures, status *v1alpha1.LimitStatus) {
 	}
 }
 
+// missingHash is that of the counter of requests without a limit's key.
+var missingHash = store.HashValue(policy.MissingValue())
+
+// isShared reports whether several values of a key have the counter.
+func isShared(hash string) bool {
+	_, shared := store.SharedBy(hash)
+	return shared || hash == missingHash
+}
+
 func hottest(keys []audit.KeyCount, now time.Time) []v1alpha1.HotKey {
 	var out []v1alpha1.HotKey
 	for _, k := range keys {
 		out = append(out, v1alpha1.HotKey{
-			Hash: k.Hash, Admitted: k.Admitted, Refused: k.Refused, MeasuredAt: metav1.Time{Time: now.Truncate(time.Second)},
+			Hash: k.Hash, Shared: isShared(k.Hash), Admitted: k.Admitted, Refused: k.Refused, MeasuredAt: metav1.Time{Time: now.Truncate(time.Second)},
 		})
 	}
 	return out

@@ -332,3 +332,14 @@ func TestWriteDelay(t *testing.T) {
 		})
 	}
 }
+
+func TestCountersOfSeveralValuesAreNamed(t *testing.T) {
+	keys := []audit.KeyCount{
+		{Hash: store.HashValue("gold")}, {Hash: store.HashValue(policy.MissingValue())}, {Hash: store.HashValue(store.Shared(7))},
+	}
+	for i, want := range []bool{false, true, true} {
+		if got := hottest(keys, now)[i].Shared; got != want {
+			t.Errorf("key %d is shared: %v, want %v", i, got, want)
+		}
+	}
+}

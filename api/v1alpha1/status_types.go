@@ -294,10 +294,17 @@ type WindowStatus struct {
 
 // HotKey is what was measured of one value of a limit's key.
 type HotKey struct {
-	// hash of the value.
+	// hash of the value. That of a key of several parts stands for all of them with their
+	// lengths in bytes, such as 4:gold3:GET.
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	Hash string `json:"hash"`
+
+	// shared says that several values have this counter: that of the requests without the
+	// key, or with several values of it (key.onMissing), or one of those that values share
+	// for which there is no room (condition KeysFull).
+	// +optional
+	Shared bool `json:"shared,omitempty"`
 
 	// admitted is what the fleet admitted since its pods started, about: a pod keeps
 	// count of its hottest keys only.

@@ -29,6 +29,10 @@ const (
 // unlike several, does not begin with a digit.
 var missingValue = "missing" + strings.Repeat(".", maxPart)
 
+// MissingValue returns the value that requests without the key, or with several, are counted
+// under where they share a counter.
+func MissingValue() string { return missingValue }
+
 // Value returns the value that r is counted under, and the part that is missing
 // when the outcome is Rejected. Only a limit without a key has the empty value.
 func (l *CompiledLimit) Value(r *Request) (value string, outcome Outcome, missing KeyPart) {
