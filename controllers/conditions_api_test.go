@@ -39,7 +39,7 @@ func TestTurnsOfAPolicyAreEvents(t *testing.T) {
 	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ProgrammedReason)
 	want := []string{
 		"Normal Programmed: 1 of 1 enforcers run generation 1",
-		"Normal Reconciling: 1 of 1 enforcers do not run generation 1 yet: a (not connected)",
+		"Normal Reconciling: 1 of 1 enforcers do not run generation 1 yet: a (not heard of yet)",
 	}
 	read := func() []string { return w.events("RateLimitPolicy", w.policy.Name) }
 	w.Eventually(read).Should(Equal(want))

@@ -213,7 +213,7 @@ func (l laggard) String() string { return l.pod + " (" + l.why + ")" }
 func lags(s coordinator.Session, connected bool, version int64, kind string) string {
 	switch {
 	case !connected:
-		return "not connected"
+		return "not heard of yet"
 	case s.Error != "":
 		return "refused it: " + s.Error
 	case s.Generation == 0:

@@ -85,7 +85,7 @@ func TestProgrammedNamesPodsThatLimitNothing(t *testing.T) {
 		},
 		"a laggard outweighs them, and all are named": {
 			newScope(enforcers("a"), said(none, enforce, "b"), said(explicit, enforce, "c"), uninjected("d")),
-			is("False", "Reconciling", "1 of 3 enforcers do not run generation 4 yet: a (not connected)"+uncaptured+"b"+cure+
+			is("False", "Reconciling", "1 of 3 enforcers do not run generation 4 yet: a (not heard of yet)"+uncaptured+"b"+cure+
 				"; limited only where the app asks, as config.weir.dev/capture is explicit: c"+
 				"; running without a sidecar, so not limited: d; opt them in and restart them, or select fewer pods"), counts(1, 4),
 		},
@@ -107,7 +107,7 @@ func TestProgrammedNamesPodsThatLimitNothing(t *testing.T) {
 		},
 		"a pod that runs and was never heard of does": {
 			newScope(said(redirect, enforce, "a"), enforcers("b")),
-			is("False", "Reconciling", "1 of 2 enforcers do not run generation 4 yet: b (not connected)"), counts(1, 2),
+			is("False", "Reconciling", "1 of 2 enforcers do not run generation 4 yet: b (not heard of yet)"), counts(1, 2),
 		},
 	}
 	for name, tc := range tests {

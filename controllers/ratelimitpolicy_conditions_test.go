@@ -119,7 +119,7 @@ func TestProgrammed(t *testing.T) {
 		},
 		"what was sent does not count: a pod has to connect": {
 			newScope(enforcers("a")),
-			is("False", "Reconciling", "1 of 1 enforcers do not run generation 4 yet: a (not connected)"),
+			is("False", "Reconciling", "1 of 1 enforcers do not run generation 4 yet: a (not heard of yet)"),
 		},
 		"a session without an acknowledgement does not count": {
 			newScope(enforcers("a"), acknowledged(0, "a")),
@@ -135,7 +135,7 @@ func TestProgrammed(t *testing.T) {
 		},
 		"a pod that took the name of another is not that other": {
 			newScope(enforcers("a"), session(coordinator.Session{Pod: "a", PodUID: "uid-before", Generation: 4})),
-			is("False", "Reconciling", "1 of 1 enforcers do not run generation 4 yet: a (not connected)"),
+			is("False", "Reconciling", "1 of 1 enforcers do not run generation 4 yet: a (not heard of yet)"),
 		},
 		"the later session of a restarted sidecar speaks for the pod": {
 			newScope(enforcers("a"),
@@ -145,12 +145,12 @@ func TestProgrammed(t *testing.T) {
 		},
 		"five laggards are named and the rest counted": {
 			newScope(enforcers(many("p", 8)...), acknowledged(4, "p-01")),
-			is("False", "Reconciling", "7 of 8 enforcers do not run generation 4 yet: p-00 (not connected), p-02 (not connected), "+
-				"p-03 (not connected), p-04 (not connected), p-05 (not connected), and 2 more"),
+			is("False", "Reconciling", "7 of 8 enforcers do not run generation 4 yet: p-00 (not heard of yet), p-02 (not heard of yet), "+
+				"p-03 (not heard of yet), p-04 (not heard of yet), p-05 (not heard of yet), and 2 more"),
 		},
 		"a laggard outweighs a pod without a sidecar, and both are named": {
 			newScope(enforcers("a"), uninjected("b")),
-			is("False", "Reconciling", "1 of 1 enforcers do not run generation 4 yet: a (not connected); running without a sidecar, so not limited: b"+cure),
+			is("False", "Reconciling", "1 of 1 enforcers do not run generation 4 yet: a (not heard of yet); running without a sidecar, so not limited: b"+cure),
 		},
 		"every enforcer runs it, but a host port leads past one": {
 			newScope(enforcers("a", "b"), acknowledged(4, "a", "b"), func(s *scope) { s.pods.exposed = []string{"b (host port 80)"} }),

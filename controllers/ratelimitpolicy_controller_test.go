@@ -160,7 +160,7 @@ func TestProgrammedSpeaksOfAcknowledgementsOnly(t *testing.T) {
 	clock.SetTime(clock.Now().Add(2 * time.Second)) // past the interval of messages
 	fleet.say(w.policy, acknowledged(w.version(1), a))
 	w.Eventually(func() string { return w.condition(v1alpha1.ProgrammedCondition).Message }).
-		Should(Equal("1 of 2 enforcers do not run generation 1 yet: b (not connected)"))
+		Should(Equal("1 of 2 enforcers do not run generation 1 yet: b (not heard of yet)"))
 
 	fleet.say(w.policy, acknowledged(w.version(1), a, b))
 	w.eventually(v1alpha1.ProgrammedCondition, v1alpha1.ProgrammedReason)
