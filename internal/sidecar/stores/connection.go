@@ -17,7 +17,7 @@ import (
 // server takes the place of the one that was opened with the old ones, behind the same
 // breaker, and leases stay good.
 type connection struct {
-	backend.Handle[*server]
+	backend.Handle[*backend.Server]
 
 	of      policy.Store // without the version of its secret
 	breaker *twotier.Breaker
@@ -63,5 +63,5 @@ func (d dividing) Apply(ctx context.Context, key pool.Key, p pool.Params, c pool
 		return pool.Grant{}, err
 	}
 	defer s.Leave()
-	return s.divider.Apply(ctx, key, p, c)
+	return s.Coordinator().Apply(ctx, key, p, c)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -47,17 +48,18 @@ func (p *Pool) connect(c *connection) {
 	if c.of.Secret != "" && !arrived {
 		return
 	}
-	next, err := dial(c.of, secret)
+	opened, err := backend.Open(c.of, secret.Data)
 	if err != nil {
 		c.Fail(err)
 		p.log.Error("a store cannot be opened", "store", c.Name, "error", err)
 		return
 	}
+	next := backend.Keep(opened, secret.Version)
 	if f, known := p.reached[c.of.Server()]; known {
 		next.Reached(f.by(p.local()))
 	}
 	if before := c.Replace(next, nil); before != nil {
-		p.retiring.Go(func() { p.closed(c, before.retire()) })
+		p.retiring.Go(func() { p.closed(c, before.Retire()) })
 	}
 }
 
@@ -72,7 +74,7 @@ func (p *Pool) Learn(secrets []Secret) {
 	}
 	for _, c := range p.connections {
 		on := c.Look()
-		if s, known := p.secrets[c.of.Secret]; !known || on != nil && on.version == s.Version {
+		if s, known := p.secrets[c.of.Secret]; !known || on != nil && on.Version == s.Version {
 			continue
 		}
 		p.connect(c)
@@ -128,7 +130,7 @@ func (p *Pool) retain() {
 		}
 		delete(p.connections, key)
 		if s := c.Replace(nil, errClosed); s != nil {
-			p.closed(c, s.close())
+			p.closed(c, s.Close())
 		}
 		p.observer.Closed(key)
 	}

@@ -1,4 +1,4 @@
-package stores
+package backend
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type upkept interface {
 //
 // A refresh that fails changes nothing: the next one tries again, and only requests say
 // whether the store is available.
-func keepUp(ctx context.Context, s upkept, u *use) {
+func keepUp(ctx context.Context, s upkept, u *usage) {
 	for {
 		_ = s.Refresh(ctx)
 		if !u.await(ctx) {
@@ -38,19 +38,19 @@ func keepUp(ctx context.Context, s upkept, u *use) {
 	}
 }
 
-// A use is how a store was asked lately.
-type use struct {
+// A usage is how a store was asked lately.
+type usage struct {
 	asked chan struct{} // holds one when the store was asked
 
 	mu       sync.Mutex
 	remember time.Time // until when the sidecar may remember a refusal
 }
 
-func newUse() *use { return &use{asked: make(chan struct{}, 1)} }
+func newUsage() *usage { return &usage{asked: make(chan struct{}, 1)} }
 
 // note records the store's answer. A caller that was granted less than it wanted, or
 // the last units, might not ask again before more can be had.
-func (u *use) note(c limiter.Command, r limiter.Result) {
+func (u *usage) note(c limiter.Command, r limiter.Result) {
 	if c.Op == limiter.Take && (r.Granted < c.Want || r.Remaining == 0) {
 		left := time.Duration(max(r.RetryAfter, r.ExpiresIn, r.ResetAfter)) * time.Microsecond
 		u.mu.Lock()
@@ -66,14 +66,14 @@ func (u *use) note(c limiter.Command, r limiter.Result) {
 }
 
 // remembers reports whether a refusal may be remembered.
-func (u *use) remembers() bool {
+func (u *usage) remembers() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return time.Now().Before(u.remember)
 }
 
 // await waits until the next refresh is due, and reports false when ctx was done before.
-func (u *use) await(ctx context.Context) bool {
+func (u *usage) await(ctx context.Context) bool {
 	if !u.remembers() {
 		idle := time.NewTimer(around(refreshIdle))
 		defer idle.Stop()

@@ -1,4 +1,4 @@
-package stores
+package backend
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func TestAStoreIsRefreshedAtOnceAndThenWithJitterWhateverFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const rounds = 100
-				start, made, u := time.Now(), &calls{}, newUse()
+				start, made, u := time.Now(), &calls{}, newUsage()
 				ctx, cancel := context.WithTimeout(t.Context(), rounds*tc.mean)
 				defer cancel()
 				take := limiter.Command{Op: limiter.Take, Min: 1, Want: 1}
@@ -82,7 +82,7 @@ func TestAStoreIsRefreshedAtOnceAndThenWithJitterWhateverFails(t *testing.T) {
 // TestAStoreThatIsAskedAgainIsRefreshedSoon: what it refuses then is remembered.
 func TestAStoreThatIsAskedAgainIsRefreshedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		made, u := &calls{}, newUse()
+		made, u := &calls{}, newUsage()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go keepUp(ctx, made, u)
@@ -99,7 +99,7 @@ func TestAStoreThatIsAskedAgainIsRefreshedSoon(t *testing.T) {
 // TestARefusalIsRememberedUntilMoreCanBeHad, and a shorter one does not end that.
 func TestARefusalIsRememberedUntilMoreCanBeHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u, take := newUse(), limiter.Command{Op: limiter.Take, Min: 1, Want: 1}
+		u, take := newUsage(), limiter.Command{Op: limiter.Take, Min: 1, Want: 1}
 		u.note(take, limiter.Result{RetryAfter: 60 * limiter.Second})
 		u.note(take, limiter.Result{RetryAfter: limiter.Second})
 		time.Sleep(time.Minute - 1)
