@@ -1515,19 +1515,22 @@ func (x *Window) GetGranted() int64 {
 // LeaseRequest applies one limiter.Command. A return is sent once and gets no
 // reply.
 type LeaseRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // chosen by the holder, echoed in the reply; 0 for a return
-	Key           *Key                   `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	Generation    int64                  `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
-	Rates         []*Rate                `protobuf:"bytes,4,rep,name=rates,proto3" json:"rates,omitempty"`
-	Op            int32                  `protobuf:"varint,5,opt,name=op,proto3" json:"op,omitempty"` // limiter.Op
-	Min           int64                  `protobuf:"varint,6,opt,name=min,proto3" json:"min,omitempty"`
-	Want          int64                  `protobuf:"varint,7,opt,name=want,proto3" json:"want,omitempty"`
-	Windows       []*Window              `protobuf:"bytes,8,rep,name=windows,proto3" json:"windows,omitempty"`                              // of a return
-	AtMicros      int64                  `protobuf:"varint,9,opt,name=at_micros,json=atMicros,proto3" json:"at_micros,omitempty"`           // of a return: the instant of the grant
-	First         bool                   `protobuf:"varint,10,opt,name=first,proto3" json:"first,omitempty"`                                // the holder's first lease in the open windows
-	Tenant        string                 `protobuf:"bytes,11,opt,name=tenant,proto3" json:"tenant,omitempty"`                               // hash of the tenant that a fair limit grants to
-	FloorMicros   int64                  `protobuf:"varint,12,opt,name=floor_micros,json=floorMicros,proto3" json:"floor_micros,omitempty"` // limiter.Command.Floor
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Id          uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // chosen by the holder, echoed in the reply; 0 for a return
+	Key         *Key                   `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Generation  int64                  `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
+	Rates       []*Rate                `protobuf:"bytes,4,rep,name=rates,proto3" json:"rates,omitempty"`
+	Op          int32                  `protobuf:"varint,5,opt,name=op,proto3" json:"op,omitempty"` // limiter.Op
+	Min         int64                  `protobuf:"varint,6,opt,name=min,proto3" json:"min,omitempty"`
+	Want        int64                  `protobuf:"varint,7,opt,name=want,proto3" json:"want,omitempty"`
+	Windows     []*Window              `protobuf:"bytes,8,rep,name=windows,proto3" json:"windows,omitempty"`                              // of a return
+	AtMicros    int64                  `protobuf:"varint,9,opt,name=at_micros,json=atMicros,proto3" json:"at_micros,omitempty"`           // of a return: the instant of the grant
+	First       bool                   `protobuf:"varint,10,opt,name=first,proto3" json:"first,omitempty"`                                // the holder's first lease in the open windows
+	Tenant      string                 `protobuf:"bytes,11,opt,name=tenant,proto3" json:"tenant,omitempty"`                               // hash of the tenant that a fair limit grants to
+	FloorMicros int64                  `protobuf:"varint,12,opt,name=floor_micros,json=floorMicros,proto3" json:"floor_micros,omitempty"` // limiter.Command.Floor
+	// The address of the store of type Gateway that the command is for; empty for the
+	// controller's own store.
+	Gateway       string `protobuf:"bytes,13,opt,name=gateway,proto3" json:"gateway,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1646,6 +1649,13 @@ func (x *LeaseRequest) GetFloorMicros() int64 {
 	return 0
 }
 
+func (x *LeaseRequest) GetGateway() string {
+	if x != nil {
+		return x.Gateway
+	}
+	return ""
+}
+
 type LeaseReply struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Id               uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1668,7 +1678,8 @@ type LeaseReply struct {
 	// The error speaks for the limit of the request alone: others of this store are
 	// served. Unset, as by controllers that do not know the field, it speaks for the store.
 	OfLimit bool `protobuf:"varint,16,opt,name=of_limit,json=ofLimit,proto3" json:"of_limit,omitempty"`
-	// What the clock of the controller's store showed as it decided; 0 when a budget did.
+	// What the clock of the store showed as it decided; 0 when a budget did, or a store with
+	// several clocks.
 	ClockMicros   int64 `protobuf:"varint,17,opt,name=clock_micros,json=clockMicros,proto3" json:"clock_micros,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3526,7 +3537,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x06Window\x12'\n" +
 	"\x04rate\x18\x01 \x01(\v2\x13.weir.fleet.v1.RateR\x04rate\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x03R\x05index\x12\x18\n" +
-	"\agranted\x18\x03 \x01(\x03R\agranted\"\xe4\x02\n" +
+	"\agranted\x18\x03 \x01(\x03R\agranted\"\xfe\x02\n" +
 	"\fLeaseRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12$\n" +
 	"\x03key\x18\x02 \x01(\v2\x12.weir.fleet.v1.KeyR\x03key\x12\x1e\n" +
@@ -3542,7 +3553,8 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x05first\x18\n" +
 	" \x01(\bR\x05first\x12\x16\n" +
 	"\x06tenant\x18\v \x01(\tR\x06tenant\x12!\n" +
-	"\ffloor_micros\x18\f \x01(\x03R\vfloorMicros\"\x9b\x04\n" +
+	"\ffloor_micros\x18\f \x01(\x03R\vfloorMicros\x12\x18\n" +
+	"\agateway\x18\r \x01(\tR\agateway\"\x9b\x04\n" +
 	"\n" +
 	"LeaseReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +

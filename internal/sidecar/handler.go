@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier"
 )
 
 // A handler does what the controller asks for.
@@ -122,6 +123,9 @@ type (
 )
 
 var errUnconfigured = errors.New("no --fleet-address is configured")
+
+// Gateway implements stores.Controller.
+func (u unconfigured) Gateway(string) twotier.Store { return u }
 
 // Apply fails at once.
 func (unconfigured) Apply(context.Context, store.Key, limiter.Params, limiter.Command) (limiter.Result, error) {

@@ -90,7 +90,7 @@ func newProcess(cfg config, log *slog.Logger) (*process, error) {
 		return nil, err
 	}
 	nonce := rand.Text()
-	var controller twotier.Store = unconfigured{}
+	var controller stores.Controller = unconfigured{}
 	var divider concurrency.Coordinator = undivided{}
 	if cfg.fleetAddress != "" {
 		client, err := fleet.New(fleet.Config{

@@ -18,10 +18,15 @@ import (
 const MaxSize = 4 << 20
 
 // Encode returns s as canonical JSON and the version that names exactly these
-// bytes. It refuses a snapshot that does not validate.
+// bytes. It refuses a snapshot that does not validate. Of stores behind the controller it
+// writes what sidecars are sent of them.
 func Encode(s Snapshot) (data []byte, version string, err error) {
 	if err := s.Validate(); err != nil {
 		return nil, "", err
+	}
+	s.Policies = slices.Clone(s.Policies)
+	for i := range s.Policies {
+		s.Policies[i].Store = s.Policies[i].Store.Sent()
 	}
 	data, err = json.Marshal(s)
 	if err != nil {

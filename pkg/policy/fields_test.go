@@ -24,7 +24,10 @@ func TestEveryFieldIsEncoded(t *testing.T) {
 	overHTTP := valid(func(p *policy.Policy) {
 		p.Store = policy.Store{Type: policy.RedisStore, REST: true, Address: "https://redis.example.com", TLS: true, Secret: "shop/redis"}
 	})
-	inputs := []*policy.Snapshot{&others, &byDemand, &overHTTP}
+	through := valid(func(p *policy.Policy) {
+		p.Store = policy.Store{Type: policy.RedisStore, Address: "r:1", Secret: "shop/redis", SecretVersion: "1", Gateway: true}
+	})
+	inputs := []*policy.Snapshot{&others, &byDemand, &overHTTP, &through}
 	for _, s := range goldens {
 		inputs = append(inputs, &s)
 	}
@@ -34,5 +37,5 @@ func TestEveryFieldIsEncoded(t *testing.T) {
 			return nil, err
 		}
 		return policy.Decode(data)
-	})
+	}, "Store.Gateway") // by which another store is sent: TestAGatewayIsSentAsAName
 }

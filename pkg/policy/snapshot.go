@@ -1,6 +1,10 @@
 package policy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -62,6 +66,9 @@ const (
 	ControllerStore StoreType = "Controller" // the leading controller's memory, reached over the fleet stream
 	RedisStore      StoreType = "Redis"
 	PostgresStore   StoreType = "Postgres"
+	// GatewayStore is a Redis or a Postgres as sidecars see it that lease from it through the
+	// leading controller. It has no more than an Address, which leads nowhere else.
+	GatewayStore StoreType = "Gateway"
 )
 
 // Store says where the counters of a policy are kept. Two that are equal are one
@@ -70,7 +77,8 @@ type Store struct {
 	Type StoreType `json:"type"`
 	// Address is host:port of Redis or Postgres; of a Redis Cluster or of Sentinels
 	// several, separated by commas. The port of Postgres may be left out. It means the
-	// same server in every namespace.
+	// same server in every namespace. Of type Gateway it is a name by which the controller
+	// knows the store.
 	Address string `json:"address,omitempty"`
 	// REST makes the address the URL of a Redis that is reached over HTTP. TLS says whether
 	// it begins with https.
@@ -88,7 +96,27 @@ type Store struct {
 	// of a snapshot; SecretVersion changes with them.
 	Secret        string `json:"secret,omitempty"`
 	SecretVersion string `json:"secretVersion,omitempty"`
+	// Gateway has sidecars reach the Redis or Postgres through the leading controller only.
+	// They are sent Sent in its place.
+	Gateway bool `json:"gateway,omitempty"`
 }
+
+// Sent returns the store as sidecars are sent it. Of one that they reach through the
+// controller that is a name, and neither where it is nor how it is opened. The name changes
+// with all that makes another store of it, and not with its credentials.
+func (s Store) Sent() Store {
+	if !s.Gateway {
+		return s
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", []string{
+		string(s.Type), s.Address, strconv.FormatBool(s.REST), strconv.FormatBool(s.Cluster), s.Sentinel, s.Database,
+		strconv.FormatBool(s.TLS), s.Secret,
+	}))
+	return Store{Type: GatewayStore, Address: hex.EncodeToString(sum[:gatewayName])}
+}
+
+// gatewayName is how many bytes name a store of type Gateway.
+const gatewayName = 8
 
 // Server names the servers of the store, whatever the credentials: stores of the same name
 // have the same clocks.
@@ -103,6 +131,8 @@ func (s Store) Name() string {
 		return "redis at " + s.Address
 	case PostgresStore:
 		return "postgres at " + s.Address
+	case GatewayStore:
+		return "store " + s.Address + " behind the controller"
 	default:
 		return "controller"
 	}

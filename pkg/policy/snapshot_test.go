@@ -1,6 +1,9 @@
 package policy_test
 
 import (
+	"strings"
+	"testing"
+
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )
@@ -177,4 +180,60 @@ func selective() policy.Snapshot {
 			Rates: p.Limits[0].Rates,
 		})
 	})
+}
+
+// TestAGatewayIsSentAsAName that is the same as long as the store is, and has nothing of it.
+func TestAGatewayIsSentAsAName(t *testing.T) {
+	of := policy.Store{
+		Type: policy.RedisStore, Address: "cache.shop.svc:6379", Sentinel: "primary", TLS: true,
+		Secret: "shop/redis-login", SecretVersion: "4711",
+	}
+	if of.Sent() != of {
+		t.Errorf("a store that sidecars connect to is sent as %+v", of.Sent())
+	}
+	of.Gateway = true
+	in := valid(func(p *policy.Policy) { p.Store = of })
+	data, version, err := policy.Encode(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, hidden := range []string{"cache", "6379", "primary", "login", "4711", "Redis", "tls"} {
+		if strings.Contains(string(data), hidden) {
+			t.Errorf("%q is sent in %s", hidden, data)
+		}
+	}
+	if in.Policies[0].Store != of {
+		t.Error("what was encoded has changed")
+	}
+	out, err := policy.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, same, err := policy.Encode(out); err != nil || same != version || string(again) != string(data) {
+		t.Errorf("what was sent is encoded as %s, error %v", again, err)
+	}
+	sent := out.Policies[0].Store
+	if sent != of.Sent() || sent.Type != policy.GatewayStore || strings.Contains(sent.Name(), "cache") {
+		t.Errorf("it is sent as %+v, called %s", sent, sent.Name())
+	}
+	for name, tc := range map[string]struct {
+		change func(*policy.Store)
+		same   bool
+	}{
+		"a version of the Secret": {func(s *policy.Store) { s.SecretVersion = "2" }, true},
+		"another Secret":          {func(s *policy.Store) { s.Secret = "shop/other" }, false},
+		"another type":            {func(s *policy.Store) { s.Type = policy.PostgresStore }, false},
+		"another address":         {func(s *policy.Store) { s.Address = "other:1" }, false},
+		"over HTTP":               {func(s *policy.Store) { s.REST = true }, false},
+		"a cluster":               {func(s *policy.Store) { s.Cluster = true }, false},
+		"another primary":         {func(s *policy.Store) { s.Sentinel = "other" }, false},
+		"a database":              {func(s *policy.Store) { s.Database = "d" }, false},
+		"no encryption":           {func(s *policy.Store) { s.TLS = false }, false},
+	} {
+		other := of
+		tc.change(&other)
+		if same := other.Sent() == of.Sent(); same != tc.same {
+			t.Errorf("%s is sent as the same store: %t", name, same)
+		}
+	}
 }

@@ -139,16 +139,19 @@ func (l *Limit) validateFairness(errs *problems, path string, c Consistency) {
 var (
 	secretName   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 	sentinelName = regexp.MustCompile(`^[-._A-Za-z0-9]{1,128}$`)
+	gatewayForm  = regexp.MustCompile(`^[0-9a-f]{16}$`)
 	databaseName = regexp.MustCompile(`^[-_$A-Za-z0-9]{1,63}$`)
 )
 
 func (s Store) validate(errs *problems, path string) {
-	oneOf(errs, path+".type", s.Type, ControllerStore, RedisStore, PostgresStore)
+	oneOf(errs, path+".type", s.Type, ControllerStore, RedisStore, PostgresStore, GatewayStore)
 	switch s.Type {
 	case RedisStore:
 		s.validateRedis(errs, path)
 	case PostgresStore:
 		s.validatePostgres(errs, path)
+	case GatewayStore:
+		s.validateGateway(errs, path)
 	default:
 		if s != (Store{Type: s.Type}) {
 			errs.add(path, "names a server: only types Redis and Postgres have one")
@@ -214,6 +217,15 @@ func (s Store) validatePostgres(errs *problems, path string) {
 	}
 	if s.Cluster || s.Sentinel != "" || s.REST {
 		errs.add(path, "has a cluster, Sentinels or a URL: only type Redis has them")
+	}
+}
+
+func (s Store) validateGateway(errs *problems, path string) {
+	if !gatewayForm.MatchString(s.Address) {
+		errs.add(path+".address", "is %q: the controller names a store by %d hexadecimal digits", s.Address, 2*gatewayName)
+	}
+	if s != (Store{Type: GatewayStore, Address: s.Address}) {
+		errs.add(path, "names a server: only the controller knows that of type Gateway")
 	}
 }
 

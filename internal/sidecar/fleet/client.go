@@ -260,25 +260,30 @@ func (c *Client) expect() (l *link, up <-chan struct{}, cause error) {
 	return c.link, c.up, c.cause
 }
 
-// Apply asks the leading controller. While there is no stream it fails at once.
-// A return is handed to the stream and gets no answer, so its result says only
+// Apply asks the leading controller's own store. While there is no stream it fails at
+// once. A return is handed to the stream and gets no answer, so its result says only
 // that it was sent.
 func (c *Client) Apply(ctx context.Context, key store.Key, p limiter.Params, cmd limiter.Command) (limiter.Result, error) {
+	return c.apply(ctx, &target{Client: c, floor: &c.floor}, key, p, cmd)
+}
+
+// apply has the leading controller ask a store.
+func (c *Client) apply(ctx context.Context, of *target, key store.Key, p limiter.Params, cmd limiter.Command) (limiter.Result, error) {
 	l, err := c.current()
 	if l == nil {
 		return limiter.Result{}, c.unavailable(err)
 	}
 	floored := cmd
-	floored.Floor = max(cmd.Floor, c.floor.At(c.local()))
+	floored.Floor = max(cmd.Floor, of.floor.At(c.local()))
 	if cmd.Op == limiter.Return {
-		err := l.send(ctx, leaseMessage(0, key, p, floored))
+		err := l.send(ctx, of.message(0, key, p, floored))
 		if err != nil {
 			return limiter.Result{}, c.unavailable(err)
 		}
 		return limiter.Result{Granted: cmd.Want, Windows: cmd.Windows, Reason: limiter.Granted}, nil
 	}
 	id := c.requests.Add(1)
-	reply, err := ask(ctx, l, l.out, l.leases, id, leaseMessage(id, key, p, floored))
+	reply, err := ask(ctx, l, l.out, l.leases, id, of.message(id, key, p, floored))
 	if err == nil {
 		err = c.follow(reply.GetTerm())
 	}
@@ -294,7 +299,7 @@ func (c *Client) Apply(ctx context.Context, key store.Key, p limiter.Params, cmd
 	}
 	res, err := resultOf(reply)
 	if err == nil && reply.GetClockMicros() > 0 {
-		c.floor.Answered(cmd, res, c.local())
+		of.floor.Answered(cmd, res, c.local())
 	}
 	return res, err
 }

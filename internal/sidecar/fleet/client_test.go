@@ -17,6 +17,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -413,6 +414,48 @@ func TestDefectsAreNotOutages(t *testing.T) {
 				t.Errorf("got error %v", err)
 			}
 		})
+	}
+}
+
+// TestAGatewayHasAClockOfItsOwn: what the controllers' store has reached says nothing of the
+// store behind it, nor of another one.
+func TestAGatewayHasAClockOfItsOwn(t *testing.T) {
+	c := newController(t)
+	client, _, _ := start(t, c)
+	s, _ := c.welcome(t, 7)
+	connected(t, client)
+	ahead, behind := client.Gateway("aaaa"), client.Gateway("bbbb")
+	ask := func(of twotier.Store, clock int64) *fleetpb.LeaseRequest {
+		t.Helper()
+		asked := make(chan *fleetpb.LeaseRequest, 1)
+		go func() {
+			r := expect(t, s, (*fleetpb.FromHolder).GetLease)
+			asked <- r
+			s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lease{Lease: &fleetpb.LeaseReply{
+				Id: r.GetId(), Term: 7, Granted: 1, ExpiresInMicros: 1e6, NowMicros: 9e15, ClockMicros: clock,
+			}}})
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if _, err := of.Apply(ctx, key, params, take); err != nil {
+			t.Fatal(err)
+		}
+		return <-asked
+	}
+	if r := ask(ahead, 9e15); r.GetGateway() != "aaaa" || r.GetFloorMicros() != 0 {
+		t.Errorf("it is asked with %v", r)
+	}
+	if r := ask(ahead, 9e15); r.GetFloorMicros() < 9e15 {
+		t.Errorf("it is asked with a floor of %d", r.GetFloorMicros())
+	}
+	if r := ask(behind, 0); r.GetGateway() != "bbbb" || r.GetFloorMicros() != 0 {
+		t.Errorf("another one is asked with %v", r)
+	}
+	if r := ask(behind, 0); r.GetFloorMicros() != 0 {
+		t.Errorf("one that has several clocks is asked with a floor of %d", r.GetFloorMicros())
+	}
+	if r := ask(client, 9e15); r.GetGateway() != "" || r.GetFloorMicros() != 0 {
+		t.Errorf("the controller's own store is asked with %v", r)
 	}
 }
 

@@ -20,6 +20,7 @@ type question struct {
 	Generation int64
 	Rates      []limiter.Rate
 	Command    limiter.Command
+	Gateway    string
 }
 
 func TestEveryFieldOfALeaseIsSent(t *testing.T) {
@@ -28,11 +29,12 @@ func TestEveryFieldOfALeaseIsSent(t *testing.T) {
 	windows.Open[0] = limiter.OpenWindow{Rate: rate, Index: 5, Granted: 6}
 	in := &question{
 		Key:        store.Key{Scope: store.Scope{Cluster: "c", Namespace: "n", Policy: "p", Limit: "l"}, Hash: "h"},
-		Generation: 7, Rates: []limiter.Rate{rate},
+		Generation: 7, Rates: []limiter.Rate{rate}, Gateway: "g",
 		Command: limiter.Command{Op: limiter.Take, Min: 8, Want: 9, At: 10, First: true, Tenant: "t", Floor: 11, Windows: windows},
 	}
 	fieldtest.Matter(t, []*question{in}, func(q *question) (any, error) {
-		return leaseMessage(1, q.Key, limiter.Params{Generation: q.Generation, Rates: q.Rates}, q.Command).GetLease(), nil
+		of := &target{gateway: q.Gateway}
+		return of.message(1, q.Key, limiter.Params{Generation: q.Generation, Rates: q.Rates}, q.Command).GetLease(), nil
 	}, "Scope.Cluster", // which is that of the controller
 		"Command.Memory",  // which is the store's own
 		"LeaseRequest.Id") // which is the call's

@@ -1,12 +1,45 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier"
 )
+
+// A target is a store that the leading controller asks on behalf of the sidecar.
+type target struct {
+	*Client
+	gateway string       // policy.Store.Address of a store of type Gateway; empty for the controller's own
+	floor   *store.Floor // of the store's clock
+}
+
+var _ interface {
+	twotier.Store
+	twotier.Reconnecting
+} = (*target)(nil)
+
+// Gateway returns the store of type Gateway of that address. Otherwise it is as the
+// controller's own is: while there is no stream it fails at once. Its clock is not that of
+// the controllers, so it does not matter to it who leads.
+func (c *Client) Gateway(address string) twotier.Store {
+	return &target{Client: c, gateway: address, floor: new(store.Floor)}
+}
+
+// Apply asks the store.
+func (t *target) Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
+	return t.apply(ctx, t, key, p, c)
+}
+
+// message returns the message that asks the store.
+func (t *target) message(id uint64, key store.Key, p limiter.Params, c limiter.Command) *fleetpb.FromHolder {
+	m := leaseMessage(id, key, p, c)
+	m.GetLease().Gateway = t.gateway
+	return m
+}
 
 func leaseMessage(id uint64, key store.Key, p limiter.Params, c limiter.Command) *fleetpb.FromHolder {
 	request := &fleetpb.LeaseRequest{

@@ -16,6 +16,7 @@ import (
 
 // A Pool shares stores among its users. All methods may be called concurrently.
 type Pool struct {
+	leader     Controller
 	toward     twotier.Store // the controller, observed
 	controller *twotier.Breaker
 	divider    concurrency.Coordinator // the controller, of concurrency pools
@@ -26,18 +27,26 @@ type Pool struct {
 	mu          sync.Mutex
 	users       []*User
 	connections map[policy.Store]*connection // by store without the version of its secret
-	secrets     map[string]Secret            // by name, as they were last learned
-	reached     map[string]*reached          // what the controller knows of clocks, by policy.Store.Server
+	gateways    map[policy.Store]*twotier.Breaker
+	secrets     map[string]Secret   // by name, as they were last learned
+	reached     map[string]*reached // what the controller knows of clocks, by policy.Store.Server
 	retiring    sync.WaitGroup
+}
+
+// A Controller is the leading controller as a store, and as the way to others.
+type Controller interface {
+	twotier.Store
+	// Gateway returns the store of type Gateway of that address.
+	Gateway(address string) twotier.Store
 }
 
 // NewPool returns a pool in which the Controller store is controller, and divides
 // concurrency pools as divider.
-func NewPool(controller twotier.Store, divider concurrency.Coordinator, o Observer, log *slog.Logger) *Pool {
+func NewPool(controller Controller, divider concurrency.Coordinator, o Observer, log *slog.Logger) *Pool {
 	toward := observed{Store: controller, of: policy.Store{Type: policy.ControllerStore}, observer: o}
 	return &Pool{
-		toward: toward, controller: twotier.NewBreaker(toward), divider: divider, observer: o, log: log,
-		connections: make(map[policy.Store]*connection), reached: make(map[string]*reached), began: time.Now(),
+		leader: controller, toward: toward, controller: twotier.NewBreaker(toward), divider: divider, observer: o, log: log,
+		connections: make(map[policy.Store]*connection), gateways: make(map[policy.Store]*twotier.Breaker), reached: make(map[string]*reached), began: time.Now(),
 	}
 }
 
@@ -133,6 +142,12 @@ func (p *Pool) retain() {
 			p.closed(c, s.Close())
 		}
 		p.observer.Closed(key)
+	}
+	for of := range p.gateways {
+		if !p.needs(of) {
+			delete(p.gateways, of)
+			p.observer.Closed(of)
+		}
 	}
 	if needed == 0 {
 		p.retiring.Wait()

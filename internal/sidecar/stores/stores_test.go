@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,6 +27,15 @@ type away struct{}
 
 func (away) Apply(context.Context, store.Key, limiter.Params, limiter.Command) (limiter.Result, error) {
 	return limiter.Result{}, &store.UnavailableError{Store: "away", Cause: errGone}
+}
+
+func (away) Gateway(address string) twotier.Store { return behind(address) }
+
+// behind is a store behind the controller that is away.
+type behind string
+
+func (b behind) Apply(context.Context, store.Key, limiter.Params, limiter.Command) (limiter.Result, error) {
+	return limiter.Result{}, &store.UnavailableError{Store: string(b), Cause: errGone}
 }
 
 // noDivider divides nothing.
@@ -120,6 +130,31 @@ func TestTheControllerStandsBehindItsBreaker(t *testing.T) {
 	s := open(t, p, policy.Store{Type: policy.ControllerStore})
 	if _, guarded := s.(*twotier.Breaker); !guarded {
 		t.Errorf("got a %T, which every limiter would probe for itself", s)
+	}
+}
+
+// TestStoresBehindTheControllerHaveBreakersOfTheirOwn: one that is away says nothing of
+// another, nor of the controller's own.
+func TestStoresBehindTheControllerHaveBreakersOfTheirOwn(t *testing.T) {
+	seen := new(calls)
+	p := poolOf(seen)
+	defer p.Retain(nil)
+	a, b := policy.Store{Type: policy.GatewayStore, Address: "aaaa"}, policy.Store{Type: policy.GatewayStore, Address: "bbbb"}
+	opened := open(t, p, a)
+	if _, guarded := opened.(*twotier.Breaker); !guarded || open(t, p, a) != opened {
+		t.Errorf("got a %T, which is another one each time", opened)
+	}
+	if open(t, p, b) == opened || open(t, p, policy.Store{Type: policy.ControllerStore}) == opened {
+		t.Error("two stores share a breaker")
+	}
+	for _, of := range []policy.Store{a, b} {
+		if err := take(open(t, p, of)); err == nil || !strings.Contains(err.Error(), of.Address) || len(seen.errs[of]) == 0 {
+			t.Errorf("%s fails with %v, and was seen to with %v", of.Address, err, seen.errs[of])
+		}
+	}
+	p.Retain(map[policy.Store]bool{b: true})
+	if len(seen.closed) != 1 || seen.closed[0] != a || open(t, p, a) == opened {
+		t.Errorf("%v are closed", seen.closed)
 	}
 }
 

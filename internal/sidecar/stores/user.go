@@ -35,9 +35,26 @@ func (u *User) Open(s policy.Store) (twotier.Store, error) {
 		return u.pool.controller, nil
 	case policy.RedisStore, policy.PostgresStore:
 		return u.open(s).breaker, nil
+	case policy.GatewayStore:
+		return u.gateway(s), nil
 	default:
 		return nil, unknown(s)
 	}
+}
+
+// gateway returns the store behind the controller, with a breaker of its own: it has another
+// clock than the controller's own store, and may be away when that is not.
+func (u *User) gateway(s policy.Store) *twotier.Breaker {
+	p := u.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u.used[s] = true
+	b, ok := p.gateways[s]
+	if !ok {
+		b = twotier.NewBreaker(observed{Store: p.leader.Gateway(s.Address), of: s, observer: p.observer})
+		p.gateways[s] = b
+	}
+	return b
 }
 
 // Budget returns the controller as it hands on a budget that clusters share, behind a new
