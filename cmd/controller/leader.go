@@ -18,6 +18,7 @@ import (
 	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/gateway"
 	"github.com/weir-dev/weir/internal/controlplane/leadership"
 	exported "github.com/weir-dev/weir/internal/controlplane/metrics"
 	"github.com/weir-dev/weir/internal/controlplane/resolve"
@@ -94,11 +95,12 @@ func (p *platform) coordinatorConfig(shared *federation, stores *storeprobe.Prob
 	keys := podauth.NewKeys(func(ctx context.Context, path string) ([]byte, error) {
 		return published.Get().AbsPath(path).DoRaw(ctx)
 	}, log.Log.WithName("tokens"))
+	resolver := resolve.ByPod{ByLabels: p.snapshots, Secrets: p.secrets, Keys: p.keys}
 	config := coordinator.Config{
 		Address:       p.options.fleetBindAddress,
 		TLS:           &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: p.certificates.GetCertificate},
 		Authenticator: podauth.NewReviewer(reviews, knownPods{p.manager.GetCache()}, keys),
-		Resolver:      resolve.ByPod{ByLabels: p.snapshots, Secrets: p.secrets, Keys: p.keys},
+		Resolver:      resolver,
 		Terms:         coordinator.NewConfigMapTerms(terms),
 		Births:        coordinator.NewConfigMapBirths(terms),
 		Journals:      coordinator.NewConfigMapJournals(terms),
@@ -112,6 +114,12 @@ func (p *platform) coordinatorConfig(shared *federation, stores *storeprobe.Prob
 		},
 		Reached:    stores.Reached,
 		Remembered: stores.Remembered,
+		Gateways: func() coordinator.Gateways {
+			return gateway.New(gateway.Config{
+				Open: p.addresses.stores().Open, Secret: resolver.Secret, Reached: stores.Reached,
+				Log: log.Log.WithName("gateway"),
+			})
+		},
 		Registerer: metrics.Registry,
 		Budgets:    shared.parts,
 		Pods:       knownPods{p.manager.GetCache()}.Sidecars,

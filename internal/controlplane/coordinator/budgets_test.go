@@ -149,7 +149,7 @@ func (k *caller) send(r *fleetpb.LeaseRequest) *fleetpb.LeaseReply {
 	r.Id, r.Key, r.Generation = 1, &fleetpb.Key{Namespace: "shop", Policy: "checkout", Limit: "all"}, k.p.Generation
 	r.Rates = []*fleetpb.Rate{{Limit: rate.Limit, WindowMicros: int64(rate.Window)}}
 	limit, err := k.s.limit(r)
-	reply := k.term.lease(k.t.Context(), limit, err, r)
+	reply, _ := k.term.lease(k.t.Context(), limit, err, r)
 	if reply.GetError() != "" {
 		k.t.Fatal(reply.GetError())
 	}

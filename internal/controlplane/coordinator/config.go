@@ -40,10 +40,14 @@ type published struct {
 	span   limiter.Rate              // of params, with the longest window
 	scope  store.Scope
 	keyed  bool
-	most   int               // values that a sidecar tracks
-	shared int               // counters that the others share
-	here   bool              // counters are in this controller's store
-	budget *policy.BudgetRef // nil: the counters are all there is
+	most   int  // values that a sidecar tracks
+	shared int  // counters that the others share
+	here   bool // counters are in this controller's store
+	// gateway is the address by which holders name the store that they reach through this
+	// controller, empty for none; clocks says that it has several.
+	gateway string
+	clocks  bool
+	budget  *policy.BudgetRef // nil: the counters are all there is
 }
 
 // of returns what the counter of that hash works by.
@@ -90,6 +94,9 @@ func (c *config) add(p *policy.Policy) {
 			keyed:  l.Key != nil,
 			here:   p.Store.Type == policy.ControllerStore,
 			budget: l.Budget,
+		}
+		if p.Store.Gateway {
+			limit.gateway, limit.clocks = p.Store.Sent().Address, p.Store.Cluster
 		}
 		for value, params := range l.Overridden(p) {
 			limit.own[store.HashValue(value)] = params
@@ -182,6 +189,22 @@ func (cs configs) keep(namespace string, used map[*config]struct{}) {
 		return
 	}
 	cs[namespace] = kept
+}
+
+// gateways returns the addresses of the stores that holders of any config reach through this
+// controller.
+func (cs configs) gateways() map[string]struct{} {
+	used := map[string]struct{}{}
+	for _, all := range cs {
+		for _, c := range all {
+			for i := range c.snapshot.Policies {
+				if of := c.snapshot.Policies[i].Store; of.Gateway {
+					used[of.Sent().Address] = struct{}{}
+				}
+			}
+		}
+	}
+	return used
 }
 
 // A dividedPool is what the shares of a pool follow from.

@@ -104,6 +104,9 @@ type Config struct {
 	// Journals keep what is set aside of durable counters in the controller's own store. Nil:
 	// none survive a leader that did not hand over.
 	Journals JournalStore
+	// Gateways returns, for one term, what asks the stores that sidecars reach through this
+	// controller. Nil: none is reached.
+	Gateways func() Gateways
 	// Pods returns the pods of a namespace, or of all for "", in which a sidecar may run.
 	// They are all that CatchUp has caught up with. Nil: no pod outlives the stream of its
 	// sidecar.

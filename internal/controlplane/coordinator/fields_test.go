@@ -85,7 +85,7 @@ func TestEveryFieldOfALeaseRequestIsRead(t *testing.T) {
 		Rate: &fleetpb.Rate{Limit: 6, WindowMicros: int64(limiter.MaxWindow), Monthly: true}, Index: 24000, Granted: 6,
 	}}}
 	fieldtest.Matter(t, []*fleetpb.LeaseRequest{take, back, other, monthly}, func(r *fleetpb.LeaseRequest) (any, error) { return command(r) },
-		"LeaseRequest.Id", "LeaseRequest.Key", "LeaseRequest.Generation", "LeaseRequest.Rates", // which lease reads
+		"LeaseRequest.Id", "LeaseRequest.Key", "LeaseRequest.Generation", "LeaseRequest.Rates", "LeaseRequest.Gateway", // which lease reads
 		"Command.Memory") // which is the store's own
 }
 

@@ -132,6 +132,7 @@ func (t *term) sendHolders(namespace string) {
 		s.sendHolders(holders, all, t.absences)
 	}
 	t.configs.keep(namespace, used)
+	t.gateways.Retain(t.configs.gateways())
 }
 
 // isBack reports whether the holder is back.

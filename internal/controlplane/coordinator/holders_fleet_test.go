@@ -80,7 +80,7 @@ func (m *member) Apply(ctx context.Context, _ store.Key, _ limiter.Params, c lim
 		request.Rates = append(request.Rates, rateTo(r))
 	}
 	limit, err := s.limit(request)
-	reply := leader.lease(ctx, limit, err, request)
+	reply, _ := leader.lease(ctx, limit, err, request)
 	if reply.GetError() != "" {
 		return limiter.Result{}, &store.UnavailableError{Store: "the leader", Cause: errors.New(reply.GetError())}
 	}

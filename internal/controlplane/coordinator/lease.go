@@ -10,47 +10,89 @@ import (
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
+// Gateways ask the stores that sidecars reach through this controller, for one term. An
+// address is that of policy.Store.Sent. Apply is safe for concurrent use, also with the
+// others, of which only one is called at a time.
+type Gateways interface {
+	// Keep has the store be open in the version of its credentials that is named. It may ask
+	// for these.
+	Keep(ctx context.Context, of policy.Store)
+	// Retain closes all stores but those of the addresses. It does not wait for calls.
+	Retain(used map[string]struct{})
+	// Apply has the store decide by its own clock. It is bounded in time, and returns at once
+	// while too many calls are under way. An error has nothing of where the store is, nor of
+	// what it sent; one that is not of an outage is a *store.Failure.
+	Apply(ctx context.Context, address string, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error)
+	// Close closes all stores after their last calls. Nothing is called afterwards.
+	Close()
+}
+
+// noGateways are those of a controller that connects to no store.
+type noGateways struct{}
+
+// Keep implements Gateways.
+func (noGateways) Keep(context.Context, policy.Store) {}
+
+// Retain implements Gateways.
+func (noGateways) Retain(map[string]struct{}) {}
+
+// Apply implements Gateways.
+func (noGateways) Apply(context.Context, string, store.Key, limiter.Params, limiter.Command) (limiter.Result, error) {
+	return limiter.Result{}, unavailable("this controller connects to no store")
+}
+
+// Close implements Gateways.
+func (noGateways) Close() {}
+
 // serveLease answers a lease. A limit that draws from a budget may wait for another cluster,
 // and a durable counter for a write to the API server: the session's other messages go on
-// meanwhile.
+// meanwhile. So they do while another store is asked.
 func (t *term) serveLease(ctx context.Context, s *session, r *fleetpb.LeaseRequest) {
 	s.awaitConfig(ctx)
 	limit, err := s.limit(r)
-	answer := func() {
+	answer := func(err error) {
 		if s.told.Load() && limiter.Op(r.GetOp()) != limiter.Return {
 			return // what is granted would be lost: it is asked of the next leader
 		}
-		reply := t.lease(ctx, limit, err, r)
+		reply, malformed := t.lease(ctx, limit, err, r)
 		if reply.GetError() != "" && t.parting.Load() {
 			return // the good-bye that follows has it be asked of the next leader
 		}
 		message := &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lease{Lease: reply}}
 		switch wrong := (rejection{kind: leaseRow, of: namedBy(r), err: reply.GetError()}); {
 		case limiter.Op(r.GetOp()) != limiter.Return:
-			if reply.GetDefect() {
+			if malformed {
 				t.reject(s, wrong)
 			}
 			s.answer(ctx, message)
-		case reply.GetDefect():
+		case malformed:
 			wrong.kind = returnRow
 			t.reject(s, wrong)
 			s.answer(ctx, answerOf([]rejection{wrong}))
 		}
 	}
-	if limit == nil || !t.bindings.may(limit) && !limit.params.Retention.Durable {
-		answer()
-		return
+	switch {
+	case limit == nil:
+		answer(err)
+	case limit.gateway != "":
+		if !s.asyncThrough(limit.gateway, func() { answer(nil) }) {
+			answer(unavailable("%d leases of this sidecar wait for the store of policy %s already", maxThrough, limit.scope.Policy))
+		}
+	case t.bindings.may(limit) || limit.params.Retention.Durable:
+		s.async(ctx, func() { answer(nil) })
+	default:
+		answer(nil)
 	}
-	s.async(ctx, answer)
 }
 
 // lease applies a holder's command to the limit, nil for the error, and returns the
-// answer.
-func (t *term) lease(ctx context.Context, limit *published, err error, r *fleetpb.LeaseRequest) *fleetpb.LeaseReply {
-	reply := &fleetpb.LeaseReply{Id: r.GetId(), Term: t.number}
+// answer. It reports whether no holder may send such a command.
+func (t *term) lease(ctx context.Context, limit *published, err error, r *fleetpb.LeaseRequest) (reply *fleetpb.LeaseReply, malformed bool) {
+	reply = &fleetpb.LeaseReply{Id: r.GetId(), Term: t.number}
 	var res limiter.Result
 	if err == nil {
 		res, err = t.apply(ctx, limit, r)
@@ -59,20 +101,21 @@ func (t *term) lease(ctx context.Context, limit *published, err error, r *fleetp
 		t.metrics.leases.WithLabelValues("Error").Inc()
 		outage, ok := errors.AsType[*store.UnavailableError](err)
 		reply.Error, reply.Defect, reply.OfLimit = shortened(err.Error(), maxReason), !ok, ok && outage.Part != nil
-		if reply.GetDefect() {
+		_, ofStore := errors.AsType[*store.Failure](err)
+		if malformed = !ok && !ofStore; malformed {
 			reply.Error = shortened(reply.GetError(), maxReason-len(cure)) + cure
 		}
 	} else {
 		t.metrics.leases.WithLabelValues(res.Reason.String()).Inc()
 		fillLease(reply, &res)
-		if !t.bindings.may(limit) {
+		if limit.gateway != "" && !limit.clocks || limit.gateway == "" && !t.bindings.may(limit) {
 			reply.ClockMicros = int64(res.Now)
 		}
 	}
 	if limiter.Op(r.GetOp()) != limiter.Return {
 		t.metrics.granted.Add(float64(res.Granted))
 	}
-	return reply
+	return reply, malformed
 }
 
 func fillLease(reply *fleetpb.LeaseReply, res *limiter.Result) {
@@ -94,6 +137,9 @@ func (t *term) apply(ctx context.Context, limit *published, r *fleetpb.LeaseRequ
 	if err != nil {
 		return limiter.Result{}, err
 	}
+	if limit.gateway != "" {
+		return t.applyThrough(ctx, limit, r, c)
+	}
 	hash, ok := t.counters.of(limit, r.GetKey().GetHash(), c, t.sessions.len, t.clock.Now())
 	if !ok {
 		return limiter.Result{Reason: limiter.Forfeited}, nil
@@ -112,6 +158,15 @@ func (t *term) apply(ctx context.Context, limit *published, r *fleetpb.LeaseRequ
 		return limiter.Result{}, unavailable("term %d may have ended", t.number)
 	}
 	return res, nil
+}
+
+// applyThrough has the store of the limit decide, which neither leadership nor a term matters
+// to. What the holder says of the rates does not count here either.
+func (t *term) applyThrough(ctx context.Context, limit *published, r *fleetpb.LeaseRequest, c limiter.Command) (limiter.Result, error) {
+	hash := r.GetKey().GetHash()
+	params := limit.of(hash)
+	params.Generation = r.GetGeneration()
+	return t.gateways.Apply(ctx, limit.gateway, store.Key{Scope: limit.scope, Hash: hash}, params, c)
 }
 
 // ofLimit returns the error of a decision. One that may be of a budget speaks for the
@@ -141,7 +196,9 @@ func (s *session) limit(r *fleetpb.LeaseRequest) (*published, error) {
 		return nil, notServed(name, "limit %q of policy %s is not among what can be put in force on this pod; the policy's conditions say why", name.limit, name.policy)
 	case limit == nil:
 		return nil, notServed(name, "limit %q of policy %s does not apply to this pod", name.limit, name.policy)
-	case !limit.here:
+	case limit.gateway != r.GetGateway():
+		return nil, notServed(name, "policy %s does not keep its counters where this sidecar asks for them", name.policy)
+	case !limit.here && limit.gateway == "":
 		return nil, notServed(name, "policy %s does not keep its counters in this controller", name.policy)
 	case key.GetHash() != "" && !limit.keyed && r.GetGeneration() < limit.params.Generation:
 		return nil, notServed(name, "limit %q of policy %s has no key any more", name.limit, name.policy)

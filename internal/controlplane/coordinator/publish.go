@@ -154,6 +154,11 @@ func (p *publication) config(ctx context.Context, of *policy.Snapshot) (*config,
 	if err != nil {
 		return nil, err
 	}
+	for i := range c.snapshot.Policies {
+		if of := c.snapshot.Policies[i].Store; of.Gateway {
+			p.gateways.Keep(ctx, of)
+		}
+	}
 	p.openCounters(c)
 	p.ready[of] = prepared{c, held}
 	return c, held
@@ -183,13 +188,13 @@ func (t *term) serveBy(s *session, next *config, send bool) {
 	t.countHolders(s.Namespace)
 }
 
-// secrets returns the credentials of the snapshot's stores and of its pool's
-// coordinator.
+// secrets returns the credentials of the stores of the snapshot that holders connect to, and
+// of its pool's coordinator.
 func (t *term) secrets(ctx context.Context, s policy.Snapshot) ([]*fleetpb.Secret, error) {
 	var out []*fleetpb.Secret
 	fetched := map[policy.Store]struct{}{}
 	add := func(of policy.Store, kind, namespace, name string) error {
-		if _, ok := fetched[of]; ok || of.SecretVersion == "" {
+		if _, ok := fetched[of]; ok || of.SecretVersion == "" || of.Gateway {
 			return nil
 		}
 		fetched[of] = struct{}{}
@@ -320,7 +325,7 @@ func (t *term) sendClocks(s *session, by *config) {
 	var out []*fleetpb.Clocks_Clock
 	for i := range by.snapshot.Policies {
 		of := by.snapshot.Policies[i].Store
-		if of.Type == policy.ControllerStore {
+		if of.Type == policy.ControllerStore || of.Gateway {
 			continue
 		}
 		server := of.Server()

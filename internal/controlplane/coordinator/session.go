@@ -25,6 +25,9 @@ const (
 	configTime = 50 * time.Millisecond
 	// maxAsync is how many leases of one holder may wait for other clusters.
 	maxAsync = 64
+	// maxThrough is how many leases of one holder may be under way to one store that it
+	// reaches through this controller.
+	maxThrough = 64
 )
 
 // Why a session ended, other than by its stream.
@@ -57,6 +60,7 @@ type session struct {
 
 	slots   chan struct{} // a token for each lease that async waits for
 	waiting sync.WaitGroup
+	through map[string]chan struct{} // the same for leases of stores behind this controller, by address
 
 	// reporting is held while a report is entered, which keeps their order, and while it
 	// changes what is accounted for; early holds those that came before there was anything.
@@ -98,6 +102,7 @@ func newSession(id podauth.Identity, hello *fleetpb.Hello, stop context.CancelCa
 		gone:        make(chan struct{}),
 		close:       stop,
 		slots:       make(chan struct{}, maxAsync),
+		through:     map[string]chan struct{}{},
 		storeErrors: map[limitName]string{},
 		spoken:      map[limitName]struct{}{},
 		learning:    map[limitName]Learning{},
@@ -152,6 +157,27 @@ func (s *session) async(ctx context.Context, f func()) {
 		defer func() { <-s.slots }()
 		f()
 	})
+}
+
+// asyncThrough calls f while receive goes on, unless maxThrough others are under way to the
+// store of that address. It does not wait: a store that is slow holds up nothing that goes
+// elsewhere. Only receive calls it.
+func (s *session) asyncThrough(address string, f func()) bool {
+	slots := s.through[address]
+	if slots == nil {
+		slots = make(chan struct{}, maxThrough)
+		s.through[address] = slots
+	}
+	select {
+	case slots <- struct{}{}:
+	default:
+		return false
+	}
+	s.waiting.Go(func() {
+		defer func() { <-slots }()
+		f()
+	})
+	return true
 }
 
 // awaitConfig waits until it is known what the holder has to enforce. It does not

@@ -80,6 +80,7 @@ type term struct {
 	accounting     *accounting
 	poolAccounting *poolAccounting
 	budgets        Budgets
+	gateways       Gateways
 	bindings       *bindings
 	absences       *absence.Tracker
 	tasks          workqueue.TypedRateLimitingInterface[task]
@@ -144,11 +145,15 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 		accounting:     newAccounting(now.Add(figuresTime)),
 		poolAccounting: newPoolAccounting(),
 		budgets:        noBudgets{},
+		gateways:       noGateways{},
 		bindings:       newBindings(),
 		absences:       tracked,
 		tasks:          workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](retryAfter, retryAtMost)),
 		configs:        configs{},
 		journals:       records,
+	}
+	if c.Gateways != nil {
+		t.gateways = c.Gateways()
 	}
 	if records != nil {
 		served := past.Renewed
@@ -198,6 +203,7 @@ func (t *term) run(ctx context.Context) {
 	running.Go(func() { t.budgetNotices.run(background) })
 	sharing, part := context.WithCancel(background)
 	running.Go(func() { t.budgets.Run(sharing) })
+	defer t.gateways.Close()
 	defer running.Wait()
 	defer stop()
 	<-ctx.Done()

@@ -114,7 +114,8 @@ func (n *node) ask(want int64) *fleetpb.LeaseReply {
 		Rates: []*fleetpb.Rate{{Limit: rate.Limit, WindowMicros: int64(rate.Window)}}, Min: 1, Want: want,
 	}
 	limit, err := n.s.limit(request)
-	return n.term.lease(n.t.Context(), limit, err, request)
+	reply, _ := n.term.lease(n.t.Context(), limit, err, request)
+	return reply
 }
 
 // lead grants for that long, renewing each second, and notes what it grants by window.

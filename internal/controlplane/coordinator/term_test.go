@@ -146,7 +146,7 @@ func changeLeader(t *testing.T, rng *rand.Rand, terms *memoryTerms, p policy.Pol
 			Rates: []*fleetpb.Rate{{Limit: most, WindowMicros: int64(limiter.Second)}}, Min: 1, Want: 1 + rng.Int64N(most),
 		}
 		limit, err := s.limit(request)
-		reply := term.lease(t.Context(), limit, err, request)
+		reply, _ := term.lease(t.Context(), limit, err, request)
 		if reply.GetError() != "" {
 			t.Fatal(reply.GetError())
 		}
