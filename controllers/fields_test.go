@@ -160,17 +160,18 @@ func TestTheStoreThatAStatusNames(t *testing.T) {
 		"another takes over": {
 			cutover.Step{State: state, Moved: true, At: begins},
 			&v1alpha1.StoreStatus{Phase: v1alpha1.StoreServing, Since: &then},
-			v1alpha1.StoreStatus{Active: redis, ServesFrom: servesFrom(begins), Phase: v1alpha1.StoreServing, Since: &metav1.Time{Time: now}, Failed: 3},
+			v1alpha1.StoreStatus{Active: redis, Access: v1alpha1.GatewayAccess, ServesFrom: servesFrom(begins), Phase: v1alpha1.StoreServing, Since: &metav1.Time{Time: now}, Failed: 3},
 		},
 		"it is named otherwise": {
 			cutover.Step{State: state, Moved: true},
 			nil,
-			v1alpha1.StoreStatus{Active: redis, ServesFrom: servesFrom(old), Phase: v1alpha1.StoreServing, Since: &metav1.Time{Time: now}, Failed: 3},
+			v1alpha1.StoreStatus{Active: redis, Access: v1alpha1.GatewayAccess, ServesFrom: servesFrom(old), Phase: v1alpha1.StoreServing, Since: &metav1.Time{Time: now}, Failed: 3},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScope()
 			s.policy.Spec.Store.Store, s.policy.Status.Store = redis, tc.have
+			s.policy.Spec.Store.Access = v1alpha1.GatewayAccess
 			s.move = move{serving: controller, from: old, step: tc.step}
 			if diff := cmp.Diff(&tc.want, storeStatus(s)); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
@@ -179,6 +180,20 @@ func TestTheStoreThatAStatusNames(t *testing.T) {
 				t.Errorf("status of the policy (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAStoreIsLeftAsItWasReached: its status says so until another one serves.
+func TestAStoreIsLeftAsItWasReached(t *testing.T) {
+	redis := v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: "redis:6379"}}
+	for _, moved := range []bool{false, true} {
+		s := newScope()
+		s.policy.Spec.Store.Store, s.policy.Spec.Store.Access = v1alpha1.Store{Type: v1alpha1.ControllerStore}, v1alpha1.DirectAccess
+		s.policy.Status.Store = &v1alpha1.StoreStatus{Active: redis, Access: v1alpha1.GatewayAccess}
+		s.move = move{serving: redis, step: cutover.Step{State: cutover.State{Phase: cutover.Draining}, Moved: moved}}
+		if got := storeStatus(s); (got.Access == v1alpha1.GatewayAccess) == moved {
+			t.Errorf("moved: %t, the access is %q", moved, got.Access)
+		}
 	}
 }
 

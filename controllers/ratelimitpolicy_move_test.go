@@ -81,6 +81,7 @@ func TestOneServerReachedInTwoWays(t *testing.T) {
 		want   bool
 	}{
 		"other credentials": {func(s *policy.Store) { s.Secret, s.SecretVersion = "shop/other", "" }, true},
+		"access":            {func(s *policy.Store) { s.Gateway = true }, true},
 		"encryption":        {func(s *policy.Store) { s.TLS = true }, true},
 		"another address":   {func(s *policy.Store) { s.Address = "redis:6380" }, false},
 		"another database":  {func(s *policy.Store) { s.Database = "d" }, false},

@@ -61,11 +61,11 @@ func (r *RateLimitPolicyReconciler) gatherStore(ctx context.Context, s *scope) {
 // another than the one that is named now.
 func (s *scope) unknown() bool { return s.policy.Status.Store == nil && s.move.draining }
 
-// sameCounters reports whether two stores are one, reached with other credentials
-// or with other encryption.
+// sameCounters reports whether two stores are one, reached with other credentials,
+// with other encryption or in another way.
 func sameCounters(a, b policy.Store) bool {
 	for _, s := range []*policy.Store{&a, &b} {
-		s.TLS, s.Secret, s.SecretVersion = false, "", ""
+		s.TLS, s.Secret, s.SecretVersion, s.Gateway = false, "", "", false
 	}
 	return a == b
 }
@@ -160,6 +160,7 @@ func storeStatus(s *scope) *v1alpha1.StoreStatus {
 	}
 	status := &v1alpha1.StoreStatus{
 		Active:     s.move.serving,
+		Access:     accessOf(s.move.serving, translate.Access(s.policy)),
 		ServesFrom: servesFrom(s.move.from),
 		Phase:      v1alpha1.StoreServing,
 		Message:    shortened(step.Message),
@@ -170,6 +171,7 @@ func storeStatus(s *scope) *v1alpha1.StoreStatus {
 	switch {
 	case step.Moved:
 		status.Active = s.policy.Spec.Store.Store
+		status.Access = accessOf(status.Active, s.policy.Spec.Store.Access)
 		if step.At != 0 {
 			status.ServesFrom = servesFrom(step.At)
 		}
@@ -182,6 +184,14 @@ func storeStatus(s *scope) *v1alpha1.StoreStatus {
 		status.Since = have.Since
 	}
 	return status
+}
+
+// accessOf returns what a status says of how a store is reached: nothing of the usual way.
+func accessOf(of v1alpha1.Store, access v1alpha1.StoreAccess) v1alpha1.StoreAccess {
+	if of.Type == v1alpha1.ControllerStore || access == v1alpha1.DirectAccess {
+		return ""
+	}
+	return access
 }
 
 // restart returns what a restart does to durable counters, by what the store that served

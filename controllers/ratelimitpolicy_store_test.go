@@ -227,3 +227,34 @@ func TestAReplicaThatDoesNotLeadMovesNothing(t *testing.T) {
 	w.Consistently(w.phase).Should(Equal(v1alpha1.StoreWaiting))
 	w.Expect(w.get().Status.Store.Message).To(ContainSubstring("does not lead"))
 }
+
+// TestAccessIsEditedWithTheCountersInPlace: no pod has to let go of anything, and the status
+// remembers how the store that serves is reached.
+func TestAccessIsEditedWithTheCountersInPlace(t *testing.T) {
+	w := newWorld(t)
+	a := w.enforcer("a")
+	fleet.say(w.policy, w.acknowledged(a))
+	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreServing))
+	w.editStore(inRedis)
+	w.Eventually(w.phase).Should(Equal(v1alpha1.StoreWaiting))
+	for _, phase := range []v1alpha1.StorePhase{v1alpha1.StoreDraining, v1alpha1.StoreServing} {
+		fleet.say(w.policy, w.acknowledged(a))
+		w.Eventually(w.phase).Should(Equal(phase))
+	}
+	since := w.get().Status.Store.ServesFrom
+	for _, access := range []v1alpha1.StoreAccess{v1alpha1.GatewayAccess, v1alpha1.DirectAccess, v1alpha1.GatewayAccess} {
+		p := w.get()
+		before := p.DeepCopy()
+		p.Spec.Store.Access = access
+		w.Expect(server.Patch(w.Context(), p, client.MergeFrom(before))).To(Succeed())
+		recorded := access
+		if access == v1alpha1.DirectAccess {
+			recorded = ""
+		}
+		w.Eventually(func() v1alpha1.StoreAccess { return w.get().Status.Store.Access }).Should(Equal(recorded))
+		w.Expect(w.get().Status.Store.ServesFrom).To(Equal(since), "the counters are the same")
+		w.Expect(w.phase()).To(Equal(v1alpha1.StoreServing))
+	}
+	w.editStore(v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: "other.shop.svc:6379", TLS: v1alpha1.TLSDisabled}})
+	w.Consistently(func() v1alpha1.StoreAccess { return w.get().Status.Store.Access }).Should(Equal(v1alpha1.GatewayAccess))
+}

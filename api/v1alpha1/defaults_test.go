@@ -18,7 +18,7 @@ func TestDefaults(t *testing.T) {
 		"the whole of the smallest policy": {
 			`{` + selectAll + `, ` + oneLimit + `}`, nil,
 			`{podSelector: {}, mode: Enforce, limits: [{name: all, algorithm: FixedWindow, combine: All, rates: [{limit: 1, window: 1s}]}],
-			  consistency: {mode: Leased}, store: {type: Controller, memory: Auto, onMemoryLoss: Wait}, onStoreUnavailable: {action: LocalShare},
+			  consistency: {mode: Leased}, store: {type: Controller, access: Direct, memory: Auto, onMemoryLoss: Wait}, onStoreUnavailable: {action: LocalShare},
 			  response: {headers: [IETF], quotaFields: NearLimit, retryAfterJitterPercent: 10, statusCode: 429, grpcStatus: ResourceExhausted, body: {type: ProblemJSON}}}`,
 		},
 		"a response keeps what is given": {
@@ -71,9 +71,9 @@ func TestDefaults(t *testing.T) {
 		"connections are not encrypted": {
 			withStore(`type: Postgres, postgres: {address: "pg:5432", database: weir}`),
 			[]string{"store"},
-			`{type: Postgres, memory: Auto, onMemoryLoss: Wait, postgres: {address: "pg:5432", database: weir, tls: Disabled}}`,
+			`{type: Postgres, access: Direct, memory: Auto, onMemoryLoss: Wait, postgres: {address: "pg:5432", database: weir, tls: Disabled}}`,
 		},
-		"an empty store is the controller":         {withSpec(`store: {}`), []string{"store"}, `{type: Controller, memory: Auto, onMemoryLoss: Wait}`},
+		"an empty store is the controller":         {withSpec(`store: {}`), []string{"store"}, `{type: Controller, access: Direct, memory: Auto, onMemoryLoss: Wait}`},
 		"an empty onStoreUnavailable shares":       {withSpec(`onStoreUnavailable: {}`), []string{"onStoreUnavailable"}, `{action: LocalShare}`},
 		"clientIP has no default":                  {withSpec(``), []string{"clientIP"}, ``},
 		"an empty selector stays one of every pod": {withSpec(``), []string{"podSelector"}, `{}`},

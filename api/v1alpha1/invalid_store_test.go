@@ -57,6 +57,9 @@ var invalidStores = map[string]invalid{
 	"a leaky bucket that is leased":    {withLimits(`[{name: all, algorithm: LeakyBucket, maxDelay: 1s, rates: [{limit: 1, window: 1s}]}]`), "spec.consistency.mode", "set mode to Strict, or choose another algorithm"},
 	"a leaky bucket in CachedDeny":     {`{` + selectAll + `, consistency: {mode: CachedDeny}, limits: [{name: all, algorithm: LeakyBucket, maxDelay: 1s, rates: [{limit: 1, window: 1s}]}]}`, "spec.consistency.mode", "set mode to Strict, or choose another algorithm"},
 
+	"an access that does not exist":        {withStore(`type: Redis, redis: {address: "redis:6379"}, access: Proxy`), "spec.store.access", `supported values: "Direct", "Gateway"`},
+	"a gateway to the controller":          {withStore(`type: Controller, access: Gateway`), "spec.store.access", "remove access, or set type to Redis or Postgres"},
+	"a gateway to the default store":       {withStore(`access: Gateway`), "spec.store.access", "remove access, or set type to Redis or Postgres"},
 	"a memory that does not exist":         {withStore(`memory: Forever`), "spec.store.memory", `supported values: "Auto", "Durable", "Volatile"`},
 	"an end of memory that does not exist": {withStore(`onMemoryLoss: Forget`), "spec.store.onMemoryLoss", `supported values: "Wait", "Resume"`},
 	"going on with counts that none keeps": {withStore(`memory: Volatile, onMemoryLoss: Resume`), "spec.store.onMemoryLoss", "set memory to Durable, or onMemoryLoss to Wait"},

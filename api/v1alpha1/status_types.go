@@ -99,6 +99,11 @@ type StoreStatus struct {
 	// +required
 	Active Store `json:"active"`
 
+	// access says how sidecars reach the active store, as spec.store.access did when
+	// spec.store named it last. Absent: Direct.
+	// +optional
+	Access StoreAccess `json:"access,omitempty"`
+
 	// servesFrom is when the store took over from another one, on its own clock: it
 	// serves only windows that began since. Absent when it is the first.
 	// +optional

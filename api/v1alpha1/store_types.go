@@ -2,8 +2,20 @@ package v1alpha1
 
 // PolicyStore says where the counters of a policy are kept, and how firmly.
 // +kubebuilder:validation:XValidation:rule="!has(self.memory) || self.memory != 'Volatile' || !has(self.onMemoryLoss) || self.onMemoryLoss != 'Resume'",fieldPath=".onMemoryLoss",message="onMemoryLoss Resume goes on with the counts that outlived a restart of the store, and memory Volatile keeps none: set memory to Durable, or onMemoryLoss to Wait"
+// +kubebuilder:validation:XValidation:rule="!has(self.access) || self.access != 'Gateway' || (has(self.type) && self.type in ['Redis', 'Postgres'])",fieldPath=".access",message="access Gateway is for a Redis or a Postgres, and the controller's own store is always reached through the controller: remove access, or set type to Redis or Postgres"
 type PolicyStore struct {
 	Store `json:",inline"`
+
+	// access says how the selected pods' sidecars reach a Redis or a Postgres.
+	// Direct, the default: each one connects to it, and is sent its address and the
+	// credentials of the Secret.
+	// Gateway: they lease through the leading controller, which alone connects to it and
+	// reads the Secret. Sidecars learn neither. A lease takes one hop more, and while no
+	// controller leads the store counts as unavailable. The counters are the same, so access
+	// can be changed at any time.
+	// +optional
+	// +kubebuilder:default=Direct
+	Access StoreAccess `json:"access,omitempty"`
 
 	// memory says which counters outlive a restart of the store.
 	// Auto, the default, keeps those of limits that have a window longer than 1 minute.
@@ -29,6 +41,16 @@ type PolicyStore struct {
 	// +kubebuilder:default=Wait
 	OnMemoryLoss OnMemoryLoss `json:"onMemoryLoss,omitempty"`
 }
+
+// StoreAccess says how sidecars reach a store.
+// +kubebuilder:validation:Enum=Direct;Gateway
+type StoreAccess string
+
+// The ways to reach a store.
+const (
+	DirectAccess  StoreAccess = "Direct"
+	GatewayAccess StoreAccess = "Gateway"
+)
 
 // StoreMemory says which counters outlive a restart of the store.
 // +kubebuilder:validation:Enum=Auto;Durable;Volatile

@@ -30,6 +30,10 @@ func TestUpdates(t *testing.T) {
 			withAlgorithm(`GCRA`, `rates: [{limit: 1, window: 1s, burst: 5}]`), withAlgorithm(`FixedWindow`, `rates: [{limit: 1, window: 1s, burst: 5}]`), "spec.limits[0].rates",
 		},
 		"the memory of the store changes":           {withStore(`memory: Volatile`), withStore(`memory: Durable, onMemoryLoss: Resume`), ""},
+		"a store is reached through the controller": {withStore(`type: Redis, redis: {address: "r:1"}`), withStore(`type: Redis, access: Gateway, redis: {address: "r:1"}`), ""},
+		"the controller's own store stays behind it": {
+			withStore(`type: Redis, access: Gateway, redis: {address: "r:1"}`), withStore(`type: Controller, access: Gateway`), "spec.store.access",
+		},
 		"the default store is written out":          {withSpec(``), withSpec(`store: {type: Controller}`), ""},
 		"Leased becomes Strict and drops its lease": {withSpec(leased), withSpec(`consistency: {mode: Strict}`), ""},
 		"Leased becomes Strict and keeps its lease": {

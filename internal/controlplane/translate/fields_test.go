@@ -50,7 +50,7 @@ spec:
 `, `
 spec:
   podSelector: {}
-  store: {type: Redis, redis: {rest: {url: "https://redis.example.com"}, secretRef: {name: redis}}}
+  store: {type: Redis, access: Gateway, redis: {rest: {url: "https://redis.example.com"}, secretRef: {name: redis}}}
   limits: [{name: all, rates: [{limit: 10, window: 1s}]}]
 `), func(p *v1alpha1.RateLimitPolicy) (any, error) {
 		p.Namespace, p.Name = "shop", "all"
@@ -92,6 +92,7 @@ spec:
 		"ConcurrencyPoolSpec.PodSelector", "Match.Descriptors",
 		"JWTClaimMatch.Verification", "JWTClaimMatch.Provider", "ClaimMatch.Provider", // it has no providers
 		"Pool.Namespace", "Pool.Name", // of the metadata, as the golden files show
+		"Store.Gateway",       // of policies only
 		"Store.SecretVersion") // of another object
 }
 
@@ -114,5 +115,6 @@ spec:
 `), func(b *v1alpha1.FederatedBudget) (any, error) {
 		return translate.Budget(b, b.Spec.Members[0].Name)
 	}, "FederatedBudget.TypeMeta", "FederatedBudget.ObjectMeta", "FederatedBudget.Status",
+		"Store.Gateway",                            // of policies only
 		"Hub.SecretVersion", "Store.SecretVersion") // of another object
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -21,17 +22,34 @@ import (
 func Serving(p *v1alpha1.RateLimitPolicy) (of policy.Store, since limiter.Instant, draining bool) {
 	status := p.Status.Store
 	if status == nil {
-		return store(p.Namespace, p.Spec.Store.Store), 0, p.Generation > 1
+		return Wanted(p), 0, p.Generation > 1
 	}
 	if status.ServesFrom != nil {
 		since = limiter.Instant(status.ServesFrom.UnixMicro())
 	}
-	return store(p.Namespace, status.Active), since, status.Phase == v1alpha1.StoreDraining
+	return through(store(p.Namespace, status.Active), Access(p)), since, status.Phase == v1alpha1.StoreDraining
+}
+
+// Access returns how sidecars reach the store that serves. While that is not the one that
+// spec.store names, they reach it as they did: credentials that were kept from them are not
+// sent because another store is wanted.
+func Access(p *v1alpha1.RateLimitPolicy) v1alpha1.StoreAccess {
+	if status := p.Status.Store; status != nil && !equality.Semantic.DeepEqual(status.Active, p.Spec.Store.Store) {
+		return status.Access
+	}
+	return p.Spec.Store.Access
+}
+
+// through returns a store that is reached that way. The controller's own is reached in one
+// way only.
+func through(of policy.Store, access v1alpha1.StoreAccess) policy.Store {
+	of.Gateway = access == v1alpha1.GatewayAccess && of.Type != policy.ControllerStore
+	return of
 }
 
 // Wanted returns the store that spec.store names.
 func Wanted(p *v1alpha1.RateLimitPolicy) policy.Store {
-	return store(p.Namespace, p.Spec.Store.Store)
+	return through(store(p.Namespace, p.Spec.Store.Store), p.Spec.Store.Access)
 }
 
 // retention returns how the store keeps the counters of a limit. A budget keeps the counters

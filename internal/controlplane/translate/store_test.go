@@ -96,3 +96,40 @@ func TestRetention(t *testing.T) {
 		})
 	}
 }
+
+// TestAccess: sidecars that did not know where a store is do not learn it because another one
+// is wanted.
+func TestAccess(t *testing.T) {
+	redis := func(address v1alpha1.HostPort) v1alpha1.Store {
+		return v1alpha1.Store{Type: v1alpha1.RedisStoreType, Redis: &v1alpha1.RedisStore{Address: address}}
+	}
+	controller := v1alpha1.Store{Type: v1alpha1.ControllerStore}
+	const direct, through = v1alpha1.DirectAccess, v1alpha1.GatewayAccess
+	for name, tc := range map[string]struct {
+		spec   v1alpha1.Store
+		access v1alpha1.StoreAccess
+		status *v1alpha1.StoreStatus
+		want   bool
+	}{
+		"the controller":                     {controller, direct, nil, false},
+		"before the first status":            {redis("a.b:1"), through, nil, true},
+		"before the first status, direct":    {redis("a.b:1"), direct, nil, false},
+		"it is edited to a gateway":          {redis("a.b:1"), through, &v1alpha1.StoreStatus{Active: redis("a.b:1")}, true},
+		"it is edited to be direct":          {redis("a.b:1"), direct, &v1alpha1.StoreStatus{Active: redis("a.b:1"), Access: through}, false},
+		"another one is wanted directly":     {redis("c.d:1"), direct, &v1alpha1.StoreStatus{Active: redis("a.b:1"), Access: through}, true},
+		"the controller is wanted":           {controller, direct, &v1alpha1.StoreStatus{Active: redis("a.b:1"), Access: through}, true},
+		"another one is wanted by a gateway": {redis("c.d:1"), through, &v1alpha1.StoreStatus{Active: redis("a.b:1")}, false},
+		"the controller is left":             {redis("c.d:1"), through, &v1alpha1.StoreStatus{Active: controller}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &v1alpha1.RateLimitPolicy{}
+			p.Spec.Store.Store, p.Spec.Store.Access, p.Status.Store = tc.spec, tc.access, tc.status
+			if of, _, _ := translate.Serving(p); of.Gateway != tc.want {
+				t.Errorf("sidecars reach it through the controller: %t, want %t", of.Gateway, tc.want)
+			}
+			if of := translate.Wanted(p); of.Gateway != (tc.access == through) {
+				t.Errorf("they are to reach it through the controller: %t", of.Gateway)
+			}
+		})
+	}
+}
