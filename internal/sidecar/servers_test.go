@@ -322,7 +322,8 @@ func TestAStreamThatIsResetBeforeItIsBegunReachesNothing(t *testing.T) {
 		reached = false
 		func() {
 			defer func() {
-				if reason := recover(); (reason == http.ErrAbortHandler) == tc.reaches {
+				reason, _ := recover().(error)
+				if errors.Is(reason, http.ErrAbortHandler) == tc.reaches {
 					t.Errorf("%+v: ended by %v", tc, reason)
 				}
 			}()

@@ -32,12 +32,12 @@ func Within(ctx context.Context, d time.Duration) (_ context.Context, cancel con
 
 // A patience is a context of Within.
 type patience struct {
-	context.Context
-	end      context.CancelCauseFunc
-	deadline time.Time
-	part     time.Duration
-	left     int // parts; only hop uses it, which runs once at a time
-	timer    *time.Timer
+	context.Context //nolint:containedctx // it is one
+	end             context.CancelCauseFunc
+	deadline        time.Time
+	part            time.Duration
+	left            int // parts; only hop uses it, which runs once at a time
+	timer           *time.Timer
 }
 
 // hop ends a part.

@@ -2,6 +2,7 @@ package translate_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -205,7 +206,7 @@ func TestObeyedWarningsExempt(t *testing.T) {
 		if _, err := url.PathUnescape(path); err != nil || !strings.Contains(path, "%") {
 			sent = (&url.URL{Path: path}).EscapedPath()
 		}
-		r := policy.NewRequest(httptest.NewRequest("GET", sent, nil))
+		r := policy.NewRequest(httptest.NewRequestWithContext(t.Context(), http.MethodGet, sent, nil))
 		if set.Limits[0].Matches(&r) {
 			t.Errorf("%s: with %s listed a request for %s is limited", path, listed, sent)
 		}
