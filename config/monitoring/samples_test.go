@@ -32,7 +32,7 @@ type busy struct {
 }
 
 func (b busy) Limits() []enforce.LimitState { return b.limits }
-func (b busy) Pool() *pools.State           { return &b.pool }
+func (b busy) Pools() []pools.State         { return []pools.State{b.pool} }
 func (busy) Fleet() *fleet.State            { return &fleet.State{Connected: true} }
 
 // busiest returns the metrics of that sidecar, every policy with a store of its own that

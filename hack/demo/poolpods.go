@@ -60,12 +60,12 @@ func askPod(ctx context.Context, check string) *podState {
 	}
 	defer response.Body.Close()
 	var body struct {
-		Pool *podState `json:"pool"`
+		Pools []*podState `json:"pools"`
 	}
-	if json.NewDecoder(response.Body).Decode(&body) != nil {
+	if json.NewDecoder(response.Body).Decode(&body) != nil || len(body.Pools) == 0 {
 		return nil
 	}
-	return body.Pool
+	return body.Pools[0]
 }
 
 func podStates(out io.Writer, pods []podState) {

@@ -103,8 +103,8 @@ func (p *process) Refused() policy.Refusals {
 // Limits returns the limits in force.
 func (p *process) Limits() []enforce.LimitState { return p.enforcer.Limits() }
 
-// Pool returns the pool in force, nil when there is none.
-func (p *process) Pool() *pools.State { return p.pools.State() }
+// Pools returns the pools in force.
+func (p *process) Pools() []pools.State { return p.pools.States() }
 
 // Fleet returns the state of that stream, nil when no controller is configured.
 func (p *process) Fleet() *fleet.State {

@@ -62,8 +62,8 @@ func TestASnapshotIsPutInForceAsAWholeOrNotAtAll(t *testing.T) {
 			if _, err := p.adopt(data); !errors.Is(err, errLacking) {
 				t.Fatalf("got error %v", err)
 			}
-			if p.Pool() != nil || len(p.Limits()) > 0 {
-				t.Errorf("pool %v and %d limits are in force", p.Pool(), len(p.Limits()))
+			if len(p.Pools()) > 0 || len(p.Limits()) > 0 {
+				t.Errorf("pool %v and %d limits are in force", p.Pools(), len(p.Limits()))
 			}
 		})
 	}

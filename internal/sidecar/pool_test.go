@@ -168,7 +168,7 @@ type shown struct {
 
 func shownPool(t *testing.T, s *sandbox) shown {
 	t.Helper()
-	var got struct{ Pool shown }
+	var got struct{ Pools []shown }
 	_, body, err := get(t, s.url(15010, "/debug/config"))
 	if err != nil {
 		t.Fatal(err)
@@ -176,5 +176,8 @@ func shownPool(t *testing.T, s *sandbox) shown {
 	if err := json.Unmarshal([]byte(body), &got); err != nil {
 		t.Fatal(err)
 	}
-	return got.Pool
+	if len(got.Pools) == 0 {
+		return shown{}
+	}
+	return got.Pools[0]
 }

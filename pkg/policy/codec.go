@@ -93,7 +93,7 @@ func Decode(data []byte) (Snapshot, error) {
 }
 
 // DecodeParts returns the snapshot that Encode wrote, in this version or another, and the parts
-// that this version does not understand, which the snapshot then lacks. A policy, or the pool,
+// that this version does not understand, which the snapshot then lacks. A policy, or a pool,
 // with an unknown field or a value that does not validate is refused as a whole, since enforcing
 // half of a policy is not enforcing it. It is refused alone, since the others mean what they say
 // all the same. An unknown field beside them is refused as well. The error is for data that is
@@ -125,8 +125,13 @@ func DecodeParts(data []byte) (Snapshot, Refusals, error) {
 			refused = append(refused, refusal(PoolPart, raw, "pool", err))
 		}
 	}
+	more, err := decodePools(parts, &s)
+	if err != nil {
+		return Snapshot{}, nil, err
+	}
+	refused = append(refused, more...)
 	for _, field := range slices.Sorted(maps.Keys(parts)) {
-		if !slices.Contains([]string{"cluster", "policies", "pool"}, field) {
+		if !slices.Contains([]string{"cluster", "policies", "pool", "pools"}, field) {
 			refused = append(refused, Refusal{Part: FieldPart, Name: field, Cause: errUnknown})
 		}
 	}
@@ -136,6 +141,24 @@ func DecodeParts(data []byte) (Snapshot, Refusals, error) {
 		return Snapshot{}, nil, err
 	}
 	return s, refused, nil
+}
+
+// decodePools decodes the pools that match some requests into s, and returns those that are
+// refused.
+func decodePools(parts map[string]json.RawMessage, s *Snapshot) (refused Refusals, err error) {
+	var pools []json.RawMessage
+	if err := read(parts, "pools", &pools); err != nil {
+		return nil, err
+	}
+	for i, raw := range pools {
+		p, err := decodePart(raw, entry("pools", i), (*Pool).validate)
+		if err != nil {
+			refused = append(refused, refusal(PoolPart, raw, entry("pools", i), err))
+		} else {
+			s.Pools = append(s.Pools, *p)
+		}
+	}
+	return refused, nil
 }
 
 var errUnknown = errors.New("it is not known")

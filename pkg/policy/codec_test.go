@@ -225,9 +225,9 @@ func TestAnUnknownPartIsRefusedAlone(t *testing.T) {
 			`unknown field "weight"`,
 		},
 		"an unknown field beside them": {
-			[]string{`"cluster"`, `"pools":[{}],"cluster"`},
+			[]string{`"cluster"`, `"tiers":[{}],"cluster"`},
 			"a b c pool",
-			policy.Refusal{Part: policy.FieldPart, Name: "pools"},
+			policy.Refusal{Part: policy.FieldPart, Name: "tiers"},
 			"not known",
 		},
 	} {

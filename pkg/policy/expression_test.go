@@ -91,7 +91,7 @@ func compilePool(t *testing.T, m policy.Match) *policy.CompiledPool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return set.Pool()
+	return set.Pools()[0]
 }
 
 func TestExpressionsAreRefused(t *testing.T) {

@@ -27,7 +27,10 @@ func TestEveryFieldIsEncoded(t *testing.T) {
 	through := valid(func(p *policy.Policy) {
 		p.Store = policy.Store{Type: policy.RedisStore, Address: "r:1", Secret: "shop/redis", SecretVersion: "1", Gateway: true}
 	})
-	inputs := []*policy.Snapshot{&others, &byDemand, &overHTTP, &through}
+	several := pooled()
+	several.Pools = []policy.Pool{*pooled(func(p *policy.Pool) { p.Name = "matched" }).Pool}
+	several.Pools[0].Match = []policy.Match{{Methods: []string{"GET"}}}
+	inputs := []*policy.Snapshot{&others, &byDemand, &overHTTP, &through, &several}
 	for _, s := range goldens {
 		inputs = append(inputs, &s)
 	}

@@ -27,7 +27,7 @@ func poolOf(t *testing.T, change func(*policy.Pool)) *policy.CompiledPool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return set.Pool()
+	return set.Pools()[0]
 }
 
 // disguises are targets that some app takes for one below /graphql, or for /login.

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"cmp"
+
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -27,6 +29,7 @@ type Pool struct {
 	// OnCoordinatorOutage decides while the coordinator does not answer.
 	OnCoordinatorOutage OutageAction `json:"onCoordinatorOutage"`
 
+	Match      []Match     `json:"match,omitempty"`      // one must match for a request to need a slot; none means every request
 	Exempt     []Match     `json:"exempt,omitempty"`     // requests that one of these matches need no slot
 	Partitions []Partition `json:"partitions,omitempty"` // at most 16; the first that matches is the request's
 	Queue      *Queue      `json:"queue,omitempty"`      // nil: a request that finds no slot is refused at once
@@ -163,6 +166,10 @@ var (
 	allocations = map[Allocation]pool.Allocation{EqualSplit: pool.EqualSplit, DemandProportional: pool.DemandProportional}
 	handoffs    = map[Handoff]pool.Handoff{Acknowledged: pool.Acknowledged, Occupancy: pool.Occupancy}
 )
+
+func (p *Pool) compare(q *Pool) int {
+	return cmp.Or(cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(p.Name, q.Name))
+}
 
 // Params returns what a coordinator divides the pool by.
 func (p *Pool) Params() pool.Params {

@@ -214,7 +214,7 @@ func TestRequestsOfAPool(t *testing.T) {
 		"GET /other":     {partition: slots.Rest},
 	} {
 		t.Run(line, func(t *testing.T) {
-			p, r := set.Pool(), view(request(line))
+			p, r := set.Pools()[0], view(request(line))
 			if p.Exempt(r) != want.exempt || p.Ignore(r) != want.ignored || p.Partition(r) != want.partition {
 				t.Errorf("exempt %t, ignored %t, partition %d; want %+v", p.Exempt(r), p.Ignore(r), p.Partition(r), want)
 			}
@@ -230,10 +230,10 @@ func TestAPartitionWithoutMatchTakesTheRest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := set.Pool().Partition(view(request("GET /x"))); got != 1 {
+	if got := set.Pools()[0].Partition(view(request("GET /x"))); got != 1 {
 		t.Errorf("the request belongs to partition %d, want 1", got)
 	}
-	if !set.Pool().Shadow() {
+	if !set.Pools()[0].Shadow() {
 		t.Error("the pool refuses, want it to count only")
 	}
 }
@@ -243,7 +243,7 @@ func TestASetWithoutAPoolHasNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := set.Pool(); p != nil {
+	if p := set.Pools(); p != nil {
 		t.Errorf("the pool is %v, want none", p)
 	}
 }
@@ -281,5 +281,109 @@ func TestParamsOfAPool(t *testing.T) {
 	want = pool.Params{Min: 7, Max: 7, Initial: 7, TTL: 2 * limiter.Second, Quarantine: 2 * limiter.Second, Generation: 3}
 	if diff := cmp.Diff(want, fixed.Params()); diff != "" {
 		t.Errorf("of a pool that does not (-want +got):\n%s", diff)
+	}
+}
+
+// TestAPoolIsOfTheRequestsThatItMatches however their paths are spelled, but for those that
+// are exempt.
+func TestAPoolIsOfTheRequestsThatItMatches(t *testing.T) {
+	set, err := policy.Compile(pooled(func(p *policy.Pool) {
+		p.Match = []policy.Match{{Paths: []policy.PathMatch{{Type: policy.PathPrefix, Value: "/search"}}}, {Methods: []string{"POST"}}}
+		p.Exempt = []policy.Match{{Paths: []policy.PathMatch{{Type: policy.Exact, Value: "/search/healthz"}}}}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, needs := range map[string]bool{
+		"GET /search/x":       true,
+		"GET /%73earch":       true,
+		"POST /other":         true,
+		"GET /other":          false,
+		"GET /search/healthz": false,
+	} {
+		if got := !set.Pools()[0].Exempt(view(request(line))); got != needs {
+			t.Errorf("%s needs a slot: %t, want %t", line, got, needs)
+		}
+	}
+}
+
+// several returns a snapshot of a pool of all requests, named checkout, and others.
+func several(names ...string) policy.Snapshot {
+	s := pooled()
+	for _, name := range names {
+		s.Pools = append(s.Pools, *pooled(func(p *policy.Pool) {
+			p.Name, p.Match = name, []policy.Match{{Methods: []string{"GET"}}}
+		}).Pool)
+	}
+	return s
+}
+
+func TestSeveralPoolsAreOrderedByName(t *testing.T) {
+	set, err := policy.Compile(several("a", "z"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range set.Pools() {
+		got = append(got, p.Pool.Name)
+	}
+	if diff := cmp.Diff([]string{"a", "checkout", "z"}, got); diff != "" {
+		t.Errorf("pools (-want +got):\n%s", diff)
+	}
+}
+
+func TestSeveralPoolsThatCannotBe(t *testing.T) {
+	broken := several("a")
+	broken.Pools[0].Match = []policy.Match{{Paths: []policy.PathMatch{{Type: policy.RegularExpression, Value: "("}}}}
+	for name, tc := range map[string]struct {
+		s    policy.Snapshot
+		want string
+	}{
+		"out of order":     {several("z", "a"), "pools[1] is out of order"},
+		"two of one name":  {several("a", "a"), "pools[1] is out of order"},
+		"one as pool, too": {several("checkout"), "pools[0] is pool, too"},
+		"nine":             {several("a", "b", "c", "d", "e", "f", "g", "h"), "pool and pools together"},
+		"a broken match":   {broken, "pools[0].match[0].paths[0].value"},
+	} {
+		if err := tc.s.Validate(); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got error %v, want one that names %s", name, err, tc.want)
+		}
+	}
+	if s := several("a", "b", "c", "d", "e", "f", "g"); s.Validate() != nil {
+		t.Errorf("eight pools: %v", s.Validate())
+	}
+}
+
+// TestTheLastGoodVersionOfAPoolStays of several, of which one is not understood.
+func TestTheLastGoodVersionOfAPoolStays(t *testing.T) {
+	data, _, err := policy.Encode(several("a", "z"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = []byte(strings.Replace(string(data), `"name":"z"`, `"name":"z","weight":2`, 1))
+	for name, tc := range map[string]struct {
+		before policy.Snapshot
+		want   []string
+	}{
+		"it was there":       {several("m", "z"), []string{"a", "checkout", "z"}},
+		"it was not there":   {several("m"), []string{"a", "checkout"}},
+		"there was no other": {policy.Snapshot{Cluster: "test", Pools: several("z").Pools}, []string{"a", "checkout", "z"}},
+	} {
+		s, refused, err := policy.DecodeParts(data)
+		if err != nil || len(refused) != 1 || refused[0].Name != "z" || refused[0].Part != policy.PoolPart {
+			t.Fatalf("refused %v, %v", refused, err)
+		}
+		s.Keep(&tc.before, refused)
+		set, err := policy.Compile(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range set.Pools() {
+			got = append(got, p.Pool.Name)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" || refused[0].Kept != (len(tc.want) == 3) {
+			t.Errorf("%s: pools (-want +got), kept %t:\n%s", name, refused[0].Kept, diff)
+		}
 	}
 }

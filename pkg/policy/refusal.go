@@ -100,12 +100,32 @@ func (s *Snapshot) Keep(before *Snapshot, refused Refusals) {
 		case PolicyPart:
 			r.Kept = s.keepPolicy(before, r)
 		case PoolPart:
-			if p := before.Pool; p != nil && p.Namespace == r.Namespace && p.Name == r.Name {
-				s.Pool, r.Kept = p, true
-			}
+			r.Kept = s.keepPool(before, r)
 		case FieldPart: // it is of none
 		}
 	}
+}
+
+// keepPool reports whether before has the pool, and s has room for it and no other version.
+func (s *Snapshot) keepPool(before *Snapshot, r *Refusal) bool {
+	want := &Pool{Namespace: r.Namespace, Name: r.Name}
+	named := func(p Pool, q *Pool) int { return p.compare(q) }
+	at, taken := slices.BinarySearchFunc(s.Pools, want, named)
+	if taken || s.Pool != nil && s.Pool.compare(want) == 0 {
+		return false
+	}
+	if p := before.Pool; p != nil && p.compare(want) == 0 {
+		if s.Pool == nil {
+			s.Pool = p
+			return true
+		}
+		return false
+	}
+	old, found := slices.BinarySearchFunc(before.Pools, want, named)
+	if found {
+		s.Pools = slices.Insert(s.Pools, at, before.Pools[old])
+	}
+	return found
 }
 
 // keepPolicy reports whether before has the policy. If s has it, too, that is a defect

@@ -13,7 +13,7 @@ type Set struct {
 	Limits   []*CompiledLimit // in the order of the snapshot
 
 	byName map[limitName]*CompiledLimit
-	pool   *CompiledPool
+	pools  []*CompiledPool
 }
 
 type limitName struct{ namespace, policy, limit string }
@@ -55,17 +55,39 @@ func Compile(s Snapshot) (*Set, error) {
 			set.byName[limitName{p.Namespace, p.Name, l.Limit.Name}] = l
 		}
 	}
-	if s.Pool != nil {
-		var err error
-		if set.pool, err = compilePool(s.Pool); err != nil {
-			return nil, fmt.Errorf("pool.%w", err)
-		}
+	if err := set.compilePools(); err != nil {
+		return nil, err
 	}
 	return set, nil
 }
 
-// Pool returns the pool that requests need a slot of, nil when there is none.
-func (s *Set) Pool() *CompiledPool { return s.pool }
+func (s *Set) compilePools() error {
+	add := func(p *Pool, path string) error {
+		c, err := compilePool(p)
+		if err != nil {
+			return fmt.Errorf("%s.%w", path, err)
+		}
+		s.pools = append(s.pools, c)
+		return nil
+	}
+	if p := s.Snapshot.Pool; p != nil {
+		if err := add(p, "pool"); err != nil {
+			return err
+		}
+	}
+	for i := range s.Snapshot.Pools {
+		if err := add(&s.Snapshot.Pools[i], entry("pools", i)); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(s.pools, func(a, b *CompiledPool) int { return a.Pool.compare(b.Pool) })
+	return nil
+}
+
+// Pools returns the pools that requests need slots of, ordered by namespace and name. That is
+// the order in which to ask them, for every request: two that wait for each other's slots
+// would wait in vain.
+func (s *Set) Pools() []*CompiledPool { return s.pools }
 
 // Lookup returns the limit of that name, nil when there is none.
 func (s *Set) Lookup(namespace, policy, limit string) *CompiledLimit {
@@ -94,10 +116,11 @@ func compileLimit(p *Policy, l *Limit, tokens verifiers) (*CompiledLimit, error)
 // Shadow reports whether refusals of the limit are counted and let pass.
 func (l *CompiledLimit) Shadow() bool { return l.Policy.Mode == Shadow || l.Limit.Mode == Shadow }
 
-// A CompiledPool is the pool of a set, ready to judge requests.
+// A CompiledPool is a pool of a set, ready to judge requests.
 type CompiledPool struct {
 	Pool *Pool
 
+	matches    matchers
 	exempt     matchers
 	ignore     matchers
 	partitions []matchers
@@ -106,6 +129,9 @@ type CompiledPool struct {
 func compilePool(p *Pool) (*CompiledPool, error) {
 	c := &CompiledPool{Pool: p}
 	var err error
+	if c.matches, err = compileMatches("match", p.Match, matching{}); err != nil {
+		return nil, err
+	}
 	if c.exempt, err = compileMatches("exempt", p.Exempt, matching{}); err != nil {
 		return nil, err
 	}
@@ -125,8 +151,10 @@ func compilePool(p *Pool) (*CompiledPool, error) {
 // Shadow reports whether requests that find no slot are counted and let pass.
 func (c *CompiledPool) Shadow() bool { return c.Pool.Mode == Shadow }
 
-// Exempt reports whether r needs no slot.
-func (c *CompiledPool) Exempt(r *Request) bool { return c.exempt.inEveryReading(r) }
+// Exempt reports whether r needs no slot, because the pool does not match it or exempts it.
+func (c *CompiledPool) Exempt(r *Request) bool {
+	return !c.matches.none() && !c.matches.inAnyReading(r) || c.exempt.inEveryReading(r)
+}
 
 // Ignore reports whether the latency of r says nothing of the backend's load.
 func (c *CompiledPool) Ignore(r *Request) bool { return c.ignore.inEveryReading(r) }

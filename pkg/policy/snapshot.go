@@ -14,8 +14,11 @@ import (
 type Snapshot struct {
 	Cluster  string   `json:"cluster"`            // prefix of every counter's name
 	Policies []Policy `json:"policies,omitempty"` // ordered by namespace and name
-	// Pool is the one pool that the sidecar's requests belong to, nil for none.
-	Pool *Pool `json:"pool,omitempty"`
+	// Pool is the one pool of all requests, nil for none. Pools are those that match some,
+	// ordered by namespace and name. A request needs a slot of each that it belongs to. All
+	// are at most MaxPools, each of another name.
+	Pool  *Pool  `json:"pool,omitempty"`
+	Pools []Pool `json:"pools,omitempty"`
 }
 
 // A Policy is one RateLimitPolicy, resolved. A request that several limits or

@@ -48,10 +48,13 @@ func (s *Snapshot) Validate() error {
 	if s.Pool != nil {
 		s.Pool.validate(&p, "pool")
 	}
+	for i := range s.Pools {
+		s.Pools[i].validate(&p, entry("pools", i))
+	}
 	return errors.Join(p...)
 }
 
-// validateFrame looks at all but the policies and the pool themselves.
+// validateFrame looks at all but the policies and the pools themselves.
 func (s *Snapshot) validateFrame(p *problems) {
 	if s.Cluster == "" || len(s.Cluster) > 253 || strings.ContainsFunc(s.Cluster, notInName) {
 		p.add("cluster", "is %q: name the cluster with 1 to 253 printable characters other than a slash", s.Cluster)
@@ -59,6 +62,24 @@ func (s *Snapshot) validateFrame(p *problems) {
 	for i := 1; i < len(s.Policies); i++ {
 		if s.Policies[i].compare(&s.Policies[i-1]) <= 0 {
 			p.add(entry("policies", i), "is out of order: sort by namespace and name and keep one of each")
+		}
+	}
+	s.validatePools(p)
+}
+
+// validatePools looks at which pools there are.
+func (s *Snapshot) validatePools(p *problems) {
+	all := len(s.Pools)
+	if s.Pool != nil {
+		all++
+	}
+	p.count("pool and pools together", all, 0, MaxPools)
+	for i := range s.Pools {
+		if i > 0 && s.Pools[i].compare(&s.Pools[i-1]) <= 0 {
+			p.add(entry("pools", i), "is out of order: sort by namespace and name and keep one of each")
+		}
+		if s.Pool != nil && s.Pools[i].compare(s.Pool) == 0 {
+			p.add(entry("pools", i), "is pool, too: keep one of the two")
 		}
 	}
 }

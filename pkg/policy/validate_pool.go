@@ -11,6 +11,7 @@ import (
 
 // Bounds of a pool.
 const (
+	MaxPools           = 8 // of one sidecar
 	MaxPartitions      = slots.MaxPartitions
 	MaxQueue           = 10_000
 	MaxBaselineSamples = 10_000
@@ -35,6 +36,7 @@ func (p *Pool) validate(errs *problems, path string) {
 	p.Heartbeat.validate(errs, path+".heartbeat")
 	p.SelfFence.validate(errs, path+".selfFence", p.Heartbeat)
 	oneOf(errs, path+".onCoordinatorOutage", p.OnCoordinatorOutage, FailClosed, LocalOnly)
+	errs.requestMatches(path+".match", p.Match)
 	errs.requestMatches(path+".exempt", p.Exempt)
 	p.validatePartitions(errs, path+".partitions")
 	if p.Queue != nil {

@@ -40,15 +40,15 @@ func (s source) Limits() []enforce.LimitState {
 	}}
 }
 
-func (source) Pool() *pools.State {
-	return &pools.State{
+func (source) Pools() []pools.State {
+	return []pools.State{{
 		Pool: &policy.Pool{Namespace: "shop", Name: "checkout", Algorithm: policy.LimitAlgorithm{Type: policy.AIMD}},
 		Stats: concurrency.Stats{
 			Share: 3, Fenced: true, Latency: 2 * time.Millisecond, CoordinatorError: errors.New("gone"),
 			Grant:      pool.Grant{Limit: 12, Holders: 4, Quarantined: 5},
 			Partitions: []concurrency.PartitionStats{{Name: "gold", InFlight: 1}},
 		},
-	}
+	}}
 }
 
 func (source) Fleet() *fleet.State { return &fleet.State{Address: "weir:15030", Error: "refused"} }
@@ -86,7 +86,7 @@ func TestConfigShowsWhatIsInForceAndWhichStoreIsAway(t *testing.T) {
 			Limit, StoreError string
 			StoreAwaySince    time.Time
 		}
-		Pool struct {
+		Pools []struct {
 			Name, Algorithm, CoordinatorError                       string
 			Share, Limit, Holders, LatencyMicros, QuarantinedMicros int64
 			Fenced                                                  bool
@@ -103,7 +103,10 @@ func TestConfigShowsWhatIsInForceAndWhichStoreIsAway(t *testing.T) {
 	if r := got.Refused; len(r) != 1 || !strings.Contains(r[0], "shop/new") || !strings.Contains(r[0], "too new") {
 		t.Errorf("got refused %q", r)
 	}
-	p := got.Pool
+	if len(got.Pools) != 1 {
+		t.Fatalf("got %d pools", len(got.Pools))
+	}
+	p := got.Pools[0]
 	if p.Name != "checkout" || p.Algorithm != "AIMD" || p.Share != 3 || p.Limit != 12 || p.Holders != 4 || !p.Fenced ||
 		p.LatencyMicros != 2000 || p.QuarantinedMicros != 5 || p.CoordinatorError != "gone" || len(p.Partitions) != 1 {
 		t.Errorf("got pool %+v", p)

@@ -19,7 +19,7 @@ type Source interface {
 	Set() (set *policy.Set, version string)
 	Refused() policy.Refusals // of the newest snapshot
 	Limits() []enforce.LimitState
-	Pool() *pools.State  // nil when none is in force
+	Pools() []pools.State
 	Fleet() *fleet.State // nil when no controller is configured
 }
 
@@ -37,7 +37,7 @@ type body struct {
 	Version  string          `json:"version,omitempty"`
 	Refused  []string        `json:"refused,omitempty"` // of the newest snapshot, and why
 	Fleet    *fleet.State    `json:"fleet,omitempty"`
-	Pool     *poolState      `json:"pool,omitempty"`
+	Pools    []poolState     `json:"pools,omitempty"`
 	Limits   []limitState    `json:"limits"`
 	Snapshot policy.Snapshot `json:"snapshot"`
 }
@@ -63,10 +63,13 @@ func (c *Config) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	set, version := c.Source.Set()
 	b := body{
 		Mode: c.Mode, Version: version, Fleet: c.Source.Fleet(), Snapshot: set.Snapshot,
-		Pool: poolStateOf(c.Source.Pool()), Limits: []limitState{},
+		Limits: []limitState{},
 	}
 	for _, r := range c.Source.Refused() {
 		b.Refused = append(b.Refused, r.Error())
+	}
+	for _, p := range c.Source.Pools() {
+		b.Pools = append(b.Pools, poolStateOf(&p))
 	}
 	for _, l := range c.Source.Limits() {
 		b.Limits = append(b.Limits, limitStateOf(&l))

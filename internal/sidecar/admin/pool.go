@@ -2,7 +2,7 @@ package admin
 
 import "github.com/weir-dev/weir/internal/sidecar/pools"
 
-// poolState is the pool in force at this moment.
+// poolState is a pool in force at this moment.
 type poolState struct {
 	Namespace   string `json:"namespace"`
 	Name        string `json:"name"`
@@ -45,12 +45,9 @@ type partitionState struct {
 	Refused    int64  `json:"refused"`
 }
 
-func poolStateOf(p *pools.State) *poolState {
-	if p == nil {
-		return nil
-	}
+func poolStateOf(p *pools.State) poolState {
 	s := &p.Stats
-	out := &poolState{
+	out := poolState{
 		Namespace: p.Pool.Namespace, Name: p.Pool.Name,
 		Algorithm: string(p.Pool.Algorithm.Type), Coordinator: string(p.Pool.Coordinator.Type), Shadow: p.Shadow,
 		Limit: s.Grant.Limit, Holders: s.Grant.Holders, Granted: s.Grant.Granted,

@@ -24,7 +24,7 @@ import (
 type nothing struct{}
 
 func (nothing) Limits() []enforce.LimitState { return nil }
-func (nothing) Pool() *pools.State           { return nil }
+func (nothing) Pools() []pools.State         { return nil }
 func (nothing) Fleet() *fleet.State          { return nil }
 
 // one is the only store.

@@ -12,11 +12,11 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// A Source is what the metrics of limits, of the pool and of the connection are read
+// A Source is what the metrics of limits, of the pools and of the connection are read
 // from, when they are scraped.
 type Source interface {
 	Limits() []enforce.LimitState
-	Pool() *pools.State  // nil when none is in force
+	Pools() []pools.State
 	Fleet() *fleet.State // nil when no controller is configured
 }
 

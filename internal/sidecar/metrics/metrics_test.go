@@ -26,7 +26,7 @@ type source struct{ *enforce.Enforcer }
 
 func (source) Fleet() *fleet.State { return &fleet.State{Connected: true, Streams: 2} }
 
-func (source) Pool() *pools.State { return nil }
+func (source) Pools() []pools.State { return nil }
 
 func (s source) Limits() []enforce.LimitState {
 	if s.Enforcer == nil {

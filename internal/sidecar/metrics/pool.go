@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// pool reads the metrics of the pool in force.
+// pool reads the metrics of the pools in force.
 type pool struct{ source Source }
 
 // A figure is one that a pool has.
@@ -25,7 +25,7 @@ var (
 	partitionLabels = append(poolLabels[:2:2], "partition")
 
 	poolInfo = prometheus.NewDesc("weir_pool_info",
-		"1 for the pool in force, with how it works.", append(poolLabels[:2:2], "algorithm", "coordinator", "mode"), nil)
+		"1 for a pool in force, with how it works.", append(poolLabels[:2:2], "algorithm", "coordinator", "mode"), nil)
 	poolRequests = prometheus.NewDesc("weir_pool_requests_total",
 		"Requests that asked for a slot, by the answer.", append(partitionLabels[:3:3], "decision", "reason"), nil)
 	poolSpared = prometheus.NewDesc("weir_pool_spared_in_flight",
@@ -91,10 +91,12 @@ func (p *pool) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (p *pool) Collect(out chan<- prometheus.Metric) {
-	s := p.source.Pool()
-	if s == nil {
-		return
+	for _, s := range p.source.Pools() {
+		collectPool(out, &s)
 	}
+}
+
+func collectPool(out chan<- prometheus.Metric, s *pools.State) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, kind, value, append([]string{s.Pool.Namespace, s.Pool.Name}, labels...)...)
 	}

@@ -23,7 +23,31 @@ type pooled struct {
 	state pools.State
 }
 
-func (p pooled) Pool() *pools.State { return &p.state }
+func (p pooled) Pools() []pools.State { return []pools.State{p.state} }
+
+// several is a source with some pools.
+type several struct {
+	source
+	states []pools.State
+}
+
+func (s several) Pools() []pools.State { return s.states }
+
+// TestEachPoolHasItsOwnFigures sets two beside each other.
+func TestEachPoolHasItsOwnFigures(t *testing.T) {
+	of := func(name string, share int64) pools.State {
+		return pools.State{Pool: &policy.Pool{Namespace: "shop", Name: name}, Stats: concurrency.Stats{Share: share}}
+	}
+	m := metrics.New(several{states: []pools.State{of("a", 3), of("z", 4)}})
+	const want = `# HELP weir_pool_share Part of the limit that is this sidecar's; 0 when it expired.
+# TYPE weir_pool_share gauge
+weir_pool_share{namespace="shop",pool="a"} 3
+weir_pool_share{namespace="shop",pool="z"} 4
+`
+	if err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), "weir_pool_share"); err != nil {
+		t.Error(err)
+	}
+}
 
 func TestThePoolInForce(t *testing.T) {
 	m := metrics.New(pooled{state: pools.State{
@@ -48,7 +72,7 @@ weir_pool_coordinator_up{namespace="shop",pool="checkout"} 0
 # HELP weir_pool_fenced 1 while nothing is admitted because the share expired.
 # TYPE weir_pool_fenced gauge
 weir_pool_fenced{namespace="shop",pool="checkout"} 1
-# HELP weir_pool_info 1 for the pool in force, with how it works.
+# HELP weir_pool_info 1 for a pool in force, with how it works.
 # TYPE weir_pool_info gauge
 weir_pool_info{algorithm="Gradient2",coordinator="Redis",mode="Shadow",namespace="shop",pool="checkout"} 1
 # HELP weir_pool_latency_seconds Latency of the last request that was measured; 0 before the first.

@@ -1,6 +1,8 @@
 package pools
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"sync/atomic"
 
@@ -8,42 +10,52 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// A Slot is what a request in flight holds. It has to be released. The zero Slot is of
-// a request that needs none.
+// A Slot is what a request in flight holds: a slot of each pool that it belongs to. It has
+// to be released. The zero Slot is of a request that needs none.
 type Slot struct {
 	slot     concurrency.Slot
 	enforcer *Enforcer
 	of       *inForce
 	ignore   bool         // its latency says nothing
 	spared   *atomic.Bool // whether it counts as let through without a slot; nil for one that has a slot
+	next     *Slot        // of another pool; nil for none
 }
 
-// Acquire asks for a slot for r, if r needs one. A request that may not pass has a
-// refusal; that of one whose client went away while it waited reaches no client. It
-// blocks only where the pool has a queue, until the context of r is done at the latest.
+// Acquire asks for the slots that r needs, in the order of the pools' names. A request that
+// may not pass has the refusal of the first pool that gave none, and holds no slot of the
+// others; that of one whose client went away while it waited reaches no client. Acquire
+// blocks only where a pool has a queue: at most for the longest MaxWait of all pools, and
+// until the context of r is done.
 func (k *Enforcer) Acquire(r *http.Request) (Slot, *Refusal) {
-	for {
-		p := k.current.Load()
-		if p == nil {
-			return Slot{}, nil
-		}
-		if slot, refusal, decided := k.ask(p, r); decided {
+	all := k.current.Load()
+	if all == nil {
+		return Slot{}, nil
+	}
+	return k.acquire(all, r)
+}
+
+func (k *Enforcer) acquire(all *together, r *http.Request) (Slot, *Refusal) {
+	for ; all != nil; all = k.current.Load() {
+		if slot, refusal, decided := k.askAll(all, r); decided {
 			return slot, refusal
 		}
 	}
+	return Slot{}, nil
 }
 
-// ask asks the guard of p. It does not decide when p is no longer in force and the
+// ask asks the guard of a pool. It does not decide when that is no longer in force and the
 // guard was closed meanwhile.
-func (k *Enforcer) ask(p *inForce, r *http.Request) (s Slot, refusal *Refusal, decided bool) {
-	request := policy.NewRequest(r)
-	if p.Exempt(&request) {
+func (k *Enforcer) ask(ctx context.Context, all *together, p *inForce, r *policy.Request) (s Slot, refusal *Refusal, decided bool) {
+	if p.Exempt(r) {
 		return Slot{}, nil, true
 	}
-	partition, ignore := p.Partition(&request), p.Ignore(&request) // before there is a slot to lose
-	slot, verdict := p.engine.guard.Acquire(r.Context(), concurrency.Request{Partition: partition})
-	if verdict == concurrency.Closed && k.current.Load() != p {
+	partition, ignore := p.Partition(r), p.Ignore(r) // before there is a slot to lose
+	slot, verdict := p.engine.guard.Acquire(ctx, concurrency.Request{Partition: partition})
+	if verdict == concurrency.Closed && k.current.Load() != all {
 		return Slot{}, nil, false
+	}
+	if verdict == concurrency.Canceled && errors.Is(context.Cause(ctx), errWaited) {
+		verdict = concurrency.Expired
 	}
 	p.tallies.of(partition).count(verdict, p.shadow)
 	if verdict == concurrency.Admitted {
@@ -67,11 +79,16 @@ func (p *inForce) spare() Slot {
 // Held reports whether there is something to release.
 func (s *Slot) Held() bool { return s.of != nil }
 
-// Forward says that the request is forwarded only now: latency counts from here.
-func (s *Slot) Forward() { s.slot.Forward() }
+// Forward says that the request is forwarded only now: latency counts from here, in all
+// pools.
+func (s *Slot) Forward() {
+	for each := s; each != nil; each = each.next {
+		each.slot.Forward()
+	}
+}
 
 // Fenced returns a channel that is closed when the request has to be ended, because
-// the share expired; nil when requests are left to finish.
+// the share of this one pool expired; nil when requests are left to finish.
 func (s *Slot) Fenced() <-chan struct{} {
 	if s.of == nil || !s.of.aborts {
 		return nil
@@ -79,14 +96,32 @@ func (s *Slot) Fenced() <-chan struct{} {
 	return s.slot.Fenced()
 }
 
-// Refusal says why the request was ended when the share expired.
-func (s *Slot) Refusal() *Refusal { return s.of.refuse(concurrency.Fenced) }
-
-// Release gives the slot back. Only the first call does, on whichever copy.
-func (s *Slot) Release(o concurrency.Outcome) {
-	if s.of == nil {
-		return
+// Refusal says why the request was ended when the share of a pool expired.
+func (s *Slot) Refusal() *Refusal {
+	for each := s; each != nil; each = each.next {
+		select {
+		case <-each.Fenced():
+			return each.of.refuse(concurrency.Fenced)
+		default:
+		}
 	}
+	return s.of.refuse(concurrency.Fenced)
+}
+
+// Release gives the slots of all pools back. Only the first call does, on whichever copy.
+func (s *Slot) Release(o concurrency.Outcome) {
+	if s.of != nil {
+		s.releaseAll(o)
+	}
+}
+
+func (s *Slot) releaseAll(o concurrency.Outcome) {
+	for each := s; each != nil; each = each.next {
+		each.release(o)
+	}
+}
+
+func (s *Slot) release(o concurrency.Outcome) {
 	if s.spared != nil {
 		if s.spared.CompareAndSwap(true, false) {
 			s.of.engine.spared.remove()

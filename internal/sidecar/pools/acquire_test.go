@@ -50,7 +50,7 @@ func TestAGuardThatWasClosedDecidesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.closing.Wait()
-	if _, refusal, decided := k.ask(found, r); decided || found.tallies[0].Answered(concurrency.Closed) > 0 {
+	if _, refusal, decided := k.askAll(found, r); decided || found.pools[0].tallies[0].Answered(concurrency.Closed) > 0 {
 		t.Errorf("decided %v, %+v", decided, refusal)
 	}
 	if slot, refusal := k.Acquire(r); slot.Held() || refusal != nil {

@@ -1,6 +1,8 @@
-// Package pools gives requests slots of the concurrency pool that applies to the pod.
-// It turns the pool of a snapshot into a guard and keeps the guard, and with it what is
-// in flight, over changes of the pool. When the pool no longer applies, the guard goes
+// Package pools gives requests slots of the concurrency pools that apply to the pod. A
+// request that belongs to several holds a slot of each, or none.
+//
+// The package turns each pool of a snapshot into a guard and keeps the guard, and with it
+// what is in flight, over changes of the pool. When the pool no longer applies, the guard goes
 // on without new requests until the last one is done, and only then gives its share up.
 // When the pool applies again before, it is the same guard.
 //

@@ -23,11 +23,11 @@ type Config struct {
 	Coordinators Coordinators
 }
 
-// An Enforcer keeps the guard of the pool in force. All methods may be called
+// An Enforcer keeps the guards of the pools in force. All methods may be called
 // concurrently.
 type Enforcer struct {
 	cfg     Config
-	current atomic.Pointer[inForce] // nil while no pool applies
+	current atomic.Pointer[together] // nil while no pool applies
 
 	mu      sync.Mutex // guards the rest
 	guards  int64      // that there ever were
@@ -36,7 +36,6 @@ type Enforcer struct {
 	ready   *Change          // not in force yet; nil for none
 	closed  bool
 	closing sync.WaitGroup // of those that leave
-	sent    sent
 }
 
 // An identity distinguishes pools.
@@ -63,6 +62,7 @@ type engine struct {
 	config concurrency.Config
 	before int64        // commands that were sent under other configurations
 	store  policy.Store // whose connections lead to the coordinator, without the version of its secret
+	sent   sent
 }
 
 // inForce is a pool from one change to the next.
@@ -84,15 +84,21 @@ var errClosed = errors.New("the sidecar is stopping")
 // closeTimeout bounds how long a guard without requests may take to give its share up.
 const closeTimeout = 5 * time.Second
 
-// A Change is a pool, or none, that is ready to be put in force.
+// A Change is the pools of a set, which are ready to be put in force.
 type Change struct {
-	enforcer    *Enforcer
-	set         *policy.Set
+	enforcer *Enforcer
+	cluster  string
+	pools    []prepared
+}
+
+// prepared is a pool that is ready to be put in force.
+type prepared struct {
+	*policy.CompiledPool
 	config      concurrency.Config
 	coordinator concurrency.Coordinator
 }
 
-// Prepare looks whether the pool of the set can be kept, and changes nothing. Commit or
+// Prepare looks whether the pools of the set can be kept, and changes nothing. Commit or
 // Abandon what it returns.
 func (k *Enforcer) Prepare(set *policy.Set) (*Change, error) {
 	k.mu.Lock()
@@ -100,32 +106,41 @@ func (k *Enforcer) Prepare(set *policy.Set) (*Change, error) {
 	if k.closed {
 		return nil, errClosed
 	}
-	c := &Change{enforcer: k, set: set}
-	if !k.applies(set) {
+	c := &Change{enforcer: k, cluster: set.Snapshot.Cluster}
+	if k.cfg.Mode == enforce.Bypass {
 		return c, nil
 	}
-	p := set.Pool()
-	var err error
-	c.config = guardConfig(set.Snapshot.Cluster, k.cfg.Holder, p.Pool, k.shadows(p))
-	if err = c.config.Validate(); err == nil {
-		c.coordinator, err = k.cfg.Coordinators.Coordinator(p.Pool.Coordinator)
+	for _, p := range set.Pools() {
+		ready, err := k.prepare(c.cluster, p)
+		if err != nil {
+			if len(c.pools) > 0 {
+				k.retain() // without the coordinators that were opened for the others
+			}
+			return nil, fmt.Errorf("pool %s/%s: %w", p.Pool.Namespace, p.Pool.Name, err)
+		}
+		c.pools = append(c.pools, ready)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("pool %s/%s: %w", p.Pool.Namespace, p.Pool.Name, err)
+	if len(c.pools) > 0 {
+		k.ready = c
 	}
-	k.ready = c
 	return c, nil
 }
 
-func (k *Enforcer) applies(set *policy.Set) bool {
-	return set.Pool() != nil && k.cfg.Mode != enforce.Bypass
+func (k *Enforcer) prepare(cluster string, p *policy.CompiledPool) (prepared, error) {
+	out := prepared{CompiledPool: p, config: guardConfig(cluster, k.cfg.Holder, p.Pool, k.shadows(p))}
+	if err := out.config.Validate(); err != nil {
+		return prepared{}, err
+	}
+	var err error
+	out.coordinator, err = k.cfg.Coordinators.Coordinator(p.Pool.Coordinator)
+	return out, err
 }
 
 func (k *Enforcer) shadows(p *policy.CompiledPool) bool {
 	return p.Shadow() || k.cfg.Mode == enforce.Shadow
 }
 
-// Commit puts the pool in force, or none, and waits for nobody. After Close it does
+// Commit puts the pools in force, and waits for nobody. After Close it does
 // nothing.
 func (c *Change) Commit() {
 	k := c.enforcer
@@ -138,12 +153,17 @@ func (c *Change) Commit() {
 	old := k.current.Load()
 	next := k.build(c, old)
 	k.current.Store(next)
-	if old != nil && (next == nil || next.engine != old.engine) {
-		k.retire(old.engine)
+	if old == nil {
+		return
+	}
+	for _, p := range old.pools {
+		if next.of(p.engine) == nil {
+			k.retire(p.engine)
+		}
 	}
 }
 
-// Abandon closes the coordinator that was opened for the pool, if it is not needed
+// Abandon closes the coordinators that were opened for the pools, if they are not needed
 // otherwise.
 func (c *Change) Abandon() {
 	c.enforcer.mu.Lock()
@@ -152,25 +172,32 @@ func (c *Change) Abandon() {
 	c.enforcer.retain()
 }
 
-// build returns what is in force by the change, with the guard that runs or a new one.
-func (k *Enforcer) build(c *Change, old *inForce) *inForce {
-	if !k.applies(c.set) {
+// build returns what is in force by the change, with the guards that run or new ones.
+func (k *Enforcer) build(c *Change, old *together) *together {
+	if len(c.pools) == 0 {
 		return nil
 	}
-	p := c.set.Pool()
-	e := k.engine(c, p.Pool)
-	next := &inForce{CompiledPool: p, shadow: k.shadows(p), aborts: e.config.OnFenced == concurrency.Abort, engine: e}
-	if old != nil && old.engine == e {
-		next.tallies = old.tallies.under(p.Pool)
-	} else {
-		next.tallies = newTallies(p.Pool)
+	next := &together{}
+	for i := range c.pools {
+		p := &c.pools[i]
+		e := k.engine(c.cluster, p)
+		of := &inForce{CompiledPool: p.CompiledPool, shadow: k.shadows(p.CompiledPool), aborts: e.config.OnFenced == concurrency.Abort, engine: e}
+		if before := old.of(e); before != nil {
+			of.tallies = before.tallies.under(p.Pool)
+		} else {
+			of.tallies = newTallies(p.Pool)
+		}
+		next.pools = append(next.pools, of)
+		if q := p.Pool.Queue; q != nil {
+			next.maxWait = max(next.maxWait, duration(q.MaxWait))
+		}
 	}
 	return next
 }
 
 // engine returns the guard of the pool, under its present configuration.
-func (k *Enforcer) engine(c *Change, p *policy.Pool) *engine {
-	id, store := identityOf(c.set.Snapshot.Cluster, p), p.Coordinator
+func (k *Enforcer) engine(cluster string, c *prepared) *engine {
+	id, store := identityOf(cluster, c.Pool), c.Pool.Coordinator
 	store.SecretVersion = ""
 	e := k.engines[id]
 	if e == nil {
@@ -247,17 +274,19 @@ func (k *Enforcer) retain() {
 	for e := range k.leaving {
 		used[e.store] = true
 	}
-	if k.ready != nil && k.ready.coordinator != nil {
-		store := k.ready.set.Pool().Pool.Coordinator
-		store.SecretVersion = ""
-		used[store] = true
+	if k.ready != nil {
+		for i := range k.ready.pools {
+			store := k.ready.pools[i].Pool.Coordinator
+			store.SecretVersion = ""
+			used[store] = true
+		}
 	}
 	k.cfg.Coordinators.Retain(used)
 }
 
 // Close refuses requests from now on, waits until none is in flight, and gives the
 // share up. When ctx is done before, the share is left to expire, since it is in use.
-// The pool can still be reported.
+// The pools can still be reported.
 func (k *Enforcer) Close(ctx context.Context) {
 	k.mu.Lock()
 	k.closed = true

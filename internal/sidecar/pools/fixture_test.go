@@ -144,6 +144,14 @@ func (s *sidecar) apply(ps ...*policy.Pool) {
 	synctest.Wait()
 }
 
+// State returns the state of the first pool, nil when there is none.
+func (s *sidecar) State() *pools.State {
+	for _, first := range s.States() {
+		return &first
+	}
+	return nil
+}
+
 // enter returns the slot of a request.
 func (s *sidecar) enter(path string) (pools.Slot, *pools.Refusal) {
 	return s.Acquire(httptest.NewRequest(http.MethodGet, path, http.NoBody))

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// A State is the pool in force as metrics and people are shown it.
+// A State is a pool in force as metrics and people are shown it.
 type State struct {
 	Pool    *policy.Pool
 	Shadow  bool
@@ -16,19 +16,23 @@ type State struct {
 	Tallies []*Tally // of the partitions, in their order, and of requests of none
 }
 
-// State returns the state of the pool in force, nil when there is none.
-func (k *Enforcer) State() *State {
-	p := k.current.Load()
-	if p == nil {
+// States returns the states of the pools in force, ordered by name.
+func (k *Enforcer) States() []State {
+	all := k.current.Load()
+	if all == nil {
 		return nil
 	}
-	return &State{Pool: p.Pool, Shadow: p.shadow, Stats: p.engine.guard.Stats(), Spared: p.engine.spared.inFlight(), Tallies: p.tallies}
+	var states []State
+	for _, p := range all.pools {
+		states = append(states, State{Pool: p.Pool, Shadow: p.shadow, Stats: p.engine.guard.Stats(), Spared: p.engine.spared.inFlight(), Tallies: p.tallies})
+	}
+	return states
 }
 
 // sent is the worst that was sent to a session last. One that broke may not have received
 // it, so the next is sent it again.
 type sent struct {
-	of      *engine
+	known   bool
 	session uint64
 	worst   worst
 }
@@ -40,13 +44,13 @@ type worst struct {
 	spared int64
 }
 
-// worst returns the most since the last report; mu is held.
-func (k *Enforcer) worst(e *engine, session uint64) worst {
+// worstSince returns the most since the last report; Enforcer.mu is held.
+func (e *engine) worstSince(session uint64) worst {
 	w := worst{e.guard.TakeWorst(), e.spared.takePeak()}
-	if before := k.sent; before.of == e && before.session != session {
-		w = worse(w, before.worst)
+	if e.sent.known && e.sent.session != session {
+		w = worse(w, e.sent.worst)
 	}
-	k.sent = sent{e, session, w}
+	e.sent = sent{true, session, w}
 	return w
 }
 
@@ -59,17 +63,21 @@ func worse(a, b worst) worst {
 	return out
 }
 
-// Report returns what there is to say of the pool in force to the session.
+// Report returns what there is to say of the pools in force to the session.
 func (k *Enforcer) Report(session uint64) []*fleetpb.PoolReport {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	p := k.current.Load()
-	if p == nil {
+	all := k.current.Load()
+	if all == nil {
 		return nil
 	}
-	s := p.engine.guard.Stats()
-	answered := s.Grant.Seq > p.engine.before // an older answer is of another generation
-	return []*fleetpb.PoolReport{reportOf(p.Pool, &s, k.worst(p.engine, session), p.engine.spared.inFlight(), answered)}
+	var reports []*fleetpb.PoolReport
+	for _, p := range all.pools {
+		s := p.engine.guard.Stats()
+		answered := s.Grant.Seq > p.engine.before // an older answer is of another generation
+		reports = append(reports, reportOf(p.Pool, &s, p.engine.worstSince(session), p.engine.spared.inFlight(), answered))
+	}
+	return reports
 }
 
 // reportOf returns what there is to say of a pool: of its guard, of the worst since the last

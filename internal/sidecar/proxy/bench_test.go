@@ -55,7 +55,7 @@ func BenchmarkProxy(b *testing.B) {
 	if err := adopt(slots, &wide); err != nil {
 		b.Fatal(err)
 	}
-	for slots.State().Stats.Share == 0 {
+	for slots.States()[0].Stats.Share == 0 {
 		runtime.Gosched()
 	}
 	pooled := proxy.New(proxy.Config{

@@ -44,8 +44,16 @@ func (f *flight) takeOff(r *http.Request) (_ *http.Request, done func()) {
 		r.Body = &f.upload
 	}
 	done = func() {}
-	if fenced := f.slot.Fenced(); fenced != nil {
-		r, done = endOn(fenced, r)
+	first := true
+	for held := &f.slot; held != nil; held = held.Next() {
+		fenced := held.Fenced()
+		if fenced == nil {
+			continue
+		}
+		ending, ended := endOn(fenced, r)
+		if r = ending; first {
+			first, done = false, ended // which ends those of the other pools, too
+		}
 	}
 	f.forwarded = r
 	f.slot.Forward()

@@ -44,8 +44,8 @@ func learning() policy.Pool {
 // outcomeOf returns what was reported to the guard about the requests that it saw.
 func outcomeOf(t *testing.T, k *pools.Enforcer) concurrency.Outcome {
 	t.Helper()
-	eventually(t, "a slot is held", func() bool { s := k.State().Stats; return s.InFlight == 0 && s.Admitted == rounds })
-	switch s := k.State().Stats; {
+	eventually(t, "a slot is held", func() bool { s := k.States()[0].Stats; return s.InFlight == 0 && s.Admitted == rounds })
+	switch s := k.States()[0].Stats; {
 	case s.Inferred < 100:
 		return concurrency.Dropped
 	case s.Latency > 0:

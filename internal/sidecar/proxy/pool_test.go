@@ -71,7 +71,7 @@ func pooled(t *testing.T, app string, p policy.Pool, judge proxy.Decider, d *div
 	if err := adopt(k, &p); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "there is no share", func() bool { return k.State().Stats.Share > 0 })
+	eventually(t, "there is no share", func() bool { return k.States()[0].Stats.Share > 0 })
 	return serve(t, newProxy(t, app, k, judge)), k
 }
 
@@ -143,7 +143,7 @@ func TestAFullPoolRefuses(t *testing.T) {
 	}
 	exempt := start(t, address, "/healthz")
 	<-app.came
-	if s := k.State().Stats; s.InFlight != 1 || s.Refused != 1 {
+	if s := k.States()[0].Stats; s.InFlight != 1 || s.Refused != 1 {
 		t.Errorf("%d are in flight and %d refused, want 1 and 1", s.InFlight, s.Refused)
 	}
 	close(app.on)
@@ -173,7 +173,7 @@ func TestRequestsWaitInTheQueue(t *testing.T) {
 		}
 		left <- err
 	}()
-	queued := func(n int64) func() bool { return func() bool { return k.State().Stats.Queued == n } }
+	queued := func(n int64) func() bool { return func() bool { return k.States()[0].Stats.Queued == n } }
 	eventually(t, "nobody waits", queued(1))
 	leave()
 	if err := <-left; err == nil {
@@ -204,7 +204,7 @@ func TestShadowAdmitsAndCounts(t *testing.T) {
 	if a, b := <-first, <-second; a != http.StatusOK || b != http.StatusOK {
 		t.Errorf("got %d and %d", a, b)
 	}
-	if n := k.State().Tallies[0].Spared(concurrency.Full); n != 1 {
+	if n := k.States()[0].Tallies[0].Spared(concurrency.Full); n != 1 {
 		t.Errorf("%d are counted as spared, want 1", n)
 	}
 }
@@ -225,8 +225,8 @@ func TestALimitThatRefusesGivesTheSlotBack(t *testing.T) {
 					t.Errorf("got %s", res.Status)
 				}
 			}
-			eventually(t, "a slot is held", func() bool { return k.State().Stats.InFlight == 0 })
-			if s := k.State().Stats; s.Latency != 0 || s.Admitted != 3 {
+			eventually(t, "a slot is held", func() bool { return k.States()[0].Stats.InFlight == 0 })
+			if s := k.States()[0].Stats; s.Latency != 0 || s.Admitted != 3 {
 				t.Errorf("%d had a slot and the latency is %v", s.Admitted, s.Latency)
 			}
 		})
@@ -286,8 +286,8 @@ func TestAFencedPodEndsItsRequests(t *testing.T) {
 	if res, body := do(t, client(t, false), newRequest(t, http.MethodGet, "http://"+address+"/", nil)); res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "does not answer") {
 		t.Errorf("a new request got %s, %q", res.Status, body)
 	}
-	eventually(t, "a slot is held", func() bool { return k.State().Stats.InFlight == 0 })
-	if s := k.State().Stats; s.Aborted != 2 || s.Fences != 1 {
+	eventually(t, "a slot is held", func() bool { return k.States()[0].Stats.InFlight == 0 })
+	if s := k.States()[0].Stats; s.Aborted != 2 || s.Fences != 1 {
 		t.Errorf("%d were ended in %d fences", s.Aborted, s.Fences)
 	}
 }
@@ -305,9 +305,9 @@ func TestAFencedPodForwardsNothing(t *testing.T) {
 	for range 5 {
 		answers = append(answers, start(t, address, "/"))
 	}
-	eventually(t, "requests have no slots", func() bool { return k.State().Stats.InFlight == 5 })
+	eventually(t, "requests have no slots", func() bool { return k.States()[0].Stats.InFlight == 5 })
 	d.away.Store(true)
-	eventually(t, "the pod is not fenced", func() bool { return k.State().Stats.Fenced })
+	eventually(t, "the pod is not fenced", func() bool { return k.States()[0].Stats.Fenced })
 	close(expired)
 	for _, status := range answers {
 		if got := <-status; got != http.StatusServiceUnavailable {
@@ -337,4 +337,44 @@ func TestARefusalThatAsksForNoBodyIsHeard(t *testing.T) {
 // answerUnread answers without having read the request's body.
 func answerUnread(status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+}
+
+// TestASecondPoolRefuses a request that has a slot of the first, which it gives back.
+func TestASecondPoolRefuses(t *testing.T) {
+	app := newGated()
+	address, k := pooled(t, serve(t, app), fixed(2), decider(admit), newDivider())
+	all, some := fixed(2), fixed(1)
+	some.Name, some.Match = "search", []policy.Match{{Paths: []policy.PathMatch{{Type: policy.PathPrefix, Value: "/search"}}}}
+	set, err := policy.Compile(policy.Snapshot{Cluster: "test", Pool: &all, Pools: []policy.Pool{some}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	change, err := k.Prepare(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change.Commit()
+	eventually(t, "there is no share", func() bool { return k.States()[1].Stats.Share > 0 })
+	get := func(path string) (*http.Response, string) {
+		return do(t, client(t, false), newRequest(t, http.MethodGet, "http://"+address+path, nil))
+	}
+	first := start(t, address, "/search")
+	<-app.came
+	res, body := get("/search")
+	if res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, `pool \"search\" is full`) {
+		t.Errorf("got %s, %q", res.Status, body)
+	}
+	second := start(t, address, "/")
+	<-app.came
+	if res, body := get("/"); res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, `pool \"checkout\" is full`) {
+		t.Errorf("got %s, %q", res.Status, body)
+	}
+	if a, b := k.States()[0].Stats.InFlight, k.States()[1].Stats.InFlight; a != 2 || b != 1 {
+		t.Errorf("%d and %d are in flight, want 2 and 1", a, b)
+	}
+	close(app.on)
+	if a, b := <-first, <-second; a != http.StatusOK || b != http.StatusOK {
+		t.Errorf("got %d and %d", a, b)
+	}
+	eventually(t, "a slot is held", func() bool { return k.States()[0].Stats.InFlight+k.States()[1].Stats.InFlight == 0 })
 }

@@ -31,7 +31,7 @@ import (
 type noLimits struct{}
 
 func (noLimits) Limits() []enforce.LimitState { return nil }
-func (noLimits) Pool() *pools.State           { return nil }
+func (noLimits) Pools() []pools.State         { return nil }
 func (noLimits) Fleet() *fleet.State          { return nil }
 
 // noPool needs no slots.

@@ -55,7 +55,7 @@ func TestTunnelsGiveTheirSlotBack(t *testing.T) {
 			if err != nil || res.StatusCode != http.StatusSwitchingProtocols {
 				t.Fatalf("got %v, %v", res, err)
 			}
-			if held := k.State().Stats.InFlight; held != 1 {
+			if held := k.States()[0].Stats.InFlight; held != 1 {
 				t.Errorf("%d slots are held", held)
 			}
 			if _, err := reader.ReadByte(); !errors.Is(err, io.EOF) {
@@ -65,7 +65,7 @@ func TestTunnelsGiveTheirSlotBack(t *testing.T) {
 			if aborts {
 				abort()
 			}
-			eventually(t, "the slot is held", func() bool { return k.State().Stats.InFlight == 0 })
+			eventually(t, "the slot is held", func() bool { return k.States()[0].Stats.InFlight == 0 })
 			if took := time.Since(left); aborts && took > 3*time.Second { // less than a silent client has
 				t.Errorf("the slot was held for %v after the request", took)
 			}

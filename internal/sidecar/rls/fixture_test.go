@@ -66,7 +66,7 @@ func dial(t testing.TB, address string) *grpc.ClientConn {
 type noLimits struct{}
 
 func (noLimits) Limits() []enforce.LimitState { return nil }
-func (noLimits) Pool() *pools.State           { return nil }
+func (noLimits) Pools() []pools.State         { return nil }
 func (noLimits) Fleet() *fleet.State          { return nil }
 
 // oneStore is the store of every policy.
