@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -272,12 +273,13 @@ func TestWhichPodsAPoolLoses(t *testing.T) {
 	mine := poolNamed("mine", now, map[string]string{"app": "web"})
 	finishedPod := pod("done", "app=web", "tier=front")
 	finishedPod.Status.Phase = corev1.PodSucceeded
-	tests := map[string]struct {
+	type dividing struct {
 		others   []v1alpha1.ConcurrencyPool
 		selected []corev1.Pod
 		own      []string
 		conflict string // how it begins
-	}{
+	}
+	tests := map[string]dividing{
 		"nobody else":    {selected: []corev1.Pod{pod("a", "app=web")}, own: []string{"a"}},
 		"a younger pool": {others: []v1alpha1.ConcurrencyPool{poolNamed("a-younger", now.Add(time.Second), nil)}, selected: []corev1.Pod{pod("a", "app=web")}, own: []string{"a"}},
 		"other pods":     {others: []v1alpha1.ConcurrencyPool{poolNamed("older", now.Add(-time.Second), map[string]string{"app": "db"})}, selected: []corev1.Pod{pod("a", "app=web")}, own: []string{"a"}},
@@ -295,6 +297,21 @@ func TestWhichPodsAPoolLoses(t *testing.T) {
 			others:   []v1alpha1.ConcurrencyPool{poolNamed("older", now.Add(-time.Second), nil)},
 			conflict: "pool older is older and applies to pods that both select, such as those with ",
 		},
+	}
+	matching := func(p v1alpha1.ConcurrencyPool) v1alpha1.ConcurrencyPool {
+		p.Spec.Match = []v1alpha1.Match{{Methods: []v1alpha1.Method{"GET"}}}
+		return p
+	}
+	tests["an older pool about some requests"] = dividing{
+		others: []v1alpha1.ConcurrencyPool{matching(poolNamed("older", now.Add(-time.Second), nil))}, selected: []corev1.Pod{pod("a", "app=web")}, own: []string{"a"},
+	}
+	var eight []v1alpha1.ConcurrencyPool
+	for i := range policy.MaxPools {
+		eight = append(eight, matching(poolNamed(fmt.Sprint("older-", i), now.Add(-time.Second), nil)))
+	}
+	tests["eight older pools"] = dividing{
+		others: eight, selected: []corev1.Pod{pod("a", "app=web")},
+		conflict: "8 older pools apply to pods that this one selects, too, and no more may: a; narrow",
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

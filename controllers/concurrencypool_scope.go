@@ -45,12 +45,9 @@ func (s *poolScope) divide(selected []corev1.Pod, all []v1alpha1.ConcurrencyPool
 	lost := make(map[string][]string) // pods, by the pool that applies to them
 	for i := range selected {
 		pod := &selected[i]
-		winner := s.pool.Name
-		if first := resolve.Pools(all, pod.Namespace, pod.Labels); len(first) > 0 {
-			winner = first[0].Name
-		}
+		winner, applies := s.place(resolve.Pools(all, pod.Namespace, pod.Labels))
 		switch {
-		case winner == s.pool.Name:
+		case applies:
 			own = append(own, *pod)
 		case !finished(pod):
 			lost[winner] = append(lost[winner], pod.Name)
@@ -60,10 +57,33 @@ func (s *poolScope) divide(selected []corev1.Pod, all []v1alpha1.ConcurrencyPool
 	s.conflict = s.conflictWith(lost, all)
 }
 
+// place reports whether the pool applies to a pod that these select. Otherwise it returns the
+// older pool without match that does in its place, "" when there are too many pools.
+func (s *poolScope) place(selecting []*v1alpha1.ConcurrencyPool) (winner string, applies bool) {
+	applying := resolve.Applying(selecting)
+	named := func(p *v1alpha1.ConcurrencyPool) bool { return p.Name == s.pool.Name }
+	if slices.ContainsFunc(applying, named) || !slices.ContainsFunc(selecting, named) { // not in the cache yet
+		return s.pool.Name, true
+	}
+	if len(s.pool.Spec.Match) > 0 {
+		return "", false
+	}
+	for _, p := range applying {
+		if len(p.Spec.Match) == 0 {
+			return p.Name, false
+		}
+	}
+	return "", false
+}
+
 func (s *poolScope) conflictWith(lost map[string][]string, all []v1alpha1.ConcurrencyPool) string {
 	const cure = "; narrow one of the two podSelectors, or delete one of the pools"
-	for _, winner := range slices.Sorted(maps.Keys(lost)) {
+	if winners := slices.Sorted(maps.Keys(lost)); len(winners) > 0 {
+		winner := winners[0]
 		slices.Sort(lost[winner])
+		if winner == "" {
+			return fmt.Sprintf("%d older pools apply to pods that this one selects, too, and no more may: %s; narrow a podSelector, or delete one of the pools", policy.MaxPools, nameSome(lost[winner]))
+		}
 		return fmt.Sprintf("pool %s is older and applies to pods that both select: %s", winner, nameSome(lost[winner])) + cure
 	}
 	for _, rival := range resolve.Rivals(all, s.pool) {

@@ -3,8 +3,8 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ConcurrencyPool bounds how many requests a set of pods has in flight together, by
-// one limit that follows from their latency. One pool applies to a pod: of several
-// that select it the oldest.
+// one limit that follows from their latency. Up to 8 pools apply to a pod, one of them
+// without match: of several that select it the oldest.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -19,7 +19,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Latency",type=string,JSONPath=`.status.summary.latency`,description="Of the backend now / without load"
 // +kubebuilder:printcolumn:name="Saturated",type=string,JSONPath=`.status.summary.saturated`,description="Whether requests find no slot and which end of its range the limit is at, or Unreachable when pods get no answer from the coordinator"
 // +kubebuilder:printcolumn:name="Programmed",type=string,JSONPath=`.status.conditions[?(@.type=="Programmed")].status`,description="Whether sidecars acknowledged this generation"
-// +kubebuilder:printcolumn:name="Accepted",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`,description="Whether the pool is valid, and no older one selects its pods"
+// +kubebuilder:printcolumn:name="Accepted",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`,description="Whether the pool is valid, and no older one takes its place in pods that it selects"
 // +kubebuilder:printcolumn:name="Algorithm",type=string,priority=1,JSONPath=`.spec.algorithm.type`,description="How the limit follows from latency"
 // +kubebuilder:printcolumn:name="InBound",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="WithinBound")].status`,description="Whether what was in flight stayed within the bound"
 // +kubebuilder:printcolumn:name="Coordinator",type=string,priority=1,JSONPath=`.spec.coordinator.type`,description="Coordinator that divides the limit"
@@ -58,9 +58,21 @@ type ConcurrencyPoolList struct {
 type ConcurrencyPoolSpec struct {
 	// podSelector selects the pods of this namespace that share the limit. An empty
 	// selector, {}, selects every pod. A selected pod enforces only when it carries
-	// the sidecar, and when no older pool selects it.
+	// the sidecar. Of several pools without match the oldest applies to a pod, and of
+	// more than 8 pools the oldest 8.
 	// +required
 	PodSelector metav1.LabelSelector `json:"podSelector"`
+
+	// match selects the requests that need a slot of the pool: those that one of the
+	// entries matches. Absent: every request. A request that several pools match needs
+	// a slot of each. With algorithms that infer the limit, pools should match requests
+	// of different backends. At most 8.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="!self.exists(m, has(m.descriptors))",reason=FieldValueForbidden,message="descriptors are of calls of the rate limit service, which need no slot: remove them, or move them to a RateLimitPolicy"
+	Match []Match `json:"match,omitempty"`
 
 	// mode says what happens to a request that finds no slot.
 	// Enforce, the default, refuses it, or lets it wait in the queue.
@@ -133,8 +145,8 @@ type ConcurrencyPoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type && (!has(self.redis) || !has(oldSelf.redis) || ((has(self.redis.address) ? has(oldSelf.redis.address) && self.redis.address == oldSelf.redis.address : !has(oldSelf.redis.address)) && (has(self.redis.sentinel) ? has(oldSelf.redis.sentinel) && self.redis.sentinel.primary == oldSelf.redis.sentinel.primary && self.redis.sentinel.addresses == oldSelf.redis.sentinel.addresses : !has(oldSelf.redis.sentinel)) && (has(self.redis.cluster) ? has(oldSelf.redis.cluster) && self.redis.cluster.addresses == oldSelf.redis.cluster.addresses : !has(oldSelf.redis.cluster)) && (has(self.redis.rest) ? has(oldSelf.redis.rest) && self.redis.rest.url == oldSelf.redis.rest.url : !has(oldSelf.redis.rest)))) && (!has(self.postgres) || !has(oldSelf.postgres) || (self.postgres.address == oldSelf.postgres.address && self.postgres.database == oldSelf.postgres.database))",message="the coordinator cannot be changed, because the new one would not know which shares of the old one are in use: set it back, or delete the pool, wait for heartbeat.leaseTTL and create it again"
 	Coordinator Store `json:"coordinator,omitzero"`
 
-	// exempt takes requests out: what one of the entries matches needs no slot and is
-	// never refused by the pool. At most 8.
+	// exempt takes requests out of those that match selects: what one of the entries
+	// matches needs no slot and is never refused by the pool. At most 8.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

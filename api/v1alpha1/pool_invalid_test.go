@@ -107,6 +107,10 @@ var invalidPools = map[string]invalid{
 	"a Postgres coordinator without a server":   {coordinator(`type: Postgres`), "spec.coordinator.postgres", "set postgres.address and postgres.database"},
 	"a Postgres coordinator without a database": {coordinator(`type: Postgres, postgres: {address: "pg:5432"}`), "spec.coordinator.postgres.database", "Required value"},
 
+	"an empty list of matches":     {poolWith(`match: []`), "spec.match", "should have at least 1 items"},
+	"nine matches":                 {poolWith(`match: ` + repeat(9, `{methods: [M%d]}`)), "spec.match", "must have at most 8 items"},
+	"a match without terms":        {poolWith(`match: [{}]`), "spec.match[0]", "or remove it (the list, too"},
+	"a match of descriptors":       {poolWith(`match: [{descriptors: [{key: a}]}]`), "spec.match", "move them to a RateLimitPolicy"},
 	"an empty list of exemptions":  {poolWith(`exempt: []`), "spec.exempt", "should have at least 1 items"},
 	"nine exemptions":              {poolWith(`exempt: ` + repeat(9, `{methods: [M%d]}`)), "spec.exempt", "must have at most 8 items"},
 	"an exemption of a bad path":   {poolWith(`exempt: [{paths: [{value: healthz}]}]`), "spec.exempt[0].paths[0].value", "write /orders instead of orders"},

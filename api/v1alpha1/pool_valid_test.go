@@ -31,6 +31,7 @@ var validPools = map[string]string{
 	"a coordinator behind Sentinels":  coordinator(`type: Redis, redis: {sentinel: {primary: mymaster, addresses: ` + repeat(16, `"s%d:26379"`) + `}}`),
 	"a coordinator in a cluster":      coordinator(`type: Redis, redis: {cluster: {addresses: ` + repeat(16, `"s%d:6379"`) + `}}`),
 	"a Postgres coordinator":          coordinator(`type: Postgres, postgres: {address: "pg:5432", database: weir}`),
+	"eight matches":                   poolWith(`match: ` + repeat(8, `{methods: `+repeat(16, `M%d`)+`, paths: `+repeat(16, `{value: /%d}`)+`, headers: `+repeat(16, `{name: x-%d, value: live}`)+`}`)),
 	"eight exemptions":                poolWith(`exempt: ` + repeat(8, `{methods: `+repeat(16, `M%d`)+`, paths: `+repeat(16, `{value: /%d}`)+`, headers: `+repeat(16, `{name: x-%d, value: live}`)+`}`)),
 	"16 partitions of everything": partitions(repeat(16, `{name: p%d, guaranteedPercent: 6, match: `+
 		strings.ReplaceAll(repeat(8, `{methods: [GET], paths: [{value: /a}], headers: [{name: x, value: live}]}`), "%d", "0")+`}`)),

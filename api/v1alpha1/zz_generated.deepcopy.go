@@ -367,6 +367,13 @@ func (in *ConcurrencyPoolList) DeepCopyObject() runtime.Object {
 func (in *ConcurrencyPoolSpec) DeepCopyInto(out *ConcurrencyPoolSpec) {
 	*out = *in
 	in.PodSelector.DeepCopyInto(&out.PodSelector)
+	if in.Match != nil {
+		in, out := &in.Match, &out.Match
+		*out = make([]Match, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	in.Limit.DeepCopyInto(&out.Limit)
 	in.Algorithm.DeepCopyInto(&out.Algorithm)
 	out.Heartbeat = in.Heartbeat

@@ -23,8 +23,8 @@ type config struct {
 	version  string
 	limits   map[limitName]*published
 	policies map[types.NamespacedName]*policy.Policy
-	pool     *dividedPool // nil for none
-	opened   atomic.Bool  // its durable counters were
+	pools    map[types.NamespacedName]*dividedPool
+	opened   atomic.Bool // its durable counters were
 }
 
 // A limitName names a limit within one cluster.
@@ -72,14 +72,23 @@ func newConfig(s policy.Snapshot, secrets []*fleetpb.Secret) (*config, error) {
 		secret:   len(secrets) > 0,
 		limits:   map[limitName]*published{},
 		policies: map[types.NamespacedName]*policy.Policy{},
+		pools:    map[types.NamespacedName]*dividedPool{},
 	}
 	for i := range s.Policies {
 		c.add(&s.Policies[i])
 	}
 	if s.Pool != nil {
-		c.pool = newDividedPool(s.Cluster, s.Pool)
+		c.addPool(s.Pool)
+	}
+	for i := range s.Pools {
+		c.addPool(&s.Pools[i])
 	}
 	return c, nil
+}
+
+func (c *config) addPool(p *policy.Pool) {
+	divided := newDividedPool(c.snapshot.Cluster, p)
+	c.pools[divided.name] = divided
 }
 
 func (c *config) add(p *policy.Policy) {
@@ -231,10 +240,10 @@ func (c *config) poolGeneration(name types.NamespacedName) int64 {
 	if !c.hasPool(name) {
 		return 0
 	}
-	return c.pool.policy.Generation
+	return c.pools[name].policy.Generation
 }
 
 // hasPool reports whether c, which may be nil, holds the pool.
 func (c *config) hasPool(name types.NamespacedName) bool {
-	return c != nil && c.pool != nil && c.pool.name == name
+	return c != nil && c.pools[name] != nil
 }

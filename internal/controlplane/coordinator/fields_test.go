@@ -138,7 +138,7 @@ func TestEveryFieldOfAConfigIsSent(t *testing.T) {
 			return nil, err
 		}
 		return made.message, nil
-	}, "Snapshot.Policies", "Snapshot.Pool") // package policy encodes every field of them
+	}, "Snapshot.Policies", "Snapshot.Pool", "Snapshot.Pools") // package policy encodes every field of them
 	for _, secrets := range [][]*fleetpb.Secret{nil, in.Secrets} {
 		made, err := newConfig(in.Snapshot, secrets)
 		if err != nil {
@@ -287,11 +287,11 @@ func TestASnapshotOfAPodHasOnlyWhatLasts(t *testing.T) {
 		p.Store.SecretVersion, p.Limits[0].Retention.Born = "1", []limiter.MemoryID{2}
 		p.Limits[0].Pending = true
 		p.JWTProviders = []policy.JWTProvider{{URL: "u", Keys: "1"}, {Secret: "s", Keys: "2"}, {Keys: "3"}}
-		return policy.Snapshot{Cluster: "c", Policies: []policy.Policy{p}, Pool: &policy.Pool{Name: "p", Coordinator: policy.Store{Address: "a", SecretVersion: "3"}}}
+		return policy.Snapshot{Cluster: "c", Policies: []policy.Policy{p}, Pool: &policy.Pool{Name: "p", Coordinator: policy.Store{Address: "a", SecretVersion: "3"}}, Pools: []policy.Pool{{Name: "q", Coordinator: policy.Store{Address: "a", SecretVersion: "4"}}}}
 	}
 	of, want := in(), in()
 	want.Policies[0].Store.SecretVersion, want.Policies[0].Limits[0].Retention.Born, want.Pool.Coordinator.SecretVersion = "", nil, ""
-	want.Policies[0].Limits[0].Pending = false
+	want.Policies[0].Limits[0].Pending, want.Pools[0].Coordinator.SecretVersion = false, ""
 	want.Policies[0].JWTProviders[0].Keys, want.Policies[0].JWTProviders[1].Keys = "", ""
 	if diff := cmp.Diff(want, withoutSecrets(of)); diff != "" {
 		t.Errorf("a pod is created with (-want +got):\n%s", diff)

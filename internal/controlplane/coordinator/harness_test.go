@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -271,6 +272,7 @@ type policies struct {
 	all    []policy.Policy
 	broken error                   // says what all is without; nil: nothing
 	pools  map[string]*policy.Pool // by namespace
+	some   []policy.Pool           // of some requests, in every namespace
 	secret func(policy.Store) (map[string][]byte, error)
 }
 
@@ -299,7 +301,7 @@ func (p *policies) Namespace(_ context.Context, namespace string) (func(context.
 	if !p.synced {
 		return nil, errNotSynced
 	}
-	out, broken := &policy.Snapshot{Cluster: "test", Pool: p.pools[namespace]}, p.broken
+	out, broken := &policy.Snapshot{Cluster: "test", Pool: p.pools[namespace], Pools: slices.Clone(p.some)}, p.broken
 	for _, one := range p.all {
 		if one.Namespace == namespace {
 			out.Policies = append(out.Policies, one)

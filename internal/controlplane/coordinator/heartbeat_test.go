@@ -56,6 +56,13 @@ func (p *policies) share(pools ...*policy.Pool) {
 // first is the record of terms before anybody led.
 func first() *memoryTerms { return &memoryTerms{left: Handover{First: true}} }
 
+// matching has pods have these pools of some requests, too.
+func (p *policies) matching(some ...policy.Pool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.some = some
+}
+
 // A holder is a process that beats, as an engine does.
 type holder struct {
 	*sidecar

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -258,10 +259,8 @@ func (n *notices) take() []types.NamespacedName {
 	return out
 }
 
-// notify announces that the session's standing to these policies, and to its pool, changed.
+// notify announces that the session's standing to these policies, and to its pools, changed.
 func (t *term) notify(s *session, policies []types.NamespacedName) {
 	t.notices.add(policies...)
-	if p := s.pool(); p != nil {
-		t.poolNotices.add(p.name)
-	}
+	t.poolNotices.add(slices.Collect(maps.Keys(s.servingPools()))...)
 }

@@ -47,16 +47,22 @@ func newPoolAccounting() *poolAccounting {
 	return &poolAccounting{byName: map[types.NamespacedName]*poolAccount{}}
 }
 
-// enforce makes h account for p, which is nil for no pool, and no longer for before.
-func (b *poolAccounting) enforce(h audit.Holder, p, before *dividedPool) {
+// enforce makes h account for the pools of next, and no longer for others of before.
+func (b *poolAccounting) enforce(h audit.Holder, next, before map[types.NamespacedName]*dividedPool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if before != nil && (p == nil || p.name != before.name) {
-		b.remove(h, before.name)
+	for name := range before {
+		if next[name] == nil {
+			b.remove(h, name)
+		}
 	}
-	if p == nil {
-		return
+	for _, p := range next {
+		b.join(h, p)
 	}
+}
+
+// join makes h account for p; mu is held.
+func (b *poolAccounting) join(h audit.Holder, p *dividedPool) {
 	config := poolaudit.Config{Generation: p.policy.Generation, Bounded: bounded(p.policy)}
 	account := b.byName[p.name]
 	if account == nil {
@@ -75,14 +81,13 @@ func bounded(p *policy.Pool) bool {
 	return p.Mode == policy.Enforce && p.Handoff == policy.Acknowledged
 }
 
-// leave takes a holder off the pool, which is nil for none.
-func (b *poolAccounting) leave(h audit.Holder, p *dividedPool) {
-	if p == nil {
-		return
-	}
+// leave takes a holder off the pools.
+func (b *poolAccounting) leave(h audit.Holder, pools map[types.NamespacedName]*dividedPool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.remove(h, p.name)
+	for name := range pools {
+		b.remove(h, name)
+	}
 }
 
 func (b *poolAccounting) remove(h audit.Holder, name types.NamespacedName) {
@@ -97,7 +102,7 @@ func (b *poolAccounting) remove(h audit.Holder, name types.NamespacedName) {
 	}
 }
 
-// report enters what a holder says of its pool, and returns how many times it was
+// report enters what a holder says of a pool, and returns how many times it was
 // fenced since it said something last.
 func (b *poolAccounting) report(h audit.Holder, name types.NamespacedName, r poolaudit.Report) (fences int64) {
 	b.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -172,7 +173,7 @@ func (t *term) serveBy(s *session, next *config, send bool) {
 	changed := s.changing(next, send)
 	t.notify(s, changed)
 	t.accounting.enforce(s.holder(), next, s.policies(), s.lacksSome())
-	t.poolAccounting.enforce(s.holder(), next.pool, s.pool())
+	t.poolAccounting.enforce(s.holder(), next.pools, s.servingPools())
 	t.sendClocks(s, next)
 	if s.serve(next, send) {
 		s.push(next.message)
@@ -182,14 +183,14 @@ func (t *term) serveBy(s *session, next *config, send bool) {
 	t.absences.Enter(s.PodUID, next.policies)
 	if t.sessions.of(s.PodUID) != s {
 		t.accounting.lose(s.holder(), s.policies()) // it ended meanwhile
-		t.poolAccounting.leave(s.holder(), s.pool())
+		t.poolAccounting.leave(s.holder(), s.servingPools())
 	}
 	t.notify(s, changed)
 	t.countHolders(s.Namespace)
 }
 
 // secrets returns the credentials of the stores of the snapshot that holders connect to, and
-// of its pool's coordinator.
+// of its pools' coordinators.
 func (t *term) secrets(ctx context.Context, s policy.Snapshot) ([]*fleetpb.Secret, error) {
 	var out []*fleetpb.Secret
 	fetched := map[policy.Store]struct{}{}
@@ -215,6 +216,12 @@ func (t *term) secrets(ctx context.Context, s policy.Snapshot) ([]*fleetpb.Secre
 			return nil, err
 		}
 	}
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		if err := add(p.Coordinator, "pool", p.Namespace, p.Name); err != nil {
+			return nil, err
+		}
+	}
 	return out, nil
 }
 
@@ -229,9 +236,7 @@ func (s *session) serve(next *config, send bool) (push bool) {
 		close(s.known)
 	}
 	s.serves, s.sent, s.refusal = next, send, ""
-	if next.pool != nil {
-		s.pools[next.pool.name] = next.pool
-	}
+	maps.Copy(s.pools, next.pools)
 	if enforces {
 		s.acked = next
 	}
@@ -259,8 +264,8 @@ func (s *session) lacksSome() bool {
 	return by != nil && !sent
 }
 
-// covers reports whether all policies of other are in c, a pool where it has one, and no
-// limit is pending that is in force there.
+// covers reports whether all policies and pools of other are in c, and no limit is pending
+// that is in force there. Where other has its one pool of all requests, another may be it.
 func (c *config) covers(other *config) bool {
 	for name, p := range other.policies {
 		if !c.has(name) {
@@ -272,7 +277,13 @@ func (c *config) covers(other *config) bool {
 			}
 		}
 	}
-	return c.pool != nil || other.pool == nil
+	for i := range other.snapshot.Pools {
+		p := &other.snapshot.Pools[i]
+		if !c.hasPool(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}) {
+			return false
+		}
+	}
+	return c.snapshot.Pool != nil || other.snapshot.Pool == nil
 }
 
 // isPending reports whether a limit of a policy in c is pending.
@@ -302,6 +313,10 @@ func withoutSecrets(s policy.Snapshot) policy.Snapshot {
 		p := *s.Pool
 		p.Coordinator.SecretVersion = ""
 		s.Pool = &p
+	}
+	s.Pools = slices.Clone(s.Pools)
+	for i := range s.Pools {
+		s.Pools[i].Coordinator.SecretVersion = ""
 	}
 	return s
 }

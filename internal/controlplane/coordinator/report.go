@@ -114,13 +114,12 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
 	return append(wrong, t.enterPools(s, r.GetPools())...)
 }
 
-// enterPools enters what the holder says of the pool that it is served by; of one that it
+// enterPools enters what the holder says of the pools that it is served by; of one that it
 // lets go of it may still report. It returns what cannot be read.
 func (t *term) enterPools(s *session, reports []*fleetpb.PoolReport) (wrong []rejection) {
 	for _, in := range reports {
 		name := types.NamespacedName{Namespace: in.GetNamespace(), Name: in.GetPool()}
-		p := s.pool()
-		if p == nil || p.name != name {
+		if s.servingPools()[name] == nil {
 			continue
 		}
 		report, err := poolReportFrom(in)

@@ -207,3 +207,55 @@ func TestCredentialsOfACoordinatorAreSent(t *testing.T) {
 		}
 	})
 }
+
+// TestAHolderOfSeveralPools beats for each and reports each. When one goes, it can let go of
+// its share, and the figures of the others stay.
+func TestAHolderOfSeveralPools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, some := pooled("shop", 1, 10), pooled("shop", 2, 6)
+		some.Name, some.Match = "search", []policy.Match{{Methods: []string{"GET"}}}
+		resolver := sharing(all)
+		resolver.matching(*some)
+		l := lead(t, first(), resolver)
+		defer l.end()
+		h := l.join(pod("shop", "web-0"), "1")
+		defer h.close()
+		other := *h // the guard of the other pool
+		for of, want := range map[*holder]struct {
+			pool  *policy.Pool
+			share int64
+		}{h: {all, 10}, &other: {some, 6}} {
+			if share := of.beat(want.pool); share.GetError() != "" || share.GetShare() != want.share {
+				t.Errorf("of pool %s it has the share %v, want %d", want.pool.Name, share, want.share)
+			}
+			of.reportPool(want.pool, func(r *fleetpb.PoolReport) { r.InFlight = want.share })
+		}
+		inFlight := func(name string) int64 {
+			o := l.ObservePool("shop", name)
+			if o.Figures == nil || len(o.Sessions) != 1 {
+				return -1
+			}
+			return o.Figures.InFlight
+		}
+		if a, b := inFlight("db"), inFlight("search"); a != 10 || b != 6 {
+			t.Errorf("in flight are %d and %d, want 10 and 6", a, b)
+		}
+		resolver.matching()
+		l.Refresh("shop")
+		synctest.Wait()
+		h.config()
+		if share := other.beat(some, leaving); share.GetError() != "" {
+			t.Errorf("it cannot let go of its share: %v", share)
+		}
+		if share := other.beat(some); share.GetError() == "" {
+			t.Errorf("it has a share of a pool that it let go of: %v", share)
+		}
+		if a := inFlight("db"); a != 10 {
+			t.Errorf("in flight of the other pool are %d, want 10", a)
+		}
+		h.reportPool(some)
+		if o := l.ObservePool("shop", "search"); o.Figures != nil && o.Figures.InFlight != 0 {
+			t.Errorf("a pool that does not apply has %d in flight", o.Figures.InFlight)
+		}
+	})
+}

@@ -176,7 +176,7 @@ func (t *term) enter(s *session) error {
 	if old != nil {
 		old.close(errReplaced)
 		t.accounting.lose(old.holder(), old.policies()) // the same process accounts for it again
-		t.poolAccounting.leave(old.holder(), old.pool())
+		t.poolAccounting.leave(old.holder(), old.servingPools())
 	}
 	t.log.V(1).Info("a sidecar connected", "namespace", s.Namespace, "pod", s.Pod, "version", s.version)
 	t.tasks.Add(task{namespace: s.Namespace, podUID: s.PodUID})
@@ -200,7 +200,7 @@ func (t *term) leave(s *session, cause error) {
 		t.accounting.lose(s.holder(), policies)
 	}
 	t.log.V(1).Info("a sidecar is gone", "namespace", s.Namespace, "pod", s.Pod, "why", cause.Error())
-	t.poolAccounting.leave(s.holder(), s.pool())
+	t.poolAccounting.leave(s.holder(), s.servingPools())
 	t.notify(s, policies)
 	t.countHolders(s.Namespace)
 }

@@ -224,13 +224,13 @@ func (s *session) policies() []types.NamespacedName {
 	return names
 }
 
-// pool returns the pool that the holder is served by, nil for none.
-func (s *session) pool() *dividedPool {
+// servingPools returns the pools that the holder is served by.
+func (s *session) servingPools() map[types.NamespacedName]*dividedPool {
 	by, _ := s.served()
 	if by == nil {
 		return nil
 	}
-	return by.pool
+	return by.pools
 }
 
 // changing returns the policies whose state in the session changes when it is served by

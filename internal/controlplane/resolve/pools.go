@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // Pools returns the pools that select a pod of the namespace with these labels, in
-// the order of Precedence: the first applies to the pod, and the others lose to it.
-// A selector that cannot be read might select the pod, so it does. The pools are those
-// of all, not copies.
+// the order of Precedence. Those that Applying returns apply to the pod. A selector that
+// cannot be read might select the pod, so it does. The pools are those of all, not copies.
 func Pools(all []v1alpha1.ConcurrencyPool, namespace string, podLabels map[string]string) []*v1alpha1.ConcurrencyPool {
 	var selecting []*v1alpha1.ConcurrencyPool
 	for i := range all {
@@ -25,7 +25,27 @@ func Pools(all []v1alpha1.ConcurrencyPool, namespace string, podLabels map[strin
 	return selecting
 }
 
-// Precedence compares which of two pools of a namespace applies to the pods that both
+// Applying returns those pools that apply to a pod, of the pools that select it in the order
+// of Precedence: the first without match and those with one, at most policy.MaxPools.
+func Applying(selecting []*v1alpha1.ConcurrencyPool) []*v1alpha1.ConcurrencyPool {
+	var applying []*v1alpha1.ConcurrencyPool
+	all := false // whether a pool of all requests is among them
+	for _, p := range selecting {
+		switch every := matchesAll(p); {
+		case len(applying) == policy.MaxPools:
+			return applying
+		case every && all:
+		default:
+			all = all || every
+			applying = append(applying, p)
+		}
+	}
+	return applying
+}
+
+func matchesAll(p *v1alpha1.ConcurrencyPool) bool { return len(p.Spec.Match) == 0 }
+
+// Precedence compares which of two pools of a namespace comes first for the pods that both
 // select: the older one, or if both are of the same second the one whose name comes first. A
 // pool that was not created yet is the youngest.
 func Precedence(a, b *v1alpha1.ConcurrencyPool) int { return precedence(a, b) }
@@ -35,21 +55,24 @@ func selects(p *v1alpha1.ConcurrencyPool, podLabels map[string]string) bool {
 	return err != nil || selector.Matches(labels.Set(podLabels))
 }
 
-// A Rival is a pool that selects pods which another pool selects, too.
+// A Rival is a pool without match that selects pods which another one selects, too.
 type Rival struct {
 	Pool *v1alpha1.ConcurrencyPool
 	Both map[string]string // labels of pods that both select
 }
 
-// Rivals returns the pools of p's namespace that select pods which p selects, in the
-// order of Precedence, by their selectors alone: two are rivals when one selects a pod with
+// Rivals returns the pools without match of p's namespace that select pods which p selects,
+// in the order of Precedence, none when p has a match. It goes by their selectors alone: two are rivals when one selects a pod with
 // just the labels that the other asks for. Pods that happen to have the labels of two
 // otherwise unrelated selectors show only once they exist.
 func Rivals(all []v1alpha1.ConcurrencyPool, p *v1alpha1.ConcurrencyPool) []Rival {
 	var rivals []Rival
+	if !matchesAll(p) {
+		return nil
+	}
 	for i := range all {
 		other := &all[i]
-		if other.Namespace != p.Namespace || other.Name == p.Name {
+		if other.Namespace != p.Namespace || other.Name == p.Name || !matchesAll(other) {
 			continue
 		}
 		if both, ok := shared(p, other); ok {

@@ -1,6 +1,7 @@
 package resolve_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,45 @@ func TestPools(t *testing.T) {
 	}
 }
 
+// matching returns the pool about some requests.
+func matching(p *v1alpha1.ConcurrencyPool) *v1alpha1.ConcurrencyPool {
+	p.Spec.Match = []v1alpha1.Match{{Methods: []v1alpha1.Method{"GET"}}}
+	return p
+}
+
+func TestApplying(t *testing.T) {
+	several := func(n int, first ...*v1alpha1.ConcurrencyPool) []*v1alpha1.ConcurrencyPool {
+		for i := range n {
+			first = append(first, matching(pooled(fmt.Sprint("m", i), monday, checkout)))
+		}
+		return first
+	}
+	all := func(name string) *v1alpha1.ConcurrencyPool { return pooled(name, monday, checkout) }
+	for name, tc := range map[string]struct {
+		selecting []*v1alpha1.ConcurrencyPool
+		want      string
+	}{
+		"none":                           {nil, ""},
+		"one of all requests":            {several(0, all("a")), "a"},
+		"only one of all requests":       {several(0, all("a"), all("b")), "a"},
+		"each of some requests":          {several(2, all("a"), all("b")), "a m0 m1"},
+		"eight":                          {several(7, all("a")), "a m0 m1 m2 m3 m4 m5 m6"},
+		"more than eight":                {several(9), "m0 m1 m2 m3 m4 m5 m6 m7"},
+		"one of all behind eight others": {append(several(8), all("a")), "m0 m1 m2 m3 m4 m5 m6 m7"},
+		"one that does not count":        {several(7, all("a"), all("b")), "a m0 m1 m2 m3 m4 m5 m6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, p := range resolve.Applying(tc.selecting) {
+				got = append(got, p.Name)
+			}
+			if strings.Join(got, " ") != tc.want {
+				t.Errorf("applying are %v, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestRivals(t *testing.T) {
 	elsewhere := pooled("elsewhere", monday, checkout)
 	elsewhere.Namespace = "bank"
@@ -81,6 +121,8 @@ func TestRivals(t *testing.T) {
 		"a label with any value, twice":          {expressing("p", monday, requirement("app", metav1.LabelSelectorOpExists)), expressing("q", monday, requirement("app", metav1.LabelSelectorOpExists)), map[string]string{"app": ""}},
 		"pods without the label":                 {expressing("p", monday, requirement("app", metav1.LabelSelectorOpDoesNotExist)), pooled("q", monday, checkout), nil},
 		"a label and an expression on it":        {expressing("p", monday, requirement("app", metav1.LabelSelectorOpIn, "cart"), requirement("app", metav1.LabelSelectorOpExists)), pooled("q", monday, cart), cart},
+		"a pool about some requests":             {matching(pooled("p", monday, checkout)), pooled("q", monday, checkout), nil},
+		"and another one":                        {pooled("p", monday, checkout), matching(pooled("q", monday, checkout)), nil},
 		"the same labels in another namespace":   {pooled("p", monday, checkout), elsewhere, nil},
 		"the pool itself as it was, or would be": {pooled("p", monday, checkout), pooled("p", monday, nil), nil},
 	}
@@ -127,6 +169,14 @@ func TestThePoolOfAPod(t *testing.T) {
 		"one with credentials":                {pools: []client.Object{remote}, want: "remote", wantVersion: "7"},
 		"one that is broken holds up all":     {pools: []client.Object{broken(monday), pooled("a", tuesday, checkout)}, wantErr: "ConcurrencyPool shop/broken: "},
 		"one that is broken and does not win": {pools: []client.Object{broken(tuesday), pooled("a", monday, checkout)}, want: "a"},
+	}
+	some := matching(remote.DeepCopy())
+	some.Name = "some"
+	known := cache(t, pooled("b", tuesday, checkout), some, pod, credentials)
+	resolver := resolve.ByPod{ByLabels: resolve.ByLabels{Cluster: "c", Cache: known}, Secrets: resolve.NewSecrets(known), Keys: new(resolve.Keys)}
+	snapshot, err := resolved(t, resolver, "checkout-0", "uid-0")
+	if err != nil || snapshot.Pool == nil || snapshot.Pool.Name != "b" || len(snapshot.Pools) != 1 || snapshot.Pools[0].Name != "some" || snapshot.Pools[0].Coordinator.SecretVersion != "7" {
+		t.Errorf("beside a pool of all requests one of some: %+v, %v", snapshot, err)
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 const syncTimeout = time.Second
 
 // A view is what the cache holds for one namespace at one instant. Label sets that the
-// same policies and the same pool select share a translation, however many pods have
+// same policies and the same pools select share a translation, however many pods have
 // them. It is not safe for concurrent use, and changes no object: they are the cache's.
 type view struct {
 	cluster, namespace string
@@ -70,13 +70,12 @@ func (r ByLabels) view(ctx context.Context, namespace string) (*view, error) {
 
 // of returns what pods with these labels enforce, and whether it was translated just now.
 func (v *view) of(podLabels map[string]string) (t *translation, first bool) {
-	var pool *v1alpha1.ConcurrencyPool
+	pools := Applying(Pools(v.pools, v.namespace, podLabels))
 	var key []byte
-	if selecting := Pools(v.pools, v.namespace, podLabels); len(selecting) > 0 {
-		pool = selecting[0]
-		key = append(key, pool.Name...)
+	for _, pool := range pools {
+		key = append(append(key, pool.Name...), '/') // which no name has
 	}
-	key = append(key, '/') // which no name has
+	key = append(key, '/')
 	var policies []v1alpha1.RateLimitPolicy
 	for i, selector := range v.selectors {
 		if selector == nil || selector.Matches(labels.Set(podLabels)) {
@@ -88,7 +87,7 @@ func (v *view) of(podLabels map[string]string) (t *translation, first bool) {
 		return known, false
 	}
 	t = &translation{}
-	t.snapshot, t.err = translate.Snapshot(v.cluster, policies, v.budgets, pool, v.namespace, podLabels)
+	t.snapshot, t.err = translate.Snapshot(v.cluster, policies, v.budgets, pools, v.namespace, podLabels)
 	v.translations[string(key)] = t
 	return t, true
 }
@@ -99,7 +98,7 @@ func (v *view) of(podLabels map[string]string) (t *translation, first bool) {
 // pool select share the snapshot. The function is for one goroutine, and for as long as what
 // was read is current enough. It fails when the cache does not know the pod (yet), and when
 // the name belongs to a pod with another UID (*OtherPodError). When a policy that selects
-// the pod, or the pool that applies to it, cannot be translated, or a budget that such a
+// the pod, or a pool that applies to it, cannot be translated, or a budget that such a
 // policy draws from does not count, it returns the rest and a *translate.PartialError.
 func (r ByPod) Namespace(ctx context.Context, namespace string) (func(ctx context.Context, pod, podUID string) (*policy.Snapshot, error), error) {
 	v, err := r.view(ctx, namespace)
@@ -140,5 +139,9 @@ func (r ByPod) setVersions(ctx context.Context, s *policy.Snapshot) {
 	}
 	if s.Pool != nil {
 		_, s.Pool.Coordinator.SecretVersion, _ = r.Secrets.Data(ctx, s.Pool.Coordinator)
+	}
+	for i := range s.Pools {
+		of := &s.Pools[i].Coordinator
+		_, of.SecretVersion, _ = r.Secrets.Data(ctx, *of)
 	}
 }

@@ -94,7 +94,7 @@ type goldenPod struct {
 	Labels    map[string]string `json:"labels"`
 	Policies  []map[string]any  `json:"policies"`
 	Budgets   []map[string]any  `json:"budgets"` // of the namespace
-	Pool      map[string]any    `json:"pool"`    // that applies to the pod; absent: none
+	Pools     []map[string]any  `json:"pools"`   // that apply to the pod
 }
 
 func TestSnapshot(t *testing.T) {
@@ -111,16 +111,16 @@ func TestSnapshot(t *testing.T) {
 		for _, fields := range pod.Budgets {
 			budgets = append(budgets, defaultedBudget(t, marshal(t, fields)))
 		}
-		var pool *v1alpha1.ConcurrencyPool
-		if pod.Pool != nil {
-			pool = defaultedPool(t, marshal(t, pod.Pool))
+		var pools []*v1alpha1.ConcurrencyPool
+		for _, fields := range pod.Pools {
+			pools = append(pools, defaultedPool(t, marshal(t, fields)))
 		}
-		before := marshal(t, []any{policies, budgets, pool})
-		snapshot, err := translate.Snapshot("east", policies, counting(budgets...), pool, pod.Namespace, pod.Labels)
+		before := marshal(t, []any{policies, budgets, pools})
+		snapshot, err := translate.Snapshot("east", policies, counting(budgets...), pools, pod.Namespace, pod.Labels)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(string(before), string(marshal(t, []any{policies, budgets, pool}))); diff != "" {
+		if diff := cmp.Diff(string(before), string(marshal(t, []any{policies, budgets, pools}))); diff != "" {
 			t.Errorf("it changed objects that a cache may own:\n%s", diff)
 		}
 		return snapshot

@@ -14,8 +14,8 @@ import (
 )
 
 // Snapshot returns everything that a pod with these labels enforces: the
-// policies of its namespace that select it, ordered by name, and the pool that
-// applies to it, nil for none. Budgets are those of the namespace. Cluster names the
+// policies of its namespace that select it and the pools that apply to it, each ordered
+// by name. Of these one at most has no match. Budgets are those of the namespace. Cluster names the
 // counters' owner and is not empty. It does not change what it is given.
 //
 // A policy or pool that does not translate is left out. So is a policy when a budget is
@@ -23,7 +23,7 @@ import (
 // the pod. Then the error is a *PartialError and the snapshot is all the rest. It is for a
 // pod that has nothing better: where what is left out is in force, a snapshot without it
 // would lift a limit. There is no other error.
-func Snapshot(cluster string, all []v1alpha1.RateLimitPolicy, budgets Budgets, pool *v1alpha1.ConcurrencyPool, namespace string, podLabels map[string]string) (policy.Snapshot, error) {
+func Snapshot(cluster string, all []v1alpha1.RateLimitPolicy, budgets Budgets, pools []*v1alpha1.ConcurrencyPool, namespace string, podLabels map[string]string) (policy.Snapshot, error) {
 	snapshot := policy.Snapshot{Cluster: cluster}
 	var errs []error
 	for i := range all {
@@ -42,14 +42,18 @@ func Snapshot(cluster string, all []v1alpha1.RateLimitPolicy, budgets Budgets, p
 		}
 		snapshot.Policies = append(snapshot.Policies, translated)
 	}
-	if pool != nil {
+	for _, pool := range pools {
 		translated, err := Pool(pool)
-		if err == nil {
-			snapshot.Pool = &translated
-		} else {
+		switch {
+		case err != nil:
 			errs = append(errs, fmt.Errorf("ConcurrencyPool %s/%s: %w", pool.Namespace, pool.Name, err))
+		case translated.Match == nil:
+			snapshot.Pool = &translated
+		default:
+			snapshot.Pools = append(snapshot.Pools, translated)
 		}
 	}
+	slices.SortFunc(snapshot.Pools, func(a, b policy.Pool) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(snapshot.Policies, func(a, b policy.Policy) int { return cmp.Compare(a.Name, b.Name) })
 	if len(errs) > 0 {
 		return snapshot, &PartialError{errs}

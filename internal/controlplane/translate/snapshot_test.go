@@ -60,7 +60,7 @@ func TestSnapshotOfABrokenPolicy(t *testing.T) {
 
 func TestSnapshotOfABrokenPool(t *testing.T) {
 	pool := defaultedPool(t, []byte(`{metadata: {name: bad, namespace: shop}, spec: {podSelector: {}, limit: {max: 0}}}`))
-	snapshot, err := translate.Snapshot("east", []v1alpha1.RateLimitPolicy{named(t, "shop", "good", sound)}, nil, pool, "shop", nil)
+	snapshot, err := translate.Snapshot("east", []v1alpha1.RateLimitPolicy{named(t, "shop", "good", sound)}, nil, []*v1alpha1.ConcurrencyPool{pool}, "shop", nil)
 	requirePartial(t, err, "ConcurrencyPool shop/bad: ")
 	requireGoodAlone(t, snapshot)
 }

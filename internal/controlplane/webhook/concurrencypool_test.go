@@ -70,6 +70,13 @@ func validatePool(t *testing.T, operation admissionv1.Operation, old, p *v1alpha
 	return admission.WithValidator(ourScheme(t), validator).Handle(t.Context(), req)
 }
 
+// matching returns the pool about some requests.
+func matching(p *v1alpha1.ConcurrencyPool) *v1alpha1.ConcurrencyPool {
+	p = p.DeepCopy()
+	p.Spec.Match = []v1alpha1.Match{{Methods: []v1alpha1.Method{"GET"}}}
+	return p
+}
+
 func TestPoolValidator(t *testing.T) {
 	good, bad, doubtful := aPool("p", tuesday, ""), aPool("p", tuesday, "("), aPool("p", tuesday, "")
 	doubtful.Spec.Aggregate = v1alpha1.MinAggregate
@@ -85,19 +92,21 @@ func TestPoolValidator(t *testing.T) {
 		wantField   string // of the only cause; empty: allowed
 		wantWarning string // a part of the only one; empty: none
 	}{
-		"a good pool":                    {operation: admissionv1.Create, pool: good},
-		"a doubtful pool":                {operation: admissionv1.Create, pool: doubtful, wantWarning: "spec.aggregate: with algorithm Fixed"},
-		"a bad pool":                     {operation: admissionv1.Create, pool: bad, wantField: "spec.exempt[0].paths[0].value"},
-		"a good pool that turns bad":     {operation: admissionv1.Update, old: good, pool: bad, wantField: "spec.exempt[0].paths[0].value"},
-		"a bad pool that gets a label":   {operation: admissionv1.Update, old: bad, pool: labelled},
-		"a bad pool that is set right":   {operation: admissionv1.Update, old: bad, pool: good},
-		"a bad pool that is deleted":     {operation: admissionv1.Delete, old: bad},
-		"one beside a pool of its pods":  {operation: admissionv1.Create, pool: fresh, other: older, wantWarning: "ConcurrencyPool older selects pods labelled app=checkout, too; it is older and applies to them, and this one does not"},
-		"one beside a pool of all pods":  {operation: admissionv1.Create, pool: fresh, other: selecting(older, nil), wantWarning: "pods labelled app=checkout, too"},
-		"two of all pods":                {operation: admissionv1.Create, pool: selecting(fresh, nil), other: selecting(older, nil), wantWarning: "selects pods without labels, too"},
-		"one beside a pool of others":    {operation: admissionv1.Create, pool: fresh, other: selecting(older, cart)},
-		"one that moves to others' pods": {operation: admissionv1.Update, old: selecting(good, cart), pool: good, other: younger, wantWarning: "ConcurrencyPool younger selects pods labelled app=checkout, too; this one is older and applies to them"},
-		"a rivalry that is kept as is":   {operation: admissionv1.Update, old: good, pool: good.DeepCopy(), other: older},
+		"a good pool":                     {operation: admissionv1.Create, pool: good},
+		"a doubtful pool":                 {operation: admissionv1.Create, pool: doubtful, wantWarning: "spec.aggregate: with algorithm Fixed"},
+		"a bad pool":                      {operation: admissionv1.Create, pool: bad, wantField: "spec.exempt[0].paths[0].value"},
+		"a good pool that turns bad":      {operation: admissionv1.Update, old: good, pool: bad, wantField: "spec.exempt[0].paths[0].value"},
+		"a bad pool that gets a label":    {operation: admissionv1.Update, old: bad, pool: labelled},
+		"a bad pool that is set right":    {operation: admissionv1.Update, old: bad, pool: good},
+		"a bad pool that is deleted":      {operation: admissionv1.Delete, old: bad},
+		"one beside a pool of its pods":   {operation: admissionv1.Create, pool: fresh, other: older, wantWarning: "ConcurrencyPool older selects pods labelled app=checkout, too; it is older and applies to them, and this one does not"},
+		"one beside a pool of all pods":   {operation: admissionv1.Create, pool: fresh, other: selecting(older, nil), wantWarning: "pods labelled app=checkout, too"},
+		"two of all pods":                 {operation: admissionv1.Create, pool: selecting(fresh, nil), other: selecting(older, nil), wantWarning: "selects pods without labels, too"},
+		"one beside a pool of others":     {operation: admissionv1.Create, pool: fresh, other: selecting(older, cart)},
+		"one of some requests beside it":  {operation: admissionv1.Create, pool: matching(fresh), other: older},
+		"one beside one of some requests": {operation: admissionv1.Create, pool: fresh, other: matching(older)},
+		"one that moves to others' pods":  {operation: admissionv1.Update, old: selecting(good, cart), pool: good, other: younger, wantWarning: "ConcurrencyPool younger selects pods labelled app=checkout, too; this one is older and applies to them"},
+		"a rivalry that is kept as is":    {operation: admissionv1.Update, old: good, pool: good.DeepCopy(), other: older},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
