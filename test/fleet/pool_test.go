@@ -171,6 +171,41 @@ var _ = Describe("A pool of concurrency", func() {
 		serves("under the next")
 	}, SpecTimeout(8*time.Minute))
 
+	It("stands beside others of the same pods, each for what it matches", func(ctx SpecContext) {
+		const few = fixedLimit / 3
+		b := openBasin(ctx)
+		spec := fixed(few)
+		spec.Match = []v1alpha1.Match{{Paths: []v1alpha1.PathMatch{{Value: "/search"}}}}
+		b.limit(ctx, spec)
+		search := b.pool
+		spec = fixed(fixedLimit)
+		spec.PodSelector = search.Spec.PodSelector
+		b.pool = &v1alpha1.ConcurrencyPool{ObjectMeta: metav1.ObjectMeta{Name: "all", Namespace: b.namespace}, Spec: spec}
+		Expect(kube.Create(ctx, b.pool)).To(Succeed())
+		b.deploy(ctx, "checkout", 4, nil)
+		b.awaitProgrammed(ctx)
+		b.startLoad(flood) // none of it is for /search
+		Eventually(func() float64 {
+			perSecond, peak := b.flows(ctx, "with a pool of other requests", time.Second)
+			Expect(peak).To(BeNumerically("<=", fixedLimit))
+			return perSecond
+		}, longest).Should(BeNumerically(">", enough))
+
+		Eventually(func(g Gomega) {
+			get(ctx, g, search)
+			search.Spec.Match[0].Paths[0].Value = "/"
+			g.Expect(kube.Update(ctx, search)).To(Succeed())
+		}, longest).Should(Succeed())
+		b.pool = search
+		b.awaitProgrammed(ctx)
+		Eventually(b.server.InFlight, longest, 10*time.Millisecond).Should(BeNumerically("<=", few))
+		Eventually(func() float64 {
+			perSecond, peak := b.flows(ctx, "with one for all requests, too", time.Second)
+			Expect(peak).To(BeNumerically("<=", few))
+			return perSecond
+		}, longest).Should(BeNumerically(">", enough/3))
+	}, SpecTimeout(4*time.Minute))
+
 	DescribeTable("is divided by a server that may stop, whichever controller leads",
 		func(ctx SpecContext, start func(context.Context, *basin) (v1alpha1.Store, *servers.Server)) {
 			b := openBasin(ctx)
