@@ -161,7 +161,7 @@ func TestAHandOverForfeitsNothing(t *testing.T) {
 		a := &archive{latency: 5 * time.Millisecond}
 		first := a.reign(t, 1, nil)
 		p := first.open(perDay(1600))
-		granted := first.take("a", p, 30).Granted + first.take("b", p, 700).Granted + first.take("b", p, 700).Granted
+		granted := first.take("a", p, 30).Granted + first.take("b", p, 700).Granted + first.take("b", p, 300).Granted
 		for term := range uint64(3) {
 			data, _, err := first.Export(unbounded)
 			if err != nil {
