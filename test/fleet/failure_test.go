@@ -60,6 +60,6 @@ var _ = Describe("When a process dies under load", func() {
 			Expect(short).To(BeNumerically("<=", 1), "windows that lost budget")
 		},
 		Entry("when it is stopped in good order", more, SpecTimeout(5*time.Minute), func() { cluster.Controller.Stop() }),
-		Entry("when it is killed", SpecTimeout(5*time.Minute), func() { cluster.Controller.Kill() }),
+		Entry("when it is killed", more, SpecTimeout(5*time.Minute), func() { cluster.Controller.Kill() }),
 	)
 })
