@@ -295,7 +295,8 @@ func TestAPoolIsOfTheRequestsThatItMatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, needs := range map[string]bool{
-		"GET /search/x":       true,
+		"GET /search/x": true,
+		"GET /other/..;/%2e%2e;/a//..;/b%252f..%252f..//c;d/..%3b/e": true, // which has too many readings to look at
 		"GET /%73earch":       true,
 		"POST /other":         true,
 		"GET /other":          false,

@@ -129,7 +129,7 @@ type CompiledPool struct {
 func compilePool(p *Pool) (*CompiledPool, error) {
 	c := &CompiledPool{Pool: p}
 	var err error
-	if c.matches, err = compileMatches("match", p.Match, matching{}); err != nil {
+	if c.matches, err = compileMatches("match", p.Match, matching{unknown: true}); err != nil {
 		return nil, err
 	}
 	if c.exempt, err = compileMatches("exempt", p.Exempt, matching{}); err != nil {
