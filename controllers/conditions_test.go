@@ -149,8 +149,8 @@ func defaults(t *testing.T, plural string) (conditions []metav1.Condition) {
 	return conditions
 }
 
-// TestReadiness keeps a file of what tools see in each state. That they judge it rightly is
-// tested with their own code, in test/conformance.
+// TestReadiness compares the conditions of each state with a golden file. The suite in
+// test/conformance has tools judge that file by their own code.
 func TestReadiness(t *testing.T) {
 	of := func(name string, changes ...func(*scope)) judged {
 		return judge("RateLimitPolicy", name, generation, statusOf(newScope(changes...)).Conditions)

@@ -355,7 +355,7 @@ func TestSeveralPoolsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestTheLastGoodVersionOfAPoolStays of several, of which one is not understood.
+// TestTheLastGoodVersionOfAPoolStays, also where a sidecar has several pools and refuses one.
 func TestTheLastGoodVersionOfAPoolStays(t *testing.T) {
 	data, _, err := policy.Encode(several("a", "z"))
 	if err != nil {

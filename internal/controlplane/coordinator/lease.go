@@ -16,7 +16,7 @@ import (
 
 // Gateways ask the stores that sidecars reach through this controller, for one term. An
 // address is that of policy.Store.Sent. Apply is safe for concurrent use, also with the
-// others, of which only one is called at a time.
+// other methods, which are called one at a time.
 type Gateways interface {
 	// Keep has the store be open in the version of its credentials that is named. It may ask
 	// for these.

@@ -293,8 +293,8 @@ func TestALeaderThatWasReplacedDoesNoHarm(t *testing.T) {
 	})
 }
 
-// TestOtherCredentialsAreNoNewsToAHolder but to the controller.
-func TestOtherCredentialsAreNoNewsToAHolder(t *testing.T) {
+// TestOtherCredentialsAreNotSentToAHolder: only the controller reads them.
+func TestOtherCredentialsAreNotSentToAHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, g := behind(limited("shop", 1, 10, limiter.Second)), newThrough()
 		l := lead(t, &memoryTerms{}, publishing(p), g.by)

@@ -149,7 +149,7 @@ func (s *Set) Close() {
 
 // Apply has the store that is sent under the address decide a command, by its own clock. It
 // blocks for callTime at most, and not at all while too many calls are under way. No error has
-// anything of where the store is, or of what it sent.
+// the address of the store, or a text that it sent.
 func (s *Set) Apply(ctx context.Context, address string, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error) {
 	s.mu.RLock()
 	t := s.stores[address]
