@@ -92,9 +92,7 @@ func TestStartsWithASnapshotItDoesNotUnderstand(t *testing.T) {
 					t.Errorf("%s got %d, %q, %v, want 200", path, status, body, err)
 				}
 			}
-			if !strings.Contains(s.log.String(), tc.log) {
-				t.Errorf("the log does not say %q:\n%s", tc.log, s.log.String())
-			}
+			eventually(t, fmt.Sprintf("the log does not say %q", tc.log), func() bool { return strings.Contains(s.log.String(), tc.log) })
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 type parts struct {
 	http.ResponseWriter
 	request *http.Request // as it came
+	body    *inbound      // of the request; nil for none that is answered while it is read
 	passing bool          // the answer is the app's
 	refused bool          // there was none, and we answered
 	chunked bool          // it is sent in chunks
@@ -23,6 +24,9 @@ type parts struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (a *parts) WriteHeader(status int) {
+	if status == http.StatusContinue && a.body != nil && a.body.held && a.body.twice {
+		return
+	}
 	h := a.Header()
 	leaveUntyped(h, status)
 	a.chunked = hasBody(a.request, status) && h["Content-Length"] == nil && a.request.ProtoMajor == 1 && a.request.ProtoMinor > 0

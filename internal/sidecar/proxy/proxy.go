@@ -144,13 +144,14 @@ func (p *Proxy) decide(w http.ResponseWriter, r *http.Request) (answered bool) {
 // forward reports whether the app answered.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) {
 	side, all, broken := p.http1, func() {}, true
+	var body *inbound
 	if r.ProtoMajor == 2 {
 		side = p.http2
 	} else if r.Body != nil && r.Body != http.NoBody {
 		// Otherwise net/http reads the rest of the body itself once the answer begins, and
 		// the app misses it.
 		_ = http.NewResponseController(w).EnableFullDuplex()
-		body := newInbound(r.Body, w)
+		body = newInbound(r.Body, w)
 		defer func() { body.finish(broken) }()
 		all = func() {
 			if !body.read.Load() {
@@ -158,12 +159,12 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) 
 				body.last.Store(true)
 			}
 		}
-		r = r.WithContext(r.Context()) // net/http looks at the body of its own request
+		r = body.continues(r.WithContext(r.Context())) // net/http looks at the body of its own request
 		r.Body = body
 	}
 	f, ok := w.(*flight)
 	if !ok {
-		whole := &slotless{parts{ResponseWriter: w, request: r, passing: true}}
+		whole := &slotless{parts{ResponseWriter: w, request: r, body: body, passing: true}}
 		defer whole.end()
 		side.ServeHTTP(whole, r) // which panics when the app breaks its answer off
 		broken = false
@@ -172,7 +173,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) 
 		}
 		return !whole.refused
 	}
-	f.passing = true
+	f.body, f.passing = body, true
 	defer f.end()
 	r, done := f.takeOff(r)
 	defer done()
