@@ -28,7 +28,7 @@ func TestEveryFigureOfALimitIsShown(t *testing.T) {
 			WindowEnd: now, Observed: 5, Bound: 6, Worst: 7, WorstEnd: now.Add(time.Second), AtLeast: true, Excess: 8,
 		},
 		UnderUtilization: &audit.UnderUtilization{Observed: 9, Worst: 10},
-		Hottest:          []audit.KeyCount{{Hash: "h", Admitted: 11, Refused: 12}},
+		Hottest:          []audit.HotKey{{KeyCount: audit.KeyCount{Hash: "h", Admitted: 11, Refused: 12}, AdmittedPerMinute: 15, RefusedPerMinute: 16}},
 		Open:             &audit.OpenWindow{Began: now, Ends: now.Add(time.Minute), Limit: 14, Used: 13},
 	}
 	unbounded := *in
@@ -208,7 +208,7 @@ func TestAPolicyThatIsNotAcceptedForgetsNothing(t *testing.T) {
 }
 
 func TestFiguresAreOfNow(t *testing.T) {
-	f := audit.Figures{Verdict: audit.Measured, Hottest: []audit.KeyCount{{Hash: "h"}}, Open: &audit.OpenWindow{Began: now, Ends: now}}
+	f := audit.Figures{Verdict: audit.Measured, Hottest: []audit.HotKey{{KeyCount: audit.KeyCount{Hash: "h"}}}, Open: &audit.OpenWindow{Began: now, Ends: now}}
 	got := statusOf(newScope(figures("all", f)))
 	if want := now.Truncate(time.Second); !got.LastObservationTime.Time.Equal(want) ||
 		!got.Limits[0].HottestKeys[0].MeasuredAt.Time.Equal(want) || !got.Limits[0].Window.MeasuredAt.Time.Equal(want) {

@@ -127,11 +127,13 @@ func isShared(hash string) bool {
 	return shared || hash == missingHash
 }
 
-func hottest(keys []audit.KeyCount, now time.Time) []v1alpha1.HotKey {
+func hottest(keys []audit.HotKey, now time.Time) []v1alpha1.HotKey {
 	var out []v1alpha1.HotKey
 	for _, k := range keys {
 		out = append(out, v1alpha1.HotKey{
-			Hash: k.Hash, Shared: isShared(k.Hash), Admitted: k.Admitted, Refused: k.Refused, MeasuredAt: metav1.Time{Time: now.Truncate(time.Second)},
+			Hash: k.Hash, Shared: isShared(k.Hash), Admitted: k.Admitted, Refused: k.Refused,
+			AdmittedPerMinute: new(int64(math.Round(k.AdmittedPerMinute))), RefusedPerMinute: new(int64(math.Round(k.RefusedPerMinute))),
+			MeasuredAt: metav1.Time{Time: now.Truncate(time.Second)},
 		})
 	}
 	return out

@@ -334,12 +334,10 @@ func TestWriteDelay(t *testing.T) {
 }
 
 func TestCountersOfSeveralValuesAreNamed(t *testing.T) {
-	keys := []audit.KeyCount{
-		{Hash: store.HashValue("gold")}, {Hash: store.HashValue(policy.MissingValue())}, {Hash: store.HashValue(store.Shared(7))},
-	}
-	for i, want := range []bool{false, true, true} {
-		if got := hottest(keys, now)[i].Shared; got != want {
-			t.Errorf("key %d is shared: %v, want %v", i, got, want)
+	for value, want := range map[string]bool{"gold": false, policy.MissingValue(): true, store.Shared(7): true} {
+		keys := []audit.HotKey{{KeyCount: audit.KeyCount{Hash: store.HashValue(value)}}}
+		if got := hottest(keys, now)[0].Shared; got != want {
+			t.Errorf("%q is shared: %v, want %v", value, got, want)
 		}
 	}
 }

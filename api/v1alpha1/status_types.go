@@ -257,8 +257,9 @@ type LimitStatus struct {
 	// +kubebuilder:validation:MaxLength=24
 	RequestsPerRoundTrip string `json:"requestsPerRoundTrip,omitempty"`
 
-	// hottestKeys are the keys with the most requests, the most first, at most 10. Each
-	// stands for a value by its hash: the first 32 hexadecimal digits of its SHA-256.
+	// hottestKeys are the keys with the most requests in the last minutes, the most first,
+	// at most 10. Each stands for a value by its hash: the first 32 hexadecimal digits of
+	// its SHA-256.
 	// +optional
 	// +listType=map
 	// +listMapKey=hash
@@ -321,6 +322,18 @@ type HotKey struct {
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Refused int64 `json:"refused"`
+
+	// admittedPerMinute is what the fleet admitted in the last minutes, in units a minute.
+	// Those of 5 minutes ago count half.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	AdmittedPerMinute *int64 `json:"admittedPerMinute,omitempty"`
+
+	// refusedPerMinute is what the fleet refused in the last minutes, counted alike; in
+	// Shadow, what it would have.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RefusedPerMinute *int64 `json:"refusedPerMinute,omitempty"`
 
 	// measuredAt is when this was counted.
 	// +required

@@ -2091,13 +2091,16 @@ func (x *LimitReport) GetSharedKeys() int64 {
 // HotKey is one of the keys that a holder was asked for most since it started, as
 // a bounded sketch knows them.
 type HotKey struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Hash          string                 `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"`
-	Admitted      int64                  `protobuf:"varint,2,opt,name=admitted,proto3" json:"admitted,omitempty"`
-	Refused       int64                  `protobuf:"varint,3,opt,name=refused,proto3" json:"refused,omitempty"`
-	Error         int64                  `protobuf:"varint,4,opt,name=error,proto3" json:"error,omitempty"` // by how much admitted + refused may be too low: what it was asked for before it was among them
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Hash     string                 `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"`
+	Admitted int64                  `protobuf:"varint,2,opt,name=admitted,proto3" json:"admitted,omitempty"`
+	Refused  int64                  `protobuf:"varint,3,opt,name=refused,proto3" json:"refused,omitempty"`
+	Error    int64                  `protobuf:"varint,4,opt,name=error,proto3" json:"error,omitempty"` // by how much admitted + refused may be too low: what it was asked for before it was among them
+	// In the last minutes; what was 5 minutes ago counts half.
+	AdmittedPerMinute float64 `protobuf:"fixed64,5,opt,name=admitted_per_minute,json=admittedPerMinute,proto3" json:"admitted_per_minute,omitempty"`
+	RefusedPerMinute  float64 `protobuf:"fixed64,6,opt,name=refused_per_minute,json=refusedPerMinute,proto3" json:"refused_per_minute,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *HotKey) Reset() {
@@ -2154,6 +2157,20 @@ func (x *HotKey) GetRefused() int64 {
 func (x *HotKey) GetError() int64 {
 	if x != nil {
 		return x.Error
+	}
+	return 0
+}
+
+func (x *HotKey) GetAdmittedPerMinute() float64 {
+	if x != nil {
+		return x.AdmittedPerMinute
+	}
+	return 0
+}
+
+func (x *HotKey) GetRefusedPerMinute() float64 {
+	if x != nil {
+		return x.RefusedPerMinute
 	}
 	return 0
 }
@@ -3606,12 +3623,14 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"keys_bound\x18\x16 \x01(\x0e2\x18.weir.fleet.v1.KeysBoundR\tkeysBound\x12\x1f\n" +
 	"\vshared_keys\x18\x17 \x01(\x03R\n" +
 	"sharedKeysB\x0f\n" +
-	"\r_placed_total\"h\n" +
+	"\r_placed_total\"\xc6\x01\n" +
 	"\x06HotKey\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x1a\n" +
 	"\badmitted\x18\x02 \x01(\x03R\badmitted\x12\x18\n" +
 	"\arefused\x18\x03 \x01(\x03R\arefused\x12\x14\n" +
-	"\x05error\x18\x04 \x01(\x03R\x05error\"\xcd\x02\n" +
+	"\x05error\x18\x04 \x01(\x03R\x05error\x12.\n" +
+	"\x13admitted_per_minute\x18\x05 \x01(\x01R\x11admittedPerMinute\x12,\n" +
+	"\x12refused_per_minute\x18\x06 \x01(\x01R\x10refusedPerMinute\"\xcd\x02\n" +
 	"\fWindowReport\x12/\n" +
 	"\awindows\x18\x01 \x03(\v2\x15.weir.fleet.v1.WindowR\awindows\x12\x14\n" +
 	"\x05final\x18\x02 \x01(\bR\x05final\x12\x1a\n" +

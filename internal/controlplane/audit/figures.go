@@ -30,7 +30,7 @@ type Figures struct {
 	ActiveKeys       int64             // the most that one holder tracks
 	Overshoot        *Overshoot        // nil until a window was measured
 	UnderUtilization *UnderUtilization // nil until a full window of every rate was measured
-	Hottest          []KeyCount        // the keys asked for most, most first; of a limit with a key
+	Hottest          []HotKey          // the keys asked for most lately, most first; of a limit with a key
 	Vanished         []string          // UIDs of pods that vanished before they accounted for all; ascending
 	Open             *OpenWindow       // nil until one is heard of, and of a limit with a key
 }

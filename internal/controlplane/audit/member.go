@@ -28,7 +28,7 @@ type member struct {
 	generation int64
 	totals     Totals
 	activeKeys int64
-	hottest    []KeyCount
+	hottest    []HotKey
 	// ended is when the newest windows that are over for the holder ended. Once it
 	// has left, that proves nothing: they were over because it stopped.
 	ended   limiter.Instant

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"iter"
+	"math"
 	"time"
 
 	"github.com/weir-dev/weir/internal/controlplane/audit/meter"
@@ -21,7 +22,7 @@ type Report struct {
 	// Waiting says that more rows wait than the report had room for.
 	Waiting bool
 	// Hottest are the keys the holder was asked for most, at most MaxHottest.
-	Hottest []KeyCount
+	Hottest []HotKey
 }
 
 // MaxHottest is the most keys that a report names as the hottest.
@@ -62,6 +63,18 @@ type Row struct {
 type KeyCount struct {
 	Hash              string // store.HashValue of the key's value
 	Admitted, Refused int64
+}
+
+// A HotKey is what one of the hottest keys was admitted and refused since the holder started,
+// and in the last minutes.
+type HotKey struct {
+	KeyCount
+	AdmittedPerMinute, RefusedPerMinute float64
+}
+
+// perMinute is what the key was asked for in the last minutes, in whole units a minute.
+func (k *HotKey) perMinute() int64 {
+	return int64(math.Round(k.AdmittedPerMinute)) + int64(math.Round(k.RefusedPerMinute))
 }
 
 // A Query asks holders for the exact counts of some keys in a window that is

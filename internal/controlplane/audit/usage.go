@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -103,25 +104,28 @@ func (l *Limit) silent(began, over, since time.Time) bool {
 // shownHottest is how many of the hottest keys figures name.
 const shownHottest = 10
 
-// hottest returns the keys that holders were asked for most. Each holder names its
+// hottest returns the keys that holders were asked for most in the last minutes, and then those
+// that they were since they started. Each holder names its
 // own; a key that is hot only over all of them may be missing.
-func (l *Limit) hottest() []KeyCount {
+func (l *Limit) hottest() []HotKey {
 	if !l.keyed {
 		return nil
 	}
-	sums := map[string]KeyCount{}
+	sums := map[string]HotKey{}
 	for _, m := range l.members {
 		for _, k := range m.hottest {
 			sum := sums[k.Hash]
-			sums[k.Hash] = KeyCount{Hash: k.Hash, Admitted: sum.Admitted + k.Admitted, Refused: sum.Refused + k.Refused}
+			k.Admitted += sum.Admitted
+			k.Refused += sum.Refused
+			k.AdmittedPerMinute += sum.AdmittedPerMinute
+			k.RefusedPerMinute += sum.RefusedPerMinute
+			sums[k.Hash] = k
 		}
 	}
-	all := make([]KeyCount, 0, len(sums))
-	for _, k := range sums {
-		all = append(all, k)
-	}
-	slices.SortFunc(all, func(a, b KeyCount) int {
-		return cmp.Or(cmp.Compare(b.Admitted+b.Refused, a.Admitted+a.Refused), cmp.Compare(a.Hash, b.Hash))
+	all := slices.Collect(maps.Values(sums))
+	slices.SortFunc(all, func(a, b HotKey) int {
+		return cmp.Or(cmp.Compare(b.perMinute(), a.perMinute()),
+			cmp.Compare(b.Admitted+b.Refused, a.Admitted+a.Refused), cmp.Compare(a.Hash, b.Hash))
 	})
 	return all[:min(len(all), shownHottest)]
 }

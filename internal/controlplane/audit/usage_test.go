@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -103,29 +104,32 @@ func TestUsageOfAWindow(t *testing.T) {
 
 func TestHottest(t *testing.T) {
 	f := newFleet(true, 100, "a", "b")
-	hot := func(name string, keys ...KeyCount) {
+	count := func(hash string, admitted, refused int64) HotKey { return HotKey{KeyCount: KeyCount{hash, admitted, refused}} }
+	hot := func(name string, keys ...HotKey) {
 		f.Report(holder(name), Report{Generation: 1, Hottest: keys}, f.now)
 	}
-	many := []KeyCount{{"x", 50, 0}, {"y", 10, 45}}
+	many := []HotKey{count("x", 50, 0), count("y", 10, 45)}
 	for i := range 12 {
-		many = append(many, KeyCount{Hash: string(rune('a' + i)), Admitted: 1})
+		many = append(many, count(string(rune('a'+i)), 1, 0))
 	}
-	hot("a", KeyCount{"old", 1000, 0})
+	late := HotKey{KeyCount{"late", 2, 1}, 1.6, 0.3}
+	many = append(many, late)
+	hot("a", count("old", 1000, 0))
 	hot("a", many...) // what was said before does not count
-	hot("b", KeyCount{"x", 3, 1})
+	hot("b", count("x", 3, 1), HotKey{KeyCount{"late", 1, 3}, 0.1, 2})
 	got := f.Figures(f.now).Hottest
-	want := []KeyCount{{"y", 10, 45}, {"x", 53, 1}}
+	want := []HotKey{{KeyCount{"late", 3, 4}, 1.7, 2.3}, count("y", 10, 45), count("x", 53, 1)}
 	if len(got) != shownHottest {
 		t.Fatalf("%d keys are shown, want %d", len(got), shownHottest)
 	}
-	if diff := cmp.Diff(want, got[:2]); diff != "" {
+	if diff := cmp.Diff(want, got[:3], cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("hottest (-want +got):\n%s", diff)
 	}
-	if got[2].Hash != "a" || got[9].Hash != "h" {
+	if got[3].Hash != "a" || got[9].Hash != "g" {
 		t.Errorf("keys alike hot are not in order: %v", got)
 	}
 	f.Lose(holder("a"), f.now)
-	if diff := cmp.Diff([]KeyCount{{"x", 3, 1}}, f.Figures(f.now).Hottest); diff != "" {
+	if diff := cmp.Diff([]HotKey{{KeyCount{"late", 1, 3}, 0.1, 2}, count("x", 3, 1)}, f.Figures(f.now).Hottest); diff != "" {
 		t.Errorf("after a holder left (-want +got):\n%s", diff)
 	}
 

@@ -31,7 +31,7 @@ func TestEveryFieldOfAReportIsRead(t *testing.T) {
 	in := &fleetpb.LimitReport{
 		Generation: 1, AdmittedTotal: 2, RefusedTotal: 3, RoundTripsTotal: 4, UnplacedTotal: 5, ActiveKeys: 6, PlacedTotal: &placed, Waiting: true,
 		LearningReason: int32(limiter.Amnesia), LearningMicros: 7, KeysBound: fleetpb.KeysBound_KEYS_BOUND_MAX_KEYS, SharedKeys: 26,
-		Hottest: []*fleetpb.HotKey{{Hash: hash("a"), Admitted: 8, Refused: 9, Error: 1}},
+		Hottest: []*fleetpb.HotKey{{Hash: hash("a"), Admitted: 8, Refused: 9, Error: 1, AdmittedPerMinute: 8.5, RefusedPerMinute: 9.5}},
 		Windows: []*fleetpb.WindowReport{{
 			Windows: []*fleetpb.Window{{Rate: rate(10, 0, false), Index: 11, Granted: 12}},
 			Final:   true, Admitted: 13, Refused: 14, Local: 15, LocalShare: 16, AgeMicros: 17, Unlisted: []int64{18},

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -91,6 +92,12 @@ func TestARowThatCannotBeReadCostsThatRow(t *testing.T) {
 		},
 		"a hottest key with an error below nothing": {
 			falsify: func(r *fleetpb.LimitReport) { r.Hottest = []*fleetpb.HotKey{{Error: -1}} }, want: "hottest[0].error is -1",
+		},
+		"a rate below nothing": {
+			falsify: func(r *fleetpb.LimitReport) { r.Hottest = []*fleetpb.HotKey{{AdmittedPerMinute: -1}} }, want: "hottest[0].admitted_per_minute is -1",
+		},
+		"a rate that is not a number": {
+			falsify: func(r *fleetpb.LimitReport) { r.Hottest = []*fleetpb.HotKey{{RefusedPerMinute: math.NaN()}} }, want: "hottest[0].refused_per_minute is NaN",
 		},
 		"too many hottest keys": {
 			falsify: func(r *fleetpb.LimitReport) {

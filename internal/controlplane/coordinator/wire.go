@@ -113,8 +113,8 @@ func reportFrom(in *fleetpb.LimitReport) (out audit.Report, ok bool, wrong []err
 		wrong, hottest = append(wrong, fmt.Errorf("hottest has %d entries, more than %d", n, audit.MaxHottest)), hottest[:audit.MaxHottest]
 	}
 	for i, k := range hottest {
-		key, err := keyFrom(k)
-		if err = cmp.Or(err, inRange(count{"error", k.GetError()})); err != nil {
+		key, err := hotKeyFrom(k)
+		if err != nil {
 			wrong = append(wrong, fmt.Errorf("hottest[%d].%w", i, err))
 			continue
 		}
@@ -178,6 +178,22 @@ func keyFrom(in interface {
 	}
 	out := audit.KeyCount{Hash: in.GetHash(), Admitted: in.GetAdmitted(), Refused: in.GetRefused()}
 	return out, inRange(count{"admitted", out.Admitted}, count{"refused", out.Refused})
+}
+
+// hotKeyFrom returns what is counted of one of the hottest keys.
+func hotKeyFrom(in *fleetpb.HotKey) (audit.HotKey, error) {
+	counted, err := keyFrom(in)
+	out := audit.HotKey{KeyCount: counted, AdmittedPerMinute: in.GetAdmittedPerMinute(), RefusedPerMinute: in.GetRefusedPerMinute()}
+	return out, cmp.Or(err, inRange(count{"error", in.GetError()}),
+		isRate("admitted_per_minute", out.AdmittedPerMinute), isRate("refused_per_minute", out.RefusedPerMinute))
+}
+
+// isRate returns an error unless x is a number of units.
+func isRate(name string, x float64) error {
+	if !(x >= 0 && x <= float64(maxCount)) { // nor is it NaN
+		return fmt.Errorf("%s is %g, outside 0 to %d", name, x, maxCount)
+	}
+	return nil
 }
 
 func poolReportFrom(in *fleetpb.PoolReport) (out poolaudit.Report, err error) {

@@ -106,7 +106,7 @@ func largestReport() *fleetpb.LimitReport {
 		StoreError: strings.Repeat("e", 1024),
 	}
 	for range audit.MaxHottest {
-		r.Hottest = append(r.Hottest, &fleetpb.HotKey{Hash: hash, Admitted: most, Refused: most, Error: most})
+		r.Hottest = append(r.Hottest, &fleetpb.HotKey{Hash: hash, Admitted: most, Refused: most, Error: most, AdmittedPerMinute: float64(most), RefusedPerMinute: float64(most)})
 	}
 	for keys := 16_384 + maxKeys; len(r.Windows) < maxRows; {
 		w := &fleetpb.WindowReport{Final: true, Admitted: most, Refused: most, Local: most, LocalShare: most, Unlisted: []int64{most, most, most, most}}

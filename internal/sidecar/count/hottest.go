@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
@@ -22,6 +23,7 @@ type sketch struct {
 	mu     sync.Mutex // guards the rest
 	keys   []hotKey
 	unseen int64 // no other key was asked for more
+	lately recent
 }
 
 // A hotKey was admitted and refused that much at least. It was asked for at most
@@ -30,6 +32,7 @@ type hotKey struct {
 	value             string
 	admitted, refused int64
 	missed            int64
+	lately            rate
 }
 
 // least and most return what the key was asked for, between them.
@@ -100,21 +103,25 @@ func (s *sketch) cut() {
 	s.keys = slices.Clip(s.keys[:min(len(s.keys), keptHottest)])
 }
 
-// hottestKeys returns the keys that were asked for most since the process started,
-// most first; none of a limit without a key.
-func (l *Limit) hottestKeys() []*fleetpb.HotKey {
+// hottestKeys returns the keys that were asked for most in the last minutes, most first, and
+// then those that were since the process started; none of a limit without a key.
+func (l *Limit) hottestKeys(now time.Time) []*fleetpb.HotKey {
 	if !l.settings.Load().Keyed {
 		return nil
 	}
 	l.mu.Lock()
-	rows := slices.Clone(l.rows)
+	rows, begun := slices.Clone(l.rows), l.begun
 	l.mu.Unlock()
 	all := l.hottest.with(rows)
-	slices.SortStableFunc(all.keys, func(a, b hotKey) int { return cmp.Compare(b.least(), a.least()) })
+	l.hottest.date(all.keys, begun, now)
+	slices.SortStableFunc(all.keys, func(a, b hotKey) int {
+		return cmp.Or(cmp.Compare(b.lately.perMinute(), a.lately.perMinute()), cmp.Compare(b.least(), a.least()))
+	})
 	var named []*fleetpb.HotKey
 	for _, k := range all.keys[:min(len(all.keys), reportedHottest)] {
 		named = append(named, &fleetpb.HotKey{
 			Hash: l.hash(k.value), Admitted: k.admitted, Refused: k.refused, Error: k.missed,
+			AdmittedPerMinute: k.lately.admitted, RefusedPerMinute: k.lately.refused,
 		})
 	}
 	return named

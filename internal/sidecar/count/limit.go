@@ -117,6 +117,7 @@ type Limit struct {
 	mu      sync.Mutex
 	rows    []*row // in the order they were opened
 	byTuple map[tuple]*row
+	begun   time.Time // when the first row was opened
 	gone    int64     // units, admitted and refused, of the rows that are forgotten
 	retired time.Time // when the limit was removed; zero while it is enforced
 	// forgotten is, by shape, the newest tuple whose counts are gone: no question
@@ -221,6 +222,9 @@ func (l *Limit) open(t tuple, e *Event, now time.Time) *row {
 		over = l.prune(now) // whether or not anybody takes reports
 		l.hasten(t, now)
 		r = l.newRow(t, e, now)
+		if l.begun.IsZero() {
+			l.begun = now
+		}
 		l.byTuple[t] = r
 		l.rows = append(l.rows, r)
 	}

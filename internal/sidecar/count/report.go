@@ -38,7 +38,7 @@ func (b *Book) Report(now time.Time, session uint64) []*fleetpb.LimitReport {
 
 func (l *Limit) report(now time.Time, session uint64) *fleetpb.LimitReport {
 	report := l.totals()
-	report.Hottest = l.hottestKeys()
+	report.Hottest = l.hottestKeys(now)
 	keys := 0
 	rows, more := l.unsent(now, session)
 	report.Waiting = more
