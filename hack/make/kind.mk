@@ -8,7 +8,7 @@ kind: ## Create a kind cluster, with Docker and the node image provided (the fir
 	@go run ./hack/kind up -name $(KIND_NAME) -workers $(KIND_WORKERS)
 
 .PHONY: kind-install
-kind-install: assets $(TOOLS)/.helm ## Build Weir's images and a sample app's, load them into that cluster, and install Weir there with Helm
+kind-install: $(TOOLS)/.helm ## Build Weir's images and a sample app's, load them into that cluster, and install Weir there with Helm
 	@$(MAKE) images ARCHITECTURES=$$(go env GOARCH)
 	@$(PACK) -architectures $$(go env GOARCH) -name weir-sample-app -package ./hack/sample -version latest
 	@go run ./hack/kind load -name $(KIND_NAME) $(IMAGES)/weir-controller.tar $(IMAGES)/weir-sidecar.tar $(IMAGES)/weir-sample-app.tar
