@@ -12,7 +12,7 @@ images: ## Build the container images of both programs into dist/images, for eac
 
 .PHONY: install-manifest
 install-manifest: assets ## Write dist/install.yaml, all that config/default installs, with images of VERSION
-	@KUBECTL=$(ASSETS)/kubectl hack/install-manifest.sh $(VERSION) dist/install.yaml
+	@KUBECTL=$(ASSETS)/kubectl hack/install-manifest.sh dist/install.yaml weir-controller=weir-controller:$(VERSION) weir-sidecar=weir-sidecar:$(VERSION)
 
 .PHONY: chart
 chart: chart-files $(TOOLS)/.helm ## Pack charts/weir into dist/, with images of VERSION
@@ -25,10 +25,19 @@ chart-files: assets ## Copy the CRDs, and what config/monitoring renders, into c
 	@cp config/crd/bases/*.yaml charts/weir/files/crds
 	@[ ! -d config/monitoring ] || $(ASSETS)/kubectl kustomize config/monitoring -o charts/weir/files/monitoring
 
+REGISTRY ?= registry.example.com/weir ## where `make release` publishes images and chart: a registry, and a path in it
+
+.PHONY: release
+release: assets chart-files $(TOOLS)/.helm ## Write all that a release of VERSION publishes into dist/release; RELEASE_FLAGS=-push pushes images and chart to REGISTRY
+	@[ "$(VERSION)" = "$$(git describe --tags --always --dirty)" ] || [[ "$(VERSION)" == *-* ]] || { \
+		echo "release: the checkout is $$(git describe --tags --always --dirty), not $(VERSION): tag a commit $(VERSION), or name a version like $(VERSION)-rc.1 to try it" >&2; exit 1; }
+	@$(MAKE) images
+	@KUBECTL=$(ASSETS)/kubectl go -C hack/image run ./release -version $(VERSION) -registry $(REGISTRY) -images $(IMAGES) $(RELEASE_FLAGS)
+
 .PHONY: test-install
 test-install: assets $(TOOLS)/.helm ## Check that the chart installs what config/ does, and that images of this machine are reproducible
 	KUBEBUILDER_ASSETS=$(ASSETS) go test -tags helm ./charts/...
-	go -C hack/image test -short -timeout 20m ./...
+	KUBECTL=$(ASSETS)/kubectl go -C hack/image test -short -timeout 20m ./...
 
 .PHONY: test-images
 test-images: ## Check that images of every architecture are reproducible (some minutes the first time)
