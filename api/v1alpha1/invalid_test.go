@@ -61,6 +61,11 @@ func leasing(algorithm, lease string) string {
 	return `{` + selectAll + `, consistency: {lease: {` + lease + `}}, limits: [{name: all, algorithm: ` + algorithm + `, rates: [{limit: 1, window: 1s}]}]}`
 }
 
+// withGroups returns a spec with limits a, b, c and shadow, and groups of them.
+func withGroups(groups string) string {
+	return `{` + selectAll + `, limits: [{name: a, ` + aRate + `}, {name: b, ` + aRate + `}, {name: c, ` + aRate + `}, {name: shadow, mode: Shadow, ` + aRate + `}], anyOf: [` + groups + `]}`
+}
+
 func withStore(fields string) string { return withSpec(`store: {` + fields + `}`) }
 
 func withRedis(address string) string {
@@ -91,6 +96,14 @@ const (
 )
 
 var invalidSpecs = map[string]invalid{
+	"alternatives that are not there":   {withGroups(`{limits: [a, x]}`), "spec.anyOf", "name entries of limits"},
+	"alternatives that are the same":    {withGroups(`{limits: [a, a]}`), "spec.anyOf", "a limit is in one group, and once"},
+	"a limit in two groups":             {withGroups(`{limits: [a, b]}, {limits: [b, c]}`), "spec.anyOf", "a limit is in one group, and once"},
+	"a single alternative":              {withGroups(`{limits: [a]}`), "spec.anyOf[0].limits", "should have at least 2 items"},
+	"nine alternatives":                 {withGroups(`{limits: [a, a, a, a, a, a, a, a, a]}`), "spec.anyOf[0].limits", "must have at most 8 items"},
+	"nine groups":                       {withSpec(`anyOf: ` + repeat(9, `{limits: [all, all]}`)), "spec.anyOf", "must have at most 8 items"},
+	"an alternative that lets all pass": {withGroups(`{limits: [a, shadow]}`), "spec.anyOf", "set its mode to Enforce, take it out of anyOf, or set spec.mode to Shadow"},
+
 	"no podSelector":                 {`{` + oneLimit + `}`, "spec.podSelector", "Required value"},
 	"a podSelector that is a string": {`{podSelector: "app=checkout", ` + oneLimit + `}`, "spec.podSelector", "must be of type object"},
 	"a mode that does not exist":     {withSpec(`mode: DryRun`), "spec.mode", `supported values: "Enforce", "Shadow"`},

@@ -58,6 +58,9 @@ type RateLimitPolicyList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.consistency.lease) || !has(self.consistency.lease.lifetime) || self.limits.exists(l, l.algorithm in ['SlidingWindow', 'SlidingLog', 'TokenBucket', 'GCRA'])",fieldPath=".consistency.lease.lifetime",message="every limit here has windows, and its credits live until their window ends: remove lifetime, or set the algorithm of a limit to SlidingWindow, SlidingLog, TokenBucket or GCRA"
 // +kubebuilder:validation:XValidation:rule="self.store.type == 'Controller' || !self.limits.exists(l, has(l.scope) && l.scope == 'Federated')",fieldPath=".store.type",message="a limit of scope Federated is leased by the controller from its FederatedBudget: set store.type to Controller, or move that limit to a policy of its own"
 // +kubebuilder:validation:XValidation:rule="!has(self.consistency.lease) || self.consistency.lease.expiry != 'CarryOver' || !self.limits.exists(l, has(l.scope) && l.scope == 'Federated')",fieldPath=".consistency.lease.expiry",message="CarryOver takes credits from one window into the next, and a FederatedBudget is granted by the window: set expiry to Coupled, or move the limit of scope Federated to a policy of its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.anyOf) || self.anyOf.all(a, a.limits.all(n, self.limits.exists(l, l.name == n)))",fieldPath=".anyOf",reason=FieldValueInvalid,message="anyOf names a limit that the policy does not have: name entries of limits"
+// +kubebuilder:validation:XValidation:rule="!has(self.anyOf) || self.limits.all(l, self.anyOf.map(a, a.limits.filter(n, n == l.name).size()).sum() <= 1)",fieldPath=".anyOf",message="anyOf names a limit twice: a limit is in one group, and once"
+// +kubebuilder:validation:XValidation:rule="!has(self.anyOf) || self.limits.all(l, !has(l.mode) || l.mode != 'Shadow' || !self.anyOf.exists(a, l.name in a.limits))",fieldPath=".anyOf",message="a limit in Shadow lets every request pass, and so would its group: set its mode to Enforce, take it out of anyOf, or set spec.mode to Shadow"
 type RateLimitPolicySpec struct {
 	// podSelector selects the pods of this namespace that enforce the policy and
 	// share its counters. An empty selector, {}, selects every pod. A selected pod
@@ -96,6 +99,15 @@ type RateLimitPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	Limits []Limit `json:"limits"`
 
+	// anyOf are groups of limits, in each of which one that admits a request is enough: a
+	// limit of each user, for example, and a reserve that all share. The other limits still
+	// have to admit it. At most 8 groups.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	AnyOf []Alternatives `json:"anyOf,omitempty"`
+
 	// consistency says how often the store is asked. Default: Leased, with leases of a
 	// size that is learned.
 	// +optional
@@ -123,6 +135,20 @@ type RateLimitPolicySpec struct {
 	// +optional
 	// +kubebuilder:default={headers: {IETF}, quotaFields: NearLimit, retryAfterJitterPercent: 10, statusCode: 429, grpcStatus: ResourceExhausted, body: {type: ProblemJSON}}
 	Response PolicyResponse `json:"response,omitzero"`
+}
+
+// Alternatives are limits one of which has to admit a request.
+type Alternatives struct {
+	// limits are the names of 2 to 8 entries of spec.limits, in the order in which they are
+	// asked. The first that admits a request is charged, and no other. One that does not
+	// match it is left out. When none is left, the group admits it; when all that are left
+	// refuse it, it is refused as by the one that may admit it soonest.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=2
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=63
+	Limits []string `json:"limits"`
 }
 
 // PolicyMode says what a refusal does.

@@ -14,6 +14,8 @@ func TestEveryFieldIsEncoded(t *testing.T) {
 			IETF: true, Quota: policy.NearLimit, StatusCode: 429, Body: policy.ProblemJSON,
 		}
 		p.JWTProviders = []policy.JWTProvider{{Name: "others", Issuer: "others", Algorithms: []string{"PS256"}, Secret: "shop/others"}}
+		p.Limits = append(p.Limits, policy.Limit{Name: "more", Rates: p.Limits[0].Rates}, policy.Limit{Name: "most", Rates: p.Limits[0].Rates})
+		p.AnyOf = [][]string{{"more", "most"}}
 		l := &p.Limits[0]
 		l.Match = []policy.Match{{Headers: []policy.HeaderMatch{{Type: policy.Exact, Name: "x-region", Value: "eu"}}}}
 		l.Key = &policy.Key{Parts: []policy.KeyPart{{Type: policy.PathKey}}, OnMissing: policy.Shared, MaxKeys: 7}

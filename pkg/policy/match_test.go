@@ -120,6 +120,31 @@ func TestExempt(t *testing.T) {
 	}
 }
 
+// TestAlternativesAreTogether in their own order, in the place of the first of them.
+func TestAlternativesAreTogether(t *testing.T) {
+	s := valid(func(p *policy.Policy) {
+		for _, name := range []string{"a", "b", "c", "d"} {
+			p.Limits = append(p.Limits, policy.Limit{Name: name, Rates: p.Limits[0].Rates})
+		}
+		p.AnyOf = [][]string{{"d", "a"}, {"b", "c"}}
+	})
+	set, err := policy.Compile(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, group := range set.Groups() {
+		var names []string
+		for _, l := range group {
+			names = append(names, l.Limit.Name)
+		}
+		got = append(got, strings.Join(names, "|"))
+	}
+	if want := []string{"all", "d|a", "b|c"}; !slices.Equal(got, want) {
+		t.Errorf("the groups are %q, want %q", got, want)
+	}
+}
+
 func TestLookup(t *testing.T) {
 	set, err := policy.Compile(full())
 	if err != nil {

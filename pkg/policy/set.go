@@ -89,6 +89,33 @@ func (s *Set) compilePools() error {
 // would wait in vain.
 func (s *Set) Pools() []*CompiledPool { return s.pools }
 
+// Groups returns the limits in the order of the snapshot, each in a group of its own but for the
+// alternatives, which are together, in the place of the first of them. One of each group has
+// to admit a request.
+func (s *Set) Groups() [][]*CompiledLimit {
+	var groups [][]*CompiledLimit
+	placed := make(map[*CompiledLimit]bool)
+	for _, l := range s.Limits {
+		if placed[l] {
+			continue
+		}
+		group := []*CompiledLimit{l}
+		for _, names := range l.Policy.AnyOf {
+			if slices.Contains(names, l.Limit.Name) {
+				group = group[:0]
+				for _, name := range names {
+					group = append(group, s.Lookup(l.Policy.Namespace, l.Policy.Name, name))
+				}
+			}
+		}
+		for _, one := range group {
+			placed[one] = true
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}
+
 // Lookup returns the limit of that name, nil when there is none.
 func (s *Set) Lookup(namespace, policy, limit string) *CompiledLimit {
 	return s.byName[limitName{namespace, policy, limit}]

@@ -50,6 +50,9 @@ type Policy struct {
 
 	Response Response `json:"response,omitzero"` // zero: DefaultResponse, which Compile fills in
 	Limits   []Limit  `json:"limits"`            // 1 to 32, in the order of the object
+	// AnyOf are groups of limits, at most MaxGroups, each by 2 to MaxAlternatives names in the
+	// order in which they are asked. One of each group has to admit a request.
+	AnyOf [][]string `json:"anyOf,omitempty"`
 }
 
 // Mode says what a refusal does.

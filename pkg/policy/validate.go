@@ -17,19 +17,21 @@ import (
 
 // Bounds of a snapshot.
 const (
-	MaxLimits      = 32
-	MaxMatches     = 16 // entries of every list in a match
-	MaxParts       = 4
-	MaxTrackedKeys = 1_000_000
-	MaxOverrides   = 32 // of one limit
-	MaxValues      = 64 // of one override
-	MaxTenants     = 64 // declared of one limit
-	MaxAddresses   = 16 // of one store
-	MaxHops        = 64
-	MaxProviders   = 4 // of one policy
-	maxClockSkew   = 300 * limiter.Second
-	maxPattern     = 1024 // bytes of a compared value
-	maxHost        = 253
+	MaxLimits       = 32
+	MaxMatches      = 16 // entries of every list in a match
+	MaxParts        = 4
+	MaxGroups       = 8 // of alternatives, of one policy
+	MaxAlternatives = 8 // of one group
+	MaxTrackedKeys  = 1_000_000
+	MaxOverrides    = 32 // of one limit
+	MaxValues       = 64 // of one override
+	MaxTenants      = 64 // declared of one limit
+	MaxAddresses    = 16 // of one store
+	MaxHops         = 64
+	MaxProviders    = 4 // of one policy
+	maxClockSkew    = 300 * limiter.Second
+	maxPattern      = 1024 // bytes of a compared value
+	maxHost         = 253
 )
 
 var (
@@ -108,6 +110,30 @@ func (p *Policy) validate(errs *problems, path string) {
 		errs.providers(limit.claims(path+entry(".limits", i)), p.JWTProviders)
 		if slices.ContainsFunc(p.Limits[:i], func(l Limit) bool { return l.Name == limit.Name }) {
 			errs.add(path+entry(".limits", i)+".name", "is %q a second time: rename one of them", limit.Name)
+		}
+	}
+	p.validateGroups(errs, path+".anyOf")
+}
+
+// validateGroups looks at the alternatives. A limit in shadow lets every request pass, so a
+// group with one would never refuse.
+func (p *Policy) validateGroups(errs *problems, path string) {
+	errs.count(path, len(p.AnyOf), 0, MaxGroups)
+	seen := make(map[string]bool)
+	for i, group := range p.AnyOf {
+		errs.count(path+entry("", i), len(group), 2, MaxAlternatives)
+		for j, name := range group {
+			at := path + entry("", i) + entry("", j)
+			known := slices.IndexFunc(p.Limits, func(l Limit) bool { return l.Name == name })
+			switch {
+			case known < 0:
+				errs.add(at, "is %q, which is not a limit of the policy: name one of limits", name)
+			case seen[name]:
+				errs.add(at, "is %q a second time: a limit is in one group, and once", name)
+			case p.Limits[known].Mode == Shadow:
+				errs.add(at, "is %q, which is in Shadow and refuses nothing: take it out, or set mode of the policy to Shadow", name)
+			}
+			seen[name] = true
 		}
 	}
 }

@@ -46,6 +46,15 @@ func TestValidateNamesTheField(t *testing.T) {
 		l.Overrides = []policy.Override{{Values: []policy.Value{{"GET"}}, Rates: []limiter.Rate{{Limit: 1, Window: 1}}}}
 	})
 	cost := func(c policy.Cost) func(*policy.Policy) { return limit(func(l *policy.Limit) { l.Cost = &c }) }
+	any := func(groups ...[]string) func(*policy.Policy) {
+		return func(p *policy.Policy) {
+			for _, name := range []string{"a", "b", "shadow"} {
+				p.Limits = append(p.Limits, policy.Limit{Name: name, Rates: p.Limits[0].Rates})
+			}
+			p.Limits[3].Mode = policy.Shadow
+			p.AnyOf = groups
+		}
+	}
 	fair := func(change func(*policy.Limit)) func(*policy.Policy) {
 		return limit(func(l *policy.Limit) {
 			l.Fairness = &policy.Fairness{Tenant: policy.KeyPart{Type: policy.MethodKey}, Weights: []policy.Weight{{Tenant: "GET", Weight: 1}}, DefaultWeight: 1}
@@ -59,6 +68,12 @@ func TestValidateNamesTheField(t *testing.T) {
 		change func(*policy.Policy)
 		want   string
 	}{
+		"a single alternative":        {any([]string{"a"}), "policies[0].anyOf[0]"},
+		"an alternative twice":        {any([]string{"a", "a"}), `policies[0].anyOf[0][1] is "a" a second time`},
+		"an alternative of two":       {any([]string{"a", "b"}, []string{"all", "b"}), `policies[0].anyOf[1][1] is "b" a second time`},
+		"an alternative of others":    {any([]string{"a", "x"}), `policies[0].anyOf[0][1] is "x", which is not a limit of the policy`},
+		"an alternative in shadow":    {any([]string{"a", "shadow"}), `policies[0].anyOf[0][1] is "shadow", which is in Shadow`},
+		"more groups than are useful": {any(make([][]string, 9)...), "policies[0].anyOf"},
 		"a namespace with a slash":    {func(p *policy.Policy) { p.Namespace = "a/b" }, "policies[0].namespace"},
 		"no name":                     {func(p *policy.Policy) { p.Name = "" }, "policies[0].name"},
 		"a negative generation":       {func(p *policy.Policy) { p.Generation = -1 }, "policies[0].generation"},

@@ -46,7 +46,8 @@ spec:
 spec:
   podSelector: {}
   jwtProviders: [{name: others, issuer: others, jwks: {secretRef: {name: other-keys}}}]
-  limits: [{name: all, rates: [{limit: 10, window: 1s}]}]
+  limits: [{name: all, rates: [{limit: 10, window: 1s}]}, {name: more, rates: [{limit: 20, window: 1s}]}]
+  anyOf: [{limits: [more, all]}]
 `, `
 spec:
   podSelector: {}

@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -42,6 +44,9 @@ func translate(p *v1alpha1.RateLimitPolicy, budgets Budgets) (translated policy.
 		limit := t.limit(spec.Child("limits").Index(i), &p.Spec.Limits[i])
 		limit.Retention = retention(p.Spec.Store, &limit)
 		translated.Limits = append(translated.Limits, limit)
+	}
+	for _, group := range p.Spec.AnyOf {
+		translated.AnyOf = append(translated.AnyOf, slices.Clone(group.Limits))
 	}
 	if Draws(p) {
 		t.leave(spec.Child("store", "type"), p, &translated)

@@ -3,6 +3,7 @@ package enforce
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
@@ -36,7 +37,8 @@ type Verdict struct {
 	Shown *QuotaState
 }
 
-// A Refusal says which limit refused a request and why.
+// A Refusal says which limit refused a request and why. Of alternatives it is the one that may
+// admit the request soonest.
 type Refusal struct {
 	Cause    Cause
 	Policy   *policy.Policy
@@ -48,8 +50,16 @@ type Refusal struct {
 	Cost, Most int64 // of CostTooLarge: what the request costs, and the most that is ever admitted
 }
 
+// wait is after how long the request may be admitted.
+func (r *Refusal) wait() time.Duration {
+	if r.Decision.RetryAfter == 0 {
+		return math.MaxInt64
+	}
+	return r.Decision.RetryAfter
+}
+
 // Decide asks every limit that applies to r for what r costs. A request is let
-// through only when all of them admit it; what some admitted before another
+// through only when all of them admit it, and of alternatives one; what some admitted before another
 // refused is taken back and not counted. Limits in shadow are asked last, about
 // requests that the others let through, and refuse nothing. An error means that no
 // decision was reached by a defect or because ctx is done: the request must not
@@ -66,12 +76,9 @@ func (e *Enforcer) Decide(ctx context.Context, r *http.Request) (Verdict, error)
 	var few [4]share
 	taken := few[:0]
 	request := policy.NewRequest(r)
-	for _, l := range t.asked {
-		if !l.Matches(&request) {
-			continue
-		}
-		s, refusal, err := l.ask(ctx, &request)
-		if err = e.undecided(ctx, l, err); err != nil {
+	for _, a := range t.asked {
+		more, refusal, err := a.ask(ctx, e, &request, taken)
+		if err != nil {
 			cancel(taken)
 			return Verdict{}, err
 		}
@@ -79,9 +86,7 @@ func (e *Enforcer) Decide(ctx context.Context, r *http.Request) (Verdict, error)
 			cancel(taken)
 			return Verdict{Refusal: refusal}, nil
 		}
-		if s.limit != nil {
-			taken = append(taken, s)
-		}
+		taken = more
 	}
 	return Verdict{Allowed: true, Admission: admit(taken), Shown: shownOf(taken)}, nil
 }
@@ -110,28 +115,49 @@ func admit(taken []share) *Admission {
 	return admission
 }
 
-// ask asks the limit about a request. The share is empty when the limit has no say
-// in it.
-func (l *limit) ask(ctx context.Context, r *policy.Request) (s share, refusal *Refusal, err error) {
+// An answer is what a limit says of a request, before that is counted. The zero answer is that of
+// a limit that has no say in it.
+type answer struct {
+	share
+	missing *policy.KeyPart // which the request lacks, so that it may not be sent; nil otherwise
+	of      []int           // the descriptors of a call that it is about
+}
+
+// admits reports whether the limit lets the request pass, at least for its part.
+func (a *answer) admits() bool { return a.missing == nil && (a.limit == nil || a.decision.Allowed) }
+
+// judge counts a refusal and returns it, unless the limit is in shadow.
+func (a *answer) judge() (share, *Refusal) {
+	switch {
+	case a.missing != nil:
+		return share{}, a.limit.reject(&Refusal{Cause: KeyMissing, Missing: *a.missing}, count.KeyMissing)
+	case a.limit == nil:
+		return share{}, nil
+	default:
+		return a.limit.judge(a.share)
+	}
+}
+
+// ask asks the limit about a request.
+func (l *limit) ask(ctx context.Context, r *policy.Request) (answer, error) {
 	value, outcome, missing := l.Value(r)
 	switch outcome {
 	case policy.Skipped:
-		return share{}, nil, nil
+		return answer{}, nil
 	case policy.Rejected:
-		return share{}, l.reject(&Refusal{Cause: KeyMissing, Missing: missing}, count.KeyMissing), nil
+		return answer{share: share{limit: l}, missing: new(missing)}, nil
 	default:
 		return l.acquire(ctx, twotier.Request{Value: value, Tenant: l.Tenant(r), Cost: l.Cost(r)})
 	}
 }
 
 // acquire asks the counter of a value.
-func (l *limit) acquire(ctx context.Context, r twotier.Request) (share, *Refusal, error) {
+func (l *limit) acquire(ctx context.Context, r twotier.Request) (answer, error) {
 	d, err := l.engine.Acquire(ctx, r)
 	if err != nil {
-		return share{}, nil, err
+		return answer{}, err
 	}
-	s, refusal := l.judge(share{limit: l, value: r.Value, cost: r.Cost, decision: d})
-	return s, refusal, nil
+	return answer{share: share{limit: l, value: r.Value, cost: r.Cost, decision: d}}, nil
 }
 
 // judge makes a share that the counter refused a refusal, unless the limit is in
@@ -177,11 +203,14 @@ func (l *limit) refuse(why *Refusal) *Refusal {
 // paid along with it.
 func cancel(taken []share) {
 	for i := range taken {
-		s := &taken[i]
-		s.decision.Cancel()
-		if s.decision.Paid != 0 {
-			s.limit.counts.Pay(time.Now(), s.event())
-		}
+		taken[i].forget()
+	}
+}
+
+func (s *share) forget() {
+	s.decision.Cancel()
+	if s.decision.Paid != 0 {
+		s.limit.counts.Pay(time.Now(), s.event())
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-dev/weir/internal/sidecar/count"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
@@ -52,24 +51,16 @@ func (e *Enforcer) DecideDescriptors(ctx context.Context, domain string, ds []De
 	}
 	var few [4]share
 	taken := few[:0]
-	for _, l := range t.asked {
-		if l.shadow && !ruling.Allowed {
+	for _, a := range t.asked {
+		if a.shadow() && !ruling.Allowed {
 			break // they come last
 		}
-		if !in.covers(l.Policy) {
-			continue
+		more, err := a.rule(ctx, e, in, ds, &ruling, taken)
+		if err != nil {
+			cancel(taken)
+			return Ruling{}, err
 		}
-		for _, c := range l.charges(ds) {
-			s, refusal, err := l.charge(ctx, c)
-			if err = e.undecided(ctx, l, err); err != nil {
-				cancel(taken)
-				return Ruling{}, err
-			}
-			ruling.note(c.of, s, refusal)
-			if s.limit != nil && s.cost > 0 {
-				taken = append(taken, s)
-			}
-		}
+		taken = more
 	}
 	ruling.conclude(taken)
 	return ruling, nil
@@ -143,29 +134,31 @@ func (c *charge) same(other charge) bool {
 }
 
 // charge asks the limit.
-func (l *limit) charge(ctx context.Context, c charge) (share, *Refusal, error) {
+func (l *limit) charge(ctx context.Context, c charge) (a answer, err error) {
 	switch {
 	case c.rejected:
-		return share{}, l.reject(&Refusal{Cause: KeyMissing, Missing: c.missing}, count.KeyMissing), nil
+		a = answer{share: share{limit: l}, missing: &c.missing}
 	case c.Cost == 0:
-		return l.look(ctx, twotier.Request{Value: c.Value, Tenant: c.Tenant, Cost: 1})
+		a, err = l.look(ctx, twotier.Request{Value: c.Value, Tenant: c.Tenant, Cost: 1})
 	default:
-		return l.acquire(ctx, c.Request)
+		a, err = l.acquire(ctx, c.Request)
 	}
+	a.of = c.of
+	return a, err
 }
 
 // look asks the counter of a value, and takes nothing. While the store is away its
 // failure action answers.
-func (l *limit) look(ctx context.Context, r twotier.Request) (share, *Refusal, error) {
+func (l *limit) look(ctx context.Context, r twotier.Request) (answer, error) {
 	f, err := l.engine.Peek(ctx, r)
 	if err != nil {
-		return share{}, nil, err
+		return answer{}, err
 	}
-	s, refusal := l.judge(share{limit: l, value: r.Value, cost: r.Cost, decision: f.Decision})
-	if s.decision.Allowed {
-		s.cost = 0 // nothing was taken
+	a := answer{share: share{limit: l, value: r.Value, cost: r.Cost, decision: f.Decision}}
+	if a.decision.Allowed {
+		a.cost = 0 // nothing was taken
 	}
-	return s, refusal, nil
+	return a, nil
 }
 
 // A domain selects policies.

@@ -123,8 +123,14 @@ func (e *Enforcer) build(set *policy.Set, version string, old *table) (*table, e
 		}
 		l.counts = e.book.Open(l.name(), l.settings(holders))
 	}
-	next.asked = slices.Clone(next.limits)
-	slices.SortStableFunc(next.asked, func(a, b *limit) int { return order(a.shadow) - order(b.shadow) })
+	for _, group := range set.Groups() {
+		var all alternatives
+		for _, l := range group {
+			all = append(all, next.byScope[scopeOf(set.Snapshot.Cluster, l)])
+		}
+		next.asked = append(next.asked, all)
+	}
+	slices.SortStableFunc(next.asked, func(a, b alternatives) int { return order(a.shadow()) - order(b.shadow()) })
 	return next, nil
 }
 

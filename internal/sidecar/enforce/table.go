@@ -19,8 +19,8 @@ var errClosed = errors.New("the sidecar is stopping")
 type table struct {
 	set     *policy.Set
 	version string
-	limits  []*limit // in the order of the snapshot
-	asked   []*limit // in the order they are asked: those in shadow last
+	limits  []*limit       // in the order of the snapshot
+	asked   []alternatives // in the order they are asked: those in shadow last
 	byScope map[store.Scope]*limit
 	closed  bool // the enforcer is: nothing is decided any more
 
@@ -46,11 +46,15 @@ type limit struct {
 func newLimit(cluster string, l *policy.CompiledLimit, shadow bool) *limit {
 	return &limit{
 		CompiledLimit: l,
-		scope:         store.Scope{Cluster: cluster, Namespace: l.Policy.Namespace, Policy: l.Policy.Name, Limit: l.Limit.Name},
+		scope:         scopeOf(cluster, l),
 		shadow:        shadow || l.Shadow(),
 		windowCoupled: l.Limit.Params(l.Policy).Algorithm.WindowCoupled(),
 		overrides:     l.Limit.Overridden(l.Policy),
 	}
+}
+
+func scopeOf(cluster string, l *policy.CompiledLimit) store.Scope {
+	return store.Scope{Cluster: cluster, Namespace: l.Policy.Namespace, Policy: l.Policy.Name, Limit: l.Limit.Name}
 }
 
 // settings returns what the counts depend on, among that many holders.
