@@ -94,7 +94,7 @@ func startSidecar(t *testing.T, app string, s policy.Snapshot) string {
 	return listen
 }
 
-// runSidecar runs a sidecar with a snapshot and some flags.
+// runSidecar runs a sidecar with a snapshot and some flags, the last of which counts.
 func runSidecar(t *testing.T, s policy.Snapshot, flags ...string) {
 	t.Helper()
 	data, _, err := policy.Encode(s)
@@ -106,7 +106,7 @@ func runSidecar(t *testing.T, s policy.Snapshot, flags ...string) {
 		t.Fatal(err)
 	}
 	run(t, program(t, "sidecar"), []string{"WEIR_POD_NAMESPACE=conformance", "WEIR_SNAPSHOT=" + packed, "WEIR_SANDBOX_IP=127.0.0.1"},
-		append(flags, "--check-address", "127.0.0.1:0", "--admin-address", "127.0.0.1:0")...)
+		append([]string{"--check-address", "127.0.0.1:0", "--admin-address", "127.0.0.1:0"}, flags...)...)
 }
 
 // A haproxyConfig is what a plain reverse proxy needs. Two verbs stand for the address where
