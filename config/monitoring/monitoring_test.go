@@ -197,12 +197,15 @@ func TestRules(t *testing.T) {
 		if s := r.Labels["severity"]; s != "warning" && s != "critical" {
 			t.Errorf("%s: severity %q", r.Alert, s)
 		}
-		if text := r.Annotations["summary"]; strings.Count(text, ". ")+strings.Count(text, "; ") == 0 {
-			t.Errorf("%s: %q says what is wrong and not what to do", r.Alert, text)
+		if text := r.Annotations["summary"]; text == "" || strings.Contains(text, ". ") || strings.HasSuffix(text, ".") {
+			t.Errorf("%s: the summary %q is not one sentence without a period, which says what is wrong", r.Alert, text)
+		}
+		if text := r.Annotations["description"]; !strings.HasSuffix(text, ".") {
+			t.Errorf("%s: the description %q does not say what to do", r.Alert, text)
 		}
 		guide := string(read(t, "../../docs/operations.md"))
-		if !strings.Contains(guide, r.Alert) {
-			t.Errorf("docs/operations.md does not speak of %s", r.Alert)
+		if _, of, _ := strings.Cut(guide, "\n## Alerts\n"); !strings.Contains(of, r.Alert) || !strings.HasSuffix(r.Annotations["runbook_url"], "/docs/operations.md#alerts") {
+			t.Errorf("%s: its runbook is %q, want the section Alerts of docs/operations.md, which speaks of it", r.Alert, r.Annotations["runbook_url"])
 		}
 	}
 	for _, must := range []string{
