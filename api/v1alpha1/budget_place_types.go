@@ -2,14 +2,14 @@ package v1alpha1
 
 // BudgetHub is the cluster that keeps a budget.
 type BudgetHub struct {
-	// endpoint of the hub's controllers, host:port, as the controllers of this cluster
-	// reach it.
+	// endpoint of the hub's controllers, host:port, as the controllers of this
+	// cluster reach it.
 	// +required
 	Endpoint HostPort `json:"endpoint"`
 
-	// secretRef names the Secret with the credentials that the hub made for this member:
-	// a copy of weir-member-<name> there, with the keys ca.crt, tls.crt, tls.key and
-	// token.
+	// secretRef names the Secret with the credentials that the hub made for this
+	// member: a copy of weir-member-<name> there, with the keys ca.crt, tls.crt,
+	// tls.key and token.
 	// +required
 	SecretRef SecretReference `json:"secretRef"`
 }
@@ -22,36 +22,36 @@ type BudgetHub struct {
 // +kubebuilder:validation:XValidation:rule="self.type == 'Kubernetes' || !has(self.blockPercent)",fieldPath=".blockPercent",reason=FieldValueForbidden,message="blockPercent is read only with type Kubernetes: remove it, or set type to Kubernetes"
 type BudgetCoordinator struct {
 	// type names the kind of coordinator.
-	// Kubernetes, the default, makes this cluster the hub: its leading controller grants
-	// from memory, and only from blocks that it set aside in the API server before.
-	// Nothing has to be installed.
+	// Kubernetes, the default, makes this cluster the hub: its leading controller
+	// grants from memory, and only from blocks that it set aside in the API server
+	// before. Nothing has to be installed.
 	// Redis and Postgres keep the budget in a server that every member reaches and
 	// names alike; there is no hub.
 	// +optional
 	// +kubebuilder:default=Kubernetes
 	Type CoordinatorType `json:"type,omitempty"`
 
-	// blockPercent is how much of the limit type Kubernetes sets aside at once, 1 to
-	// 100, by default 10. A crash of the leading controller forfeits at most one block of
-	// the open window; smaller blocks ask the API server more often.
+	// blockPercent is how much of the limit type Kubernetes sets aside at once, 1
+	// to 100, by default 10. A crash of the leading controller forfeits at most
+	// one block of the open window; smaller blocks ask the API server more often.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	BlockPercent *int32 `json:"blockPercent,omitempty"`
 
-	// redis names the servers of type Redis, as the controllers of all members reach
-	// them.
+	// redis names the servers of type Redis, as the controllers of all members
+	// reach them.
 	// +optional
 	Redis *RedisStore `json:"redis,omitempty"`
 
-	// postgres names the server of type Postgres, as the controllers of all members
-	// reach it.
+	// postgres names the server of type Postgres, as the controllers of all
+	// members reach it.
 	// +optional
 	Postgres *PostgresStore `json:"postgres,omitempty"`
 }
 
-// DefaultBlockPercent is how much type Kubernetes sets aside at once where it is not
-// said.
+// DefaultBlockPercent is how much type Kubernetes sets aside at once where it
+// is not said.
 const DefaultBlockPercent = 10
 
 // CoordinatorType names a kind of coordinator.
@@ -70,16 +70,17 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type == 'Redis' || !has(self.redis)",fieldPath=".redis",reason=FieldValueForbidden,message="redis is read only with type Redis: remove it, or set type to Redis"
 type BudgetEscrow struct {
 	// type names the kind of escrow.
-	// Controller, the default, keeps the units in the memory of the leading controller;
-	// its crash forfeits what it has in hand of the open window.
+	// Controller, the default, keeps the units in the memory of the leading
+	// controller; its crash forfeits what it has in hand of the open window.
 	// Redis keeps them in a Redis server of this cluster, so that the next leading
-	// controller goes on with them. Limits with fairness cannot draw from such a budget.
+	// controller goes on with them. Limits with fairness cannot draw from such a
+	// budget.
 	// +optional
 	// +kubebuilder:default=Controller
 	Type EscrowType `json:"type,omitempty"`
 
-	// redis names the servers of type Redis, as the controllers of this cluster reach
-	// them.
+	// redis names the servers of type Redis, as the controllers of this cluster
+	// reach them.
 	// +optional
 	Redis *RedisStore `json:"redis,omitempty"`
 }

@@ -2,15 +2,15 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// FederatedBudgetStatus is what this cluster knows of the budget. Every figure is a
-// measurement; one that could not be taken is absent.
+// FederatedBudgetStatus is what this cluster knows of the budget. Every figure
+// is a measurement; one that could not be taken is absent.
 type FederatedBudgetStatus struct {
 	// observedGeneration is the generation of the spec that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are Accepted, Connected, Learning, WithinBound, Ready and, while it is True,
-	// Stalled.
+	// conditions are Accepted, Connected, Learning, WithinBound, Ready and, while
+	// it is True, Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -31,7 +31,8 @@ type FederatedBudgetStatus struct {
 	// +optional
 	Root *BudgetRoot `json:"root,omitempty"`
 
-	// allocation is how the open window was divided when the coordinator answered last.
+	// allocation is how the open window was divided when the coordinator answered
+	// last.
 	// +optional
 	Allocation *BudgetDivision `json:"allocation,omitempty"`
 
@@ -42,7 +43,8 @@ type FederatedBudgetStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Members []BudgetMemberStatus `json:"members,omitempty"`
 
-	// coordination is what this cluster's share of the budget costs in round trips.
+	// coordination is what this cluster's share of the budget costs in round
+	// trips.
 	// +optional
 	Coordination *BudgetCoordination `json:"coordination,omitempty"`
 
@@ -68,8 +70,8 @@ type FederatedBudgetStatus struct {
 
 // BudgetRoot is the coordinator that divides the limit.
 type BudgetRoot struct {
-	// member is the hub. Absent where the coordinator is a Redis or a Postgres, and
-	// while it is not known.
+	// member is the hub. Absent where the coordinator is a Redis or a Postgres,
+	// and while it is not known.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Member string `json:"member,omitempty"`
@@ -91,8 +93,8 @@ type BudgetRoot struct {
 	// state of the root, as this cluster sees it.
 	// Leading: this cluster divides the limit.
 	// Following: another does, or a server.
-	// Learning: the root is known, and its memory is younger than the open window, so it
-	// grants nothing of that window.
+	// Learning: the root is known, and its memory is younger than the open window,
+	// so it grants nothing of that window.
 	// Unknown: it did not answer lately.
 	// +required
 	State RootState `json:"state"`
@@ -126,7 +128,8 @@ type BudgetDivision struct {
 	// +kubebuilder:validation:Minimum=0
 	Granted int64 `json:"granted"`
 
-	// kept is how many units beyond that are kept for members that may ask for them.
+	// kept is how many units beyond that are kept for members that may ask for
+	// them.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Kept int64 `json:"kept"`
@@ -146,14 +149,14 @@ type BudgetMemberStatus struct {
 
 	// state of the member, as the coordinator sees it.
 	// Connected: it was heard of lately.
-	// Silent: it was heard of, and not lately. A member without requests falls silent,
-	// too.
+	// Silent: it was heard of, and not lately. A member without requests falls
+	// silent, too.
 	// Never: the coordinator's memory has not heard of it.
 	// +required
 	State MemberState `json:"state"`
 
-	// granted is how many units of the open window the member was granted and did not
-	// give back.
+	// granted is how many units of the open window the member was granted and did
+	// not give back.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Granted *int64 `json:"granted,omitempty"`
@@ -168,8 +171,8 @@ type BudgetMemberStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Slice *int64 `json:"slice,omitempty"`
 
-	// used is how many units the member admitted in the window that ended at windowEnd.
-	// Absent until it reported them.
+	// used is how many units the member admitted in the window that ended at
+	// windowEnd. Absent until it reported them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Used *int64 `json:"used,omitempty"`
@@ -190,21 +193,24 @@ const (
 	MemberNever     MemberState = "Never"
 )
 
-// BudgetCoordination is what a cluster's share of a budget costs in round trips.
+// BudgetCoordination is what a cluster's share of a budget costs in round
+// trips.
 type BudgetCoordination struct {
-	// leasesPerSecond is how often this cluster asks the coordinator, with one decimal.
+	// leasesPerSecond is how often this cluster asks the coordinator, with one
+	// decimal.
 	// +optional
 	// +kubebuilder:validation:MaxLength=24
 	LeasesPerSecond string `json:"leasesPerSecond,omitempty"`
 
-	// unitsPerLease is how many units it is granted per round trip, with one decimal.
+	// unitsPerLease is how many units it is granted per round trip, with one
+	// decimal.
 	// +optional
 	// +kubebuilder:validation:MaxLength=24
 	UnitsPerLease string `json:"unitsPerLease,omitempty"`
 }
 
-// BudgetSummary holds ready-made strings for the columns that kubectl prints. A value
-// that was not measured is "-".
+// BudgetSummary holds ready-made strings for the columns that kubectl prints.
+// A value that was not measured is "-".
 type BudgetSummary struct {
 	// limit of the budget, such as 100k/1s.
 	// +optional
@@ -218,8 +224,8 @@ type BudgetSummary struct {
 	// +kubebuilder:validation:MaxLength=64
 	Members string `json:"members,omitempty"`
 
-	// granted is the part of the limit that was granted in the last window measured,
-	// such as 97%.
+	// granted is the part of the limit that was granted in the last window
+	// measured, such as 97%.
 	// +optional
 	// +kubebuilder:default="-"
 	// +kubebuilder:validation:MaxLength=64
@@ -231,21 +237,23 @@ type BudgetSummary struct {
 	// +kubebuilder:validation:MaxLength=64
 	Used string `json:"used,omitempty"`
 
-	// overshoot in the last window measured, observed ≤ bound, such as 0 ≤ 0. A question
-	// mark behind it says that a newer window is over and could not be measured.
+	// overshoot in the last window measured, observed ≤ bound, such as 0 ≤ 0. A
+	// question mark behind it says that a newer window is over and could not be
+	// measured.
 	// +optional
 	// +kubebuilder:default="-"
 	// +kubebuilder:validation:MaxLength=64
 	Overshoot string `json:"overshoot,omitempty"`
 
-	// unused is the under-utilization, such as 0.9%. A question mark behind it means what
-	// it means in overshoot.
+	// unused is the under-utilization, such as 0.9%. A question mark behind it
+	// means what it means in overshoot.
 	// +optional
 	// +kubebuilder:default="-"
 	// +kubebuilder:validation:MaxLength=64
 	Unused string `json:"unused,omitempty"`
 
-	// root is the coordinator that divides the limit: the hub's name, or Redis or Postgres.
+	// root is the coordinator that divides the limit: the hub's name, or Redis or
+	// Postgres.
 	// +optional
 	// +kubebuilder:default="-"
 	// +kubebuilder:validation:MaxLength=64

@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ConcurrencyPool bounds how many requests a set of pods has in flight together, by
-// one limit that follows from their latency. Up to 8 pools apply to a pod, one of them
-// without match: of several that select it the oldest.
+// ConcurrencyPool bounds how many requests a set of pods has in flight
+// together, by one limit that follows from their latency. Up to 8 pools apply
+// to a pod, one of them without match: of several that select it the oldest.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -56,17 +56,17 @@ type ConcurrencyPoolList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.selfFence.margin) || ![self.selfFence.margin, self.heartbeat.leaseTTL, self.heartbeat.interval].all(d, d.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$')) || duration(self.heartbeat.leaseTTL) <= duration(self.heartbeat.interval) || duration(self.selfFence.margin) < duration(self.heartbeat.leaseTTL) - duration(self.heartbeat.interval)",fieldPath=".selfFence.margin",message="margin is not shorter than heartbeat.leaseTTL − heartbeat.interval, so a pod would stop before its next beat could renew its share: shorten margin, or raise heartbeat.leaseTTL, which cannot be undone"
 // +kubebuilder:validation:XValidation:rule="self.allocation != 'DemandProportional' || !has(self.partitions) || !self.partitions.exists(p, p.guaranteedPercent > 0)",fieldPath=".allocation",message="allocation DemandProportional gives more to pods that use all they have, but what partitions keep by guaranteedPercent may stay unused, so no pod would get more: set allocation to EqualSplit, or remove guaranteedPercent from partitions"
 type ConcurrencyPoolSpec struct {
-	// podSelector selects the pods of this namespace that share the limit. An empty
-	// selector, {}, selects every pod. A selected pod enforces only when it carries
-	// the sidecar. Of several pools without match the oldest applies to a pod, and of
-	// more than 8 pools the oldest 8.
+	// podSelector selects the pods of this namespace that share the limit. An
+	// empty selector, {}, selects every pod. A selected pod enforces only when it
+	// carries the sidecar. Of several pools without match the oldest applies to a
+	// pod, and of more than 8 pools the oldest 8.
 	// +required
 	PodSelector metav1.LabelSelector `json:"podSelector"`
 
-	// match selects the requests that need a slot of the pool: those that one of the
-	// entries matches. Absent: every request. A request that several pools match needs
-	// a slot of each. With algorithms that infer the limit, pools should match requests
-	// of different backends. At most 8.
+	// match selects the requests that need a slot of the pool: those that one of
+	// the entries matches. Absent: every request. A request that several pools
+	// match needs a slot of each. With algorithms that infer the limit, pools
+	// should match requests of different backends. At most 8.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -81,8 +81,8 @@ type ConcurrencyPoolSpec struct {
 	// +kubebuilder:default=Enforce
 	Mode PolicyMode `json:"mode,omitempty"`
 
-	// limit is the range of the limit: how many requests the pods may have in flight
-	// together.
+	// limit is the range of the limit: how many requests the pods may have in
+	// flight together.
 	// +required
 	Limit PoolLimit `json:"limit"`
 
@@ -91,8 +91,8 @@ type ConcurrencyPoolSpec struct {
 	// +kubebuilder:default={type: Gradient2}
 	Algorithm PoolAlgorithm `json:"algorithm,omitzero"`
 
-	// aggregate says how the limit follows from what single pods infer. Each infers
-	// what the one backend bears, so it is never their sum.
+	// aggregate says how the limit follows from what single pods infer. Each
+	// infers what the one backend bears, so it is never their sum.
 	// Median, the default, takes the lower median: one odd pod moves nothing.
 	// Min takes the smallest: the most careful pod decides.
 	// +optional
@@ -101,19 +101,20 @@ type ConcurrencyPoolSpec struct {
 
 	// allocation says which share of the limit a pod is meant to have.
 	// EqualSplit, the default, gives all pods the same.
-	// DemandProportional splits what idle pods leave over those that use theirs up. No
-	// partition may have a guaranteedPercent then: slots that are kept for requests
-	// which do not come would make a busy pod look idle.
+	// DemandProportional splits what idle pods leave over those that use theirs
+	// up. No partition may have a guaranteedPercent then: slots that are kept for
+	// requests which do not come would make a busy pod look idle.
 	// +optional
 	// +kubebuilder:default=EqualSplit
 	Allocation Allocation `json:"allocation,omitempty"`
 
 	// handoff says when slots that one pod gave up may be granted to another.
-	// Acknowledged, the default, waits until the pod confirmed its smaller share and
-	// has no more than it in flight. The requests in flight then never exceed the limit.
-	// Occupancy waits only for the pod's report of requests in flight, which fills a
-	// joining pod's share a heartbeat sooner. The requests in flight may then exceed the
-	// limit for about a heartbeat.
+	// Acknowledged, the default, waits until the pod confirmed its smaller share
+	// and has no more than it in flight. The requests in flight then never exceed
+	// the limit.
+	// Occupancy waits only for the pod's report of requests in flight, which fills
+	// a joining pod's share a heartbeat sooner. The requests in flight may then
+	// exceed the limit for about a heartbeat.
 	// +optional
 	// +kubebuilder:default=Acknowledged
 	Handoff Handoff `json:"handoff,omitempty"`
@@ -134,19 +135,19 @@ type ConcurrencyPoolSpec struct {
 	// +kubebuilder:default={action: FailClosed}
 	OnCoordinatorOutage OnCoordinatorOutage `json:"onCoordinatorOutage,omitzero"`
 
-	// coordinator divides the limit. Default: the leading controller, which
-	// hands the pool over to the next in good order. After a crash of it pods are
-	// fenced once their shares expire, until another leads; that one then only confirms
+	// coordinator divides the limit. Default: the leading controller, which hands
+	// the pool over to the next in good order. After a crash of it pods are fenced
+	// once their shares expire, until another leads; that one then only confirms
 	// what is in use for one leaseTTL.
-	// It cannot be changed, because the new one would not know which shares of the old
-	// one are in use; only tls and secretRef can.
+	// It cannot be changed, because the new one would not know which shares of the
+	// old one are in use; only tls and secretRef can.
 	// +optional
 	// +kubebuilder:default={type: Controller}
 	// +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type && (!has(self.redis) || !has(oldSelf.redis) || ((has(self.redis.address) ? has(oldSelf.redis.address) && self.redis.address == oldSelf.redis.address : !has(oldSelf.redis.address)) && (has(self.redis.sentinel) ? has(oldSelf.redis.sentinel) && self.redis.sentinel.primary == oldSelf.redis.sentinel.primary && self.redis.sentinel.addresses == oldSelf.redis.sentinel.addresses : !has(oldSelf.redis.sentinel)) && (has(self.redis.cluster) ? has(oldSelf.redis.cluster) && self.redis.cluster.addresses == oldSelf.redis.cluster.addresses : !has(oldSelf.redis.cluster)) && (has(self.redis.rest) ? has(oldSelf.redis.rest) && self.redis.rest.url == oldSelf.redis.rest.url : !has(oldSelf.redis.rest)))) && (!has(self.postgres) || !has(oldSelf.postgres) || (self.postgres.address == oldSelf.postgres.address && self.postgres.database == oldSelf.postgres.database))",message="the coordinator cannot be changed, because the new one would not know which shares of the old one are in use: set it back, or delete the pool, wait for heartbeat.leaseTTL and create it again"
 	Coordinator Store `json:"coordinator,omitzero"`
 
-	// exempt takes requests out of those that match selects: what one of the entries
-	// matches needs no slot and is never refused by the pool. At most 8.
+	// exempt takes requests out of those that match selects: what one of the
+	// entries matches needs no slot and is never refused by the pool. At most 8.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -154,8 +155,9 @@ type ConcurrencyPoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.exists(m, has(m.descriptors))",reason=FieldValueForbidden,message="descriptors are of calls of the rate limit service, which need no slot: remove them, or move them to a RateLimitPolicy"
 	Exempt []Match `json:"exempt,omitempty"`
 
-	// partitions keep parts of every pod's share for some requests, also while these do
-	// not use them. A request belongs to the first that matches it. At most 16.
+	// partitions keep parts of every pod's share for some requests, also while
+	// these do not use them. A request belongs to the first that matches it. At
+	// most 16.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

@@ -1,16 +1,16 @@
 package v1alpha1
 
-// Condition types. Each carries the generation it speaks of, and all but Stalled, Saturated,
-// Learning and KeysFull are good when True. While Accepted is False the others are absent, but
-// for Ready and Stalled.
+// Condition types. Each carries the generation it speaks of, and all but
+// Stalled, Saturated, Learning and KeysFull are good when True. While Accepted
+// is False the others are absent, but for Ready and Stalled.
 const (
-	// ReadyCondition sums the object up for tools that know no other: it is accepted, every
-	// selected pod enforces this generation, and no request passes that nothing limits. Of a
-	// FederatedBudget: it is accepted and connected.
+	// ReadyCondition sums the object up for tools that know no other: it is
+	// accepted, every selected pod enforces this generation, and no request passes
+	// that nothing limits. Of a FederatedBudget: it is accepted and connected.
 	ReadyCondition = "Ready"
 
-	// StalledCondition: the object waits for its author, and not for Weir. It is there while it
-	// is True, and has the reason of Accepted.
+	// StalledCondition: the object waits for its author, and not for Weir. It is
+	// there while it is True, and has the reason of Accepted.
 	StalledCondition = "Stalled"
 
 	// AcceptedCondition: the object is valid and is being programmed.
@@ -23,8 +23,8 @@ const (
 	// WithinBoundCondition: nothing was admitted beyond the stated bound.
 	WithinBoundCondition = "WithinBound"
 
-	// StoreReachableCondition, of a RateLimitPolicy: every reporting sidecar reaches
-	// the store.
+	// StoreReachableCondition, of a RateLimitPolicy: every reporting sidecar
+	// reaches the store.
 	StoreReachableCondition = "StoreReachable"
 
 	// CoordinatorReachableCondition, of a ConcurrencyPool: every reporting sidecar
@@ -34,56 +34,61 @@ const (
 	// SaturatedCondition, of a ConcurrencyPool: requests find no slot.
 	SaturatedCondition = "Saturated"
 
-	// ConnectedCondition, of a FederatedBudget: this cluster reaches the coordinator,
-	// which takes it for a member.
+	// ConnectedCondition, of a FederatedBudget: this cluster reaches the
+	// coordinator, which takes it for a member.
 	ConnectedCondition = "Connected"
 
-	// LearningCondition, of a FederatedBudget: the coordinator cannot know what was
-	// granted of the open window before, and grants nothing of it. Of a RateLimitPolicy:
-	// the same of the store and of a limit.
+	// LearningCondition, of a FederatedBudget: the coordinator cannot know what
+	// was granted of the open window before, and grants nothing of it. Of a
+	// RateLimitPolicy: the same of the store and of a limit.
 	LearningCondition = "Learning"
 
-	// JWTKeysCondition, of a RateLimitPolicy with jwtProviders: the keys of all of them are
-	// known.
+	// JWTKeysCondition, of a RateLimitPolicy with jwtProviders: the keys of all of
+	// them are known.
 	JWTKeysCondition = "JWTKeysAvailable"
 
-	// KeysFullCondition, of a RateLimitPolicy: the controller's own store, or a sidecar, has no
-	// room for more values of a limit's key. It is there while it is True.
+	// KeysFullCondition, of a RateLimitPolicy: the controller's own store, or a
+	// sidecar, has no room for more values of a limit's key. It is there while it
+	// is True.
 	KeysFullCondition = "KeysFull"
 )
 
-// PendingReason says that the controller has not looked at this generation yet.
+// PendingReason says that the controller has not looked at this generation
+// yet.
 // The API server writes it into new objects.
 const PendingReason = "Pending"
 
-// ReadyReason of ReadyCondition: True. Otherwise it has the reason of the condition that it
-// depends on.
+// ReadyReason of ReadyCondition: True. Otherwise it has the reason of the
+// condition that it depends on.
 const ReadyReason = "Ready"
 
 // Reasons of AcceptedCondition.
 const (
 	AcceptedReason = "Accepted" // True
 	InvalidReason  = "Invalid"  // False: the message names the field and the cure
-	// ConflictedReason: False: of a ConcurrencyPool, an older pool selects the same pods
-	// and applies to them; of a FederatedBudget, an older one has the same id. The
-	// message names it.
+	// ConflictedReason: False: of a ConcurrencyPool, an older pool selects the
+	// same pods and applies to them; of a FederatedBudget, an older one has the
+	// same id. The message names it.
 	ConflictedReason = "Conflicted"
-	// IDNotPermittedReason, of a FederatedBudget: False: its namespace may not have the id;
-	// the message says which ids it may have, and how an administrator allows others.
+	// IDNotPermittedReason, of a FederatedBudget: False: its namespace may not
+	// have the id; the message says which ids it may have, and how an
+	// administrator allows others.
 	IDNotPermittedReason = "IDNotPermitted"
-	// NotAMemberReason, of a FederatedBudget: False: none of its members is called like
-	// this cluster; the message says how that is called.
+	// NotAMemberReason, of a FederatedBudget: False: none of its members is called
+	// like this cluster; the message says how that is called.
 	NotAMemberReason = "NotAMember"
-	// BudgetNotFoundReason, of a RateLimitPolicy: False: the FederatedBudget that a
-	// budgetRef names does not exist, or does not count; pods go on with what they have.
+	// BudgetNotFoundReason, of a RateLimitPolicy: False: the FederatedBudget that
+	// a budgetRef names does not exist, or does not count; pods go on with what
+	// they have.
 	BudgetNotFoundReason = "BudgetNotFound"
 )
 
 // Reasons of ProgrammedCondition.
 const (
 	ProgrammedReason = "Programmed" // True: every selected pod enforces this generation
-	// PartiallyProgrammedReason: True: every sidecar enforces it, and pods without one run
-	// beside them; False: there are sidecars that limit nothing. The message names the pods.
+	// PartiallyProgrammedReason: True: every sidecar enforces it, and pods without
+	// one run beside them; False: there are sidecars that limit nothing. The
+	// message names the pods.
 	PartiallyProgrammedReason = "PartiallyProgrammed"
 	ReconcilingReason         = "Reconciling" // False: sidecars still run something older
 	NoEnforcersReason         = "NoEnforcers" // False: no selected pod has a sidecar
@@ -107,13 +112,13 @@ const (
 const (
 	ReachableReason   = "Reachable"   // True
 	UnreachableReason = "Unreachable" // False: the message carries the error
-	// QuarantinedReason, of a coordinator: True: it has just lost its memory, and grants
-	// no more than is in use until every older share has expired.
+	// QuarantinedReason, of a coordinator: True: it has just lost its memory, and
+	// grants no more than is in use until every older share has expired.
 	QuarantinedReason = "Quarantined"
 )
 
-// Reasons of SaturatedCondition. NoTrafficReason and StartingReason make it Unknown, as
-// does UnreachableReason, when no pod has a share.
+// Reasons of SaturatedCondition. NoTrafficReason and StartingReason make it
+// Unknown, as does UnreachableReason, when no pod has a share.
 const (
 	AtLimitReason     = "AtLimit"     // True: the limit that latency allows is used up
 	AtMaxReason       = "AtMax"       // True: the limit is used up and may not rise
@@ -140,14 +145,16 @@ const (
 	LearnedReason = "Learned" // False
 )
 
-// Reasons of JWTKeysCondition. StartingReason makes it Unknown: they are being read.
+// Reasons of JWTKeysCondition. StartingReason makes it Unknown: they are being
+// read.
 const (
 	KeysAvailableReason   = "Available"   // True
 	KeysStaleReason       = "Stale"       // False: they cannot be read again, and those that were read last are used
 	KeysUnavailableReason = "Unavailable" // False: a provider has none, so it verifies no token
 )
 
-// Reasons of KeysFullCondition. Where it is True for both, NoRoomReason is shown.
+// Reasons of KeysFullCondition. Where it is True for both, NoRoomReason is
+// shown.
 const (
 	NoRoomReason       = "NoRoom"       // True: in the controller's store, values that are new share counters
 	NoRoomInPodsReason = "NoRoomInPods" // True: in sidecars, values that are new share counters

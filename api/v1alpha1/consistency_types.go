@@ -1,14 +1,14 @@
 package v1alpha1
 
-// Consistency says how a sidecar uses the store. Every mode is exact while the store
-// answers, for any number of pods, unless leases carry over.
+// Consistency says how a sidecar uses the store. Every mode is exact while the
+// store answers, for any number of pods, unless leases carry over.
 // +kubebuilder:validation:XValidation:rule="self.mode == 'Leased' || !has(self.lease)",fieldPath=".lease",reason=FieldValueForbidden,message="lease is read only in mode Leased: remove it, or set mode to Leased"
 type Consistency struct {
 	// mode says how often the store is asked.
-	// Leased, the default, asks once for a batch of credits and then decides in memory;
-	// credits that are not spent die.
-	// CachedDeny asks for every request that may be admitted, and refuses in memory
-	// what the store said it would refuse.
+	// Leased, the default, asks once for a batch of credits and then decides in
+	// memory; credits that are not spent die.
+	// CachedDeny asks for every request that may be admitted, and refuses in
+	// memory what the store said it would refuse.
 	// Strict asks for every request.
 	// +optional
 	// +kubebuilder:default=Leased
@@ -41,40 +41,43 @@ type Lease struct {
 	// expiry says when credits that are not spent die.
 	// Coupled, the default: with the window that granted them or, for algorithms
 	// without windows, after lifetime. No window admits more than the limit.
-	// CarryOver: when they are spent. A pod may start a window with what is left of its
-	// last lease, so a window may admit pods · (batch − 1 + lowWater) more than the
-	// limit, which status shows as the bound. It needs algorithm FixedWindow or Quota.
+	// CarryOver: when they are spent. A pod may start a window with what is left
+	// of its last lease, so a window may admit pods · (batch − 1 + lowWater) more
+	// than the limit, which status shows as the bound. It needs algorithm
+	// FixedWindow or Quota.
 	// +optional
 	// +kubebuilder:default=Coupled
 	Expiry LeaseExpiry `json:"expiry,omitempty"`
 
-	// lowWater is how many credits are left when the next lease is asked for ahead of
-	// need, so that no request waits for it; less than the size of a lease. 0, the
-	// default, asks when credits run out.
+	// lowWater is how many credits are left when the next lease is asked for ahead
+	// of need, so that no request waits for it; less than the size of a lease. 0,
+	// the default, asks when credits run out.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	LowWater int64 `json:"lowWater,omitempty"`
 
-	// returnIdleAfter gives the credits of a key back to the store after the key was
-	// idle for this time, 100ms to 744h. Absent: an eighth of the shortest window of the
-	// limit, at least 100ms, for busy keys that had few units left lately.
-	// Where sizes are Fixed or no window ends the life of credits, they die unspent then.
+	// returnIdleAfter gives the credits of a key back to the store after the key
+	// was idle for this time, 100ms to 744h. Absent: an eighth of the shortest
+	// window of the limit, at least 100ms, for busy keys that had few units left
+	// lately.
+	// Where sizes are Fixed or no window ends the life of credits, they die
+	// unspent then.
 	// +optional
 	ReturnIdleAfter Duration `json:"returnIdleAfter,omitempty"`
 
-	// lifetime is how long credits of a limit without windows may be spent, 5ms to 1m;
-	// for SlidingWindow, SlidingLog, TokenBucket and GCRA. A longer one asks the store
-	// less often and holds budget back: limit · lifetime / window of a bucket's burst;
-	// a sliding sum counts units that much longer. Absent: a twentieth of the shortest
-	// window, from 20ms to 1s, and at most the time in which a quarter of the burst
-	// flows in.
+	// lifetime is how long credits of a limit without windows may be spent, 5ms to
+	// 1m; for SlidingWindow, SlidingLog, TokenBucket and GCRA. A longer one asks
+	// the store less often and holds budget back: limit · lifetime / window of a
+	// bucket's burst; a sliding sum counts units that much longer. Absent: a
+	// twentieth of the shortest window, from 20ms to 1s, and at most the time in
+	// which a quarter of the burst flows in.
 	// +optional
 	Lifetime Lifetime `json:"lifetime,omitempty"`
 }
 
-// LeaseSize says how many credits one lease asks for. No lease asks for more than
-// the limit, and a request that costs more than the size leases its cost.
+// LeaseSize says how many credits one lease asks for. No lease asks for more
+// than the limit, and a request that costs more than the size leases its cost.
 // +kubebuilder:validation:XValidation:rule="self.type != 'Fixed' || has(self.batch)",fieldPath=".batch",reason=FieldValueRequired,message="type Fixed needs a size: set batch, such as 100, or set type to Adaptive"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Fixed' || !has(self.batch)",fieldPath=".batch",reason=FieldValueForbidden,message="batch is read only with type Fixed: set type to Fixed, or set min and max instead"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Fixed' || !has(self.min)",fieldPath=".min",reason=FieldValueForbidden,message="min is read only with types Adaptive and Predictive: remove it, or change type"
@@ -82,30 +85,31 @@ type Lease struct {
 // +kubebuilder:validation:XValidation:rule="self.type == 'Fixed' || (has(self.min) ? self.min : 1) <= (has(self.max) ? self.max : 10000)",fieldPath=".min",message="min is above max (by default 10000): lower min, or raise max"
 type LeaseSize struct {
 	// type says how the size is found.
-	// Adaptive, the default, learns it from the demand of each key: large enough to ask
-	// seldom, small enough to leave little unspent.
+	// Adaptive, the default, learns it from the demand of each key: large enough
+	// to ask seldom, small enough to leave little unspent.
 	// Predictive adds a forecast of the demand, as far as it proves better.
 	// Fixed always asks for batch.
 	// +optional
 	// +kubebuilder:default=Adaptive
 	Type LeaseSizeType `json:"type,omitempty"`
 
-	// batch is the number of credits of one lease of type Fixed, 1 to 1000000. Large
-	// batches ask the store less often; small ones leave less of a window unspent in
-	// the hands of a pod that does not need it.
+	// batch is the number of credits of one lease of type Fixed, 1 to 1000000.
+	// Large batches ask the store less often; small ones leave less of a window
+	// unspent in the hands of a pod that does not need it.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	Batch *int64 `json:"batch,omitempty"`
 
-	// min is the least that Adaptive and Predictive ask for, 1 to 1000000, by default 1.
+	// min is the least that Adaptive and Predictive ask for, 1 to 1000000, by
+	// default 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	Min *int64 `json:"min,omitempty"`
 
-	// max is the most that Adaptive and Predictive ask for, 1 to 1000000, by default
-	// 10000.
+	// max is the most that Adaptive and Predictive ask for, 1 to 1000000, by
+	// default 10000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000

@@ -2,10 +2,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// FederatedBudget is one limit per window that several clusters share. The objects
-// with the same id in all of them are one budget; limits of RateLimitPolicies with
-// scope Federated draw from it. Of two with the same id in one cluster the older
-// counts.
+// FederatedBudget is one limit per window that several clusters share. The
+// objects with the same id in all of them are one budget; limits of
+// RateLimitPolicies with scope Federated draw from it. Of two with the same id
+// in one cluster the older counts.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -52,18 +52,19 @@ type FederatedBudgetList struct {
 	Items           []FederatedBudget `json:"items"`
 }
 
-// FederatedBudgetSpec is the budget that the clusters share, and how this one takes part.
-// Id and rate.window have to be the same in all of them. For rate.limit, members and
-// allocation, the hub's values count where there is a hub.
+// FederatedBudgetSpec is the budget that the clusters share, and how this one
+// takes part. Id and rate.window have to be the same in all of them. For
+// rate.limit, members and allocation, the hub's values count where there is a
+// hub.
 // +kubebuilder:validation:XValidation:rule="self.members.map(m, m.nominal).sum() <= self.rate.limit",fieldPath=".members",message="the nominal of all members add up to more than rate.limit: lower some of them, or raise rate.limit"
 // +kubebuilder:validation:XValidation:rule="!has(self.hub) || (self.coordinator.type == 'Kubernetes' && !has(self.coordinator.blockPercent))",fieldPath=".coordinator",reason=FieldValueForbidden,message="the hub keeps this budget by what its own object says: remove coordinator, or remove hub to keep or reach the budget from this cluster"
 // +kubebuilder:validation:XValidation:rule="self.onCoordinatorOutage.action != 'Nominal' || self.members.exists(m, m.nominal > 0 && (!has(m.lendingLimit) || m.lendingLimit < m.nominal))",fieldPath=".onCoordinatorOutage.action",message="action Nominal goes on with what members keep of their nominal, and none keeps any: set the nominal of members, with a lendingLimit below it or none, or set action to FailClosed"
 // +kubebuilder:validation:XValidation:rule="has(self.hub) || has(oldSelf.hub) || (self.coordinator.type == oldSelf.coordinator.type && (!has(self.coordinator.redis) || !has(oldSelf.coordinator.redis) || ((has(self.coordinator.redis.address) ? has(oldSelf.coordinator.redis.address) && self.coordinator.redis.address == oldSelf.coordinator.redis.address : !has(oldSelf.coordinator.redis.address)) && (has(self.coordinator.redis.sentinel) ? has(oldSelf.coordinator.redis.sentinel) && self.coordinator.redis.sentinel.primary == oldSelf.coordinator.redis.sentinel.primary && self.coordinator.redis.sentinel.addresses == oldSelf.coordinator.redis.sentinel.addresses : !has(oldSelf.coordinator.redis.sentinel)) && (has(self.coordinator.redis.cluster) ? has(oldSelf.coordinator.redis.cluster) && self.coordinator.redis.cluster.addresses == oldSelf.coordinator.redis.cluster.addresses : !has(oldSelf.coordinator.redis.cluster)) && (has(self.coordinator.redis.rest) ? has(oldSelf.coordinator.redis.rest) && self.coordinator.redis.rest.url == oldSelf.coordinator.redis.rest.url : !has(oldSelf.coordinator.redis.rest)))) && (!has(self.coordinator.postgres) || !has(oldSelf.coordinator.postgres) || (self.coordinator.postgres.address == oldSelf.coordinator.postgres.address && self.coordinator.postgres.database == oldSelf.coordinator.postgres.database)))",fieldPath=".coordinator",message="the coordinator cannot be changed, because members that still ask the old one would be granted the window a second time: set it back, or delete the budget in every cluster and create it again"
 type FederatedBudgetSpec struct {
-	// id joins the objects of the clusters to one budget: 1 to 128 lower-case letters,
-	// digits, dashes and dots, in parts that slashes separate, such as shop/checkout.
-	// Unless an administrator decides otherwise, it begins with the namespace and a slash.
-	// It cannot be changed.
+	// id joins the objects of the clusters to one budget: 1 to 128 lower-case
+	// letters, digits, dashes and dots, in parts that slashes separate, such as
+	// shop/checkout. Unless an administrator decides otherwise, it begins with the
+	// namespace and a slash. It cannot be changed.
 	// +required
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)*$')",message="not an id: use lower-case letters, digits, dashes and dots, in parts that slashes separate, such as shop/checkout"
@@ -74,8 +75,8 @@ type FederatedBudgetSpec struct {
 	// +required
 	Rate BudgetRate `json:"rate"`
 
-	// members are the clusters that share the budget, 1 to 64. Each names itself by
-	// the flag --cluster-name of its controller.
+	// members are the clusters that share the budget, 1 to 64. Each names itself
+	// by the flag --cluster-name of its controller.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -83,18 +84,18 @@ type FederatedBudgetSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Members []BudgetMember `json:"members"`
 
-	// allocation says how much of a window a member may get. Its floor is its nominal
-	// and its part, by weight, of the limit beyond all nominal shares.
-	// FairShare, the default, keeps for each member the units it wants up to its floor;
-	// members that ask for more get the units that others do not want.
+	// allocation says how much of a window a member may get. Its floor is its
+	// nominal and its part, by weight, of the limit beyond all nominal shares.
+	// FairShare, the default, keeps for each member the units it wants up to its
+	// floor; members that ask for more get the units that others do not want.
 	// FirstCome keeps only what members never lend.
 	// Static gives each member its floor and no more.
 	// +optional
 	// +kubebuilder:default=FairShare
 	Allocation BudgetAllocation `json:"allocation,omitempty"`
 
-	// hub is the cluster that keeps the budget. Absent on the hub itself, and where all
-	// members reach a coordinator of type Redis or Postgres.
+	// hub is the cluster that keeps the budget. Absent on the hub itself, and
+	// where all members reach a coordinator of type Redis or Postgres.
 	// +optional
 	Hub *BudgetHub `json:"hub,omitempty"`
 
@@ -105,8 +106,8 @@ type FederatedBudgetSpec struct {
 	// +kubebuilder:default={type: Kubernetes}
 	Coordinator BudgetCoordinator `json:"coordinator,omitzero"`
 
-	// escrow says where this cluster keeps what it was granted. Default: in its leading
-	// controller.
+	// escrow says where this cluster keeps what it was granted. Default: in its
+	// leading controller.
 	// +optional
 	// +kubebuilder:default={type: Controller}
 	Escrow BudgetEscrow `json:"escrow,omitzero"`
@@ -116,8 +117,8 @@ type FederatedBudgetSpec struct {
 	// +kubebuilder:default={type: Adaptive, size: 16}
 	Batch BudgetBatch `json:"batch,omitzero"`
 
-	// onCoordinatorOutage says what this cluster does while the coordinator does not
-	// answer. Default: FailClosed.
+	// onCoordinatorOutage says what this cluster does while the coordinator does
+	// not answer. Default: FailClosed.
 	// +optional
 	// +kubebuilder:default={action: FailClosed}
 	OnCoordinatorOutage OnBudgetOutage `json:"onCoordinatorOutage,omitzero"`

@@ -13,14 +13,17 @@ type Key struct {
 	// onMissing says what happens to a request that lacks one of the parts, or has
 	// several values of it that differ: apps do not agree on which of them counts.
 	// Shared, the default, counts all such requests on one counter.
-	// Skip lets the limit ignore those that lack one, and counts the others as Shared.
+	// Skip lets the limit ignore those that lack one, and counts the others as
+	// Shared.
 	// Reject refuses them with 400.
 	// +optional
 	// +kubebuilder:default=Shared
 	OnMissing OnMissing `json:"onMissing,omitempty"`
 
-	// maxKeys is how many values one sidecar tracks, 1 to 1000000, by default 100000.
-	// It bounds memory: values beyond it share counters, one for each 8 of maxKeys.
+	// maxKeys is how many values one sidecar tracks, 1 to 1000000, by default
+	// 100000.
+	// It bounds memory: values beyond it share counters, one for each 8 of
+	// maxKeys.
 	// +optional
 	// +kubebuilder:default=100000
 	// +kubebuilder:validation:Minimum=1
@@ -45,15 +48,18 @@ type KeyPart struct {
 	// ClientIP takes the client's address; IPv6 addresses count by their /64.
 	// Path takes the request's path without its query.
 	// Method takes the request's method.
-	// Host takes the host the request is sent to, in lower case and without its port.
+	// Host takes the host the request is sent to, in lower case and without its
+	// port.
 	// QueryParam takes the value of a parameter of the query.
 	// JWTClaim takes a claim of a JSON Web Token. Unless jwtClaim.verification is
-	// Verified, or a gateway in front of the pods refuses tokens that were not issued, a
-	// client opens a counter of its own with each token that it makes up.
-	// PeerIdentity takes the URI, such as spiffe://cluster.local/ns/shop/sa/web, of the
-	// certificate by which the caller authenticated itself to the proxy in front of the pod,
-	// as a service mesh writes it in X-Forwarded-Client-Cert. It needs spec.clientIP, which
-	// says which proxy is believed; requests by others lack the part.
+	// Verified, or a gateway in front of the pods refuses tokens that were not
+	// issued, a client opens a counter of its own with each token that it makes
+	// up.
+	// PeerIdentity takes the URI, such as spiffe://cluster.local/ns/shop/sa/web,
+	// of the certificate by which the caller authenticated itself to the proxy in
+	// front of the pod, as a service mesh writes it in X-Forwarded-Client-Cert. It
+	// needs spec.clientIP, which says which proxy is believed; requests by others
+	// lack the part.
 	// Expression takes the value of an expression.
 	// Descriptor takes the value of an entry of a descriptor, which only calls of
 	// Envoy's rate limit service have; those have none of the others.
@@ -72,10 +78,10 @@ type KeyPart struct {
 	// +optional
 	JWTClaim *JWTClaimKey `json:"jwtClaim,omitempty"`
 
-	// expression of type Expression: one of the Common Expression Language over the
-	// variables of match[].expression, whose value is a string, as in
-	// 'x-plan' in request.headers ? request.headers['x-plan'] : 'free'. A request for which it has no value, or an empty
-	// one, lacks the part.
+	// expression of type Expression: one of the Common Expression Language over
+	// the variables of match[].expression, whose value is a string, as in 'x-plan'
+	// in request.headers ? request.headers['x-plan'] : 'free'. A request for which
+	// it has no value, or an empty one, lacks the part.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -104,22 +110,24 @@ type QueryParamKey struct {
 // +kubebuilder:validation:XValidation:rule="self.verification != 'Verified' || has(self.provider)",fieldPath=".provider",reason=FieldValueRequired,message="verification Verified needs to know who issues the token: set provider to the name of an entry of spec.jwtProviders"
 // +kubebuilder:validation:XValidation:rule="self.verification == 'Verified' || !has(self.provider)",fieldPath=".provider",reason=FieldValueForbidden,message="provider is read only with verification Verified: set that, or remove provider to take what the sender of a request claims"
 type JWTClaimKey struct {
-	// claim is the path of the claim: the names of nested ones are joined by dots, as
-	// in realm.tenant. A request whose claim is a list or an object lacks the part.
+	// claim is the path of the claim: the names of nested ones are joined by dots,
+	// as in realm.tenant. A request whose claim is a list or an object lacks the
+	// part.
 	// +required
 	Claim ClaimPath `json:"claim"`
 
-	// header that carries the token. In Authorization, the default, it stands behind
-	// Bearer; in others that may be left out.
+	// header that carries the token. In Authorization, the default, it stands
+	// behind Bearer; in others that may be left out.
 	// +optional
 	// +kubebuilder:default=Authorization
 	Header HeaderName `json:"header,omitempty"`
 
 	// verification says whether the token is verified before the claim is read.
-	// Unverified, the default: it is not. The sender of a request chooses the claim, unless
-	// something in front of the pods refuses tokens that were not issued.
-	// Verified: a request lacks the part unless provider verifies the token, now. A
-	// ConcurrencyPool verifies none.
+	// Unverified, the default: it is not. The sender of a request chooses the
+	// claim, unless something in front of the pods refuses tokens that were not
+	// issued.
+	// Verified: a request lacks the part unless provider verifies the token, now.
+	// A ConcurrencyPool verifies none.
 	// +optional
 	// +kubebuilder:default=Unverified
 	Verification Verification `json:"verification,omitempty"`

@@ -27,7 +27,8 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || self.combine == 'All'",fieldPath=".combine",reason=FieldValueForbidden,message="a FederatedBudget has one rate, so there is nothing to combine: remove combine, or set scope to Fleet"
 // +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || self.algorithm == 'FixedWindow'",fieldPath=".algorithm",message="a FederatedBudget admits its limit in each window: set algorithm to FixedWindow, or set scope to Fleet"
 type Limit struct {
-	// name identifies the limit in its policy, a DNS label of at most 63 characters.
+	// name identifies the limit in its policy, a DNS label of at most 63
+	// characters.
 	// It names the counters: another name is another count. Clients see it in the
 	// answer to a refused request.
 	// +required
@@ -57,24 +58,25 @@ type Limit struct {
 	// +kubebuilder:validation:MaxItems=8
 	Exempt []Match `json:"exempt,omitempty"`
 
-	// key splits the limit into one counter for each value. Absent: one counter for
-	// the whole fleet.
+	// key splits the limit into one counter for each value. Absent: one counter
+	// for the whole fleet.
 	// +optional
 	Key *Key `json:"key,omitempty"`
 
 	// algorithm says what a rate promises, for the fleet as a whole.
 	// FixedWindow, the default, admits at most limit in each window; windows are
-	// aligned to multiples of their length, so an interval across a boundary may see
-	// twice the limit.
-	// SlidingWindow admits at most limit in every interval as long as the window. It
-	// counts in buckets, so budget may come back one bucket late, never early.
-	// SlidingLog does the same to the microsecond and remembers each grant: for small
-	// limits.
-	// TokenBucket admits at most burst at once, and limit per window evenly after it.
+	// aligned to multiples of their length, so an interval across a boundary may
+	// see twice the limit.
+	// SlidingWindow admits at most limit in every interval as long as the window.
+	// It counts in buckets, so budget may come back one bucket late, never early.
+	// SlidingLog does the same to the microsecond and remembers each grant: for
+	// small limits.
+	// TokenBucket admits at most burst at once, and limit per window evenly after
+	// it.
 	// GCRA admits the same requests as TokenBucket, under the name that some know.
-	// LeakyBucket lets limit per window through, evenly: requests wait for their turn,
-	// and those that would wait longer than maxDelay are refused. It needs consistency
-	// mode Strict.
+	// LeakyBucket lets limit per window through, evenly: requests wait for their
+	// turn, and those that would wait longer than maxDelay are refused. It needs
+	// consistency mode Strict.
 	// Quota is FixedWindow over calendar periods or windows shifted by utcOffset.
 	// +optional
 	// +kubebuilder:default=FixedWindow
@@ -82,19 +84,19 @@ type Limit struct {
 
 	// scope says which pods share the limit.
 	// Fleet, the default: the selected pods of this cluster, at rates.
-	// Federated: those of several clusters, at the rate of the FederatedBudget that
-	// budgetRef names. The controller of each cluster leases from it for its pods, so the
-	// policy's store is Controller.
+	// Federated: those of several clusters, at the rate of the FederatedBudget
+	// that budgetRef names. The controller of each cluster leases from it for its
+	// pods, so the policy's store is Controller.
 	// +optional
 	Scope LimitScope `json:"scope,omitempty"`
 
-	// budgetRef names the FederatedBudget of scope Federated. Limits that name the same
-	// budget draw from it together.
+	// budgetRef names the FederatedBudget of scope Federated. Limits that name the
+	// same budget draw from it together.
 	// +optional
 	BudgetRef *BudgetReference `json:"budgetRef,omitempty"`
 
-	// rates are 1 to 4 amounts per window; their windows differ. A LeakyBucket has one,
-	// and a limit of scope Federated none.
+	// rates are 1 to 4 amounts per window; their windows differ. A LeakyBucket has
+	// one, and a limit of scope Federated none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -109,9 +111,9 @@ type Limit struct {
 	// +kubebuilder:default=All
 	Combine Combine `json:"combine,omitempty"`
 
-	// utcOffset is how far the clock that a Quota goes by is ahead of UTC, "-14:00" to
-	// "+14:00", by default "+00:00". It does not follow daylight saving time: a day
-	// always has 24 hours.
+	// utcOffset is how far the clock that a Quota goes by is ahead of UTC,
+	// "-14:00" to "+14:00", by default "+00:00". It does not follow daylight
+	// saving time: a day always has 24 hours.
 	// +optional
 	// +kubebuilder:validation:MaxLength=6
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([-+](0[0-9]|1[0-3]):[0-5][0-9]|[-+]14:00)$')",message="not an offset from UTC: write a sign, two digits for hours, a colon and two for minutes, from -14:00 to +14:00, such as +02:00"
@@ -125,8 +127,9 @@ type Limit struct {
 	// +kubebuilder:validation:Maximum=1000
 	Buckets *int32 `json:"buckets,omitempty"`
 
-	// maxDelay is how long a request may wait in a LeakyBucket, 1ms to 1h. The sidecar
-	// holds its connection meanwhile, so choose less than what clients wait for.
+	// maxDelay is how long a request may wait in a LeakyBucket, 1ms to 1h. The
+	// sidecar holds its connection meanwhile, so choose less than what clients
+	// wait for.
 	// +optional
 	MaxDelay Delay `json:"maxDelay,omitempty"`
 
@@ -142,10 +145,10 @@ type Limit struct {
 	// +optional
 	Cost *Cost `json:"cost,omitempty"`
 
-	// fairness splits the limit over tenants by weight, over the whole fleet. The part
-	// of a declared tenant is kept for it while it is active; the part that an idle
-	// one does not use is lent to the others. It needs algorithm FixedWindow or Quota
-	// with one rate.
+	// fairness splits the limit over tenants by weight, over the whole fleet. The
+	// part of a declared tenant is kept for it while it is active; the part that
+	// an idle one does not use is lent to the others. It needs algorithm
+	// FixedWindow or Quota with one rate.
 	// +optional
 	Fairness *Fairness `json:"fairness,omitempty"`
 }
@@ -197,25 +200,25 @@ const (
 // Rate is an amount per window.
 // +kubebuilder:validation:XValidation:rule="has(self.window) != has(self.cadence)",message="set exactly one of window, a length such as 10s, and cadence, a calendar period of algorithm Quota"
 type Rate struct {
-	// limit is how many units one window admits, 1 to 1000000000000. A request is one
-	// unit unless cost says otherwise.
+	// limit is how many units one window admits, 1 to 1000000000000. A request is
+	// one unit unless cost says otherwise.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000000000
 	Limit int64 `json:"limit"`
 
-	// window is the length of the window, 100ms to 744h (31 days): whole numbers of
-	// h, m, s and ms, such as 500ms, 10s or 1h30m.
+	// window is the length of the window, 100ms to 744h (31 days): whole numbers
+	// of h, m, s and ms, such as 500ms, 10s or 1h30m.
 	// +optional
 	Window Duration `json:"window,omitempty"`
 
-	// cadence is the calendar period that is the window of a Quota, on a clock that is
-	// utcOffset ahead of UTC: Hour, Day, Week (from Monday on) or Month.
+	// cadence is the calendar period that is the window of a Quota, on a clock
+	// that is utcOffset ahead of UTC: Hour, Day, Week (from Monday on) or Month.
 	// +optional
 	Cadence Cadence `json:"cadence,omitempty"`
 
-	// burst is how many units a TokenBucket or GCRA admits at once, 1 to 1000000000000,
-	// by default limit.
+	// burst is how many units a TokenBucket or GCRA admits at once, 1 to
+	// 1000000000000, by default limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000000000
@@ -254,8 +257,9 @@ type Override struct {
 
 // KeyValue is one value of a key.
 type KeyValue struct {
-	// parts are one string for each part of the key, in their order. For a part of type
-	// ClientIP it is an IPv4 address, or an IPv6 address, which stands for its /64.
+	// parts are one string for each part of the key, in their order. For a part of
+	// type ClientIP it is an IPv4 address, or an IPv6 address, which stands for
+	// its /64.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -265,37 +269,38 @@ type KeyValue struct {
 	Parts []string `json:"parts"`
 }
 
-// Cost says how many units a request is charged. Headers name whole numbers; one
-// that names something else is read as if it were not there.
+// Cost says how many units a request is charged. Headers name whole numbers;
+// one that names something else is read as if it were not there.
 // +kubebuilder:validation:XValidation:rule="has(self.max) || (!has(self.requestHeader) && !has(self.responseHeader))",fieldPath=".max",reason=FieldValueRequired,message="a header may name any number: set max to the most that one request may be charged"
 // +kubebuilder:validation:XValidation:rule="!has(self.max) || has(self.requestHeader) || has(self.responseHeader)",fieldPath=".max",reason=FieldValueForbidden,message="max is read only with requestHeader or responseHeader: remove it, or set one of these"
 // +kubebuilder:validation:XValidation:rule="!has(self.max) || self.default <= self.max",fieldPath=".default",message="default is more than max, the most that one request may be charged: raise max, or lower default"
 type Cost struct {
-	// default is the cost of a request whose headers do not say, 1 to 1000000000000, by
-	// default 1.
+	// default is the cost of a request whose headers do not say, 1 to
+	// 1000000000000, by default 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000000000
 	Default int64 `json:"default,omitempty"`
 
-	// max is the most that one request is charged, 1 to 1000000000000: larger numbers in
-	// a header count as max.
+	// max is the most that one request is charged, 1 to 1000000000000: larger
+	// numbers in a header count as max.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000000000
 	Max *int64 `json:"max,omitempty"`
 
-	// requestHeader names the request header that holds the cost, from 1. Senders of
-	// requests can choose it, so let only trusted clients or a gateway set it.
+	// requestHeader names the request header that holds the cost, from 1. Senders
+	// of requests can choose it, so let only trusted clients or a gateway set it.
 	// +optional
 	RequestHeader HeaderName `json:"requestHeader,omitempty"`
 
-	// responseHeader names the response header that holds the cost, from 0, when it is
-	// known only afterwards. Until then default is reserved, or what requestHeader
-	// names; the difference is settled when the response begins. The cost above the
-	// reservation was let through before it was charged and may exceed the limit:
-	// set default to max, and no requestHeader, and the limit is exact.
+	// responseHeader names the response header that holds the cost, from 0, when
+	// it is known only afterwards. Until then default is reserved, or what
+	// requestHeader names; the difference is settled when the response begins. The
+	// cost above the reservation was let through before it was charged and may
+	// exceed the limit: set default to max, and no requestHeader, and the limit is
+	// exact.
 	// +optional
 	ResponseHeader HeaderName `json:"responseHeader,omitempty"`
 }
@@ -308,28 +313,30 @@ type Fairness struct {
 	// +required
 	Tenant KeyPart `json:"tenant"`
 
-	// weights declare tenants, at most 64. The part of one that sent a request in this
-	// window or the one before is kept for it to the end of the window: its weight / sum
-	// of the weights of all that share the window.
+	// weights declare tenants, at most 64. The part of one that sent a request in
+	// this window or the one before is kept for it to the end of the window: its
+	// weight / sum of the weights of all that share the window.
 	// +optional
 	// +listType=map
 	// +listMapKey=tenant
 	// +kubebuilder:validation:MaxItems=64
 	Weights []TenantWeight `json:"weights,omitempty"`
 
-	// defaultWeight is the weight of each other tenant, 1 to 1000, by default 1. It has
-	// a part of the window from its first request in it on, as far as that is left.
+	// defaultWeight is the weight of each other tenant, 1 to 1000, by default 1.
+	// It has a part of the window from its first request in it on, as far as that
+	// is left.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	DefaultWeight int32 `json:"defaultWeight,omitempty"`
 
-	// reserve keeps the part of every declared tenant to the end of each window, even
-	// while the tenant sends nothing and others are refused. By default, false, the part
-	// of a tenant that sent nothing in this window and the one before is lent to the
-	// others. It is kept again from its next request on, as far as it was not granted by
-	// then: in that one window the tenant may lose up to all of its part.
+	// reserve keeps the part of every declared tenant to the end of each window,
+	// even while the tenant sends nothing and others are refused. By default,
+	// false, the part of a tenant that sent nothing in this window and the one
+	// before is lent to the others. It is kept again from its next request on, as
+	// far as it was not granted by then: in that one window the tenant may lose up
+	// to all of its part.
 	// +optional
 	Reserve bool `json:"reserve,omitempty"`
 }
@@ -349,7 +356,8 @@ type TenantWeight struct {
 	Weight int32 `json:"weight"`
 }
 
-// Duration is a length of time in the format of Gateway API durations (GEP-2257).
+// Duration is a length of time in the format of Gateway API durations
+// (GEP-2257).
 // +kubebuilder:validation:MaxLength=32
 // +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('100ms') && duration(self) <= duration('744h')",message="not a duration from 100ms to 744h: write whole numbers of h, m, s and ms, such as 500ms, 10s or 1h30m"
 type Duration string

@@ -11,10 +11,10 @@ type Match struct {
 	// +kubebuilder:validation:MaxItems=16
 	Methods []Method `json:"methods,omitempty"`
 
-	// paths match when one of them matches the request's path, without its query, in one
-	// of the ways in which an app may read it: as it was sent, decoded, without what
-	// follows a semicolon, without dot segments and repeated slashes. To be exempt it has
-	// to match in all of them. At most 16.
+	// paths match when one of them matches the request's path, without its query,
+	// in one of the ways in which an app may read it: as it was sent, decoded,
+	// without what follows a semicolon, without dot segments and repeated slashes.
+	// To be exempt it has to match in all of them. At most 16.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -28,9 +28,9 @@ type Match struct {
 	// +kubebuilder:validation:MaxItems=16
 	Headers []HeaderMatch `json:"headers,omitempty"`
 
-	// hosts match when one of them is the host that the request is sent to, whatever
-	// its port. *.example.com is every host below example.com, not that one itself. At
-	// most 16.
+	// hosts match when one of them is the host that the request is sent to,
+	// whatever its port. *.example.com is every host below example.com, not that
+	// one itself. At most 16.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -45,8 +45,8 @@ type Match struct {
 	QueryParams []QueryParamMatch `json:"queryParams,omitempty"`
 
 	// sourceCIDRs match when the client's address, which spec.clientIP says how to
-	// find, is in one of the networks. In a ConcurrencyPool it is the address of the
-	// TCP peer. At most 16.
+	// find, is in one of the networks. In a ConcurrencyPool it is the address of
+	// the TCP peer. At most 16.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -54,9 +54,10 @@ type Match struct {
 	SourceCIDRs []CIDR `json:"sourceCIDRs,omitempty"`
 
 	// jwtClaims match when all of them match the claims of a JSON Web Token of the
-	// request. Unless verification is Verified, the sender of a request chooses its
-	// claims, if nothing in front of the pods refuses tokens that were not issued. So
-	// never exempt requests by a claim that nobody verifies. At most 16.
+	// request. Unless verification is Verified, the sender of a request chooses
+	// its claims, if nothing in front of the pods refuses tokens that were not
+	// issued. So never exempt requests by a claim that nobody verifies. At most
+	// 16.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -68,24 +69,25 @@ type Match struct {
 	GRPC *GRPCMatch `json:"grpc,omitempty"`
 
 	// descriptors match when all of them match the descriptor of a call of Envoy's
-	// rate limit service. HTTP requests have no descriptor, so no other field may be
-	// set beside them. A ConcurrencyPool cannot have them. At most 16.
+	// rate limit service. HTTP requests have no descriptor, so no other field may
+	// be set beside them. A ConcurrencyPool cannot have them. At most 16.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Descriptors []DescriptorMatch `json:"descriptors,omitempty"`
 
-	// expression matches when it is true. It is of the Common Expression Language, of
-	// at most 1024 characters, over request.method, request.path, request.host (in
-	// lower case, without port), request.clientIP, request.headers (by name in lower
-	// case; the values of one name joined by a comma and a space), request.query (the
-	// first value of each name) and request.jwt (claims of the bearer token, not
-	// verified), as in request.headers['x-plan'] != 'gold'. Where a request lacks what
-	// the expression reads, or is too large to evaluate it, it has no value: then a
-	// limit's match takes the request in, while exempt, and every list of a
-	// ConcurrencyPool, leaves it out. 'x-plan' in request.headers and
-	// has(request.jwt.plan) say whether there is something to read.
+	// expression matches when it is true. It is of the Common Expression Language,
+	// of at most 1024 characters, over request.method, request.path, request.host
+	// (in lower case, without port), request.clientIP, request.headers (by name in
+	// lower case; the values of one name joined by a comma and a space),
+	// request.query (the first value of each name) and request.jwt (claims of the
+	// bearer token, not verified), as in request.headers['x-plan'] != 'gold'.
+	// Where a request lacks what the expression reads, or is too large to evaluate
+	// it, it has no value: then a limit's match takes the request in, while
+	// exempt, and every list of a ConcurrencyPool, leaves it out. 'x-plan' in
+	// request.headers and has(request.jwt.plan) say whether there is something to
+	// read.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -102,7 +104,8 @@ type Method string
 // +kubebuilder:validation:XValidation:rule="self.type == 'RegularExpression' || !self.value.matches('[?#]')",fieldPath=".value",message="a path has no query and no fragment: remove everything from ? or # on"
 type PathMatch struct {
 	// type says how value is compared.
-	// PathPrefix, the default, matches whole path segments: /v1 matches /v1 and /v1/orders, not /v10.
+	// PathPrefix, the default, matches whole path segments: /v1 matches /v1 and
+	// /v1/orders, not /v10.
 	// Exact matches the very same path.
 	// RegularExpression matches when the RE2 expression matches the whole path.
 	// +optional
@@ -143,8 +146,8 @@ type HeaderMatch struct {
 	// +required
 	Name HeaderName `json:"name"`
 
-	// value to compare with, or the expression, of at most 1024 characters. Unset for
-	// type Present.
+	// value to compare with, or the expression, of at most 1024 characters. Unset
+	// for type Present.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024

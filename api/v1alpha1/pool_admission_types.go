@@ -1,7 +1,7 @@
 package v1alpha1
 
-// Partition keeps a part of every pod's share for some requests. It is kept also
-// while they do not use it.
+// Partition keeps a part of every pod's share for some requests. It is kept
+// also while they do not use it.
 type Partition struct {
 	// name of the partition, a DNS label of at most 63 characters.
 	// +required
@@ -9,9 +9,10 @@ type Partition struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="not a DNS label: use lower-case letters, digits and dashes, starting and ending with a letter or digit, such as live"
 	Name string `json:"name"`
 
-	// guaranteedPercent is the part of each pod's share that is kept for the partition,
-	// 0 to 100, by default 0. No other request gets it, also while the partition does
-	// not use it; beyond it the partition uses what is kept for none, as all others do.
+	// guaranteedPercent is the part of each pod's share that is kept for the
+	// partition, 0 to 100, by default 0. No other request gets it, also while the
+	// partition does not use it; beyond it the partition uses what is kept for
+	// none, as all others do.
 	// All partitions together have at most 100.
 	// +optional
 	// +kubebuilder:default=0
@@ -37,19 +38,18 @@ type Queue struct {
 	// +kubebuilder:validation:Maximum=10000
 	MaxLength int32 `json:"maxLength"`
 
-	// maxWait is how long a request waits at most, 1ms to 1h; then it is refused. The
-	// sidecar holds its connection meanwhile, so choose less than what clients wait
-	// for.
+	// maxWait is how long a request waits at most, 1ms to 1h; then it is refused.
+	// The sidecar holds its connection meanwhile, so choose less than what clients
+	// wait for.
 	// +required
 	MaxWait Delay `json:"maxWait"`
 }
 
 // PoolResponse says how requests that find no slot are refused.
 type PoolResponse struct {
-	// statusCode of the refusal.
-	// 503, the default, says that the service has no room now, and lets gRPC clients
-	// see UNAVAILABLE, which they retry.
-	// 429 says that the client asked for too much; gRPC clients see RESOURCE_EXHAUSTED.
+	// statusCode of the refusal. 503, the default, says that the service has no
+	// room now, and lets gRPC clients see UNAVAILABLE, which they retry. 429 says
+	// that the client asked for too much; gRPC clients see RESOURCE_EXHAUSTED.
 	// +optional
 	// +kubebuilder:default=503
 	// +kubebuilder:validation:Enum=429;503

@@ -25,30 +25,31 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.minInterval) || ![self.interval, self.minInterval].all(d, d.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$')) || duration(self.minInterval) <= duration(self.interval)",fieldPath=".minInterval",message="minInterval is longer than interval, so that no beat could come early: shorten minInterval, or remove it to have a tenth of interval"
 // +kubebuilder:validation:XValidation:rule="![self.leaseTTL, oldSelf.leaseTTL].all(d, d.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$')) || duration(self.leaseTTL) >= duration(oldSelf.leaseTTL)",fieldPath=".leaseTTL",message="leaseTTL can be raised, not lowered, because a coordinator that has lost its memory waits for one leaseTTL until no older share is in use: set it back, or delete the pool, wait for the old leaseTTL and create it again"
 type Heartbeat struct {
-	// interval from one beat of a pod to the next, at least 10ms, by default 1s, and
-	// shorter than leaseTTL. A shorter one follows load sooner and asks the coordinator more often.
+	// interval from one beat of a pod to the next, at least 10ms, by default 1s,
+	// and shorter than leaseTTL. A shorter one follows load sooner and asks the
+	// coordinator more often.
 	// +optional
 	// +kubebuilder:default="1s"
 	Interval BeatInterval `json:"interval,omitempty"`
 
-	// leaseTTL is how long a share lasts from the beat that it answers, 100ms to 1m, by
-	// default 2s, and longer than interval. A pod that dies gives its share back after
-	// it. It can be raised, not lowered.
+	// leaseTTL is how long a share lasts from the beat that it answers, 100ms to
+	// 1m, by default 2s, and longer than interval. A pod that dies gives its share
+	// back after it. It can be raised, not lowered.
 	// +optional
 	// +kubebuilder:default="2s"
 	LeaseTTL LeaseTTL `json:"leaseTTL,omitempty"`
 
 	// eager says whether a pod also beats when that frees or fills a share.
-	// Enabled, the default: it does, so that a share changes hands in about a round
-	// trip. Nothing is added while shares stand still.
+	// Enabled, the default: it does, so that a share changes hands in about a
+	// round trip. Nothing is added while shares stand still.
 	// Disabled: it beats once per interval only.
 	// +optional
 	// +kubebuilder:default=Enabled
 	Eager EagerMode `json:"eager,omitempty"`
 
 	// minInterval is the least time from one beat to the next, 1ms to interval, by
-	// default a tenth of interval: to an eager one, or to the first repetition of one that the
-	// coordinator did not answer.
+	// default a tenth of interval: to an eager one, or to the first repetition of
+	// one that the coordinator did not answer.
 	// +optional
 	MinInterval Span `json:"minInterval,omitempty"`
 }
@@ -65,11 +66,11 @@ const (
 
 // SelfFence says how a pod stops that could not renew its share.
 type SelfFence struct {
-	// margin is how long before its share may be granted to others a pod stops to use
-	// it, at least 1ms, shorter than leaseTTL − interval, by default half of that. With
-	// onFenced Drain requests that take longer than margin may still run when others
-	// use the share: choose as much as the slowest takes if the bound is to hold while
-	// pods are cut off, too.
+	// margin is how long before its share may be granted to others a pod stops to
+	// use it, at least 1ms, shorter than leaseTTL − interval, by default half of
+	// that. With onFenced Drain requests that take longer than margin may still
+	// run when others use the share: choose as much as the slowest takes if the
+	// bound is to hold while pods are cut off, too.
 	// +optional
 	Margin Span `json:"margin,omitempty"`
 
@@ -91,12 +92,14 @@ const (
 	AbortAction FenceAction = "Abort"
 )
 
-// OnCoordinatorOutage says what a pod does while the coordinator does not answer.
+// OnCoordinatorOutage says what a pod does while the coordinator does not
+// answer.
 type OnCoordinatorOutage struct {
 	// action decides requests once the share has expired.
-	// FailClosed, the default, refuses them: what is in flight stays within the limit.
-	// LocalOnly admits as many as the pod infers by itself that the backend bears, so
-	// that the pods that are cut off may exceed the limit together.
+	// FailClosed, the default, refuses them: what is in flight stays within the
+	// limit.
+	// LocalOnly admits as many as the pod infers by itself that the backend bears,
+	// so that the pods that are cut off may exceed the limit together.
 	// +optional
 	// +kubebuilder:default=FailClosed
 	Action OutageAction `json:"action,omitempty"`

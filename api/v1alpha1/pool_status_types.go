@@ -2,15 +2,15 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ConcurrencyPoolStatus is what the fleet acknowledged and what was measured there.
-// Every figure is a measurement; one that could not be taken is absent.
+// ConcurrencyPoolStatus is what the fleet acknowledged and what was measured
+// there. Every figure is a measurement; one that could not be taken is absent.
 type ConcurrencyPoolStatus struct {
 	// observedGeneration is the generation of the spec that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are Accepted, Programmed, WithinBound, CoordinatorReachable, Saturated, Ready
-	// and, while it is True, Stalled.
+	// conditions are Accepted, Programmed, WithinBound, CoordinatorReachable,
+	// Saturated, Ready and, while it is True, Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -30,14 +30,14 @@ type ConcurrencyPoolStatus struct {
 	// +optional
 	Limit *PoolLimitStatus `json:"limit,omitempty"`
 
-	// inFlight is how many requests the pods reported in flight: those that have a slot
-	// and, in mode Shadow, those that were let through without one. Requests that need
-	// none are not counted.
+	// inFlight is how many requests the pods reported in flight: those that have a
+	// slot and, in mode Shadow, those that were let through without one. Requests
+	// that need none are not counted.
 	// +optional
 	InFlight *int64 `json:"inFlight,omitempty"`
 
-	// granted is the sum of all shares: at most limit.current, less while shares change
-	// hands or the limit rises.
+	// granted is the sum of all shares: at most limit.current, less while shares
+	// change hands or the limit rises.
 	// +optional
 	Granted *int64 `json:"granted,omitempty"`
 
@@ -45,13 +45,13 @@ type ConcurrencyPoolStatus struct {
 	// +optional
 	Queued *int64 `json:"queued,omitempty"`
 
-	// holders is how many sidecars have a share or ask for one. It is more than the
-	// pods for up to one leaseTTL after a pod was restarted or died.
+	// holders is how many sidecars have a share or ask for one. It is more than
+	// the pods for up to one leaseTTL after a pod was restarted or died.
 	// +optional
 	Holders *int32 `json:"holders,omitempty"`
 
-	// fenced is how many of the pods have no share, and refuse every request, because
-	// the coordinator did not answer them in time, or never did.
+	// fenced is how many of the pods have no share, and refuse every request,
+	// because the coordinator did not answer them in time, or never did.
 	// +optional
 	Fenced *int32 `json:"fenced,omitempty"`
 
@@ -63,8 +63,8 @@ type ConcurrencyPoolStatus struct {
 	// +optional
 	RejectedPerSecond *int64 `json:"rejectedPerSecond,omitempty"`
 
-	// latency is what the limit follows from, the median over the pods. Absent with
-	// algorithm Fixed.
+	// latency is what the limit follows from, the median over the pods. Absent
+	// with algorithm Fixed.
 	// +optional
 	Latency *PoolLatency `json:"latency,omitempty"`
 
@@ -155,7 +155,8 @@ type PartitionStatus struct {
 	// +optional
 	InFlight *int64 `json:"inFlight,omitempty"`
 
-	// rejectedPerSecond is what was refused of it; in Shadow, what would have been.
+	// rejectedPerSecond is what was refused of it; in Shadow, what would have
+	// been.
 	// +optional
 	RejectedPerSecond *int64 `json:"rejectedPerSecond,omitempty"`
 }
@@ -172,29 +173,29 @@ type PodShare struct {
 	// +kubebuilder:validation:Minimum=0
 	Share int64 `json:"share"`
 
-	// inFlight is how many requests the pod has in flight. It is more than share while
-	// the pod drains down to it, and in mode Shadow.
+	// inFlight is how many requests the pod has in flight. It is more than share
+	// while the pod drains down to it, and in mode Shadow.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	InFlight int64 `json:"inFlight"`
 
-	// inferred is the limit that the pod infers from latency. Absent with algorithm
-	// Fixed, and before anything was measured.
+	// inferred is the limit that the pod infers from latency. Absent with
+	// algorithm Fixed, and before anything was measured.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Inferred *int64 `json:"inferred,omitempty"`
 
-	// fenced says that the pod has no share because the coordinator did not answer it
-	// in time, or never did.
+	// fenced says that the pod has no share because the coordinator did not answer
+	// it in time, or never did.
 	// +optional
 	Fenced bool `json:"fenced,omitempty"`
 }
 
-// PoolSummary holds ready-made strings for the columns that kubectl prints. A value
-// that was not measured is "-".
+// PoolSummary holds ready-made strings for the columns that kubectl prints. A
+// value that was not measured is "-".
 type PoolSummary struct {
-	// pods that acknowledged this generation / pods that the pool applies to, such as
-	// 12/12.
+	// pods that acknowledged this generation / pods that the pool applies to, such
+	// as 12/12.
 	// +optional
 	// +kubebuilder:default="-"
 	// +kubebuilder:validation:MaxLength=64

@@ -81,8 +81,8 @@ type RateLimitPolicySpec struct {
 	// +optional
 	ClientIP *ClientIP `json:"clientIP,omitempty"`
 
-	// jwtProviders verify the JSON Web Tokens of requests, for the claims that name them. A
-	// claim that names none is read unverified. At most 4.
+	// jwtProviders verify the JSON Web Tokens of requests, for the claims that
+	// name them. A claim that names none is read unverified. At most 4.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -90,8 +90,8 @@ type RateLimitPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=4
 	JWTProviders []JWTProvider `json:"jwtProviders,omitempty"`
 
-	// limits are enforced together: a request is admitted only when all limits that
-	// match it admit it. At most 32.
+	// limits are enforced together: a request is admitted only when all limits
+	// that match it admit it. At most 32.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -99,39 +99,41 @@ type RateLimitPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	Limits []Limit `json:"limits"`
 
-	// anyOf are groups of limits, in each of which one that admits a request is enough: a
-	// limit of each user, for example, and a reserve that all share. The other limits still
-	// have to admit it. At most 8 groups.
+	// anyOf are groups of limits, in each of which one that admits a request is
+	// enough: a limit of each user, for example, and a reserve that all share. The
+	// other limits still have to admit it. At most 8 groups.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
 	AnyOf []Alternatives `json:"anyOf,omitempty"`
 
-	// consistency says how often the store is asked. Default: Leased, with leases of a
-	// size that is learned.
+	// consistency says how often the store is asked. Default: Leased, with leases
+	// of a size that is learned.
 	// +optional
 	// +kubebuilder:default={mode: Leased}
 	Consistency Consistency `json:"consistency,omitzero"`
 
-	// store says where the counters are kept, and how firmly. Default: in the controller,
-	// so that counters of windows over a minute outlive its crash. Postgres takes a round
-	// trip of some milliseconds for each lease, so it is for few keys.
-	// When it is changed, the new store does not know the grants of the old one. So it serves
-	// only windows that begin after every pod has let go of the old one; until then
-	// the open windows are not served. status.store shows the progress.
+	// store says where the counters are kept, and how firmly. Default: in the
+	// controller, so that counters of windows over a minute outlive its crash.
+	// Postgres takes a round trip of some milliseconds for each lease, so it is
+	// for few keys.
+	// When it is changed, the new store does not know the grants of the old one.
+	// So it serves only windows that begin after every pod has let go of the old
+	// one; until then the open windows are not served. status.store shows the
+	// progress.
 	// +optional
 	// +kubebuilder:default={type: Controller}
 	Store PolicyStore `json:"store,omitzero"`
 
-	// onStoreUnavailable says what a sidecar does while the store does not answer and
-	// its leased credits are spent. Default: LocalShare.
+	// onStoreUnavailable says what a sidecar does while the store does not answer
+	// and its leased credits are spent. Default: LocalShare.
 	// +optional
 	// +kubebuilder:default={action: LocalShare}
 	OnStoreUnavailable OnStoreUnavailable `json:"onStoreUnavailable,omitzero"`
 
-	// response says what clients are sent: how they are refused, and when they are sent
-	// the units left.
+	// response says what clients are sent: how they are refused, and when they are
+	// sent the units left.
 	// +optional
 	// +kubebuilder:default={headers: {IETF}, quotaFields: NearLimit, retryAfterJitterPercent: 10, statusCode: 429, grpcStatus: ResourceExhausted, body: {type: ProblemJSON}}
 	Response PolicyResponse `json:"response,omitzero"`
@@ -139,10 +141,11 @@ type RateLimitPolicySpec struct {
 
 // Alternatives are limits one of which has to admit a request.
 type Alternatives struct {
-	// limits are the names of 2 to 8 entries of spec.limits, in the order in which they are
-	// asked. The first that admits a request is charged, and no other. One that does not
-	// match it is left out. When none is left, the group admits it; when all that are left
-	// refuse it, it is refused as by the one that may admit it soonest.
+	// limits are the names of 2 to 8 entries of spec.limits, in the order in which
+	// they are asked. The first that admits a request is charged, and no other.
+	// One that does not match it is left out. When none is left, the group admits
+	// it; when all that are left refuse it, it is refused as by the one that may
+	// admit it soonest.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=2
@@ -164,14 +167,15 @@ const (
 // ClientIP says which proxies are believed about the client's address.
 // +kubebuilder:validation:XValidation:rule="has(self.trustedHops) != has(self.trustedCIDRs)",message="set exactly one of trustedHops and trustedCIDRs, or remove clientIP to use the address of the TCP peer"
 type ClientIP struct {
-	// trustedHops is the number of proxies in front of the pods, 1 to 16. The client
-	// is the address that many places from the right in X-Forwarded-For.
+	// trustedHops is the number of proxies in front of the pods, 1 to 16. The
+	// client is the address that many places from the right in X-Forwarded-For.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=16
 	TrustedHops *int32 `json:"trustedHops,omitempty"`
 
-	// trustedCIDRs are the networks of the proxies in front of the pods, at most 64.
+	// trustedCIDRs are the networks of the proxies in front of the pods, at most
+	// 64.
 	// The client is the rightmost address in X-Forwarded-For outside them.
 	// +optional
 	// +listType=set

@@ -1,13 +1,14 @@
 package v1alpha1
 
-// PolicyResponse says what clients are sent: when they are refused, and about the units
-// left.
+// PolicyResponse says what clients are sent: when they are refused, and about
+// the units left.
 type PolicyResponse struct {
-	// headers are the families of fields that inform clients about limits. Default:
+	// headers are the families of fields that inform clients about limits.
+	// Default:
 	// IETF. An empty list sends none; Retry-After is sent in any case.
 	// IETF is RateLimit-Policy and RateLimit of the IETF's draft.
-	// XRateLimit is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset,
-	// which many clients know.
+	// XRateLimit is X-RateLimit-Limit, X-RateLimit-Remaining and
+	// X-RateLimit-Reset, which many clients know.
 	// +optional
 	// +listType=set
 	// +kubebuilder:default={IETF}
@@ -16,16 +17,16 @@ type PolicyResponse struct {
 
 	// quotaFields says when those fields are sent.
 	// OnRejection sends them when a request is refused.
-	// NearLimit, the default, also when less than a quarter of a limit is left, so that
-	// clients slow down in time.
+	// NearLimit, the default, also when less than a quarter of a limit is left, so
+	// that clients slow down in time.
 	// Always sends them in every response.
 	// +optional
 	// +kubebuilder:default=NearLimit
 	QuotaFields QuotaFields `json:"quotaFields,omitempty"`
 
-	// retryAfterJitterPercent is by how much, at most, Retry-After is longer than needed,
-	// 0 to 100 percent, drawn for each response, so that clients that were refused
-	// together do not come back together. Default: 10.
+	// retryAfterJitterPercent is by how much, at most, Retry-After is longer than
+	// needed, 0 to 100 percent, drawn for each response, so that clients that were
+	// refused together do not come back together. Default: 10.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
@@ -41,8 +42,8 @@ type PolicyResponse struct {
 	StatusCode int32 `json:"statusCode,omitempty"`
 
 	// grpcStatus is what gRPC clients see in its place.
-	// ResourceExhausted, the default, is RESOURCE_EXHAUSTED, which clients do not retry
-	// unless they are configured to.
+	// ResourceExhausted, the default, is RESOURCE_EXHAUSTED, which clients do not
+	// retry unless they are configured to.
 	// Unavailable is UNAVAILABLE, which they retry.
 	// +optional
 	// +kubebuilder:default=ResourceExhausted
@@ -88,8 +89,8 @@ const (
 // ResponseBody is the body of a refusal.
 type ResponseBody struct {
 	// type of the body.
-	// ProblemJSON, the default, names the limit and why, as application/problem+json
-	// of RFC 9457.
+	// ProblemJSON, the default, names the limit and why, as
+	// application/problem+json of RFC 9457.
 	// Text says it in a sentence.
 	// None sends no body.
 	// +optional

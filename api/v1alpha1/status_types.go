@@ -9,8 +9,8 @@ type RateLimitPolicyStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are Accepted, Programmed, WithinBound, StoreReachable, Learning, Ready and, while
-	// they are True, KeysFull and Stalled.
+	// conditions are Accepted, Programmed, WithinBound, StoreReachable, Learning,
+	// Ready and, while they are True, KeysFull and Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -30,12 +30,13 @@ type RateLimitPolicyStatus struct {
 	// +optional
 	Guarantee *Guarantee `json:"guarantee,omitempty"`
 
-	// store is where the counters are kept now, which follows spec.store with care.
+	// store is where the counters are kept now, which follows spec.store with
+	// care.
 	// +optional
 	Store *StoreStatus `json:"store,omitempty"`
 
-	// reset is the last time that counters were set back, as the annotation weir.dev/reset
-	// asked.
+	// reset is the last time that counters were set back, as the annotation
+	// weir.dev/reset asked.
 	// +optional
 	Reset *ResetStatus `json:"reset,omitempty"`
 
@@ -54,8 +55,8 @@ type RateLimitPolicyStatus struct {
 
 // Enforcement counts the pods of a policy or a pool.
 type Enforcement struct {
-	// desired is the number of running pods that podSelector selects, of a pool without
-	// those that an older pool applies to.
+	// desired is the number of running pods that podSelector selects, of a pool
+	// without those that an older pool applies to.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Desired int32 `json:"desired"`
@@ -70,9 +71,10 @@ type Enforcement struct {
 type Guarantee struct {
 	// grade of the guarantee.
 	// Hard: the bounds hold through any crash and any partition.
-	// HardExceptSplitBrain: they hold unless two primaries of a replicated store serve at once.
-	// BestEffort: the store may forget grants, or admits uncounted while it is away, or
-	// requests of some selected pods pass that nothing limits.
+	// HardExceptSplitBrain: they hold unless two primaries of a replicated store
+	// serve at once.
+	// BestEffort: the store may forget grants, or admits uncounted while it is
+	// away, or requests of some selected pods pass that nothing limits.
 	// +required
 	Grade GuaranteeGrade `json:"grade"`
 
@@ -95,29 +97,33 @@ const (
 
 // StoreStatus is where the counters of a policy are kept now.
 type StoreStatus struct {
-	// active is the store that serves, or that is being left, as spec.store named it.
+	// active is the store that serves, or that is being left, as spec.store named
+	// it.
 	// +required
 	Active Store `json:"active"`
 
-	// access says how sidecars reach the active store, as spec.store.access did when
-	// spec.store named it last. Absent: Direct.
+	// access says how sidecars reach the active store, as spec.store.access did
+	// when spec.store named it last. Absent: Direct.
 	// +optional
 	Access StoreAccess `json:"access,omitempty"`
 
-	// servesFrom is when the store took over from another one, on its own clock: it
-	// serves only windows that began since. Absent when it is the first.
+	// servesFrom is when the store took over from another one, on its own clock:
+	// it serves only windows that began since. Absent when it is the first.
 	// +optional
 	ServesFrom *metav1.MicroTime `json:"servesFrom,omitempty"`
 
 	// phase of the change to the store that spec.store names.
-	// Serving: the store named here serves, and it is the one that spec.store names.
-	// Draining: the pods let go of the store named here; requests are refused meanwhile.
-	// Waiting: the store named here still serves, because not every pod could be made to
-	// let go of it; it is tried again.
+	// Serving: the store named here serves, and it is the one that spec.store
+	// names.
+	// Draining: the pods let go of the store named here; requests are refused
+	// meanwhile.
+	// Waiting: the store named here still serves, because not every pod could be
+	// made to let go of it; it is tried again.
 	// +required
 	Phase StorePhase `json:"phase"`
 
-	// message is a sentence that says what the phase waits for, and what to do about it.
+	// message is a sentence that says what the phase waits for, and what to do
+	// about it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
@@ -130,16 +136,17 @@ type StoreStatus struct {
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
 
-	// restart says what a restart of the Redis or Postgres named here does to counters that
-	// are to outlive it, as its server is configured now.
+	// restart says what a restart of the Redis or Postgres named here does to
+	// counters that are to outlive it, as its server is configured now.
 	// Lossless: they go on exactly where they were.
-	// Lossy: some may be lost; guarantee.reason of a policy with such counters says why.
-	// Absent while the server does not answer, and of the controller.
+	// Lossy: some may be lost; guarantee.reason of a policy with such counters
+	// says why. Absent while the server does not answer, and of the controller.
 	// +optional
 	Restart StoreRestart `json:"restart,omitempty"`
 }
 
-// StoreRestart is what a restart of a store does to counters that are to outlive it.
+// StoreRestart is what a restart of a store does to counters that are to
+// outlive it.
 // +kubebuilder:validation:Enum=Lossless;Lossy
 type StoreRestart string
 
@@ -168,8 +175,8 @@ type ResetStatus struct {
 	Request string `json:"request"`
 
 	// phase says how far it is.
-	// Started: the store is asked. A request is never carried out twice, so it stays
-	// Started when the controller crashes meanwhile: write another.
+	// Started: the store is asked. A request is never carried out twice, so it
+	// stays Started when the controller crashes meanwhile: write another.
 	// Done: the counter is set back, and pods ask the store again.
 	// Failed: nothing was set back, or it is not known; message says why.
 	// +required
@@ -184,8 +191,8 @@ type ResetStatus struct {
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
 
-	// at is when the store was asked, on its clock. Windows that were open then may have
-	// admitted what was granted before and the limit once more.
+	// at is when the store was asked, on its clock. Windows that were open then
+	// may have admitted what was granted before and the limit once more.
 	// +optional
 	At *metav1.MicroTime `json:"at,omitempty"`
 }
@@ -201,8 +208,8 @@ const (
 	ResetFailed  ResetPhase = "Failed"
 )
 
-// LimitStatus is what was measured of one limit. Of a keyed limit, overshoot and
-// underUtilization are those of its worst key.
+// LimitStatus is what was measured of one limit. Of a keyed limit, overshoot
+// and underUtilization are those of its worst key.
 type LimitStatus struct {
 	// name of the limit in the spec.
 	// +required
@@ -231,15 +238,17 @@ type LimitStatus struct {
 	// +optional
 	WindowEnd *metav1.MicroTime `json:"windowEnd,omitempty"`
 
-	// window is the open window, of several rates the longest. Absent for algorithms without
-	// windows, for limits with a key, whose pods name the keys of a window when it is over,
-	// and for limits that draw from a FederatedBudget.
+	// window is the open window, of several rates the longest. Absent for
+	// algorithms without windows, for limits with a key, whose pods name the keys
+	// of a window when it is over, and for limits that draw from a
+	// FederatedBudget.
 	// +optional
 	Window *WindowStatus `json:"window,omitempty"`
 
-	// learningUntil is when the limit grants again. Until then the store grants nothing of
-	// the open windows, because it may have forgotten what it granted of them; the
-	// condition Learning names the reason and the cure. Absent while it grants.
+	// learningUntil is when the limit grants again. Until then the store grants
+	// nothing of the open windows, because it may have forgotten what it granted
+	// of them; the condition Learning names the reason and the cure. Absent while
+	// it grants.
 	// +optional
 	LearningUntil *metav1.Time `json:"learningUntil,omitempty"`
 
@@ -257,9 +266,9 @@ type LimitStatus struct {
 	// +kubebuilder:validation:MaxLength=24
 	RequestsPerRoundTrip string `json:"requestsPerRoundTrip,omitempty"`
 
-	// hottestKeys are the keys with the most requests in the last minutes, the most first,
-	// at most 10. Each stands for a value by its hash: the first 32 hexadecimal digits of
-	// its SHA-256.
+	// hottestKeys are the keys with the most requests in the last minutes, the
+	// most first, at most 10. Each stands for a value by its hash: the first 32
+	// hexadecimal digits of its SHA-256.
 	// +optional
 	// +listType=map
 	// +listMapKey=hash
@@ -269,8 +278,9 @@ type LimitStatus struct {
 
 // WindowStatus is what is known of a window that is open.
 type WindowStatus struct {
-	// used is what the fleet admitted in the window so far, as its pods reported it. It is
-	// less than what was admitted by then, by what pods are yet to report.
+	// used is what the fleet admitted in the window so far, as its pods reported
+	// it. It is less than what was admitted by then, by what pods are yet to
+	// report.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Used int64 `json:"used"`
@@ -279,8 +289,8 @@ type WindowStatus struct {
 	// +required
 	Limit int64 `json:"limit"`
 
-	// remaining is limit − used, and 0 when more was used. Leased credits that pods have
-	// not spent are part of it.
+	// remaining is limit − used, and 0 when more was used. Leased credits that
+	// pods have not spent are part of it.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Remaining int64 `json:"remaining"`
@@ -300,37 +310,38 @@ type WindowStatus struct {
 
 // HotKey is what was measured of one value of a limit's key.
 type HotKey struct {
-	// hash of the value. That of a key of several parts stands for all of them with their
-	// lengths in bytes, such as 4:gold3:GET.
+	// hash of the value. That of a key of several parts stands for all of them
+	// with their lengths in bytes, such as 4:gold3:GET.
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	Hash string `json:"hash"`
 
-	// shared says that several values have this counter: that of the requests without the
-	// key, or with several values of it (key.onMissing), or one of those that values share
-	// for which there is no room (condition KeysFull).
+	// shared says that several values have this counter: that of the requests
+	// without the key, or with several values of it (key.onMissing), or one of
+	// those that values share for which there is no room (condition KeysFull).
 	// +optional
 	Shared bool `json:"shared,omitempty"`
 
-	// admitted is what the fleet admitted since its pods started, about: a pod keeps
-	// count of its hottest keys only.
+	// admitted is what the fleet admitted since its pods started, about: a pod
+	// keeps count of its hottest keys only.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Admitted int64 `json:"admitted"`
 
-	// refused is what the fleet refused, counted alike; in Shadow, what it would have.
+	// refused is what the fleet refused, counted alike; in Shadow, what it would
+	// have.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Refused int64 `json:"refused"`
 
-	// admittedPerMinute is what the fleet admitted in the last minutes, in units a minute.
-	// Those of 5 minutes ago count half.
+	// admittedPerMinute is what the fleet admitted in the last minutes, in units a
+	// minute. Those of 5 minutes ago count half.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	AdmittedPerMinute *int64 `json:"admittedPerMinute,omitempty"`
 
-	// refusedPerMinute is what the fleet refused in the last minutes, counted alike; in
-	// Shadow, what it would have.
+	// refusedPerMinute is what the fleet refused in the last minutes, counted
+	// alike; in Shadow, what it would have.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RefusedPerMinute *int64 `json:"refusedPerMinute,omitempty"`
@@ -340,45 +351,47 @@ type HotKey struct {
 	MeasuredAt metav1.Time `json:"measuredAt"`
 }
 
-// Overshoot is what was admitted beyond what is promised. Of a limit it is what windows
-// admitted in units of the limit: beyond the limit, and for TokenBucket and GCRA beyond
-// the burst on top of it, for LeakyBucket beyond what may wait on top of it. Of a pool
-// it is the requests that were in flight beyond its limit, or beyond what the limit was
-// while they drain.
+// Overshoot is what was admitted beyond what is promised. Of a limit it is
+// what windows admitted in units of the limit: beyond the limit, and for
+// TokenBucket and GCRA beyond the burst on top of it, for LeakyBucket beyond
+// what may wait on top of it. Of a pool it is the requests that were in flight
+// beyond its limit, or beyond what the limit was while they drain.
 type Overshoot struct {
-	// bound is the most that the running configuration allows. Of a policy it is 0, and
-	// with leases that carry over pods · (batch − 1 + lowWater). With onMemoryLoss Resume
-	// it is one more limit for each loss of memory of the store while the window was open,
-	// and absent when the window admitted more and it is not known how often that was. Of a pool it is 0, and
-	// absent with mode Shadow and handoff Occupancy, and while pods admit by themselves
-	// for onCoordinatorOutage LocalOnly.
+	// bound is the most that the running configuration allows. Of a policy it is
+	// 0, and with leases that carry over pods · (batch − 1 + lowWater). With
+	// onMemoryLoss Resume it is one more limit for each loss of memory of the
+	// store while the window was open, and absent when the window admitted more
+	// and it is not known how often that was. Of a pool it is 0, and absent with
+	// mode Shadow and handoff Occupancy, and while pods admit by themselves for
+	// onCoordinatorOutage LocalOnly.
 	// +optional
 	Bound *int64 `json:"bound,omitempty"`
 
-	// observed is that of the window that ended at windowEnd; of a pool the largest that
-	// was measured for measuredAt.
+	// observed is that of the window that ended at windowEnd; of a pool the
+	// largest that was measured for measuredAt.
 	// +optional
 	Observed *int64 `json:"observed,omitempty"`
 
-	// worst is the largest observed since observedGeneration began; see completeness. It
-	// outlives the leader that measured it.
+	// worst is the largest observed since observedGeneration began; see
+	// completeness. It outlives the leader that measured it.
 	// +optional
 	Worst *int64 `json:"worst,omitempty"`
 
 	// completeness says what worst stands for; absent of a pool.
 	// Complete: it is the largest of all windows since observedGeneration began.
-	// AtLeast: of some windows not all is known, for example because a pod was killed or
-	// cut off from the controller, or because the leader changed. They may have admitted more.
+	// AtLeast: of some windows not all is known, for example because a pod was
+	// killed or cut off from the controller, or because the leader changed. They
+	// may have admitted more.
 	// +optional
 	Completeness Completeness `json:"completeness,omitempty"`
 
-	// excess is the most that a window since observedGeneration began admitted beyond what
-	// bounds it; absent while none did, and of a pool.
+	// excess is the most that a window since observedGeneration began admitted
+	// beyond what bounds it; absent while none did, and of a pool.
 	// +optional
 	Excess *int64 `json:"excess,omitempty"`
 
-	// worstTime is the end of that window, on the store's clock; of a pool when it was
-	// measured.
+	// worstTime is the end of that window, on the store's clock; of a pool when it
+	// was measured.
 	// +optional
 	WorstTime *metav1.MicroTime `json:"worstTime,omitempty"`
 }
@@ -396,8 +409,8 @@ const (
 // UnderUtilization is the part of a limit that was left while requests were
 // refused, in basis points of the limit (10000 is all of it).
 type UnderUtilization struct {
-	// observedBasisPoints is that of the window that ended at windowEnd; of a pool what
-	// was measured for measuredAt.
+	// observedBasisPoints is that of the window that ended at windowEnd; of a pool
+	// what was measured for measuredAt.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
@@ -414,8 +427,8 @@ type UnderUtilization struct {
 // replaced by a zero.
 const NotMeasured = "-"
 
-// Summary holds ready-made strings for the columns that kubectl prints. A value
-// that was not measured is "-".
+// Summary holds ready-made strings for the columns that kubectl prints. A
+// value that was not measured is "-".
 type Summary struct {
 	// limits is the first rate and the number of further ones, such as 100/1s +1.
 	// +optional
@@ -441,23 +454,24 @@ type Summary struct {
 	// +kubebuilder:validation:MaxLength=64
 	Rejected string `json:"rejected,omitempty"`
 
-	// overshoot of the worst limit in the last window measured, observed ≤ bound, such
-	// as 0 ≤ 0. A question mark behind it says that a newer window is over and could
-	// not be measured.
+	// overshoot of the worst limit in the last window measured, observed ≤ bound,
+	// such as 0 ≤ 0. A question mark behind it says that a newer window is over
+	// and could not be measured.
 	// +optional
 	// +kubebuilder:default="-"
 	// +kubebuilder:validation:MaxLength=64
 	Overshoot string `json:"overshoot,omitempty"`
 
-	// window is what was used of the open window, such as 812/1000, of the limit that has
-	// the smallest part left; Learning while a limit grants nothing, as the condition says.
+	// window is what was used of the open window, such as 812/1000, of the limit
+	// that has the smallest part left; Learning while a limit grants nothing, as
+	// the condition says.
 	// +optional
 	// +kubebuilder:default="-"
 	// +kubebuilder:validation:MaxLength=64
 	Window string `json:"window,omitempty"`
 
-	// unused is the under-utilization of the worst limit, such as 1.2%. A question mark
-	// behind it means what it means in overshoot.
+	// unused is the under-utilization of the worst limit, such as 1.2%. A question
+	// mark behind it means what it means in overshoot.
 	// +optional
 	// +kubebuilder:default="-"
 	// +kubebuilder:validation:MaxLength=64
