@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/weir-dev/weir/internal/testing/rendered"
@@ -66,6 +67,7 @@ func TestTheChartInstallsWhatKustomizeDoes(t *testing.T) {
 				if object.GetKind() == "CustomResourceDefinition" {
 					keep(t, name, object.Object)
 				}
+				unlabel(t, name, object)
 			}
 			for name := range want {
 				if got[name] == nil {
@@ -91,6 +93,19 @@ func keep(t *testing.T, name string, crd map[string]any) {
 		t.Errorf("%s would be deleted with the release, and all its objects with it", name)
 	}
 	delete(annotations, "helm.sh/resource-policy")
+}
+
+// unlabel takes off an object the labels by which Helm's users find what a chart installed.
+func unlabel(t *testing.T, name string, object *unstructured.Unstructured) {
+	t.Helper()
+	labels := object.GetLabels()
+	for label, want := range map[string]string{"helm.sh/chart": "weir-0.1.0", "app.kubernetes.io/version": "latest"} {
+		if got := labels[label]; got != want {
+			t.Errorf("%s has the label %s: %q, want %q", name, label, got, want)
+		}
+		delete(labels, label)
+	}
+	object.SetLabels(labels)
 }
 
 // TestItInstallsIntoAnyNamespace: nothing may point at the namespace of config/default.

@@ -1,6 +1,8 @@
 {{/* The labels of every object. Helm adds its own when it installs. */}}
 {{- define "weir.labels" -}}
 app.kubernetes.io/part-of: weir
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{/* The labels by which selectors find the pods of a component: controller or webhook. */}}
