@@ -104,7 +104,9 @@ func TestUsageOfAWindow(t *testing.T) {
 
 func TestHottest(t *testing.T) {
 	f := newFleet(true, 100, "a", "b")
-	count := func(hash string, admitted, refused int64) HotKey { return HotKey{KeyCount: KeyCount{hash, admitted, refused}} }
+	count := func(hash string, admitted, refused int64) HotKey {
+		return HotKey{KeyCount: KeyCount{hash, admitted, refused}}
+	}
 	hot := func(name string, keys ...HotKey) {
 		f.Report(holder(name), Report{Generation: 1, Hottest: keys}, f.now)
 	}
