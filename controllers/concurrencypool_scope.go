@@ -14,6 +14,7 @@ import (
 	"github.com/weir-dev/weir/internal/controlplane/audit/poolaudit"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator"
 	"github.com/weir-dev/weir/internal/controlplane/resolve"
+	"github.com/weir-dev/weir/internal/controlplane/selection"
 	"github.com/weir-dev/weir/internal/controlplane/translate"
 	"github.com/weir-dev/weir/pkg/policy"
 )
@@ -49,7 +50,7 @@ func (s *poolScope) divide(selected []corev1.Pod, all []v1alpha1.ConcurrencyPool
 		switch {
 		case applies:
 			own = append(own, *pod)
-		case !finished(pod):
+		case !selection.Finished(pod):
 			lost[winner] = append(lost[winner], pod.Name)
 		}
 	}

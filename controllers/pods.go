@@ -3,7 +3,6 @@ package controllers
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -12,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/controlplane/selection"
 )
 
 // pods are the selected pods, each list by name.
@@ -36,12 +35,12 @@ func selectPods(selected []corev1.Pod) pods {
 	var p pods
 	for _, pod := range selected {
 		switch {
-		case pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodRunning && pod.Labels[v1alpha1.EnforcerLabel] == "true":
+		case pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodRunning && selection.HasSidecar(&pod):
 			p.leaving = append(p.leaving, enforcer{pod.Name, pod.UID, true})
-		case finished(&pod):
-		case pod.Labels[v1alpha1.EnforcerLabel] == "true":
+		case selection.Finished(&pod):
+		case selection.HasSidecar(&pod):
 			p.enforcers = append(p.enforcers, enforcer{pod.Name, pod.UID, pod.Status.Phase == corev1.PodRunning})
-			if port := pastSidecar(&pod); port != 0 && pod.Status.Phase == corev1.PodRunning {
+			if port := selection.PastSidecar(&pod); port != 0 && pod.Status.Phase == corev1.PodRunning {
 				p.exposed = append(p.exposed, fmt.Sprintf("%s (host port %d)", pod.Name, port))
 			}
 		case pod.Status.Phase == corev1.PodRunning:
@@ -52,10 +51,6 @@ func selectPods(selected []corev1.Pod) pods {
 	slices.Sort(p.uninjected)
 	slices.Sort(p.exposed)
 	return p
-}
-
-func finished(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // listPods returns the pods of the namespace that are selected, from the cache, which
@@ -70,33 +65,4 @@ func listPods(ctx context.Context, reader client.Reader, namespace string, selec
 		return nil, fmt.Errorf("listing the selected pods: %w", err)
 	}
 	return list.Items, nil
-}
-
-// injected is what the controller reads of InjectedAnnotation.
-type injected struct {
-	Capture string `json:"capture"`
-	Ports   []struct {
-		App int32 `json:"app"` // of the app
-	} `json:"ports"`
-}
-
-// pastSidecar returns a host port of an injected pod that leads past its sidecar, to a port
-// of the app that this stands in front of by its name; 0 when there is none. Connections
-// that are redirected have no other way.
-func pastSidecar(pod *corev1.Pod) int32 {
-	var is injected
-	if json.Unmarshal([]byte(pod.Annotations[v1alpha1.InjectedAnnotation]), &is) != nil || is.Capture != "port" {
-		return 0
-	}
-	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
-		for _, p := range c.Ports {
-			tcp := p.Protocol == corev1.ProtocolTCP || p.Protocol == ""
-			for _, front := range is.Ports {
-				if p.HostPort != 0 && p.ContainerPort == front.App && tcp {
-					return p.HostPort
-				}
-			}
-		}
-	}
-	return 0
 }

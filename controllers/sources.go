@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/controlplane/selection"
 )
 
 // named queues the objects that the fleet names.
@@ -51,7 +52,7 @@ func podMatters() predicate.Predicate {
 		return !ok || !ok2 ||
 			!maps.Equal(before.Labels, after.Labels) ||
 			before.Status.Phase != after.Status.Phase ||
-			finished(before) != finished(after)
+			selection.Finished(before) != selection.Finished(after)
 	}}
 }
 
@@ -163,7 +164,7 @@ func trimPod(obj any) (any, error) {
 	if labels.SelectorFromSet(labels.Set(ControllerLabels)).Matches(labels.Set(pod.Labels)) {
 		trimmed.Status.PodIP = pod.Status.PodIP
 	}
-	if pastSidecar(pod) != 0 {
+	if selection.PastSidecar(pod) != 0 {
 		trimmed.Annotations = map[string]string{v1alpha1.InjectedAnnotation: pod.Annotations[v1alpha1.InjectedAnnotation]}
 		trimmed.Spec.Containers, trimmed.Spec.InitContainers = portsOf(pod.Spec.Containers), portsOf(pod.Spec.InitContainers)
 	}

@@ -1,4 +1,4 @@
-package controllers
+package selection
 
 import (
 	"testing"
@@ -29,8 +29,8 @@ func TestPastSidecar(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.InjectedAnnotation: tc.injected}}, Spec: tc.spec}
-			if got := pastSidecar(pod); got != tc.want {
-				t.Errorf("pastSidecar = %d, want %d", got, tc.want)
+			if got := PastSidecar(pod); got != tc.want {
+				t.Errorf("PastSidecar = %d, want %d", got, tc.want)
 			}
 		})
 	}
