@@ -17,8 +17,6 @@ const (
 	// captureEnv is not an argument: a sidecar that is older than the injector would not
 	// start with one that it does not know.
 	captureEnv = "WEIR_CAPTURE"
-
-	captureNone Capture = "none" // as the sidecar is configured: see plan.declared
 )
 
 // effective decides how requests come to the sidecar.
@@ -79,7 +77,24 @@ func meshOf(pod *corev1.Pod, ns NamespaceFacts) string {
 // latter pod no request may ever be limited, and nobody wanted that.
 func (p *plan) declared() Capture {
 	if p.aside {
-		return captureNone
+		return CaptureNone
 	}
 	return p.capture
+}
+
+// Declared returns the capture that the sidecar of a pod is configured with. It differs from the
+// one in the annotation where no port is captured and nobody chose that: then it is
+// CaptureNone. It is empty for a pod without a sidecar.
+func Declared(pod *corev1.Pod) Capture {
+	for c := range serving(&pod.Spec) {
+		if c.Name != ContainerName {
+			continue
+		}
+		for _, env := range c.Env {
+			if env.Name == captureEnv {
+				return Capture(env.Value)
+			}
+		}
+	}
+	return ""
 }

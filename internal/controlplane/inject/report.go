@@ -34,6 +34,10 @@ const (
 	// CaptureAuto is a choice and no kind: redirect where the pod may have it, else
 	// port.
 	CaptureAuto Capture = "auto"
+
+	// CaptureNone is what a sidecar is configured with that no request comes to, though
+	// nobody chose that.
+	CaptureNone Capture = "none"
 )
 
 // Captures are the values that a user may choose.
