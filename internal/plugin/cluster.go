@@ -1,0 +1,56 @@
+package plugin
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+// A cluster is the one that the flags and the kubeconfig name.
+type cluster struct {
+	rules     *clientcmd.ClientConfigLoadingRules
+	overrides clientcmd.ConfigOverrides
+	all       bool // namespaces
+}
+
+// newCluster adds the flags of kubectl that choose a cluster and a namespace.
+func newCluster(cmd *cobra.Command) *cluster {
+	c := &cluster{rules: clientcmd.NewDefaultClientConfigLoadingRules()}
+	flags := cmd.Flags()
+	flags.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "path of the kubeconfig")
+	flags.StringVar(&c.overrides.CurrentContext, "context", "", "context of the kubeconfig")
+	flags.StringVarP(&c.overrides.Context.Namespace, "namespace", "n", "", "namespace; default: that of the context")
+	flags.BoolVarP(&c.all, "all-namespaces", "A", false, "all namespaces")
+	return c
+}
+
+// open returns a client, and the namespace that was chosen, empty for all.
+func (c *cluster) open() (reader client.Reader, namespace string, err error) {
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides)
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("reading the kubeconfig: %w; name one with --kubeconfig, or a context of it with --context", err)
+	}
+	if !c.all {
+		if namespace, _, err = loader.Namespace(); err != nil {
+			return nil, "", fmt.Errorf("reading the kubeconfig: %w; name a namespace with -n", err)
+		}
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, "", err
+		}
+	}
+	reader, err = client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, "", fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	return reader, namespace, nil
+}

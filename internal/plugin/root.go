@@ -1,0 +1,32 @@
+package plugin
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-dev/weir/internal/version"
+)
+
+// Execute runs the command that the arguments name.
+func Execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return root.ExecuteContext(ctx)
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "kubectl-weir",
+		Short:         "Ask a cluster about its rate limits",
+		Version:       version.String(),
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"},
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(newStatus())
+	return root
+}

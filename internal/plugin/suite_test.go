@@ -1,0 +1,75 @@
+package plugin
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/testing/apiserver"
+)
+
+// The API server that all tests share, with the CRDs and nothing else, and the kubeconfig
+// of its administrator.
+var (
+	server     client.Client
+	kubeconfig string
+)
+
+func TestMain(m *testing.M) {
+	code, err := runWithServer(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runWithServer(run func() int) (code int, err error) {
+	environment := &envtest.Environment{
+		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
+		ErrorIfCRDPathMissing: true,
+	}
+	defer func() { // also after a failed start, which may leave processes behind
+		if stopErr := environment.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	config, err := apiserver.Run(environment)
+	if err != nil {
+		return 0, err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return 0, err
+		}
+	}
+	if server, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return 0, err
+	}
+	user, err := environment.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, nil)
+	if err != nil {
+		return 0, err
+	}
+	text, err := user.KubeConfig()
+	if err != nil {
+		return 0, err
+	}
+	dir, err := os.MkdirTemp("", "kubectl-weir")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	kubeconfig = filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, text, 0o600); err != nil {
+		return 0, err
+	}
+	return run(), nil
+}
