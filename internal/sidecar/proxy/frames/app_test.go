@@ -1,0 +1,235 @@
+package frames
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// TestARequestThatTheAppHasNotBegunIsSentAgain, with what was sent of its body, over another
+// connection or the same.
+func TestARequestThatTheAppHasNotBegunIsSentAgain(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.ask(1, "POST", "/", false)
+	c.data(1, false, "some")
+	app := w.accept()
+	app.want("HEADERS 1 :method=POST :path=/", "DATA 1 some")
+	app.must(app.framer.WriteGoAway(0, http2.ErrCodeNo, nil))
+	other := w.accept()
+	other.want("HEADERS 1 :method=POST :path=/", "DATA 1 some")
+	app.want("EOF")
+	other.must(other.framer.WriteRSTStream(1, http2.ErrCodeRefusedStream))
+	other.want("HEADERS 3 :method=POST :path=/", "DATA 3 some")
+	c.data(1, true, " more")
+	other.want("DATA 3  more END")
+	other.headers(3, true, ":status", "200")
+	c.want("HEADERS 1 :status=200 END")
+	w.handler.last().wantEnd(t, Complete)
+}
+
+// TestARequestIsNotSentAgainForEver, nor one of which more was sent than is kept.
+func TestARequestIsNotSentAgainForEver(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.ask(1, "GET", "/", true)
+	app := w.accept()
+	for i := range uint32(tries) {
+		app.want("HEADERS " + itoa(2*i+1) + " :method=GET :path=/ END")
+		app.must(app.framer.WriteRSTStream(2*i+1, http2.ErrCodeRefusedStream))
+	}
+	c.want("HEADERS 1 :status=502 END")
+	c.ask(3, "GET", "/", false)
+	app.want("HEADERS 7 :method=GET :path=/")
+	c.data(3, true, strings.Repeat("x", keptBytes+1))
+	app.want("DATA 7 4097 bytes END")
+	app.must(app.framer.WriteRSTStream(7, http2.ErrCodeRefusedStream))
+	c.want("HEADERS 3 :status=502 END")
+	w.handler.last().wantEnd(t, NoAnswer)
+}
+
+// TestARequestThatTheAppMayHaveBegunIsSentAgainWhereThatDoesNoHarm, once, and only where the
+// connection had served others.
+func TestARequestThatTheAppMayHaveBegunIsSentAgainWhereThatDoesNoHarm(t *testing.T) {
+	for name, tc := range map[string]struct {
+		method string
+		fields []string
+		first  bool
+		again  bool
+	}{
+		"GET":                     {method: "GET", again: true},
+		"GET on a new connection": {method: "GET", first: true},
+		"POST":                    {method: "POST"},
+		"DELETE":                  {method: "DELETE"},
+		"POST with a key":         {method: "POST", fields: []string{"idempotency-key", "k"}, again: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.client()
+			app := (*end)(nil)
+			if !tc.first {
+				c.ask(1, "GET", "/", true)
+				app = w.accept()
+				app.want("HEADERS 1 :method=GET :path=/ END")
+				app.headers(1, true, ":status", "200")
+				c.want("HEADERS 1 :status=200 END")
+			}
+			c.ask(3, tc.method, "/", true, tc.fields...)
+			if tc.first {
+				app = w.accept()
+			}
+			if got := app.read(); !strings.Contains(got, tc.method) {
+				t.Fatalf("read %q", got)
+			}
+			app.Close()
+			if tc.again {
+				app = w.accept()
+				if got := app.read(); !strings.Contains(got, tc.method) {
+					t.Fatalf("read %q", got)
+				}
+				app.Close()
+			}
+			c.want("HEADERS 3 :status=502 END")
+			w.handler.last().wantEnd(t, NoAnswer)
+		})
+	}
+}
+
+// TestAnAppMayTakeFewStreams over a connection: there are more connections then.
+func TestAnAppMayTakeFewStreams(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.ask(1, "GET", "/", true)
+	first := w.accept(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
+	first.want("HEADERS 1 :method=GET :path=/ END")
+	c.ask(3, "GET", "/", true)
+	second := w.accept(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
+	second.want("HEADERS 1 :method=GET :path=/ END")
+	second.headers(1, true, ":status", "200")
+	c.want("HEADERS 3 :status=200 END")
+	first.headers(1, true, ":status", "201")
+	c.want("HEADERS 1 :status=201 END")
+	c.ask(5, "GET", "/", true)
+	first.want("HEADERS 3 :method=GET :path=/ END")
+}
+
+// TestAnAppThatTakesNoFurtherConnection has requests wait for one that it has.
+func TestAnAppThatTakesNoFurtherConnection(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.ask(1, "GET", "/", true)
+	app := w.accept(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
+	app.want("HEADERS 1 :method=GET :path=/ END")
+	w.app.Close()
+	c.ask(3, "GET", "/", true)
+	<-w.handler.entered
+	<-w.handler.entered
+	app.headers(1, true, ":status", "201")
+	c.want("HEADERS 1 :status=201 END")
+	app.want("HEADERS 3 :method=GET :path=/ END")
+	app.must(app.framer.WriteGoAway(3, http2.ErrCodeNo, nil))
+	app.headers(3, true, ":status", "202")
+	c.want("HEADERS 3 :status=202 END")
+	app.want("EOF")
+	c.ask(5, "GET", "/", true)
+	c.want("HEADERS 5 :status=502 END")
+	w.handler.last().wantEnd(t, NoAnswer)
+}
+
+// TestAnAppThatSpeaksOnlyHTTP1 does not answer.
+func TestAnAppThatSpeaksOnlyHTTP1(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.ask(1, "GET", "/", true)
+	conn, err := w.app.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+	c.want("HEADERS 1 :status=502 END")
+	w.handler.last().wantEnd(t, NoAnswer)
+}
+
+// TestResetsAreNotPassedFasterThanTheAppHandlesThem: streams count until it has answered a ping.
+func TestResetsAreNotPassedFasterThanTheAppHandlesThem(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.ask(1, "GET", "/", true)
+	app := w.accept(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
+	app.want("HEADERS 1 :method=GET :path=/ END")
+	c.must(c.framer.WriteRSTStream(1, http2.ErrCodeCancel))
+	app.want("RST 1 CANCEL", "PING")
+	c.ask(3, "GET", "/", true)
+	other := w.accept(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
+	other.want("HEADERS 1 :method=GET :path=/ END")
+	app.must(app.framer.WritePing(true, pingData))
+	c.ask(5, "GET", "/", true)
+	app.want("HEADERS 3 :method=GET :path=/ END")
+	c.must(c.framer.WriteRSTStream(5, http2.ErrCodeCancel))
+	app.want("RST 3 CANCEL") // and no ping before the app has answered something
+	app.wantQuiet()
+}
+
+// TestFaultsOfTheAppAreNotItsClients: each ends a stream or the connection to the app.
+func TestFaultsOfTheAppAreNotItsClients(t *testing.T) {
+	for name, fault := range map[string]func(app *end){
+		"no status":                  func(app *end) { app.headers(1, true, "x", "y") },
+		"a wrong status":             func(app *end) { app.headers(1, true, ":status", "abc") },
+		"a length without that body": func(app *end) { app.headers(1, true, ":status", "200", "content-length", "5") },
+		"a switch":                   func(app *end) { app.headers(1, false, ":status", "101") },
+		"a last interim":             func(app *end) { app.headers(1, true, ":status", "103") },
+		"data before":                func(app *end) { app.data(1, false, "x") },
+		"a push": func(app *end) {
+			app.must(app.framer.WritePushPromise(http2.PushPromiseParam{StreamID: 1, PromiseID: 2, EndHeaders: true}))
+		},
+		"another stream":    func(app *end) { app.headers(7, true, ":status", "200") },
+		"data of none":      func(app *end) { app.data(2, true, "x") },
+		"a name":            func(app *end) { app.headers(1, true, ":status", "200", "X-Upper", "y") },
+		"a large head":      func(app *end) { app.headers(1, true, ":status", "200", "x", strings.Repeat("y", 1<<20)) },
+		"its end":           func(app *end) { app.Close() },
+		"a window too wide": func(app *end) { app.must(app.framer.WriteWindowUpdate(0, maxWindow)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.client()
+			c.ask(1, http.MethodGet, "/", true)
+			app := w.accept()
+			app.want("HEADERS 1 :method=GET :path=/ END")
+			go func() { _, _ = io.Copy(io.Discard, app.Conn) }()
+			fault(app)
+			c.want("HEADERS 1 :status=502 END")
+			w.handler.last().wantEnd(t, NoAnswer)
+			c.wantQuiet()
+		})
+	}
+}
+
+// TestAWaitForTheAppEndsWithItsClient, also before there is a connection.
+func TestAWaitForTheAppEndsWithItsClient(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.ask(1, "GET", "/", true)
+	conn, err := w.app.Accept() // and nothing else
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	select {
+	case <-w.handler.entered:
+	case <-time.After(patience):
+		t.Fatal("nothing came")
+	}
+	<-w.handler.last().forwarded
+	c.must(c.framer.WriteRSTStream(1, http2.ErrCodeCancel))
+	w.handler.last().wantEnd(t, Left)
+	c.ask(3, "GET", "/", true)
+	<-w.handler.entered
+	<-w.handler.last().forwarded
+	c.Close()
+	w.handler.last().wantEnd(t, Left)
+}
